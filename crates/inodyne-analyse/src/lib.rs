@@ -1,0 +1,1 @@
+//! Explain: ledger, causes, findings; pure functions of a recording.

@@ -1,0 +1,1 @@
+//! Prepare: file systems, mounts, data trees and caches, all undone on any exit.

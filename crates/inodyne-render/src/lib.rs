@@ -1,0 +1,1 @@
+//! Show: text and JSON reports; pure functions of an analysed recording.

@@ -1,0 +1,1 @@
+//! Collect: eBPF programs and their decoders; launching and following a command.

@@ -1,0 +1,1 @@
+//! Parallel delete and tree maker.
