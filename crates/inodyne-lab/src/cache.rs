@@ -19,6 +19,12 @@ pub fn make_cold(place: &mut MountedPlace) -> Result<(), LabError> {
     }
     mount::sync(place.path())?;
     place.remount()?;
+    // Twice: pages go before inodes and journal heads, which hold some of those pages until then.
+    drop_caches()?;
+    drop_caches()
+}
+
+fn drop_caches() -> Result<(), LabError> {
     let file = "/proc/sys/vm/drop_caches";
     std::fs::write(file, "3").map_err(|error| match error.kind() {
         std::io::ErrorKind::PermissionDenied => LabError::MissingCapability("CAP_SYS_ADMIN"),

@@ -1,6 +1,6 @@
 //! Copying a directory into a place: files, directories, symbolic links and hard links, with modes and times.
 //!
-//! The source is only read, its access times left alone. The copy is written beneath the place's root by descriptors
+//! The source is only read, its access times left alone (but for symbolic links, which cannot be read so). The copy is written beneath the place's root by descriptors
 //! that refuse symbolic links, so a source that changes meanwhile cannot lead out of it. Owners, extended attributes
 //! and holes are not kept; devices, sockets and pipes are reported as left out.
 
