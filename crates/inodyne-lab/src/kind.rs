@@ -27,8 +27,8 @@ pub(crate) struct Mkfs {
     pub package: &'static str,
     /// What it is always given: no questions, no chatter.
     pub always: &'static [&'static str],
-    /// What spares needless writing to a new image; left out where the program is too old to know it.
-    pub sparing: &'static [&'static str],
+    /// An extended option (`-E`) that spares needless writing to a new image, unless the program is too old to know it.
+    pub sparing: Option<&'static str>,
     /// Below this it refuses.
     pub least: Size,
 }
@@ -39,7 +39,7 @@ const fn mke2fs(program: &'static str) -> Mkfs {
         package: "e2fsprogs",
         always: &["-q", "-F"],
         // A new image reads as zeros. Without this the kernel would go on zeroing inode tables during the runs.
-        sparing: &["-E", "assume_storage_prezeroed=1"],
+        sparing: Some("assume_storage_prezeroed=1"),
         least: Size::from_bytes(64 << 10),
     }
 }
@@ -48,12 +48,12 @@ const EXT2: Mkfs = mke2fs("mkfs.ext2");
 const EXT3: Mkfs = mke2fs("mkfs.ext3");
 const EXT4: Mkfs = mke2fs("mkfs.ext4");
 const XFS: Mkfs =
-    Mkfs { program: "mkfs.xfs", package: "xfsprogs", always: &["-q", "-f"], sparing: &[], least: Size::from_mib(300) };
+    Mkfs { program: "mkfs.xfs", package: "xfsprogs", always: &["-q", "-f"], sparing: None, least: Size::from_mib(300) };
 const BTRFS: Mkfs = Mkfs {
     program: "mkfs.btrfs",
     package: "btrfs-progs",
     always: &["-q", "-f"],
-    sparing: &[],
+    sparing: None,
     least: Size::from_mib(109),
 };
 

@@ -107,12 +107,13 @@ fn mount_and_mkfs_options_arrive() {
 #[test]
 fn the_kernel_does_not_go_on_making_the_file_system() {
     let (lab, _scratch) = lab();
-    let place = make(&lab, "ext4:size=2G");
-    let threads = fs::read_dir("/proc").expect("processes").flatten();
-    let names = threads.filter_map(|process| fs::read_to_string(process.path().join("comm")).ok());
-    let lazy: Vec<_> = names.filter(|name| name.starts_with("ext4lazyinit")).collect();
-    let written = place.device_stats().expect("a device").write_bytes;
-    assert!(lazy.is_empty() || written < 32 << 20, "{lazy:?}, {written} bytes written");
+    for text in ["ext4:size=2G", "ext4:size=2G,mkfs=-E stride=4"] {
+        let place = make(&lab, text);
+        let groups = Command::new("dumpe2fs").arg(place.record().source).output().expect("dumpe2fs runs").stdout;
+        let groups = String::from_utf8_lossy(&groups).into_owned();
+        let (all, zeroed) = (groups.matches("Inode table at").count(), groups.matches("ITABLE_ZEROED").count());
+        assert!(all == 16 && zeroed == all, "{text}: {zeroed} of {all} groups have their inode tables");
+    }
 }
 
 #[test]
