@@ -82,6 +82,14 @@ pub enum LabError {
         /// What it needs.
         least: Size,
     },
+    /// No image can be made where images belong.
+    #[error("no image can be made in {}: {source}; set INODYNE_SCRATCH to a directory on a disk", path.display())]
+    Scratch {
+        /// Where it was tried.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
     /// The disk under the images has too little room.
     #[error("{} has {free} free, {wanted} wanted: give less with size=, or another disk with INODYNE_SCRATCH", scratch.display())]
     ScratchFull {

@@ -26,6 +26,7 @@ mod loop_device;
 mod mkfs;
 mod mount;
 mod mountinfo;
+mod permission;
 mod place;
 mod size;
 mod spec;

@@ -11,11 +11,14 @@ use std::{
 };
 
 use inodyne_model::place::Place;
-use rustix::fs::{Access, AtFlags, CWD, accessat, statvfs};
+use rustix::{
+    fs::{Access, statvfs},
+    io::Errno,
+};
 
 use crate::{
     DataSpec, DeviceStats, Filled, LabError, MadePlace, PlaceSpec, Size, device, image, lab::MountPoint,
-    loop_device::LoopDevice, mkfs, mount, mount::Mount, mountinfo,
+    loop_device::LoopDevice, mkfs, mount, mount::Mount, mountinfo, permission,
 };
 
 /// For whom a place is made: the user that the command runs as.
@@ -43,6 +46,11 @@ pub enum Note {
     },
     /// The directory is mounted read-only: commands that write will fail.
     ReadOnly,
+    /// The user that the command runs as has no permission to write: commands that write will fail.
+    NotWritable {
+        /// That user.
+        uid: u32,
+    },
 }
 
 impl fmt::Display for Note {
@@ -53,6 +61,9 @@ impl fmt::Display for Note {
                 "{} does not allow direct I/O, so cold runs may be served from memory: set INODYNE_SCRATCH to a disk",
                 scratch.display()
             ),
+            Self::NotWritable { uid } => {
+                write!(f, "user {uid} may not write in the place: commands that write will fail")
+            }
             Self::ReadOnly => f.write_str("the place is read-only: commands that write will fail"),
         }
     }
@@ -144,8 +155,11 @@ impl MountedPlace {
             return Err(LabError::NotADirectory(directory.into()));
         }
         let info = mountinfo::of(&path)?;
-        let is_read_only = accessat(CWD, &path, Access::WRITE_OK, AtFlags::EACCESS) == Err(rustix::io::Errno::ROFS);
-        let notes = if is_read_only { vec![Note::ReadOnly] } else { Vec::new() };
+        let notes = match permission::check(&path, Access::WRITE_OK | Access::EXEC_OK, owner) {
+            Err(Errno::ROFS) => vec![Note::ReadOnly],
+            Err(Errno::ACCESS) => vec![Note::NotWritable { uid: owner.uid }],
+            _ => Vec::new(),
+        };
         let device = device::under(&info);
         let record = Place {
             label: spec.name(),
@@ -168,8 +182,8 @@ impl MountedPlace {
         let fs = made.kind.name();
         let (mkfs, mut notes) = (made.mkfs_words(), Vec::new());
         let (disk, source, options) = if made.kind.mkfs().is_some() {
-            let size = image::fitting_size(scratch, made.size)?;
-            let disk = LoopDevice::attach(&image::create(scratch, size)?)?;
+            let (image, size) = image::create(scratch, made.size)?;
+            let disk = LoopDevice::attach(&image)?;
             if !disk.is_direct() {
                 notes.push(Note::NotDirect { scratch: scratch.into() });
             }

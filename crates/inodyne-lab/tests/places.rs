@@ -10,7 +10,7 @@ use std::{
 };
 
 use common::{SOMEBODY, lab, make, nothing_remains, spec};
-use inodyne_lab::{Lab, LabError, Owner};
+use inodyne_lab::{Lab, LabError, Note, Owner};
 
 fn refused(lab: &Lab, text: &str) -> String {
     let error = lab.make(&spec(text), SOMEBODY).expect_err(text).to_string();
@@ -140,6 +140,20 @@ fn an_existing_directory_is_described_and_not_touched() {
 }
 
 #[test]
+fn a_place_that_cannot_be_written_to_is_said_so() {
+    let (lab, scratch) = lab();
+    let place = make(&lab, &scratch.path().display().to_string());
+    assert_eq!(place.notes(), [Note::NotWritable { uid: SOMEBODY.uid }]);
+    let made = make(&lab, "ext4:size=16M,mount=ro");
+    let place = make(&lab, "/sys");
+    assert_eq!(place.notes(), [Note::NotWritable { uid: SOMEBODY.uid }]);
+    let (other, _scratch) = common::lab();
+    assert_eq!(make(&other, &made.path().display().to_string()).notes(), [Note::ReadOnly]);
+    let error = lab.make(&spec(&made.path().display().to_string()), SOMEBODY).expect_err("our own");
+    assert!(error.to_string().contains("set INODYNE_MOUNT"), "{error}");
+}
+
+#[test]
 fn mistakes_get_one_clear_line() {
     let (lab, scratch) = lab();
     let file = scratch.path().join("file");
@@ -166,8 +180,12 @@ fn mistakes_get_one_clear_line() {
         let error = refused(&lab, text);
         assert!(error.contains(says), "{text}: {error}");
     }
-    let error = lab.with_scratch("/no/such").make(&spec("ext4"), SOMEBODY).expect_err("no scratch");
-    assert!(matches!(error, LabError::NotThere(_)), "{error}");
+    let mut lab = lab;
+    for nowhere in [Path::new("/no/such"), Path::new("/proc"), &file] {
+        lab = lab.with_scratch(nowhere);
+        let error = refused(&lab, "ext4:size=1M");
+        assert!(error.contains("no image can be made in") && error.contains("INODYNE_SCRATCH"), "{error}");
+    }
 }
 
 #[test]
