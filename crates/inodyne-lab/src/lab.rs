@@ -164,11 +164,13 @@ fn is_empty(directory: &Path) -> bool {
 /// Whether something is mounted there; an empty disk may be waiting for the command.
 fn is_mount(directory: &Path) -> bool {
     let id = |path: &Path| statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID).map(|stat| stat.stx_mnt_id);
-    let is_pstore = directory.starts_with("/sys/fs");
-    !is_pstore && directory.parent().is_some_and(|parent| id(parent).ok() != id(directory).ok())
+    // On sysfs the kernel makes directories to mount on; what is there and empty serves nobody.
+    let is_kernels = directory.starts_with("/sys");
+    !is_kernels && directory.parent().is_some_and(|parent| id(parent).ok() != id(directory).ok())
 }
 
 fn require_admin() -> Result<(), LabError> {
     let has = capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_ADMIN));
-    if has { Ok(()) } else { Err(LabError::MissingCapability("CAP_SYS_ADMIN")) }
+    let missing = LabError::MissingCapability { purpose: "making file systems", capability: "CAP_SYS_ADMIN" };
+    if has { Ok(()) } else { Err(missing) }
 }

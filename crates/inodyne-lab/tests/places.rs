@@ -9,7 +9,7 @@ use std::{
     process::Command,
 };
 
-use common::{SOMEBODY, lab, make, nothing_remains, spec};
+use common::{SOMEBODY, lab, make, mounts_outside, nothing_remains, spec};
 use inodyne_lab::{Lab, LabError, Note, Owner};
 
 fn refused(lab: &Lab, text: &str) -> String {
@@ -225,7 +225,7 @@ fn the_owner_can_write_and_the_namespace_is_private() {
         .current_dir(place.path())
         .status();
     assert!(status.expect("setpriv runs").success());
-    let outside = fs::read_to_string("/proc/self/mounts").expect("the mounts outside");
-    assert!(!outside.contains(&*place.path().to_string_lossy()));
-    assert!(Path::new("/proc/thread-self/mounts").exists());
+    let inside = fs::read_to_string("/proc/thread-self/mounts").expect("the mounts inside");
+    assert!(inside.contains(&*place.path().to_string_lossy()));
+    assert!(!mounts_outside().contains(&*place.path().to_string_lossy()));
 }

@@ -1,6 +1,6 @@
 //! What the tests share: a lab with a scratch of its own, and a look at everything that could be left behind.
 //!
-//! Each test thread enters a mount namespace of its own; `/proc/self` shows the main thread's, which is the outside.
+//! Each test thread enters a mount namespace of its own; what the parent process (cargo) sees is the outside.
 //! Other tests, and other programs, make loop devices meanwhile, so ours are told by the scratch their image is in.
 
 #![allow(dead_code, reason = "each test file uses a part")]
@@ -37,11 +37,15 @@ pub fn make(lab: &Lab, text: &str) -> MountedPlace {
     lab.make(&spec(text), SOMEBODY).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
+pub fn mounts_outside() -> String {
+    let parent = std::os::unix::process::parent_id();
+    fs::read_to_string(format!("/proc/{parent}/mounts")).expect("the mounts outside")
+}
+
 /// Everything that is left of places over this scratch: mounts outside, attached images, named images.
 pub fn remains(scratch: &Path) -> Vec<String> {
     let mut remains = Vec::new();
-    let mounts = fs::read_to_string("/proc/self/mounts").expect("the mounts outside");
-    remains.extend(mounts.lines().filter(|line| line.contains("/place-")).map(str::to_owned));
+    remains.extend(mounts_outside().lines().filter(|line| line.contains("/place-")).map(str::to_owned));
     for device in fs::read_dir("/sys/block").expect("block devices").flatten() {
         let backing = fs::read_to_string(device.path().join("loop/backing_file")).unwrap_or_default();
         if Path::new(backing.trim()).starts_with(scratch) {
