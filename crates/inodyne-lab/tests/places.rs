@@ -140,7 +140,7 @@ fn an_existing_directory_is_described_and_not_touched() {
 }
 
 #[test]
-fn a_place_that_cannot_be_written_to_is_said_so() {
+fn what_a_reader_should_know_is_noted() {
     let (lab, scratch) = lab();
     let place = make(&lab, &scratch.path().display().to_string());
     assert_eq!(place.notes(), [Note::NotWritable { uid: SOMEBODY.uid }]);
@@ -148,6 +148,8 @@ fn a_place_that_cannot_be_written_to_is_said_so() {
     let place = make(&lab, "/sys");
     assert_eq!(place.notes(), [Note::NotWritable { uid: SOMEBODY.uid }]);
     let (other, _scratch) = common::lab();
+    let in_memory = common::lab().0.with_scratch("/dev/shm");
+    assert_eq!(make(&in_memory, "ext4:size=1M").notes(), [Note::ScratchInMemory { scratch: "/dev/shm".into() }]);
     assert_eq!(make(&other, &made.path().display().to_string()).notes(), [Note::ReadOnly]);
     let error = lab.make(&spec(&made.path().display().to_string()), SOMEBODY).expect_err("our own");
     assert!(error.to_string().contains("set INODYNE_MOUNT"), "{error}");
