@@ -72,8 +72,8 @@ impl Lab {
 
     /// Makes the place, or checks it where it is an existing directory.
     ///
-    /// The root directory of a made place belongs to `owner`, who is also the one that must be able to enter an
-    /// existing one. Places may outlive the lab.
+    /// The root directory of a made place belongs to `owner`; whether that user may write in an existing one is noted
+    /// ([`MountedPlace::notes`]). Places may outlive the lab.
     pub fn make(&self, spec: &PlaceSpec, owner: Owner) -> Result<MountedPlace, LabError> {
         match spec.place() {
             Where::Existing(directory) => {
