@@ -26,7 +26,7 @@ use inodyne_model::cause::Cause;
 use inodyne_model::observed::{Wait, Waker};
 use inodyne_model::stack::{Stack, StackId};
 
-use table::{IO_COMPLETIONS, Means, RULES, Rule};
+use table::{IO_COMPLETIONS, Means, RULES};
 
 /// How a thread waits, as far as it narrows down for what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,18 +54,19 @@ impl Way {
 /// Decides the cause of waits of one trace; remembers what it has decided.
 pub struct Classifier<'a> {
     stacks: HashMap<StackId, &'a Stack>,
-    rules: HashMap<&'static str, &'static Rule>,
+    rules: HashMap<&'static str, Vec<Means>>,
     decided: RefCell<HashMap<(StackId, Waker, StackId), Cause>>,
 }
 
 impl<'a> Classifier<'a> {
     /// Over all stacks of a trace.
     pub fn new(stacks: &'a [Stack]) -> Classifier<'a> {
-        Classifier {
-            stacks: stacks.iter().map(|stack| (stack.id, stack)).collect(),
-            rules: RULES.iter().map(|rule| (rule.symbol, rule)).collect(),
-            decided: RefCell::default(),
+        let mut rules: HashMap<_, Vec<_>> = HashMap::new();
+        for rule in RULES {
+            rules.entry(rule.symbol).or_default().push(rule.means);
         }
+        let stacks = stacks.iter().map(|stack| (stack.id, stack)).collect();
+        Classifier { stacks, rules, decided: RefCell::default() }
     }
 
     /// The stack with this identity, where it was kept.
@@ -87,12 +88,12 @@ impl<'a> Classifier<'a> {
 
     fn of_stack(&self, stack: &Stack) -> Cause {
         let mut way = None;
-        for symbol in stack.symbols() {
-            match self.rules.get(plain(symbol)).map(|rule| rule.means) {
-                Some(Means::Waits(how)) => way = way.or(Some(how)),
-                Some(Means::Is(cause)) => return cause,
-                Some(Means::When(how, cause)) if way == Some(how) => return cause,
-                Some(Means::When(..)) | None => {}
+        for means in stack.symbols().filter_map(|symbol| self.rules.get(plain(symbol))).flatten() {
+            match *means {
+                Means::Is(cause) => return cause,
+                Means::When(how, cause) if way == Some(how) => return cause,
+                Means::When(..) => {}
+                Means::Waits(how) => way = way.or(Some(how)),
             }
         }
         way.map_or(Cause::Other, Way::otherwise)
