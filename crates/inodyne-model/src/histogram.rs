@@ -82,14 +82,14 @@ impl Histogram {
 
     /// How many durations were recorded.
     pub fn count(&self) -> u64 {
-        self.buckets.iter().map(|b| b.count).sum()
+        self.buckets.iter().fold(0, |sum, b| sum.saturating_add(b.count))
     }
 
     /// Adds another histogram to this one.
     pub fn merge(&mut self, other: &Histogram) {
         for bucket in &other.buckets {
             match self.buckets.binary_search_by_key(&bucket.low_ns, |b| b.low_ns) {
-                Ok(at) => self.buckets[at].count += bucket.count,
+                Ok(at) => self.buckets[at].count = self.buckets[at].count.saturating_add(bucket.count),
                 Err(at) => self.buckets.insert(at, *bucket),
             }
         }
@@ -99,11 +99,11 @@ impl Histogram {
     /// to the exact `min` and `max`. Within 6.25% of the true value from 32 ns to 137 s. Zero where nothing was recorded.
     pub fn quantile(&self, quantile: f64, min: Nanos, max: Nanos) -> Nanos {
         let rank = (quantile * self.count() as f64).ceil().max(1.0) as u64;
-        let mut seen = 0;
+        let mut seen = 0u64;
         for bucket in &self.buckets {
-            seen += bucket.count;
+            seen = seen.saturating_add(bucket.count);
             if seen >= rank {
-                return Nanos((bucket.low_ns + (bucket.high_ns - bucket.low_ns) / 2).clamp(min.0, max.0));
+                return Nanos(bucket.low_ns.midpoint(bucket.high_ns).max(min.0).min(max.0));
             }
         }
         Nanos::ZERO

@@ -15,12 +15,14 @@
 //! | [`syscall`] | what is known of one system call |
 //! | [`observed`] | what the kernel side saw of one run, before any explanation |
 //! | [`trace`] | a traced run: what was observed and what it means |
+//! | [`count`] | counts as people read them |
 //! | [`place`], [`run`], [`host`] | where, what and on which machine |
 //! | [`finding`] | a diagnosis |
 //! | [`loss`] | what could not be recorded |
 //! | [`recording`] | the saved file |
 
 pub mod cause;
+pub mod count;
 pub mod finding;
 pub mod histogram;
 pub mod host;

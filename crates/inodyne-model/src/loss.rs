@@ -30,6 +30,8 @@ impl Lost {
     /// Everything that was lost.
     pub fn total(&self) -> u64 {
         let Lost { calls, threads, records, intervals, waits, samples, stacks, dtype, skipped } = *self;
-        calls + threads + records + intervals + waits + samples + stacks + dtype + skipped
+        [calls, threads, records, intervals, waits, samples, stacks, dtype, skipped]
+            .into_iter()
+            .fold(0, u64::saturating_add)
     }
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::Nanos;
 use crate::finding::Finding;
 use crate::host::Host;
 use crate::place::Place;
@@ -115,6 +116,15 @@ impl Recording {
         let Run { block, cache, traced, .. } = run;
         self.order.push(Ordered { run: self.runs.len(), block, cache, traced });
         self.runs.push(run);
+    }
+
+    /// The median wall-clock time of the untraced runs of a command in a place; none where there are none.
+    pub fn untraced_median(&self, place: usize, command: usize, cache: CacheState) -> Option<Nanos> {
+        let same = |run: &&Run| !run.traced && (run.place, run.command, run.cache) == (place, command, cache);
+        let mut walls: Vec<Nanos> = self.runs.iter().filter(same).map(|run| run.wall_ns).collect();
+        walls.sort_unstable();
+        let (lower, upper) = (walls.get(walls.len().checked_sub(1)? / 2)?, walls.get(walls.len() / 2)?);
+        Some(Nanos(lower.0.midpoint(upper.0)))
     }
 
     /// Reads a recording.

@@ -64,10 +64,11 @@ impl SyscallStats {
 
     /// Adds the calls of another row, and computes the percentiles anew.
     pub fn merge(&mut self, other: &SyscallStats) {
-        self.calls += other.calls;
-        self.errors += other.errors;
+        self.calls = self.calls.saturating_add(other.calls);
+        self.errors = self.errors.saturating_add(other.errors);
         for (errno, count) in &other.errors_by_errno {
-            *self.errors_by_errno.entry(errno.clone()).or_default() += count;
+            let sum = self.errors_by_errno.entry(errno.clone()).or_default();
+            *sum = sum.saturating_add(*count);
         }
         self.wall_ns += other.wall_ns;
         self.cpu_ns += other.cpu_ns;

@@ -11,6 +11,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 /// A duration, or an instant of `CLOCK_MONOTONIC`, in nanoseconds. Range: 584 years.
+///
+/// Sums stop at the end of the range, so that a damaged recording gives a nonsensical report and no panic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Nanos(pub u64);
@@ -44,13 +46,13 @@ impl From<Duration> for Nanos {
 impl Add for Nanos {
     type Output = Nanos;
     fn add(self, other: Nanos) -> Nanos {
-        Nanos(self.0 + other.0)
+        Nanos(self.0.saturating_add(other.0))
     }
 }
 
 impl AddAssign for Nanos {
     fn add_assign(&mut self, other: Nanos) {
-        self.0 += other.0;
+        *self = *self + other;
     }
 }
 
@@ -63,7 +65,7 @@ impl Sub for Nanos {
 
 impl Sum for Nanos {
     fn sum<I: Iterator<Item = Nanos>>(iter: I) -> Nanos {
-        Nanos(iter.map(|n| n.0).sum())
+        iter.fold(Nanos::ZERO, Add::add)
     }
 }
 

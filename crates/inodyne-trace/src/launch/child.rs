@@ -1,0 +1,269 @@
+//! The command's process between fork and `execve`: it arms the tracer, becomes the user, enters the directory, finds
+//! its file, and waits to be released.
+
+use std::ffi::{CString, OsStr, OsString};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::sys::signal::{SigHandler, SigSet, Signal, signal};
+use nix::unistd::{AccessFlags, ForkResult, Gid, Pid, Uid};
+
+use super::guard::pipe;
+use super::protocol::Stage;
+use super::{Spec, User};
+
+/// Why the command's process could not go on, and the error's number.
+pub type Failure = (Stage, i32);
+
+const READY: u8 = 0xff;
+
+/// A command that waits for its release.
+pub struct Held {
+    /// Its process.
+    pub pid: Pid,
+    go: OwnedFd,
+    news: File,
+}
+
+/// Forks the command's process and waits until it is ready.
+pub fn fork(spec: &Spec, arm_program: Option<BorrowedFd<'_>>) -> Result<Held, Failure> {
+    let (news_in, news_out) = pipe()?;
+    let (go_in, go_out) = pipe()?;
+    // SAFETY: the guard has one thread.
+    match unsafe { nix::unistd::fork() } {
+        Ok(ForkResult::Child) => {
+            drop((news_in, go_out));
+            let mut news = File::from(news_out);
+            let (stage, errno) = become_command(spec, arm_program, &mut news, File::from(go_in));
+            let mut message = vec![stage as u8];
+            message.extend(errno.to_ne_bytes());
+            // If nobody listens any more there is nobody to tell.
+            let _ = news.write_all(&message);
+            // SAFETY: ends the copy without running the parent's destructors.
+            unsafe { libc::_exit(127) }
+        }
+        Ok(ForkResult::Parent { child }) => {
+            drop((news_out, go_in));
+            let mut held = Held { pid: child, go: go_out, news: File::from(news_in) };
+            held.wait_until_ready()?;
+            Ok(held)
+        }
+        Err(errno) => Err((Stage::Prepare, errno as i32)),
+    }
+}
+
+impl Held {
+    fn wait_until_ready(&mut self) -> Result<(), Failure> {
+        let mut first = [0];
+        match self.news.read_exact(&mut first) {
+            Ok(()) if first[0] == READY => Ok(()),
+            Ok(()) => Err(self.failure(first[0])),
+            // It was killed.
+            Err(_) => Err((Stage::Prepare, libc::ECHILD)),
+        }
+    }
+
+    /// Lets the command go, and returns once it runs its own program.
+    pub fn release(mut self) -> Result<(), Failure> {
+        File::from(self.go).write_all(&[1]).map_err(|_| (Stage::Prepare, libc::ECHILD))?;
+        let mut first = [0];
+        match self.news.read_exact(&mut first) {
+            Ok(()) => {
+                let mut errno = [0; 4];
+                let read = self.news.read_exact(&mut errno);
+                Err(failure(first[0], if read.is_ok() { i32::from_ne_bytes(errno) } else { libc::EIO }))
+            }
+            // The execve has closed the pipe.
+            Err(_) => Ok(()),
+        }
+    }
+
+    fn failure(&mut self, stage: u8) -> Failure {
+        let mut errno = [0; 4];
+        let read = self.news.read_exact(&mut errno);
+        failure(stage, if read.is_ok() { i32::from_ne_bytes(errno) } else { libc::EIO })
+    }
+}
+
+fn failure(stage: u8, errno: i32) -> Failure {
+    let stages = [Stage::Arm, Stage::User, Stage::Directory, Stage::Execute];
+    (stages.into_iter().find(|s| *s as u8 == stage).unwrap_or(Stage::Prepare), errno)
+}
+
+/// Returns only if the command could not be executed.
+fn become_command(spec: &Spec, arm_program: Option<BorrowedFd<'_>>, news: &mut File, mut go: File) -> Failure {
+    let program = match prepare(spec, arm_program) {
+        Ok(program) => program,
+        Err(failure) => return failure,
+    };
+    let mut released = [0];
+    if news.write_all(&[READY]).is_err() || go.read_exact(&mut released).is_err() {
+        return (Stage::Prepare, libc::ECHILD);
+    }
+    let error = program.execute();
+    (Stage::Execute, error as i32)
+}
+
+fn prepare(spec: &Spec, arm_program: Option<BorrowedFd<'_>>) -> Result<Program, Failure> {
+    let at = |stage: Stage| move |errno: Errno| (stage, errno as i32);
+    reset_signals().map_err(at(Stage::Prepare))?;
+    if spec.stdout_to_stderr {
+        nix::unistd::dup2_stdout(std::io::stderr()).map_err(at(Stage::Prepare))?;
+    }
+    if let Some(program) = arm_program {
+        arm(program).map_err(at(Stage::Arm))?;
+    }
+    let mut environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+    if let Some(user) = &spec.user {
+        become_user(user).map_err(at(Stage::User))?;
+        let home = user.home.clone().into_os_string();
+        set(&mut environment, "HOME", home);
+        set(&mut environment, "USER", OsString::from(&user.name));
+        set(&mut environment, "LOGNAME", OsString::from(&user.name));
+    }
+    die_with_the_guard().map_err(at(Stage::Prepare))?;
+    if let Some(directory) = &spec.directory {
+        nix::unistd::chdir(directory.as_path()).map_err(at(Stage::Directory))?;
+        set(&mut environment, "PWD", directory.clone().into_os_string());
+    }
+    for (name, value) in &spec.environment {
+        set(&mut environment, name, value.clone());
+    }
+    Program::find(&spec.argv, &environment).map_err(at(Stage::Execute))
+}
+
+fn set(environment: &mut Vec<(OsString, OsString)>, name: impl AsRef<OsStr>, value: OsString) {
+    environment.retain(|(known, _)| known != name.as_ref());
+    environment.push((name.as_ref().to_owned(), value));
+}
+
+/// The guard ignores some signals, Rust ignores SIGPIPE, and both are inherited: the command starts with the defaults.
+fn reset_signals() -> Result<(), Errno> {
+    for each in Signal::iterator().filter(|s| *s != Signal::SIGKILL && *s != Signal::SIGSTOP) {
+        // SAFETY: the default action is no handler.
+        unsafe { signal(each, SigHandler::SigDfl) }?;
+    }
+    SigSet::empty().thread_set_mask()
+}
+
+/// Runs the tracer's arming program in this thread's context, so that it is known by its task and not by a pid.
+fn arm(program: BorrowedFd<'_>) -> Result<(), Errno> {
+    /// The start of `union bpf_attr` as BPF_PROG_TEST_RUN reads it (include/uapi/linux/bpf.h).
+    #[repr(C)]
+    #[derive(Default)]
+    struct TestRun {
+        program: u32,
+        returned: u32,
+        data_size_in: u32,
+        data_size_out: u32,
+        data_in: u64,
+        data_out: u64,
+        repeat: u32,
+        duration: u32,
+        context_size_in: u32,
+        context_size_out: u32,
+        context_in: u64,
+        context_out: u64,
+        flags: u32,
+        cpu: u32,
+        batch_size: u32,
+        unused: u32,
+    }
+    const BPF_PROG_TEST_RUN: i32 = 10;
+    let arguments: [u64; 1] = [1];
+    let mut run = TestRun {
+        program: program.as_raw_fd() as u32,
+        context_size_in: size_of_val(&arguments) as u32,
+        context_in: arguments.as_ptr() as u64,
+        ..TestRun::default()
+    };
+    // SAFETY: the attributes and what they point at are valid for their stated sizes.
+    let failed = unsafe { libc::syscall(libc::SYS_bpf, BPF_PROG_TEST_RUN, &mut run, size_of::<TestRun>()) };
+    match failed {
+        0 if run.returned == 0 => Ok(()),
+        0 => Err(Errno::EAGAIN),
+        _ => Err(Errno::last()),
+    }
+}
+
+fn become_user(user: &User) -> Result<(), Errno> {
+    let groups: Vec<Gid> = user.groups.iter().copied().map(Gid::from_raw).collect();
+    nix::unistd::setgroups(&groups)?;
+    let (gid, uid) = (Gid::from_raw(user.gid), Uid::from_raw(user.uid));
+    nix::unistd::setresgid(gid, gid, gid)?;
+    nix::unistd::setresuid(uid, uid, uid)
+}
+
+/// Should the guard be killed, the command goes with it. After the change of user, which would take this back.
+fn die_with_the_guard() -> Result<(), Errno> {
+    let guard = nix::unistd::getppid();
+    nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
+    if nix::unistd::getppid() == guard { Ok(()) } else { Err(Errno::ECHILD) }
+}
+
+/// A file to execute, its words and its environment.
+struct Program {
+    file: CString,
+    arguments: Vec<CString>,
+    environment: Vec<CString>,
+}
+
+impl Program {
+    /// Looks the first word up as `execvp` does, but before the trace begins.
+    fn find(argv: &[OsString], environment: &[(OsString, OsString)]) -> Result<Program, Errno> {
+        let first = argv.first().filter(|word| !word.is_empty()).ok_or(Errno::ENOENT)?;
+        let file = if first.as_bytes().contains(&b'/') {
+            executable(Path::new(first)).map(|()| PathBuf::from(first))?
+        } else {
+            let path = environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.clone());
+            search(first, &path.unwrap_or_else(|| OsString::from("/usr/local/bin:/usr/bin:/bin")))?
+        };
+        let word = |word: &OsStr| CString::new(word.as_bytes()).map_err(|_| Errno::EINVAL);
+        let variable = |(name, value): &(OsString, OsString)| {
+            CString::new([name.as_bytes(), b"=", value.as_bytes()].concat()).map_err(|_| Errno::EINVAL)
+        };
+        Ok(Program {
+            file: CString::new(file.into_os_string().into_vec()).map_err(|_| Errno::EINVAL)?,
+            arguments: argv.iter().map(|a| word(a)).collect::<Result<_, _>>()?,
+            environment: environment.iter().map(variable).collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// Returns only where it failed. A script without `#!` is given to the shell, as `execvp` does.
+    fn execute(mut self) -> Errno {
+        let Err(error) = nix::unistd::execve(&self.file, &self.arguments, &self.environment);
+        if error != Errno::ENOEXEC {
+            return error;
+        }
+        self.arguments[0].clone_from(&self.file);
+        self.arguments.insert(0, c"sh".to_owned());
+        let Err(error) = nix::unistd::execve(c"/bin/sh", &self.arguments, &self.environment);
+        error
+    }
+}
+
+fn search(name: &OsStr, path: &OsStr) -> Result<PathBuf, Errno> {
+    let mut result = Errno::ENOENT;
+    for directory in std::env::split_paths(path) {
+        let candidate = directory.join(name);
+        match executable(&candidate) {
+            Ok(()) => return Ok(candidate),
+            // What is found but must not be executed is the better answer, should nothing else be found.
+            Err(Errno::EACCES) => result = Errno::EACCES,
+            Err(_) => {}
+        }
+    }
+    Err(result)
+}
+
+fn executable(file: &Path) -> Result<(), Errno> {
+    let kind = nix::sys::stat::stat(file)?.st_mode & libc::S_IFMT;
+    if kind == libc::S_IFDIR {
+        return Err(Errno::EISDIR);
+    }
+    nix::unistd::access(file, AccessFlags::X_OK)
+}
