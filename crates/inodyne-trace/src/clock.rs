@@ -45,7 +45,7 @@ impl Driven {
     fn born() -> Driven {
         let mut thread = Thread::zeroed();
         thread.call = CALL_NONE;
-        // SAFETY (here and below): the structure is laid out as C has it (test `layout`), and nobody else uses it.
+        // SAFETY: the structure is laid out as C has it (test `layout`), and nobody else uses it.
         unsafe { host_born(&mut thread, BIRTH) };
         Driven { thread, call_walls: Vec::new() }
     }

@@ -155,6 +155,15 @@ pub struct IntervalRecord {
     pub unused: [u8; 5],
 }
 
+/// The start of `struct walk`: the rest is the kernel side's own business.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub struct DtypeTotals {
+    pub reads: u64,
+    pub entries: u64,
+    pub unknown: u64,
+}
+
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub struct DtypeFs {
