@@ -111,8 +111,8 @@ fn become_command(spec: &Spec, arm_program: Option<BorrowedFd<'_>>, news: &mut F
 fn prepare(spec: &Spec, arm_program: Option<BorrowedFd<'_>>) -> Result<Program, Failure> {
     let at = |stage: Stage| move |errno: Errno| (stage, errno as i32);
     reset_signals().map_err(at(Stage::Prepare))?;
-    if spec.quiet {
-        discard_output().map_err(at(Stage::Prepare))?;
+    if spec.stdout_to_stderr {
+        nix::unistd::dup2_stdout(std::io::stderr()).map_err(at(Stage::Prepare))?;
     }
     if let Some(program) = arm_program {
         arm(program).map_err(at(Stage::Arm))?;
@@ -148,18 +148,6 @@ fn reset_signals() -> Result<(), Errno> {
         unsafe { signal(each, SigHandler::SigDfl) }?;
     }
     SigSet::empty().thread_set_mask()
-}
-
-fn discard_output() -> Result<(), Errno> {
-    let null = rustix::fs::open("/dev/null", rustix::fs::OFlags::RDWR, rustix::fs::Mode::empty());
-    let null = null.map_err(|error| Errno::from_raw(error.raw_os_error()))?;
-    for standard in 0..3 {
-        // SAFETY: both descriptors are open; standard streams are meant to be replaced.
-        if unsafe { libc::dup2(null.as_raw_fd(), standard) } < 0 {
-            return Err(Errno::last());
-        }
-    }
-    Ok(())
 }
 
 /// Runs the tracer's arming program in this thread's context, so that it is known by its task and not by a pid.

@@ -55,8 +55,8 @@ pub struct Spec {
     pub environment: Vec<(OsString, OsString)>,
     /// Whose it is; none to change nothing.
     pub user: Option<User>,
-    /// True to send its standard output and error to /dev/null and give it nothing to read.
-    pub quiet: bool,
+    /// True to send its standard output to standard error: ours belongs to the report.
+    pub stdout_to_stderr: bool,
 }
 
 /// Why a command did not start.
@@ -179,11 +179,6 @@ impl Started {
         Ok(self.channel.order(Order::Release)?)
     }
 
-    /// Readable once [`Started::ended`] would not block.
-    pub fn as_fd(&self) -> BorrowedFd<'_> {
-        self.channel.as_fd()
-    }
-
     /// Waits for the command's end.
     ///
     /// # Errors
@@ -221,6 +216,13 @@ impl Started {
     fn wait_for_guard(&self) {
         // The only error is that somebody else has waited for it.
         let _ = rustix::process::waitpid(Some(self.guard), rustix::process::WaitOptions::empty());
+    }
+}
+
+/// Readable once [`Started::ended`] would not block.
+impl AsFd for Started {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.channel.as_fd()
     }
 }
 
