@@ -157,7 +157,7 @@ pub fn program(thread: &ThreadObserved, words: &str) -> Program {
 pub fn find_trace(place: usize, cache: CacheState, typed: bool) -> Trace {
     let cold = cache == CacheState::Cold;
     let files = if typed { 0 } else { 30_000 };
-    let each = if cold { 2.9e-3 } else { 1.2e-3 };
+    let each = if cold { 2.8e-3 } else { 0.85e-3 };
     let look_ups = ms((f64::from(files) + 3_055.0) * each);
     let (inode, directory) = if cold { (ms(7.5), ms(38.0)) } else { (Nanos::ZERO, Nanos::ZERO) };
     let stacks = vec![
@@ -178,7 +178,12 @@ pub fn find_trace(place: usize, cache: CacheState, typed: bool) -> Trace {
         waits.push(wait(1, Some("getdents64"), 0xa2, directory, 97));
         waits.push(wait(1, Some("close"), 0xa4, ms(0.6), 2));
     }
-    let user = ms(if typed { 8.0 } else { 21.0 });
+    let user = ms(match (cold, typed) {
+        (true, true) => 12.4,
+        (true, false) => 33.0,
+        (false, true) => 8.4,
+        (false, false) => 23.9,
+    });
     let kernel = [
         ("newfstatat", look_ups),
         ("getdents64", ms(7.0)),
@@ -217,7 +222,7 @@ pub fn find_trace(place: usize, cache: CacheState, typed: bool) -> Trace {
         } else {
             untyped(look_ups, inode)
         },
-        overhead: Overhead { ratio: 1.04, estimated: true, ns_per_call: 345.0 },
+        overhead: Overhead { ratio: 1.04, estimated: true, ns_per_call: 130.0 },
         observed: Observed {
             started_ns: root.born_ns,
             programs: vec![program(&root, "find .")],
@@ -267,10 +272,10 @@ pub fn find_recording() -> Recording {
     recording.places = vec![ext4("slow", &["-O", "^filetype"]), ext4("fast", &[])];
     recording.commands = vec![command("find .")];
     for (place, cache, walls) in [
-        (0, CacheState::Cold, [162.0, 154.0, 171.0]),
-        (1, CacheState::Cold, [68.0, 71.0, 66.0]),
-        (0, CacheState::Warm, [48.0, 47.1, 51.6]),
-        (1, CacheState::Warm, [17.0, 16.4, 17.9]),
+        (0, CacheState::Cold, [179.0, 174.0, 187.0]),
+        (1, CacheState::Cold, [78.0, 81.0, 76.0]),
+        (0, CacheState::Warm, [59.0, 57.8, 62.1]),
+        (1, CacheState::Warm, [22.0, 21.2, 23.1]),
     ] {
         for wall in walls {
             recording.push_run(run(place, cache, false, ms(wall)));
@@ -319,7 +324,7 @@ pub fn pipeline_recording() -> Recording {
             CommCalls { comm: "sh".to_owned(), syscalls: vec![call("wait4", 3, &[("ECHILD", 1)], ms(0.1), ms(812.0))] },
             CommCalls { comm: "xargs".to_owned(), syscalls: vec![call("read", 412, &[], ms(4.0), ms(640.0))] },
         ],
-        overhead: Overhead { ratio: 1.012, estimated: false, ns_per_call: 345.0 },
+        overhead: Overhead { ratio: 1.012, estimated: false, ns_per_call: 130.0 },
         lost: Lost { stacks: 12, waits: 3, ..Lost::default() },
         observed: Observed { threads, waits, stacks, sample_hz: 997, ..Observed::default() },
         ..Trace::default()

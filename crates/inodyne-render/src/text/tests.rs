@@ -94,6 +94,42 @@ fn only_line_ends_of_all_control_characters() {
     assert!(report.contains(r"\u{1b}[2J\u{202e}secret") && report.contains(r"evil\n\u{1b}[31mname"));
 }
 
+/// The recording with every integer of its JSON replaced.
+fn with_every_number(recording: &Recording, number: u64) -> Recording {
+    fn replace(value: &mut serde_json::Value, number: u64) {
+        match value {
+            serde_json::Value::Number(old) if old.is_u64() => *old = number.into(),
+            serde_json::Value::Array(values) => values.iter_mut().for_each(|value| replace(value, number)),
+            serde_json::Value::Object(map) => map.values_mut().for_each(|value| replace(value, number)),
+            _ => {}
+        }
+    }
+    let mut json = serde_json::to_value(recording).unwrap();
+    replace(&mut json["traces"], number);
+    for (at, trace) in json["traces"].as_array_mut().unwrap().iter_mut().enumerate() {
+        (trace["place"], trace["command"]) = ((at % 2).into(), 0.into());
+    }
+    serde_json::from_value(json).unwrap()
+}
+
+#[test]
+fn nonsense_is_shown_without_a_panic() {
+    for number in [0, 1, u64::from(u32::MAX)] {
+        let recording = explained(with_every_number(&sample::find_recording(), number));
+        for width in [0, 80, 160] {
+            assert!(!at(&recording, width).is_empty());
+        }
+    }
+    let mut recording = sample::find_recording();
+    for trace in &mut recording.traces {
+        (trace.place, trace.command, trace.wall_ns) = (9, 9, inodyne_model::Nanos(u64::MAX));
+        trace.overhead.ratio = f64::NAN;
+        trace.by_comm[0].syscalls[0].wall_ns = trace.wall_ns;
+        trace.by_comm[0].syscalls[0].calls = u64::MAX;
+    }
+    assert!(!at(&explained(recording), 80).is_empty());
+}
+
 #[test]
 fn json_is_the_recording() {
     let recording = explained(sample::find_recording());

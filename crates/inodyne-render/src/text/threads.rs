@@ -20,8 +20,9 @@ const MOST_ROWS: usize = 10;
 pub(super) fn show(page: &mut Page, case: &Case<'_>) {
     let Some(trace) = case.trace.filter(|trace| trace.threads.len() > 1) else { return };
     let processes: BTreeSet<u32> = trace.threads.iter().map(|thread| thread.pid).collect();
+    let of = if processes.len() == 1 { "process" } else { "processes" };
     let (threads, processes) = (Grouped(trace.threads.len() as u64), Grouped(processes.len() as u64));
-    page.heading(&format!("Threads: {threads} in {processes} processes"));
+    page.heading(&format!("Threads: {threads} in {processes} {of}"));
     let table = table(&trace.threads);
     page.table(table);
 }

@@ -7,13 +7,14 @@
 //!   now       the time without tracing: the median of untraced runs, or traced wall − calls × cost a call
 //!   kernel    CPU time in the avoidable calls, less the tracing cost inside them
 //!   waits     their blocked time, less the reads that the look-ups of directories must then do themselves
-//!   around    user time around each of them
+//!   around    time between calls that goes with each of them
 //! ```
 
 use std::collections::BTreeSet;
 
 use inodyne_model::Nanos;
 use inodyne_model::finding::Prediction;
+use inodyne_model::run::median;
 use inodyne_model::trace::Trace;
 
 use super::super::Case;
@@ -22,13 +23,15 @@ use super::{Paid, Sum};
 /// The part of the tracing cost of a call that falls between its two timestamps, and how far it may be off.
 const INSIDE: f64 = 0.5;
 const INSIDE_ERROR: f64 = 0.2;
-/// User time around an avoidable call, as a part of the average user time a call of its program; and its bounds.
-const AROUND: [f64; 3] = [0.35, 0.65, 0.95];
+/// Time between calls that goes with an avoidable one (user mode, and the way in and out of the kernel), as a part of
+/// the average time between calls of its program; with its bounds.
+const AROUND: [f64; 3] = [0.75, 0.95, 1.15];
 /// The same is never more than this, in nanoseconds: a program may compute for long between its calls.
-const AROUND_AT_MOST: [f64; 3] = [100.0, 300.0, 600.0];
+const AROUND_AT_MOST: [f64; 3] = [450.0, 700.0, 950.0];
 /// CPU time of other calls changes too, since the caches hold less: as a part of the time in the avoidable calls.
 const SIDE_EFFECTS: f64 = 0.08;
-/// How far two runs of the same thing lie apart here, as a part of the predicted time.
+/// How far two runs of the same thing lie apart at least, as a part of the predicted time; more where the untraced runs
+/// did so.
 const RUN_NOISE: f64 = 0.12;
 /// How much of the saving may not come true where it is only assumed that the program asks for no more than the type.
 const ASSUMED: f64 = 0.3;
@@ -58,7 +61,7 @@ pub(super) fn predict(case: &Case<'_>, paid: &Paid) -> Prediction {
         uncertain(kernel * SIDE_EFFECTS),
         uncertain((waits[2] - waits[0]) / 2.0),
         uncertain((around[2] - around[0]) / 2.0),
-        predicted * RUN_NOISE,
+        predicted * noise(case).max(RUN_NOISE),
     ];
     if parallel > 1.05 {
         errors.push(saved * SIDE_BY_SIDE);
@@ -83,7 +86,7 @@ fn nanos(ns: f64) -> Nanos {
 /// The wall-clock time without tracing.
 fn now_ns(case: &Case<'_>, cost: f64) -> f64 {
     let trace = case.trace;
-    match case.recording.untraced_median(trace.place, trace.command, trace.cache) {
+    match median(&case.recording.untraced_walls(trace.place, trace.command, trace.cache)) {
         Some(median) => median.0 as f64,
         None => {
             let calls: f64 = trace.syscalls.iter().map(|s| s.calls as f64).sum();
@@ -91,6 +94,16 @@ fn now_ns(case: &Case<'_>, cost: f64) -> f64 {
             (wall - calls * cost).max(wall * 0.2)
         }
     }
+}
+
+/// How far the untraced runs lie apart: twice their median deviation from their median, as a part of it.
+fn noise(case: &Case<'_>) -> f64 {
+    let trace = case.trace;
+    let walls = case.recording.untraced_walls(trace.place, trace.command, trace.cache);
+    let Some(middle) = median(&walls).filter(|middle| middle.0 > 0) else { return 0.0 };
+    let mut deviations: Vec<_> = walls.iter().map(|wall| Nanos(wall.0.abs_diff(middle.0))).collect();
+    deviations.sort_unstable();
+    median(&deviations).unwrap_or_default().share_of(middle) * 2.0
 }
 
 /// Low, likely and high estimate of the blocked time that the cure saves.
@@ -115,7 +128,7 @@ fn waits_saved(trace: &Trace, paid: &Paid) -> [f64; 3] {
     [2.0, 1.0, 0.5].map(|factor| blocked * not_read(directories * factor))
 }
 
-/// Low, likely and high estimate of the user time around one avoidable call.
+/// Low, likely and high estimate of the time between calls that goes with one avoidable call.
 fn around(trace: &Trace, paid: &Paid, cost: f64) -> [f64; 3] {
     let threads = trace.observed.threads.iter().filter(|t| paid.threads.contains(&t.number));
     let mut user = 0.0;

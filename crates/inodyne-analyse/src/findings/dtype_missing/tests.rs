@@ -1,7 +1,8 @@
 //! Where the finding is made and where not.
 
+use inodyne_model::finding::Prediction;
 use inodyne_model::recording::Recording;
-use inodyne_model::run::CacheState;
+use inodyne_model::run::median;
 use inodyne_model::sample;
 
 use super::*;
@@ -47,11 +48,13 @@ fn it_is_found_where_types_are_missing_and_only_there() {
 #[test]
 fn the_measured_time_lies_in_the_predicted_interval() {
     let recording = explained(sample::find_recording());
-    let measured = recording.untraced_median(1, 0, CacheState::Cold).unwrap();
-    let predicted = recording.findings[0].predicted;
-    assert!(predicted.low_ns <= measured && measured <= predicted.high_ns, "{predicted:?} {measured:?}");
-    let width = (predicted.high_ns - predicted.low_ns).as_secs_f64() / predicted.wall_ns.as_secs_f64();
-    assert!(width <= 0.5, "{predicted:?} is {width} wide");
+    for finding in &recording.findings {
+        let Prediction { wall_ns, low_ns, high_ns } = finding.predicted;
+        let measured = median(&recording.untraced_walls(1, 0, recording.traces[finding.trace].cache)).unwrap();
+        assert!((low_ns..=high_ns).contains(&measured), "{measured:?} is not as predicted: {:?}", finding.predicted);
+        let width = (high_ns - low_ns).share_of(wall_ns);
+        assert!(width <= 0.5, "{:?} is {width} wide", finding.predicted);
+    }
 }
 
 #[test]
