@@ -52,6 +52,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
 struct Sum {
     calls: u64,
     wall_ns: Nanos,
+    cpu_ns: Nanos,
     blocked_ns: Nanos,
 }
 
@@ -59,6 +60,7 @@ impl Sum {
     fn add(&mut self, forced: &ForcedLookup) {
         self.calls = self.calls.saturating_add(forced.calls);
         self.wall_ns += forced.wall_ns;
+        self.cpu_ns += forced.cpu_ns.min(forced.wall_ns);
         self.blocked_ns += forced.blocked_ns.min(forced.wall_ns);
     }
 }

@@ -120,6 +120,7 @@ fn threads_side_by_side_save_less_of_the_wall_clock() {
         forced.thread = 2;
         forced.calls /= 2;
         forced.wall_ns = Nanos(forced.wall_ns.0 / 2);
+        forced.cpu_ns = Nanos(forced.cpu_ns.0 / 2);
         forced.blocked_ns = Nanos(forced.blocked_ns.0 / 2);
         trace.dtype.forced = vec![ForcedLookup { thread: 1, ..forced.clone() }, forced];
     })[0]
