@@ -124,6 +124,7 @@ pub(super) const RULES: &[Rule] = &[
     when("xfs_buf_iowait", Way::Completion, Cause::DeviceRead, "6.18"),
     when("squashfs_bio_read", Way::Completion, Cause::DeviceRead, "fs/squashfs/block.c"),
     is("btrfs_caching_ctl_wait_done", Cause::DeviceRead, "6.18"),
+    is("btrfs_wait_block_group_cache_progress", Cause::DeviceRead, "6.18"),
     when("z_erofs_runqueue", Way::Completion, Cause::DeviceRead, "fs/erofs/zdata.c"),
 
     // Direct I/O: who called says which way the data goes.

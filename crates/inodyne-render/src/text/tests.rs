@@ -27,23 +27,13 @@ fn stripped(coloured: &str) -> String {
 }
 
 #[test]
-fn find_at_80_columns() {
-    insta::assert_snapshot!(at(&explained(sample::find_recording()), 80));
-}
-
-#[test]
-fn find_at_160_columns() {
-    insta::assert_snapshot!(at(&explained(sample::find_recording()), 160));
-}
-
-#[test]
-fn pipeline_at_80_columns() {
-    insta::assert_snapshot!(at(&explained(sample::pipeline_recording()), 80));
-}
-
-#[test]
-fn pipeline_at_160_columns() {
-    insta::assert_snapshot!(at(&explained(sample::pipeline_recording()), 160));
+fn golden_reports() {
+    for (name, recording) in [("find", sample::find_recording()), ("pipeline", sample::pipeline_recording())] {
+        let recording = explained(recording);
+        for width in [80, 160] {
+            insta::assert_snapshot!(format!("{name}_{width}"), at(&recording, width));
+        }
+    }
 }
 
 #[test]

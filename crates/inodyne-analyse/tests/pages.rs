@@ -1,9 +1,10 @@
-//! FORMAT.md names every key of a recording.
+//! The pages keep up with the code: FORMAT.md names every key of a recording, every cause and finding has its page.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use inodyne_model::Nanos;
+use inodyne_model::cause::Cause;
 use inodyne_model::finding::Proof;
 use inodyne_model::observed::{Timeline, Waker};
 use inodyne_model::recording::Recording;
@@ -58,10 +59,27 @@ fn keys(value: &Value, into: &mut BTreeSet<String>) {
     }
 }
 
+/// The text of a page of the project.
+fn page(path: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);
+    std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+#[test]
+fn every_cause_and_finding_has_its_page() {
+    let list = page("docs/causes/README.md");
+    for cause in Cause::ALL {
+        assert!(page(&format!("docs/causes/{cause}.md")).starts_with(&format!("# {cause}\n")), "{cause}");
+        assert!(list.contains(&format!("[{cause}]({cause}.md)")), "{cause} is not in the list");
+    }
+    for finding in full().findings {
+        assert!(page(&format!("docs/findings/{}.md", finding.id)).starts_with(&format!("# {}\n", finding.id)));
+    }
+}
+
 #[test]
 fn format_md_names_every_key() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../FORMAT.md");
-    let page = std::fs::read_to_string(page).unwrap();
+    let page = page("FORMAT.md");
     let mut all = BTreeSet::new();
     keys(&serde_json::to_value(full()).unwrap(), &mut all);
     let missing: Vec<_> = all.iter().filter(|key| !page.contains(&format!("`{key}`"))).collect();
