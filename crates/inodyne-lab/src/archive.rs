@@ -7,7 +7,7 @@
 use std::{
     fs::File,
     io::{self, BufReader, Read, Seek},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use flate2::read::MultiGzDecoder;
@@ -15,10 +15,10 @@ use lzma_rust2::XzReader;
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
 use tar::{Archive, EntryType};
 
-use crate::{Filled, LabError};
+use crate::LabError;
 
-/// Unpacks `archive` into `target`, which exists.
-pub(crate) fn unpack(archive: &Path, target: &Path) -> Result<Filled, LabError> {
+/// Unpacks `archive` into `target`, which exists; returns what was left out.
+pub(crate) fn unpack(archive: &Path, target: &Path) -> Result<Vec<PathBuf>, LabError> {
     let failed = |error: io::Error| match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => LabError::io("write", target, error),
         _ => LabError::Archive { path: archive.into(), problem: words(&error) },
@@ -26,7 +26,7 @@ pub(crate) fn unpack(archive: &Path, target: &Path) -> Result<Filled, LabError> 
     let mut reader = Archive::new(open(archive).map_err(failed)?);
     reader.set_preserve_permissions(true);
     reader.set_preserve_ownerships(false);
-    let mut filled = Filled::default();
+    let mut left_out = Vec::new();
     let mut directories = Vec::new();
     for entry in reader.entries().map_err(failed)? {
         let mut entry = entry.map_err(failed)?;
@@ -34,20 +34,15 @@ pub(crate) fn unpack(archive: &Path, target: &Path) -> Result<Filled, LabError> 
         match entry.header().entry_type() {
             EntryType::XGlobalHeader | EntryType::XHeader => continue,
             EntryType::Char | EntryType::Block | EntryType::Fifo => {
-                filled.left_out.push(path);
+                left_out.push(path);
                 continue;
             }
             // Last, so that a directory without write permission can be filled and its time stays.
             EntryType::Directory => {
-                filled.directories += u64::from(path.components().any(|part| part.as_os_str() != "."));
                 directories.push(entry);
                 continue;
             }
-            EntryType::Symlink => filled.symlinks += 1,
-            _ => {
-                filled.files += 1;
-                filled.bytes += entry.size();
-            }
+            _ => {}
         }
         if !entry.unpack_in(target).map_err(failed)? {
             return Err(leaves(archive, &path));
@@ -66,7 +61,7 @@ pub(crate) fn unpack(archive: &Path, target: &Path) -> Result<Filled, LabError> 
         utimensat(CWD, &directory, &times, AtFlags::SYMLINK_NOFOLLOW)
             .map_err(|errno| LabError::io("write", directory, errno))?;
     }
-    Ok(filled)
+    Ok(left_out)
 }
 
 fn leaves(archive: &Path, entry: &Path) -> LabError {

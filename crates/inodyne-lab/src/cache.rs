@@ -27,7 +27,9 @@ pub fn make_cold(place: &mut MountedPlace) -> Result<(), LabError> {
 fn drop_caches() -> Result<(), LabError> {
     let file = "/proc/sys/vm/drop_caches";
     std::fs::write(file, "3").map_err(|error| match error.kind() {
-        std::io::ErrorKind::PermissionDenied => LabError::MissingCapability("CAP_SYS_ADMIN"),
+        std::io::ErrorKind::PermissionDenied => {
+            LabError::MissingCapability { purpose: "emptying the caches", capability: "CAP_SYS_ADMIN" }
+        }
         _ => LabError::io("write", file, error),
     })
 }

@@ -20,28 +20,21 @@ use rustix::{
 };
 
 use crate::{
-    Filled, LabError,
+    LabError,
     walk::{Entry, open_quietly, walk},
 };
 
-/// Copies what is in `source` into `target`, which exists.
-pub(crate) fn copy(source: &Path, target: &Path) -> Result<Filled, LabError> {
+/// Copies what is in `source` into `target`, which exists; returns what was left out.
+pub(crate) fn copy(source: &Path, target: &Path) -> Result<Vec<PathBuf>, LabError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let root = openat(CWD, target, flags, Mode::empty()).map_err(|errno| LabError::io("open", target, errno))?;
-    let mut copy = Copy {
-        root,
-        source,
-        target,
-        parent: None,
-        links: HashMap::new(),
-        directories: vec![],
-        filled: Filled::default(),
-    };
+    let mut copy =
+        Copy { root, source, target, parent: None, links: HashMap::new(), directories: vec![], left_out: Vec::new() };
     // A link at the end is the user's way to name the directory; only inside it are links left alone.
     let real = source.canonicalize().map_err(|error| LabError::io("open", source, error))?;
     walk(&real, &mut |entry| copy.entry(entry))?;
     copy.finish_directories()?;
-    Ok(copy.filled)
+    Ok(copy.left_out)
 }
 
 struct Copy<'a> {
@@ -54,7 +47,8 @@ struct Copy<'a> {
     links: HashMap<(u32, u32, u64), PathBuf>,
     /// Modes and times that must wait until a directory is full.
     directories: Vec<(PathBuf, Mode, Timestamps)>,
-    filled: Filled,
+    /// Devices, sockets and pipes.
+    left_out: Vec<PathBuf>,
 }
 
 impl Copy<'_> {
@@ -72,24 +66,18 @@ impl Copy<'_> {
             FileType::Directory => {
                 mkdirat(parent, entry.name, Mode::RWXU).map_err(writing)?;
                 self.directories.push((entry.path.into(), entry.mode(), times));
-                self.filled.directories += 1;
             }
             FileType::Symlink => {
                 let to = readlinkat(entry.parent, entry.name, Vec::new()).map_err(reading)?;
                 symlinkat(&to, parent, entry.name).map_err(writing)?;
                 utimensat(parent, entry.name, &times, AtFlags::SYMLINK_NOFOLLOW).map_err(writing)?;
-                self.filled.symlinks += 1;
             }
             FileType::RegularFile => {
-                self.filled.files += 1;
-                if entry.stat.stx_nlink > 1 {
-                    let key = (entry.stat.stx_dev_major, entry.stat.stx_dev_minor, entry.stat.stx_ino);
-                    if let Some(first) = self.links.get(&key) {
-                        let above = beneath(&self.root, first.parent().unwrap_or(Path::new(""))).map_err(writing)?;
-                        let name = first.file_name().unwrap_or_default();
-                        return linkat(&above, name, parent, entry.name, AtFlags::empty()).map_err(writing);
-                    }
-                    self.links.insert(key, entry.path.into());
+                let key = (entry.stat.stx_dev_major, entry.stat.stx_dev_minor, entry.stat.stx_ino);
+                if let Some(first) = self.links.get(&key) {
+                    let above = beneath(&self.root, first.parent().unwrap_or(Path::new(""))).map_err(writing)?;
+                    let name = first.file_name().unwrap_or_default();
+                    return linkat(&above, name, parent, entry.name, AtFlags::empty()).map_err(writing);
                 }
                 let from = match open_quietly(entry.parent, entry.name, OFlags::empty()) {
                     Err(Errno::NOENT | Errno::LOOP) => return Ok(()),
@@ -98,13 +86,14 @@ impl Copy<'_> {
                 let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                 let to = openat(parent, entry.name, flags, Mode::RUSR | Mode::WUSR).map_err(writing)?;
                 let mut to = File::from(to);
-                let bytes =
-                    std::io::copy(&mut &from, &mut to).map_err(|error| LabError::io("copy to", &target, error))?;
-                self.filled.bytes += bytes;
+                std::io::copy(&mut &from, &mut to).map_err(|error| LabError::io("copy to", &target, error))?;
                 fchmod(&to, entry.mode()).map_err(writing)?;
                 futimens(&to, &times).map_err(writing)?;
+                if entry.stat.stx_nlink > 1 {
+                    self.links.insert(key, entry.path.into());
+                }
             }
-            _ => self.filled.left_out.push(entry.path.into()),
+            _ => self.left_out.push(entry.path.into()),
         }
         Ok(())
     }

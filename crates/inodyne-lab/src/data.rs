@@ -4,6 +4,7 @@
 //! original: that user's command must be able to work with it.
 
 use std::{
+    collections::HashSet,
     fmt, fs,
     os::unix::fs::chown,
     path::{Path, PathBuf},
@@ -35,7 +36,7 @@ pub struct Filled {
     pub directories: u64,
     /// Symbolic links.
     pub symlinks: u64,
-    /// Bytes in files.
+    /// Bytes in files; those of a file with several names count once.
     pub bytes: u64,
     /// Entries of kinds that are not copied: devices, sockets, pipes. Never silently: say so to the user.
     pub left_out: Vec<PathBuf>,
@@ -72,10 +73,10 @@ impl DataSpec {
     ///
     /// Nothing is flushed. [`crate::MountedPlace::fill`] does that too, and knows what to say when the place is full.
     pub fn fill(&self, directory: &Path, owner: Owner) -> Result<Filled, LabError> {
-        let filled = match self {
+        let left_out = match self {
             Self::Tree(spec) => {
-                let made = inodyne_tree::make(spec, directory)?;
-                Filled { files: made.files, directories: made.directories - 1, bytes: made.bytes, ..Filled::default() }
+                inodyne_tree::make(spec, directory)?;
+                Vec::new()
             }
             Self::From(source) => {
                 let metadata = fs::metadata(source).map_err(|error| match error.kind() {
@@ -88,16 +89,26 @@ impl DataSpec {
                 if metadata.is_dir() { copy::copy(source, directory)? } else { archive::unpack(source, directory)? }
             }
         };
-        give(directory, owner)?;
-        Ok(filled)
+        give(directory, owner, Filled { left_out, ..Filled::default() })
     }
 }
 
-/// Gives `directory` and all below it to `owner`.
-fn give(directory: &Path, owner: Owner) -> Result<(), LabError> {
+/// Gives `directory` and all below it to `owner`, and counts what is there.
+fn give(directory: &Path, owner: Owner, mut filled: Filled) -> Result<Filled, LabError> {
     chown(directory, Some(owner.uid), Some(owner.gid)).map_err(|error| LabError::io("hand over", directory, error))?;
     let (uid, gid) = (Uid::from_raw(owner.uid), Gid::from_raw(owner.gid));
+    let mut linked = HashSet::new();
     walk(directory, &mut |entry| {
+        match entry.file_type() {
+            FileType::Directory => filled.directories += 1,
+            FileType::Symlink => filled.symlinks += 1,
+            _ => {
+                filled.files += 1;
+                if entry.stat.stx_nlink == 1 || linked.insert(entry.stat.stx_ino) {
+                    filled.bytes += entry.stat.stx_size;
+                }
+            }
+        }
         if (entry.stat.stx_uid, entry.stat.stx_gid) == (owner.uid, owner.gid) {
             return Ok(());
         }
@@ -108,7 +119,8 @@ fn give(directory: &Path, owner: Owner) -> Result<(), LabError> {
             chmodat(entry.parent, entry.name, entry.mode(), AtFlags::empty()).map_err(failed)?;
         }
         Ok(())
-    })
+    })?;
+    Ok(filled)
 }
 
 #[cfg(test)]

@@ -33,8 +33,13 @@ pub enum LabError {
         problem: String,
     },
     /// The process lacks a capability.
-    #[error("making file systems needs {0}: run as root (sudo), or in a container with --privileged")]
-    MissingCapability(&'static str),
+    #[error("{purpose} needs {capability}: run as root (sudo), or in a container with --privileged")]
+    MissingCapability {
+        /// What cannot be done: "making file systems".
+        purpose: &'static str,
+        /// `CAP_SYS_ADMIN`.
+        capability: &'static str,
+    },
     /// The place does not exist.
     #[error("{} does not exist: give an existing directory, or a file system to make, such as ext4", .0.display())]
     NotThere(PathBuf),
@@ -81,6 +86,14 @@ pub enum LabError {
         size: Size,
         /// What it needs.
         least: Size,
+    },
+    /// No image can be made where images belong.
+    #[error("no image can be made in {}: {source}; set INODYNE_SCRATCH to a directory on a disk", path.display())]
+    Scratch {
+        /// Where it was tried.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
     },
     /// The disk under the images has too little room.
     #[error("{} has {free} free, {wanted} wanted: give less with size=, or another disk with INODYNE_SCRATCH", scratch.display())]

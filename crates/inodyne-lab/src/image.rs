@@ -10,7 +10,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{AtFlags, CWD, Mode, OFlags, ftruncate, openat, statvfs, unlinkat},
+    fs::{AtFlags, CWD, Mode, OFlags, fstatvfs, ftruncate, openat, unlinkat},
     io::Errno,
 };
 
@@ -19,27 +19,9 @@ use crate::{LabError, Size};
 /// What a place gets when nobody says how large.
 const DEFAULT_SIZE: Size = Size::from_mib(8 << 10);
 
-/// The size for a new image: what was asked for, or the default, never more than there is room for.
-pub(crate) fn fitting_size(scratch: &Path, wanted: Option<Size>) -> Result<Size, LabError> {
-    let stat = statvfs(scratch).map_err(|errno| match errno {
-        Errno::NOENT => LabError::NotThere(scratch.into()),
-        errno => LabError::io("inspect", scratch, errno),
-    })?;
-    let free = Size::from_bytes(stat.f_bavail.saturating_mul(stat.f_frsize)).whole_mib();
-    match wanted {
-        Some(wanted) if wanted > free => Err(LabError::ScratchFull { scratch: scratch.into(), free, wanted }),
-        Some(wanted) => Ok(wanted),
-        None => Ok(DEFAULT_SIZE.min(free)),
-    }
-}
-
-/// Makes an empty file of `size` without a name.
-pub(crate) fn create(scratch: &Path, size: Size) -> Result<OwnedFd, LabError> {
-    let failed = |errno: Errno| match errno {
-        Errno::NOENT => LabError::NotThere(scratch.into()),
-        Errno::NOTDIR => LabError::NotADirectory(scratch.into()),
-        errno => LabError::io("make an image in", scratch, errno),
-    };
+/// Makes an empty file without a name: of the size asked for, or of the default, never more than there is room for.
+pub(crate) fn create(scratch: &Path, wanted: Option<Size>) -> Result<(OwnedFd, Size), LabError> {
+    let failed = |errno| no_image(scratch, errno);
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
     let mode = Mode::RUSR | Mode::WUSR;
     let file = match openat(CWD, scratch, flags | OFlags::TMPFILE, mode) {
@@ -47,8 +29,19 @@ pub(crate) fn create(scratch: &Path, size: Size) -> Result<OwnedFd, LabError> {
         result => result,
     }
     .map_err(failed)?;
+    let stat = fstatvfs(&file).map_err(failed)?;
+    let free = Size::from_bytes(stat.f_bavail.saturating_mul(stat.f_frsize)).whole_mib();
+    let size = wanted.unwrap_or(DEFAULT_SIZE.min(free));
+    if size > free || free.bytes() == 0 {
+        let wanted = wanted.unwrap_or(DEFAULT_SIZE);
+        return Err(LabError::ScratchFull { scratch: scratch.into(), free, wanted });
+    }
     ftruncate(&file, size.bytes()).map_err(failed)?;
-    Ok(file)
+    Ok((file, size))
+}
+
+fn no_image(scratch: &Path, errno: Errno) -> LabError {
+    LabError::Scratch { path: scratch.into(), source: errno.into() }
 }
 
 /// For file systems without O_TMPFILE. For an instant the file has a name: the shortest window that can be had there.
@@ -65,5 +58,22 @@ fn named_and_unlinked(scratch: &Path, flags: OFlags, mode: Mode) -> Result<Owned
             Err(Errno::EXIST) => {}
             Err(errno) => return Err(errno),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_has_no_name_with_or_without_the_kernels_help() {
+        let scratch = tempfile::tempdir().unwrap();
+        let (image, size) = create(scratch.path(), Some(Size::from_mib(1))).unwrap();
+        assert_eq!((rustix::fs::fstat(&image).unwrap().st_size, size), (1 << 20, Size::from_mib(1)));
+        let image = named_and_unlinked(scratch.path(), OFlags::RDWR | OFlags::CLOEXEC, Mode::RWXU).unwrap();
+        assert_eq!(rustix::fs::fstat(&image).unwrap().st_nlink, 0);
+        assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
+        let error = create(scratch.path(), Some(Size::from_bytes(1 << 60))).unwrap_err();
+        assert!(matches!(error, LabError::ScratchFull { .. }));
     }
 }

@@ -1,7 +1,8 @@
 //! Where made places are mounted, so that nobody else sees them and nothing remains.
 //!
-//! [`Lab::enter`] gives the process a mount namespace of its own: when its last process ends, by whatever signal, the
-//! kernel unmounts everything in it. Mount events still come in from outside (`MS_SLAVE`, not `MS_PRIVATE`): a disk
+//! The first place that is made gives the process a mount namespace of its own: when its last process ends, by whatever
+//! signal, the kernel unmounts everything in it. Where all places are existing directories nothing changes: a command
+//! that mounts something there mounts it for everybody, as it would without us. Mount events still come in from outside (`MS_SLAVE`, not `MS_PRIVATE`): a disk
 //! that somebody unmounts meanwhile must not stay busy in here. None go out.
 //!
 //! The mount points themselves must not remain on disk either. So the first place mounts a small tmpfs over an
@@ -38,6 +39,8 @@ pub struct Lab {
 
 #[derive(Debug, Default)]
 struct State {
+    /// Whether the process is in its own mount namespace.
+    private: bool,
     /// Mounted as long as a place needs it.
     hub: Weak<Hub>,
     /// Existing directories that are places, and must not be mounted over.
@@ -45,18 +48,10 @@ struct State {
 }
 
 impl Lab {
-    /// Moves the calling thread, with all that it starts later, into a mount namespace of its own.
-    ///
-    /// To be called while the process has one thread: others would stay outside.
-    pub fn enter() -> Result<Self, LabError> {
-        require_admin()?;
-        // SAFETY: CLONE_NEWNS unshares the mount namespace and the working directory, no memory and no descriptors.
-        unsafe { unshare_unsafe(UnshareFlags::NEWNS) }
-            .map_err(|errno| LabError::io("make a mount namespace for", "/", errno))?;
-        mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)
-            .map_err(|errno| LabError::io("make mounts private below", "/", errno))?;
+    /// A lab without places, which changes nothing yet.
+    pub fn new() -> Self {
         let scratch = env::var_os("INODYNE_SCRATCH").filter(|path| !path.is_empty());
-        Ok(Self { scratch: scratch.map_or("/var/tmp".into(), PathBuf::from), state: Mutex::default() })
+        Self { scratch: scratch.map_or("/var/tmp".into(), PathBuf::from), state: Mutex::default() }
     }
 
     /// The same, with images in another directory than the environment says.
@@ -72,8 +67,11 @@ impl Lab {
 
     /// Makes the place, or checks it where it is an existing directory.
     ///
-    /// The root directory of a made place belongs to `owner`, who is also the one that must be able to enter an
-    /// existing one. Places may outlive the lab.
+    /// The root directory of a made place belongs to `owner`; whether that user may write in an existing one is noted
+    /// ([`MountedPlace::notes`]). Places may outlive the lab.
+    ///
+    /// To be called while the process has one thread: the first place that is made moves the calling thread, with all
+    /// that it starts later, into a mount namespace, and others would stay outside.
     pub fn make(&self, spec: &PlaceSpec, owner: Owner) -> Result<MountedPlace, LabError> {
         match spec.place() {
             Where::Existing(directory) => {
@@ -95,6 +93,10 @@ impl Lab {
 
     fn mount_point(&self) -> Result<MountPoint, LabError> {
         let mut state = self.state();
+        if !state.private {
+            enter_private_namespace()?;
+            state.private = true;
+        }
         let hub = match state.hub.upgrade() {
             Some(hub) => hub,
             None => {
@@ -113,6 +115,21 @@ impl Lab {
         }
         unreachable!("numbers do not run out")
     }
+}
+
+impl Default for Lab {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn enter_private_namespace() -> Result<(), LabError> {
+    require_admin()?;
+    // SAFETY: CLONE_NEWNS unshares the mount namespace and the working directory, no memory and no descriptors.
+    unsafe { unshare_unsafe(UnshareFlags::NEWNS) }
+        .map_err(|errno| LabError::io("make a mount namespace for", "/", errno))?;
+    mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)
+        .map_err(|errno| LabError::io("make mounts private below", "/", errno))
 }
 
 /// A directory to mount on, which goes with its holder.
@@ -164,11 +181,13 @@ fn is_empty(directory: &Path) -> bool {
 /// Whether something is mounted there; an empty disk may be waiting for the command.
 fn is_mount(directory: &Path) -> bool {
     let id = |path: &Path| statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID).map(|stat| stat.stx_mnt_id);
-    let is_pstore = directory.starts_with("/sys/fs");
-    !is_pstore && directory.parent().is_some_and(|parent| id(parent).ok() != id(directory).ok())
+    // On sysfs the kernel makes directories to mount on; what is there and empty serves nobody.
+    let is_kernels = directory.starts_with("/sys");
+    !is_kernels && directory.parent().is_some_and(|parent| id(parent).ok() != id(directory).ok())
 }
 
 fn require_admin() -> Result<(), LabError> {
     let has = capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_ADMIN));
-    if has { Ok(()) } else { Err(LabError::MissingCapability("CAP_SYS_ADMIN")) }
+    let missing = LabError::MissingCapability { purpose: "making file systems", capability: "CAP_SYS_ADMIN" };
+    if has { Ok(()) } else { Err(missing) }
 }

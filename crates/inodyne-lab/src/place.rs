@@ -6,16 +6,20 @@
 
 use std::{
     fmt, fs,
-    os::unix::fs::{PermissionsExt, chown},
+    io::ErrorKind,
+    os::unix::fs::chown,
     path::{Path, PathBuf},
 };
 
 use inodyne_model::place::Place;
-use rustix::fs::{Access, AtFlags, CWD, accessat, statvfs};
+use rustix::{
+    fs::{Access, statvfs},
+    io::Errno,
+};
 
 use crate::{
     DataSpec, DeviceStats, Filled, LabError, MadePlace, PlaceSpec, Size, device, image, lab::MountPoint,
-    loop_device::LoopDevice, mkfs, mount, mount::Mount, mountinfo,
+    loop_device::LoopDevice, mkfs, mount, mount::Mount, mountinfo, permission,
 };
 
 /// For whom a place is made: the user that the command runs as.
@@ -41,8 +45,18 @@ pub enum Note {
         /// Where the image is.
         scratch: PathBuf,
     },
+    /// The image is in memory, so a cold run reads, but from no disk.
+    ScratchInMemory {
+        /// Where the image is.
+        scratch: PathBuf,
+    },
     /// The directory is mounted read-only: commands that write will fail.
     ReadOnly,
+    /// The user that the command runs as has no permission to write: commands that write will fail.
+    NotWritable {
+        /// That user.
+        uid: u32,
+    },
 }
 
 impl fmt::Display for Note {
@@ -53,6 +67,14 @@ impl fmt::Display for Note {
                 "{} does not allow direct I/O, so cold runs may be served from memory: set INODYNE_SCRATCH to a disk",
                 scratch.display()
             ),
+            Self::ScratchInMemory { scratch } => write!(
+                f,
+                "{} is in memory, so the device is faster than any disk: set INODYNE_SCRATCH to a disk",
+                scratch.display()
+            ),
+            Self::NotWritable { uid } => {
+                write!(f, "user {uid} may not write in the place: commands that write will fail")
+            }
             Self::ReadOnly => f.write_str("the place is read-only: commands that write will fail"),
         }
     }
@@ -102,7 +124,7 @@ impl MountedPlace {
 
     /// Whether the place keeps nothing on any disk.
     pub fn is_in_memory(&self) -> bool {
-        matches!(self.record.fs.as_str(), "tmpfs" | "ramfs")
+        is_in_memory(&self.record.fs)
     }
 
     /// Unmounts and mounts again, forgetting everything cached. Does nothing for a directory that was there before
@@ -136,16 +158,19 @@ impl MountedPlace {
 
     pub(crate) fn existing(spec: &PlaceSpec, directory: &Path, owner: Owner) -> Result<Self, LabError> {
         let path = directory.canonicalize().map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => LabError::NotThere(directory.into()),
-            std::io::ErrorKind::NotADirectory => LabError::NotADirectory(directory.into()),
+            ErrorKind::NotFound => LabError::NotThere(directory.into()),
+            ErrorKind::NotADirectory => LabError::NotADirectory(directory.into()),
             _ => LabError::io("look at", directory, error),
         })?;
         if !path.is_dir() {
             return Err(LabError::NotADirectory(directory.into()));
         }
         let info = mountinfo::of(&path)?;
-        let is_read_only = accessat(CWD, &path, Access::WRITE_OK, AtFlags::EACCESS) == Err(rustix::io::Errno::ROFS);
-        let notes = if is_read_only { vec![Note::ReadOnly] } else { Vec::new() };
+        let notes = match permission::check(&path, Access::WRITE_OK | Access::EXEC_OK, owner) {
+            Err(Errno::ROFS) => vec![Note::ReadOnly],
+            Err(Errno::ACCESS) => vec![Note::NotWritable { uid: owner.uid }],
+            _ => Vec::new(),
+        };
         let device = device::under(&info);
         let record = Place {
             label: spec.name(),
@@ -168,9 +193,11 @@ impl MountedPlace {
         let fs = made.kind.name();
         let (mkfs, mut notes) = (made.mkfs_words(), Vec::new());
         let (disk, source, options) = if made.kind.mkfs().is_some() {
-            let size = image::fitting_size(scratch, made.size)?;
-            let disk = LoopDevice::attach(&image::create(scratch, size)?)?;
-            if !disk.is_direct() {
+            let (image, size) = image::create(scratch, made.size)?;
+            let disk = LoopDevice::attach(&image)?;
+            if is_in_memory(&mountinfo::of(scratch)?.fs) {
+                notes.push(Note::ScratchInMemory { scratch: scratch.into() });
+            } else if !disk.is_direct() {
                 notes.push(Note::NotDirect { scratch: scratch.into() });
             }
             mkfs::format(made.kind, disk.path(), size, &mkfs)?;
@@ -200,22 +227,24 @@ impl MountedPlace {
     }
 }
 
-/// Makes an empty root directory that belongs to the user.
+fn is_in_memory(fs: &str) -> bool {
+    matches!(fs, "tmpfs" | "ramfs" | "devtmpfs")
+}
+
+/// Makes an empty root directory that belongs to the user; a read-only file system stays as mkfs made it.
 ///
 /// `lost+found`, with which ext file systems come, goes: it may be entered by root only, so that a user's `find` would
 /// fail there, and other file systems have none, so that the places would differ. fsck makes it again when needed.
 fn hand_over(path: &Path, owner: Owner) -> Result<(), LabError> {
-    let is_read_only = |error: &std::io::Error| error.kind() == std::io::ErrorKind::ReadOnlyFilesystem;
     match fs::remove_dir(path.join("lost+found")) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound && !is_read_only(&error) => {
+        Err(error) if error.kind() == ErrorKind::ReadOnlyFilesystem => return Ok(()),
+        Err(error) if error.kind() != ErrorKind::NotFound && error.kind() != ErrorKind::DirectoryNotEmpty => {
             return Err(LabError::io("remove", path.join("lost+found"), error));
         }
         _ => {}
     }
-    let changed = chown(path, Some(owner.uid), Some(owner.gid))
-        .and_then(|()| fs::set_permissions(path, fs::Permissions::from_mode(0o755)));
-    match changed {
-        Err(error) if !is_read_only(&error) => Err(LabError::io("hand over", path, error)),
+    match chown(path, Some(owner.uid), Some(owner.gid)) {
+        Err(error) if error.kind() != ErrorKind::ReadOnlyFilesystem => Err(LabError::io("hand over", path, error)),
         _ => Ok(()),
     }
 }

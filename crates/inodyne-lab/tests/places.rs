@@ -9,8 +9,8 @@ use std::{
     process::Command,
 };
 
-use common::{SOMEBODY, lab, make, nothing_remains, spec};
-use inodyne_lab::{Lab, LabError, Owner};
+use common::{SOMEBODY, lab, make, mounts_outside, nothing_remains, spec};
+use inodyne_lab::{Lab, LabError, Note, Owner};
 
 fn refused(lab: &Lab, text: &str) -> String {
     let error = lab.make(&spec(text), SOMEBODY).expect_err(text).to_string();
@@ -140,6 +140,22 @@ fn an_existing_directory_is_described_and_not_touched() {
 }
 
 #[test]
+fn what_a_reader_should_know_is_noted() {
+    let (lab, scratch) = lab();
+    let place = make(&lab, &scratch.path().display().to_string());
+    assert_eq!(place.notes(), [Note::NotWritable { uid: SOMEBODY.uid }]);
+    let made = make(&lab, "ext4:size=16M,mount=ro");
+    let place = make(&lab, "/sys");
+    assert_eq!(place.notes(), [Note::NotWritable { uid: SOMEBODY.uid }]);
+    let (other, _scratch) = common::lab();
+    let in_memory = common::lab().0.with_scratch("/dev/shm");
+    assert_eq!(make(&in_memory, "ext4:size=1M").notes(), [Note::ScratchInMemory { scratch: "/dev/shm".into() }]);
+    assert_eq!(make(&other, &made.path().display().to_string()).notes(), [Note::ReadOnly]);
+    let error = lab.make(&spec(&made.path().display().to_string()), SOMEBODY).expect_err("our own");
+    assert!(error.to_string().contains("set INODYNE_MOUNT"), "{error}");
+}
+
+#[test]
 fn mistakes_get_one_clear_line() {
     let (lab, scratch) = lab();
     let file = scratch.path().join("file");
@@ -166,8 +182,12 @@ fn mistakes_get_one_clear_line() {
         let error = refused(&lab, text);
         assert!(error.contains(says), "{text}: {error}");
     }
-    let error = lab.with_scratch("/no/such").make(&spec("ext4"), SOMEBODY).expect_err("no scratch");
-    assert!(matches!(error, LabError::NotThere(_)), "{error}");
+    let mut lab = lab;
+    for nowhere in [Path::new("/no/such"), Path::new("/proc"), &file] {
+        lab = lab.with_scratch(nowhere);
+        let error = refused(&lab, "ext4:size=1M");
+        assert!(error.contains("no image can be made in") && error.contains("INODYNE_SCRATCH"), "{error}");
+    }
 }
 
 #[test]
@@ -192,7 +212,7 @@ fn without_root_the_missing_capability_is_named() {
             inheritable: rustix::thread::CapabilitySet::empty(),
         };
         rustix::thread::set_capabilities(None, none).expect("capabilities of this thread dropped");
-        Lab::enter().expect_err("no capability").to_string()
+        Lab::new().make(&spec("ext4"), Owner::ROOT).expect_err("no capability").to_string()
     });
     let error = thread.join().expect("joined");
     assert!(error.contains("CAP_SYS_ADMIN") && error.contains("sudo"), "{error}");
@@ -207,7 +227,7 @@ fn the_owner_can_write_and_the_namespace_is_private() {
         .current_dir(place.path())
         .status();
     assert!(status.expect("setpriv runs").success());
-    let outside = fs::read_to_string("/proc/self/mounts").expect("the mounts outside");
-    assert!(!outside.contains(&*place.path().to_string_lossy()));
-    assert!(Path::new("/proc/thread-self/mounts").exists());
+    let inside = fs::read_to_string("/proc/thread-self/mounts").expect("the mounts inside");
+    assert!(inside.contains(&*place.path().to_string_lossy()));
+    assert!(!mounts_outside().contains(&*place.path().to_string_lossy()));
 }

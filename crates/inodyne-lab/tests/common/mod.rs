@@ -1,6 +1,6 @@
 //! What the tests share: a lab with a scratch of its own, and a look at everything that could be left behind.
 //!
-//! Each test thread enters a mount namespace of its own; `/proc/self` shows the main thread's, which is the outside.
+//! Each test thread enters a mount namespace of its own; what the parent process (cargo) sees is the outside.
 //! Other tests, and other programs, make loop devices meanwhile, so ours are told by the scratch their image is in.
 
 #![allow(dead_code, reason = "each test file uses a part")]
@@ -18,11 +18,10 @@ use tempfile::TempDir;
 /// Whom the places are made for.
 pub const SOMEBODY: Owner = Owner { uid: 1234, gid: 2345 };
 
-/// A lab and its scratch directory. Without root this fails, as it should: a skipped test proves nothing.
+/// A lab and its scratch directory. Without root making places fails, as it should: a skipped test proves nothing.
 pub fn lab() -> (Lab, TempDir) {
     let scratch = scratch();
-    let lab = Lab::enter().expect("these tests make real file systems and need root");
-    (lab.with_scratch(scratch.path()), scratch)
+    (Lab::new().with_scratch(scratch.path()), scratch)
 }
 
 pub fn scratch() -> TempDir {
@@ -37,11 +36,15 @@ pub fn make(lab: &Lab, text: &str) -> MountedPlace {
     lab.make(&spec(text), SOMEBODY).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
+pub fn mounts_outside() -> String {
+    let parent = std::os::unix::process::parent_id();
+    fs::read_to_string(format!("/proc/{parent}/mounts")).expect("the mounts outside")
+}
+
 /// Everything that is left of places over this scratch: mounts outside, attached images, named images.
 pub fn remains(scratch: &Path) -> Vec<String> {
     let mut remains = Vec::new();
-    let mounts = fs::read_to_string("/proc/self/mounts").expect("the mounts outside");
-    remains.extend(mounts.lines().filter(|line| line.contains("/place-")).map(str::to_owned));
+    remains.extend(mounts_outside().lines().filter(|line| line.contains("/place-")).map(str::to_owned));
     for device in fs::read_dir("/sys/block").expect("block devices").flatten() {
         let backing = fs::read_to_string(device.path().join("loop/backing_file")).unwrap_or_default();
         if Path::new(backing.trim()).starts_with(scratch) {
