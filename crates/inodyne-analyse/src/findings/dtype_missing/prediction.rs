@@ -34,6 +34,10 @@ const SIDE_EFFECTS: f64 = 0.08;
 /// How far two runs of the same thing lie apart at least, as a part of the predicted time; more where the untraced runs
 /// did so.
 const RUN_NOISE: f64 = 0.12;
+/// The same where there are too few untraced runs to see it.
+const RUN_NOISE_UNSEEN: f64 = 0.2;
+/// From this many untraced runs on, their spread is seen.
+const ENOUGH_RUNS: usize = 3;
 /// How much of the saving may not come true where it is only assumed that the program asks for no more than the type.
 const ASSUMED: f64 = 0.3;
 /// How much of the saving is uncertain where threads work side by side.
@@ -65,7 +69,7 @@ pub(super) fn predict(case: &Case<'_>, paid: &Paid) -> Prediction {
         uncertain(kernel * SIDE_EFFECTS),
         uncertain((waits[2] - waits[0]) / 2.0),
         uncertain((around[2] - around[0]) / 2.0),
-        predicted * noise(case).max(RUN_NOISE),
+        predicted * noise(case),
     ];
     if parallel > 1.05 {
         errors.push(saved * SIDE_BY_SIDE);
@@ -114,10 +118,10 @@ fn now_without_tracing(case: &Case<'_>, paid: &Paid, cost: f64) -> Now {
 fn noise(case: &Case<'_>) -> f64 {
     let trace = case.trace;
     let walls = case.recording.untraced_walls(trace.place, trace.command, trace.cache);
-    let Some(middle) = median(&walls).filter(|middle| middle.0 > 0) else { return 0.0 };
+    let Some(middle) = median(&walls).filter(|_| walls.len() >= ENOUGH_RUNS) else { return RUN_NOISE_UNSEEN };
     let mut deviations: Vec<_> = walls.iter().map(|wall| Nanos(wall.0.abs_diff(middle.0))).collect();
     deviations.sort_unstable();
-    median(&deviations).unwrap_or_default().share_of(middle) * 2.0
+    (median(&deviations).unwrap_or_default().share_of(middle) * 2.0).max(RUN_NOISE)
 }
 
 /// Low, likely and high estimate of the blocked time that the cure saves.
