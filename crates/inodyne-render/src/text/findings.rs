@@ -29,7 +29,6 @@ fn show_one(page: &mut Page, number: usize, finding: &Finding, now: Nanos) {
         Span::new(percent(finding.share_of_wall), Style::Bold),
         Span::from(" of the time"),
     ]));
-    let indent = || Span::from("     ");
     for evidence in &finding.evidence {
         page.paragraph("     · ".into(), evidence, Style::Plain);
     }
@@ -52,5 +51,5 @@ fn show_one(page: &mut Page, number: usize, finding: &Finding, now: Nanos) {
         page.line(Line::from([Span::new("     proved  ", Style::Dim), Span::new(measured, style)]));
     }
     let more = format!("docs/findings/{}.md", finding.id);
-    page.line(Line::from([indent(), Span::new("more    ", Style::Dim), Span::new(more, Style::Dim)]));
+    page.line(Line::from([Span::new(format!("     more    {more}"), Style::Dim)]));
 }
