@@ -1,35 +1,46 @@
-//! The command's process between fork and `execve`: it arms the tracer, becomes the user, enters the directory, finds
-//! its file, and waits to be released.
+//! The command's process between its birth and its `execve`: it arms the tracer, becomes the user, enters the directory,
+//! finds its file, and waits to be released.
+//!
+//! It shares the guard's memory until then (`CLONE_VM | CLONE_VFORK`, as `posix_spawn` does), and the guard stands still.
+//! So its `execve` has no copy of an address space to tear down, which would count as the command's time, and it can
+//! leave what it has to tell in the guard's own variables.
 
 use std::ffi::{CString, OsStr, OsString};
-use std::fs::File;
-use std::io::{Read, Write};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use inodyne_model::Nanos;
 use nix::errno::Errno;
+use nix::sched::CloneFlags;
 use nix::sys::signal::{SigHandler, SigSet, Signal, signal};
-use nix::unistd::{AccessFlags, ForkResult, Gid, Pid, Uid};
+use nix::unistd::{AccessFlags, Gid, Pid, Uid};
 
-use super::guard::pipe;
-use super::protocol::Stage;
+use super::protocol::{Channel, Order, Report, Stage};
 use super::{Spec, User};
+use crate::session::monotonic_ns;
 
 /// Why the command's process could not go on, and the error's number.
 pub type Failure = (Stage, i32);
 
-const READY: u8 = 0xff;
+const STACK_BYTES: usize = 1 << 20;
 
-/// A command that waits for its release.
-pub struct Held {
+/// A command that runs its own program.
+pub struct Running {
     /// Its process.
     pub pid: Pid,
-    /// What it used to become ready.
+    /// Its release.
+    pub released_ns: Nanos,
+    /// What it had used until then, none of it the command's.
     pub used: Used,
-    go: OwnedFd,
-    news: File,
+}
+
+/// A command that does not.
+pub enum NotRunning {
+    /// It could not.
+    Failed(Failure),
+    /// It was not let go.
+    Abandoned,
 }
 
 /// What a process and its children that were waited for have used.
@@ -44,8 +55,6 @@ pub struct Used {
 }
 
 impl Used {
-    const WORDS: usize = 6;
-
     /// From the kernel's account.
     pub fn of(usage: &libc::rusage) -> Used {
         let nanos = |time: libc::timeval| Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000);
@@ -79,124 +88,59 @@ impl Used {
             minor_faults: self.minor_faults.saturating_sub(before.minor_faults),
         }
     }
-
-    fn words(&self) -> [u64; Used::WORDS] {
-        let Used { user_ns, sys_ns, voluntary_switches, involuntary_switches, major_faults, minor_faults } = *self;
-        [user_ns.0, sys_ns.0, voluntary_switches, involuntary_switches, major_faults, minor_faults]
-    }
-
-    fn from_words([user, sys, voluntary, involuntary, major, minor]: [u64; Used::WORDS]) -> Used {
-        Used {
-            user_ns: Nanos(user),
-            sys_ns: Nanos(sys),
-            voluntary_switches: voluntary,
-            involuntary_switches: involuntary,
-            major_faults: major,
-            minor_faults: minor,
-        }
-    }
 }
 
-/// Forks the command's process and waits until it is ready.
-pub fn fork(spec: &Spec, arm_program: Option<BorrowedFd<'_>>, ignored: &[Signal]) -> Result<Held, Failure> {
-    let (news_in, news_out) = pipe()?;
-    let (go_in, go_out) = pipe()?;
-    // SAFETY: the guard has one thread.
-    match unsafe { nix::unistd::fork() } {
-        Ok(ForkResult::Child) => {
-            drop((news_in, go_out));
-            let mut news = File::from(news_out);
-            let (stage, errno) = become_command(spec, arm_program, ignored, &mut news, File::from(go_in));
-            let mut message = vec![stage as u8];
-            message.extend(errno.to_ne_bytes());
-            // If nobody listens any more there is nobody to tell.
-            let _ = news.write_all(&message);
-            // SAFETY: ends the copy without running the parent's destructors.
-            unsafe { libc::_exit(127) }
-        }
-        Ok(ForkResult::Parent { child }) => {
-            drop((news_out, go_in));
-            let mut held = Held { pid: child, used: Used::default(), go: go_out, news: File::from(news_in) };
-            held.wait_until_ready()?;
-            Ok(held)
-        }
-        Err(errno) => Err((Stage::Prepare, errno as i32)),
-    }
+/// What the command's process leaves behind in the guard's memory.
+#[derive(Default)]
+struct Legacy {
+    released: Option<(Nanos, Used)>,
+    failure: Option<Failure>,
 }
 
-impl Held {
-    fn wait_until_ready(&mut self) -> Result<(), Failure> {
-        let mut first = [0];
-        match self.news.read_exact(&mut first) {
-            Ok(()) if first[0] == READY => {
-                let mut words = [0; Used::WORDS];
-                self.news.read_exact(bytemuck::bytes_of_mut(&mut words)).map_err(|_| (Stage::Prepare, libc::ECHILD))?;
-                self.used = Used::from_words(words);
-                Ok(())
-            }
-            Ok(()) => Err(self.failure(first[0])),
-            // It was killed.
-            Err(_) => Err((Stage::Prepare, libc::ECHILD)),
-        }
-    }
-
-    /// What the guard needs to release it.
-    pub fn go_fd(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.go.as_fd())
-    }
-
-    /// What the guard needs to hear of a failure.
-    pub fn news_fd(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.news.as_fd())
-    }
-
-    /// Lets the command go, and returns once it runs its own program.
-    pub fn release(mut self) -> Result<(), Failure> {
-        File::from(self.go).write_all(&[1]).map_err(|_| (Stage::Prepare, libc::ECHILD))?;
-        let mut first = [0];
-        match self.news.read_exact(&mut first) {
-            Ok(()) => {
-                let mut errno = [0; 4];
-                let read = self.news.read_exact(&mut errno);
-                Err(failure(first[0], if read.is_ok() { i32::from_ne_bytes(errno) } else { libc::EIO }))
-            }
-            // The execve has closed the pipe.
-            Err(_) => Ok(()),
-        }
-    }
-
-    fn failure(&mut self, stage: u8) -> Failure {
-        let mut errno = [0; 4];
-        let read = self.news.read_exact(&mut errno);
-        failure(stage, if read.is_ok() { i32::from_ne_bytes(errno) } else { libc::EIO })
-    }
-}
-
-fn failure(stage: u8, errno: i32) -> Failure {
-    let stages = [Stage::Arm, Stage::User, Stage::Directory, Stage::Execute];
-    (stages.into_iter().find(|s| *s as u8 == stage).unwrap_or(Stage::Prepare), errno)
-}
-
-/// Returns only if the command could not be executed.
-fn become_command(
+/// Makes the command's process, which tells inodyne that it is ready and waits for its order. Returns once it runs its
+/// own program, or will not.
+pub fn spawn(
     spec: &Spec,
+    channel: &Channel,
     arm_program: Option<BorrowedFd<'_>>,
     ignored: &[Signal],
-    news: &mut File,
-    mut go: File,
-) -> Failure {
-    let program = match prepare(spec, arm_program, ignored) {
-        Ok(program) => program,
-        Err(failure) => return failure,
-    };
-    let mut ready = vec![READY];
-    ready.extend(bytemuck::bytes_of(&Used::by_now().words()));
-    let mut released = [0];
-    if news.write_all(&ready).is_err() || go.read_exact(&mut released).is_err() {
-        return (Stage::Prepare, libc::ECHILD);
+) -> Result<Running, NotRunning> {
+    let mut legacy = Legacy::default();
+    let mut stack = vec![0; STACK_BYTES];
+    let process = Box::new(|| {
+        legacy.failure = become_command(spec, channel, arm_program, ignored, &mut legacy.released).err();
+        127
+    });
+    let flags = CloneFlags::CLONE_VM | CloneFlags::CLONE_VFORK;
+    // SAFETY: the child runs on a stack of its own, and this thread, the only one, stands still until the child has
+    // executed or ended: no two of them ever use this memory at the same time.
+    let born = unsafe { nix::sched::clone(process, &mut stack, flags, Some(libc::SIGCHLD)) };
+    match (born, legacy.failure, legacy.released) {
+        (Err(errno), ..) => Err(NotRunning::Failed((Stage::Prepare, errno as i32))),
+        (_, Some(failure), _) => Err(NotRunning::Failed(failure)),
+        (Ok(pid), None, Some((released_ns, used))) => Ok(Running { pid, released_ns, used }),
+        // Its order was another, or it was killed.
+        (Ok(_), None, None) => Err(NotRunning::Abandoned),
     }
-    let error = program.execute();
-    (Stage::Execute, error as i32)
+}
+
+/// Returns only if the command was not executed.
+fn become_command(
+    spec: &Spec,
+    channel: &Channel,
+    arm_program: Option<BorrowedFd<'_>>,
+    ignored: &[Signal],
+    released: &mut Option<(Nanos, Used)>,
+) -> Result<(), Failure> {
+    let program = prepare(spec, arm_program, ignored)?;
+    let pid = nix::unistd::getpid().as_raw();
+    let lost = |error: std::io::Error| (Stage::Prepare, error.raw_os_error().unwrap_or(libc::EIO));
+    channel.send_report(&Report::Ready { pid }).map_err(lost)?;
+    if channel.next_order().map_err(lost)? != Some(Order::Release) {
+        return Ok(());
+    }
+    *released = Some((monotonic_ns(), Used::by_now()));
+    Err((Stage::Execute, program.execute() as i32))
 }
 
 fn prepare(spec: &Spec, arm_program: Option<BorrowedFd<'_>>, ignored: &[Signal]) -> Result<Program, Failure> {

@@ -2,7 +2,7 @@
 //! cleans up should inodyne die.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use inodyne_model::Nanos;
 use inodyne_model::run::Exit;
@@ -12,8 +12,8 @@ use nix::unistd::{ForkResult, Pid as NixPid};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::Pid;
 
-use super::child::{self, Used};
-use super::protocol::{Channel, Order, Report, Stage};
+use super::child::{self, NotRunning, Running, Used};
+use super::protocol::{Channel, Order, Report};
 use super::{Ended, Spec};
 use crate::session::monotonic_ns;
 
@@ -56,21 +56,12 @@ fn serve(spec: &Spec, channel: &Channel, arm_program: Option<BorrowedFd<'_>>) ->
     children.thread_set_mask()?;
     let child_ended = SignalFd::with_flags(&children, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
 
-    let held = match child::fork(spec, arm_program, &ignored) {
-        Ok(held) => held,
-        Err((stage, errno)) => return channel.send_report(&Report::NotStarted { stage, errno }),
+    let command = match child::spawn(spec, channel, arm_program, &ignored) {
+        Ok(command) => command,
+        Err(NotRunning::Failed((stage, errno))) => return channel.send_report(&Report::NotStarted { stage, errno }),
+        Err(NotRunning::Abandoned) => return Ok(()),
     };
-    close(Which::All, &[Some(channel.as_fd()), Some(child_ended.as_fd()), held.go_fd(), held.news_fd()]);
-    channel.send_report(&Report::Ready { pid: held.pid.as_raw() })?;
-    if channel.next_order()? != Some(Order::Release) {
-        kill_all();
-        return Ok(());
-    }
-    let (command, used_before) = (held.pid, held.used);
-    let released_ns = monotonic_ns();
-    if let Err((stage, errno)) = held.release() {
-        return channel.send_report(&Report::NotStarted { stage, errno });
-    }
+    close(Which::All, &[Some(channel.as_fd()), Some(child_ended.as_fd())]);
     let mut reported = false;
     loop {
         let mut ready = [PollFd::new(&child_ended, PollFlags::IN), PollFd::new(channel, PollFlags::IN)];
@@ -79,12 +70,11 @@ fn serve(spec: &Spec, channel: &Channel, arm_program: Option<BorrowedFd<'_>>) ->
         if a_child {
             while child_ended.read_signal()?.is_some() {}
             let ended_ns = monotonic_ns();
-            if let Some((status, usage)) = reap(command)
+            if let Some((status, usage)) = reap(command.pid)
                 && !reported
             {
                 reported = true;
-                let ended = ended(status, &usage, &used_before, released_ns, ended_ns);
-                channel.send_report(&Report::Ended(ended))?;
+                channel.send_report(&Report::Ended(ended(status, &usage, &command, ended_ns)))?;
             }
         }
         if an_order {
@@ -160,16 +150,15 @@ fn reap(command: NixPid) -> Option<(i32, libc::rusage)> {
     }
 }
 
-/// `before` is what the process had used when it was held, none of it the command's.
-fn ended(status: i32, usage: &libc::rusage, before: &Used, released_ns: Nanos, ended_ns: Nanos) -> Ended {
-    let used = Used::of(usage).less(before);
+fn ended(status: i32, usage: &libc::rusage, command: &Running, ended_ns: Nanos) -> Ended {
+    let used = Used::of(usage).less(&command.used);
     let exit = if libc::WIFSIGNALED(status) {
         Exit::Signal(libc::WTERMSIG(status))
     } else {
         Exit::Code(libc::WEXITSTATUS(status))
     };
     Ended {
-        released_ns,
+        released_ns: command.released_ns,
         ended_ns,
         exit,
         user_ns: used.user_ns,
@@ -229,17 +218,6 @@ impl Stat {
         let threads: u32 = fields.nth(15)?.parse().ok()?;
         Some(Stat { parent, runs: state != "Z" || threads > 1 })
     }
-}
-
-/// A pipe, closed on exec.
-pub(super) fn pipe() -> Result<(OwnedFd, OwnedFd), (Stage, i32)> {
-    let mut ends = [0; 2];
-    // SAFETY: an array of two, as pipe2 wants.
-    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } < 0 {
-        return Err((Stage::Prepare, nix::errno::Errno::last_raw()));
-    }
-    // SAFETY: two new descriptors that nobody else owns.
-    unsafe { Ok((OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1]))) }
 }
 
 #[cfg(test)]

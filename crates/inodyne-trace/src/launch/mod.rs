@@ -1,10 +1,10 @@
 //! Starting a command: held until it is released, as the user it belongs to, under a guard.
 //!
 //! ```text
-//! inodyne ──fork──> guard ──fork──> command
-//!    │   <─ Ready ──   │   (arms itself, gives up privileges, waits)
-//!    │   ── Release ─> │   ── go ──>  execve
-//!    │   <─ Ended ──   │   <─ exit ─
+//! inodyne ──fork──> guard ──vfork──> command
+//!    │   <───────── Ready ────────────  │   (arms itself, gives up privileges, waits; the guard stands still)
+//!    │   ────────── Release ─────────>  │   execve
+//!    │   <─ Ended ──   │   <── exit ──
 //!    │   ── Leave ──>  │   (or Kill: everything that still runs)
 //! ```
 //!
