@@ -4,10 +4,11 @@
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use inodyne_model::Nanos;
 use nix::errno::Errno;
 use nix::sys::signal::{SigHandler, SigSet, Signal, signal};
 use nix::unistd::{AccessFlags, ForkResult, Gid, Pid, Uid};
@@ -25,12 +26,79 @@ const READY: u8 = 0xff;
 pub struct Held {
     /// Its process.
     pub pid: Pid,
+    /// What it used to become ready.
+    pub used: Used,
     go: OwnedFd,
     news: File,
 }
 
+/// What a process and its children that were waited for have used.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Used {
+    pub user_ns: Nanos,
+    pub sys_ns: Nanos,
+    pub voluntary_switches: u64,
+    pub involuntary_switches: u64,
+    pub major_faults: u64,
+    pub minor_faults: u64,
+}
+
+impl Used {
+    const WORDS: usize = 6;
+
+    /// From the kernel's account.
+    pub fn of(usage: &libc::rusage) -> Used {
+        let nanos = |time: libc::timeval| Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000);
+        Used {
+            user_ns: nanos(usage.ru_utime),
+            sys_ns: nanos(usage.ru_stime),
+            voluntary_switches: usage.ru_nvcsw as u64,
+            involuntary_switches: usage.ru_nivcsw as u64,
+            major_faults: usage.ru_majflt as u64,
+            minor_faults: usage.ru_minflt as u64,
+        }
+    }
+
+    /// By this process so far.
+    fn by_now() -> Used {
+        // SAFETY: plain old data, valid when zero.
+        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+        // SAFETY: the pointer is valid for writing. The call cannot fail so.
+        unsafe { libc::getrusage(libc::RUSAGE_SELF, &mut usage) };
+        Used::of(&usage)
+    }
+
+    /// What came after `before`.
+    pub fn less(&self, before: &Used) -> Used {
+        Used {
+            user_ns: self.user_ns.saturating_sub(before.user_ns),
+            sys_ns: self.sys_ns.saturating_sub(before.sys_ns),
+            voluntary_switches: self.voluntary_switches.saturating_sub(before.voluntary_switches),
+            involuntary_switches: self.involuntary_switches.saturating_sub(before.involuntary_switches),
+            major_faults: self.major_faults.saturating_sub(before.major_faults),
+            minor_faults: self.minor_faults.saturating_sub(before.minor_faults),
+        }
+    }
+
+    fn words(&self) -> [u64; Used::WORDS] {
+        let Used { user_ns, sys_ns, voluntary_switches, involuntary_switches, major_faults, minor_faults } = *self;
+        [user_ns.0, sys_ns.0, voluntary_switches, involuntary_switches, major_faults, minor_faults]
+    }
+
+    fn from_words([user, sys, voluntary, involuntary, major, minor]: [u64; Used::WORDS]) -> Used {
+        Used {
+            user_ns: Nanos(user),
+            sys_ns: Nanos(sys),
+            voluntary_switches: voluntary,
+            involuntary_switches: involuntary,
+            major_faults: major,
+            minor_faults: minor,
+        }
+    }
+}
+
 /// Forks the command's process and waits until it is ready.
-pub fn fork(spec: &Spec, arm_program: Option<BorrowedFd<'_>>) -> Result<Held, Failure> {
+pub fn fork(spec: &Spec, arm_program: Option<BorrowedFd<'_>>, ignored: &[Signal]) -> Result<Held, Failure> {
     let (news_in, news_out) = pipe()?;
     let (go_in, go_out) = pipe()?;
     // SAFETY: the guard has one thread.
@@ -38,7 +106,7 @@ pub fn fork(spec: &Spec, arm_program: Option<BorrowedFd<'_>>) -> Result<Held, Fa
         Ok(ForkResult::Child) => {
             drop((news_in, go_out));
             let mut news = File::from(news_out);
-            let (stage, errno) = become_command(spec, arm_program, &mut news, File::from(go_in));
+            let (stage, errno) = become_command(spec, arm_program, ignored, &mut news, File::from(go_in));
             let mut message = vec![stage as u8];
             message.extend(errno.to_ne_bytes());
             // If nobody listens any more there is nobody to tell.
@@ -48,7 +116,7 @@ pub fn fork(spec: &Spec, arm_program: Option<BorrowedFd<'_>>) -> Result<Held, Fa
         }
         Ok(ForkResult::Parent { child }) => {
             drop((news_out, go_in));
-            let mut held = Held { pid: child, go: go_out, news: File::from(news_in) };
+            let mut held = Held { pid: child, used: Used::default(), go: go_out, news: File::from(news_in) };
             held.wait_until_ready()?;
             Ok(held)
         }
@@ -60,11 +128,26 @@ impl Held {
     fn wait_until_ready(&mut self) -> Result<(), Failure> {
         let mut first = [0];
         match self.news.read_exact(&mut first) {
-            Ok(()) if first[0] == READY => Ok(()),
+            Ok(()) if first[0] == READY => {
+                let mut words = [0; Used::WORDS];
+                self.news.read_exact(bytemuck::bytes_of_mut(&mut words)).map_err(|_| (Stage::Prepare, libc::ECHILD))?;
+                self.used = Used::from_words(words);
+                Ok(())
+            }
             Ok(()) => Err(self.failure(first[0])),
             // It was killed.
             Err(_) => Err((Stage::Prepare, libc::ECHILD)),
         }
+    }
+
+    /// What the guard needs to release it.
+    pub fn go_fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.go.as_fd())
+    }
+
+    /// What the guard needs to hear of a failure.
+    pub fn news_fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.news.as_fd())
     }
 
     /// Lets the command go, and returns once it runs its own program.
@@ -95,22 +178,30 @@ fn failure(stage: u8, errno: i32) -> Failure {
 }
 
 /// Returns only if the command could not be executed.
-fn become_command(spec: &Spec, arm_program: Option<BorrowedFd<'_>>, news: &mut File, mut go: File) -> Failure {
-    let program = match prepare(spec, arm_program) {
+fn become_command(
+    spec: &Spec,
+    arm_program: Option<BorrowedFd<'_>>,
+    ignored: &[Signal],
+    news: &mut File,
+    mut go: File,
+) -> Failure {
+    let program = match prepare(spec, arm_program, ignored) {
         Ok(program) => program,
         Err(failure) => return failure,
     };
+    let mut ready = vec![READY];
+    ready.extend(bytemuck::bytes_of(&Used::by_now().words()));
     let mut released = [0];
-    if news.write_all(&[READY]).is_err() || go.read_exact(&mut released).is_err() {
+    if news.write_all(&ready).is_err() || go.read_exact(&mut released).is_err() {
         return (Stage::Prepare, libc::ECHILD);
     }
     let error = program.execute();
     (Stage::Execute, error as i32)
 }
 
-fn prepare(spec: &Spec, arm_program: Option<BorrowedFd<'_>>) -> Result<Program, Failure> {
+fn prepare(spec: &Spec, arm_program: Option<BorrowedFd<'_>>, ignored: &[Signal]) -> Result<Program, Failure> {
     let at = |stage: Stage| move |errno: Errno| (stage, errno as i32);
-    reset_signals().map_err(at(Stage::Prepare))?;
+    reset_signals(ignored).map_err(at(Stage::Prepare))?;
     if spec.stdout_to_stderr {
         nix::unistd::dup2_stdout(std::io::stderr()).map_err(at(Stage::Prepare))?;
     }
@@ -141,11 +232,13 @@ fn set(environment: &mut Vec<(OsString, OsString)>, name: impl AsRef<OsStr>, val
     environment.push((name.as_ref().to_owned(), value));
 }
 
-/// The guard ignores some signals, Rust ignores SIGPIPE, and both are inherited: the command starts with the defaults.
-fn reset_signals() -> Result<(), Errno> {
+/// The guard ignores some signals, Rust ignores SIGPIPE, and both are inherited: the command starts with the defaults,
+/// except for what was ignored before inodyne began.
+fn reset_signals(ignored: &[Signal]) -> Result<(), Errno> {
     for each in Signal::iterator().filter(|s| *s != Signal::SIGKILL && *s != Signal::SIGSTOP) {
-        // SAFETY: the default action is no handler.
-        unsafe { signal(each, SigHandler::SigDfl) }?;
+        let action = if ignored.contains(&each) { SigHandler::SigIgn } else { SigHandler::SigDfl };
+        // SAFETY: no handler is installed.
+        unsafe { signal(each, action) }?;
     }
     SigSet::empty().thread_set_mask()
 }

@@ -12,7 +12,7 @@ use nix::unistd::{ForkResult, Pid as NixPid};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::Pid;
 
-use super::child;
+use super::child::{self, Used};
 use super::protocol::{Channel, Order, Report, Stage};
 use super::{Ended, Spec};
 use crate::session::monotonic_ns;
@@ -44,27 +44,29 @@ pub fn fork(spec: &Spec, channel: Channel, arm_program: Option<BorrowedFd<'_>>) 
 }
 
 fn serve(spec: &Spec, channel: &Channel, arm_program: Option<BorrowedFd<'_>>) -> io::Result<()> {
-    close_all_but(&[Some(channel.as_fd()), arm_program]);
+    close(Which::Ours, &[Some(channel.as_fd()), arm_program]);
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-    for ignored in NOT_FOR_THE_GUARD {
+    let ignored = inherited_ignores()?;
+    for each in NOT_FOR_THE_GUARD {
         // SAFETY: no handler is installed.
-        unsafe { signal(ignored, SigHandler::SigIgn) }?;
+        unsafe { signal(each, SigHandler::SigIgn) }?;
     }
     let mut children = SigSet::empty();
     children.add(Signal::SIGCHLD);
     children.thread_set_mask()?;
     let child_ended = SignalFd::with_flags(&children, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
 
-    let held = match child::fork(spec, arm_program) {
+    let held = match child::fork(spec, arm_program, &ignored) {
         Ok(held) => held,
         Err((stage, errno)) => return channel.send_report(&Report::NotStarted { stage, errno }),
     };
+    close(Which::All, &[Some(channel.as_fd()), Some(child_ended.as_fd()), held.go_fd(), held.news_fd()]);
     channel.send_report(&Report::Ready { pid: held.pid.as_raw() })?;
     if channel.next_order()? != Some(Order::Release) {
         kill_all();
         return Ok(());
     }
-    let command = held.pid;
+    let (command, used_before) = (held.pid, held.used);
     let released_ns = monotonic_ns();
     if let Err((stage, errno)) = held.release() {
         return channel.send_report(&Report::NotStarted { stage, errno });
@@ -81,7 +83,7 @@ fn serve(spec: &Spec, channel: &Channel, arm_program: Option<BorrowedFd<'_>>) ->
                 && !reported
             {
                 reported = true;
-                let ended = ended(status, &usage, released_ns, ended_ns);
+                let ended = ended(status, &usage, &used_before, released_ns, ended_ns);
                 channel.send_report(&Report::Ended(ended))?;
             }
         }
@@ -98,18 +100,46 @@ fn serve(spec: &Spec, channel: &Channel, arm_program: Option<BorrowedFd<'_>>) ->
     }
 }
 
-/// Closes every descriptor above standard error but these. The guard must not keep the tracing programs attached, nor
-/// a mount or loop device in use, after inodyne is gone.
-fn close_all_but(kept: &[Option<BorrowedFd<'_>>]) {
-    let mut kept: Vec<u32> = kept.iter().flatten().map(|fd| fd.as_raw_fd() as u32).collect();
-    kept.sort_unstable();
-    let mut first = 3;
-    for fd in kept.into_iter().chain([u32::MAX]) {
-        if first < fd {
-            // SAFETY: descriptors of the parent's copy that nothing in this process will use or close again.
-            unsafe { libc::syscall(libc::SYS_close_range, first, fd - 1, 0) };
+/// The signals that whoever started inodyne wants to be ignored (`nohup`, a shell's background job), so that the command
+/// can be started so too. Rust ignores SIGPIPE in every program before `main`: what it was before is not known.
+fn inherited_ignores() -> io::Result<Vec<Signal>> {
+    let mut ignored = Vec::new();
+    for each in Signal::iterator().filter(|signal| *signal != Signal::SIGPIPE) {
+        // SAFETY: plain old data, valid when zero.
+        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+        // SAFETY: nothing is changed, and the pointer is valid for writing.
+        if unsafe { libc::sigaction(each as i32, std::ptr::null(), &mut action) } < 0 {
+            return Err(io::Error::last_os_error());
         }
-        first = fd.saturating_add(1);
+        if action.sa_sigaction == libc::SIG_IGN {
+            ignored.push(each);
+        }
+    }
+    Ok(ignored)
+}
+
+/// Descriptors above standard error.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Which {
+    /// Those that inodyne opened, all of them closed on exec: the guard must not keep the tracing programs attached,
+    /// nor a mount or loop device in use, after inodyne is gone. The others were inherited, and are for the command.
+    Ours,
+    /// All: once the command has its own, the guard must not keep the other end of a pipe open.
+    All,
+}
+
+/// Closes these descriptors in the guard's copy.
+fn close(which: Which, kept: &[Option<BorrowedFd<'_>>]) {
+    let kept: Vec<i32> = kept.iter().flatten().map(|fd| fd.as_raw_fd()).collect();
+    let Ok(listed) = std::fs::read_dir("/proc/self/fd") else { return };
+    let open: Vec<i32> = listed.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    for descriptor in open.into_iter().filter(|fd| *fd > 2 && !kept.contains(fd)) {
+        // SAFETY: asks for the flags of a descriptor, which is no error where it is closed by now (the listing's own).
+        let flags = unsafe { libc::fcntl(descriptor, libc::F_GETFD) };
+        if flags >= 0 && (which == Which::All || flags & libc::FD_CLOEXEC != 0) {
+            // SAFETY: a descriptor of the parent's copy that nothing in this process will use or close again.
+            unsafe { libc::close(descriptor) };
+        }
     }
 }
 
@@ -130,8 +160,9 @@ fn reap(command: NixPid) -> Option<(i32, libc::rusage)> {
     }
 }
 
-fn ended(status: i32, usage: &libc::rusage, released_ns: Nanos, ended_ns: Nanos) -> Ended {
-    let nanos = |time: libc::timeval| Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000);
+/// `before` is what the process had used when it was held, none of it the command's.
+fn ended(status: i32, usage: &libc::rusage, before: &Used, released_ns: Nanos, ended_ns: Nanos) -> Ended {
+    let used = Used::of(usage).less(before);
     let exit = if libc::WIFSIGNALED(status) {
         Exit::Signal(libc::WTERMSIG(status))
     } else {
@@ -141,22 +172,22 @@ fn ended(status: i32, usage: &libc::rusage, released_ns: Nanos, ended_ns: Nanos)
         released_ns,
         ended_ns,
         exit,
-        user_ns: nanos(usage.ru_utime),
-        sys_ns: nanos(usage.ru_stime),
-        voluntary_switches: usage.ru_nvcsw as u64,
-        involuntary_switches: usage.ru_nivcsw as u64,
-        major_faults: usage.ru_majflt as u64,
-        minor_faults: usage.ru_minflt as u64,
+        user_ns: used.user_ns,
+        sys_ns: used.sys_ns,
+        voluntary_switches: used.voluntary_switches,
+        involuntary_switches: used.involuntary_switches,
+        major_faults: used.major_faults,
+        minor_faults: used.minor_faults,
         max_rss_bytes: usage.ru_maxrss as u64 * 1024,
-        left_running: children().len() as u32,
+        left_running: children().iter().filter(|(_, runs)| *runs).count() as u32,
     }
 }
 
 /// Kills everything below the guard. A killed process's children come to the guard (it is their subreaper), so this
-/// ends when there are no more.
+/// ends when there are no more. Ended ones too: where only the first thread has ended, the others live on.
 fn kill_all() {
     loop {
-        for child in children() {
+        for (child, _) in children() {
             // ESRCH: it has just ended.
             let _ = kill(child, Signal::SIGKILL);
         }
@@ -168,22 +199,36 @@ fn kill_all() {
     }
 }
 
-/// The guard's children, from /proc.
-fn children() -> Vec<NixPid> {
+/// The guard's children, from /proc, and whether any thread of them runs still.
+fn children() -> Vec<(NixPid, bool)> {
     let me = std::process::id();
     let Ok(processes) = std::fs::read_dir("/proc") else { return Vec::new() };
     let pids = processes.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    pids.filter(|pid| parent_of(*pid) == Some(me)).map(NixPid::from_raw).collect()
+    let known = pids.filter_map(|pid| Some((pid, Stat::of(pid)?)));
+    known.filter(|(_, stat)| stat.parent == me).map(|(pid, stat)| (NixPid::from_raw(pid), stat.runs)).collect()
 }
 
-fn parent_of(pid: i32) -> Option<u32> {
-    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
-    // The name is in parentheses and may hold anything, so count from the last one: ") S PPID".
-    let after = &stat[stat.iter().rposition(|b| *b == b')')? + 1..];
-    let mut fields = std::str::from_utf8(after).ok()?.split_ascii_whitespace();
-    let state = fields.next()?;
-    let parent = fields.next()?.parse().ok()?;
-    (state != "Z").then_some(parent)
+/// What the guard needs of `/proc/PID/stat`.
+#[derive(Debug, PartialEq, Eq)]
+struct Stat {
+    parent: u32,
+    runs: bool,
+}
+
+impl Stat {
+    fn of(pid: i32) -> Option<Stat> {
+        Stat::parse(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    /// The name is in parentheses and may hold anything, so counts from the last one: `) STATE PPID …`.
+    fn parse(stat: &[u8]) -> Option<Stat> {
+        let after = &stat[stat.iter().rposition(|b| *b == b')')? + 1..];
+        let mut fields = std::str::from_utf8(after).ok()?.split_ascii_whitespace();
+        let state = fields.next()?;
+        let parent = fields.next()?.parse().ok()?;
+        let threads: u32 = fields.nth(15)?.parse().ok()?;
+        Some(Stat { parent, runs: state != "Z" || threads > 1 })
+    }
 }
 
 /// A pipe, closed on exec.
@@ -195,4 +240,20 @@ pub(super) fn pipe() -> Result<(OwnedFd, OwnedFd), (Stage, i32)> {
     }
     // SAFETY: two new descriptors that nobody else owns.
     unsafe { Ok((OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1]))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stat(state: &str, threads: u32) -> Option<Stat> {
+        Stat::parse(format!("7 (a) b) {state} 5 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 {threads} 0 900").as_bytes())
+    }
+
+    #[test]
+    fn a_process_runs_until_its_last_thread_has_ended() {
+        assert_eq!(stat("S", 1), Some(Stat { parent: 5, runs: true }));
+        assert_eq!(stat("Z", 1), Some(Stat { parent: 5, runs: false }));
+        assert_eq!(stat("Z", 2), Some(Stat { parent: 5, runs: true }), "only its first thread has ended");
+    }
 }
