@@ -18,54 +18,49 @@ pub struct Execution {
     pub ended: Ended,
     /// What was traced of it.
     pub collected: Option<Collected>,
+    /// Whether the user wants no more of it.
+    pub interrupted: bool,
 }
 
-/// Executes commands one after the other.
-pub struct Executor {
-    interrupts: Interrupts,
-    quiet: bool,
+/// Runs a command once, traced where options are given. Without `quiet`, shows progress meanwhile.
+pub fn execute(spec: &Spec, tracing: Option<&Options>, others: Others, quiet: bool) -> Result<Execution, Failure> {
+    let tracer = tracing.map(Tracer::new).transpose()?;
+    let mut interrupts = Interrupts::watch()?;
+    let started = launch::start(spec, tracer.as_ref().map(Tracer::arm_program))?;
+    started.release()?;
+    let ended = follow(&started, spec, tracer.as_ref(), &mut interrupts, Progress::start(quiet))?;
+    let collected = tracer.map(Tracer::finish).transpose()?;
+    started.finish(others)?;
+    Ok(Execution { ended, collected, interrupted: interrupts.end() })
 }
 
-impl Executor {
-    /// From here on, signals that would end inodyne are dealt with by its executions.
-    pub fn new(quiet: bool) -> Result<Executor, Failure> {
-        Ok(Executor { interrupts: Interrupts::watch()?, quiet })
-    }
-
-    /// Runs a command once, traced where options are given.
-    pub fn execute(&mut self, spec: &Spec, tracing: Option<&Options>, others: Others) -> Result<Execution, Failure> {
-        let tracer = tracing.map(Tracer::new).transpose()?;
-        let started = launch::start(spec, tracer.as_ref().map(Tracer::arm_program))?;
-        started.release()?;
-        let ended = self.follow(&started, spec, tracer.as_ref())?;
-        let collected = tracer.map(Tracer::finish).transpose()?;
-        started.finish(others)?;
-        Ok(Execution { ended, collected })
-    }
-
-    fn follow(&mut self, started: &Started, spec: &Spec, tracer: Option<&Tracer>) -> Result<Ended, Failure> {
-        let progress = Progress::start(self.quiet);
-        loop {
-            let (ended, interrupted) = {
-                let mut ready = [PollFd::new(started, PollFlags::IN), PollFd::new(&self.interrupts, PollFlags::IN)];
-                rustix::io::retry_on_intr(|| poll(&mut ready, Some(&DRAIN_EVERY)))
-                    .map_err(|error| Failure::new(LACKING, error))?;
-                (!ready[0].revents().is_empty(), !ready[1].revents().is_empty())
-            };
-            if let Some(tracer) = tracer {
-                tracer.drain();
-                progress.tick(|| tracer.calls_so_far());
-            }
-            if ended {
-                return Ok(started.ended(spec)?);
-            }
-            if interrupted {
-                match self.interrupts.next() {
-                    Some(Wish::Tell(signal)) => started.signal(signal),
-                    // Dropping what was started kills it.
-                    Some(Wish::Stop) => return Err(Failure::new(INTERRUPTED, "interrupted: the command was killed")),
-                    Some(Wish::Wait) | None => {}
-                }
+fn follow(
+    started: &Started,
+    spec: &Spec,
+    tracer: Option<&Tracer>,
+    interrupts: &mut Interrupts,
+    progress: Progress,
+) -> Result<Ended, Failure> {
+    loop {
+        let (ended, interrupted) = {
+            let mut ready = [PollFd::new(started, PollFlags::IN), PollFd::new(&*interrupts, PollFlags::IN)];
+            rustix::io::retry_on_intr(|| poll(&mut ready, Some(&DRAIN_EVERY)))
+                .map_err(|error| Failure::new(LACKING, error))?;
+            (!ready[0].revents().is_empty(), !ready[1].revents().is_empty())
+        };
+        if let Some(tracer) = tracer {
+            tracer.drain();
+            progress.tick(|| tracer.calls_so_far());
+        }
+        if ended {
+            return Ok(started.ended(spec)?);
+        }
+        if interrupted {
+            match interrupts.next() {
+                Some(Wish::Tell(signal)) => started.signal(signal),
+                // Dropping what was started kills it.
+                Some(Wish::Stop) => return Err(Failure::new(INTERRUPTED, "interrupted: the command was killed")),
+                Some(Wish::Wait) | None => {}
             }
         }
     }

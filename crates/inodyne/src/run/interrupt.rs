@@ -2,10 +2,11 @@
 //!
 //! A terminal's Ctrl-C goes to the whole foreground group: the command has it already, and decides; inodyne waits and
 //! reports. A signal that somebody sent to inodyne alone is passed on. The second one, of either kind, stops at once.
+//! Either way no further run is begun.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
-use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
 use crate::failure::{Failure, LACKING};
@@ -21,23 +22,24 @@ pub enum Wish {
     Stop,
 }
 
-/// The signals that arrived, and how many before.
+/// The signals that arrive during one execution. Before and after they do what they do to any program: they end it,
+/// and with it goes whatever was made.
 pub struct Interrupts {
     signals: SignalFd,
+    before: SigSet,
     seen: u32,
 }
 
+const WATCHED: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
+
 impl Interrupts {
-    /// Takes the signals from their default actions.
+    /// Takes the signals from their default actions, except for those that are ignored (`nohup`, a background job).
     pub fn watch() -> Result<Interrupts, Failure> {
         let lacking = |error| Failure::new(LACKING, format_args!("cannot watch signals: {error}"));
-        let mut set = SigSet::empty();
-        for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT] {
-            set.add(signal);
-        }
-        set.thread_block().map_err(lacking)?;
+        let set: SigSet = WATCHED.into_iter().filter(|signal| !is_ignored(*signal)).collect();
+        let before = set.thread_swap_mask(SigmaskHow::SIG_BLOCK).map_err(lacking)?;
         let signals = SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK).map_err(lacking)?;
-        Ok(Interrupts { signals, seen: 0 })
+        Ok(Interrupts { signals, before, seen: 0 })
     }
 
     /// The next signal's meaning; none where none has arrived.
@@ -52,6 +54,33 @@ impl Interrupts {
             _ => Wish::Wait,
         })
     }
+
+    /// Ends the watch; whether any signal came. What comes from here on has its default action again.
+    pub fn end(mut self) -> bool {
+        self.take_all();
+        self.seen > 0
+    }
+
+    fn take_all(&mut self) {
+        while self.next().is_some() {}
+    }
+}
+
+impl Drop for Interrupts {
+    fn drop(&mut self) {
+        // What was not taken would end inodyne now, instead of at the time it came.
+        self.take_all();
+        // The mask is one that was there before.
+        let _ = self.before.thread_set_mask();
+    }
+}
+
+fn is_ignored(signal: Signal) -> bool {
+    // SAFETY: plain old data, valid when zero.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: nothing is changed, and the pointer is valid for writing.
+    let asked = unsafe { libc::sigaction(signal as i32, std::ptr::null(), &mut action) };
+    asked == 0 && action.sa_sigaction == libc::SIG_IGN
 }
 
 impl AsFd for Interrupts {

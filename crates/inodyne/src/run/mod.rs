@@ -14,6 +14,7 @@ mod progress;
 mod record;
 mod setting;
 
+use std::ops::ControlFlow;
 use std::process::ExitCode;
 
 use inodyne_lab::Lab;
@@ -26,7 +27,7 @@ use crate::cli::{Format, RunArguments};
 use crate::failure::{Failure, INTERRUPTED, LACKING, UNTRUSTED};
 use crate::host;
 use crate::report::{self, TextTo};
-use execute::{Execution, Executor};
+use execute::Execution;
 use setting::Setting;
 
 /// Runs the command.
@@ -36,12 +37,13 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     recording.commands.push(record::command(&arguments.argv));
     let mut exit = Exit::Code(0);
     let lab = Lab::new();
-    let mut executor = Executor::new(plan.is_quiet())?;
-    for spec in setting::specs(arguments) {
+    'runs: for spec in setting::specs(arguments) {
         let mut setting = Setting::make(&lab, &spec, &plan)?;
         recording.places.push(setting.place());
         for cache in plan.caches.clone() {
-            plan.measure(&mut executor, &mut setting, cache, &mut recording, &mut exit)?;
+            if plan.measure(&mut setting, cache, &mut recording, &mut exit)?.is_break() {
+                break 'runs;
+            }
         }
     }
     inodyne_analyse::explain(&mut recording);
@@ -86,15 +88,15 @@ impl<'a> Plan<'a> {
         !std::io::stderr().is_terminal() || std::io::stdout().is_terminal()
     }
 
-    /// All runs in one place and state of the caches: the untraced ones first, then the traced one.
+    /// All runs in one place and state of the caches: the untraced ones first, then the traced one. Breaks where the
+    /// user interrupted one of them; what was measured until then is in the recording.
     fn measure(
         &self,
-        executor: &mut Executor,
         setting: &mut Setting,
         cache: CacheState,
         recording: &mut Recording,
         exit: &mut Exit,
-    ) -> Result<(), Failure> {
+    ) -> Result<ControlFlow<()>, Failure> {
         let untraced = if self.tracing.is_none() { self.arguments.runs.max(1) } else { self.arguments.runs };
         let runs = (0..untraced).map(|_| None).chain(self.tracing.as_ref().map(Some));
         for (block, tracing) in runs.enumerate() {
@@ -104,7 +106,7 @@ impl<'a> Plan<'a> {
             let command =
                 Spec { directory: Some(setting.directory(self.arguments.cwd.as_deref())), ..self.command.clone() };
             let others = if setting.is_made_here() { Others::Kill } else { Others::Leave };
-            let execution = executor.execute(&command, tracing, others)?;
+            let execution = execute::execute(&command, tracing, others, self.is_quiet())?;
             let moved = setting.device_stats().zip(before).map(|(after, before)| after.since(before));
             self.note_left_running(&execution, others);
             self.shell(setting, self.arguments.cleanup.as_ref())?;
@@ -112,9 +114,13 @@ impl<'a> Plan<'a> {
                 *exit = execution.ended.exit;
             }
             let place = recording.places.len() - 1;
+            let interrupted = execution.interrupted;
             record::add(recording, record::Which { place, cache, block: block as u32 }, execution, moved);
+            if interrupted {
+                return Ok(ControlFlow::Break(()));
+            }
         }
-        Ok(())
+        Ok(ControlFlow::Continue(()))
     }
 
     /// Runs a shell command of the user's in the place, unmeasured, as the same user as the command.
