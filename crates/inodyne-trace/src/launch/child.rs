@@ -16,6 +16,7 @@ use nix::unistd::{AccessFlags, ForkResult, Gid, Pid, Uid};
 use super::guard::pipe;
 use super::protocol::Stage;
 use super::{Spec, User};
+use crate::session::monotonic_ns;
 
 /// Why the command's process could not go on, and the error's number.
 pub type Failure = (Stage, i32);
@@ -150,9 +151,13 @@ impl Held {
         Some(self.news.as_fd())
     }
 
-    /// Lets the command go, and returns once it runs its own program.
-    pub fn release(mut self) -> Result<(), Failure> {
-        File::from(self.go).write_all(&[1]).map_err(|_| (Stage::Prepare, libc::ECHILD))?;
+    /// Lets the command go, and returns once it runs its own program: the time just before its `execve`. The time until
+    /// it was given a CPU for that is not the command's, and on a busy machine not short.
+    pub fn release(mut self) -> Result<Nanos, Failure> {
+        let gone = |_| (Stage::Prepare, libc::ECHILD);
+        File::from(self.go).write_all(&[1]).map_err(gone)?;
+        let mut started = [0; 8];
+        self.news.read_exact(&mut started).map_err(gone)?;
         let mut first = [0];
         match self.news.read_exact(&mut first) {
             Ok(()) => {
@@ -161,7 +166,7 @@ impl Held {
                 Err(failure(first[0], if read.is_ok() { i32::from_ne_bytes(errno) } else { libc::EIO }))
             }
             // The execve has closed the pipe.
-            Err(_) => Ok(()),
+            Err(_) => Ok(Nanos(u64::from_ne_bytes(started))),
         }
     }
 
@@ -193,6 +198,9 @@ fn become_command(
     ready.extend(bytemuck::bytes_of(&Used::by_now().words()));
     let mut released = [0];
     if news.write_all(&ready).is_err() || go.read_exact(&mut released).is_err() {
+        return (Stage::Prepare, libc::ECHILD);
+    }
+    if news.write_all(&monotonic_ns().0.to_ne_bytes()).is_err() {
         return (Stage::Prepare, libc::ECHILD);
     }
     let error = program.execute();

@@ -67,10 +67,10 @@ fn serve(spec: &Spec, channel: &Channel, arm_program: Option<BorrowedFd<'_>>) ->
         return Ok(());
     }
     let (command, used_before) = (held.pid, held.used);
-    let released_ns = monotonic_ns();
-    if let Err((stage, errno)) = held.release() {
-        return channel.send_report(&Report::NotStarted { stage, errno });
-    }
+    let released_ns = match held.release() {
+        Ok(released_ns) => released_ns,
+        Err((stage, errno)) => return channel.send_report(&Report::NotStarted { stage, errno }),
+    };
     let mut reported = false;
     loop {
         let mut ready = [PollFd::new(&child_ended, PollFlags::IN), PollFd::new(channel, PollFlags::IN)];
