@@ -92,7 +92,7 @@ impl LaunchError {
 /// How a command ended and what it used: `wait4`'s account of it and of its children that were waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ended {
-    /// Its release, on the monotonic clock.
+    /// Its release, on the monotonic clock: just before its `execve`.
     pub released_ns: Nanos,
     /// Its end, as its parent saw it.
     pub ended_ns: Nanos,
