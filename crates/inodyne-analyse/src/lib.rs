@@ -7,17 +7,16 @@
 //! | module | what it knows |
 //! |---|---|
 //! | `calls` | how rows of one system call add up |
-//! | [`causes`] | which kernel stacks mean which [`Cause`](inodyne_model::cause::Cause) |
+//! | `causes` | which kernel stacks mean which [`Cause`](inodyne_model::cause::Cause) |
 //! | `faults` | what ran in the kernel outside of system calls |
 //! | `threads` | the ledger of one thread |
 //! | `headline` | the ledger of the wall-clock time |
-//! | [`findings`] | one file a diagnosis |
-
-pub mod causes;
-pub mod findings;
+//! | `findings` | one file a diagnosis |
 
 mod calls;
+mod causes;
 mod faults;
+mod findings;
 mod headline;
 mod threads;
 

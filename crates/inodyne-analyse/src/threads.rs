@@ -29,10 +29,10 @@ use crate::faults::{self, Outside};
 pub(crate) fn ledgers(observed: &Observed, classifier: &Classifier<'_>) -> Vec<ThreadLedger> {
     let waits = by_thread(&observed.waits, |wait| wait.thread);
     let samples = by_thread(&observed.samples, |sample| sample.thread);
-    let none = |number: &ThreadNumber| (waits.get(number), samples.get(number));
     let one = |thread: &ThreadObserved| {
-        let (waits, samples) = none(&thread.number);
-        ledger(thread, waits.map_or(&[], Vec::as_slice), samples.map_or(&[], Vec::as_slice), classifier)
+        let waits = waits.get(&thread.number).map_or(&[][..], Vec::as_slice);
+        let samples = samples.get(&thread.number).map_or(&[][..], Vec::as_slice);
+        ledger(thread, waits, samples, classifier)
     };
     observed.threads.iter().map(one).collect()
 }

@@ -29,7 +29,7 @@ fn make() -> Result<Vec<MountedPlace>, LabError> {
         .map(|text| text.parse())
         .collect::<Result<_, _>>()?;
     let data: Option<DataSpec> = arguments.next().map(|text| text.parse()).transpose()?;
-    let lab = Lab::enter()?;
+    let lab = Lab::new();
     let mut places = Vec::new();
     for spec in &specs {
         let mut place = lab.make(spec, Owner::ROOT)?;

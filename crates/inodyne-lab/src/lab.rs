@@ -1,7 +1,8 @@
 //! Where made places are mounted, so that nobody else sees them and nothing remains.
 //!
-//! [`Lab::enter`] gives the process a mount namespace of its own: when its last process ends, by whatever signal, the
-//! kernel unmounts everything in it. Mount events still come in from outside (`MS_SLAVE`, not `MS_PRIVATE`): a disk
+//! The first place that is made gives the process a mount namespace of its own: when its last process ends, by whatever
+//! signal, the kernel unmounts everything in it. Where all places are existing directories nothing changes: a command
+//! that mounts something there mounts it for everybody, as it would without us. Mount events still come in from outside (`MS_SLAVE`, not `MS_PRIVATE`): a disk
 //! that somebody unmounts meanwhile must not stay busy in here. None go out.
 //!
 //! The mount points themselves must not remain on disk either. So the first place mounts a small tmpfs over an
@@ -38,6 +39,8 @@ pub struct Lab {
 
 #[derive(Debug, Default)]
 struct State {
+    /// Whether the process is in its own mount namespace.
+    private: bool,
     /// Mounted as long as a place needs it.
     hub: Weak<Hub>,
     /// Existing directories that are places, and must not be mounted over.
@@ -45,18 +48,10 @@ struct State {
 }
 
 impl Lab {
-    /// Moves the calling thread, with all that it starts later, into a mount namespace of its own.
-    ///
-    /// To be called while the process has one thread: others would stay outside.
-    pub fn enter() -> Result<Self, LabError> {
-        require_admin()?;
-        // SAFETY: CLONE_NEWNS unshares the mount namespace and the working directory, no memory and no descriptors.
-        unsafe { unshare_unsafe(UnshareFlags::NEWNS) }
-            .map_err(|errno| LabError::io("make a mount namespace for", "/", errno))?;
-        mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)
-            .map_err(|errno| LabError::io("make mounts private below", "/", errno))?;
+    /// A lab without places, which changes nothing yet.
+    pub fn new() -> Self {
         let scratch = env::var_os("INODYNE_SCRATCH").filter(|path| !path.is_empty());
-        Ok(Self { scratch: scratch.map_or("/var/tmp".into(), PathBuf::from), state: Mutex::default() })
+        Self { scratch: scratch.map_or("/var/tmp".into(), PathBuf::from), state: Mutex::default() }
     }
 
     /// The same, with images in another directory than the environment says.
@@ -74,6 +69,9 @@ impl Lab {
     ///
     /// The root directory of a made place belongs to `owner`; whether that user may write in an existing one is noted
     /// ([`MountedPlace::notes`]). Places may outlive the lab.
+    ///
+    /// To be called while the process has one thread: the first place that is made moves the calling thread, with all
+    /// that it starts later, into a mount namespace, and others would stay outside.
     pub fn make(&self, spec: &PlaceSpec, owner: Owner) -> Result<MountedPlace, LabError> {
         match spec.place() {
             Where::Existing(directory) => {
@@ -95,6 +93,10 @@ impl Lab {
 
     fn mount_point(&self) -> Result<MountPoint, LabError> {
         let mut state = self.state();
+        if !state.private {
+            enter_private_namespace()?;
+            state.private = true;
+        }
         let hub = match state.hub.upgrade() {
             Some(hub) => hub,
             None => {
@@ -113,6 +115,21 @@ impl Lab {
         }
         unreachable!("numbers do not run out")
     }
+}
+
+impl Default for Lab {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn enter_private_namespace() -> Result<(), LabError> {
+    require_admin()?;
+    // SAFETY: CLONE_NEWNS unshares the mount namespace and the working directory, no memory and no descriptors.
+    unsafe { unshare_unsafe(UnshareFlags::NEWNS) }
+        .map_err(|errno| LabError::io("make a mount namespace for", "/", errno))?;
+    mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)
+        .map_err(|errno| LabError::io("make mounts private below", "/", errno))
 }
 
 /// A directory to mount on, which goes with its holder.

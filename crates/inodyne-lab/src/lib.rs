@@ -7,9 +7,9 @@
 //! ```no_run
 //! use inodyne_lab::{DataSpec, Lab, Owner, PlaceSpec, make_cold};
 //! # fn main() -> Result<(), inodyne_lab::LabError> {
-//! let lab = Lab::enter()?; // while the process has one thread
+//! let lab = Lab::new();
 //! let spec: PlaceSpec = "slow=ext4:mkfs=-O ^filetype".parse()?;
-//! let mut place = lab.make(&spec, Owner { uid: 1000, gid: 1000 })?;
+//! let mut place = lab.make(&spec, Owner { uid: 1000, gid: 1000 })?; // while the process has one thread
 //! place.fill(&"tree:dirs=1000,files=30,bytes=1".parse::<DataSpec>()?)?;
 //! make_cold(&mut place)?;
 //! let before = place.device_stats();

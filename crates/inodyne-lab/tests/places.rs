@@ -212,7 +212,7 @@ fn without_root_the_missing_capability_is_named() {
             inheritable: rustix::thread::CapabilitySet::empty(),
         };
         rustix::thread::set_capabilities(None, none).expect("capabilities of this thread dropped");
-        Lab::enter().expect_err("no capability").to_string()
+        Lab::new().make(&spec("ext4"), Owner::ROOT).expect_err("no capability").to_string()
     });
     let error = thread.join().expect("joined");
     assert!(error.contains("CAP_SYS_ADMIN") && error.contains("sudo"), "{error}");

@@ -49,6 +49,30 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// All of them.
+    pub const ALL: [Cause; 20] = [
+        Cause::DeviceRead,
+        Cause::DeviceWrite,
+        Cause::DeviceFlush,
+        Cause::Journal,
+        Cause::InodeLock,
+        Cause::BufferLock,
+        Cause::Lock,
+        Cause::WriteThrottle,
+        Cause::QueueFull,
+        Cause::FuseServer,
+        Cause::RemoteServer,
+        Cause::Pipe,
+        Cause::Socket,
+        Cause::Futex,
+        Cause::Child,
+        Cause::Sleep,
+        Cause::Poll,
+        Cause::Memory,
+        Cause::Stopped,
+        Cause::Other,
+    ];
+
     /// The word used in reports and in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -88,7 +112,7 @@ mod tests {
 
     #[test]
     fn json_and_reports_use_the_same_word() {
-        for cause in [Cause::DeviceRead, Cause::WriteThrottle, Cause::FuseServer, Cause::Stopped, Cause::Other] {
+        for cause in Cause::ALL {
             assert_eq!(serde_json::to_value(cause).unwrap(), cause.as_str());
         }
     }

@@ -32,6 +32,8 @@ pub mod observed;
 pub mod place;
 pub mod recording;
 pub mod run;
+#[cfg(feature = "sample")]
+pub mod sample;
 pub mod stack;
 pub mod syscall;
 pub mod time;

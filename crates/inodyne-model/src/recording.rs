@@ -118,13 +118,12 @@ impl Recording {
         self.runs.push(run);
     }
 
-    /// The median wall-clock time of the untraced runs of a command in a place; none where there are none.
-    pub fn untraced_median(&self, place: usize, command: usize, cache: CacheState) -> Option<Nanos> {
+    /// The wall-clock times of the untraced runs of a command in a place, in rising order.
+    pub fn untraced_walls(&self, place: usize, command: usize, cache: CacheState) -> Vec<Nanos> {
         let same = |run: &&Run| !run.traced && (run.place, run.command, run.cache) == (place, command, cache);
         let mut walls: Vec<Nanos> = self.runs.iter().filter(same).map(|run| run.wall_ns).collect();
         walls.sort_unstable();
-        let (lower, upper) = (walls.get(walls.len().checked_sub(1)? / 2)?, walls.get(walls.len() / 2)?);
-        Some(Nanos(lower.0.midpoint(upper.0)))
+        walls
     }
 
     /// Reads a recording.

@@ -99,3 +99,23 @@ pub struct Run {
     /// How it ended.
     pub exit: Exit,
 }
+
+/// The median of values in rising order: of an even number the middle of the two middle ones. None of none.
+pub fn median(sorted: &[Nanos]) -> Option<Nanos> {
+    let (lower, upper) = (sorted.get(sorted.len().checked_sub(1)? / 2)?, sorted.get(sorted.len() / 2)?);
+    Some(Nanos(lower.0.midpoint(upper.0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_in_the_middle() {
+        let of = |values: &[u64]| median(&values.iter().map(|n| Nanos(*n)).collect::<Vec<_>>());
+        assert_eq!(
+            [of(&[]), of(&[5]), of(&[5, 8]), of(&[1, 5, 9])],
+            [None, Some(Nanos(5)), Some(Nanos(6)), Some(Nanos(5))]
+        );
+    }
+}

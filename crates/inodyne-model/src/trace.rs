@@ -84,7 +84,7 @@ pub struct Dtype {
     pub entries: u64,
     /// Of these, entries with `DT_UNKNOWN`.
     pub unknown: u64,
-    /// The same by file system, most unknown first.
+    /// Of these reads, those that gave entries without a type, by file system, most unknown first.
     pub filesystems: Vec<DtypeFs>,
     /// Directories with unknown entries, most first; at most 4,096 are kept.
     pub directories: Vec<DtypeDirectory>,
@@ -92,7 +92,7 @@ pub struct Dtype {
     pub forced: Vec<ForcedLookup>,
 }
 
-/// Directory entries of one file system.
+/// Reads of one file system that gave entries without a type.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DtypeFs {
     /// Its type as the kernel names it (`ext4`).

@@ -4,17 +4,23 @@ use inodyne_model::Nanos;
 
 /// A time with three significant digits or more, in the unit that suits it.
 pub(crate) fn duration(ns: Nanos) -> String {
-    match ns.0 {
+    duration_beside(ns, ns)
+}
+
+/// The same in the unit and with the decimals that suit `other`: for times that are compared with it.
+pub(crate) fn duration_beside(ns: Nanos, other: Nanos) -> String {
+    match other.0 {
         0..1_000 => format!("{} ns", ns.0),
-        1_000..999_500 => format!("{} µs", three_digits(ns.0 as f64 / 1e3)),
-        999_500..99_950_000 => format!("{} ms", three_digits(ns.0 as f64 / 1e6)),
+        1_000..999_500 => format!("{} µs", three_digits(ns.0 as f64 / 1e3, other.0 as f64 / 1e3)),
+        999_500..99_950_000 => format!("{} ms", three_digits(ns.0 as f64 / 1e6, other.0 as f64 / 1e6)),
         99_950_000..99_995_000_000 => format!("{ns}"),
         _ => format!("{:.1} s", ns.as_secs_f64()),
     }
 }
 
-fn three_digits(value: f64) -> String {
-    let decimals = if value < 9.995 { 2 } else { usize::from(value < 99.95) };
+/// As many decimals as `other` needs for three digits.
+fn three_digits(value: f64, other: f64) -> String {
+    let decimals = if other < 9.995 { 2 } else { usize::from(other < 99.95) };
     format!("{value:.decimals$}")
 }
 
@@ -51,9 +57,9 @@ pub(crate) fn bytes(bytes: u64) -> String {
     let value = bytes as f64;
     match bytes {
         0..1_000 => format!("{bytes} bytes"),
-        1_000..1_000_000 => format!("{} kB", three_digits(value / 1e3)),
-        1_000_000..1_000_000_000 => format!("{} MB", three_digits(value / 1e6)),
-        _ => format!("{} GB", three_digits(value / 1e9)),
+        1_000..1_000_000 => format!("{} kB", three_digits(value / 1e3, value / 1e3)),
+        1_000_000..1_000_000_000 => format!("{} MB", three_digits(value / 1e6, value / 1e6)),
+        _ => format!("{} GB", three_digits(value / 1e9, value / 1e9)),
     }
 }
 

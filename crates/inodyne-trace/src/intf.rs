@@ -9,11 +9,9 @@ pub const CALLS: usize = 2 * CALLS_64;
 pub const CALL_NONE: u16 = 0xffff;
 pub const GROUPS: usize = 256;
 pub const GROUP_CALIBRATION: usize = 0;
-pub const GROUP_OTHERS: usize = GROUPS - 1;
 pub const ORDINALS: usize = 128;
 pub const ORDINAL_OTHERS: usize = ORDINALS - 1;
 pub const ERRNO_PLAIN: usize = 134;
-pub const ERRNO_RESTART_FIRST: usize = 512;
 pub const ERRNO_RESTARTS: usize = 5;
 pub const ERRNO_OTHERS: usize = ERRNO_PLAIN + ERRNO_RESTARTS;
 pub const ERRNO_SLOTS: usize = ERRNO_OTHERS + 1;
@@ -155,6 +153,15 @@ pub struct IntervalRecord {
     pub call: u16,
     pub waker: u8,
     pub unused: [u8; 5],
+}
+
+/// The start of `struct walk`: the rest is the kernel side's own business.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub struct DtypeTotals {
+    pub reads: u64,
+    pub entries: u64,
+    pub unknown: u64,
 }
 
 #[derive(Clone, Copy, Pod, Zeroable)]

@@ -54,3 +54,9 @@ pub fn pairs<K: AnyBitPattern, V: AnyBitPattern>(map: &impl MapCore) -> Result<V
         .map(|(key, value)| (bytemuck::pod_read_unaligned(&key), bytemuck::pod_read_unaligned(&value)))
         .collect())
 }
+
+/// The start of each CPU's copy of the one element of a per-CPU array.
+pub fn per_cpu<T: AnyBitPattern>(map: &impl MapCore) -> Result<Vec<T>, libbpf_rs::Error> {
+    let copies = map.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)?.unwrap_or_default();
+    Ok(copies.iter().map(|copy| bytemuck::pod_read_unaligned(&copy[..size_of::<T>()])).collect())
+}

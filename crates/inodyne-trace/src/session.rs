@@ -18,7 +18,7 @@ use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, OpenObject, ProgramInput, ProgramMut, libbpf_sys};
 
 use crate::intf::{self, Cell, FLAG_EXITING, Thread};
-use crate::map::{ArrayView, pairs};
+use crate::map::{ArrayView, pairs, per_cpu};
 use crate::names::Groups;
 use crate::probes::{calls, dtype, lives, samples, switches};
 use crate::skeleton::{InodyneSkel, InodyneSkelBuilder};
@@ -214,6 +214,7 @@ impl Tracer {
         Ok(Collected {
             by_comm: calls::by_comm(&self.cells, &self.cell_refs, &groups, self.cpus, self.options.max_cells as usize),
             dtype: dtype::read(
+                per_cpu(&maps.dtype_walk).map_err(read_error)?,
                 pairs(&maps.dtype_filesystems).map_err(read_error)?,
                 pairs(&maps.dtype_directories).map_err(read_error)?,
                 pairs(&maps.forced).map_err(read_error)?,

@@ -21,7 +21,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Time, trace and explain one command
-    Run(RunArguments),
+    Run(Box<RunArguments>),
     /// Show a recording again; needs no privileges
     Show(ShowArguments),
     /// Say what this machine can do, and how to get the rest

@@ -6,7 +6,8 @@
 //!
 //! Some functions at the leaf only say *how* is waited: a sleeping lock, a bit of a buffer. They set a [`Way`], and
 //! from then on only rules for that way count besides the unconditional ones. A thread that sleeps on a semaphore below
-//! `iterate_dir` waits for a lock, whatever `iterate_dir` reads at other times.
+//! `iterate_dir` waits for a lock, whatever `iterate_dir` reads at other times. Of a lock, only the function that took
+//! it is asked: those farther out hold other locks.
 //!
 //! ```text
 //! rwsem_down_write_slowpath   how: a lock           bit_wait_io              how: a device
@@ -88,12 +89,22 @@ impl<'a> Classifier<'a> {
 
     fn of_stack(&self, stack: &Stack) -> Cause {
         let mut way = None;
-        for means in stack.symbols().filter_map(|symbol| self.rules.get(plain(symbol))).flatten() {
-            match *means {
-                Means::Is(cause) => return cause,
-                Means::When(how, cause) if way == Some(how) => return cause,
-                Means::When(..) => {}
-                Means::Waits(how) => way = way.or(Some(how)),
+        for symbol in stack.symbols() {
+            let rules = self.rules.get(plain(symbol)).map_or(&[][..], Vec::as_slice);
+            let mut how_only = false;
+            for means in rules {
+                match *means {
+                    Means::Is(cause) => return cause,
+                    Means::When(how, cause) if way == Some(how) => return cause,
+                    Means::When(..) => {}
+                    Means::Waits(how) => {
+                        how_only = true;
+                        way = way.or(Some(how));
+                    }
+                }
+            }
+            if way == Some(Way::Lock) && !how_only {
+                return Cause::Lock;
             }
         }
         way.map_or(Cause::Other, Way::otherwise)

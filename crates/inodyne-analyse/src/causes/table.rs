@@ -45,7 +45,7 @@ const fn when(symbol: &'static str, way: Way, cause: Cause, seen: &'static str) 
 
 /// Functions of a waker that completes I/O: the lock it releases was held by the I/O, not by another thread.
 pub(super) const IO_COMPLETIONS: &[&str] = &[
-    "xfs_buf_ioend_work",   // 6.18
+    "xfs_buf_ioend_work",   // fs/xfs/xfs_buf.c
     "xfs_buf_ioend",        // fs/xfs/xfs_buf.c
     "xfs_buf_bio_end_io",   // fs/xfs/xfs_buf.c
     "bio_endio",            // block/bio.c
@@ -66,7 +66,17 @@ pub(super) const RULES: &[Rule] = &[
     waits("__mutex_lock_slowpath", Way::Lock, "kernel/locking/mutex.c"),
     waits("mutex_lock", Way::Lock, "kernel/locking/mutex.c"),
     waits("__down_common", Way::Lock, "6.18"),
+    waits("__down_interruptible", Way::Lock, "kernel/locking/semaphore.c"),
     waits("__down", Way::Lock, "kernel/locking/semaphore.c"),
+    waits("down", Way::Lock, "6.18"),
+    waits("down_read", Way::Lock, "6.18"),
+    waits("down_write", Way::Lock, "6.18"),
+    waits("down_read_killable", Way::Lock, "kernel/locking/rwsem.c"),
+    waits("down_write_killable", Way::Lock, "kernel/locking/rwsem.c"),
+    waits("mutex_lock_io", Way::Lock, "kernel/locking/mutex.c"),
+    waits("mutex_lock_killable", Way::Lock, "kernel/locking/mutex.c"),
+    waits("__percpu_down_read", Way::Lock, "kernel/locking/percpu-rwsem.c"),
+    waits("percpu_down_write", Way::Lock, "kernel/locking/percpu-rwsem.c"),
     waits("percpu_rwsem_wait", Way::Lock, "kernel/locking/percpu-rwsem.c"),
     waits("rt_mutex_slowlock", Way::Lock, "kernel/locking/rtmutex.c"),
     waits("bit_wait_io", Way::Device, "6.18"),
@@ -114,6 +124,7 @@ pub(super) const RULES: &[Rule] = &[
     when("xfs_buf_iowait", Way::Completion, Cause::DeviceRead, "6.18"),
     when("squashfs_bio_read", Way::Completion, Cause::DeviceRead, "fs/squashfs/block.c"),
     is("btrfs_caching_ctl_wait_done", Cause::DeviceRead, "6.18"),
+    is("btrfs_wait_block_group_cache_progress", Cause::DeviceRead, "6.18"),
     when("z_erofs_runqueue", Way::Completion, Cause::DeviceRead, "fs/erofs/zdata.c"),
 
     // Direct I/O: who called says which way the data goes.
@@ -129,7 +140,7 @@ pub(super) const RULES: &[Rule] = &[
     when("aio_read", Way::Direct, Cause::DeviceRead, "fs/aio.c"),
     when("ext4_file_write_iter", Way::Direct, Cause::DeviceWrite, "6.18"),
     when("xfs_file_write_iter", Way::Direct, Cause::DeviceWrite, "6.18"),
-    when("btrfs_do_write_iter", Way::Direct, Cause::DeviceWrite, "6.18"),
+    when("btrfs_do_write_iter", Way::Direct, Cause::DeviceWrite, "fs/btrfs/file.c"),
     when("blkdev_write_iter", Way::Direct, Cause::DeviceWrite, "block/fops.c"),
     when("vfs_write", Way::Direct, Cause::DeviceWrite, "6.18"),
     when("vfs_writev", Way::Direct, Cause::DeviceWrite, "fs/read_write.c"),
@@ -235,7 +246,7 @@ pub(super) const RULES: &[Rule] = &[
     is("__synchronize_srcu", Cause::Lock, "kernel/rcu/srcutree.c"),
 
     // Made to wait because too much is dirty or reserved.
-    is("balance_dirty_pages", Cause::WriteThrottle, "6.18"),
+    is("balance_dirty_pages", Cause::WriteThrottle, "mm/page-writeback.c"),
     is("balance_dirty_pages_ratelimited_flags", Cause::WriteThrottle, "mm/page-writeback.c"),
     is("__reserve_bytes", Cause::WriteThrottle, "6.18"),
     is("handle_reserve_ticket", Cause::WriteThrottle, "fs/btrfs/space-info.c"),
@@ -254,7 +265,7 @@ pub(super) const RULES: &[Rule] = &[
     when("destroy_inode", Way::Completion, Cause::QueueFull, "6.18"),
 
     // Servers.
-    is("request_wait_answer", Cause::FuseServer, "6.18"),
+    is("request_wait_answer", Cause::FuseServer, "fs/fuse/dev.c"),
     is("__fuse_request_send", Cause::FuseServer, "fs/fuse/dev.c"),
     is("__fuse_simple_request", Cause::FuseServer, "fs/fuse/dev.c"),
     is("fuse_get_req", Cause::FuseServer, "fs/fuse/dev.c"),

@@ -18,11 +18,10 @@ use tempfile::TempDir;
 /// Whom the places are made for.
 pub const SOMEBODY: Owner = Owner { uid: 1234, gid: 2345 };
 
-/// A lab and its scratch directory. Without root this fails, as it should: a skipped test proves nothing.
+/// A lab and its scratch directory. Without root making places fails, as it should: a skipped test proves nothing.
 pub fn lab() -> (Lab, TempDir) {
     let scratch = scratch();
-    let lab = Lab::enter().expect("these tests make real file systems and need root");
-    (lab.with_scratch(scratch.path()), scratch)
+    (Lab::new().with_scratch(scratch.path()), scratch)
 }
 
 pub fn scratch() -> TempDir {

@@ -64,7 +64,9 @@ fn table(calls: &[SyscallStats], wide: bool) -> Table {
 fn cells(call: &SyscallStats, whole: Nanos, wide: bool, style: Style) -> Vec<Span> {
     let cell = |text: String| Span::new(text, style);
     let count = |n: u64| if n == 0 { Span::default() } else { cell(Grouped(n).to_string()) };
-    let time = |ns: Nanos| if ns == Nanos::ZERO { Span::new("0", Style::Dim) } else { cell(seconds(ns, whole)) };
+    // In a narrow table the names of the calls need the room of further decimals.
+    let whole_shown = if wide { whole } else { whole.max(Nanos(100_000_000)) };
+    let time = |ns: Nanos| if ns == Nanos::ZERO { Span::new("0", Style::Dim) } else { cell(seconds(ns, whole_shown)) };
     let average = Nanos(call.wall_ns.0.checked_div(call.calls).unwrap_or(0));
     let mut cells = vec![cell(format!("{:.2}", call.wall_ns.share_of(whole) * 100.0))];
     cells.extend([time(call.wall_ns), time(call.cpu_ns), time(call.blocked_ns)]);

@@ -4,7 +4,7 @@ use inodyne_model::Nanos;
 use inodyne_model::finding::Finding;
 use inodyne_model::place::Place;
 use inodyne_model::recording::Recording;
-use inodyne_model::run::{CacheState, Run};
+use inodyne_model::run::{CacheState, Run, median};
 use inodyne_model::trace::Trace;
 
 /// Everything a section may want to know.
@@ -70,7 +70,7 @@ impl<'a> Case<'a> {
     /// The time of the case: the median of its untraced runs, otherwise that of the trace.
     pub(super) fn wall(&self) -> Nanos {
         let (place, command, cache) = self.key;
-        let median = self.recording.untraced_median(place, command, cache);
-        median.or(self.trace.map(|trace| trace.wall_ns)).or(self.runs.first().map(|r| r.wall_ns)).unwrap_or_default()
+        let untraced = median(&self.recording.untraced_walls(place, command, cache));
+        untraced.or(self.trace.map(|trace| trace.wall_ns)).or(self.runs.first().map(|r| r.wall_ns)).unwrap_or_default()
     }
 }

@@ -18,18 +18,20 @@ const MOST_ROWS: usize = 16;
 const WIDEST_BAR: usize = 40;
 /// Frames shown of a stack that no rule knows.
 const FRAMES: usize = 6;
+/// Frames at the leaf of every wait: they say nothing.
+const SCHEDULER: [&str; 5] = ["__schedule", "schedule", "io_schedule", "schedule_timeout", "schedule_preempt_disabled"];
 
 pub(super) fn show(page: &mut Page, case: &Case<'_>) {
     let Some(ledger) = case.trace.map(|trace| &trace.ledger) else { return };
-    page.heading("Where the time went");
+    // The time above may be that of untraced runs; this is the traced one.
+    let of = if case.untraced().next().is_some() { " in the traced run" } else { "" };
+    page.heading(&format!("Where the time went{of}, in seconds"));
     let table = table(ledger, page.width());
     page.table(table);
 }
 
 fn table(ledger: &Ledger, width: usize) -> Table {
     let whole = ledger.wall_ns;
-    let mut table =
-        Table::new([("", Align::Left), ("", Align::Left), ("", Align::Right), ("", Align::Right), ("", Align::Left)]);
     let (explained, residual): (Vec<&Row>, Vec<&Row>) =
         ledger.rows.iter().partition(|row| row.kind != RowKind::Unexplained);
     let (large, small): (Vec<_>, Vec<_>) = explained
@@ -46,38 +48,28 @@ fn table(ledger: &Ledger, width: usize) -> Table {
     lines.extend(residual.into_iter().map(parts));
 
     // The bars take what the other columns leave.
-    for bars in [false, true] {
-        let bar_width = width.saturating_sub(table.width_before(4)).min(WIDEST_BAR);
-        table = Table::new([
-            ("", Align::Left),
-            ("", Align::Left),
-            ("", Align::Right),
-            ("", Align::Right),
-            ("", Align::Left),
-        ])
-        .yielding(0);
-        for line in &lines {
-            let share = line.ns.share_of(whole);
-            let bar = if bars { bar(line.ns.share_of(largest), bar_width) } else { String::new() };
-            table.row([
-                line.subject.as_str().into(),
-                Span::new(&line.what, line.style),
-                seconds(line.ns, whole).into(),
-                percent(share).into(),
-                Span::new(bar, line.style),
-            ]);
-            if !line.stack.is_empty() {
-                table.note(Line::from([Span::new(format!("      in {}", line.stack), Style::Dim)]));
-            }
-        }
-        table.rule();
+    let bars = width.saturating_sub(rows_and_sum(&lines, whole, |_| String::new()).width_before(4)).min(WIDEST_BAR);
+    rows_and_sum(&lines, whole, |ns| bar(ns.share_of(largest), bars))
+}
+
+fn rows_and_sum(lines: &[Parts], whole: Nanos, bar: impl Fn(Nanos) -> String) -> Table {
+    let columns = [("", Align::Left), ("", Align::Left), ("", Align::Right), ("", Align::Right), ("", Align::Left)];
+    let mut table = Table::new(columns).yielding(0);
+    for line in lines {
         table.row([
-            "".into(),
-            Span::new("wall-clock", Style::Bold),
-            Span::new(seconds(whole, whole), Style::Bold),
-            "100%".into(),
+            line.subject.as_str().into(),
+            Span::new(&line.what, line.style),
+            seconds(line.ns, whole).into(),
+            percent(line.ns.share_of(whole)).into(),
+            Span::new(bar(line.ns), line.style),
         ]);
+        if !line.stack.is_empty() {
+            table.note(Line::from([Span::new(format!("      in {}", line.stack), Style::Dim)]));
+        }
     }
+    table.rule();
+    let sum = [String::new(), "wall-clock".to_owned(), seconds(whole, whole), "100%".to_owned()];
+    table.row(sum.map(|text| Span::new(text, Style::Bold)));
     table
 }
 
@@ -114,6 +106,7 @@ fn parts(row: &Row) -> Parts {
         RowKind::Blocked => (format!("blocked: {}", row.cause.unwrap_or(Cause::Other)), Style::Blocked),
         RowKind::Unexplained => (String::new(), Style::Dim),
     };
-    let stack = row.stack.iter().take(FRAMES).map(String::as_str).collect::<Vec<_>>().join(" < ");
+    let frames = row.stack.iter().map(String::as_str).skip_while(|frame| SCHEDULER.contains(frame));
+    let stack = frames.take(FRAMES).collect::<Vec<_>>().join(" < ");
     Parts { subject, what, ns: row.ns, style, stack }
 }

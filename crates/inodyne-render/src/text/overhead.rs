@@ -23,14 +23,12 @@ pub(super) fn show(page: &mut Page, case: &Case<'_>) {
 
 fn cost(trace: &Trace) -> String {
     let overhead = &trace.overhead;
-    if overhead.ratio < 1.0 || !overhead.ratio.is_finite() {
-        return "Tracing cost unknown".to_owned();
-    }
     let cost = percent(overhead.ratio - 1.0);
-    if overhead.estimated {
-        format!("Tracing cost about {cost} (estimated)")
-    } else {
-        format!("Tracing cost {cost} (measured)")
+    match overhead.estimated {
+        _ if overhead.ratio <= 0.0 || !overhead.ratio.is_finite() => "Tracing cost unknown".to_owned(),
+        true => format!("Tracing cost about {cost} (estimated)"),
+        false if overhead.ratio < 1.0 => "Tracing cost lost in the noise of the runs".to_owned(),
+        false => format!("Tracing cost {cost} (measured)"),
     }
 }
 

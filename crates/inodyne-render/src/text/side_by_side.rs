@@ -1,11 +1,15 @@
 //! The same command in several places: what was measured, in one line each, with the score of a prediction.
 
+use inodyne_model::finding::Finding;
 use inodyne_model::recording::Recording;
 
 use super::Page;
 use super::case::Case;
-use crate::line::{Line, Span, Style};
-use crate::units::duration;
+use crate::line::{Span, Style};
+use crate::units::duration_beside;
+
+/// A longer command is cut: it stands in full above.
+const LONGEST_COMMAND: usize = 24;
 
 /// Shows every pair of a command's first place and another one in the same state of the caches.
 pub(super) fn show(page: &mut Page, recording: &Recording, cases: &[Case<'_>]) {
@@ -23,14 +27,13 @@ pub(super) fn show(page: &mut Page, recording: &Recording, cases: &[Case<'_>]) {
                     page.heading("Side by side");
                     first = false;
                 }
-                let line = effect(base, other);
-                page.line(line);
+                effect(page, base, other);
             }
         }
     }
 }
 
-fn effect(base: &Case<'_>, other: &Case<'_>) -> Line {
+fn effect(page: &mut Page, base: &Case<'_>, other: &Case<'_>) {
     let (a, b) = (base.wall(), other.wall());
     let ratio = a.share_of(b);
     let verdict = match ratio {
@@ -39,17 +42,29 @@ fn effect(base: &Case<'_>, other: &Case<'_>) -> Line {
         _ => "about the same".to_owned(),
     };
     let style = if ratio >= 1.05 { Style::Good } else { Style::Bold };
-    let times = format!("{} on {}, {} on {}: ", duration(a), base.place_name(), duration(b), other.place_name());
-    let mut line = Line::from([
+    let time = |ns| duration_beside(ns, a);
+    let times = format!("{} on {}, {} on {}: ", time(a), base.place_name(), time(b), other.place_name());
+    page.line([
         Span::from("  "),
-        Span::new(base.command(), Style::Bold).cut(30),
+        Span::new(base.command(), Style::Bold).cut(LONGEST_COMMAND),
         Span::from(format!(", {}: {times}", base.cache())),
         Span::new(verdict, style),
     ]);
-    if let Some(finding) = base.findings.first() {
+    for finding in scored(base, other) {
         let predicted = &finding.predicted;
-        let hit = if (predicted.low_ns..=predicted.high_ns).contains(&b) { "" } else { ", missed" };
-        line.push(format!("; {} predicted {}{hit}", finding.id, duration(predicted.wall_ns)));
+        let hit = (predicted.low_ns..=predicted.high_ns).contains(&b);
+        let interval = format!("[{}, {}]", time(predicted.low_ns), time(predicted.high_ns));
+        let score = if hit { "true" } else { "missed" };
+        page.line([
+            Span::from(format!("    predicted without {}: {} {interval}: ", finding.id, time(predicted.wall_ns))),
+            Span::new(score, if hit { Style::Good } else { Style::Warning }),
+        ]);
     }
-    line
+}
+
+/// Findings of the one place whose cure the other one is: the same kind of file system, made otherwise, without them.
+fn scored<'a>(base: &Case<'a>, other: &Case<'a>) -> impl Iterator<Item = &'a Finding> {
+    let kind = |case: &Case<'a>| case.place().map(|place| place.fs.as_str());
+    let comparable = kind(base) == kind(other) && other.findings.is_empty() && other.trace.is_some();
+    base.findings.iter().copied().filter(move |_| comparable).take(1)
 }

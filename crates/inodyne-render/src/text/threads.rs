@@ -1,4 +1,5 @@
-//! The threads and processes, where there is more than one: those with most CPU time first, the rest in one row.
+//! The threads and processes, where there is more than one: the root, then those with most CPU time, then the rest in
+//! one row.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -6,6 +7,7 @@ use std::collections::BTreeSet;
 use inodyne_model::Nanos;
 use inodyne_model::count::Grouped;
 use inodyne_model::ledger::{Row, RowKind};
+use inodyne_model::observed::ROOT;
 use inodyne_model::trace::ThreadLedger;
 
 use super::Page;
@@ -20,15 +22,16 @@ const MOST_ROWS: usize = 10;
 pub(super) fn show(page: &mut Page, case: &Case<'_>) {
     let Some(trace) = case.trace.filter(|trace| trace.threads.len() > 1) else { return };
     let processes: BTreeSet<u32> = trace.threads.iter().map(|thread| thread.pid).collect();
+    let of = if processes.len() == 1 { "process" } else { "processes" };
     let (threads, processes) = (Grouped(trace.threads.len() as u64), Grouped(processes.len() as u64));
-    page.heading(&format!("Threads: {threads} in {processes} processes"));
+    page.heading(&format!("Threads: {threads} in {processes} {of}"));
     let table = table(&trace.threads);
     page.table(table);
 }
 
 fn table(threads: &[ThreadLedger]) -> Table {
     let mut threads: Vec<&ThreadLedger> = threads.iter().collect();
-    threads.sort_by_key(|thread| (Reverse(time_in(thread, on_cpu)), Reverse(thread.lifetime_ns)));
+    threads.sort_by_key(|t| (t.number != ROOT, Reverse(time_in(t, on_cpu)), Reverse(t.lifetime_ns)));
     let right = |heading| (heading, Align::Right);
     let columns = [
         right("life s"),

@@ -9,7 +9,7 @@ use inodyne_model::run::{CacheState, Exit};
 use super::Page;
 use super::case::Case;
 use crate::line::{Line, Span, Style, cut, escaped};
-use crate::units::{bytes, duration, percent};
+use crate::units::{bytes, duration, duration_beside, percent};
 
 /// Parts below this share are no reason.
 const LEAST_REASON: f64 = 0.10;
@@ -35,10 +35,9 @@ pub(super) fn show(page: &mut Page, case: &Case<'_>) {
 /// `find . on slow (ext4 -O ^filetype, cold): 0.334 s, likely 0.103 s once cured`
 fn headline(page: &Page, case: &Case<'_>) -> Line {
     let time = duration(case.wall());
-    let likely = case
-        .findings
-        .first()
-        .map_or_else(String::new, |finding| format!(", likely {} once cured", duration(finding.predicted.wall_ns)));
+    let likely = case.findings.first().map_or_else(String::new, |finding| {
+        format!(", likely {} once cured", duration_beside(finding.predicted.wall_ns, case.wall()))
+    });
     let place = cut(&escaped(&format!(" on {} ({})", case.place_name(), circumstances(case))), page.width() / 2);
     let around: usize =
         [&place, &time, &likely].map(|text| Span::from(text.as_str()).width()).iter().sum::<usize>() + 2;

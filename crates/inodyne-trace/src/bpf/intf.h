@@ -182,7 +182,29 @@ struct interval_record {
 	__u8 unused[5];
 };
 
-/* Directory entries by file system. */
+/* Directory entries: work in progress, and what this CPU has seen so far. It lies in a map and not on the stack, so that
+ * the verifier takes each step of a loop for the same: what it reads from a map it knows nothing of. */
+#define CHUNK 16384
+#define NAME_LENGTH 256
+#define DIRENT_HEAD 19 /* d_ino, d_off, d_reclen, d_type: include/linux/dirent.h */
+struct walk {
+	__u64 all_reads;
+	__u64 all_entries;
+	__u64 all_unknown;
+	const void *buffer; /* the process's */
+	__u32 total;        /* bytes in it */
+	__u32 done;
+	__u32 at;           /* in `bytes` */
+	__u32 end;
+	__u32 tgid;
+	__u32 entries;
+	__u32 unknown;
+	__u32 unused;
+	__u8 name[NAME_LENGTH];
+	__u8 bytes[CHUNK + NAME_LENGTH + DIRENT_HEAD + 5]; /* the last entry may begin anywhere below CHUNK */
+};
+
+/* Reads that gave entries without a type, by file system. */
 struct dtype_fs {
 	__u64 reads;
 	__u64 entries;

@@ -120,16 +120,21 @@ static __noinline __u32 slot_take(void)
 	return slot;
 }
 
-static __always_inline void thread_free(struct thread *t, struct task_struct *task)
+/* Unbinds a pid; returns the slot it had. */
+static __always_inline __u32 slot_forget(__u32 pid)
 {
-	__u32 pid = task->pid, zero = 0;
 	__u32 *entry = bpf_map_lookup_elem(&slot_of, &pid);
 	__u32 slot;
 
 	if (!entry)
-		return;
+		return 0;
 	slot = *entry;
-	bpf_map_update_elem(&slot_of, &pid, &zero, BPF_ANY);
+	*entry = 0;
+	return slot;
+}
+
+static __always_inline void thread_free(struct thread *t, __u32 slot)
+{
 	t->task = 0;
 	t->number = 0;
 	if (bpf_map_push_elem(&free_slots, &slot, BPF_ANY))

@@ -35,7 +35,7 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     let mut recording = Recording::new(env!("CARGO_PKG_VERSION"), host::now_unix_s(), host::describe());
     recording.commands.push(record::command(&arguments.argv));
     let mut exit = Exit::Code(0);
-    let lab = Lab::enter()?;
+    let lab = Lab::new();
     let mut executor = Executor::new(plan.is_quiet())?;
     for spec in setting::specs(arguments) {
         let mut setting = Setting::make(&lab, &spec, &plan)?;

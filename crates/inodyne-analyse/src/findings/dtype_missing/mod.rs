@@ -23,6 +23,8 @@ use super::stat_users::{Gain, base_name, gain};
 const LEAST_SHARE: f64 = 0.01;
 /// How many directories are named.
 const NAMED_DIRECTORIES: usize = 3;
+/// How many directories a trace keeps; with so many there may be more.
+const KEPT_DIRECTORIES: usize = 4_096;
 
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let trace = case.trace;
@@ -52,6 +54,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
 struct Sum {
     calls: u64,
     wall_ns: Nanos,
+    cpu_ns: Nanos,
     blocked_ns: Nanos,
 }
 
@@ -59,6 +62,7 @@ impl Sum {
     fn add(&mut self, forced: &ForcedLookup) {
         self.calls = self.calls.saturating_add(forced.calls);
         self.wall_ns += forced.wall_ns;
+        self.cpu_ns += forced.cpu_ns.min(forced.wall_ns);
         self.blocked_ns += forced.blocked_ns.min(forced.wall_ns);
     }
 }
@@ -220,8 +224,11 @@ fn top_directories(trace: &Trace) -> Option<String> {
     let top = directories.iter().take(NAMED_DIRECTORIES);
     let top: Vec<_> = top.map(|d| format!("{} ({})", d.path, Grouped(d.unknown))).collect();
     let all = Grouped(directories.len() as u64);
-    let of =
-        if directories.len() > top.len() { format!("in {all} directories, the most in ") } else { "in ".to_owned() };
+    let of = match directories.len() {
+        all if all <= top.len() => "in ".to_owned(),
+        KEPT_DIRECTORIES => format!("in at least {all} directories, the most in "),
+        _ => format!("in {all} directories, the most in "),
+    };
     Some(format!("{of}{}", top.join(", ")))
 }
 

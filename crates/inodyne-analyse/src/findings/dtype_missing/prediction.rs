@@ -3,17 +3,19 @@
 //! `docs/findings/dtype-missing.md` explains the formula to readers; the names here are the same.
 //!
 //! ```text
-//! predicted = now − (kernel + waits + around) / parallel
+//! predicted = now − (kernel + waits + around) × speed / parallel
 //!   now       the time without tracing: the median of untraced runs, or traced wall − calls × cost a call
 //!   kernel    CPU time in the avoidable calls, less the tracing cost inside them
 //!   waits     their blocked time, less the reads that the look-ups of directories must then do themselves
-//!   around    user time around each of them
+//!   speed     how fast untraced runs were, compared with the trace without its cost; 1 where there are none
+//!   around    time between calls that goes with each of them
 //! ```
 
 use std::collections::BTreeSet;
 
 use inodyne_model::Nanos;
 use inodyne_model::finding::Prediction;
+use inodyne_model::run::median;
 use inodyne_model::trace::Trace;
 
 use super::super::Case;
@@ -22,50 +24,59 @@ use super::{Paid, Sum};
 /// The part of the tracing cost of a call that falls between its two timestamps, and how far it may be off.
 const INSIDE: f64 = 0.5;
 const INSIDE_ERROR: f64 = 0.2;
-/// User time around an avoidable call, as a part of the average user time a call of its program; and its bounds.
-const AROUND: [f64; 3] = [0.35, 0.65, 0.95];
+/// Time between calls that goes with an avoidable one (user mode, and the way in and out of the kernel), as a part of
+/// the average time between calls of its program; with its bounds.
+const AROUND: [f64; 3] = [0.65, 0.85, 1.05];
 /// The same is never more than this, in nanoseconds: a program may compute for long between its calls.
-const AROUND_AT_MOST: [f64; 3] = [100.0, 300.0, 600.0];
+const AROUND_AT_MOST: [f64; 3] = [450.0, 700.0, 950.0];
 /// CPU time of other calls changes too, since the caches hold less: as a part of the time in the avoidable calls.
 const SIDE_EFFECTS: f64 = 0.08;
-/// How far two runs of the same thing lie apart here, as a part of the predicted time.
+/// How far two runs of the same thing lie apart at least, as a part of the predicted time; more where the untraced runs
+/// did so.
 const RUN_NOISE: f64 = 0.12;
+/// The same where there are too few untraced runs to see it.
+const RUN_NOISE_UNSEEN: f64 = 0.2;
+/// From this many untraced runs on, their spread is seen.
+const ENOUGH_RUNS: usize = 3;
 /// How much of the saving may not come true where it is only assumed that the program asks for no more than the type.
 const ASSUMED: f64 = 0.3;
 /// How much of the saving is uncertain where threads work side by side.
 const SIDE_BY_SIDE: f64 = 0.25;
+/// How much faster or slower than the trace the untraced runs may be for that to be the speed of the machine.
+const SCALES: [f64; 2] = [0.3, 2.0];
 /// Nothing gets faster than this part of the time now by a prediction of ours.
 const FLOOR: f64 = 0.02;
 
 pub(super) fn predict(case: &Case<'_>, paid: &Paid) -> Prediction {
     let trace = case.trace;
     let cost = if trace.overhead.ns_per_call.is_finite() { trace.overhead.ns_per_call.max(0.0) } else { 0.0 };
-    let now = now_ns(case, cost);
+    let Now { ns: now, scale } = now_without_tracing(case, paid, cost);
     let calls = paid.files.calls as f64;
 
-    let on_cpu = paid.files.wall_ns.saturating_sub(paid.files.blocked_ns).0 as f64;
+    let on_cpu = paid.files.cpu_ns.0 as f64;
     let kernel = (on_cpu - calls * cost * INSIDE).max(on_cpu * 0.2);
     let waits = waits_saved(trace, paid);
     let around = around(trace, paid, cost).map(|ns| ns * calls);
 
     let parallel = paid.parallel.max(1.0);
-    let saved = (kernel + waits[1] + around[1]) / parallel;
+    let share = scale / parallel;
+    let saved = (kernel + waits[1] + around[1]) * share;
     let predicted = (now - saved).max(now * FLOOR);
 
-    let uncertain = |ns: f64| ns / parallel;
+    let uncertain = |ns: f64| ns * share;
     let mut errors = vec![
         uncertain(calls * cost * INSIDE_ERROR),
         uncertain(kernel * SIDE_EFFECTS),
         uncertain((waits[2] - waits[0]) / 2.0),
         uncertain((around[2] - around[0]) / 2.0),
-        predicted * RUN_NOISE,
+        predicted * noise(case),
     ];
     if parallel > 1.05 {
         errors.push(saved * SIDE_BY_SIDE);
     }
     let error = root_of_squares(&errors);
     // Programs that do not look up directories in any case save these calls as well.
-    let directories = uncertain(paid.directories.wall_ns.saturating_sub(paid.directories.blocked_ns).0 as f64 / 2.0);
+    let directories = uncertain(paid.directories.cpu_ns.0 as f64 / 2.0);
     let assumed = if paid.assumed.is_empty() { 0.0 } else { saved * ASSUMED };
     let low = (predicted - root_of_squares(&[error, directories])).max(now * FLOOR).min(predicted);
     let high = (predicted + root_of_squares(&[error, assumed])).max(predicted);
@@ -80,17 +91,37 @@ fn nanos(ns: f64) -> Nanos {
     Nanos(ns.round() as u64)
 }
 
-/// The wall-clock time without tracing.
-fn now_ns(case: &Case<'_>, cost: f64) -> f64 {
+/// The wall-clock time without tracing, and what a nanosecond of the trace is worth in it.
+struct Now {
+    ns: f64,
+    scale: f64,
+}
+
+/// A busy machine runs the same instructions slower. Where there are untraced runs, the times of the trace are brought
+/// to their speed; waiting for a CPU is no part of that.
+fn now_without_tracing(case: &Case<'_>, paid: &Paid, cost: f64) -> Now {
     let trace = case.trace;
-    match case.recording.untraced_median(trace.place, trace.command, trace.cache) {
-        Some(median) => median.0 as f64,
-        None => {
-            let calls: f64 = trace.syscalls.iter().map(|s| s.calls as f64).sum();
-            let wall = trace.wall_ns.0 as f64;
-            (wall - calls * cost).max(wall * 0.2)
-        }
-    }
+    let calls: f64 = trace.syscalls.iter().map(|s| s.calls as f64).sum();
+    let wall = trace.wall_ns.0 as f64;
+    let ns = (wall - calls * cost).max(wall * 0.2);
+    let Some(median) = median(&case.recording.untraced_walls(trace.place, trace.command, trace.cache)) else {
+        return Now { ns, scale: 1.0 };
+    };
+    let threads = trace.observed.threads.iter().filter(|t| paid.threads.contains(&t.number));
+    let ready: f64 = threads.map(|t| t.runqueue_ns.0 as f64).sum::<f64>() / paid.parallel.max(1.0);
+    let median = median.0 as f64;
+    let scale = median / (ns - ready).max(ns * 0.2).max(1.0);
+    Now { ns: median, scale: scale.clamp(SCALES[0], SCALES[1]) }
+}
+
+/// How far the untraced runs lie apart: twice their median deviation from their median, as a part of it.
+fn noise(case: &Case<'_>) -> f64 {
+    let trace = case.trace;
+    let walls = case.recording.untraced_walls(trace.place, trace.command, trace.cache);
+    let Some(middle) = median(&walls).filter(|_| walls.len() >= ENOUGH_RUNS) else { return RUN_NOISE_UNSEEN };
+    let mut deviations: Vec<_> = walls.iter().map(|wall| Nanos(wall.0.abs_diff(middle.0))).collect();
+    deviations.sort_unstable();
+    (median(&deviations).unwrap_or_default().share_of(middle) * 2.0).max(RUN_NOISE)
 }
 
 /// Low, likely and high estimate of the blocked time that the cure saves.
@@ -115,7 +146,7 @@ fn waits_saved(trace: &Trace, paid: &Paid) -> [f64; 3] {
     [2.0, 1.0, 0.5].map(|factor| blocked * not_read(directories * factor))
 }
 
-/// Low, likely and high estimate of the user time around one avoidable call.
+/// Low, likely and high estimate of the time between calls that goes with one avoidable call.
 fn around(trace: &Trace, paid: &Paid, cost: f64) -> [f64; 3] {
     let threads = trace.observed.threads.iter().filter(|t| paid.threads.contains(&t.number));
     let mut user = 0.0;

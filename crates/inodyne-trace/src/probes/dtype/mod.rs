@@ -5,16 +5,17 @@ use std::cmp::Reverse;
 use inodyne_model::Nanos;
 use inodyne_model::trace::{Dtype, DtypeDirectory, DtypeFs, ForcedLookup};
 
-use crate::intf::{self, Directory, DirectoryKey, ForcedKey, ForcedSum};
+use crate::intf::{self, Directory, DirectoryKey, DtypeTotals, ForcedKey, ForcedSum};
 use crate::names;
 
 /// Everything known of directory entries and their types.
 pub fn read(
+    totals: Vec<DtypeTotals>,
     filesystems: Vec<(u32, intf::DtypeFs)>,
     directories: Vec<(DirectoryKey, Directory)>,
     forced: Vec<(ForcedKey, ForcedSum)>,
 ) -> Dtype {
-    let sum = |field: fn(&intf::DtypeFs) -> u64| filesystems.iter().map(|(_, row)| field(row)).sum();
+    let sum = |field: fn(&DtypeTotals) -> u64| totals.iter().map(field).sum();
     let mut dtype = Dtype {
         reads: sum(|row| row.reads),
         entries: sum(|row| row.entries),

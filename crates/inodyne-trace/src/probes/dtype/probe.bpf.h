@@ -9,31 +9,14 @@
  */
 #include <asm/unistd_64.h>
 
-#define CHUNK 16384
-#define NAME_LENGTH 256
+#define ENTRIES_AT_ONCE 8
 #define PATH_LENGTH 4096
 #define DT_UNKNOWN 0
-#define DIRENT_HEAD 19 /* d_ino, d_off, d_reclen, d_type: include/linux/dirent.h */
 #define MODE_IN_STAT 24
 #define MODE_IN_STATX 28
 #define S_IFMT 0170000
 #define S_IFDIR 0040000
 
-/* Work in progress. It lies in a map and not on the stack, so that the verifier takes each step of a loop for the same:
- * what it reads from a map it knows nothing of. */
-struct walk {
-	const void *buffer; /* the process's */
-	__u32 total;        /* bytes in it */
-	__u32 done;
-	__u32 at;           /* in `bytes` */
-	__u32 end;
-	__u32 tgid;
-	__u32 entries;
-	__u32 unknown;
-	__u32 unused;
-	__u8 name[NAME_LENGTH];
-	__u8 bytes[CHUNK + NAME_LENGTH + DIRENT_HEAD + 5]; /* the last entry may begin anywhere below CHUNK */
-};
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -100,32 +83,41 @@ static __noinline int remember_untyped(struct walk *walk, const __u8 *name)
 	return 0;
 }
 
-/* One directory entry. Stops (1) at the end of the chunk, also where an entry is cut by it. */
-static long walk_entry(__u64 index, void *unused)
+/* Some directory entries. Stops (1) at the end of the chunk, also where an entry is cut by it. */
+static long walk_entries(__u64 index, void *unused)
 {
 	struct walk *walk = dtype_walk_here();
-	__u16 length;
-	__u8 *entry;
-	__u32 at;
+	__u32 at, end, seen = 0;
 
 	if (!walk)
 		return 1;
 	at = walk->at;
-	if (at >= CHUNK || at + DIRENT_HEAD >= walk->end)
-		return 1;
-	entry = walk->bytes + at;
-	length = *(__u16 *)(entry + 16);
-	if (length <= DIRENT_HEAD || at + length > walk->end)
-		return 1;
-	walk->at = at + length;
-	if (entry[19] == '.' && (!entry[20] || (entry[20] == '.' && !entry[21])))
-		return 0;
-	walk->entries++;
-	if (entry[18] == DT_UNKNOWN) {
-		walk->unknown++;
-		remember_untyped(walk, entry + DIRENT_HEAD);
+	end = walk->end;
+	for (__u32 i = 0; i < ENTRIES_AT_ONCE; i++) {
+		__u8 *entry = walk->bytes + at;
+		__u16 length;
+
+		if (at >= CHUNK || at + DIRENT_HEAD >= end)
+			goto stop;
+		length = *(__u16 *)(entry + 16);
+		if (length <= DIRENT_HEAD || at + length > end)
+			goto stop;
+		at += length;
+		if (entry[19] == '.' && (!entry[20] || (entry[20] == '.' && !entry[21])))
+			continue;
+		seen++;
+		if (entry[18] == DT_UNKNOWN) {
+			walk->unknown++;
+			remember_untyped(walk, entry + DIRENT_HEAD);
+		}
 	}
+	walk->at = at;
+	walk->entries += seen;
 	return 0;
+stop:
+	walk->at = at;
+	walk->entries += seen;
+	return 1;
 }
 
 static long walk_chunk(__u64 index, void *unused)
@@ -142,7 +134,7 @@ static long walk_chunk(__u64 index, void *unused)
 		return 1;
 	walk->at = 0;
 	walk->end = length;
-	bpf_loop(CHUNK / 24, walk_entry, 0, 0);
+	bpf_loop(CHUNK / 24, walk_entries, 0, 0);
 	walk->done += walk->at;
 	return !walk->at;
 }
@@ -210,12 +202,27 @@ static __noinline int note_filesystem(struct file *file, struct walk *walk)
 	return 0;
 }
 
+/* Where a file system leaves types out: which one, and which directory. */
+static __noinline int note_untyped(struct walk *walk, struct task_struct *task, void *regs)
+{
+	__u32 fd = CALL_ARG1(regs);
+	struct file **table, *file = 0;
+
+	table = BPF_CORE_READ(task, files, fdt, fd);
+	bpf_probe_read_kernel(&file, sizeof(file), table + fd);
+	if (!file) {
+		lose(LOST_DTYPE);
+		return 0;
+	}
+	note_filesystem(file, walk);
+	note_directory(file, walk);
+	return 0;
+}
+
 /* At the return of getdents64: what the process got. */
 static __noinline int dtype_read_exit(struct thread *t, struct task_struct *task, void *regs, long result)
 {
 	struct walk *walk = dtype_walk_here();
-	struct file **table, *file = 0;
-	__u32 fd;
 
 	if (result <= 0 || !t->number || !walk)
 		return 0;
@@ -229,14 +236,11 @@ static __noinline int dtype_read_exit(struct thread *t, struct task_struct *task
 	bpf_loop(256, walk_chunk, 0, 0);
 	if (walk->done < walk->total)
 		lose(LOST_DTYPE);
-	fd = CALL_ARG1(regs);
-	table = BPF_CORE_READ(task, files, fdt, fd);
-	bpf_probe_read_kernel(&file, sizeof(file), table + fd);
-	if (!file)
-		return 0;
-	note_filesystem(file, walk);
+	walk->all_reads++;
+	walk->all_entries += walk->entries;
+	walk->all_unknown += walk->unknown;
 	if (walk->unknown)
-		note_directory(file, walk);
+		note_untyped(walk, task, regs);
 	return 0;
 }
 

@@ -17,6 +17,8 @@ int lives_arm(struct bpf_raw_tracepoint_args *ctx)
 	t->task = (__u64)task;
 	t->flags = ctx->args[0] ? FLAG_ARMED : 0;
 	t->group = ctx->args[0] ? group_of(task->comm) : GROUP_CALIBRATION;
+	t->pid = task->tgid;
+	t->tid = pid;
 	return bpf_map_update_elem(&slot_of, &pid, &slot, BPF_ANY);
 }
 
@@ -28,8 +30,14 @@ int lives_disarm(struct bpf_raw_tracepoint_args *ctx)
 	struct thread *t = thread_of(task);
 
 	if (t)
-		thread_free(t, task);
+		thread_free(t, slot_forget(task->pid));
 	return 0;
+}
+
+static __always_inline void take_name(struct thread *t, const char *comm)
+{
+	t->group = group_of(comm);
+	bpf_probe_read_kernel_str(t->comm, sizeof(t->comm), comm);
 }
 
 SEC("tp_btf/sched_process_fork")
@@ -69,9 +77,28 @@ int BPF_PROG(lives_rename, struct task_struct *task, const char *comm)
 
 	if (!t || t->group == GROUP_CALIBRATION)
 		return 0;
-	t->group = group_of(comm);
-	bpf_probe_read_kernel_str(t->comm, sizeof(t->comm), comm);
+	take_name(t, comm);
 	return 0;
+}
+
+/* A thread that executes a program and was not its process's first takes over the first one's pid (de_thread in
+ * fs/exec.c). The first has ended by then, but its last switch may not have come, or not under its own pid. */
+static __noinline struct thread *take_over_pid(struct task_struct *task, __u32 old_pid)
+{
+	__u32 slot = slot_forget(old_pid), pid = task->pid, leader_slot = slot_forget(pid);
+	struct thread *t = bpf_map_lookup_elem(&threads, &slot);
+	struct thread *leader = bpf_map_lookup_elem(&threads, &leader_slot);
+
+	if (leader_slot && leader && leader->task)
+		thread_end(leader, leader_slot, bpf_ktime_get_ns());
+	if (!slot || !t || t->task != (__u64)task)
+		return 0;
+	if (bpf_map_update_elem(&slot_of, &pid, &slot, BPF_ANY))
+		lose(LOST_THREADS);
+	t->tid = pid;
+	/* Its new name came while it could not be found. */
+	take_name(t, task->comm);
+	return t;
 }
 
 SEC("tp_btf/sched_process_exec")
@@ -82,21 +109,10 @@ int BPF_PROG(lives_exec, struct task_struct *task, int old_pid, struct linux_bin
 	unsigned long start, end;
 	__u32 length;
 
-	/* A thread that was not its process's first takes over the first one's pid. */
-	if (!t) {
-		__u32 before = old_pid, now = task->pid, zero = 0;
-		__u32 *slot = bpf_map_lookup_elem(&slot_of, &before);
-
-		if (!slot || !*slot)
-			return 0;
-		t = bpf_map_lookup_elem(&threads, slot);
-		if (!t || t->task != (__u64)task)
-			return 0;
-		bpf_map_update_elem(&slot_of, &now, slot, BPF_ANY);
-		bpf_map_update_elem(&slot_of, &before, &zero, BPF_ANY);
-	}
-	t->pid = task->tgid;
-	t->tid = task->pid;
+	if (!t && task->pid != old_pid)
+		t = take_over_pid(task, old_pid);
+	if (!t)
+		return 0;
 	record = bpf_ringbuf_reserve(&records, sizeof(*record), 0);
 	if (!record) {
 		lose(LOST_RECORDS);

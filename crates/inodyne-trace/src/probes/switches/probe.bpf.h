@@ -4,15 +4,15 @@
  * switch of a life, which closes its account.
  */
 
-static __always_inline void thread_end(struct thread *t, struct task_struct *task, __u64 now)
+/* Closes an account and frees its slot. */
+static __noinline int thread_end(struct thread *t, __u32 slot, __u64 now)
 {
+	struct task_struct *task = (struct task_struct *)t->task;
 	struct thread_record *record;
 
 	clock_charge_running(t, now, ordinal_in_progress(t));
 	t->ended = now;
-	t->runtime = task->se.sum_exec_runtime - t->runtime_start;
-	t->pid = task->tgid;
-	t->tid = task->pid;
+	t->runtime = BPF_CORE_READ(task, se.sum_exec_runtime) - t->runtime_start;
 	record = bpf_ringbuf_reserve(&records, sizeof(*record), 0);
 	if (record) {
 		record->kind = RECORD_THREAD;
@@ -21,7 +21,8 @@ static __always_inline void thread_end(struct thread *t, struct task_struct *tas
 	} else {
 		lose(LOST_RECORDS);
 	}
-	thread_free(t, task);
+	thread_free(t, slot);
+	return 0;
 }
 
 static __always_inline void note_wait(struct thread *t, __u64 ns)
@@ -94,7 +95,7 @@ int BPF_PROG(switches_switch, bool preempt, struct task_struct *prev, struct tas
 	now = bpf_ktime_get_ns();
 	if (from && from->number) {
 		if (prev_state & TASK_DEAD) {
-			thread_end(from, prev, now);
+			thread_end(from, slot_forget(prev->pid), now);
 		} else {
 			bool blocked = !preempt && prev_state;
 
