@@ -212,7 +212,8 @@ fn two_thousand_threads_at_once() {
                   for t in threads: t.start()\nfor t in threads: t.join()";
     let trace = trace_of(&[], ["python3", "-c", script]);
     nothing_lost(&trace);
-    assert_eq!(trace.threads.len(), 2001);
+    // More where `python3` is a wrapper.
+    assert!(trace.threads.len() >= 2001, "{}", trace.threads.len());
 }
 
 #[test]
@@ -307,7 +308,8 @@ fn a_script_without_an_interpreter_and_ignored_signals() {
     let program = env!("CARGO_BIN_EXE_inodyne");
     let told = run(Command::new("nohup").arg(program).args(["run", "--"]).arg(&script)).ended_with(0).text();
     let mask = u64::from_str_radix(told.trim().rsplit('\t').next().expect("a mask"), 16).expect("hexadecimal");
-    assert_eq!(mask, 1 << (Signal::SIGHUP as u64 - 1), "only what nohup ignores is ignored: {told}");
+    let standard = (1 << 31) - 1;
+    assert_eq!(mask & standard, 1 << (Signal::SIGHUP as u64 - 1), "only what nohup ignores is ignored: {told}");
 }
 
 #[test]
@@ -370,14 +372,14 @@ fn an_output_that_cannot_be_written_is_said() {
 #[test]
 fn names_with_escapes_and_broken_text_are_shown_harmlessly() {
     let _machine = machine();
-    let scratch = scratch();
     let wild = OsStr::from_bytes(b"wild\x1b[2J\nname\xff\xe2\x80\xae");
-    let script = "for i in $(seq 50); do mkdir \"$1$i\"; touch \"$1$i/a\" \"$1$i/b\" \"$1$i/c\"; done";
+    let prepare = "for i in $(seq 9); do d=\"$(printf 'wild\\033[2J\\nname\\377\\342\\200\\256')$i\"; mkdir \"$d\"; \
+                   for j in $(seq 99); do : > \"$d/$j\"; done; done";
     let mut command = inodyne();
-    command.args(["run", "--at", "ext4:size=64M,mkfs=-O ^filetype", "--", "sh", "-c"]);
-    command.arg(format!("{script}; exec find . >/dev/null")).arg("sh").arg(wild).current_dir(scratch.path());
-    let outcome = run(&mut command).ended_with(0);
-    assert!(outcome.stderr.contains("wild"), "the report names it:\n{}", outcome.stderr);
+    command.args(["run", "--at", "ext4:size=64M,mkfs=-O ^filetype", "--prepare", prepare]);
+    let outcome = run(command.args(["--", "find", "."]).arg("-not").arg("-name").arg(wild)).ended_with(0);
+    let told = &outcome.stderr;
+    assert!(told.matches("wild").count() >= 2, "the report names the argument and the directories:\n{told}");
     let harmful = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
     assert!(!outcome.stderr.contains(harmful), "{:?}", outcome.stderr);
 }
