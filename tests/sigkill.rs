@@ -89,7 +89,7 @@ fn at_fifty_random_moments_nothing_is_left() {
         let told = format!("kill {number} after {moment} ms");
         assert!(eventually(|| processes_with(&asleep).is_empty()), "{told}: {:?}", processes_with(&asleep));
         drop(running.end());
-        assert!(eventually(|| our_programs() == programs_before), "{told}: BPF programs are still loaded");
+        assert!(eventually(|| our_programs() <= programs_before), "{told}: BPF programs are still loaded");
         assert!(
             eventually(|| State::now(images.path()) == before),
             "{told}: {before:?}\n{:?}",
