@@ -14,7 +14,6 @@ mod progress;
 mod record;
 mod setting;
 
-use std::ops::ControlFlow;
 use std::process::ExitCode;
 
 use inodyne_lab::Lab;
@@ -28,6 +27,7 @@ use crate::failure::{Failure, INTERRUPTED, LACKING, UNTRUSTED};
 use crate::host;
 use crate::report::{self, TextTo};
 use execute::Execution;
+use record::Which;
 use setting::Setting;
 
 /// Runs the command.
@@ -37,13 +37,16 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     recording.commands.push(record::command(&arguments.argv));
     let mut exit = Exit::Code(0);
     let lab = Lab::new();
-    'runs: for spec in setting::specs(arguments) {
-        let mut setting = Setting::make(&lab, &spec, &plan)?;
-        recording.places.push(setting.place());
-        for cache in plan.caches.clone() {
-            if plan.measure(&mut setting, cache, &mut recording, &mut exit)?.is_break() {
-                break 'runs;
-            }
+    let mut settings: Vec<Setting> =
+        setting::specs(arguments).iter().map(|spec| Setting::make(&lab, spec, &plan)).collect::<Result<_, _>>()?;
+    recording.places = settings.iter().map(Setting::place).collect();
+    for which in plan.schedule(settings.len()) {
+        let execution = plan.measure(&mut settings[which.place], which, &mut recording)?;
+        if !execution.exit.success() {
+            exit = execution.exit;
+        }
+        if execution.interrupted {
+            break;
         }
     }
     inodyne_analyse::explain(&mut recording);
@@ -52,6 +55,12 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     }
     report::print(&recording, arguments.format, None, TextTo::Stderr);
     plan.exit_code(&recording, exit)
+}
+
+/// What matters of a run to those that follow.
+struct Done {
+    exit: Exit,
+    interrupted: bool,
 }
 
 /// What is to be done, understood and checked before anything happens.
@@ -88,39 +97,37 @@ impl<'a> Plan<'a> {
         !std::io::stderr().is_terminal() || std::io::stdout().is_terminal()
     }
 
-    /// All runs in one place and state of the caches: the untraced ones first, then the traced one. Breaks where the
-    /// user interrupted one of them; what was measured until then is in the recording.
-    fn measure(
-        &self,
-        setting: &mut Setting,
-        cache: CacheState,
-        recording: &mut Recording,
-        exit: &mut Exit,
-    ) -> Result<ControlFlow<()>, Failure> {
+    /// What runs when: for each state of the caches the untraced runs in blocks, then the traced ones. A block has one
+    /// run in each place, and each block begins with another place, so that a machine that is busy for a while favours
+    /// none of them.
+    fn schedule(&self, places: usize) -> Vec<Which> {
         let untraced = if self.tracing.is_none() { self.arguments.runs.max(1) } else { self.arguments.runs };
-        let runs = (0..untraced).map(|_| None).chain(self.tracing.as_ref().map(Some));
-        for (block, tracing) in runs.enumerate() {
-            setting.set_caches(cache)?;
-            self.shell(setting, self.arguments.prepare.as_ref())?;
-            let before = setting.device_stats();
-            let command =
-                Spec { directory: Some(setting.directory(self.arguments.cwd.as_deref())), ..self.command.clone() };
-            let others = if setting.is_made_here() { Others::Kill } else { Others::Leave };
-            let execution = execute::execute(&command, tracing, others, self.is_quiet())?;
-            let moved = setting.device_stats().zip(before).map(|(after, before)| after.since(before));
-            self.note_left_running(&execution, others);
-            self.shell(setting, self.arguments.cleanup.as_ref())?;
-            if !execution.ended.exit.success() {
-                *exit = execution.ended.exit;
-            }
-            let place = recording.places.len() - 1;
-            let interrupted = execution.interrupted;
-            record::add(recording, record::Which { place, cache, block: block as u32 }, execution, moved);
-            if interrupted {
-                return Ok(ControlFlow::Break(()));
-            }
-        }
-        Ok(ControlFlow::Continue(()))
+        let blocks = untraced + u32::from(self.tracing.is_some());
+        let of_block = |cache: CacheState, block: u32| {
+            let order = (0..places).map(move |place| (place + block as usize) % places);
+            order.map(move |place| Which { place, cache, block, traced: block >= untraced })
+        };
+        let of_cache =
+            |cache: &CacheState| (0..blocks).flat_map(move |block| of_block(*cache, block)).collect::<Vec<_>>();
+        self.caches.iter().flat_map(of_cache).collect()
+    }
+
+    /// One run; adds it to the recording.
+    fn measure(&self, setting: &mut Setting, which: Which, recording: &mut Recording) -> Result<Done, Failure> {
+        self.shell(setting, self.arguments.prepare.as_ref())?;
+        setting.set_caches(which.cache)?;
+        let before = setting.device_stats();
+        let command =
+            Spec { directory: Some(setting.directory(self.arguments.cwd.as_deref())), ..self.command.clone() };
+        let others = if setting.is_made_here() { Others::Kill } else { Others::Leave };
+        let tracing = self.tracing.as_ref().filter(|_| which.traced);
+        let execution = execute::execute(&command, tracing, others, self.is_quiet())?;
+        let moved = setting.device_stats().zip(before).map(|(after, before)| after.since(before));
+        self.note_left_running(&execution, others);
+        self.shell(setting, self.arguments.cleanup.as_ref())?;
+        let done = Done { exit: execution.ended.exit, interrupted: execution.interrupted };
+        record::add(recording, which, execution, moved);
+        Ok(done)
     }
 
     /// Runs a shell command of the user's in the place, unmeasured, as the same user as the command.

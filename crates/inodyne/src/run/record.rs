@@ -20,6 +20,8 @@ pub struct Which {
     pub cache: CacheState,
     /// Block of the schedule.
     pub block: u32,
+    /// Whether it is traced.
+    pub traced: bool,
 }
 
 /// The command as reports name it.
