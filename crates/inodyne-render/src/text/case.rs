@@ -21,8 +21,8 @@ pub(super) struct Case<'a> {
 }
 
 impl<'a> Case<'a> {
-    /// One for each trace, and one for each place, command and cache state that has only runs. In the order in which
-    /// commands and places were given, whatever the schedule ran first.
+    /// One for each trace, and one for each place, command and cache state that has only runs. By command and
+    /// state of the caches, and then in the order in which the places were given, whatever the schedule ran first.
     pub(super) fn all(recording: &'a Recording) -> Vec<Case<'a>> {
         let mut cases: Vec<Case<'a>> = Vec::new();
         for (index, trace) in recording.traces.iter().enumerate() {
@@ -39,7 +39,9 @@ impl<'a> Case<'a> {
                 case.runs.push(run);
             }
         }
-        cases.sort_by_key(|case| (case.key.1, case.key.0));
+        let caches: Vec<CacheState> = cases.iter().map(Case::cache).collect();
+        let begun = |cache| caches.iter().position(|one| *one == cache);
+        cases.sort_by_key(|case| (case.key.1, begun(case.cache()), case.key.0));
         cases
     }
 
