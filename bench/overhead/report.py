@@ -143,8 +143,13 @@ def _machine(result):
             f"- {tools}",
             f"- Revision {result['revision']}; {result['blocks']} blocks, seed {result['seed']},"
             f" {result['seconds']} s; raw runs in the .json beside this file",
+            *_few(result["blocks"]),
             *_foreign(result["foreign_tracers"]),
             "- How it is measured, and what may bias it: bench/README.md"]
+
+
+def _few(blocks):
+    return ["- **Too few blocks** for intervals that mean 95%: 6 are the least"] if blocks < 6 else []
 
 
 def _foreign(names):
