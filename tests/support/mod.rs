@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 
 use inodyne_model::recording::Recording;
 use inodyne_model::trace::Trace;
+use nix::sys::signal::{SigHandler, Signal, signal};
 use tempfile::TempDir;
 
 /// Beyond this a run hangs. Generous: the machine may be busy with other things.
@@ -109,8 +110,20 @@ pub struct Running {
     started: Instant,
 }
 
-/// Starts a program.
+/// Whoever runs the tests may ignore these (`nohup`, a background job), and programs inherit that.
+const NOT_TO_BE_IGNORED: [Signal; 4] = [Signal::SIGINT, Signal::SIGQUIT, Signal::SIGHUP, Signal::SIGTERM];
+
+/// Starts a program, with signals as they are in a terminal.
 pub fn start(command: &mut Command) -> Running {
+    let as_in_a_terminal = || {
+        for each in NOT_TO_BE_IGNORED {
+            // SAFETY: the default action is no handler.
+            unsafe { signal(each, SigHandler::SigDfl) }?;
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec only signal actions are set, which is async-signal-safe.
+    unsafe { command.pre_exec(as_in_a_terminal) };
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
     let stdout = child.stdout.take().map(collect);
     let stderr = child.stderr.take().map(collect);
