@@ -26,6 +26,7 @@ mod filesystem;
 mod make;
 mod plan;
 mod pool;
+mod remove;
 mod spec;
 
 pub use amount::Amount;
@@ -33,4 +34,8 @@ pub use check::{CheckReport, Problem, check, recorded_spec};
 pub use error::TreeError;
 pub use filesystem::FileSystem;
 pub use make::{MakeReport, make};
+pub use remove::{
+    Control, Decide, Failure, Observer, Question, Reason, RemoveOptions, RemoveReport, Removed, Strategy, remove,
+    remove_aside, remove_asking,
+};
 pub use spec::{Shape, TreeSpec};

@@ -25,7 +25,7 @@ use rustix::{
 use crate::{
     FileSystem, TreeError, TreeSpec, content,
     plan::{Name, Place, Plan},
-    pool::{Pool, cores, lock},
+    pool::{Crew, Pool, Seat, cores, lock},
 };
 
 /// The extended attribute that tells a later check which tree a directory holds.
@@ -66,20 +66,23 @@ pub fn make(spec: &TreeSpec, root: &Path) -> Result<MakeReport, TreeError> {
     };
     let maker = Maker {
         plan,
-        pool: Pool::new(threads, true),
+        pool: Pool::new(&[Crew { workers: threads, steal: true }]),
         split: if threads > 1 { FILES_PER_TASK } else { u64::MAX },
         files: AtomicU64::new(0),
         directories: AtomicU64::new(1),
         bytes: AtomicU64::new(0),
         failure: Mutex::new(None),
     };
-    maker.expand(0, Arc::new(directory), Place::ROOT);
-    maker.pool.run(|lane, task| {
-        if let Err((action, name, source)) = maker.work(lane, task) {
-            lock(&maker.failure).get_or_insert(TreeError::io(action, root.join("…").join(name.as_str()), source));
-            maker.pool.stop();
-        }
-    });
+    maker.expand(Seat { crew: 0, index: 0 }, Arc::new(directory), Place::ROOT);
+    maker.pool.run(
+        |seat| seat,
+        |seat, task| {
+            if let Err((action, name, source)) = maker.work(*seat, task) {
+                lock(&maker.failure).get_or_insert(TreeError::io(action, root.join("…").join(name.as_str()), source));
+                maker.pool.stop();
+            }
+        },
+    );
     if let Some(failure) = maker.failure.into_inner().expect("no worker panics while it holds this") {
         return Err(failure);
     }
@@ -118,7 +121,7 @@ enum Task {
 type Failure = (&'static str, Name, Errno);
 
 impl Maker<'_> {
-    fn work(&self, lane: usize, task: Task) -> Result<(), Failure> {
+    fn work(&self, seat: Seat, task: Task) -> Result<(), Failure> {
         match task {
             Task::Directory { parent, place } => {
                 let name = Name::directory(place.index);
@@ -129,7 +132,7 @@ impl Maker<'_> {
                     .map_err(|errno| ("open directory", name, errno))?;
                 drop(parent);
                 self.directories.fetch_add(1, Ordering::Relaxed);
-                self.expand(lane, Arc::new(directory), place);
+                self.expand(seat, Arc::new(directory), place);
                 Ok(())
             }
             Task::Files { directory, place, files } => self.write_files(&directory, place, files),
@@ -137,16 +140,16 @@ impl Maker<'_> {
     }
 
     /// Queues what belongs into a directory that now exists.
-    fn expand(&self, lane: usize, directory: Arc<OwnedFd>, place: Place) {
+    fn expand(&self, seat: Seat, directory: Arc<OwnedFd>, place: Place) {
         for index in self.plan.children(place).rev() {
             let place = Place { level: place.level + 1, index };
-            self.pool.push(lane, Task::Directory { parent: directory.clone(), place });
+            self.pool.push(seat, Task::Directory { parent: directory.clone(), place });
         }
         let files = self.plan.files(place);
         let mut first = 0;
         while first < files {
             let end = first.saturating_add(self.split).min(files);
-            self.pool.push(lane, Task::Files { directory: directory.clone(), place, files: first..end });
+            self.pool.push(seat, Task::Files { directory: directory.clone(), place, files: first..end });
             first = end;
         }
     }

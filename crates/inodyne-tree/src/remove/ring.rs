@@ -1,0 +1,59 @@
+//! Keeps the number of open directories bounded, whatever the shape of the tree.
+//!
+//! Each worker notes the directories that it opened. When there are too many, those that are gone are forgotten, and
+//! if that does not help the oldest, so the one highest in the tree, is parked: in depth-first order it is the one that
+//! will not be needed for longest. The same idea keeps `fts` within its limits.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Weak},
+};
+
+use rustix::process::{Resource, getrlimit};
+
+use super::node::Node;
+
+/// The directories that one worker opened and that may still be open.
+pub(super) struct Ring {
+    opened: VecDeque<Weak<Node>>,
+    limit: usize,
+}
+
+impl Ring {
+    pub fn new(limit: usize) -> Self {
+        Self { opened: VecDeque::new(), limit: limit.max(2) }
+    }
+
+    /// Notes an open directory; parks the oldest if there are too many.
+    pub fn note(&mut self, node: &Arc<Node>) {
+        if self.opened.len() >= self.limit {
+            self.opened.retain(|node| node.strong_count() > 0);
+        }
+        while self.opened.len() >= self.limit {
+            self.park_oldest();
+        }
+        self.opened.push_back(Arc::downgrade(node));
+    }
+
+    /// Parks half of what is open, because descriptors ran out; false if there was nothing to park.
+    pub fn relieve(&mut self) -> bool {
+        let half = self.opened.len().div_ceil(2);
+        (0..half).for_each(|_| self.park_oldest());
+        half > 0
+    }
+
+    fn park_oldest(&mut self) {
+        if let Some(node) = self.opened.pop_front().and_then(|node| node.upgrade()) {
+            node.park();
+        }
+    }
+}
+
+/// Descriptors that directories may take, all workers together: what the process may have, less a reserve for the rest
+/// of the process and for short moments.
+pub(super) fn descriptor_budget() -> usize {
+    const RESERVE: u64 = 24;
+    const ENOUGH: u64 = 4096;
+    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    limit.saturating_sub(RESERVE).clamp(8, ENOUGH) as usize
+}
