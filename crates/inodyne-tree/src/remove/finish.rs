@@ -48,7 +48,8 @@ impl Engine<'_> {
         while let Some(parent) = node.parent.clone() {
             if outcome == Outcome::Empty {
                 outcome = match self.remove_directory(worker, &node, &parent) {
-                    Ok(()) => Outcome::Gone,
+                    // Or somebody else was faster.
+                    Ok(()) | Err(Errno::NOENT) => Outcome::Gone,
                     Err(Errno::NOTEMPTY | Errno::EXIST) if node.rereads.fetch_add(1, Ordering::Relaxed) < REREADS => {
                         node.expect(1);
                         return self.enter_later(worker.seat.index, node);
@@ -79,12 +80,7 @@ impl Engine<'_> {
                 Some(open) => open,
                 None => self.reopen_parent(worker, node, parent)?,
             };
-            match unlinkat(&*descriptor, &node.name, AtFlags::REMOVEDIR) {
-                Ok(()) => {}
-                // Somebody else was faster.
-                Err(Errno::NOENT) => return Ok(()),
-                Err(errno) => return Err(errno),
-            }
+            unlinkat(&*descriptor, &node.name, AtFlags::REMOVEDIR)?;
         }
         self.removed_directory(node);
         Ok(())

@@ -140,11 +140,12 @@ impl Engine<'_> {
             }
             let entry = match entries.next() {
                 Some(Ok(entry)) => entry,
+                // Somebody else removed the directory itself meanwhile.
+                None | Some(Err(Errno::NOENT)) => break,
                 Some(Err(errno)) => {
                     self.refuse(node, None, errno);
                     break;
                 }
-                None => break,
             };
             let name = entry.file_name();
             if matches!(name.to_bytes(), b"." | b"..") {
@@ -173,6 +174,7 @@ impl Engine<'_> {
                 let gone = some.map(|name| self.unlink(&names.directory, &descriptor, name, lane)).sum();
                 self.control.files.fetch_add(gone, Ordering::Relaxed);
             }
+            Err(Errno::NOENT) => {}
             Err(errno) => self.refuse(&names.directory, None, errno),
         }
         if !self.is_stopped() {
