@@ -165,7 +165,8 @@ fn questions_and_answers() {
         -ri d:n; -ri d:y y y y y y y y y y; -ri d:y n n n n n; -ri d:y y n y y y; -ri empty:y; -ri empty:n; -di empty:y; \
         -riv d empty:y y y y y y y y y y; -I a b:; -I a b link dangling:n; -I a b link dangling:y; -rI d:y; -rI d:n; \
         -rI a d:; -rfI d:y; -rIf d:; --interactive -r d:n; --interactive=once -r d a:y; -i full:y; -i pipe:n; -i nope:; \
-        -r -i d/:y n n n; -i a nope b:y y; -ri d d:y y y y y y y y y; -ir --one-file-system empty a:y y";
+        -r -i d/:y n n n; -i a nope b:y y; -ri d d:y y y y y y y y y; -ir --one-file-system empty a:y y; \
+        -ri d:y y y n y y y y y; -ri d:y y y y y n y y y y; -ri d:y n y y y y; -ri d:y y n n y y y y; -ri d:y y y n n n n n";
     for dialogue in dialogues.split("; ") {
         let (arguments, answers) = dialogue.split_once(':').expect("a colon");
         let stdin = answers.replace(' ', "\n");

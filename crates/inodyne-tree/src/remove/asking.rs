@@ -93,7 +93,7 @@ struct Frame {
 impl Walk<'_> {
     /// Asks for, and deals with, one entry of `parent`. For an operand, says whether slashes follow it.
     fn entry(&mut self, parent: &Arc<Node>, name: &CStr, operand: Option<bool>) {
-        let dealt = parent.descriptor().and_then(|descriptor| {
+        let dealt = self.ring.descriptor(parent).and_then(|descriptor| {
             let stat = statat(&*descriptor, name, AtFlags::SYMLINK_NOFOLLOW)?;
             if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
                 let node = match operand {
@@ -121,8 +121,8 @@ impl Walk<'_> {
             write_protected: kind != FileType::Symlink && is_write_protected(descriptor, name)?,
             unreadable: false,
         };
+        // As GNU rm, which still asks for the directory above: it finds out that it is not empty when it tries.
         if !self.decide.decide(&question) {
-            parent.spoil();
             return Ok(());
         }
         if !self.options.dry_run {
@@ -180,10 +180,9 @@ impl Walk<'_> {
             write_protected: protected.is_some_and(|parent| is_write_protected(&parent, &node.name).unwrap_or(false)),
             unreadable: false,
         };
-        if !self.decide.decide(&question) {
-            return spoil_parent(&node);
-        }
-        if let Err(errno) = self.remove_directory(&node) {
+        if self.decide.decide(&question)
+            && let Err(errno) = self.remove_directory(&node)
+        {
             self.fail(&node, None, Reason::Refused(errno));
         }
     }

@@ -14,10 +14,13 @@
 use std::{
     ffi::OsString,
     mem::MaybeUninit,
+    os::fd::OwnedFd,
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard,
         atomic::{AtomicBool, Ordering},
     },
+    thread,
+    time::Duration,
 };
 
 use rustix::io::Errno;
@@ -31,7 +34,7 @@ use super::{
     ring::{Ring, descriptor_budget},
     strategy::Plan,
 };
-use crate::pool::{Crew, Pool, Seat};
+use crate::pool::{Crew, Pool, Seat, lock};
 
 /// What workers do.
 pub(super) enum Task {
@@ -52,7 +55,8 @@ pub(super) struct Engine<'a> {
     pub dry_run: bool,
     /// Between readers and removers.
     pub gate: Gate,
-    ring_limit: usize,
+    /// One for each worker.
+    rings: Vec<Mutex<Ring>>,
     finished: Vec<AtomicBool>,
 }
 
@@ -60,7 +64,7 @@ pub(super) struct Engine<'a> {
 pub(super) struct Worker {
     pub seat: Seat,
     pub buffer: Vec<MaybeUninit<u8>>,
-    pub ring: Ring,
+    ring: usize,
 }
 
 /// Bytes asked of each `getdents64`: about a thousand entries.
@@ -79,11 +83,11 @@ impl<'a> Engine<'a> {
     ) -> Self {
         let budget = descriptor_budget();
         // Every worker holds a few descriptors for moments, besides those in its ring.
-        plan.limit_threads((budget / 8).max(1));
+        plan.limit_threads(budget / 8);
         let readers = Crew { workers: plan.readers, steal: true };
         let removers = Crew { workers: plan.removers, steal: plan.readers == 0 };
         let crews = if plan.readers == 0 { vec![removers] } else { vec![readers, removers] };
-        let opening = crews[READERS].workers;
+        let workers: usize = crews.iter().map(|crew| crew.workers).sum();
         Self {
             pool: Pool::new(&crews),
             control,
@@ -92,7 +96,7 @@ impl<'a> Engine<'a> {
             one_device: options.one_device,
             dry_run: options.dry_run,
             gate: Gate::new((budget / 2).min(1024)),
-            ring_limit: budget / 2 / opening,
+            rings: (0..workers).map(|_| Mutex::new(Ring::new(budget / 2 / workers))).collect(),
             finished: (0..operands).map(|_| AtomicBool::new(false)).collect(),
             plan,
         }
@@ -107,7 +111,8 @@ impl<'a> Engine<'a> {
         self.pool.run(
             |seat| {
                 self.pin(seat);
-                Worker { seat, buffer: vec![MaybeUninit::uninit(); BUFFER], ring: Ring::new(self.ring_limit) }
+                let ring = if seat.crew == READERS { seat.index } else { self.plan.readers + seat.index };
+                Worker { seat, buffer: vec![MaybeUninit::uninit(); BUFFER], ring }
             },
             |worker, task| match task {
                 Task::Enter(node) => self.enter(worker, node),
@@ -138,6 +143,37 @@ impl<'a> Engine<'a> {
         let crew = if self.plan.readers == 0 { READERS } else { READERS + 1 };
         let index = self.plan.groups.map_or(lane, |groups| groups.group(names.directory.inode));
         self.pool.push(Seat { crew, index }, Task::Unlink(names));
+    }
+
+    /// The directories that this worker opened.
+    pub fn ring(&self, worker: &Worker) -> MutexGuard<'_, Ring> {
+        lock(&self.rings[worker.ring])
+    }
+
+    /// The descriptor of a directory that may have been parked.
+    pub fn descriptor(&self, worker: &Worker, node: &Arc<Node>) -> Result<Arc<OwnedFd>, Errno> {
+        self.retry_without_descriptors(worker, || self.ring(worker).descriptor(node))
+    }
+
+    /// Tries again while descriptors run out: first parks own directories, then those of others, then waits.
+    pub fn retry_without_descriptors<T>(
+        &self,
+        worker: &Worker,
+        mut attempt: impl FnMut() -> Result<T, Errno>,
+    ) -> Result<T, Errno> {
+        const PATIENCE: u32 = 2000;
+        for _ in 0..PATIENCE {
+            match attempt() {
+                Err(Errno::MFILE | Errno::NFILE) if !self.is_stopped() => {
+                    let (others, own) = self.rings.split_at(worker.ring);
+                    if !own.iter().chain(others).any(|ring| lock(ring).relieve()) {
+                        thread::sleep(Duration::from_millis(1));
+                    }
+                }
+                answer => return answer,
+            }
+        }
+        attempt()
     }
 
     /// Whether everybody should go home; passes the word on.

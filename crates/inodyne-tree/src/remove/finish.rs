@@ -36,7 +36,7 @@ const REREADS: u32 = 8;
 
 impl Engine<'_> {
     /// Ends one piece of work in a directory; the last one removes it.
-    pub fn settle(&self, worker: &mut Worker, node: Arc<Node>) {
+    pub fn settle(&self, worker: &Worker, node: Arc<Node>) {
         if node.settle() {
             let outcome = if node.is_spoiled() { Outcome::Stays } else { Outcome::Empty };
             self.conclude(worker, node, outcome);
@@ -44,7 +44,7 @@ impl Engine<'_> {
     }
 
     /// Deals with a directory in which nothing is going on any more, and with those above it.
-    pub fn conclude(&self, worker: &mut Worker, mut node: Arc<Node>, mut outcome: Outcome) {
+    pub fn conclude(&self, worker: &Worker, mut node: Arc<Node>, mut outcome: Outcome) {
         while let Some(parent) = node.parent.clone() {
             if outcome == Outcome::Empty {
                 outcome = match self.remove_directory(worker, &node, &parent) {
@@ -74,7 +74,7 @@ impl Engine<'_> {
         }
     }
 
-    fn remove_directory(&self, worker: &mut Worker, node: &Arc<Node>, parent: &Arc<Node>) -> Result<(), Errno> {
+    fn remove_directory(&self, worker: &Worker, node: &Arc<Node>, parent: &Arc<Node>) -> Result<(), Errno> {
         if !self.dry_run {
             let descriptor = match parent.if_open() {
                 Some(open) => open,
@@ -87,15 +87,12 @@ impl Engine<'_> {
     }
 
     /// The descriptor of a directory above that was parked meanwhile.
-    fn reopen_parent(&self, worker: &mut Worker, node: &Node, parent: &Arc<Node>) -> Result<Arc<OwnedFd>, Errno> {
+    fn reopen_parent(&self, worker: &Worker, node: &Node, parent: &Arc<Node>) -> Result<Arc<OwnedFd>, Errno> {
         let descriptor = self.retry_without_descriptors(worker, || match node.if_open() {
             Some(own) => parent.descriptor_from(&own),
             None => parent.descriptor(),
         })?;
-        // Not a base, which is never parked.
-        if parent.parent.is_some() {
-            worker.ring.note(parent);
-        }
+        self.ring(worker).note(parent);
         Ok(descriptor)
     }
 

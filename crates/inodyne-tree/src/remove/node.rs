@@ -90,6 +90,11 @@ impl Node {
         }
     }
 
+    /// The directory above. Only a base has none, and a base is never entered or removed.
+    pub fn parent(&self) -> &Arc<Self> {
+        self.parent.as_ref().expect("not a base")
+    }
+
     /// Announces more work below.
     pub fn expect(&self, more: usize) {
         self.pending.fetch_add(more, Ordering::Relaxed);
@@ -111,10 +116,15 @@ impl Node {
 
     /// Opens this directory for the first time, without keeping the descriptor.
     pub fn open(&self, crossing: Crossing) -> Result<OwnedFd, Errno> {
+        let parent = self.parent.as_ref().ok_or(Errno::INVAL)?.descriptor()?;
+        self.open_in(&parent, crossing)
+    }
+
+    /// As [`Self::open`], when the parent's descriptor is at hand.
+    pub fn open_in(&self, parent: &OwnedFd, crossing: Crossing) -> Result<OwnedFd, Errno> {
         // Whoever names a mount point as an operand means what is mounted there.
         let crossing = if self.operand.is_some() { Crossing::Allowed } else { crossing };
-        let parent = self.parent.as_ref().ok_or(Errno::INVAL)?.descriptor()?;
-        open::directory(&*parent, &self.name, crossing)
+        open::directory(parent, &self.name, crossing)
     }
 
     /// Keeps a descriptor that was just opened.

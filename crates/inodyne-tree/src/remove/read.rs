@@ -3,7 +3,10 @@
 //! The listing's own types are trusted, so a typed entry costs one call. An untyped one is unlinked like a file; the
 //! kernel refuses that for a directory, which is then entered, so even there nothing is asked beforehand.
 
-use std::{os::fd::OwnedFd, sync::Arc, sync::atomic::Ordering, thread, time::Duration};
+use std::{
+    os::fd::OwnedFd,
+    sync::{Arc, atomic::Ordering},
+};
 
 use rustix::{
     fs::{AtFlags, FileType, RawDir, SeekFrom, seek, statat, unlinkat},
@@ -33,7 +36,7 @@ impl Engine<'_> {
                 }
             }
             Err(errno) => {
-                let outcome = self.not_entered(&node, errno);
+                let outcome = self.not_entered(worker, &node, errno);
                 self.conclude(worker, node, outcome);
             }
         }
@@ -41,51 +44,31 @@ impl Engine<'_> {
 
     fn open(&self, worker: &mut Worker, node: &Arc<Node>) -> Result<Arc<OwnedFd>, Errno> {
         if node.rereads.load(Ordering::Relaxed) > 0 {
-            let descriptor = node.descriptor()?;
+            let descriptor = self.descriptor(worker, node)?;
             seek(&descriptor, SeekFrom::Start(0))?;
             return Ok(descriptor);
         }
-        let opened = self.retry_without_descriptors(worker, || node.open(self.crossing))?;
+        let parent = self.descriptor(worker, node.parent())?;
+        let opened = self.retry_without_descriptors(worker, || node.open_in(&parent, self.crossing))?;
         if self.one_device
             && node.operand.is_none()
-            && let Some(parent) = &node.parent
-            && Identity::of(&opened)?.device() != Identity::of(&*parent.descriptor()?)?.device()
+            && Identity::of(&opened)?.device() != Identity::of(&*parent)?.device()
         {
             return Err(Errno::XDEV);
         }
         let descriptor = Arc::new(opened);
         node.set_open(descriptor.clone());
-        worker.ring.note(node);
+        self.ring(worker).note(node);
         Ok(descriptor)
     }
 
-    /// Tries again while descriptors run out: first gives up own ones, then waits for those of others.
-    pub fn retry_without_descriptors<T>(
-        &self,
-        worker: &mut Worker,
-        attempt: impl Fn() -> Result<T, Errno>,
-    ) -> Result<T, Errno> {
-        const PATIENCE: u32 = 2000;
-        for _ in 0..PATIENCE {
-            match attempt() {
-                Err(Errno::MFILE | Errno::NFILE) if !self.is_stopped() => {
-                    if !worker.ring.relieve() {
-                        thread::sleep(Duration::from_millis(1));
-                    }
-                }
-                answer => return answer,
-            }
-        }
-        attempt()
-    }
-
     /// What becomes of a directory that could not be opened.
-    fn not_entered(&self, node: &Arc<Node>, errno: Errno) -> Outcome {
-        let parent = node.parent.as_ref().expect("only a base has no parent, and nobody enters that");
+    fn not_entered(&self, worker: &Worker, node: &Arc<Node>, errno: Errno) -> Outcome {
+        let parent = node.parent();
         match errno {
             Errno::NOENT => Outcome::Gone,
             // Somebody put something else in its place; that is in the tree too.
-            Errno::LOOP | Errno::NOTDIR => match parent.descriptor() {
+            Errno::LOOP | Errno::NOTDIR => match self.descriptor(worker, parent) {
                 Ok(descriptor) => {
                     let gone = self.unlink(parent, &descriptor, &node.name, 0);
                     self.control.files.fetch_add(gone, Ordering::Relaxed);
@@ -101,7 +84,7 @@ impl Engine<'_> {
                 Outcome::Stays
             }
             // An empty directory needs not be readable to be removed.
-            errno => match parent.descriptor() {
+            errno => match self.descriptor(worker, parent) {
                 Ok(descriptor) if !self.dry_run && unlinkat(&*descriptor, &node.name, AtFlags::REMOVEDIR).is_ok() => {
                     self.removed_directory(node);
                     Outcome::Gone
@@ -167,7 +150,7 @@ impl Engine<'_> {
     /// Unlinks names that a reader handed over.
     pub fn unlink_batch(&self, worker: &mut Worker, names: Names) {
         self.gate.take();
-        match self.retry_without_descriptors(worker, || names.directory.descriptor()) {
+        match self.descriptor(worker, &names.directory) {
             Ok(descriptor) => {
                 let lane = worker.seat.index;
                 let some = names.iter().take_while(|_| !self.is_stopped());

@@ -6,14 +6,19 @@
 
 use std::{
     collections::VecDeque,
+    os::fd::OwnedFd,
     sync::{Arc, Weak},
 };
 
-use rustix::process::{Resource, getrlimit};
+use rustix::{
+    io::Errno,
+    process::{Resource, getrlimit},
+};
 
 use super::node::Node;
 
-/// The directories that one worker opened and that may still be open.
+/// The directories that one worker opened and that may still be open. Another worker that runs out of descriptors may
+/// park some of them too.
 pub(super) struct Ring {
     opened: VecDeque<Weak<Node>>,
     limit: usize,
@@ -24,8 +29,22 @@ impl Ring {
         Self { opened: VecDeque::new(), limit: limit.max(2) }
     }
 
+    /// The descriptor of a directory, which counts as opened here if it had been parked.
+    pub fn descriptor(&mut self, node: &Arc<Node>) -> Result<Arc<OwnedFd>, Errno> {
+        if let Some(open) = node.if_open() {
+            return Ok(open);
+        }
+        let descriptor = node.descriptor()?;
+        self.note(node);
+        Ok(descriptor)
+    }
+
     /// Notes an open directory; parks the oldest if there are too many.
     pub fn note(&mut self, node: &Arc<Node>) {
+        // Where operands stand must stay open: only a path leads there, and that may lead elsewhere by now.
+        if node.parent.is_none() {
+            return;
+        }
         if self.opened.len() >= self.limit {
             self.opened.retain(|node| node.strong_count() > 0);
         }
@@ -55,5 +74,5 @@ pub(super) fn descriptor_budget() -> usize {
     const RESERVE: u64 = 24;
     const ENOUGH: u64 = 4096;
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    limit.saturating_sub(RESERVE).clamp(8, ENOUGH) as usize
+    (limit - RESERVE.min(limit / 2)).clamp(4, ENOUGH) as usize
 }
