@@ -7,6 +7,7 @@
 
 use std::{
     io,
+    num::NonZero,
     ops::Range,
     os::fd::{AsFd, OwnedFd},
     path::Path,
@@ -50,8 +51,15 @@ pub struct MakeReport {
 
 /// Makes the tree in `root`, which is created, or is an empty directory.
 ///
-/// Nothing is flushed: whoever wants the tree on the device calls `syncfs`.
+/// Nothing is flushed: whoever wants the tree on the device calls `syncfs`. How entries lie on the disk depends on which
+/// worker was faster; where that matters, see [`make_with`].
 pub fn make(spec: &TreeSpec, root: &Path) -> Result<MakeReport, TreeError> {
+    make_with(spec, root, None)
+}
+
+/// As [`make`], with so many workers instead of what suits the file system. With one, everything is made in order, as
+/// `tar` or `cp` would, so that the tree also lies on the disk in the same way each time.
+pub fn make_with(spec: &TreeSpec, root: &Path, threads: Option<NonZero<usize>>) -> Result<MakeReport, TreeError> {
     let started = Instant::now();
     let plan = Plan::new(spec)?;
     let directory = open_root(root)?;
@@ -59,11 +67,7 @@ pub fn make(spec: &TreeSpec, root: &Path) -> Result<MakeReport, TreeError> {
     // Not every file system keeps attributes; a check then needs the options again.
     let _ = fsetxattr(&directory, SPEC_ATTRIBUTE, spec.to_string().as_bytes(), XattrFlags::empty());
 
-    let threads = match file_system {
-        FileSystem::Btrfs => 1,
-        FileSystem::Overlay | FileSystem::Remote => 16,
-        _ => cores(),
-    };
+    let threads = threads.map_or_else(|| suitable_threads(file_system), NonZero::get);
     let maker = Maker {
         plan,
         pool: Pool::new(&[Crew { workers: threads, steal: true }]),
@@ -94,6 +98,15 @@ pub fn make(spec: &TreeSpec, root: &Path) -> Result<MakeReport, TreeError> {
         threads,
         file_system,
     })
+}
+
+/// Btrfs makes four wait for each other; where a call is a round trip, more than there are processors help.
+fn suitable_threads(file_system: FileSystem) -> usize {
+    match file_system {
+        FileSystem::Btrfs => 1,
+        FileSystem::Overlay | FileSystem::Remote => 16,
+        _ => cores(),
+    }
 }
 
 /// A larger directory is filled by several workers.

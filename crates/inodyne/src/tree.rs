@@ -2,11 +2,11 @@
 //!
 //! The work is done by `inodyne-tree`; nothing here touches a file.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{num::NonZero, path::PathBuf, process::ExitCode};
 
 use anyhow::bail;
 use clap::{Args, Subcommand};
-use inodyne_tree::{CheckReport, MakeReport, TreeSpec, check, make, recorded_spec};
+use inodyne_tree::{CheckReport, MakeReport, TreeSpec, check, make_with, recorded_spec};
 use serde_json::json;
 
 /// Make a tree of files that follows from a few numbers, or verify one to the byte
@@ -19,7 +19,13 @@ pub struct TreeArgs {
 #[derive(Debug, Subcommand)]
 enum Action {
     /// Make a tree in PATH, a new or an empty directory
-    Make(Tree),
+    Make {
+        #[command(flatten)]
+        tree: Tree,
+        /// Workers instead of what suits the file system; 1 makes it lie on the disk in the same way each time
+        #[arg(long, value_name = "NUMBER")]
+        threads: Option<NonZero<usize>>,
+    },
     /// Verify every name, type, length and byte of a tree; exit code 1 if anything differs
     ///
     /// Without options, the tree is the one that `make` noted in an attribute of PATH.
@@ -78,11 +84,11 @@ impl Tree {
 /// Runs `inodyne tree`.
 pub fn run(args: &TreeArgs) -> anyhow::Result<ExitCode> {
     match &args.action {
-        Action::Make(tree) => {
+        Action::Make { tree, threads } => {
             let Some(spec) = tree.spec()? else {
                 bail!("say which tree: --depth and --width, or --dirs, or --spec (see inodyne tree make --help)");
             };
-            print_made(tree, &spec, &make(&spec, &tree.path)?);
+            print_made(tree, &spec, &make_with(&spec, &tree.path, *threads)?);
             Ok(ExitCode::SUCCESS)
         }
         Action::Check(tree) => {
