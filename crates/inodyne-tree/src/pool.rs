@@ -21,6 +21,8 @@ use std::{
 pub(crate) struct Pool<T> {
     lanes: Vec<Lane<T>>,
     crews: Vec<Crew>,
+    /// Workers of the first crew that take tasks; the others rest.
+    active: AtomicUsize,
     /// Tasks queued or running; at zero everybody goes home.
     open: AtomicUsize,
     stopped: AtomicBool,
@@ -64,7 +66,16 @@ impl<T: Send> Pool<T> {
             }));
         }
         assert!(!lanes.is_empty(), "a pool needs a worker");
-        Self { lanes, crews: crews.to_vec(), open: AtomicUsize::new(0), stopped: AtomicBool::new(false) }
+        let active = AtomicUsize::new(usize::MAX);
+        Self { lanes, crews: crews.to_vec(), active, open: AtomicUsize::new(0), stopped: AtomicBool::new(false) }
+    }
+
+    /// Lets only so many workers of the first crew take tasks, at least one. The others rest after their current task;
+    /// what is in their lanes is stolen, so that crew must be one that steals.
+    pub fn set_active(&self, workers: usize) {
+        debug_assert!(self.crews[0].steal);
+        self.active.store(workers.max(1), Ordering::SeqCst);
+        self.wake_all();
     }
 
     /// Queues a task, to be done before what is already in that lane. The seat's index wraps around in its crew.
@@ -125,6 +136,13 @@ impl<T: Send> Pool<T> {
             if self.is_stopped() {
                 return None;
             }
+            if lane.seat.crew == 0 && lane.seat.index >= self.active.load(Ordering::SeqCst) {
+                if self.open.load(Ordering::SeqCst) == 0 {
+                    return None;
+                }
+                thread::park();
+                continue;
+            }
             if let Some(task) = self.take(lane) {
                 return Some(task);
             }
@@ -162,7 +180,10 @@ impl<T: Send> Pool<T> {
 
     fn wake_all(&self) {
         for lane in &self.lanes {
-            lane.wake();
+            lane.idle.store(false, Ordering::SeqCst);
+            if let Some(thread) = &*lock(&lane.thread) {
+                thread.unpark();
+            }
         }
     }
 }
@@ -239,6 +260,16 @@ mod tests {
         (0..100).for_each(|task| pool.push(seat(task), (0, task)));
         (0..100).for_each(|task| pool.push(Seat { crew: 1, index: 0 }, (1, task)));
         pool.run(|seat| seat, |seat, (crew, task)| assert!(crew == seat.crew && (crew == 1 || task % 4 == seat.index)));
+    }
+
+    #[test]
+    fn resting_workers_do_nothing_and_go_home() {
+        let pool = Pool::new(&[Crew { workers: 4, steal: true }]);
+        (0..100).for_each(|task| pool.push(seat(task), task));
+        pool.set_active(2);
+        pool.run(|seat| seat, |seat, _| assert!(seat.index < 2));
+        (0..100).for_each(|task| pool.push(seat(task), task));
+        pool.run(|seat| seat, |_, task| pool.set_active(task % 4));
     }
 
     #[test]

@@ -18,6 +18,7 @@ use std::{
     sync::{
         Arc, Mutex, MutexGuard,
         atomic::{AtomicBool, Ordering},
+        mpsc::{Sender, channel},
     },
     thread,
     time::Duration,
@@ -27,6 +28,7 @@ use rustix::io::Errno;
 
 use super::{
     Control, Failure, Observer, Reason, RemoveOptions, RemoveReport,
+    adapt::{Governor, govern},
     gate::Gate,
     names::Names,
     node::Node,
@@ -108,6 +110,22 @@ impl<'a> Engine<'a> {
         for node in nodes.into_iter().rev() {
             self.enter_later(0, node);
         }
+        thread::scope(|scope| {
+            let (done, ended) = channel();
+            if self.plan.start < self.plan.removers {
+                self.pool.set_active(self.plan.start);
+                let governor = Governor::new(self.plan.start, self.plan.removers);
+                let removed = || self.control.files() + self.control.directories();
+                scope.spawn(move || govern(governor, &ended, removed, |workers| self.pool.set_active(workers)));
+            }
+            self.work();
+            drop::<Sender<()>>(done);
+        });
+        let unfinished = operands.iter().zip(&self.finished).filter(|(_, done)| !done.load(Ordering::Relaxed));
+        report.unfinished.extend(unfinished.map(|(operand, _)| operand.clone()));
+    }
+
+    fn work(&self) {
         self.pool.run(
             |seat| {
                 self.pin(seat);
@@ -119,8 +137,6 @@ impl<'a> Engine<'a> {
                 Task::Unlink(names) => self.unlink_batch(worker, names),
             },
         );
-        let unfinished = operands.iter().zip(&self.finished).filter(|(_, done)| !done.load(Ordering::Relaxed));
-        report.unfinished.extend(unfinished.map(|(operand, _)| operand.clone()));
     }
 
     /// Inodes are freed by the processor that unlinked them, so a group's remover must stay on one.

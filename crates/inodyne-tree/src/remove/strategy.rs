@@ -75,7 +75,10 @@ pub(super) struct Plan {
     pub strategy: Strategy,
     /// Threads that only read directories; 0 when the removers do it themselves.
     pub readers: usize,
+    /// At most.
     pub removers: usize,
+    /// Removers at work at first; more are tried when the rate asks for it.
+    pub start: usize,
     /// Which remover an inode belongs to, where that matters.
     pub groups: Option<Groups>,
 }
@@ -88,20 +91,24 @@ impl Plan {
         let strategy = wanted.unwrap_or(Strategy::for_file_system(file_system));
         let cores = cores();
         let groups = (strategy == Strategy::Groups).then_some(directory).flatten().and_then(Groups::of);
-        let (readers, removers) = match (strategy, &groups) {
-            (Strategy::Groups, Some(groups)) => (cores, threads.unwrap_or(cores).min(groups.count())),
+        let (readers, start, removers) = match (strategy, &groups) {
+            (Strategy::Groups, Some(groups)) => {
+                let removers = threads.unwrap_or(cores).min(groups.count());
+                (cores, removers, removers)
+            }
             // Asked for where there are no groups: one remover is the same as one group.
-            (Strategy::Groups | Strategy::Single, _) => (cores, 1),
-            (Strategy::Steal, _) => (0, threads.unwrap_or(cores)),
-            (Strategy::Wide, _) => (0, threads.unwrap_or(WIDE)),
+            (Strategy::Groups | Strategy::Single, _) => (cores, 1, 1),
+            (Strategy::Steal, _) => (0, threads.unwrap_or(cores), threads.unwrap_or(cores * 2)),
+            (Strategy::Wide, _) => (0, threads.unwrap_or(WIDE.0), threads.unwrap_or(WIDE.1)),
         };
-        Self { file_system, strategy, readers, removers, groups }
+        Self { file_system, strategy, readers, removers, start, groups }
     }
 
     /// Fewer threads of each kind, where descriptors are scarce.
     pub fn limit_threads(&mut self, most: usize) {
         let each = if self.readers == 0 { most } else { most / 2 };
         self.removers = self.removers.min(each.max(1));
+        self.start = self.start.min(self.removers);
         self.readers = self.readers.min(each.max(1));
     }
 
@@ -122,5 +129,5 @@ impl Plan {
     }
 }
 
-/// Calls in flight where each waits for a round trip.
-const WIDE: usize = 32;
+/// Calls in flight where each waits for a round trip: at first and at most.
+const WIDE: (usize, usize) = (16, 64);
