@@ -1,1 +1,41 @@
-//! Explain: ledger, causes, findings; pure functions of a recording.
+//! EXPLAIN: from what was observed to what it means.
+//!
+//! [`explain`] completes a recording: the table of calls, the ledger of every thread, the headline ledger, and the
+//! findings. It is pure: no clock, no file, no privilege, no printing, so a recording made as root is explained again
+//! anywhere, and better once the rules here know more.
+//!
+//! | module | what it knows |
+//! |---|---|
+//! | `calls` | how rows of one system call add up |
+//! | `causes` | which kernel stacks mean which [`Cause`](inodyne_model::cause::Cause) |
+//! | `faults` | what ran in the kernel outside of system calls |
+//! | `threads` | the ledger of one thread |
+//! | `headline` | the ledger of the wall-clock time |
+//! | `findings` | one file a diagnosis |
+
+mod calls;
+mod causes;
+mod faults;
+mod findings;
+mod headline;
+mod threads;
+
+use inodyne_model::recording::Recording;
+use inodyne_model::trace::Trace;
+
+use crate::causes::Classifier;
+
+/// Computes every derived part of a recording. Explaining again gives the same.
+pub fn explain(recording: &mut Recording) {
+    for trace in &mut recording.traces {
+        explain_trace(trace);
+    }
+    recording.findings = findings::all(recording);
+}
+
+fn explain_trace(trace: &mut Trace) {
+    let classifier = Classifier::new(&trace.observed.stacks);
+    trace.syscalls = calls::merged(&trace.by_comm);
+    trace.threads = threads::ledgers(&trace.observed, &classifier);
+    trace.ledger = headline::ledger(trace.wall_ns, &trace.threads);
+}

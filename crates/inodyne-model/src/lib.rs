@@ -1,1 +1,42 @@
-//! The nouns of inodyne: time, tasks, system calls, causes, ledger, place, run, recording, finding.
+//! The nouns of inodyne, and nothing else.
+//!
+//! Every crate of the workspace speaks in these types: the collecting side fills them, the analysis reads and
+//! completes them, the renderers print them. They are pure data with units in their names; there is no clock, no
+//! privilege and no system call here. The one file operation is reading and writing a [`recording::Recording`], since
+//! the file format *is* these types (see `FORMAT.md`).
+//!
+//! | module | noun |
+//! |---|---|
+//! | [`time`] | nanoseconds |
+//! | [`histogram`] | the log-linear histogram shared with the BPF side |
+//! | [`stack`] | kernel stacks and their identities |
+//! | [`cause`] | why a thread was blocked |
+//! | [`ledger`] | the partition of wall-clock time |
+//! | [`syscall`] | what is known of one system call |
+//! | [`observed`] | what the kernel side saw of one run, before any explanation |
+//! | [`trace`] | a traced run: what was observed and what it means |
+//! | [`count`] | counts as people read them |
+//! | [`place`], [`run`], [`host`] | where, what and on which machine |
+//! | [`finding`] | a diagnosis |
+//! | [`loss`] | what could not be recorded |
+//! | [`recording`] | the saved file |
+
+pub mod cause;
+pub mod count;
+pub mod finding;
+pub mod histogram;
+pub mod host;
+pub mod ledger;
+pub mod loss;
+pub mod observed;
+pub mod place;
+pub mod recording;
+pub mod run;
+#[cfg(feature = "sample")]
+pub mod sample;
+pub mod stack;
+pub mod syscall;
+pub mod time;
+pub mod trace;
+
+pub use time::Nanos;

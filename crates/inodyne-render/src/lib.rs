@@ -1,1 +1,30 @@
-//! Show: text and JSON reports; pure functions of an analysed recording.
+//! SHOW: from an explained recording to something to read.
+//!
+//! Pure: a recording in, a string out. No clock, no file, no terminal: whoever prints says how wide the terminal is and
+//! whether it shows colours, so the same recording always gives the same report.
+//!
+//! | module | what it knows |
+//! |---|---|
+//! | [`text`](fn@text) | the report for a terminal, one file a section |
+//! | `line` | styled pieces of text, and that nothing from a recording can move the cursor |
+//! | `table` | columns that line up |
+//! | `units` | how times, shares and sizes are written |
+
+mod line;
+mod section;
+mod table;
+mod text;
+mod units;
+
+pub use section::{Section, UnknownSection};
+pub use text::{TextOptions, text};
+
+use inodyne_model::recording::Recording;
+
+/// The recording as plain JSON, indented.
+pub fn json(recording: &Recording) -> String {
+    // Plain data with string keys: there is nothing in it that JSON cannot say.
+    let mut text = serde_json::to_string_pretty(recording).expect("a recording is plain data");
+    text.push('\n');
+    text
+}

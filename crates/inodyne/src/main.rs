@@ -1,41 +1,51 @@
-//! The command line: arguments in, one subcommand called, its exit code out.
+//! The command line: arguments, privileges, wiring, exit codes, printing, progress. Nothing is measured, explained or
+//! drawn here; that is done by the crates that the folders name.
+//!
+//! | module | what it knows |
+//! |---|---|
+//! | `cli` | the arguments |
+//! | `run` | `inodyne run`: prepare → collect → recording → explain → show |
+//! | `show` | `inodyne show`: a recording, explained and shown again |
+//! | `rm`, `tree` | `inodyne rm`, `inodyne tree`: what they say; the work is inodyne-tree's |
+//! | `doctor` | `inodyne doctor`: what this machine can do |
+//! | `manual` | man pages and shell completions, from the arguments |
+//! | `report` | the formats, and where they are printed |
+//! | `failure` | one line, and an exit code |
 
+mod cli;
+mod doctor;
+mod failure;
+mod host;
+mod manual;
+mod report;
 mod rm;
+mod run;
+mod show;
 mod tree;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::Parser;
 
-/// Says where the wall-clock time of a file-heavy command went, why, and what makes it faster
-#[derive(Debug, Parser)]
-#[command(version)]
-struct Cli {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Debug, Subcommand)]
-enum Command {
-    /// Delete, with the strategy that suits the file system
-    Rm(rm::RmArgs),
-    /// Make or check trees
-    Tree(tree::TreeArgs),
-}
+use cli::{Cli, Command};
+use failure::Failure;
 
 fn main() -> ExitCode {
+    // `rm` reads its arguments as GNU rm does, so that scripts can call it unchanged.
     let mut arguments = std::env::args_os().skip(1);
-    // `rm` has GNU rm's own way of reading its arguments.
-    let result = if arguments.next().is_some_and(|first| first == "rm") {
-        rm::run(arguments)
-    } else {
-        match Cli::parse().command {
-            Command::Rm(_) => unreachable!("dealt with above"),
-            Command::Tree(args) => tree::run(&args),
-        }
+    if arguments.next().is_some_and(|first| first == "rm") {
+        return rm::run(arguments);
+    }
+    let done = match Cli::parse().command {
+        Command::Run(arguments) => run::run(&arguments),
+        Command::Show(arguments) => show::run(&arguments),
+        Command::Rm(_) => Ok(rm::run(arguments)),
+        Command::Tree(arguments) => tree::run(&arguments),
+        Command::Doctor => doctor::run(),
+        Command::Manual(arguments) => manual::run(&arguments),
     };
-    result.unwrap_or_else(|error| {
-        eprintln!("inodyne: {error:#}");
-        ExitCode::from(2)
+    done.unwrap_or_else(|failure: Failure| {
+        anstream::eprintln!("inodyne: {failure}");
+        failure.code()
     })
 }

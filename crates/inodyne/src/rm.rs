@@ -13,7 +13,7 @@ mod quote;
 mod signals;
 mod summary;
 
-use std::{ffi::OsString, path::PathBuf, process::ExitCode};
+use std::{ffi::OsString, fmt::Display, io::Write, path::PathBuf, process::ExitCode};
 
 use clap::{Args, CommandFactory, Parser};
 
@@ -22,10 +22,7 @@ use self::{
     options::Parsed,
 };
 
-/// Remove files and directories, like GNU rm but faster, and safe while others change the tree
-///
-/// Takes the options of GNU rm, with its messages and exit codes. Whatever the file system, it is deleted in the way
-/// that is fastest there. Unlike GNU rm it does not enter what is mounted below an operand, unless told so.
+/// What the help, the man page and the completions say. The arguments themselves are parsed as GNU rm does.
 #[derive(Args, Debug)]
 pub struct RmArgs {
     /// What to remove; links above the last name are followed, the last name is not
@@ -84,32 +81,32 @@ pub struct RmArgs {
     threads: Option<usize>,
 }
 
-/// Only for its help: the arguments are parsed as GNU rm does.
+/// Remove files and directories like GNU rm, but faster and safer
+///
+/// Takes the options of GNU rm, with its messages and exit codes. Whatever the file system, it is deleted in the way
+/// that is fastest there. Unlike GNU rm it does not enter what is mounted below an operand, unless told so.
 #[derive(Parser)]
-#[command(name = "inodyne rm", version, disable_help_subcommand = true)]
+#[command(name = "inodyne rm", version, max_term_width = 100)]
 struct Documentation {
     #[command(flatten)]
     _args: RmArgs,
 }
 
 /// Runs `inodyne rm` with what stands after `rm` on the command line.
-pub fn run(arguments: impl IntoIterator<Item = OsString>) -> anyhow::Result<ExitCode> {
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match options::parse(arguments) {
-        Parsed::Remove(options) => {
-            let messages = Messages::new(&options);
-            operands::remove(&options, &messages)
-        }
-        Parsed::Help => {
-            Documentation::command().print_long_help()?;
-            Ok(ExitCode::SUCCESS)
-        }
-        Parsed::Version => {
-            print!("{}", Documentation::command().render_version());
-            Ok(ExitCode::SUCCESS)
-        }
+        Parsed::Remove(options) => operands::remove(&options, &Messages::new(&options)),
+        Parsed::Help => print(&Documentation::command().render_long_help()),
+        Parsed::Version => print(&Documentation::command().render_version()),
         Parsed::Mistake(text) => {
             eprintln!("{PROGRAM}: {text}");
-            Ok(ExitCode::FAILURE)
+            ExitCode::FAILURE
         }
     }
+}
+
+/// A reader that went away is no error.
+fn print(text: &dyn Display) -> ExitCode {
+    drop(write!(std::io::stdout().lock(), "{text}"));
+    ExitCode::SUCCESS
 }

@@ -4,10 +4,11 @@
 
 use std::{num::NonZero, path::PathBuf, process::ExitCode};
 
-use anyhow::bail;
 use clap::{Args, Subcommand};
-use inodyne_tree::{CheckReport, MakeReport, TreeSpec, check, make_with, recorded_spec};
+use inodyne_tree::{CheckReport, MakeReport, TreeError, TreeSpec, check, make_with, recorded_spec};
 use serde_json::json;
+
+use crate::failure::{Failure, USAGE};
 
 /// Make a tree of files that follows from a few numbers, or verify one to the byte
 #[derive(Args, Debug)]
@@ -67,7 +68,7 @@ struct Tree {
 
 impl Tree {
     /// The specification that the options say; `None` if there is not one.
-    fn spec(&self) -> anyhow::Result<Option<TreeSpec>> {
+    fn spec(&self) -> Result<Option<TreeSpec>, TreeError> {
         let mut pairs: Vec<String> = self.spec.iter().cloned().collect();
         let mut add = |key: &str, value: Option<String>| pairs.extend(value.map(|value| format!("{key}={value}")));
         add("depth", self.depth.map(|it| it.to_string()));
@@ -82,11 +83,12 @@ impl Tree {
 }
 
 /// Runs `inodyne tree`.
-pub fn run(args: &TreeArgs) -> anyhow::Result<ExitCode> {
+pub fn run(args: &TreeArgs) -> Result<ExitCode, Failure> {
     match &args.action {
         Action::Make { tree, threads } => {
             let Some(spec) = tree.spec()? else {
-                bail!("say which tree: --depth and --width, or --dirs, or --spec (see inodyne tree make --help)");
+                let text = "say which tree: --depth and --width, or --dirs, or --spec (see inodyne tree make --help)";
+                return Err(Failure::new(USAGE, text));
             };
             print_made(tree, &spec, &make_with(&spec, &tree.path, *threads)?);
             Ok(ExitCode::SUCCESS)

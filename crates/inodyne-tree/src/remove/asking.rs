@@ -18,7 +18,7 @@ use rustix::{
 use super::{
     Control, Failure, Observer, Reason, RemoveOptions, Removed,
     node::{Node, split_operand},
-    open::{Crossing, Identity},
+    open::{Crossing, changes_device},
     ring::{Ring, descriptor_budget},
 };
 
@@ -207,10 +207,7 @@ impl Walk<'_> {
     fn list(&mut self, node: &Arc<Node>) -> Result<Vec<CString>, Errno> {
         let crossing = if self.options.cross_mounts { Crossing::Allowed } else { Crossing::Refused };
         let opened = Arc::new(node.open(crossing)?);
-        if self.options.one_device
-            && node.operand.is_none()
-            && let Some(parent) = &node.parent
-            && Identity::of(&opened)?.device() != Identity::of(&*parent.descriptor()?)?.device()
+        if self.options.one_device && node.operand.is_none() && changes_device(&*node.parent().descriptor()?, &*opened)?
         {
             return Err(Errno::XDEV);
         }

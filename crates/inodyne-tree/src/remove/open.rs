@@ -89,11 +89,11 @@ impl Identity {
     fn mount(&self) -> ((u32, u32), u64) {
         (self.device, self.mount)
     }
+}
 
-    /// The device, which also differs between the subvolumes of a btrfs.
-    pub fn device(&self) -> (u32, u32) {
-        self.device
-    }
+/// Whether the device changes between a directory and one in it. It also does without a mount, at a btrfs subvolume.
+pub(super) fn changes_device(parent: impl AsFd, child: impl AsFd) -> Result<bool, Errno> {
+    Ok(Identity::of(parent)?.device != Identity::of(child)?.device)
 }
 
 #[cfg(test)]

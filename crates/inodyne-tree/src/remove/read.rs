@@ -19,7 +19,7 @@ use super::{
     finish::Outcome,
     names::Names,
     node::Node,
-    open::Identity,
+    open::changes_device,
 };
 
 impl Engine<'_> {
@@ -50,10 +50,7 @@ impl Engine<'_> {
         }
         let parent = self.descriptor(worker, node.parent())?;
         let opened = self.retry_without_descriptors(worker, || node.open_in(&parent, self.crossing))?;
-        if self.one_device
-            && node.operand.is_none()
-            && Identity::of(&opened)?.device() != Identity::of(&*parent)?.device()
-        {
+        if self.one_device && node.operand.is_none() && changes_device(&*parent, &opened)? {
             return Err(Errno::XDEV);
         }
         let descriptor = Arc::new(opened);

@@ -27,9 +27,9 @@ use super::{
 };
 
 /// Removes all operands; the exit code says whether all went well.
-pub fn remove(options: &Options, messages: &Messages) -> anyhow::Result<ExitCode> {
+pub fn remove(options: &Options, messages: &Messages) -> ExitCode {
     if options.ask_once && !is_meant(options) {
-        return Ok(ExitCode::SUCCESS);
+        return ExitCode::SUCCESS;
     }
     let started = Instant::now();
     let mut run = Run { options, messages, trees: Vec::new(), summary: Summary::default() };
@@ -50,9 +50,9 @@ pub fn remove(options: &Options, messages: &Messages) -> anyhow::Result<ExitCode
     if CONTROL.is_stopped() {
         messages.error(&summary.interruption(messages));
     }
-    summary.print(options)?;
+    summary.print(options);
     signals::die_of_it();
-    Ok(if messages.errors() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    if messages.errors() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Whether a person may have to answer for single entries.

@@ -52,23 +52,24 @@ impl Summary {
         format!("interrupted: {} files and {} directories removed; left: {left}", self.files, self.directories)
     }
 
-    /// Prints what the options ask for, which is usually nothing.
-    pub fn print(&self, options: &Options) -> std::io::Result<()> {
-        let mut out = std::io::stdout().lock();
-        if options.json {
-            return writeln!(out, "{}", self.as_json(options));
+    /// Prints what the options ask for, which is usually nothing. A reader that went away is no error.
+    pub fn print(&self, options: &Options) {
+        let text = match (options.json, options.dry_run) {
+            (true, _) => format!("{}\n", self.as_json(options)),
+            (false, true) => self.dry_run_text(),
+            (false, false) => return,
+        };
+        drop(std::io::stdout().lock().write_all(text.as_bytes()));
+    }
+
+    fn dry_run_text(&self) -> String {
+        let Self { files, directories, allocated_bytes, plans, .. } = self;
+        let mut text =
+            format!("would remove {files} files and {directories} directories, {allocated_bytes} bytes allocated\n");
+        for (file_system, strategy, threads) in plans {
+            text += &format!("on {file_system}: strategy {strategy}, up to {threads} threads\n");
         }
-        if options.dry_run {
-            let Self { files, directories, allocated_bytes, plans, .. } = self;
-            writeln!(
-                out,
-                "would remove {files} files and {directories} directories, {allocated_bytes} bytes allocated"
-            )?;
-            for (file_system, strategy, threads) in plans {
-                writeln!(out, "on {file_system}: strategy {strategy}, {threads} threads")?;
-            }
-        }
-        Ok(())
+        text
     }
 
     fn as_json(&self, options: &Options) -> serde_json::Value {

@@ -1,0 +1,125 @@
+//! Why a thread was blocked: from its kernel stack, and from who woke it, to a [`Cause`].
+//!
+//! A stack is read from the leaf outwards, and the first function that says *what* is waited for decides. Rule by rule
+//! over the whole stack would be wrong: nearly every stack of a file system passes through a function that "reads" or
+//! "locks", but only the one nearest to the leaf is what the thread waits in.
+//!
+//! Some functions at the leaf only say *how* is waited: a sleeping lock, a bit of a buffer. They set a [`Way`], and
+//! from then on only rules for that way count besides the unconditional ones. A thread that sleeps on a semaphore below
+//! `iterate_dir` waits for a lock, whatever `iterate_dir` reads at other times. Of a lock, only the function that took
+//! it is asked: those farther out hold other locks.
+//!
+//! ```text
+//! rwsem_down_write_slowpath   how: a lock           bit_wait_io              how: a device
+//! down_write                  nothing               __wait_on_bit            nothing
+//! do_unlinkat                 an inode's: decided   __ext4_find_entry        a read: decided
+//! ```
+//!
+//! The waker is asked where the stack alone would mislead: a buffer's lock that is released by the completion of its
+//! I/O was waited for because of the device, and nobody else wanted it.
+
+mod table;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use inodyne_model::cause::Cause;
+use inodyne_model::observed::{Wait, Waker};
+use inodyne_model::stack::{Stack, StackId};
+
+use table::{IO_COMPLETIONS, Means, RULES};
+
+/// How a thread waits, as far as it narrows down for what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// For a lock that sleeps.
+    Lock,
+    /// For a page or a buffer to be read or written.
+    Device,
+    /// For a direct read or write to complete.
+    Direct,
+    /// For some work to be completed by another thread.
+    Completion,
+}
+
+impl Way {
+    /// The cause where no further function says more.
+    fn otherwise(self) -> Cause {
+        match self {
+            Way::Lock => Cause::Lock,
+            Way::Device | Way::Direct | Way::Completion => Cause::Other,
+        }
+    }
+}
+
+/// Decides the cause of waits of one trace; remembers what it has decided.
+pub struct Classifier<'a> {
+    stacks: HashMap<StackId, &'a Stack>,
+    rules: HashMap<&'static str, Vec<Means>>,
+    decided: RefCell<HashMap<(StackId, Waker, StackId), Cause>>,
+}
+
+impl<'a> Classifier<'a> {
+    /// Over all stacks of a trace.
+    pub fn new(stacks: &'a [Stack]) -> Classifier<'a> {
+        let mut rules: HashMap<_, Vec<_>> = HashMap::new();
+        for rule in RULES {
+            rules.entry(rule.symbol).or_default().push(rule.means);
+        }
+        let stacks = stacks.iter().map(|stack| (stack.id, stack)).collect();
+        Classifier { stacks, rules, decided: RefCell::default() }
+    }
+
+    /// The stack with this identity, where it was kept.
+    pub fn stack(&self, id: StackId) -> Option<&'a Stack> {
+        self.stacks.get(&id).copied()
+    }
+
+    /// The cause of a wait; [`Cause::Other`] where no rule knows.
+    pub fn cause(&self, wait: &Wait) -> Cause {
+        let key = (wait.stack, wait.waker, wait.waker_stack);
+        *self.decided.borrow_mut().entry(key).or_insert_with(|| {
+            let Some(stack) = self.stack(wait.stack) else { return Cause::Other };
+            match self.of_stack(stack) {
+                Cause::BufferLock if self.woken_by_io(wait) => Cause::DeviceRead,
+                cause => cause,
+            }
+        })
+    }
+
+    fn of_stack(&self, stack: &Stack) -> Cause {
+        let mut way = None;
+        for symbol in stack.symbols() {
+            let rules = self.rules.get(plain(symbol)).map_or(&[][..], Vec::as_slice);
+            let mut how_only = false;
+            for means in rules {
+                match *means {
+                    Means::Is(cause) => return cause,
+                    Means::When(how, cause) if way == Some(how) => return cause,
+                    Means::When(..) => {}
+                    Means::Waits(how) => {
+                        how_only = true;
+                        way = way.or(Some(how));
+                    }
+                }
+            }
+            if way == Some(Way::Lock) && !how_only {
+                return Cause::Lock;
+            }
+        }
+        way.map_or(Cause::Other, Way::otherwise)
+    }
+
+    fn woken_by_io(&self, wait: &Wait) -> bool {
+        let completes = |stack: &Stack| stack.symbols().any(|symbol| IO_COMPLETIONS.contains(&plain(symbol)));
+        self.stack(wait.waker_stack).is_some_and(completes)
+    }
+}
+
+/// A function's name without what the compiler appends: `filemap_readahead.isra.0`, `do_select.constprop.0`.
+fn plain(symbol: &str) -> &str {
+    symbol.split_once('.').map_or(symbol, |(name, _)| name)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+//! Real stacks and what they mean.
+//!
+//! The stacks marked 6.18 were taken at `sched_switch` while `find`, `rm`, `tar`, `dd` and small programs ran on ext4,
+//! xfs and btrfs; frames of the entry from user mode are left out.
+
+use inodyne_model::Nanos;
+use inodyne_model::stack::Frame;
+
+use super::table::{Means, RULES, Rule};
+use super::*;
+
+fn stack(id: u64, functions: &str) -> Stack {
+    let frames = functions.split(' ').map(|name| Frame::Symbol(name.to_owned())).collect();
+    Stack { id: StackId(id), frames, truncated: false }
+}
+
+fn wait(waker_stack: u64) -> Wait {
+    let (waker, waker_stack) = (Waker::KernelThread, StackId(waker_stack));
+    let (ns, max_ns) = (Nanos(5), Nanos(5));
+    Wait { thread: 1, syscall: None, stack: StackId(1), waker, waker_stack, ns, count: 1, max_ns }
+}
+
+/// The cause of a wait in the first stack that a thread in the second one ended.
+fn cause(waits: &str, wakes: &str) -> Cause {
+    let stacks = [stack(1, waits), stack(2, wakes)];
+    Classifier::new(&stacks).cause(&wait(2))
+}
+
+#[rustfmt::skip]
+const SEEN: &[(Cause, &str)] = &[
+    // ext4.
+    (Cause::DeviceRead, "__schedule schedule io_schedule bit_wait_io __wait_on_bit out_of_line_wait_on_bit __ext4_get_inode_loc __ext4_get_inode_loc_noinmem __ext4_iget ext4_lookup __lookup_slow walk_component path_lookupat filename_lookup vfs_statx vfs_fstatat __do_sys_newfstatat"),
+    (Cause::DeviceRead, "__schedule schedule io_schedule bit_wait_io __wait_on_bit out_of_line_wait_on_bit __ext4_find_entry ext4_lookup __lookup_slow walk_component link_path_walk path_lookupat filename_lookup user_path_at do_faccessat __x64_sys_faccessat2"),
+    (Cause::DeviceRead, "__schedule schedule io_schedule bit_wait_io __wait_on_bit out_of_line_wait_on_bit ext4_read_bh ext4_bread __ext4_read_dirblock htree_dirblock_to_tree ext4_htree_fill_tree ext4_readdir iterate_dir __x64_sys_getdents64"),
+    (Cause::DeviceRead, "__schedule schedule io_schedule __folio_lock find_get_block_common bdev_getblk ext4_getblk ext4_bread ext4_readdir iterate_dir __x64_sys_getdents64"),
+    (Cause::DeviceRead, "__schedule schedule io_schedule bit_wait_io __wait_on_bit out_of_line_wait_on_bit ext4_wait_block_bitmap ext4_mb_init_cache ext4_mb_init_group ext4_mb_load_buddy_gfp ext4_free_blocks ext4_ext_remove_space ext4_ext_truncate ext4_truncate ext4_evict_inode evict do_unlinkat __x64_sys_unlinkat"),
+    (Cause::DeviceRead, "__schedule schedule io_schedule bit_wait_io __wait_on_bit_lock out_of_line_wait_on_bit_lock ext4_read_block_bitmap_nowait ext4_mb_init_cache ext4_mb_init_group ext4_mb_scan_group ext4_mb_regular_allocator ext4_mb_new_blocks ext4_ext_map_blocks ext4_map_blocks ext4_iomap_begin iomap_iter __iomap_dio_rw iomap_dio_rw ext4_file_write_iter vfs_write ksys_write"),
+    (Cause::DeviceWrite, "__schedule schedule io_schedule folio_wait_bit folio_wait_writeback __filemap_fdatawait_range file_write_and_wait_range ext4_sync_file do_fsync __x64_sys_fsync"),
+    (Cause::DeviceWrite, "__schedule schedule wb_wait_for_completion __writeback_inodes_sb_nr try_to_writeback_inodes_sb ext4_nonda_switch ext4_da_write_begin generic_perform_write ext4_buffered_write_iter vfs_write ksys_write"),
+    (Cause::Journal, "__schedule schedule jbd2_log_wait_commit ext4_sync_file do_fsync __x64_sys_fsync"),
+    (Cause::DeviceRead, "__schedule schedule schedule_timeout io_schedule_timeout __iomap_dio_rw iomap_dio_rw ext4_file_read_iter vfs_read ksys_read"),
+    (Cause::DeviceWrite, "__schedule schedule schedule_timeout io_schedule_timeout __iomap_dio_rw iomap_dio_rw ext4_file_write_iter vfs_write ksys_write"),
+    (Cause::DeviceRead, "__schedule schedule io_schedule bit_wait_io __wait_on_bit out_of_line_wait_on_bit ext4_read_bh ext4_read_inode_bitmap __ext4_new_inode ext4_create path_openat do_filp_open do_sys_openat2 __x64_sys_openat"),
+    (Cause::DeviceRead, "__schedule schedule io_schedule bit_wait_io __wait_on_bit out_of_line_wait_on_bit ext4_block_write_begin ext4_da_write_begin generic_perform_write ext4_buffered_write_iter vfs_write ksys_write"),
+    // xfs.
+    (Cause::DeviceRead, "__schedule schedule schedule_timeout wait_for_completion xfs_buf_iowait xfs_buf_read_map xfs_trans_read_buf_map xfs_imap_to_bp xfs_iget xfs_lookup xfs_vn_lookup __lookup_slow walk_component path_lookupat filename_lookup vfs_statx vfs_fstatat __do_sys_newfstatat"),
+    (Cause::DeviceRead, "__schedule schedule schedule_timeout io_schedule_timeout __iomap_dio_rw iomap_dio_rw xfs_file_dio_read xfs_file_read_iter vfs_read ksys_read"),
+    (Cause::DeviceWrite, "__schedule schedule schedule_timeout io_schedule_timeout __iomap_dio_rw iomap_dio_rw xfs_file_dio_write_aligned.constprop.0 xfs_file_write_iter vfs_write ksys_write"),
+    (Cause::BufferLock, "__schedule schedule schedule_timeout __down_common down xfs_buf_lock xfs_buf_find_lock xfs_buf_get_map xfs_buf_read_map xfs_trans_read_buf_map xfs_read_agi xfs_iunlink xfs_dir_remove_child xfs_remove xfs_vn_unlink vfs_unlink do_unlinkat __x64_sys_unlink"),
+    (Cause::Journal, "__schedule schedule schedule_timeout wait_for_completion __flush_workqueue xlog_cil_push_now.isra.0 xlog_cil_force_seq xfs_log_force_seq xfs_file_fsync do_fsync __x64_sys_fsync"),
+    (Cause::Journal, "__schedule schedule xlog_wait_on_iclog xfs_log_force_seq xfs_file_fsync do_fsync __x64_sys_fsync"),
+    (Cause::QueueFull, "__schedule schedule schedule_timeout wait_for_completion __flush_work destroy_inode do_unlinkat __x64_sys_unlink"),
+    (Cause::QueueFull, "__schedule schedule io_schedule rq_qos_wait wbt_wait __rq_qos_throttle blk_mq_submit_bio __submit_bio submit_bio_noacct_nocheck iomap_ioend_writeback_submit iomap_writepages xfs_vm_writepages do_writepages filemap_fdatawrite_wbc __filemap_fdatawrite_range file_write_and_wait_range xfs_file_fsync do_fsync __x64_sys_fsync"),
+    // btrfs.
+    (Cause::DeviceRead, "__schedule schedule io_schedule bit_wait_io __wait_on_bit out_of_line_wait_on_bit read_extent_buffer_pages btrfs_read_extent_buffer read_block_for_search btrfs_search_slot btrfs_lookup_inode btrfs_read_locked_inode btrfs_iget btrfs_lookup_dentry btrfs_lookup __lookup_slow walk_component path_lookupat filename_lookup vfs_statx vfs_fstatat __do_sys_newfstatat"),
+    (Cause::BufferLock, "__schedule schedule schedule_preempt_disabled rwsem_down_read_slowpath down_read btrfs_tree_read_lock_nested btrfs_read_lock_root_node btrfs_search_slot btrfs_lookup_dir_item __btrfs_unlink_inode btrfs_unlink vfs_unlink do_unlinkat __x64_sys_unlink"),
+    (Cause::BufferLock, "__schedule schedule schedule_preempt_disabled rwsem_down_write_slowpath down_write btrfs_tree_lock_nested btrfs_lock_root_node btrfs_search_slot btrfs_del_orphan_item btrfs_evict_inode evict do_unlinkat __x64_sys_unlink"),
+    (Cause::DeviceRead, "__schedule schedule btrfs_wait_block_group_cache_progress find_free_extent btrfs_reserve_extent btrfs_alloc_tree_block btrfs_force_cow_block btrfs_cow_block btrfs_search_slot"),
+    (Cause::DeviceRead, "__schedule schedule btrfs_caching_ctl_wait_done btrfs_cache_block_group btrfs_update_block_group __btrfs_free_extent.isra.0 __btrfs_run_delayed_refs btrfs_run_delayed_refs flush_space priority_reclaim_metadata_space __reserve_bytes btrfs_reserve_metadata_bytes"),
+    (Cause::DeviceRead, "__schedule schedule schedule_timeout io_schedule_timeout __iomap_dio_rw iomap_dio_rw btrfs_direct_read btrfs_file_read_iter vfs_read ksys_read"),
+    (Cause::DeviceWrite, "__schedule schedule btrfs_start_ordered_extent_nowriteback btrfs_wait_ordered_range btrfs_sync_file btrfs_do_write_iter vfs_write ksys_write"),
+    (Cause::DeviceWrite, "__schedule schedule wb_wait_for_completion sync_inodes_sb __iterate_supers ksys_sync __ia32_sys_sync"),
+    (Cause::DeviceFlush, "__schedule schedule schedule_timeout io_schedule_timeout wait_for_completion_io write_all_supers btrfs_sync_log btrfs_sync_file do_fsync __x64_sys_fsync"),
+    (Cause::DeviceWrite, "__schedule schedule io_schedule folio_wait_bit write_all_supers btrfs_sync_log btrfs_sync_file do_fsync __x64_sys_fsync"),
+    (Cause::DeviceWrite, "__schedule schedule io_schedule bit_wait_io __wait_on_bit out_of_line_wait_on_bit btrfs_btree_wait_writeback_range __btrfs_wait_marked_extents btrfs_wait_tree_log_extents btrfs_sync_log btrfs_sync_file do_fsync __x64_sys_fsync"),
+    (Cause::WriteThrottle, "__schedule schedule __reserve_bytes btrfs_reserve_metadata_bytes start_transaction btrfs_create_common path_openat do_filp_open do_sys_openat2 __x64_sys_openat"),
+    (Cause::Lock, "__schedule schedule schedule_preempt_disabled __mutex_lock.constprop.0 btrfs_delete_delayed_dir_index __btrfs_unlink_inode btrfs_unlink vfs_unlink do_unlinkat __x64_sys_unlink"),
+    (Cause::DeviceFlush, "__schedule schedule schedule_timeout io_schedule_timeout wait_for_completion_io_timeout submit_bio_wait blkdev_issue_flush __iterate_supers ksys_sync __ia32_sys_sync"),
+    // The page cache, and locks of inodes.
+    (Cause::DeviceRead, "__schedule schedule io_schedule folio_wait_bit_common filemap_get_pages filemap_read vfs_read ksys_read"),
+    (Cause::DeviceRead, "__schedule schedule io_schedule folio_wait_bit_common filemap_fault __do_fault do_fault __handle_mm_fault handle_mm_fault exc_page_fault asm_exc_page_fault"),
+    (Cause::InodeLock, "__schedule schedule schedule_preempt_disabled rwsem_down_write_slowpath down_write do_unlinkat __x64_sys_unlink"),
+    (Cause::InodeLock, "__schedule schedule schedule_preempt_disabled rwsem_down_write_slowpath down_write path_openat do_filp_open do_sys_openat2 __x64_sys_openat"),
+    (Cause::Lock, "__schedule schedule schedule_preempt_disabled rwsem_down_read_slowpath down_read do_exit __x64_sys_exit"),
+    (Cause::Lock, "__schedule schedule locks_lock_inode_wait __do_sys_flock"),
+    // Other processes and threads, and time.
+    (Cause::Pipe, "__schedule schedule anon_pipe_read vfs_read ksys_read"),
+    (Cause::Pipe, "__schedule schedule anon_pipe_write vfs_write ksys_write"),
+    (Cause::Socket, "__schedule schedule schedule_timeout unix_stream_read_generic unix_stream_recvmsg sock_recvmsg __sys_recvfrom __x64_sys_recvfrom"),
+    (Cause::Socket, "__schedule schedule schedule_timeout wait_woken sk_wait_data tcp_recvmsg_locked tcp_recvmsg sock_recvmsg __sys_recvfrom __x64_sys_recvfrom"),
+    (Cause::Socket, "__schedule schedule schedule_timeout inet_csk_accept inet_accept do_accept __sys_accept4 __x64_sys_accept4"),
+    (Cause::Futex, "__schedule schedule futex_do_wait __futex_wait futex_wait do_futex __x64_sys_futex"),
+    (Cause::Child, "__schedule schedule do_wait kernel_wait4"),
+    (Cause::Child, "__schedule schedule schedule_timeout __wait_for_common wait_for_completion_state kernel_clone __x64_sys_vfork"),
+    (Cause::Sleep, "__schedule schedule do_nanosleep hrtimer_nanosleep common_nsleep_timens __x64_sys_clock_nanosleep"),
+    (Cause::Poll, "__schedule schedule schedule_hrtimeout_range_clock poll_schedule_timeout.constprop.0 do_select core_sys_select do_pselect.constprop.0 __x64_sys_pselect6"),
+    (Cause::Poll, "__schedule schedule schedule_hrtimeout_range_clock poll_schedule_timeout.constprop.0 do_sys_poll __x64_sys_poll"),
+    (Cause::Poll, "__schedule schedule schedule_hrtimeout_range_clock do_epoll_wait __x64_sys_epoll_wait"),
+    (Cause::Stopped, "__schedule schedule do_signal_stop get_signal arch_do_signal_or_restart exit_to_user_mode_loop"),
+    (Cause::Other, "__schedule schedule a_function_of_tomorrow vfs_read ksys_read"),
+    (Cause::Other, "__schedule schedule schedule_timeout wait_for_completion __flush_work a_function_of_tomorrow"),
+];
+
+#[test]
+fn real_stacks_have_their_causes() {
+    for (expected, functions) in SEEN {
+        assert_eq!(cause(functions, "ttwu_do_activate"), *expected, "{functions}");
+    }
+}
+
+#[test]
+fn a_buffer_lock_released_by_its_io_is_a_read() {
+    let waits = "__schedule schedule schedule_timeout __down_common down xfs_buf_lock xfs_buf_find_lock xfs_buf_get_map \
+                 xfs_buf_read_map xfs_trans_read_buf_map xfs_da_read_buf xfs_dir3_block_read xfs_readdir iterate_dir";
+    let io = "try_to_wake_up up xfs_buf_ioend_work process_one_work worker_thread kthread ret_from_fork";
+    let holder = "try_to_wake_up up xfs_buf_unlock xfs_trans_brelse xfs_iunlink xfs_remove vfs_unlink";
+    assert_eq!(cause(waits, io), Cause::DeviceRead);
+    assert_eq!(cause(waits, holder), Cause::BufferLock);
+}
+
+#[test]
+fn a_stack_that_was_not_kept_is_other() {
+    assert_eq!(Classifier::new(&[]).cause(&wait(2)), Cause::Other);
+}
+
+#[test]
+fn every_rule_stands_once_and_says_how_it_is_known() {
+    for (at, rule) in RULES.iter().enumerate() {
+        let way = |rule: &Rule| match rule.means {
+            Means::When(way, _) => Some(way),
+            Means::Is(_) | Means::Waits(_) => None,
+        };
+        let again = RULES[..at].iter().any(|other| other.symbol == rule.symbol && way(other) == way(rule));
+        assert!(!again, "{} twice", rule.symbol);
+        let known = rule.seen == "6.18" || rule.seen.contains(".c") || rule.seen.contains(".h");
+        assert!(known, "{}: {}", rule.symbol, rule.seen);
+    }
+}
+
+#[test]
+fn every_rule_marked_as_seen_is_in_a_stack_above() {
+    for rule in RULES.iter().filter(|rule| rule.seen == "6.18") {
+        let seen = SEEN.iter().any(|(_, functions)| functions.split(' ').any(|name| plain(name) == rule.symbol));
+        assert!(seen, "no stack shows {}", rule.symbol);
+    }
+}

@@ -1,0 +1,114 @@
+//! The pages keep up with the code: FORMAT.md names every key of a recording, every cause and finding has its page.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use inodyne_model::Nanos;
+use inodyne_model::cause::Cause;
+use inodyne_model::finding::Proof;
+use inodyne_model::observed::{Timeline, Waker};
+use inodyne_model::recording::Recording;
+use inodyne_model::run::Exit;
+use inodyne_model::sample;
+use inodyne_model::stack::{Frame, StackId};
+use serde_json::Value;
+
+/// Objects whose keys are data: names of errors, calls and settings.
+const MAPS: [&str; 3] = ["errors_by_errno", "kernel_ns", "settings"];
+
+/// An explained recording in which no optional field is left out.
+fn full() -> Recording {
+    let mut recording = sample::find_recording();
+    recording.runs[0].exit = Exit::Signal(9);
+    let observed = &mut recording.traces[0].observed;
+    observed.programs[0].args_truncated = true;
+    observed.threads[0].alive = true;
+    observed.stacks[0].truncated = true;
+    observed.stacks[0].frames.push(Frame::Unknown { address: 1 });
+    observed.timeline = Timeline {
+        thread: vec![1],
+        out_ns: vec![1],
+        blocked_ns: vec![1],
+        ready_ns: vec![1],
+        call: vec![0],
+        stack: vec![0],
+        waker: vec![Waker::Interrupt],
+        waker_tid: vec![0],
+        waker_stack: vec![0],
+        calls: vec![String::new()],
+        stacks: vec![StackId(0)],
+    };
+    inodyne_analyse::explain(&mut recording);
+    recording.findings[0].proved = Some(Proof { wall_ns: Nanos(1), within: true });
+    recording.traces[0].ledger.rows[0].via = vec!["journal".to_owned()];
+    recording
+}
+
+fn keys(value: &Value, into: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(map) => {
+            for (key, value) in map {
+                into.insert(key.clone());
+                if !MAPS.contains(&key.as_str()) {
+                    keys(value, into);
+                }
+            }
+        }
+        Value::Array(values) => values.iter().for_each(|value| keys(value, into)),
+        _ => {}
+    }
+}
+
+/// The text of a page of the project.
+fn page(path: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);
+    std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+#[test]
+fn every_cause_and_finding_has_its_page() {
+    let list = page("docs/causes/README.md");
+    for cause in Cause::ALL {
+        assert!(page(&format!("docs/causes/{cause}.md")).starts_with(&format!("# {cause}\n")), "{cause}");
+        assert!(list.contains(&format!("[{cause}]({cause}.md)")), "{cause} is not in the list");
+    }
+    for finding in full().findings {
+        assert!(page(&format!("docs/findings/{}.md", finding.id)).starts_with(&format!("# {}\n", finding.id)));
+    }
+}
+
+#[test]
+fn format_md_names_every_key() {
+    let page = page("FORMAT.md");
+    let mut all = BTreeSet::new();
+    keys(&serde_json::to_value(full()).unwrap(), &mut all);
+    let missing: Vec<_> = all.iter().filter(|key| !page.contains(&format!("`{key}`"))).collect();
+    assert!(missing.is_empty(), "not in FORMAT.md: {missing:?}");
+}
+
+#[test]
+fn the_recording_compared_leaves_nothing_out() {
+    let mut all = BTreeSet::new();
+    keys(&serde_json::to_value(full()).unwrap(), &mut all);
+    for optional in [
+        "address",
+        "alive",
+        "args_truncated",
+        "avoidable_calls",
+        "cause",
+        "code",
+        "data",
+        "device_read_bytes",
+        "device_write_bytes",
+        "estimated",
+        "proved",
+        "signal",
+        "size_bytes",
+        "stack",
+        "syscall",
+        "truncated",
+        "via",
+    ] {
+        assert!(all.contains(optional), "{optional} is not in the recording that FORMAT.md is compared with");
+    }
+}

@@ -1,0 +1,142 @@
+//! What a place holds before the first run: a tree by numbers, a copy of a directory, or an archive unpacked.
+//!
+//! The same description gives the same files in every place. All of it belongs to the place's owner, whoever owned the
+//! original: that user's command must be able to work with it.
+
+use std::{
+    collections::HashSet,
+    fmt, fs,
+    os::unix::fs::chown,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
+
+use inodyne_tree::TreeSpec;
+use rustix::fs::{AtFlags, FileType, Gid, Mode, Uid, chmodat, chownat};
+
+use crate::{LabError, Owner, archive, copy, walk::walk};
+
+/// Data as described by the user: `tree:dirs=1000,files=30,bytes=1`, a directory, or an archive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DataSpec {
+    /// Made by numbers; [`TreeSpec`] says which tree exactly.
+    Tree(TreeSpec),
+    /// Copied from a directory or unpacked from an archive: what it is shows when it is used.
+    From(PathBuf),
+}
+
+/// What was put into a place.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Filled {
+    /// Files; each name of a file with several counts.
+    pub files: u64,
+    /// Directories, without the root.
+    pub directories: u64,
+    /// Symbolic links.
+    pub symlinks: u64,
+    /// Bytes in files; those of a file with several names count once.
+    pub bytes: u64,
+    /// Entries of kinds that are not copied: devices, sockets, pipes. Never silently: say so to the user.
+    pub left_out: Vec<PathBuf>,
+}
+
+const TREE: &str = "tree:";
+
+impl FromStr for DataSpec {
+    type Err = LabError;
+
+    fn from_str(text: &str) -> Result<Self, LabError> {
+        let wrong = |problem: String| LabError::DataSyntax { text: text.into(), problem };
+        match text.strip_prefix(TREE) {
+            Some(tree) => {
+                Ok(Self::Tree(tree.parse().map_err(|error: inodyne_tree::TreeError| wrong(error.to_string()))?))
+            }
+            None if text.is_empty() => Err(wrong("is empty: give tree:…, a directory or an archive".into())),
+            None => Ok(Self::From(text.into())),
+        }
+    }
+}
+
+impl fmt::Display for DataSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tree(tree) => write!(f, "{TREE}{tree}"),
+            Self::From(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+impl DataSpec {
+    /// Puts the data into `directory`, which must be empty.
+    ///
+    /// Nothing is flushed. [`crate::MountedPlace::fill`] does that too, and knows what to say when the place is full.
+    pub fn fill(&self, directory: &Path, owner: Owner) -> Result<Filled, LabError> {
+        let left_out = match self {
+            Self::Tree(spec) => {
+                inodyne_tree::make(spec, directory)?;
+                Vec::new()
+            }
+            Self::From(source) => {
+                let metadata = fs::metadata(source).map_err(|error| match error.kind() {
+                    std::io::ErrorKind::NotFound => LabError::DataSyntax {
+                        text: source.display().to_string(),
+                        problem: "does not exist: give tree:dirs=…,files=…, a directory or a tar archive".into(),
+                    },
+                    _ => LabError::io("look at", source, error),
+                })?;
+                if metadata.is_dir() { copy::copy(source, directory)? } else { archive::unpack(source, directory)? }
+            }
+        };
+        give(directory, owner, Filled { left_out, ..Filled::default() })
+    }
+}
+
+/// Gives `directory` and all below it to `owner`, and counts what is there.
+fn give(directory: &Path, owner: Owner, mut filled: Filled) -> Result<Filled, LabError> {
+    chown(directory, Some(owner.uid), Some(owner.gid)).map_err(|error| LabError::io("hand over", directory, error))?;
+    let (uid, gid) = (Uid::from_raw(owner.uid), Gid::from_raw(owner.gid));
+    let mut linked = HashSet::new();
+    walk(directory, &mut |entry| {
+        match entry.file_type() {
+            FileType::Directory => filled.directories += 1,
+            FileType::Symlink => filled.symlinks += 1,
+            _ => {
+                filled.files += 1;
+                if entry.stat.stx_nlink == 1 || linked.insert(entry.stat.stx_ino) {
+                    filled.bytes += entry.stat.stx_size;
+                }
+            }
+        }
+        if (entry.stat.stx_uid, entry.stat.stx_gid) == (owner.uid, owner.gid) {
+            return Ok(());
+        }
+        let failed = |errno| LabError::io("hand over", directory.join(entry.path), errno);
+        chownat(entry.parent, entry.name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
+        // The kernel takes set-user-id and set-group-id away from a file that changes hands.
+        if entry.file_type() == FileType::RegularFile && entry.mode().intersects(Mode::SUID | Mode::SGID) {
+            chmodat(entry.parent, entry.name, entry.mode(), AtFlags::empty()).map_err(failed)?;
+        }
+        Ok(())
+    })?;
+    Ok(filled)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_and_back() {
+        for text in ["tree:dirs=1000,fan=100,files=30,bytes=1,seed=0", "/usr/share", "linux.tar.xz", "./tree:x"] {
+            let data: DataSpec = text.parse().unwrap();
+            assert_eq!(data.to_string(), text);
+            assert_eq!(data.to_string().parse::<DataSpec>().unwrap(), data);
+        }
+        for (text, says) in [("", "is empty"), ("tree:", "give either"), ("tree:colour=1", "no key 'colour'")] {
+            let error = text.parse::<DataSpec>().unwrap_err().to_string();
+            assert!(error.contains(says), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Where made places are mounted, so that nobody else sees them and nothing remains.
+//!
+//! The first place that is made gives the process a mount namespace of its own: when its last process ends, by whatever
+//! signal, the kernel unmounts everything in it. Where all places are existing directories nothing changes: a command
+//! that mounts something there mounts it for everybody, as it would without us. Mount events still come in from outside (`MS_SLAVE`, not `MS_PRIVATE`): a disk
+//! that somebody unmounts meanwhile must not stay busy in here. None go out.
+//!
+//! The mount points themselves must not remain on disk either. So the first place mounts a small tmpfs over an
+//! existing directory, in this namespace only, and all mount points are made in that. The directory must hide nothing
+//! that the command could need: it is the first of [`SPOTS`] that is empty, no mount of its own, not given as a place
+//! and not above the current directory, or what `INODYNE_MOUNT` names. The mount points are called `place-1`, `place-2`:
+//! names of one length, so that no place has longer paths than another.
+//!
+//! Images are made in `INODYNE_SCRATCH`, otherwise in `/var/tmp`, which unlike `/tmp` is a disk on every distribution.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+};
+
+use rustix::{
+    fs::{AtFlags, CWD, StatxFlags, statx},
+    mount::{MountPropagationFlags, mount_change},
+    thread::{CapabilitySet, UnshareFlags, capabilities, unshare_unsafe},
+};
+
+use crate::{LabError, MountedPlace, Owner, PlaceSpec, Where, mount::Mount};
+
+/// Directories that exist nearly everywhere and are nearly always empty.
+const SPOTS: [&str; 4] = ["/mnt", "/media", "/srv", "/sys/fs/pstore"];
+
+/// The private corner in which places are made.
+#[derive(Debug)]
+pub struct Lab {
+    scratch: PathBuf,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Whether the process is in its own mount namespace.
+    private: bool,
+    /// Mounted as long as a place needs it.
+    hub: Weak<Hub>,
+    /// Existing directories that are places, and must not be mounted over.
+    taken: Vec<PathBuf>,
+}
+
+impl Lab {
+    /// A lab without places, which changes nothing yet.
+    pub fn new() -> Self {
+        let scratch = env::var_os("INODYNE_SCRATCH").filter(|path| !path.is_empty());
+        Self { scratch: scratch.map_or("/var/tmp".into(), PathBuf::from), state: Mutex::default() }
+    }
+
+    /// The same, with images in another directory than the environment says.
+    pub fn with_scratch(mut self, scratch: impl Into<PathBuf>) -> Self {
+        self.scratch = scratch.into();
+        self
+    }
+
+    /// Where images are made.
+    pub fn scratch(&self) -> &Path {
+        &self.scratch
+    }
+
+    /// Makes the place, or checks it where it is an existing directory.
+    ///
+    /// The root directory of a made place belongs to `owner`; whether that user may write in an existing one is noted
+    /// ([`MountedPlace::notes`]). Places may outlive the lab.
+    ///
+    /// To be called while the process has one thread: the first place that is made moves the calling thread, with all
+    /// that it starts later, into a mount namespace, and others would stay outside.
+    pub fn make(&self, spec: &PlaceSpec, owner: Owner) -> Result<MountedPlace, LabError> {
+        match spec.place() {
+            Where::Existing(directory) => {
+                let place = MountedPlace::existing(spec, directory, owner)?;
+                let mut state = self.state();
+                if state.hub.upgrade().is_some_and(|hub| place.path().starts_with(&hub.directory)) {
+                    return Err(LabError::Hidden(place.path().into()));
+                }
+                state.taken.push(place.path().into());
+                Ok(place)
+            }
+            Where::Made(made) => MountedPlace::made(spec, made, owner, &self.scratch, self.mount_point()?),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn mount_point(&self) -> Result<MountPoint, LabError> {
+        let mut state = self.state();
+        if !state.private {
+            enter_private_namespace()?;
+            state.private = true;
+        }
+        let hub = match state.hub.upgrade() {
+            Some(hub) => hub,
+            None => {
+                let hub = Arc::new(Hub::open(&state.taken)?);
+                state.hub = Arc::downgrade(&hub);
+                hub
+            }
+        };
+        for number in 1.. {
+            let directory = hub.directory.join(format!("place-{number}"));
+            match fs::create_dir(&directory) {
+                Ok(()) => return Ok(MountPoint { directory, _hub: hub }),
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(LabError::io("make directory", directory, error)),
+            }
+        }
+        unreachable!("numbers do not run out")
+    }
+}
+
+impl Default for Lab {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn enter_private_namespace() -> Result<(), LabError> {
+    require_admin()?;
+    // SAFETY: CLONE_NEWNS unshares the mount namespace and the working directory, no memory and no descriptors.
+    unsafe { unshare_unsafe(UnshareFlags::NEWNS) }
+        .map_err(|errno| LabError::io("make a mount namespace for", "/", errno))?;
+    mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)
+        .map_err(|errno| LabError::io("make mounts private below", "/", errno))
+}
+
+/// A directory to mount on, which goes with its holder.
+#[derive(Debug)]
+pub(crate) struct MountPoint {
+    pub directory: PathBuf,
+    _hub: Arc<Hub>,
+}
+
+impl Drop for MountPoint {
+    fn drop(&mut self) {
+        // If something still uses it, it goes with the namespace.
+        let _ = fs::remove_dir(&self.directory);
+    }
+}
+
+/// The tmpfs that holds the mount points.
+#[derive(Debug)]
+struct Hub {
+    directory: PathBuf,
+    _mount: Mount,
+}
+
+impl Hub {
+    fn open(taken: &[PathBuf]) -> Result<Self, LabError> {
+        let directory = spot(taken)?;
+        let mount = Mount::new("tmpfs", "inodyne", "size=1M,mode=755,nosuid,nodev", &directory)?;
+        Ok(Self { directory, _mount: mount })
+    }
+}
+
+fn spot(taken: &[PathBuf]) -> Result<PathBuf, LabError> {
+    let wanted = env::var_os("INODYNE_MOUNT").filter(|path| !path.is_empty()).map(PathBuf::from);
+    let candidates = wanted.map_or_else(|| SPOTS.map(PathBuf::from).to_vec(), |wanted| vec![wanted]);
+    let here = env::current_dir().unwrap_or_default();
+    let is_free = |spot: &PathBuf| {
+        let is_used = taken.iter().chain([&here]).any(|used| used.starts_with(spot));
+        !is_used && is_empty(spot) && !is_mount(spot)
+    };
+    let tried = || candidates.iter().map(|spot| spot.display().to_string()).collect::<Vec<_>>().join(", ");
+    let found = candidates.iter().filter_map(|spot| spot.canonicalize().ok()).find(is_free);
+    found.ok_or_else(|| LabError::NoSpot { tried: tried() })
+}
+
+fn is_empty(directory: &Path) -> bool {
+    fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_none())
+}
+
+/// Whether something is mounted there; an empty disk may be waiting for the command.
+fn is_mount(directory: &Path) -> bool {
+    let id = |path: &Path| statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID).map(|stat| stat.stx_mnt_id);
+    // On sysfs the kernel makes directories to mount on; what is there and empty serves nobody.
+    let is_kernels = directory.starts_with("/sys");
+    !is_kernels && directory.parent().is_some_and(|parent| id(parent).ok() != id(directory).ok())
+}
+
+fn require_admin() -> Result<(), LabError> {
+    let has = capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_ADMIN));
+    let missing = LabError::MissingCapability { purpose: "making file systems", capability: "CAP_SYS_ADMIN" };
+    if has { Ok(()) } else { Err(missing) }
+}

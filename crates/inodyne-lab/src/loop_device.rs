@@ -1,0 +1,147 @@
+//! Loop devices: an image seen as a disk, for exactly as long as somebody uses it.
+//!
+//! Autoclear makes the kernel detach the image at the last close, whoever closes and why. Direct I/O keeps the image
+//! out of the page cache: otherwise a "cold" file system would be read from memory, one layer down.
+
+use std::{
+    fs,
+    fs::File,
+    mem,
+    os::fd::{AsRawFd, OwnedFd},
+    path::{Path, PathBuf},
+    thread,
+    time::Duration,
+};
+
+use rustix::{fs::fstat, io::Errno};
+
+use crate::LabError;
+
+/// An attached loop device.
+#[derive(Debug)]
+pub(crate) struct LoopDevice {
+    file: File,
+    path: PathBuf,
+    is_direct: bool,
+}
+
+/// Other processes look for free devices too; this often we lose a race before giving up.
+const ATTEMPTS: u32 = 200;
+
+impl LoopDevice {
+    /// Attaches `image` to a free device.
+    pub fn attach(image: &OwnedFd) -> Result<Self, LabError> {
+        let control = Path::new("/dev/loop-control");
+        let control =
+            File::options().read(true).write(true).open(control).map_err(|error| no_device(control, error))?;
+        for _ in 0..ATTEMPTS {
+            // SAFETY: LOOP_CTL_GET_FREE takes no argument and returns a number.
+            let number = unsafe { libc::ioctl(control.as_raw_fd(), LOOP_CTL_GET_FREE) };
+            if number < 0 {
+                return Err(no_device(Path::new("/dev/loop-control"), std::io::Error::last_os_error()));
+            }
+            let path = PathBuf::from(format!("/dev/loop{number}"));
+            let file = match File::options().read(true).write(true).open(&path) {
+                Ok(file) => file,
+                // Busy or already taken away again by whoever was faster.
+                Err(error) if is_lost_race(&error) => {
+                    thread::sleep(Duration::from_millis(2));
+                    continue;
+                }
+                Err(error) => return Err(no_device(&path, error)),
+            };
+            let config = LoopConfig::new(image);
+            // SAFETY: LOOP_CONFIGURE reads one `struct loop_config`, which `LoopConfig` is, and keeps no reference.
+            if unsafe { libc::ioctl(file.as_raw_fd(), LOOP_CONFIGURE, &raw const config) } == 0 {
+                let dio = fs::read_to_string(format!("/sys/block/loop{number}/loop/dio"));
+                let is_direct = dio.is_ok_and(|dio| dio.trim() == "1");
+                return Ok(Self { file, path, is_direct });
+            }
+            let error = std::io::Error::last_os_error();
+            if !is_lost_race(&error) {
+                return Err(LabError::io("attach an image to", path, error));
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+        Err(LabError::NoLoopDevice { problem: format!("{ATTEMPTS} were taken by others first") })
+    }
+
+    /// `/dev/loop0`.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether the image is read and written past the page cache.
+    pub fn is_direct(&self) -> bool {
+        self.is_direct
+    }
+
+    /// Major and minor number.
+    pub fn number(&self) -> Result<(u32, u32), LabError> {
+        let stat = fstat(&self.file).map_err(|errno| LabError::io("inspect", &self.path, errno))?;
+        Ok((rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev)))
+    }
+
+    /// Writes out and forgets what the kernel remembers of the device itself (blocks that file systems read by it).
+    pub fn forget_buffers(&self) -> Result<(), LabError> {
+        // SAFETY: BLKFLSBUF takes no argument.
+        if unsafe { libc::ioctl(self.file.as_raw_fd(), BLKFLSBUF) } == 0 {
+            return Ok(());
+        }
+        Err(LabError::io("flush", &self.path, std::io::Error::last_os_error()))
+    }
+}
+
+fn is_lost_race(error: &std::io::Error) -> bool {
+    [Errno::BUSY, Errno::NXIO, Errno::NODEV].iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
+
+fn no_device(path: &Path, error: std::io::Error) -> LabError {
+    LabError::NoLoopDevice { problem: format!("{}: {error}", path.display()) }
+}
+
+const LOOP_CTL_GET_FREE: libc::Ioctl = 0x4c82;
+const LOOP_CONFIGURE: libc::Ioctl = 0x4c0a;
+const BLKFLSBUF: libc::Ioctl = 0x1261;
+const LO_FLAGS_AUTOCLEAR: u32 = 4;
+const LO_FLAGS_DIRECT_IO: u32 = 16;
+
+/// `struct loop_config` of linux/loop.h.
+#[repr(C)]
+struct LoopConfig {
+    fd: u32,
+    block_size: u32,
+    info: LoopInfo,
+    reserved: [u64; 8],
+}
+
+/// `struct loop_info64` of linux/loop.h.
+#[repr(C)]
+struct LoopInfo {
+    device: u64,
+    inode: u64,
+    rdevice: u64,
+    offset: u64,
+    size_limit: u64,
+    number: u32,
+    encrypt_type: u32,
+    encrypt_key_size: u32,
+    flags: u32,
+    file_name: [u8; 64],
+    crypt_name: [u8; 64],
+    encrypt_key: [u8; 32],
+    init: [u64; 2],
+}
+
+const _: () = assert!(mem::size_of::<LoopConfig>() == 304 && mem::size_of::<LoopInfo>() == 232);
+
+impl LoopConfig {
+    fn new(image: &OwnedFd) -> Self {
+        // SAFETY: all fields are integers, for which zero is a value; the kernel wants unused ones to be zero.
+        let mut config: Self = unsafe { mem::zeroed() };
+        config.fd = image.as_raw_fd() as u32;
+        config.info.flags = LO_FLAGS_AUTOCLEAR | LO_FLAGS_DIRECT_IO;
+        config.info.file_name[..7].copy_from_slice(b"inodyne");
+        config
+    }
+}

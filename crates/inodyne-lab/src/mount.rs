@@ -1,0 +1,151 @@
+//! Mounting, with the kernel's own words when it refuses; unmounting, whatever happens.
+//!
+//! The calls are those of the new mount API (Linux 5.2): unlike mount(2) it names the option that it does not know.
+//! What a file system says only in the kernel's log (most of ext4's complaints) is fetched from there.
+
+use std::{
+    io,
+    os::fd::{AsFd, OwnedFd},
+    path::{Path, PathBuf},
+    thread,
+    time::Duration,
+};
+
+use rustix::{
+    fs::CWD,
+    io::Errno,
+    mount::{
+        FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, UnmountFlags, fsconfig_create, fsconfig_set_flag,
+        fsconfig_set_string, fsmount, fsopen, move_mount, unmount,
+    },
+};
+
+use crate::{Kind, LabError, kernel_log::KernelLog};
+
+/// Something mounted, until dropped.
+#[derive(Debug)]
+pub(crate) struct Mount {
+    target: PathBuf,
+    is_mounted: bool,
+}
+
+/// Options that belong to the mount and not to the file system; those that are the default anyway do nothing.
+const ATTRIBUTES: [(&str, MountAttrFlags); 17] = [
+    ("ro", MountAttrFlags::MOUNT_ATTR_RDONLY),
+    ("nosuid", MountAttrFlags::MOUNT_ATTR_NOSUID),
+    ("nodev", MountAttrFlags::MOUNT_ATTR_NODEV),
+    ("noexec", MountAttrFlags::MOUNT_ATTR_NOEXEC),
+    ("noatime", MountAttrFlags::MOUNT_ATTR_NOATIME),
+    ("strictatime", MountAttrFlags::MOUNT_ATTR_STRICTATIME),
+    ("nodiratime", MountAttrFlags::MOUNT_ATTR_NODIRATIME),
+    ("relatime", MountAttrFlags::empty()),
+    ("atime", MountAttrFlags::empty()),
+    ("diratime", MountAttrFlags::empty()),
+    ("nostrictatime", MountAttrFlags::empty()),
+    ("suid", MountAttrFlags::empty()),
+    ("dev", MountAttrFlags::empty()),
+    ("exec", MountAttrFlags::empty()),
+    ("defaults", MountAttrFlags::empty()),
+    ("auto", MountAttrFlags::empty()),
+    ("noauto", MountAttrFlags::empty()),
+];
+
+impl Mount {
+    /// Mounts `source` as `fs` on `target`, with options as `mount -o` takes them.
+    pub fn new(fs: &str, source: &str, options: &str, target: &Path) -> Result<Self, LabError> {
+        let log = KernelLog::from_now();
+        let context = fsopen(fs, FsOpenFlags::FSOPEN_CLOEXEC).map_err(|errno| match (errno, Kind::from_name(fs)) {
+            (Errno::NODEV, Some(kind)) => LabError::NoFileSystem(kind),
+            _ => LabError::MountRefused { what: fs.into(), said: errno.to_string() },
+        })?;
+        let refused = |option: &str, errno: Errno| {
+            let with = if option.is_empty() { options } else { option };
+            let what = if with.is_empty() { fs.to_owned() } else { format!("{fs} with mount={with}") };
+            let mut said = said(&context);
+            said.extend(log.as_ref().map(|log| log.about(source)).unwrap_or_default());
+            said.dedup();
+            if said.is_empty() {
+                said.push(errno.to_string());
+            }
+            LabError::MountRefused { what, said: said.join("; ") }
+        };
+        fsconfig_set_string(context.as_fd(), "source", source).map_err(|errno| refused("", errno))?;
+        let mut attributes = MountAttrFlags::empty();
+        for option in split(options) {
+            // Read-only is both: the file system must not write, and the mount must not let anybody.
+            if let Some((_, attribute)) = ATTRIBUTES.iter().find(|(name, _)| *name == option) {
+                attributes |= *attribute;
+                if option != "ro" {
+                    continue;
+                }
+            }
+            match option.split_once('=') {
+                Some((key, value)) => fsconfig_set_string(context.as_fd(), key, value),
+                None => fsconfig_set_flag(context.as_fd(), option),
+            }
+            .map_err(|errno| refused(option, errno))?;
+        }
+        fsconfig_create(context.as_fd()).map_err(|errno| refused("", errno))?;
+        let mounted =
+            fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes).map_err(|errno| refused("", errno))?;
+        move_mount(mounted.as_fd(), "", CWD, target, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
+            .map_err(|errno| LabError::io("mount on", target, errno))?;
+        Ok(Self { target: target.into(), is_mounted: true })
+    }
+
+    /// Unmounts; what still uses it gets a moment to end.
+    pub fn unmount(&mut self) -> Result<(), LabError> {
+        for attempt in 0..PATIENCE {
+            match unmount(&self.target, UnmountFlags::NOFOLLOW) {
+                Ok(()) => {
+                    self.is_mounted = false;
+                    return Ok(());
+                }
+                Err(Errno::BUSY) if attempt + 1 < PATIENCE => thread::sleep(Duration::from_millis(10)),
+                Err(Errno::BUSY) => break,
+                Err(errno) => return Err(LabError::io("unmount", &self.target, errno)),
+            }
+        }
+        Err(LabError::Busy(self.target.clone()))
+    }
+}
+
+/// How often a busy mount is tried, ten milliseconds apart.
+const PATIENCE: u32 = 50;
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        if self.is_mounted && self.unmount().is_err() {
+            // Out of sight at once, gone when the last user ends.
+            let _ = unmount(&self.target, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW);
+        }
+    }
+}
+
+/// Single options; commas in double quotes (SELinux contexts have them) do not separate.
+fn split(options: &str) -> impl Iterator<Item = &str> {
+    let mut is_quoted = false;
+    let pieces = options.split(move |character| {
+        is_quoted ^= character == '"';
+        character == ',' && !is_quoted
+    });
+    pieces.map(str::trim).filter(|option| !option.is_empty())
+}
+
+/// What the kernel noted about this attempt: one message a read, "e " for errors before it.
+fn said(context: &OwnedFd) -> Vec<String> {
+    let mut messages = Vec::new();
+    let mut buffer = [0; 1024];
+    while let Ok(length) = rustix::io::read(context, &mut buffer) {
+        let message = String::from_utf8_lossy(&buffer[..length]);
+        let message = message.trim();
+        messages.push(message.split_once(' ').map_or(message, |(_, text)| text).to_owned());
+    }
+    messages
+}
+
+/// Flushes the one file system that `path` is on.
+pub(crate) fn sync(path: &Path) -> Result<(), LabError> {
+    let directory = std::fs::File::open(path).map_err(|error| LabError::io("open", path, error))?;
+    rustix::fs::syncfs(&directory).map_err(|errno| LabError::io("flush", path, io::Error::from(errno)))
+}

@@ -1,0 +1,117 @@
+//! Going through a tree without leaving it: no symbolic link is followed, no other mount entered, no time changed.
+//!
+//! Each entry comes before what is below it. Directories are held open only while children of theirs wait, so the
+//! number of descriptors is the depth. What vanishes meanwhile is passed over: existing directories are alive.
+
+use std::{
+    ffi::{CStr, CString, OsStr},
+    mem::MaybeUninit,
+    os::{
+        fd::{AsFd, BorrowedFd, OwnedFd},
+        unix::ffi::OsStrExt,
+    },
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use rustix::{
+    fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, Statx, StatxFlags, openat, statx},
+    io::Errno,
+    path::Arg,
+};
+
+use crate::LabError;
+
+/// Something in the tree.
+pub(crate) struct Entry<'a> {
+    /// The directory that holds it, open.
+    pub parent: BorrowedFd<'a>,
+    /// Its name there.
+    pub name: &'a CStr,
+    /// Its path below the root of the walk.
+    pub path: &'a Path,
+    /// What statx says.
+    pub stat: &'a Statx,
+}
+
+impl Entry<'_> {
+    pub fn file_type(&self) -> FileType {
+        FileType::from_raw_mode(self.stat.stx_mode.into())
+    }
+
+    /// Permissions, set-user-id and its kind included.
+    pub fn mode(&self) -> Mode {
+        Mode::from_raw_mode(u32::from(self.stat.stx_mode) & 0o7777)
+    }
+}
+
+/// A directory still to be read.
+struct Waiting {
+    parent: Arc<OwnedFd>,
+    name: CString,
+    path: PathBuf,
+}
+
+/// Calls `visit` for each entry below `root`, not for `root` itself.
+pub(crate) fn walk(root: &Path, visit: &mut dyn FnMut(&Entry<'_>) -> Result<(), LabError>) -> Result<(), LabError> {
+    let mut buffer = vec![MaybeUninit::uninit(); 64 * 1024];
+    let directory = open_directory(CWD, root).map_err(|errno| LabError::io("open", root, errno))?;
+    let mount = stat_of(&directory, c"").map_err(|errno| LabError::io("inspect", root, errno))?.stx_mnt_id;
+    let mut waiting = Vec::new();
+    let mut next = Some((directory, PathBuf::new()));
+    while let Some((directory, path)) = next.take() {
+        let directory = Arc::new(directory);
+        let mut entries = RawDir::new(&directory, &mut buffer);
+        while let Some(entry) = entries.next() {
+            let entry = entry.map_err(|errno| LabError::io("read", root.join(&path), errno))?;
+            let name = entry.file_name();
+            if matches!(name.to_bytes(), b"." | b"..") {
+                continue;
+            }
+            let path = path.join(OsStr::from_bytes(name.to_bytes()));
+            let stat = match stat_of(&directory, name) {
+                Ok(stat) => stat,
+                Err(Errno::NOENT) => continue,
+                Err(errno) => return Err(LabError::io("inspect", root.join(path), errno)),
+            };
+            // A mount point belongs to the mounted file system, not to this one.
+            if stat.stx_mnt_id != mount {
+                continue;
+            }
+            let entry = Entry { parent: directory.as_fd(), name, path: &path, stat: &stat };
+            visit(&entry)?;
+            if entry.file_type() == FileType::Directory {
+                waiting.push(Waiting { parent: directory.clone(), name: name.to_owned(), path });
+            }
+        }
+        while let Some(Waiting { parent, name, path }) = waiting.pop() {
+            match open_directory(parent.as_fd(), &name) {
+                Ok(directory) => {
+                    next = Some((directory, path));
+                    break;
+                }
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
+                Err(errno) => return Err(LabError::io("open", root.join(path), errno)),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn stat_of(directory: &OwnedFd, name: &CStr) -> Result<Statx, Errno> {
+    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH | AtFlags::NO_AUTOMOUNT;
+    statx(directory, name, flags, StatxFlags::BASIC_STATS | StatxFlags::MNT_ID)
+}
+
+fn open_directory(parent: BorrowedFd<'_>, name: impl Arg + Copy) -> Result<OwnedFd, Errno> {
+    open_quietly(parent, name, OFlags::DIRECTORY)
+}
+
+/// Opens for reading, leaving access times alone where we may ask for that.
+pub(crate) fn open_quietly(parent: BorrowedFd<'_>, name: impl Arg + Copy, more: OFlags) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | more;
+    match openat(parent, name, flags | OFlags::NOATIME, Mode::empty()) {
+        Err(Errno::PERM) => openat(parent, name, flags, Mode::empty()),
+        result => result,
+    }
+}

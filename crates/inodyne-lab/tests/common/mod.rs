@@ -1,0 +1,69 @@
+//! What the tests share: a lab with a scratch of its own, and a look at everything that could be left behind.
+//!
+//! Each test thread enters a mount namespace of its own; what the parent process (cargo) sees is the outside.
+//! Other tests, and other programs, make loop devices meanwhile, so ours are told by the scratch their image is in.
+
+#![allow(dead_code, reason = "each test file uses a part")]
+
+use std::{
+    fs,
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
+
+use inodyne_lab::{Lab, MountedPlace, Owner, PlaceSpec};
+use tempfile::TempDir;
+
+/// Whom the places are made for.
+pub const SOMEBODY: Owner = Owner { uid: 1234, gid: 2345 };
+
+/// A lab and its scratch directory. Without root making places fails, as it should: a skipped test proves nothing.
+pub fn lab() -> (Lab, TempDir) {
+    let scratch = scratch();
+    (Lab::new().with_scratch(scratch.path()), scratch)
+}
+
+pub fn scratch() -> TempDir {
+    tempfile::Builder::new().prefix("inodyne-lab-test").tempdir_in("/var/tmp").expect("a scratch directory")
+}
+
+pub fn spec(text: &str) -> PlaceSpec {
+    text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+pub fn make(lab: &Lab, text: &str) -> MountedPlace {
+    lab.make(&spec(text), SOMEBODY).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+pub fn mounts_outside() -> String {
+    let parent = std::os::unix::process::parent_id();
+    fs::read_to_string(format!("/proc/{parent}/mounts")).expect("the mounts outside")
+}
+
+/// Everything that is left of places over this scratch: mounts outside, attached images, named images.
+pub fn remains(scratch: &Path) -> Vec<String> {
+    let mut remains = Vec::new();
+    remains.extend(mounts_outside().lines().filter(|line| line.contains("/place-")).map(str::to_owned));
+    for device in fs::read_dir("/sys/block").expect("block devices").flatten() {
+        let backing = fs::read_to_string(device.path().join("loop/backing_file")).unwrap_or_default();
+        if Path::new(backing.trim()).starts_with(scratch) {
+            remains.push(format!("{} {backing}", device.file_name().display()));
+        }
+    }
+    remains.extend(fs::read_dir(scratch).expect("the scratch").flatten().map(|file| file.path().display().to_string()));
+    remains
+}
+
+/// Waits for the kernel, which detaches and unmounts in the background, and insists that nothing remains.
+pub fn nothing_remains(scratch: &Path) {
+    let started = Instant::now();
+    loop {
+        let remains = remains(scratch);
+        if remains.is_empty() {
+            return;
+        }
+        assert!(started.elapsed() < Duration::from_secs(20), "left behind: {remains:#?}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}

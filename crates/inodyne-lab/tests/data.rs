@@ -1,0 +1,195 @@
+//! Data: trees, copies and archives are in the place what they were outside, and never outside the place.
+
+mod common;
+
+use std::{
+    fs,
+    io::Write,
+    os::unix::fs::{MetadataExt, PermissionsExt, symlink},
+    path::Path,
+    process::Command,
+    time::{Duration, SystemTime},
+};
+
+use common::{lab, make, scratch};
+use inodyne_lab::{DataSpec, Filled, LabError, MountedPlace};
+
+fn data(path: impl AsRef<Path>) -> DataSpec {
+    path.as_ref().display().to_string().parse().expect("data")
+}
+
+/// A directory with something of everything.
+fn original(root: &Path) {
+    fs::create_dir_all(root.join("sub/deeper")).expect("made");
+    fs::write(root.join("sub/file"), "contents").expect("written");
+    fs::write(root.join("sub/odd\nnäme"), [0, 159]).expect("written");
+    fs::hard_link(root.join("sub/file"), root.join("sub/deeper/again")).expect("linked");
+    symlink("/etc/passwd", root.join("out")).expect("linked");
+    symlink("sub/file", root.join("in")).expect("linked");
+    fs::set_permissions(root.join("sub/file"), fs::Permissions::from_mode(0o4751)).expect("set");
+    fs::set_permissions(root.join("sub/deeper"), fs::Permissions::from_mode(0o500)).expect("set");
+    for name in ["sub/file", "sub/deeper", "sub"] {
+        let file = fs::File::open(root.join(name)).expect("opened");
+        file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_007)).expect("set");
+    }
+}
+
+fn is_the_same(place: &MountedPlace, filled: &Filled) {
+    let root = place.path();
+    assert_eq!(fs::read_to_string(root.join("sub/file")).expect("read"), "contents");
+    assert_eq!(fs::read(root.join("sub/odd\nnäme")).expect("read"), [0, 159]);
+    assert_eq!(fs::read_link(root.join("out")).expect("a link"), Path::new("/etc/passwd"));
+    assert_eq!(fs::read_link(root.join("in")).expect("a link"), Path::new("sub/file"));
+    let stat = |name: &str| fs::symlink_metadata(root.join(name)).expect(name);
+    assert_eq!((stat("sub/file").ino(), stat("sub/file").nlink()), (stat("sub/deeper/again").ino(), 2));
+    assert_eq!(stat("sub/file").mode() & 0o7777, 0o4751);
+    assert_eq!(stat("sub/deeper").mode() & 0o7777, 0o500);
+    for name in ["sub/file", "sub/deeper", "sub"] {
+        assert_eq!(stat(name).mtime(), 1_000_000_007, "{name}");
+    }
+    for name in ["", "out", "sub", "sub/file", "sub/deeper"] {
+        assert_eq!((stat(name).uid(), stat(name).gid()), (1234, 2345), "{name}");
+    }
+    assert_eq!((filled.files, filled.directories, filled.symlinks), (3, 2, 2));
+}
+
+#[test]
+fn a_directory_is_copied() {
+    let (lab, scratch) = lab();
+    let from = scratch.path().join("from");
+    original(&from);
+    assert!(Command::new("mkfifo").arg(from.join("pipe")).status().expect("mkfifo runs").success());
+    let mut place = make(&lab, "ext4:size=64M");
+    let filled = place.fill(&data(&from)).expect("filled");
+    is_the_same(&place, &filled);
+    assert_eq!((filled.bytes, filled.left_out), (10, vec!["pipe".into()]));
+}
+
+#[test]
+fn archives_are_unpacked_whatever_compresses_them() {
+    let (lab, scratch) = lab();
+    let from = scratch.path().join("from");
+    original(&from);
+    for (name, flag) in [("a.tar", "--posix"), ("a.tar.gz", "-z"), ("a.tar.xz", "-J"), ("a.tar.zst", "")] {
+        let archive = scratch.path().join(name);
+        if flag.is_empty() {
+            let plain = fs::read(scratch.path().join("a.tar")).expect("read");
+            fs::write(&archive, zstd::encode_all(plain.as_slice(), 3).expect("compressed")).expect("written");
+        } else {
+            let tar = Command::new("tar").arg(flag).arg("-cf").arg(&archive).arg("-C").arg(&from).arg(".").status();
+            assert!(tar.expect("tar runs").success(), "{name}");
+        }
+        let mut place = make(&lab, "xfs:size=300M");
+        let filled = place.fill(&data(&archive)).unwrap_or_else(|error| panic!("{name}: {error}"));
+        is_the_same(&place, &filled);
+    }
+}
+
+/// A tar archive with one entry whose name nobody checked.
+fn hostile(path: &Path, entries: &[(&str, tar::EntryType, &str)]) {
+    let mut builder = tar::Builder::new(fs::File::create(path).expect("made"));
+    for (name, kind, to) in entries {
+        let mut header = tar::Header::new_gnu();
+        header.as_gnu_mut().expect("gnu").name[..name.len()].copy_from_slice(name.as_bytes());
+        header.set_entry_type(*kind);
+        header.set_mode(0o644);
+        header.set_size(0);
+        if !to.is_empty() {
+            header.set_link_name_literal(to).expect("fits");
+        }
+        header.set_cksum();
+        builder.append(&header, &[][..]).expect("appended");
+    }
+    builder.into_inner().and_then(|mut file| file.flush()).expect("finished");
+}
+
+#[test]
+fn archives_cannot_leave_the_place() {
+    use tar::EntryType::{Directory, Link, Regular, Symlink};
+    let (lab, scratch) = lab();
+    let outside = scratch.path().join("outside");
+    fs::create_dir(&outside).expect("made");
+    let outside_text = outside.display().to_string();
+    let archive = scratch.path().join("hostile.tar");
+    let cases: [&[(&str, tar::EntryType, &str)]; 5] = [
+        &[("../escaped", Regular, "")],
+        &[("../escaped/", Directory, "")],
+        &[("link", Symlink, &outside_text), ("link/escaped", Regular, "")],
+        &[("up", Symlink, "../.."), ("up/escaped", Regular, "")],
+        &[("hard", Link, "/etc/passwd")],
+    ];
+    for entries in cases {
+        hostile(&archive, entries);
+        let mut place = make(&lab, "tmpfs:size=1M");
+        let error = place.fill(&data(&archive)).expect_err("an escape");
+        assert!(matches!(error, LabError::Archive { .. }), "{error}");
+        assert_eq!(error.to_string().lines().count(), 1);
+        let hub = place.path().parent().expect("the hub");
+        assert!(!hub.join("escaped").exists() && !hub.parent().expect("above").join("escaped").exists());
+        assert_eq!(fs::read_dir(&outside).expect("read").count(), 0);
+    }
+    // An absolute name is taken below the place, as tar itself does.
+    hostile(&archive, &[("/etc/inside", Regular, "")]);
+    let mut place = make(&lab, "tmpfs:size=1M");
+    place.fill(&data(&archive)).expect("filled");
+    assert!(place.path().join("etc/inside").exists());
+}
+
+#[test]
+fn what_is_no_data_is_said_so() {
+    let (lab, scratch) = lab();
+    let text = scratch.path().join("text");
+    fs::write(&text, "no archive").expect("written");
+    let cut = scratch.path().join("cut.tar.gz");
+    fs::write(&cut, [0x1f, 0x8b, 8, 0, 0]).expect("written");
+    let mut place = make(&lab, "tmpfs:size=1M");
+    for (from, says) in [
+        (text.as_path(), "is no tar archive (tar, tar.gz, tar.zst and tar.xz are read)"),
+        (cut.as_path(), "cut.tar.gz"),
+        (Path::new("/no/such"), "'/no/such': does not exist"),
+        (Path::new("/dev/null"), "is no tar archive"),
+    ] {
+        let error = place.fill(&data(from)).expect_err("no data").to_string();
+        assert!(error.contains(says), "{error}");
+    }
+}
+
+#[test]
+fn a_place_too_small_says_how_to_give_it_more() {
+    let (lab, scratch) = lab();
+    let from = scratch.path().join("from");
+    fs::create_dir(&from).expect("made");
+    fs::write(from.join("large"), vec![1; 24 << 20]).expect("written");
+    let archive = scratch.path().join("large.tar");
+    let status = Command::new("tar").arg("-cf").arg(&archive).arg("-C").arg(&from).arg("large").status();
+    assert!(status.expect("tar runs").success());
+    for text in ["small=ext4:size=16M", "small=tmpfs:size=16M"] {
+        let tree = "tree:dirs=100,files=100,bytes=100000".parse().expect("data");
+        for data in [tree, data(&from), data(&archive)] {
+            let mut place = make(&lab, text);
+            let error = place.fill(&data).expect_err("too much").to_string();
+            assert!(error.starts_with("place small (size 16M) is too small for its data ("), "{error}");
+            assert!(error.ends_with("give it more with size="), "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_source_is_only_read() {
+    let (lab, _other) = lab();
+    let scratch = scratch();
+    let from = scratch.path().join("from");
+    original(&from);
+    let list = || {
+        // Reading a symbolic link changes its access time, and there is no way to ask for another.
+        let [link, other] = ["%p %i %m %T@ %C@\\n", "%p %i %m %T@ %A@ %C@\\n"];
+        let arguments = ["-type", "l", "-printf", link, "-o", "-printf", other];
+        Command::new("find").arg(&from).args(arguments).output().expect("find runs").stdout
+    };
+    // The first look changes access times itself.
+    list();
+    let before = list();
+    let mut place = make(&lab, "tmpfs:size=1M");
+    place.fill(&data(&from)).expect("filled");
+    assert_eq!(String::from_utf8_lossy(&list()), String::from_utf8_lossy(&before));
+}

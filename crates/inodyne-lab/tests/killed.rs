@@ -1,0 +1,70 @@
+//! Killed at any moment, nothing remains: the promise that lets people run this as root.
+
+mod common;
+
+use std::{
+    path::PathBuf,
+    process::{Command, Stdio},
+    thread,
+    time::Instant,
+};
+
+use common::{nothing_remains, scratch};
+
+/// The example beside this test; cargo builds it before tests run.
+fn hold() -> PathBuf {
+    let test = std::env::current_exe().expect("this test");
+    let path = test.parent().and_then(|deps| deps.parent()).expect("a target directory").join("examples/hold");
+    assert!(path.exists(), "{} is missing: `cargo test -p inodyne-lab` builds it", path.display());
+    path
+}
+
+#[test]
+fn killed_at_random_moments_nothing_remains() {
+    let scratch = scratch();
+    let start = || {
+        Command::new(hold())
+            .args(["ext4:size=256M", "xfs:size=300M", "--", "tree:dirs=100,files=50,bytes=100"])
+            .env("INODYNE_SCRATCH", scratch.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the example runs")
+    };
+    // How long it takes to get ready tells over which span to kill it.
+    let started = Instant::now();
+    let mut child = start();
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().expect("its output")));
+    assert!(lines.any(|line| line.expect("a line") == "ready"), "it gets ready");
+    let span = started.elapsed();
+    child.kill().expect("killed");
+    child.wait().expect("gone");
+    nothing_remains(scratch.path());
+
+    let mut random = 0x2545_f491_4f6c_dd1d_u64 ^ u64::from(std::process::id());
+    for _ in 0..20 {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        let moment = span.mul_f64(1.1 * (random >> 11) as f64 / (1u64 << 53) as f64);
+        let mut child = start();
+        thread::sleep(moment);
+        child.kill().expect("killed");
+        child.wait().expect("gone");
+        nothing_remains(scratch.path());
+    }
+}
+
+#[test]
+fn ended_properly_nothing_remains_at_once() {
+    let scratch = scratch();
+    let mut child = Command::new(hold())
+        .args(["btrfs:size=128M", "tmpfs"])
+        .env("INODYNE_SCRATCH", scratch.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("the example runs");
+    assert!(child.wait().expect("ended").success());
+    nothing_remains(scratch.path());
+}

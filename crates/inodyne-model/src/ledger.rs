@@ -1,0 +1,78 @@
+//! The ledger: a partition of wall-clock time into rows that sum to it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Nanos;
+use crate::cause::Cause;
+
+/// What the time of a row was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RowKind {
+    /// Running in user mode.
+    User,
+    /// Running in the kernel, for a system call, a page fault or an interrupt.
+    Kernel,
+    /// Ready to run, waiting for a CPU.
+    Runqueue,
+    /// Not able to run, for a [`Cause`].
+    Blocked,
+    /// The residual: wall-clock time that no row accounts for.
+    Unexplained,
+}
+
+/// The name that stands in [`Row::syscall`] for time in the kernel that no system call asked for.
+pub const PAGE_FAULT: &str = "page-fault";
+/// See [`PAGE_FAULT`].
+pub const INTERRUPT: &str = "interrupt";
+
+/// One row of a ledger.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Row {
+    /// What the time was.
+    pub kind: RowKind,
+    /// The system call, or [`PAGE_FAULT`], or [`INTERRUPT`]; on `kernel` and `blocked` rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub syscall: Option<String>,
+    /// Why it was blocked; on `blocked` rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
+    /// Whose work was waited for, nearest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub via: Vec<String>,
+    /// How long.
+    pub ns: Nanos,
+    /// How often: calls, waits; zero where counting makes no sense.
+    pub count: u64,
+    /// True where the row was split from another by sampling, so its size has a statistical error.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
+    /// For the cause `other`: the kernel stack that took most of the time, leaf first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stack: Vec<String>,
+}
+
+impl Row {
+    /// A row with a kind and a duration only.
+    pub fn new(kind: RowKind, ns: Nanos) -> Row {
+        Row { kind, syscall: None, cause: None, via: Vec::new(), ns, count: 0, estimated: false, stack: Vec::new() }
+    }
+}
+
+/// A partition of `wall_ns`: the rows and the residual sum to it exactly.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Ledger {
+    /// The whole.
+    pub wall_ns: Nanos,
+    /// The residual; also present as the row of kind `unexplained`.
+    pub unexplained_ns: Nanos,
+    /// The parts, largest first, the residual last.
+    pub rows: Vec<Row>,
+}
+
+impl Ledger {
+    /// The sum of all rows. Equal to [`Ledger::wall_ns`], or the ledger is wrong.
+    pub fn sum(&self) -> Nanos {
+        self.rows.iter().map(|row| row.ns).sum()
+    }
+}

@@ -1,0 +1,201 @@
+//! What the kernel side saw of one run, before any explanation.
+//!
+//! These are sums and tables as they were collected, with stacks already turned into names, so that a recording can
+//! be explained again on another machine. `inodyne-analyse` reads this and nothing else.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Nanos;
+use crate::stack::{Stack, StackId};
+
+/// A thread's number within a trace: 1, 2, 3 … in the order of birth. Unlike a thread id it is never used again.
+/// The root process's first thread is number 1.
+pub type ThreadNumber = u32;
+
+/// The number of the root process's first thread.
+pub const ROOT: ThreadNumber = 1;
+
+/// Everything the kernel side saw, except the table of calls (see [`crate::trace::Trace::by_comm`]).
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Observed {
+    /// Entry of the `execve` that started the command, on the monotonic clock.
+    pub started_ns: Nanos,
+    /// All threads, in the order of their numbers.
+    pub threads: Vec<ThreadObserved>,
+    /// Programs executed, in order.
+    pub programs: Vec<Program>,
+    /// Waits, summed by thread, call, stack and waker.
+    pub waits: Vec<Wait>,
+    /// On-CPU samples, summed by thread, call, mode and stack.
+    pub samples: Vec<Sample>,
+    /// Sampling rate per CPU in hertz; 0 where sampling was off.
+    pub sample_hz: u32,
+    /// Every stack named by the other tables.
+    pub stacks: Vec<Stack>,
+    /// Every time a thread was off the CPU, in the order of its return.
+    pub timeline: Timeline,
+}
+
+/// What one thread did with its life. `user + kernel + runqueue + blocked = ended - born`, exactly.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ThreadObserved {
+    /// Its number in this trace.
+    pub number: ThreadNumber,
+    /// The number of the thread that created it; 0 for the root.
+    pub parent: ThreadNumber,
+    /// Process id (the kernel's tgid), as seen from the initial pid namespace.
+    pub pid: u32,
+    /// Thread id (the kernel's pid).
+    pub tid: u32,
+    /// Its last command name.
+    pub comm: String,
+    /// Its creation (for the root: entry of `execve`).
+    pub born_ns: Nanos,
+    /// Its last instant on a CPU, or the end of the trace.
+    pub ended_ns: Nanos,
+    /// True where it still lived when the trace ended.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub alive: bool,
+    /// On a CPU outside of system calls: user mode, but also page faults and interrupts (split by samples later).
+    pub user_ns: Nanos,
+    /// On a CPU in system calls, by call.
+    pub kernel_ns: BTreeMap<String, Nanos>,
+    /// Ready, without a CPU.
+    pub runqueue_ns: Nanos,
+    /// Not able to run. The [`Wait`]s of the thread sum to it, less what [`crate::loss::Lost::waits`] counts.
+    pub blocked_ns: Nanos,
+    /// CPU time by the scheduler's own account (`sum_exec_runtime`), over the same life.
+    pub scheduler_cpu_ns: Nanos,
+    /// Times it left the CPU because it had to wait.
+    pub waits: u64,
+    /// Times the CPU was taken from it.
+    pub preemptions: u64,
+}
+
+impl ThreadObserved {
+    /// From birth to end.
+    pub fn lifetime_ns(&self) -> Nanos {
+        self.ended_ns.saturating_sub(self.born_ns)
+    }
+
+    /// On a CPU, by our account.
+    pub fn cpu_ns(&self) -> Nanos {
+        self.user_ns + self.kernel_ns.values().copied().sum()
+    }
+}
+
+/// A successful `execve`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Program {
+    /// The thread that executed it.
+    pub thread: ThreadNumber,
+    /// Its process id.
+    pub pid: u32,
+    /// When.
+    pub at_ns: Nanos,
+    /// The file's name as given to the kernel.
+    pub file: String,
+    /// The argument words, as far as they fit (see `args_truncated`).
+    pub args: Vec<String>,
+    /// True where there were more or longer arguments than could be kept.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub args_truncated: bool,
+}
+
+/// Who made a blocked thread ready again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Waker {
+    /// A thread of the traced command.
+    Traced,
+    /// A thread of another process.
+    OtherProcess,
+    /// A kernel thread (journal, writeback, worker).
+    KernelThread,
+    /// An interrupt or a timer; the thread it interrupted has nothing to do with it.
+    Interrupt,
+    /// It was not seen.
+    Unknown,
+}
+
+/// Waits of one thread in one call at one place in the kernel, ended by one kind of waker at one place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wait {
+    /// Who waited.
+    pub thread: ThreadNumber,
+    /// In which call; none outside of calls (a page fault, a stop).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub syscall: Option<String>,
+    /// Where it waited.
+    pub stack: StackId,
+    /// Who ended it.
+    pub waker: Waker,
+    /// Where the waker stood.
+    pub waker_stack: StackId,
+    /// Total time blocked: from leaving the CPU to the wake-up.
+    pub ns: Nanos,
+    /// How often.
+    pub count: u64,
+    /// The longest of them.
+    pub max_ns: Nanos,
+}
+
+/// On-CPU samples.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sample {
+    /// Who ran.
+    pub thread: ThreadNumber,
+    /// In which call; none outside of calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub syscall: Option<String>,
+    /// True where the CPU was in user mode.
+    pub user_mode: bool,
+    /// The kernel stack; zero in user mode.
+    pub stack: StackId,
+    /// How many samples.
+    pub count: u64,
+}
+
+/// Off-CPU intervals, a column a field; all columns have the same length.
+///
+/// A thread is off the CPU from `out` to `in`. Where `stack` is not zero it was blocked until `wake` and ready from
+/// then on; where `stack` is zero the CPU was taken from it and it was ready all the time (`wake` = `out`).
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Timeline {
+    /// Whose interval.
+    pub thread: Vec<ThreadNumber>,
+    /// Left the CPU, nanoseconds after [`Observed::started_ns`].
+    pub out_ns: Vec<u64>,
+    /// From leaving the CPU to the wake-up.
+    pub blocked_ns: Vec<u64>,
+    /// From the wake-up to the return to a CPU.
+    pub ready_ns: Vec<u64>,
+    /// The call it was in: an index into `calls`.
+    pub call: Vec<u32>,
+    /// Where it waited: an index into `stacks`.
+    pub stack: Vec<u32>,
+    /// Who made it ready.
+    pub waker: Vec<Waker>,
+    /// The thread id of the waker; of no meaning for interrupts.
+    pub waker_tid: Vec<u32>,
+    /// Where the waker stood: an index into `stacks`.
+    pub waker_stack: Vec<u32>,
+    /// Names of calls; the empty one stands for "outside of calls".
+    pub calls: Vec<String>,
+    /// Identities of stacks; zero stands for "none".
+    pub stacks: Vec<StackId>,
+}
+
+impl Timeline {
+    /// How many intervals it holds.
+    pub fn len(&self) -> usize {
+        self.thread.len()
+    }
+
+    /// True where it holds none.
+    pub fn is_empty(&self) -> bool {
+        self.thread.is_empty()
+    }
+}

@@ -1,0 +1,121 @@
+//! One execution of one command in one place.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Nanos;
+
+/// A command that was run.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Command {
+    /// The name used in reports: the words joined by spaces, quoted for a shell where needed.
+    pub label: String,
+    /// The words. Bytes that are not UTF-8 are replaced.
+    pub argv: Vec<String>,
+}
+
+/// The state of the caches before a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CacheState {
+    /// Nothing was done.
+    #[default]
+    AsIs,
+    /// The command ran once before, unmeasured, or the tree was read.
+    Warm,
+    /// Nothing of the place was in memory.
+    Cold,
+}
+
+impl std::fmt::Display for CacheState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            CacheState::AsIs => "as is",
+            CacheState::Warm => "warm",
+            CacheState::Cold => "cold",
+        })
+    }
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Exit {
+    /// It returned this code, 0 to 255.
+    Code(i32),
+    /// It was killed by this signal.
+    Signal(i32),
+}
+
+impl Exit {
+    /// True for a return of zero.
+    pub fn success(self) -> bool {
+        self == Exit::Code(0)
+    }
+
+    /// The code a shell would report: the code itself, or 128 + signal.
+    pub fn shell_code(self) -> i32 {
+        match self {
+            Exit::Code(code) => code,
+            Exit::Signal(signal) => 128 + signal,
+        }
+    }
+}
+
+/// One run. CPU times and counts are those of `wait4`: the command and all its children that were waited for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Run {
+    /// Index into the recording's places.
+    pub place: usize,
+    /// Index into the recording's commands.
+    pub command: usize,
+    /// State of the caches before.
+    pub cache: CacheState,
+    /// Which block of the schedule it belongs to.
+    pub block: u32,
+    /// Whether it was traced.
+    pub traced: bool,
+    /// From the release of the command to its end, as its parent sees it.
+    pub wall_ns: Nanos,
+    /// CPU time in user mode.
+    pub user_ns: Nanos,
+    /// CPU time in the kernel.
+    pub sys_ns: Nanos,
+    /// Times it gave up the CPU because it had to wait.
+    pub voluntary_switches: u64,
+    /// Times the CPU was taken from it.
+    pub involuntary_switches: u64,
+    /// Page faults that needed I/O.
+    pub major_faults: u64,
+    /// Page faults that did not.
+    pub minor_faults: u64,
+    /// Largest resident set of any of its processes, in bytes.
+    pub max_rss_bytes: u64,
+    /// Bytes read from the place's device during the run, where it has one: how cold it really was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_read_bytes: Option<u64>,
+    /// Bytes written to the place's device during the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_write_bytes: Option<u64>,
+    /// How it ended.
+    pub exit: Exit,
+}
+
+/// The median of values in rising order: of an even number the middle of the two middle ones. None of none.
+pub fn median(sorted: &[Nanos]) -> Option<Nanos> {
+    let (lower, upper) = (sorted.get(sorted.len().checked_sub(1)? / 2)?, sorted.get(sorted.len() / 2)?);
+    Some(Nanos(lower.0.midpoint(upper.0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_in_the_middle() {
+        let of = |values: &[u64]| median(&values.iter().map(|n| Nanos(*n)).collect::<Vec<_>>());
+        assert_eq!(
+            [of(&[]), of(&[5]), of(&[5, 8]), of(&[1, 5, 9])],
+            [None, Some(Nanos(5)), Some(Nanos(6)), Some(Nanos(5))]
+        );
+    }
+}

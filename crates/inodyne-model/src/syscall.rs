@@ -1,0 +1,97 @@
+//! What is known of one system call over a run.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Nanos;
+use crate::histogram::Histogram;
+
+/// Counts and times of one system call. The wall time of a call is from its entry to its return, and is always
+/// CPU + run queue + blocked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SyscallStats {
+    /// The kernel's name, as strace prints it (`newfstatat`); `i386:NUMBER` for a 32-bit call.
+    pub name: String,
+    /// Calls that returned. `exit` and `exit_group` never do.
+    pub calls: u64,
+    /// Calls that returned an error (-4095 to -1, as strace counts).
+    pub errors: u64,
+    /// The same by the error's name (`ENOENT`).
+    pub errors_by_errno: BTreeMap<String, u64>,
+    /// Total wall-clock time.
+    pub wall_ns: Nanos,
+    /// The part on a CPU.
+    pub cpu_ns: Nanos,
+    /// The part ready but without a CPU.
+    pub runqueue_ns: Nanos,
+    /// The part not able to run.
+    pub blocked_ns: Nanos,
+    /// The shortest call.
+    pub min_ns: Nanos,
+    /// The longest call.
+    pub max_ns: Nanos,
+    /// Median of the wall time of a call, within 6.25%.
+    pub p50_ns: Nanos,
+    /// 90th percentile, within 6.25%.
+    pub p90_ns: Nanos,
+    /// 99th percentile, within 6.25%.
+    pub p99_ns: Nanos,
+    /// Distribution of the wall time of a call.
+    pub histogram: Histogram,
+}
+
+impl SyscallStats {
+    /// An empty row for a call.
+    pub fn new(name: String) -> SyscallStats {
+        SyscallStats {
+            name,
+            calls: 0,
+            errors: 0,
+            errors_by_errno: BTreeMap::new(),
+            wall_ns: Nanos::ZERO,
+            cpu_ns: Nanos::ZERO,
+            runqueue_ns: Nanos::ZERO,
+            blocked_ns: Nanos::ZERO,
+            min_ns: Nanos(u64::MAX),
+            max_ns: Nanos::ZERO,
+            p50_ns: Nanos::ZERO,
+            p90_ns: Nanos::ZERO,
+            p99_ns: Nanos::ZERO,
+            histogram: Histogram::default(),
+        }
+    }
+
+    /// Adds the calls of another row, and computes the percentiles anew.
+    pub fn merge(&mut self, other: &SyscallStats) {
+        self.calls = self.calls.saturating_add(other.calls);
+        self.errors = self.errors.saturating_add(other.errors);
+        for (errno, count) in &other.errors_by_errno {
+            let sum = self.errors_by_errno.entry(errno.clone()).or_default();
+            *sum = sum.saturating_add(*count);
+        }
+        self.wall_ns += other.wall_ns;
+        self.cpu_ns += other.cpu_ns;
+        self.runqueue_ns += other.runqueue_ns;
+        self.blocked_ns += other.blocked_ns;
+        self.min_ns = self.min_ns.min(other.min_ns);
+        self.max_ns = self.max_ns.max(other.max_ns);
+        self.histogram.merge(&other.histogram);
+        self.compute_percentiles();
+    }
+
+    /// Sets the percentiles from the histogram.
+    pub fn compute_percentiles(&mut self) {
+        let quantile = |q| self.histogram.quantile(q, self.min_ns, self.max_ns);
+        (self.p50_ns, self.p90_ns, self.p99_ns) = (quantile(0.50), quantile(0.90), quantile(0.99));
+    }
+}
+
+/// The calls of all processes with one command name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommCalls {
+    /// The command name (`comm`) at the time of the call's return.
+    pub comm: String,
+    /// Its calls, most wall time first.
+    pub syscalls: Vec<SyscallStats>,
+}

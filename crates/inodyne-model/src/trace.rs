@@ -1,0 +1,141 @@
+//! A traced run: what was observed of it, and what that means.
+//!
+//! `by_comm`, `dtype`, `overhead`, `lost` and `observed` come from the collecting side. `syscalls`, `ledger` and
+//! `threads` are computed from them by `inodyne_analyse::explain`, and computed again whenever a recording is read.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Nanos;
+use crate::ledger::{Ledger, Row};
+use crate::loss::Lost;
+use crate::observed::{Observed, ThreadNumber};
+use crate::run::CacheState;
+use crate::syscall::{CommCalls, SyscallStats};
+
+/// One traced run.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Trace {
+    /// Index into the recording's places.
+    pub place: usize,
+    /// Index into the recording's commands.
+    pub command: usize,
+    /// State of the caches before.
+    pub cache: CacheState,
+    /// From the release of the command to its end, as its parent saw it, tracing included.
+    pub wall_ns: Nanos,
+    /// Calls of all processes together, most wall time first. Derived.
+    #[serde(default)]
+    pub syscalls: Vec<SyscallStats>,
+    /// Where the wall-clock time went: the root process's first thread. Derived.
+    #[serde(default)]
+    pub ledger: Ledger,
+    /// Calls by command name.
+    pub by_comm: Vec<CommCalls>,
+    /// The ledger of every thread. Derived.
+    #[serde(default)]
+    pub threads: Vec<ThreadLedger>,
+    /// Directory entries and their types.
+    #[serde(default)]
+    pub dtype: Dtype,
+    /// What the tracing cost.
+    #[serde(default)]
+    pub overhead: Overhead,
+    /// What could not be recorded.
+    #[serde(default)]
+    pub lost: Lost,
+    /// The rest of what the kernel side saw.
+    pub observed: Observed,
+}
+
+/// The ledger of one thread. Its rows sum to its lifetime exactly.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThreadLedger {
+    /// Its number in this trace.
+    pub number: ThreadNumber,
+    /// Process id.
+    pub pid: u32,
+    /// Thread id.
+    pub tid: u32,
+    /// Its last command name.
+    pub comm: String,
+    /// From birth to end.
+    pub lifetime_ns: Nanos,
+    /// The parts, largest first.
+    pub rows: Vec<Row>,
+}
+
+/// What the tracing cost the command.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Overhead {
+    /// Time with tracing over time without, 1.0 or more.
+    pub ratio: f64,
+    /// True where the ratio is calls × `ns_per_call` and not measured by untraced runs.
+    pub estimated: bool,
+    /// What tracing adds to one system call, measured on this machine just before the run.
+    pub ns_per_call: f64,
+}
+
+/// Directory entries that the traced processes read, and whether they came with a type. `.` and `..` do not count.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Dtype {
+    /// Calls of `getdents64` that returned entries.
+    pub reads: u64,
+    /// Entries returned.
+    pub entries: u64,
+    /// Of these, entries with `DT_UNKNOWN`.
+    pub unknown: u64,
+    /// Of these reads, those that gave entries without a type, by file system, most unknown first.
+    pub filesystems: Vec<DtypeFs>,
+    /// Directories with unknown entries, most first; at most 4,096 are kept.
+    pub directories: Vec<DtypeDirectory>,
+    /// Look-ups of names that had just been read without a type.
+    pub forced: Vec<ForcedLookup>,
+}
+
+/// Reads of one file system that gave entries without a type.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DtypeFs {
+    /// Its type as the kernel names it (`ext4`).
+    pub fs: String,
+    /// Its device number, `MAJOR:MINOR`.
+    pub device: String,
+    /// Entries returned.
+    pub entries: u64,
+    /// Of these, entries with `DT_UNKNOWN`.
+    pub unknown: u64,
+}
+
+/// A directory that gave entries without a type.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DtypeDirectory {
+    /// Its path from the root of its file system, at most 16 names long (`…/` stands before a longer one).
+    pub path: String,
+    /// Its device number, `MAJOR:MINOR`.
+    pub device: String,
+    /// Its inode number.
+    pub inode: u64,
+    /// Entries returned.
+    pub entries: u64,
+    /// Of these, entries with `DT_UNKNOWN`.
+    pub unknown: u64,
+}
+
+/// stat-family calls (`newfstatat`, `statx`, `stat`, `lstat`) on a name that the same process had read without a type
+/// before: the first such call for each entry.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForcedLookup {
+    /// Who looked.
+    pub thread: ThreadNumber,
+    /// By which call.
+    pub syscall: String,
+    /// True for those that turned out to be directories (most programs ask for these in any case).
+    pub directory: bool,
+    /// How many calls.
+    pub calls: u64,
+    /// Their wall-clock time.
+    pub wall_ns: Nanos,
+    /// The part on a CPU.
+    pub cpu_ns: Nanos,
+    /// The part not able to run.
+    pub blocked_ns: Nanos,
+}

@@ -1,0 +1,208 @@
+//! Lines made of styled pieces.
+//!
+//! File names, arguments and command names come from outside and may hold anything. Every piece of text passes
+//! through [`Span::new`], which writes out control characters and marks that change the direction of writing; styles
+//! become escape sequences only when a line is printed. So the only escape bytes in a report are those of its styles.
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// How a piece of text stands out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Style {
+    #[default]
+    Plain,
+    Bold,
+    Dim,
+    /// Time in user mode.
+    User,
+    /// Time in the kernel.
+    Kernel,
+    /// Time blocked.
+    Blocked,
+    /// Time ready without a CPU.
+    Ready,
+    /// What needs attention.
+    Warning,
+    /// What is good.
+    Good,
+}
+
+impl Style {
+    fn sequence(self) -> &'static str {
+        match self {
+            Style::Plain => "",
+            Style::Bold => "\x1b[1m",
+            Style::Dim => "\x1b[2m",
+            Style::User => "\x1b[32m",
+            Style::Kernel => "\x1b[33m",
+            Style::Blocked => "\x1b[34m",
+            Style::Ready => "\x1b[35m",
+            Style::Warning => "\x1b[1;31m",
+            Style::Good => "\x1b[1;32m",
+        }
+    }
+}
+
+/// A piece of text without control characters, and its style.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Span {
+    text: String,
+    style: Style,
+}
+
+impl Span {
+    pub(crate) fn new(text: impl AsRef<str>, style: Style) -> Span {
+        Span { text: escaped(text.as_ref()), style }
+    }
+
+    pub(crate) fn width(&self) -> usize {
+        self.text.width()
+    }
+
+    /// At most this wide; `…` stands for what is cut.
+    pub(crate) fn cut(self, width: usize) -> Span {
+        Span { text: cut(&self.text, width), ..self }
+    }
+}
+
+impl From<&str> for Span {
+    fn from(text: &str) -> Span {
+        Span::new(text, Style::Plain)
+    }
+}
+
+impl From<String> for Span {
+    fn from(text: String) -> Span {
+        Span::new(text, Style::Plain)
+    }
+}
+
+/// A line of a report.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Line(Vec<Span>);
+
+impl Line {
+    pub(crate) fn push(&mut self, span: impl Into<Span>) {
+        self.0.push(span.into());
+    }
+
+    pub(crate) fn space(&mut self, width: usize) {
+        self.push(" ".repeat(width));
+    }
+
+    /// Appends the line to a report: never wider than `width`, without spaces at its end.
+    pub(crate) fn print(self, out: &mut String, width: usize, colour: bool) {
+        let mut left = width;
+        let mut spans = Vec::new();
+        for span in self.0 {
+            let span = span.cut(left);
+            left -= span.width();
+            spans.push(span);
+        }
+        while let Some(last) = spans.last_mut() {
+            last.text.truncate(last.text.trim_end().len());
+            if !last.text.is_empty() {
+                break;
+            }
+            spans.pop();
+        }
+        for Span { text, style } in spans {
+            let styled = colour && style != Style::Plain && !text.trim().is_empty();
+            if styled {
+                out.push_str(style.sequence());
+            }
+            out.push_str(&text);
+            if styled {
+                out.push_str("\x1b[0m");
+            }
+        }
+        out.push('\n');
+    }
+}
+
+impl<const N: usize> From<[Span; N]> for Line {
+    fn from(spans: [Span; N]) -> Line {
+        Line(spans.into())
+    }
+}
+
+/// Control characters and marks of direction written out: `\n`, `\u{1b}`, `\u{202e}`.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        let invisible =
+            matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
+        if c.is_control() || invisible {
+            out.extend(c.escape_default());
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// The text, at most this many columns wide; `…` stands for what is cut.
+pub(crate) fn cut(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut out = String::new();
+    let mut used = 1;
+    for c in text.chars() {
+        used += c.width().unwrap_or(0);
+        if used > width {
+            break;
+        }
+        out.push(c);
+    }
+    if width > 0 {
+        out.push('…');
+    }
+    out
+}
+
+/// The text broken at spaces into pieces of at most this width; a longer word is cut.
+pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in escaped(text).split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.width() + 1 + word.width() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(cut(word, width)),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn printed(line: Line, width: usize, colour: bool) -> String {
+        let mut out = String::new();
+        line.print(&mut out, width, colour);
+        out
+    }
+
+    #[test]
+    fn data_cannot_move_the_cursor() {
+        let line = Line::from([Span::from("a\x1b[2Jb\nc\u{202e}d\u{9b}1m")]);
+        assert_eq!(printed(line, 80, true), "a\\u{1b}[2Jb\\nc\\u{202e}d\\u{9b}1m\n");
+    }
+
+    #[test]
+    fn a_line_is_cut_to_the_width() {
+        let line = || Line::from([Span::from("wide 文字"), Span::new("more", Style::Bold)]);
+        assert_eq!(printed(line(), 9, false), "wide 文字\n");
+        assert_eq!(printed(line(), 8, false), "wide 文…\n");
+        assert_eq!(printed(line(), 11, true), "wide 文字\x1b[1mm…\x1b[0m\n");
+    }
+
+    #[test]
+    fn text_wraps_at_spaces() {
+        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrapped("extraordinarily", 7), ["extrao…"]);
+    }
+}

@@ -1,0 +1,76 @@
+//! A case: one command in one place in one state of the caches, with all that is known of it.
+
+use inodyne_model::Nanos;
+use inodyne_model::finding::Finding;
+use inodyne_model::place::Place;
+use inodyne_model::recording::Recording;
+use inodyne_model::run::{CacheState, Run, median};
+use inodyne_model::trace::Trace;
+
+/// Everything a section may want to know.
+pub(super) struct Case<'a> {
+    pub(super) recording: &'a Recording,
+    /// Indices of place and command, and the state of the caches.
+    pub(super) key: (usize, usize, CacheState),
+    /// The trace, where one was made.
+    pub(super) trace: Option<&'a Trace>,
+    /// The trace's findings.
+    pub(super) findings: Vec<&'a Finding>,
+    /// All runs of the case.
+    pub(super) runs: Vec<&'a Run>,
+}
+
+impl<'a> Case<'a> {
+    /// One for each trace, and one for each place, command and cache state that has only runs.
+    pub(super) fn all(recording: &'a Recording) -> Vec<Case<'a>> {
+        let mut cases: Vec<Case<'a>> = Vec::new();
+        for (index, trace) in recording.traces.iter().enumerate() {
+            let findings = recording.findings.iter().filter(|f| f.trace == index).collect();
+            let key = (trace.place, trace.command, trace.cache);
+            cases.push(Case { recording, key, trace: Some(trace), findings, runs: Vec::new() });
+        }
+        for run in &recording.runs {
+            let key = (run.place, run.command, run.cache);
+            if !cases.iter().any(|case| case.key == key) {
+                cases.push(Case { recording, key, trace: None, findings: Vec::new(), runs: Vec::new() });
+            }
+            for case in cases.iter_mut().filter(|case| case.key == key) {
+                case.runs.push(run);
+            }
+        }
+        cases
+    }
+
+    pub(super) fn place(&self) -> Option<&'a Place> {
+        self.recording.places.get(self.key.0)
+    }
+
+    pub(super) fn cache(&self) -> CacheState {
+        self.key.2
+    }
+
+    /// The command as it is called in reports.
+    pub(super) fn command(&self) -> &'a str {
+        self.recording.commands.get(self.key.1).map_or("?", |command| &command.label)
+    }
+
+    /// The place's name, or where it is.
+    pub(super) fn place_name(&self) -> String {
+        match self.place() {
+            Some(place) if !place.label.is_empty() => place.label.clone(),
+            Some(place) => place.path.display().to_string(),
+            None => "?".to_owned(),
+        }
+    }
+
+    pub(super) fn untraced(&self) -> impl Iterator<Item = &'a Run> {
+        self.runs.iter().copied().filter(|run| !run.traced)
+    }
+
+    /// The time of the case: the median of its untraced runs, otherwise that of the trace.
+    pub(super) fn wall(&self) -> Nanos {
+        let (place, command, cache) = self.key;
+        let untraced = median(&self.recording.untraced_walls(place, command, cache));
+        untraced.or(self.trace.map(|trace| trace.wall_ns)).or(self.runs.first().map(|r| r.wall_ns)).unwrap_or_default()
+    }
+}

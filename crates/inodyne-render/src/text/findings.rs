@@ -1,0 +1,55 @@
+//! The diagnoses, each with its prediction, evidence and cure.
+
+use inodyne_model::Nanos;
+use inodyne_model::finding::Finding;
+
+use super::Page;
+use super::case::Case;
+use crate::line::{Line, Span, Style};
+use crate::units::{duration_beside, percent};
+
+pub(super) fn show(page: &mut Page, case: &Case<'_>) {
+    if case.findings.is_empty() {
+        return;
+    }
+    page.heading("Findings");
+    for (at, finding) in case.findings.iter().enumerate() {
+        show_one(page, at + 1, finding, case.wall());
+    }
+}
+
+fn show_one(page: &mut Page, number: usize, finding: &Finding, now: Nanos) {
+    let predicted = &finding.predicted;
+    let time = |ns| duration_beside(ns, now);
+    let saves = now.saturating_sub(predicted.wall_ns);
+    page.line(Line::from([
+        Span::from(format!("  {number}  ")),
+        Span::new(&finding.id, Style::Bold),
+        Span::from("   concerns "),
+        Span::new(percent(finding.share_of_wall), Style::Bold),
+        Span::from(" of the time"),
+    ]));
+    for evidence in &finding.evidence {
+        page.paragraph("     · ".into(), evidence, Style::Plain);
+    }
+    page.line(Line::from([
+        Span::new("     expect  ", Style::Dim),
+        Span::new(time(predicted.wall_ns), Style::Good),
+        Span::from(format!(" [{}, {}]", time(predicted.low_ns), time(predicted.high_ns))),
+        Span::from(format!(" instead of {}: saves {}", time(now), time(saves))),
+    ]));
+    let mut lead = Span::new("     cure    ", Style::Dim);
+    for cure in &finding.cure {
+        let width = lead.width();
+        page.paragraph(lead, cure, Style::Plain);
+        lead = " ".repeat(width).into();
+    }
+    if let Some(proof) = &finding.proved {
+        let verdict = if proof.within { "as predicted" } else { "outside of what was predicted" };
+        let style = if proof.within { Style::Good } else { Style::Warning };
+        let measured = format!("{}, {verdict}", time(proof.wall_ns));
+        page.line(Line::from([Span::new("     proved  ", Style::Dim), Span::new(measured, style)]));
+    }
+    let more = format!("docs/findings/{}.md", finding.id);
+    page.line(Line::from([Span::new(format!("     more    {more}"), Style::Dim)]));
+}

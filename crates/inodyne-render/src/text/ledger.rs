@@ -1,0 +1,112 @@
+//! Where the wall-clock time went: rows with bars that sum to the whole, the residual always last.
+
+use inodyne_model::Nanos;
+use inodyne_model::cause::Cause;
+use inodyne_model::ledger::{Ledger, Row, RowKind};
+
+use super::Page;
+use super::case::Case;
+use crate::line::{Line, Span, Style};
+use crate::table::{Align, Table};
+use crate::units::{bar, percent, seconds};
+
+/// Rows below this share are shown as one, unless they are few.
+const SMALL: f64 = 0.002;
+/// At most this many rows stand by themselves.
+const MOST_ROWS: usize = 16;
+/// Columns of the bar of the largest row.
+const WIDEST_BAR: usize = 40;
+/// Frames shown of a stack that no rule knows.
+const FRAMES: usize = 6;
+/// Frames at the leaf of every wait: they say nothing.
+const SCHEDULER: [&str; 5] = ["__schedule", "schedule", "io_schedule", "schedule_timeout", "schedule_preempt_disabled"];
+
+pub(super) fn show(page: &mut Page, case: &Case<'_>) {
+    let Some(ledger) = case.trace.map(|trace| &trace.ledger) else { return };
+    // The time above may be that of untraced runs; this is the traced one.
+    let of = if case.untraced().next().is_some() { " in the traced run" } else { "" };
+    page.heading(&format!("Where the time went{of}, in seconds"));
+    let table = table(ledger, page.width());
+    page.table(table);
+}
+
+fn table(ledger: &Ledger, width: usize) -> Table {
+    let whole = ledger.wall_ns;
+    let (explained, residual): (Vec<&Row>, Vec<&Row>) =
+        ledger.rows.iter().partition(|row| row.kind != RowKind::Unexplained);
+    let (large, small): (Vec<_>, Vec<_>) = explained
+        .into_iter()
+        .enumerate()
+        .partition(|(at, row)| *at < MOST_ROWS && (row.ns.share_of(whole) >= SMALL || *at < 3));
+    let largest =
+        large.iter().map(|(_, row)| row.ns).chain(residual.iter().map(|row| row.ns)).max().unwrap_or_default();
+    let mut lines: Vec<_> = large.into_iter().map(|(_, row)| parts(row)).collect();
+    if !small.is_empty() {
+        let ns: Nanos = small.iter().map(|(_, row)| row.ns).sum();
+        lines.push(Parts::plain(format!("{} smaller rows", small.len()), ns, Style::Dim));
+    }
+    lines.extend(residual.into_iter().map(parts));
+
+    // The bars take what the other columns leave.
+    let bars = width.saturating_sub(rows_and_sum(&lines, whole, |_| String::new()).width_before(4)).min(WIDEST_BAR);
+    rows_and_sum(&lines, whole, |ns| bar(ns.share_of(largest), bars))
+}
+
+fn rows_and_sum(lines: &[Parts], whole: Nanos, bar: impl Fn(Nanos) -> String) -> Table {
+    let columns = [("", Align::Left), ("", Align::Left), ("", Align::Right), ("", Align::Right), ("", Align::Left)];
+    let mut table = Table::new(columns).yielding(0);
+    for line in lines {
+        table.row([
+            line.subject.as_str().into(),
+            Span::new(&line.what, line.style),
+            seconds(line.ns, whole).into(),
+            percent(line.ns.share_of(whole)).into(),
+            Span::new(bar(line.ns), line.style),
+        ]);
+        if !line.stack.is_empty() {
+            table.note(Line::from([Span::new(format!("      in {}", line.stack), Style::Dim)]));
+        }
+    }
+    table.rule();
+    let sum = [String::new(), "wall-clock".to_owned(), seconds(whole, whole), "100%".to_owned()];
+    table.row(sum.map(|text| Span::new(text, Style::Bold)));
+    table
+}
+
+/// A row in words.
+struct Parts {
+    subject: String,
+    what: String,
+    ns: Nanos,
+    style: Style,
+    stack: String,
+}
+
+impl Parts {
+    fn plain(subject: String, ns: Nanos, style: Style) -> Parts {
+        Parts { subject, what: String::new(), ns, style, stack: String::new() }
+    }
+}
+
+fn parts(row: &Row) -> Parts {
+    let estimated = if row.estimated { " (estimated)" } else { "" };
+    let call = || row.syscall.clone().unwrap_or_default();
+    let subject = match row.kind {
+        RowKind::User => "user".to_owned(),
+        RowKind::Runqueue => "runqueue".to_owned(),
+        RowKind::Unexplained => "unexplained".to_owned(),
+        RowKind::Kernel if row.syscall.is_none() => "entry and exit".to_owned(),
+        RowKind::Blocked if row.syscall.is_none() => "outside of calls".to_owned(),
+        RowKind::Kernel | RowKind::Blocked => call(),
+    };
+    let (what, style) = match row.kind {
+        RowKind::User => (estimated.trim_start().to_owned(), Style::User),
+        RowKind::Kernel => (format!("kernel{estimated}"), Style::Kernel),
+        RowKind::Runqueue => ("ready, no CPU".to_owned(), Style::Ready),
+        RowKind::Blocked => (format!("blocked: {}", row.cause.unwrap_or(Cause::Other)), Style::Blocked),
+        RowKind::Unexplained => (String::new(), Style::Dim),
+    };
+    let frames = row.stack.iter().map(String::as_str).skip_while(|frame| SCHEDULER.contains(frame));
+    let stack = frames.take(FRAMES).collect::<Vec<_>>().join(" < ");
+    Parts { subject, what, ns: row.ns, style, stack }
+}

@@ -1,0 +1,64 @@
+//! What the tracing cost, and what it did not see. A loss is a number here, never silence.
+
+use std::collections::HashMap;
+
+use inodyne_model::loss::Lost;
+use inodyne_model::stack::{Stack, StackId};
+use inodyne_model::trace::Trace;
+
+use super::Page;
+use super::case::Case;
+use crate::line::{Span, Style};
+use crate::units::percent;
+
+pub(super) fn show(page: &mut Page, case: &Case<'_>) {
+    let Some(trace) = case.trace else { return };
+    let losses = losses(&trace.lost);
+    let style = if losses.is_empty() { Style::Dim } else { Style::Warning };
+    let lost = if losses.is_empty() { "nothing lost".to_owned() } else { format!("LOST: {}", losses.join(", ")) };
+    page.gap();
+    let text = format!("{} · {lost} · stacks unknown {}", cost(trace), percent(unknown_stacks(trace)));
+    page.paragraph(Span::default(), &text, style);
+}
+
+fn cost(trace: &Trace) -> String {
+    let overhead = &trace.overhead;
+    let cost = percent(overhead.ratio - 1.0);
+    match overhead.estimated {
+        _ if overhead.ratio <= 0.0 || !overhead.ratio.is_finite() => "Tracing cost unknown".to_owned(),
+        true => format!("Tracing cost about {cost} (estimated)"),
+        false if overhead.ratio < 1.0 => "Tracing cost lost in the noise of the runs".to_owned(),
+        false => format!("Tracing cost {cost} (measured)"),
+    }
+}
+
+fn losses(lost: &Lost) -> Vec<String> {
+    let Lost { calls, threads, records, intervals, waits, samples, stacks, dtype, skipped } = *lost;
+    let named = [
+        (calls, "calls"),
+        (threads, "threads"),
+        (records, "records of ended threads"),
+        (intervals, "intervals of the timeline"),
+        (waits, "waits"),
+        (samples, "samples"),
+        (stacks, "stacks"),
+        (dtype, "directory entries"),
+        (skipped, "events skipped by the kernel"),
+    ];
+    named.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect()
+}
+
+/// The part of all waits and kernel samples whose stack is missing or begins with an address without a name.
+fn unknown_stacks(trace: &Trace) -> f64 {
+    let observed = &trace.observed;
+    let stacks: HashMap<StackId, &Stack> = observed.stacks.iter().map(|stack| (stack.id, stack)).collect();
+    let known = |id: &StackId| stacks.get(id).is_some_and(|s| s.frames.first().is_some_and(|f| f.symbol().is_some()));
+    let waits = observed.waits.iter().map(|wait| (&wait.stack, wait.count));
+    let samples = observed.samples.iter().filter(|sample| !sample.user_mode).map(|s| (&s.stack, s.count));
+    let (mut all, mut unknown) = (0.0, 0.0);
+    for (id, count) in waits.chain(samples) {
+        all += count as f64;
+        unknown += if known(id) { 0.0 } else { count as f64 };
+    }
+    if all > 0.0 { unknown / all } else { 0.0 }
+}

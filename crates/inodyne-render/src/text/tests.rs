@@ -1,0 +1,127 @@
+//! Golden reports, and what must hold for every report.
+
+use inodyne_model::recording::Recording;
+use inodyne_model::sample;
+use unicode_width::UnicodeWidthStr;
+
+use super::*;
+
+fn explained(mut recording: Recording) -> Recording {
+    inodyne_analyse::explain(&mut recording);
+    recording
+}
+
+fn at(recording: &Recording, width: usize) -> String {
+    text(recording, &TextOptions { width, ..TextOptions::default() })
+}
+
+fn only(recording: &Recording, section: Section) -> String {
+    text(recording, &TextOptions { section: Some(section), ..TextOptions::default() })
+}
+
+/// The report without its styles.
+fn stripped(coloured: &str) -> String {
+    let mut parts = coloured.split('\x1b');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + part.split_once('m').expect("a style ends with m").1)
+}
+
+#[test]
+fn golden_reports() {
+    for (name, recording) in [("find", sample::find_recording()), ("pipeline", sample::pipeline_recording())] {
+        let recording = explained(recording);
+        for width in [80, 160] {
+            insta::assert_snapshot!(format!("{name}_{width}"), at(&recording, width));
+        }
+    }
+}
+
+#[test]
+fn the_tables_by_command_name_stand_alone() {
+    insta::assert_snapshot!(only(&explained(sample::pipeline_recording()), Section::ByComm));
+}
+
+#[test]
+fn nothing_is_said_about_nothing() {
+    assert_eq!(at(&sample::empty(), 80), "");
+}
+
+#[test]
+fn no_line_is_wider_than_the_report() {
+    for recording in [explained(sample::find_recording()), explained(sample::pipeline_recording())] {
+        for width in TextOptions::NARROWEST..200 {
+            for line in at(&recording, width).lines() {
+                assert!(line.width() <= width, "{} columns of {width}: {line}", line.width());
+            }
+        }
+    }
+}
+
+#[test]
+fn colours_change_nothing_but_the_colour() {
+    for recording in [explained(sample::find_recording()), explained(sample::pipeline_recording())] {
+        let plain = at(&recording, 100);
+        let coloured = text(&recording, &TextOptions { width: 100, colour: true, section: None });
+        assert!(!plain.contains('\x1b') && coloured.contains("\x1b["));
+        assert_eq!(stripped(&coloured), plain);
+    }
+}
+
+#[test]
+fn a_section_is_a_part_of_the_whole() {
+    let recording = explained(sample::find_recording());
+    let whole = at(&recording, 80);
+    for section in Section::ALL.into_iter().filter(|section| *section != Section::ByComm) {
+        let part = only(&recording, section);
+        assert!(part.lines().all(|line| whole.contains(line)), "{section}");
+    }
+}
+
+#[test]
+fn only_line_ends_of_all_control_characters() {
+    let report = at(&explained(sample::pipeline_recording()), 160);
+    assert!(report.chars().all(|c| c == '\n' || !c.is_control()));
+    assert!(report.contains(r"\u{1b}[2J\u{202e}secret") && report.contains(r"evil\n\u{1b}[31mname"));
+}
+
+/// The recording with every integer of its JSON replaced.
+fn with_every_number(recording: &Recording, number: u64) -> Recording {
+    fn replace(value: &mut serde_json::Value, number: u64) {
+        match value {
+            serde_json::Value::Number(old) if old.is_u64() => *old = number.into(),
+            serde_json::Value::Array(values) => values.iter_mut().for_each(|value| replace(value, number)),
+            serde_json::Value::Object(map) => map.values_mut().for_each(|value| replace(value, number)),
+            _ => {}
+        }
+    }
+    let mut json = serde_json::to_value(recording).unwrap();
+    replace(&mut json["traces"], number);
+    for (at, trace) in json["traces"].as_array_mut().unwrap().iter_mut().enumerate() {
+        (trace["place"], trace["command"]) = ((at % 2).into(), 0.into());
+    }
+    serde_json::from_value(json).unwrap()
+}
+
+#[test]
+fn nonsense_is_shown_without_a_panic() {
+    for number in [0, 1, u64::from(u32::MAX)] {
+        let recording = explained(with_every_number(&sample::find_recording(), number));
+        for width in [0, 80, 160] {
+            assert!(!at(&recording, width).is_empty());
+        }
+    }
+    let mut recording = sample::find_recording();
+    for trace in &mut recording.traces {
+        (trace.place, trace.command, trace.wall_ns) = (9, 9, inodyne_model::Nanos(u64::MAX));
+        trace.overhead.ratio = f64::NAN;
+        trace.by_comm[0].syscalls[0].wall_ns = trace.wall_ns;
+        trace.by_comm[0].syscalls[0].calls = u64::MAX;
+    }
+    assert!(!at(&explained(recording), 80).is_empty());
+}
+
+#[test]
+fn json_is_the_recording() {
+    let recording = explained(sample::find_recording());
+    assert_eq!(serde_json::from_str::<Recording>(&crate::json(&recording)).unwrap(), recording);
+}

@@ -1,0 +1,103 @@
+//! How times, shares and sizes are written.
+
+use inodyne_model::Nanos;
+
+/// A time with three significant digits or more, in the unit that suits it.
+pub(crate) fn duration(ns: Nanos) -> String {
+    duration_beside(ns, ns)
+}
+
+/// The same in the unit and with the decimals that suit `other`: for times that are compared with it.
+pub(crate) fn duration_beside(ns: Nanos, other: Nanos) -> String {
+    match other.0 {
+        0..1_000 => format!("{} ns", ns.0),
+        1_000..999_500 => format!("{} µs", three_digits(ns.0 as f64 / 1e3, other.0 as f64 / 1e3)),
+        999_500..99_950_000 => format!("{} ms", three_digits(ns.0 as f64 / 1e6, other.0 as f64 / 1e6)),
+        99_950_000..99_995_000_000 => format!("{ns}"),
+        _ => format!("{:.1} s", ns.as_secs_f64()),
+    }
+}
+
+/// As many decimals as `other` needs for three digits.
+fn three_digits(value: f64, other: f64) -> String {
+    let decimals = if other < 9.995 { 2 } else { usize::from(other < 99.95) };
+    format!("{value:.decimals$}")
+}
+
+/// Seconds in a column whose largest value is `whole`: enough decimals to see its small rows.
+pub(crate) fn seconds(ns: Nanos, whole: Nanos) -> String {
+    let decimals = match whole.0 {
+        0..10_000_000 => 6,
+        10_000_000..100_000_000 => 5,
+        100_000_000..1_000_000_000 => 4,
+        _ => 3,
+    };
+    format!("{:.decimals$}", ns.as_secs_f64())
+}
+
+/// A share in whole per cent; small ones with a decimal, and nothing looks like zero that is not.
+pub(crate) fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    match percent {
+        p if p <= 0.0 => "0%".to_owned(),
+        p if p < 0.05 => "<0.1%".to_owned(),
+        p if p < 0.95 => format!("{p:.1}%"),
+        p => format!("{p:.0}%"),
+    }
+}
+
+/// Microseconds, with decimals where they are few.
+pub(crate) fn micros(ns: Nanos) -> String {
+    let micros = ns.0 as f64 / 1e3;
+    if micros < 99.95 { format!("{micros:.1}") } else { format!("{micros:.0}") }
+}
+
+/// Bytes in powers of 1,000.
+pub(crate) fn bytes(bytes: u64) -> String {
+    let value = bytes as f64;
+    match bytes {
+        0..1_000 => format!("{bytes} bytes"),
+        1_000..1_000_000 => format!("{} kB", three_digits(value / 1e3, value / 1e3)),
+        1_000_000..1_000_000_000 => format!("{} MB", three_digits(value / 1e6, value / 1e6)),
+        _ => format!("{} GB", three_digits(value / 1e9, value / 1e9)),
+    }
+}
+
+/// A bar of eighth blocks: `share` of `width` columns.
+pub(crate) fn bar(share: f64, width: usize) -> String {
+    const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    let eighths = (share.clamp(0.0, 1.0) * width as f64 * 8.0).round() as usize;
+    // What is there at all is seen.
+    let eighths = if share > 0.0 { eighths.max(1) } else { 0 };
+    format!("{}{}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_take_the_unit_that_suits_them() {
+        let shown =
+            [0, 999, 1_234, 56_700, 999_900, 33_400_000, 99_960_000, 334_000_000, 12_345_678_900, 123_456_000_000];
+        let expected =
+            ["0 ns", "999 ns", "1.23 µs", "56.7 µs", "1.00 ms", "33.4 ms", "0.100 s", "0.334 s", "12.346 s", "123.5 s"];
+        assert_eq!(shown.map(|ns| duration(Nanos(ns))), expected);
+    }
+
+    #[test]
+    fn small_shares_are_not_zero() {
+        let shown = [0.0, 0.0001, 0.001, 0.0094, 0.0096, 0.714, 1.0].map(percent);
+        assert_eq!(shown, ["0%", "<0.1%", "0.1%", "0.9%", "1%", "71%", "100%"]);
+    }
+
+    #[test]
+    fn bars_are_cut_in_eighths() {
+        assert_eq!([1.0, 0.5, 0.3, 0.001, 0.0].map(|share| bar(share, 4)), ["████", "██", "█▎", "▏", ""]);
+    }
+
+    #[test]
+    fn sizes_take_the_unit_that_suits_them() {
+        assert_eq!([999, 1_500, 12_300_000, 4_000_000_000].map(bytes), ["999 bytes", "1.50 kB", "12.3 MB", "4.00 GB"]);
+    }
+}

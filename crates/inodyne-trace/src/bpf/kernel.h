@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
+/*
+ * The few kernel structures that the programs look into, and of these only the fields they use. CO-RE finds the real
+ * offsets when the programs are loaded (preserve_access_index), so no dump of a kernel's types is needed to build.
+ */
+#ifndef INODYNE_KERNEL_H
+#define INODYNE_KERNEL_H
+
+#include <linux/bpf.h>
+#include <linux/bpf_perf_event.h>
+#include <linux/types.h>
+#include <stdbool.h>
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct thread_info {
+	__u32 status;
+};
+
+struct sched_entity {
+	__u64 sum_exec_runtime;
+};
+
+struct qstr {
+	__u32 len;
+	const unsigned char *name;
+};
+
+struct super_block;
+
+struct file_system_type {
+	const char *name;
+};
+
+struct super_block {
+	__u32 s_dev;
+	struct file_system_type *s_type;
+};
+
+struct inode {
+	struct super_block *i_sb;
+	unsigned long i_ino;
+};
+
+struct dentry {
+	struct dentry *d_parent;
+	struct qstr d_name;
+};
+
+struct path {
+	struct dentry *dentry;
+};
+
+struct file {
+	struct inode *f_inode;
+	struct path f_path;
+};
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
+};
+
+struct mm_struct {
+	unsigned long arg_start, arg_end;
+};
+
+struct task_struct {
+	struct thread_info thread_info;
+	unsigned int flags;
+	int pid;
+	int tgid;
+	struct sched_entity se;
+	struct files_struct *files;
+	struct mm_struct *mm;
+	char comm[16];
+};
+
+struct linux_binprm {
+	const char *filename;
+};
+
+/* The kernel's own names; <asm/ptrace.h> has the user side's. */
+struct pt_regs___kernel {
+	unsigned long r10, r8, dx, si, di;
+};
+
+#pragma clang attribute pop
+
+/* Arguments of a system call, by position. */
+#define CALL_ARG1(regs) BPF_CORE_READ((struct pt_regs___kernel *)(regs), di)
+#define CALL_ARG2(regs) BPF_CORE_READ((struct pt_regs___kernel *)(regs), si)
+#define CALL_ARG3(regs) BPF_CORE_READ((struct pt_regs___kernel *)(regs), dx)
+#define CALL_ARG5(regs) BPF_CORE_READ((struct pt_regs___kernel *)(regs), r8)
+
+#define PF_KTHREAD 0x00200000 /* include/linux/sched.h */
+#define TASK_DEAD 0x00000080  /* include/linux/sched.h */
+#define TS_COMPAT 0x0002      /* arch/x86/include/asm/thread_info.h */
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
+/*
+ * Kernel stacks by our own 64-bit hash. BPF_MAP_TYPE_STACK_TRACE keeps one stack a bucket, so two stacks that share
+ * a bucket are taken for each other; here a stack is kept under its full hash, or counted as lost.
+ */
+#ifndef INODYNE_STACK_H
+#define INODYNE_STACK_H
+
+#include "maps.h"
+
+/* The current kernel stack's identity; 0 where it could not be taken. */
+static __always_inline __u64 take_stack(void *ctx, __u32 user)
+{
+	struct stack_frames *frames = bpf_map_lookup_elem(&stack_scratch, &user);
+	__u64 hash = 0xcbf29ce484222325ULL;
+	long bytes;
+	__u32 depth;
+
+	if (!frames)
+		return 0;
+	bytes = bpf_get_stack(ctx, frames->address, sizeof(frames->address), 0);
+	if (bytes <= 0) {
+		lose(LOST_STACKS);
+		return 0;
+	}
+	depth = bytes / sizeof(__u64);
+	for (__u32 i = 0; i < STACK_DEPTH; i++) {
+		if (i >= depth)
+			break;
+		hash = (hash ^ frames->address[i]) * 0x9e3779b97f4a7c15ULL;
+		hash ^= hash >> 32;
+	}
+	if (bpf_map_lookup_elem(&stacks, &hash))
+		return hash;
+	frames->depth = depth;
+	frames->truncated = depth == STACK_DEPTH;
+	/* -EEXIST: another CPU was faster with the same stack. */
+	if (bpf_map_update_elem(&stacks, &hash, frames, BPF_NOEXIST) && !bpf_map_lookup_elem(&stacks, &hash))
+		lose(LOST_STACKS);
+	return hash;
+}
+
+#endif

@@ -1,0 +1,62 @@
+//! Reading BPF maps: array maps through mmap, at no system call an element; hash maps in batches.
+
+use std::marker::PhantomData;
+
+use bytemuck::AnyBitPattern;
+use libbpf_rs::{MapCore, MapFlags};
+use rustix::mm::{MapFlags as MmapFlags, ProtFlags, mmap, munmap};
+
+const BATCH: u32 = 4096;
+const PAGE: usize = 4096;
+
+/// A `BPF_F_MMAPABLE` array map, mapped for reading. Its elements change under the reader while programs are attached:
+/// every read copies one element out.
+pub struct ArrayView<T> {
+    base: *const u8,
+    length: usize,
+    entries: usize,
+    element: PhantomData<T>,
+}
+
+impl<T: AnyBitPattern> ArrayView<T> {
+    /// Maps the whole of an array map whose elements are `T`.
+    pub fn new(map: &impl MapCore) -> std::io::Result<ArrayView<T>> {
+        assert_eq!(map.value_size() as usize, size_of::<T>(), "the map holds another structure");
+        let entries = map.max_entries() as usize;
+        let length = (entries * Self::STRIDE).next_multiple_of(PAGE);
+        // SAFETY: a new shared read-only mapping of a map of at least this length (the kernel refuses a longer one).
+        let base = unsafe { mmap(std::ptr::null_mut(), length, ProtFlags::READ, MmapFlags::SHARED, map.as_fd(), 0) }?;
+        Ok(ArrayView { base: base.cast(), length, entries, element: PhantomData })
+    }
+
+    /// Elements of an array map lie on 8-byte boundaries.
+    const STRIDE: usize = size_of::<T>().next_multiple_of(8);
+
+    /// A copy of one element.
+    pub fn get(&self, index: usize) -> T {
+        assert!(index < self.entries, "beyond the end of the map");
+        // SAFETY: inside the mapping; any bytes make a valid T; volatile, since the kernel may write meanwhile.
+        unsafe { self.base.add(index * Self::STRIDE).cast::<T>().read_volatile() }
+    }
+}
+
+impl<T> Drop for ArrayView<T> {
+    fn drop(&mut self) {
+        // SAFETY: exactly the mapping made in `new`; no reference into it outlives self. A failure changes nothing.
+        let _ = unsafe { munmap(self.base.cast_mut().cast(), self.length) };
+    }
+}
+
+/// All pairs of a hash map.
+pub fn pairs<K: AnyBitPattern, V: AnyBitPattern>(map: &impl MapCore) -> Result<Vec<(K, V)>, libbpf_rs::Error> {
+    Ok(map
+        .lookup_batch(BATCH, MapFlags::ANY, MapFlags::ANY)?
+        .map(|(key, value)| (bytemuck::pod_read_unaligned(&key), bytemuck::pod_read_unaligned(&value)))
+        .collect())
+}
+
+/// The start of each CPU's copy of the one element of a per-CPU array.
+pub fn per_cpu<T: AnyBitPattern>(map: &impl MapCore) -> Result<Vec<T>, libbpf_rs::Error> {
+    let copies = map.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)?.unwrap_or_default();
+    Ok(copies.iter().map(|copy| bytemuck::pod_read_unaligned(&copy[..size_of::<T>()])).collect())
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
+/*
+ * System calls: counts, errors and times by (command, call). This is the hot path: every instruction here is paid
+ * for by every call of the traced command, and the first few by every call of every process.
+ */
+#include <asm/unistd_64.h>
+
+static __always_inline __u16 call_of(struct task_struct *task, __u64 number)
+{
+	if (task->thread_info.status & TS_COMPAT)
+		return CALLS_64 + (number & (CALLS_64 - 1));
+	return number < CALL_INVALID ? number : CALL_INVALID;
+}
+
+/* The root's execve: from here on everything counts. */
+static __noinline int start_of_trace(struct thread *t, __u16 call, __u64 now, __u64 runtime)
+{
+	if (call != __NR_execve && call != __NR_execveat)
+		return 0;
+	t->flags &= ~FLAG_ARMED;
+	t->number = __sync_fetch_and_add(&shared.threads_born, 1) + 1;
+	t->runtime_start = runtime;
+	clock_born(t, now);
+	return 1;
+}
+
+SEC("raw_tp/sys_enter")
+int calls_enter(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *t = thread_of(task);
+	__u64 now;
+	__u16 call;
+
+	if (!t)
+		return 0;
+	now = bpf_ktime_get_ns();
+	call = call_of(task, ctx->args[1]);
+	if (t->flags & FLAG_ARMED && !start_of_trace(t, call, now, task->se.sum_exec_runtime))
+		return 0;
+	clock_enter(t, now, call);
+	if (shared.untyped && dtype_is_lookup(call))
+		dtype_lookup_enter(t, task->tgid, (void *)ctx->args[0], call);
+	return 0;
+}
+
+static __always_inline void count_errno(struct cell *cell, long result)
+{
+	__u32 error = -result, slot = error;
+
+	if (error >= ERRNO_PLAIN) {
+		slot = error - ERRNO_RESTART_FIRST + ERRNO_PLAIN;
+		if (error < ERRNO_RESTART_FIRST || slot >= ERRNO_OTHERS)
+			slot = ERRNO_OTHERS;
+	}
+	cell->errors++;
+	if (slot < ERRNO_SLOTS)
+		cell->errnos[slot]++;
+}
+
+static __always_inline void count_call(struct thread *t, cell_ref ref, __u64 wall, long result)
+{
+	__u32 index = bpf_get_smp_processor_id() * max_cells + (ref >> 16) - 1;
+	struct cell *cell;
+	__u32 bucket;
+
+	if (!(ref >> 16)) {
+		lose(LOST_CALLS);
+		return;
+	}
+	cell = bpf_map_lookup_elem(&cells, &index);
+	if (!cell)
+		return;
+	cell->calls++;
+	cell->wall_ns += wall;
+	cell->blocked_ns += t->call_blocked_ns;
+	cell->ready_ns += t->call_ready_ns;
+	/* 0 stands for "no call yet"; a call of 0 ns is not possible. */
+	if (wall < cell->min_ns || !cell->min_ns)
+		cell->min_ns = wall;
+	if (wall > cell->max_ns)
+		cell->max_ns = wall;
+	bucket = bucket_of(wall);
+	if (bucket < HISTOGRAM_BUCKETS)
+		cell->histogram[bucket]++;
+	if (result < 0 && result >= -4095)
+		count_errno(cell, result);
+}
+
+SEC("raw_tp/sys_exit")
+int calls_exit(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *t = thread_of(task);
+	__u64 now, wall;
+	cell_ref ref;
+	__u16 call;
+
+	if (!t)
+		return 0;
+	call = t->call;
+	/* Armed, or the call began before it was followed. */
+	if (call == CALL_NONE)
+		return 0;
+	now = bpf_ktime_get_ns();
+	ref = cell_ref_of(t->group, call);
+	wall = clock_exit(t, now, ordinal_of_ref(ref));
+	if (t->flags & FLAG_CHILD) {
+		t->flags &= ~FLAG_CHILD;
+		return 0;
+	}
+	count_call(t, ref, wall, ctx->args[1]);
+	if (call == __NR_getdents64)
+		dtype_read_exit(t, task, (void *)ctx->args[0], ctx->args[1]);
+	else if (t->flags & FLAG_FORCED)
+		dtype_lookup_exit(t, (void *)ctx->args[0], call, ctx->args[1], wall);
+	return 0;
+}

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
+/*
+ * Directory entries and their types: how many a process read, how many came as DT_UNKNOWN, from which directories,
+ * and which later look-ups were on a name that had come without a type.
+ *
+ * The entries are read from the process's own buffer when getdents64 returns. A name without a type is remembered
+ * as hash(process, name); the first stat-family call of that process on a path that ends in this name takes it off
+ * again and is counted as forced. While nothing is remembered, a stat-family call pays one comparison for all this.
+ */
+#include <asm/unistd_64.h>
+
+#define ENTRIES_AT_ONCE 8
+#define PATH_LENGTH 4096
+#define DT_UNKNOWN 0
+#define MODE_IN_STAT 24
+#define MODE_IN_STATX 28
+#define S_IFMT 0170000
+#define S_IFDIR 0040000
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct walk);
+} dtype_walk SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct directory);
+} dtype_directory_scratch SEC(".maps");
+
+static __always_inline struct walk *dtype_walk_here(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&dtype_walk, &zero);
+}
+
+static __always_inline bool dtype_is_lookup(__u16 call)
+{
+	return call == __NR_newfstatat || call == __NR_statx || call == __NR_lstat || call == __NR_stat;
+}
+
+/* Eight bytes at a time; `name` has at least NAME_LENGTH readable bytes, of which `length` count. */
+static __always_inline __u64 name_hash(__u32 tgid, const __u8 *name, __u32 length)
+{
+	__u64 hash = 0xcbf29ce484222325ULL ^ tgid;
+
+	for (__u32 at = 0; at < NAME_LENGTH; at += 8) {
+		__u64 word;
+
+		if (at >= length)
+			break;
+		word = *(const __u64 *)(name + at);
+		if (length - at < 8)
+			word &= (1ULL << (8 * (length - at))) - 1;
+		hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL;
+		hash ^= hash >> 32;
+	}
+	return hash;
+}
+
+static __noinline int remember_untyped(struct walk *walk, const __u8 *name)
+{
+	__u32 one = 1, *count;
+	__u64 hash;
+	long length;
+
+	length = bpf_probe_read_kernel_str(walk->name, NAME_LENGTH, name);
+	if (length <= 1 || length > NAME_LENGTH)
+		return 0;
+	hash = name_hash(walk->tgid, walk->name, length - 1);
+	count = bpf_map_lookup_elem(&untyped, &hash);
+	if (count) {
+		__sync_fetch_and_add(count, 1);
+	} else if (bpf_map_update_elem(&untyped, &hash, &one, BPF_ANY)) {
+		lose(LOST_DTYPE);
+		return 0;
+	}
+	__sync_fetch_and_add(&shared.untyped, 1);
+	return 0;
+}
+
+/* Some directory entries. Stops (1) at the end of the chunk, also where an entry is cut by it. */
+static long walk_entries(__u64 index, void *unused)
+{
+	struct walk *walk = dtype_walk_here();
+	__u32 at, end, seen = 0;
+
+	if (!walk)
+		return 1;
+	at = walk->at;
+	end = walk->end;
+	for (__u32 i = 0; i < ENTRIES_AT_ONCE; i++) {
+		__u8 *entry = walk->bytes + at;
+		__u16 length;
+
+		if (at >= CHUNK || at + DIRENT_HEAD >= end)
+			goto stop;
+		length = *(__u16 *)(entry + 16);
+		if (length <= DIRENT_HEAD || at + length > end)
+			goto stop;
+		at += length;
+		if (entry[19] == '.' && (!entry[20] || (entry[20] == '.' && !entry[21])))
+			continue;
+		seen++;
+		if (entry[18] == DT_UNKNOWN) {
+			walk->unknown++;
+			remember_untyped(walk, entry + DIRENT_HEAD);
+		}
+	}
+	walk->at = at;
+	walk->entries += seen;
+	return 0;
+stop:
+	walk->at = at;
+	walk->entries += seen;
+	return 1;
+}
+
+static long walk_chunk(__u64 index, void *unused)
+{
+	struct walk *walk = dtype_walk_here();
+	__u32 length;
+
+	if (!walk || walk->done >= walk->total)
+		return 1;
+	length = walk->total - walk->done;
+	if (length > CHUNK)
+		length = CHUNK;
+	if (bpf_probe_read_user(walk->bytes, length, walk->buffer + walk->done))
+		return 1;
+	walk->at = 0;
+	walk->end = length;
+	bpf_loop(CHUNK / 24, walk_entries, 0, 0);
+	walk->done += walk->at;
+	return !walk->at;
+}
+
+static __noinline int note_directory(struct file *file, struct walk *walk)
+{
+	struct directory_key key = {};
+	struct directory *seen, *made;
+	struct dentry *dentry, *parent;
+	struct inode *inode;
+	__u32 zero = 0;
+
+	inode = BPF_CORE_READ(file, f_inode);
+	key.inode = BPF_CORE_READ(inode, i_ino);
+	key.device = BPF_CORE_READ(inode, i_sb, s_dev);
+	seen = bpf_map_lookup_elem(&dtype_directories, &key);
+	if (seen) {
+		__sync_fetch_and_add(&seen->entries, walk->entries);
+		__sync_fetch_and_add(&seen->unknown, walk->unknown);
+		return 0;
+	}
+	made = bpf_map_lookup_elem(&dtype_directory_scratch, &zero);
+	if (!made)
+		return 0;
+	made->entries = walk->entries;
+	made->unknown = walk->unknown;
+	made->names = 0;
+	made->cut = 1;
+	dentry = BPF_CORE_READ(file, f_path.dentry);
+	for (__u32 i = 0; i < PATH_NAMES; i++) {
+		parent = BPF_CORE_READ(dentry, d_parent);
+		if (parent == dentry) {
+			made->cut = 0;
+			break;
+		}
+		bpf_probe_read_kernel_str(made->name + i * PATH_NAME, PATH_NAME, BPF_CORE_READ(dentry, d_name.name));
+		made->names = i + 1;
+		dentry = parent;
+	}
+	/* The table keeps the first 4,096 directories; the totals by file system count them all. */
+	bpf_map_update_elem(&dtype_directories, &key, made, BPF_NOEXIST);
+	return 0;
+}
+
+static __noinline int note_filesystem(struct file *file, struct walk *walk)
+{
+	struct super_block *sb = BPF_CORE_READ(file, f_inode, i_sb);
+	__u32 device = BPF_CORE_READ(sb, s_dev);
+	struct dtype_fs *seen, first = {};
+
+	seen = bpf_map_lookup_elem(&dtype_filesystems, &device);
+	if (!seen) {
+		bpf_probe_read_kernel_str(first.fs, sizeof(first.fs), BPF_CORE_READ(sb, s_type, name));
+		/* Where another CPU was faster, its row serves. */
+		bpf_map_update_elem(&dtype_filesystems, &device, &first, BPF_NOEXIST);
+		seen = bpf_map_lookup_elem(&dtype_filesystems, &device);
+		if (!seen) {
+			lose(LOST_DTYPE);
+			return 0;
+		}
+	}
+	__sync_fetch_and_add(&seen->reads, 1);
+	__sync_fetch_and_add(&seen->entries, walk->entries);
+	__sync_fetch_and_add(&seen->unknown, walk->unknown);
+	return 0;
+}
+
+/* Where a file system leaves types out: which one, and which directory. */
+static __noinline int note_untyped(struct walk *walk, struct task_struct *task, void *regs)
+{
+	__u32 fd = CALL_ARG1(regs);
+	struct file **table, *file = 0;
+
+	table = BPF_CORE_READ(task, files, fdt, fd);
+	bpf_probe_read_kernel(&file, sizeof(file), table + fd);
+	if (!file) {
+		lose(LOST_DTYPE);
+		return 0;
+	}
+	note_filesystem(file, walk);
+	note_directory(file, walk);
+	return 0;
+}
+
+/* At the return of getdents64: what the process got. */
+static __noinline int dtype_read_exit(struct thread *t, struct task_struct *task, void *regs, long result)
+{
+	struct walk *walk = dtype_walk_here();
+
+	if (result <= 0 || !t->number || !walk)
+		return 0;
+	walk->buffer = (const void *)CALL_ARG2(regs);
+	walk->total = result;
+	walk->done = 0;
+	walk->tgid = task->tgid;
+	walk->entries = 0;
+	walk->unknown = 0;
+	/* 256 chunks are 4 MiB: more than any program asks for at once. */
+	bpf_loop(256, walk_chunk, 0, 0);
+	if (walk->done < walk->total)
+		lose(LOST_DTYPE);
+	walk->all_reads++;
+	walk->all_entries += walk->entries;
+	walk->all_unknown += walk->unknown;
+	if (walk->unknown)
+		note_untyped(walk, task, regs);
+	return 0;
+}
+
+/* Walks back from the end of a path to its last slash. */
+static long find_slash(__u64 index, void *unused)
+{
+	struct walk *walk = dtype_walk_here();
+	__u32 before;
+
+	if (!walk)
+		return 1;
+	before = walk->at - 1;
+	if (before >= PATH_LENGTH || walk->bytes[before] == '/')
+		return 1;
+	walk->at = before;
+	return 0;
+}
+
+/* At the entry of a stat-family call: is its last name one that came without a type? */
+static __noinline int dtype_lookup_enter(struct thread *t, __u32 tgid, void *regs, __u16 call)
+{
+	struct walk *walk = dtype_walk_here();
+	__u32 at, *count;
+	const void *path;
+	__u64 hash;
+	long length;
+
+	if (!walk)
+		return 0;
+	if (call == __NR_lstat || call == __NR_stat)
+		path = (const void *)CALL_ARG1(regs);
+	else
+		path = (const void *)CALL_ARG2(regs);
+	length = bpf_probe_read_user_str(walk->bytes, PATH_LENGTH, path);
+	/* The length counts the final zero: 1 is the empty name of a look-up by descriptor. */
+	if (length <= 1 || length > PATH_LENGTH)
+		return 0;
+	walk->at = length - 1;
+	bpf_loop(NAME_LENGTH, find_slash, 0, 0);
+	at = walk->at;
+	if (at >= PATH_LENGTH || at >= length)
+		return 0;
+	hash = name_hash(tgid, walk->bytes + at, length - 1 - at);
+	count = bpf_map_lookup_elem(&untyped, &hash);
+	if (!count)
+		return 0;
+	t->flags |= FLAG_FORCED;
+	if (*count > 1)
+		__sync_fetch_and_add(count, -1);
+	else
+		bpf_map_delete_elem(&untyped, &hash);
+	__sync_fetch_and_add(&shared.untyped, -1);
+	return 0;
+}
+
+/* At its return: what it was, and what it cost. */
+static __noinline int dtype_lookup_exit(struct thread *t, void *regs, __u16 call, long result, __u64 wall)
+{
+	struct forced_key key = { .thread = t->number, .call = call };
+	struct forced_sum *sum, first = {};
+	const void *buffer;
+	__u16 mode = 0;
+
+	t->flags &= ~FLAG_FORCED;
+	if (result)
+		return 0;
+	if (call == __NR_statx)
+		buffer = (const void *)CALL_ARG5(regs) + MODE_IN_STATX;
+	else if (call == __NR_newfstatat)
+		buffer = (const void *)CALL_ARG3(regs) + MODE_IN_STAT;
+	else
+		buffer = (const void *)CALL_ARG2(regs) + MODE_IN_STAT;
+	if (bpf_probe_read_user(&mode, sizeof(mode), buffer))
+		lose(LOST_DTYPE);
+	key.directory = (mode & S_IFMT) == S_IFDIR;
+	sum = bpf_map_lookup_elem(&forced, &key);
+	if (!sum) {
+		if (bpf_map_update_elem(&forced, &key, &first, BPF_NOEXIST)) {
+			lose(LOST_DTYPE);
+			return 0;
+		}
+		sum = bpf_map_lookup_elem(&forced, &key);
+		if (!sum)
+			return 0;
+	}
+	/* The key holds the thread: nobody else writes this row. */
+	sum->calls++;
+	sum->wall_ns += wall;
+	sum->blocked_ns += t->call_blocked_ns;
+	sum->ready_ns += t->call_ready_ns;
+	return 0;
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
+/*
+ * Leaving a CPU and coming back to one: run queue, waits by place in the kernel, and the timeline. Also the last
+ * switch of a life, which closes its account.
+ */
+
+/* Closes an account and frees its slot. */
+static __noinline int thread_end(struct thread *t, __u32 slot, __u64 now)
+{
+	struct task_struct *task = (struct task_struct *)t->task;
+	struct thread_record *record;
+
+	clock_charge_running(t, now, ordinal_in_progress(t));
+	t->ended = now;
+	t->runtime = BPF_CORE_READ(task, se.sum_exec_runtime) - t->runtime_start;
+	record = bpf_ringbuf_reserve(&records, sizeof(*record), 0);
+	if (record) {
+		record->kind = RECORD_THREAD;
+		bpf_probe_read_kernel(&record->thread, sizeof(record->thread), t);
+		bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+	} else {
+		lose(LOST_RECORDS);
+	}
+	thread_free(t, slot);
+	return 0;
+}
+
+static __always_inline void note_wait(struct thread *t, __u64 ns)
+{
+	struct wait_key key = {
+		.thread = t->number,
+		.call = t->call,
+		.waker = t->waker,
+		.stack = t->stack,
+		.waker_stack = t->waker_stack,
+	};
+	struct wait_sum *sum = bpf_map_lookup_elem(&waits, &key);
+
+	if (sum) {
+		sum->ns += ns;
+		sum->count++;
+		if (ns > sum->max_ns)
+			sum->max_ns = ns;
+	} else {
+		struct wait_sum first = { .ns = ns, .count = 1, .max_ns = ns };
+
+		if (bpf_map_update_elem(&waits, &key, &first, BPF_NOEXIST))
+			lose(LOST_WAITS);
+	}
+}
+
+static __always_inline void note_interval(struct thread *t, __u64 out, __u64 wake, __u64 in, bool blocked)
+{
+	struct interval_record *record;
+
+	if (!record_timeline)
+		return;
+	record = bpf_ringbuf_reserve(&timeline, sizeof(*record), 0);
+	if (!record) {
+		lose(LOST_INTERVALS);
+		return;
+	}
+	record->thread = t->number;
+	record->out = out;
+	record->wake = wake;
+	record->in = in;
+	record->call = t->call;
+	record->stack = blocked ? t->stack : 0;
+	record->waker = blocked ? t->waker : WAKER_UNKNOWN;
+	record->waker_tid = blocked ? t->waker_tid : 0;
+	record->waker_stack = blocked ? t->waker_stack : 0;
+	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+}
+
+static __always_inline void thread_in(struct thread *t, __u64 now)
+{
+	bool blocked = t->state == STATE_BLOCKED;
+	__u64 out = t->since;
+	__u64 wake = clock_switch_in(t, now);
+
+	if (blocked)
+		note_wait(t, wake - out);
+	note_interval(t, out, wake, now, blocked);
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(switches_switch, bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state)
+{
+	struct thread *from = thread_of(prev);
+	struct thread *to = thread_of(next);
+	__u64 now;
+
+	if (!from && !to)
+		return 0;
+	now = bpf_ktime_get_ns();
+	if (from && from->number) {
+		if (prev_state & TASK_DEAD) {
+			thread_end(from, slot_forget(prev->pid), now);
+		} else {
+			bool blocked = !preempt && prev_state;
+
+			if (blocked)
+				from->stack = take_stack(ctx, STACK_OF_SWITCH);
+			clock_switch_out(from, now, ordinal_in_progress(from), blocked);
+		}
+	}
+	if (to && to->number)
+		thread_in(to, now);
+	return 0;
+}
+
+SEC("tp_btf/sched_waking")
+int BPF_PROG(switches_waking, struct task_struct *task)
+{
+	struct thread *t = thread_of(task);
+	struct task_struct *waker;
+
+	if (!t || !t->number)
+		return 0;
+	waker = bpf_get_current_task_btf();
+	t->waker_tid = waker->pid;
+	t->waker = waker->flags & PF_KTHREAD ? WAKER_KTHREAD : thread_of(waker) ? WAKER_TRACED : WAKER_PROCESS;
+	t->waker_stack = take_stack(ctx, STACK_OF_WAKING);
+	t->wake_ns = bpf_ktime_get_ns();
+	return 0;
+}

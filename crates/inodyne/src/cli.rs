@@ -1,0 +1,182 @@
+//! The arguments of the command line, and nothing of what they do.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use inodyne_lab::{DataSpec, PlaceSpec};
+use inodyne_model::run::CacheState;
+use inodyne_render::Section;
+
+use crate::rm::RmArgs;
+use crate::tree::TreeArgs;
+
+/// Where the wall-clock time of a file-heavy command went (all of it), why, and what makes it faster.
+#[derive(Debug, Parser)]
+#[command(name = "inodyne", version, max_term_width = 100)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Time, trace and explain one command
+    Run(Box<RunArguments>),
+    /// Show a recording again; needs no privileges
+    Show(ShowArguments),
+    /// Remove files and directories like GNU rm, but faster and safer
+    Rm(RmArgs),
+    /// Make a tree of files that follows from a few numbers, or verify one to the byte
+    Tree(TreeArgs),
+    /// Say what this machine can do, and how to get the rest
+    Doctor,
+    /// Print a man page or a shell completion
+    Manual(ManualArguments),
+}
+
+/// Arguments of `inodyne run`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "PLACE is a directory, or a file system that inodyne makes, mounts and removes:\n  \
+    ext2, ext3, ext4, xfs, btrfs, tmpfs, each with options after a colon:\n  \
+    size=4G, mkfs=ARGUMENTS, mount=OPTIONS. A label may stand before it.\n\n  \
+    inodyne run --at ext4 --data tree:dirs=1000,files=30,bytes=1 -- find .\n  \
+    inodyne run --at 'slow=ext4:mkfs=-O ^filetype' --cache cold -o find.inodyne -- find .\n\n\
+    The exit code is the command's own; 2 usage, 3 the machine lacks something, 4 events were lost.")]
+pub struct RunArguments {
+    /// Where to run: a directory, or a file system to make; may be given several times
+    #[arg(long = "at", value_name = "PLACE", help_heading = "Places")]
+    pub places: Vec<PlaceSpec>,
+    /// What to put into a place made here: tree:dirs=1000,files=30,bytes=1, a directory, or a tar archive
+    #[arg(long, value_name = "DATA", help_heading = "Places")]
+    pub data: Option<DataSpec>,
+    /// Caches before each run; may be given several times
+    #[arg(long = "cache", value_name = "STATE", value_enum, default_value = "as-is", help_heading = "Places")]
+    pub caches: Vec<Cache>,
+
+    /// Untraced runs to time, besides the traced one
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 0, help_heading = "Runs")]
+    pub runs: u32,
+    /// Shell command to run in the place before each run, not measured
+    #[arg(long, value_name = "COMMAND", help_heading = "Runs")]
+    pub prepare: Option<OsString>,
+    /// Shell command to run in the place after each run, not measured
+    #[arg(long, value_name = "COMMAND", help_heading = "Runs")]
+    pub cleanup: Option<OsString>,
+    /// Only time the command, do not trace it
+    #[arg(long, help_heading = "Runs")]
+    pub no_trace: bool,
+
+    /// Run the command as this user [default: who called sudo, otherwise who called]
+    #[arg(long, value_name = "NAME", help_heading = "Command")]
+    pub user: Option<String>,
+    /// Set a variable in the command's environment; may be given several times
+    #[arg(long = "env", value_name = "NAME=VALUE", value_parser = variable, help_heading = "Command")]
+    pub environment: Vec<(OsString, OsString)>,
+    /// Start the command in this directory below the place
+    #[arg(long, value_name = "DIRECTORY", help_heading = "Command")]
+    pub cwd: Option<PathBuf>,
+
+    /// On-CPU samples a second and CPU; 0 for none
+    #[arg(long, value_name = "HZ", default_value_t = 997, value_parser = clap::value_parser!(u32).range(0..=10_000),
+          help_heading = "Tracing")]
+    pub sample_hz: u32,
+    /// Size of the ring buffer for the timeline, in bytes: a power of two from 4096 on
+    #[arg(long, value_name = "BYTES", default_value_t = 16 << 20, value_parser = ring_buffer, help_heading = "Tracing")]
+    pub ring_buffer: u32,
+    /// Lost events up to which the trace is trusted
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Tracing")]
+    pub max_lost: u64,
+
+    /// Form of the report
+    #[arg(long, value_enum, default_value_t, help_heading = "Report")]
+    pub format: Format,
+    /// Keep a recording in this file
+    #[arg(short, long, value_name = "FILE", help_heading = "Report")]
+    pub output: Option<PathBuf>,
+
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub argv: Vec<OsString>,
+}
+
+/// Arguments of `inodyne show`.
+#[derive(Debug, Args)]
+pub struct ShowArguments {
+    /// The recording
+    pub recording: PathBuf,
+    /// Form of the report
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+    /// Only this part: verdict, ledger, findings, syscalls, threads, runs, overhead, by-comm
+    #[arg(long)]
+    pub section: Option<Section>,
+}
+
+/// Arguments of `inodyne manual`.
+#[derive(Debug, Args)]
+pub struct ManualArguments {
+    /// What to print
+    #[arg(value_enum)]
+    pub what: Manual,
+}
+
+/// What `inodyne manual` can print.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Manual {
+    /// The man page inodyne(1), with all subcommands
+    Man,
+    /// Completions for bash
+    Bash,
+    /// Completions for zsh
+    Zsh,
+    /// Completions for fish
+    Fish,
+}
+
+/// The forms of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum Format {
+    /// For reading in a terminal; `run` prints it on standard error, after the command's own output
+    #[default]
+    Text,
+    /// Everything, on standard output; the command's own output then goes to standard error
+    Json,
+}
+
+/// The states of the caches that can be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Cache {
+    /// Change nothing
+    AsIs,
+    /// Read all names and attributes of the place first
+    Warm,
+    /// Forget everything cached of the place first
+    Cold,
+}
+
+impl From<Cache> for CacheState {
+    fn from(cache: Cache) -> CacheState {
+        match cache {
+            Cache::AsIs => CacheState::AsIs,
+            Cache::Warm => CacheState::Warm,
+            Cache::Cold => CacheState::Cold,
+        }
+    }
+}
+
+fn variable(text: &str) -> Result<(OsString, OsString), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
+        _ => Err("write NAME=VALUE".to_owned()),
+    }
+}
+
+fn ring_buffer(text: &str) -> Result<u32, String> {
+    match text.parse::<u32>() {
+        Ok(bytes) if bytes.is_power_of_two() && bytes >= 4096 => Ok(bytes),
+        _ => Err("must be a power of two, 4096 or more".to_owned()),
+    }
+}

@@ -1,0 +1,34 @@
+//! `inodyne doctor`: what this machine can do, what is lost where it cannot, and how to get it.
+
+use std::process::ExitCode;
+
+use inodyne_trace::capability::{self, Check};
+
+use crate::failure::{Failure, LACKING};
+
+/// Runs the command: 0 where `inodyne run` can trace, otherwise 3.
+pub fn run() -> Result<ExitCode, Failure> {
+    let checks = capability::all();
+    for check in &checks {
+        anstream::println!("{}", line(check));
+    }
+    let needed = checks.iter().filter(|check| check.is_needed && check.problem.is_some()).count();
+    if needed > 0 {
+        return Err(Failure::new(
+            LACKING,
+            format_args!("this machine cannot trace: {needed} of the above must be mended first"),
+        ));
+    }
+    anstream::println!("inodyne run works here");
+    Ok(ExitCode::SUCCESS)
+}
+
+fn line(check: &Check) -> String {
+    match &check.problem {
+        None => format!("ok       {}", check.what),
+        Some(problem) => {
+            let mark = if check.is_needed { "missing" } else { "without" };
+            format!("{mark}  {}: {}; without it: {}; to get it: {}", check.what, problem, check.loss, check.remedy)
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! The machine and the user, as the system tells them.
+
+use std::fs;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use inodyne_model::host::Host;
+use inodyne_trace::launch::User;
+use nix::unistd::{self, Uid};
+
+use crate::failure::{Failure, USAGE};
+
+/// The machine, as far as it matters to a measurement.
+pub fn describe() -> Host {
+    let uname = rustix::system::uname();
+    let text = |part: &std::ffi::CStr| part.to_string_lossy().into_owned();
+    let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let of_cpu = |key: &str| {
+        let line = cpuinfo.lines().find(|line| line.starts_with(key));
+        line.and_then(|line| line.split_once(':')).map(|(_, value)| value.trim().to_owned()).unwrap_or_default()
+    };
+    Host {
+        kernel: text(uname.release()),
+        arch: text(uname.machine()),
+        cpus: std::thread::available_parallelism().map_or(0, |n| n.get() as u32),
+        cpu_model: of_cpu("model name"),
+        memory_bytes: rustix::system::sysinfo().totalram * u64::from(rustix::system::sysinfo().mem_unit),
+        virtual_machine: of_cpu("flags").split(' ').any(|flag| flag == "hypervisor"),
+    }
+}
+
+/// Seconds since 1970.
+pub fn now_unix_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// Whose the command is: the named user, or who called sudo, or none where nobody is to be changed.
+pub fn user(name: Option<&str>) -> Result<Option<User>, Failure> {
+    let known = match name {
+        Some(name) => {
+            let found = unistd::User::from_name(name).ok().flatten();
+            Some(found.ok_or_else(|| Failure::new(USAGE, format_args!("--user {name}: there is no such user")))?)
+        }
+        None => std::env::var("SUDO_UID")
+            .ok()
+            .filter(|_| unistd::geteuid().is_root())
+            .and_then(|uid| uid.parse().ok())
+            .and_then(|uid| unistd::User::from_uid(Uid::from_raw(uid)).ok().flatten()),
+    };
+    Ok(known.filter(|user| user.uid != unistd::geteuid()).map(with_groups))
+}
+
+fn with_groups(user: unistd::User) -> User {
+    let login = std::ffi::CString::new(user.name.clone()).unwrap_or_default();
+    let groups = unistd::getgrouplist(&login, user.gid).unwrap_or_else(|_| vec![user.gid]);
+    User {
+        name: user.name,
+        uid: user.uid.as_raw(),
+        gid: user.gid.as_raw(),
+        groups: groups.into_iter().map(unistd::Gid::as_raw).collect(),
+        home: user.dir,
+    }
+}

@@ -1,0 +1,85 @@
+//! One execution of the command: held, released, followed to its end.
+
+use inodyne_model::Nanos;
+use inodyne_trace::launch::{self, Ended, Others, Spec, Started};
+use inodyne_trace::{Collected, Options, Tracer};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::interrupt::{Interrupts, Wish};
+use super::progress::Progress;
+use crate::failure::{Failure, INTERRUPTED, LACKING};
+
+/// How often the ring buffers are drained.
+const DRAIN_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+
+/// What one execution gave.
+pub struct Execution {
+    /// How it ended, and what it used.
+    pub ended: Ended,
+    /// What was traced of it.
+    pub collected: Option<Collected>,
+    /// Whether the user wants no more of it.
+    pub interrupted: bool,
+}
+
+/// Runs a command once, traced where options are given. Without `quiet`, shows progress meanwhile.
+pub fn execute(spec: &Spec, tracing: Option<&Options>, others: Others, quiet: bool) -> Result<Execution, Failure> {
+    let tracer = tracing.map(Tracer::new).transpose()?;
+    let mut interrupts = Interrupts::watch()?;
+    let started = launch::start(spec, tracer.as_ref().map(Tracer::arm_program))?;
+    started.release()?;
+    let ended = follow(&started, spec, tracer.as_ref(), &mut interrupts, Progress::start(quiet))?;
+    let collected = tracer.map(Tracer::finish).transpose()?;
+    started.finish(others)?;
+    Ok(Execution { ended, collected, interrupted: interrupts.end() })
+}
+
+fn follow(
+    started: &Started,
+    spec: &Spec,
+    tracer: Option<&Tracer>,
+    interrupts: &mut Interrupts,
+    progress: Progress,
+) -> Result<Ended, Failure> {
+    loop {
+        let (ended, interrupted) = {
+            let mut ready = [PollFd::new(started, PollFlags::IN), PollFd::new(&*interrupts, PollFlags::IN)];
+            rustix::io::retry_on_intr(|| poll(&mut ready, Some(&DRAIN_EVERY)))
+                .map_err(|error| Failure::new(LACKING, error))?;
+            (!ready[0].revents().is_empty(), !ready[1].revents().is_empty())
+        };
+        if let Some(tracer) = tracer {
+            tracer.drain();
+            progress.tick(|| tracer.calls_so_far());
+        }
+        if ended {
+            return Ok(started.ended(spec)?);
+        }
+        if interrupted {
+            match interrupts.next() {
+                Some(Wish::Tell(signal)) => started.signal(signal),
+                // Dropping what was started kills it.
+                Some(Wish::Stop) => return Err(Failure::new(INTERRUPTED, "interrupted: the command was killed")),
+                Some(Wish::Wait) | None => {}
+            }
+        }
+    }
+}
+
+/// Runs a command that is not measured.
+pub fn to_the_end(spec: &Spec) -> Result<Ended, Failure> {
+    let started = launch::start(spec, None)?;
+    started.release()?;
+    let ended = started.ended(spec)?;
+    started.finish(Others::Leave)?;
+    Ok(ended)
+}
+
+impl Execution {
+    /// The wall-clock time: as the parent saw it, or to the root's last instant on a CPU where that came later (a parent
+    /// learns of the end a few microseconds before).
+    pub fn wall_ns(&self) -> Nanos {
+        let root_ended = self.collected.as_ref().and_then(|c| c.observed.threads.first()).map(|root| root.ended_ns);
+        self.ended.ended_ns.max(root_ended.unwrap_or_default()).saturating_sub(self.ended.released_ns)
+    }
+}

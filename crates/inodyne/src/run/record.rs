@@ -1,0 +1,101 @@
+//! From an execution to the recording.
+
+use std::ffi::OsString;
+
+use inodyne_lab::DeviceStats;
+use inodyne_model::Nanos;
+use inodyne_model::recording::Recording;
+use inodyne_model::run::{CacheState, Command, Run};
+use inodyne_model::trace::{Overhead, Trace};
+use inodyne_trace::Collected;
+
+use super::execute::Execution;
+
+/// Which of the runs it was. There is one command.
+#[derive(Debug, Clone, Copy)]
+pub struct Which {
+    /// Index of the place.
+    pub place: usize,
+    /// State of the caches before.
+    pub cache: CacheState,
+    /// Block of the schedule.
+    pub block: u32,
+    /// Whether it is traced.
+    pub traced: bool,
+}
+
+/// The command as reports name it.
+pub fn command(argv: &[OsString]) -> Command {
+    let argv: Vec<String> = argv.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let label = argv.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
+    Command { label, argv }
+}
+
+/// As a shell would need it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "%+,-./:=@_^".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+/// Adds a run and, where it was traced, its trace.
+pub fn add(recording: &mut Recording, which: Which, execution: Execution, moved: Option<DeviceStats>) {
+    let ended = execution.ended;
+    let wall_ns = execution.wall_ns();
+    recording.push_run(Run {
+        place: which.place,
+        command: 0,
+        cache: which.cache,
+        block: which.block,
+        traced: execution.collected.is_some(),
+        wall_ns: ended.wall_ns(),
+        user_ns: ended.user_ns,
+        sys_ns: ended.sys_ns,
+        voluntary_switches: ended.voluntary_switches,
+        involuntary_switches: ended.involuntary_switches,
+        major_faults: ended.major_faults,
+        minor_faults: ended.minor_faults,
+        max_rss_bytes: ended.max_rss_bytes,
+        device_read_bytes: moved.map(|m| m.read_bytes),
+        device_write_bytes: moved.map(|m| m.write_bytes),
+        exit: ended.exit,
+    });
+    if let Some(collected) = execution.collected {
+        let overhead = overhead(recording, which, &collected, wall_ns);
+        recording.traces.push(Trace {
+            place: which.place,
+            command: 0,
+            cache: which.cache,
+            wall_ns,
+            by_comm: collected.by_comm,
+            dtype: collected.dtype,
+            overhead,
+            lost: collected.lost,
+            observed: collected.observed,
+            ..Trace::default()
+        });
+    }
+}
+
+/// Measured against the median of the untraced runs of the same kind where there are any; otherwise the number of calls
+/// times the measured cost of one, spread over as many CPUs as were busy.
+fn overhead(recording: &Recording, which: Which, collected: &Collected, wall_ns: Nanos) -> Overhead {
+    let alike = |run: &&Run| run.place == which.place && run.cache == which.cache && !run.traced;
+    let mut untraced: Vec<Nanos> = recording.runs.iter().filter(alike).map(|run| run.wall_ns).collect();
+    untraced.sort_unstable();
+    let wall = wall_ns.as_secs_f64();
+    let (ratio, estimated) = match untraced.get(untraced.len() / 2) {
+        Some(median) => (wall / median.as_secs_f64(), false),
+        None => {
+            let calls: u64 = collected.by_comm.iter().flat_map(|c| &c.syscalls).map(|s| s.calls).sum();
+            let cpu: Nanos = collected.observed.threads.iter().map(|thread| thread.cpu_ns()).sum();
+            let busy_cpus = (cpu.as_secs_f64() / wall).max(1.0);
+            let cost = calls as f64 * collected.overhead.ns_per_call / 1e9 / busy_cpus;
+            (wall / (wall - cost).max(wall / 100.0), true)
+        }
+    };
+    Overhead { ratio, estimated, ..collected.overhead }
+}

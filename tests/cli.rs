@@ -1,0 +1,67 @@
+//! The command line as users and scripts see it.
+
+mod support;
+
+use support::{inodyne, run};
+
+fn printed(arguments: &[&str]) -> String {
+    run(inodyne().args(arguments)).ended_with(0).text()
+}
+
+/// `--help` is part of the interface: a change of it is seen in review.
+#[test]
+fn help() {
+    for arguments in [
+        &["--help"][..],
+        &["run", "--help"],
+        &["show", "--help"],
+        &["rm", "--help"],
+        &["tree", "make", "--help"],
+        &["tree", "check", "--help"],
+        &["doctor", "--help"],
+    ] {
+        let name = arguments.join("-").replace("--help", "help");
+        insta::assert_snapshot!(name, printed(arguments));
+    }
+}
+
+#[test]
+fn the_manual_names_every_option_of_run() {
+    let manual = printed(&["manual", "man"]);
+    for option in ["at", "data", "cache", "runs", "prepare", "cleanup", "user", "env", "format", "output"] {
+        assert!(manual.contains(&format!("\\-\\-{}", option.replace('-', "\\-"))), "{option}");
+    }
+    assert!(manual.starts_with(".ie"), "{}", &manual[..40]);
+}
+
+#[test]
+fn completions_are_made_for_three_shells() {
+    for (shell, word) in [("bash", "complete -F"), ("zsh", "#compdef inodyne"), ("fish", "complete -c inodyne")] {
+        assert!(printed(&["manual", shell]).contains(word), "{shell}");
+    }
+}
+
+#[test]
+fn usage_mistakes_end_with_two() {
+    for arguments in [
+        &["run"][..],
+        &["run", "--cache", "tepid", "--", "true"],
+        &["run", "--at", "ext5:size=1G", "--", "true"],
+        &["run", "--at", "ext4:size=lots", "--", "true"],
+        &["run", "--ring-buffer", "5000", "--", "true"],
+        &["run", "--env", "NAME", "--", "true"],
+        &["show"],
+        &["show", "--section", "everything", "x.inodyne"],
+        &["dance"],
+    ] {
+        let outcome = run(inodyne().args(arguments)).ended_with(2);
+        assert!(outcome.stdout.is_empty() && !outcome.stderr.is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn doctor_finds_this_machine_fit() {
+    let told = printed(&["doctor"]);
+    assert!(told.contains("ok       the tracepoint sched_switch"), "{told}");
+    assert!(told.ends_with("inodyne run works here\n"), "{told}");
+}

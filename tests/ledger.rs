@@ -1,0 +1,274 @@
+//! The time adds up: every thread's rows to its life, the root's to the wall-clock time, our CPU time to the kernel's
+//! own account, calls to threads, waits to blocked time, the timeline to both.
+//!
+//! Nothing here is a time that a slow or busy machine could break: all are equalities, or shares of what was measured
+//! in the same run.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use inodyne_model::Nanos;
+use inodyne_model::ledger::RowKind;
+use inodyne_model::observed::{ROOT, ThreadObserved};
+use inodyne_model::recording::Recording;
+use inodyne_model::run::{CacheState, Run};
+use inodyne_model::trace::Trace;
+use support::{fixture, machine, nothing_lost, run, scratch, sh, traced};
+
+/// A part of a whole, with room for the instants between two clocks being read.
+fn is_about(part: Nanos, whole: Nanos, share: f64) -> bool {
+    part.0.abs_diff(whole.0) as f64 <= whole.0 as f64 * share
+}
+
+/// Everything that must hold of every trace, whatever the command did.
+fn adds_up(trace: &Trace) {
+    nothing_lost(trace);
+    threads_sum_to_their_lives(trace);
+    root_sums_to_the_wall(trace);
+    waits_sum_to_blocked_time(trace);
+    timeline_sums_to_the_time_off_the_cpu(trace);
+    calls_agree_with_threads(trace);
+}
+
+fn threads_sum_to_their_lives(trace: &Trace) {
+    assert_eq!(trace.threads.len(), trace.observed.threads.len());
+    for (ledger, thread) in trace.threads.iter().zip(&trace.observed.threads) {
+        let sum: Nanos = ledger.rows.iter().map(|row| row.ns).sum();
+        assert_eq!(sum, ledger.lifetime_ns, "{ledger:?}");
+        assert_eq!(ledger.lifetime_ns, thread.lifetime_ns(), "{ledger:?}");
+        assert!(ledger.rows.iter().all(|row| row.kind != RowKind::Unexplained), "{ledger:?}");
+    }
+}
+
+fn root_sums_to_the_wall(trace: &Trace) {
+    let ledger = &trace.ledger;
+    assert_eq!(ledger.rows.iter().map(|row| row.ns).sum::<Nanos>(), ledger.wall_ns);
+    assert_eq!(ledger.wall_ns, trace.wall_ns, "no row was made to fit");
+    let residual: Nanos = ledger.rows.iter().filter(|r| r.kind == RowKind::Unexplained).map(|r| r.ns).sum();
+    assert_eq!(residual, ledger.unexplained_ns);
+}
+
+/// Where the thread ended before its wait was over, the wait is there too: closed at the end of the trace.
+fn waits_sum_to_blocked_time(trace: &Trace) {
+    let mut waited: BTreeMap<u32, Nanos> = BTreeMap::new();
+    for wait in &trace.observed.waits {
+        *waited.entry(wait.thread).or_default() += wait.ns;
+    }
+    for thread in &trace.observed.threads {
+        let waited = waited.get(&thread.number).copied().unwrap_or_default();
+        assert_eq!(waited, thread.blocked_ns, "{thread:?}");
+    }
+}
+
+/// A thread that is off the CPU when the trace ends has no interval for that time.
+fn timeline_sums_to_the_time_off_the_cpu(trace: &Trace) {
+    let timeline = &trace.observed.timeline;
+    let mut off: BTreeMap<u32, (Nanos, Nanos)> = BTreeMap::new();
+    for (at, thread) in timeline.thread.iter().enumerate() {
+        let (blocked, ready) = off.entry(*thread).or_default();
+        *blocked += Nanos(timeline.blocked_ns[at]);
+        *ready += Nanos(timeline.ready_ns[at]);
+    }
+    for thread in trace.observed.threads.iter().filter(|thread| !thread.alive) {
+        let (blocked, ready) = off.get(&thread.number).copied().unwrap_or_default();
+        assert_eq!((blocked, ready), (thread.blocked_ns, thread.runqueue_ns), "{thread:?}");
+    }
+}
+
+/// A call that never returned (`exit_group`, a kill, a trace that ended) is in its thread's account only; what the table
+/// of calls says is never more than that.
+fn calls_agree_with_threads(trace: &Trace) {
+    let mut kernel: BTreeMap<&str, Nanos> = BTreeMap::new();
+    for (call, ns) in trace.observed.threads.iter().flat_map(|thread| &thread.kernel_ns) {
+        *kernel.entry(call).or_default() += *ns;
+    }
+    for call in &trace.syscalls {
+        assert_eq!(call.cpu_ns + call.runqueue_ns + call.blocked_ns, call.wall_ns, "{call:?}");
+        let in_threads = kernel.get(call.name.as_str()).copied().unwrap_or_default();
+        assert!(call.cpu_ns <= in_threads, "{}: {} in calls, {in_threads} in threads", call.name, call.cpu_ns);
+    }
+    // The table of calls and the accounts of the threads are kept apart in the kernel; here they meet.
+    let returned = ["exit", "exit_group", "execve", "clone", "clone3", "fork", "vfork"];
+    let sum = |names: &mut dyn Iterator<Item = (&str, Nanos)>| -> Nanos {
+        names.filter(|(name, _)| !returned.contains(name)).map(|(_, ns)| ns).sum()
+    };
+    let in_calls = sum(&mut trace.syscalls.iter().map(|call| (call.name.as_str(), call.cpu_ns)));
+    let in_threads = sum(&mut kernel.iter().map(|(name, ns)| (*name, *ns)));
+    if trace.observed.threads.iter().all(|thread| !thread.alive) {
+        assert_eq!(in_calls, in_threads, "calls that return, and were not killed");
+    }
+}
+
+/// What three accounts say of the CPU time of a run whose processes were all waited for.
+struct CpuTime {
+    /// Our ledger: from switch to switch.
+    ours: Nanos,
+    /// The scheduler's own sum for each thread, read by us.
+    scheduler: Nanos,
+    /// What the parent was told: `runs[].user_ns + sys_ns`.
+    rusage: Nanos,
+    /// Waiting for a CPU, after a wake-up.
+    woken: Nanos,
+    switches: u64,
+}
+
+impl CpuTime {
+    fn of(recording: &Recording, trace: &Trace) -> CpuTime {
+        let same = |run: &&Run| run.traced && run.place == trace.place && run.cache == trace.cache;
+        let run = recording.runs.iter().find(same).expect("the run of the trace");
+        let threads = &trace.observed.threads;
+        let timeline = &trace.observed.timeline;
+        let after_wait = |at: &usize| timeline.stacks[timeline.stack[*at] as usize].0 != 0;
+        CpuTime {
+            ours: threads.iter().map(ThreadObserved::cpu_ns).sum(),
+            scheduler: threads.iter().map(|thread| thread.scheduler_cpu_ns).sum(),
+            rusage: run.user_ns + run.sys_ns,
+            woken: (0..timeline.len()).filter(after_wait).map(|at| Nanos(timeline.ready_ns[at])).sum(),
+            switches: threads.iter().map(|thread| thread.waits + thread.preemptions).sum(),
+        }
+    }
+
+    /// Every thread was followed for all its life, and the command is charged nothing of what came before it.
+    fn everybody_was_followed(&self) {
+        assert!(is_about(self.scheduler, self.rusage, 0.005), "scheduler {}, rusage {}", self.scheduler, self.rusage);
+    }
+
+    /// The scheduler begins to charge a thread that it wakes from the wake-up on, if that preempts what ran on the CPU
+    /// or ends its idling: it saves reading the clock again at the switch (`rq_clock_skip_update` in
+    /// kernel/sched/core.c). So what our ledger calls "ready, no CPU" is in part CPU time to rusage; in a virtual
+    /// machine, where an idle CPU takes long to come back, that is microseconds a wake-up. In the other direction, our
+    /// switch comes some hundred nanoseconds after the scheduler's last look at the clock.
+    fn differs_by_wake_ups_only(&self) {
+        let CpuTime { ours, rusage, woken, switches, .. } = *self;
+        let tolerated = rusage.0 / 100 + 1000 * switches;
+        assert!(ours.0 <= rusage.0 + tolerated, "ours {ours}, rusage {rusage}, {switches} switches");
+        let least = rusage.saturating_sub(woken).saturating_sub(Nanos(rusage.0 / 100));
+        assert!(ours >= least, "ours {ours}, rusage {rusage}, ready after wake-ups {woken}");
+    }
+
+    /// Where a command mostly computes, wake-ups do not matter.
+    fn is_the_same(&self) {
+        assert!(is_about(self.ours, self.rusage, 0.01), "ours {}, rusage {}", self.ours, self.rusage);
+    }
+}
+
+fn cpu_is_what_the_kernel_says(recording: &Recording) {
+    for trace in &recording.traces {
+        let cpu = CpuTime::of(recording, trace);
+        cpu.everybody_was_followed();
+        cpu.differs_by_wake_ups_only();
+    }
+}
+
+fn recorded(options: &[&str], argv: &[&str]) -> Recording {
+    let recording = run(&mut traced(options, argv)).ended_with(0).recording();
+    recording.traces.iter().for_each(adds_up);
+    recording
+}
+
+/// A command of some tenths of a second that looks at, reads and writes files, in processes of several kinds.
+const WORK: &str = "find . -size +1k | wc -l; tar c . | cat | wc -c; cp -r 1 copy && rm -rf copy; sync -f .";
+const DATA: &str = "tree:dirs=300,files=20,bytes=3000";
+
+#[test]
+fn on_every_file_system_cold_and_warm() {
+    let _machine = machine();
+    for (place, caches) in [
+        ("ext4:size=1G", &[CacheState::Cold, CacheState::Warm][..]),
+        ("xfs:size=1G", &[CacheState::Cold, CacheState::Warm]),
+        ("btrfs:size=1G", &[CacheState::Cold, CacheState::Warm]),
+        ("tmpfs", &[CacheState::Warm]),
+    ] {
+        let mut options = vec!["--at", place, "--data", DATA];
+        let names = caches.iter().map(|cache| if *cache == CacheState::Cold { "--cache=cold" } else { "--cache=warm" });
+        options.extend(names);
+        let recording = recorded(&options, &["sh", "-c", WORK]);
+        assert_eq!(recording.traces.iter().map(|trace| trace.cache).collect::<Vec<_>>(), caches);
+        cpu_is_what_the_kernel_says(&recording);
+        for trace in &recording.traces {
+            assert!(trace.wall_ns > Nanos(50_000_000), "{place}: too short to say anything: {}", trace.wall_ns);
+            let share = trace.ledger.unexplained_ns.share_of(trace.wall_ns);
+            assert!(share < 0.01, "{place}, {}: {share} unexplained of {}", trace.cache, trace.wall_ns);
+        }
+        for run in recording.runs.iter().filter(|run| run.cache == CacheState::Cold) {
+            assert!(run.device_read_bytes.unwrap_or_default() > 300 * 20 * 3000, "{place} was not cold: {run:?}");
+        }
+    }
+}
+
+#[test]
+fn of_one_busy_process() {
+    let (_machine, scratch) = (machine(), scratch());
+    let script = "import os\nfor i in range(300000): os.stat('/'), sum(range(30))";
+    let recording = recorded(&["--at", &scratch.path().display().to_string()], &["python3", "-c", script]);
+    cpu_is_what_the_kernel_says(&recording);
+    let trace = &recording.traces[0];
+    CpuTime::of(&recording, trace).is_the_same();
+    let root = &trace.observed.threads[0];
+    assert_eq!(root.number, ROOT);
+    assert!(is_about(root.cpu_ns(), root.scheduler_cpu_ns, 0.01), "{root:?}");
+}
+
+#[test]
+fn of_threads_that_share_too_few_cpus() {
+    let (_machine, scratch) = (machine(), scratch());
+    let program = fixture("threads", scratch.path());
+    // More threads than CPUs, each with work, calls and sleeps.
+    let recording = recorded(&[], &[&program.display().to_string(), "16", "20000000"]);
+    cpu_is_what_the_kernel_says(&recording);
+    let trace = &recording.traces[0];
+    CpuTime::of(&recording, trace).is_the_same();
+    assert_eq!(trace.threads.len(), 17);
+    assert!(trace.observed.threads.iter().map(|t| t.runqueue_ns).sum::<Nanos>() > Nanos::ZERO);
+}
+
+#[test]
+fn of_processes_that_switch_at_every_call() {
+    let (_machine, scratch) = (machine(), scratch());
+    let program = fixture("ping_pong", scratch.path());
+    let recording = recorded(&[], &[&program.display().to_string(), "50000"]);
+    cpu_is_what_the_kernel_says(&recording);
+}
+
+#[test]
+fn of_many_short_processes() {
+    let _machine = machine();
+    let argv = sh("for i in 1 2 3 4 5 6 7 8; do (for j in 1 2 3 4 5 6 7 8; do /bin/true; done) & done; wait");
+    let argv: Vec<&str> = argv.iter().map(|word| word.to_str().expect("text")).collect();
+    let recording = recorded(&[], &argv);
+    assert_eq!(recording.traces[0].threads.len(), 1 + 8 + 64);
+    cpu_is_what_the_kernel_says(&recording);
+}
+
+#[test]
+fn of_a_command_that_sleeps() {
+    let _machine = machine();
+    let recording = recorded(&[], &["sleep", "0.3"]);
+    let trace = &recording.traces[0];
+    let share = trace.ledger.unexplained_ns.share_of(trace.wall_ns);
+    assert!(share < 0.01, "{share} unexplained of {}", trace.wall_ns);
+    let slept = trace.ledger.rows.first().expect("rows");
+    assert_eq!((slept.kind, slept.cause), (RowKind::Blocked, Some(inodyne_model::cause::Cause::Sleep)));
+}
+
+#[test]
+fn sampling_and_timeline_off_change_no_sum() {
+    let _machine = machine();
+    let recording = recorded(&["--sample-hz", "0"], &["find", "/etc"]);
+    assert!(recording.traces[0].observed.samples.is_empty());
+}
+
+#[test]
+fn an_existing_directory_is_a_place_too() {
+    let (_machine, scratch) = (machine(), scratch());
+    support::prepare(scratch.path(), "mkdir a && touch a/b");
+    let place = scratch.path().display().to_string();
+    let outcome = run(&mut traced(&["--at", &place], ["ls", "a"])).ended_with(0);
+    assert_eq!(outcome.stderr, "b\n", "the command's output, beside the JSON");
+    let recording = outcome.recording();
+    adds_up(&recording.traces[0]);
+    assert!(!recording.places[0].made_here);
+    assert_eq!(recording.places[0].path, Path::new(&place));
+}

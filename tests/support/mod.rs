@@ -1,0 +1,227 @@
+//! What the end-to-end tests share: the program under test, a lock on the machine, scratch directories, fixtures.
+//!
+//! Tests that trace or make file systems take [`machine`] first. Cargo runs test binaries one after the other but the
+//! tests of one binary in threads; two traced runs at once would take CPU time from each other and see each other's
+//! loop devices. The lock is a file, so it also holds against a second `cargo test` in the same target directory.
+//!
+//! Nothing is skipped: without root, or without a tool, a test fails and says what is missing.
+
+#![allow(dead_code, reason = "each test file uses a part")]
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use inodyne_model::recording::Recording;
+use inodyne_model::trace::Trace;
+use tempfile::TempDir;
+
+/// Beyond this a run hangs. Generous: the machine may be busy with other things.
+const HANGS_AFTER: Duration = Duration::from_secs(120);
+
+/// The machine, for as long as it is held.
+#[must_use]
+pub struct Machine(#[allow(dead_code, reason = "held for its lock")] File);
+
+/// Waits until no other test measures.
+pub fn machine() -> Machine {
+    assert!(nix::unistd::geteuid().is_root(), "these tests trace and make file systems: run them as root");
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("machine.lock");
+    let file = File::options().create(true).append(true).open(&path).expect("a lock file in the target directory");
+    file.lock().expect("the lock on the machine");
+    Machine(file)
+}
+
+/// A directory on a disk that everybody may enter, gone at the end.
+pub fn scratch() -> TempDir {
+    let scratch = tempfile::Builder::new().prefix("inodyne-e2e-").tempdir_in("/var/tmp").expect("a scratch directory");
+    fs::set_permissions(scratch.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
+    scratch
+}
+
+/// The program under test, with an environment in which nothing changes what it does.
+pub fn inodyne() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_inodyne"));
+    for name in ["COLUMNS", "NO_COLOR", "SUDO_UID", "SUDO_GID", "SUDO_USER", "INODYNE_MOUNT", "INODYNE_SCRATCH"] {
+        command.env_remove(name);
+    }
+    command.env("LC_ALL", "C").stdin(Stdio::null());
+    command
+}
+
+/// What a program printed and how it ended.
+#[derive(Debug)]
+pub struct Outcome {
+    /// How it ended.
+    pub status: ExitStatus,
+    /// Its standard output.
+    pub stdout: Vec<u8>,
+    /// Its standard error, made printable.
+    pub stderr: String,
+}
+
+impl Outcome {
+    /// The exit code; none where a signal ended it.
+    pub fn code(&self) -> Option<i32> {
+        self.status.code()
+    }
+
+    /// Its standard output as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.stdout).into_owned()
+    }
+
+    /// The recording that it printed as JSON.
+    pub fn recording(&self) -> Recording {
+        serde_json::from_slice(&self.stdout).unwrap_or_else(|error| {
+            panic!("not a recording ({error}); {:?}, standard error:\n{}", self.status, self.stderr)
+        })
+    }
+
+    /// Insists on an exit code.
+    pub fn ended_with(self, code: i32) -> Outcome {
+        assert_eq!(self.code(), Some(code), "signal {:?}, standard error:\n{}", self.status.signal(), self.stderr);
+        self
+    }
+
+    /// Insists on a failure told in one line, which it returns without the program's name.
+    pub fn failed_in_one_line(self, code: i32) -> String {
+        let outcome = self.ended_with(code);
+        let lines: Vec<&str> = outcome.stderr.lines().collect();
+        let [line] = lines[..] else { panic!("not one line:\n{}", outcome.stderr) };
+        assert!(!line.contains("panicked"), "{line}");
+        line.strip_prefix("inodyne: ").unwrap_or_else(|| panic!("does not say who speaks: {line}")).to_owned()
+    }
+}
+
+/// A program that runs, its output collected meanwhile so that it never waits for us.
+pub struct Running {
+    /// The process.
+    pub child: Child,
+    stdout: Option<thread::JoinHandle<Vec<u8>>>,
+    stderr: Option<thread::JoinHandle<Vec<u8>>>,
+    started: Instant,
+}
+
+/// Starts a program.
+pub fn start(command: &mut Command) -> Running {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
+    let stdout = child.stdout.take().map(collect);
+    let stderr = child.stderr.take().map(collect);
+    Running { child, stdout, stderr, started: Instant::now() }
+}
+
+fn collect(mut from: impl Read + Send + 'static) -> thread::JoinHandle<Vec<u8>> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        from.read_to_end(&mut bytes).expect("a pipe can be read");
+        bytes
+    })
+}
+
+impl Running {
+    /// Its process id, for signals.
+    pub fn pid(&self) -> nix::unistd::Pid {
+        nix::unistd::Pid::from_raw(self.child.id() as i32)
+    }
+
+    /// Waits for its end. One that hangs is killed, and the test fails.
+    pub fn end(mut self) -> Outcome {
+        let status = loop {
+            if let Some(status) = self.child.try_wait().expect("our own child") {
+                break status;
+            }
+            if self.started.elapsed() > HANGS_AFTER {
+                let _ = self.child.kill();
+                panic!("hangs: pid {}", self.child.id());
+            }
+            thread::sleep(Duration::from_millis(2));
+        };
+        let bytes = |handle: Option<thread::JoinHandle<Vec<u8>>>| {
+            handle.map_or_else(Vec::new, |handle| handle.join().expect("the reader ends"))
+        };
+        let stderr = String::from_utf8_lossy(&bytes(self.stderr)).into_owned();
+        let outcome = Outcome { status, stdout: bytes(self.stdout), stderr };
+        assert!(!outcome.stderr.contains("panicked"), "it panicked:\n{}", outcome.stderr);
+        outcome
+    }
+}
+
+/// Runs a program to its end.
+pub fn run(command: &mut Command) -> Outcome {
+    start(command).end()
+}
+
+/// `inodyne run --format json OPTIONS -- COMMAND`.
+pub fn traced(options: &[&str], argv: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
+    let mut command = inodyne();
+    command.args(["run", "--format", "json"]).args(options).arg("--").args(argv);
+    command
+}
+
+/// The one trace of a run that succeeded.
+pub fn trace_of(options: &[&str], argv: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Trace {
+    let recording = run(&mut traced(options, argv)).ended_with(0).recording();
+    recording.traces.into_iter().next().expect("it was traced")
+}
+
+/// A command line given to a shell.
+pub fn sh(script: &str) -> [OsString; 3] {
+    ["sh".into(), "-c".into(), script.into()]
+}
+
+/// Runs a shell script that must succeed.
+pub fn prepare(directory: &Path, script: &str) {
+    let done = run(Command::new("sh").args(["-ec", script]).current_dir(directory).stdin(Stdio::null()));
+    assert!(done.status.success(), "{script}: {:?}\n{}", done.status, done.stderr);
+}
+
+/// Compiles `fixtures/NAME.c`. Each test compiles its own: nothing to keep up to date, nothing shared.
+pub fn fixture(name: &str, into: &Path) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(name).with_extension("c");
+    let program = into.join(name);
+    let mut compiler = Command::new("cc");
+    compiler.args(["-std=gnu11", "-O1", "-Wall", "-Werror", "-pthread", "-o"]).arg(&program).arg(&source);
+    let built = compiler.output().expect("the tests need a C compiler, cc");
+    assert!(built.status.success(), "{}:\n{}", source.display(), String::from_utf8_lossy(&built.stderr));
+    program
+}
+
+/// Waits for something that is to happen soon; returns whether it did.
+pub fn eventually(happens: impl Fn() -> bool) -> bool {
+    let started = Instant::now();
+    while !happens() {
+        if started.elapsed() > Duration::from_secs(20) {
+            return false;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    true
+}
+
+/// A process of this pid exists and has not ended.
+pub fn is_alive(pid: i32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+}
+
+/// Runs as an unprivileged user without any group of ours.
+pub fn as_nobody(command: &mut Command) -> &mut Command {
+    command.uid(65534).gid(65534)
+}
+
+/// Calls with this name, over all command names.
+pub fn calls(trace: &Trace, name: &str) -> u64 {
+    trace.syscalls.iter().filter(|call| call.name == name).map(|call| call.calls).sum()
+}
+
+/// Insists that everything was recorded.
+pub fn nothing_lost(trace: &Trace) {
+    assert_eq!(trace.lost.total(), 0, "{:?}", trace.lost);
+}
