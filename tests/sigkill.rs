@@ -29,7 +29,7 @@ impl State {
         let setting = |name: &str| fs::read_to_string(Path::new("/proc/sys").join(name)).unwrap_or_default();
         State {
             mounts: fs::read_to_string("/proc/self/mountinfo").expect("the mounts"),
-            loop_devices: loop_devices(),
+            loop_devices: loop_devices(images),
             images: names(images),
             settings: ["vm/drop_caches", "kernel/perf_event_paranoid", "vm/dirty_ratio"].map(setting).into(),
         }
@@ -41,9 +41,10 @@ fn names(directory: &Path) -> Vec<String> {
     entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
-/// Those that are bound to a file.
-fn loop_devices() -> Vec<String> {
-    let bound = |name: &String| Path::new("/sys/block").join(name).join("loop/backing_file").exists();
+/// Those that are bound to a file in this directory: others may come and go meanwhile.
+fn loop_devices(images: &Path) -> Vec<String> {
+    let file = |name: &String| fs::read_to_string(Path::new("/sys/block").join(name).join("loop/backing_file"));
+    let bound = |name: &String| file(name).is_ok_and(|file| Path::new(file.trim_end()).starts_with(images));
     let mut devices: Vec<String> = names(Path::new("/sys/block")).into_iter().filter(bound).collect();
     devices.sort();
     devices
@@ -102,12 +103,14 @@ fn at_fifty_random_moments_nothing_is_left() {
 #[test]
 fn what_is_looked_for_is_there_meanwhile() {
     let _machine = machine();
+    let images = scratch();
     let mut command = inodyne();
+    command.env("INODYNE_SCRATCH", images.path());
     let running = start(command.args(["run", "--at", "ext4:size=64M", "--", "sleep", "4711.999"]));
     assert!(eventually(|| !processes_with("4711.999").is_empty() && our_programs() > 0));
     // inodyne's own arguments have the word too; the command's process is another.
     assert!(eventually(|| processes_with("4711.999").len() >= 2), "{:?}", processes_with("4711.999"));
-    assert!(!loop_devices().is_empty());
+    assert!(!loop_devices(images.path()).is_empty());
     kill(running.pid(), Signal::SIGKILL).expect("it is killed");
     drop(running.end());
     assert!(eventually(|| processes_with("4711.999").is_empty()));
