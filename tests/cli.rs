@@ -11,7 +11,15 @@ fn printed(arguments: &[&str]) -> String {
 /// `--help` is part of the interface: a change of it is seen in review.
 #[test]
 fn help() {
-    for arguments in [&["--help"][..], &["run", "--help"], &["show", "--help"], &["doctor", "--help"]] {
+    for arguments in [
+        &["--help"][..],
+        &["run", "--help"],
+        &["show", "--help"],
+        &["rm", "--help"],
+        &["tree", "make", "--help"],
+        &["tree", "check", "--help"],
+        &["doctor", "--help"],
+    ] {
         let name = arguments.join("-").replace("--help", "help");
         insta::assert_snapshot!(name, printed(arguments));
     }

@@ -24,7 +24,7 @@ use crate::{
     TreeError, TreeSpec, content,
     make::SPEC_ATTRIBUTE,
     plan::{Name, Place, Plan},
-    pool::{Pool, cores, lock},
+    pool::{Crew, Pool, Seat, cores, lock},
 };
 
 /// What a check found.
@@ -72,23 +72,29 @@ pub fn check(spec: &TreeSpec, root: &Path) -> Result<CheckReport, TreeError> {
     let directory = openat(CWD, root, DIRECTORY, Mode::empty()).map_err(|errno| TreeError::io("open", root, errno))?;
     let checker = Checker {
         plan: Plan::new(spec)?,
-        pool: Pool::new(cores(), true),
+        pool: Pool::new(&[Crew { workers: cores(), steal: true }]),
         files: AtomicU64::new(0),
         directories: AtomicU64::new(0),
         bytes: AtomicU64::new(0),
         problems: AtomicU64::new(0),
         first: Mutex::default(),
     };
-    checker.directory(0, Arc::new(directory), Place::ROOT, Arc::new(Trail::default()));
-    checker.pool.run(|lane, Task { parent, place, trail }| {
-        match openat(&parent, Name::directory(place.index).as_str(), DIRECTORY, Mode::empty()) {
+    checker.directory(Seat { crew: 0, index: 0 }, Arc::new(directory), Place::ROOT, Arc::new(Trail::default()));
+    checker.pool.run(
+        |seat| seat,
+        |seat, Task { parent, place, trail }| match openat(
+            &parent,
+            Name::directory(place.index).as_str(),
+            DIRECTORY,
+            Mode::empty(),
+        ) {
             Ok(directory) => {
                 drop(parent);
-                checker.directory(lane, Arc::new(directory), place, trail);
+                checker.directory(*seat, Arc::new(directory), place, trail);
             }
             Err(errno) => checker.problem(&trail, None, missing_or(errno, "a directory")),
-        }
-    });
+        },
+    );
     Ok(CheckReport {
         files: checker.files.into_inner(),
         directories: checker.directories.into_inner(),
@@ -160,7 +166,7 @@ impl Drop for Trail {
 }
 
 impl Checker<'_> {
-    fn directory(&self, lane: usize, directory: Arc<OwnedFd>, place: Place, trail: Arc<Trail>) {
+    fn directory(&self, seat: Seat, directory: Arc<OwnedFd>, place: Place, trail: Arc<Trail>) {
         self.directories.fetch_add(1, Ordering::Relaxed);
         let (children, files) = (self.plan.children(place), self.plan.files(place));
         match rustix::fs::Dir::read_from(&directory) {
@@ -183,7 +189,7 @@ impl Checker<'_> {
         for index in children.rev() {
             let place = Place { level: place.level + 1, index };
             let trail = Arc::new(Trail { above: Some(trail.clone()), index });
-            self.pool.push(lane, Task { parent: directory.clone(), place, trail });
+            self.pool.push(seat, Task { parent: directory.clone(), place, trail });
         }
         let mut buffer = vec![0; BUFFER];
         let mut expected = Vec::new();

@@ -31,6 +31,11 @@ pub enum TreeError {
 }
 
 impl TreeError {
+    /// Whether what was asked for is wrong, rather than what the machine answered.
+    pub fn is_usage(&self) -> bool {
+        !matches!(self, Self::Io { .. })
+    }
+
     /// Wraps a kernel answer with what was tried, on what.
     pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>, source: impl Into<std::io::Error>) -> Self {
         Self::Io { action, path: path.into(), source: source.into() }

@@ -26,11 +26,16 @@ mod filesystem;
 mod make;
 mod plan;
 mod pool;
+mod remove;
 mod spec;
 
 pub use amount::Amount;
 pub use check::{CheckReport, Problem, check, recorded_spec};
 pub use error::TreeError;
 pub use filesystem::FileSystem;
-pub use make::{MakeReport, make};
+pub use make::{MakeReport, make, make_with};
+pub use remove::{
+    Control, Decide, Failure, Observer, Question, Reason, RemoveOptions, RemoveReport, Removed, Strategy, remove,
+    remove_aside, remove_asking,
+};
 pub use spec::{Shape, TreeSpec};

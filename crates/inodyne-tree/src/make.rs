@@ -7,6 +7,7 @@
 
 use std::{
     io,
+    num::NonZero,
     ops::Range,
     os::fd::{AsFd, OwnedFd},
     path::Path,
@@ -25,7 +26,7 @@ use rustix::{
 use crate::{
     FileSystem, TreeError, TreeSpec, content,
     plan::{Name, Place, Plan},
-    pool::{Pool, cores, lock},
+    pool::{Crew, Pool, Seat, cores, lock},
 };
 
 /// The extended attribute that tells a later check which tree a directory holds.
@@ -50,8 +51,15 @@ pub struct MakeReport {
 
 /// Makes the tree in `root`, which is created, or is an empty directory.
 ///
-/// Nothing is flushed: whoever wants the tree on the device calls `syncfs`.
+/// Nothing is flushed: whoever wants the tree on the device calls `syncfs`. How entries lie on the disk depends on which
+/// worker was faster; where that matters, see [`make_with`].
 pub fn make(spec: &TreeSpec, root: &Path) -> Result<MakeReport, TreeError> {
+    make_with(spec, root, None)
+}
+
+/// As [`make`], with so many workers instead of what suits the file system. With one, everything is made in order, as
+/// `tar` or `cp` would, so that the tree also lies on the disk in the same way each time.
+pub fn make_with(spec: &TreeSpec, root: &Path, threads: Option<NonZero<usize>>) -> Result<MakeReport, TreeError> {
     let started = Instant::now();
     let plan = Plan::new(spec)?;
     let directory = open_root(root)?;
@@ -59,27 +67,26 @@ pub fn make(spec: &TreeSpec, root: &Path) -> Result<MakeReport, TreeError> {
     // Not every file system keeps attributes; a check then needs the options again.
     let _ = fsetxattr(&directory, SPEC_ATTRIBUTE, spec.to_string().as_bytes(), XattrFlags::empty());
 
-    let threads = match file_system {
-        FileSystem::Btrfs => 1,
-        FileSystem::Overlay | FileSystem::Remote => 16,
-        _ => cores(),
-    };
+    let threads = threads.map_or_else(|| suitable_threads(file_system), NonZero::get);
     let maker = Maker {
         plan,
-        pool: Pool::new(threads, true),
+        pool: Pool::new(&[Crew { workers: threads, steal: true }]),
         split: if threads > 1 { FILES_PER_TASK } else { u64::MAX },
         files: AtomicU64::new(0),
         directories: AtomicU64::new(1),
         bytes: AtomicU64::new(0),
         failure: Mutex::new(None),
     };
-    maker.expand(0, Arc::new(directory), Place::ROOT);
-    maker.pool.run(|lane, task| {
-        if let Err((action, name, source)) = maker.work(lane, task) {
-            lock(&maker.failure).get_or_insert(TreeError::io(action, root.join("…").join(name.as_str()), source));
-            maker.pool.stop();
-        }
-    });
+    maker.expand(Seat { crew: 0, index: 0 }, Arc::new(directory), Place::ROOT);
+    maker.pool.run(
+        |seat| seat,
+        |seat, task| {
+            if let Err((action, name, source)) = maker.work(*seat, task) {
+                lock(&maker.failure).get_or_insert(TreeError::io(action, root.join("…").join(name.as_str()), source));
+                maker.pool.stop();
+            }
+        },
+    );
     if let Some(failure) = maker.failure.into_inner().expect("no worker panics while it holds this") {
         return Err(failure);
     }
@@ -91,6 +98,15 @@ pub fn make(spec: &TreeSpec, root: &Path) -> Result<MakeReport, TreeError> {
         threads,
         file_system,
     })
+}
+
+/// Btrfs makes four wait for each other; where a call is a round trip, more than there are processors help.
+fn suitable_threads(file_system: FileSystem) -> usize {
+    match file_system {
+        FileSystem::Btrfs => 1,
+        FileSystem::Overlay | FileSystem::Remote => 16,
+        _ => cores(),
+    }
 }
 
 /// A larger directory is filled by several workers.
@@ -118,7 +134,7 @@ enum Task {
 type Failure = (&'static str, Name, Errno);
 
 impl Maker<'_> {
-    fn work(&self, lane: usize, task: Task) -> Result<(), Failure> {
+    fn work(&self, seat: Seat, task: Task) -> Result<(), Failure> {
         match task {
             Task::Directory { parent, place } => {
                 let name = Name::directory(place.index);
@@ -129,7 +145,7 @@ impl Maker<'_> {
                     .map_err(|errno| ("open directory", name, errno))?;
                 drop(parent);
                 self.directories.fetch_add(1, Ordering::Relaxed);
-                self.expand(lane, Arc::new(directory), place);
+                self.expand(seat, Arc::new(directory), place);
                 Ok(())
             }
             Task::Files { directory, place, files } => self.write_files(&directory, place, files),
@@ -137,16 +153,16 @@ impl Maker<'_> {
     }
 
     /// Queues what belongs into a directory that now exists.
-    fn expand(&self, lane: usize, directory: Arc<OwnedFd>, place: Place) {
+    fn expand(&self, seat: Seat, directory: Arc<OwnedFd>, place: Place) {
         for index in self.plan.children(place).rev() {
             let place = Place { level: place.level + 1, index };
-            self.pool.push(lane, Task::Directory { parent: directory.clone(), place });
+            self.pool.push(seat, Task::Directory { parent: directory.clone(), place });
         }
         let files = self.plan.files(place);
         let mut first = 0;
         while first < files {
             let end = first.saturating_add(self.split).min(files);
-            self.pool.push(lane, Task::Files { directory: directory.clone(), place, files: first..end });
+            self.pool.push(seat, Task::Files { directory: directory.clone(), place, files: first..end });
             first = end;
         }
     }

@@ -2,8 +2,8 @@
 //!
 //! Each worker has a lane and takes its newest task first: that walks a tree depth-first, so few directories are open
 //! at a time. A worker without work steals the oldest task of another lane (the top of a tree, so much work at once),
-//! unless the lanes stand for something that must not be shared, such as the allocation groups of XFS. An idle worker
-//! sleeps and is woken only when there is a task for it, so a tree costs a few futex calls, not one a file.
+//! unless the lanes stand for something that must not be shared, such as the allocation groups of XFS. Workers form
+//! crews, one for each kind of task; a task only goes to its crew. An idle worker sleeps and is woken only when there is a task for it, so a tree costs a few futex calls, not one a file.
 //!
 //! The pool ends when no task is queued or running. It knows nothing about files.
 
@@ -20,15 +20,33 @@ use std::{
 /// Tasks in lanes, one lane a worker.
 pub(crate) struct Pool<T> {
     lanes: Vec<Lane<T>>,
-    steal: bool,
+    crews: Vec<Crew>,
+    /// Workers of the first crew that take tasks; the others rest.
+    active: AtomicUsize,
     /// Tasks queued or running; at zero everybody goes home.
     open: AtomicUsize,
     stopped: AtomicBool,
 }
 
+/// Workers that do the same kind of task.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Crew {
+    pub workers: usize,
+    /// Whether they take each other's tasks.
+    pub steal: bool,
+}
+
+/// Which worker: `index` counts within its crew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Seat {
+    pub crew: usize,
+    pub index: usize,
+}
+
 /// Aligned so that two lanes never share a cache line.
 #[repr(align(128))]
 struct Lane<T> {
+    seat: Seat,
     tasks: Mutex<VecDeque<T>>,
     /// Set while the lane's worker sleeps or is about to.
     idle: AtomicBool,
@@ -36,25 +54,45 @@ struct Lane<T> {
 }
 
 impl<T: Send> Pool<T> {
-    /// As many lanes as workers; `steal` lets workers help each other.
-    pub fn new(workers: usize, steal: bool) -> Self {
-        let lane = || Lane { tasks: Mutex::default(), idle: AtomicBool::new(false), thread: Mutex::default() };
-        Self {
-            lanes: (0..workers.max(1)).map(|_| lane()).collect(),
-            steal,
-            open: AtomicUsize::new(0),
-            stopped: AtomicBool::new(false),
+    /// As many lanes as workers.
+    pub fn new(crews: &[Crew]) -> Self {
+        let mut lanes = Vec::new();
+        for (crew, Crew { workers, .. }) in crews.iter().enumerate() {
+            lanes.extend((0..*workers).map(|index| Lane {
+                seat: Seat { crew, index },
+                tasks: Mutex::default(),
+                idle: AtomicBool::new(false),
+                thread: Mutex::default(),
+            }));
+        }
+        assert!(!lanes.is_empty(), "a pool needs a worker");
+        let active = AtomicUsize::new(usize::MAX);
+        Self { lanes, crews: crews.to_vec(), active, open: AtomicUsize::new(0), stopped: AtomicBool::new(false) }
+    }
+
+    /// Lets only so many workers of the first crew take tasks, at least one. The others rest after their current task;
+    /// what is in their lanes is stolen, so that crew must be one that steals.
+    pub fn set_active(&self, workers: usize) {
+        debug_assert!(self.crews[0].steal);
+        self.active.store(workers.max(1), Ordering::SeqCst);
+        self.wake_all();
+    }
+
+    /// Queues a task, to be done before what is already in that lane. The seat's index wraps around in its crew.
+    pub fn push(&self, seat: Seat, task: T) {
+        self.open.fetch_add(1, Ordering::SeqCst);
+        let Crew { workers, steal } = self.crews[seat.crew];
+        let crew = self.crew(seat.crew);
+        let lane = &crew[seat.index % workers];
+        lock(&lane.tasks).push_back(task);
+        if !lane.wake() && steal {
+            let _ = crew.iter().any(Lane::wake);
         }
     }
 
-    /// Queues a task on a lane, to be done before what is already there.
-    pub fn push(&self, lane: usize, task: T) {
-        self.open.fetch_add(1, Ordering::SeqCst);
-        let lane = lane % self.lanes.len();
-        lock(&self.lanes[lane].tasks).push_back(task);
-        if !self.wake(lane) && self.steal {
-            let _ = (0..self.lanes.len()).any(|other| self.wake(other));
-        }
+    /// Whether somebody of this crew waits for work.
+    pub fn has_idle(&self, crew: usize) -> bool {
+        self.crew(crew).iter().any(|lane| lane.idle.load(Ordering::Relaxed))
     }
 
     /// Drops everything queued and sends the workers home after their current task.
@@ -68,23 +106,24 @@ impl<T: Send> Pool<T> {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    /// Runs `work` for every task, those pushed meanwhile included, on one thread a lane. `work` gets the lane's number.
-    pub fn run(&self, work: impl Fn(usize, T) + Sync) {
-        let work = &work;
+    /// Runs `work` for every task, those pushed meanwhile included, on one thread a lane, each with what `start` made.
+    pub fn run<S>(&self, start: impl Fn(Seat) -> S + Sync, work: impl Fn(&mut S, T) + Sync) {
+        let (start, work) = (&start, &work);
         thread::scope(|scope| {
-            for lane in 1..self.lanes.len() {
-                scope.spawn(move || self.worker(lane, work));
+            for lane in &self.lanes[1..] {
+                scope.spawn(move || self.worker(lane, start, work));
             }
-            self.worker(0, work);
+            self.worker(&self.lanes[0], start, work);
         });
     }
 
-    fn worker(&self, lane: usize, work: impl Fn(usize, T)) {
-        *lock(&self.lanes[lane].thread) = Some(thread::current());
+    fn worker<S>(&self, lane: &Lane<T>, start: impl Fn(Seat) -> S, work: impl Fn(&mut S, T)) {
+        *lock(&lane.thread) = Some(thread::current());
         // A panic must not leave the others waiting for a task that never ends.
         let going_home = StopOnPanic(self);
+        let mut state = start(lane.seat);
         while let Some(task) = self.next(lane) {
-            work(lane, task);
+            work(&mut state, task);
             if self.open.fetch_sub(1, Ordering::SeqCst) == 1 {
                 self.wake_all();
             }
@@ -92,22 +131,28 @@ impl<T: Send> Pool<T> {
         drop(going_home);
     }
 
-    fn next(&self, lane: usize) -> Option<T> {
-        let own = &self.lanes[lane];
+    fn next(&self, lane: &Lane<T>) -> Option<T> {
         loop {
             if self.is_stopped() {
                 return None;
+            }
+            if lane.seat.crew == 0 && lane.seat.index >= self.active.load(Ordering::SeqCst) {
+                if self.open.load(Ordering::SeqCst) == 0 {
+                    return None;
+                }
+                thread::park();
+                continue;
             }
             if let Some(task) = self.take(lane) {
                 return Some(task);
             }
             // Announce first, then look again: whoever pushes in between sees the announcement.
-            own.idle.store(true, Ordering::SeqCst);
+            lane.idle.store(true, Ordering::SeqCst);
             let task = self.take(lane);
             if task.is_none() && self.open.load(Ordering::SeqCst) != 0 && !self.stopped.load(Ordering::SeqCst) {
                 thread::park();
             }
-            own.idle.store(false, Ordering::SeqCst);
+            lane.idle.store(false, Ordering::SeqCst);
             if task.is_some() {
                 return task;
             }
@@ -117,31 +162,40 @@ impl<T: Send> Pool<T> {
         }
     }
 
-    fn take(&self, lane: usize) -> Option<T> {
-        if let Some(task) = lock(&self.lanes[lane].tasks).pop_back() {
+    fn take(&self, lane: &Lane<T>) -> Option<T> {
+        if let Some(task) = lock(&lane.tasks).pop_back() {
             return Some(task);
         }
-        if !self.steal {
+        if !self.crews[lane.seat.crew].steal {
             return None;
         }
-        let others = (1..self.lanes.len()).map(|step| (lane + step) % self.lanes.len());
-        others.into_iter().find_map(|other| lock(&self.lanes[other].tasks).pop_front())
+        let (before, after) = self.crew(lane.seat.crew).split_at(lane.seat.index);
+        after[1..].iter().chain(before).find_map(|other| lock(&other.tasks).pop_front())
     }
 
-    /// Wakes the worker of `lane` if it sleeps.
-    fn wake(&self, lane: usize) -> bool {
-        let lane = &self.lanes[lane];
-        let slept = lane.idle.load(Ordering::SeqCst) && lane.idle.swap(false, Ordering::SeqCst);
-        if slept && let Some(thread) = &*lock(&lane.thread) {
-            thread.unpark();
-        }
-        slept
+    fn crew(&self, crew: usize) -> &[Lane<T>] {
+        let first = self.crews[..crew].iter().map(|crew| crew.workers).sum();
+        &self.lanes[first..][..self.crews[crew].workers]
     }
 
     fn wake_all(&self) {
-        for lane in 0..self.lanes.len() {
-            self.wake(lane);
+        for lane in &self.lanes {
+            lane.idle.store(false, Ordering::SeqCst);
+            if let Some(thread) = &*lock(&lane.thread) {
+                thread.unpark();
+            }
         }
+    }
+}
+
+impl<T> Lane<T> {
+    /// Wakes this lane's worker if it sleeps.
+    fn wake(&self) -> bool {
+        let slept = self.idle.load(Ordering::SeqCst) && self.idle.swap(false, Ordering::SeqCst);
+        if slept && let Some(thread) = &*lock(&self.thread) {
+            thread.unpark();
+        }
+        slept
     }
 }
 
@@ -170,17 +224,24 @@ mod tests {
     use super::*;
     use std::sync::atomic::AtomicU64;
 
+    fn seat(index: usize) -> Seat {
+        Seat { crew: 0, index }
+    }
+
     /// A task of weight n pushes n tasks of weight n - 1.
     fn count(workers: usize, steal: bool) -> u64 {
-        let pool = Pool::new(workers, steal);
+        let pool = Pool::new(&[Crew { workers, steal }]);
         let done = AtomicU64::new(0);
-        pool.push(0, 6u64);
-        pool.run(|lane, weight| {
-            done.fetch_add(1, Ordering::Relaxed);
-            for step in 0..weight {
-                pool.push(lane + step as usize, weight - 1);
-            }
-        });
+        pool.push(seat(0), 6u64);
+        pool.run(
+            |seat| seat,
+            |seat, weight| {
+                done.fetch_add(1, Ordering::Relaxed);
+                for step in 0..weight {
+                    pool.push(Seat { index: seat.index + step as usize, ..*seat }, weight - 1);
+                }
+            },
+        );
         done.into_inner()
     }
 
@@ -194,29 +255,43 @@ mod tests {
     }
 
     #[test]
-    fn lanes_are_kept_without_stealing() {
-        let pool = Pool::new(4, false);
-        (0..100).for_each(|task| pool.push(task % 4, task));
-        pool.run(|lane, task| assert_eq!(task % 4, lane));
+    fn lanes_are_kept_without_stealing_and_crews_always() {
+        let pool = Pool::new(&[Crew { workers: 4, steal: false }, Crew { workers: 2, steal: true }]);
+        (0..100).for_each(|task| pool.push(seat(task), (0, task)));
+        (0..100).for_each(|task| pool.push(Seat { crew: 1, index: 0 }, (1, task)));
+        pool.run(|seat| seat, |seat, (crew, task)| assert!(crew == seat.crew && (crew == 1 || task % 4 == seat.index)));
+    }
+
+    #[test]
+    fn resting_workers_do_nothing_and_go_home() {
+        let pool = Pool::new(&[Crew { workers: 4, steal: true }]);
+        (0..100).for_each(|task| pool.push(seat(task), task));
+        pool.set_active(2);
+        pool.run(|seat| seat, |seat, _| assert!(seat.index < 2));
+        (0..100).for_each(|task| pool.push(seat(task), task));
+        pool.run(|seat| seat, |_, task| pool.set_active(task % 4));
     }
 
     #[test]
     fn stopping_leaves_the_rest() {
-        let pool = Pool::new(2, true);
-        (0..100).for_each(|task| pool.push(0, task));
+        let pool = Pool::new(&[Crew { workers: 2, steal: true }]);
+        (0..100).for_each(|task| pool.push(seat(0), task));
         let done = AtomicU64::new(0);
-        pool.run(|_, _| {
-            done.fetch_add(1, Ordering::Relaxed);
-            pool.stop();
-        });
+        pool.run(
+            |_| (),
+            |(), _| {
+                done.fetch_add(1, Ordering::Relaxed);
+                pool.stop();
+            },
+        );
         assert!(done.into_inner() <= 2);
     }
 
     #[test]
     fn a_panic_reaches_the_caller() {
-        let pool = Pool::new(2, true);
-        pool.push(0, ());
-        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| pool.run(|_, ()| panic!("seen"))));
-        assert!(result.is_err());
+        let pool = Pool::new(&[Crew { workers: 2, steal: true }]);
+        pool.push(seat(0), ());
+        let run = std::panic::AssertUnwindSafe(|| pool.run(|_| (), |(), ()| panic!("seen")));
+        assert!(std::panic::catch_unwind(run).is_err());
     }
 }

@@ -8,6 +8,9 @@ use inodyne_lab::{DataSpec, PlaceSpec};
 use inodyne_model::run::CacheState;
 use inodyne_render::Section;
 
+use crate::rm::RmArgs;
+use crate::tree::TreeArgs;
+
 /// Where the wall-clock time of a file-heavy command went (all of it), why, and what makes it faster.
 #[derive(Debug, Parser)]
 #[command(name = "inodyne", version, max_term_width = 100)]
@@ -24,6 +27,10 @@ pub enum Command {
     Run(Box<RunArguments>),
     /// Show a recording again; needs no privileges
     Show(ShowArguments),
+    /// Remove files and directories like GNU rm, but faster and safer
+    Rm(RmArgs),
+    /// Make a tree of files that follows from a few numbers, or verify one to the byte
+    Tree(TreeArgs),
     /// Say what this machine can do, and how to get the rest
     Doctor,
     /// Print a man page or a shell completion

@@ -18,6 +18,7 @@ use inodyne_lab::LabError;
 use inodyne_model::recording::RecordingError;
 use inodyne_trace::TraceError;
 use inodyne_trace::launch::LaunchError;
+use inodyne_tree::TreeError;
 
 /// Something the user wrote is wrong.
 pub const USAGE: u8 = 2;
@@ -69,6 +70,12 @@ impl From<TraceError> for Failure {
 impl From<LaunchError> for Failure {
     fn from(error: LaunchError) -> Failure {
         Failure::new(error.shell_code().unwrap_or(LACKING), error)
+    }
+}
+
+impl From<TreeError> for Failure {
+    fn from(error: TreeError) -> Failure {
+        Failure::new(if error.is_usage() { USAGE } else { LACKING }, error)
     }
 }
 

@@ -6,6 +6,7 @@
 //! | `cli` | the arguments |
 //! | `run` | `inodyne run`: prepare → collect → recording → explain → show |
 //! | `show` | `inodyne show`: a recording, explained and shown again |
+//! | `rm`, `tree` | `inodyne rm`, `inodyne tree`: what they say; the work is inodyne-tree's |
 //! | `doctor` | `inodyne doctor`: what this machine can do |
 //! | `manual` | man pages and shell completions, from the arguments |
 //! | `report` | the formats, and where they are printed |
@@ -17,8 +18,10 @@ mod failure;
 mod host;
 mod manual;
 mod report;
+mod rm;
 mod run;
 mod show;
+mod tree;
 
 use std::process::ExitCode;
 
@@ -28,9 +31,16 @@ use cli::{Cli, Command};
 use failure::Failure;
 
 fn main() -> ExitCode {
+    // `rm` reads its arguments as GNU rm does, so that scripts can call it unchanged.
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_some_and(|first| first == "rm") {
+        return rm::run(arguments);
+    }
     let done = match Cli::parse().command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Show(arguments) => show::run(&arguments),
+        Command::Rm(_) => Ok(rm::run(arguments)),
+        Command::Tree(arguments) => tree::run(&arguments),
         Command::Doctor => doctor::run(),
         Command::Manual(arguments) => manual::run(&arguments),
     };

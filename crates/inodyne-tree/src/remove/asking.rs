@@ -1,0 +1,251 @@
+//! Deleting with a person's consent: one entry after the other, in the order of the listing, asking first.
+//!
+//! Nothing here is fast, since a person is slower. It uses the same nodes and the same way of opening directories as the
+//! parallel delete, so it is as safe and needs as few descriptors. Which questions come, and when, is GNU rm's:
+//! before a directory is entered, for each entry, and again before the then empty directory is removed.
+
+use std::{
+    ffi::{CStr, CString, OsStr},
+    os::fd::OwnedFd,
+    sync::{Arc, atomic::Ordering},
+};
+
+use rustix::{
+    fs::{Access, AtFlags, FileType, RawDir, Stat, accessat, statat, unlinkat},
+    io::Errno,
+};
+
+use super::{
+    Control, Failure, Observer, Reason, RemoveOptions, Removed,
+    node::{Node, split_operand},
+    open::{Crossing, changes_device},
+    ring::{Ring, descriptor_budget},
+};
+
+/// What a person is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'a> {
+    /// As the user would write it.
+    pub path: &'a OsStr,
+    /// Entering a directory, rather than removing something.
+    pub enter: bool,
+    /// What it is.
+    pub kind: FileType,
+    /// A file without contents.
+    pub empty_file: bool,
+    /// The user may not write to it.
+    pub write_protected: bool,
+    /// A directory that cannot even be read.
+    pub unreadable: bool,
+}
+
+/// Whoever answers.
+pub trait Decide {
+    /// Whether it shall happen. Not every question needs a person: the answer may follow from options.
+    fn decide(&mut self, question: &Question<'_>) -> bool;
+}
+
+/// Removes one operand with all it holds, asking for each. `operand` may be of any type.
+pub fn remove_asking(
+    operand: &OsStr,
+    options: &RemoveOptions,
+    control: &Control,
+    observer: &dyn Observer,
+    decide: &mut dyn Decide,
+) {
+    use std::os::unix::ffi::OsStrExt;
+    let (prefix, name, slashes) = split_operand(operand.as_bytes());
+    let base = Node::base(prefix);
+    let Ok(name) = CString::new(name) else { return };
+    let ring = Ring::new(descriptor_budget() / 2);
+    let mut walk = Walk { options, control, observer, decide, ring, frames: Vec::new() };
+    walk.entry(&base, &name, Some(!slashes.is_empty()));
+    while let Some(frame) = walk.frames.last_mut() {
+        if control.is_stopped() {
+            return;
+        }
+        match frame.names.pop() {
+            Some(name) => {
+                let node = frame.node.clone();
+                walk.entry(&node, &name, None);
+            }
+            None => walk.leave(),
+        }
+    }
+}
+
+struct Walk<'a> {
+    options: &'a RemoveOptions,
+    control: &'a Control,
+    observer: &'a dyn Observer,
+    decide: &'a mut dyn Decide,
+    ring: Ring,
+    /// The directories on the way to where we are.
+    frames: Vec<Frame>,
+}
+
+struct Frame {
+    node: Arc<Node>,
+    /// What is still to be done, last first.
+    names: Vec<CString>,
+}
+
+impl Walk<'_> {
+    /// Asks for, and deals with, one entry of `parent`. For an operand, says whether slashes follow it.
+    fn entry(&mut self, parent: &Arc<Node>, name: &CStr, operand: Option<bool>) {
+        let dealt = self.ring.descriptor(parent).and_then(|descriptor| {
+            let stat = statat(&*descriptor, name, AtFlags::SYMLINK_NOFOLLOW)?;
+            if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
+                let node = match operand {
+                    Some(slash) => Node::operand(parent, name.into(), 0, slash),
+                    None => Node::child(parent, name, 0),
+                };
+                self.directory(&descriptor, &stat, node);
+                return Ok(());
+            }
+            self.file(&descriptor, &stat, parent, name)
+        });
+        if let Err(errno) = dealt {
+            self.fail(parent, Some(name), Reason::Refused(errno));
+        }
+    }
+
+    fn file(&mut self, descriptor: &OwnedFd, stat: &Stat, parent: &Arc<Node>, name: &CStr) -> Result<(), Errno> {
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        let path = parent.path(Some(name));
+        let question = Question {
+            path: &path,
+            enter: false,
+            kind,
+            empty_file: kind == FileType::RegularFile && stat.st_size == 0,
+            write_protected: kind != FileType::Symlink && is_write_protected(descriptor, name)?,
+            unreadable: false,
+        };
+        // As GNU rm, which still asks for the directory above: it finds out that it is not empty when it tries.
+        if !self.decide.decide(&question) {
+            return Ok(());
+        }
+        if !self.options.dry_run {
+            unlinkat(descriptor, name, AtFlags::empty())?;
+        }
+        self.control.files.fetch_add(1, Ordering::Relaxed);
+        if self.observer.wants_removed() {
+            self.observer.removed(&path, Removed::File);
+        }
+        Ok(())
+    }
+
+    fn directory(&mut self, parent: &OwnedFd, stat: &Stat, node: Arc<Node>) {
+        let names = self.list(&node);
+        if let Err(Errno::XDEV) = names {
+            return self.fail(&node, None, Reason::OtherDevice);
+        }
+        let is_empty = names.as_ref().is_ok_and(Vec::is_empty);
+        let path = node.path(None);
+        let question = Question {
+            path: &path,
+            enter: !is_empty,
+            kind: FileType::from_raw_mode(stat.st_mode),
+            empty_file: false,
+            write_protected: is_write_protected(parent, &node.name).unwrap_or(false),
+            unreadable: names.is_err(),
+        };
+        if !self.decide.decide(&question) {
+            return spoil_parent(&node);
+        }
+        match names {
+            Ok(names) if !names.is_empty() => self.frames.push(Frame { node, names }),
+            // One that cannot be read can be removed if it is empty.
+            other => {
+                if let Err(errno) = self.remove_directory(&node) {
+                    self.fail(&node, None, Reason::Refused(other.err().unwrap_or(errno)));
+                }
+            }
+        }
+    }
+
+    /// Everything in the directory on top is dealt with: remove it too, unless something stayed.
+    fn leave(&mut self) {
+        let Some(Frame { node, .. }) = self.frames.pop() else { return };
+        if node.is_spoiled() {
+            return spoil_parent(&node);
+        }
+        let path = node.path(None);
+        let protected = node.parent.as_ref().and_then(|parent| parent.descriptor().ok());
+        let question = Question {
+            path: &path,
+            enter: false,
+            kind: FileType::Directory,
+            empty_file: false,
+            write_protected: protected.is_some_and(|parent| is_write_protected(&parent, &node.name).unwrap_or(false)),
+            unreadable: false,
+        };
+        if self.decide.decide(&question)
+            && let Err(errno) = self.remove_directory(&node)
+        {
+            self.fail(&node, None, Reason::Refused(errno));
+        }
+    }
+
+    fn remove_directory(&self, node: &Arc<Node>) -> Result<(), Errno> {
+        let parent = node.parent.as_ref().ok_or(Errno::INVAL)?;
+        if !self.options.dry_run {
+            let descriptor = match node.if_open() {
+                Some(own) => parent.descriptor_from(&own)?,
+                None => parent.descriptor()?,
+            };
+            unlinkat(&*descriptor, &node.name, AtFlags::REMOVEDIR)?;
+        }
+        self.control.directories.fetch_add(1, Ordering::Relaxed);
+        if self.observer.wants_removed() {
+            self.observer.removed(&node.path(None), Removed::Directory);
+        }
+        Ok(())
+    }
+
+    /// Opens a directory, keeps it open, and gives its names, last first.
+    fn list(&mut self, node: &Arc<Node>) -> Result<Vec<CString>, Errno> {
+        let crossing = if self.options.cross_mounts { Crossing::Allowed } else { Crossing::Refused };
+        let opened = Arc::new(node.open(crossing)?);
+        if self.options.one_device && node.operand.is_none() && changes_device(&*node.parent().descriptor()?, &*opened)?
+        {
+            return Err(Errno::XDEV);
+        }
+        node.set_open(opened.clone());
+        self.ring.note(node);
+        let mut names = Vec::new();
+        let mut buffer = Vec::with_capacity(32 * 1024);
+        let mut entries = RawDir::new(&*opened, buffer.spare_capacity_mut());
+        while let Some(entry) = entries.next() {
+            let name = entry?.file_name().to_owned();
+            if !matches!(name.to_bytes(), b"." | b"..") {
+                names.push(name);
+            }
+        }
+        names.reverse();
+        Ok(names)
+    }
+
+    fn fail(&self, node: &Node, entry: Option<&CStr>, reason: Reason) {
+        self.control.failures.fetch_add(1, Ordering::Relaxed);
+        node.spoil();
+        if entry.is_none() {
+            spoil_parent(node);
+        }
+        self.observer.failed(&Failure { path: &node.path(entry), reason });
+    }
+}
+
+fn spoil_parent(node: &Node) {
+    if let Some(parent) = &node.parent {
+        parent.spoil();
+    }
+}
+
+fn is_write_protected(directory: &OwnedFd, name: &CStr) -> Result<bool, Errno> {
+    match accessat(directory, name, Access::WRITE_OK, AtFlags::EACCESS) {
+        Ok(()) => Ok(false),
+        Err(Errno::ACCESS) => Ok(true),
+        Err(errno) => Err(errno),
+    }
+}

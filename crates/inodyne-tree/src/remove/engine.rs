@@ -1,0 +1,220 @@
+//! Runs a delete: workers, their tasks, and how these follow from the plan.
+//!
+//! ```text
+//! steal, wide      remover  Enter(dir) -> reads it, unlinks its files, pushes its directories ─┐
+//!                           Unlink(names): part of a large directory, when somebody idles      │
+//!                                                                                              v
+//! groups, single   reader   Enter(dir) -> reads it, pushes its directories to readers       finish: the last
+//!                  remover  Unlink(names) <- from readers, by allocation group              one out removes
+//! ```
+//!
+//! Readers run ahead of removers only as far as the gate lets them, so neither memory nor descriptors grow with the
+//! tree's width.
+
+use std::{
+    ffi::OsString,
+    mem::MaybeUninit,
+    os::fd::OwnedFd,
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicBool, Ordering},
+        mpsc::{Sender, channel},
+    },
+    thread,
+    time::Duration,
+};
+
+use rustix::io::Errno;
+
+use super::{
+    Control, Failure, Observer, Reason, RemoveOptions, RemoveReport,
+    adapt::{Governor, govern},
+    gate::Gate,
+    names::Names,
+    node::Node,
+    open::Crossing,
+    ring::{Ring, descriptor_budget},
+    strategy::Plan,
+};
+use crate::pool::{Crew, Pool, Seat, lock};
+
+/// What workers do.
+pub(super) enum Task {
+    /// Open and read a directory.
+    Enter(Arc<Node>),
+    /// Unlink entries of a directory that is open.
+    Unlink(Names),
+}
+
+/// Everything that the workers of one delete share.
+pub(super) struct Engine<'a> {
+    pub plan: Plan,
+    pub pool: Pool<Task>,
+    pub control: &'a Control,
+    pub observer: &'a dyn Observer,
+    pub crossing: Crossing,
+    pub one_device: bool,
+    pub dry_run: bool,
+    /// Between readers and removers.
+    pub gate: Gate,
+    /// One for each worker.
+    rings: Vec<Mutex<Ring>>,
+    finished: Vec<AtomicBool>,
+}
+
+/// What one worker has for itself.
+pub(super) struct Worker {
+    pub seat: Seat,
+    pub buffer: Vec<MaybeUninit<u8>>,
+    ring: usize,
+}
+
+/// Bytes asked of each `getdents64`: about a thousand entries.
+const BUFFER: usize = 32 * 1024;
+
+/// The crew that enters directories. Removers form the second one if there are readers, otherwise they are the first.
+pub(super) const READERS: usize = 0;
+
+impl<'a> Engine<'a> {
+    pub fn new(
+        mut plan: Plan,
+        options: &RemoveOptions,
+        control: &'a Control,
+        observer: &'a dyn Observer,
+        operands: usize,
+    ) -> Self {
+        let budget = descriptor_budget();
+        // Every worker holds a few descriptors for moments, besides those in its ring.
+        plan.limit_threads(budget / 8);
+        let readers = Crew { workers: plan.readers, steal: true };
+        let removers = Crew { workers: plan.removers, steal: plan.readers == 0 };
+        let crews = if plan.readers == 0 { vec![removers] } else { vec![readers, removers] };
+        let workers: usize = crews.iter().map(|crew| crew.workers).sum();
+        Self {
+            pool: Pool::new(&crews),
+            control,
+            observer,
+            crossing: if options.cross_mounts { Crossing::Allowed } else { Crossing::Refused },
+            one_device: options.one_device,
+            dry_run: options.dry_run,
+            gate: Gate::new((budget / 2).min(1024)),
+            rings: (0..workers).map(|_| Mutex::new(Ring::new(budget / 2 / workers))).collect(),
+            finished: (0..operands).map(|_| AtomicBool::new(false)).collect(),
+            plan,
+        }
+    }
+
+    /// Removes `nodes`, which are operands, and notes in the report what a stop left.
+    pub fn run(&self, nodes: Vec<Arc<Node>>, operands: &[OsString], report: &mut RemoveReport) {
+        // The newest task is taken first, so the first operand goes in last.
+        for node in nodes.into_iter().rev() {
+            self.enter_later(0, node);
+        }
+        thread::scope(|scope| {
+            let (done, ended) = channel();
+            if self.plan.start < self.plan.removers {
+                self.pool.set_active(self.plan.start);
+                let governor = Governor::new(self.plan.start, self.plan.removers);
+                let removed = || self.control.files() + self.control.directories();
+                scope.spawn(move || govern(governor, &ended, removed, |workers| self.pool.set_active(workers)));
+            }
+            self.work();
+            drop::<Sender<()>>(done);
+        });
+        let unfinished = operands.iter().zip(&self.finished).filter(|(_, done)| !done.load(Ordering::Relaxed));
+        report.unfinished.extend(unfinished.map(|(operand, _)| operand.clone()));
+    }
+
+    fn work(&self) {
+        self.pool.run(
+            |seat| {
+                self.pin(seat);
+                let ring = if seat.crew == READERS { seat.index } else { self.plan.readers + seat.index };
+                Worker { seat, buffer: vec![MaybeUninit::uninit(); BUFFER], ring }
+            },
+            |worker, task| match task {
+                Task::Enter(node) => self.enter(worker, node),
+                Task::Unlink(names) => self.unlink_batch(worker, names),
+            },
+        );
+    }
+
+    /// Inodes are freed by the processor that unlinked them, so a group's remover must stay on one.
+    fn pin(&self, seat: Seat) {
+        if self.plan.groups.is_some() && seat.crew != READERS {
+            self.plan.pin(seat.index);
+        }
+    }
+
+    /// Queues a directory for reading, in the lane of the worker that found it.
+    pub fn enter_later(&self, lane: usize, node: Arc<Node>) {
+        self.control.seen_directories.fetch_add(1, Ordering::Relaxed);
+        self.pool.push(Seat { crew: READERS, index: lane }, Task::Enter(node));
+    }
+
+    /// Queues entries for unlinking: by group where there are groups, otherwise for whoever is free.
+    pub fn unlink_later(&self, lane: usize, names: Names) {
+        names.directory.expect(1);
+        self.gate.put();
+        let crew = if self.plan.readers == 0 { READERS } else { READERS + 1 };
+        let index = self.plan.groups.map_or(lane, |groups| groups.group(names.directory.inode));
+        self.pool.push(Seat { crew, index }, Task::Unlink(names));
+    }
+
+    /// The directories that this worker opened.
+    pub fn ring(&self, worker: &Worker) -> MutexGuard<'_, Ring> {
+        lock(&self.rings[worker.ring])
+    }
+
+    /// The descriptor of a directory that may have been parked.
+    pub fn descriptor(&self, worker: &Worker, node: &Arc<Node>) -> Result<Arc<OwnedFd>, Errno> {
+        self.retry_without_descriptors(worker, || self.ring(worker).descriptor(node))
+    }
+
+    /// Tries again while descriptors run out: first parks own directories, then those of others, then waits.
+    pub fn retry_without_descriptors<T>(
+        &self,
+        worker: &Worker,
+        mut attempt: impl FnMut() -> Result<T, Errno>,
+    ) -> Result<T, Errno> {
+        const PATIENCE: u32 = 2000;
+        for _ in 0..PATIENCE {
+            match attempt() {
+                Err(Errno::MFILE | Errno::NFILE) if !self.is_stopped() => {
+                    let (others, own) = self.rings.split_at(worker.ring);
+                    if !own.iter().chain(others).any(|ring| lock(ring).relieve()) {
+                        thread::sleep(Duration::from_millis(1));
+                    }
+                }
+                answer => return answer,
+            }
+        }
+        attempt()
+    }
+
+    /// Whether everybody should go home; passes the word on.
+    pub fn is_stopped(&self) -> bool {
+        let stopped = self.control.is_stopped();
+        if stopped && !self.pool.is_stopped() {
+            self.pool.stop();
+        }
+        stopped
+    }
+
+    /// Tells that `entry` of `directory`, or the directory itself, stays, and marks what must therefore stay too.
+    pub fn fail(&self, directory: &Node, entry: Option<&std::ffi::CStr>, reason: Reason) {
+        self.control.failures.fetch_add(1, Ordering::Relaxed);
+        directory.spoil();
+        self.observer.failed(&Failure { path: &directory.path(entry), reason });
+    }
+
+    /// As [`Self::fail`], for what the kernel refused.
+    pub fn refuse(&self, directory: &Node, entry: Option<&std::ffi::CStr>, errno: Errno) {
+        self.fail(directory, entry, Reason::Refused(errno));
+    }
+
+    /// Notes that nothing more will happen to an operand.
+    pub fn operand_finished(&self, number: usize) {
+        self.finished[number].store(true, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,138 @@
+//! Opening directories without ever being led elsewhere.
+//!
+//! Every open is of one name in one open directory. `openat2` with `RESOLVE_BENEATH | NO_SYMLINKS | NO_XDEV` makes the
+//! kernel refuse symbolic links and mount points in the same step as the open, so there is no moment between a check
+//! and its use. Kernels and sandboxes without `openat2` get `O_NOFOLLOW` and a comparison of mounts after the open,
+//! before anything is touched.
+
+use std::{
+    ffi::CStr,
+    os::fd::{AsFd, OwnedFd},
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use rustix::{
+    fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, Statx, StatxFlags, openat, openat2, statx},
+    io::Errno,
+};
+
+/// Whether a mount point may be entered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Crossing {
+    Allowed,
+    Refused,
+}
+
+const DIRECTORY: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
+
+/// Opens the directory `name` in `parent`.
+///
+/// Fails with `LOOP` or `NOTDIR` if it is none, with `XDEV` if it is a mount point that must not be entered.
+pub(super) fn directory(parent: impl AsFd, name: &CStr, crossing: Crossing) -> Result<OwnedFd, Errno> {
+    static MISSING: AtomicBool = AtomicBool::new(false);
+    let mut resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    if crossing == Crossing::Refused {
+        resolve |= ResolveFlags::NO_XDEV;
+    }
+    if !MISSING.load(Ordering::Relaxed) {
+        match openat2(&parent, name, DIRECTORY, Mode::empty(), resolve) {
+            Err(Errno::NOSYS) => MISSING.store(true, Ordering::Relaxed),
+            // Some sandboxes answer so for every call that they do not know, some file servers for one directory.
+            Err(Errno::PERM) => {}
+            answer => return answer,
+        }
+    }
+    directory_without_openat2(parent, name, crossing)
+}
+
+fn directory_without_openat2(parent: impl AsFd, name: &CStr, crossing: Crossing) -> Result<OwnedFd, Errno> {
+    let opened = openat(&parent, name, DIRECTORY, Mode::empty())?;
+    if crossing == Crossing::Refused && Identity::of(&opened)?.mount() != Identity::of(parent)?.mount() {
+        return Err(Errno::XDEV);
+    }
+    Ok(opened)
+}
+
+/// Opens the directory above. The caller must check that it is the one meant.
+pub(super) fn parent(child: impl AsFd) -> Result<OwnedFd, Errno> {
+    openat(child, c"..", DIRECTORY, Mode::empty())
+}
+
+/// Opens the place where an operand stands, as the user wrote it: links above an operand are followed.
+pub(super) fn base(path: &Path) -> Result<OwnedFd, Errno> {
+    openat(CWD, path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+}
+
+/// Which directory this is, also after its inode number was used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Identity {
+    device: (u32, u32),
+    inode: u64,
+    mount: u64,
+    birth: (i64, u32),
+}
+
+impl Identity {
+    pub fn of(directory: impl AsFd) -> Result<Self, Errno> {
+        let wanted = StatxFlags::INO | StatxFlags::BTIME | StatxFlags::MNT_ID;
+        let stat: Statx = statx(directory, c"", AtFlags::EMPTY_PATH, wanted)?;
+        Ok(Self {
+            device: (stat.stx_dev_major, stat.stx_dev_minor),
+            inode: stat.stx_ino,
+            mount: stat.stx_mnt_id,
+            birth: (stat.stx_btime.tv_sec, stat.stx_btime.tv_nsec),
+        })
+    }
+
+    fn mount(&self) -> ((u32, u32), u64) {
+        (self.device, self.mount)
+    }
+}
+
+/// Whether the device changes between a directory and one in it. It also does without a mount, at a btrfs subvolume.
+pub(super) fn changes_device(parent: impl AsFd, child: impl AsFd) -> Result<bool, Errno> {
+    Ok(Identity::of(parent)?.device != Identity::of(child)?.device)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{fs, os::unix::fs::symlink};
+
+    #[test]
+    fn only_directories_of_this_place_open_with_and_without_openat2() {
+        let place = tempfile::tempdir().expect("a temporary directory");
+        fs::create_dir(place.path().join("dir")).expect("made");
+        fs::write(place.path().join("file"), "").expect("written");
+        symlink("dir", place.path().join("link")).expect("linked");
+        let parent = base(place.path()).expect("opened");
+        let root = openat(CWD, c"/", DIRECTORY, Mode::empty()).expect("opened");
+        type Open = fn(&OwnedFd, &CStr, Crossing) -> Result<OwnedFd, Errno>;
+        let both: [Open; 2] =
+            [|at, name, way| directory(at, name, way), |at, name, way| directory_without_openat2(at, name, way)];
+        for open in both {
+            assert!(open(&parent, c"dir", Crossing::Refused).is_ok());
+            let not = |name| open(&parent, name, Crossing::Refused).expect_err("refused");
+            assert!(matches!(not(c"link"), Errno::LOOP | Errno::NOTDIR));
+            assert_eq!((not(c"file"), not(c"none")), (Errno::NOTDIR, Errno::NOENT));
+            assert_eq!(open(&root, c"proc", Crossing::Refused).expect_err("a mount point"), Errno::XDEV);
+            assert!(open(&root, c"proc", Crossing::Allowed).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_new_directory_of_the_same_name_is_another() {
+        let place = tempfile::tempdir().expect("a temporary directory");
+        let parent = base(place.path()).expect("opened");
+        let identity = || Identity::of(directory(&parent, c"d", Crossing::Refused).expect("opened")).expect("known");
+        fs::create_dir(place.path().join("d")).expect("made");
+        let first = identity();
+        assert_eq!(first, identity());
+        fs::remove_dir(place.path().join("d")).expect("removed");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        fs::create_dir(place.path().join("d")).expect("made");
+        assert_ne!(first, identity());
+    }
+}

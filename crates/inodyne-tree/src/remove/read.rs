@@ -1,0 +1,211 @@
+//! Entering a directory: open it, list it, and deal with each entry at once or hand it to a remover.
+//!
+//! The listing's own types are trusted, so a typed entry costs one call. An untyped one is unlinked like a file; the
+//! kernel refuses that for a directory, which is then entered, so even there nothing is asked beforehand.
+
+use std::{
+    os::fd::OwnedFd,
+    sync::{Arc, atomic::Ordering},
+};
+
+use rustix::{
+    fs::{AtFlags, FileType, RawDir, SeekFrom, seek, statat, unlinkat},
+    io::Errno,
+};
+
+use super::{
+    Reason, Removed,
+    engine::{Engine, READERS, Worker},
+    finish::Outcome,
+    names::Names,
+    node::Node,
+    open::changes_device,
+};
+
+impl Engine<'_> {
+    /// Does all of a directory that this worker can do now.
+    pub fn enter(&self, worker: &mut Worker, node: Arc<Node>) {
+        if self.is_stopped() {
+            return;
+        }
+        match self.open(worker, &node) {
+            Ok(descriptor) => {
+                if self.read(worker, &node, &descriptor) {
+                    drop(descriptor);
+                    self.settle(worker, node);
+                }
+            }
+            Err(errno) => {
+                let outcome = self.not_entered(worker, &node, errno);
+                self.conclude(worker, node, outcome);
+            }
+        }
+    }
+
+    fn open(&self, worker: &mut Worker, node: &Arc<Node>) -> Result<Arc<OwnedFd>, Errno> {
+        if node.rereads.load(Ordering::Relaxed) > 0 {
+            let descriptor = self.descriptor(worker, node)?;
+            seek(&descriptor, SeekFrom::Start(0))?;
+            return Ok(descriptor);
+        }
+        let parent = self.descriptor(worker, node.parent())?;
+        let opened = self.retry_without_descriptors(worker, || node.open_in(&parent, self.crossing))?;
+        if self.one_device && node.operand.is_none() && changes_device(&*parent, &opened)? {
+            return Err(Errno::XDEV);
+        }
+        let descriptor = Arc::new(opened);
+        node.set_open(descriptor.clone());
+        self.ring(worker).note(node);
+        Ok(descriptor)
+    }
+
+    /// What becomes of a directory that could not be opened.
+    fn not_entered(&self, worker: &Worker, node: &Arc<Node>, errno: Errno) -> Outcome {
+        let parent = node.parent();
+        match errno {
+            Errno::NOENT => Outcome::Gone,
+            // Somebody put something else in its place; that is in the tree too.
+            Errno::LOOP | Errno::NOTDIR => match self.descriptor(worker, parent) {
+                Ok(descriptor) => {
+                    let gone = self.unlink(parent, &descriptor, &node.name, 0);
+                    self.control.files.fetch_add(gone, Ordering::Relaxed);
+                    Outcome::Gone
+                }
+                Err(errno) => {
+                    self.refuse(node, None, errno);
+                    Outcome::Stays
+                }
+            },
+            Errno::XDEV => {
+                self.fail(node, None, Reason::OtherDevice);
+                Outcome::Stays
+            }
+            // An empty directory needs not be readable to be removed.
+            errno => match self.descriptor(worker, parent) {
+                Ok(descriptor) if !self.dry_run && unlinkat(&*descriptor, &node.name, AtFlags::REMOVEDIR).is_ok() => {
+                    self.removed_directory(node);
+                    Outcome::Gone
+                }
+                _ => {
+                    self.refuse(node, None, errno);
+                    Outcome::Stays
+                }
+            },
+        }
+    }
+
+    /// Lists a directory and deals with its entries; false if stopped on the way.
+    fn read(&self, worker: &mut Worker, node: &Arc<Node>, descriptor: &OwnedFd) -> bool {
+        let lane = worker.seat.index;
+        let mut entries = RawDir::new(descriptor, &mut worker.buffer);
+        let mut gone = 0;
+        let mut batch = Names::of(node);
+        let mut hand_over = self.plan.readers > 0;
+        let mut first = true;
+        loop {
+            if entries.is_buffer_empty() {
+                // The next step asks the kernel for more names.
+                if batch.count > 0 {
+                    self.unlink_later(lane, std::mem::replace(&mut batch, Names::of(node)));
+                }
+                if self.plan.readers > 0 {
+                    self.gate.wait(|| self.is_stopped());
+                } else {
+                    hand_over = !first && !self.dry_run && self.pool.has_idle(READERS);
+                }
+                first = false;
+            }
+            if self.is_stopped() {
+                break;
+            }
+            let entry = match entries.next() {
+                Some(Ok(entry)) => entry,
+                // Somebody else removed the directory itself meanwhile.
+                None | Some(Err(Errno::NOENT)) => break,
+                Some(Err(errno)) => {
+                    self.refuse(node, None, errno);
+                    break;
+                }
+            };
+            let name = entry.file_name();
+            if matches!(name.to_bytes(), b"." | b"..") {
+                continue;
+            }
+            match entry.file_type() {
+                FileType::Directory => self.enter_later(lane, Node::child(node, name, entry.ino())),
+                _ if hand_over => batch.push(name),
+                _ => gone += self.unlink(node, descriptor, name, lane),
+            }
+        }
+        self.control.files.fetch_add(gone, Ordering::Relaxed);
+        if batch.count > 0 {
+            self.unlink_later(lane, batch);
+        }
+        !self.is_stopped()
+    }
+
+    /// Unlinks names that a reader handed over.
+    pub fn unlink_batch(&self, worker: &mut Worker, names: Names) {
+        self.gate.take();
+        match self.descriptor(worker, &names.directory) {
+            Ok(descriptor) => {
+                let lane = worker.seat.index;
+                let some = names.iter().take_while(|_| !self.is_stopped());
+                let gone = some.map(|name| self.unlink(&names.directory, &descriptor, name, lane)).sum();
+                self.control.files.fetch_add(gone, Ordering::Relaxed);
+            }
+            Err(Errno::NOENT) => {}
+            Err(errno) => self.refuse(&names.directory, None, errno),
+        }
+        if !self.is_stopped() {
+            self.settle(worker, names.directory);
+        }
+    }
+
+    /// Removes one entry that is no directory; 1 if it is gone by this call. If it is a directory after all, that is
+    /// entered later.
+    fn unlink(&self, node: &Arc<Node>, descriptor: &OwnedFd, name: &std::ffi::CStr, lane: usize) -> u64 {
+        if self.dry_run {
+            return self.count(node, descriptor, name, lane);
+        }
+        match unlinkat(descriptor, name, AtFlags::empty()) {
+            Ok(()) => {
+                if self.observer.wants_removed() {
+                    self.observer.removed(&node.path(Some(name)), Removed::File);
+                }
+                return 1;
+            }
+            // Somebody else was faster.
+            Err(Errno::NOENT) => {}
+            Err(Errno::ISDIR) => self.enter_later(lane, Node::child(node, name, 0)),
+            // A directory in one that may not be changed: what is below may still be removable.
+            Err(Errno::ACCESS | Errno::PERM | Errno::ROFS)
+                if statat(descriptor, name, AtFlags::SYMLINK_NOFOLLOW)
+                    .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory) =>
+            {
+                self.enter_later(lane, Node::child(node, name, 0));
+            }
+            Err(errno) => self.refuse(node, Some(name), errno),
+        }
+        0
+    }
+
+    /// The dry run's way of dealing with an entry.
+    fn count(&self, node: &Arc<Node>, descriptor: &OwnedFd, name: &std::ffi::CStr, lane: usize) -> u64 {
+        match statat(descriptor, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {
+                self.enter_later(lane, Node::child(node, name, 0));
+                0
+            }
+            Ok(stat) => {
+                self.control.bytes.fetch_add(stat.st_blocks as u64 * 512, Ordering::Relaxed);
+                1
+            }
+            Err(Errno::NOENT) => 0,
+            Err(errno) => {
+                self.refuse(node, Some(name), errno);
+                0
+            }
+        }
+    }
+}

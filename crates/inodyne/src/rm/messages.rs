@@ -1,0 +1,102 @@
+//! What `rm` says, in GNU rm's words where it has them.
+//!
+//! Threads report here while they work, so every message is one write of a whole line.
+
+use std::{
+    ffi::OsStr,
+    io::Write,
+    os::unix::ffi::OsStrExt,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use inodyne_tree::{Failure, Observer, Reason, Removed};
+use rustix::io::Errno;
+
+use super::{
+    options::Options,
+    quote::{locale_is_utf8, quote},
+};
+
+/// The name that messages begin with: scripts know it.
+pub const PROGRAM: &str = "rm";
+
+/// Prints, and counts what failed.
+pub struct Messages {
+    utf8: bool,
+    verbose: bool,
+    ignore_missing: bool,
+    errors: AtomicU64,
+}
+
+impl Messages {
+    pub fn new(options: &Options) -> Self {
+        Self {
+            utf8: locale_is_utf8(),
+            // What --json prints shall be all that is printed.
+            verbose: options.verbose && !options.json,
+            ignore_missing: options.ignore_missing,
+            errors: AtomicU64::new(0),
+        }
+    }
+
+    /// How much could not be removed so far.
+    pub fn errors(&self) -> u64 {
+        self.errors.load(Ordering::Relaxed)
+    }
+
+    pub fn quote(&self, name: impl AsRef<OsStr>) -> String {
+        quote(name.as_ref().as_bytes(), self.utf8)
+    }
+
+    /// An error of any kind: the exit code becomes 1.
+    pub fn error(&self, text: &str) {
+        self.errors.fetch_add(1, Ordering::Relaxed);
+        self.note(text);
+    }
+
+    /// A line on stderr that is no error.
+    pub fn note(&self, text: &str) {
+        let _ = std::io::stderr().lock().write_all(format!("{PROGRAM}: {text}\n").as_bytes());
+    }
+
+    /// An operand, or something below it, stays; nothing is said of what was missing if that is to be ignored.
+    pub fn cannot_remove(&self, path: &OsStr, errno: Errno) {
+        if !(self.ignore_missing && matches!(errno, Errno::NOENT | Errno::NOTDIR)) {
+            self.error(&format!("cannot remove {}: {}", self.quote(path), text_of(errno)));
+        }
+    }
+
+    pub fn other_device(&self, path: &OsStr) {
+        self.error(&format!("skipping {}, since it's on a different device", self.quote(path)));
+    }
+
+    pub fn say_removed(&self, path: &OsStr, kind: Removed) {
+        if self.verbose {
+            let kind = if kind == Removed::Directory { "directory " } else { "" };
+            let _ = std::io::stdout().lock().write_all(format!("removed {kind}{}\n", self.quote(path)).as_bytes());
+        }
+    }
+}
+
+impl Observer for Messages {
+    fn failed(&self, failure: &Failure<'_>) {
+        match failure.reason {
+            Reason::Refused(errno) => self.cannot_remove(failure.path, errno),
+            Reason::OtherDevice => self.other_device(failure.path),
+        }
+    }
+
+    fn removed(&self, path: &OsStr, kind: Removed) {
+        self.say_removed(path, kind);
+    }
+
+    fn wants_removed(&self) -> bool {
+        self.verbose
+    }
+}
+
+/// The C library's words for an error, without the number that Rust adds.
+pub fn text_of(errno: Errno) -> String {
+    let text = std::io::Error::from(errno).to_string();
+    text.split(" (os error").next().unwrap_or_default().to_string()
+}

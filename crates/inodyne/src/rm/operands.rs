@@ -1,0 +1,229 @@
+//! From operands to deletes: what each operand is, whether it may be removed at all, and which way it goes.
+//!
+//! Files go at once; directories go to the parallel delete, together where the order cannot matter (with `-f`), or to
+//! the asking one if a person may have to be asked.
+
+use std::{
+    ffi::{OsStr, OsString},
+    io::IsTerminal,
+    os::unix::ffi::OsStrExt,
+    process::ExitCode,
+    time::Instant,
+};
+
+use inodyne_tree::{RemoveOptions, RemoveReport, Removed, remove as remove_trees, remove_aside, remove_asking};
+use rustix::{
+    fs::{AtFlags, CWD, FileType, Stat, statat, unlinkat},
+    io::Errno,
+};
+
+use super::{
+    ask::{Person, confirm},
+    messages::{Messages, text_of},
+    options::{Ask, Options, PreserveRoot},
+    progress,
+    signals::{self, CONTROL},
+    summary::Summary,
+};
+
+/// Removes all operands; the exit code says whether all went well.
+pub fn remove(options: &Options, messages: &Messages) -> ExitCode {
+    if options.ask_once && !is_meant(options) {
+        return ExitCode::SUCCESS;
+    }
+    let started = Instant::now();
+    let mut run = Run { options, messages, trees: Vec::new(), summary: Summary::default() };
+    let asking = asks(options);
+    if !asking {
+        signals::catch();
+    }
+    for operand in options.operands.iter().map(|operand| with_one_slash(operand)) {
+        if CONTROL.is_stopped() {
+            run.summary.unfinished.push(operand.into());
+        } else {
+            run.operand(operand, asking);
+        }
+    }
+    run.remove_trees();
+    let mut summary = run.summary;
+    summary.close(&CONTROL, messages.errors(), started.elapsed());
+    if CONTROL.is_stopped() {
+        messages.error(&summary.interruption(messages));
+    }
+    summary.print(options);
+    signals::die_of_it();
+    if messages.errors() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Whether a person may have to answer for single entries.
+fn asks(options: &Options) -> bool {
+    match options.ask {
+        Ask::Always => true,
+        Ask::Never => false,
+        // Root may write everywhere, so nothing is protected from it.
+        Ask::Protected => {
+            !options.ignore_missing && !rustix::process::geteuid().is_root() && std::io::stdin().is_terminal()
+        }
+    }
+}
+
+/// The one question of `-I`.
+fn is_meant(options: &Options) -> bool {
+    let count = options.operands.len();
+    if count <= 3 && !options.recursive {
+        return true;
+    }
+    let arguments = if count == 1 { "argument" } else { "arguments" };
+    let recursively = if options.recursive { " recursively" } else { "" };
+    confirm(&format!("remove {count} {arguments}{recursively}? "))
+}
+
+struct Run<'a> {
+    options: &'a Options,
+    messages: &'a Messages,
+    /// Directories that wait to be removed together.
+    trees: Vec<OsString>,
+    summary: Summary,
+}
+
+impl Run<'_> {
+    fn operand(&mut self, operand: &OsStr, asking: bool) {
+        let stat = match statat(CWD, operand, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => stat,
+            Err(errno) => return self.messages.cannot_remove(operand, errno),
+        };
+        let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+        if is_directory && !self.may_remove(operand, &stat) {
+            return;
+        }
+        if asking {
+            let mut person = Person { ask: self.options.ask, messages: self.messages };
+            remove_asking(operand, &self.how(), &CONTROL, self.messages, &mut person);
+        } else if !is_directory {
+            self.unlink(operand, &stat);
+        } else if !self.options.recursive {
+            self.rmdir(operand);
+        } else {
+            self.trees.push(operand.into());
+            // A later operand may be in this one; then GNU rm says that it is missing.
+            if !self.options.ignore_missing {
+                self.remove_trees();
+            }
+        }
+    }
+
+    /// Whether a directory may be removed by what the options say.
+    fn may_remove(&self, operand: &OsStr, stat: &Stat) -> bool {
+        let Options { recursive, empty_directories, preserve_root, .. } = self.options;
+        let refuse = |errno| {
+            self.messages.error(&format!("cannot remove {}: {}", self.messages.quote(operand), text_of(errno)));
+            false
+        };
+        if !recursive && !empty_directories {
+            return refuse(Errno::ISDIR);
+        }
+        if !recursive && has_entries(operand) {
+            return refuse(Errno::NOTEMPTY);
+        }
+        let bytes = operand.as_bytes();
+        let trimmed = bytes.iter().rposition(|&byte| byte != b'/').map_or(&b""[..], |last| &bytes[..=last]);
+        if matches!(trimmed.rsplit(|&byte| byte == b'/').next(), Some(b"." | b"..")) {
+            let skipped = self.messages.quote(operand);
+            self.messages.error(&format!("refusing to remove '.' or '..' directory: skipping {skipped}"));
+            return false;
+        }
+        if *preserve_root != PreserveRoot::No && is_root(stat) {
+            let same = if bytes == b"/" { "" } else { " (same as '/')" };
+            let name = self.messages.quote(operand);
+            self.messages.error(&format!("it is dangerous to operate recursively on {name}{same}"));
+            self.messages.note("use --no-preserve-root to override this failsafe");
+            return false;
+        }
+        if *preserve_root == PreserveRoot::All && !is_on_device_of_parent(operand, stat) {
+            self.messages.other_device(operand);
+            self.messages.note("and --preserve-root=all is in effect");
+            return false;
+        }
+        if trimmed.is_empty() {
+            return refuse(Errno::BUSY);
+        }
+        // With a slash after it, a link means what it leads to. That is outside, so it is left alone.
+        if trimmed.len() < bytes.len() && is_link(OsStr::from_bytes(trimmed)) {
+            return refuse(Errno::NOTDIR);
+        }
+        true
+    }
+
+    fn unlink(&mut self, operand: &OsStr, stat: &Stat) {
+        if !self.options.dry_run
+            && let Err(errno) = unlinkat(CWD, operand, AtFlags::empty())
+        {
+            return self.messages.cannot_remove(operand, errno);
+        }
+        self.summary.count_file(stat.st_blocks as u64 * 512);
+        self.messages.say_removed(operand, Removed::File);
+    }
+
+    fn rmdir(&mut self, operand: &OsStr) {
+        if !self.options.dry_run
+            && let Err(errno) = unlinkat(CWD, operand, AtFlags::REMOVEDIR)
+        {
+            return self.messages.cannot_remove(operand, errno);
+        }
+        self.summary.directories += 1;
+        self.messages.say_removed(operand, Removed::Directory);
+    }
+
+    /// Removes the directories that wait.
+    fn remove_trees(&mut self) {
+        let trees = std::mem::take(&mut self.trees);
+        if trees.is_empty() {
+            return;
+        }
+        let how = self.how();
+        let report: RemoveReport = progress::shown(self.options.progress, &CONTROL, || {
+            if self.options.trash && !self.options.dry_run {
+                remove_aside(&trees, &how, &CONTROL, self.messages)
+            } else {
+                remove_trees(&trees, &how, &CONTROL, self.messages)
+            }
+        });
+        self.summary.add(report);
+    }
+
+    fn how(&self) -> RemoveOptions {
+        RemoveOptions {
+            strategy: self.options.strategy,
+            threads: self.options.threads,
+            cross_mounts: self.options.cross_mounts,
+            one_device: self.options.one_file_system,
+            dry_run: self.options.dry_run,
+        }
+    }
+}
+
+/// An operand without all but the first of the slashes after its last name.
+fn with_one_slash(operand: &OsStr) -> &OsStr {
+    let bytes = operand.as_bytes();
+    let end = bytes.iter().rposition(|&byte| byte != b'/').map_or(bytes.len(), |last| bytes.len().min(last + 2));
+    OsStr::from_bytes(&bytes[..end])
+}
+
+fn is_root(stat: &Stat) -> bool {
+    statat(CWD, c"/", AtFlags::SYMLINK_NOFOLLOW)
+        .is_ok_and(|root| (root.st_dev, root.st_ino) == (stat.st_dev, stat.st_ino))
+}
+
+fn is_link(path: &OsStr) -> bool {
+    statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW)
+        .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
+}
+
+fn is_on_device_of_parent(operand: &OsStr, stat: &Stat) -> bool {
+    let parent = [operand.as_bytes(), b"/.."].concat();
+    statat(CWD, OsStr::from_bytes(&parent), AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|parent| parent.st_dev == stat.st_dev)
+}
+
+fn has_entries(directory: &OsStr) -> bool {
+    std::fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_some())
+}

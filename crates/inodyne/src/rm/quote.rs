@@ -1,0 +1,119 @@
+//! Names as GNU tools write them in messages: quoted so that a shell would read the same name.
+//!
+//! Scripts read these messages and people paste from them, and a name may hold anything but a zero byte and a slash,
+//! line breaks and terminal controls included.
+
+/// Whether messages may contain more than ASCII, by the environment's locale.
+pub fn locale_is_utf8() -> bool {
+    let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG")).unwrap_or_default();
+    let locale = locale.to_ascii_lowercase();
+    locale.ends_with("utf-8") || locale.ends_with("utf8")
+}
+
+/// `name` in quotes: `'plain'`, `"it's"`, `'two'$'\n''lines'`.
+pub fn quote(name: &[u8], utf8: bool) -> String {
+    let pieces = pieces(name, utf8);
+    let all_plain = pieces.iter().all(|piece| matches!(piece, Piece::Plain(_)));
+    if all_plain && name.contains(&b'\'') && name.iter().enumerate().all(|(at, &byte)| means_itself(at, byte)) {
+        return format!("\"{}\"", String::from_utf8_lossy(name));
+    }
+    let mut text = String::from("'");
+    // GNU tools read a name with an apostrophe twice and begin the second time as they ended the first.
+    let mut escaping = name.contains(&b'\'') && matches!(pieces.last(), Some(Piece::Byte(_)));
+    for piece in pieces {
+        match piece {
+            Piece::Plain('\'') => {
+                text.push_str("'\\''");
+                escaping = false;
+            }
+            Piece::Plain(character) => {
+                if std::mem::take(&mut escaping) {
+                    text.push_str("''");
+                }
+                text.push(character);
+            }
+            Piece::Byte(byte) => {
+                if !std::mem::replace(&mut escaping, true) {
+                    text.push_str("'$'");
+                }
+                text.push_str(&escape(byte));
+            }
+        }
+    }
+    text.push('\'');
+    text
+}
+
+enum Piece {
+    Plain(char),
+    Byte(u8),
+}
+
+fn pieces(name: &[u8], utf8: bool) -> Vec<Piece> {
+    let mut pieces = Vec::with_capacity(name.len());
+    for chunk in name.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            if character.is_ascii() && !character.is_ascii_control() || utf8 && is_printable(character) {
+                pieces.push(Piece::Plain(character));
+            } else {
+                pieces.extend(character.encode_utf8(&mut [0; 4]).bytes().map(Piece::Byte));
+            }
+        }
+        pieces.extend(chunk.invalid().iter().copied().map(Piece::Byte));
+    }
+    pieces
+}
+
+/// Whether the C library calls this character printable, code points that Unicode may yet assign aside.
+fn is_printable(character: char) -> bool {
+    let code = character as u32;
+    let never_assigned = code & 0xfffe == 0xfffe || (0xfdd0..=0xfdef).contains(&code);
+    !character.is_control() && !matches!(character, '\u{2028}' | '\u{2029}') && !never_assigned
+}
+
+/// Whether a byte means the same between double quotes as it does by itself.
+fn means_itself(at: usize, byte: u8) -> bool {
+    match byte {
+        b'#' | b'~' => at == 0,
+        b'%' | b'+' | b',' | b'-' | b'.' | b'/' | b':' | b']' | b'_' | b' ' | b'\'' | b'@' => true,
+        other => other.is_ascii_alphanumeric() || other >= 0x80,
+    }
+}
+
+fn escape(byte: u8) -> String {
+    match byte {
+        b'\n' => "\\n".into(),
+        b'\t' => "\\t".into(),
+        b'\r' => "\\r".into(),
+        7 => "\\a".into(),
+        8 => "\\b".into(),
+        11 => "\\v".into(),
+        12 => "\\f".into(),
+        other => format!("\\{other:03o}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quote;
+
+    #[test]
+    fn names_are_quoted_for_a_shell() {
+        for (name, quoted) in [
+            (&b"plain"[..], "'plain'"),
+            (b"", "''"),
+            (b"two words", "'two words'"),
+            (b"it's", "\"it's\""),
+            (b"it's $5", "'it'\\''s $5'"),
+            (b"a\nb", "'a'$'\\n''b'"),
+            (b"\x01\x02", "''$'\\001\\002'"),
+            (b"\xff", "''$'\\377'"),
+            (b"a\n'b", "'a'$'\\n'\\''b'"),
+        ] {
+            assert_eq!(quote(name, true), quoted);
+        }
+        assert_eq!(quote("ä".as_bytes(), true), "'ä'");
+        assert_eq!(quote("ä".as_bytes(), false), "''$'\\303\\244'");
+    }
+}

@@ -1,0 +1,49 @@
+//! Ctrl-C as a clean stop: no thread is cut off in the middle, and what is left is said.
+//!
+//! The handler only sets a flag. When the delete has ended, the signal is sent again with its default effect, so that
+//! the shell sees a process that died of it, as it does with GNU rm. A second Ctrl-C ends the process at once.
+
+use std::{
+    mem,
+    sync::atomic::{AtomicI32, Ordering},
+};
+
+use inodyne_tree::Control;
+
+/// The delete of this process.
+pub static CONTROL: Control = Control::new();
+
+static SIGNAL: AtomicI32 = AtomicI32::new(0);
+
+const STOPPING: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
+
+extern "C" fn stop(signal: libc::c_int) {
+    SIGNAL.store(signal, Ordering::Relaxed);
+    CONTROL.stop();
+}
+
+/// Makes interrupting signals a stop. What the parent had set to be ignored stays ignored.
+pub fn catch() {
+    for signal in STOPPING {
+        // SAFETY: both structures are plain data for which zero is valid, and the handler only stores to atomics.
+        unsafe {
+            let mut before: libc::sigaction = mem::zeroed();
+            libc::sigaction(signal, std::ptr::null(), &mut before);
+            if before.sa_sigaction != libc::SIG_IGN {
+                let mut action: libc::sigaction = mem::zeroed();
+                action.sa_sigaction = stop as *const () as usize;
+                action.sa_flags = libc::SA_RESETHAND | libc::SA_RESTART;
+                libc::sigaction(signal, &action, std::ptr::null_mut());
+            }
+        }
+    }
+}
+
+/// Dies of the signal that asked for the stop, if one did.
+pub fn die_of_it() {
+    let signal = SIGNAL.load(Ordering::Relaxed);
+    if signal != 0 {
+        // SAFETY: raising a signal has no requirements; SA_RESETHAND restored its default effect.
+        unsafe { libc::raise(signal) };
+    }
+}

@@ -1,0 +1,151 @@
+//! `inodyne tree make` and `inodyne tree check`: arguments, and what a person sees of them.
+//!
+//! The work is done by `inodyne-tree`; nothing here touches a file.
+
+use std::{num::NonZero, path::PathBuf, process::ExitCode};
+
+use clap::{Args, Subcommand};
+use inodyne_tree::{CheckReport, MakeReport, TreeError, TreeSpec, check, make_with, recorded_spec};
+use serde_json::json;
+
+use crate::failure::{Failure, USAGE};
+
+/// Make a tree of files that follows from a few numbers, or verify one to the byte
+#[derive(Args, Debug)]
+pub struct TreeArgs {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Make a tree in PATH, a new or an empty directory
+    Make {
+        #[command(flatten)]
+        tree: Tree,
+        /// Workers instead of what suits the file system; 1 makes it lie on the disk in the same way each time
+        #[arg(long, value_name = "NUMBER")]
+        threads: Option<NonZero<usize>>,
+    },
+    /// Verify every name, type, length and byte of a tree; exit code 1 if anything differs
+    ///
+    /// Without options, the tree is the one that `make` noted in an attribute of PATH.
+    Check(Tree),
+}
+
+#[derive(Args, Debug)]
+struct Tree {
+    /// The root of the tree
+    path: PathBuf,
+    /// Everything at once, as in studies: "depth=4,width=32,bytes=1" or "dirs=1000,files=30,bytes=~512"
+    #[arg(long, value_name = "KEY=VALUE,...", conflicts_with_all = ["depth", "width", "dirs", "fan"])]
+    spec: Option<String>,
+    /// Levels, counting that of the files
+    #[arg(long, requires = "width", help_heading = "Shape")]
+    depth: Option<u32>,
+    /// Directories in each directory, and files in each of the lowest
+    #[arg(long, requires = "depth", help_heading = "Shape")]
+    width: Option<u64>,
+    /// Instead of depth and width: so many lowest directories; 0 puts the files into PATH itself
+    #[arg(long, conflicts_with = "depth", help_heading = "Shape")]
+    dirs: Option<u64>,
+    /// With --dirs: at most so many directories in one
+    #[arg(long, requires = "dirs", help_heading = "Shape")]
+    fan: Option<u64>,
+    /// Files in each lowest directory: a number, LOW..HIGH (evenly) or ~MEAN (exponential)
+    #[arg(long, value_name = "AMOUNT", help_heading = "Contents")]
+    files: Option<String>,
+    /// Bytes in each file, written like --files
+    #[arg(long, value_name = "AMOUNT", help_heading = "Contents")]
+    bytes: Option<String>,
+    /// Another seed, other bytes and other draws
+    #[arg(long, help_heading = "Contents")]
+    seed: Option<u64>,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Tree {
+    /// The specification that the options say; `None` if there is not one.
+    fn spec(&self) -> Result<Option<TreeSpec>, TreeError> {
+        let mut pairs: Vec<String> = self.spec.iter().cloned().collect();
+        let mut add = |key: &str, value: Option<String>| pairs.extend(value.map(|value| format!("{key}={value}")));
+        add("depth", self.depth.map(|it| it.to_string()));
+        add("width", self.width.map(|it| it.to_string()));
+        add("dirs", self.dirs.map(|it| it.to_string()));
+        add("fan", self.fan.map(|it| it.to_string()));
+        add("files", self.files.clone());
+        add("bytes", self.bytes.clone());
+        add("seed", self.seed.map(|it| it.to_string()));
+        if pairs.is_empty() { Ok(None) } else { Ok(Some(pairs.join(",").parse()?)) }
+    }
+}
+
+/// Runs `inodyne tree`.
+pub fn run(args: &TreeArgs) -> Result<ExitCode, Failure> {
+    match &args.action {
+        Action::Make { tree, threads } => {
+            let Some(spec) = tree.spec()? else {
+                let text = "say which tree: --depth and --width, or --dirs, or --spec (see inodyne tree make --help)";
+                return Err(Failure::new(USAGE, text));
+            };
+            print_made(tree, &spec, &make_with(&spec, &tree.path, *threads)?);
+            Ok(ExitCode::SUCCESS)
+        }
+        Action::Check(tree) => {
+            let spec = match tree.spec()? {
+                Some(spec) => spec,
+                None => recorded_spec(&tree.path)?,
+            };
+            let report = check(&spec, &tree.path)?;
+            print_checked(tree, &spec, &report);
+            Ok(if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        }
+    }
+}
+
+fn print_made(tree: &Tree, spec: &TreeSpec, report: &MakeReport) {
+    let MakeReport { files, directories, bytes, wall, threads, file_system } = report;
+    if tree.json {
+        let value = json!({
+            "spec": spec.to_string(), "files": files, "directories": directories, "bytes": bytes,
+            "wall_ns": wall.as_nanos() as u64, "threads": threads, "fs": file_system.to_string(),
+        });
+        println!("{value}");
+    } else {
+        println!(
+            "{}: {files} files in {directories} directories, {bytes} bytes, {:.3} s ({file_system}, {threads} threads)",
+            tree.path.display(),
+            wall.as_secs_f64()
+        );
+    }
+}
+
+fn print_checked(tree: &Tree, spec: &TreeSpec, report: &CheckReport) {
+    let CheckReport { files, directories, bytes, problems, first, wall } = report;
+    if tree.json {
+        let first: Vec<_> = first.iter().map(ToString::to_string).collect();
+        let value = json!({
+            "spec": spec.to_string(), "files": files, "directories": directories, "bytes": bytes,
+            "wall_ns": wall.as_nanos() as u64, "problems": problems, "first_problems": first,
+        });
+        println!("{value}");
+        return;
+    }
+    for problem in first {
+        println!("{problem}");
+    }
+    if *problems > first.len() as u64 {
+        println!("... and {} more", problems - first.len() as u64);
+    }
+    println!(
+        "{}: {files} files in {directories} directories, {bytes} bytes: {}",
+        tree.path.display(),
+        match problems {
+            0 => format!("all as specified ({:.3} s)", wall.as_secs_f64()),
+            1 => "1 difference".into(),
+            more => format!("{more} differences"),
+        }
+    );
+}
