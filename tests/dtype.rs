@@ -56,7 +56,7 @@ fn rm_rf_is_hurt() {
 
 #[test]
 fn os_walk_is_hurt() {
-    is_hurt("exec python3 -c 'import os; sum(len(files) for _, _, files in os.walk(\".\"))'");
+    is_hurt("exec python3 -IS -c 'import os; sum(len(files) for _, _, files in os.walk(\".\"))'");
 }
 
 #[test]

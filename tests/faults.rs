@@ -383,3 +383,79 @@ fn names_with_escapes_and_broken_text_are_shown_harmlessly() {
     let harmful = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
     assert!(!outcome.stderr.contains(harmful), "{:?}", outcome.stderr);
 }
+
+/// `diff <(a) <(b)` and the like: what a shell opens for the command arrives there, and nothing else does.
+#[test]
+fn the_command_gets_the_descriptors_it_was_given_and_no_others() {
+    let _machine = machine();
+    let program = env!("CARGO_BIN_EXE_inodyne");
+    let script = "\"$0\" run -- cat <(echo one) <(echo two)";
+    assert_eq!(run(Command::new("bash").args(["-c", script, program])).ended_with(0).text(), "one\ntwo\n");
+    // The test has descriptors of its own that programs inherit, so the same command is asked without inodyne too.
+    let script = "ls /proc/$$/fd";
+    let without = run(Command::new("sh").args(["-c", script]).stdin(Stdio::null())).ended_with(0).text();
+    let with = run(inodyne().args(["run", "--at", "ext4:size=16M", "--", "sh", "-c", script])).ended_with(0).text();
+    assert_eq!(with, without);
+}
+
+#[test]
+fn a_process_of_which_only_the_first_thread_has_ended_is_no_zombie() {
+    let _machine = machine();
+    let scratch = scratch();
+    let started = Instant::now();
+    let outcome = run(&mut traced(&["--at", "tmpfs"], [fixture("half_dead", scratch.path())])).ended_with(0);
+    assert!(outcome.stderr.contains("processes that the command left running: 1"), "{}", outcome.stderr);
+    assert!(started.elapsed() < Duration::from_secs(50), "it was waited for, not killed");
+}
+
+#[test]
+fn after_an_interrupt_no_further_run_begins() {
+    let _machine = machine();
+    let scratch = scratch();
+    let began = scratch.path().join("began");
+    let script = format!("echo x >> {}; exec sleep 60", began.display());
+    let running = start(&mut traced(&["-n", "5"], sh(&script)));
+    assert!(eventually(|| began.exists()), "the command starts");
+    kill(running.pid(), Signal::SIGTERM).expect("sent");
+    let recording = running.end().ended_with(143).recording();
+    assert_eq!((recording.runs.len(), recording.runs[0].exit), (1, Exit::Signal(15)));
+    assert_eq!(fs::read_to_string(&began).expect("it began"), "x\n");
+}
+
+#[test]
+fn interrupted_while_a_place_is_filled_nothing_is_left() {
+    let _machine = machine();
+    let scratch = scratch();
+    let mut command = inodyne();
+    command.env("INODYNE_SCRATCH", scratch.path());
+    command.args(["run", "--at", "ext4:size=4G", "--data", "tree:dirs=20000,files=100,bytes=1", "--", "true"]);
+    let running = start(&mut command);
+    let is_attached = || {
+        let devices = fs::read_dir("/sys/block").expect("block devices").flatten();
+        devices.into_iter().any(|device| {
+            let image = fs::read_to_string(device.path().join("loop/backing_file")).unwrap_or_default();
+            image.starts_with(&*scratch.path().to_string_lossy())
+        })
+    };
+    assert!(eventually(is_attached));
+    thread::sleep(Duration::from_millis(500));
+    let sent = Instant::now();
+    kill(running.pid(), Signal::SIGINT).expect("sent");
+    drop(running.end());
+    assert!(sent.elapsed() < Duration::from_secs(20), "it went on filling");
+    assert!(eventually(|| !is_attached()), "the image is still attached");
+}
+
+#[test]
+fn a_recording_may_come_through_a_pipe() {
+    let _machine = machine();
+    let scratch = scratch();
+    let recording = scratch.path().join("kept.inodyne");
+    run(inodyne().args(["run", "-o"]).arg(&recording).args(["--", "true"])).ended_with(0);
+    let direct = run(inodyne().arg("show").arg(&recording)).ended_with(0);
+    let program = env!("CARGO_BIN_EXE_inodyne");
+    let piped = run(Command::new("bash").args(["-c", "\"$0\" show <(cat \"$1\")", program]).arg(&recording));
+    assert_eq!(piped.ended_with(0).stdout, direct.stdout);
+    let line = run(Command::new("bash").args(["-c", "\"$0\" show <(echo nonsense)", program])).failed_in_one_line(2);
+    assert!(line.contains("not a readable recording"), "{line}");
+}

@@ -75,6 +75,11 @@ fn timeline_sums_to_the_time_off_the_cpu(trace: &Trace) {
         let (blocked, ready) = off.get(&thread.number).copied().unwrap_or_default();
         assert_eq!((blocked, ready), (thread.blocked_ns, thread.runqueue_ns), "{thread:?}");
     }
+    // Whoever leaves a CPU comes back, but for the last time; and comes once more, when born.
+    let left: u64 = trace.observed.threads.iter().map(|thread| thread.waits + thread.preemptions).sum();
+    let away = trace.observed.threads.iter().filter(|thread| thread.alive).count();
+    let returns = left as usize + trace.threads.len() - 1;
+    assert!((returns - away..=returns).contains(&timeline.len()), "{left} left, {} returned", timeline.len());
 }
 
 /// A call that never returned (`exit_group`, a kill, a trace that ended) is in its thread's account only; what the table

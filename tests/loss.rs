@@ -23,8 +23,7 @@ fn a_tiny_ring_buffer_loses_and_says_so() {
     let switches: u64 = trace.observed.threads.iter().map(|thread| thread.waits + thread.preemptions).sum();
     let births = trace.observed.threads.len() as u64 - 1;
     let kept = trace.observed.timeline.len() as u64;
-    let returns = kept + trace.lost.intervals;
-    assert!(returns.abs_diff(switches + births) <= switches / 10_000, "{returns} returns, {switches} switches");
+    assert_eq!(kept + trace.lost.intervals, switches + births, "{kept} kept, {} lost", trace.lost.intervals);
     let lost = trace.lost.total();
     assert_eq!(lost, trace.lost.intervals, "nothing else is lost: {:?}", trace.lost);
 

@@ -10,9 +10,9 @@
 #include "stack.h"
 #include "task.h"
 
+#include "../probes/switches/probe.bpf.h"
 #include "../probes/dtype/probe.bpf.h"
 #include "../probes/calls/probe.bpf.h"
-#include "../probes/switches/probe.bpf.h"
 #include "../probes/lives/probe.bpf.h"
 #include "../probes/samples/probe.bpf.h"
 

@@ -91,7 +91,7 @@ struct thread {
 	__u64 born;
 	__u64 ended;
 	__u64 runtime_start; /* the scheduler's sum_exec_runtime at birth */
-	__u64 runtime;       /* ... and from birth to end */
+	__u64 runtime;       /* ... and from birth to the last switch away from it, in the end its last of all */
 	__u32 parent;
 	__u32 pid;
 	__u32 tid;

@@ -38,6 +38,7 @@ int calls_enter(struct bpf_raw_tracepoint_args *ctx)
 	call = call_of(task, ctx->args[1]);
 	if (t->flags & FLAG_ARMED && !start_of_trace(t, call, now, task->se.sum_exec_runtime))
 		return 0;
+	thread_runs(t, now);
 	clock_enter(t, now, call);
 	if (shared.untyped && dtype_is_lookup(call))
 		dtype_lookup_enter(t, task->tgid, (void *)ctx->args[0], call);
@@ -103,6 +104,7 @@ int calls_exit(struct bpf_raw_tracepoint_args *ctx)
 	if (call == CALL_NONE)
 		return 0;
 	now = bpf_ktime_get_ns();
+	thread_runs(t, now);
 	ref = cell_ref_of(t->group, call);
 	wall = clock_exit(t, now, ordinal_of_ref(ref));
 	if (t->flags & FLAG_CHILD) {

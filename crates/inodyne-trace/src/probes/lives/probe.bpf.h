@@ -89,8 +89,12 @@ static __noinline struct thread *take_over_pid(struct task_struct *task, __u32 o
 	struct thread *t = bpf_map_lookup_elem(&threads, &slot);
 	struct thread *leader = bpf_map_lookup_elem(&threads, &leader_slot);
 
-	if (leader_slot && leader && leader->task)
+	if (leader_slot && leader && leader->task) {
+		struct task_struct *first = (struct task_struct *)leader->task;
+
+		leader->runtime = BPF_CORE_READ(first, se.sum_exec_runtime) - leader->runtime_start;
 		thread_end(leader, leader_slot, bpf_ktime_get_ns());
+	}
 	if (!slot || !t || t->task != (__u64)task)
 		return 0;
 	if (bpf_map_update_elem(&slot_of, &pid, &slot, BPF_ANY))
@@ -149,6 +153,7 @@ int BPF_PROG(lives_exit, struct task_struct *task)
 		return 0;
 	/* Killed, in whatever it did: what remains is the work of ending. */
 	now = bpf_ktime_get_ns();
+	thread_runs(t, now);
 	clock_charge_running(t, now, ordinal_in_progress(t));
 	t->call = __NR_exit_group;
 	return 0;

@@ -7,12 +7,10 @@
 /* Closes an account and frees its slot. */
 static __noinline int thread_end(struct thread *t, __u32 slot, __u64 now)
 {
-	struct task_struct *task = (struct task_struct *)t->task;
 	struct thread_record *record;
 
 	clock_charge_running(t, now, ordinal_in_progress(t));
 	t->ended = now;
-	t->runtime = BPF_CORE_READ(task, se.sum_exec_runtime) - t->runtime_start;
 	record = bpf_ringbuf_reserve(&records, sizeof(*record), 0);
 	if (record) {
 		record->kind = RECORD_THREAD;
@@ -83,6 +81,29 @@ static __always_inline void thread_in(struct thread *t, __u64 now)
 	note_interval(t, out, wake, now, blocked);
 }
 
+/*
+ * Not every return to a CPU is told: some kernels leave out the switches away from certain threads (seen with those of
+ * an init that runs a virtual machine for its host), and with them whom they switch to. So where a thread runs that was
+ * last seen off the CPU, its return was missed. How long ago it was, the scheduler's account knows: exactly at a switch,
+ * to the last tick in between.
+ */
+static __noinline int thread_in_unseen(struct thread *t, __u64 now)
+{
+	struct task_struct *task = (struct task_struct *)t->task;
+	__u64 ran = BPF_CORE_READ(task, se.sum_exec_runtime) - t->runtime_start - t->runtime;
+	__u64 off = now - t->since;
+
+	thread_in(t, now - (ran < off ? ran : off));
+	return 0;
+}
+
+/* Before anything is charged as running time. */
+static __always_inline void thread_runs(struct thread *t, __u64 now)
+{
+	if (t->state != STATE_RUNNING)
+		thread_in_unseen(t, now);
+}
+
 SEC("tp_btf/sched_switch")
 int BPF_PROG(switches_switch, bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state)
 {
@@ -94,6 +115,8 @@ int BPF_PROG(switches_switch, bool preempt, struct task_struct *prev, struct tas
 		return 0;
 	now = bpf_ktime_get_ns();
 	if (from && from->number) {
+		thread_runs(from, now);
+		from->runtime = prev->se.sum_exec_runtime - from->runtime_start;
 		if (prev_state & TASK_DEAD) {
 			thread_end(from, slot_forget(prev->pid), now);
 		} else {
