@@ -62,6 +62,7 @@ fn serve(spec: &Spec, channel: &Channel, arm_program: Option<BorrowedFd<'_>>) ->
         Err(NotRunning::Abandoned) => return Ok(()),
     };
     close(Which::All, &[Some(channel.as_fd()), Some(child_ended.as_fd())]);
+    hurry();
     let mut reported = false;
     loop {
         let mut ready = [PollFd::new(&child_ended, PollFlags::IN), PollFd::new(channel, PollFlags::IN)];
@@ -106,6 +107,14 @@ fn inherited_ignores() -> io::Result<Vec<Signal>> {
         }
     }
     Ok(ignored)
+}
+
+/// The guard reads the clock when it learns of the command's end: on a busy machine it must not wait for a CPU first.
+/// Only its own priority: the command has been started.
+fn hurry() {
+    const MOST_URGENT: i32 = -20;
+    // SAFETY: no memory is passed. Where it is not permitted the clock is read as soon as a CPU is free.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, MOST_URGENT) };
 }
 
 /// Descriptors above standard error.
