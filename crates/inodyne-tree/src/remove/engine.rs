@@ -121,8 +121,10 @@ impl<'a> Engine<'a> {
             self.work();
             drop::<Sender<()>>(done);
         });
-        let unfinished = operands.iter().zip(&self.finished).filter(|(_, done)| !done.load(Ordering::Relaxed));
-        report.unfinished.extend(unfinished.map(|(operand, _)| operand.clone()));
+        if self.control.is_stopped() {
+            let unfinished = operands.iter().zip(&self.finished).filter(|(_, done)| !done.load(Ordering::Relaxed));
+            report.unfinished.extend(unfinished.map(|(operand, _)| operand.clone()));
+        }
     }
 
     fn work(&self) {

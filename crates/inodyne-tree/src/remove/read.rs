@@ -9,7 +9,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{AtFlags, FileType, RawDir, SeekFrom, seek, statat, unlinkat},
+    fs::{AtFlags, FileType, RawDir, statat, unlinkat},
     io::Errno,
 };
 
@@ -43,11 +43,7 @@ impl Engine<'_> {
     }
 
     fn open(&self, worker: &mut Worker, node: &Arc<Node>) -> Result<Arc<OwnedFd>, Errno> {
-        if node.rereads.load(Ordering::Relaxed) > 0 {
-            let descriptor = self.descriptor(worker, node)?;
-            seek(&descriptor, SeekFrom::Start(0))?;
-            return Ok(descriptor);
-        }
+        // Also when it is read again: whoever moved it elsewhere meanwhile keeps what appeared in it there.
         let parent = self.descriptor(worker, node.parent())?;
         let opened = self.retry_without_descriptors(worker, || node.open_in(&parent, self.crossing))?;
         if self.one_device && node.operand.is_none() && changes_device(&*parent, &opened)? {
