@@ -21,7 +21,7 @@ pub struct Trace {
     pub command: usize,
     /// State of the caches before.
     pub cache: CacheState,
-    /// From the release of the command to its end, as its parent saw it, tracing included.
+    /// From the release of the command to the last instant on a CPU of its process, tracing included.
     pub wall_ns: Nanos,
     /// Calls of all processes together, most wall time first. Derived.
     #[serde(default)]

@@ -76,10 +76,13 @@ pub fn to_the_end(spec: &Spec) -> Result<Ended, Failure> {
 }
 
 impl Execution {
-    /// The wall-clock time: as the parent saw it, or to the root's last instant on a CPU where that came later (a parent
-    /// learns of the end a few microseconds before).
+    /// The wall-clock time: to the last instant on a CPU of the root process, where it was traced. Its parent learns of the
+    /// end at another time: a few microseconds before, or, where it has to wait for a CPU, long after.
     pub fn wall_ns(&self) -> Nanos {
-        let root_ended = self.collected.as_ref().and_then(|c| c.observed.threads.first()).map(|root| root.ended_ns);
-        self.ended.ended_ns.max(root_ended.unwrap_or_default()).saturating_sub(self.ended.released_ns)
+        let threads = self.collected.as_ref().map_or(&[][..], |collected| &collected.observed.threads);
+        let root = threads.first().map(|thread| thread.pid);
+        let of_root = threads.iter().filter(|thread| Some(thread.pid) == root && !thread.alive);
+        let ended_ns = of_root.map(|thread| thread.ended_ns).max();
+        ended_ns.unwrap_or(self.ended.ended_ns).saturating_sub(self.ended.released_ns)
     }
 }
