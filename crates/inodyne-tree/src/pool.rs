@@ -106,6 +106,18 @@ impl<T: Send> Pool<T> {
         self.stopped.load(Ordering::Relaxed)
     }
 
+    /// Works off the first lane without any other thread, while `go_on` says so; true if that was all there is to do.
+    pub fn run_alone<S>(&self, state: &mut S, go_on: impl Fn() -> bool, work: impl Fn(&mut S, T)) -> bool {
+        while go_on()
+            && !self.is_stopped()
+            && let Some(task) = { lock(&self.lanes[0].tasks).pop_back() }
+        {
+            work(state, task);
+            self.open.fetch_sub(1, Ordering::SeqCst);
+        }
+        self.open.load(Ordering::SeqCst) == 0
+    }
+
     /// Runs `work` for every task, those pushed meanwhile included, on one thread a lane, each with what `start` made.
     pub fn run<S>(&self, start: impl Fn(Seat) -> S + Sync, work: impl Fn(&mut S, T) + Sync) {
         let (start, work) = (&start, &work);
@@ -270,6 +282,17 @@ mod tests {
         pool.run(|seat| seat, |seat, _| assert!(seat.index < 2));
         (0..100).for_each(|task| pool.push(seat(task), task));
         pool.run(|seat| seat, |_, task| pool.set_active(task % 4));
+    }
+
+    #[test]
+    fn one_thread_can_begin_and_the_others_go_on() {
+        let pool = Pool::new(&[Crew { workers: 4, steal: true }]);
+        (0..100).for_each(|task| pool.push(seat(0), task));
+        let mut alone = Vec::new();
+        assert!(!pool.run_alone(&mut alone, || pool.open.load(Ordering::Relaxed) > 90, |seen, task| seen.push(task)));
+        assert_eq!(alone, (90..100).rev().collect::<Vec<_>>());
+        pool.run(|seat| seat, |_, task| assert!(task < 90));
+        assert!(pool.run_alone(&mut (), || true, |(), _| {}));
     }
 
     #[test]

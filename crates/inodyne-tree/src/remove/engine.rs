@@ -17,11 +17,11 @@ use std::{
     os::fd::OwnedFd,
     sync::{
         Arc, Mutex, MutexGuard,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
         mpsc::{Sender, channel},
     },
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use rustix::io::Errno;
@@ -42,6 +42,8 @@ use crate::pool::{Crew, Pool, Seat, lock};
 pub(super) enum Task {
     /// Open and read a directory.
     Enter(Arc<Node>),
+    /// Go on reading a directory where its descriptor stands.
+    Resume(Arc<Node>, Arc<OwnedFd>),
     /// Unlink entries of a directory that is open.
     Unlink(Names),
 }
@@ -60,7 +62,13 @@ pub(super) struct Engine<'a> {
     /// One for each worker.
     rings: Vec<Mutex<Ring>>,
     finished: Vec<AtomicBool>,
+    started: Instant,
+    /// Until when, in microseconds, one thread works alone; 0 when others are there.
+    alone_until: AtomicU64,
 }
+
+/// How long, in microseconds, one thread works alone: as long as starting the others takes.
+const ALONE: u64 = 1000;
 
 /// What one worker has for itself.
 pub(super) struct Worker {
@@ -100,6 +108,8 @@ impl<'a> Engine<'a> {
             gate: Gate::new((budget / 2).min(1024)),
             rings: (0..workers).map(|_| Mutex::new(Ring::new(budget / 2 / workers))).collect(),
             finished: (0..operands).map(|_| AtomicBool::new(false)).collect(),
+            started: Instant::now(),
+            alone_until: AtomicU64::new(ALONE),
             plan,
         }
     }
@@ -110,6 +120,30 @@ impl<'a> Engine<'a> {
         for node in nodes.into_iter().rev() {
             self.enter_later(0, node);
         }
+        if !self.work_alone() {
+            self.work_together();
+        }
+        if self.control.is_stopped() {
+            let unfinished = operands.iter().zip(&self.finished).filter(|(_, done)| !done.load(Ordering::Relaxed));
+            report.unfinished.extend(unfinished.map(|(operand, _)| operand.clone()));
+        }
+    }
+
+    /// Most trees are gone before a second thread would have been started; true if this was one.
+    fn work_alone(&self) -> bool {
+        let mut worker = self.worker(Seat { crew: READERS, index: 0 });
+        let all = self.pool.run_alone(&mut worker, || self.is_alone(), |worker, task| self.deal_with(worker, task));
+        self.alone_until.store(0, Ordering::Relaxed);
+        all
+    }
+
+    /// Whether the only thread so far shall go on alone.
+    pub fn is_alone(&self) -> bool {
+        let until = self.alone_until.load(Ordering::Relaxed);
+        until > 0 && self.started.elapsed().as_micros() < u128::from(until)
+    }
+
+    fn work_together(&self) {
         thread::scope(|scope| {
             let (done, ended) = channel();
             if self.plan.start < self.plan.removers {
@@ -118,27 +152,26 @@ impl<'a> Engine<'a> {
                 let removed = || self.control.files() + self.control.directories();
                 scope.spawn(move || govern(governor, &ended, removed, |workers| self.pool.set_active(workers)));
             }
-            self.work();
+            let start = |seat| {
+                self.pin(seat);
+                self.worker(seat)
+            };
+            self.pool.run(start, |worker, task| self.deal_with(worker, task));
             drop::<Sender<()>>(done);
         });
-        if self.control.is_stopped() {
-            let unfinished = operands.iter().zip(&self.finished).filter(|(_, done)| !done.load(Ordering::Relaxed));
-            report.unfinished.extend(unfinished.map(|(operand, _)| operand.clone()));
-        }
     }
 
-    fn work(&self) {
-        self.pool.run(
-            |seat| {
-                self.pin(seat);
-                let ring = if seat.crew == READERS { seat.index } else { self.plan.readers + seat.index };
-                Worker { seat, buffer: vec![MaybeUninit::uninit(); BUFFER], ring }
-            },
-            |worker, task| match task {
-                Task::Enter(node) => self.enter(worker, node),
-                Task::Unlink(names) => self.unlink_batch(worker, names),
-            },
-        );
+    fn worker(&self, seat: Seat) -> Worker {
+        let ring = if seat.crew == READERS { seat.index } else { self.plan.readers + seat.index };
+        Worker { seat, buffer: vec![MaybeUninit::uninit(); BUFFER], ring }
+    }
+
+    fn deal_with(&self, worker: &mut Worker, task: Task) {
+        match task {
+            Task::Enter(node) => self.enter(worker, node),
+            Task::Resume(node, descriptor) => self.resume(worker, node, descriptor),
+            Task::Unlink(names) => self.unlink_batch(worker, names),
+        }
     }
 
     /// Inodes are freed by the processor that unlinked them, so a group's remover must stay on one.
@@ -152,6 +185,12 @@ impl<'a> Engine<'a> {
     pub fn enter_later(&self, lane: usize, node: Arc<Node>) {
         self.control.seen_directories.fetch_add(1, Ordering::Relaxed);
         self.pool.push(Seat { crew: READERS, index: lane }, Task::Enter(node));
+    }
+
+    /// Queues the rest of a directory that is being read.
+    pub fn resume_later(&self, lane: usize, node: &Arc<Node>, descriptor: &Arc<OwnedFd>) {
+        node.expect(1);
+        self.pool.push(Seat { crew: READERS, index: lane }, Task::Resume(node.clone(), descriptor.clone()));
     }
 
     /// Queues entries for unlinking: by group where there are groups, otherwise for whoever is free.

@@ -29,16 +29,19 @@ impl Engine<'_> {
             return;
         }
         match self.open(worker, &node) {
-            Ok(descriptor) => {
-                if self.read(worker, &node, &descriptor) {
-                    drop(descriptor);
-                    self.settle(worker, node);
-                }
-            }
+            Ok(descriptor) => self.resume(worker, node, descriptor),
             Err(errno) => {
                 let outcome = self.not_entered(worker, &node, errno);
                 self.conclude(worker, node, outcome);
             }
+        }
+    }
+
+    /// Reads what is not yet read of an open directory.
+    pub fn resume(&self, worker: &mut Worker, node: Arc<Node>, descriptor: Arc<OwnedFd>) {
+        if self.read(worker, &node, &descriptor) {
+            drop(descriptor);
+            self.settle(worker, node);
         }
     }
 
@@ -91,12 +94,13 @@ impl Engine<'_> {
     }
 
     /// Lists a directory and deals with its entries; false if stopped on the way.
-    fn read(&self, worker: &mut Worker, node: &Arc<Node>, descriptor: &OwnedFd) -> bool {
+    fn read(&self, worker: &mut Worker, node: &Arc<Node>, descriptor: &Arc<OwnedFd>) -> bool {
         let lane = worker.seat.index;
         let mut entries = RawDir::new(descriptor, &mut worker.buffer);
         let mut gone = 0;
         let mut batch = Names::of(node);
-        let mut hand_over = self.plan.readers > 0;
+        let alone = self.is_alone();
+        let mut hand_over = self.plan.readers > 0 && !alone;
         let mut first = true;
         loop {
             if entries.is_buffer_empty() {
@@ -104,7 +108,13 @@ impl Engine<'_> {
                 if batch.count > 0 {
                     self.unlink_later(lane, std::mem::replace(&mut batch, Names::of(node)));
                 }
-                if self.plan.readers > 0 {
+                if alone {
+                    // Too large for one thread: the others go on from here.
+                    if !self.is_alone() {
+                        self.resume_later(lane, node, descriptor);
+                        break;
+                    }
+                } else if self.plan.readers > 0 {
                     self.gate.wait(|| self.is_stopped());
                 } else {
                     hand_over = !first && !self.dry_run && self.pool.has_idle(READERS);
