@@ -18,16 +18,20 @@
 //! | [`count`] | counts as people read them |
 //! | [`place`], [`run`], [`host`] | where, what and on which machine |
 //! | [`finding`] | a diagnosis |
+//! | [`comparison`], [`metric`] | two cases held against each other, and by what |
+//! | [`statistics`] | what many runs of one case say |
 //! | [`loss`] | what could not be recorded |
 //! | [`recording`] | the saved file |
 
 pub mod cause;
+pub mod comparison;
 pub mod count;
 pub mod finding;
 pub mod histogram;
 pub mod host;
 pub mod ledger;
 pub mod loss;
+pub mod metric;
 pub mod observed;
 pub mod place;
 pub mod recording;
@@ -35,6 +39,7 @@ pub mod run;
 #[cfg(feature = "sample")]
 pub mod sample;
 pub mod stack;
+pub mod statistics;
 pub mod syscall;
 pub mod time;
 pub mod trace;

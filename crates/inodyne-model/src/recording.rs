@@ -9,10 +9,12 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::Nanos;
+use crate::comparison::{Comparison, DEFAULT_MARGIN, LedgerDifference, Side};
 use crate::finding::Finding;
 use crate::host::Host;
 use crate::place::Place;
 use crate::run::{CacheState, Command, Run};
+use crate::statistics::RunStatistics;
 use crate::trace::Trace;
 
 /// The version that this program writes, and the newest that it reads.
@@ -44,6 +46,22 @@ pub struct Recording {
     /// The diagnoses. Derived from the traces.
     #[serde(default)]
     pub findings: Vec<Finding>,
+    /// Differences below this part count as none, for whoever asked.
+    #[serde(default = "default_margin")]
+    pub margin: f64,
+    /// The runs of every case. Derived.
+    #[serde(default)]
+    pub statistics: Vec<RunStatistics>,
+    /// Cases held against each other. Derived; empty where there is only one.
+    #[serde(default)]
+    pub comparisons: Vec<Comparison>,
+    /// Where their differences lie. Derived.
+    #[serde(default)]
+    pub ledger_differences: Vec<LedgerDifference>,
+}
+
+fn default_margin() -> f64 {
+    DEFAULT_MARGIN
 }
 
 /// One step of the schedule.
@@ -108,6 +126,10 @@ impl Recording {
             runs: Vec::new(),
             traces: Vec::new(),
             findings: Vec::new(),
+            margin: DEFAULT_MARGIN,
+            statistics: Vec::new(),
+            comparisons: Vec::new(),
+            ledger_differences: Vec::new(),
         }
     }
 
@@ -181,7 +203,18 @@ impl Recording {
         let traces = self.traces.iter().all(|t| known(t.place, t.command));
         let findings = self.findings.iter().all(|f| known(f.place, f.command) && f.trace < self.traces.len());
         let order = self.order.iter().all(|o| o.run < self.runs.len());
-        if runs && traces && findings && order { Ok(()) } else { Err("an index points at nothing".to_owned()) }
+        let side = |side: Side| known(side.place, side.command);
+        let comparisons = self.comparisons.iter().all(|c| side(c.a) && side(c.b));
+        let differences = self.ledger_differences.iter().all(|d| side(d.a) && side(d.b));
+        let statistics = self.statistics.iter().all(|s| {
+            let mut named = s.outliers.iter().copied().chain(s.change_point.map(|change| change.run));
+            known(s.place, s.command) && named.all(|run| run < self.runs.len())
+        });
+        if runs && traces && findings && order && comparisons && differences && statistics {
+            Ok(())
+        } else {
+            Err("an index points at nothing".to_owned())
+        }
     }
 }
 

@@ -1,0 +1,174 @@
+//! What comparing two cases says: is B slower than A, by how much, is that real, and where does the difference lie?
+//!
+//! A case is a command in a place in a state of the caches. `a` is always the base, `b` what is held against it; a
+//! ratio is `b / a`, so above 1 `b` is slower. All of this is derived: `inodyne_analyse::explain` computes it anew.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Nanos;
+use crate::cause::Cause;
+use crate::ledger::{Row, RowKind};
+use crate::metric::Metric;
+use crate::run::CacheState;
+
+/// Differences below this part are called none, unless the recording says otherwise: 2%.
+pub const DEFAULT_MARGIN: f64 = 0.02;
+
+/// One of the two things compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Side {
+    /// Index into the recording's places.
+    pub place: usize,
+    /// Index into the recording's commands.
+    pub command: usize,
+}
+
+/// One quantity of two cases, compared pair by pair.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// The base.
+    pub a: Side,
+    /// What is held against it.
+    pub b: Side,
+    /// State of the caches, the same for both.
+    pub cache: CacheState,
+    /// What was compared.
+    pub metric: Metric,
+    /// Whether the values come from traced runs.
+    pub traced: bool,
+    /// Pairs of runs from the same block (of traced runs: in the order in which they were made).
+    pub pairs: usize,
+    /// How many of the paired runs did not end with success. They are kept; with any of them there is no verdict.
+    pub failed: usize,
+    /// Median of `a`.
+    pub a_median_ns: Nanos,
+    /// Median of `b`.
+    pub b_median_ns: Nanos,
+    /// The median of the pairs' ratios `b / a`. None with fewer than two pairs, or where `a` is zero.
+    pub ratio: Option<f64>,
+    /// Lower end of its 95% interval.
+    pub ci_low: Option<f64>,
+    /// Upper end of its 95% interval.
+    pub ci_high: Option<f64>,
+    /// The ratio of the medians. The verdict is about `ratio`, in which what slows a whole block cancels out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ratio_of_medians: Option<Interval>,
+    /// The ratio of the means.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ratio_of_means: Option<Interval>,
+    /// How likely such pairs are if there is no difference (two-sided).
+    pub p: f64,
+    /// The same, corrected for everything else that was compared alongside.
+    pub p_corrected: f64,
+    /// The part below which a difference counts as none.
+    pub margin: f64,
+    /// What it comes to.
+    pub verdict: Verdict,
+}
+
+/// A value and its 95% interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// The value.
+    pub value: f64,
+    /// The lower end.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+}
+
+/// What a comparison comes to, seen from `b`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// `b` takes less time than `a`.
+    Faster,
+    /// `b` takes more time than `a`.
+    Slower,
+    /// The whole interval lies within the margin: a difference that large is excluded.
+    NoDifference,
+    /// Neither a difference nor its absence is shown.
+    NotEnoughRuns,
+    /// Runs failed: what their times mean is not known.
+    Withheld,
+}
+
+impl std::fmt::Display for Verdict {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Verdict::Faster => "faster",
+            Verdict::Slower => "slower",
+            Verdict::NoDifference => "no difference",
+            Verdict::NotEnoughRuns => "not enough runs",
+            Verdict::Withheld => "withheld",
+        })
+    }
+}
+
+/// Two ledgers subtracted row by row: where the difference comes from. The rows sum to the difference in wall time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LedgerDifference {
+    /// The base.
+    pub a: Side,
+    /// What is held against it.
+    pub b: Side,
+    /// State of the caches, the same for both.
+    pub cache: CacheState,
+    /// Pairs of traces that were subtracted; the times are means over them.
+    pub pairs: usize,
+    /// Wall-clock time of `a`.
+    pub a_wall_ns: Nanos,
+    /// Wall-clock time of `b`.
+    pub b_wall_ns: Nanos,
+    /// The rows of either ledger, largest difference first.
+    pub rows: Vec<RowDifference>,
+}
+
+/// One row of two ledgers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RowDifference {
+    /// What the time was.
+    pub kind: RowKind,
+    /// As in a ledger's row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub syscall: Option<String>,
+    /// As in a ledger's row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
+    /// Mean time in `a`.
+    pub a_ns: Nanos,
+    /// Mean time in `b`.
+    pub b_ns: Nanos,
+    /// `b - a`; below zero where `b` spends less.
+    pub difference_ns: i64,
+    /// Lower end of its 95% interval, with several traces of each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub low_ns: Option<i64>,
+    /// Upper end of its 95% interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub high_ns: Option<i64>,
+}
+
+impl Side {
+    /// The side that a run or trace belongs to.
+    pub fn new(place: usize, command: usize) -> Side {
+        Side { place, command }
+    }
+}
+
+/// What makes rows of two ledgers the same row. Rows that differ only in whose work was waited for are one.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RowKey {
+    /// What the time was.
+    pub kind: RowKind,
+    /// The call.
+    pub syscall: Option<String>,
+    /// Why it was blocked.
+    pub cause: Option<Cause>,
+}
+
+impl From<&Row> for RowKey {
+    fn from(row: &Row) -> RowKey {
+        RowKey { kind: row.kind, syscall: row.syscall.clone(), cause: row.cause }
+    }
+}

@@ -1,0 +1,103 @@
+//! What many runs of the same case say: how they spread, and what about them asks for a second look.
+//!
+//! Nothing here removes a run. An outlier is marked, a trend is stated; the median stays the median of all runs.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Nanos;
+use crate::histogram::Bucket;
+use crate::run::CacheState;
+
+/// The untraced runs of one case, and its calls over the traced ones. Derived.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunStatistics {
+    /// Index into the recording's places.
+    pub place: usize,
+    /// Index into the recording's commands.
+    pub command: usize,
+    /// State of the caches before.
+    pub cache: CacheState,
+    /// How many of the runs did not end with success. They are part of all that follows.
+    pub failed: usize,
+    /// Wall-clock time of the untraced runs.
+    pub wall: Spread,
+    /// Runs far from the middle: indices into the recording's runs.
+    pub outliers: Vec<usize>,
+    /// Each run slower (or faster) than the one before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trend: Option<Trend>,
+    /// From one run on, everything is slower (or faster).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change_point: Option<ChangePoint>,
+    /// The runs fall into two groups.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub modes: Option<Modes>,
+    /// Each system call's wall-clock time in a run, over the traced runs; where there are several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<CallSpread>,
+}
+
+/// How values spread.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Spread {
+    /// How many values.
+    pub n: usize,
+    /// The least.
+    pub min_ns: Nanos,
+    /// The average.
+    pub mean_ns: Nanos,
+    /// The middle.
+    pub median_ns: Nanos,
+    /// The largest.
+    pub max_ns: Nanos,
+    /// Standard deviation, estimated from the values (with n - 1). Zero for one value.
+    pub sd_ns: Nanos,
+    /// Buckets of equal width from the least to the largest, empty ones included.
+    pub histogram: Vec<Bucket>,
+}
+
+/// One system call over several traced runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallSpread {
+    /// Its name.
+    pub name: String,
+    /// The sum of its calls in a run.
+    pub wall: Spread,
+}
+
+/// A straight line through the runs in the order of time.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Trend {
+    /// How much slower each run is than the one before; below zero: faster.
+    pub slope_ns_per_run: f64,
+    /// From the first to the last run, as a part of the median.
+    pub change: f64,
+    /// How likely such a line is if the order means nothing.
+    pub p: f64,
+}
+
+/// A step in the times.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ChangePoint {
+    /// The first run after the step: index into the recording's runs.
+    pub run: usize,
+    /// Median before.
+    pub before_ns: Nanos,
+    /// Median from there on.
+    pub after_ns: Nanos,
+    /// How likely such a step is if the order means nothing.
+    pub p: f64,
+}
+
+/// Two groups with a gap between them.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Modes {
+    /// Median of the lower group.
+    pub low_ns: Nanos,
+    /// Median of the upper group.
+    pub high_ns: Nanos,
+    /// How many of the runs are in the upper group.
+    pub high_runs: usize,
+    /// Distance of the groups' means in standard deviations within the groups.
+    pub separation: f64,
+}
