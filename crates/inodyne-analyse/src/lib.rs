@@ -12,12 +12,18 @@
 //! | `threads` | the ledger of one thread |
 //! | `headline` | the ledger of the wall-clock time |
 //! | `findings` | one file a diagnosis |
+//! | `runs` | what the runs of one case say |
+//! | `comparison` | cases held against each other |
+//! | [`statistics`] | how repeated measurements spread, and what differs |
 
 mod calls;
 mod causes;
+mod comparison;
 mod faults;
 mod findings;
 mod headline;
+mod runs;
+pub mod statistics;
 mod threads;
 
 use inodyne_model::recording::Recording;
@@ -31,6 +37,9 @@ pub fn explain(recording: &mut Recording) {
         explain_trace(trace);
     }
     recording.findings = findings::all(recording);
+    recording.statistics = runs::statistics(recording);
+    recording.comparisons = comparison::all(recording);
+    recording.ledger_differences = comparison::ledger_differences(recording);
 }
 
 fn explain_trace(trace: &mut Trace) {

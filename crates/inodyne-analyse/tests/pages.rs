@@ -11,6 +11,7 @@ use inodyne_model::recording::Recording;
 use inodyne_model::run::Exit;
 use inodyne_model::sample;
 use inodyne_model::stack::{Frame, StackId};
+use inodyne_model::statistics::{CallSpread, ChangePoint, Modes, Trend};
 use serde_json::Value;
 
 /// Objects whose keys are data: names of errors, calls and settings.
@@ -41,6 +42,13 @@ fn full() -> Recording {
     inodyne_analyse::explain(&mut recording);
     recording.findings[0].proved = Some(Proof { wall_ns: Nanos(1), within: true });
     recording.traces[0].ledger.rows[0].via = vec!["journal".to_owned()];
+    let of_runs = &mut recording.statistics[0];
+    of_runs.trend = Some(Trend { slope_ns_per_run: 1.0, change: 0.1, p: 0.0 });
+    of_runs.change_point = Some(ChangePoint { run: 1, before_ns: Nanos(1), after_ns: Nanos(2), p: 0.0 });
+    of_runs.modes = Some(Modes { low_ns: Nanos(1), high_ns: Nanos(2), high_runs: 1, separation: 9.0 });
+    of_runs.calls = vec![CallSpread { name: "read".to_owned(), wall: of_runs.wall.clone() }];
+    let row = &mut recording.ledger_differences[0].rows[0];
+    (row.low_ns, row.high_ns) = (Some(1), Some(2));
     recording
 }
 
@@ -96,16 +104,21 @@ fn the_recording_compared_leaves_nothing_out() {
         "args_truncated",
         "avoidable_calls",
         "cause",
+        "change_point",
         "code",
         "data",
         "device_read_bytes",
         "device_write_bytes",
         "estimated",
+        "modes",
         "proved",
+        "ratio_of_means",
+        "ratio_of_medians",
         "signal",
         "size_bytes",
         "stack",
         "syscall",
+        "trend",
         "truncated",
         "via",
     ] {

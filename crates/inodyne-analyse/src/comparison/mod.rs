@@ -1,0 +1,114 @@
+//! Cases held against each other: how much slower, whether that is real, and where the difference lies.
+//!
+//! ```text
+//! cases     a command in a place in a state of the caches, with its runs by block and its traces
+//! couples   which of them are compared: every place with the first one, every command with the first one
+//! drafts    what is compared of a couple, in pairs from the same block
+//! ```
+//!
+//! The runs of a block stand side by side in time, so pairs are made of them. The wall-clock time is that of untraced
+//! runs, where there are any; calls and rows of the ledger come from traced ones, and are compared where there are at
+//! least two of each. Runs that failed stay in, are counted, and withhold the verdict.
+
+mod cases;
+mod drafts;
+mod ledgers;
+
+use std::collections::BTreeMap;
+
+use inodyne_model::comparison::{Comparison, LedgerDifference, Verdict};
+use inodyne_model::metric::Metric;
+use inodyne_model::recording::Recording;
+
+use crate::statistics::random::Random;
+use crate::statistics::{bootstrap, holm, paired, summary, verdict};
+use cases::Couple;
+use drafts::Draft;
+
+/// Every comparison starts with this seed, so that it does not depend on what else is compared.
+const SEED: u64 = 0x696e_6f64_796e_6521;
+
+/// All comparisons of a recording, the wall-clock time of each couple first; none where there is only one case.
+pub(crate) fn all(recording: &Recording) -> Vec<Comparison> {
+    let cases = cases::all(recording);
+    let couples = cases::couples(&cases);
+    let drafts: Vec<(usize, Draft)> = couples
+        .iter()
+        .enumerate()
+        .flat_map(|(number, couple)| drafts::of(couple).into_iter().map(move |draft| (number, draft)))
+        .collect();
+    let p_values: Vec<f64> = drafts.iter().map(|(_, draft)| paired::p_value(&draft.pairs)).collect();
+    let corrected = corrected(&drafts, &p_values);
+    let finish = |((number, draft), (p, p_corrected))| {
+        let couple = &couples[number];
+        finished(couple, draft, p, p_corrected, recording.margin)
+    };
+    drafts.into_iter().zip(p_values.into_iter().zip(corrected)).map(finish).collect()
+}
+
+/// Where the differences come from, for every couple with traces.
+pub(crate) fn ledger_differences(recording: &Recording) -> Vec<LedgerDifference> {
+    let cases = cases::all(recording);
+    cases::couples(&cases).iter().filter_map(ledgers::subtracted).collect()
+}
+
+/// Corrects in families. The headlines of all couples are one; of each couple its CPU times, the wall times of its
+/// calls, their CPU times, and the rows of its ledger are one each: questions that are asked together.
+fn corrected(drafts: &[(usize, Draft)], p_values: &[f64]) -> Vec<f64> {
+    let mut families: BTreeMap<(u8, usize), Vec<usize>> = BTreeMap::new();
+    for (at, (couple, draft)) in drafts.iter().enumerate() {
+        let family = match draft.metric {
+            Metric::Wall => (0, 0),
+            Metric::User | Metric::Sys => (1, *couple),
+            Metric::SyscallWall(_) => (2, *couple),
+            Metric::SyscallCpu(_) => (3, *couple),
+            Metric::Ledger(_) => (4, *couple),
+        };
+        families.entry(family).or_default().push(at);
+    }
+    let mut corrected = vec![1.0; drafts.len()];
+    for family in families.into_values() {
+        let of_family: Vec<f64> = family.iter().map(|at| p_values[*at]).collect();
+        for (at, p) in family.into_iter().zip(holm::corrected(&of_family)) {
+            corrected[at] = p;
+        }
+    }
+    corrected
+}
+
+fn finished(couple: &Couple<'_>, draft: Draft, p: f64, p_corrected: f64, margin: f64) -> Comparison {
+    let Draft { metric, traced, pairs, failed } = draft;
+    let mut random = Random::seeded(SEED);
+    let ratio = bootstrap::median_ratio(&pairs, &mut random);
+    // A single pair has a ratio and no interval.
+    let value = ratio.map(|ratio| ratio.value).or(match pairs[..] {
+        [(a, b)] if a > 0.0 => Some(b / a),
+        _ => None,
+    });
+    let median =
+        |of: fn(&bootstrap::Pair) -> f64| drafts::nanos(summary::median_of(&Vec::from_iter(pairs.iter().map(of))));
+    let verdict = if failed > 0 { Verdict::Withheld } else { verdict::judge(pairs.len(), ratio, p_corrected, margin) };
+    Comparison {
+        a: couple.a.side,
+        b: couple.b.side,
+        cache: couple.a.cache,
+        metric,
+        traced,
+        pairs: pairs.len(),
+        failed,
+        a_median_ns: median(|pair| pair.0),
+        b_median_ns: median(|pair| pair.1),
+        ratio: value,
+        ci_low: ratio.map(|ratio| ratio.low),
+        ci_high: ratio.map(|ratio| ratio.high),
+        ratio_of_medians: bootstrap::ratio_of_medians(&pairs, &mut random),
+        ratio_of_means: bootstrap::ratio_of_means(&pairs, &mut random),
+        p,
+        p_corrected,
+        margin,
+        verdict,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+//! What the runs of every case say: their spread, and what about them asks for a second look.
+
+use std::collections::BTreeSet;
+
+use inodyne_model::Nanos;
+use inodyne_model::recording::Recording;
+use inodyne_model::run::{CacheState, Run};
+use inodyne_model::statistics::{CallSpread, ChangePoint, Modes, RunStatistics, Trend};
+use inodyne_model::trace::Trace;
+
+use crate::statistics::change_point::{Step, change_point, steps_better_than};
+use crate::statistics::modes::groups;
+use crate::statistics::outliers::outliers;
+use crate::statistics::summary::{median_of, spread};
+use crate::statistics::trend::{Line, trend};
+
+/// A trend or step is flagged where it is rarer than this by chance. There are many cases to look at.
+const LEVEL: f64 = 0.01;
+
+/// The statistics of every case with untraced runs, in the order of their first ones.
+pub(crate) fn statistics(recording: &Recording) -> Vec<RunStatistics> {
+    let mut untraced: Vec<usize> = in_time(recording);
+    untraced.retain(|run| !recording.runs[*run].traced);
+    let mut keys: Vec<(usize, usize, CacheState)> = Vec::new();
+    for run in &untraced {
+        let key = key(&recording.runs[*run]);
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    let of_key = |wanted: &(usize, usize, CacheState)| {
+        let runs: Vec<usize> = untraced.iter().copied().filter(|run| key(&recording.runs[*run]) == *wanted).collect();
+        case(recording, *wanted, &runs)
+    };
+    keys.iter().map(of_key).collect()
+}
+
+/// All runs in the order of time, as a trend is about that; as they stand where the file does not say it of all.
+fn in_time(recording: &Recording) -> Vec<usize> {
+    let count = recording.runs.len();
+    let ordered: Vec<usize> = recording.order.iter().map(|step| step.run).filter(|run| *run < count).collect();
+    if ordered.len() == count { ordered } else { (0..count).collect() }
+}
+
+fn key(run: &Run) -> (usize, usize, CacheState) {
+    (run.place, run.command, run.cache)
+}
+
+fn case(recording: &Recording, key: (usize, usize, CacheState), runs: &[usize]) -> RunStatistics {
+    let (place, command, cache) = key;
+    let times: Vec<Nanos> = runs.iter().map(|run| recording.runs[*run].wall_ns).collect();
+    let values: Vec<f64> = times.iter().map(|ns| ns.0 as f64).collect();
+    let order = in_order(&values, recording.margin);
+    let traces: Vec<&Trace> =
+        recording.traces.iter().filter(|t| (t.place, t.command, t.cache) == (place, command, cache)).collect();
+    RunStatistics {
+        place,
+        command,
+        cache,
+        failed: runs.iter().filter(|run| !recording.runs[**run].exit.success()).count(),
+        wall: spread(&times),
+        outliers: outliers(&values).into_iter().map(|at| runs[at]).collect(),
+        trend: match order {
+            Order::Trend(line) => {
+                Some(Trend { slope_ns_per_run: line.slope, change: change(&line, &values), p: line.p })
+            }
+            _ => None,
+        },
+        change_point: match order {
+            Order::Step(step) => Some(ChangePoint {
+                run: runs[step.at],
+                before_ns: nanos(step.before),
+                after_ns: nanos(step.after),
+                p: step.p,
+            }),
+            _ => None,
+        },
+        modes: groups(&values).map(|found| Modes {
+            low_ns: nanos(found.low),
+            high_ns: nanos(found.high),
+            high_runs: found.high_count,
+            separation: found.separation,
+        }),
+        calls: if traces.len() > 1 { calls(&traces) } else { Vec::new() },
+    }
+}
+
+/// What the order of the runs means.
+enum Order {
+    Nothing,
+    Trend(Line),
+    Step(Step),
+}
+
+/// A trend or a step, whichever describes the runs better; nothing where it is too small to matter.
+fn in_order(values: &[f64], margin: f64) -> Order {
+    let line = trend(values).filter(|line| line.p < LEVEL && change(line, values).abs() >= margin);
+    let matters = |step: &Step| (step.after / step.before - 1.0).abs() >= margin;
+    let step = change_point(values).filter(|step| step.p < LEVEL && matters(step));
+    match (line, step) {
+        (Some(line), Some(step)) if steps_better_than(&step, &line, values) => Order::Step(step),
+        (Some(line), _) => Order::Trend(line),
+        (None, Some(step)) => Order::Step(step),
+        (None, None) => Order::Nothing,
+    }
+}
+
+/// From the first to the last value, as a part of the median.
+fn change(line: &Line, values: &[f64]) -> f64 {
+    let median = median_of(values);
+    if median > 0.0 { line.slope * values.len().saturating_sub(1) as f64 / median } else { 0.0 }
+}
+
+/// Every call over the traced runs, most time first. A run in which it does not occur counts as zero.
+fn calls(traces: &[&Trace]) -> Vec<CallSpread> {
+    let names: BTreeSet<&str> =
+        traces.iter().flat_map(|trace| &trace.syscalls).map(|call| call.name.as_str()).collect();
+    let time = |trace: &Trace, name: &str| {
+        trace.syscalls.iter().filter(|call| call.name == name).map(|call| call.wall_ns).sum::<Nanos>()
+    };
+    let of_name = |name: &str| {
+        let times: Vec<Nanos> = traces.iter().map(|trace| time(trace, name)).collect();
+        CallSpread { name: name.to_owned(), wall: spread(&times) }
+    };
+    let mut calls: Vec<CallSpread> = names.into_iter().map(of_name).collect();
+    calls.sort_by_key(|call| std::cmp::Reverse(call.wall.mean_ns));
+    calls
+}
+
+fn nanos(ns: f64) -> Nanos {
+    Nanos(ns.round() as u64)
+}

@@ -1,0 +1,62 @@
+//! What an interval and a p-value come to, in a word.
+//!
+//! ```text
+//!              1 - margin        1        1 + margin
+//!                  |             |             |
+//!                  |          [--+----]        |           no difference of that size or more
+//!                  |             |      [------+-----]     slower, if the p-value agrees
+//!   [-----------]  |             |             |           faster, if the p-value agrees
+//!              [---+-------------+----]        |           not enough runs
+//! ```
+//!
+//! An interval inside of the margin is the two one-sided tests of equivalence, a little stricter than their usual 90%
+//! interval (Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15 (1987)). It comes first: a difference
+//! may be real and too small to matter. For a difference, both the interval of the medians and the test of the ranks
+//! must say so, which keeps false alarms below the 5% that each alone allows.
+
+use inodyne_model::comparison::{Interval, Verdict};
+
+/// With fewer pairs no signs are rare enough (of five pairs, all one way is a chance of 6%), and intervals too narrow.
+pub const LEAST_PAIRS: usize = 6;
+/// What is rarer than this is no chance.
+pub const LEVEL: f64 = 0.05;
+
+/// The verdict about `b / a`.
+pub fn judge(pairs: usize, ratio: Option<Interval>, p_corrected: f64, margin: f64) -> Verdict {
+    let Some(Interval { low, high, .. }) = ratio.filter(|_| pairs >= LEAST_PAIRS) else {
+        return Verdict::NotEnoughRuns;
+    };
+    let differs = p_corrected < LEVEL;
+    if low > 1.0 - margin && high < 1.0 + margin {
+        Verdict::NoDifference
+    } else if differs && low > 1.0 {
+        Verdict::Slower
+    } else if differs && high < 1.0 {
+        Verdict::Faster
+    } else {
+        Verdict::NotEnoughRuns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_means_what_it_says() {
+        let of = |low, high| judge(30, Some(Interval { value: 1.0, low, high }), 0.001, 0.02);
+        assert_eq!(of(0.99, 1.01), Verdict::NoDifference);
+        assert_eq!(of(1.005, 1.015), Verdict::NoDifference);
+        assert_eq!(of(1.01, 1.08), Verdict::Slower);
+        assert_eq!(of(0.80, 0.95), Verdict::Faster);
+        assert_eq!(of(0.97, 1.01), Verdict::NotEnoughRuns);
+    }
+
+    #[test]
+    fn doubt_is_no_verdict() {
+        let estimate = Some(Interval { value: 2.0, low: 1.9, high: 2.1 });
+        assert_eq!(judge(5, estimate, 0.001, 0.02), Verdict::NotEnoughRuns);
+        assert_eq!(judge(30, estimate, 0.2, 0.02), Verdict::NotEnoughRuns);
+        assert_eq!(judge(30, None, 0.001, 0.02), Verdict::NotEnoughRuns);
+    }
+}
