@@ -1,8 +1,8 @@
 //! How many bytes a device has really moved: what tells a cold run from one that only claims to be.
 
-use std::{fs, os::unix::fs::MetadataExt, path::Path};
+use std::{fs, ops::Add, os::unix::fs::MetadataExt, path::Path};
 
-use crate::mountinfo::MountInfo;
+use crate::{LabError, mountinfo::MountInfo};
 
 /// Bytes that a block device has read and written since it appeared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,6 +32,21 @@ impl DeviceStats {
         let columns: Vec<u64> = text.split_whitespace().map_while(|column| column.parse().ok()).collect();
         Some(Self { read_bytes: columns.get(2)? * 512, write_bytes: columns.get(6)? * 512 })
     }
+}
+
+impl Add for DeviceStats {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { read_bytes: self.read_bytes + other.read_bytes, write_bytes: self.write_bytes + other.write_bytes }
+    }
+}
+
+/// How large a block device is.
+pub(crate) fn size_bytes((major, minor): (u32, u32)) -> Result<u64, LabError> {
+    let file = format!("/sys/dev/block/{major}:{minor}/size");
+    let text = fs::read_to_string(&file).map_err(|error| LabError::io("read", &file, error))?;
+    Ok(text.trim().parse::<u64>().unwrap_or_default() * 512)
 }
 
 /// The block device under a mount, if there is exactly one that the kernel names.

@@ -1,11 +1,11 @@
 //! The kinds of file system that can be made, and what each needs: one table.
 //!
-//! A kind is a name that the user writes, that the kernel mounts, and a program that formats. Which options a user
-//! may give is the business of [`crate::PlaceSpec`], not of this table.
+//! A kind is a name that the user writes and, but for `bind`, that the kernel mounts; a program that formats or packs;
+//! and the options that it takes. What an option's value means is the business of [`crate::PlaceSpec`].
 
 use std::fmt;
 
-use crate::Size;
+use crate::{Size, spec::Key};
 
 /// A file system that can be made here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -17,6 +17,10 @@ pub enum Kind {
     Xfs,
     Btrfs,
     Tmpfs,
+    Overlay,
+    Bind,
+    Squashfs,
+    Erofs,
 }
 
 /// How a kind with a device is formatted.
@@ -31,6 +35,19 @@ pub(crate) struct Mkfs {
     pub sparing: Option<&'static str>,
     /// Below this it refuses.
     pub least: Size,
+    /// In which order it takes its arguments.
+    pub order: Order,
+}
+
+/// The order of a program's arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Options, then the device to format.
+    Device,
+    /// The directory to pack, the image, then options.
+    DirectoryImageOptions,
+    /// Options, the image, then the directory to pack.
+    OptionsImageDirectory,
 }
 
 const fn mke2fs(program: &'static str) -> Mkfs {
@@ -41,25 +58,53 @@ const fn mke2fs(program: &'static str) -> Mkfs {
         // A new image reads as zeros. Without this the kernel would go on zeroing inode tables during the runs.
         sparing: Some("assume_storage_prezeroed=1"),
         least: Size::from_bytes(64 << 10),
+        order: Order::Device,
     }
 }
 
 const EXT2: Mkfs = mke2fs("mkfs.ext2");
 const EXT3: Mkfs = mke2fs("mkfs.ext3");
 const EXT4: Mkfs = mke2fs("mkfs.ext4");
-const XFS: Mkfs =
-    Mkfs { program: "mkfs.xfs", package: "xfsprogs", always: &["-q", "-f"], sparing: None, least: Size::from_mib(300) };
-const BTRFS: Mkfs = Mkfs {
-    program: "mkfs.btrfs",
-    package: "btrfs-progs",
+const XFS: Mkfs = Mkfs {
+    program: "mkfs.xfs",
+    package: "xfsprogs",
     always: &["-q", "-f"],
     sparing: None,
-    least: Size::from_mib(109),
+    least: Size::from_mib(300),
+    order: Order::Device,
+};
+const BTRFS: Mkfs = Mkfs { program: "mkfs.btrfs", package: "btrfs-progs", least: Size::from_mib(109), ..XFS };
+const SQUASHFS: Mkfs = Mkfs {
+    program: "mksquashfs",
+    package: "squashfs-tools",
+    always: &["-noappend", "-no-recovery", "-no-progress", "-quiet"],
+    sparing: None,
+    least: Size::from_bytes(0),
+    order: Order::DirectoryImageOptions,
+};
+const EROFS: Mkfs = Mkfs {
+    program: "mkfs.erofs",
+    package: "erofs-utils",
+    // Times as exact as in the other places.
+    always: &["--quiet", "--preserve-mtime"],
+    order: Order::OptionsImageDirectory,
+    ..SQUASHFS
 };
 
 impl Kind {
     /// Every kind, in the order in which they are listed to users.
-    pub const ALL: [Self; 6] = [Self::Ext2, Self::Ext3, Self::Ext4, Self::Xfs, Self::Btrfs, Self::Tmpfs];
+    pub const ALL: [Self; 10] = [
+        Self::Ext2,
+        Self::Ext3,
+        Self::Ext4,
+        Self::Xfs,
+        Self::Btrfs,
+        Self::Tmpfs,
+        Self::Overlay,
+        Self::Bind,
+        Self::Squashfs,
+        Self::Erofs,
+    ];
 
     /// The name that users write and the kernel knows.
     pub const fn name(self) -> &'static str {
@@ -70,6 +115,10 @@ impl Kind {
             Self::Xfs => "xfs",
             Self::Btrfs => "btrfs",
             Self::Tmpfs => "tmpfs",
+            Self::Overlay => "overlay",
+            Self::Bind => "bind",
+            Self::Squashfs => "squashfs",
+            Self::Erofs => "erofs",
         }
     }
 
@@ -83,7 +132,7 @@ impl Kind {
         Self::ALL.map(Self::name).join(", ")
     }
 
-    /// How it is formatted; `None` where there is no device.
+    /// How it is formatted or packed; `None` where there is no device of its own.
     pub(crate) const fn mkfs(self) -> Option<&'static Mkfs> {
         match self {
             Self::Ext2 => Some(&EXT2),
@@ -91,7 +140,31 @@ impl Kind {
             Self::Ext4 => Some(&EXT4),
             Self::Xfs => Some(&XFS),
             Self::Btrfs => Some(&BTRFS),
-            Self::Tmpfs => None,
+            Self::Squashfs => Some(&SQUASHFS),
+            Self::Erofs => Some(&EROFS),
+            Self::Tmpfs | Self::Overlay | Self::Bind => None,
+        }
+    }
+
+    /// Whether it has a block device of its own.
+    pub(crate) const fn has_device(self) -> bool {
+        self.mkfs().is_some()
+    }
+
+    /// Whether the files lie on the place itself, where they can be written one by one: what an overlay's upper
+    /// directory needs.
+    pub(crate) const fn is_writable(self) -> bool {
+        !matches!(self, Self::Overlay | Self::Bind | Self::Squashfs | Self::Erofs)
+    }
+
+    /// The options that it takes, in the order in which they are written out.
+    pub(crate) const fn keys(self) -> &'static [Key] {
+        match self {
+            Self::Ext2 | Self::Ext3 | Self::Ext4 | Self::Xfs | Self::Btrfs => &[Key::Size, Key::Mkfs, Key::Mount],
+            Self::Tmpfs => &[Key::Size, Key::Mount],
+            Self::Overlay => &[Key::Lower, Key::Upper, Key::Layers, Key::Mount],
+            Self::Bind => &[Key::Mount],
+            Self::Squashfs | Self::Erofs => &[Key::Mkfs, Key::Mount],
         }
     }
 }

@@ -83,7 +83,7 @@ impl Lab {
                 state.taken.push(place.path().into());
                 Ok(place)
             }
-            Where::Made(made) => MountedPlace::made(spec, made, owner, &self.scratch, self.mount_point()?),
+            Where::Made(made) => MountedPlace::made(spec, made, owner, self),
         }
     }
 
@@ -91,7 +91,8 @@ impl Lab {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn mount_point(&self) -> Result<MountPoint, LabError> {
+    /// A directory to mount on.
+    pub(crate) fn mount_point(&self) -> Result<MountPoint, LabError> {
         let mut state = self.state();
         if !state.private {
             enter_private_namespace()?;
@@ -105,15 +106,7 @@ impl Lab {
                 hub
             }
         };
-        for number in 1.. {
-            let directory = hub.directory.join(format!("place-{number}"));
-            match fs::create_dir(&directory) {
-                Ok(()) => return Ok(MountPoint { directory, _hub: hub }),
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(LabError::io("make directory", directory, error)),
-            }
-        }
-        unreachable!("numbers do not run out")
+        MountPoint::new(hub)
     }
 }
 
@@ -136,7 +129,26 @@ fn enter_private_namespace() -> Result<(), LabError> {
 #[derive(Debug)]
 pub(crate) struct MountPoint {
     pub directory: PathBuf,
-    _hub: Arc<Hub>,
+    hub: Arc<Hub>,
+}
+
+impl MountPoint {
+    fn new(hub: Arc<Hub>) -> Result<Self, LabError> {
+        for number in 1.. {
+            let directory = hub.directory.join(format!("place-{number}"));
+            match fs::create_dir(&directory) {
+                Ok(()) => return Ok(Self { directory, hub }),
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(LabError::io("make directory", directory, error)),
+            }
+        }
+        unreachable!("numbers do not run out")
+    }
+
+    /// Another one beside it.
+    pub fn another(&self) -> Result<Self, LabError> {
+        Self::new(self.hub.clone())
+    }
 }
 
 impl Drop for MountPoint {

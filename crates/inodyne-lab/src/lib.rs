@@ -39,6 +39,7 @@ mod kernel_log;
 mod kind;
 mod lab;
 mod loop_device;
+mod made;
 mod mkfs;
 mod mount;
 mod mountinfo;

@@ -22,6 +22,7 @@ use crate::LabError;
 pub(crate) struct LoopDevice {
     file: File,
     path: PathBuf,
+    number: (u32, u32),
     is_direct: bool,
 }
 
@@ -55,7 +56,9 @@ impl LoopDevice {
             if unsafe { libc::ioctl(file.as_raw_fd(), LOOP_CONFIGURE, &raw const config) } == 0 {
                 let dio = fs::read_to_string(format!("/sys/block/loop{number}/loop/dio"));
                 let is_direct = dio.is_ok_and(|dio| dio.trim() == "1");
-                return Ok(Self { file, path, is_direct });
+                let stat = fstat(&file).map_err(|errno| LabError::io("inspect", &path, errno))?;
+                let number = (rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev));
+                return Ok(Self { file, path, number, is_direct });
             }
             let error = std::io::Error::last_os_error();
             if !is_lost_race(&error) {
@@ -77,9 +80,8 @@ impl LoopDevice {
     }
 
     /// Major and minor number.
-    pub fn number(&self) -> Result<(u32, u32), LabError> {
-        let stat = fstat(&self.file).map_err(|errno| LabError::io("inspect", &self.path, errno))?;
-        Ok((rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev)))
+    pub fn number(&self) -> (u32, u32) {
+        self.number
     }
 
     /// Writes out and forgets what the kernel remembers of the device itself (blocks that file systems read by it).

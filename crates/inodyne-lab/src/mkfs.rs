@@ -1,4 +1,4 @@
-//! Formatting: the file system's own mkfs, as a child that dies with us.
+//! Formatting and packing: the file system's own program, as a child that dies with us.
 //!
 //! A child that outlived us would keep the device open and so the image alive. Its output is no user's business unless
 //! it fails; then its last complaint is the message.
@@ -13,7 +13,10 @@ use std::{
 
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
-use crate::{Kind, LabError, Size, kind::Mkfs};
+use crate::{
+    Kind, LabError, Size,
+    kind::{Mkfs, Order},
+};
 
 /// Makes a `kind` of `size` on `device`, with the user's `arguments` after ours.
 pub(crate) fn format(kind: Kind, device: &Path, size: Size, arguments: &[String]) -> Result<(), LabError> {
@@ -22,16 +25,25 @@ pub(crate) fn format(kind: Kind, device: &Path, size: Size, arguments: &[String]
     if size < mkfs.least && !arguments.iter().any(|argument| argument == "--unsupported") {
         return Err(LabError::TooSmallForKind { kind, size, least: mkfs.least });
     }
-    let program = find(mkfs.program).ok_or(LabError::MkfsMissing { program: mkfs.program, package: mkfs.package })?;
     let sparing = mkfs.sparing.map(|option| with_extended(arguments, option));
-    let mut output = run(&program, mkfs, sparing.as_deref().unwrap_or(arguments), device)?;
+    let mut output = run(mkfs, sparing.as_deref().unwrap_or(arguments), None, device)?;
     if !output.status.success() && mkfs.sparing.is_some_and(|option| complains_about(&output, option)) {
-        output = run(&program, mkfs, arguments, device)?;
+        output = run(mkfs, arguments, None, device)?;
     }
-    if output.status.success() {
-        return Ok(());
+    succeeded(mkfs, &output)
+}
+
+/// Makes a `kind` of what is in `directory`, as `image`, with the user's `arguments` after ours.
+pub(crate) fn pack(kind: Kind, directory: &Path, image: &Path, arguments: &[String]) -> Result<(), LabError> {
+    let Some(mkfs) = kind.mkfs() else { return Ok(()) };
+    succeeded(mkfs, &run(mkfs, arguments, Some(directory), image)?)
+}
+
+fn succeeded(mkfs: &Mkfs, output: &Output) -> Result<(), LabError> {
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(LabError::MkfsFailed { program: mkfs.program, said: complaint(output) }),
     }
-    Err(LabError::MkfsFailed { program: mkfs.program, said: complaint(&output) })
 }
 
 /// The arguments with one more extended option. mke2fs heeds only the last `-E`, so ours goes into the user's.
@@ -49,10 +61,15 @@ fn with_extended(arguments: &[String], option: &str) -> Vec<String> {
     arguments
 }
 
-fn run(program: &Path, mkfs: &Mkfs, arguments: &[String], device: &Path) -> Result<Output, LabError> {
+fn run(mkfs: &Mkfs, arguments: &[String], from: Option<&Path>, to: &Path) -> Result<Output, LabError> {
+    let program = find(mkfs.program).ok_or(LabError::MkfsMissing { program: mkfs.program, package: mkfs.package })?;
     let parent = rustix::process::getpid();
-    let mut command = Command::new(program);
-    command.args(mkfs.always).args(arguments).arg(device).stdin(Stdio::null());
+    let mut command = Command::new(&program);
+    match mkfs.order {
+        Order::Device | Order::OptionsImageDirectory => command.args(mkfs.always).args(arguments).arg(to).args(from),
+        Order::DirectoryImageOptions => command.args(from).arg(to).args(mkfs.always).args(arguments),
+    };
+    command.stdin(Stdio::null());
     // Messages are quoted and, above, looked into: in one language.
     command.env("LC_ALL", "C");
     // SAFETY: between fork and exec only system calls are made, nothing is allocated.

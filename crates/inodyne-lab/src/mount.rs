@@ -5,7 +5,7 @@
 
 use std::{
     io,
-    os::fd::{AsFd, OwnedFd},
+    os::fd::{AsFd, AsRawFd, OwnedFd},
     path::{Path, PathBuf},
     thread,
     time::Duration,
@@ -15,8 +15,8 @@ use rustix::{
     fs::CWD,
     io::Errno,
     mount::{
-        FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, UnmountFlags, fsconfig_create, fsconfig_set_flag,
-        fsconfig_set_string, fsmount, fsopen, move_mount, unmount,
+        FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, fsconfig_create,
+        fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, move_mount, open_tree, unmount,
     },
 };
 
@@ -53,6 +53,17 @@ const ATTRIBUTES: [(&str, MountAttrFlags); 17] = [
 impl Mount {
     /// Mounts `source` as `fs` on `target`, with options as `mount -o` takes them.
     pub fn new(fs: &str, source: &str, options: &str, target: &Path) -> Result<Self, LabError> {
+        Self::with(&[], fs, source, options, target)
+    }
+
+    /// The same, with options of ours before them, whose values may hold commas.
+    pub fn with(
+        ours: &[(&str, String)],
+        fs: &str,
+        source: &str,
+        options: &str,
+        target: &Path,
+    ) -> Result<Self, LabError> {
         let log = KernelLog::from_now();
         let context = fsopen(fs, FsOpenFlags::FSOPEN_CLOEXEC).map_err(|errno| match (errno, Kind::from_name(fs)) {
             (Errno::NODEV, Some(kind)) => LabError::NoFileSystem(kind),
@@ -70,6 +81,9 @@ impl Mount {
             LabError::MountRefused { what, said: said.join("; ") }
         };
         fsconfig_set_string(context.as_fd(), "source", source).map_err(|errno| refused("", errno))?;
+        for (key, value) in ours {
+            fsconfig_set_string(context.as_fd(), *key, value.as_str()).map_err(|errno| refused("", errno))?;
+        }
         let mut attributes = MountAttrFlags::empty();
         for option in split(options) {
             // Read-only is both: the file system must not write, and the mount must not let anybody.
@@ -93,6 +107,27 @@ impl Mount {
         Ok(Self { target: target.into(), is_mounted: true })
     }
 
+    /// Shows what is at `source` on `target` too, without what is mounted below it.
+    pub fn bind(source: &Path, options: &str, target: &Path) -> Result<Self, LabError> {
+        let refused = |said: String| LabError::MountRefused { what: format!("bind with mount={options}"), said };
+        let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+        let tree = open_tree(CWD, source, flags).map_err(|errno| LabError::io("bind", source, errno))?;
+        let mut attributes = MountAttrFlags::empty();
+        for option in split(options) {
+            let known = ATTRIBUTES.iter().find(|(name, _)| *name == option);
+            let (_, attribute) = known.ok_or_else(|| {
+                refused(format!(
+                    "'{option}' belongs to the file system; a bind mount takes ro, noatime, nosuid and their like"
+                ))
+            })?;
+            attributes |= *attribute;
+        }
+        set_attributes(&tree, attributes).map_err(|errno| refused(errno.to_string()))?;
+        move_mount(tree.as_fd(), "", CWD, target, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
+            .map_err(|errno| LabError::io("mount on", target, errno))?;
+        Ok(Self { target: target.into(), is_mounted: true })
+    }
+
     /// Unmounts; what still uses it gets a moment to end.
     pub fn unmount(&mut self) -> Result<(), LabError> {
         for attempt in 0..PATIENCE {
@@ -108,6 +143,32 @@ impl Mount {
         }
         Err(LabError::Busy(self.target.clone()))
     }
+}
+
+/// Adds attributes to a mount, leaving the others as they are.
+fn set_attributes(mount: &OwnedFd, attributes: MountAttrFlags) -> io::Result<()> {
+    let times = MountAttrFlags::MOUNT_ATTR_NOATIME | MountAttrFlags::MOUNT_ATTR_STRICTATIME;
+    // How access times are kept is one field of several bits, which is replaced as a whole.
+    let cleared =
+        if attributes.intersects(times) { MountAttrFlags::MOUNT_ATTR__ATIME } else { MountAttrFlags::empty() };
+    let change = libc::mount_attr {
+        attr_set: attributes.bits().into(),
+        attr_clr: cleared.bits().into(),
+        propagation: 0,
+        userns_fd: 0,
+    };
+    // SAFETY: the path is an empty C string, the structure is live and its size given; the kernel only reads them.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            mount.as_raw_fd(),
+            c"".as_ptr(),
+            libc::AT_EMPTY_PATH,
+            &raw const change,
+            size_of_val(&change),
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// How often a busy mount is tried, ten milliseconds apart.

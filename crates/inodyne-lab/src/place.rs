@@ -1,25 +1,19 @@
-//! A place that is ready for runs, until dropped.
-//!
-//! Three kinds: a directory that was there before (looked at, never touched), a tmpfs, and a file system on a loop
-//! device over an image. The order of the fields is the order of undoing: unmount, then remove the mount point, then
-//! let go of the device, which detaches its image, which is then gone.
+//! A place that is ready for runs, until dropped: a directory that was there before (looked at, never touched), or
+//! something made here, of which [`crate::made`] knows more.
 
 use std::{
-    fmt, fs,
+    fmt,
     io::ErrorKind,
-    os::unix::fs::chown,
     path::{Path, PathBuf},
 };
 
 use inodyne_model::place::Place;
-use rustix::{
-    fs::{Access, statvfs},
-    io::Errno,
-};
+use rustix::{fs::Access, io::Errno};
 
 use crate::{
-    DataSpec, DeviceStats, Filled, LabError, MadePlace, PlaceSpec, Size, device, image, lab::MountPoint,
-    loop_device::LoopDevice, mkfs, mount, mount::Mount, mountinfo, permission,
+    DataSpec, DeviceStats, Filled, Kind, Lab, LabError, MadePlace, PlaceSpec, Size, device, made,
+    made::{Made, is_in_memory},
+    mountinfo, permission,
 };
 
 /// For whom a place is made: the user that the command runs as.
@@ -83,17 +77,13 @@ impl fmt::Display for Note {
 /// A place that is ready for runs.
 #[derive(Debug)]
 pub struct MountedPlace {
-    mounted: Mounted,
+    /// `None` for a directory that was there before.
+    made: Option<Box<dyn Made>>,
     record: Place,
     notes: Vec<Note>,
     owner: Owner,
-    device: Option<(u32, u32)>,
-}
-
-#[derive(Debug)]
-enum Mounted {
-    Existing,
-    Made { mount: Mount, options: String, _point: MountPoint, disk: Option<LoopDevice> },
+    /// Its own, then those of what it stands on.
+    devices: Vec<(u32, u32)>,
 }
 
 impl MountedPlace {
@@ -112,48 +102,57 @@ impl MountedPlace {
         &self.notes
     }
 
-    /// What the block device below has moved so far; `None` where there is none, or none that can be told.
+    /// What the block devices below have moved so far; `None` where there is none, or none that can be told.
     pub fn device_stats(&self) -> Option<DeviceStats> {
-        DeviceStats::of(self.device?)
+        let stats = self.devices.iter().map(|device| DeviceStats::of(*device));
+        stats.reduce(|a, b| Some(a? + b?)).flatten()
     }
 
-    /// Major and minor number of that block device.
+    /// Major and minor number of that block device; where there are several, of the one with the data.
     pub fn device_number(&self) -> Option<(u32, u32)> {
-        self.device
+        self.devices.first().copied()
     }
 
     /// Whether the place keeps nothing on any disk.
     pub fn is_in_memory(&self) -> bool {
-        is_in_memory(&self.record.fs)
+        let below = self.below();
+        let is_all_above_memory = !below.is_empty() && below.iter().all(|place| place.is_in_memory());
+        is_in_memory(&self.record.fs) || is_all_above_memory
     }
 
-    /// Unmounts and mounts again, forgetting everything cached. Does nothing for a directory that was there before
-    /// and for a tmpfs, whose files would be lost.
+    fn below(&self) -> Vec<&MountedPlace> {
+        self.made.as_ref().map_or_else(Vec::new, |made| made.below())
+    }
+
+    /// Unmounts and mounts again, forgetting everything cached: with all that the place stands on, top first, and back
+    /// in the other order. Does nothing for a directory that was there before and for a tmpfs, whose files would be
+    /// lost.
     pub fn remount(&mut self) -> Result<(), LabError> {
-        if let Mounted::Made { mount, options, disk: Some(disk), .. } = &mut self.mounted {
-            mount.unmount()?;
-            disk.forget_buffers()?;
-            *mount = Mount::new(&self.record.fs, &self.record.source, options, &self.record.path)?;
-        }
-        Ok(())
+        self.made.as_mut().map_or(Ok(()), |made| made.remount())
     }
 
     /// Puts data into a place made here, and waits until it is on the device.
+    ///
+    /// squashfs and erofs are made anew from it. In an overlay it goes into the lower layers, and the upper directory
+    /// stays empty.
     pub fn fill(&mut self, data: &DataSpec) -> Result<Filled, LabError> {
-        if !self.record.made_here {
+        let Some(made) = self.made.as_mut() else {
             return Err(LabError::NotFilled(self.record.path.clone()));
-        }
-        let filled = data.fill(&self.record.path, self.owner).and_then(|filled| {
-            mount::sync(&self.record.path)?;
-            Ok(filled)
-        });
-        let size = Size::from_bytes(self.record.size_bytes.unwrap_or_default());
+        };
+        let filled = made.fill(data, self.owner);
+        self.look_again()?;
         let filled = filled.map_err(|error| match error.is_full() {
-            true => LabError::TooSmallForData { label: self.record.label.clone(), size, data: data.to_string() },
+            true => self.too_small(data),
             false => error,
         })?;
         self.record.data = Some(data.to_string());
         Ok(filled)
+    }
+
+    fn too_small(&self, data: &DataSpec) -> LabError {
+        let sized = std::iter::once(&self.record).chain(&self.record.below).find_map(|place| place.size_bytes);
+        let size = Size::from_bytes(sized.unwrap_or_default());
+        LabError::TooSmallForData { label: self.record.label.clone(), size, data: data.to_string() }
     }
 
     pub(crate) fn existing(spec: &PlaceSpec, directory: &Path, owner: Owner) -> Result<Self, LabError> {
@@ -171,7 +170,7 @@ impl MountedPlace {
             Err(Errno::ACCESS) => vec![Note::NotWritable { uid: owner.uid }],
             _ => Vec::new(),
         };
-        let device = device::under(&info);
+        let devices = device::under(&info).into_iter().collect();
         let record = Place {
             label: spec.name(),
             fs: info.fs,
@@ -180,82 +179,39 @@ impl MountedPlace {
             mount_options: info.options,
             ..Place::default()
         };
-        Ok(Self { mounted: Mounted::Existing, record, notes, owner, device })
+        Ok(Self { made: None, record, notes, owner, devices })
     }
 
-    pub(crate) fn made(
-        spec: &PlaceSpec,
-        made: &MadePlace,
-        owner: Owner,
-        scratch: &Path,
-        point: MountPoint,
-    ) -> Result<Self, LabError> {
-        let fs = made.kind.name();
-        let (mkfs, mut notes) = (made.mkfs_words(), Vec::new());
-        let (disk, source, options) = if made.kind.mkfs().is_some() {
-            let (image, size) = image::create(scratch, made.size)?;
-            let disk = LoopDevice::attach(&image)?;
-            if is_in_memory(&mountinfo::of(scratch)?.fs) {
-                notes.push(Note::ScratchInMemory { scratch: scratch.into() });
-            } else if !disk.is_direct() {
-                notes.push(Note::NotDirect { scratch: scratch.into() });
-            }
-            mkfs::format(made.kind, disk.path(), size, &mkfs)?;
-            let source = disk.path().display().to_string();
-            (Some(disk), source, made.mount_options().to_owned())
-        } else {
-            let size = made.size.map(|size| format!(",size={}", size.bytes())).unwrap_or_default();
-            (None, fs.to_owned(), format!("mode=755{size},{}", made.mount_options()))
-        };
-        let path = point.directory.clone();
-        let mount = Mount::new(fs, &source, &options, &path)?;
-        hand_over(&path, owner)?;
-        let info = mountinfo::of(&path)?;
-        let device = disk.as_ref().map(LoopDevice::number).transpose()?;
-        let record = Place {
-            label: spec.name(),
-            fs: info.fs,
-            source,
-            mkfs,
-            mount_options: info.options,
-            size_bytes: Some(size_of(&path, device)?),
-            made_here: true,
-            path,
-            ..Place::default()
-        };
-        Ok(Self { mounted: Mounted::Made { mount, options, _point: point, disk }, record, notes, owner, device })
-    }
-}
-
-fn is_in_memory(fs: &str) -> bool {
-    matches!(fs, "tmpfs" | "ramfs" | "devtmpfs")
-}
-
-/// Makes an empty root directory that belongs to the user; a read-only file system stays as mkfs made it.
-///
-/// `lost+found`, with which ext file systems come, goes: it may be entered by root only, so that a user's `find` would
-/// fail there, and other file systems have none, so that the places would differ. fsck makes it again when needed.
-fn hand_over(path: &Path, owner: Owner) -> Result<(), LabError> {
-    match fs::remove_dir(path.join("lost+found")) {
-        Err(error) if error.kind() == ErrorKind::ReadOnlyFilesystem => return Ok(()),
-        Err(error) if error.kind() != ErrorKind::NotFound && error.kind() != ErrorKind::DirectoryNotEmpty => {
-            return Err(LabError::io("remove", path.join("lost+found"), error));
+    pub(crate) fn made(spec: &PlaceSpec, made: &MadePlace, owner: Owner, lab: &Lab) -> Result<Self, LabError> {
+        let (mounted, notes) = made::make(made, owner, lab)?;
+        let shows_existing = made.kind == Kind::Bind && mounted.below().iter().all(|place| !place.record.made_here);
+        let record =
+            Place { label: spec.name(), mkfs: made.mkfs_words(), made_here: !shows_existing, ..Place::default() };
+        let mut place = Self { made: Some(mounted), record, notes, owner, devices: vec![] };
+        place.look_again()?;
+        if place.record.mount_options.split(',').any(|option| option == "ro") && !place.notes.contains(&Note::ReadOnly)
+        {
+            place.notes.push(Note::ReadOnly);
         }
-        _ => {}
+        Ok(place)
     }
-    match chown(path, Some(owner.uid), Some(owner.gid)) {
-        Err(error) if error.kind() != ErrorKind::ReadOnlyFilesystem => Err(LabError::io("hand over", path, error)),
-        _ => Ok(()),
-    }
-}
 
-/// Bytes of the device, or what a tmpfs may hold.
-fn size_of(path: &Path, device: Option<(u32, u32)>) -> Result<u64, LabError> {
-    if let Some((major, minor)) = device {
-        let file = format!("/sys/dev/block/{major}:{minor}/size");
-        let text = fs::read_to_string(&file).map_err(|error| LabError::io("read", &file, error))?;
-        return Ok(text.trim().parse::<u64>().unwrap_or_default() * 512);
+    /// Notes what the kernel says of the place now: filling may change what is mounted.
+    fn look_again(&mut self) -> Result<(), LabError> {
+        let Some(made) = &self.made else { return Ok(()) };
+        let info = mountinfo::of(made.path())?;
+        self.record.path = made.path().into();
+        self.record.source = made.source();
+        self.record.fs = info.fs;
+        self.record.mount_options = info.options;
+        self.record.size_bytes = made.size_bytes()?;
+        self.record.below = made.below().iter().map(|place| place.record()).collect();
+        self.devices = made.device().into_iter().collect();
+        for device in made.below().iter().flat_map(|place| &place.devices) {
+            if !self.devices.contains(device) {
+                self.devices.push(*device);
+            }
+        }
+        Ok(())
     }
-    let stat = statvfs(path).map_err(|errno| LabError::io("inspect", path, errno))?;
-    Ok(stat.f_blocks.saturating_mul(stat.f_frsize))
 }

@@ -2,22 +2,10 @@
 
 mod common;
 
-use std::{
-    fs,
-    path::Path,
-    process::Command,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::{fs, path::Path, process::Command};
 
-use common::{lab, make};
+use common::{alone, lab, make};
 use inodyne_lab::{LabError, MountedPlace, Warmed, make_cold, warm};
-
-/// One test at a time empties the caches of the whole machine.
-static CACHES: Mutex<()> = Mutex::new(());
-
-fn alone() -> MutexGuard<'static, ()> {
-    CACHES.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// How often anybody has emptied the caches.
 fn drops() -> String {

@@ -21,10 +21,20 @@ fn hold() -> PathBuf {
 
 #[test]
 fn killed_at_random_moments_nothing_remains() {
+    killed_at_random_moments(&["ext4:size=256M", "xfs:size=300M"], 12);
+}
+
+#[test]
+fn stacks_killed_at_random_moments_leave_nothing() {
+    killed_at_random_moments(&["overlay:lower=ext4:size=256M,layers=2", "bind:squashfs", "erofs"], 12);
+}
+
+fn killed_at_random_moments(places: &[&str], times: u32) {
     let scratch = scratch();
     let start = || {
         Command::new(hold())
-            .args(["ext4:size=256M", "xfs:size=300M", "--", "tree:dirs=100,files=50,bytes=100"])
+            .args(places)
+            .args(["--", "tree:dirs=100,files=50,bytes=100"])
             .env("INODYNE_SCRATCH", scratch.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -42,7 +52,7 @@ fn killed_at_random_moments_nothing_remains() {
     nothing_remains(scratch.path());
 
     let mut random = 0x2545_f491_4f6c_dd1d_u64 ^ u64::from(std::process::id());
-    for _ in 0..20 {
+    for _ in 0..times {
         random ^= random << 13;
         random ^= random >> 7;
         random ^= random << 17;

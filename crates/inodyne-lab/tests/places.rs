@@ -9,14 +9,8 @@ use std::{
     process::Command,
 };
 
-use common::{SOMEBODY, lab, make, mounts_outside, nothing_remains, spec};
+use common::{SOMEBODY, lab, make, mounts_outside, nothing_remains, refused, spec};
 use inodyne_lab::{Lab, LabError, Note, Owner};
-
-fn refused(lab: &Lab, text: &str) -> String {
-    let error = lab.make(&spec(text), SOMEBODY).expect_err(text).to_string();
-    assert_eq!(error.lines().count(), 1, "{error}");
-    error
-}
 
 #[test]
 fn every_kind_is_made_used_and_gone() {

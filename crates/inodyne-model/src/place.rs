@@ -32,4 +32,8 @@ pub struct Place {
     pub data: Option<String>,
     /// True where inodyne made the file system and has removed it again.
     pub made_here: bool,
+    /// The places that this one stands on, in the order in which they were made: what an overlay lies over, what a
+    /// bind mount shows. An overlay's layers on one file system are one place here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub below: Vec<Place>,
 }

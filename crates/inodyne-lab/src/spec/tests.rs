@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::Size;
 
 fn parse(text: &str) -> PlaceSpec {
     text.parse().unwrap_or_else(|error| panic!("{error}"))
@@ -52,18 +53,34 @@ fn directories_and_labels_are_told_apart() {
 #[test]
 fn mistakes_are_named_with_what_there_is() {
     for (text, says) in [
-        ("ext5", "there are ext2, ext3, ext4, xfs, btrfs, tmpfs"),
+        ("ext5", "there are ext2, ext3, ext4, xfs, btrfs, tmpfs, overlay, bind, squashfs, erofs"),
         ("data", "./data"),
         ("", "no file system ''"),
         ("=ext4", "label before '=' is empty"),
-        ("ext4:", "size=, mkfs= and mount="),
+        ("ext4:", "no option '': ext4 takes size=, mkfs= and mount="),
         ("ext4:colour=red", "no option 'colour'"),
         ("ext4:size=big", "'big' is no size"),
         ("ext4:size=1G,size=2G", "twice"),
         ("ext4:size=1G,colour=red", "is no size"),
         ("ext4:mkfs=", "mkfs= is empty"),
         ("ext4:mkfs=-L 'x", "open quote"),
-        ("tmpfs:mkfs=-q", "not made by mkfs"),
+        ("tmpfs:mkfs=-q", "no option 'mkfs': tmpfs takes size= and mount="),
+        ("squashfs:size=1G", "no option 'size'"),
+        ("bind", "write bind:DIR"),
+        ("bind:", "bind: is empty"),
+        ("bind:/x,mount=ro,mount=ro", "twice"),
+        ("bind:data", "no file system 'data'"),
+        ("overlay:lower=a=/x", "'a=' labels an inner place"),
+        ("overlay:lower=/x,lower=/y", "twice"),
+        ("overlay:lower=", "lower= is empty"),
+        ("overlay:lower=[ext4", "no file system '[ext4'"),
+        ("overlay:lower=[ext4]x", "no file system '[ext4]x'"),
+        ("overlay:layers=0", "no number from 1 to 500"),
+        ("overlay:lower=/x,layers=2", "cannot be split into layers"),
+        ("overlay:upper=/x", "upper=/x cannot be written to"),
+        ("overlay:upper=squashfs", "cannot be written to"),
+        ("overlay:lower=overlay:lower=overlay:lower=/x", "at most two high"),
+        ("bind:bind:bind:bind:bind:bind:/x", "at most 4 deep"),
         ("a=b=ext4", "no file system 'b=ext4'"),
     ] {
         let error = text.parse::<PlaceSpec>().unwrap_err().to_string();
@@ -72,23 +89,53 @@ fn mistakes_are_named_with_what_there_is() {
     }
 }
 
+#[test]
+fn places_stand_in_places() {
+    let over = made_of("overlay:lower=ext4:size=1G,mkfs=-O a,b,layers=3");
+    assert_eq!(over.lower().unwrap().to_string(), "ext4:size=1G,mkfs=-O a,b");
+    assert_eq!((over.layers(), over.upper()), (3, None));
+    let over = made_of("overlay:lower=[ext4:size=2M,mount=a],mount=c,upper=[tmpfs:size=1M,mount=d]");
+    assert_eq!(over.lower().unwrap().to_string(), "ext4:size=2M,mount=a");
+    assert_eq!((over.mount_options(), over.upper().unwrap().to_string().as_str()), ("c", "tmpfs:size=1M,mount=d"));
+    let bound = made_of("bind:/a,b=c,mount=ro");
+    assert_eq!((bound.lower().unwrap().to_string().as_str(), bound.mount_options()), ("/a,b=c", "ro"));
+    let bound = made_of("bind:[overlay:lower=[ext4:size=1M,mount=a],mount=b],mount=ro");
+    assert_eq!(bound.lower().unwrap().to_string(), "overlay:lower=[ext4:size=1M,mount=a],mount=b");
+    assert_eq!(parse("x=bind:[/a,mount=b]").to_string(), "x=bind:[/a,mount=b]");
+}
+
 fn value() -> impl Strategy<Value = String> {
-    "[-a-z0-9^=,. ]{0,12}[a-z0-9]('[a-z, =]{0,6}')?".prop_filter("would be read as options", |text| {
-        split_options(text).len() == 1 && !KEYS.iter().any(|key| text.contains(&format!(",{key}=")))
+    let is_one = |text: &String| !Key::ALL.iter().any(|key| text.contains(&format!(",{}=", key.name())));
+    "[-a-z0-9^=,. ]{0,12}[a-z0-9]('[a-z, =]{0,6}')?".prop_filter("would be read as options", is_one)
+}
+
+fn existing() -> impl Strategy<Value = Where> {
+    let directory = prop_oneof!["/[a-z=:, ]{0,12}", r"\./[a-z=:, ]{0,12}", Just(".".into())];
+    directory.prop_map(|text: String| Where::Existing(text.into()))
+}
+
+fn made() -> impl Strategy<Value = Where> {
+    let kinds: Vec<_> = Kind::ALL.into_iter().filter(|kind| kind.keys().contains(&Key::Mkfs)).collect();
+    let size = proptest::option::of((1..u64::MAX / 4).prop_map(Size::from_bytes));
+    let option = || proptest::option::of(value());
+    let made = (proptest::sample::select(kinds), size, option(), option());
+    made.prop_map(|(kind, size, mkfs, mount)| {
+        let size = size.filter(|_| kind.keys().contains(&Key::Size));
+        Where::Made(MadePlace { size, mkfs, mount, ..MadePlace::plain(kind) })
+    })
+}
+
+fn inner() -> impl Strategy<Value = Where> {
+    prop_oneof![existing(), made()].prop_recursive(2, 4, 2, |inner| {
+        let lower = inner.prop_map(|place| Some(Box::new(PlaceSpec { label: None, place })));
+        let kind = proptest::sample::select(vec![Kind::Overlay, Kind::Bind]);
+        (kind, lower, proptest::option::of(value()))
+            .prop_map(|(kind, lower, mount)| Where::Made(MadePlace { lower, mount, ..MadePlace::plain(kind) }))
     })
 }
 
 fn spec() -> impl Strategy<Value = PlaceSpec> {
-    let directory = prop_oneof!["/[a-z=:, ]{0,12}", r"\./[a-z=:, ]{0,12}", Just(".".into())];
-    let existing = directory.prop_map(|text: String| Where::Existing(text.into()));
-    let size = proptest::option::of((1..u64::MAX / 4).prop_map(Size::from_bytes));
-    let options = (proptest::sample::select(&Kind::ALL[..]), size, any::<[bool; 2]>(), value(), value());
-    let made = options.prop_map(|(kind, size, [with_mkfs, with_mount], mkfs, mount)| {
-        let mkfs = (with_mkfs && kind.mkfs().is_some()).then_some(mkfs);
-        Where::Made(MadePlace { kind, size, mkfs, mount: with_mount.then_some(mount) })
-    });
-    (proptest::option::of("[a-zé0-9 ]{0,6}[a-z]"), prop_oneof![existing, made])
-        .prop_map(|(label, place)| PlaceSpec { label, place })
+    (proptest::option::of("[a-zé0-9 ]{0,6}[a-z]"), inner()).prop_map(|(label, place)| PlaceSpec { label, place })
 }
 
 proptest! {
@@ -108,7 +155,7 @@ proptest! {
     }
 
     #[test]
-    fn no_option_makes_it_panic(text in "(ext4|xfs|tmpfs):((size|mkfs|mount)=[-a-z0-9 ,'\"\\\\=]{0,9},?){0,4}") {
+    fn no_option_makes_it_panic(text in "(ext4|overlay|tmpfs|bind):((size|mkfs|mount|lower)=[-a-z0-9 ,'\"\\\\=\\[\\]/]{0,9},?){0,4}") {
         if let Ok(spec) = text.parse::<PlaceSpec>() {
             prop_assert_eq!(spec.to_string().parse::<PlaceSpec>().unwrap(), spec);
         }

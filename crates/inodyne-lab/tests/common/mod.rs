@@ -8,6 +8,7 @@
 use std::{
     fs,
     path::Path,
+    sync::{Mutex, MutexGuard, PoisonError},
     thread,
     time::{Duration, Instant},
 };
@@ -34,6 +35,20 @@ pub fn spec(text: &str) -> PlaceSpec {
 
 pub fn make(lab: &Lab, text: &str) -> MountedPlace {
     lab.make(&spec(text), SOMEBODY).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+/// What making this place says when it fails: one line.
+pub fn refused(lab: &Lab, text: &str) -> String {
+    let parsed = text.parse().and_then(|spec: PlaceSpec| lab.make(&spec, SOMEBODY));
+    let error = parsed.expect_err(text).to_string();
+    assert_eq!(error.lines().count(), 1, "{error}");
+    error
+}
+
+/// One test of a file at a time empties the caches of the whole machine.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static CACHES: Mutex<()> = Mutex::new(());
+    CACHES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 pub fn mounts_outside() -> String {

@@ -1,0 +1,82 @@
+//! The places made here: what each kind mounts, in which order, and where its data goes.
+//!
+//! One file a family. What they share is [`Made`]: a place is mounted, can be unmounted and mounted again from the top
+//! down and back, and filled. The order of the fields in each is the order of undoing.
+
+mod bind;
+mod disk;
+mod overlay;
+mod packed;
+
+use std::{fmt, fs, io::ErrorKind, os::unix::fs::chown, path::Path};
+
+use crate::{DataSpec, Filled, Kind, Lab, LabError, MadePlace, MountedPlace, Note, Owner, mountinfo};
+
+pub(crate) use disk::is_in_memory;
+
+/// A place made here, mounted as long as it lives.
+pub(crate) trait Made: fmt::Debug + Send + Sync {
+    /// Where.
+    fn path(&self) -> &Path;
+
+    /// Unmounts and mounts again, with all that it stands on; what is in memory only stays.
+    fn remount(&mut self) -> Result<(), LabError>;
+
+    /// Puts data into it, and waits until it is on the device.
+    fn fill(&mut self, data: &DataSpec, owner: Owner) -> Result<Filled, LabError>;
+
+    /// What is mounted: `/dev/loop0`.
+    fn source(&self) -> String;
+
+    /// Its own block device.
+    fn device(&self) -> Option<(u32, u32)>;
+
+    /// How much it may hold; `None` where that is another place's business.
+    fn size_bytes(&self) -> Result<Option<u64>, LabError>;
+
+    /// What it stands on.
+    fn below(&self) -> Vec<&MountedPlace>;
+}
+
+/// Makes the place, with what its reader should know.
+pub(crate) fn make(made: &MadePlace, owner: Owner, lab: &Lab) -> Result<(Box<dyn Made>, Vec<Note>), LabError> {
+    Ok(match made.kind {
+        Kind::Overlay => boxed(overlay::Overlay::make(made, owner, lab)?),
+        Kind::Bind => boxed(bind::Bind::make(made, owner, lab)?),
+        Kind::Squashfs | Kind::Erofs => boxed(packed::Packed::make(made, owner, lab)?),
+        _ => boxed(disk::Disk::make(made, owner, lab)?),
+    })
+}
+
+fn boxed<M: Made + 'static>((made, notes): (M, Vec<Note>)) -> (Box<dyn Made>, Vec<Note>) {
+    (Box::new(made), notes)
+}
+
+/// What is to be said of images in this directory.
+fn notes_on_images(scratch: &Path, is_direct: bool) -> Result<Vec<Note>, LabError> {
+    Ok(if is_in_memory(&mountinfo::of(scratch)?.fs) {
+        vec![Note::ScratchInMemory { scratch: scratch.into() }]
+    } else if !is_direct {
+        vec![Note::NotDirect { scratch: scratch.into() }]
+    } else {
+        vec![]
+    })
+}
+
+/// Makes an empty root directory that belongs to the user; a read-only file system stays as mkfs made it.
+///
+/// `lost+found`, with which ext file systems come, goes: it may be entered by root only, so that a user's `find` would
+/// fail there, and other file systems have none, so that the places would differ. fsck makes it again when needed.
+fn hand_over(path: &Path, owner: Owner) -> Result<(), LabError> {
+    match fs::remove_dir(path.join("lost+found")) {
+        Err(error) if error.kind() == ErrorKind::ReadOnlyFilesystem => return Ok(()),
+        Err(error) if error.kind() != ErrorKind::NotFound && error.kind() != ErrorKind::DirectoryNotEmpty => {
+            return Err(LabError::io("remove", path.join("lost+found"), error));
+        }
+        _ => {}
+    }
+    match chown(path, Some(owner.uid), Some(owner.gid)) {
+        Err(error) if error.kind() != ErrorKind::ReadOnlyFilesystem => Err(LabError::io("hand over", path, error)),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,111 @@
+//! A file system of its own, empty at first: on a loop device over an image, or a tmpfs.
+
+use std::path::{Path, PathBuf};
+
+use rustix::fs::statvfs;
+
+use super::{Made, hand_over, notes_on_images};
+use crate::{
+    DataSpec, Filled, Kind, Lab, LabError, MadePlace, MountedPlace, Note, Owner, device, image, lab::MountPoint,
+    loop_device::LoopDevice, mkfs, mount, mount::Mount,
+};
+
+#[derive(Debug)]
+pub(super) struct Disk {
+    mount: Mount,
+    point: MountPoint,
+    kind: Kind,
+    options: String,
+    disk: Option<LoopDevice>,
+}
+
+impl Disk {
+    pub fn make(made: &MadePlace, owner: Owner, lab: &Lab) -> Result<(Self, Vec<Note>), LabError> {
+        let point = lab.mount_point()?;
+        let (disk, options, notes) = if made.kind.has_device() {
+            let (image, size) = image::create(lab.scratch(), made.size)?;
+            let disk = LoopDevice::attach(&image)?;
+            let notes = notes_on_images(lab.scratch(), disk.is_direct())?;
+            mkfs::format(made.kind, disk.path(), size, &made.mkfs_words())?;
+            (Some(disk), made.mount_options().to_owned(), notes)
+        } else {
+            let size = made.size.map(|size| format!(",size={}", size.bytes())).unwrap_or_default();
+            (None, format!("mode=755{size},{}", made.mount_options()), vec![])
+        };
+        Ok((Self::on(point, made.kind, options, disk, owner)?, notes))
+    }
+
+    /// An empty ext4 to build something on: sparse, so that it costs what is written to it.
+    pub fn workshop(scratch: &Path, point: MountPoint, owner: Owner) -> Result<Self, LabError> {
+        let (image, size) = image::create(scratch, None)?;
+        let disk = LoopDevice::attach(&image)?;
+        mkfs::format(Kind::Ext4, disk.path(), size, &[])?;
+        Self::on(point, Kind::Ext4, String::new(), Some(disk), owner)
+    }
+
+    fn on(
+        point: MountPoint,
+        kind: Kind,
+        options: String,
+        disk: Option<LoopDevice>,
+        owner: Owner,
+    ) -> Result<Self, LabError> {
+        let mount = mount(kind, &options, disk.as_ref(), &point)?;
+        hand_over(&point.directory, owner)?;
+        Ok(Self { mount, point, kind, options, disk })
+    }
+}
+
+fn mount(kind: Kind, options: &str, disk: Option<&LoopDevice>, point: &MountPoint) -> Result<Mount, LabError> {
+    Mount::new(kind.name(), &source(kind, disk), options, &point.directory)
+}
+
+fn source(kind: Kind, disk: Option<&LoopDevice>) -> String {
+    disk.map_or_else(|| kind.name().into(), |disk| disk.path().display().to_string())
+}
+
+impl Made for Disk {
+    fn path(&self) -> &Path {
+        &self.point.directory
+    }
+
+    fn remount(&mut self) -> Result<(), LabError> {
+        if let Some(disk) = &self.disk {
+            self.mount.unmount()?;
+            disk.forget_buffers()?;
+            self.mount = mount(self.kind, &self.options, Some(disk), &self.point)?;
+        }
+        Ok(())
+    }
+
+    fn fill(&mut self, data: &DataSpec, owner: Owner) -> Result<Filled, LabError> {
+        let filled = data.fill(self.path(), owner)?;
+        mount::sync(self.path())?;
+        Ok(filled)
+    }
+
+    fn source(&self) -> String {
+        source(self.kind, self.disk.as_ref())
+    }
+
+    fn device(&self) -> Option<(u32, u32)> {
+        self.disk.as_ref().map(LoopDevice::number)
+    }
+
+    fn size_bytes(&self) -> Result<Option<u64>, LabError> {
+        if let Some(device) = self.device() {
+            return device::size_bytes(device).map(Some);
+        }
+        let stat = statvfs(self.path()).map_err(|errno| LabError::io("inspect", PathBuf::from(self.path()), errno))?;
+        Ok(Some(stat.f_blocks.saturating_mul(stat.f_frsize)))
+    }
+
+    fn below(&self) -> Vec<&MountedPlace> {
+        vec![]
+    }
+}
+
+/// Whether a kind of file system keeps nothing on any disk.
+pub(crate) fn is_in_memory(fs: &str) -> bool {
+    matches!(fs, "tmpfs" | "ramfs" | "devtmpfs")
+}

@@ -1,0 +1,92 @@
+//! squashfs and erofs: made from their data in one go, and never written to again.
+//!
+//! The data is first put on an ext4 that exists only meanwhile, then packed into an image without a name. Until there
+//! is data, the image is one of an empty directory.
+
+use std::{
+    os::fd::{AsRawFd, OwnedFd},
+    path::{Path, PathBuf},
+    process,
+};
+
+use super::{Made, disk::Disk, notes_on_images};
+use crate::{
+    DataSpec, Filled, Kind, Lab, LabError, MadePlace, MountedPlace, Note, Owner, Size, device, image, lab::MountPoint,
+    loop_device::LoopDevice, mkfs, mount::Mount,
+};
+
+#[derive(Debug)]
+pub(super) struct Packed {
+    mount: Mount,
+    point: MountPoint,
+    disk: LoopDevice,
+    kind: Kind,
+    mkfs: Vec<String>,
+    options: String,
+    scratch: PathBuf,
+}
+
+impl Packed {
+    pub fn make(made: &MadePlace, owner: Owner, lab: &Lab) -> Result<(Self, Vec<Note>), LabError> {
+        let (point, kind, mkfs) = (lab.mount_point()?, made.kind, made.mkfs_words());
+        let scratch = lab.scratch().to_owned();
+        let workshop = Disk::workshop(&scratch, point.another()?, owner)?;
+        let disk = pack(kind, &workshop, &mkfs, &scratch)?;
+        let notes = notes_on_images(&scratch, disk.is_direct())?;
+        let options = format!("ro,{}", made.mount_options());
+        let mount = mount(kind, &disk, &options, &point)?;
+        Ok((Self { mount, point, disk, kind, mkfs, options, scratch }, notes))
+    }
+}
+
+/// An image of what is in the workshop, attached.
+fn pack(kind: Kind, workshop: &Disk, mkfs: &[String], scratch: &Path) -> Result<LoopDevice, LabError> {
+    // The packer sets the size; without a name the image can only be opened by the number of our descriptor.
+    let (image, _): (OwnedFd, _) = image::create(scratch, Some(Size::from_mib(1)))?;
+    let path = PathBuf::from(format!("/proc/{}/fd/{}", process::id(), image.as_raw_fd()));
+    mkfs::pack(kind, workshop.path(), &path, mkfs)?;
+    LoopDevice::attach(&image)
+}
+
+fn mount(kind: Kind, disk: &LoopDevice, options: &str, point: &MountPoint) -> Result<Mount, LabError> {
+    Mount::new(kind.name(), &disk.path().display().to_string(), options, &point.directory)
+}
+
+impl Made for Packed {
+    fn path(&self) -> &Path {
+        &self.point.directory
+    }
+
+    fn remount(&mut self) -> Result<(), LabError> {
+        self.mount.unmount()?;
+        self.disk.forget_buffers()?;
+        self.mount = mount(self.kind, &self.disk, &self.options, &self.point)?;
+        Ok(())
+    }
+
+    fn fill(&mut self, data: &DataSpec, owner: Owner) -> Result<Filled, LabError> {
+        let mut workshop = Disk::workshop(&self.scratch, self.point.another()?, owner)?;
+        let filled = workshop.fill(data, owner)?;
+        let disk = pack(self.kind, &workshop, &self.mkfs, &self.scratch)?;
+        self.mount.unmount()?;
+        self.disk = disk;
+        self.mount = mount(self.kind, &self.disk, &self.options, &self.point)?;
+        Ok(filled)
+    }
+
+    fn source(&self) -> String {
+        self.disk.path().display().to_string()
+    }
+
+    fn device(&self) -> Option<(u32, u32)> {
+        Some(self.disk.number())
+    }
+
+    fn size_bytes(&self) -> Result<Option<u64>, LabError> {
+        device::size_bytes(self.disk.number()).map(Some)
+    }
+
+    fn below(&self) -> Vec<&MountedPlace> {
+        vec![]
+    }
+}

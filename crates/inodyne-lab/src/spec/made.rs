@@ -1,0 +1,200 @@
+//! A file system to make, with its options.
+
+use std::fmt;
+
+use super::{PlaceSpec, Where, is_closed, options};
+use crate::{Kind, Size};
+
+/// The name of an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Key {
+    Size,
+    Mkfs,
+    Lower,
+    Upper,
+    Layers,
+    Mount,
+}
+
+impl Key {
+    pub const ALL: [Self; 6] = [Self::Size, Self::Mkfs, Self::Lower, Self::Upper, Self::Layers, Self::Mount];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Size => "size",
+            Self::Mkfs => "mkfs",
+            Self::Lower => "lower",
+            Self::Upper => "upper",
+            Self::Layers => "layers",
+            Self::Mount => "mount",
+        }
+    }
+
+    /// Whether its value is a place.
+    pub const fn is_place(self) -> bool {
+        matches!(self, Self::Lower | Self::Upper)
+    }
+
+    /// The key that `text` begins with, and what follows its `=`.
+    pub fn prefix(text: &str) -> Option<(Self, &str)> {
+        let (name, value) = text.split_once('=')?;
+        Self::ALL.into_iter().find(|key| key.name() == name).map(|key| (key, value))
+    }
+}
+
+/// A file system to make.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MadePlace {
+    /// Which.
+    pub kind: Kind,
+    /// How large; a default otherwise.
+    pub size: Option<Size>,
+    /// Arguments for mkfs, as written; see [`MadePlace::mkfs_words`].
+    pub(super) mkfs: Option<String>,
+    /// Mount options, as written.
+    pub(super) mount: Option<String>,
+    /// What an overlay lies over, and what a bind mount shows.
+    pub(super) lower: Option<Box<PlaceSpec>>,
+    /// Where an overlay keeps what is written.
+    pub(super) upper: Option<Box<PlaceSpec>>,
+    /// Of how many directories an overlay's lower part consists.
+    pub(super) layers: Option<u32>,
+}
+
+/// What the kernel takes as lower layers of one overlay.
+const MOST_LAYERS: u32 = 500;
+
+impl MadePlace {
+    /// The arguments for mkfs, split as a shell would.
+    pub fn mkfs_words(&self) -> Vec<String> {
+        // Unbalanced quotes were refused when this was parsed.
+        self.mkfs.as_deref().map_or_else(Vec::new, |text| shell_words::split(text).unwrap_or_default())
+    }
+
+    /// The mount options, separated by commas; empty where none were given.
+    pub fn mount_options(&self) -> &str {
+        self.mount.as_deref().unwrap_or("")
+    }
+
+    /// What an overlay lies over, and what a bind mount shows.
+    pub fn lower(&self) -> Option<&PlaceSpec> {
+        self.lower.as_deref()
+    }
+
+    /// Where an overlay keeps what is written, if not beside its lower layers.
+    pub fn upper(&self) -> Option<&PlaceSpec> {
+        self.upper.as_deref()
+    }
+
+    /// How many lower layers an overlay has.
+    pub fn layers(&self) -> u32 {
+        self.layers.unwrap_or(1)
+    }
+
+    /// The places that it stands on, as far as they are written.
+    pub(super) fn below(&self) -> impl Iterator<Item = &PlaceSpec> {
+        [&self.lower, &self.upper].into_iter().flatten().map(AsRef::as_ref)
+    }
+
+    pub(super) fn plain(kind: Kind) -> Self {
+        Self { kind, size: None, mkfs: None, mount: None, lower: None, upper: None, layers: None }
+    }
+
+    pub(super) fn parse(kind: Kind, options: Option<&str>, depth: usize) -> Result<Self, String> {
+        let mut made = Self::plain(kind);
+        let is_bare = kind == Kind::Bind;
+        let Some(text) = options else {
+            return if is_bare { Err("bind shows another place: write bind:DIR".into()) } else { Ok(made) };
+        };
+        let takes = || format!("{kind} takes {}", keys(kind.keys()));
+        let options =
+            options::split(text, kind.keys(), is_bare).map_err(|name| format!("no option '{name}': {}", takes()))?;
+        for (key, value) in options {
+            let name = key.map_or("bind:".into(), |key| format!("{}=", key.name()));
+            if !is_closed(&value) {
+                return Err(format!("{name}{value} has an open quote"));
+            }
+            if value.trim().is_empty() {
+                return Err(format!("{name} is empty"));
+            }
+            if !made.take(key, value, depth)? {
+                return Err(format!("{name} is given twice"));
+            }
+        }
+        made.check().map(|()| made)
+    }
+
+    /// Takes an option; says whether it is the first of its kind.
+    fn take(&mut self, key: Option<Key>, value: String, depth: usize) -> Result<bool, String> {
+        let place = |value: &str| PlaceSpec::parse(value, depth + 1).map(Box::new);
+        Ok(match key {
+            None | Some(Key::Lower) => self.lower.replace(place(&value)?).is_none(),
+            Some(Key::Upper) => self.upper.replace(place(&value)?).is_none(),
+            Some(Key::Size) => {
+                self.size.replace(value.parse().map_err(|error: crate::LabError| error.to_string())?).is_none()
+            }
+            Some(Key::Mkfs) => {
+                shell_words::split(&value).map_err(|_| format!("mkfs={value} cannot be split into words"))?;
+                self.mkfs.replace(value).is_none()
+            }
+            Some(Key::Mount) => self.mount.replace(value).is_none(),
+            Some(Key::Layers) => {
+                let layers = value.parse().ok().filter(|layers| (1..=MOST_LAYERS).contains(layers));
+                let problem = || format!("layers={value} is no number from 1 to {MOST_LAYERS}");
+                self.layers.replace(layers.ok_or_else(problem)?).is_none()
+            }
+        })
+    }
+
+    /// What only shows when all options are there.
+    fn check(&self) -> Result<(), String> {
+        if let Some(upper) = &self.upper {
+            let is_fit = matches!(&upper.place, Where::Made(made) if made.kind.is_writable());
+            if !is_fit {
+                return Err(format!(
+                    "upper={upper} cannot be written to: give a kind of file system to make, such as ext4 or tmpfs"
+                ));
+            }
+        }
+        let is_split = self.layers.is_some_and(|layers| layers > 1);
+        match &self.lower {
+            Some(lower) if is_split && !matches!(&lower.place, Where::Made(made) if made.kind.is_writable()) => {
+                Err(format!("lower={lower} cannot be split into layers: that takes a kind to make, such as ext4"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// `size=, mkfs= and mount=`.
+fn keys(keys: &[Key]) -> String {
+    let names: Vec<_> = keys.iter().map(|key| format!("{}=", key.name())).collect();
+    match names.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+        _ => names.join(""),
+    }
+}
+
+impl fmt::Display for MadePlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let own = self.kind.keys();
+        let inner =
+            |place: &Option<Box<PlaceSpec>>| place.as_ref().map(|place| options::bracketed(place.to_string(), own));
+        f.write_str(self.kind.name())?;
+        let mut options: Vec<_> =
+            if self.kind == Kind::Bind { inner(&self.lower).into_iter().collect() } else { vec![] };
+        for key in own {
+            let values = match key {
+                Key::Size => self.size.map(|size| size.to_string()),
+                Key::Mkfs => self.mkfs.clone(),
+                Key::Mount => self.mount.clone(),
+                Key::Lower => inner(&self.lower),
+                Key::Upper => inner(&self.upper),
+                Key::Layers => self.layers.map(|layers| layers.to_string()),
+            };
+            options.extend(values.map(|value| format!("{}={value}", key.name())));
+        }
+        options.iter().enumerate().try_for_each(|(at, option)| write!(f, "{}{option}", if at == 0 { ':' } else { ',' }))
+    }
+}
