@@ -116,6 +116,16 @@ pub enum LabError {
         /// What the kernel said, in one line.
         said: String,
     },
+    /// A setting of the kernel that cannot be changed.
+    #[error("cannot set {} to {value}: {problem}", file.display())]
+    Setting {
+        /// The file.
+        file: PathBuf,
+        /// What it should be.
+        value: String,
+        /// Why not.
+        problem: String,
+    },
     /// Something still uses the place.
     #[error("{} is still in use, so it cannot be unmounted: end what the command left running", .0.display())]
     Busy(PathBuf),
@@ -181,6 +191,7 @@ impl LabError {
                 | Self::Archive { .. }
                 | Self::MkfsFailed { .. }
                 | Self::MountRefused { .. }
+                | Self::Setting { .. }
         )
     }
 

@@ -160,11 +160,13 @@ impl Kind {
     /// The options that it takes, in the order in which they are written out.
     pub(crate) const fn keys(self) -> &'static [Key] {
         match self {
-            Self::Ext2 | Self::Ext3 | Self::Ext4 | Self::Xfs | Self::Btrfs => &[Key::Size, Key::Mkfs, Key::Mount],
-            Self::Tmpfs => &[Key::Size, Key::Mount],
-            Self::Overlay => &[Key::Lower, Key::Upper, Key::Layers, Key::Mount],
-            Self::Bind => &[Key::Mount],
-            Self::Squashfs | Self::Erofs => &[Key::Mkfs, Key::Mount],
+            Self::Ext2 | Self::Ext3 | Self::Ext4 | Self::Xfs | Self::Btrfs => {
+                &[Key::Size, Key::Mkfs, Key::Mount, Key::Set]
+            }
+            Self::Tmpfs => &[Key::Size, Key::Mount, Key::Set],
+            Self::Overlay => &[Key::Lower, Key::Upper, Key::Layers, Key::Mount, Key::Set],
+            Self::Bind => &[Key::Mount, Key::Set],
+            Self::Squashfs | Self::Erofs => &[Key::Mkfs, Key::Mount, Key::Set],
         }
     }
 }

@@ -4,7 +4,9 @@
 use std::{
     fmt,
     io::ErrorKind,
+    mem,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use inodyne_model::place::Place;
@@ -14,6 +16,8 @@ use crate::{
     DataSpec, DeviceStats, Filled, Kind, Lab, LabError, MadePlace, PlaceSpec, Size, device, made,
     made::{Made, is_in_memory},
     mountinfo, permission,
+    setting::Setting,
+    spec::SettingSpec,
 };
 
 /// For whom a place is made: the user that the command runs as.
@@ -77,6 +81,10 @@ impl fmt::Display for Note {
 /// A place that is ready for runs.
 #[derive(Debug)]
 pub struct MountedPlace {
+    /// Restored while the device is still there.
+    settings: Vec<Arc<Setting>>,
+    /// What they are made of: a device may have another name after filling.
+    wanted: Vec<SettingSpec>,
     /// `None` for a directory that was there before.
     made: Option<Box<dyn Made>>,
     record: Place,
@@ -128,7 +136,9 @@ impl MountedPlace {
     /// in the other order. Does nothing for a directory that was there before and for a tmpfs, whose files would be
     /// lost.
     pub fn remount(&mut self) -> Result<(), LabError> {
-        self.made.as_mut().map_or(Ok(()), |made| made.remount())
+        let Some(made) = &mut self.made else { return Ok(()) };
+        made.remount()?;
+        self.change_settings()
     }
 
     /// Puts data into a place made here, and waits until it is on the device.
@@ -179,7 +189,7 @@ impl MountedPlace {
             mount_options: info.options,
             ..Place::default()
         };
-        Ok(Self { made: None, record, notes, owner, devices })
+        Ok(Self { settings: vec![], wanted: vec![], made: None, record, notes, owner, devices })
     }
 
     pub(crate) fn made(spec: &PlaceSpec, made: &MadePlace, owner: Owner, lab: &Lab) -> Result<Self, LabError> {
@@ -187,7 +197,8 @@ impl MountedPlace {
         let shows_existing = made.kind == Kind::Bind && mounted.below().iter().all(|place| !place.record.made_here);
         let record =
             Place { label: spec.name(), mkfs: made.mkfs_words(), made_here: !shows_existing, ..Place::default() };
-        let mut place = Self { made: Some(mounted), record, notes, owner, devices: vec![] };
+        let wanted = made.settings().to_vec();
+        let mut place = Self { settings: vec![], wanted, made: Some(mounted), record, notes, owner, devices: vec![] };
         place.look_again()?;
         if place.record.mount_options.split(',').any(|option| option == "ro") && !place.notes.contains(&Note::ReadOnly)
         {
@@ -211,6 +222,23 @@ impl MountedPlace {
             if !self.devices.contains(device) {
                 self.devices.push(*device);
             }
+        }
+        self.change_settings()
+    }
+
+    /// Changes what is not changed yet, and what has come back with its old value.
+    fn change_settings(&mut self) -> Result<(), LabError> {
+        let device = Path::new(&self.record.source).file_name().unwrap_or_default().to_owned();
+        let mut before = mem::take(&mut self.settings).into_iter();
+        self.record.settings.clear();
+        for wanted in &self.wanted {
+            let path = wanted.path(&device);
+            let setting = match before.next().filter(|before| before.path() == path) {
+                Some(before) => before.again()?,
+                None => Setting::change(&path, &wanted.value)?,
+            };
+            self.record.settings.insert(path.display().to_string(), setting.value().to_owned());
+            self.settings.push(setting);
         }
         Ok(())
     }

@@ -11,6 +11,7 @@
 //!     "overlay:lower=xfs:size=1G,layers=5",
 //!     "overlay:lower=[ext4:size=1G,mount=noatime],upper=tmpfs,mount=metacopy=on",
 //!     "bind:/srv/data,mount=ro",
+//!     "ext4:set=/sys/block/LOOP/queue/read_ahead_kb=0,set=/proc/sys/vm/dirty_ratio=5",
 //! ] {
 //!     let place: PlaceSpec = text.parse()?;
 //!     assert_eq!(place.to_string(), text);
@@ -29,6 +30,8 @@
 //! 5. A place inside a place (after `lower=`, `upper=` and `bind:`) reaches to the next key of the outer one, so that
 //!    `overlay:lower=ext4:size=1G,layers=2` needs no more. Where both have the key, brackets say whose it is:
 //!    `overlay:lower=[ext4:size=1G,mount=noatime],mount=metacopy=on`. It has no label.
+//! 6. `set=FILE=VALUE` changes a file under /sys or /proc/sys as long as the place is there; `LOOP` in it stands for the
+//!    name of the place's own device. It may be given several times.
 //!
 //! Nothing is looked up here: whether the directory exists or mkfs knows its options shows when the place is made.
 
@@ -44,7 +47,8 @@ mod made;
 mod options;
 
 pub use made::MadePlace;
-pub(crate) use {made::Key, options::is_closed};
+pub(crate) use made::{Key, SettingSpec};
+use options::is_closed;
 
 /// A place as described by the user.
 #[derive(Clone, Debug, PartialEq, Eq)]

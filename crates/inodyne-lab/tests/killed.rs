@@ -3,21 +3,12 @@
 mod common;
 
 use std::{
-    path::PathBuf,
     process::{Command, Stdio},
     thread,
     time::Instant,
 };
 
-use common::{nothing_remains, scratch};
-
-/// The example beside this test; cargo builds it before tests run.
-fn hold() -> PathBuf {
-    let test = std::env::current_exe().expect("this test");
-    let path = test.parent().and_then(|deps| deps.parent()).expect("a target directory").join("examples/hold");
-    assert!(path.exists(), "{} is missing: `cargo test -p inodyne-lab` builds it", path.display());
-    path
-}
+use common::{hold, nothing_remains, scratch};
 
 #[test]
 fn killed_at_random_moments_nothing_remains() {

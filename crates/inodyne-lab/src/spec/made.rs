@@ -1,6 +1,10 @@
 //! A file system to make, with its options.
 
-use std::fmt;
+use std::{
+    ffi::OsStr,
+    fmt,
+    path::{Component, Path, PathBuf},
+};
 
 use super::{PlaceSpec, Where, is_closed, options};
 use crate::{Kind, Size};
@@ -14,10 +18,11 @@ pub(crate) enum Key {
     Upper,
     Layers,
     Mount,
+    Set,
 }
 
 impl Key {
-    pub const ALL: [Self; 6] = [Self::Size, Self::Mkfs, Self::Lower, Self::Upper, Self::Layers, Self::Mount];
+    pub const ALL: [Self; 7] = [Self::Size, Self::Mkfs, Self::Lower, Self::Upper, Self::Layers, Self::Mount, Self::Set];
 
     pub const fn name(self) -> &'static str {
         match self {
@@ -27,6 +32,7 @@ impl Key {
             Self::Upper => "upper",
             Self::Layers => "layers",
             Self::Mount => "mount",
+            Self::Set => "set",
         }
     }
 
@@ -39,6 +45,49 @@ impl Key {
     pub fn prefix(text: &str) -> Option<(Self, &str)> {
         let (name, value) = text.split_once('=')?;
         Self::ALL.into_iter().find(|key| key.name() == name).map(|key| (key, value))
+    }
+}
+
+/// A file under /sys or /proc/sys, and what to write into it as long as the place is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SettingSpec {
+    /// As written: `LOOP` stands for the name of the place's own device.
+    pub file: String,
+    /// What it shall be.
+    pub value: String,
+}
+
+impl SettingSpec {
+    /// Where settings may be.
+    pub const ROOTS: [&str; 2] = ["/sys/", "/proc/sys/"];
+
+    /// Whether it differs from place to place.
+    fn names_device(&self) -> bool {
+        self.file.split('/').any(|part| part == "LOOP")
+    }
+
+    /// The file of a place on this device.
+    pub fn path(&self, device: &OsStr) -> PathBuf {
+        let is_loop = |part: &Component| part.as_os_str() == "LOOP";
+        Path::new(&self.file).components().map(|part| if is_loop(&part) { device } else { part.as_os_str() }).collect()
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let (file, value) =
+            text.split_once('=').ok_or_else(|| format!("set={text} has no value: write set=FILE=VALUE"))?;
+        if !Self::ROOTS.iter().any(|root| file.starts_with(root)) || file.split('/').any(|part| part == "..") {
+            return Err(format!("set={file} is no setting: only files under /sys and /proc/sys are"));
+        }
+        if value.trim().is_empty() {
+            return Err(format!("set={file}= is empty"));
+        }
+        Ok(Self { file: file.into(), value: value.into() })
+    }
+}
+
+impl fmt::Display for SettingSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.file, self.value)
     }
 }
 
@@ -60,6 +109,8 @@ pub struct MadePlace {
     pub(super) upper: Option<Box<PlaceSpec>>,
     /// Of how many directories an overlay's lower part consists.
     pub(super) layers: Option<u32>,
+    /// In the order in which they are made.
+    pub(super) settings: Vec<SettingSpec>,
 }
 
 /// What the kernel takes as lower layers of one overlay.
@@ -92,13 +143,17 @@ impl MadePlace {
         self.layers.unwrap_or(1)
     }
 
+    pub(crate) fn settings(&self) -> &[SettingSpec] {
+        &self.settings
+    }
+
     /// The places that it stands on, as far as they are written.
     pub(super) fn below(&self) -> impl Iterator<Item = &PlaceSpec> {
         [&self.lower, &self.upper].into_iter().flatten().map(AsRef::as_ref)
     }
 
     pub(super) fn plain(kind: Kind) -> Self {
-        Self { kind, size: None, mkfs: None, mount: None, lower: None, upper: None, layers: None }
+        Self { kind, size: None, mkfs: None, mount: None, lower: None, upper: None, layers: None, settings: vec![] }
     }
 
     pub(super) fn parse(kind: Kind, options: Option<&str>, depth: usize) -> Result<Self, String> {
@@ -143,6 +198,15 @@ impl MadePlace {
                 let layers = value.parse().ok().filter(|layers| (1..=MOST_LAYERS).contains(layers));
                 let problem = || format!("layers={value} is no number from 1 to {MOST_LAYERS}");
                 self.layers.replace(layers.ok_or_else(problem)?).is_none()
+            }
+            Some(Key::Set) => {
+                let setting = SettingSpec::parse(&value)?;
+                if setting.names_device() && !self.kind.has_device() {
+                    return Err(format!("set={setting}: {} has no device of its own that LOOP could be", self.kind));
+                }
+                let is_new = self.settings.iter().all(|other| other.file != setting.file);
+                self.settings.push(setting);
+                is_new
             }
         })
     }
@@ -192,6 +256,10 @@ impl fmt::Display for MadePlace {
                 Key::Lower => inner(&self.lower),
                 Key::Upper => inner(&self.upper),
                 Key::Layers => self.layers.map(|layers| layers.to_string()),
+                Key::Set => {
+                    options.extend(self.settings.iter().map(|setting| format!("set={setting}")));
+                    None
+                }
             };
             options.extend(values.map(|value| format!("{}={value}", key.name())));
         }

@@ -61,7 +61,7 @@ pub(super) fn bracketed(text: String, own: &[Key]) -> String {
 }
 
 /// Whether no quote and no backslash reaches beyond the end.
-pub(crate) fn is_closed(text: &str) -> bool {
+pub(super) fn is_closed(text: &str) -> bool {
     let mut quoting = Quoting::default();
     text.chars().for_each(|character| {
         quoting.is_plain(character);

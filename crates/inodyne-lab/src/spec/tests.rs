@@ -57,14 +57,14 @@ fn mistakes_are_named_with_what_there_is() {
         ("data", "./data"),
         ("", "no file system ''"),
         ("=ext4", "label before '=' is empty"),
-        ("ext4:", "no option '': ext4 takes size=, mkfs= and mount="),
+        ("ext4:", "no option '': ext4 takes size=, mkfs=, mount= and set="),
         ("ext4:colour=red", "no option 'colour'"),
         ("ext4:size=big", "'big' is no size"),
         ("ext4:size=1G,size=2G", "twice"),
         ("ext4:size=1G,colour=red", "is no size"),
         ("ext4:mkfs=", "mkfs= is empty"),
         ("ext4:mkfs=-L 'x", "open quote"),
-        ("tmpfs:mkfs=-q", "no option 'mkfs': tmpfs takes size= and mount="),
+        ("tmpfs:mkfs=-q", "no option 'mkfs': tmpfs takes size=, mount= and set="),
         ("squashfs:size=1G", "no option 'size'"),
         ("bind", "write bind:DIR"),
         ("bind:", "bind: is empty"),
@@ -81,6 +81,12 @@ fn mistakes_are_named_with_what_there_is() {
         ("overlay:upper=squashfs", "cannot be written to"),
         ("overlay:lower=overlay:lower=overlay:lower=/x", "at most two high"),
         ("bind:bind:bind:bind:bind:bind:/x", "at most 4 deep"),
+        ("ext4:set=/etc/passwd=x", "only files under /sys and /proc/sys"),
+        ("ext4:set=/sys/../etc/passwd=x", "only files under /sys and /proc/sys"),
+        ("ext4:set=/proc/sys/vm/dirty_ratio", "write set=FILE=VALUE"),
+        ("ext4:set=/proc/sys/vm/dirty_ratio=", "is empty"),
+        ("ext4:set=/proc/sys/vm/a=1,set=/proc/sys/vm/a=2", "twice"),
+        ("tmpfs:set=/sys/block/LOOP/queue/x=1", "no device of its own"),
         ("a=b=ext4", "no file system 'b=ext4'"),
     ] {
         let error = text.parse::<PlaceSpec>().unwrap_err().to_string();
@@ -91,11 +97,11 @@ fn mistakes_are_named_with_what_there_is() {
 
 #[test]
 fn places_stand_in_places() {
-    let over = made_of("overlay:lower=ext4:size=1G,mkfs=-O a,b,layers=3");
+    let over = made_of("overlay:lower=ext4:size=1G,mkfs=-O a,b,layers=3,set=/proc/sys/vm/x=1");
     assert_eq!(over.lower().unwrap().to_string(), "ext4:size=1G,mkfs=-O a,b");
-    assert_eq!((over.layers(), over.upper()), (3, None));
-    let over = made_of("overlay:lower=[ext4:size=2M,mount=a],mount=c,upper=[tmpfs:size=1M,mount=d]");
-    assert_eq!(over.lower().unwrap().to_string(), "ext4:size=2M,mount=a");
+    assert_eq!((over.layers(), over.upper(), over.settings().len()), (3, None, 1));
+    let over = made_of("overlay:lower=[ext4:mount=a,set=/sys/x=1],mount=c,upper=[tmpfs:size=1M,mount=d]");
+    assert_eq!(over.lower().unwrap().to_string(), "ext4:mount=a,set=/sys/x=1");
     assert_eq!((over.mount_options(), over.upper().unwrap().to_string().as_str()), ("c", "tmpfs:size=1M,mount=d"));
     let bound = made_of("bind:/a,b=c,mount=ro");
     assert_eq!((bound.lower().unwrap().to_string().as_str(), bound.mount_options()), ("/a,b=c", "ro"));
@@ -109,6 +115,11 @@ fn value() -> impl Strategy<Value = String> {
     "[-a-z0-9^=,. ]{0,12}[a-z0-9]('[a-z, =]{0,6}')?".prop_filter("would be read as options", is_one)
 }
 
+fn setting() -> impl Strategy<Value = SettingSpec> {
+    let value = value().prop_filter("empty", |value| !value.trim().is_empty());
+    ("/(proc/)?sys/[a-z/]{0,9}", value).prop_map(|(file, value)| SettingSpec { file, value })
+}
+
 fn existing() -> impl Strategy<Value = Where> {
     let directory = prop_oneof!["/[a-z=:, ]{0,12}", r"\./[a-z=:, ]{0,12}", Just(".".into())];
     directory.prop_map(|text: String| Where::Existing(text.into()))
@@ -118,10 +129,11 @@ fn made() -> impl Strategy<Value = Where> {
     let kinds: Vec<_> = Kind::ALL.into_iter().filter(|kind| kind.keys().contains(&Key::Mkfs)).collect();
     let size = proptest::option::of((1..u64::MAX / 4).prop_map(Size::from_bytes));
     let option = || proptest::option::of(value());
-    let made = (proptest::sample::select(kinds), size, option(), option());
-    made.prop_map(|(kind, size, mkfs, mount)| {
+    let settings = proptest::collection::vec(setting(), 0..2);
+    let made = (proptest::sample::select(kinds), size, option(), option(), settings);
+    made.prop_map(|(kind, size, mkfs, mount, settings)| {
         let size = size.filter(|_| kind.keys().contains(&Key::Size));
-        Where::Made(MadePlace { size, mkfs, mount, ..MadePlace::plain(kind) })
+        Where::Made(MadePlace { size, mkfs, mount, settings, ..MadePlace::plain(kind) })
     })
 }
 
@@ -155,7 +167,7 @@ proptest! {
     }
 
     #[test]
-    fn no_option_makes_it_panic(text in "(ext4|overlay|tmpfs|bind):((size|mkfs|mount|lower)=[-a-z0-9 ,'\"\\\\=\\[\\]/]{0,9},?){0,4}") {
+    fn no_option_makes_it_panic(text in "(ext4|overlay|tmpfs|bind):((size|mkfs|mount|lower|set)=[-a-z0-9 ,'\"\\\\=\\[\\]/]{0,9},?){0,4}") {
         if let Ok(spec) = text.parse::<PlaceSpec>() {
             prop_assert_eq!(spec.to_string().parse::<PlaceSpec>().unwrap(), spec);
         }

@@ -7,7 +7,7 @@
 
 use std::{
     fs,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
     thread,
     time::{Duration, Instant},
@@ -54,6 +54,14 @@ pub fn alone() -> MutexGuard<'static, ()> {
 pub fn mounts_outside() -> String {
     let parent = std::os::unix::process::parent_id();
     fs::read_to_string(format!("/proc/{parent}/mounts")).expect("the mounts outside")
+}
+
+/// The example that holds places; cargo builds it before tests run.
+pub fn hold() -> PathBuf {
+    let test = std::env::current_exe().expect("this test");
+    let path = test.parent().and_then(|deps| deps.parent()).expect("a target directory").join("examples/hold");
+    assert!(path.exists(), "{} is missing: `cargo test -p inodyne-lab` builds it", path.display());
+    path
 }
 
 /// Everything that is left of places over this scratch: mounts outside, attached images, named images.

@@ -1,0 +1,114 @@
+//! The process that restores a setting, whatever becomes of the one that changed it.
+//!
+//! It holds a pipe, the setting's file, and nothing else: no mount is in use by it, no loop device, no terminal. When
+//! the other end of the pipe says so or is gone, it writes the old value and ends.
+
+use std::{
+    io,
+    os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd},
+};
+
+use rustix::{
+    io::retry_on_intr,
+    pipe::{PipeFlags, pipe_with},
+};
+
+/// The guard, seen from the process that it guards.
+#[derive(Debug)]
+pub(super) struct Guard {
+    pid: libc::pid_t,
+    pipe: OwnedFd,
+}
+
+/// Signals that a terminal sends to everybody at it, or somebody who wants all to end nicely: no reason to restore
+/// earlier than the rest ends.
+const IGNORED: [libc::c_int; 8] = [
+    libc::SIGINT,
+    libc::SIGQUIT,
+    libc::SIGHUP,
+    libc::SIGTERM,
+    libc::SIGTSTP,
+    libc::SIGTTIN,
+    libc::SIGTTOU,
+    libc::SIGPIPE,
+];
+
+impl Guard {
+    /// Starts a guard that will write these values to these files, and waits until nothing but that can end it.
+    pub fn fork(restored: &[(BorrowedFd<'_>, &[u8])]) -> io::Result<Self> {
+        let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (is_armed, armed) = pipe_with(PipeFlags::CLOEXEC)?;
+        // Nothing may be allocated in the child: another thread may have held the allocator's lock.
+        let restored: Vec<_> = restored.iter().map(|(fd, value)| (fd.as_raw_fd(), *value)).collect();
+        let pipes = [read.as_raw_fd(), armed.as_raw_fd()];
+        let closed = all_but(restored.iter().map(|(fd, _)| *fd).chain(pipes).collect());
+        // SAFETY: the child makes system calls on memory that was ready before, and never returns.
+        match unsafe { libc::fork() } {
+            -1 => Err(io::Error::last_os_error()),
+            0 => serve(&closed, pipes, &restored),
+            pid => {
+                drop(armed);
+                let guard = Self { pid, pipe: write };
+                match retry_on_intr(|| rustix::io::read(&is_armed, &mut [0_u8; 1]))? {
+                    0 => Err(io::Error::other("it has ended")),
+                    _ => Ok(guard),
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        // A word rather than the pipe's end: a process that is just being started may hold the pipe for a moment.
+        let _ = rustix::io::write(&self.pipe, b".");
+        // SAFETY: no pointer is followed; a guard that somebody else has waited for is simply no child any more.
+        while unsafe { libc::waitpid(self.pid, std::ptr::null_mut(), 0) } < 0
+            && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
+        {}
+    }
+}
+
+/// The ranges of descriptors between these.
+fn all_but(mut kept: Vec<RawFd>) -> Vec<(RawFd, RawFd)> {
+    kept.sort_unstable();
+    let starts = std::iter::once(0).chain(kept.iter().map(|fd| fd + 1));
+    let ends = kept.iter().map(|fd| fd - 1).chain([RawFd::MAX]);
+    starts.zip(ends).filter(|(start, end)| start <= end).collect()
+}
+
+/// The guard's whole life.
+fn serve(closed: &[(RawFd, RawFd)], [pipe, armed]: [RawFd; 2], restored: &[(RawFd, &[u8])]) -> ! {
+    // SAFETY: system calls on numbers, constant strings and memory of the parent's copy, all of which live here.
+    unsafe {
+        for (first, last) in closed {
+            libc::syscall(libc::SYS_close_range, *first, *last, 0);
+        }
+        libc::setsid();
+        for signal in IGNORED {
+            libc::signal(signal, libc::SIG_IGN);
+        }
+        libc::prctl(libc::PR_SET_NAME, c"inodyne-guard".as_ptr());
+        libc::chdir(c"/".as_ptr());
+        let mut byte = b'.';
+        libc::write(armed, (&raw const byte).cast(), 1);
+        libc::close(armed);
+        while libc::read(pipe, (&raw mut byte).cast(), 1) < 0 && *libc::__errno_location() == libc::EINTR {}
+        for (fd, value) in restored {
+            // Should that fail, there is nobody left to tell: the file has vanished with its device.
+            libc::pwrite(*fd, value.as_ptr().cast(), value.len(), 0);
+        }
+        libc::_exit(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::all_but;
+
+    #[test]
+    fn what_is_kept_is_between_what_is_closed() {
+        assert_eq!(all_but(vec![7, 3]), [(0, 2), (4, 6), (8, i32::MAX)]);
+        assert_eq!(all_but(vec![0, 1]), [(2, i32::MAX)]);
+    }
+}

@@ -1,0 +1,162 @@
+//! Settings of the kernel: changed as long as a place is there, and restored after any end.
+
+mod common;
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    path::Path,
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use common::{hold, lab, make, nothing_remains, refused, scratch};
+
+fn value(path: impl AsRef<Path>) -> String {
+    fs::read_to_string(path).expect("a setting").trim().to_owned()
+}
+
+#[test]
+fn a_places_own_device_is_set_and_the_record_says_so() {
+    let (lab, scratch) = lab();
+    let read_ahead_set = "set=/sys/block/LOOP/queue/read_ahead_kb=4,set=/sys/block/LOOP/queue/scheduler=none";
+    for text in [
+        format!("ext4:size=16M,{read_ahead_set}"),
+        format!("squashfs:{read_ahead_set}"),
+        format!("overlay:lower=[ext4:size=16M,{read_ahead_set}]"),
+    ] {
+        let mut place = make(&lab, &text);
+        place.fill(&"tree:dirs=2,files=2,bytes=10".parse().expect("data")).expect("filled");
+        for _ in 0..2 {
+            let record = place.record();
+            let record = record.below.first().unwrap_or(&record);
+            let name = record.source.trim_start_matches("/dev/");
+            assert_eq!(value(format!("/sys/block/{name}/queue/read_ahead_kb")), "4", "{text}");
+            let recorded: Vec<_> = record.settings.iter().map(|(file, value)| format!("{file}={value}")).collect();
+            let expected = ["read_ahead_kb=4", "scheduler=none"].map(|set| format!("/sys/block/{name}/queue/{set}"));
+            assert_eq!(recorded, expected, "{text}");
+            place.remount().expect("mounted again");
+        }
+        drop(place);
+        nothing_remains(scratch.path());
+    }
+}
+
+#[test]
+fn a_file_that_comes_and_goes_with_the_mount_is_set_again() {
+    let (lab, _scratch) = lab();
+    let mut place = make(&lab, "ext4:size=16M,set=/sys/fs/ext4/LOOP/mb_stream_req=32");
+    let file = place.record().source.replace("/dev/", "/sys/fs/ext4/") + "/mb_stream_req";
+    assert_eq!(value(&file), "32");
+    place.remount().expect("mounted again");
+    assert_eq!(value(&file), "32");
+}
+
+#[test]
+fn places_may_want_the_same_and_not_the_different() {
+    let (lab, _scratch) = lab();
+    let path = "/proc/sys/kernel/msgmni";
+    let before = value(path);
+    let first = make(&lab, &format!("tmpfs:size=1M,set={path}=31000"));
+    let second = make(&lab, &format!("tmpfs:size=1M,set={path}=31000"));
+    let error = refused(&lab, &format!("tmpfs:size=1M,set={path}=31001"));
+    assert!(
+        error.ends_with("another place has set /proc/sys/kernel/msgmni to 31000: use one of them at a time"),
+        "{error}"
+    );
+    drop(first);
+    assert_eq!(value(path), "31000");
+    drop(second);
+    assert_eq!(value(path), before);
+}
+
+#[test]
+fn mistakes_in_settings_get_one_clear_line() {
+    let (lab, scratch) = lab();
+    for (text, says) in [
+        ("ext4:size=16M,set=/sys/block/LOOP/queue/no-such=1", "/queue/no-such to 1: there is no such file"),
+        ("ext4:size=16M,set=/sys/block/LOOP/queue/scheduler=nonsense", "Invalid argument"),
+        ("ext4:size=16M,set=/sys/block/LOOP/queue/nr_requests=1", "nr_requests to 1: "),
+        ("tmpfs:set=/sys/kernel/../../etc/hostname=x", "only files under /sys and /proc/sys"),
+        ("tmpfs:set=/sys/fs/cgroup/unified/cgroup.max.depth=1", "leads out of /sys/"),
+    ] {
+        let error = refused(&lab, text);
+        assert!(error.contains(says), "{text}: {error}");
+        nothing_remains(scratch.path());
+    }
+}
+
+fn start(scratch: &Path, place: &str) -> Child {
+    let mut command = Command::new(hold());
+    command.arg(place).env("INODYNE_SCRATCH", scratch).stdin(Stdio::piped()).stdout(Stdio::piped());
+    command.stderr(Stdio::piped()).spawn().expect("the example runs")
+}
+
+fn ready(child: &mut Child) {
+    let mut lines = BufReader::new(child.stdout.take().expect("its output")).lines();
+    assert!(lines.any(|line| line.expect("a line") == "ready"), "it gets ready");
+}
+
+/// The guards of a process.
+fn guards(parent: u32) -> Vec<String> {
+    let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).expect("children");
+    let is_guard = |pid: &&str| value(format!("/proc/{pid}/comm")) == "inodyne-guard";
+    children.split_whitespace().filter(is_guard).map(str::to_owned).collect()
+}
+
+#[test]
+fn a_killed_process_leaves_no_setting() {
+    let scratch = scratch();
+    let path = "/proc/sys/kernel/msgmax";
+    let before = value(path);
+    let wanted = (before.parse::<u64>().expect("a number") + 1).to_string();
+    let place = format!("ext4:size=16M,set={path}={wanted},set=/sys/block/LOOP/queue/read_ahead_kb=8");
+    for round in 0..8 {
+        let mut child = start(scratch.path(), &place);
+        if round % 2 == 0 {
+            ready(&mut child);
+            assert_eq!(value(path), wanted);
+            let guards = guards(child.id());
+            assert_eq!(guards.len(), 2);
+            for guard in &guards {
+                let descriptors = fs::read_dir(format!("/proc/{guard}/fd")).expect("descriptors").flatten();
+                let open: Vec<_> = descriptors.filter_map(|fd| fs::read_link(fd.path()).ok()).collect();
+                assert!(
+                    open.len() == 2 && open.iter().any(|to| to.starts_with("/proc") || to.starts_with("/sys")),
+                    "{open:?}"
+                );
+                let signals = ["INT", "TERM", "HUP", "QUIT", "TSTP", "PIPE"].map(|name| format!("-{name}"));
+                for signal in signals {
+                    assert!(Command::new("kill").arg(signal).arg(guard).status().expect("kill runs").success());
+                }
+            }
+            let another = start(scratch.path(), &place).wait_with_output().expect("ended");
+            let said = String::from_utf8_lossy(&another.stderr);
+            assert!(said.contains("another inodyne has changed it"), "{said}");
+        } else {
+            thread::sleep(Duration::from_millis(15 * round));
+        }
+        child.kill().expect("killed");
+        child.wait().expect("gone");
+        let started = Instant::now();
+        while value(path) != before {
+            assert!(started.elapsed() < Duration::from_secs(20), "not restored");
+            thread::sleep(Duration::from_millis(5));
+        }
+        nothing_remains(scratch.path());
+    }
+}
+
+#[test]
+fn ended_properly_a_setting_is_restored_before_the_end() {
+    let scratch = scratch();
+    let path = "/proc/sys/fs/inotify/max_queued_events";
+    let before = value(path);
+    let mut child = start(scratch.path(), &format!("tmpfs:size=1M,set={path}=16383"));
+    ready(&mut child);
+    assert_eq!(value(path), "16383");
+    drop(child.stdin.take());
+    assert!(child.wait().expect("ended").success());
+    assert_eq!(value(path), before);
+}
