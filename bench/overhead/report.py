@@ -174,6 +174,13 @@ def _targets(figures, dd):
     floor = figures.bystander_added("empty")
     if floor:
         lines.append(f"- For comparison, two empty programs cost such a process {cell(floor, format_=whole)} ns a call.")
+    clock = figures.ratio("find", "clock")
+    if clock:
+        lines.append(f"- The floor of everything that times calls: two programs that only read the clock slow `find` by"
+                     f" {cell(clock)}.")
+    if clock and dd:
+        lines.append(f"- Their call of `dd` costs {cell(figures.added_per_call(dd, 'clock'), format_=whole)} ns,"
+                     f" {cell(figures.times_empty(dd, 'clock'))} times two empty programs.")
     again = figures.ratio("find", "again")
     if again:
         lines.append(f"- Chance alone moves the ratio of `find` to {cell(again)} (no tracing against no tracing).")

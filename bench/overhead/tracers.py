@@ -75,6 +75,7 @@ ALL = [
     Tracer("none", "no tracing", lambda shop, log: []),
     Tracer("again", "no tracing, again", lambda shop, log: []),
     Tracer("empty", "two empty programs", lambda shop, log: [shop.fixture("empty")]),
+    Tracer("clock", "two programs that read the clock", lambda shop, log: [shop.fixture("empty"), "--clock"]),
     _Inodyne("inodyne", "inodyne", _inodyne()),
     _Inodyne("inodyne-0hz", "inodyne, no sampling", _inodyne("--sample-hz", "0")),
     _Bpftrace("bpftrace", "bpftrace count, sum", None, _bpftrace_reads),

@@ -3,13 +3,14 @@
 //! `FORMAT.md` documents every field. A reader takes its own version and older ones, and refuses newer ones.
 
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Read, Write};
+use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::Nanos;
 use crate::comparison::{Comparison, DEFAULT_MARGIN, LedgerDifference, Side};
+use crate::file;
 use crate::finding::Finding;
 use crate::host::Host;
 use crate::place::Place;
@@ -175,25 +176,18 @@ impl Recording {
         }
     }
 
-    /// Writes the recording: to a new file beside it first, then renamed, so that it is there whole or not at all.
+    /// Writes the recording, whole or not at all.
     ///
     /// # Errors
     /// The directory cannot be written.
     pub fn save(&self, path: &Path) -> Result<(), RecordingError> {
         let io = |source| RecordingError::Io { path: path.to_owned(), source };
-        let mut partial_name = path.as_os_str().to_owned();
-        partial_name.push(format!(".{}.partial", std::process::id()));
-        let partial = PathBuf::from(partial_name);
-        let written = File::create(&partial).and_then(|file| {
-            let mut encoder = zstd::Encoder::new(BufWriter::new(file), COMPRESSION_LEVEL)?;
+        file::write_whole(path, |out| {
+            let mut encoder = zstd::Encoder::new(out, COMPRESSION_LEVEL)?;
             serde_json::to_writer(&mut encoder, self)?;
-            encoder.finish()?.flush()
-        });
-        written.and_then(|()| std::fs::rename(&partial, path)).map_err(|source| {
-            // The partial file is of no use; that it may not exist either is no second error.
-            let _ = std::fs::remove_file(&partial);
-            io(source)
+            encoder.finish().map(|_| ())
         })
+        .map_err(io)
     }
 
     /// Every index must point at something: a damaged file must not make a report panic.

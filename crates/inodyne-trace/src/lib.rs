@@ -10,6 +10,7 @@
 //! session         load, attach, drain, finish: the life of a Tracer
 //! calibrate       what one call costs more with tracing
 //! launch/         the held command, its guard, and what they say to each other
+//! libbpf_log      what libbpf says goes into the error
 //! capability      what this machine lacks
 //! ```
 
@@ -19,6 +20,7 @@ pub mod capability;
 mod clock;
 mod intf;
 pub mod launch;
+mod libbpf_log;
 mod map;
 mod names;
 mod probes;

@@ -23,7 +23,7 @@ use crate::names::Groups;
 use crate::probes::{calls, dtype, lives, samples, switches};
 use crate::skeleton::{InodyneSkel, InodyneSkelBuilder};
 use crate::stream::Stream;
-use crate::{calibrate, symbols};
+use crate::{calibrate, libbpf_log, symbols};
 
 /// How much a tracer may record. The defaults suit everything but tests and very long runs.
 #[derive(Debug, Clone)]
@@ -245,7 +245,7 @@ impl Tracer {
         let programs = &mut self.skeleton.progs;
         let error = |point: &str| {
             let point = point.to_owned();
-            move |error: libbpf_rs::Error| TraceError::Attach { point, reason: error.to_string() }
+            move |error: libbpf_rs::Error| TraceError::Attach { point, reason: libbpf_log::explained(&error) }
         };
         self.links = vec![
             programs.lives_fork.attach().map_err(error("sched_process_fork"))?,
@@ -318,6 +318,7 @@ impl Tracer {
 }
 
 fn load(options: &Options, cpus: usize) -> Result<InodyneSkel<'static>, TraceError> {
+    libbpf_log::listen();
     // The skeleton borrows the object's place for its whole life, and a tracer is to be a value that can be moved.
     let place: &'static mut MaybeUninit<OpenObject> = Box::leak(Box::new(MaybeUninit::uninit()));
     let mut open = InodyneSkelBuilder::default().open(place).map_err(load_error)?;
@@ -337,7 +338,7 @@ fn load(options: &Options, cpus: usize) -> Result<InodyneSkel<'static>, TraceErr
     for size in sizes {
         size.map_err(load_error)?;
     }
-    open.load().map_err(load_error)
+    open.load().map_err(|error| TraceError::Load { reason: libbpf_log::explained(&error) })
 }
 
 /// One more than the largest pid of this machine.

@@ -21,6 +21,7 @@
 mod amount;
 mod check;
 mod content;
+mod descriptors;
 mod error;
 mod filesystem;
 mod make;

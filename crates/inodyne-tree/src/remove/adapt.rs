@@ -1,7 +1,8 @@
 //! How many workers: changed while running, by what the rate says.
 //!
 //! Nobody knows beforehand whether removers will wait for a disk or only for each other: both look idle. So when those
-//! at work leave the processors idle, more are tried, and they stay only if more is removed by them.
+//! at work leave the processors idle, more are tried, and they stay only if more is removed by them than ever was by
+//! fewer: a rate that is low for a moment, because a journal is full, would otherwise make any company look good.
 //!
 //! ```text
 //! rate       100   100   130   132   133   131
@@ -29,15 +30,17 @@ pub(super) struct Governor {
     most: usize,
     /// Workers added at a time.
     step: usize,
-    /// The rate before the workers on trial came.
-    trial: Option<f64>,
+    /// The best rate of late with as many workers as there were before any trial that runs.
+    best: f64,
+    /// Whether the last workers to come are on trial.
+    trial: bool,
     /// Samples until the next trial.
     pause: u32,
 }
 
 impl Governor {
     pub fn new(start: usize, most: usize) -> Self {
-        Self { active: start, most, step: (start / 2).max(1), trial: None, pause: 0 }
+        Self { active: start, most, step: (start / 2).max(1), best: 0.0, trial: false, pause: 0 }
     }
 
     /// What one sample says: entries removed a second, and how much of the active workers' time was processor time.
@@ -45,15 +48,22 @@ impl Governor {
         const GAIN: f64 = 1.05;
         const BUSY: f64 = 0.85;
         const PAUSE: u32 = 20;
-        if let Some(before) = self.trial.take() {
-            if rate < before * GAIN {
+        /// Trees are not the same everywhere: what was possible a second ago may not be any more.
+        const FORGETTING: f64 = 0.98;
+        if std::mem::take(&mut self.trial) {
+            if rate >= self.best * GAIN {
+                self.best = rate;
+            } else {
                 self.active -= self.step;
                 self.pause = PAUSE;
             }
-        } else if self.pause > 0 {
+            return self.active;
+        }
+        self.best = rate.max(self.best * FORGETTING);
+        if self.pause > 0 {
             self.pause -= 1;
         } else if busy < BUSY && self.active + self.step <= self.most {
-            self.trial = Some(rate);
+            self.trial = true;
             self.active += self.step;
         }
         self.active
@@ -89,6 +99,13 @@ mod tests {
         assert_eq!(samples.map(|(rate, busy)| governor.sample(rate, busy)), [6, 6, 8, 6]);
         assert!((0..20).all(|_| governor.sample(100.0, 0.5) == 6));
         assert_eq!(governor.sample(100.0, 0.5), 8);
+    }
+
+    #[test]
+    fn a_moment_of_standstill_is_no_reason_for_company() {
+        let mut governor = Governor::new(4, 12);
+        let samples = [(100.0, 0.9), (20.0, 0.3), (101.0, 0.9)];
+        assert_eq!(samples.map(|(rate, busy)| governor.sample(rate, busy)), [4, 6, 4]);
     }
 
     #[test]

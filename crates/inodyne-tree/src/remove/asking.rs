@@ -19,8 +19,9 @@ use super::{
     Control, Failure, Observer, Reason, RemoveOptions, Removed,
     node::{Node, split_operand},
     open::{Crossing, changes_device},
-    ring::{Ring, descriptor_budget},
+    ring::Ring,
 };
+use crate::descriptors::descriptor_budget;
 
 /// What a person is asked.
 #[derive(Clone, Copy, Debug)]

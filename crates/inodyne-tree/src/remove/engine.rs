@@ -17,14 +17,18 @@ use std::{
     os::fd::OwnedFd,
     sync::{
         Arc, Mutex, MutexGuard,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, Ordering},
         mpsc::{Sender, channel},
     },
     thread,
     time::{Duration, Instant},
 };
 
-use rustix::io::Errno;
+use rustix::{
+    io::Errno,
+    thread::ClockId,
+    time::{Timespec, clock_gettime},
+};
 
 use super::{
     Control, Failure, Observer, Reason, RemoveOptions, RemoveReport,
@@ -33,10 +37,14 @@ use super::{
     names::Names,
     node::Node,
     open::Crossing,
-    ring::{Ring, descriptor_budget},
-    strategy::Plan,
+    order::Unsorted,
+    ring::Ring,
+    strategy::{Plan, Strategy},
 };
-use crate::pool::{Crew, Pool, Seat, lock};
+use crate::{
+    descriptors::{descriptor_budget, widen_descriptor_table},
+    pool::{Crew, Pool, Seat, lock},
+};
 
 /// What workers do.
 pub(super) enum Task {
@@ -63,17 +71,23 @@ pub(super) struct Engine<'a> {
     rings: Vec<Mutex<Ring>>,
     finished: Vec<AtomicBool>,
     started: Instant,
-    /// Until when, in microseconds, one thread works alone; 0 when others are there.
-    alone_until: AtomicU64,
+    /// Processor time that the first thread had used by then.
+    used: Duration,
+    alone: AtomicBool,
 }
 
-/// How long, in microseconds, one thread works alone: as long as starting the others takes.
-const ALONE: u64 = 1000;
+/// How long one thread works alone: as long as starting the others takes.
+const ALONE: Duration = Duration::from_millis(1);
+
+/// Where only one thread can remove, others come to read ahead once it has waited for more than this part of its time.
+const WAITED: f64 = 0.1;
 
 /// What one worker has for itself.
 pub(super) struct Worker {
     pub seat: Seat,
     pub buffer: Vec<MaybeUninit<u8>>,
+    /// Entries of the directory that is being read.
+    pub unsorted: Unsorted,
     ring: usize,
 }
 
@@ -109,7 +123,8 @@ impl<'a> Engine<'a> {
             rings: (0..workers).map(|_| Mutex::new(Ring::new(budget / 2 / workers))).collect(),
             finished: (0..operands).map(|_| AtomicBool::new(false)).collect(),
             started: Instant::now(),
-            alone_until: AtomicU64::new(ALONE),
+            used: thread_time(),
+            alone: AtomicBool::new(true),
             plan,
         }
     }
@@ -133,17 +148,24 @@ impl<'a> Engine<'a> {
     fn work_alone(&self) -> bool {
         let mut worker = self.worker(Seat { crew: READERS, index: 0 });
         let all = self.pool.run_alone(&mut worker, || self.is_alone(), |worker, task| self.deal_with(worker, task));
-        self.alone_until.store(0, Ordering::Relaxed);
+        self.alone.store(false, Ordering::Relaxed);
         all
     }
 
     /// Whether the only thread so far shall go on alone.
     pub fn is_alone(&self) -> bool {
-        let until = self.alone_until.load(Ordering::Relaxed);
-        until > 0 && self.started.elapsed().as_micros() < u128::from(until)
+        if !self.alone.load(Ordering::Relaxed) {
+            return false;
+        }
+        let elapsed = self.started.elapsed();
+        if elapsed < ALONE {
+            return true;
+        }
+        self.plan.strategy == Strategy::Single && thread_time() - self.used > elapsed.mul_f64(1.0 - WAITED)
     }
 
     fn work_together(&self) {
+        widen_descriptor_table(descriptor_budget());
         thread::scope(|scope| {
             let (done, ended) = channel();
             if self.plan.start < self.plan.removers {
@@ -163,7 +185,7 @@ impl<'a> Engine<'a> {
 
     fn worker(&self, seat: Seat) -> Worker {
         let ring = if seat.crew == READERS { seat.index } else { self.plan.readers + seat.index };
-        Worker { seat, buffer: vec![MaybeUninit::uninit(); BUFFER], ring }
+        Worker { seat, buffer: vec![MaybeUninit::uninit(); BUFFER], unsorted: Unsorted::default(), ring }
     }
 
     fn deal_with(&self, worker: &mut Worker, task: Task) {
@@ -258,4 +280,10 @@ impl<'a> Engine<'a> {
     pub fn operand_finished(&self, number: usize) {
         self.finished[number].store(true, Ordering::Relaxed);
     }
+}
+
+/// Processor time of the calling thread.
+fn thread_time() -> Duration {
+    let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(tv_sec as u64, tv_nsec as u32)
 }

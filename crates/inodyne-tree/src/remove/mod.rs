@@ -2,7 +2,7 @@
 //!
 //! `strategy` decides how, `engine` does it: tasks on the [pool](crate::pool), one for each directory (`read`) and one
 //! for each batch of names handed to another worker (`unlink`); `finish` removes directories whose last entry is gone.
-//! `node` is a directory on its way out, `open` the only place where directories are opened, `ring` keeps few of them
+//! `order` sorts entries where that saves work, `node` is a directory on its way out, `open` the only place where directories are opened, `ring` keeps few of them
 //! open at a time, `adapt` finds out how many workers are best. `trash` renames before it deletes. `asking` is the other,
 //! slow way, for a person who wants to be asked. Failures are told to an [`Observer`] and never end a delete.
 
@@ -16,6 +16,7 @@ mod groups;
 mod names;
 mod node;
 mod open;
+mod order;
 mod read;
 mod report;
 mod ring;

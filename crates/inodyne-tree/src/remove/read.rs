@@ -20,6 +20,7 @@ use super::{
     names::Names,
     node::Node,
     open::changes_device,
+    order::Unsorted,
 };
 
 impl Engine<'_> {
@@ -108,6 +109,9 @@ impl Engine<'_> {
                 if batch.count > 0 {
                     self.unlink_later(lane, std::mem::replace(&mut batch, Names::of(node)));
                 }
+                if worker.unsorted.len() >= Unsorted::ENOUGH {
+                    gone += self.unlink_sorted(&mut worker.unsorted, node, descriptor, lane);
+                }
                 if alone {
                     // Too large for one thread: the others go on from here.
                     if !self.is_alone() {
@@ -139,15 +143,36 @@ impl Engine<'_> {
             }
             match entry.file_type() {
                 FileType::Directory => self.enter_later(lane, Node::child(node, name, entry.ino())),
+                _ if self.plan.sorted => worker.unsorted.push(entry.ino(), name),
                 _ if hand_over => batch.push(name),
                 _ => gone += self.unlink(node, descriptor, name, lane),
             }
         }
+        gone += self.unlink_sorted(&mut worker.unsorted, node, descriptor, lane);
         self.control.files.fetch_add(gone, Ordering::Relaxed);
         if batch.count > 0 {
             self.unlink_later(lane, batch);
         }
         !self.is_stopped()
+    }
+
+    /// Unlinks what was read in the order of its inodes; hands pieces of it to others while they have nothing to do.
+    /// Returns how many are gone.
+    fn unlink_sorted(&self, names: &mut Unsorted, node: &Arc<Node>, descriptor: &OwnedFd, lane: usize) -> u64 {
+        /// Worth the lock and the wake-up of a hand-over, and few enough that all end about the same time.
+        const PIECE: usize = 512;
+        let mut gone = 0;
+        names.drain(PIECE, |piece| {
+            if !self.dry_run && !self.is_alone() && self.pool.has_idle(READERS) {
+                let mut batch = Names::of(node);
+                piece.for_each(|name| batch.push(name));
+                self.unlink_later(lane, batch);
+            } else {
+                let some = piece.take_while(|_| !self.is_stopped());
+                gone += some.map(|name| self.unlink(node, descriptor, name, lane)).sum::<u64>();
+            }
+        });
+        gone
     }
 
     /// Unlinks names that a reader handed over.

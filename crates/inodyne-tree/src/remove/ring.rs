@@ -10,10 +10,7 @@ use std::{
     sync::{Arc, Weak},
 };
 
-use rustix::{
-    io::Errno,
-    process::{Resource, getrlimit},
-};
+use rustix::io::Errno;
 
 use super::node::Node;
 
@@ -66,13 +63,4 @@ impl Ring {
             node.park();
         }
     }
-}
-
-/// Descriptors that directories may take, all workers together: what the process may have, less a reserve for the rest
-/// of the process and for short moments.
-pub(super) fn descriptor_budget() -> usize {
-    const RESERVE: u64 = 24;
-    const ENOUGH: u64 = 4096;
-    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    (limit - RESERVE.min(limit / 2)).clamp(4, ENOUGH) as usize
 }

@@ -81,6 +81,8 @@ pub(super) struct Plan {
     pub start: usize,
     /// Which remover an inode belongs to, where that matters.
     pub groups: Option<Groups>,
+    /// Whether a directory's entries are unlinked in the order of their inodes.
+    pub sorted: bool,
 }
 
 impl Plan {
@@ -101,7 +103,8 @@ impl Plan {
             (Strategy::Steal, _) => (0, threads.unwrap_or(cores), threads.unwrap_or(cores * 2)),
             (Strategy::Wide, _) => (0, threads.unwrap_or(WIDE.0), threads.unwrap_or(WIDE.1)),
         };
-        Self { file_system, strategy, readers, removers, start, groups }
+        let sorted = readers == 0 && file_system == FileSystem::Ext;
+        Self { file_system, strategy, readers, removers, start, groups, sorted }
     }
 
     /// Fewer threads of each kind, where descriptors are scarce.
