@@ -175,7 +175,10 @@ impl<T: Send> Pool<T> {
     }
 
     fn take(&self, lane: &Lane<T>) -> Option<T> {
-        if let Some(task) = lock(&lane.tasks).pop_back() {
+        // Those who are handed work keep its order: neighbours on the disk then go one after the other. The first crew makes
+        // its own, and going deep first keeps little of it waiting.
+        let own = if lane.seat.crew == 0 { lock(&lane.tasks).pop_back() } else { lock(&lane.tasks).pop_front() };
+        if let Some(task) = own {
             return Some(task);
         }
         if !self.crews[lane.seat.crew].steal {
