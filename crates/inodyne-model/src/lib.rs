@@ -3,7 +3,7 @@
 //! Every crate of the workspace speaks in these types: the collecting side fills them, the analysis reads and
 //! completes them, the renderers print them. They are pure data with units in their names; there is no clock, no
 //! privilege and no system call here. The one file operation is reading and writing a [`recording::Recording`], since
-//! the file format *is* these types (see `FORMAT.md`), and [`file`] is how anything is written whole.
+//! the file format *is* these types (see `FORMAT.md`), and [`mod@file`] is how anything is written whole.
 //!
 //! | module | noun |
 //! |---|---|
@@ -22,7 +22,7 @@
 //! | [`statistics`] | what many runs of one case say |
 //! | [`loss`] | what could not be recorded |
 //! | [`recording`] | the saved file |
-//! | [`file`] | files that are there whole or not at all |
+//! | [`mod@file`] | files that are there whole or not at all |
 
 pub mod cause;
 pub mod comparison;
