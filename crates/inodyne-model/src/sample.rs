@@ -3,6 +3,8 @@
 //! The figures are close to what `find` and a shell pipeline do on a small machine; the times of a thread add up as
 //! the kernel side's do. Only what is observed is filled in: the derived parts are empty until `explain` has run.
 
+mod comparison;
+
 use std::collections::BTreeMap;
 
 use crate::Nanos;
@@ -16,6 +18,8 @@ use crate::run::{CacheState, Command, Exit, Run};
 use crate::stack::{Frame, Stack, StackId};
 use crate::syscall::{CommCalls, SyscallStats};
 use crate::trace::{Dtype, DtypeDirectory, DtypeFs, ForcedLookup, Overhead, Trace};
+
+pub use comparison::{commands_recording, overlay_recording};
 
 const MS: u64 = 1_000_000;
 

@@ -6,11 +6,16 @@
 //! | module | what it knows |
 //! |---|---|
 //! | [`text`](fn@text) | the report for a terminal, one file a section |
+//! | `change`, `flags`, `names`, `rows` | the words for a difference, for odd runs, for the sides of a comparison, for a row of a ledger |
 //! | `line` | styled pieces of text, and that nothing from a recording can move the cursor |
 //! | `table` | columns that line up |
 //! | `units` | how times, shares and sizes are written |
 
+mod change;
+mod flags;
 mod line;
+mod names;
+mod rows;
 mod section;
 mod table;
 mod text;

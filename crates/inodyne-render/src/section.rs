@@ -6,6 +6,8 @@ use std::str::FromStr;
 /// One part of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Section {
+    /// Cases held against each other, and where their differences come from.
+    Comparison,
     /// What ran where, how long it took, and the plainest reason.
     Verdict,
     /// Where the wall-clock time went.
@@ -26,7 +28,8 @@ pub enum Section {
 
 impl Section {
     /// All of them, in the order of a report.
-    pub const ALL: [Section; 8] = [
+    pub const ALL: [Section; 9] = [
+        Section::Comparison,
         Section::Verdict,
         Section::Ledger,
         Section::Findings,
@@ -40,6 +43,7 @@ impl Section {
     /// The name used on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
+            Section::Comparison => "comparison",
             Section::Verdict => "verdict",
             Section::Ledger => "ledger",
             Section::Findings => "findings",

@@ -28,7 +28,7 @@ const INDENT: usize = 2;
 
 impl Table {
     /// With these headings; an empty one prints no heading.
-    pub(crate) fn new(columns: impl IntoIterator<Item = (&'static str, Align)>) -> Table {
+    pub(crate) fn new(columns: impl IntoIterator<Item = (impl AsRef<str>, Align)>) -> Table {
         let columns = columns.into_iter().map(|(heading, align)| (Span::new(heading, Style::Dim), align)).collect();
         Table { columns, rows: Vec::new(), yields: None }
     }

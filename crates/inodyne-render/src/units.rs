@@ -35,6 +35,17 @@ pub(crate) fn seconds(ns: Nanos, whole: Nanos) -> String {
     format!("{:.decimals$}", ns.as_secs_f64())
 }
 
+/// The same of a difference, with its sign.
+pub(crate) fn signed_seconds(ns: i64, whole: Nanos) -> String {
+    let size = seconds(Nanos(ns.unsigned_abs()), whole);
+    let is_zero = size.bytes().all(|c| c == b'0' || c == b'.');
+    match ns {
+        _ if is_zero => size,
+        0.. => format!("+{size}"),
+        _ => format!("-{size}"),
+    }
+}
+
 /// A share in whole per cent; small ones with a decimal, and nothing looks like zero that is not.
 pub(crate) fn percent(share: f64) -> String {
     let percent = share * 100.0;
@@ -72,6 +83,17 @@ pub(crate) fn bar(share: f64, width: usize) -> String {
     format!("{}{}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8])
 }
 
+/// A column for each count, the largest at full height; what is there at all is seen.
+pub(crate) fn columns(counts: &[u64]) -> String {
+    const EIGHTHS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let largest = counts.iter().copied().max().unwrap_or_default().max(1);
+    let column = |count: &u64| match count {
+        0 => ' ',
+        count => EIGHTHS[((*count as f64 / largest as f64 * 7.0).round() as usize).min(7)],
+    };
+    counts.iter().map(column).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -94,6 +116,20 @@ mod tests {
     #[test]
     fn bars_are_cut_in_eighths() {
         assert_eq!([1.0, 0.5, 0.3, 0.001, 0.0].map(|share| bar(share, 4)), ["████", "██", "█▎", "▏", ""]);
+    }
+
+    #[test]
+    fn differences_have_a_sign_unless_they_are_none() {
+        let whole = Nanos(2_000_000_000);
+        assert_eq!(
+            [1_500_000, -3_000_000, 400, -400].map(|ns| signed_seconds(ns, whole)),
+            ["+0.002", "-0.003", "0.000", "0.000"]
+        );
+    }
+
+    #[test]
+    fn columns_are_as_high_as_their_counts() {
+        assert_eq!(columns(&[1, 0, 50, 100]), "▁ ▅█");
     }
 
     #[test]

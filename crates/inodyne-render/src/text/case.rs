@@ -7,6 +7,8 @@ use inodyne_model::recording::Recording;
 use inodyne_model::run::{CacheState, Run, median};
 use inodyne_model::trace::Trace;
 
+use crate::names;
+
 /// Everything a section may want to know.
 pub(super) struct Case<'a> {
     pub(super) recording: &'a Recording,
@@ -14,6 +16,8 @@ pub(super) struct Case<'a> {
     pub(super) key: (usize, usize, CacheState),
     /// The trace, where one was made.
     pub(super) trace: Option<&'a Trace>,
+    /// How many traces there are.
+    pub(super) traces: usize,
     /// The trace's findings.
     pub(super) findings: Vec<&'a Finding>,
     /// All runs of the case.
@@ -21,19 +25,27 @@ pub(super) struct Case<'a> {
 }
 
 impl<'a> Case<'a> {
-    /// One for each trace, and one for each place, command and cache state that has only runs. By command and
-    /// state of the caches, and then in the order in which the places were given, whatever the schedule ran first.
+    /// One for each place, command and cache state. By command and state of the caches, and then in the order in which
+    /// the places were given, whatever the schedule ran first. Of several traces the one of the middle wall time stands
+    /// for all.
     pub(super) fn all(recording: &'a Recording) -> Vec<Case<'a>> {
         let mut cases: Vec<Case<'a>> = Vec::new();
-        for (index, trace) in recording.traces.iter().enumerate() {
+        let mut traces: Vec<(usize, &'a Trace)> = recording.traces.iter().enumerate().collect();
+        traces.sort_by_key(|(index, trace)| (trace.wall_ns, *index));
+        for first in &recording.traces {
+            let key = (first.place, first.command, first.cache);
+            if cases.iter().any(|case| case.key == key) {
+                continue;
+            }
+            let of_case: Vec<_> = traces.iter().filter(|(_, t)| (t.place, t.command, t.cache) == key).collect();
+            let (index, trace) = *of_case[(of_case.len() - 1) / 2];
             let findings = recording.findings.iter().filter(|f| f.trace == index).collect();
-            let key = (trace.place, trace.command, trace.cache);
-            cases.push(Case { recording, key, trace: Some(trace), findings, runs: Vec::new() });
+            cases.push(Case { recording, key, trace: Some(trace), traces: of_case.len(), findings, runs: Vec::new() });
         }
         for run in &recording.runs {
             let key = (run.place, run.command, run.cache);
             if !cases.iter().any(|case| case.key == key) {
-                cases.push(Case { recording, key, trace: None, findings: Vec::new(), runs: Vec::new() });
+                cases.push(Case { recording, key, trace: None, traces: 0, findings: Vec::new(), runs: Vec::new() });
             }
             for case in cases.iter_mut().filter(|case| case.key == key) {
                 case.runs.push(run);
@@ -60,11 +72,7 @@ impl<'a> Case<'a> {
 
     /// The place's name, or where it is.
     pub(super) fn place_name(&self) -> String {
-        match self.place() {
-            Some(place) if !place.label.is_empty() => place.label.clone(),
-            Some(place) => place.path.display().to_string(),
-            None => "?".to_owned(),
-        }
+        names::place(self.recording, self.key.0)
     }
 
     pub(super) fn untraced(&self) -> impl Iterator<Item = &'a Run> {

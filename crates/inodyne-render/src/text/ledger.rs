@@ -1,12 +1,12 @@
 //! Where the wall-clock time went: rows with bars that sum to the whole, the residual always last.
 
 use inodyne_model::Nanos;
-use inodyne_model::cause::Cause;
 use inodyne_model::ledger::{Ledger, Row, RowKind};
 
 use super::Page;
 use super::case::Case;
 use crate::line::{Line, Span, Style};
+use crate::rows::words;
 use crate::table::{Align, Table};
 use crate::units::{bar, percent, seconds};
 
@@ -24,7 +24,11 @@ const SCHEDULER: [&str; 5] = ["__schedule", "schedule", "io_schedule", "schedule
 pub(super) fn show(page: &mut Page, case: &Case<'_>) {
     let Some(ledger) = case.trace.map(|trace| &trace.ledger) else { return };
     // The time above may be that of untraced runs; this is the traced one.
-    let of = if case.untraced().next().is_some() { " in the traced run" } else { "" };
+    let of = match case.traces {
+        2.. => format!(" in the traced run of {} with the middle time", case.traces),
+        _ if case.untraced().next().is_some() => " in the traced run".to_owned(),
+        _ => String::new(),
+    };
     page.heading(&format!("Where the time went{of}, in seconds"));
     let table = table(ledger, page.width());
     page.table(table);
@@ -90,22 +94,8 @@ impl Parts {
 
 fn parts(row: &Row) -> Parts {
     let estimated = if row.estimated { " (estimated)" } else { "" };
-    let call = || row.syscall.clone().unwrap_or_default();
-    let subject = match row.kind {
-        RowKind::User => "user".to_owned(),
-        RowKind::Runqueue => "runqueue".to_owned(),
-        RowKind::Unexplained => "unexplained".to_owned(),
-        RowKind::Kernel if row.syscall.is_none() => "entry and exit".to_owned(),
-        RowKind::Blocked if row.syscall.is_none() => "outside of calls".to_owned(),
-        RowKind::Kernel | RowKind::Blocked => call(),
-    };
-    let (what, style) = match row.kind {
-        RowKind::User => (estimated.trim_start().to_owned(), Style::User),
-        RowKind::Kernel => (format!("kernel{estimated}"), Style::Kernel),
-        RowKind::Runqueue => ("ready, no CPU".to_owned(), Style::Ready),
-        RowKind::Blocked => (format!("blocked: {}", row.cause.unwrap_or(Cause::Other)), Style::Blocked),
-        RowKind::Unexplained => (String::new(), Style::Dim),
-    };
+    let (subject, what, style) = words(row.kind, row.syscall.as_deref(), row.cause);
+    let what = format!("{what}{estimated}").trim_start().to_owned();
     let frames = row.stack.iter().map(String::as_str).skip_while(|frame| SCHEDULER.contains(frame));
     let stack = frames.take(FRAMES).collect::<Vec<_>>().join(" < ");
     Parts { subject, what, ns: row.ns, style, stack }

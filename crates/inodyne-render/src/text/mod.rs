@@ -1,15 +1,17 @@
 //! The report for a terminal: the verdict first, then what it rests on.
 //!
-//! A recording holds cases: a command in a place in a state of the caches, with its runs and its trace. They are shown
-//! one after the other, each with its sections, and at the end what the same command did in several places.
+//! A recording holds cases: a command in a place in a state of the caches, with its runs and traces. Where there are
+//! several, they are held against each other first; then they are shown one after the other, each with its sections.
 
+mod call_changes;
 mod calls;
 mod case;
+mod comparison;
+mod difference;
 mod findings;
 mod ledger;
 mod overhead;
 mod runs;
-mod side_by_side;
 mod threads;
 mod verdict;
 
@@ -49,11 +51,9 @@ pub fn text(recording: &Recording, options: &TextOptions) -> String {
     let mut page = Page { options: *options, lines: Vec::new() };
     page.options.width = options.width.max(TextOptions::NARROWEST);
     let cases = Case::all(recording);
+    comparison::show(&mut page, recording, &cases);
     for case in &cases {
         show_case(&mut page, case);
-    }
-    if page.wants(Section::Verdict) {
-        side_by_side::show(&mut page, recording, &cases);
     }
     page.print()
 }

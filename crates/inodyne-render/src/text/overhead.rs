@@ -26,6 +26,7 @@ fn cost(trace: &Trace) -> String {
     let cost = percent(overhead.ratio - 1.0);
     match overhead.estimated {
         _ if overhead.ratio <= 0.0 || !overhead.ratio.is_finite() => "Tracing cost unknown".to_owned(),
+        true if cost.starts_with('<') => format!("Tracing cost less than {} (estimated)", &cost[1..]),
         true => format!("Tracing cost about {cost} (estimated)"),
         false if overhead.ratio < 1.0 => "Tracing cost lost in the noise of the runs".to_owned(),
         false => format!("Tracing cost {cost} (measured)"),

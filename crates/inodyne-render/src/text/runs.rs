@@ -1,13 +1,23 @@
-//! All runs of a case, where there are several: smallest, middle and largest value. Nothing is dropped.
+//! All runs of a case, where there are several: how they spread, and what about them asks for a second look. Nothing is
+//! dropped.
 
 use inodyne_model::Nanos;
-use inodyne_model::run::Run;
+use inodyne_model::run::{CacheState, Run};
+use inodyne_model::statistics::{RunStatistics, Spread};
 
 use super::Page;
 use super::case::Case;
+use crate::flags;
 use crate::line::{Span, Style};
 use crate::table::{Align, Table};
-use crate::units::{bytes, duration, seconds};
+use crate::units::{bytes, columns as sparkline, duration, seconds};
+
+/// The traced runs that are listed one by one.
+const MOST_TRACED: usize = 8;
+/// With fewer runs the shape of their distribution says nothing.
+const LEAST_FOR_SHAPE: usize = 5;
+/// At most so many calls are shown; the JSON has all.
+const MOST_CALLS: usize = 12;
 
 pub(super) fn show(page: &mut Page, case: &Case<'_>) {
     let untraced: Vec<&Run> = case.untraced().collect();
@@ -15,29 +25,85 @@ pub(super) fn show(page: &mut Page, case: &Case<'_>) {
         return;
     }
     page.heading(&format!("Runs: {} untraced, {} traced", untraced.len(), case.runs.len() - untraced.len()));
-    let columns = [("", Align::Left), ("min", Align::Right), ("median", Align::Right), ("max", Align::Right)];
-    let mut table = Table::new(columns);
-    let whole = untraced.iter().map(|run| run.wall_ns).max().unwrap_or_default();
-    let in_seconds = |ns: u64| seconds(Nanos(ns), whole);
-    table.row(spread("wall s", &untraced, |run| run.wall_ns.0, in_seconds));
-    table.row(spread("user s", &untraced, |run| run.user_ns.0, in_seconds));
-    table.row(spread("system s", &untraced, |run| run.sys_ns.0, in_seconds));
-    table.row(spread("switches, voluntary", &untraced, |run| run.voluntary_switches, |n| n.to_string()));
-    table.row(spread("largest memory", &untraced, |run| run.max_rss_bytes, bytes));
-    if untraced.iter().all(|run| run.device_read_bytes.is_some()) {
-        table.row(spread("read from device", &untraced, |run| run.device_read_bytes.unwrap_or_default(), bytes));
-        table.row(spread("written to device", &untraced, |run| run.device_write_bytes.unwrap_or_default(), bytes));
+    page.table(table(&untraced));
+    let statistics = of_case(case);
+    if let Some(found) = statistics {
+        if found.wall.n >= LEAST_FOR_SHAPE {
+            let (low, shape, high) = shape(&found.wall);
+            page.line([Span::new(format!("  wall from {low} to {high}: "), Style::Dim), shape.into()]);
+        }
+        for flag in flags::all(case.recording, found) {
+            page.paragraph("  ! ".into(), &flag, Style::Warning);
+        }
     }
-    page.table(table);
     let traced: Vec<_> = case.runs.iter().filter(|run| run.traced).map(|run| duration(run.wall_ns)).collect();
     if !traced.is_empty() {
-        page.paragraph("  ".into(), &format!("traced: {}", traced.join(", ")), Style::Dim);
+        let more = if traced.len() > MOST_TRACED { ", …" } else { "" };
+        let shown = traced[..traced.len().min(MOST_TRACED)].join(", ");
+        page.paragraph("  ".into(), &format!("traced: {shown}{more}"), Style::Dim);
+    }
+    if let Some(found) = statistics.filter(|found| !found.calls.is_empty()) {
+        calls(page, found);
     }
 }
 
-fn spread(name: &str, runs: &[&Run], value: impl Fn(&Run) -> u64, show: impl Fn(u64) -> String) -> [Span; 4] {
+fn of_case<'a>(case: &Case<'a>) -> Option<&'a RunStatistics> {
+    let key = |found: &RunStatistics| -> (usize, usize, CacheState) { (found.place, found.command, found.cache) };
+    case.recording.statistics.iter().find(|found| key(found) == case.key)
+}
+
+fn table(untraced: &[&Run]) -> Table {
+    let right = |heading| (heading, Align::Right);
+    let mut table =
+        Table::new([("", Align::Left), right("min"), right("mean"), right("median"), right("max"), right("sd")]);
+    let whole = untraced.iter().map(|run| run.wall_ns).max().unwrap_or_default();
+    let in_seconds = |ns: u64| seconds(Nanos(ns), whole);
+    let mut row = |name: &str, value: fn(&Run) -> u64, show: &dyn Fn(u64) -> String| {
+        table.row(spread(name, untraced, value, show));
+    };
+    row("wall s", |run| run.wall_ns.0, &in_seconds);
+    row("user s", |run| run.user_ns.0, &in_seconds);
+    row("system s", |run| run.sys_ns.0, &in_seconds);
+    row("switches, voluntary", |run| run.voluntary_switches, &|n| n.to_string());
+    row("largest memory", |run| run.max_rss_bytes, &bytes);
+    if untraced.iter().all(|run| run.device_read_bytes.is_some()) {
+        row("read from device", |run| run.device_read_bytes.unwrap_or_default(), &bytes);
+        row("written to device", |run| run.device_write_bytes.unwrap_or_default(), &bytes);
+    }
+    table
+}
+
+fn spread(name: &str, runs: &[&Run], value: impl Fn(&Run) -> u64, show: &dyn Fn(u64) -> String) -> Vec<Span> {
     let mut values: Vec<u64> = runs.iter().map(|run| value(run)).collect();
     values.sort_unstable();
+    let count = values.len() as f64;
+    let mean = values.iter().map(|v| *v as f64).sum::<f64>() / count;
+    let squares: f64 = values.iter().map(|v| (*v as f64 - mean).powi(2)).sum();
+    let deviation = (squares / (count - 1.0).max(1.0)).sqrt();
     let middle = values[(values.len() - 1) / 2].midpoint(values[values.len() / 2]);
-    [name.into(), show(values[0]).into(), show(middle).into(), show(values[values.len() - 1]).into()]
+    let shown = [values[0], mean.round() as u64, middle, values[values.len() - 1], deviation.round() as u64];
+    std::iter::once(name.into()).chain(shown.map(|value| Span::from(show(value)))).collect()
+}
+
+/// The ends of a spread, and its shape in between.
+fn shape(spread: &Spread) -> (String, String, String) {
+    let counts: Vec<u64> = spread.histogram.iter().map(|bucket| bucket.count).collect();
+    (duration(spread.min_ns), sparkline(&counts), duration(spread.max_ns))
+}
+
+fn calls(page: &mut Page, found: &RunStatistics) {
+    let runs = found.calls[0].wall.n;
+    page.heading(&format!("System calls over {runs} traced runs, seconds in a run"));
+    let right = |heading| (heading, Align::Right);
+    let columns =
+        [("", Align::Left), right("min"), right("mean"), right("median"), right("max"), right("sd"), ("", Align::Left)];
+    let mut table = Table::new(columns).yielding(0);
+    let whole = found.calls.iter().map(|call| call.wall.max_ns).max().unwrap_or_default();
+    for call in found.calls.iter().take(MOST_CALLS) {
+        let Spread { min_ns, mean_ns, median_ns, max_ns, sd_ns, .. } = call.wall;
+        let times = [min_ns, mean_ns, median_ns, max_ns, sd_ns].map(|ns| Span::from(seconds(ns, whole)));
+        let shape = if runs >= LEAST_FOR_SHAPE { shape(&call.wall).1 } else { String::new() };
+        table.row([Span::from(call.name.as_str())].into_iter().chain(times).chain([shape.into()]));
+    }
+    page.table(table);
 }

@@ -37,6 +37,32 @@ fn golden_reports() {
 }
 
 #[test]
+fn golden_comparisons() {
+    for (name, recording) in [("overlay", sample::overlay_recording()), ("commands", sample::commands_recording())] {
+        let recording = explained(recording);
+        for width in [80, 160] {
+            let options = |section| TextOptions { width, section: Some(section), ..TextOptions::default() };
+            let comparison = text(&recording, &options(Section::Comparison));
+            let runs = text(&recording, &options(Section::Runs));
+            insta::assert_snapshot!(format!("{name}_{width}"), format!("{comparison}\n{runs}"));
+        }
+    }
+}
+
+#[test]
+fn a_comparison_begins_with_its_verdict_and_nothing_of_it_is_cut() {
+    let lines = |width| {
+        let text = at(&explained(sample::overlay_recording()), width);
+        text.lines().take(2).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let narrow = lines(80);
+    assert_eq!(narrow[0], "overlay is 11% slower than ext4, cold");
+    assert!(narrow[1].contains("[+10%, +12%]") && narrow[1].contains("50 pairs"), "{narrow:?}");
+    let wide = &lines(160)[0];
+    assert!(wide.starts_with(&narrow[0]) && wide.contains("50 pairs"), "{wide}");
+}
+
+#[test]
 fn the_tables_by_command_name_stand_alone() {
     insta::assert_snapshot!(only(&explained(sample::pipeline_recording()), Section::ByComm));
 }
@@ -48,7 +74,9 @@ fn nothing_is_said_about_nothing() {
 
 #[test]
 fn no_line_is_wider_than_the_report() {
-    for recording in [explained(sample::find_recording()), explained(sample::pipeline_recording())] {
+    let recordings =
+        [sample::find_recording, sample::pipeline_recording, sample::overlay_recording, sample::commands_recording];
+    for recording in recordings.map(|recording| explained(recording())) {
         for width in TextOptions::NARROWEST..200 {
             for line in at(&recording, width).lines() {
                 assert!(line.width() <= width, "{} columns of {width}: {line}", line.width());

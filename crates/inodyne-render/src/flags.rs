@@ -1,0 +1,72 @@
+//! What about the runs of a case asks for a second look, a sentence each.
+
+use inodyne_model::recording::Recording;
+use inodyne_model::statistics::RunStatistics;
+
+use inodyne_model::Nanos;
+
+use crate::units::{duration, duration_beside, percent};
+
+/// Outliers that are listed with their times.
+const MOST_LISTED: usize = 5;
+
+/// The sentences; none for runs as they should be.
+pub(crate) fn all(recording: &Recording, found: &RunStatistics) -> Vec<String> {
+    let mut flags = Vec::new();
+    let runs = found.wall.n;
+    let time = |ns| duration_beside(ns, found.wall.median_ns);
+    if found.failed > 0 {
+        flags.push(format!("{} of {runs} runs failed", found.failed));
+    }
+    if let Some(trend) = &found.trend {
+        let (word, step) = (if trend.change > 0.0 { "more" } else { "less" }, trend.slope_ns_per_run.abs());
+        let step = duration(Nanos(step.round() as u64));
+        let change = percent(trend.change.abs());
+        flags.push(format!(
+            "a trend: every run takes {step} {word} than the one before, {change} {word} from the first to the last ({})",
+            chance(trend.p)
+        ));
+    }
+    if let Some(step) = &found.change_point {
+        flags.push(format!(
+            "a step: {} from run {} on, {} before ({})",
+            time(step.after_ns),
+            number(recording, found, step.run),
+            time(step.before_ns),
+            chance(step.p)
+        ));
+    }
+    if let Some(modes) = &found.modes {
+        let low = runs.saturating_sub(modes.high_runs);
+        flags.push(format!(
+            "two groups: {low} runs around {} and {} around {}",
+            time(modes.low_ns),
+            modes.high_runs,
+            time(modes.high_ns)
+        ));
+    }
+    if !found.outliers.is_empty() {
+        let far: Vec<String> = found
+            .outliers
+            .iter()
+            .take(MOST_LISTED)
+            .filter_map(|run| Some((run, recording.runs.get(*run)?)))
+            .map(|(at, run)| format!("{} (run {})", time(run.wall_ns), number(recording, found, *at)))
+            .collect();
+        let more = if found.outliers.len() > MOST_LISTED { ", …" } else { "" };
+        let word = if found.outliers.len() == 1 { "outlier" } else { "outliers" };
+        flags.push(format!("{} {word}, kept: {}{more}", found.outliers.len(), far.join(", ")));
+    }
+    flags
+}
+
+fn chance(p: f64) -> String {
+    if p < 0.001 { "p < 0.001".to_owned() } else { format!("p = {p:.3}") }
+}
+
+/// Which of the case's untraced runs it is, counted from 1.
+fn number(recording: &Recording, found: &RunStatistics, run: usize) -> usize {
+    let key = (found.place, found.command, found.cache);
+    let before = recording.runs.iter().take(run);
+    before.filter(|run| !run.traced && (run.place, run.command, run.cache) == key).count() + 1
+}

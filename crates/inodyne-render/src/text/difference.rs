@@ -1,0 +1,128 @@
+//! Two ledgers subtracted: the difference in one sentence, then row by row.
+
+use std::collections::BTreeMap;
+
+use inodyne_model::Nanos;
+use inodyne_model::comparison::{LedgerDifference, RowDifference};
+
+use super::Page;
+use crate::line::{Span, Style, cut, escaped};
+use crate::names::Names;
+use crate::rows::words;
+use crate::table::{Align, Table};
+use crate::units::{seconds, signed_seconds};
+
+/// Rows below this part of the largest difference are shown as one, unless they are few.
+const SMALL: f64 = 0.01;
+/// At most this many rows stand by themselves.
+const MOST_ROWS: usize = 12;
+/// How many parts the sentence names.
+const MOST_PARTS: usize = 3;
+/// Parts below this one of the whole are not named.
+const LEAST_PART: f64 = 0.02;
+/// Columns of a name.
+const LONGEST_NAME: usize = 16;
+
+pub(super) fn show(page: &mut Page, heading: &str, found: &LedgerDifference, names: &Names) {
+    page.heading(heading);
+    page.paragraph("  ".into(), &sentence(found), Style::Plain);
+    let table = table(found, names);
+    page.table(table);
+    if found.pairs > 1 {
+        page.line([Span::new(format!("  means over {} traced runs of each", found.pairs), Style::Dim)]);
+    }
+}
+
+/// `+1.310 s: +1.220 newfstatat, +0.060 runqueue, +0.030 in other rows`
+fn sentence(found: &LedgerDifference) -> String {
+    let mut by_subject: BTreeMap<String, i64> = BTreeMap::new();
+    for row in &found.rows {
+        let subject = words(row.kind, row.syscall.as_deref(), row.cause).0;
+        let sum = by_subject.entry(subject).or_default();
+        *sum = sum.saturating_add(row.difference_ns);
+    }
+    let mut parts: Vec<(String, i64)> = by_subject.into_iter().collect();
+    parts.sort_by_key(|(_, ns)| std::cmp::Reverse(ns.unsigned_abs()));
+    let largest = parts.first().map_or(0, |(_, ns)| ns.unsigned_abs());
+    let whole = largest_time(found);
+    let time = |ns: i64| signed_seconds(ns, whole);
+    let named = |(at, (_, ns)): &(usize, &(String, i64))| {
+        *at < MOST_PARTS && *ns != 0 && ns.unsigned_abs() as f64 >= largest as f64 * LEAST_PART
+    };
+    let count = parts.iter().enumerate().filter(named).count();
+    let mut said: Vec<String> = parts[..count].iter().map(|(subject, ns)| format!("{} {subject}", time(*ns))).collect();
+    let rest = parts[count..].iter().fold(0i64, |sum, (_, ns)| sum.saturating_add(*ns));
+    if rest != 0 {
+        said.push(format!("{} the rest", time(rest)));
+    }
+    let difference = difference(found.a_wall_ns, found.b_wall_ns);
+    if said.is_empty() {
+        format!("{} s", time(difference))
+    } else {
+        format!("{} s: {}", time(difference), said.join(", "))
+    }
+}
+
+fn difference(a: Nanos, b: Nanos) -> i64 {
+    i64::try_from(i128::from(b.0) - i128::from(a.0)).unwrap_or(i64::MAX)
+}
+
+fn largest_time(found: &LedgerDifference) -> Nanos {
+    found.a_wall_ns.max(found.b_wall_ns)
+}
+
+fn table(found: &LedgerDifference, names: &Names) -> Table {
+    let with_interval = found.rows.iter().any(|row| row.low_ns.is_some());
+    let whole = largest_time(found);
+    let name = |name: &str| cut(&escaped(name), LONGEST_NAME);
+    let mut columns = vec![
+        (String::new(), Align::Left),
+        (String::new(), Align::Left),
+        (name(&names.a), Align::Right),
+        (name(&names.b), Align::Right),
+        ("difference".to_owned(), Align::Right),
+    ];
+    if with_interval {
+        columns.push(("95% interval".to_owned(), Align::Left));
+    }
+    let mut table = Table::new(columns).yielding(1);
+    let largest = found.rows.first().map_or(0, |row| row.difference_ns.unsigned_abs());
+    let is_large = |(at, row): &(usize, &RowDifference)| {
+        *at < MOST_ROWS && (*at < 3 || row.difference_ns.unsigned_abs() as f64 >= largest as f64 * SMALL)
+    };
+    let large = found.rows.iter().enumerate().filter(is_large).count();
+    let (large, small) = found.rows.split_at(large);
+    for row in large {
+        table.row(cells(row, whole));
+    }
+    if !small.is_empty() {
+        let sum = |of: fn(&RowDifference) -> Nanos| small.iter().map(of).sum::<Nanos>();
+        let (a, b) = (sum(|row| row.a_ns), sum(|row| row.b_ns));
+        let rest = format!("{} smaller rows", small.len());
+        let times = [seconds(a, whole), seconds(b, whole), signed_seconds(difference(a, b), whole)];
+        let cells = [rest, String::new()].into_iter().chain(times);
+        table.row(cells.map(|text| Span::new(text, Style::Dim)));
+    }
+    table.rule();
+    let (a, b) = (found.a_wall_ns, found.b_wall_ns);
+    let times = [seconds(a, whole), seconds(b, whole), signed_seconds(difference(a, b), whole)];
+    table.row(
+        [String::new(), "wall-clock".to_owned()].into_iter().chain(times).map(|text| Span::new(text, Style::Bold)),
+    );
+    table
+}
+
+fn cells(row: &RowDifference, whole: Nanos) -> Vec<Span> {
+    let (subject, what, style) = words(row.kind, row.syscall.as_deref(), row.cause);
+    let interval = row.low_ns.zip(row.high_ns).map_or_else(String::new, |(low, high)| {
+        format!("[{}, {}]", signed_seconds(low, whole), signed_seconds(high, whole))
+    });
+    vec![
+        subject.into(),
+        Span::new(what, style),
+        seconds(row.a_ns, whole).into(),
+        seconds(row.b_ns, whole).into(),
+        Span::new(signed_seconds(row.difference_ns, whole), Style::Bold),
+        interval.into(),
+    ]
+}
