@@ -14,6 +14,7 @@ fn help() {
     for arguments in [
         &["--help"][..],
         &["run", "--help"],
+        &["compare", "--help"],
         &["show", "--help"],
         &["rm", "--help"],
         &["tree", "make", "--help"],

@@ -99,11 +99,11 @@ fn the_exit_code_is_the_commands_own() {
     }
 }
 
-/// A shell that says where it is, then waits; `at` is called with inodyne's pid and the shell's.
-fn while_it_waits(script: &str, at: impl FnOnce(Pid, Pid)) -> support::Outcome {
+/// A shell that takes its precautions, tells where it is, then waits; `at` is called with inodyne's pid and the shell's.
+fn while_it_waits(trap: &str, waiting: &str, at: impl FnOnce(Pid, Pid)) -> support::Outcome {
     let scratch = scratch();
     let told = scratch.path().join("pid");
-    let script = format!("echo $$ > {0}.new; mv {0}.new {0}; {script}", told.display());
+    let script = format!("{trap}; echo $$ > {0}.new; mv {0}.new {0}; {waiting}", told.display());
     let running = start(&mut traced(&[], sh(&script)));
     assert!(eventually(|| told.exists()), "the command starts");
     let shell = fs::read_to_string(&told).expect("its pid").trim().parse().expect("a pid");
@@ -114,7 +114,7 @@ fn while_it_waits(script: &str, at: impl FnOnce(Pid, Pid)) -> support::Outcome {
 #[test]
 fn a_signal_to_inodyne_alone_is_passed_on() {
     let _machine = machine();
-    let outcome = while_it_waits("trap 'exit 42' INT; while :; do sleep 0.05; done", |inodyne, _| {
+    let outcome = while_it_waits("trap 'exit 42' INT", "while :; do sleep 0.05; done", |inodyne, _| {
         kill(inodyne, Signal::SIGINT).expect("sent");
     });
     assert_eq!(outcome.ended_with(42).recording().runs[0].exit, Exit::Code(42));
@@ -123,7 +123,7 @@ fn a_signal_to_inodyne_alone_is_passed_on() {
 #[test]
 fn the_second_signal_stops_at_once() {
     let _machine = machine();
-    let outcome = while_it_waits("trap '' INT; while :; do sleep 0.05; done", |inodyne, shell| {
+    let outcome = while_it_waits("trap '' INT", "while :; do sleep 0.05; done", |inodyne, shell| {
         kill(inodyne, Signal::SIGINT).expect("sent");
         thread::sleep(Duration::from_millis(200));
         assert!(is_alive(shell.as_raw()), "the first one is the command's to obey");
@@ -170,7 +170,7 @@ print(seen.decode(errors="replace"))
 #[test]
 fn stopped_and_continued() {
     let _machine = machine();
-    let outcome = while_it_waits("for i in 1 2 3 4 5 6; do sleep 0.05; done", |_, shell| {
+    let outcome = while_it_waits(":", "for i in 1 2 3 4 5 6; do sleep 0.05; done", |_, shell| {
         kill(shell, Signal::SIGSTOP).expect("stopped");
         thread::sleep(Duration::from_millis(300));
         kill(shell, Signal::SIGCONT).expect("continued");

@@ -8,6 +8,8 @@
 
 #![allow(dead_code, reason = "each test file uses a part")]
 
+pub mod state;
+
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::Read;

@@ -26,6 +26,8 @@ mod runs;
 pub mod statistics;
 mod threads;
 
+pub use comparison::precision;
+
 use inodyne_model::recording::Recording;
 use inodyne_model::trace::Trace;
 

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use inodyne_lab::{DataSpec, PlaceSpec};
@@ -25,6 +26,8 @@ pub struct Cli {
 pub enum Command {
     /// Time, trace and explain one command
     Run(Box<RunArguments>),
+    /// Tell which place or command is slower, whether that is real, and why
+    Compare(Box<CompareArguments>),
     /// Show a recording again; needs no privileges
     Show(ShowArguments),
     /// Remove files and directories like GNU rm, but faster and safer
@@ -46,6 +49,87 @@ pub enum Command {
     inodyne run --at 'slow=ext4:mkfs=-O ^filetype' --cache cold -o find.inodyne -- find .\n\n\
     The exit code is the command's own; 2 usage, 3 the machine lacks something, 4 events were lost.")]
 pub struct RunArguments {
+    #[command(flatten)]
+    pub places: PlaceOptions,
+
+    /// Untraced runs to time, besides the traced one
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 0, help_heading = "Runs")]
+    pub runs: u32,
+    /// Only time the command, do not trace it
+    #[arg(long, help_heading = "Runs")]
+    pub no_trace: bool,
+    #[command(flatten)]
+    pub around: RunOptions,
+
+    #[command(flatten)]
+    pub command: CommandOptions,
+    #[command(flatten)]
+    pub tracing: TraceOptions,
+    #[command(flatten)]
+    pub report: ReportOptions,
+
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub argv: Vec<OsString>,
+}
+
+/// Arguments of `inodyne compare`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "The first place, or the first command, is what the others are held against.\n\n  \
+    inodyne compare --at ext4 --at overlay:lower=ext4 --data tree:dirs=100,files=30 -- find . -size +1k\n  \
+    inodyne compare -c 'rm -rf tree' -c 'inodyne rm -rf tree' --at xfs --data app.tar --fresh\n\n\
+    Runs that fail are kept and counted, and withhold the verdict. The exit code is then 1, unless --ignore-failure.")]
+pub struct CompareArguments {
+    #[command(flatten)]
+    pub places: PlaceOptions,
+
+    /// A command to compare; may be given several times. Plain words are run as they are, all else by /bin/sh -c
+    #[arg(short = 'c', long = "command", value_name = "COMMAND", help_heading = "Command")]
+    pub commands: Vec<String>,
+
+    /// Pairs of untraced runs: at least so many with --until
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 10, help_heading = "Runs",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub runs: u32,
+    /// Go on until each interval reaches no further than this to either side, as a part: 2%
+    #[arg(long, value_name = "PERCENT", value_parser = part, help_heading = "Runs")]
+    pub until: Option<f64>,
+    /// Begin no further block after so long: 90s, 5min
+    #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Runs")]
+    pub max_time: Option<Duration>,
+    /// Runs of each kind that are thrown away first
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Runs")]
+    pub warmup: u32,
+    /// Traced runs of each kind, which say where the difference comes from; 0 for none [default: as --runs, at most 10]
+    #[arg(long, value_name = "N", help_heading = "Runs")]
+    pub traced: Option<u32>,
+    /// Differences below this part count as none
+    #[arg(long, value_name = "PERCENT", value_parser = part, default_value = "2%", help_heading = "Runs")]
+    pub margin: f64,
+    /// Do not fail because runs of the command did
+    #[arg(short = 'i', long, help_heading = "Runs")]
+    pub ignore_failure: bool,
+    #[command(flatten)]
+    pub around: RunOptions,
+
+    /// Show what the commands print, on standard error
+    #[arg(long, help_heading = "Command")]
+    pub show_output: bool,
+    #[command(flatten)]
+    pub command: CommandOptions,
+    #[command(flatten)]
+    pub tracing: TraceOptions,
+    #[command(flatten)]
+    pub report: ReportOptions,
+
+    /// The command and its arguments, instead of --command
+    #[arg(last = true, value_name = "COMMAND", required_unless_present = "commands", conflicts_with = "commands")]
+    pub argv: Vec<OsString>,
+}
+
+/// Where commands run.
+#[derive(Debug, Args)]
+pub struct PlaceOptions {
     /// Where to run: a directory, or a file system to make; may be given several times
     #[arg(long = "at", value_name = "PLACE", help_heading = "Places")]
     pub places: Vec<PlaceSpec>,
@@ -55,20 +139,31 @@ pub struct RunArguments {
     /// Caches before each run; may be given several times
     #[arg(long = "cache", value_name = "STATE", value_enum, default_value = "as-is", help_heading = "Places")]
     pub caches: Vec<Cache>,
+    /// Make and fill the place anew before each run: for commands that change what they find
+    #[arg(long, help_heading = "Places")]
+    pub fresh: bool,
+}
 
-    /// Untraced runs to time, besides the traced one
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 0, help_heading = "Runs")]
-    pub runs: u32,
+/// What is done around each run.
+#[derive(Debug, Args)]
+pub struct RunOptions {
     /// Shell command to run in the place before each run, not measured
     #[arg(long, value_name = "COMMAND", help_heading = "Runs")]
     pub prepare: Option<OsString>,
     /// Shell command to run in the place after each run, not measured
     #[arg(long, value_name = "COMMAND", help_heading = "Runs")]
     pub cleanup: Option<OsString>,
-    /// Only time the command, do not trace it
-    #[arg(long, help_heading = "Runs")]
-    pub no_trace: bool,
+    /// Kill a run after so long: 30s, 5min
+    #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Runs")]
+    pub timeout: Option<Duration>,
+    /// Of the order in which places and commands take turns
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, help_heading = "Runs")]
+    pub seed: u64,
+}
 
+/// How the command is started.
+#[derive(Debug, Args)]
+pub struct CommandOptions {
     /// Run the command as this user [default: who called sudo, otherwise who called]
     #[arg(long, value_name = "NAME", help_heading = "Command")]
     pub user: Option<String>,
@@ -78,7 +173,11 @@ pub struct RunArguments {
     /// Start the command in this directory below the place
     #[arg(long, value_name = "DIRECTORY", help_heading = "Command")]
     pub cwd: Option<PathBuf>,
+}
 
+/// How much is traced.
+#[derive(Debug, Args)]
+pub struct TraceOptions {
     /// On-CPU samples a second and CPU; 0 for none
     #[arg(long, value_name = "HZ", default_value_t = 997, value_parser = clap::value_parser!(u32).range(0..=10_000),
           help_heading = "Tracing")]
@@ -89,17 +188,17 @@ pub struct RunArguments {
     /// Lost events up to which the trace is trusted
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Tracing")]
     pub max_lost: u64,
+}
 
+/// What becomes of the results.
+#[derive(Debug, Args)]
+pub struct ReportOptions {
     /// Form of the report
     #[arg(long, value_enum, default_value_t, help_heading = "Report")]
     pub format: Format,
     /// Keep a recording in this file
     #[arg(short, long, value_name = "FILE", help_heading = "Report")]
     pub output: Option<PathBuf>,
-
-    /// The command and its arguments
-    #[arg(last = true, required = true, value_name = "COMMAND")]
-    pub argv: Vec<OsString>,
 }
 
 /// Arguments of `inodyne show`.
@@ -171,6 +270,31 @@ fn variable(text: &str) -> Result<(OsString, OsString), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
         _ => Err("write NAME=VALUE".to_owned()),
+    }
+}
+
+/// A part of the whole: `2%`, or `2` with the same meaning.
+fn part(text: &str) -> Result<f64, String> {
+    match text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>() {
+        Ok(percent) if percent > 0.0 && percent < 100.0 => Ok(percent / 100.0),
+        _ => Err("write a percentage above 0 and below 100: 2%".to_owned()),
+    }
+}
+
+/// A length of time: `500ms`, `90s`, `5min`, `1h`; seconds without a unit.
+fn time(text: &str) -> Result<Duration, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let unit = match text[digits..].trim() {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return Err("the units are ms, s, min and h: 90s".to_owned()),
+    };
+    let seconds = text[..digits].parse::<f64>().map_err(|_| "write a number and a unit: 90s".to_owned())? * unit;
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(time) if !time.is_zero() => Ok(time),
+        _ => Err("must be longer than nothing: 90s".to_owned()),
     }
 }
 

@@ -4,7 +4,9 @@
 //! | module | what it knows |
 //! |---|---|
 //! | `cli` | the arguments |
-//! | `run` | `inodyne run`: prepare → collect → recording → explain → show |
+//! | `measure` | running commands in places, by turns: prepare → collect → recording |
+//! | `run` | `inodyne run`: one command, measured, explained and shown |
+//! | `compare` | `inodyne compare`: several places or commands by turns |
 //! | `show` | `inodyne show`: a recording, explained and shown again |
 //! | `rm`, `tree` | `inodyne rm`, `inodyne tree`: what they say; the work is inodyne-tree's |
 //! | `doctor` | `inodyne doctor`: what this machine can do |
@@ -13,10 +15,12 @@
 //! | `failure` | one line, and an exit code |
 
 mod cli;
+mod compare;
 mod doctor;
 mod failure;
 mod host;
 mod manual;
+mod measure;
 mod report;
 mod rm;
 mod run;
@@ -38,6 +42,7 @@ fn main() -> ExitCode {
     }
     let done = match Cli::parse().command {
         Command::Run(arguments) => run::run(&arguments),
+        Command::Compare(arguments) => compare::run(&arguments),
         Command::Show(arguments) => show::run(&arguments),
         Command::Rm(_) => Ok(rm::run(arguments)),
         Command::Tree(arguments) => tree::run(&arguments),

@@ -19,6 +19,7 @@ use std::collections::BTreeMap;
 use inodyne_model::comparison::{Comparison, LedgerDifference, Verdict};
 use inodyne_model::metric::Metric;
 use inodyne_model::recording::Recording;
+use inodyne_model::run::CacheState;
 
 use crate::statistics::random::Random;
 use crate::statistics::{bootstrap, holm, paired, summary, verdict};
@@ -44,6 +45,20 @@ pub(crate) fn all(recording: &Recording) -> Vec<Comparison> {
         finished(couple, draft, p, p_corrected, recording.margin)
     };
     drafts.into_iter().zip(p_values.into_iter().zip(corrected)).map(finish).collect()
+}
+
+/// How far the widest interval of the wall-clock times' ratios in a state of the caches reaches to either side, as a part: what
+/// deciding about more runs needs. None while some couple has too few pairs for an interval.
+pub fn precision(recording: &Recording, cache: CacheState) -> Option<f64> {
+    let cases = cases::all(recording);
+    let couples = cases::couples(&cases);
+    let drafts = couples.iter().filter(|couple| couple.a.cache == cache).flat_map(drafts::of);
+    let half_width = |draft: Draft| {
+        let ratio = bootstrap::median_ratio(&draft.pairs, &mut Random::seeded(SEED))?;
+        (draft.pairs.len() >= verdict::LEAST_PAIRS).then_some((ratio.high - ratio.low) / 2.0)
+    };
+    let widths = drafts.filter(|draft| draft.metric == Metric::Wall && !draft.traced).map(half_width);
+    widths.reduce(|a, b| Some(a?.max(b?))).flatten()
 }
 
 /// Where the differences come from, for every couple with traces.

@@ -12,12 +12,14 @@ use std::path::{Path, PathBuf};
 
 use inodyne_model::Nanos;
 use nix::errno::Errno;
+use nix::fcntl::OFlag;
 use nix::sched::CloneFlags;
 use nix::sys::signal::{SigHandler, SigSet, Signal, signal};
+use nix::sys::stat::Mode;
 use nix::unistd::{AccessFlags, Gid, Pid, Uid};
 
 use super::protocol::{Channel, Order, Report, Stage};
-use super::{Spec, User};
+use super::{Output, Spec, User};
 use crate::session::monotonic_ns;
 
 /// Why the command's process could not go on, and the error's number.
@@ -143,12 +145,22 @@ fn become_command(
     Err((Stage::Execute, program.execute() as i32))
 }
 
+fn redirect(output: Output) -> Result<(), Errno> {
+    match output {
+        Output::Inherit => Ok(()),
+        Output::ToStderr => nix::unistd::dup2_stdout(std::io::stderr()),
+        Output::Discard => {
+            let nowhere = nix::fcntl::open("/dev/null", OFlag::O_WRONLY | OFlag::O_CLOEXEC, Mode::empty())?;
+            nix::unistd::dup2_stdout(&nowhere)?;
+            nix::unistd::dup2_stderr(&nowhere)
+        }
+    }
+}
+
 fn prepare(spec: &Spec, arm_program: Option<BorrowedFd<'_>>, ignored: &[Signal]) -> Result<Program, Failure> {
     let at = |stage: Stage| move |errno: Errno| (stage, errno as i32);
     reset_signals(ignored).map_err(at(Stage::Prepare))?;
-    if spec.stdout_to_stderr {
-        nix::unistd::dup2_stdout(std::io::stderr()).map_err(at(Stage::Prepare))?;
-    }
+    redirect(spec.output).map_err(at(Stage::Prepare))?;
     if let Some(program) = arm_program {
         arm(program).map_err(at(Stage::Arm))?;
     }

@@ -55,8 +55,20 @@ pub struct Spec {
     pub environment: Vec<(OsString, OsString)>,
     /// Whose it is; none to change nothing.
     pub user: Option<User>,
-    /// True to send its standard output to standard error: ours belongs to the report.
-    pub stdout_to_stderr: bool,
+    /// Where its standard output goes.
+    pub output: Output,
+}
+
+/// Where a command's standard output goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Output {
+    /// Where ours goes.
+    #[default]
+    Inherit,
+    /// To standard error: standard output belongs to the report.
+    ToStderr,
+    /// Nowhere, and its standard error with it.
+    Discard,
 }
 
 /// Why a command did not start.

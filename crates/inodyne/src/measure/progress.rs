@@ -1,13 +1,52 @@
-//! What a terminal shows while a command runs: how long, and how many calls a second.
+//! What a terminal shows meanwhile: which block it is; and of a command, how long it runs and how many calls a second.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-use indicatif::{HumanCount, ProgressBar, ProgressStyle};
+use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressStyle};
+use inodyne_model::run::CacheState;
 
 /// A short command shows nothing.
 const FIRST_AFTER: Duration = Duration::from_secs(1);
 const EVERY: Duration = Duration::from_millis(500);
+
+/// Which block runs, and how long the rest may take: a line that is gone at the end. Nothing for a single block.
+pub struct Schedule {
+    bar: ProgressBar,
+    begun: Instant,
+}
+
+impl Schedule {
+    /// Shows nothing at all where `quiet`.
+    pub fn start(quiet: bool) -> Schedule {
+        let bar = if quiet { ProgressBar::hidden() } else { ProgressBar::no_length() };
+        bar.set_style(ProgressStyle::with_template("{msg}").expect("the template is valid"));
+        Schedule { bar, begun: Instant::now() }
+    }
+
+    /// A block begins. `blocks` of this state of the caches are certain.
+    pub fn block(&self, cache: CacheState, block: u32, blocks: u32) {
+        if blocks < 2 {
+            return;
+        }
+        let left = match block {
+            0 => String::new(),
+            _ if block >= blocks => ", until the interval is narrow enough".to_owned(),
+            _ => {
+                let each = self.begun.elapsed() / block;
+                format!(", about {} left", HumanDuration(each * (blocks - block)))
+            }
+        };
+        self.bar.set_message(format!("{cache}: block {} of {}{left}", block + 1, blocks.max(block + 1)));
+        self.bar.tick();
+    }
+}
+
+impl Drop for Schedule {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
 
 /// A line that is gone when the command is.
 pub struct Progress {

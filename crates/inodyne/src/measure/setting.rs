@@ -7,16 +7,7 @@ use inodyne_model::place::Place;
 use inodyne_model::run::CacheState;
 
 use super::Plan;
-use crate::cli::RunArguments;
 use crate::failure::Failure;
-
-/// The places asked for; the current directory where none is.
-pub fn specs(arguments: &RunArguments) -> Vec<PlaceSpec> {
-    if arguments.places.is_empty() {
-        return vec![".".parse().expect("a dot is a directory")];
-    }
-    arguments.places.clone()
-}
 
 /// A place that is ready.
 pub struct Setting {
@@ -31,7 +22,7 @@ impl Setting {
             None => Owner { uid: nix::unistd::geteuid().as_raw(), gid: nix::unistd::getegid().as_raw() },
         };
         let mut place = lab.make(spec, owner)?;
-        if let Some(data) = &plan.arguments.data {
+        if let Some(data) = &plan.campaign.places.data {
             let filled = place.fill(data)?;
             if !filled.left_out.is_empty() {
                 let count = filled.left_out.len();

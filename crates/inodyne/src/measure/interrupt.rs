@@ -22,8 +22,9 @@ pub enum Wish {
     Stop,
 }
 
-/// The signals that arrive during one execution. Before and after they do what they do to any program: they end it,
-/// and with it goes whatever was made.
+/// The signals that arrive from here on until it is dropped. One that comes between two runs is seen at the end of the
+/// next one, or before it. Before and after they do what they do to any program: they end it, and with it goes whatever
+/// was made.
 pub struct Interrupts {
     signals: SignalFd,
     before: SigSet,
@@ -55,8 +56,8 @@ impl Interrupts {
         })
     }
 
-    /// Ends the watch; whether any signal came. What comes from here on has its default action again.
-    pub fn end(mut self) -> bool {
+    /// Whether any signal came so far.
+    pub fn any_seen(&mut self) -> bool {
         self.take_all();
         self.seen > 0
     }

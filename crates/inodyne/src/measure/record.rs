@@ -4,30 +4,37 @@ use std::ffi::OsString;
 
 use inodyne_lab::DeviceStats;
 use inodyne_model::Nanos;
+use inodyne_model::place::Place;
 use inodyne_model::recording::Recording;
-use inodyne_model::run::{CacheState, Command, Run};
+use inodyne_model::run::{Command, Run};
 use inodyne_model::trace::{Overhead, Trace};
 use inodyne_trace::Collected;
 
 use super::execute::Execution;
+use super::schedule::Which;
+use super::setting::Setting;
 
-/// Which of the runs it was. There is one command.
-#[derive(Debug, Clone, Copy)]
-pub struct Which {
-    /// Index of the place.
-    pub place: usize,
-    /// State of the caches before.
-    pub cache: CacheState,
-    /// Block of the schedule.
-    pub block: u32,
-    /// Whether it is traced.
-    pub traced: bool,
+/// The places, under names that tell them apart.
+pub fn places(settings: &[Option<Setting>]) -> Vec<Place> {
+    let mut places: Vec<Place> = settings.iter().flatten().map(Setting::place).collect();
+    let labels: Vec<String> = places.iter().map(|place| place.label.clone()).collect();
+    for (at, place) in places.iter_mut().enumerate() {
+        let before = labels[..at].iter().filter(|label| **label == place.label).count();
+        if before > 0 {
+            place.label = format!("{} #{}", place.label, before + 1);
+        }
+    }
+    places
 }
 
 /// The command as reports name it.
 pub fn command(argv: &[OsString]) -> Command {
     let argv: Vec<String> = argv.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    let label = argv.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
+    let label = match &argv[..] {
+        // What the user wrote, not how it is run.
+        [shell, option, script] if shell == "/bin/sh" && option == "-c" => script.clone(),
+        _ => argv.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "),
+    };
     Command { label, argv }
 }
 
@@ -47,7 +54,7 @@ pub fn add(recording: &mut Recording, which: Which, execution: Execution, moved:
     let wall_ns = execution.wall_ns();
     recording.push_run(Run {
         place: which.place,
-        command: 0,
+        command: which.command,
         cache: which.cache,
         block: which.block,
         traced: execution.collected.is_some(),
@@ -67,7 +74,7 @@ pub fn add(recording: &mut Recording, which: Which, execution: Execution, moved:
         let overhead = overhead(recording, which, &collected, wall_ns);
         recording.traces.push(Trace {
             place: which.place,
-            command: 0,
+            command: which.command,
             cache: which.cache,
             wall_ns,
             by_comm: collected.by_comm,
@@ -83,7 +90,8 @@ pub fn add(recording: &mut Recording, which: Which, execution: Execution, moved:
 /// Measured against the median of the untraced runs of the same kind where there are any; otherwise the number of calls
 /// times the measured cost of one, spread over as many CPUs as were busy.
 fn overhead(recording: &Recording, which: Which, collected: &Collected, wall_ns: Nanos) -> Overhead {
-    let alike = |run: &&Run| run.place == which.place && run.cache == which.cache && !run.traced;
+    let alike =
+        |run: &&Run| (run.place, run.command, run.cache) == (which.place, which.command, which.cache) && !run.traced;
     let mut untraced: Vec<Nanos> = recording.runs.iter().filter(alike).map(|run| run.wall_ns).collect();
     untraced.sort_unstable();
     let wall = wall_ns.as_secs_f64();

@@ -1,8 +1,11 @@
 //! One execution of the command: held, released, followed to its end.
 
+use std::time::{Duration, Instant};
+
 use inodyne_model::Nanos;
 use inodyne_trace::launch::{self, Ended, Others, Spec, Started};
 use inodyne_trace::{Collected, Options, Tracer};
+use nix::sys::signal::Signal;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::interrupt::{Interrupts, Wish};
@@ -20,18 +23,46 @@ pub struct Execution {
     pub collected: Option<Collected>,
     /// Whether the user wants no more of it.
     pub interrupted: bool,
+    /// Whether it was killed because it took too long.
+    pub timed_out: bool,
 }
 
-/// Runs a command once, traced where options are given. Without `quiet`, shows progress meanwhile.
-pub fn execute(spec: &Spec, tracing: Option<&Options>, others: Others, quiet: bool) -> Result<Execution, Failure> {
+/// Runs a command once, traced where options are given, killed after a time where one is given. Without `quiet`, shows
+/// progress meanwhile.
+pub fn execute(
+    spec: &Spec,
+    tracing: Option<&Options>,
+    others: Others,
+    timeout: Option<Duration>,
+    interrupts: &mut Interrupts,
+    quiet: bool,
+) -> Result<Execution, Failure> {
     let tracer = tracing.map(Tracer::new).transpose()?;
-    let mut interrupts = Interrupts::watch()?;
     let started = launch::start(spec, tracer.as_ref().map(Tracer::arm_program))?;
     started.release()?;
-    let ended = follow(&started, spec, tracer.as_ref(), &mut interrupts, Progress::start(quiet))?;
+    let mut patience = Patience { until: timeout.map(|timeout| Instant::now() + timeout), timed_out: false };
+    let progress = Progress::start(quiet);
+    let ended = follow(&started, spec, tracer.as_ref(), interrupts, &mut patience, progress)?;
     let collected = tracer.map(Tracer::finish).transpose()?;
-    started.finish(others)?;
-    Ok(Execution { ended, collected, interrupted: interrupts.end() })
+    let timed_out = patience.timed_out;
+    started.finish(if timed_out { Others::Kill } else { others })?;
+    Ok(Execution { ended, collected, interrupted: interrupts.any_seen(), timed_out })
+}
+
+/// How long a command may take.
+struct Patience {
+    until: Option<Instant>,
+    timed_out: bool,
+}
+
+impl Patience {
+    /// Kills a command that takes too long, once.
+    fn look_at(&mut self, started: &Started) {
+        if self.until.is_some_and(|until| Instant::now() >= until) && !self.timed_out {
+            self.timed_out = true;
+            started.signal(Signal::SIGKILL);
+        }
+    }
 }
 
 fn follow(
@@ -39,6 +70,7 @@ fn follow(
     spec: &Spec,
     tracer: Option<&Tracer>,
     interrupts: &mut Interrupts,
+    patience: &mut Patience,
     progress: Progress,
 ) -> Result<Ended, Failure> {
     loop {
@@ -55,6 +87,7 @@ fn follow(
         if ended {
             return Ok(started.ended(spec)?);
         }
+        patience.look_at(started);
         if interrupted {
             match interrupts.next() {
                 Some(Wish::Tell(signal)) => started.signal(signal),

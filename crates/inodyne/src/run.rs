@@ -1,0 +1,32 @@
+//! `inodyne run`: one command, measured, explained and shown.
+
+use std::process::ExitCode;
+
+use crate::cli::RunArguments;
+use crate::failure::Failure;
+use crate::measure::{self, Campaign, Effort};
+use crate::report::{self, TextTo};
+
+/// Runs the command.
+pub fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
+    measure::check_fresh(&arguments.places)?;
+    let untraced = if arguments.no_trace { arguments.runs.max(1) } else { arguments.runs };
+    let campaign = Campaign {
+        places: &arguments.places,
+        around: &arguments.around,
+        command: &arguments.command,
+        tracing: &arguments.tracing,
+        report: &arguments.report,
+        commands: vec![arguments.argv.clone()],
+        effort: Effort { warmup: 0, untraced, traced: u32::from(!arguments.no_trace), until: None, max_time: None },
+        margin: None,
+        output: measure::output(arguments.report.format),
+    };
+    let measured = campaign.measure()?;
+    report::print(&measured.recording, arguments.report.format, None, TextTo::Stderr);
+    if let Some(failure) = measured.failure {
+        return Err(failure);
+    }
+    campaign.trusted(&measured.recording)?;
+    Ok(measure::exit_code(measured.exit))
+}

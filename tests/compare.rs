@@ -1,0 +1,241 @@
+//! `inodyne compare`: it finds a difference that is there, none where there is none, and survives what happens meanwhile.
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use inodyne_model::comparison::{Comparison, Verdict};
+use inodyne_model::metric::Metric;
+use inodyne_model::recording::Recording;
+use inodyne_model::run::{CacheState, Exit};
+use nix::sys::signal::{Signal, kill};
+use support::state::{Moments, State, processes_with};
+use support::{Outcome, eventually, inodyne, machine, run, scratch, start};
+
+/// `inodyne compare --format json OPTIONS`.
+fn compared(arguments: &[&str]) -> Outcome {
+    run(inodyne().args(["compare", "--format", "json"]).args(arguments))
+}
+
+fn of_wall(recording: &Recording) -> Vec<&Comparison> {
+    recording.comparisons.iter().filter(|comparison| comparison.metric == Metric::Wall).collect()
+}
+
+const TREE: &str = "tree:dirs=100,files=30,bytes=1";
+
+#[test]
+fn a_difference_that_is_there_is_found_with_its_reason() {
+    let _machine = machine();
+    let places = ["--at", "slow=ext4:size=256M,mkfs=-O ^filetype", "--at", "fast=ext4:size=256M", "--data", TREE];
+    let arguments = [&places[..], &["--cache", "warm", "-n", "8", "--traced", "10", "--", "find", "."]].concat();
+    let recording = compared(&arguments).ended_with(0).recording();
+    let [wall] = of_wall(&recording)[..] else { panic!("one couple, one time") };
+    assert_eq!((wall.verdict, wall.pairs, wall.failed), (Verdict::Faster, 8, 0), "{wall:?}");
+    let stat = Metric::SyscallWall("newfstatat".to_owned());
+    let of_stat = recording.comparisons.iter().find(|c| c.metric == stat).expect("it was traced");
+    assert_eq!(of_stat.verdict, Verdict::Faster, "{of_stat:?}");
+    let [difference] = &recording.ledger_differences[..] else { panic!("one couple") };
+    let sum: i64 = difference.rows.iter().map(|row| row.difference_ns).sum();
+    let whole = difference.b_wall_ns.0 as i64 - difference.a_wall_ns.0 as i64;
+    assert!((sum - whole).abs() <= difference.rows.len() as i64, "{sum} of {whole}");
+    assert!(difference.rows[0].syscall.as_deref() == Some("newfstatat"), "{:?}", difference.rows[0]);
+}
+
+/// Ten real ones; ninety simulated ones are in crates/inodyne-analyse/tests/trust.rs.
+#[test]
+fn a_place_does_not_differ_from_itself() {
+    let _machine = machine();
+    let differ = (0..10).filter(|number| {
+        let places = ["--at", "ext4:size=256M", "--at", "ext4:size=256M", "--data", TREE, "--cache", "warm"];
+        let seed = number.to_string();
+        let rest = ["-n", "10", "--traced", "0", "--seed", &seed, "--", "find", ".", "-size", "+1k"];
+        let recording = compared(&[&places[..], &rest].concat()).ended_with(0).recording();
+        assert_eq!(recording.places[1].label, "ext4:size=256M #2");
+        let [wall] = of_wall(&recording)[..] else { panic!("one couple, one time") };
+        println!("{:?} {:?} [{:?}, {:?}]", wall.verdict, wall.ratio, wall.ci_low, wall.ci_high);
+        matches!(wall.verdict, Verdict::Faster | Verdict::Slower)
+    });
+    let differ = differ.count();
+    assert!(differ <= 1, "{differ} of 10 are called different");
+}
+
+#[test]
+fn every_block_has_every_case_once_in_changing_order() {
+    let _machine = machine();
+    let arguments = ["-c", "true", "-c", "echo 1 | cat", "-c", "sleep 0", "-n", "12", "--traced", "2"];
+    let recording = compared(&arguments).ended_with(0).recording();
+    assert_eq!(
+        recording.commands.iter().map(|c| c.label.as_str()).collect::<Vec<_>>(),
+        ["true", "echo 1 | cat", "sleep 0"]
+    );
+    let orders: Vec<Vec<usize>> =
+        recording.runs.chunks(3).map(|block| block.iter().map(|r| r.command).collect()).collect();
+    for (number, block) in recording.runs.chunks(3).enumerate() {
+        let mut commands = orders[number].clone();
+        commands.sort_unstable();
+        assert_eq!(commands, [0, 1, 2]);
+        assert!(block.iter().all(|run| run.block == number as u32 && run.traced == (number >= 12)), "{block:?}");
+    }
+    assert!(orders.iter().any(|order| *order != orders[0]));
+    let again = compared(&arguments).ended_with(0).recording();
+    assert_eq!(again.runs.iter().map(|r| r.command).collect::<Vec<_>>(), orders.concat());
+}
+
+#[test]
+fn a_place_is_made_anew_for_commands_that_destroy_it() {
+    let _machine = machine();
+    let places = ["--at", "ext4:size=256M", "--at", "tmpfs", "--data", TREE, "--fresh", "-n", "3", "--traced", "1"];
+    // Fails unless everything is there before.
+    let command = "test $(find . -type f | wc -l) = 3000 && rm -rf d*";
+    let recording = compared(&[&places[..], &["-c", command]].concat()).ended_with(0).recording();
+    assert_eq!(recording.runs.len(), 8);
+    let line = compared(&["--fresh", "-c", "true", "-c", "false"]).failed_in_one_line(2);
+    assert!(line.contains("--fresh needs places that are made here"), "{line}");
+}
+
+#[test]
+fn runs_that_fail_or_hang_are_kept_and_withhold_the_verdict() {
+    let _machine = machine();
+    let scratch = scratch();
+    let flag = scratch.path().join("flag").display().to_string();
+    // Fails every other time.
+    let flaky = format!("if [ -e {flag} ]; then rm {flag}; else : >{flag}; exit 3; fi");
+    let arguments = ["-c", "true", "-c", &flaky, "-c", "sleep 4713", "-n", "6", "--traced", "0", "--timeout", "100ms"];
+    let outcome = compared(&arguments).ended_with(1);
+    assert!(outcome.stderr.contains("9 of 18 runs failed"), "{}", outcome.stderr);
+    let recording = outcome.recording();
+    let ends = |command| recording.runs.iter().filter(move |run| run.command == command).map(|run| run.exit);
+    assert_eq!(ends(1).filter(|exit| *exit == Exit::Code(3)).count(), 3);
+    assert!(ends(2).all(|exit| exit == Exit::Signal(9)));
+    assert!(of_wall(&recording).iter().all(|comparison| comparison.verdict == Verdict::Withheld));
+    assert!(eventually(|| processes_with("4713").is_empty()));
+    compared(&[&arguments[..], &["--ignore-failure"]].concat()).ended_with(0);
+}
+
+#[test]
+fn it_goes_on_until_the_interval_is_narrow_enough_and_not_for_ever() {
+    let _machine = machine();
+    let command = ["-c", "sleep 0.01", "-c", "sleep 0.011", "--traced", "0", "-n", "6"];
+    let enough = compared(&[&command[..], &["--until", "20%"]].concat()).ended_with(0).recording();
+    let [wall] = of_wall(&enough)[..] else { panic!("one couple, one time") };
+    let half_width = (wall.ci_high.expect("an interval") - wall.ci_low.expect("an interval")) / 2.0;
+    assert!(half_width <= 0.2, "{wall:?}");
+    let never =
+        compared(&[&command[..], &["--until", "0.0001%", "--max-time", "1s"]].concat()).ended_with(0).recording();
+    assert!(never.runs.len() >= 12, "{}", never.runs.len());
+}
+
+#[test]
+fn what_cannot_be_compared_is_said_before_anything_happens() {
+    assert!(compared(&["-c", "true"]).failed_in_one_line(2).contains("nothing to compare"));
+    assert!(compared(&["-c", "true", "-c", " "]).failed_in_one_line(2).contains("empty"));
+    for wrong in [["--until", "0"], ["--max-time", "5 parsecs"], ["--timeout", "0s"], ["--runs", "0"]] {
+        compared(&[&wrong[..], &["-c", "true", "-c", "false"]].concat()).ended_with(2);
+    }
+}
+
+/// SIGINT and SIGKILL in turn, at any moment: nothing is left, and what had been measured can be read.
+#[test]
+fn at_thirty_random_moments_nothing_is_left_and_what_was_measured_is_kept() {
+    let _machine = machine();
+    let images = scratch();
+    let before = State::now(images.path());
+    let mut moments = Moments::new();
+    let mut kept = 0;
+    for number in 0..30 {
+        let file = scratch();
+        let recording = file.path().join("kept.inodyne");
+        let places = ["--at", "ext4:size=64M", "--at", "tmpfs", "--data", "tree:dirs=50,files=10,bytes=1"];
+        let mut command = inodyne();
+        command.env("INODYNE_SCRATCH", images.path()).arg("compare").args(places);
+        command.args(["--cache", "warm", "--fresh", "-n", "200", "-o"]).arg(&recording);
+        let running = start(command.args(["--", "sh", "-c", "find . >/dev/null; sleep 0.0471"]));
+        let moment = moments.below(2500);
+        thread::sleep(Duration::from_millis(moment));
+        let signal = if number % 3 == 2 { Signal::SIGKILL } else { Signal::SIGINT };
+        kill(running.pid(), signal).expect("it is there");
+        let outcome = running.end();
+        let told = format!("{signal} {number} after {moment} ms: {}", outcome.stderr);
+        assert!(!outcome.status.success(), "{told}");
+        assert!(eventually(|| State::now(images.path()) == before), "{told}: {:?}", State::now(images.path()));
+        kept += usize::from(is_readable(&recording, &told));
+        let left: Vec<_> = fs::read_dir(file.path()).expect("ours").flatten().map(|entry| entry.file_name()).collect();
+        assert!(left.iter().all(|name| name == "kept.inodyne"), "{told}: {left:?}");
+    }
+    assert!(eventually(|| processes_with("0.0471").is_empty()), "{:?}", processes_with("0.0471"));
+    assert!(kept > 5, "only {kept} of 30 had measured anything: the moments are too early");
+}
+
+/// Whether it is there; if it is, it must be whole.
+fn is_readable(recording: &Path, told: &str) -> bool {
+    if !recording.exists() {
+        return false;
+    }
+    let shown = run(inodyne().arg("show").arg(recording));
+    assert_eq!(shown.code(), Some(0), "{told}: {}", shown.stderr);
+    let recording = Recording::load(recording).expect("show could read it");
+    assert!(!recording.runs.is_empty(), "{told}");
+    assert!(recording.runs.iter().all(|run| run.cache == CacheState::Warm));
+    true
+}
+
+/// The mean of the same command, by hyperfine and by us, alternately.
+#[test]
+fn hyperfine_measures_the_same() {
+    let (_machine, scratch) = (machine(), scratch());
+    support::prepare(
+        scratch.path(),
+        "mkdir tree; cd tree; for d in $(seq 200); do mkdir $d; for f in $(seq 20); do : >$d/$f; done; done",
+    );
+    let tree = scratch.path().join("tree").display().to_string();
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    let script = "import os, sys; sum(len(f) for _ in range(3) for _, _, f in os.walk(sys.argv[1]))";
+    for round in 0..5 {
+        let recording = run(inodyne().args([
+            "run",
+            "--no-trace",
+            "-n",
+            "8",
+            "--format",
+            "json",
+            "--",
+            "python3",
+            "-c",
+            script,
+            &tree,
+        ]))
+        .ended_with(0)
+        .recording();
+        ours.extend(recording.runs.iter().map(|run| run.wall_ns.as_secs_f64()));
+        let exported = scratch.path().join(format!("{round}.json"));
+        let command = format!("python3 -c '{script}' {tree}");
+        let done = Command::new("hyperfine")
+            .args(["--shell=none", "--warmup", "0", "--runs", "8", "--style", "none", "--export-json"])
+            .arg(&exported)
+            .arg(command)
+            .output()
+            .expect("the tests need hyperfine");
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        let text = fs::read_to_string(&exported).expect("it was exported");
+        let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        theirs.extend(json["results"][0]["times"].as_array().expect("times").iter().filter_map(|time| time.as_f64()));
+    }
+    let ((ours_low, ours_high), (theirs_low, theirs_high)) = (interval(&ours), interval(&theirs));
+    assert!(
+        ours_low <= theirs_high && theirs_low <= ours_high,
+        "ours [{ours_low}, {ours_high}], hyperfine's [{theirs_low}, {theirs_high}]"
+    );
+}
+
+/// The 95% interval of the mean. 40 values: the normal distribution will do.
+fn interval(values: &[f64]) -> (f64, f64) {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let variance = values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (count - 1.0);
+    let half = 1.96 * (variance / count).sqrt();
+    (mean - half, mean + half)
+}

@@ -1,0 +1,73 @@
+//! What a run may change on the machine and must give back, and moments at which to disturb it.
+
+use std::fs;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use libbpf_rs::query::ProgInfoIter;
+
+/// The state that a run may change and must give back.
+#[derive(Debug, PartialEq, Eq)]
+pub struct State {
+    mounts: String,
+    loop_devices: Vec<String>,
+    images: Vec<String>,
+    settings: Vec<String>,
+}
+
+impl State {
+    /// As it is.
+    pub fn now(images: &Path) -> State {
+        let setting = |name: &str| fs::read_to_string(Path::new("/proc/sys").join(name)).unwrap_or_default();
+        State {
+            mounts: fs::read_to_string("/proc/self/mountinfo").expect("the mounts"),
+            loop_devices: loop_devices(images),
+            images: names(images),
+            settings: ["vm/drop_caches", "kernel/perf_event_paranoid", "vm/dirty_ratio"].map(setting).into(),
+        }
+    }
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).expect("a directory");
+    entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// Those that are bound to a file in this directory: others may come and go meanwhile.
+pub fn loop_devices(images: &Path) -> Vec<String> {
+    let file = |name: &String| fs::read_to_string(Path::new("/sys/block").join(name).join("loop/backing_file"));
+    let bound = |name: &String| file(name).is_ok_and(|file| Path::new(file.trim_end()).starts_with(images));
+    let mut devices: Vec<String> = names(Path::new("/sys/block")).into_iter().filter(bound).collect();
+    devices.sort();
+    devices
+}
+
+/// Command lines of processes that have this word.
+pub fn processes_with(word: &str) -> Vec<String> {
+    let of = |pid: String| fs::read(Path::new("/proc").join(pid).join("cmdline")).ok();
+    let lines = names(Path::new("/proc")).into_iter().filter_map(of);
+    lines.map(|line| String::from_utf8_lossy(&line).into_owned()).filter(|line| line.contains(word)).collect()
+}
+
+/// How many programs of ours are loaded.
+pub fn our_programs() -> usize {
+    ProgInfoIter::default().filter(|program| program.name == "calls_enter").count()
+}
+
+/// Random moments: other ones each time, with the seed printed.
+pub struct Moments(u64);
+
+impl Moments {
+    /// From the time of day.
+    pub fn new() -> Moments {
+        let seed = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos() as u64;
+        println!("seed {seed}");
+        Moments(seed)
+    }
+
+    /// The next one, in milliseconds. A linear congruential generator (Knuth's MMIX constants) is good enough for that.
+    pub fn below(&mut self, milliseconds: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.0 >> 33) % milliseconds
+    }
+}
