@@ -26,6 +26,7 @@ mod runs;
 pub mod statistics;
 mod threads;
 
+pub use findings::ids as finding_ids;
 use inodyne_model::recording::Recording;
 use inodyne_model::trace::Trace;
 

@@ -89,6 +89,8 @@ pub fn call(name: &str, calls: u64, errors: &[(&str, u64)], cpu: Nanos, blocked:
     stats.errors = errors.iter().map(|(_, count)| count).sum();
     stats.errors_by_errno = errors.iter().map(|(errno, count)| ((*errno).to_owned(), *count)).collect();
     let each = stats.wall_ns.0 / calls.max(1);
+    stats.failed_ns = Nanos(each.saturating_mul(stats.errors));
+    stats.bytes = matches!(name, "read" | "write").then_some(calls * 4_096);
     let mut counts = vec![0; BUCKETS];
     counts[bucket_of(each)] = calls;
     stats.histogram = Histogram::from_counts(&counts);

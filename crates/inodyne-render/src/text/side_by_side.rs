@@ -62,9 +62,11 @@ fn effect(page: &mut Page, base: &Case<'_>, other: &Case<'_>) {
     }
 }
 
-/// Findings of the one place whose cure the other one is: the same kind of file system, made otherwise, without them.
+/// Findings of the one place whose cure the other one is: the same kind of file system, made otherwise, without it.
 fn scored<'a>(base: &Case<'a>, other: &Case<'a>) -> impl Iterator<Item = &'a Finding> {
     let kind = |case: &Case<'a>| case.place().map(|place| place.fs.as_str());
-    let comparable = kind(base) == kind(other) && other.findings.is_empty() && other.trace.is_some();
-    base.findings.iter().copied().filter(move |_| comparable).take(1)
+    let comparable = kind(base) == kind(other) && other.trace.is_some();
+    let there: Vec<&str> = other.findings.iter().map(|finding| finding.id.as_str()).collect();
+    let is_cured = move |finding: &&Finding| !there.contains(&finding.id.as_str());
+    base.findings.iter().copied().filter(move |finding| comparable && !finding.bound && is_cured(finding)).take(1)
 }

@@ -30,6 +30,9 @@ use execute::Execution;
 use record::Which;
 use setting::Setting;
 
+/// Different paths that `--paths` keeps.
+const MOST_PATHS: u32 = 16_384;
+
 /// Runs the command.
 pub fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     let plan = Plan::new(arguments)?;
@@ -76,6 +79,7 @@ impl<'a> Plan<'a> {
         let tracing = (!arguments.no_trace).then(|| Options {
             sample_hz: arguments.sample_hz,
             timeline_bytes: arguments.ring_buffer,
+            max_paths: if arguments.paths { MOST_PATHS } else { 0 },
             ..Options::default()
         });
         if tracing.is_some() {

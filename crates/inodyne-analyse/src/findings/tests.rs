@@ -1,0 +1,1 @@
+//! What must hold of all findings, whatever the recording.
