@@ -44,6 +44,7 @@ pub fn ext4(label: &str, mkfs: &[&str]) -> Place {
         fs: "ext4".to_owned(),
         source: "/dev/loop0".to_owned(),
         path: "/tmp/place".into(),
+        spec: Some(if mkfs.is_empty() { "ext4".to_owned() } else { format!("ext4:mkfs={}", mkfs.join(" ")) }),
         mkfs: mkfs.iter().map(|word| (*word).to_owned()).collect(),
         mount_options: "rw,relatime".to_owned(),
         size_bytes: Some(4_294_967_296),

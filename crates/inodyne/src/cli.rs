@@ -25,6 +25,8 @@ pub struct Cli {
 pub enum Command {
     /// Time, trace and explain one command
     Run(Box<RunArguments>),
+    /// Try the cure of a finding in a place made for it, and score the prediction
+    Prove(ProveArguments),
     /// Show a recording again; needs no privileges
     Show(ShowArguments),
     /// Remove files and directories like GNU rm, but faster and safer
@@ -103,6 +105,45 @@ pub struct RunArguments {
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub argv: Vec<OsString>,
+}
+
+/// Arguments of `inodyne prove`.
+#[derive(Debug, Args)]
+#[command(
+    after_long_help = "The prediction is printed first. Then the command runs without the cure and with it, in turns, each time in a\n\
+    place made and filled anew, and the score is printed and kept in the recording.\n\n\
+    By itself it can apply the cures of: dtype-missing, cold-metadata, cold-data, sync-bound, copy-up,\n\
+    single-stream (where the command ends in a list of files), journal-wait, write-throttled and queue-full\n\
+    (where the place was made with a small journal, or with changed settings). For all others give --instead.\n\n  \
+    inodyne prove find.inodyne dtype-missing\n  \
+    inodyne prove build.inodyne failed-lookups --instead 'PATH=/opt/bin make'"
+)]
+pub struct ProveArguments {
+    /// The recording
+    pub recording: PathBuf,
+    /// Only this finding; all whose cure can be applied otherwise
+    pub finding: Option<String>,
+    /// Try this shell command instead of the recorded one, in the same place
+    #[arg(long, value_name = "COMMAND")]
+    pub instead: Option<String>,
+    /// Pairs of runs to measure
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    pub pairs: u32,
+    /// Try in this place instead of the recorded one
+    #[arg(long = "at", value_name = "PLACE")]
+    pub place: Option<String>,
+    /// What to put into it, instead of what the recording says
+    #[arg(long, value_name = "DATA")]
+    pub data: Option<String>,
+    /// Shell command to run in the place before each run, not measured
+    #[arg(long, value_name = "COMMAND")]
+    pub prepare: Option<String>,
+    /// Run the command as this user [default: who called sudo, otherwise who called]
+    #[arg(long, value_name = "NAME")]
+    pub user: Option<String>,
+    /// Keep the scored recording in this file instead of its own
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
 }
 
 /// Arguments of `inodyne show`.

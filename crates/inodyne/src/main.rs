@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `cli` | the arguments |
 //! | `run` | `inodyne run`: prepare → collect → recording → explain → show |
+//! | `prove` | `inodyne prove`: a prediction, and its score |
 //! | `show` | `inodyne show`: a recording, explained and shown again |
 //! | `rm`, `tree` | `inodyne rm`, `inodyne tree`: what they say; the work is inodyne-tree's |
 //! | `doctor` | `inodyne doctor`: what this machine can do |
@@ -17,6 +18,7 @@ mod doctor;
 mod failure;
 mod host;
 mod manual;
+mod prove;
 mod report;
 mod rm;
 mod run;
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
     }
     let done = match Cli::parse().command {
         Command::Run(arguments) => run::run(&arguments),
+        Command::Prove(arguments) => prove::run(&arguments),
         Command::Show(arguments) => show::run(&arguments),
         Command::Rm(_) => Ok(rm::run(arguments)),
         Command::Tree(arguments) => tree::run(&arguments),

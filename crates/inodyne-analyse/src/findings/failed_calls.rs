@@ -14,6 +14,8 @@ const LEAST_FAILURES: u64 = 200;
 const LEAST_PART: f64 = 0.01;
 /// A failing call is cheap, so this asks for less than other findings. Below it nobody pays.
 const LEAST_SHARE: f64 = 0.001;
+/// From so many on it is a defect of the program whatever it costs here: it will cost more over a network.
+const HABIT: u64 = 1_000;
 /// A failure may have warmed for the next call what that needs.
 const UNCERTAIN: f64 = 0.3;
 
@@ -58,7 +60,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     }
     let share = case.share(&time);
     let (first, errno, _) = failing.first()?;
-    if share < LEAST_SHARE {
+    if share < LEAST_SHARE && time.count < HABIT {
         return None;
     }
     let mut evidence: Vec<String> = failing

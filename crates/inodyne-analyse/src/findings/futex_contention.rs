@@ -10,7 +10,7 @@ use super::case::{Case, Time, parallel};
 use super::estimate::{self, Draft, lines, percent, seconds};
 
 /// Fewer calls are what any program with threads makes.
-const LEAST_CALLS: u64 = 5_000;
+const LEAST_CALLS: u64 = 1_000;
 /// A wait that is longer on average is one for work, in nanoseconds: a contended lock is held for microseconds.
 const SHORT_WAIT: f64 = 2e6;
 /// Below this share of the wall-clock time nobody pays.
@@ -27,19 +27,19 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     }
     let mut time = Time { count: calls, ..Time::default() };
     let mut waits = 0u64;
+    // All of the calls' time, on a CPU, blocked, and waiting for a CPU again, less what those wait who wait for work.
+    time.ns = case.calls(is_futex).map(|call| call.wall_ns.0 as f64).sum();
     for thread in &case.trace.observed.threads {
         let of_thread = case.waiting_of(thread.number, Cause::Futex);
-        let is_short = of_thread.mean() < SHORT_WAIT;
-        let kernel: f64 = thread.kernel_ns.iter().filter(|(call, _)| is_futex(call)).map(|(_, ns)| ns.0 as f64).sum();
-        if kernel <= 0.0 || !is_short {
-            continue;
+        if of_thread.mean() >= SHORT_WAIT {
+            time.ns -= of_thread.ns;
+        } else if thread.kernel_ns.keys().any(|call| is_futex(call)) {
+            waits = waits.saturating_add(of_thread.count);
+            time.threads.insert(thread.number);
         }
-        waits = waits.saturating_add(of_thread.count);
-        let ns = kernel + of_thread.ns;
-        time.ns += ns;
-        time.threads.insert(thread.number);
-        time.calls.entry("futex".to_owned()).or_default().0 += ns;
     }
+    time.ns = time.ns.max(0.0);
+    time.calls.insert("futex".to_owned(), (time.ns, calls));
     let share = case.share(&time);
     if share < LEAST_SHARE || parallel(case.trace, &time.threads) < 1.2 {
         return None;

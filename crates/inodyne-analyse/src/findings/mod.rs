@@ -50,6 +50,7 @@ use inodyne_model::recording::Recording;
 
 use crate::causes::Classifier;
 use case::Case;
+pub use single_stream::MOST_WORKERS;
 
 type Diagnosis = fn(&Case<'_>) -> Option<Finding>;
 

@@ -48,11 +48,13 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             share,
             evidence,
             predicted: estimate::without(case, case.on_path(&time) * (1.0 - STAYS), UNCERTAIN),
-            cure: lines(&[
+            cure: lines(match inodes > time.ns / 2.0 {
+                true => &["fewer threads that remove files at once: XFS frees inodes in the background, and holds back who is faster"],
+                false => &[
                 "a longer queue: /sys/block/DEVICE/queue/nr_requests; without writeback throttling: wbt_lat_usec = 0",
                 "fewer at once: with more in flight than the device serves side by side, each only waits longer",
                 "a higher limit, where a cgroup sets it: io.max",
-            ]),
+            ]}),
             avoidable_calls: None,
             bound: false,
         }

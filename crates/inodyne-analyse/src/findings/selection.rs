@@ -35,6 +35,8 @@ const EXPLAINED_BY: &[(&str, &[&str])] = &[
     ("failed-calls", &["process-storm"]),
     // What is asked for again and again is found nowhere, again and again.
     ("repeated-stat", &["failed-lookups"]),
+    // Computing is one of the things that files have no part in, and the more exact word for it.
+    ("fs-not-to-blame", &["user-cpu-bound"]),
     // Full queues let requests wait on locks.
     ("lock-contention", &["queue-full"]),
 ];

@@ -18,7 +18,7 @@ const LEAST_REQUESTS: u64 = 100;
 /// More threads than this on average are no single stream.
 const MOST_THREADS: f64 = 1.5;
 /// Workers that are proposed, at most: more gain little on one device, and nobody has tried.
-const MOST_WORKERS: u32 = 4;
+pub const MOST_WORKERS: u32 = 4;
 /// Of each worker's work, what goes on as before: devices and CPUs serve several a little slower than one.
 const LOSS: f64 = 0.1;
 /// How far that may be off.

@@ -12,8 +12,8 @@ use super::families::{removes, stats};
 const LEAST_ENTRIES: u64 = 500;
 /// Both stats and removals cover at least this part of the entries that were read: so the stats are for the removals.
 const LEAST_PART: f64 = 0.9;
-/// Below this share of the wall-clock time nobody pays.
-const LEAST_SHARE: f64 = 0.01;
+/// Below this share of the wall-clock time nobody pays. Little, since it is a defect of the program whatever it costs here.
+const LEAST_SHARE: f64 = 0.002;
 /// The removal then has to look the name up itself: up to this part of the stat's time comes back.
 const COMES_BACK: f64 = 0.3;
 const UNCERTAIN: f64 = 0.35;

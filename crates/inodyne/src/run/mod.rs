@@ -6,6 +6,7 @@
 //! | `execute` | collect: one execution, traced or not |
 //! | `interrupt` | what Ctrl-C and its like do meanwhile |
 //! | `progress` | what a terminal shows meanwhile |
+//! | `silence` | a command without its standard output |
 //! | `record` | what goes into the recording |
 
 mod execute;
@@ -13,6 +14,7 @@ mod interrupt;
 mod progress;
 mod record;
 mod setting;
+mod silence;
 
 use std::process::ExitCode;
 
@@ -29,6 +31,7 @@ use crate::report::{self, TextTo};
 use execute::Execution;
 use record::Which;
 use setting::Setting;
+use silence::Silence;
 
 /// Different paths that `--paths` keeps.
 const MOST_PATHS: u32 = 16_384;
@@ -36,6 +39,29 @@ const MOST_PATHS: u32 = 16_384;
 /// Runs the command.
 pub fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     let plan = Plan::new(arguments)?;
+    let (mut recording, exit, _) = recorded(&plan)?;
+    inodyne_analyse::explain(&mut recording);
+    if let Some(path) = &arguments.output {
+        recording.save(path)?;
+    }
+    report::print(&recording, arguments.format, None, TextTo::Stderr);
+    plan.exit_code(&recording, exit)
+}
+
+/// Runs the command without its standard output, and says nothing of it.
+pub fn untold(arguments: &RunArguments) -> Result<Recording, Failure> {
+    let silence = Silence::begin()?;
+    let (recording, _, interrupted) = recorded(&Plan::new(arguments)?)?;
+    drop(silence);
+    match interrupted {
+        true => Err(Failure::new(INTERRUPTED, "interrupted")),
+        false => Ok(recording),
+    }
+}
+
+/// All runs that are planned, how the last one ended that did not succeed, and whether the user wanted no more of them.
+fn recorded(plan: &Plan<'_>) -> Result<(Recording, Exit, bool), Failure> {
+    let arguments = plan.arguments;
     let mut recording = Recording::new(env!("CARGO_PKG_VERSION"), host::now_unix_s(), host::describe());
     recording.commands.push(record::command(&arguments.argv));
     let mut exit = Exit::Code(0);
@@ -49,15 +75,10 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
             exit = execution.exit;
         }
         if execution.interrupted {
-            break;
+            return Ok((recording, exit, true));
         }
     }
-    inodyne_analyse::explain(&mut recording);
-    if let Some(path) = &arguments.output {
-        recording.save(path)?;
-    }
-    report::print(&recording, arguments.format, None, TextTo::Stderr);
-    plan.exit_code(&recording, exit)
+    Ok((recording, exit, false))
 }
 
 /// What matters of a run to those that follow.

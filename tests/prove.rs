@@ -1,0 +1,79 @@
+//! Predictions and their scores: stated first, kept in the recording, refused where nothing can be tried.
+
+mod support;
+
+use std::path::Path;
+
+use inodyne_model::recording::Recording;
+use support::{Outcome, fixture, inodyne, machine, run, scratch};
+
+/// Makes a recording of a shell command.
+fn record(file: &Path, options: &[&str], script: &str) {
+    let mut command = inodyne();
+    command.args(["run", "-o"]).arg(file).args(options).args(["--", "sh", "-c", &format!("exec {script}")]);
+    run(&mut command).ended_with(0);
+}
+
+fn prove(file: &Path, more: &[&str]) -> Outcome {
+    run(inodyne().arg("prove").arg(file).args(more))
+}
+
+#[test]
+fn a_prediction_is_stated_then_scored_then_kept() {
+    let (_machine, scratch) = (machine(), scratch());
+    let file = scratch.path().join("find.inodyne");
+    let data = "tree:dirs=300,files=30,bytes=1";
+    record(&file, &["--at", "slow=ext4:size=256M,mkfs=-O ^filetype", "--data", data, "--cache", "warm"], "find .");
+    let told = prove(&file, &["dtype-missing", "-n", "6"]).ended_with(0).text();
+    let lines: Vec<&str> = told.lines().map(str::trim).collect();
+    let [title, predicted, trying, measured] = lines[..] else { panic!("{told}") };
+    assert!(title.starts_with("dtype-missing: ") && predicted.starts_with("predicted "), "{told}");
+    assert!(trying.contains("-O filetype instead of"), "{told}");
+    assert!(measured.starts_with("measured ") && measured.contains("6 pairs"), "{told}");
+    let recording = Recording::load(&file).expect("it was written again");
+    let finding = recording.findings.iter().find(|finding| finding.id == "dtype-missing").expect("it is still there");
+    let proof = finding.proved.as_ref().expect("the score is kept");
+    assert_eq!(proof.pairs, 6);
+    assert!(proof.ratio < 0.9, "types make find faster: {proof:?}");
+    // Shown again, with its score.
+    let shown = run(inodyne().arg("show").arg(&file)).ended_with(0).text();
+    assert!(shown.contains("proved ") && shown.contains("6 pairs of runs"), "{shown}");
+}
+
+#[test]
+fn another_command_can_be_tried_instead() {
+    let (_machine, scratch) = (machine(), scratch());
+    let program = fixture("findings/failed-lookups", scratch.path()).display().to_string();
+    let file = scratch.path().join("lookups.inodyne");
+    record(&file, &["--at", "tmpfs"], &format!("{program} 500 40"));
+    let refused = prove(&file, &["failed-lookups"]).failed_in_one_line(2);
+    assert!(refused.contains("--instead"), "{refused}");
+    let instead = format!("{program} 500 40 39");
+    let told = prove(&file, &["failed-lookups", "--instead", &instead, "-n", "3"]).ended_with(0).text();
+    assert!(told.contains("trying     instead: "), "{told}");
+    let other = prove(&file, &["failed-lookups", "--instead", "false", "-n", "1"]).failed_in_one_line(1);
+    assert!(other.contains("ended otherwise"), "{other}");
+}
+
+#[test]
+fn a_users_directory_is_never_tried_in() {
+    let (_machine, scratch) = (machine(), scratch());
+    support::prepare(scratch.path(), "mkdir place");
+    let program = fixture("findings/small-io", scratch.path()).display().to_string();
+    let file = scratch.path().join("here.inodyne");
+    let place = scratch.path().join("place").display().to_string();
+    record(&file, &["--at", &place], &format!("{program} 100000"));
+    let refused = prove(&file, &["--instead", "true"]).failed_in_one_line(2);
+    assert!(refused.contains("--at"), "{refused}");
+    let told = prove(&file, &["--instead", "head -c 100000 /dev/zero >file", "--at", "tmpfs", "-n", "2"]).ended_with(0);
+    assert!(told.text().contains("small-io"), "{}", told.text());
+}
+
+#[test]
+fn what_is_not_there_is_said() {
+    let (_machine, scratch) = (machine(), scratch());
+    let file = scratch.path().join("sleep.inodyne");
+    record(&file, &["--at", "tmpfs"], "sleep 0.1");
+    assert!(prove(&file, &["copy-up"]).failed_in_one_line(2).contains("fs-not-to-blame"));
+    assert!(prove(&file, &[]).failed_in_one_line(2).contains("knows no cure"));
+}
