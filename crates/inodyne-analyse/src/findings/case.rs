@@ -97,11 +97,21 @@ pub(super) struct Time {
     pub(super) calls: BTreeMap<String, (f64, u64)>,
 }
 
+/// A sum that stops at the end of the range, so that a damaged recording gives nonsense and no panic.
+pub(super) fn total(counts: impl Iterator<Item = u64>) -> u64 {
+    counts.fold(0, u64::saturating_add)
+}
+
 impl Time {
     fn add(&mut self, thread: ThreadNumber, call: &str, ns: f64, count: u64) {
+        self.threads.insert(thread);
+        self.add_calls(call, ns, count);
+    }
+
+    /// Adds calls, of threads that are named elsewhere.
+    pub(super) fn add_calls(&mut self, call: &str, ns: f64, count: u64) {
         self.ns += ns;
         self.count = self.count.saturating_add(count);
-        self.threads.insert(thread);
         let (sum, counted) = self.calls.entry(call.to_owned()).or_default();
         *sum += ns;
         *counted = counted.saturating_add(count);

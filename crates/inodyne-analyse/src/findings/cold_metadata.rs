@@ -5,7 +5,7 @@ use inodyne_model::count::Grouped;
 use inodyne_model::finding::Finding;
 use inodyne_model::ledger::{PAGE_FAULT, RowKind};
 
-use super::case::{Case, Time, Waited};
+use super::case::{Case, Time, Waited, total};
 use super::estimate::{self, Draft, percent, seconds};
 use super::families::{concerns_files, reads, writes};
 
@@ -63,7 +63,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
 /// The way back to a CPU after each wait: its part of the waiting for a CPU.
 fn ready_after(case: &Case<'_>, time: &Time) -> f64 {
     let threads = case.trace.observed.threads.iter().filter(|thread| time.threads.contains(&thread.number));
-    let switches: u64 = threads.map(|thread| thread.waits.saturating_add(thread.preemptions)).sum();
+    let switches = total(threads.map(|thread| thread.waits.saturating_add(thread.preemptions)));
     let ready = case.ledger(|row| row.kind == RowKind::Runqueue);
     ready * (time.count as f64 / switches.max(1) as f64).min(1.0)
 }

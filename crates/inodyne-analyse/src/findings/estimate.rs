@@ -87,7 +87,8 @@ pub(super) fn without(case: &Case<'_>, saved: f64, uncertain: f64) -> Prediction
     let saved = saved.max(0.0) * scale;
     let predicted = (now - saved).max(now * FLOOR);
     let error = (saved * uncertain).hypot(predicted * noise(case));
-    let low = (predicted - error).max(now * FLOOR).min(predicted);
+    // That little remains is possible; only as the likely value it would be a promise.
+    let low = (predicted - error).max(0.0);
     // A cure that is one makes nothing slower, as far as is known beforehand.
     let high = (predicted + error).min(now.max(predicted));
     Prediction { now_ns: nanos(now), wall_ns: nanos(predicted), low_ns: nanos(low), high_ns: nanos(high) }

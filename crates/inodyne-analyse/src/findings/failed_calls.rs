@@ -52,11 +52,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         Time { threads: case.threads_of(|call| failing.iter().any(|(s, _, _)| s.name == call)), ..Time::default() };
     for (call, _, count) in &failing {
         let ns = call.failed_ns.0 as f64 * *count as f64 / call.errors.max(1) as f64;
-        time.ns += ns;
-        time.count += count;
-        let (sum, counted) = time.calls.entry(call.name.clone()).or_default();
-        *sum += ns;
-        *counted += count;
+        time.add_calls(&call.name, ns, *count);
     }
     let share = case.share(&time);
     let (first, errno, _) = failing.first()?;

@@ -4,7 +4,7 @@ use inodyne_model::count::Grouped;
 use inodyne_model::finding::Finding;
 use inodyne_model::syscall::SyscallStats;
 
-use super::case::{Case, Time};
+use super::case::{Case, Time, total};
 use super::estimate::{self, Draft, INSIDE, lines, percent, seconds};
 use super::families::looks_up;
 
@@ -22,14 +22,11 @@ const NAMED: usize = 5;
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let searching: Vec<&SyscallStats> =
         case.calls(looks_up).filter(|call| missing(call) >= LEAST_FAILURES.max(call.calls / LEAST_PART)).collect();
-    let failures: u64 = searching.iter().map(|call| missing(call)).sum();
     let mut time =
         Time { threads: case.threads_of(|call| searching.iter().any(|s| s.name == call)), ..Time::default() };
     for call in &searching {
         let of_missing = call.failed_ns.0 as f64 * missing(call) as f64 / (call.errors.max(1)) as f64;
-        time.ns += of_missing;
-        time.count += missing(call);
-        time.calls.insert(call.name.clone(), (of_missing, missing(call)));
+        time.add_calls(&call.name, of_missing, missing(call));
     }
     let share = case.share(&time);
     if searching.is_empty() || share < LEAST_SHARE {
@@ -49,12 +46,12 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             title: format!("{who} looks for files where they are not: {} of the time", percent(share)),
             share,
             evidence,
-            predicted: estimate::without(case, each * failures as f64 / parallel, UNCERTAIN),
+            predicted: estimate::without(case, each * time.count as f64 / parallel, UNCERTAIN),
             cure: lines(&[
                 "shorten the search path, or put first the directory in which most is found (PATH, PYTHONPATH, -I, RPATH)",
                 "or let the program remember what it has found: bootsnap, ldconfig, an index of the package manager",
             ]),
-            avoidable_calls: Some(failures),
+            avoidable_calls: Some(time.count),
             bound: false,
         }
         .finding(case),
@@ -63,7 +60,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
 
 /// Calls that found nothing at the path.
 fn missing(call: &SyscallStats) -> u64 {
-    ["ENOENT", "ENOTDIR"].iter().filter_map(|errno| call.errors_by_errno.get(*errno)).sum()
+    total(["ENOENT", "ENOTDIR"].iter().filter_map(|errno| call.errors_by_errno.get(*errno).copied()))
 }
 
 /// With `--paths`: the directories in which most was not found.

@@ -21,7 +21,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     if share < LEAST_SHARE || files / case.wall() > MOST_OF_FILES {
         return None;
     }
-    let mut rows: Vec<&Row> = case.trace.ledger.rows.iter().filter(|row| is_elsewhere(row)).collect();
+    let mut rows: Vec<&Row> = case.trace.ledger.rows.iter().filter(is_elsewhere).collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.ns));
     let top: Vec<_> = rows.iter().take(3).map(|row| format!("{} {}", named(row), seconds(row.ns.0 as f64))).collect();
     Some(

@@ -6,7 +6,7 @@ use inodyne_model::cause::Cause;
 use inodyne_model::count::Grouped;
 use inodyne_model::finding::Finding;
 
-use super::case::{Case, Time, parallel};
+use super::case::{Case, Time, parallel, total};
 use super::estimate::{self, Draft, lines, percent, seconds};
 
 /// Fewer calls are what any program with threads makes.
@@ -21,7 +21,7 @@ const UNCERTAIN: f64 = 0.4;
 
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let is_futex = |call: &str| matches!(call, "futex" | "futex_wait" | "futex_waitv" | "futex_wake");
-    let calls: u64 = case.calls(is_futex).map(|call| call.calls).sum();
+    let calls = total(case.calls(is_futex).map(|call| call.calls));
     if calls < LEAST_CALLS {
         return None;
     }
@@ -44,7 +44,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     if share < LEAST_SHARE || parallel(case.trace, &time.threads) < 1.2 {
         return None;
     }
-    let all: u64 = case.calls(|_| true).map(|call| call.calls).sum();
+    let all = total(case.calls(|_| true).map(|call| call.calls));
     let who = case.who(&time.threads);
     Some(
         Draft {

@@ -3,7 +3,7 @@
 use inodyne_model::count::Grouped;
 use inodyne_model::finding::Finding;
 
-use super::case::{Case, Time};
+use super::case::{Case, Time, total};
 use super::estimate::{self, Draft, INSIDE, lines, percent, seconds};
 use super::families::stats;
 
@@ -26,17 +26,13 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     for path in &repeated {
         let again = path.calls - 1;
         let ns = path.wall_ns.0 as f64 * again as f64 / path.calls as f64;
-        time.ns += ns;
-        time.count = time.count.saturating_add(again);
-        let (sum, counted) = time.calls.entry(path.syscall.clone()).or_default();
-        *sum += ns;
-        *counted = counted.saturating_add(again);
+        time.add_calls(&path.syscall, ns, again);
     }
     let share = case.share(&time);
     if time.count < LEAST_REPETITIONS || share < LEAST_SHARE {
         return None;
     }
-    let all: u64 = case.calls(stats).map(|call| call.calls).sum();
+    let all = total(case.calls(stats).map(|call| call.calls));
     let top: Vec<_> =
         repeated.iter().take(NAMED).map(|path| format!("{} ({})", path.path, Grouped(path.calls))).collect();
     let each = (time.mean() - case.cost() * INSIDE).max(time.mean() * 0.2) + estimate::around(case, &time);

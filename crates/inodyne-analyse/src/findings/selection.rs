@@ -64,3 +64,10 @@ pub(super) fn select(mut found: Vec<Finding>) -> Vec<Finding> {
     }
     found
 }
+
+/// Every finding that a rule here names.
+#[cfg(test)]
+pub(super) fn named() -> impl Iterator<Item = &'static str> {
+    let explained = EXPLAINED_BY.iter().flat_map(|(id, by)| by.iter().chain([id]));
+    explained.chain(NEED_WARMTH).copied()
+}

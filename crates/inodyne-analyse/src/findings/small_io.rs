@@ -30,9 +30,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let mut avoidable = 0.0;
     for (call, mean) in &small {
         // What waits, waits for something else than the call itself.
-        time.ns += call.cpu_ns.0 as f64;
-        time.count += call.calls;
-        time.calls.insert(call.name.clone(), (call.cpu_ns.0 as f64, call.calls));
+        time.add_calls(&call.name, call.cpu_ns.0 as f64, call.calls);
         avoidable += call.calls as f64 * (1.0 - mean / BUFFER);
     }
     let share = case.share(&time);

@@ -4,7 +4,7 @@
 use inodyne_model::count::Grouped;
 use inodyne_model::finding::Finding;
 
-use super::case::{Case, Time};
+use super::case::{Case, Time, total};
 use super::estimate::{self, Draft, INSIDE, lines, percent, seconds};
 use super::families::{removes, stats};
 
@@ -27,11 +27,9 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     }
     let mut time = Time { threads: case.threads_of(stats), ..Time::default() };
     for call in case.calls(stats) {
-        time.ns += call.wall_ns.0 as f64;
-        time.count += call.calls;
-        time.calls.insert(call.name.clone(), (call.wall_ns.0 as f64, call.calls));
+        time.add_calls(&call.name, call.wall_ns.0 as f64, call.calls);
     }
-    let removed: u64 = case.calls(removes).map(|call| call.calls.saturating_sub(call.errors)).sum();
+    let removed = total(case.calls(removes).map(|call| call.calls.saturating_sub(call.errors)));
     let covers = |count: u64| count as f64 >= entries as f64 * LEAST_PART;
     let share = case.share(&time);
     if !covers(time.count) || !covers(removed) || share < LEAST_SHARE {

@@ -27,9 +27,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         }
         let stays = if writes(&call.name) { call.calls as f64 * CACHED_WRITE } else { 0.0 };
         let ns = (call.wall_ns.0 as f64 - stays).max(0.0);
-        time.ns += ns;
-        time.count += call.calls;
-        time.calls.insert(call.name.clone(), (ns, call.calls));
+        time.add_calls(&call.name, ns, call.calls);
         let what = if writes(&call.name) { "synchronous " } else { "" };
         let mean = call.wall_ns.0 as f64 / call.calls.max(1) as f64;
         evidence.push(format!("{} {what}{}, {} each", Grouped(call.calls), call.name, seconds(mean)));

@@ -4,7 +4,7 @@ use inodyne_model::cause::Cause;
 use inodyne_model::count::Grouped;
 use inodyne_model::finding::Finding;
 
-use super::case::Case;
+use super::case::{Case, total};
 use super::estimate::{self, Draft, lines, percent, seconds};
 
 /// Below this share of the wall-clock time the limits are high enough.
@@ -24,7 +24,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         .take(3)
         .map(|(call, ns, count)| format!("{call} was held back {} times, {} together", Grouped(*count), seconds(*ns)))
         .collect();
-    let bytes: u64 = case.calls(super::families::writes).filter_map(|call| call.bytes).sum();
+    let bytes = total(case.calls(super::families::writes).filter_map(|call| call.bytes));
     if bytes > 0 {
         evidence.push(format!("{:.1} MB were written by calls", bytes as f64 / 1e6));
     }

@@ -67,7 +67,7 @@ fn recorded(plan: &Plan<'_>) -> Result<(Recording, Exit, bool), Failure> {
     let mut exit = Exit::Code(0);
     let lab = Lab::new();
     let mut settings: Vec<Setting> =
-        setting::specs(arguments).iter().map(|spec| Setting::make(&lab, spec, &plan)).collect::<Result<_, _>>()?;
+        setting::specs(arguments).iter().map(|spec| Setting::make(&lab, spec, plan)).collect::<Result<_, _>>()?;
     recording.places = settings.iter().map(Setting::place).collect();
     for which in plan.schedule(settings.len()) {
         let execution = plan.measure(&mut settings[which.place], which, &mut recording)?;
