@@ -56,6 +56,14 @@ fn another_command_can_be_tried_instead() {
 }
 
 #[test]
+fn what_no_place_can_cure_is_refused() {
+    let (_machine, scratch) = (machine(), scratch());
+    let file = scratch.path().join("dsync.inodyne");
+    record(&file, &["--at", "ext4:size=256M"], "dd if=/dev/zero of=file bs=4k count=50 oflag=dsync status=none");
+    assert!(prove(&file, &["sync-bound"]).failed_in_one_line(2).contains("synchronous themselves"));
+}
+
+#[test]
 fn a_users_directory_is_never_tried_in() {
     let (_machine, scratch) = (machine(), scratch());
     support::prepare(scratch.path(), "mkdir place");

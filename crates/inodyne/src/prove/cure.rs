@@ -1,6 +1,7 @@
 //! Which findings' cures can be applied, and how: a place made otherwise, another state of the caches, another command.
 
 use inodyne_lab::{MadePlace, PlaceSpec, Where};
+use inodyne_model::Nanos;
 use inodyne_model::finding::Finding;
 use inodyne_model::place::Place;
 use inodyne_model::recording::Recording;
@@ -62,6 +63,10 @@ pub fn trial(recording: &Recording, finding: &Finding, arguments: &ProveArgument
             let warm = Variant { cache: "warm", prepare: Some(prepare), ..base.clone() };
             with(warm, "contents in memory instead of cold".to_owned())
         }
+        // A volatile overlay passes O_SYNC and O_DSYNC on to the file below (fs/overlayfs/file.c): seen on 6.18.
+        "sync-bound" if !calls_sync(recording, finding) => {
+            Err("its writes are synchronous themselves, which no place can ignore: give --instead".to_owned())
+        }
         "sync-bound" => {
             let place = format!("overlay:lower=[{}],mount=volatile", base.place);
             with(Variant { place, ..base.clone() }, "syncs ignored, by a volatile overlay".to_owned())
@@ -82,6 +87,16 @@ pub fn trial(recording: &Recording, finding: &Finding, arguments: &ProveArgument
             base.place
         )),
     }
+}
+
+/// Whether most of the waiting is in calls of their own, such as `fsync`, and not in synchronous writes.
+fn calls_sync(recording: &Recording, finding: &Finding) -> bool {
+    let calls = recording.traces.get(finding.trace).map_or(&[][..], |trace| &trace.syscalls);
+    let blocked = |names: &[&str]| -> Nanos {
+        calls.iter().filter(|call| names.contains(&call.name.as_str())).map(|call| call.blocked_ns).sum()
+    };
+    blocked(&["fsync", "fdatasync", "sync", "syncfs", "sync_file_range", "msync"])
+        > blocked(&["write", "pwrite64", "writev", "pwritev", "pwritev2"])
 }
 
 /// The command as it was.
