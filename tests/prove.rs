@@ -26,8 +26,9 @@ fn a_prediction_is_stated_then_scored_then_kept() {
     record(&file, &["--at", "slow=ext4:size=256M,mkfs=-O ^filetype", "--data", data, "--cache", "warm"], "find .");
     let told = prove(&file, &["dtype-missing", "-n", "6"]).ended_with(0).text();
     let lines: Vec<&str> = told.lines().map(str::trim).collect();
-    let [title, predicted, trying, measured] = lines[..] else { panic!("{told}") };
+    let [title, command, predicted, trying, measured] = lines[..] else { panic!("{told}") };
     assert!(title.starts_with("dtype-missing: ") && predicted.starts_with("predicted "), "{told}");
+    assert!(command.contains("exec find .") && command.contains("ext4:size=256M,mkfs=-O ^filetype"), "{told}");
     assert!(trying.contains("-O filetype instead of"), "{told}");
     assert!(measured.starts_with("measured ") && measured.contains("6 pairs"), "{told}");
     let recording = Recording::load(&file).expect("it was written again");

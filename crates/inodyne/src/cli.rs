@@ -110,11 +110,11 @@ pub struct RunArguments {
 /// Arguments of `inodyne prove`.
 #[derive(Debug, Args)]
 #[command(
-    after_long_help = "The prediction is printed first. Then the command runs without the cure and with it, in turns, each time in a\n\
-    place made and filled anew, and the score is printed and kept in the recording.\n\n\
-    By itself it can apply the cures of: dtype-missing, cold-metadata, cold-data, sync-bound, copy-up,\n\
-    single-stream (where the command ends in a list of files), journal-wait, write-throttled and queue-full\n\
-    (where the place was made with a small journal, or with changed settings). For all others give --instead.\n\n  \
+    after_long_help = "The prediction is printed first. Then the command runs without the cure and with it, in turns, each time \
+    in a place made and filled anew, and the score is printed and kept in the recording.\n\n\
+    By itself it can apply the cures of dtype-missing, cold-metadata, cold-data, sync-bound, copy-up, single-stream \
+    (where the command ends in a list of files), journal-wait, write-throttled and queue-full (where the place was made \
+    with a small journal, or with changed settings). For all others give --instead.\n\n  \
     inodyne prove find.inodyne dtype-missing\n  \
     inodyne prove build.inodyne failed-lookups --instead 'PATH=/opt/bin make'"
 )]

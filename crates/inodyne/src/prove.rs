@@ -21,6 +21,7 @@ use inodyne_analyse::{predicted_saving, score};
 use inodyne_model::Nanos;
 use inodyne_model::finding::{Finding, Proof};
 use inodyne_model::recording::Recording;
+use inodyne_render::escaped;
 
 use crate::cli::{Cli, Command, ProveArguments};
 use crate::failure::{Failure, USAGE};
@@ -33,7 +34,8 @@ pub fn run(arguments: &ProveArguments) -> Result<ExitCode, Failure> {
     inodyne_analyse::explain(&mut recording);
     let trials = trials(&recording, arguments)?;
     for (at, trial) in trials {
-        state(&recording.findings[at], &trial);
+        let command = recording.commands.get(recording.findings[at].command).map_or("", |command| &command.label);
+        state(&recording.findings[at], &trial, command);
         let pairs = measure(&trial, arguments)?;
         let finding = &mut recording.findings[at];
         let Some(proof) = score(&finding.predicted, &pairs, &trial.how) else { continue };
@@ -71,10 +73,11 @@ fn trials(recording: &Recording, arguments: &ProveArguments) -> Result<Vec<(usiz
 }
 
 /// The prediction, before anything is tried.
-fn state(finding: &Finding, trial: &Trial) {
+fn state(finding: &Finding, trial: &Trial, command: &str) {
     let predicted = &finding.predicted;
     let [low, likely, high] = predicted_saving(predicted).map(|part| part * 100.0);
-    anstream::println!("{}: {}", finding.id, finding.title);
+    anstream::println!("{}: {}", finding.id, escaped(&finding.title));
+    anstream::println!("  command    {} on {}", escaped(command), escaped(&trial.base.place));
     anstream::println!(
         "  predicted  {} [{}, {}] instead of {}: saves {likely:.0}% [{low:.0}, {high:.0}]",
         predicted.wall_ns,
@@ -82,7 +85,7 @@ fn state(finding: &Finding, trial: &Trial) {
         predicted.high_ns,
         predicted.now_ns
     );
-    anstream::println!("  trying     {}", inodyne_render::escaped(&trial.how));
+    anstream::println!("  trying     {}", escaped(&trial.how));
 }
 
 fn tell(proof: &Proof) {

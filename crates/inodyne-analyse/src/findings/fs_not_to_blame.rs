@@ -45,6 +45,8 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
 /// with files, and so neither here nor there.
 fn is_elsewhere(row: &&Row) -> bool {
     match (row.kind, row.cause) {
+        // Others' work, for a call of ours: it is the call that says what it is about.
+        _ if !row.via.is_empty() => !is_of_files(row),
         (RowKind::User, _) => true,
         (RowKind::Blocked, Some(Cause::Sleep | Cause::Socket | Cause::Poll | Cause::Stopped)) => true,
         (RowKind::Kernel, _) => !is_of_files(row),
@@ -55,6 +57,7 @@ fn is_elsewhere(row: &&Row) -> bool {
 fn is_of_files(row: &&Row) -> bool {
     let of_call = row.syscall.as_deref().is_some_and(|call| concerns_files(call) || call == PAGE_FAULT);
     match (row.kind, row.cause) {
+        _ if !row.via.is_empty() => of_call,
         (RowKind::Kernel, _) => of_call,
         (
             RowKind::Blocked,

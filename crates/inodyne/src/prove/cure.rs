@@ -127,12 +127,23 @@ fn base(recording: &Recording, finding: &Finding, arguments: &ProveArguments) ->
 fn described(place: &Place, arguments: &ProveArguments) -> Result<String, String> {
     match (&arguments.place, &place.spec) {
         (Some(place), _) => Ok(place.clone()),
-        (None, Some(spec)) if place.made_here => Ok(spec.clone()),
+        // A recording is a file like any other: that it calls a directory made here is not believed.
+        (None, Some(spec)) if place.made_here && is_made(spec) => Ok(spec.clone()),
         _ => Err(format!(
             "it was found in {}, where nothing is tried: give --at a place to make (such as ext4), and --data what to put into it",
             place.path.display()
         )),
     }
+}
+
+/// Whether nothing of the place was there before.
+fn is_made(spec: &str) -> bool {
+    let is_made = |spec: &PlaceSpec| matches!(spec.place(), Where::Made(_));
+    let stands_on_made = |spec: &PlaceSpec| match spec.place() {
+        Where::Made(made) => [made.lower(), made.upper()].into_iter().flatten().all(is_made),
+        _ => false,
+    };
+    spec.parse::<PlaceSpec>().is_ok_and(|spec| stands_on_made(&spec))
 }
 
 /// What an overlay lies over.
@@ -170,6 +181,8 @@ mod tests {
         assert_eq!(below("overlay:lower=[ext4:size=1G,mount=noatime]").unwrap(), "ext4:size=1G,mount=noatime");
         assert_eq!(below("overlay").unwrap(), "ext4");
         assert!(below("ext4").is_err());
+        assert!(is_made("ext4:size=1G") && is_made("overlay:lower=xfs"));
+        assert!(!is_made("/etc") && !is_made("bind:/etc") && !is_made("overlay:lower=/etc"));
         assert_eq!(with_larger_journal("ext4:size=1G,mkfs=-J size=1 -b 1024"), "ext4:size=1G,mkfs=-J size=256 -b 1024");
         assert_eq!(without_settings("ext4:size=1G,set=/proc/sys/vm/dirty_bytes=8388608"), "ext4:size=1G");
     }
