@@ -27,6 +27,8 @@ const UNCERTAIN: f64 = 0.3;
 struct Of {
     count: usize,
     lifetime: f64,
+    /// The same without waiting for a CPU.
+    active: f64,
     /// In calls that start, map and end programs, and outside of calls.
     starting: f64,
     threads: BTreeSet<u32>,
@@ -44,26 +46,29 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     for thread in trace.observed.threads.iter().filter(|thread| thread.parent != 0) {
         let Some(name) = by_thread.get(&thread.number) else { continue };
         let lifetime = thread.lifetime_ns().0 as f64;
-        if lifetime > SHORT {
+        // A busy machine makes lives longer, not the work in them.
+        let active = lifetime - thread.runqueue_ns.0 as f64;
+        if active > SHORT {
             continue;
         }
         let of = programs.entry(name).or_default();
         let kernel = thread.kernel_ns.iter().filter(|(call, _)| starts_processes(call)).map(|(_, ns)| ns.0 as f64);
         of.count += 1;
         of.lifetime += lifetime;
+        of.active += active;
         of.starting += kernel.sum::<f64>() + thread.user_ns.0 as f64;
         of.threads.insert(thread.number);
     }
     let (name, of) = programs.into_iter().max_by(|a, b| a.1.lifetime.total_cmp(&b.1.lifetime))?;
     let side_by_side = parallel(trace, &of.threads);
     let share = (of.lifetime / side_by_side / case.wall()).min(waited_for(case) / case.wall());
-    let part = of.starting / of.lifetime.max(1.0);
+    let part = of.starting / of.active.max(1.0);
     if of.count < LEAST_PROCESSES || share < LEAST_SHARE || part < LEAST_PART {
         return None;
     }
     let saved = of.starting / side_by_side + between(case, &of, side_by_side);
     let evidence = vec![
-        format!("{} processes of {name}, {} each", Grouped(of.count as u64), seconds(of.lifetime / of.count as f64)),
+        format!("{} processes of {name}, {} each", Grouped(of.count as u64), seconds(of.active / of.count as f64)),
         format!("{} of that to start, load and end them; the rest is their work", percent(part)),
     ];
     Some(
