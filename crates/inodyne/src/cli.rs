@@ -154,7 +154,7 @@ pub struct ShowArguments {
     /// Form of the report
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
-    /// Only this part: verdict, ledger, findings, syscalls, threads, runs, overhead, by-comm
+    /// Only this part: verdict, ledger, findings, syscalls, paths, threads, runs, overhead, by-comm
     #[arg(long)]
     pub section: Option<Section>,
 }
