@@ -16,6 +16,7 @@ fn help() {
         &["run", "--help"],
         &["compare", "--help"],
         &["show", "--help"],
+        &["prove", "--help"],
         &["rm", "--help"],
         &["tree", "make", "--help"],
         &["tree", "check", "--help"],
@@ -53,6 +54,8 @@ fn usage_mistakes_end_with_two() {
         &["run", "--env", "NAME", "--", "true"],
         &["show"],
         &["show", "--section", "everything", "x.inodyne"],
+        &["prove"],
+        &["prove", "-n", "0", "x.inodyne"],
         &["dance"],
     ] {
         let outcome = run(inodyne().args(arguments)).ended_with(2);

@@ -197,10 +197,21 @@ pub fn prepare(directory: &Path, script: &str) {
     assert!(done.status.success(), "{script}: {:?}\n{}", done.status, done.stderr);
 }
 
+/// Compiles `fixtures/NAME.cpp`.
+pub fn fixture_cpp(name: &str, into: &Path) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(name).with_extension("cpp");
+    let program = into.join(name);
+    let mut compiler = Command::new("c++");
+    compiler.args(["-std=c++17", "-O1", "-Wall", "-Werror", "-pthread", "-o"]).arg(&program).arg(&source);
+    let built = compiler.output().expect("the tests need a C++ compiler, c++");
+    assert!(built.status.success(), "{}:\n{}", source.display(), String::from_utf8_lossy(&built.stderr));
+    program
+}
+
 /// Compiles `fixtures/NAME.c`. Each test compiles its own: nothing to keep up to date, nothing shared.
 pub fn fixture(name: &str, into: &Path) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(name).with_extension("c");
-    let program = into.join(name);
+    let program = into.join(source.file_stem().expect("a name"));
     let mut compiler = Command::new("cc");
     compiler.args(["-std=gnu11", "-O1", "-Wall", "-Werror", "-pthread", "-o"]).arg(&program).arg(&source);
     let built = compiler.output().expect("the tests need a C compiler, cc");

@@ -12,6 +12,7 @@
 //! | `threads` | the ledger of one thread |
 //! | `headline` | the ledger of the wall-clock time |
 //! | `findings` | one file a diagnosis |
+//! | `score` | what measured pairs say of a prediction |
 //! | `runs` | what the runs of one case say |
 //! | `comparison` | cases held against each other |
 //! | [`statistics`] | how repeated measurements spread, and what differs |
@@ -23,15 +24,17 @@ mod faults;
 mod findings;
 mod headline;
 mod runs;
+mod score;
 pub mod statistics;
 mod threads;
 
 pub use comparison::precision;
-
+pub use findings::{MOST_WORKERS, ids as finding_ids};
 use inodyne_model::recording::Recording;
 use inodyne_model::trace::Trace;
 
 use crate::causes::Classifier;
+pub use score::{predicted_saving, score};
 
 /// Computes every derived part of a recording. Explaining again gives the same.
 pub fn explain(recording: &mut Recording) {

@@ -195,8 +195,13 @@ impl MountedPlace {
     pub(crate) fn made(spec: &PlaceSpec, made: &MadePlace, owner: Owner, lab: &Lab) -> Result<Self, LabError> {
         let (mounted, notes) = made::make(made, owner, lab)?;
         let shows_existing = made.kind == Kind::Bind && mounted.below().iter().all(|place| !place.record.made_here);
-        let record =
-            Place { label: spec.name(), mkfs: made.mkfs_words(), made_here: !shows_existing, ..Place::default() };
+        let record = Place {
+            label: spec.name(),
+            spec: Some(made.to_string()),
+            mkfs: made.mkfs_words(),
+            made_here: !shows_existing,
+            ..Place::default()
+        };
         let wanted = made.settings().to_vec();
         let mut place = Self { settings: vec![], wanted, made: Some(mounted), record, notes, owner, devices: vec![] };
         place.look_again()?;

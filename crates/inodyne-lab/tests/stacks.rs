@@ -185,3 +185,17 @@ fn data_too_large_for_a_layer_is_said_so() {
     let error = place.fill(&tree).expect_err("too much").to_string();
     assert!(error.starts_with("place small (size 16M) is too small for its data ("), "{error}");
 }
+
+#[test]
+fn a_volatile_overlay_is_filled_and_made_cold_like_any_other() {
+    let _alone = alone();
+    let (lab, scratch) = lab();
+    let data = original(scratch.path());
+    let mut place = make(&lab, "overlay:lower=[ext4:size=64M],mount=volatile");
+    place.fill(&data).expect("filled");
+    assert!(place.record().mount_options.contains("volatile"), "{:?}", place.record());
+    let before = listing(place.path());
+    fs::write(place.path().join("a/f1"), "changed").expect("written");
+    make_cold(&mut place).expect("made cold");
+    assert_ne!(listing(place.path()), before, "what was written is still there");
+}

@@ -28,6 +28,9 @@ pub struct Finding {
     pub predicted: Prediction,
     /// What to do, a line each, the best first.
     pub cure: Vec<String>,
+    /// True where it says what limits and no more: what is predicted is the best that could be had, not what a cure brings.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub bound: bool,
     /// What was measured once the cure was tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proved: Option<Proof>,
@@ -36,6 +39,9 @@ pub struct Finding {
 /// A prediction of the wall-clock time, stated before the cure is tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prediction {
+    /// The time without the cure that it starts from: without tracing, as far as the cost of that is known.
+    #[serde(default)]
+    pub now_ns: Nanos,
     /// The most likely value.
     pub wall_ns: Nanos,
     /// The lower end of the interval.
@@ -44,11 +50,24 @@ pub struct Prediction {
     pub high_ns: Nanos,
 }
 
-/// The score of a prediction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// The score of a prediction: the cure was tried, in turns with what was before.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Proof {
-    /// The measured wall-clock time with the cure.
+    /// What was done, in words.
+    pub how: String,
+    /// How many pairs of runs were measured.
+    pub pairs: u32,
+    /// Median of the wall-clock times without the cure, measured beside it: the machine may be faster or slower than it was
+    /// when the recording was made.
+    pub base_ns: Nanos,
+    /// Median of the wall-clock times with the cure.
     pub wall_ns: Nanos,
-    /// Whether it lies in the predicted interval.
+    /// Median of the ratios of the pairs, with over without.
+    pub ratio: f64,
+    /// Lower end of its 95% interval; as `ratio` where there are too few pairs.
+    pub ci_low: f64,
+    /// Upper end of it.
+    pub ci_high: f64,
+    /// Whether the part that is saved, 1 − ratio, lies in the predicted interval.
     pub within: bool,
 }

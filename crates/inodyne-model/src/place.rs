@@ -16,6 +16,9 @@ pub struct Place {
     pub source: String,
     /// The directory in which the command ran.
     pub path: PathBuf,
+    /// The description that it was made from, without a label; none for a directory that was there before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spec: Option<String>,
     /// Extra arguments given to mkfs; empty for a directory that was there before.
     #[serde(default)]
     pub mkfs: Vec<String>,

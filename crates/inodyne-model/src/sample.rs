@@ -48,6 +48,7 @@ pub fn ext4(label: &str, mkfs: &[&str]) -> Place {
         fs: "ext4".to_owned(),
         source: "/dev/loop0".to_owned(),
         path: "/tmp/place".into(),
+        spec: Some(if mkfs.is_empty() { "ext4".to_owned() } else { format!("ext4:mkfs={}", mkfs.join(" ")) }),
         mkfs: mkfs.iter().map(|word| (*word).to_owned()).collect(),
         mount_options: "rw,relatime".to_owned(),
         size_bytes: Some(4_294_967_296),
@@ -93,6 +94,8 @@ pub fn call(name: &str, calls: u64, errors: &[(&str, u64)], cpu: Nanos, blocked:
     stats.errors = errors.iter().map(|(_, count)| count).sum();
     stats.errors_by_errno = errors.iter().map(|(errno, count)| ((*errno).to_owned(), *count)).collect();
     let each = stats.wall_ns.0 / calls.max(1);
+    stats.failed_ns = Nanos(each.saturating_mul(stats.errors));
+    stats.bytes = matches!(name, "read" | "write").then_some(calls * 4_096);
     let mut counts = vec![0; BUCKETS];
     counts[bucket_of(each)] = calls;
     stats.histogram = Histogram::from_counts(&counts);

@@ -19,6 +19,12 @@ pub struct SyscallStats {
     pub errors: u64,
     /// The same by the error's name (`ENOENT`).
     pub errors_by_errno: BTreeMap<String, u64>,
+    /// The part of the wall-clock time in calls that returned an error.
+    #[serde(default)]
+    pub failed_ns: Nanos,
+    /// Bytes moved, for calls that return a number of them (`read`, `write` and their like).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
     /// Total wall-clock time.
     pub wall_ns: Nanos,
     /// The part on a CPU.
@@ -49,6 +55,8 @@ impl SyscallStats {
             calls: 0,
             errors: 0,
             errors_by_errno: BTreeMap::new(),
+            failed_ns: Nanos::ZERO,
+            bytes: None,
             wall_ns: Nanos::ZERO,
             cpu_ns: Nanos::ZERO,
             runqueue_ns: Nanos::ZERO,
@@ -69,6 +77,10 @@ impl SyscallStats {
         for (errno, count) in &other.errors_by_errno {
             let sum = self.errors_by_errno.entry(errno.clone()).or_default();
             *sum = sum.saturating_add(*count);
+        }
+        self.failed_ns += other.failed_ns;
+        if let Some(bytes) = other.bytes {
+            self.bytes = Some(self.bytes.unwrap_or_default().saturating_add(bytes));
         }
         self.wall_ns += other.wall_ns;
         self.cpu_ns += other.cpu_ns;

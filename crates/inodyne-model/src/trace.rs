@@ -37,6 +37,9 @@ pub struct Trace {
     /// Directory entries and their types.
     #[serde(default)]
     pub dtype: Dtype,
+    /// Paths looked up, where these were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paths: Option<Paths>,
     /// What the tracing cost.
     #[serde(default)]
     pub overhead: Overhead,
@@ -45,6 +48,30 @@ pub struct Trace {
     pub lost: Lost,
     /// The rest of what the kernel side saw.
     pub observed: Observed,
+}
+
+/// Paths as the traced processes gave them to calls that look one up.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Paths {
+    /// The paths that found room, most calls first. Relative ones stay relative.
+    pub looked_up: Vec<PathCount>,
+    /// Look-ups of paths that found no room in the table.
+    pub not_kept: u64,
+}
+
+/// One path in one call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathCount {
+    /// The path; its beginning is replaced by `…` where it is longer than what is kept.
+    pub path: String,
+    /// The call.
+    pub syscall: String,
+    /// How often.
+    pub calls: u64,
+    /// How often nothing was there (ENOENT, ENOTDIR).
+    pub not_found: u64,
+    /// Wall-clock time of these calls.
+    pub wall_ns: Nanos,
 }
 
 /// The ledger of one thread. Its rows sum to its lifetime exactly.

@@ -127,7 +127,7 @@ impl<const N: usize> From<[Span; N]> for Line {
 }
 
 /// Control characters and marks of direction written out: `\n`, `\u{1b}`, `\u{202e}`.
-pub(crate) fn escaped(text: &str) -> String {
+pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         let invisible =

@@ -16,6 +16,8 @@ pub enum Section {
     Findings,
     /// The table of system calls.
     Syscalls,
+    /// Paths that were looked up, where they were asked for.
+    Paths,
     /// Threads and processes.
     Threads,
     /// All runs of the same thing.
@@ -28,12 +30,13 @@ pub enum Section {
 
 impl Section {
     /// All of them, in the order of a report.
-    pub const ALL: [Section; 9] = [
+    pub const ALL: [Section; 10] = [
         Section::Comparison,
         Section::Verdict,
         Section::Ledger,
         Section::Findings,
         Section::Syscalls,
+        Section::Paths,
         Section::Threads,
         Section::Runs,
         Section::Overhead,
@@ -48,6 +51,7 @@ impl Section {
             Section::Ledger => "ledger",
             Section::Findings => "findings",
             Section::Syscalls => "syscalls",
+            Section::Paths => "paths",
             Section::Threads => "threads",
             Section::Runs => "runs",
             Section::Overhead => "overhead",

@@ -27,6 +27,7 @@ pub const RECORD_THREAD: u32 = 1;
 pub const RECORD_PROGRAM: u32 = 2;
 pub const PROGRAM_FILE: usize = 256;
 pub const PROGRAM_ARGS: usize = 1024;
+pub const PATH_KEPT: usize = 256;
 pub const PATH_NAMES: usize = 16;
 pub const PATH_NAME: usize = 64;
 pub const HISTOGRAM_BUCKETS: usize = inodyne_model::histogram::BUCKETS;
@@ -79,6 +80,8 @@ pub struct Cell {
     pub ready_ns: u64,
     pub min_ns: u64,
     pub max_ns: u64,
+    pub failed_ns: u64,
+    pub bytes: u64,
     pub histogram: [u64; HISTOGRAM_BUCKETS],
     pub errnos: [u32; ERRNO_SLOTS],
 }
@@ -209,6 +212,19 @@ pub struct ForcedSum {
     pub ready_ns: u64,
 }
 
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub struct PathCount {
+    pub calls: u64,
+    pub not_found: u64,
+    pub wall_ns: u64,
+    pub length: u32,
+    pub call: u16,
+    pub cut: u8,
+    pub unused: u8,
+    pub path: [u8; PATH_KEPT],
+}
+
 /// The losses, in the order of `enum loss`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
@@ -227,6 +243,7 @@ pub struct Losses {
 #[repr(C)]
 pub struct Shared {
     pub lost: Losses,
+    pub paths_not_kept: u64,
     pub threads_born: u32,
     pub slots_used: u32,
     pub groups: u32,
@@ -247,8 +264,8 @@ mod tests {
     use std::mem::{offset_of, size_of};
 
     unsafe extern "C" {
-        static host_sizes: [usize; 15];
-        static host_offsets: [usize; 11];
+        static host_sizes: [usize; 16];
+        static host_offsets: [usize; 12];
         fn host_bucket_of(ns: u64) -> u32;
     }
 
@@ -270,6 +287,7 @@ mod tests {
             size_of::<ForcedKey>(),
             size_of::<ForcedSum>(),
             size_of::<Shared>(),
+            size_of::<PathCount>(),
         ];
         let offsets = [
             offset_of!(Thread, number),
@@ -283,6 +301,7 @@ mod tests {
             offset_of!(IntervalRecord, call),
             offset_of!(Directory, name),
             offset_of!(Shared, untyped),
+            offset_of!(PathCount, path),
         ];
         // SAFETY: constant arrays of exactly these lengths, defined in host.c.
         unsafe {

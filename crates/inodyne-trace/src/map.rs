@@ -1,4 +1,4 @@
-//! Reading BPF maps: array maps through mmap, at no system call an element; hash maps in batches.
+//! Reading BPF maps: array maps through mmap, at no system call an element; hash maps in one batch.
 
 use std::marker::PhantomData;
 
@@ -6,7 +6,6 @@ use bytemuck::AnyBitPattern;
 use libbpf_rs::{MapCore, MapFlags};
 use rustix::mm::{MapFlags as MmapFlags, ProtFlags, mmap, munmap};
 
-const BATCH: u32 = 4096;
 const PAGE: usize = 4096;
 
 /// A `BPF_F_MMAPABLE` array map, mapped for reading. Its elements change under the reader while programs are attached:
@@ -47,10 +46,11 @@ impl<T> Drop for ArrayView<T> {
     }
 }
 
-/// All pairs of a hash map.
+/// All pairs of a hash map, in one batch that holds them all. In smaller ones the kernel stops before a bucket that does not
+/// fit any more, and libbpf-rs 0.27 takes a batch that is not full for the last.
 pub fn pairs<K: AnyBitPattern, V: AnyBitPattern>(map: &impl MapCore) -> Result<Vec<(K, V)>, libbpf_rs::Error> {
     Ok(map
-        .lookup_batch(BATCH, MapFlags::ANY, MapFlags::ANY)?
+        .lookup_batch(map.max_entries(), MapFlags::ANY, MapFlags::ANY)?
         .map(|(key, value)| (bytemuck::pod_read_unaligned(&key), bytemuck::pod_read_unaligned(&value)))
         .collect())
 }

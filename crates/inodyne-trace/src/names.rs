@@ -18,6 +18,31 @@ pub fn call(call: u16) -> Option<String> {
     }
 }
 
+/// Whether a call of this name returns a number of bytes that it has moved between a file and the process, or two files.
+pub fn returns_bytes(name: &str) -> bool {
+    matches!(
+        name,
+        "read"
+            | "write"
+            | "pread64"
+            | "pwrite64"
+            | "readv"
+            | "writev"
+            | "preadv"
+            | "pwritev"
+            | "preadv2"
+            | "pwritev2"
+            | "sendfile"
+            | "splice"
+            | "copy_file_range"
+            | "recvfrom"
+            | "sendto"
+            | "recvmsg"
+            | "sendmsg"
+            | "getdents64"
+    )
+}
+
 /// The name of an error slot of a cell (see `intf.h`).
 pub fn errno(slot: usize) -> String {
     const RESTARTS: [&str; intf::ERRNO_RESTARTS] =

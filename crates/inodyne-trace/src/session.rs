@@ -13,14 +13,14 @@ use inodyne_model::Nanos;
 use inodyne_model::loss::Lost;
 use inodyne_model::observed::{Observed, ROOT};
 use inodyne_model::syscall::CommCalls;
-use inodyne_model::trace::{Dtype, Overhead};
+use inodyne_model::trace::{Dtype, Overhead, Paths};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, OpenObject, ProgramInput, ProgramMut, libbpf_sys};
 
 use crate::intf::{self, Cell, FLAG_EXITING, Thread};
 use crate::map::{ArrayView, pairs, per_cpu};
 use crate::names::Groups;
-use crate::probes::{calls, dtype, lives, samples, switches};
+use crate::probes::{calls, dtype, lives, paths, samples, switches};
 use crate::skeleton::{InodyneSkel, InodyneSkelBuilder};
 use crate::stream::Stream;
 use crate::{calibrate, libbpf_log, symbols};
@@ -38,6 +38,8 @@ pub struct Options {
     pub records_bytes: u32,
     /// Intervals kept of a run; the rest is counted as lost.
     pub max_intervals: usize,
+    /// Different paths kept of those looked up; 0: none are asked for.
+    pub max_paths: u32,
     /// Threads alive at the same time.
     pub max_threads: u32,
     /// Different (command, call) pairs, at most 65,534.
@@ -52,6 +54,7 @@ impl Default for Options {
             timeline_bytes: 16 << 20,
             records_bytes: 8 << 20,
             max_intervals: 4_000_000,
+            max_paths: 0,
             max_threads: 8192,
             max_cells: 1024,
         }
@@ -100,6 +103,8 @@ pub struct Collected {
     pub by_comm: Vec<CommCalls>,
     /// Directory entries and their types.
     pub dtype: Dtype,
+    /// Paths looked up, where these were asked for.
+    pub paths: Option<Paths>,
     /// What a call costs more with tracing; `ratio` is still to be computed.
     pub overhead: Overhead,
     /// What could not be recorded.
@@ -219,6 +224,10 @@ impl Tracer {
                 pairs(&maps.dtype_directories).map_err(read_error)?,
                 pairs(&maps.forced).map_err(read_error)?,
             ),
+            paths: match self.options.max_paths {
+                0 => None,
+                _ => Some(paths::read(pairs(&maps.paths).map_err(read_error)?, shared.paths_not_kept)),
+            },
             overhead: self.overhead,
             lost,
             observed: Observed {
@@ -326,12 +335,14 @@ fn load(options: &Options, cpus: usize) -> Result<InodyneSkel<'static>, TraceErr
     constants.max_threads = options.max_threads;
     constants.max_cells = options.max_cells;
     constants.record_timeline = u32::from(options.timeline);
+    constants.record_paths = u32::from(options.max_paths > 0);
     let maps = &mut open.maps;
     let sizes = [
         maps.slot_of.set_max_entries(pid_max()),
         maps.threads.set_max_entries(options.max_threads),
         maps.free_slots.set_max_entries(options.max_threads),
         maps.cells.set_max_entries(options.max_cells * cpus as u32),
+        maps.paths.set_max_entries(options.max_paths.max(1)),
         maps.records.set_max_entries(options.records_bytes),
         maps.timeline.set_max_entries(options.timeline_bytes),
     ];

@@ -7,6 +7,7 @@
 //! | `measure` | running commands in places, by turns: prepare → collect → recording |
 //! | `run` | `inodyne run`: one command, measured, explained and shown |
 //! | `compare` | `inodyne compare`: several places or commands by turns |
+//! | `prove` | `inodyne prove`: a prediction, and its score |
 //! | `show` | `inodyne show`: a recording, explained and shown again |
 //! | `rm`, `tree` | `inodyne rm`, `inodyne tree`: what they say; the work is inodyne-tree's |
 //! | `doctor` | `inodyne doctor`: what this machine can do |
@@ -21,6 +22,7 @@ mod failure;
 mod host;
 mod manual;
 mod measure;
+mod prove;
 mod report;
 mod rm;
 mod run;
@@ -43,6 +45,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
+        Command::Prove(arguments) => prove::run(&arguments),
         Command::Show(arguments) => show::run(&arguments),
         Command::Rm(_) => Ok(rm::run(arguments)),
         Command::Tree(arguments) => tree::run(&arguments),

@@ -2,16 +2,40 @@
 
 use std::process::ExitCode;
 
+use inodyne_model::recording::Recording;
+use inodyne_trace::launch::Output;
+
 use crate::cli::RunArguments;
-use crate::failure::Failure;
+use crate::failure::{Failure, INTERRUPTED};
 use crate::measure::{self, Campaign, Effort};
 use crate::report::{self, TextTo};
 
 /// Runs the command.
 pub fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
+    let campaign = campaign(arguments, measure::output(arguments.report.format))?;
+    let measured = campaign.measure()?;
+    report::print(&measured.recording, arguments.report.format, None, TextTo::Stderr);
+    if let Some(failure) = measured.failure {
+        return Err(failure);
+    }
+    campaign.trusted(&measured.recording)?;
+    Ok(measure::exit_code(measured.exit))
+}
+
+/// Runs the command without its output, and says nothing of it.
+pub fn untold(arguments: &RunArguments) -> Result<Recording, Failure> {
+    let measured = campaign(arguments, Output::Discard)?.measure()?;
+    match measured.failure {
+        Some(failure) => Err(failure),
+        None if measured.interrupted => Err(Failure::new(INTERRUPTED, "interrupted")),
+        None => Ok(measured.recording),
+    }
+}
+
+fn campaign(arguments: &RunArguments, output: Output) -> Result<Campaign<'_>, Failure> {
     measure::check_fresh(&arguments.places)?;
     let untraced = if arguments.no_trace { arguments.runs.max(1) } else { arguments.runs };
-    let campaign = Campaign {
+    Ok(Campaign {
         places: &arguments.places,
         around: &arguments.around,
         command: &arguments.command,
@@ -20,13 +44,6 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
         commands: vec![arguments.argv.clone()],
         effort: Effort { warmup: 0, untraced, traced: u32::from(!arguments.no_trace), until: None, max_time: None },
         margin: None,
-        output: measure::output(arguments.report.format),
-    };
-    let measured = campaign.measure()?;
-    report::print(&measured.recording, arguments.report.format, None, TextTo::Stderr);
-    if let Some(failure) = measured.failure {
-        return Err(failure);
-    }
-    campaign.trusted(&measured.recording)?;
-    Ok(measure::exit_code(measured.exit))
+        output,
+    })
 }

@@ -1,35 +1,107 @@
 //! Diagnoses: what is wrong, what it costs, what to change. One file each, and a line in [`DIAGNOSES`].
 //!
 //! A diagnosis looks at one trace of an explained recording and says nothing where it does not apply, or where nobody
-//! pays for what it knows. What it says comes with evidence, and a prediction that can be tested.
+//! pays for what it knows. What it says comes with evidence, and a prediction that can be tested. What of it is said, and
+//! in which order, is decided in one place: [`selection`].
+//!
+//! | module | what it knows |
+//! |---|---|
+//! | [`case`] | a trace, asked for times: of waits, of calls, of samples, and their share of the wall-clock time |
+//! | [`estimate`] | from time that a cure saves to a wall-clock time to expect |
+//! | [`families`] | which system calls do alike |
+//! | [`selection`] | which findings are said, in which order |
+//! | `stat_users` | which programs stat every file in any case |
+//! | the others | a diagnosis each, named like its id |
 
+mod case;
+mod cold_data;
+mod cold_metadata;
+mod copy_up;
 mod dtype_missing;
+mod estimate;
+mod failed_calls;
+mod failed_lookups;
+mod families;
+mod fs_not_to_blame;
+mod futex_contention;
+mod journal_wait;
+mod kernel_cpu_bound;
+mod lock_contention;
+mod memory_pressure;
+mod mmap_faults;
+mod process_storm;
+mod queue_full;
+mod repeated_stat;
+mod round_trips;
+mod run_queue_bound;
+mod selection;
+mod single_stream;
+mod small_io;
+mod stat_per_entry;
 mod stat_users;
+mod sync_bound;
+#[cfg(test)]
+mod tests;
+mod user_cpu_bound;
+mod write_throttled;
 
 use inodyne_model::finding::Finding;
 use inodyne_model::recording::Recording;
-use inodyne_model::trace::Trace;
 
-/// One trace and what stands around it.
-pub(crate) struct Case<'a> {
-    pub(crate) recording: &'a Recording,
-    /// Index of the trace in the recording.
-    pub(crate) index: usize,
-    pub(crate) trace: &'a Trace,
-}
+use crate::causes::Classifier;
+use case::Case;
+pub use single_stream::MOST_WORKERS;
 
 type Diagnosis = fn(&Case<'_>) -> Option<Finding>;
 
-/// Every diagnosis there is.
-const DIAGNOSES: &[Diagnosis] = &[dtype_missing::diagnose];
+/// Every diagnosis there is, with the id of its findings.
+const DIAGNOSES: &[(&str, Diagnosis)] = &[
+    ("cold-data", cold_data::diagnose),
+    ("cold-metadata", cold_metadata::diagnose),
+    ("copy-up", copy_up::diagnose),
+    ("dtype-missing", dtype_missing::diagnose),
+    ("failed-calls", failed_calls::diagnose),
+    ("failed-lookups", failed_lookups::diagnose),
+    ("fs-not-to-blame", fs_not_to_blame::diagnose),
+    ("futex-contention", futex_contention::diagnose),
+    ("journal-wait", journal_wait::diagnose),
+    ("kernel-cpu-bound", kernel_cpu_bound::diagnose),
+    ("lock-contention", lock_contention::diagnose),
+    ("memory-pressure", memory_pressure::diagnose),
+    ("mmap-faults", mmap_faults::diagnose),
+    ("process-storm", process_storm::diagnose),
+    ("queue-full", queue_full::diagnose),
+    ("repeated-stat", repeated_stat::diagnose),
+    ("round-trips", round_trips::diagnose),
+    ("run-queue-bound", run_queue_bound::diagnose),
+    ("single-stream", single_stream::diagnose),
+    ("small-io", small_io::diagnose),
+    ("stat-per-entry", stat_per_entry::diagnose),
+    ("sync-bound", sync_bound::diagnose),
+    ("user-cpu-bound", user_cpu_bound::diagnose),
+    ("write-throttled", write_throttled::diagnose),
+];
 
-/// The findings of all traces, of each the one that concerns most of the time first.
+/// The ids of all findings that there are.
+pub fn ids() -> impl Iterator<Item = &'static str> {
+    DIAGNOSES.iter().map(|(id, _)| *id)
+}
+
+/// The findings of all traces. A score that an earlier reading of the recording holds stays with its finding.
 pub fn all(recording: &Recording) -> Vec<Finding> {
     let of_trace = |(index, trace)| {
-        let case = Case { recording, index, trace };
-        let mut found: Vec<_> = DIAGNOSES.iter().filter_map(|diagnose| diagnose(&case)).collect();
-        found.sort_by(|a, b| b.share_of_wall.total_cmp(&a.share_of_wall));
-        found
+        let case = Case { recording, index, trace, classifier: Classifier::new(&trace.observed.stacks) };
+        let made =
+            DIAGNOSES.iter().filter_map(|(id, diagnose)| Some(Finding { id: (*id).to_owned(), ..diagnose(&case)? }));
+        selection::select(made.collect())
     };
-    recording.traces.iter().enumerate().flat_map(of_trace).collect()
+    let mut found: Vec<Finding> = recording.traces.iter().enumerate().flat_map(of_trace).collect();
+    for finding in &mut found {
+        let before = recording.findings.iter().find(|old| old.trace == finding.trace && old.id == finding.id);
+        // The interval that was scored is part of the score: a newer rule must not claim it.
+        if let Some(Finding { predicted, proved: Some(proof), .. }) = before {
+            (finding.predicted, finding.proved) = (*predicted, Some(proof.clone()));
+        }
+    }
+    found
 }

@@ -71,6 +71,15 @@ impl Overlay {
     }
 
     fn mount_again(&mut self) -> Result<(), LabError> {
+        // A volatile overlay leaves a mark after which it refuses to be mounted: it may have lost data in a crash. Here
+        // there was none.
+        let mark = self.writable.join("work/work/incompat");
+        match fs::remove_dir_all(&mark) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(LabError::io("remove directory", mark, error));
+            }
+            _ => {}
+        }
         self.mount = mount(&self.layers, &self.writable, &self.options, &self.point)?;
         Ok(())
     }

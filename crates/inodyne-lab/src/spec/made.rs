@@ -143,6 +143,11 @@ impl MadePlace {
         self.layers.unwrap_or(1)
     }
 
+    /// The same without changed settings.
+    pub fn without_settings(&self) -> Self {
+        Self { settings: Vec::new(), ..self.clone() }
+    }
+
     pub(crate) fn settings(&self) -> &[SettingSpec] {
         &self.settings
     }

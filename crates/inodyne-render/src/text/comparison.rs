@@ -120,8 +120,9 @@ fn scores(page: &mut Page, cases: &[Case<'_>], comparison: &Comparison) {
     let case = |side: Side| cases.iter().find(|case| case.key == (side.place, side.command, comparison.cache));
     let (Some(base), Some(other)) = (case(comparison.a), case(comparison.b)) else { return };
     let kind = |case: &Case<'_>| case.place().map(|place| place.fs.clone());
-    let cure = kind(base) == kind(other) && other.findings.is_empty() && other.trace.is_some();
-    if let Some(finding) = base.findings.first().filter(|_| cure && base.key.1 == other.key.1) {
+    let comparable = kind(base) == kind(other) && other.trace.is_some() && base.key.1 == other.key.1;
+    let is_cured = |finding: &&&Finding| !finding.bound && other.findings.iter().all(|there| there.id != finding.id);
+    if let Some(finding) = base.findings.iter().find(is_cured).filter(|_| comparable) {
         score(page, finding, base.wall(), other.wall());
     }
 }

@@ -11,6 +11,7 @@ mod difference;
 mod findings;
 mod ledger;
 mod overhead;
+mod paths;
 mod runs;
 mod threads;
 mod verdict;
@@ -62,11 +63,12 @@ pub fn text(recording: &Recording, options: &TextOptions) -> String {
 type Show = fn(&mut Page, &Case<'_>);
 
 fn show_case(page: &mut Page, case: &Case<'_>) {
-    let sections: [(Section, Show); 8] = [
+    let sections: [(Section, Show); 9] = [
         (Section::Verdict, verdict::show),
         (Section::Ledger, ledger::show),
         (Section::Findings, findings::show),
         (Section::Syscalls, calls::show),
+        (Section::Paths, paths::show),
         (Section::Threads, threads::show),
         (Section::Runs, runs::show),
         (Section::Overhead, overhead::show),

@@ -2,6 +2,7 @@
 
 use inodyne_model::recording::Recording;
 use inodyne_model::sample;
+use inodyne_model::trace::{PathCount, Paths};
 use unicode_width::UnicodeWidthStr;
 
 use super::*;
@@ -65,6 +66,27 @@ fn a_comparison_begins_with_its_verdict_and_nothing_of_it_is_cut() {
 #[test]
 fn the_tables_by_command_name_stand_alone() {
     insta::assert_snapshot!(only(&explained(sample::pipeline_recording()), Section::ByComm));
+}
+
+#[test]
+fn paths_are_shown_by_time_and_by_directory() {
+    let mut recording = explained(sample::find_recording());
+    let path = |path: &str, calls, not_found, ms| PathCount {
+        path: path.to_owned(),
+        syscall: "openat".to_owned(),
+        calls,
+        not_found,
+        wall_ns: sample::ms(ms),
+    };
+    let looked_up = vec![
+        path("/usr/lib/a/libz.so", 3_000, 3_000, 9.0),
+        path("/usr/lib/b/libz.so", 3_000, 0, 12.0),
+        path("/etc", 7, 0, 0.02),
+        path("evil\n\u{1b}[31mname", 40, 40, 0.1),
+        path("d/", 2, 0, 0.1),
+    ];
+    recording.traces[0].paths = Some(Paths { looked_up, not_kept: 1_234 });
+    insta::assert_snapshot!(only(&recording, Section::Paths));
 }
 
 #[test]

@@ -35,7 +35,7 @@ pub(super) fn show(page: &mut Page, case: &Case<'_>) {
 /// `find . on slow (ext4 -O ^filetype, cold): 0.334 s, likely 0.103 s once cured`
 fn headline(page: &Page, case: &Case<'_>) -> Line {
     let time = duration(case.wall());
-    let likely = case.findings.first().map_or_else(String::new, |finding| {
+    let likely = case.findings.first().filter(|finding| !finding.bound).map_or_else(String::new, |finding| {
         format!(", likely {} once cured", duration_beside(finding.predicted.wall_ns, case.wall()))
     });
     let place = cut(&escaped(&format!(" on {} ({})", case.place_name(), circumstances(case))), page.width() / 2);

@@ -12,6 +12,7 @@
 
 #include "../probes/switches/probe.bpf.h"
 #include "../probes/dtype/probe.bpf.h"
+#include "../probes/paths/probe.bpf.h"
 #include "../probes/calls/probe.bpf.h"
 #include "../probes/lives/probe.bpf.h"
 #include "../probes/samples/probe.bpf.h"

@@ -110,6 +110,8 @@ struct cell {
 	__u64 ready_ns;
 	__u64 min_ns;
 	__u64 max_ns;
+	__u64 failed_ns; /* the part of wall_ns in calls that returned an error */
+	__u64 bytes;     /* sum of what calls returned that return a number of bytes (names.rs says which these are) */
 	__u64 histogram[HISTOGRAM_BUCKETS];
 	__u32 errnos[ERRNO_SLOTS];
 };
@@ -242,6 +244,19 @@ struct forced_sum {
 	__u64 ready_ns;
 };
 
+/* A path in one kind of call. */
+#define PATH_KEPT 256
+struct path_count {
+	__u64 calls;
+	__u64 not_found;
+	__u64 wall_ns;
+	__u32 length; /* of what is kept in `path` */
+	__u16 call;
+	__u8 cut; /* the path is longer: its end is kept */
+	__u8 unused;
+	__u8 path[PATH_KEPT];
+};
+
 enum loss {
 	LOST_CALLS,
 	LOST_THREADS,
@@ -257,6 +272,7 @@ enum loss {
 /* Counters that both sides see while the trace runs. */
 struct shared {
 	__u64 lost[LOSSES];
+	__u64 paths_not_kept; /* look-ups whose path found no room */
 	__u32 threads_born;   /* numbers given so far */
 	__u32 slots_used;     /* slots of the thread table ever used */
 	__u32 groups;

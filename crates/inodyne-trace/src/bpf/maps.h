@@ -15,6 +15,7 @@
 const volatile __u32 max_threads = 1;
 const volatile __u32 max_cells = 1;
 const volatile __u32 record_timeline = 1;
+const volatile __u32 record_paths = 0;
 
 struct shared shared;
 
@@ -152,6 +153,15 @@ struct {
 	__type(key, struct forced_key);
 	__type(value, struct forced_sum);
 } forced SEC(".maps");
+
+/* hash(call, path) -> how often. One entry where nobody asked for it. Allocated beforehand: a program that looks up a
+ * hundred thousand new paths a second is faster than the kernel's allocator for programs is filled again. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u64);
+	__type(value, struct path_count);
+} paths SEC(".maps");
 
 static __always_inline void lose(enum loss what)
 {

@@ -3,5 +3,6 @@
 pub mod calls;
 pub mod dtype;
 pub mod lives;
+pub mod paths;
 pub mod samples;
 pub mod switches;

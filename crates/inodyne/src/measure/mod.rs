@@ -65,6 +65,9 @@ pub struct Effort {
     pub max_time: Option<Duration>,
 }
 
+/// Different paths that `--paths` keeps.
+const MOST_PATHS: u32 = 16_384;
+
 /// Beyond so many blocks more of them make no interval narrower in any useful time.
 const MOST_BLOCKS: u32 = 10_000;
 
@@ -152,10 +155,11 @@ struct Plan<'a> {
 
 impl<'a> Plan<'a> {
     fn new(campaign: &'a Campaign<'a>) -> Result<Plan<'a>, Failure> {
-        let TraceOptions { sample_hz, ring_buffer, .. } = *campaign.tracing;
+        let TraceOptions { sample_hz, ring_buffer, paths, .. } = *campaign.tracing;
         let tracing = (campaign.effort.traced > 0).then(|| Options {
             sample_hz,
             timeline_bytes: ring_buffer,
+            max_paths: if paths { MOST_PATHS } else { 0 },
             ..Options::default()
         });
         if tracing.is_some() {

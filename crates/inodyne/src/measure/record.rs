@@ -79,6 +79,7 @@ pub fn add(recording: &mut Recording, which: Which, execution: Execution, moved:
             wall_ns,
             by_comm: collected.by_comm,
             dtype: collected.dtype,
+            paths: collected.paths,
             overhead,
             lost: collected.lost,
             observed: collected.observed,

@@ -16,7 +16,7 @@ use inodyne_model::finding::Finding;
 use inodyne_model::observed::{Program, ThreadNumber};
 use inodyne_model::trace::{DtypeFs, ForcedLookup, Trace};
 
-use super::Case;
+use super::case::{Case, parallel};
 use super::stat_users::{Gain, base_name, gain};
 
 /// Below this share of the wall-clock time nobody cares.
@@ -35,7 +35,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     }
     let who = paid.programs.iter().next().map_or("the program", String::as_str);
     Some(Finding {
-        id: "dtype-missing".to_owned(),
+        id: String::new(),
         title: format!("readdir gives no types, so {who} asks for each: {:.0}% of the time", share * 100.0),
         place: trace.place,
         command: trace.command,
@@ -45,6 +45,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         avoidable_calls: Some(paid.files.calls),
         predicted: prediction::predict(case, &paid),
         cure: cure::for_file_systems(trace.dtype.filesystems.iter().filter(|fs| fs.unknown > 0)),
+        bound: false,
         proved: None,
     })
 }
@@ -150,26 +151,6 @@ impl<'a> ProgramsByThread<'a> {
         }
         None
     }
-}
-
-/// The sum of the threads' lives over the time in which at least one of them lived: 1 for one after the other.
-fn parallel(trace: &Trace, threads: &BTreeSet<ThreadNumber>) -> f64 {
-    let mut lives: Vec<_> = trace
-        .observed
-        .threads
-        .iter()
-        .filter(|t| threads.contains(&t.number) && t.ended_ns > t.born_ns)
-        .map(|t| (t.born_ns, t.ended_ns))
-        .collect();
-    lives.sort_unstable();
-    let sum: f64 = lives.iter().map(|(born, ended)| (*ended - *born).as_secs_f64()).sum();
-    let mut union = 0.0;
-    let mut until = Nanos::ZERO;
-    for (born, ended) in lives {
-        union += ended.saturating_sub(born.max(until)).as_secs_f64();
-        until = until.max(ended);
-    }
-    if union > 0.0 { sum / union } else { 1.0 }
 }
 
 fn evidence(case: &Case<'_>, paid: &Paid, share: f64) -> Vec<String> {

@@ -15,14 +15,13 @@ use std::collections::BTreeSet;
 
 use inodyne_model::Nanos;
 use inodyne_model::finding::Prediction;
-use inodyne_model::run::median;
 use inodyne_model::trace::Trace;
 
-use super::super::Case;
+use super::super::case::Case;
+use super::super::estimate::{FLOOR, INSIDE, Now, noise, now};
 use super::{Paid, Sum};
 
-/// The part of the tracing cost of a call that falls between its two timestamps, and how far it may be off.
-const INSIDE: f64 = 0.5;
+/// How far [`INSIDE`], the part of the tracing cost between the two timestamps of a call, may be off.
 const INSIDE_ERROR: f64 = 0.2;
 /// Time between calls that goes with an avoidable one (user mode, and the way in and out of the kernel), as a part of
 /// the average time between calls of its program; with its bounds.
@@ -31,26 +30,17 @@ const AROUND: [f64; 3] = [0.65, 0.85, 1.05];
 const AROUND_AT_MOST: [f64; 3] = [450.0, 700.0, 950.0];
 /// CPU time of other calls changes too, since the caches hold less: as a part of the time in the avoidable calls.
 const SIDE_EFFECTS: f64 = 0.08;
-/// How far two runs of the same thing lie apart at least, as a part of the predicted time; more where the untraced runs
-/// did so.
-const RUN_NOISE: f64 = 0.12;
-/// The same where there are too few untraced runs to see it.
-const RUN_NOISE_UNSEEN: f64 = 0.2;
-/// From this many untraced runs on, their spread is seen.
-const ENOUGH_RUNS: usize = 3;
 /// How much of the saving may not come true where it is only assumed that the program asks for no more than the type.
 const ASSUMED: f64 = 0.3;
 /// How much of the saving is uncertain where threads work side by side.
 const SIDE_BY_SIDE: f64 = 0.25;
-/// How much faster or slower than the trace the untraced runs may be for that to be the speed of the machine.
-const SCALES: [f64; 2] = [0.3, 2.0];
-/// Nothing gets faster than this part of the time now by a prediction of ours.
-const FLOOR: f64 = 0.02;
 
 pub(super) fn predict(case: &Case<'_>, paid: &Paid) -> Prediction {
     let trace = case.trace;
-    let cost = if trace.overhead.ns_per_call.is_finite() { trace.overhead.ns_per_call.max(0.0) } else { 0.0 };
-    let Now { ns: now, scale } = now_without_tracing(case, paid, cost);
+    let cost = case.cost();
+    let threads = trace.observed.threads.iter().filter(|t| paid.threads.contains(&t.number));
+    let ready = threads.map(|t| t.runqueue_ns.0 as f64).sum::<f64>() / paid.parallel.max(1.0);
+    let Now { ns: now, scale } = now(case, ready);
     let calls = paid.files.calls as f64;
 
     let on_cpu = paid.files.cpu_ns.0 as f64;
@@ -80,7 +70,7 @@ pub(super) fn predict(case: &Case<'_>, paid: &Paid) -> Prediction {
     let assumed = if paid.assumed.is_empty() { 0.0 } else { saved * ASSUMED };
     let low = (predicted - root_of_squares(&[error, directories])).max(now * FLOOR).min(predicted);
     let high = (predicted + root_of_squares(&[error, assumed])).max(predicted);
-    Prediction { wall_ns: nanos(predicted), low_ns: nanos(low), high_ns: nanos(high) }
+    Prediction { now_ns: nanos(now), wall_ns: nanos(predicted), low_ns: nanos(low), high_ns: nanos(high) }
 }
 
 fn root_of_squares(errors: &[f64]) -> f64 {
@@ -89,39 +79,6 @@ fn root_of_squares(errors: &[f64]) -> f64 {
 
 fn nanos(ns: f64) -> Nanos {
     Nanos(ns.round() as u64)
-}
-
-/// The wall-clock time without tracing, and what a nanosecond of the trace is worth in it.
-struct Now {
-    ns: f64,
-    scale: f64,
-}
-
-/// A busy machine runs the same instructions slower. Where there are untraced runs, the times of the trace are brought
-/// to their speed; waiting for a CPU is no part of that.
-fn now_without_tracing(case: &Case<'_>, paid: &Paid, cost: f64) -> Now {
-    let trace = case.trace;
-    let calls: f64 = trace.syscalls.iter().map(|s| s.calls as f64).sum();
-    let wall = trace.wall_ns.0 as f64;
-    let ns = (wall - calls * cost).max(wall * 0.2);
-    let Some(median) = median(&case.recording.untraced_walls(trace.place, trace.command, trace.cache)) else {
-        return Now { ns, scale: 1.0 };
-    };
-    let threads = trace.observed.threads.iter().filter(|t| paid.threads.contains(&t.number));
-    let ready: f64 = threads.map(|t| t.runqueue_ns.0 as f64).sum::<f64>() / paid.parallel.max(1.0);
-    let median = median.0 as f64;
-    let scale = median / (ns - ready).max(ns * 0.2).max(1.0);
-    Now { ns: median, scale: scale.clamp(SCALES[0], SCALES[1]) }
-}
-
-/// How far the untraced runs lie apart: twice their median deviation from their median, as a part of it.
-fn noise(case: &Case<'_>) -> f64 {
-    let trace = case.trace;
-    let walls = case.recording.untraced_walls(trace.place, trace.command, trace.cache);
-    let Some(middle) = median(&walls).filter(|_| walls.len() >= ENOUGH_RUNS) else { return RUN_NOISE_UNSEEN };
-    let mut deviations: Vec<_> = walls.iter().map(|wall| Nanos(wall.0.abs_diff(middle.0))).collect();
-    deviations.sort_unstable();
-    (median(&deviations).unwrap_or_default().share_of(middle) * 2.0).max(RUN_NOISE)
 }
 
 /// Low, likely and high estimate of the blocked time that the cure saves.

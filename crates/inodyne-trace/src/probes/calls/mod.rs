@@ -58,6 +58,8 @@ fn stats(name: &str, cell: &Cell) -> SyscallStats {
         blocked_ns: Nanos(cell.blocked_ns),
         min_ns: Nanos(cell.min_ns),
         max_ns: Nanos(cell.max_ns),
+        failed_ns: Nanos(cell.failed_ns),
+        bytes: names::returns_bytes(name).then_some(cell.bytes),
         histogram: Histogram::from_counts(&cell.histogram),
         ..SyscallStats::new(name.to_owned())
     }

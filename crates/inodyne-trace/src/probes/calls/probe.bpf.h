@@ -84,8 +84,13 @@ static __always_inline void count_call(struct thread *t, cell_ref ref, __u64 wal
 	bucket = bucket_of(wall);
 	if (bucket < HISTOGRAM_BUCKETS)
 		cell->histogram[bucket]++;
-	if (result < 0 && result >= -4095)
+	if (result < 0 && result >= -4095) {
 		count_errno(cell, result);
+		cell->failed_ns += wall;
+	} else {
+		/* Of all calls, since an add is cheaper than to ask which. */
+		cell->bytes += result;
+	}
 }
 
 SEC("raw_tp/sys_exit")
@@ -112,6 +117,8 @@ int calls_exit(struct bpf_raw_tracepoint_args *ctx)
 		return 0;
 	}
 	count_call(t, ref, wall, ctx->args[1]);
+	if (record_paths && t->number)
+		paths_exit(call, (void *)ctx->args[0], ctx->args[1], wall);
 	if (call == __NR_getdents64)
 		dtype_read_exit(t, task, (void *)ctx->args[0], ctx->args[1]);
 	else if (t->flags & FLAG_FORCED)

@@ -1,0 +1,295 @@
+//! One trace and what stands around it, asked for times: of waits, of calls, of samples.
+//!
+//! A time is summed over threads, and threads work side by side. Its share of the wall-clock time is therefore the sum
+//! over the number of its threads that lived at the same time, and never more than what the ledger leaves for it: what a
+//! thread in the background waits for costs nobody anything. See [`Case::share`].
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use inodyne_model::Nanos;
+use inodyne_model::cause::Cause;
+use inodyne_model::ledger::{PAGE_FAULT, Row, RowKind};
+use inodyne_model::observed::{Sample, ThreadNumber, Wait};
+use inodyne_model::recording::Recording;
+use inodyne_model::stack::Stack;
+use inodyne_model::syscall::SyscallStats;
+use inodyne_model::trace::Trace;
+
+use crate::causes::Classifier;
+use crate::faults::Outside;
+
+/// One trace and what stands around it.
+pub(crate) struct Case<'a> {
+    pub(crate) recording: &'a Recording,
+    /// Index of the trace in the recording.
+    pub(crate) index: usize,
+    pub(crate) trace: &'a Trace,
+    pub(crate) classifier: Classifier<'a>,
+}
+
+/// A wait with what is known of it.
+pub(super) struct Waited<'a> {
+    pub(super) wait: &'a Wait,
+    pub(super) cause: Cause,
+    pub(super) stack: Option<&'a Stack>,
+    /// The call; [`PAGE_FAULT`] or nothing outside of calls.
+    pub(super) call: &'a str,
+}
+
+impl Waited<'_> {
+    /// Whether its stack holds a function of which this is true.
+    pub(super) fn passes(&self, function: impl Fn(&str) -> bool) -> bool {
+        self.stack.is_some_and(|stack| stack.symbols().any(function))
+    }
+
+    /// A synchronous write or a sync: its caller wants the data on the device.
+    pub(super) fn is_sync(&self) -> bool {
+        super::families::syncs(self.call)
+            || self.passes(|function| {
+                matches!(
+                    plain(function),
+                    "ext4_sync_file"
+                        | "ext2_fsync"
+                        | "xfs_file_fsync"
+                        | "btrfs_sync_file"
+                        | "generic_write_sync"
+                        | "__generic_file_fsync"
+                        | "generic_file_fsync"
+                        | "vfs_fsync_range"
+                        | "ksys_sync"
+                        | "iomap_dio_complete"
+                )
+            })
+    }
+
+    /// Direct I/O: the cache has no part in it.
+    pub(super) fn is_direct(&self) -> bool {
+        self.passes(|function| {
+            matches!(plain(function), "__iomap_dio_rw" | "iomap_dio_rw" | "__blockdev_direct_IO" | "blkdev_direct_IO")
+        })
+    }
+
+    /// An overlay copies a file to its upper layer.
+    pub(super) fn is_copy_up(&self) -> bool {
+        self.passes(copies_up)
+    }
+}
+
+/// A function of an overlay's copying up.
+pub(super) fn copies_up(function: &str) -> bool {
+    function.starts_with("ovl_copy_up") || function.starts_with("ovl_do_copy_up")
+}
+
+/// A function's name without what the compiler appends.
+pub(super) fn plain(symbol: &str) -> &str {
+    symbol.split_once('.').map_or(symbol, |(name, _)| name)
+}
+
+/// Time summed over threads.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Time {
+    /// Nanoseconds.
+    pub(super) ns: f64,
+    /// Waits, calls or samples.
+    pub(super) count: u64,
+    pub(super) threads: BTreeSet<ThreadNumber>,
+    /// Nanoseconds and count by call.
+    pub(super) calls: BTreeMap<String, (f64, u64)>,
+}
+
+/// A sum that stops at the end of the range, so that a damaged recording gives nonsense and no panic.
+pub(super) fn total(counts: impl Iterator<Item = u64>) -> u64 {
+    counts.fold(0, u64::saturating_add)
+}
+
+impl Time {
+    fn add(&mut self, thread: ThreadNumber, call: &str, ns: f64, count: u64) {
+        self.threads.insert(thread);
+        self.add_calls(call, ns, count);
+    }
+
+    /// Adds calls, of threads that are named elsewhere.
+    pub(super) fn add_calls(&mut self, call: &str, ns: f64, count: u64) {
+        self.ns += ns;
+        self.count = self.count.saturating_add(count);
+        let (sum, counted) = self.calls.entry(call.to_owned()).or_default();
+        *sum += ns;
+        *counted = counted.saturating_add(count);
+    }
+
+    /// Both together.
+    pub(super) fn and(mut self, other: Time) -> Time {
+        self.ns += other.ns;
+        self.count = self.count.saturating_add(other.count);
+        self.threads.extend(other.threads);
+        for (call, (ns, count)) in other.calls {
+            let (sum, counted) = self.calls.entry(call).or_default();
+            *sum += ns;
+            *counted = counted.saturating_add(count);
+        }
+        self
+    }
+
+    /// Nanoseconds each, zero of none.
+    pub(super) fn mean(&self) -> f64 {
+        if self.count == 0 { 0.0 } else { self.ns / self.count as f64 }
+    }
+
+    /// The calls, most time first.
+    pub(super) fn top_calls(&self) -> Vec<(&str, f64, u64)> {
+        let mut calls: Vec<_> = self.calls.iter().map(|(name, (ns, count))| (name.as_str(), *ns, *count)).collect();
+        calls.sort_by(|a, b| b.1.total_cmp(&a.1));
+        calls
+    }
+}
+
+impl<'a> Case<'a> {
+    /// All waits.
+    pub(super) fn waits(&self) -> impl Iterator<Item = Waited<'a>> + '_ {
+        self.trace.observed.waits.iter().map(|wait| {
+            let stack = self.classifier.stack(wait.stack);
+            let outside = || match stack {
+                Some(stack) if Outside::of(stack) == Outside::PageFault => PAGE_FAULT,
+                _ => "",
+            };
+            let call = wait.syscall.as_deref().unwrap_or_else(outside);
+            Waited { wait, cause: self.classifier.cause(wait), stack, call }
+        })
+    }
+
+    /// The waits of which this is true, added up.
+    pub(super) fn waiting(&self, is_meant: impl Fn(&Waited<'a>) -> bool) -> Time {
+        let mut time = Time::default();
+        for waited in self.waits().filter(|waited| is_meant(waited)) {
+            time.add(waited.wait.thread, waited.call, waited.wait.ns.0 as f64, waited.wait.count);
+        }
+        time
+    }
+
+    /// The waits of one thread for one cause.
+    pub(super) fn waiting_of(&self, thread: ThreadNumber, cause: Cause) -> Time {
+        self.waiting(|waited| waited.wait.thread == thread && waited.cause == cause)
+    }
+
+    /// Samples in the kernel with a function in their stack of which this is true, as time on a CPU.
+    pub(super) fn sampled(&self, function: impl Fn(&str) -> bool) -> Time {
+        let mut time = Time::default();
+        let hz = f64::from(self.trace.observed.sample_hz);
+        if hz <= 0.0 {
+            return time;
+        }
+        for sample in self.trace.observed.samples.iter().filter(|sample| !sample.user_mode) {
+            let Some(stack) = self.classifier.stack(sample.stack) else { continue };
+            if stack.symbols().any(|symbol| function(plain(symbol))) {
+                time.add(sample.thread, call_of(sample, stack), sample.count as f64 * 1e9 / hz, sample.count);
+            }
+        }
+        time
+    }
+
+    /// The rows of the table of calls with these names.
+    pub(super) fn calls(&self, is_meant: impl Fn(&str) -> bool) -> impl Iterator<Item = &'a SyscallStats> {
+        self.trace.syscalls.iter().filter(move |stats| is_meant(&stats.name))
+    }
+
+    /// The threads that made calls with these names.
+    pub(super) fn threads_of(&self, is_meant: impl Fn(&str) -> bool) -> BTreeSet<ThreadNumber> {
+        let made =
+            |thread: &&inodyne_model::observed::ThreadObserved| thread.kernel_ns.keys().any(|call| is_meant(call));
+        self.trace.observed.threads.iter().filter(made).map(|thread| thread.number).collect()
+    }
+
+    /// What tracing adds to a call, in nanoseconds.
+    pub(super) fn cost(&self) -> f64 {
+        let cost = self.trace.overhead.ns_per_call;
+        if cost.is_finite() { cost.max(0.0) } else { 0.0 }
+    }
+
+    /// The wall-clock time with tracing, in nanoseconds; at least one.
+    pub(super) fn wall(&self) -> f64 {
+        (self.trace.wall_ns.0 as f64).max(1.0)
+    }
+
+    /// What a sum over threads is of the wall-clock time.
+    pub(super) fn share(&self, time: &Time) -> f64 {
+        self.on_path(time) / self.wall()
+    }
+
+    /// What a sum over threads takes of the wall-clock time, in nanoseconds.
+    pub(super) fn on_path(&self, time: &Time) -> f64 {
+        (time.ns / parallel(self.trace, &time.threads)).min(self.room(time))
+    }
+
+    /// What the ledger leaves for time in these calls: the rows of the calls themselves, and those in which the ledger's
+    /// thread waits for others, who may be these.
+    fn room(&self, time: &Time) -> f64 {
+        let may_hold = |row: &&Row| {
+            let is_named = row.syscall.as_deref().is_some_and(|call| time.calls.contains_key(call));
+            let is_others = matches!(
+                row.cause,
+                Some(
+                    Cause::Child
+                        | Cause::Futex
+                        | Cause::Pipe
+                        | Cause::Socket
+                        | Cause::Poll
+                        | Cause::FuseServer
+                        | Cause::Other
+                )
+            );
+            // Time outside of calls has no name; samples taken there are part of user rows.
+            is_named || is_others || !row.via.is_empty() || time.calls.contains_key("")
+        };
+        self.ledger(may_hold)
+    }
+
+    /// Time in the ledger's rows of which this is true, in nanoseconds.
+    pub(super) fn ledger(&self, is_meant: impl Fn(&&Row) -> bool) -> f64 {
+        let rows = self.trace.ledger.rows.iter().filter(|row| row.kind != RowKind::Unexplained);
+        rows.filter(is_meant).map(|row| row.ns.0 as f64).sum()
+    }
+
+    /// The name of the program that most of these threads run, as its command name; "the program" where unknown.
+    pub(super) fn who(&self, threads: &BTreeSet<ThreadNumber>) -> String {
+        let mut by_name: BTreeMap<&str, u64> = BTreeMap::new();
+        for thread in self.trace.observed.threads.iter().filter(|thread| threads.contains(&thread.number)) {
+            *by_name.entry(&thread.comm).or_default() += thread.cpu_ns().0.saturating_add(thread.blocked_ns.0);
+        }
+        let most = by_name.into_iter().max_by_key(|(_, time)| *time);
+        most.map_or_else(|| "the program".to_owned(), |(name, _)| name.to_owned())
+    }
+
+    /// Type of the file system of the place; empty where unknown.
+    pub(super) fn fs(&self) -> &str {
+        self.recording.places.get(self.trace.place).map_or("", |place| place.fs.as_str())
+    }
+}
+
+fn call_of<'a>(sample: &'a Sample, stack: &Stack) -> &'a str {
+    match &sample.syscall {
+        Some(call) => call,
+        None if Outside::of(stack) == Outside::PageFault => PAGE_FAULT,
+        None => "",
+    }
+}
+
+/// How many of these threads lived at the same time, on average: the sum of their lives over the time in which at least
+/// one of them lived; 1 for one after the other.
+pub(super) fn parallel(trace: &Trace, threads: &BTreeSet<ThreadNumber>) -> f64 {
+    let mut lives: Vec<_> = trace
+        .observed
+        .threads
+        .iter()
+        .filter(|t| threads.contains(&t.number) && t.ended_ns > t.born_ns)
+        .map(|t| (t.born_ns, t.ended_ns))
+        .collect();
+    lives.sort_unstable();
+    let sum: f64 = lives.iter().map(|(born, ended)| (*ended - *born).as_secs_f64()).sum();
+    let mut union = 0.0;
+    let mut until = Nanos::ZERO;
+    for (born, ended) in lives {
+        union += ended.saturating_sub(born.max(until)).as_secs_f64();
+        until = until.max(ended);
+    }
+    if union > 0.0 { (sum / union).max(1.0) } else { 1.0 }
+}

@@ -1,0 +1,118 @@
+//! `cold-metadata`: inodes and directory blocks are read from the device one at a time, each after the last.
+
+use inodyne_model::cause::Cause;
+use inodyne_model::count::Grouped;
+use inodyne_model::finding::Finding;
+use inodyne_model::ledger::{PAGE_FAULT, RowKind};
+
+use super::case::{Case, Time, Waited, total};
+use super::estimate::{self, Draft, percent, seconds};
+use super::families::{concerns_files, reads, writes};
+
+/// Below this share of the wall-clock time metadata is warm enough.
+const LEAST_SHARE: f64 = 0.15;
+/// Fewer reads are a program being started.
+const LEAST_READS: u64 = 50;
+/// How much of the work on a CPU that goes with a read is seen in samples, and how well.
+const UNCERTAIN: f64 = 0.15;
+
+pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
+    let is_metadata = |waited: &Waited<'_>| {
+        waited.cause == Cause::DeviceRead && concerns_files(waited.call) && !reads(waited.call) && !writes(waited.call)
+    };
+    let time = case.waiting(|waited| is_metadata(waited) && !waited.is_direct() && !waited.is_copy_up());
+    let share = case.share(&time);
+    if time.count < LEAST_READS || share < LEAST_SHARE {
+        return None;
+    }
+    let mut evidence: Vec<String> = time
+        .top_calls()
+        .iter()
+        .take(3)
+        .map(|(call, ns, count)| {
+            format!("{call} waited {} times for a block, {} together", Grouped(*count), seconds(*ns))
+        })
+        .collect();
+    evidence.push(format!("a read takes {} on average; they come one after the other", seconds(time.mean())));
+    let work = work_of_reading(case);
+    let loading = case
+        .waiting(|waited| waited.cause == Cause::DeviceRead && (waited.call == PAGE_FAULT || waited.call == "execve"));
+    if loading.ns > 0.0 {
+        evidence.push(format!("{} more were spent on loading programs from the device", seconds(loading.ns)));
+    }
+    let waits = case.on_path(&time);
+    let after = ready_after(case, &time);
+    let saved = waits + case.on_path(&work) + case.on_path(&loading) + after;
+    Some(
+        Draft {
+            title: format!(
+                "Inodes and directories are read from the device one at a time: {} of the time",
+                percent(share)
+            ),
+            share,
+            evidence,
+            predicted: estimate::without(case, saved, UNCERTAIN),
+            cure: cures(case),
+            avoidable_calls: None,
+            bound: false,
+        }
+        .finding(case),
+    )
+}
+
+/// The way back to a CPU after each wait: its part of the waiting for a CPU.
+fn ready_after(case: &Case<'_>, time: &Time) -> f64 {
+    let threads = case.trace.observed.threads.iter().filter(|thread| time.threads.contains(&thread.number));
+    let switches = total(threads.map(|thread| thread.waits.saturating_add(thread.preemptions)));
+    let ready = case.ledger(|row| row.kind == RowKind::Runqueue);
+    ready * (time.count as f64 / switches.max(1) as f64).min(1.0)
+}
+
+/// Time on a CPU that is spent only because something is not in memory: finding and sending the request, and making the
+/// inode of what was read.
+fn work_of_reading(case: &Case<'_>) -> Time {
+    case.sampled(|function| {
+        matches!(
+            function,
+            "__lookup_slow"
+                | "lookup_slow"
+                | "d_alloc_parallel"
+                | "submit_bio"
+                | "submit_bh_wbc"
+                | "__submit_bio"
+                | "submit_bio_noacct"
+                | "__ext4_iget"
+                | "ext4_lookup"
+                | "ext4_get_inode_loc"
+                | "__ext4_get_inode_loc"
+                | "ext4_bread"
+                | "ext4_getblk"
+                | "xfs_buf_read_map"
+                | "xfs_vn_lookup"
+                | "xfs_lookup"
+                | "btrfs_lookup"
+                | "btrfs_lookup_dentry"
+                | "read_extent_buffer_pages"
+                | "filemap_fault"
+                | "page_cache_ra_unbounded"
+                | "io_schedule"
+                | "schedule"
+                | "__schedule"
+        )
+    })
+}
+
+fn cures(case: &Case<'_>) -> Vec<String> {
+    let mut cures = Vec::new();
+    if matches!(case.fs(), "ext4" | "ext3" | "ext2") {
+        cures.push(
+            "read more inodes at once: mount with inode_readahead_blks=256 (ext4), or make fewer, larger directories"
+                .to_owned(),
+        );
+    }
+    cures.extend([
+        "walk the tree in several threads, so that several reads are on their way (bfs, fd, inodyne rm)".to_owned(),
+        "keep it in memory: a walk beforehand warms it, vm.vfs_cache_pressure below 100 keeps it longer".to_owned(),
+    ]);
+    cures
+}

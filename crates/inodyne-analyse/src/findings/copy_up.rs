@@ -1,0 +1,48 @@
+//! `copy-up`: an overlay copies files to its upper layer, because something of them is changed.
+
+use inodyne_model::count::Grouped;
+use inodyne_model::finding::Finding;
+
+use super::case::{Case, copies_up};
+use super::estimate::{self, Draft, lines, percent, seconds};
+
+/// Below this share of the wall-clock time copying up does not matter.
+const LEAST_SHARE: f64 = 0.1;
+/// Work on a CPU is known from samples, some dozens of them.
+const UNCERTAIN: f64 = 0.18;
+
+pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
+    let waiting = case.waiting(|waited| waited.is_copy_up());
+    let working = case.sampled(copies_up);
+    let time = waiting.clone().and(working.clone());
+    let share = case.share(&time);
+    if share < LEAST_SHARE {
+        return None;
+    }
+    let who = case.who(&time.threads);
+    let mut evidence: Vec<String> = time
+        .top_calls()
+        .iter()
+        .take(3)
+        .filter_map(|(call, ns, _)| {
+            let calls = case.calls(|name| name == *call).next()?.calls;
+            Some(format!("{} {call}, of whose time {} went into copying up", Grouped(calls), seconds(*ns)))
+        })
+        .collect();
+    evidence.push(format!("{} on a CPU (from samples), {} waiting for it", seconds(working.ns), seconds(waiting.ns)));
+    Some(
+        Draft {
+            title: format!("The overlay copies what {who} changes to its upper layer: {} of the time", percent(share)),
+            share,
+            evidence,
+            predicted: estimate::without(case, case.on_path(&time), UNCERTAIN),
+            cure: lines(&[
+                "change the files where they are made: in the image (COPY --chown, --chmod), or on a volume or bind mount instead of the overlay",
+                "for owners, modes and times alone: mount with metacopy=on, which copies no contents",
+            ]),
+            avoidable_calls: None,
+            bound: false,
+        }
+        .finding(case),
+    )
+}

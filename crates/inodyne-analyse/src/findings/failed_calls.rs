@@ -1,0 +1,117 @@
+//! `failed-calls`: calls that fail in bulk for another reason than that nothing is there: `unlink` on directories, `ioctl` on
+//! what is no terminal. Each is asked of the kernel for nothing.
+
+use inodyne_model::count::Grouped;
+use inodyne_model::finding::Finding;
+use inodyne_model::syscall::SyscallStats;
+
+use super::case::{Case, Time};
+use super::estimate::{self, Draft, INSIDE, seconds};
+
+/// Fewer are somebody's start-up.
+const LEAST_FAILURES: u64 = 200;
+/// At least this part of a call's uses fails: a habit of the program, and no accident.
+const LEAST_PART: f64 = 0.01;
+/// A failing call is cheap, so this asks for less than other findings. Below it nobody pays.
+const LEAST_SHARE: f64 = 0.001;
+/// From so many on it is a defect of the program whatever it costs here: it will cost more over a network.
+const HABIT: u64 = 1_000;
+/// A failure may have warmed for the next call what that needs.
+const UNCERTAIN: f64 = 0.3;
+
+/// Errors that are answers: the caller asked whether, and the kernel said no. ENOENT is `failed-lookups`'.
+const ANSWERS: &[&str] = &[
+    "ENOENT",
+    "ENOTDIR",
+    "EAGAIN",
+    "EWOULDBLOCK",
+    "EINPROGRESS",
+    "EINTR",
+    "ETIMEDOUT",
+    "ECHILD",
+    "ENODATA",
+    "EPIPE",
+    "ESRCH",
+    "ERESTARTSYS",
+    "ERESTARTNOINTR",
+    "ERESTARTNOHAND",
+    "ERESTART_RESTARTBLOCK",
+    "other",
+];
+
+pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
+    let mut failing: Vec<(&SyscallStats, &str, u64)> = case
+        .calls(|_| true)
+        .flat_map(|call| call.errors_by_errno.iter().map(move |(errno, count)| (call, errno.as_str(), *count)))
+        .filter(|(call, errno, count)| {
+            !ANSWERS.contains(errno) && *count >= LEAST_FAILURES && *count as f64 >= call.calls as f64 * LEAST_PART
+        })
+        .collect();
+    failing.sort_by_key(|(_, _, count)| std::cmp::Reverse(*count));
+    let mut time =
+        Time { threads: case.threads_of(|call| failing.iter().any(|(s, _, _)| s.name == call)), ..Time::default() };
+    for (call, _, count) in &failing {
+        let ns = call.failed_ns.0 as f64 * *count as f64 / call.errors.max(1) as f64;
+        time.add_calls(&call.name, ns, *count);
+    }
+    let share = case.share(&time);
+    let (first, errno, _) = failing.first()?;
+    if share < LEAST_SHARE && time.count < HABIT {
+        return None;
+    }
+    let mut evidence: Vec<String> = failing
+        .iter()
+        .map(|(call, errno, count)| {
+            format!(
+                "{} of {} {} fail with {errno}{}",
+                Grouped(*count),
+                Grouped(call.calls),
+                call.name,
+                meaning(&call.name, errno)
+            )
+        })
+        .collect();
+    evidence.push(format!("{} each, {} together", seconds(time.mean()), seconds(time.ns)));
+    let each = (time.mean() - case.cost() * INSIDE).max(time.mean() * 0.2) + estimate::around(case, &time);
+    let parallel = time.ns / case.on_path(&time).max(1.0);
+    Some(
+        Draft {
+            title: format!("{} makes {} that fail with {errno}", case.who(&time.threads), first.name),
+            share,
+            evidence,
+            predicted: estimate::without(case, each * time.count as f64 / parallel, UNCERTAIN),
+            cure: failing.iter().map(|(call, errno, _)| cure(&call.name, errno)).collect(),
+            avoidable_calls: Some(time.count),
+            bound: false,
+        }
+        .finding(case),
+    )
+}
+
+fn meaning(call: &str, errno: &str) -> &'static str {
+    match (call, errno) {
+        ("unlink" | "unlinkat", "EISDIR" | "EPERM") => ": they are directories",
+        ("rmdir" | "unlinkat", "ENOTEMPTY") => ": the directory is not empty yet",
+        ("ioctl", "ENOTTY") => ": the file is no terminal",
+        ("lseek", "ESPIPE") => ": it is a pipe",
+        (_, "EEXIST") => ": it is there already",
+        (_, "EACCES" | "EPERM") => ": not permitted",
+        (_, "EOPNOTSUPP" | "ENOTSUP" | "ENOSYS") => ": not supported here",
+        (_, "EBADF") => ": the descriptor is closed already",
+        _ => "",
+    }
+}
+
+fn cure(call: &str, errno: &str) -> String {
+    match (call, errno) {
+        ("unlink" | "unlinkat", "EISDIR" | "EPERM") => {
+            "take rmdir (or AT_REMOVEDIR) for directories: readdir has told which entries these are (d_type)".to_owned()
+        }
+        ("rmdir" | "unlinkat", "ENOTEMPTY") => {
+            "remove a directory after the last of its entries, not before".to_owned()
+        }
+        ("ioctl", "ENOTTY") => "ask once whether the file is a terminal, and remember it".to_owned(),
+        (_, "EBADF") => "do not close every possible descriptor one by one: close_range does it in one call".to_owned(),
+        _ => format!("ask before, or remember the answer: {call} will fail with {errno} the next time as well"),
+    }
+}

@@ -1,0 +1,78 @@
+//! `failed-lookups`: most look-ups of paths find nothing, since a search path is long or its order unlucky.
+
+use inodyne_model::count::Grouped;
+use inodyne_model::finding::Finding;
+use inodyne_model::syscall::SyscallStats;
+
+use super::case::{Case, Time, total};
+use super::estimate::{self, Draft, INSIDE, lines, percent, seconds};
+use super::families::looks_up;
+
+/// A program's start fails some hundred times; that is nothing to look into.
+const LEAST_FAILURES: u64 = 500;
+/// At least one of so many uses of a call finds nothing: a search, and not a question with an expected "no".
+const LEAST_PART: u64 = 2;
+/// Below this share of the wall-clock time a search path is not worth shortening.
+const LEAST_SHARE: f64 = 0.05;
+/// What fails looks at directories and at names that are not there; the look-up that stays may then have to.
+const UNCERTAIN: f64 = 0.2;
+/// How many paths are named.
+const NAMED: usize = 5;
+
+pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
+    let searching: Vec<&SyscallStats> =
+        case.calls(looks_up).filter(|call| missing(call) >= LEAST_FAILURES.max(call.calls / LEAST_PART)).collect();
+    let mut time =
+        Time { threads: case.threads_of(|call| searching.iter().any(|s| s.name == call)), ..Time::default() };
+    for call in &searching {
+        let of_missing = call.failed_ns.0 as f64 * missing(call) as f64 / (call.errors.max(1)) as f64;
+        time.add_calls(&call.name, of_missing, missing(call));
+    }
+    let share = case.share(&time);
+    if searching.is_empty() || share < LEAST_SHARE {
+        return None;
+    }
+    let who = case.who(&time.threads);
+    let mut evidence: Vec<String> = searching
+        .iter()
+        .map(|call| format!("{} of {} {} found nothing", Grouped(missing(call)), Grouped(call.calls), call.name))
+        .collect();
+    evidence.push(format!("{} each, {} together", seconds(time.mean()), seconds(time.ns)));
+    evidence.extend(top_paths(case));
+    let each = (time.mean() - case.cost() * INSIDE).max(time.mean() * 0.2) + estimate::around(case, &time);
+    let parallel = time.ns / case.on_path(&time).max(1.0);
+    Some(
+        Draft {
+            title: format!("{who} looks for files where they are not: {} of the time", percent(share)),
+            share,
+            evidence,
+            predicted: estimate::without(case, each * time.count as f64 / parallel, UNCERTAIN),
+            cure: lines(&[
+                "shorten the search path, or put first the directory in which most is found (PATH, PYTHONPATH, -I, RPATH)",
+                "or let the program remember what it has found: bootsnap, ldconfig, an index of the package manager",
+            ]),
+            avoidable_calls: Some(time.count),
+            bound: false,
+        }
+        .finding(case),
+    )
+}
+
+/// Calls that found nothing at the path.
+fn missing(call: &SyscallStats) -> u64 {
+    total(["ENOENT", "ENOTDIR"].iter().filter_map(|errno| call.errors_by_errno.get(*errno).copied()))
+}
+
+/// With `--paths`: the directories in which most was not found.
+fn top_paths(case: &Case<'_>) -> Option<String> {
+    let paths = case.trace.paths.as_ref()?;
+    let mut by_directory = std::collections::BTreeMap::<&str, u64>::new();
+    for path in &paths.looked_up {
+        let directory = path.path.rsplit_once('/').map_or(".", |(directory, _)| directory);
+        *by_directory.entry(directory).or_default() += path.not_found;
+    }
+    let mut top: Vec<_> = by_directory.into_iter().filter(|(_, count)| *count > 0).collect();
+    top.sort_by_key(|(directory, count)| (std::cmp::Reverse(*count), *directory));
+    let named: Vec<_> = top.iter().take(NAMED).map(|(name, count)| format!("{name} ({})", Grouped(*count))).collect();
+    (!named.is_empty()).then(|| format!("most in {}", named.join(", ")))
+}

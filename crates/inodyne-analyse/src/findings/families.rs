@@ -1,0 +1,128 @@
+//! Which system calls do alike, by name.
+
+/// Look a path up, and may find nothing there.
+pub(super) fn looks_up(call: &str) -> bool {
+    stats(call)
+        || matches!(
+            call,
+            "open"
+                | "openat"
+                | "openat2"
+                | "access"
+                | "faccessat"
+                | "faccessat2"
+                | "readlink"
+                | "readlinkat"
+                | "execve"
+                | "execveat"
+        )
+}
+
+/// Ask for the attributes of a path.
+pub(super) fn stats(call: &str) -> bool {
+    matches!(call, "stat" | "lstat" | "newfstatat" | "statx")
+}
+
+/// Remove a name.
+pub(super) fn removes(call: &str) -> bool {
+    matches!(call, "unlink" | "unlinkat" | "rmdir")
+}
+
+/// Read contents.
+pub(super) fn reads(call: &str) -> bool {
+    matches!(call, "read" | "pread64" | "readv" | "preadv" | "preadv2" | "sendfile" | "splice" | "copy_file_range")
+}
+
+/// Write contents.
+pub(super) fn writes(call: &str) -> bool {
+    matches!(call, "write" | "pwrite64" | "writev" | "pwritev" | "pwritev2")
+}
+
+/// Wait until something is on a device.
+pub(super) fn syncs(call: &str) -> bool {
+    matches!(call, "fsync" | "fdatasync" | "sync" | "syncfs" | "sync_file_range" | "msync")
+}
+
+/// Start and end processes, and map programs: what every new process does before and after its work.
+pub(super) fn starts_processes(call: &str) -> bool {
+    matches!(
+        call,
+        "execve"
+            | "execveat"
+            | "exit"
+            | "exit_group"
+            | "clone"
+            | "clone3"
+            | "fork"
+            | "vfork"
+            | "mmap"
+            | "munmap"
+            | "mprotect"
+            | "brk"
+            | "arch_prctl"
+            | "set_tid_address"
+            | "set_robust_list"
+            | "rseq"
+            | "prlimit64"
+            | "getrandom"
+            | "rt_sigaction"
+            | "rt_sigprocmask"
+    )
+}
+
+/// Work with files and directories, rather than with processes, memory, time or the network.
+pub(super) fn concerns_files(call: &str) -> bool {
+    looks_up(call)
+        || removes(call)
+        || reads(call)
+        || writes(call)
+        || syncs(call)
+        || matches!(
+            call,
+            "getdents64"
+                | "getdents"
+                | "close"
+                | "fstat"
+                | "mkdir"
+                | "mkdirat"
+                | "rename"
+                | "renameat"
+                | "renameat2"
+                | "link"
+                | "linkat"
+                | "symlink"
+                | "symlinkat"
+                | "chmod"
+                | "fchmod"
+                | "fchmodat"
+                | "fchmodat2"
+                | "chown"
+                | "lchown"
+                | "fchown"
+                | "fchownat"
+                | "truncate"
+                | "ftruncate"
+                | "fallocate"
+                | "utimensat"
+                | "creat"
+                | "lseek"
+                | "fcntl"
+                | "flock"
+                | "getxattr"
+                | "lgetxattr"
+                | "fgetxattr"
+                | "setxattr"
+                | "lsetxattr"
+                | "fsetxattr"
+                | "listxattr"
+                | "llistxattr"
+                | "flistxattr"
+                | "mknod"
+                | "mknodat"
+                | "statfs"
+                | "fstatfs"
+                | "io_uring_enter"
+                | "io_submit"
+                | "io_getevents"
+        )
+}

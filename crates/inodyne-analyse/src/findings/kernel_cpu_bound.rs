@@ -1,0 +1,59 @@
+//! `kernel-cpu-bound`: most of the time is the kernel's work on a CPU. A bound: no faster device can help with that.
+
+use inodyne_model::cause::Cause;
+use inodyne_model::finding::Finding;
+use inodyne_model::ledger::RowKind;
+
+use super::case::Case;
+use super::estimate::{self, Draft, lines, percent, seconds};
+
+/// From this share of the wall-clock time on it is what the command does.
+const LEAST_SHARE: f64 = 0.5;
+
+pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
+    let kernel = case.ledger(|row| row.kind == RowKind::Kernel);
+    let share = kernel / case.wall();
+    if share < LEAST_SHARE {
+        return None;
+    }
+    let mut rows: Vec<_> = case.trace.ledger.rows.iter().filter(|row| row.kind == RowKind::Kernel).collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.ns));
+    let top = rows.iter().take(3).map(|row| {
+        let call = row.syscall.as_deref().unwrap_or("entry and exit");
+        format!("{call} {}", seconds(row.ns.0 as f64))
+    });
+    let device = waiting_for_devices(case);
+    Some(
+        Draft {
+            title: format!("The kernel works on a CPU for {} of the time", percent(share)),
+            share,
+            evidence: vec![
+                format!("on a CPU in the kernel: {}", top.collect::<Vec<_>>().join(", ")),
+                format!("a device of no delay at all would save {} at most", seconds(device)),
+            ],
+            predicted: estimate::at_best(case, device),
+            cure: lines(&["fewer calls, or another file system with less work in each: inodyne compare shows which"]),
+            avoidable_calls: None,
+            bound: true,
+        }
+        .finding(case),
+    )
+}
+
+/// Time in which the ledger's thread waits for a device or a journal on one.
+pub(super) fn waiting_for_devices(case: &Case<'_>) -> f64 {
+    let is_device = |cause| {
+        matches!(
+            cause,
+            Some(
+                Cause::DeviceRead
+                    | Cause::DeviceWrite
+                    | Cause::DeviceFlush
+                    | Cause::Journal
+                    | Cause::QueueFull
+                    | Cause::WriteThrottle
+            )
+        )
+    };
+    case.ledger(|row| is_device(row.cause))
+}

@@ -1,0 +1,128 @@
+//! `lock-contention`: threads want the same lock of the kernel, and wait for each other, asleep or spinning.
+
+use std::collections::BTreeMap;
+
+use inodyne_model::cause::Cause;
+use inodyne_model::count::Grouped;
+use inodyne_model::finding::Finding;
+use inodyne_model::stack::Stack;
+
+use super::case::{Case, Time, parallel, plain};
+use super::estimate::{self, Draft, percent, seconds};
+
+/// Below this share of the wall-clock time threads seldom meet.
+const LEAST_SHARE: f64 = 0.1;
+/// A wait or two are an accident.
+const LEAST_WAITS: u64 = 50;
+/// Divided over several locks, some of the waiting stays.
+const STAYS: f64 = 0.3;
+const UNCERTAIN: f64 = 0.4;
+
+/// Functions that spin for a lock on a CPU.
+fn spins(function: &str) -> bool {
+    matches!(
+        function,
+        "osq_lock"
+            | "rwsem_spin_on_owner"
+            | "rwsem_optimistic_spin"
+            | "mutex_spin_on_owner"
+            | "native_queued_spin_lock_slowpath"
+            | "queued_spin_lock_slowpath"
+    )
+}
+
+/// Functions that take or release locks: not whose lock it is.
+fn is_lock_itself(function: &str) -> bool {
+    spins(function)
+        || function.contains("schedule")
+        || function.contains("_slowpath")
+        || function.contains("mutex_")
+        || function.contains("rwsem")
+        || function.contains("wake_up")
+        || function.contains("wake_q")
+        || matches!(
+            function,
+            "down"
+                | "up"
+                | "__down_common"
+                | "down_read"
+                | "down_write"
+                | "up_read"
+                | "up_write"
+                | "down_write_killable"
+                | "down_read_killable"
+                | "__up"
+                | "_raw_spin_lock"
+                | "ttwu_do_activate"
+        )
+}
+
+pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
+    let waiting = case.waiting(|waited| {
+        matches!(waited.cause, Cause::InodeLock | Cause::BufferLock | Cause::Lock)
+            && !waited.is_copy_up()
+            && !waited.call.starts_with("exit")
+    });
+    let spinning = case.sampled(spins);
+    let time = waiting.clone().and(Time { count: 0, ..spinning.clone() });
+    let share = case.share(&time);
+    if waiting.count < LEAST_WAITS || share < LEAST_SHARE || parallel(case.trace, &time.threads) < 1.2 {
+        return None;
+    }
+    let (lock, holder) = (lock(case), holder(case));
+    let mut evidence = vec![format!(
+        "{} threads: {} waits, {} asleep and {} spinning on a CPU, together",
+        time.threads.len(),
+        Grouped(waiting.count),
+        seconds(waiting.ns),
+        seconds(spinning.ns)
+    )];
+    evidence.extend(lock.iter().map(|lock| format!("most for the lock that {lock} takes")));
+    evidence.extend(holder.iter().map(|holder| format!("mostly released by {holder}")));
+    Some(
+        Draft {
+            title: format!(
+                "Threads wait for each other's lock{}: {} of the time",
+                lock.map_or_else(String::new, |lock| format!(" in {lock}")),
+                percent(share)
+            ),
+            share,
+            evidence,
+            predicted: estimate::without(case, case.on_path(&time) * (1.0 - STAYS), UNCERTAIN),
+            cure: vec![
+                "let each thread work in a directory of its own: creating, removing and renaming lock the directory"
+                    .to_owned(),
+                "or use fewer threads: beyond what the lock admits, each more makes it slower".to_owned(),
+            ],
+            avoidable_calls: None,
+            bound: false,
+        }
+        .finding(case),
+    )
+}
+
+/// The function that takes the lock most of the time is waited for.
+fn lock(case: &Case<'_>) -> Option<String> {
+    let locks = case.waits().filter(|w| matches!(w.cause, Cause::InodeLock | Cause::BufferLock | Cause::Lock));
+    most(locks.filter_map(|waited| Some((owner(waited.stack?)?, waited.wait.ns.0))))
+}
+
+/// The function that releases it, seen from the stack of who wakes the next.
+fn holder(case: &Case<'_>) -> Option<String> {
+    let locks = case.waits().filter(|w| matches!(w.cause, Cause::InodeLock | Cause::BufferLock | Cause::Lock));
+    most(locks.filter_map(|waited| Some((owner(case.classifier.stack(waited.wait.waker_stack)?)?, waited.wait.ns.0))))
+}
+
+/// The first function from the leaf outwards that is not part of locking.
+fn owner(stack: &Stack) -> Option<&str> {
+    stack.symbols().map(plain).find(|function| !is_lock_itself(function))
+}
+
+fn most<'a>(times: impl Iterator<Item = (&'a str, u64)>) -> Option<String> {
+    let mut by_name = BTreeMap::<&str, u64>::new();
+    for (name, ns) in times {
+        let sum = by_name.entry(name).or_default();
+        *sum = sum.saturating_add(ns);
+    }
+    by_name.into_iter().max_by_key(|(_, ns)| *ns).map(|(name, _)| name.to_owned())
+}

@@ -1,0 +1,71 @@
+//! `memory-pressure`: the kernel looks for memory to free, or waits for it, while the command waits.
+
+use inodyne_model::cause::Cause;
+use inodyne_model::finding::Finding;
+
+use super::case::Case;
+use super::estimate::{self, Draft, lines, percent, seconds};
+
+/// Below this share of the wall-clock time memory is no problem.
+const LEAST_SHARE: f64 = 0.1;
+/// What was thrown away is read again as well; that is not counted, so the saving may be larger.
+const UNCERTAIN: f64 = 0.4;
+
+/// Functions of reclaim, of compaction, and of a cgroup at its limit.
+fn reclaims(function: &str) -> bool {
+    matches!(
+        function,
+        "shrink_node"
+            | "shrink_lruvec"
+            | "shrink_slab"
+            | "try_to_free_pages"
+            | "try_to_free_mem_cgroup_pages"
+            | "do_try_to_free_pages"
+            | "try_charge_memcg"
+            | "mem_cgroup_handle_over_high"
+            | "__mem_cgroup_handle_over_high"
+            | "try_to_compact_pages"
+            | "do_swap_page"
+    )
+}
+
+pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
+    let waiting = case.waiting(|waited| waited.cause == Cause::Memory);
+    let working = case.sampled(reclaims);
+    let time = waiting.clone().and(working.clone());
+    let share = case.share(&time);
+    if share < LEAST_SHARE {
+        return None;
+    }
+    let of_group = case.sampled(|function| {
+        matches!(
+            function,
+            "try_to_free_mem_cgroup_pages" | "__mem_cgroup_handle_over_high" | "mem_cgroup_handle_over_high"
+        )
+    });
+    let limit = of_group.ns > working.ns / 2.0;
+    let mut evidence = vec![format!(
+        "{} on a CPU to free memory (from samples), {} waiting for it",
+        seconds(working.ns),
+        seconds(waiting.ns)
+    )];
+    evidence.push(match limit {
+        true => "the limit of its cgroup is what it runs into (memory.max, memory.high)".to_owned(),
+        false => format!("the machine has {:.1} GB in all", case.recording.host.memory_bytes as f64 / 1e9),
+    });
+    Some(
+        Draft {
+            title: format!("Memory is short: {} of the time goes into finding some", percent(share)),
+            share,
+            evidence,
+            predicted: estimate::without(case, case.on_path(&time), UNCERTAIN),
+            cure: lines(&[
+                "give it more: a higher memory.max or memory.high of its cgroup (docker run --memory), or a larger machine",
+                "or let it use less: fewer workers at once, smaller caches; read past the cache (O_DIRECT, POSIX_FADV_DONTNEED) what is read once",
+            ]),
+            avoidable_calls: None,
+            bound: false,
+        }
+        .finding(case),
+    )
+}

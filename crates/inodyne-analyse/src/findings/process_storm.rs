@@ -1,0 +1,116 @@
+//! `process-storm`: a process for each little thing. Starting and ending it takes longer than its work.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use inodyne_model::count::Grouped;
+use inodyne_model::finding::Finding;
+use inodyne_model::ledger::RowKind;
+
+use super::case::{Case, parallel};
+use super::estimate::{self, Draft, percent, seconds};
+use super::families::starts_processes;
+use super::stat_users::base_name;
+
+/// Fewer processes than this are an ordinary script.
+const LEAST_PROCESSES: usize = 50;
+/// A process that lives longer has work to do, in nanoseconds.
+const SHORT: f64 = 30e6;
+/// At least this share of the wall-clock time passes in such processes.
+const LEAST_SHARE: f64 = 0.3;
+/// At least this part of their time is starting and ending.
+const LEAST_PART: f64 = 0.3;
+/// How much of a process's user time is its loading, and how much its work, is not known.
+const UNCERTAIN: f64 = 0.3;
+
+/// What the processes of one program did.
+#[derive(Default)]
+struct Of {
+    count: usize,
+    lifetime: f64,
+    /// The same without waiting for a CPU.
+    active: f64,
+    /// In calls that start, map and end programs, and outside of calls.
+    starting: f64,
+    threads: BTreeSet<u32>,
+}
+
+pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
+    let trace = case.trace;
+    let by_thread: BTreeMap<u32, &str> = trace
+        .observed
+        .programs
+        .iter()
+        .map(|program| (program.thread, base_name(program.args.first().unwrap_or(&program.file))))
+        .collect();
+    let mut programs = BTreeMap::<&str, Of>::new();
+    for thread in trace.observed.threads.iter().filter(|thread| thread.parent != 0) {
+        let Some(name) = by_thread.get(&thread.number) else { continue };
+        let lifetime = thread.lifetime_ns().0 as f64;
+        // A busy machine makes lives longer, not the work in them.
+        let active = lifetime - thread.runqueue_ns.0 as f64;
+        if active > SHORT {
+            continue;
+        }
+        let of = programs.entry(name).or_default();
+        let kernel = thread.kernel_ns.iter().filter(|(call, _)| starts_processes(call)).map(|(_, ns)| ns.0 as f64);
+        of.count += 1;
+        of.lifetime += lifetime;
+        of.active += active;
+        of.starting += kernel.sum::<f64>() + thread.user_ns.0 as f64;
+        of.threads.insert(thread.number);
+    }
+    let (name, of) = programs.into_iter().max_by(|a, b| a.1.lifetime.total_cmp(&b.1.lifetime))?;
+    let side_by_side = parallel(trace, &of.threads);
+    let share = (of.lifetime / side_by_side / case.wall()).min(waited_for(case) / case.wall());
+    let part = of.starting / of.active.max(1.0);
+    if of.count < LEAST_PROCESSES || share < LEAST_SHARE || part < LEAST_PART {
+        return None;
+    }
+    let saved = of.starting / side_by_side + between(case, &of, side_by_side);
+    let evidence = vec![
+        format!("{} processes of {name}, {} each", Grouped(of.count as u64), seconds(of.active / of.count as f64)),
+        format!("{} of that to start, load and end them; the rest is their work", percent(part)),
+    ];
+    Some(
+        Draft {
+            title: format!(
+                "{} processes of {name} for little each: {} of the time",
+                Grouped(of.count as u64),
+                percent(share)
+            ),
+            share,
+            evidence,
+            predicted: estimate::without(case, saved, UNCERTAIN),
+            cure: vec![
+                format!("give one {name} many files: xargs without -n 1, find -exec {name} {{}} + instead of \\;"),
+                "or do it in the program that starts them: a shell's own [ ], ${name##*/}, a loop in awk or python"
+                    .to_owned(),
+            ],
+            avoidable_calls: None,
+            bound: false,
+        }
+        .finding(case),
+    )
+}
+
+/// What the ledger leaves for processes: waits of its thread for others, calls that make them, and theirs on the path.
+fn waited_for(case: &Case<'_>) -> f64 {
+    use inodyne_model::cause::Cause;
+    case.ledger(|row| {
+        let of_others =
+            matches!(row.cause, Some(Cause::Child | Cause::Pipe | Cause::Poll | Cause::Other | Cause::Futex));
+        let makes = row.syscall.as_deref().is_some_and(|call| starts_processes(call) || call == "wait4");
+        of_others || makes || !row.via.is_empty() || matches!(row.kind, RowKind::User | RowKind::Runqueue)
+    })
+}
+
+/// What their parents spend on making them.
+fn between(case: &Case<'_>, of: &Of, side_by_side: f64) -> f64 {
+    let parents: BTreeSet<_> =
+        case.trace.observed.threads.iter().filter(|t| of.threads.contains(&t.number)).map(|t| t.parent).collect();
+    let threads = case.trace.observed.threads.iter().filter(|t| parents.contains(&t.number));
+    let making = threads
+        .flat_map(|t| &t.kernel_ns)
+        .filter(|(call, _)| matches!(call.as_str(), "clone" | "clone3" | "vfork" | "fork"));
+    making.map(|(_, ns)| ns.0 as f64).sum::<f64>() / side_by_side
+}

@@ -1,0 +1,63 @@
+//! `queue-full`: requests wait for room in the queue before the device, and calls with them.
+
+use inodyne_model::cause::Cause;
+use inodyne_model::count::Grouped;
+use inodyne_model::finding::Finding;
+
+use super::case::Case;
+use super::estimate::{self, Draft, lines, percent, seconds};
+
+/// Below this share of the wall-clock time the queue has room.
+const LEAST_SHARE: f64 = 0.1;
+/// A longer queue makes no faster device: some of the waiting moves to another place.
+const STAYS: f64 = 0.5;
+const UNCERTAIN: f64 = 0.5;
+
+pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
+    let time = case.waiting(|waited| waited.cause == Cause::QueueFull);
+    let share = case.share(&time);
+    if share < LEAST_SHARE {
+        return None;
+    }
+    let of = |names: &[&str]| {
+        case.waiting(|w| w.cause == Cause::QueueFull && w.passes(|f| names.contains(&super::case::plain(f)))).ns
+    };
+    let tags = of(&["blk_mq_get_tag"]);
+    let throttled = of(&["wbt_wait", "rq_qos_wait", "__rq_qos_throttle"]);
+    let inodes = of(&["destroy_inode", "xfs_inodegc_queue", "xfs_fs_destroy_inode"]);
+    let limited = of(&["blk_throtl_bio", "__blk_throtl_bio", "ioc_rqos_throttle"]);
+    let mut evidence = vec![format!(
+        "{} waits for room, {} each, {} together",
+        Grouped(time.count),
+        seconds(time.mean()),
+        seconds(time.ns)
+    )];
+    for (ns, what) in [
+        (tags, "for a free request (nr_requests)"),
+        (throttled, "in writeback throttling (wbt), which holds writes back for the sake of reads"),
+        (inodes, "for inodes to be freed in the background (inodegc of XFS)"),
+        (limited, "for the limit of a cgroup (io.max, io.cost)"),
+    ] {
+        if ns > time.ns * 0.1 {
+            evidence.push(format!("{} of it {what}", percent(ns / time.ns)));
+        }
+    }
+    Some(
+        Draft {
+            title: format!("Calls wait for room in a full queue: {} of the time", percent(share)),
+            share,
+            evidence,
+            predicted: estimate::without(case, case.on_path(&time) * (1.0 - STAYS), UNCERTAIN),
+            cure: lines(match inodes > time.ns / 2.0 {
+                true => &["fewer threads that remove files at once: XFS frees inodes in the background, and holds back who is faster"],
+                false => &[
+                "a longer queue: /sys/block/DEVICE/queue/nr_requests; without writeback throttling: wbt_lat_usec = 0",
+                "fewer at once: with more in flight than the device serves side by side, each only waits longer",
+                "a higher limit, where a cgroup sets it: io.max",
+            ]}),
+            avoidable_calls: None,
+            bound: false,
+        }
+        .finding(case),
+    )
+}

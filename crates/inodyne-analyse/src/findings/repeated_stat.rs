@@ -1,0 +1,67 @@
+//! `repeated-stat`: the attributes of the same paths are asked for again and again. Known with `--paths` only.
+
+use inodyne_model::count::Grouped;
+use inodyne_model::finding::Finding;
+
+use super::case::{Case, Time, total};
+use super::estimate::{self, Draft, INSIDE, lines, percent, seconds};
+use super::families::stats;
+
+/// Fewer repetitions take no time.
+const LEAST_REPETITIONS: u64 = 500;
+/// A path asked for twice is looked at before and after; from so often on, on average, it is a habit.
+const LEAST_TIMES: u64 = 3;
+/// Below this share of the wall-clock time nobody pays.
+const LEAST_SHARE: f64 = 0.05;
+/// What a program would do instead is not known.
+const UNCERTAIN: f64 = 0.25;
+/// How many paths are named.
+const NAMED: usize = 5;
+
+pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
+    let paths = case.trace.paths.as_ref()?;
+    let mut time = Time { threads: case.threads_of(stats), ..Time::default() };
+    let mut repeated: Vec<_> = paths.looked_up.iter().filter(|p| stats(&p.syscall) && p.calls >= LEAST_TIMES).collect();
+    repeated.sort_by(|a, b| (std::cmp::Reverse(a.calls), &a.path).cmp(&(std::cmp::Reverse(b.calls), &b.path)));
+    for path in &repeated {
+        let again = path.calls - 1;
+        let ns = path.wall_ns.0 as f64 * again as f64 / path.calls as f64;
+        time.add_calls(&path.syscall, ns, again);
+    }
+    let share = case.share(&time);
+    if time.count < LEAST_REPETITIONS || share < LEAST_SHARE {
+        return None;
+    }
+    let all = total(case.calls(stats).map(|call| call.calls));
+    let top: Vec<_> =
+        repeated.iter().take(NAMED).map(|path| format!("{} ({})", path.path, Grouped(path.calls))).collect();
+    let each = (time.mean() - case.cost() * INSIDE).max(time.mean() * 0.2) + estimate::around(case, &time);
+    let parallel = time.ns / case.on_path(&time).max(1.0);
+    let who = case.who(&time.threads);
+    Some(
+        Draft {
+            title: format!(
+                "{who} asks for the attributes of the same files again and again: {} of the time",
+                percent(share)
+            ),
+            share,
+            evidence: vec![
+                format!(
+                    "{} of {} asked for what had been asked for before, {} each",
+                    Grouped(time.count),
+                    Grouped(all),
+                    seconds(time.mean())
+                ),
+                format!("{} paths, the most {}", Grouped(repeated.len() as u64), top.join(", ")),
+            ],
+            predicted: estimate::without(case, each * time.count as f64 / parallel, UNCERTAIN),
+            cure: lines(&[
+                "remember the answer as long as it may be a little old",
+                "or be told of changes: inotify, fanotify, watchman",
+            ]),
+            avoidable_calls: Some(time.count),
+            bound: false,
+        }
+        .finding(case),
+    )
+}

@@ -1,0 +1,73 @@
+//! Which findings are said, and in which order. The one place where findings know of each other.
+//!
+//! Diagnoses are made apart, so several may concern the same time. A reader wants to hear it once, from the one that says
+//! most about it:
+//! 1. A finding whose time another one explains better is left out ([`EXPLAINED_BY`]).
+//! 2. A finding whose prediction saves next to nothing is left out, unless it is about avoidable calls, which are a defect of
+//!    a program even where they are cheap.
+//! 3. The one that saves most stands first; but what only a warm cache cures stands last, since caches are cold for a
+//!    reason, and the measurement may have been asked for like that.
+//! 4. Bounds say where the time is but no cure; they are said only where nothing else is, and of them only the largest.
+
+use inodyne_model::finding::Finding;
+
+/// Below this part of the time now a saving is not worth a change.
+const LEAST_SAVING: f64 = 0.05;
+
+/// Cured by a warm cache before all else.
+const NEED_WARMTH: &[&str] = &["cold-metadata", "cold-data"];
+
+/// The first is left out where one of the others is said, and why.
+const EXPLAINED_BY: &[(&str, &[&str])] = &[
+    // A file that a sync waits for is written, and its journal: the sync is the reason.
+    ("journal-wait", &["sync-bound"]),
+    ("queue-full", &["sync-bound"]),
+    // What is thrown away for want of memory is read again, and dirty memory is limited with memory.
+    ("cold-data", &["memory-pressure"]),
+    ("single-stream", &["memory-pressure", "copy-up"]),
+    ("mmap-faults", &["memory-pressure"]),
+    ("write-throttled", &["memory-pressure", "copy-up"]),
+    // Copying up reads, writes and syncs.
+    ("cold-metadata", &["copy-up", "round-trips"]),
+    ("sync-bound", &["copy-up"]),
+    // Look-ups without a result, of a hundred thousand short processes: the processes are the reason.
+    ("failed-lookups", &["process-storm"]),
+    ("failed-calls", &["process-storm"]),
+    // What is asked for again and again is found nowhere, again and again.
+    ("repeated-stat", &["failed-lookups"]),
+    // Computing is one of the things that files have no part in, and the more exact word for it.
+    ("fs-not-to-blame", &["user-cpu-bound"]),
+    // Full queues let requests wait on locks.
+    ("lock-contention", &["queue-full"]),
+];
+
+/// The findings about one trace that are said, the most useful first.
+pub(super) fn select(mut found: Vec<Finding>) -> Vec<Finding> {
+    let saves = |finding: &Finding| {
+        let now = finding.predicted.now_ns;
+        now.saturating_sub(finding.predicted.wall_ns).share_of(now)
+    };
+    let ids: Vec<String> = found.iter().map(|finding| finding.id.clone()).collect();
+    let is_explained = |finding: &Finding| {
+        let by = EXPLAINED_BY.iter().find(|(id, _)| *id == finding.id).map_or(&[][..], |(_, by)| *by);
+        by.iter().any(|id| ids.iter().any(|said| said == id))
+    };
+    found.retain(|finding| !is_explained(finding));
+    found.retain(|finding| finding.bound || finding.avoidable_calls.is_some() || saves(finding) >= LEAST_SAVING);
+    if found.iter().any(|finding| !finding.bound) {
+        found.retain(|finding| !finding.bound);
+        let is_last = |finding: &Finding| NEED_WARMTH.contains(&finding.id.as_str());
+        found.sort_by(|a, b| is_last(a).cmp(&is_last(b)).then(saves(b).total_cmp(&saves(a))));
+    } else {
+        found.sort_by(|a, b| b.share_of_wall.total_cmp(&a.share_of_wall));
+        found.truncate(1);
+    }
+    found
+}
+
+/// Every finding that a rule here names.
+#[cfg(test)]
+pub(super) fn named() -> impl Iterator<Item = &'static str> {
+    let explained = EXPLAINED_BY.iter().flat_map(|(id, by)| by.iter().chain([id]));
+    explained.chain(NEED_WARMTH).copied()
+}

@@ -1,0 +1,79 @@
+//! `single-stream`: one small request at a time. The device answers each quickly and then idles: several at once would be
+//! served in the same time.
+
+use inodyne_model::cause::Cause;
+use inodyne_model::count::Grouped;
+use inodyne_model::finding::Finding;
+
+use super::case::{Case, Time, parallel};
+use super::cold_data::{bytes_a_wait, waiting_for_contents};
+use super::estimate::{self, Draft, percent, seconds};
+
+/// Below this a request is over before the device has reached its speed. Read-ahead asks for 128 KiB at once.
+pub(super) const LARGE_READ: f64 = 65_536.0;
+/// Below this share of the wall-clock time there is little to overlap.
+const LEAST_SHARE: f64 = 0.3;
+/// Fewer are not worth a second thread.
+const LEAST_REQUESTS: u64 = 100;
+/// More threads than this on average are no single stream.
+const MOST_THREADS: f64 = 1.5;
+/// Workers that are proposed, at most: more gain little on one device, and nobody has tried.
+pub const MOST_WORKERS: u32 = 4;
+/// Of each worker's work, what goes on as before: devices and CPUs serve several a little slower than one.
+const LOSS: f64 = 0.1;
+/// How far that may be off.
+const UNCERTAIN: f64 = 0.18;
+
+pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
+    let time = requests(case);
+    let share = case.share(&time);
+    if time.count < LEAST_REQUESTS || share < LEAST_SHARE || parallel(case.trace, &time.threads) > MOST_THREADS {
+        return None;
+    }
+    let workers = workers(case.recording.host.cpus);
+    let each = f64::from(workers);
+    // Waits and the work between them are divided; what was before the first and after the last is not known apart.
+    let saved = case.wall() * (1.0 - 1.0 / each) * (1.0 - LOSS);
+    let who = case.who(&time.threads);
+    let evidence = vec![
+        format!("{who} waited {} times for one request, {} each", Grouped(time.count), seconds(time.mean())),
+        format!(
+            "never more than one was on its way: {:.0} requests a second, {workers} at once would be up to {:.0}",
+            time.count as f64 / case.wall() * 1e9,
+            each * time.count as f64 / case.wall() * 1e9
+        ),
+    ];
+    Some(
+        Draft {
+            title: format!("{who} asks the device for one small thing at a time: {} of the time", percent(share)),
+            share,
+            evidence,
+            predicted: estimate::without(case, saved, UNCERTAIN),
+            cure: vec![
+                format!("work on several files at once: xargs -P {workers}, make -j, a pool of {workers} threads; or io_uring, aio"),
+                "tell the kernel what will be needed (posix_fadvise WILLNEED, readahead) before waiting for the first".to_owned(),
+            ],
+            avoidable_calls: None,
+            bound: false,
+        }
+        .finding(case),
+    )
+}
+
+/// How many workers are proposed on a machine with so many CPUs.
+pub(super) fn workers(cpus: u32) -> u32 {
+    cpus.clamp(2, MOST_WORKERS)
+}
+
+/// Waits for small requests: through the cache, or past it.
+fn requests(case: &Case<'_>) -> Time {
+    let cached = waiting_for_contents(case);
+    let cached = if bytes_a_wait(case, &cached) < LARGE_READ { cached } else { Time::default() };
+    let direct = case.waiting(|waited| {
+        matches!(waited.cause, Cause::DeviceRead | Cause::DeviceWrite) && waited.is_direct() && !waited.is_sync()
+    });
+    let bytes: f64 =
+        case.calls(|call| direct.calls.contains_key(call)).filter_map(|call| call.bytes).map(|b| b as f64).sum();
+    let is_small = bytes / (direct.count.max(1) as f64) < LARGE_READ;
+    if is_small { cached.and(direct) } else { cached }
+}

@@ -1,0 +1,66 @@
+//! `sync-bound`: the program waits for its data to be on the device, again and again.
+
+use inodyne_model::count::Grouped;
+use inodyne_model::finding::Finding;
+
+use super::case::{Case, Time};
+use super::estimate::{self, Draft, lines, percent, seconds};
+use super::families::{syncs, writes};
+
+/// Below this share of the wall-clock time the program does not wait for syncs.
+const LEAST_SHARE: f64 = 0.1;
+/// With fewer there is nothing to put together.
+const LEAST_SYNCS: u64 = 5;
+/// A write that goes to the cache only, in nanoseconds: what stays of a synchronous one. Some microseconds either way do
+/// not show beside a sync.
+const CACHED_WRITE: f64 = 3_000.0;
+/// What is not synced is written later, and partly while the program still runs.
+const UNCERTAIN: f64 = 0.12;
+
+pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
+    let waiting = case.waiting(|waited| waited.is_sync() && !waited.is_copy_up() && !waited.call.is_empty());
+    let mut time = Time { threads: waiting.threads.clone(), ..Time::default() };
+    let mut evidence = Vec::new();
+    for call in case.calls(|call| syncs(call) || (writes(call) && waiting.calls.contains_key(call))) {
+        if !waiting.calls.contains_key(&call.name) {
+            continue;
+        }
+        let stays = if writes(&call.name) { call.calls as f64 * CACHED_WRITE } else { 0.0 };
+        let ns = (call.wall_ns.0 as f64 - stays).max(0.0);
+        time.add_calls(&call.name, ns, call.calls);
+        let what = if writes(&call.name) { "synchronous " } else { "" };
+        let mean = call.wall_ns.0 as f64 / call.calls.max(1) as f64;
+        evidence.push(format!("{} {what}{}, {} each", Grouped(call.calls), call.name, seconds(mean)));
+    }
+    let share = case.share(&time);
+    if time.count < LEAST_SYNCS || share < LEAST_SHARE {
+        return None;
+    }
+    let mut causes = std::collections::BTreeMap::<_, f64>::new();
+    for waited in case.waits().filter(|waited| waited.is_sync() && time.calls.contains_key(waited.call)) {
+        *causes.entry(waited.cause.as_str()).or_default() += waited.wait.ns.0 as f64;
+    }
+    let mut causes: Vec<_> = causes.into_iter().collect();
+    causes.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let causes: Vec<_> = causes.iter().map(|(cause, ns)| format!("{cause} {}", seconds(*ns))).collect();
+    evidence.push(format!("in them it waits for: {}", causes.join(", ")));
+    let who = case.who(&time.threads);
+    // One at the end keeps what a reader of the finished file relies on.
+    let saved = case.on_path(&time) * (1.0 - 1.0 / time.count as f64);
+    Some(
+        Draft {
+            title: format!("{who} waits for its data to reach the device, {} times: {} of the time", Grouped(time.count), percent(share)),
+            share,
+            evidence,
+            predicted: estimate::without(case, saved, UNCERTAIN),
+            cure: lines(&[
+                "sync once at the end, or once for many writes (a transaction, a group commit; conv=fsync instead of oflag=dsync)",
+                "fdatasync instead of fsync, where times of the file do not matter",
+                "where a crash may cost the data: no sync at all (an overlay mounted volatile, eatmydata)",
+            ]),
+            avoidable_calls: Some(time.count - 1),
+            bound: false,
+        }
+        .finding(case),
+    )
+}

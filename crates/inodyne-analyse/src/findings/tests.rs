@@ -1,0 +1,160 @@
+//! What must hold of all findings together: which are said, in which order, and that what costs nobody anything is not said.
+
+use std::collections::BTreeSet;
+
+use inodyne_model::Nanos;
+use inodyne_model::cause::Cause;
+use inodyne_model::finding::{Finding, Prediction};
+use inodyne_model::recording::Recording;
+use inodyne_model::sample::{self, ms};
+use inodyne_model::trace::{PathCount, Paths, Trace};
+
+use super::selection;
+
+fn finding(id: &str, now: u64, wall: u64, bound: bool) -> Finding {
+    Finding {
+        id: id.to_owned(),
+        title: String::new(),
+        place: 0,
+        command: 0,
+        trace: 0,
+        share_of_wall: 1.0 - wall as f64 / now as f64,
+        evidence: Vec::new(),
+        avoidable_calls: None,
+        predicted: Prediction { now_ns: Nanos(now), wall_ns: Nanos(wall), low_ns: Nanos(wall), high_ns: Nanos(wall) },
+        cure: Vec::new(),
+        bound,
+        proved: None,
+    }
+}
+
+fn said(found: &[Finding]) -> Vec<String> {
+    selection::select(found.to_vec()).into_iter().map(|finding| finding.id).collect()
+}
+
+#[test]
+fn the_one_that_saves_most_stands_first_and_warmth_last() {
+    let found = [
+        finding("cold-metadata", 100, 10, false),
+        finding("small-io", 100, 70, false),
+        finding("sync-bound", 100, 40, false),
+    ];
+    assert_eq!(said(&found), ["sync-bound", "small-io", "cold-metadata"]);
+}
+
+#[test]
+fn bounds_are_said_where_nothing_else_is_and_only_the_largest() {
+    let bounds = [finding("run-queue-bound", 100, 60, true), finding("kernel-cpu-bound", 100, 30, true)];
+    assert_eq!(said(&bounds), ["kernel-cpu-bound"]);
+    let with_cure = [&bounds[..], &[finding("small-io", 100, 70, false)]].concat();
+    assert_eq!(said(&with_cure), ["small-io"]);
+}
+
+#[test]
+fn what_another_explains_or_saves_nothing_is_not_said() {
+    assert_eq!(said(&[finding("journal-wait", 100, 20, false), finding("sync-bound", 100, 40, false)]), ["sync-bound"]);
+    assert!(said(&[finding("small-io", 100, 99, false)]).is_empty());
+    // A defect of the program is said however little it costs.
+    let cheap = Finding { avoidable_calls: Some(1_000), ..finding("failed-calls", 1_000, 999, false) };
+    assert_eq!(said(&[cheap]), ["failed-calls"]);
+}
+
+#[test]
+fn the_rules_of_selection_name_findings_that_exist() {
+    let all: BTreeSet<&str> = super::ids().collect();
+    assert_eq!(all.len(), super::DIAGNOSES.len(), "each id once");
+    for id in selection::named() {
+        assert!(all.contains(id), "{id}");
+    }
+}
+
+/// A thread that syncs, in the foreground or behind a root that computes.
+fn syncing(in_background: bool) -> Recording {
+    let mut recording = sample::empty();
+    recording.places = vec![sample::ext4("ext4", &[])];
+    recording.commands = vec![sample::command("work")];
+    let thread = if in_background { 2 } else { 1 };
+    let waits = vec![sample::wait(thread, Some("fsync"), 0xa1, ms(900.0), 300)];
+    let stacks = vec![sample::stack(
+        0xa1,
+        "__schedule schedule jbd2_log_wait_commit ext4_sync_file do_fsync __x64_sys_fsync do_syscall_64",
+    )];
+    let calls = sample::call("fsync", 300, &[], ms(5.0), ms(900.0));
+    let mut threads = vec![sample::thread(thread, "work", ms(10.0), &[("fsync", ms(5.0))], &waits)];
+    if in_background {
+        threads.insert(0, sample::thread(1, "work", ms(915.0), &[], &waits));
+    }
+    let mut trace = Trace { wall_ns: ms(916.0), ..Trace::default() };
+    trace.by_comm = vec![inodyne_model::syscall::CommCalls { comm: "work".to_owned(), syscalls: vec![calls] }];
+    (trace.observed.threads, trace.observed.waits, trace.observed.stacks) = (threads, waits, stacks);
+    trace.observed.started_ns = trace.observed.threads[0].born_ns;
+    recording.traces = vec![trace];
+    crate::explain(&mut recording);
+    recording
+}
+
+#[test]
+fn what_a_thread_in_the_background_waits_for_costs_nobody_anything() {
+    let ids = |recording: Recording| recording.findings.into_iter().map(|finding| finding.id).collect::<Vec<_>>();
+    assert_eq!(syncing(false).traces[0].ledger.rows[0].cause, Some(Cause::Journal));
+    assert_eq!(ids(syncing(false)), ["sync-bound"]);
+    assert_eq!(ids(syncing(true)), ["user-cpu-bound"]);
+}
+
+#[test]
+fn a_prediction_lies_in_its_interval_and_begins_with_the_time_now() {
+    for recording in [syncing(false), syncing(true), {
+        let mut recording = sample::find_recording();
+        crate::explain(&mut recording);
+        recording
+    }] {
+        assert!(!recording.findings.is_empty());
+        for finding in &recording.findings {
+            let Prediction { now_ns, wall_ns, low_ns, high_ns } = finding.predicted;
+            assert!(low_ns <= wall_ns && wall_ns <= high_ns && wall_ns <= now_ns, "{finding:?}");
+            assert!((0.0..=1.0).contains(&finding.share_of_wall), "{finding:?}");
+        }
+    }
+}
+
+#[test]
+fn a_score_stays_when_a_recording_is_explained_again() {
+    let mut recording = syncing(false);
+    let predicted = Prediction { now_ns: ms(2.0), wall_ns: ms(1.0), low_ns: ms(0.9), high_ns: ms(1.1) };
+    let proof = crate::score(&predicted, &[(ms(2.0), ms(1.0))], "tried");
+    (recording.findings[0].predicted, recording.findings[0].proved) = (predicted, proof.clone());
+    crate::explain(&mut recording);
+    assert_eq!((recording.findings[0].predicted, &recording.findings[0].proved), (predicted, &proof));
+}
+
+#[test]
+fn absurd_numbers_are_no_reason_to_panic() {
+    for number in [0, 1, u64::MAX / 3, u64::MAX] {
+        for mut recording in [syncing(false), sample::find_recording(), sample::pipeline_recording()] {
+            for trace in &mut recording.traces {
+                for call in trace.by_comm.iter_mut().flat_map(|comm| &mut comm.syscalls) {
+                    (call.calls, call.errors, call.bytes) = (number, number, Some(number));
+                    (call.wall_ns, call.cpu_ns, call.failed_ns) = (Nanos(number), Nanos(number), Nanos(number));
+                    call.errors_by_errno = [("ENOENT".to_owned(), number), ("EBADF".to_owned(), number)].into();
+                }
+                for wait in &mut trace.observed.waits {
+                    (wait.ns, wait.count) = (Nanos(number), number);
+                }
+                for sample in &mut trace.observed.samples {
+                    sample.count = number;
+                }
+                let path = |path: &str| PathCount {
+                    path: path.to_owned(),
+                    syscall: "stat".to_owned(),
+                    calls: number,
+                    not_found: number,
+                    wall_ns: Nanos(number),
+                };
+                trace.paths = Some(Paths { looked_up: vec![path("a"), path("/"), path("")], not_kept: number });
+                trace.wall_ns = Nanos(number);
+            }
+            crate::explain(&mut recording);
+            assert!(recording.findings.iter().all(|finding| finding.share_of_wall.is_finite()));
+        }
+    }
+}

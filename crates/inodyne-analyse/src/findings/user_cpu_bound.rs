@@ -1,0 +1,36 @@
+//! `user-cpu-bound`: most of the time the program itself computes. A bound: nothing below it can help with that.
+
+use inodyne_model::finding::Finding;
+use inodyne_model::ledger::RowKind;
+
+use super::case::Case;
+use super::estimate::{self, Draft, lines, percent, seconds};
+use super::kernel_cpu_bound::waiting_for_devices;
+
+/// From this share of the wall-clock time on it is what the command does.
+const LEAST_SHARE: f64 = 0.5;
+
+pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
+    // What a server computes meanwhile is not the program's own.
+    let user = case.ledger(|row| row.kind == RowKind::User && row.via.is_empty());
+    let share = user / case.wall();
+    if share < LEAST_SHARE {
+        return None;
+    }
+    let rest = waiting_for_devices(case) + case.ledger(|row| row.kind == RowKind::Kernel);
+    Some(
+        Draft {
+            title: format!("The program computes for {} of the time", percent(share)),
+            share,
+            evidence: vec![
+                format!("{} in user mode", seconds(user)),
+                format!("kernel and devices together took {}: no file system can save more", seconds(rest)),
+            ],
+            predicted: estimate::at_best(case, rest),
+            cure: lines(&["a profile of the program (perf record) says where; files are not the reason"]),
+            avoidable_calls: None,
+            bound: true,
+        }
+        .finding(case),
+    )
+}

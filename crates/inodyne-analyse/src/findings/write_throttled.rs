@@ -1,0 +1,47 @@
+//! `write-throttled`: writes that go to memory are made to wait, since too much of it is not on the device yet.
+
+use inodyne_model::cause::Cause;
+use inodyne_model::count::Grouped;
+use inodyne_model::finding::Finding;
+
+use super::case::{Case, total};
+use super::estimate::{self, Draft, lines, percent, seconds};
+
+/// Below this share of the wall-clock time the limits are high enough.
+const LEAST_SHARE: f64 = 0.1;
+/// With higher limits the device writes meanwhile, and takes time from other things.
+const UNCERTAIN: f64 = 0.35;
+
+pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
+    let time = case.waiting(|waited| waited.cause == Cause::WriteThrottle);
+    let share = case.share(&time);
+    if share < LEAST_SHARE {
+        return None;
+    }
+    let mut evidence: Vec<String> = time
+        .top_calls()
+        .iter()
+        .take(3)
+        .map(|(call, ns, count)| format!("{call} was held back {} times, {} together", Grouped(*count), seconds(*ns)))
+        .collect();
+    let bytes = total(case.calls(super::families::writes).filter_map(|call| call.bytes));
+    if bytes > 0 {
+        evidence.push(format!("{:.1} MB were written by calls", bytes as f64 / 1e6));
+    }
+    Some(
+        Draft {
+            title: format!("Writes are held back until the device has caught up: {} of the time", percent(share)),
+            share,
+            evidence,
+            predicted: estimate::without(case, case.on_path(&time), UNCERTAIN),
+            cure: lines(&[
+                "let more be in memory: vm.dirty_ratio or vm.dirty_bytes higher, vm.dirty_background_bytes well below it, where the data may be lost with the power",
+                "or write less, or earlier: the device is what limits in the long run",
+                "in a container: the limit may be that of its memory (memory.max), of which a part may be dirty",
+            ]),
+            avoidable_calls: None,
+            bound: false,
+        }
+        .finding(case),
+    )
+}

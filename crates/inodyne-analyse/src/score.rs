@@ -1,0 +1,65 @@
+//! The score of a prediction: pairs of runs, without the cure and with it, against what was said before.
+//!
+//! The machine may be faster or slower than when the recording was made, so seconds are not compared but parts: of the
+//! time without the cure, this part was to be saved, and this part was.
+
+use inodyne_model::Nanos;
+use inodyne_model::finding::{Prediction, Proof};
+
+use crate::statistics::{bootstrap, random::Random, summary};
+
+/// Every score starts with this seed, so that it is the same again.
+const SEED: u64 = 0x5c04e;
+
+/// The part of the time now that a prediction says will be saved: low, likely, high.
+pub fn predicted_saving(predicted: &Prediction) -> [f64; 3] {
+    let part = |wall: Nanos| 1.0 - wall.share_of(predicted.now_ns);
+    [part(predicted.high_ns), part(predicted.wall_ns), part(predicted.low_ns)]
+}
+
+/// What these pairs, without the cure and with it, say of the prediction. None without pairs.
+pub fn score(predicted: &Prediction, pairs: &[(Nanos, Nanos)], how: &str) -> Option<Proof> {
+    let values: Vec<bootstrap::Pair> = pairs.iter().map(|(a, b)| (a.0 as f64, b.0 as f64)).collect();
+    let ratios: Vec<f64> = values.iter().map(|(a, b)| b / a.max(1.0)).collect();
+    if ratios.is_empty() {
+        return None;
+    }
+    let ratio = summary::median_of(&ratios);
+    let interval = bootstrap::median_ratio(&values, &mut Random::seeded(SEED));
+    let median =
+        |of: fn(&bootstrap::Pair) -> f64| Nanos(summary::median_of(&Vec::from_iter(values.iter().map(of))) as u64);
+    let [low, _, high] = predicted_saving(predicted);
+    Some(Proof {
+        how: how.to_owned(),
+        pairs: u32::try_from(pairs.len()).unwrap_or(u32::MAX),
+        base_ns: median(|pair| pair.0),
+        wall_ns: median(|pair| pair.1),
+        ratio,
+        ci_low: interval.map_or(ratio, |interval| interval.low),
+        ci_high: interval.map_or(ratio, |interval| interval.high),
+        within: (low..=high).contains(&(1.0 - ratio)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PREDICTED: Prediction =
+        Prediction { now_ns: Nanos(1_000), wall_ns: Nanos(400), low_ns: Nanos(300), high_ns: Nanos(500) };
+
+    #[test]
+    fn what_counts_is_the_part_saved_whatever_the_speed_of_the_machine() {
+        for speed in [1, 7, 1_000] {
+            let pairs = [(1_000 * speed, 450 * speed), (1_100 * speed, 480 * speed)].map(|(a, b)| (Nanos(a), Nanos(b)));
+            assert!(score(&PREDICTED, &pairs, "").unwrap().within);
+        }
+        assert!(!score(&PREDICTED, &[(Nanos(1_000), Nanos(600))], "").unwrap().within);
+        assert!(!score(&PREDICTED, &[(Nanos(1_000), Nanos(200))], "").unwrap().within);
+    }
+
+    #[test]
+    fn nothing_measured_is_no_score() {
+        assert_eq!(score(&PREDICTED, &[], ""), None);
+    }
+}

@@ -1,0 +1,75 @@
+//! The paths that were looked up, where they were asked for: those with most time, and the directories with most calls.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use inodyne_model::Nanos;
+use inodyne_model::count::Grouped;
+use inodyne_model::trace::PathCount;
+
+use super::Page;
+use super::case::Case;
+use crate::line::{Span, Style};
+use crate::table::{Align, Table};
+use crate::units::seconds;
+
+/// Rows of each table.
+const MOST_ROWS: usize = 10;
+
+/// What was counted under one name.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sum {
+    calls: u64,
+    not_found: u64,
+    wall_ns: Nanos,
+}
+
+impl Sum {
+    fn add(&mut self, path: &PathCount) {
+        self.calls = self.calls.saturating_add(path.calls);
+        self.not_found = self.not_found.saturating_add(path.not_found);
+        self.wall_ns += path.wall_ns;
+    }
+}
+
+pub(super) fn show(page: &mut Page, case: &Case<'_>) {
+    let Some(paths) = case.trace.and_then(|trace| trace.paths.as_ref()) else { return };
+    let (mut by_path, mut by_directory) = (BTreeMap::<&str, Sum>::new(), BTreeMap::<&str, Sum>::new());
+    for path in &paths.looked_up {
+        by_path.entry(&path.path).or_default().add(path);
+        by_directory.entry(directory(&path.path)).or_default().add(path);
+    }
+    page.heading(&format!("Paths looked up: {}", Grouped(by_path.len() as u64)));
+    let first = table(by_path, |sum| sum.wall_ns.0, "path, most time first");
+    page.table(first);
+    page.gap();
+    let second = table(by_directory, |sum| sum.calls, "looked up in, most calls first");
+    page.table(second);
+    if paths.not_kept > 0 {
+        let text = format!("  and {} look-ups of paths that found no room", Grouped(paths.not_kept));
+        page.line([Span::new(text, Style::Warning)]);
+    }
+}
+
+/// Where the last name of a path is looked up: `.` for a name alone.
+fn directory(path: &str) -> &str {
+    match path.trim_end_matches('/').rsplit_once('/') {
+        Some(("", _)) => "/",
+        Some((directory, _)) => directory,
+        None => ".",
+    }
+}
+
+fn table(sums: BTreeMap<&str, Sum>, key: fn(&Sum) -> u64, name: &'static str) -> Table {
+    let right = |heading| (heading, Align::Right);
+    let mut table = Table::new([right("wall s"), right("calls"), right("not found"), (name, Align::Left)]).yielding(3);
+    let mut rows: Vec<(&str, Sum)> = sums.into_iter().collect();
+    rows.sort_by_key(|(_, sum)| Reverse(key(sum)));
+    let longest = rows.iter().map(|(_, sum)| sum.wall_ns).max().unwrap_or_default();
+    for (path, sum) in rows.into_iter().take(MOST_ROWS) {
+        let not_found = if sum.not_found == 0 { String::new() } else { Grouped(sum.not_found).to_string() };
+        let counts = [seconds(sum.wall_ns, longest), Grouped(sum.calls).to_string(), not_found].map(Span::from);
+        table.row(counts.into_iter().chain([Span::from(path)]));
+    }
+    table
+}

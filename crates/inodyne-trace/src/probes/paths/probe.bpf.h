@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
+/*
+ * Paths that are looked up, as the process gave them: how often, how often in vain, how long. Only where it is asked for
+ * (record_paths): otherwise the verifier takes all of it out of the programs.
+ *
+ * The path is read again when the call returns. A path that has gone from memory by then (the process was replaced, its
+ * page reclaimed) is counted as not kept, like one that finds the table full.
+ */
+#include <asm/unistd_64.h>
+
+#define PATH_LONGEST 4096
+
+struct path_scratch {
+	__u8 whole[PATH_LONGEST + PATH_KEPT];
+	struct path_count first;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct path_scratch);
+} path_scratch SEC(".maps");
+
+/* Where a call that looks a path up has it: 1 or 2; 0 for all other calls. */
+static __always_inline __u32 path_argument(__u16 call)
+{
+	switch (call) {
+	case __NR_stat:
+	case __NR_lstat:
+	case __NR_open:
+	case __NR_access:
+	case __NR_readlink:
+		return 1;
+	case __NR_newfstatat:
+	case __NR_statx:
+	case __NR_openat:
+	case __NR_openat2:
+	case __NR_faccessat:
+	case __NR_faccessat2:
+	case __NR_readlinkat:
+		return 2;
+	default:
+		return 0;
+	}
+}
+
+static __noinline int paths_exit(__u16 call, void *regs, long result, __u64 wall)
+{
+	__u32 argument = path_argument(call), zero = 0, start, kept;
+	struct path_scratch *scratch;
+	struct path_count *count;
+	const void *path;
+	__u64 hash;
+	long length;
+
+	if (!argument)
+		return 0;
+	scratch = bpf_map_lookup_elem(&path_scratch, &zero);
+	if (!scratch)
+		return 0;
+	if (argument == 1)
+		path = (const void *)CALL_ARG1(regs);
+	else
+		path = (const void *)CALL_ARG2(regs);
+	/* The length counts the final zero. */
+	length = bpf_probe_read_user_str(scratch->whole, PATH_LONGEST, path);
+	if (length == 1)
+		return 0; /* a look-up by descriptor */
+	if (length < 1 || length > PATH_LONGEST)
+		goto not_kept;
+	start = length > PATH_KEPT ? length - PATH_KEPT : 0;
+	kept = length - start - 1;
+	if (start >= PATH_LONGEST || kept >= PATH_KEPT)
+		goto not_kept;
+	bpf_probe_read_kernel(scratch->first.path, PATH_KEPT, scratch->whole + start);
+	hash = name_hash(call, scratch->first.path, kept);
+	count = bpf_map_lookup_elem(&paths, &hash);
+	if (!count) {
+		scratch->first.calls = 0;
+		scratch->first.not_found = 0;
+		scratch->first.wall_ns = 0;
+		scratch->first.call = call;
+		scratch->first.length = kept;
+		scratch->first.cut = start > 0;
+		/* Where another CPU was faster, its row serves. */
+		bpf_map_update_elem(&paths, &hash, &scratch->first, BPF_NOEXIST);
+		count = bpf_map_lookup_elem(&paths, &hash);
+		if (!count)
+			goto not_kept;
+	}
+	__sync_fetch_and_add(&count->calls, 1);
+	__sync_fetch_and_add(&count->wall_ns, wall);
+	if (result == -2 || result == -20) /* ENOENT, ENOTDIR */
+		__sync_fetch_and_add(&count->not_found, 1);
+	return 0;
+not_kept:
+	__sync_fetch_and_add(&shared.paths_not_kept, 1);
+	return 0;
+}

@@ -1,0 +1,260 @@
+//! Every finding is made where its fixture makes exactly that trouble, and nowhere else: the matrix of all fixtures and all
+//! findings. Healthy commands are left in peace. The program of the third study is seen through.
+//!
+//! `docs/findings/matrix.md` is what this test found; run it with INODYNE_UPDATE=1 to write it anew, and look at the
+//! difference.
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use inodyne_model::ledger::RowKind;
+use inodyne_model::recording::Recording;
+use inodyne_model::trace::Trace;
+use support::{fixture, fixture_cpp, inodyne, machine, nothing_lost, prepare, run, scratch};
+use tempfile::TempDir;
+
+/// A program that makes one kind of trouble, and how it is run. `FIXTURE` stands for the compiled `fixtures/findings/ID.c`,
+/// `CGROUP` for a cgroup with two megabytes of memory.
+struct Case {
+    id: &'static str,
+    options: &'static [&'static str],
+    script: &'static str,
+    /// What else is said, and why that is right.
+    also: &'static [(&'static str, &'static str)],
+}
+
+const fn case(id: &'static str, options: &'static [&'static str], script: &'static str) -> Case {
+    Case { id, options, script, also: &[] }
+}
+
+const SMALL: &[&str] = &["--at", "ext4:size=256M"];
+const TMPFS: &[&str] = &["--at", "tmpfs"];
+
+const CASES: &[Case] = &[
+    case(
+        "cold-data",
+        &["--at", "ext4:size=1G", "--data", "tree:dirs=1,files=4,bytes=60000000", "--cache", "cold"],
+        "cat d0/* >/dev/null",
+    ),
+    case(
+        "cold-metadata",
+        &["--at", "ext4:size=1G", "--data", "tree:dirs=1500,files=10,bytes=1", "--cache", "cold"],
+        "find . -size +1k",
+    ),
+    case(
+        "copy-up",
+        &["--at", "overlay:lower=ext4:size=1G", "--data", "tree:dirs=3,files=100,bytes=100"],
+        "chown -R 1 .",
+    ),
+    case(
+        "dtype-missing",
+        &["--at", "ext4:size=256M,mkfs=-O ^filetype", "--data", "tree:dirs=300,files=30,bytes=1", "--cache", "warm"],
+        "find .",
+    ),
+    case("failed-calls", SMALL, "FIXTURE 200000"),
+    case("failed-lookups", SMALL, "FIXTURE 500 40"),
+    case("fs-not-to-blame", TMPFS, "sleep 0.2"),
+    case("futex-contention", TMPFS, "FIXTURE 4 20000"),
+    case("journal-wait", &["--at", "ext4:size=1G,mkfs=-J size=1 -b 1024"], "FIXTURE 4 3000"),
+    case("kernel-cpu-bound", TMPFS, "FIXTURE 30000"),
+    case("lock-contention", TMPFS, "FIXTURE 8 2000"),
+    case("memory-pressure", &["--at", "ext4:size=1G"], "FIXTURE CGROUP 400 2"),
+    case(
+        "mmap-faults",
+        &["--at", "ext4:size=1G", "--data", "tree:dirs=1,files=1,bytes=200000000", "--cache", "cold"],
+        "FIXTURE d0/f0 3000",
+    ),
+    case(
+        "process-storm",
+        &["--at", "tmpfs", "--data", "tree:dirs=1,files=300,bytes=1"],
+        "find . -type f -exec /bin/cat {} ';'",
+    ),
+    case("queue-full", &["--at", "ext4:size=1G,set=/sys/block/LOOP/queue/nr_requests=4"], "FIXTURE 32 500"),
+    case("repeated-stat", &["--at", "tmpfs", "--paths"], "FIXTURE 20 5000"),
+    case("round-trips", TMPFS, "FIXTURE 2000 100"),
+    case("run-queue-bound", TMPFS, "FIXTURE 8 100"),
+    case(
+        "single-stream",
+        &["--at", "ext4:size=1G", "--data", "tree:dirs=1,files=1000,bytes=8192", "--cache", "cold"],
+        "FIXTURE d0/*",
+    ),
+    case("small-io", SMALL, "FIXTURE 200000"),
+    case("stat-per-entry", &["--at", "ext4:size=256M", "--data", "tree:dirs=30,files=100"], "FIXTURE d*"),
+    case("sync-bound", SMALL, "FIXTURE 200"),
+    case("user-cpu-bound", TMPFS, "FIXTURE 200"),
+    case("write-throttled", &["--at", "ext4:size=1G,set=/proc/sys/vm/dirty_bytes=8388608"], "FIXTURE 100"),
+];
+
+/// Where the machine had no CPU for the command for this part of the time, it says something about the machine.
+const BUSY: f64 = 0.25;
+const ATTEMPTS: usize = 6;
+
+fn recorded(options: &[&str], script: &str) -> Recording {
+    let mut command = inodyne();
+    command.args(["run", "--format", "json"]).args(options).args(["--", "sh", "-c", &format!("exec {script}")]);
+    let recording = run(&mut command).ended_with(0).recording();
+    recording.traces.iter().for_each(nothing_lost);
+    recording
+}
+
+fn was_busy(trace: &Trace) -> bool {
+    let ready: u64 = trace.ledger.rows.iter().filter(|row| row.kind == RowKind::Runqueue).map(|row| row.ns.0).sum();
+    ready as f64 > trace.wall_ns.0 as f64 * BUSY
+}
+
+/// What is said about a command: the ids in their order. On a busy machine the command is run again, and again.
+fn said(options: &[&str], script: &str, is_busy_itself: bool) -> Vec<String> {
+    let mut recording = recorded(options, script);
+    for _ in 1..ATTEMPTS {
+        if is_busy_itself || !was_busy(&recording.traces[0]) {
+            break;
+        }
+        recording = recorded(options, script);
+    }
+    recording.findings.into_iter().map(|finding| finding.id).collect()
+}
+
+/// A cgroup with little memory, of either version, gone at the end.
+struct Cgroup(PathBuf);
+
+impl Cgroup {
+    fn new() -> Cgroup {
+        let one = Path::new("/sys/fs/cgroup/memory");
+        let (root, file) =
+            if one.is_dir() { (one, "memory.limit_in_bytes") } else { (Path::new("/sys/fs/cgroup"), "memory.max") };
+        let path = root.join(format!("inodyne-test-{}", std::process::id()));
+        std::fs::create_dir(&path).expect("a cgroup of our own");
+        let cgroup = Cgroup(path);
+        std::fs::write(cgroup.0.join(file), "2M").expect("the memory controller");
+        cgroup
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        support::eventually(|| std::fs::remove_dir(&self.0).is_ok());
+    }
+}
+
+/// The command of a case, its fixture compiled where it has one.
+fn script(case: &Case, programs: &TempDir, cgroup: &Cgroup) -> String {
+    let mut script = case.script.replace("CGROUP", &cgroup.0.display().to_string());
+    if script.contains("FIXTURE") {
+        let program = fixture(&format!("findings/{}", case.id), programs.path());
+        script = script.replace("FIXTURE", &program.display().to_string());
+    }
+    script
+}
+
+#[test]
+fn every_fixture_has_its_finding_and_no_other() {
+    let (_machine, programs, cgroup) = (machine(), scratch(), Cgroup::new());
+    let mut table = String::new();
+    let mut wrong = Vec::new();
+    for case in CASES {
+        let found = said(case.options, &script(case, &programs, &cgroup), case.id == "run-queue-bound");
+        let expected: BTreeSet<&str> = case.also.iter().map(|(id, _)| *id).chain([case.id]).collect();
+        if found.iter().map(String::as_str).collect::<BTreeSet<_>>() != expected {
+            wrong.push(format!("{}: {found:?}", case.id));
+        }
+        let options = case.options.join(" ").replace("--at ", "");
+        let why: String = case.also.iter().map(|(_, why)| format!(" ({why})")).collect();
+        writeln!(table, "| {} | `{}` on {options} | {}{why} |", case.id, case.script, found.join(", "))
+            .expect("a string");
+    }
+    assert!(wrong.is_empty(), "said otherwise than expected: {wrong:#?}");
+    assert!(CASES.iter().map(|case| case.also.len()).sum::<usize>() <= 2, "too many are said of each other's fixtures");
+    let all: BTreeSet<&str> = inodyne_analyse::finding_ids().collect();
+    assert_eq!(CASES.iter().map(|case| case.id).collect::<BTreeSet<_>>(), all, "a fixture for every finding");
+    let page = format!(
+        "# Which findings are said about which fixtures\n\nMade by `tests/findings.rs`: each fixture (`fixtures/findings/`) makes the \
+         trouble of one finding, and runs\nunder `inodyne run`. `FIXTURE` is the compiled program of that name.\n\n\
+         | fixture for | command | said |\n|---|---|---|\n{table}"
+    );
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/findings/matrix.md");
+    if std::env::var_os("INODYNE_UPDATE").is_some() {
+        std::fs::write(&path, &page).expect("the page can be written");
+    }
+    assert_eq!(
+        std::fs::read_to_string(&path).unwrap_or_default(),
+        page,
+        "INODYNE_UPDATE=1 writes docs/findings/matrix.md anew"
+    );
+}
+
+/// Findings that may be said of anybody: they only say where the time is.
+const HONEST: [&str; 4] = ["fs-not-to-blame", "kernel-cpu-bound", "user-cpu-bound", "run-queue-bound"];
+
+#[test]
+fn healthy_commands_are_left_in_peace() {
+    let _machine = machine();
+    let data = "tree:dirs=200,fan=1000,files=20,bytes=3000";
+    let mut said_of = Vec::new();
+    for script in [
+        "find . -type f >/dev/null",
+        "ls -lR . >/dev/null",
+        "du -s . >/dev/null",
+        "cp -r d0 copy",
+        "tar cf archive.tar d0 d1 d2",
+        "grep -rc x . >/dev/null",
+        "rm -rf d0 d1 d2 d3",
+        "git init -q .",
+        "python3 -c 'import json, os; [os.stat(\".\") for _ in range(50)]'",
+        "sha256sum d0/f0 d1/f0 d2/f0 >/dev/null",
+        "sort -R /etc/services -o sorted",
+        "sleep 0.1",
+    ] {
+        // Programs and their libraries are in memory from the first time on.
+        let warm = format!("{{ ({script}) >/dev/null 2>&1; true; }}");
+        let prepare = if script.starts_with("rm") { "rm --version >/dev/null" } else { &warm };
+        let options = ["--at", "ext4:size=512M", "--data", data, "--cache", "warm", "--prepare", prepare];
+        let found = said(&options, script, false);
+        let honest = found.iter().all(|id| HONEST.contains(&id.as_str()));
+        if !honest || found.len() > 1 {
+            said_of.push(format!("{script}: {found:?}"));
+        }
+    }
+    assert!(said_of.is_empty(), "{said_of:#?}");
+}
+
+#[test]
+fn the_program_of_the_third_study_is_seen_through() {
+    let (_machine, programs) = (machine(), scratch());
+    let program = fixture_cpp("prm", programs.path());
+    // A deep tree, so that the queue runs empty and threads wait for each other's entries, on a machine of any speed.
+    let gather = "rm -rf all && mkdir all && mv d* all";
+    let options = ["--at", "tmpfs", "--data", "tree:dirs=1000,fan=2,files=30,bytes=1", "--prepare", gather];
+    let found = said(&options, &format!("{} all", program.display()), true);
+    for id in ["failed-calls", "stat-per-entry", "futex-contention"] {
+        assert!(found.iter().any(|said| said == id), "{id} is not among {found:?}");
+    }
+}
+
+#[test]
+fn paths_are_counted_and_losses_too() {
+    let (_machine, programs) = (machine(), scratch());
+    prepare(programs.path(), "mkdir place && touch place/here \"place/$(printf 'a\\033[31mb')\"");
+    let place = programs.path().join("place").display().to_string();
+    let script = "sh -c 'i=0; while [ $i -lt 100 ]; do test -e here; test -e gone; i=$((i+1)); done; test -e a*'";
+    let recording = recorded(&["--at", &place, "--paths"], script);
+    let paths = recording.traces[0].paths.as_ref().expect("they were asked for");
+    let count = |name: &str| {
+        let of_name = paths.looked_up.iter().filter(|path| path.path == name);
+        of_name.fold((0, 0), |(calls, not_found), path| (calls + path.calls, not_found + path.not_found))
+    };
+    assert_eq!((count("here"), count("gone")), ((100, 0), (100, 100)));
+    assert_eq!(count("a\u{1b}[31mb").0, 1, "names are data");
+    assert_eq!(paths.not_kept, 0);
+    // More paths than there is room for.
+    let many = "python3 -c 'import os\nfor n in range(20000): os.path.exists(str(n))'";
+    let recording = recorded(&["--at", &place, "--paths"], many);
+    let paths = recording.traces[0].paths.as_ref().expect("they were asked for");
+    let kept: u64 = paths.looked_up.iter().map(|path| path.calls).sum();
+    assert_eq!(paths.looked_up.len(), 16_384);
+    assert!(paths.not_kept > 3_000 && kept + paths.not_kept >= 20_000, "{kept} kept, {} not", paths.not_kept);
+    let recording = recorded(&["--at", &place], "true");
+    assert!(recording.traces[0].paths.is_none(), "only where they are asked for");
+}
