@@ -5,9 +5,9 @@ use inodyne_model::count::Grouped;
 use inodyne_model::finding::Finding;
 use inodyne_model::ledger::{PAGE_FAULT, RowKind};
 
-use super::case::{Case, Time, Waited, total};
+use super::case::{Case, Time, Waited, parallel, total};
 use super::estimate::{self, Draft, percent, seconds};
-use super::families::{concerns_files, reads, writes};
+use super::families::{concerns_files, reads, removes, writes};
 
 /// Below this share of the wall-clock time metadata is warm enough.
 const LEAST_SHARE: f64 = 0.15;
@@ -15,6 +15,11 @@ const LEAST_SHARE: f64 = 0.15;
 const LEAST_READS: u64 = 50;
 /// How much of the work on a CPU that goes with a read is seen in samples, and how well.
 const UNCERTAIN: f64 = 0.15;
+/// The same for a command that changes much: while it waits for a read, the kernel works off in the background what it has
+/// changed before (the journal, XFS's freeing of inodes). Warm, it may have to wait for that instead.
+const UNCERTAIN_CHANGING: f64 = 0.6;
+/// From this share of the wall-clock time in calls that remove, a command changes much.
+const CHANGES: f64 = 0.15;
 
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let is_metadata = |waited: &Waited<'_>| {
@@ -41,8 +46,11 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         evidence.push(format!("{} more were spent on loading programs from the device", seconds(loading.ns)));
     }
     let waits = case.on_path(&time);
-    let after = ready_after(case, &time);
+    let removing: f64 = case.calls(removes).map(|call| call.wall_ns.0 as f64).sum();
+    let is_changing = removing / parallel(case.trace, &case.threads_of(removes)) > case.wall() * CHANGES;
+    let after = if is_changing { 0.0 } else { ready_after(case, &time) };
     let saved = waits + case.on_path(&work) + case.on_path(&loading) + after;
+    let uncertain = if is_changing { UNCERTAIN_CHANGING } else { UNCERTAIN };
     Some(
         Draft {
             title: format!(
@@ -51,7 +59,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             ),
             share,
             evidence,
-            predicted: estimate::without(case, saved, UNCERTAIN),
+            predicted: estimate::without(case, saved, uncertain),
             cure: cures(case),
             avoidable_calls: None,
             bound: false,
