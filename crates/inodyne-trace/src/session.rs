@@ -209,6 +209,7 @@ impl Tracer {
             samples: shared.lost.samples,
             stacks: shared.lost.stacks,
             dtype: shared.lost.dtype,
+            helpers: 0,
             skipped,
         };
         Ok(Collected {
@@ -230,6 +231,7 @@ impl Tracer {
                 sample_hz: self.options.sample_hz,
                 stacks,
                 timeline,
+                ..Observed::default()
             },
         })
     }
