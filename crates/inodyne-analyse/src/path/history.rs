@@ -153,10 +153,8 @@ impl<'a> Histories<'a> {
             new.push((*number, left.collect::<Vec<_>>()));
         }
         for (number, left) in new {
-            let last: Vec<(u32, u64)> = left
-                .into_iter()
-                .map(|(call, name, ns)| (call.unwrap_or_else(|| self.number_of(name)), ns))
-                .collect();
+            let last: Vec<(u32, u64)> =
+                left.into_iter().map(|(call, name, ns)| (call.unwrap_or_else(|| self.number_of(name)), ns)).collect();
             if let Some(history) = self.of.get_mut(&number) {
                 history.last = last;
             }

@@ -8,7 +8,8 @@ use inodyne_model::stack::Stack;
 pub(super) fn name(helper: &Helper, stack: Option<&Stack>) -> String {
     let worker = helper.kernel_thread && helper.comm.starts_with("kworker/");
     let work = stack.filter(|_| worker).and_then(work_function);
-    let own = if helper.kernel_thread { helper.comm.split(['/', ':']).next().unwrap_or_default() } else { &helper.comm };
+    let own =
+        if helper.kernel_thread { helper.comm.split(['/', ':']).next().unwrap_or_default() } else { &helper.comm };
     work.map_or_else(|| own.to_owned(), of_work)
 }
 
@@ -16,7 +17,9 @@ pub(super) fn name(helper: &Helper, stack: Option<&Stack>) -> String {
 fn work_function(stack: &Stack) -> Option<&str> {
     let symbols: Vec<&str> = stack.symbols().collect();
     let at = symbols.iter().position(|symbol| plain(symbol) == "process_one_work")?;
-    symbols.get(at.checked_sub(1)?).map(|symbol| plain(symbol))
+    // What only tells that everything before it is done is a piece of work too (`wq_barrier_func`, inlined).
+    let function = symbols.get(at.checked_sub(1)?).map(|symbol| plain(symbol))?;
+    (!["complete", "wq_barrier_func"].contains(&function)).then_some(function)
 }
 
 fn plain(symbol: &str) -> &str {
@@ -55,7 +58,8 @@ mod tests {
 
     #[test]
     fn helpers_have_names_that_people_know() {
-        let inodegc = stack(1, "try_to_wake_up complete __flush_work xfs_inodegc_worker process_one_work worker_thread kthread");
+        let inodegc =
+            stack(1, "try_to_wake_up complete __flush_work xfs_inodegc_worker process_one_work worker_thread kthread");
         assert_eq!(name(&kernel_thread("kworker/2:1"), Some(&inodegc)), "xfs-inodegc");
         assert_eq!(name(&kernel_thread("kworker/2:1"), None), "kworker");
         assert_eq!(name(&kernel_thread("jbd2/loop0-8"), Some(&inodegc)), "jbd2");
@@ -66,7 +70,10 @@ mod tests {
     #[test]
     fn waiting_for_work_is_idle_and_waiting_for_a_device_is_not() {
         let idle = stack(1, "__schedule schedule kjournald2 kthread ret_from_fork ret_from_fork_asm");
-        let waits = stack(2, "__schedule schedule io_schedule bit_wait_io __wait_on_bit jbd2_journal_commit_transaction kjournald2 kthread");
+        let waits = stack(
+            2,
+            "__schedule schedule io_schedule bit_wait_io __wait_on_bit jbd2_journal_commit_transaction kjournald2 kthread",
+        );
         let jbd2 = kernel_thread("jbd2/loop0-8");
         assert!(is_idle(&jbd2, Some(&idle)));
         assert!(!is_idle(&jbd2, Some(&waits)));

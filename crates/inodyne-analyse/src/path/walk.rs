@@ -244,8 +244,13 @@ impl<'a> Walk<'a> {
     /// On whose behalf something is charged: the call of the command that waits, and through whom. With `all` false, the
     /// innermost helper is left out.
     fn subject(&self, all: bool) -> Key {
-        let mut via = Vec::new();
+        let mut via: Vec<String> = Vec::new();
         for (at, frame) in self.frames.iter().enumerate() {
+            // One worker that waits for the next, and so on, is said once.
+            let is_same = |before: &Frame| before.cause == frame.cause && before.helper == frame.helper;
+            if at > 0 && is_same(&self.frames[at - 1]) {
+                continue;
+            }
             if at > 0 {
                 via.extend(frame.call.clone());
             }
@@ -307,6 +312,9 @@ impl<'a> Walk<'a> {
     /// Charges `ns` of a piece. Where that is not all of it, each part gets its share, rounded down, the last the rest.
     fn charge_piece(&mut self, history: &History<'_>, parts: &[(u32, u64)], ns: u64) {
         let all = parts.iter().fold(0u64, |sum, (_, part)| sum.saturating_add(*part));
+        if matches!(history.who, Who::Helper(helper) if helper.kernel_thread) {
+            return self.charge_run(history, "", ns, false);
+        }
         let estimated = all != ns;
         let mut left = ns;
         for (at, (call, part)) in parts.iter().enumerate() {

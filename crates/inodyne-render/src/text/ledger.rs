@@ -2,7 +2,7 @@
 
 use inodyne_model::Nanos;
 use inodyne_model::cause::Cause;
-use inodyne_model::ledger::{Ledger, Row, RowKind};
+use inodyne_model::ledger::{Ledger, Row, RowKind, View};
 
 use super::Page;
 use super::case::Case;
@@ -18,6 +18,8 @@ const MOST_ROWS: usize = 16;
 const WIDEST_BAR: usize = 40;
 /// Frames shown of a stack that no rule knows.
 const FRAMES: usize = 6;
+/// Links shown of a chain of those that waited for each other.
+const LINKS: usize = 4;
 /// Frames at the leaf of every wait: they say nothing.
 const SCHEDULER: [&str; 5] = ["__schedule", "schedule", "io_schedule", "schedule_timeout", "schedule_preempt_disabled"];
 
@@ -26,6 +28,11 @@ pub(super) fn show(page: &mut Page, case: &Case<'_>) {
     // The time above may be that of untraced runs; this is the traced one.
     let of = if case.untraced().next().is_some() { " in the traced run" } else { "" };
     page.heading(&format!("Where the time went{of}, in seconds"));
+    let trace = case.trace.filter(|trace| ledger.view == View::RootThread && trace.threads.len() > 1);
+    if trace.is_some_and(|trace| !trace.observed.timeline.is_empty() || trace.lost.intervals + trace.lost.work > 0) {
+        let text = "The timeline is not complete, so this is what the first process did, and not who it waited for.";
+        page.paragraph("  ".into(), text, Style::Dim);
+    }
     let table = table(ledger, page.width());
     page.table(table);
 }
@@ -99,7 +106,9 @@ fn parts(row: &Row) -> Parts {
         RowKind::Blocked if row.syscall.is_none() => "outside of calls".to_owned(),
         RowKind::Kernel | RowKind::Blocked => call(),
     };
+    let subject = if row.via.is_empty() { subject } else { chain(row) };
     let (what, style) = match row.kind {
+        RowKind::User if !row.via.is_empty() => (format!("user{estimated}"), Style::User),
         RowKind::User => (estimated.trim_start().to_owned(), Style::User),
         RowKind::Kernel => (format!("kernel{estimated}"), Style::Kernel),
         RowKind::Runqueue => ("ready, no CPU".to_owned(), Style::Ready),
@@ -109,4 +118,14 @@ fn parts(row: &Row) -> Parts {
     let frames = row.stack.iter().map(String::as_str).skip_while(|frame| SCHEDULER.contains(frame));
     let stack = frames.take(FRAMES).collect::<Vec<_>>().join(" < ");
     Parts { subject, what, ns: row.ns, style, stack }
+}
+
+/// `fsync › journal › jbd2`. The links in the middle are left out where there are too many to read.
+fn chain(row: &Row) -> String {
+    let first = row.syscall.as_deref().unwrap_or("page-fault");
+    let links: Vec<&str> = std::iter::once(first).chain(row.via.iter().map(String::as_str)).collect();
+    match links.split_at_checked(LINKS) {
+        Some((near, [.., last])) => format!("{} › … › {last}", near[..LINKS - 1].join(" › ")),
+        _ => links.join(" › "),
+    }
 }
