@@ -205,6 +205,25 @@ fn a_helper_that_was_idle_held_nobody_up() {
 }
 
 #[test]
+fn a_helper_that_a_helper_gave_work_to_waits_for_nothing_of_its_own() {
+    // The first worker hands the work on to the second, which wakes the command.
+    let ledger = Drawing::new()
+        .thread(1, 0, 1, "ukkbbbbbbbbbbku", &[(3, 1)])
+        .helper(2, "xlog/0", "bbbbbbuuuuuuuuuu", &[(0, 4)])
+        .helper(3, "kworker/0:1", "bbbbbbbbbruuuuuu", &[(2, 4)])
+        .ledger();
+    let rows = [
+        "fsync journal 3",
+        "fsync journal kworker kernel 3",
+        "fsync journal kworker ready 1",
+        "fsync journal kworker xlog kernel 3",
+        "fsync kernel 3",
+        "user 2",
+    ];
+    assert_eq!(words(&ledger), rows);
+}
+
+#[test]
 fn what_a_helper_did_before_it_was_known_belongs_to_the_wait() {
     let ledger = Drawing::new()
         .thread(1, 0, 1, "ukkbbbbbbbbbbku", &[(2, 1)])

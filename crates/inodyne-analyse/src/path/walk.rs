@@ -41,8 +41,10 @@ struct Frame {
     waiter: ThreadNumber,
     /// Where the wait began.
     floor: u64,
+    /// What the waiter waited for. One that was idle waited for nothing of its own: the cause is that of the wait around it.
     cause: Cause,
     stack: StackId,
+    was_idle: bool,
     /// The call of the waiter.
     call: Option<String>,
     /// The helper's name.
@@ -146,22 +148,28 @@ impl<'a> Walk<'a> {
     /// Nothing is known of a helper: the rest of the wait belongs to whoever waited for it. Without one, the walk ends.
     fn give_up(&mut self) -> bool {
         let Some(frame) = self.frames.last() else { return false };
-        let key = Key { kind: RowKind::Blocked, cause: Some(frame.cause), ..self.subject(true) };
+        let key = Key { kind: RowKind::Blocked, cause: Some(frame.cause), ..subject(&self.frames) };
         let (stack, limit) = (frame.stack, self.limit());
         self.charge_wait(limit, key, stack);
         true
     }
 
-    /// The helper was idle: the rest of the wait was not for it.
+    /// The helper was idle: the rest of the wait was not for it, nor for one that was idle until it got work from it.
     fn was_idle(&mut self) {
         let limit = self.limit();
-        let Some(frame) = self.frames.pop() else { return };
-        self.thread = frame.waiter;
-        let mut key = Key { kind: RowKind::Blocked, cause: Some(frame.cause), ..self.subject(true) };
-        if self.frames.is_empty() {
-            key.syscall = frame.call;
-        }
-        self.charge_wait(limit, key, frame.stack);
+        let Some(outer) = self.frames.iter().rposition(|frame| !frame.was_idle) else { return };
+        let Some(innermost) = self.frames.pop() else { return };
+        self.thread = innermost.waiter;
+        let (key, stack) = {
+            let frame = self.frames.get(outer).unwrap_or(&innermost);
+            let around = &self.frames[..outer];
+            let mut key = Key { cause: Some(frame.cause), ..subject(around) };
+            if around.is_empty() {
+                key.syscall = frame.call.clone();
+            }
+            (key, frame.stack)
+        };
+        self.charge_wait(limit, key, stack);
     }
 
     fn off_cpu(&mut self, history: &History<'_>, off: Off) {
@@ -169,7 +177,7 @@ impl<'a> Walk<'a> {
         let is_blocked = off.stack != StackId(0);
         let ready_since = if is_blocked { off.wake.max(limit) } else { limit };
         if self.now > ready_since {
-            let mut key = Key { kind: RowKind::Runqueue, ..self.subject(true) };
+            let mut key = Key { kind: RowKind::Runqueue, ..subject(&self.frames) };
             if self.frames.is_empty() {
                 key.syscall = None;
             }
@@ -178,7 +186,7 @@ impl<'a> Walk<'a> {
         }
         let idle = |helper: &Helper| hop::is_idle(helper, self.classifier.stack(off.stack));
         let is_idle = matches!(history.who, Who::Helper(helper) if idle(helper));
-        if self.now == off.wake && self.follow(&off) {
+        if self.now == off.wake && self.follow(&off, is_idle) {
             return;
         }
         if is_idle {
@@ -190,7 +198,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Goes to who ended a wait, if that is known and leads on.
-    fn follow(&mut self, off: &Off) -> bool {
+    fn follow(&mut self, off: &Off, was_idle: bool) -> bool {
         let to = off.waker_thread;
         if matches!(off.waker, Waker::Interrupt | Waker::Unknown) || to == 0 || to == self.thread {
             return false;
@@ -204,12 +212,15 @@ impl<'a> Walk<'a> {
             return false;
         }
         self.jumps += 1;
+        let around = self.frames.last().filter(|_| was_idle).map(|frame| (frame.cause, frame.stack));
+        let (cause, stack) = around.unwrap_or_else(|| (self.cause(off), off.stack));
         self.frames.push(Frame {
             waiter: self.thread,
             floor: self.limit().max(off.out),
-            cause: self.cause(off),
-            stack: off.stack,
-            call: self.call_of(off),
+            cause,
+            stack,
+            was_idle,
+            call: if was_idle { None } else { self.call_of(off) },
             helper: hop::name(helper, self.classifier.stack(off.waker_stack)),
         });
         self.thread = to;
@@ -241,34 +252,9 @@ impl<'a> Walk<'a> {
         (Outside::of(stack) == Outside::PageFault).then(|| PAGE_FAULT.to_owned())
     }
 
-    /// On whose behalf something is charged: the call of the command that waits, and through whom. With `all` false, the
-    /// innermost helper is left out.
-    fn subject(&self, all: bool) -> Key {
-        let mut via: Vec<String> = Vec::new();
-        for (at, frame) in self.frames.iter().enumerate() {
-            // One worker that waits for the next, and so on, is said once.
-            let is_same = |before: &Frame| before.cause == frame.cause && before.helper == frame.helper;
-            if at > 0 && is_same(&self.frames[at - 1]) {
-                continue;
-            }
-            if at > 0 {
-                via.extend(frame.call.clone());
-            }
-            // A helper that was idle when another gave it work waited for nothing.
-            if frame.cause != Cause::Other || at == 0 {
-                via.push(frame.cause.to_string());
-            }
-            if all || at + 1 < self.frames.len() {
-                via.push(frame.helper.clone());
-            }
-        }
-        let syscall = self.frames.first().and_then(|frame| frame.call.clone());
-        Key { kind: RowKind::Blocked, syscall, cause: None, via }
-    }
-
-    /// The same with the call in which the current thread is.
+    /// On whose behalf, with the call in which the current thread is.
     fn subject_in(&self, call: Option<String>) -> Key {
-        let mut key = self.subject(true);
+        let mut key = subject(&self.frames);
         if self.frames.is_empty() {
             key.syscall = call;
         } else {
@@ -343,4 +329,25 @@ impl<'a> Walk<'a> {
             _ => self.rows.ran(Key { kind: RowKind::Kernel, ..self.subject_in(named) }, ns, estimated),
         }
     }
+}
+
+/// On whose behalf something is charged: the call of the command that waits, and through whom.
+fn subject(frames: &[Frame]) -> Key {
+    let mut via: Vec<String> = Vec::new();
+    for (at, frame) in frames.iter().enumerate() {
+        // One worker that waits for the next, and so on, is said once.
+        let before = at.checked_sub(1).map(|before| &frames[before]);
+        if before.is_some_and(|before| before.cause == frame.cause && before.helper == frame.helper) {
+            continue;
+        }
+        if before.is_some() {
+            via.extend(frame.call.clone());
+        }
+        if !frame.was_idle {
+            via.push(frame.cause.to_string());
+        }
+        via.push(frame.helper.clone());
+    }
+    let syscall = frames.first().and_then(|frame| frame.call.clone());
+    Key { kind: RowKind::Blocked, syscall, cause: None, via }
 }

@@ -19,7 +19,7 @@ const WIDEST_BAR: usize = 40;
 /// Frames shown of a stack that no rule knows.
 const FRAMES: usize = 6;
 /// Links shown of a chain of those that waited for each other.
-const LINKS: usize = 4;
+const LINKS: usize = 5;
 /// Frames at the leaf of every wait: they say nothing.
 const SCHEDULER: [&str; 5] = ["__schedule", "schedule", "io_schedule", "schedule_timeout", "schedule_preempt_disabled"];
 
@@ -70,6 +70,9 @@ fn rows_and_sum(lines: &[Parts], whole: Nanos, bar: impl Fn(Nanos) -> String) ->
             percent(line.ns.share_of(whole)).into(),
             Span::new(bar(line.ns), line.style),
         ]);
+        if !line.via.is_empty() {
+            table.note(Line::from([Span::new(format!("      {}", line.via), Style::Dim)]));
+        }
         if !line.stack.is_empty() {
             table.note(Line::from([Span::new(format!("      in {}", line.stack), Style::Dim)]));
         }
@@ -86,12 +89,14 @@ struct Parts {
     what: String,
     ns: Nanos,
     style: Style,
+    /// Through whom.
+    via: String,
     stack: String,
 }
 
 impl Parts {
     fn plain(subject: String, ns: Nanos, style: Style) -> Parts {
-        Parts { subject, what: String::new(), ns, style, stack: String::new() }
+        Parts { subject, what: String::new(), ns, style, via: String::new(), stack: String::new() }
     }
 }
 
@@ -99,6 +104,7 @@ fn parts(row: &Row) -> Parts {
     let estimated = if row.estimated { " (estimated)" } else { "" };
     let call = || row.syscall.clone().unwrap_or_default();
     let subject = match row.kind {
+        _ if !row.via.is_empty() && row.syscall.is_some() => call(),
         RowKind::User => "user".to_owned(),
         RowKind::Runqueue => "runqueue".to_owned(),
         RowKind::Unexplained => "unexplained".to_owned(),
@@ -106,7 +112,6 @@ fn parts(row: &Row) -> Parts {
         RowKind::Blocked if row.syscall.is_none() => "outside of calls".to_owned(),
         RowKind::Kernel | RowKind::Blocked => call(),
     };
-    let subject = if row.via.is_empty() { subject } else { chain(row) };
     let (what, style) = match row.kind {
         RowKind::User if !row.via.is_empty() => (format!("user{estimated}"), Style::User),
         RowKind::User => (estimated.trim_start().to_owned(), Style::User),
@@ -117,15 +122,15 @@ fn parts(row: &Row) -> Parts {
     };
     let frames = row.stack.iter().map(String::as_str).skip_while(|frame| SCHEDULER.contains(frame));
     let stack = frames.take(FRAMES).collect::<Vec<_>>().join(" < ");
-    Parts { subject, what, ns: row.ns, style, stack }
+    let via = if row.via.is_empty() { String::new() } else { chain(&row.via) };
+    Parts { subject, what, ns: row.ns, style, via, stack }
 }
 
-/// `fsync › journal › jbd2`. The links in the middle are left out where there are too many to read.
-fn chain(row: &Row) -> String {
-    let first = row.syscall.as_deref().unwrap_or("page-fault");
-    let links: Vec<&str> = std::iter::once(first).chain(row.via.iter().map(String::as_str)).collect();
+/// `through journal › jbd2`. Links in the middle are left out where there are too many to read.
+fn chain(via: &[String]) -> String {
+    let links: Vec<&str> = via.iter().map(String::as_str).collect();
     match links.split_at_checked(LINKS) {
-        Some((near, [.., last])) => format!("{} › … › {last}", near[..LINKS - 1].join(" › ")),
-        _ => links.join(" › "),
+        Some((near, [.., last])) => format!("through {} › … › {last}", near[..LINKS - 1].join(" › ")),
+        _ => format!("through {}", links.join(" › ")),
     }
 }
