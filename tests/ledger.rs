@@ -79,7 +79,8 @@ fn timeline_sums_to_the_time_off_the_cpu(trace: &Trace) {
     let left: u64 = trace.observed.threads.iter().map(|thread| thread.waits + thread.preemptions).sum();
     let away = trace.observed.threads.iter().filter(|thread| thread.alive).count();
     let returns = left as usize + trace.threads.len() - 1;
-    assert!((returns - away..=returns).contains(&timeline.len()), "{left} left, {} returned", timeline.len());
+    let returned = timeline.thread.iter().filter(|number| **number as usize <= trace.threads.len()).count();
+    assert!((returns - away..=returns).contains(&returned), "{left} left, {returned} returned");
 }
 
 /// A call that never returned (`exit_group`, a kill, a trace that ended) is in its thread's account only; what the table
@@ -125,7 +126,10 @@ impl CpuTime {
         let run = recording.runs.iter().find(same).expect("the run of the trace");
         let threads = &trace.observed.threads;
         let timeline = &trace.observed.timeline;
-        let after_wait = |at: &usize| timeline.stacks[timeline.stack[*at] as usize].0 != 0;
+        let after_wait = |at: &usize| {
+            let is_ours = timeline.thread[*at] as usize <= threads.len();
+            is_ours && timeline.stacks[timeline.stack[*at] as usize].0 != 0
+        };
         CpuTime {
             ours: threads.iter().map(ThreadObserved::cpu_ns).sum(),
             scheduler: threads.iter().map(|thread| thread.scheduler_cpu_ns).sum(),

@@ -2,6 +2,8 @@
 
 mod support;
 
+use inodyne_model::ledger::View;
+
 use support::{fixture, inodyne, machine, nothing_lost, run, scratch, trace_of, traced};
 
 /// Both sides of the ping-pong block once a round.
@@ -22,15 +24,18 @@ fn a_tiny_ring_buffer_loses_and_says_so() {
     // first time on a CPU is a return too, from its birth.
     let switches: u64 = trace.observed.threads.iter().map(|thread| thread.waits + thread.preemptions).sum();
     let births = trace.observed.threads.len() as u64 - 1;
-    let kept = trace.observed.timeline.len() as u64;
+    let ours = |number: &&u32| **number as usize <= trace.threads.len();
+    let kept = trace.observed.timeline.thread.iter().filter(ours).count() as u64;
     assert_eq!(kept + trace.lost.intervals, switches + births, "{kept} kept, {} lost", trace.lost.intervals);
     let lost = trace.lost.total();
-    assert_eq!(lost, trace.lost.intervals, "nothing else is lost: {:?}", trace.lost);
+    assert_eq!(lost, trace.lost.intervals + trace.lost.work, "nothing else is lost: {:?}", trace.lost);
+    assert_eq!(trace.ledger.view, View::RootThread, "no path is walked where something is missing");
 
     let text = run(inodyne().args(["run", "--ring-buffer", "4096", "--"]).args(&words)).ended_with(4);
     assert_eq!(text.text(), format!("rounds {ROUNDS}\n"), "standard output is the command's");
     assert!(text.stderr.contains("LOST: "), "{}", text.stderr);
     assert!(text.stderr.contains("intervals of the timeline"), "{}", text.stderr);
+    assert!(text.stderr.contains("The timeline is not complete"), "{}", text.stderr);
     assert!(text.stderr.contains("do not trust this trace"), "{}", text.stderr);
 
     let allowed = ["--ring-buffer", "4096", "--max-lost", "100000000"];

@@ -10,7 +10,7 @@
 //! microseconds after the wall-clock time did. That tail was spent in the exit, and is cut off that row.
 
 use inodyne_model::Nanos;
-use inodyne_model::ledger::{Ledger, Row, RowKind};
+use inodyne_model::ledger::{Ledger, Row, RowKind, View};
 use inodyne_model::observed::ROOT;
 use inodyne_model::trace::ThreadLedger;
 
@@ -28,7 +28,7 @@ pub(crate) fn ledger(wall_ns: Nanos, threads: &[ThreadLedger]) -> Ledger {
     let wall_ns = wall_ns.max(explained);
     let unexplained_ns = wall_ns - explained;
     rows.push(Row::new(RowKind::Unexplained, unexplained_ns));
-    Ledger { wall_ns, unexplained_ns, rows }
+    Ledger { view: View::RootThread, wall_ns, unexplained_ns, rows }
 }
 
 fn cut_exit(rows: &mut [Row], wall_ns: Nanos) {

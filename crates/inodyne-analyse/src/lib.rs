@@ -10,7 +10,8 @@
 //! | `causes` | which kernel stacks mean which [`Cause`](inodyne_model::cause::Cause) |
 //! | `faults` | what ran in the kernel outside of system calls |
 //! | `threads` | the ledger of one thread |
-//! | `headline` | the ledger of the wall-clock time |
+//! | `path` | the ledger of the wall-clock time: the critical path |
+//! | `headline` | the same where the path cannot be walked |
 //! | `findings` | one file a diagnosis |
 //! | `score` | what measured pairs say of a prediction |
 //! | `runs` | what the runs of one case say |
@@ -23,6 +24,7 @@ mod comparison;
 mod faults;
 mod findings;
 mod headline;
+mod path;
 mod runs;
 mod score;
 pub mod statistics;
@@ -51,5 +53,6 @@ fn explain_trace(trace: &mut Trace) {
     let classifier = Classifier::new(&trace.observed.stacks);
     trace.syscalls = calls::merged(&trace.by_comm);
     trace.threads = threads::ledgers(&trace.observed, &classifier);
-    trace.ledger = headline::ledger(trace.wall_ns, &trace.threads);
+    let path = path::ledger(trace, &classifier);
+    trace.ledger = path.unwrap_or_else(|| headline::ledger(trace.wall_ns, &trace.threads));
 }

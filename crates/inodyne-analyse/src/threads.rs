@@ -19,7 +19,7 @@ use inodyne_model::Nanos;
 use inodyne_model::cause::Cause;
 use inodyne_model::ledger::{PAGE_FAULT, Row, RowKind};
 use inodyne_model::observed::{Observed, Sample, ThreadNumber, ThreadObserved, Wait};
-use inodyne_model::stack::Frame;
+use inodyne_model::stack::{Frame, Stack};
 use inodyne_model::trace::ThreadLedger;
 
 use crate::causes::Classifier;
@@ -102,9 +102,14 @@ fn longest_stack(waits: &[&Wait], classifier: &Classifier<'_>) -> Vec<String> {
         *by_stack.entry(wait.stack).or_default() += wait.ns;
     }
     let longest = by_stack.into_iter().max_by_key(|(_, ns)| *ns).and_then(|(id, _)| classifier.stack(id));
+    longest.map_or_else(Vec::new, frames)
+}
+
+/// The names of a stack's frames, leaf first.
+pub(crate) fn frames(stack: &Stack) -> Vec<String> {
     let name = |frame: &Frame| match frame {
         Frame::Symbol(name) => name.clone(),
         Frame::Unknown { address } => format!("{address:#x}"),
     };
-    longest.map_or_else(Vec::new, |stack| stack.frames.iter().map(name).collect())
+    stack.frames.iter().map(name).collect()
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use inodyne_model::Nanos;
 use inodyne_model::cause::Cause;
 use inodyne_model::finding::Proof;
-use inodyne_model::observed::{Timeline, Waker};
+use inodyne_model::observed::{Helper, Timeline, Waker, Work};
 use inodyne_model::recording::Recording;
 use inodyne_model::run::Exit;
 use inodyne_model::sample;
@@ -36,10 +36,13 @@ fn full() -> Recording {
         stack: vec![0],
         waker: vec![Waker::Interrupt],
         waker_tid: vec![0],
+        waker_thread: vec![0],
         waker_stack: vec![0],
         calls: vec![String::new()],
         stacks: vec![StackId(0)],
     };
+    observed.work = Work { thread: vec![1], at_ns: vec![1], parts: vec![1], call: vec![0], ns: vec![1] };
+    observed.helpers = vec![Helper { number: 2, kernel_thread: true, ..Helper::default() }];
     inodyne_analyse::explain(&mut recording);
     recording.findings[0].proved = Some(Proof {
         how: "made with -O filetype".to_owned(),

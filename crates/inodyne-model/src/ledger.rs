@@ -31,13 +31,15 @@ pub const INTERRUPT: &str = "interrupt";
 pub struct Row {
     /// What the time was.
     pub kind: RowKind,
-    /// The system call, or [`PAGE_FAULT`], or [`INTERRUPT`]; on `kernel` and `blocked` rows.
+    /// The system call, or [`PAGE_FAULT`], or [`INTERRUPT`]; on `kernel` and `blocked` rows. Where `via` is not empty, the call
+    /// of the command's thread that waited, on rows of every kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub syscall: Option<String>,
     /// Why it was blocked; on `blocked` rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
-    /// Whose work was waited for, nearest first.
+    /// Whose work was waited for, nearest first: a cause, then who did it (`jbd2`, `xfs-inodegc`, the name of a server), perhaps in
+    /// which call, and so on. `kind` and `cause` are of the last of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub via: Vec<String>,
     /// How long.
@@ -59,9 +61,23 @@ impl Row {
     }
 }
 
+/// How a ledger was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum View {
+    /// What the root process's first thread did.
+    #[default]
+    RootThread,
+    /// The critical path: from the end back through whoever was waited for.
+    CriticalPath,
+}
+
 /// A partition of `wall_ns`: the rows and the residual sum to it exactly.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Ledger {
+    /// How it was made.
+    #[serde(default)]
+    pub view: View,
     /// The whole.
     pub wall_ns: Nanos,
     /// The residual; also present as the row of kind `unexplained`.

@@ -22,6 +22,10 @@ pub struct Lost {
     pub stacks: u64,
     /// Directory reads or forced look-ups that could not be classed.
     pub dtype: u64,
+    /// Pieces of work, and intervals of helpers, that found no room.
+    pub work: u64,
+    /// Wake-ups by threads of others that were not followed: there were too many of these.
+    pub helpers: u64,
     /// Program runs that the kernel skipped (recursion on one CPU).
     pub skipped: u64,
 }
@@ -29,8 +33,8 @@ pub struct Lost {
 impl Lost {
     /// Everything that was lost.
     pub fn total(&self) -> u64 {
-        let Lost { calls, threads, records, intervals, waits, samples, stacks, dtype, skipped } = *self;
-        [calls, threads, records, intervals, waits, samples, stacks, dtype, skipped]
+        let Lost { calls, threads, records, intervals, waits, samples, stacks, dtype, work, helpers, skipped } = *self;
+        [calls, threads, records, intervals, waits, samples, stacks, dtype, work, helpers, skipped]
             .into_iter()
             .fold(0, u64::saturating_add)
     }

@@ -36,6 +36,33 @@ pub struct Observed {
     pub stacks: Vec<Stack>,
     /// Every time a thread was off the CPU, in the order of its return.
     pub timeline: Timeline,
+    /// What threads did between two instants at which something else depended on them. Empty in recordings of before.
+    #[serde(default, skip_serializing_if = "Work::is_empty")]
+    pub work: Work,
+    /// Threads that are not the command's but were seen to be waited for. Their numbers follow those of the threads.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub helpers: Vec<Helper>,
+}
+
+/// A thread of another process or of the kernel that made one of the command's threads ready, followed from then on: its
+/// intervals are in the timeline, its work in [`Work`], and it is in no other table.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Helper {
+    /// Its number in this trace.
+    pub number: ThreadNumber,
+    /// Process id; 0 for a kernel thread that has none of its own.
+    pub pid: u32,
+    /// Thread id.
+    pub tid: u32,
+    /// Its command name when it was first seen.
+    pub comm: String,
+    /// When it was first seen; what it did before is not known.
+    pub adopted_ns: Nanos,
+    /// Its end, or that of the trace.
+    pub ended_ns: Nanos,
+    /// True for a thread of the kernel: it never runs in user mode.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub kernel_thread: bool,
 }
 
 /// What one thread did with its life. `user + kernel + runqueue + blocked = ended - born`, exactly.
@@ -180,6 +207,9 @@ pub struct Timeline {
     pub waker: Vec<Waker>,
     /// The thread id of the waker; of no meaning for interrupts.
     pub waker_tid: Vec<u32>,
+    /// The number of the waker, where it was followed; 0 where not. For interrupts, the thread that was interrupted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waker_thread: Vec<ThreadNumber>,
     /// Where the waker stood: an index into `stacks`.
     pub waker_stack: Vec<u32>,
     /// Names of calls; the empty one stands for "outside of calls".
@@ -195,6 +225,31 @@ impl Timeline {
     }
 
     /// True where it holds none.
+    pub fn is_empty(&self) -> bool {
+        self.thread.is_empty()
+    }
+}
+
+/// Time on a CPU by call, in pieces. A piece ends where its thread left a CPU, made another thread ready, or created one, and
+/// begins where the one before ended. So every instant at which the critical path may come to a thread ends a piece.
+///
+/// The last piece of a life is left out: it is what the account of the thread says beyond all pieces.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Work {
+    /// Whose piece.
+    pub thread: Vec<ThreadNumber>,
+    /// When it ended, nanoseconds after [`Observed::started_ns`].
+    pub at_ns: Vec<u64>,
+    /// How many of the parts below are its.
+    pub parts: Vec<u32>,
+    /// The parts of all pieces, one after the other: the call, an index into [`Timeline::calls`].
+    pub call: Vec<u32>,
+    /// How long it ran there.
+    pub ns: Vec<u64>,
+}
+
+impl Work {
+    /// True where it holds no piece.
     pub fn is_empty(&self) -> bool {
         self.thread.is_empty()
     }

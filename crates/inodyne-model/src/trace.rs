@@ -26,7 +26,7 @@ pub struct Trace {
     /// Calls of all processes together, most wall time first. Derived.
     #[serde(default)]
     pub syscalls: Vec<SyscallStats>,
-    /// Where the wall-clock time went: the root process's first thread. Derived.
+    /// Where the wall-clock time went: the critical path, or what the ledger says of itself. Derived.
     #[serde(default)]
     pub ledger: Ledger,
     /// Calls by command name.

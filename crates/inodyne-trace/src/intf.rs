@@ -20,11 +20,17 @@ pub const STACK_DEPTH: usize = 64;
 pub const STATE_READY: u8 = 1;
 pub const STATE_BLOCKED: u8 = 2;
 pub const FLAG_EXITING: u8 = 2;
+pub const FLAG_HELPER: u8 = 16;
+pub const FLAG_KTHREAD: u8 = 32;
+pub const HELPER_FIRST: u32 = 1 << 31;
 pub const WAKER_TRACED: u8 = 1;
 pub const WAKER_PROCESS: u8 = 2;
 pub const WAKER_KTHREAD: u8 = 3;
+pub const WAKER_INTERRUPT: u8 = 4;
 pub const RECORD_THREAD: u32 = 1;
 pub const RECORD_PROGRAM: u32 = 2;
+pub const TIMELINE_INTERVAL: u32 = 1;
+pub const TIMELINE_WORK: u32 = 2;
 pub const PROGRAM_FILE: usize = 256;
 pub const PROGRAM_ARGS: usize = 1024;
 pub const PATH_KEPT: usize = 256;
@@ -45,8 +51,10 @@ pub struct Thread {
     pub group: u16,
     pub state: u8,
     pub flags: u8,
-    pub unused: u16,
+    pub depth: u8,
+    pub unused: u8,
     pub number: u32,
+    pub touched: [u32; ORDINALS / 32],
     pub unused1: u32,
     pub wake_ns: u64,
     pub stack: u64,
@@ -54,6 +62,8 @@ pub struct Thread {
     pub waker_tid: u32,
     pub waker: u8,
     pub unused2: [u8; 3],
+    pub waker_number: u32,
+    pub slot: u32,
     pub ready_ns: u64,
     pub blocked_ns: u64,
     pub waits: u64,
@@ -146,8 +156,10 @@ pub struct ProgramRecord {
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub struct IntervalRecord {
+    pub kind: u32,
     pub thread: u32,
     pub waker_tid: u32,
+    pub waker_number: u32,
     pub out: u64,
     pub wake: u64,
     pub back: u64,
@@ -156,6 +168,25 @@ pub struct IntervalRecord {
     pub call: u16,
     pub waker: u8,
     pub unused: [u8; 5],
+}
+
+/// A `struct work_record` without its parts.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub struct WorkHead {
+    pub kind: u32,
+    pub thread: u32,
+    pub at: u64,
+    pub count: u32,
+    pub unused: u32,
+}
+
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub struct WorkPart {
+    pub ordinal: u32,
+    pub unused: u32,
+    pub ns: u64,
 }
 
 /// The start of `struct walk`: the rest is the kernel side's own business.
@@ -237,6 +268,8 @@ pub struct Losses {
     pub samples: u64,
     pub stacks: u64,
     pub dtype: u64,
+    pub work: u64,
+    pub helpers: u64,
 }
 
 #[derive(Clone, Copy, Pod, Zeroable)]
@@ -250,6 +283,10 @@ pub struct Shared {
     pub cells: u32,
     pub ordinals: u32,
     pub untyped: u32,
+    pub helpers_born: u32,
+    pub helpers_alive: u32,
+    pub tracer: u32,
+    pub unused: u32,
 }
 
 /// A C string in a fixed field, up to its zero byte; bytes that are not UTF-8 are replaced.
@@ -264,8 +301,8 @@ mod tests {
     use std::mem::{offset_of, size_of};
 
     unsafe extern "C" {
-        static host_sizes: [usize; 16];
-        static host_offsets: [usize; 12];
+        static host_sizes: [usize; 18];
+        static host_offsets: [usize; 13];
         fn host_bucket_of(ns: u64) -> u32;
     }
 
@@ -288,6 +325,8 @@ mod tests {
             size_of::<ForcedSum>(),
             size_of::<Shared>(),
             size_of::<PathCount>(),
+            size_of::<WorkPart>(),
+            size_of::<WorkHead>(),
         ];
         let offsets = [
             offset_of!(Thread, number),
@@ -302,6 +341,7 @@ mod tests {
             offset_of!(Directory, name),
             offset_of!(Shared, untyped),
             offset_of!(PathCount, path),
+            offset_of!(Thread, slot),
         ];
         // SAFETY: constant arrays of exactly these lengths, defined in host.c.
         unsafe {

@@ -17,7 +17,7 @@ use inodyne_model::trace::{Dtype, Overhead, Paths};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, OpenObject, ProgramInput, ProgramMut, libbpf_sys};
 
-use crate::intf::{self, Cell, FLAG_EXITING, Thread};
+use crate::intf::{self, Cell, FLAG_EXITING, FLAG_HELPER, Thread};
 use crate::map::{ArrayView, pairs, per_cpu};
 use crate::names::Groups;
 use crate::probes::{calls, dtype, lives, paths, samples, switches};
@@ -42,6 +42,8 @@ pub struct Options {
     pub max_paths: u32,
     /// Threads alive at the same time.
     pub max_threads: u32,
+    /// Threads of others, alive at the same time, that are followed because the command waits for them.
+    pub max_helpers: u32,
     /// Different (command, call) pairs, at most 65,534.
     pub max_cells: u32,
 }
@@ -56,6 +58,7 @@ impl Default for Options {
             max_intervals: 4_000_000,
             max_paths: 0,
             max_threads: 8192,
+            max_helpers: 256,
             max_cells: 1024,
         }
     }
@@ -190,6 +193,8 @@ impl Tracer {
         let alive = (1..=shared.slots_used.min(self.options.max_threads - 1))
             .map(|slot| self.threads.get(slot as usize))
             .filter(|thread| thread.number != 0);
+        let numbers = switches::Numbers { threads: shared.threads_born };
+        let helpers = lives::helpers(&arrived.threads, alive.clone(), detached_ns, numbers);
 
         let maps = &self.skeleton.maps;
         let groups = Groups::new(pairs(&maps.groups).map_err(read_error)?);
@@ -199,12 +204,11 @@ impl Tracer {
         let started_ns = root.born_ns;
         let mut waits = switches::waits(pairs(&maps.waits).map_err(read_error)?);
         waits.extend(unfinished_waits);
-        let intervals = arrived.intervals;
         let stacks = pairs(&maps.stacks).map_err(read_error)?;
         let stacks = symbols::name_stacks(&stacks);
         switches::find_interrupts(&mut waits, &stacks);
         waits.sort_by_key(|wait| (wait.thread, std::cmp::Reverse(wait.ns), wait.stack, wait.waker_stack));
-        let timeline = switches::timeline(&intervals, started_ns, &stacks);
+        let (timeline, work) = switches::timeline(&arrived, started_ns, &stacks, &ordinals, numbers);
         let lost = Lost {
             calls: shared.lost.calls,
             threads: shared.lost.threads,
@@ -214,6 +218,8 @@ impl Tracer {
             samples: shared.lost.samples,
             stacks: shared.lost.stacks,
             dtype: shared.lost.dtype,
+            work: shared.lost.work + arrived.dropped_work,
+            helpers: shared.lost.helpers,
             skipped,
         };
         Ok(Collected {
@@ -239,6 +245,8 @@ impl Tracer {
                 sample_hz: self.options.sample_hz,
                 stacks,
                 timeline,
+                work,
+                helpers,
             },
         })
     }
@@ -299,8 +307,9 @@ impl Tracer {
         loop {
             self.drain();
             let slots = self.shared().slots_used.min(self.options.max_threads - 1) as usize;
-            let leaving =
-                (1..=slots).map(|slot| self.threads.get(slot)).any(|t| t.flags & FLAG_EXITING != 0 && t.number != 0);
+            let leaving = (1..=slots)
+                .map(|slot| self.threads.get(slot))
+                .any(|t| t.flags & (FLAG_EXITING | FLAG_HELPER) == FLAG_EXITING && t.number != 0);
             if (self.stream.has_ended(ROOT) && !leaving) || Instant::now() > deadline {
                 return;
             }
@@ -333,6 +342,7 @@ fn load(options: &Options, cpus: usize) -> Result<InodyneSkel<'static>, TraceErr
     let mut open = InodyneSkelBuilder::default().open(place).map_err(load_error)?;
     let constants = open.maps.rodata_data.as_mut().expect("the object has constants");
     constants.max_threads = options.max_threads;
+    constants.max_helpers = options.max_helpers;
     constants.max_cells = options.max_cells;
     constants.record_timeline = u32::from(options.timeline);
     constants.record_paths = u32::from(options.max_paths > 0);
@@ -340,6 +350,7 @@ fn load(options: &Options, cpus: usize) -> Result<InodyneSkel<'static>, TraceErr
     let sizes = [
         maps.slot_of.set_max_entries(pid_max()),
         maps.threads.set_max_entries(options.max_threads),
+        maps.marks.set_max_entries(options.max_threads),
         maps.free_slots.set_max_entries(options.max_threads),
         maps.cells.set_max_entries(options.max_cells * cpus as u32),
         maps.paths.set_max_entries(options.max_paths.max(1)),

@@ -77,11 +77,15 @@ impl<'a> Classifier<'a> {
 
     /// The cause of a wait; [`Cause::Other`] where no rule knows.
     pub fn cause(&self, wait: &Wait) -> Cause {
-        let key = (wait.stack, wait.waker, wait.waker_stack);
-        *self.decided.borrow_mut().entry(key).or_insert_with(|| {
-            let Some(stack) = self.stack(wait.stack) else { return Cause::Other };
+        self.cause_of(wait.stack, wait.waker, wait.waker_stack)
+    }
+
+    /// The same for a wait by where it was, and by whom and where it was ended.
+    pub fn cause_of(&self, stack: StackId, waker: Waker, waker_stack: StackId) -> Cause {
+        *self.decided.borrow_mut().entry((stack, waker, waker_stack)).or_insert_with(|| {
+            let Some(stack) = self.stack(stack) else { return Cause::Other };
             match self.of_stack(stack) {
-                Cause::BufferLock if self.woken_by_io(wait) => Cause::DeviceRead,
+                Cause::BufferLock if self.woken_by_io(waker_stack) => Cause::DeviceRead,
                 cause => cause,
             }
         })
@@ -110,9 +114,9 @@ impl<'a> Classifier<'a> {
         way.map_or(Cause::Other, Way::otherwise)
     }
 
-    fn woken_by_io(&self, wait: &Wait) -> bool {
+    fn woken_by_io(&self, waker_stack: StackId) -> bool {
         let completes = |stack: &Stack| stack.symbols().any(|symbol| IO_COMPLETIONS.contains(&plain(symbol)));
-        self.stack(wait.waker_stack).is_some_and(completes)
+        self.stack(waker_stack).is_some_and(completes)
     }
 }
 

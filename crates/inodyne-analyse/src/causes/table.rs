@@ -168,6 +168,11 @@ pub(super) const RULES: &[Rule] = &[
     when("xfs_buf_delwri_submit", Way::Completion, Cause::DeviceWrite, "fs/xfs/xfs_buf.c"),
     is("xfs_ail_push_all_sync", Cause::DeviceWrite, "fs/xfs/xfs_trans_ail.c"),
 
+    // The journal's own thread writes: blocks of data and of the journal, and the block that closes a commit.
+    when("jbd2_journal_commit_transaction", Way::Device, Cause::DeviceWrite, "6.18"),
+    when("journal_finish_inode_data_buffers", Way::Device, Cause::DeviceWrite, "fs/jbd2/commit.c"),
+    when("xfs_buf_delwri_submit_buffers", Way::Completion, Cause::DeviceWrite, "fs/xfs/xfs_buf.c"),
+
     // Flushing a device's write cache.
     is("blkdev_issue_flush", Cause::DeviceFlush, "6.18"),
     when("write_all_supers", Way::Completion, Cause::DeviceFlush, "6.18"),

@@ -37,6 +37,7 @@ const SEEN: &[(Cause, &str)] = &[
     (Cause::DeviceRead, "__schedule schedule io_schedule bit_wait_io __wait_on_bit_lock out_of_line_wait_on_bit_lock ext4_read_block_bitmap_nowait ext4_mb_init_cache ext4_mb_init_group ext4_mb_scan_group ext4_mb_regular_allocator ext4_mb_new_blocks ext4_ext_map_blocks ext4_map_blocks ext4_iomap_begin iomap_iter __iomap_dio_rw iomap_dio_rw ext4_file_write_iter vfs_write ksys_write"),
     (Cause::DeviceWrite, "__schedule schedule io_schedule folio_wait_bit folio_wait_writeback __filemap_fdatawait_range file_write_and_wait_range ext4_sync_file do_fsync __x64_sys_fsync"),
     (Cause::DeviceWrite, "__schedule schedule wb_wait_for_completion __writeback_inodes_sb_nr try_to_writeback_inodes_sb ext4_nonda_switch ext4_da_write_begin generic_perform_write ext4_buffered_write_iter vfs_write ksys_write"),
+    (Cause::DeviceWrite, "__schedule schedule io_schedule bit_wait_io __wait_on_bit out_of_line_wait_on_bit jbd2_journal_commit_transaction kjournald2 kthread ret_from_fork"),
     (Cause::Journal, "__schedule schedule jbd2_log_wait_commit ext4_sync_file do_fsync __x64_sys_fsync"),
     (Cause::DeviceRead, "__schedule schedule schedule_timeout io_schedule_timeout __iomap_dio_rw iomap_dio_rw ext4_file_read_iter vfs_read ksys_read"),
     (Cause::DeviceWrite, "__schedule schedule schedule_timeout io_schedule_timeout __iomap_dio_rw iomap_dio_rw ext4_file_write_iter vfs_write ksys_write"),

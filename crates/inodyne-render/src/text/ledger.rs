@@ -1,7 +1,7 @@
 //! Where the wall-clock time went: rows with bars that sum to the whole, the residual always last.
 
 use inodyne_model::Nanos;
-use inodyne_model::ledger::{Ledger, Row, RowKind};
+use inodyne_model::ledger::{Ledger, Row, RowKind, View};
 
 use super::Page;
 use super::case::Case;
@@ -18,6 +18,8 @@ const MOST_ROWS: usize = 16;
 const WIDEST_BAR: usize = 40;
 /// Frames shown of a stack that no rule knows.
 const FRAMES: usize = 6;
+/// Links shown of a chain of those that waited for each other.
+const LINKS: usize = 5;
 /// Frames at the leaf of every wait: they say nothing.
 const SCHEDULER: [&str; 5] = ["__schedule", "schedule", "io_schedule", "schedule_timeout", "schedule_preempt_disabled"];
 
@@ -30,6 +32,11 @@ pub(super) fn show(page: &mut Page, case: &Case<'_>) {
         _ => String::new(),
     };
     page.heading(&format!("Where the time went{of}, in seconds"));
+    let trace = case.trace.filter(|trace| ledger.view == View::RootThread && trace.threads.len() > 1);
+    if trace.is_some_and(|trace| !trace.observed.timeline.is_empty() || trace.lost.intervals + trace.lost.work > 0) {
+        let text = "The timeline is not complete, so this is what the first process did, and not who it waited for.";
+        page.paragraph("  ".into(), text, Style::Dim);
+    }
     let table = table(ledger, page.width());
     page.table(table);
 }
@@ -67,6 +74,9 @@ fn rows_and_sum(lines: &[Parts], whole: Nanos, bar: impl Fn(Nanos) -> String) ->
             percent(line.ns.share_of(whole)).into(),
             Span::new(bar(line.ns), line.style),
         ]);
+        if !line.via.is_empty() {
+            table.note(Line::from([Span::new(format!("      {}", line.via), Style::Dim)]));
+        }
         if !line.stack.is_empty() {
             table.note(Line::from([Span::new(format!("      in {}", line.stack), Style::Dim)]));
         }
@@ -83,20 +93,38 @@ struct Parts {
     what: String,
     ns: Nanos,
     style: Style,
+    /// Through whom.
+    via: String,
     stack: String,
 }
 
 impl Parts {
     fn plain(subject: String, ns: Nanos, style: Style) -> Parts {
-        Parts { subject, what: String::new(), ns, style, stack: String::new() }
+        Parts { subject, what: String::new(), ns, style, via: String::new(), stack: String::new() }
     }
 }
 
 fn parts(row: &Row) -> Parts {
     let estimated = if row.estimated { " (estimated)" } else { "" };
-    let (subject, what, style) = words(row.kind, row.syscall.as_deref(), row.cause);
+    let (subject, mut what, style) = words(row.kind, row.syscall.as_deref(), row.cause);
+    // The time of somebody who worked for a call is told under that call.
+    let worked_for = row.syscall.as_ref().filter(|_| !row.via.is_empty());
+    let subject = worked_for.cloned().unwrap_or(subject);
+    if row.kind == RowKind::User && !row.via.is_empty() {
+        what = "user".to_owned();
+    }
     let what = format!("{what}{estimated}").trim_start().to_owned();
     let frames = row.stack.iter().map(String::as_str).skip_while(|frame| SCHEDULER.contains(frame));
     let stack = frames.take(FRAMES).collect::<Vec<_>>().join(" < ");
-    Parts { subject, what, ns: row.ns, style, stack }
+    let via = if row.via.is_empty() { String::new() } else { chain(&row.via) };
+    Parts { subject, what, ns: row.ns, style, via, stack }
+}
+
+/// `through journal › jbd2`. Links in the middle are left out where there are too many to read.
+fn chain(via: &[String]) -> String {
+    let links: Vec<&str> = via.iter().map(String::as_str).collect();
+    match links.split_at_checked(LINKS) {
+        Some((near, [.., last])) => format!("through {} › … › {last}", near[..LINKS - 1].join(" › ")),
+        _ => format!("through {}", links.join(" › ")),
+    }
 }

@@ -34,7 +34,7 @@ fn cost(trace: &Trace) -> String {
 }
 
 fn losses(lost: &Lost) -> Vec<String> {
-    let Lost { calls, threads, records, intervals, waits, samples, stacks, dtype, skipped } = *lost;
+    let Lost { calls, threads, records, intervals, waits, samples, stacks, dtype, work, helpers, skipped } = *lost;
     let named = [
         (calls, "calls"),
         (threads, "threads"),
@@ -44,6 +44,8 @@ fn losses(lost: &Lost) -> Vec<String> {
         (samples, "samples"),
         (stacks, "stacks"),
         (dtype, "directory entries"),
+        (work, "pieces of work"),
+        (helpers, "wake-ups by others"),
         (skipped, "events skipped by the kernel"),
     ];
     named.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect()

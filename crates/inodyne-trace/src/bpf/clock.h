@@ -24,8 +24,10 @@ static __always_inline void clock_charge_running(struct thread *t, __u64 now, __
 
 	if (t->call == CALL_NONE)
 		t->user_ns += ran;
-	else if (ordinal < ORDINALS)
+	else if (ordinal < ORDINALS) {
 		t->kernel_ns[ordinal] += ran;
+		t->touched[ordinal / 32] |= 1u << ordinal % 32;
+	}
 	t->since = now;
 }
 

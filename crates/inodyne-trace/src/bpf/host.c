@@ -23,12 +23,12 @@ const size_t host_sizes[] = {
 	sizeof(struct sample_key), sizeof(struct stack_frames), sizeof(struct thread_record),
 	sizeof(struct program_record), sizeof(struct interval_record), sizeof(struct dtype_fs),
 	sizeof(struct directory_key), sizeof(struct directory), sizeof(struct forced_key), sizeof(struct forced_sum),
-	sizeof(struct shared), sizeof(struct path_count),
+	sizeof(struct shared), sizeof(struct path_count), sizeof(struct work_part), offsetof(struct work_record, part),
 };
 const size_t host_offsets[] = {
 	offsetof(struct thread, number), offsetof(struct thread, waker), offsetof(struct thread, born),
 	offsetof(struct thread, comm), offsetof(struct thread, kernel_ns), offsetof(struct cell, histogram),
 	offsetof(struct cell, errnos), offsetof(struct program_record, args), offsetof(struct interval_record, call),
-	offsetof(struct directory, name), offsetof(struct shared, untyped),
-	offsetof(struct path_count, path),
+	offsetof(struct directory, name), offsetof(struct shared, untyped), offsetof(struct path_count, path),
+	offsetof(struct thread, slot),
 };

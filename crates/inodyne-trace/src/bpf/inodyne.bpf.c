@@ -9,6 +9,8 @@
 #include "histogram.h"
 #include "stack.h"
 #include "task.h"
+#include "work.h"
+#include "adopt.h"
 
 #include "../probes/switches/probe.bpf.h"
 #include "../probes/dtype/probe.bpf.h"

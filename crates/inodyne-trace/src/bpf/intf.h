@@ -50,13 +50,23 @@ enum thread_flag {
 	FLAG_EXITING = 2,  /* in do_exit: will be gone at the next switch */
 	FLAG_FORCED = 4,   /* the call in progress looks up a name that came without a type */
 	FLAG_CHILD = 8,    /* born in the middle of its parent's call: the first sys_exit has no sys_enter */
+	FLAG_HELPER = 16,  /* not the command's: adopted, see adopt.h */
+	FLAG_KTHREAD = 32, /* a thread of the kernel */
+	FLAG_IDLE = 64,    /* a thread of the kernel that sleeps until there is work */
 };
+
+/* Helpers have numbers of their own: these and up. */
+#define HELPER_FIRST 0x80000000u
+
+/* A helper of a helper of a helper is followed, and no further. */
+#define HELPER_DEPTH 3
 
 enum waker_kind {
 	WAKER_UNKNOWN = 0,
 	WAKER_TRACED = 1,
 	WAKER_PROCESS = 2,
 	WAKER_KTHREAD = 3,
+	WAKER_INTERRUPT = 4,
 };
 
 /* A followed thread: its place in the state machine of clock.h, and its account so far. */
@@ -72,8 +82,10 @@ struct thread {
 	__u16 group;
 	__u8 state;
 	__u8 flags;
-	__u16 unused;
+	__u8 depth;       /* 0; of helpers, how far from the command */
+	__u8 unused;
 	__u32 number;     /* 1, 2, 3 ... in order of birth; 0: not in use, or calibration */
+	__u32 touched[ORDINALS / 32]; /* calls that ran since the last piece of work was sent */
 
 	/* What switches touch. */
 	__u64 wake_ns;    /* last wake-up */
@@ -82,6 +94,8 @@ struct thread {
 	__u32 waker_tid;
 	__u8 waker;
 	__u8 unused2[3];
+	__u32 waker_number; /* 0 where the waker is not followed */
+	__u32 slot;         /* where this account lies */
 	__u64 ready_ns;
 	__u64 blocked_ns;
 	__u64 waits;
@@ -98,6 +112,12 @@ struct thread {
 	__u32 unused3;
 	char comm[COMM_LENGTH];
 
+	__u64 kernel_ns[ORDINALS];
+};
+
+/* What a thread's account said when its last piece of work was sent. */
+struct mark {
+	__u64 user_ns;
 	__u64 kernel_ns[ORDINALS];
 };
 
@@ -170,10 +190,15 @@ struct program_record {
 	char args[PROGRAM_ARGS]; /* words, each ended by a zero byte */
 };
 
-/* The timeline: one record each time a thread comes back to a CPU. */
+/* The timeline: one record each time a thread comes back to a CPU, one for each piece of work. The first word says which. */
+#define TIMELINE_INTERVAL 1
+#define TIMELINE_WORK 2
+
 struct interval_record {
+	__u32 kind;
 	__u32 thread;
 	__u32 waker_tid;
+	__u32 waker_number;
 	__u64 out;
 	__u64 wake; /* = out where it was preempted */
 	__u64 in;
@@ -182,6 +207,22 @@ struct interval_record {
 	__u16 call;
 	__u8 waker;
 	__u8 unused[5];
+};
+
+/* A piece of work: what a thread did on a CPU since the last one. Sent with as many parts as there are. */
+#define WORK_PARTS (ORDINALS + 1)
+struct work_part {
+	__u32 ordinal; /* ORDINALS: outside of calls */
+	__u32 unused;
+	__u64 ns;
+};
+struct work_record {
+	__u32 kind;
+	__u32 thread;
+	__u64 at;
+	__u32 count;
+	__u32 unused;
+	struct work_part part[WORK_PARTS];
 };
 
 /* Directory entries: work in progress, and what this CPU has seen so far. It lies in a map and not on the stack, so that
@@ -266,6 +307,8 @@ enum loss {
 	LOST_SAMPLES,
 	LOST_STACKS,
 	LOST_DTYPE,
+	LOST_WORK,
+	LOST_HELPERS,
 	LOSSES,
 };
 
@@ -279,6 +322,10 @@ struct shared {
 	__u32 cells;
 	__u32 ordinals;
 	__u32 untyped;        /* names read without a type and not looked up yet */
+	__u32 helpers_born;   /* numbers given to helpers so far */
+	__u32 helpers_alive;
+	__u32 tracer;         /* the process that traces: never followed */
+	__u32 unused;
 };
 
 #endif

@@ -75,6 +75,7 @@ struct mm_struct {
 
 struct task_struct {
 	struct thread_info thread_info;
+	void *stack;
 	unsigned int flags;
 	int pid;
 	int tgid;
@@ -90,7 +91,7 @@ struct linux_binprm {
 
 /* The kernel's own names; <asm/ptrace.h> has the user side's. */
 struct pt_regs___kernel {
-	unsigned long r10, r8, dx, si, di;
+	unsigned long r10, r8, dx, si, di, orig_ax;
 };
 
 #pragma clang attribute pop

@@ -14,6 +14,7 @@
 /* Set before loading. */
 const volatile __u32 max_threads = 1;
 const volatile __u32 max_cells = 1;
+const volatile __u32 max_helpers = 1;
 const volatile __u32 record_timeline = 1;
 const volatile __u32 record_paths = 0;
 
@@ -34,6 +35,23 @@ struct {
 	__type(key, __u32);
 	__type(value, struct thread);
 } threads SEC(".maps");
+
+/* slot -> what has been sent of its account. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct mark);
+} marks SEC(".maps");
+
+/* A piece of work under construction, one for each program that can be interrupted by another. */
+enum work_user { WORK_OF_SWITCH, WORK_OF_WAKING, WORK_OF_FORK, WORK_USERS };
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, WORK_USERS);
+	__type(key, __u32);
+	__type(value, struct work_record);
+} work_scratch SEC(".maps");
 
 /* Slots of threads that are gone. */
 struct {
@@ -116,7 +134,7 @@ struct {
 	__uint(max_entries, 4096);
 } records SEC(".maps");
 
-/* Off-CPU intervals. */
+/* Off-CPU intervals and pieces of work. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4096);

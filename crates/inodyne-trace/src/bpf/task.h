@@ -100,6 +100,7 @@ static __always_inline __u32 ordinal_in_progress(struct thread *t)
 static __noinline __u32 slot_take(void)
 {
 	struct thread *t, *blank;
+	struct mark *unmarked;
 	__u32 slot, never = 0;
 
 	if (bpf_map_pop_elem(&free_slots, &slot)) {
@@ -111,13 +112,23 @@ static __noinline __u32 slot_take(void)
 	}
 	/* Slot 0 stands for "not followed", so it is never written: a blank to copy. */
 	blank = bpf_map_lookup_elem(&threads, &never);
-	if (!blank || bpf_map_update_elem(&threads, &slot, blank, BPF_ANY))
+	unmarked = bpf_map_lookup_elem(&marks, &never);
+	if (!blank || !unmarked || bpf_map_update_elem(&threads, &slot, blank, BPF_ANY) ||
+	    bpf_map_update_elem(&marks, &slot, unmarked, BPF_ANY))
 		return 0;
 	t = bpf_map_lookup_elem(&threads, &slot);
 	if (!t)
 		return 0;
 	t->call = CALL_NONE;
+	t->slot = slot;
 	return slot;
+}
+
+static __always_inline __u16 call_of(struct task_struct *task, __u64 number)
+{
+	if (task->thread_info.status & TS_COMPAT)
+		return CALLS_64 + (number & (CALLS_64 - 1));
+	return number < CALL_INVALID ? number : CALL_INVALID;
 }
 
 /* Unbinds a pid; returns the slot it had. */

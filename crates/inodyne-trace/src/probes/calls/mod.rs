@@ -87,6 +87,11 @@ impl Ordinals {
         Ordinals(calls)
     }
 
+    /// The name of the call in this place.
+    pub fn name(&self, ordinal: u32) -> String {
+        self.0.get(ordinal as usize).cloned().flatten().unwrap_or_else(|| "(others)".to_owned())
+    }
+
     /// Names the times of a thread's `kernel_ns`, leaving out the zeros.
     pub fn named(&self, kernel_ns: &[u64; ORDINALS]) -> BTreeMap<String, Nanos> {
         let used = kernel_ns.iter().zip(&self.0).filter(|(ns, _)| **ns > 0);

@@ -5,13 +5,6 @@
  */
 #include <asm/unistd_64.h>
 
-static __always_inline __u16 call_of(struct task_struct *task, __u64 number)
-{
-	if (task->thread_info.status & TS_COMPAT)
-		return CALLS_64 + (number & (CALLS_64 - 1));
-	return number < CALL_INVALID ? number : CALL_INVALID;
-}
-
 /* The root's execve: from here on everything counts. */
 static __noinline int start_of_trace(struct thread *t, __u16 call, __u64 now, __u64 runtime)
 {
@@ -40,7 +33,7 @@ int calls_enter(struct bpf_raw_tracepoint_args *ctx)
 		return 0;
 	thread_runs(t, now);
 	clock_enter(t, now, call);
-	if (shared.untyped && dtype_is_lookup(call))
+	if (shared.untyped && dtype_is_lookup(call) && !(t->flags & FLAG_HELPER))
 		dtype_lookup_enter(t, task->tgid, (void *)ctx->args[0], call);
 	return 0;
 }
@@ -112,7 +105,7 @@ int calls_exit(struct bpf_raw_tracepoint_args *ctx)
 	thread_runs(t, now);
 	ref = cell_ref_of(t->group, call);
 	wall = clock_exit(t, now, ordinal_of_ref(ref));
-	if (t->flags & FLAG_CHILD) {
+	if (t->flags & (FLAG_CHILD | FLAG_HELPER)) {
 		t->flags &= ~FLAG_CHILD;
 		return 0;
 	}

@@ -1,23 +1,52 @@
 //! Reads the records of ended threads and executed programs, and closes the accounts of those that still live.
 
 use inodyne_model::Nanos;
-use inodyne_model::observed::{Program, ThreadObserved, Wait, Waker};
+use inodyne_model::observed::{Helper, Program, ThreadObserved, Wait, Waker};
 use inodyne_model::stack::StackId;
 
-use crate::intf::{self, CALL_NONE, PROGRAM_ARGS, ProgramRecord, STATE_BLOCKED, STATE_READY, Thread, ThreadRecord};
+use crate::intf::{
+    self, CALL_NONE, FLAG_HELPER, FLAG_KTHREAD, PROGRAM_ARGS, ProgramRecord, STATE_BLOCKED, STATE_READY, Thread,
+    ThreadRecord,
+};
 use crate::names;
 use crate::probes::calls::Ordinals;
+use crate::probes::switches::Numbers;
 
-/// All threads in the order of their numbers, and the waits in which living ones were when the trace ended.
+/// All helpers in the order of their numbers.
+pub fn helpers(
+    ended: &[ThreadRecord],
+    alive: impl Iterator<Item = Thread>,
+    now: Nanos,
+    numbers: Numbers,
+) -> Vec<Helper> {
+    let alive = alive.map(|thread| Thread { ended: now.0, ..thread });
+    let all = ended.iter().map(|record| record.thread).chain(alive);
+    let helper = |thread: Thread| Helper {
+        number: numbers.of(thread.number),
+        pid: thread.pid,
+        tid: thread.tid,
+        comm: intf::text(&thread.comm),
+        adopted_ns: Nanos(thread.born),
+        ended_ns: Nanos(thread.ended),
+        kernel_thread: thread.flags & FLAG_KTHREAD != 0,
+    };
+    let mut helpers: Vec<Helper> = all.filter(|thread| thread.flags & FLAG_HELPER != 0).map(helper).collect();
+    helpers.sort_by_key(|helper| helper.number);
+    helpers
+}
+
+/// All threads of the command in the order of their numbers, and the waits in which living ones were when the trace ended.
 pub fn threads(
     ended: &[ThreadRecord],
     alive: impl Iterator<Item = Thread>,
     ordinals: &Ordinals,
     now: Nanos,
 ) -> (Vec<ThreadObserved>, Vec<Wait>) {
-    let mut threads: Vec<ThreadObserved> = ended.iter().map(|record| observed(&record.thread, ordinals)).collect();
+    let is_ours = |thread: &Thread| thread.flags & FLAG_HELPER == 0;
+    let ended = ended.iter().filter(|record| is_ours(&record.thread));
+    let mut threads: Vec<ThreadObserved> = ended.map(|record| observed(&record.thread, ordinals)).collect();
     let mut waits = Vec::new();
-    for mut thread in alive {
+    for mut thread in alive.filter(is_ours) {
         let left = now.0.saturating_sub(thread.since);
         let mut unfinished = Nanos::ZERO;
         match thread.state {

@@ -19,6 +19,8 @@ int lives_arm(struct bpf_raw_tracepoint_args *ctx)
 	t->group = ctx->args[0] ? group_of(task->comm) : GROUP_CALIBRATION;
 	t->pid = task->tgid;
 	t->tid = pid;
+	if (!ctx->args[0])
+		shared.tracer = task->tgid;
 	return bpf_map_update_elem(&slot_of, &pid, &slot, BPF_ANY);
 }
 
@@ -45,8 +47,9 @@ int BPF_PROG(lives_fork, struct task_struct *parent, struct task_struct *child)
 {
 	struct thread *of = thread_of(parent), *t;
 	__u32 pid = child->pid, slot;
+	__u64 now;
 
-	if (!of || !of->number)
+	if (!of || !of->number || of->flags & FLAG_HELPER)
 		return 0;
 	slot = slot_take();
 	if (!slot)
@@ -60,7 +63,9 @@ int BPF_PROG(lives_fork, struct task_struct *parent, struct task_struct *child)
 	t->state = STATE_READY;
 	t->parent = of->number;
 	__builtin_memcpy(t->comm, of->comm, COMM_LENGTH);
-	clock_born(t, bpf_ktime_get_ns());
+	now = bpf_ktime_get_ns();
+	clock_born(t, now);
+	work_until(of, now, WORK_OF_FORK);
 	t->number = __sync_fetch_and_add(&shared.threads_born, 1) + 1;
 	t->pid = child->tgid;
 	t->tid = child->pid;
@@ -75,7 +80,7 @@ int BPF_PROG(lives_rename, struct task_struct *task, const char *comm)
 {
 	struct thread *t = thread_of(task);
 
-	if (!t || t->group == GROUP_CALIBRATION)
+	if (!t || t->group == GROUP_CALIBRATION || t->flags & FLAG_HELPER)
 		return 0;
 	take_name(t, comm);
 	return 0;
@@ -101,7 +106,8 @@ static __noinline struct thread *take_over_pid(struct task_struct *task, __u32 o
 		lose(LOST_THREADS);
 	t->tid = pid;
 	/* Its new name came while it could not be found. */
-	take_name(t, task->comm);
+	if (!(t->flags & FLAG_HELPER))
+		take_name(t, task->comm);
 	return t;
 }
 
@@ -115,7 +121,7 @@ int BPF_PROG(lives_exec, struct task_struct *task, int old_pid, struct linux_bin
 
 	if (!t && task->pid != old_pid)
 		t = take_over_pid(task, old_pid);
-	if (!t)
+	if (!t || t->flags & FLAG_HELPER)
 		return 0;
 	record = bpf_ringbuf_reserve(&records, sizeof(*record), 0);
 	if (!record) {

@@ -11,7 +11,7 @@ int samples_take(struct bpf_perf_event_data *ctx)
 	struct sample_key key = {};
 	__u64 *count;
 
-	if (!t || !t->number)
+	if (!t || !t->number || t->flags & FLAG_HELPER)
 		return 0;
 	key.thread = t->number;
 	key.call = t->call;

@@ -19,6 +19,8 @@ static __noinline int thread_end(struct thread *t, __u32 slot, __u64 now)
 	} else {
 		lose(LOST_RECORDS);
 	}
+	if (t->flags & FLAG_HELPER)
+		__sync_fetch_and_add(&shared.helpers_alive, -1);
 	thread_free(t, slot);
 	return 0;
 }
@@ -55,9 +57,10 @@ static __always_inline void note_interval(struct thread *t, __u64 out, __u64 wak
 		return;
 	record = bpf_ringbuf_reserve(&timeline, sizeof(*record), 0);
 	if (!record) {
-		lose(LOST_INTERVALS);
+		lose(t->flags & FLAG_HELPER ? LOST_WORK : LOST_INTERVALS);
 		return;
 	}
+	record->kind = TIMELINE_INTERVAL;
 	record->thread = t->number;
 	record->out = out;
 	record->wake = wake;
@@ -66,6 +69,7 @@ static __always_inline void note_interval(struct thread *t, __u64 out, __u64 wak
 	record->stack = blocked ? t->stack : 0;
 	record->waker = blocked ? t->waker : WAKER_UNKNOWN;
 	record->waker_tid = blocked ? t->waker_tid : 0;
+	record->waker_number = blocked ? t->waker_number : 0;
 	record->waker_stack = blocked ? t->waker_stack : 0;
 	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
 }
@@ -76,7 +80,7 @@ static __always_inline void thread_in(struct thread *t, __u64 now)
 	__u64 out = t->since;
 	__u64 wake = clock_switch_in(t, now);
 
-	if (blocked)
+	if (blocked && !(t->flags & FLAG_HELPER))
 		note_wait(t, wake - out);
 	note_interval(t, out, wake, now, blocked);
 }
@@ -104,6 +108,16 @@ static __always_inline void thread_runs(struct thread *t, __u64 now)
 		thread_in_unseen(t, now);
 }
 
+/* Charges a running thread up to now, and sends what it did since it was last charged so. */
+static __always_inline void work_until(struct thread *t, __u64 now, __u32 user)
+{
+	if (!record_timeline)
+		return;
+	thread_runs(t, now);
+	clock_charge_running(t, now, ordinal_in_progress(t));
+	work_send(t, now, user);
+}
+
 SEC("tp_btf/sched_switch")
 int BPF_PROG(switches_switch, bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state)
 {
@@ -124,7 +138,10 @@ int BPF_PROG(switches_switch, bool preempt, struct task_struct *prev, struct tas
 
 			if (blocked)
 				from->stack = take_stack(ctx, STACK_OF_SWITCH);
+			if (from->flags & FLAG_KTHREAD)
+				note_idle(from, prev_state);
 			clock_switch_out(from, now, ordinal_in_progress(from), blocked);
+			work_send(from, now, WORK_OF_SWITCH);
 		}
 	}
 	if (to && to->number)
@@ -135,15 +152,26 @@ int BPF_PROG(switches_switch, bool preempt, struct task_struct *prev, struct tas
 SEC("tp_btf/sched_waking")
 int BPF_PROG(switches_waking, struct task_struct *task)
 {
-	struct thread *t = thread_of(task);
+	struct thread *t = thread_of(task), *by = 0;
 	struct task_struct *waker;
+	__u8 kind;
 
 	if (!t || !t->number)
 		return 0;
 	waker = bpf_get_current_task_btf();
+	kind = waker_kind(ctx, waker);
+	if (kind != WAKER_INTERRUPT)
+		by = thread_of(waker);
+	if (by && !by->number)
+		by = 0;
 	t->waker_tid = waker->pid;
-	t->waker = waker->flags & PF_KTHREAD ? WAKER_KTHREAD : thread_of(waker) ? WAKER_TRACED : WAKER_PROCESS;
 	t->waker_stack = take_stack(ctx, STACK_OF_WAKING);
 	t->wake_ns = bpf_ktime_get_ns();
+	if (by)
+		work_until(by, t->wake_ns, WORK_OF_WAKING);
+	else if (kind != WAKER_INTERRUPT && record_timeline)
+		by = adopt(waker, t, t->wake_ns);
+	t->waker = by && !(by->flags & FLAG_HELPER) ? WAKER_TRACED : kind;
+	t->waker_number = by ? by->number : 0;
 	return 0;
 }

@@ -1,0 +1,53 @@
+//! The critical path: the wall-clock time divided by what the end of the command had to wait for, whoever did it.
+//!
+//! | module | what it knows |
+//! |---|---|
+//! | `history` | what is known of each thread over time |
+//! | `walk` | from the end back to the beginning |
+//! | `hop` | who did the work that was waited for |
+//! | `rows` | how charges add up |
+//!
+//! Every instant of the wall-clock time is charged exactly once, so the rows sum to it. The walk is made only where the timeline
+//! is there and complete; what is said otherwise is the business of `headline`.
+
+mod history;
+mod hop;
+mod rows;
+mod walk;
+
+use inodyne_model::ledger::Ledger;
+use inodyne_model::observed::ROOT;
+use inodyne_model::trace::Trace;
+
+use crate::causes::Classifier;
+use history::Histories;
+use walk::Walk;
+
+/// The ledger of the critical path; none where the timeline was off, lost something, or is of a version without pieces of work.
+pub(crate) fn ledger(trace: &Trace, classifier: &Classifier<'_>) -> Option<Ledger> {
+    if !is_complete(trace) {
+        return None;
+    }
+    let observed = &trace.observed;
+    let root = observed.threads.iter().find(|thread| thread.number == ROOT)?;
+    let of_root = observed.threads.iter().filter(|thread| thread.pid == root.pid && !thread.alive);
+    let last = of_root.max_by_key(|thread| thread.ended_ns)?;
+    let histories = Histories::new(observed);
+    // The wall-clock time ends with the last instant of the root process, see `Trace::wall_ns`.
+    let end = last.ended_ns.0;
+    let start = end.saturating_sub(trace.wall_ns.0);
+    let rows = Walk::back(&histories, classifier, last.number, end, start);
+    Some(rows.ledger(trace.wall_ns, observed, classifier))
+}
+
+fn is_complete(trace: &Trace) -> bool {
+    let (lost, observed) = (&trace.lost, &trace.observed);
+    let nothing_lost = [lost.intervals, lost.work, lost.threads, lost.records, lost.skipped] == [0; 5];
+    let timeline = &observed.timeline;
+    let switched = observed.threads.iter().any(|thread| thread.waits > 0 || thread.preemptions > 0);
+    let is_recorded = timeline.waker_thread.len() == timeline.len() && (!switched || !observed.work.is_empty());
+    nothing_lost && is_recorded
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,440 @@
+//! Timelines drawn in ASCII, one letter a nanosecond, and what the path makes of them; random ones; a long one.
+//!
+//! ```text
+//! u user mode   k in a call   b blocked   r ready   . not born, ended, or (for a helper) idle and not asked
+//! ```
+//!
+//! Below each thread stands who woke it, as `who@instant`, in the order of its waits.
+
+use std::collections::BTreeMap;
+
+use inodyne_model::Nanos;
+use inodyne_model::cause::Cause;
+use inodyne_model::ledger::{Ledger, RowKind, View};
+use inodyne_model::observed::{Helper, Observed, ThreadObserved, Waker};
+use inodyne_model::sample::stack;
+use inodyne_model::stack::StackId;
+use inodyne_model::trace::Trace;
+use proptest::prelude::*;
+
+use super::*;
+
+const START: u64 = 1_000;
+const CALLS: [&str; 3] = ["", "fsync", "wait4"];
+
+/// Stacks by their index in the timeline: none, then these.
+const STACKS: [&str; 6] = [
+    "__schedule schedule jbd2_log_wait_commit ext4_sync_file do_fsync",
+    "__schedule schedule do_wait kernel_wait4",
+    "__schedule schedule io_schedule bit_wait_io __wait_on_bit jbd2_journal_commit_transaction kjournald2 kthread",
+    "__schedule schedule kjournald2 kthread ret_from_fork",
+    "__schedule schedule unheard_of",
+    "try_to_wake_up blk_complete_reqs handle_softirqs",
+];
+
+struct Drawing {
+    trace: Trace,
+}
+
+/// How a wait of a drawing ended: by this thread, or by an interrupt (0); and where it waited.
+type End = (u32, u32);
+
+impl Drawing {
+    fn new() -> Drawing {
+        let mut trace = Trace::default();
+        let observed = &mut trace.observed;
+        observed.started_ns = Nanos(START);
+        observed.stacks = (1..).zip(STACKS).map(|(id, functions)| stack(id, functions)).collect();
+        observed.timeline.calls = CALLS.map(str::to_owned).into();
+        observed.timeline.stacks = (0..=STACKS.len() as u64).map(StackId).collect();
+        Drawing { trace }
+    }
+
+    /// A thread of the command, which is in this call where it is in one.
+    fn thread(mut self, number: u32, parent: u32, call: u32, drawing: &str, ends: &[End]) -> Drawing {
+        let (born, lived) = self.draw(number, call, drawing, ends);
+        let letters = |letter| lived.chars().filter(|l| *l == letter).count() as u64;
+        let waits = self.trace.observed.timeline.thread.iter().filter(|thread| **thread == number).count() as u64;
+        self.trace.observed.threads.push(ThreadObserved {
+            number,
+            parent,
+            pid: number,
+            tid: number,
+            born_ns: Nanos(START + born),
+            ended_ns: Nanos(START + born + lived.len() as u64),
+            user_ns: Nanos(letters('u')),
+            kernel_ns: BTreeMap::from([(CALLS[call as usize].to_owned(), Nanos(letters('k')))]),
+            runqueue_ns: Nanos(letters('r')),
+            blocked_ns: Nanos(letters('b')),
+            waits,
+            ..ThreadObserved::default()
+        });
+        self
+    }
+
+    fn helper(mut self, number: u32, comm: &str, drawing: &str, ends: &[End]) -> Drawing {
+        let (born, lived) = self.draw(number, 0, drawing, ends);
+        self.trace.observed.helpers.push(Helper {
+            number,
+            comm: comm.to_owned(),
+            adopted_ns: Nanos(START + born),
+            ended_ns: Nanos(START + born + lived.len() as u64),
+            kernel_thread: true,
+            ..Helper::default()
+        });
+        self
+    }
+
+    fn draw<'a>(&mut self, number: u32, call: u32, drawing: &'a str, ends: &[End]) -> (u64, &'a str) {
+        let born = (drawing.len() - drawing.trim_start_matches('.').len()) as u64;
+        let lived = drawing.trim_matches('.');
+        let letters: Vec<char> = lived.chars().collect();
+        let mut ends = ends.iter();
+        let mut at = 0;
+        let mut piece: BTreeMap<u32, u64> = BTreeMap::new();
+        while at < letters.len() {
+            let off = |letter: char| letter == 'b' || letter == 'r';
+            if !off(letters[at]) {
+                *piece.entry(if letters[at] == 'k' { call } else { 0 }).or_default() += 1;
+                at += 1;
+                // Every instant ends a piece: that of a wake-up is among them.
+                self.piece(number, born + at as u64, std::mem::take(&mut piece));
+                continue;
+            }
+            let blocked = letters[at..].iter().take_while(|l| **l == 'b').count();
+            let ready = letters[at + blocked..].iter().take_while(|l| **l == 'r').count();
+            let (by, stack) = if blocked > 0 { *ends.next().expect("every wait ends") } else { (0, 0) };
+            let timeline = &mut self.trace.observed.timeline;
+            timeline.thread.push(number);
+            timeline.out_ns.push(born + at as u64);
+            timeline.blocked_ns.push(blocked as u64);
+            timeline.ready_ns.push(ready as u64);
+            timeline.call.push(call);
+            timeline.stack.push(stack);
+            timeline.waker.push(if by == 0 { Waker::Interrupt } else { Waker::Traced });
+            timeline.waker_tid.push(by);
+            timeline.waker_thread.push(by);
+            timeline.waker_stack.push(if by == 0 { 6 } else { 0 });
+            at += blocked + ready;
+        }
+        (born, lived)
+    }
+
+    fn piece(&mut self, number: u32, at: u64, parts: BTreeMap<u32, u64>) {
+        let work = &mut self.trace.observed.work;
+        work.thread.push(number);
+        work.at_ns.push(at);
+        work.parts.push(parts.len() as u32);
+        work.call.extend(parts.keys());
+        work.ns.extend(parts.values());
+    }
+
+    fn ledger(mut self) -> Ledger {
+        let root = &self.trace.observed.threads[0];
+        self.trace.wall_ns = root.lifetime_ns();
+        path_of(&self.trace).expect("the timeline is complete")
+    }
+}
+
+fn path_of(trace: &Trace) -> Option<Ledger> {
+    ledger(trace, &Classifier::new(&trace.observed.stacks))
+}
+
+/// The rows in words: `fsync journal jbd2 kernel 3`.
+fn words(ledger: &Ledger) -> Vec<String> {
+    assert_eq!(ledger.sum(), ledger.wall_ns);
+    assert_eq!(ledger.view, View::CriticalPath);
+    let row = |row: &inodyne_model::ledger::Row| {
+        let kind = match (row.kind, row.cause) {
+            (RowKind::User, _) => "user",
+            (RowKind::Kernel, _) => "kernel",
+            (RowKind::Runqueue, _) => "ready",
+            (RowKind::Unexplained, _) => "unexplained",
+            (RowKind::Blocked, cause) => cause.unwrap_or(Cause::Other).as_str(),
+        };
+        let chain = row.syscall.iter().chain(&row.via).map(String::as_str);
+        chain.chain([kind]).map(str::to_owned).chain([row.ns.0.to_string()]).collect::<Vec<_>>().join(" ")
+    };
+    let mut rows: Vec<String> = ledger.rows.iter().filter(|row| row.ns > Nanos::ZERO).map(row).collect();
+    rows.sort();
+    rows
+}
+
+#[test]
+fn one_thread_is_its_own_path() {
+    let ledger = Drawing::new().thread(1, 0, 1, "uukkkbbbbrrkku", &[(0, 1)]).ledger();
+    assert_eq!(words(&ledger), ["fsync journal 4", "fsync kernel 5", "ready 2", "user 3"]);
+}
+
+#[test]
+fn waiting_for_a_child_is_what_the_child_did() {
+    let ledger = Drawing::new()
+        .thread(1, 0, 2, "uukkbbbbbbbbbbrkku", &[(2, 2)])
+        .thread(2, 1, 1, "...ruukbbbkkkkk...", &[(0, 1)])
+        .ledger();
+    // Until the fork the parent (3), from then on the child, which the parent's wait did not begin any sooner.
+    let rows = ["fsync journal 3", "fsync kernel 5", "ready 2", "user 5", "wait4 kernel 3"];
+    assert_eq!(words(&ledger), rows);
+}
+
+#[test]
+fn a_wait_for_the_journal_is_what_the_journal_did() {
+    // The journal's thread was idle, was given work before the wait, ran, waited for the device, ran, and woke the command.
+    let ledger = Drawing::new()
+        .thread(1, 0, 1, "ukkbbbbbbbbbbku", &[(2, 1)])
+        .helper(2, "jbd2/loop0-8", "uubuuubbbuuuuuuu", &[(1, 4), (0, 3)])
+        .ledger();
+    let rows = ["fsync journal jbd2 device-write 3", "fsync journal jbd2 kernel 7", "fsync kernel 3", "user 2"];
+    assert_eq!(words(&ledger), rows);
+}
+
+#[test]
+fn a_helper_that_was_idle_held_nobody_up() {
+    let ledger = Drawing::new()
+        .thread(1, 0, 1, "ukkbbbbbbbbbbku", &[(2, 1)])
+        .helper(2, "kworker/0:1", "bbbbbbbbbbruuuuu", &[(0, 4)])
+        .ledger();
+    let rows = [
+        "fsync journal 7",
+        "fsync journal kworker kernel 2",
+        "fsync journal kworker ready 1",
+        "fsync kernel 3",
+        "user 2",
+    ];
+    assert_eq!(words(&ledger), rows);
+}
+
+#[test]
+fn a_helper_that_a_helper_gave_work_to_waits_for_nothing_of_its_own() {
+    // The first worker hands the work on to the second, which wakes the command.
+    let ledger = Drawing::new()
+        .thread(1, 0, 1, "ukkbbbbbbbbbbku", &[(3, 1)])
+        .helper(2, "xlog/0", "bbbbbbuuuuuuuuuu", &[(0, 4)])
+        .helper(3, "kworker/0:1", "bbbbbbbbbruuuuuu", &[(2, 4)])
+        .ledger();
+    let rows = [
+        "fsync journal 3",
+        "fsync journal kworker kernel 3",
+        "fsync journal kworker ready 1",
+        "fsync journal kworker xlog kernel 3",
+        "fsync kernel 3",
+        "user 2",
+    ];
+    assert_eq!(words(&ledger), rows);
+}
+
+#[test]
+fn what_a_helper_did_before_it_was_known_belongs_to_the_wait() {
+    let ledger = Drawing::new()
+        .thread(1, 0, 1, "ukkbbbbbbbbbbku", &[(2, 1)])
+        .helper(2, "jbd2/loop0-8", ".............uuu", &[])
+        .ledger();
+    assert_eq!(words(&ledger), ["fsync journal jbd2 journal 10", "fsync kernel 3", "user 2"]);
+}
+
+#[test]
+fn what_came_before_the_command_is_unexplained() {
+    let mut drawing = Drawing::new().thread(1, 0, 1, "uuuu", &[]);
+    drawing.trace.wall_ns = Nanos(10);
+    assert_eq!(words(&path_of(&drawing.trace).unwrap()), ["unexplained 6", "user 4"]);
+}
+
+#[test]
+fn no_path_where_something_was_lost_or_is_missing() {
+    let drawn = || Drawing::new().thread(1, 0, 1, "ukkbbku", &[(0, 1)]).trace;
+    assert!(path_of(&drawn()).is_some());
+    let mut lost = drawn();
+    lost.lost.intervals = 1;
+    assert!(path_of(&lost).is_none());
+    let mut old = drawn();
+    old.observed.timeline.waker_thread.clear();
+    assert!(path_of(&old).is_none());
+    let mut off = drawn();
+    (off.observed.timeline, off.observed.work) = Default::default();
+    assert!(path_of(&off).is_none());
+}
+
+/// Whatever stands in the columns: some of it makes sense, most does not.
+fn nonsense() -> impl Strategy<Value = Trace> {
+    let small = || prop_oneof![0u64..60, any::<u64>()];
+    let interval = (0u32..6, small(), small(), small(), (0u32..5, 0u32..9, 0u32..7, 0u32..9));
+    let piece = (0u32..6, small(), 0u32..4, prop::collection::vec((0u32..5, small()), 0..4));
+    let life = (small(), small(), 0u32..5, any::<bool>(), small());
+    let lives = prop::collection::vec(life, 1..6);
+    (prop::collection::vec(interval, 0..40), prop::collection::vec(piece, 0..40), lives, small()).prop_map(
+        |(intervals, pieces, lives, wall)| {
+            let mut trace = Drawing::new().trace;
+            let observed = &mut trace.observed;
+            for (number, (born, life, parent, is_helper, user)) in (1..).zip(lives) {
+                let (born_ns, ended_ns) = (Nanos(born), Nanos(born.saturating_add(life)));
+                if is_helper && number > 1 {
+                    let helper = Helper { number, adopted_ns: born_ns, ended_ns, ..Helper::default() };
+                    observed.helpers.push(helper);
+                } else {
+                    let (pid, user_ns) = (number / 2, Nanos(user));
+                    let thread =
+                        ThreadObserved { number, parent, pid, born_ns, ended_ns, user_ns, ..Default::default() };
+                    observed.threads.push(thread);
+                }
+            }
+            for (thread, out, blocked, ready, (call, stack, by, waker_stack)) in intervals {
+                let timeline = &mut observed.timeline;
+                timeline.thread.push(thread);
+                timeline.out_ns.push(out);
+                timeline.blocked_ns.push(blocked);
+                timeline.ready_ns.push(ready);
+                timeline.call.push(call);
+                timeline.stack.push(stack);
+                timeline.waker.push(if by == 0 { Waker::Interrupt } else { Waker::Traced });
+                timeline.waker_tid.push(by);
+                timeline.waker_thread.push(by);
+                timeline.waker_stack.push(waker_stack);
+            }
+            for (thread, at, count, parts) in pieces {
+                observed.work.thread.push(thread);
+                observed.work.at_ns.push(at);
+                observed.work.parts.push(count);
+                observed.work.call.extend(parts.iter().map(|(call, _)| *call));
+                observed.work.ns.extend(parts.iter().map(|(_, ns)| *ns));
+            }
+            // Some columns are shorter than they should be.
+            observed.timeline.stack.truncate(30);
+            trace.wall_ns = Nanos(wall);
+            trace
+        },
+    )
+}
+
+/// Threads that take turns in waiting for each other: sensible, and all of it known.
+fn turns() -> impl Strategy<Value = (u64, Observed)> {
+    prop::collection::vec((1u64..50, 0u64..20, 0u32..3), 1..200).prop_map(|rounds| {
+        let mut now = START;
+        let mut trace = Drawing::new().trace;
+        let observed = &mut trace.observed;
+        let mut waits_since = [START; 3];
+        let mut running = 0;
+        for (ran, ready, next) in rounds {
+            now += ran;
+            let next = if next == running { (next + 1) % 3 } else { next };
+            let (work, timeline) = (&mut observed.work, &mut observed.timeline);
+            work.thread.push(running + 1);
+            work.at_ns.push(now - START);
+            work.parts.push(1);
+            work.call.push(1);
+            work.ns.push(ran);
+            let out = waits_since[next as usize];
+            timeline.thread.push(next + 1);
+            timeline.out_ns.push(out - START);
+            timeline.blocked_ns.push(now - out);
+            timeline.ready_ns.push(ready);
+            timeline.call.push(1);
+            timeline.stack.push(1);
+            timeline.waker.push(Waker::Traced);
+            timeline.waker_tid.push(running + 1);
+            timeline.waker_thread.push(running + 1);
+            timeline.waker_stack.push(0);
+            waits_since[running as usize] = now;
+            now += ready;
+            running = next;
+        }
+        now += 5;
+        for number in 1..=3u32 {
+            let ended_ns = Nanos(now);
+            let pid = if number == running + 1 { 1 } else { number };
+            observed.threads.push(ThreadObserved {
+                number,
+                parent: 1,
+                pid,
+                born_ns: Nanos(START),
+                ended_ns,
+                ..Default::default()
+            });
+        }
+        // The root process is that of whoever ran last.
+        observed.threads[0].pid = 1;
+        for thread in &mut observed.threads {
+            let last = thread.number == running + 1;
+            thread.ended_ns = Nanos(if last { now } else { now - 1 });
+            thread.kernel_ns = BTreeMap::from([("fsync".to_owned(), Nanos(if last { 5 } else { 0 }))]);
+        }
+        (now - START, std::mem::take(observed))
+    })
+}
+
+proptest! {
+    #[test]
+    fn turns_are_charged_once_and_leave_nothing((wall, observed) in turns()) {
+        let ready: u64 = observed.timeline.ready_ns.iter().sum();
+        let mut trace = Trace { wall_ns: Nanos(wall), observed, ..Trace::default() };
+        for thread in &mut trace.observed.threads {
+            let said: u64 = trace.observed.work.thread.iter().zip(&trace.observed.work.ns)
+                .filter(|(number, _)| **number == thread.number).map(|(_, ns)| *ns).sum();
+            *thread.kernel_ns.entry("fsync".to_owned()).or_default() += Nanos(said);
+        }
+        let ledger = path_of(&trace).unwrap();
+        prop_assert_eq!(ledger.sum(), Nanos(wall));
+        prop_assert_eq!(ledger.unexplained_ns, Nanos::ZERO);
+        // Somebody always ran or was ready: the path finds them all, and no wait.
+        let of = |kind| ledger.rows.iter().filter(|row| row.kind == kind).map(|row| row.ns.0).sum::<u64>();
+        prop_assert_eq!(of(RowKind::Runqueue), ready);
+        prop_assert_eq!(of(RowKind::Blocked), 0);
+        prop_assert_eq!(of(RowKind::Kernel), wall - ready);
+    }
+
+    #[test]
+    fn nonsense_sums_to_the_wall_time_all_the_same(trace in nonsense()) {
+        if let Some(ledger) = path_of(&trace) {
+            let sum: u128 = ledger.rows.iter().map(|row| u128::from(row.ns.0)).sum();
+            prop_assert_eq!(sum, u128::from(trace.wall_ns.0));
+        }
+    }
+}
+
+/// A million switches between two threads.
+#[test]
+fn every_interval_is_looked_at_once() {
+    // What is quadratic does not end within the patience of a test runner.
+    let mut trace = Drawing::new().trace;
+    million(&mut trace, 1_000_000);
+    let ledger = path_of(&trace).unwrap();
+    assert_eq!(ledger.sum(), trace.wall_ns);
+    assert_eq!(ledger.unexplained_ns, Nanos::ZERO);
+}
+
+fn million(trace: &mut Trace, switches: u64) {
+    let observed = &mut trace.observed;
+    for at in 0..switches {
+        let (thread, other) = ((at % 2) as u32 + 1, ((at + 1) % 2) as u32 + 1);
+        let now = at * 10;
+        observed.work.thread.push(thread);
+        observed.work.at_ns.push(now + 8);
+        observed.work.parts.push(1);
+        observed.work.call.push(1);
+        observed.work.ns.push(8);
+        let timeline = &mut observed.timeline;
+        timeline.thread.push(other);
+        timeline.out_ns.push((now + 8).saturating_sub(10));
+        timeline.blocked_ns.push(now + 8 - (now + 8).saturating_sub(10));
+        timeline.ready_ns.push(2);
+        timeline.call.push(1);
+        timeline.stack.push(1);
+        timeline.waker.push(Waker::Traced);
+        timeline.waker_tid.push(thread);
+        timeline.waker_thread.push(thread);
+        timeline.waker_stack.push(0);
+    }
+    let last = (switches % 2) as u32 + 1;
+    let end = START + switches * 10;
+    for number in 1..=2 {
+        let ended_ns = Nanos(if number == last { end } else { end - 1 });
+        observed.threads.push(ThreadObserved {
+            number,
+            pid: 1,
+            born_ns: Nanos(START),
+            ended_ns,
+            parent: 1,
+            ..Default::default()
+        });
+    }
+    trace.wall_ns = Nanos(switches * 10);
+}

@@ -1,0 +1,353 @@
+//! The walk itself: from the end of the root process back to its beginning, over whoever was waited for.
+//!
+//! ```text
+//! time        ────────────────────────────────────────────────────────────────────▶ end of the root process
+//! sh          run │ fork │ …………… blocked: child, woken by the exit of rm ……………│ ready │ run ●
+//! rm              └─ run │ blocked: inode freed in the background │ run, exit ─┘
+//! kworker                        idle │ xfs-inodegc ──┘
+//! path        sh  │  rm  │ queue-full │ xfs-inodegc   │    rm     │    sh
+//! ```
+//!
+//! * Time on a CPU is charged to what ran, by the pieces of work; time ready to the run queue.
+//! * A wait that a thread of the command ended: the walk goes to that thread, at the instant of the wake-up, and stays there.
+//! * A wait that a helper ended: the walk goes there too, but no farther back than to the beginning of the wait; then it
+//!   returns. Helpers live for many, and what they did before was not for this wait.
+//! * Any other wait (an interrupt, somebody who is not followed) is charged to its cause.
+//! * A helper that was idle until an interrupt came gave no reason to wait: that time belongs to the cause of whoever waited.
+//! * At the birth of a thread the walk goes to who created it.
+//!
+//! The instant only ever moves back, and each move is charged as it is made: no instant is charged twice, none is left out.
+
+use std::collections::HashMap;
+
+use inodyne_model::cause::Cause;
+use inodyne_model::ledger::{PAGE_FAULT, RowKind};
+use inodyne_model::observed::{Helper, ROOT, ThreadNumber, Waker};
+use inodyne_model::stack::StackId;
+
+use super::history::{Histories, History, Off, Who};
+use super::hop;
+use super::rows::{Key, Rows};
+use crate::causes::Classifier;
+use crate::faults::Outside;
+
+/// Helpers of helpers that the walk goes into.
+const DEEPEST: usize = 6;
+/// Jumps without moving back in time; more only come from a damaged file.
+const MOST_JUMPS: u32 = 16;
+
+/// A wait that a helper ended: the walk is inside of it.
+struct Frame {
+    waiter: ThreadNumber,
+    /// Where the wait began.
+    floor: u64,
+    /// What the waiter waited for. One that was idle waited for nothing of its own: the cause is that of the wait around it.
+    cause: Cause,
+    stack: StackId,
+    was_idle: bool,
+    /// The call of the waiter.
+    call: Option<String>,
+    /// The helper's name.
+    helper: String,
+}
+
+/// How far a thread's past has been used up.
+#[derive(Clone, Copy)]
+struct Cursor {
+    offs: usize,
+    pieces: usize,
+}
+
+pub(super) struct Walk<'a> {
+    histories: &'a Histories<'a>,
+    classifier: &'a Classifier<'a>,
+    cursors: HashMap<ThreadNumber, Cursor>,
+    frames: Vec<Frame>,
+    thread: ThreadNumber,
+    now: u64,
+    start: u64,
+    jumps: u32,
+    rows: Rows,
+}
+
+impl<'a> Walk<'a> {
+    /// Walks from the last instant of a thread back to `start`.
+    pub(super) fn back(
+        histories: &'a Histories<'a>,
+        classifier: &'a Classifier<'a>,
+        thread: ThreadNumber,
+        end: u64,
+        start: u64,
+    ) -> Rows {
+        let mut walk = Walk {
+            histories,
+            classifier,
+            cursors: HashMap::new(),
+            frames: Vec::new(),
+            thread,
+            now: end,
+            start,
+            jumps: 0,
+            rows: Rows::default(),
+        };
+        while walk.now > start && walk.step() {}
+        walk.rows
+    }
+
+    /// One step back; false where nothing is known from there on.
+    fn step(&mut self) -> bool {
+        if let Some(frame) = self.frames.last()
+            && self.now <= frame.floor
+        {
+            self.thread = frame.waiter;
+            self.frames.pop();
+            return true;
+        }
+        let Some(history) = self.histories.of.get(&self.thread) else { return self.give_up() };
+        if self.now <= history.begins() {
+            return self.before_birth(history);
+        }
+        match self.last_off(history) {
+            Some(off) if off.back >= self.now => self.off_cpu(history, off),
+            Some(off) => self.on_cpu(history, off.back),
+            None => self.on_cpu(history, history.begins()),
+        }
+        true
+    }
+
+    /// The earliest instant that concerns the walk where it is.
+    fn limit(&self) -> u64 {
+        self.frames.last().map_or(self.start, |frame| frame.floor.max(self.start))
+    }
+
+    /// The last time off the CPU that began before now.
+    fn last_off(&mut self, history: &History<'_>) -> Option<Off> {
+        let now = self.now;
+        let cursor = self.cursor(history);
+        while cursor.offs > 0 && history.offs[cursor.offs - 1].out >= now {
+            cursor.offs -= 1;
+        }
+        cursor.offs.checked_sub(1).map(|at| history.offs[at])
+    }
+
+    fn cursor(&mut self, history: &History<'_>) -> &mut Cursor {
+        let fresh = Cursor { offs: history.offs.len(), pieces: history.pieces.len() };
+        self.cursors.entry(self.thread).or_insert(fresh)
+    }
+
+    fn before_birth(&mut self, history: &History<'_>) -> bool {
+        match history.who {
+            Who::Helper(_) => self.give_up(),
+            Who::Command(thread) => {
+                let knows = thread.number != ROOT && self.histories.of.contains_key(&thread.parent);
+                knows && self.jump(thread.parent)
+            }
+        }
+    }
+
+    /// Nothing is known of a helper: the rest of the wait belongs to whoever waited for it. Without one, the walk ends.
+    fn give_up(&mut self) -> bool {
+        let Some(frame) = self.frames.last() else { return false };
+        let key = Key { kind: RowKind::Blocked, cause: Some(frame.cause), ..subject(&self.frames) };
+        let (stack, limit) = (frame.stack, self.limit());
+        self.charge_wait(limit, key, stack);
+        true
+    }
+
+    /// The helper was idle: the rest of the wait was not for it, nor for one that was idle until it got work from it.
+    fn was_idle(&mut self) {
+        let limit = self.limit();
+        let Some(outer) = self.frames.iter().rposition(|frame| !frame.was_idle) else { return };
+        let Some(innermost) = self.frames.pop() else { return };
+        self.thread = innermost.waiter;
+        let (key, stack) = {
+            let frame = self.frames.get(outer).unwrap_or(&innermost);
+            let around = &self.frames[..outer];
+            let mut key = Key { cause: Some(frame.cause), ..subject(around) };
+            if around.is_empty() {
+                key.syscall = frame.call.clone();
+            }
+            (key, frame.stack)
+        };
+        self.charge_wait(limit, key, stack);
+    }
+
+    fn off_cpu(&mut self, history: &History<'_>, off: Off) {
+        let limit = self.limit().max(off.out);
+        let is_blocked = off.stack != StackId(0);
+        let ready_since = if is_blocked { off.wake.max(limit) } else { limit };
+        if self.now > ready_since {
+            let mut key = Key { kind: RowKind::Runqueue, ..subject(&self.frames) };
+            if self.frames.is_empty() {
+                key.syscall = None;
+            }
+            self.charge_wait(ready_since, key, StackId(0));
+            return;
+        }
+        let idle = |helper: &Helper| hop::is_idle(helper, self.classifier.stack(off.stack));
+        let is_idle = matches!(history.who, Who::Helper(helper) if idle(helper));
+        if self.now == off.wake && self.follow(&off, is_idle) {
+            return;
+        }
+        if is_idle {
+            return self.was_idle();
+        }
+        let call = self.call_of(&off);
+        let key = Key { kind: RowKind::Blocked, cause: Some(self.cause(&off)), ..self.subject_in(call) };
+        self.charge_wait(limit, key, off.stack);
+    }
+
+    /// Goes to who ended a wait, if that is known and leads on.
+    fn follow(&mut self, off: &Off, was_idle: bool) -> bool {
+        let to = off.waker_thread;
+        if matches!(off.waker, Waker::Interrupt | Waker::Unknown) || to == 0 || to == self.thread {
+            return false;
+        }
+        let Some(history) = self.histories.of.get(&to) else { return false };
+        if self.now < history.begins() || self.now > history.ends() || self.frames.iter().any(|f| f.waiter == to) {
+            return false;
+        }
+        let Who::Helper(helper) = history.who else { return self.jump(to) };
+        if self.frames.len() >= DEEPEST || self.jumps >= MOST_JUMPS {
+            return false;
+        }
+        self.jumps += 1;
+        let around = self.frames.last().filter(|_| was_idle).map(|frame| (frame.cause, frame.stack));
+        let (cause, stack) = around.unwrap_or_else(|| (self.cause(off), off.stack));
+        self.frames.push(Frame {
+            waiter: self.thread,
+            floor: self.limit().max(off.out),
+            cause,
+            stack,
+            was_idle,
+            call: if was_idle { None } else { self.call_of(off) },
+            helper: hop::name(helper, self.classifier.stack(off.waker_stack)),
+        });
+        self.thread = to;
+        true
+    }
+
+    /// Goes to a thread of the command, for good.
+    fn jump(&mut self, to: ThreadNumber) -> bool {
+        self.jumps += 1;
+        if self.jumps > MOST_JUMPS {
+            return false;
+        }
+        self.frames.clear();
+        self.thread = to;
+        true
+    }
+
+    fn cause(&self, off: &Off) -> Cause {
+        self.classifier.cause_of(off.stack, off.waker, off.waker_stack)
+    }
+
+    /// The call of a wait, or that it was in a page fault.
+    fn call_of(&self, off: &Off) -> Option<String> {
+        let call = self.histories.call(off.call);
+        if !call.is_empty() {
+            return Some(call.to_owned());
+        }
+        let stack = self.classifier.stack(off.stack)?;
+        (Outside::of(stack) == Outside::PageFault).then(|| PAGE_FAULT.to_owned())
+    }
+
+    /// On whose behalf, with the call in which the current thread is.
+    fn subject_in(&self, call: Option<String>) -> Key {
+        let mut key = subject(&self.frames);
+        if self.frames.is_empty() {
+            key.syscall = call;
+        } else {
+            key.via.extend(call);
+        }
+        key
+    }
+
+    fn charge_wait(&mut self, to: u64, key: Key, stack: StackId) {
+        let ns = self.now.saturating_sub(to);
+        if ns > 0 {
+            self.rows.waited(key, ns, stack);
+        }
+        self.move_to(to);
+    }
+
+    fn move_to(&mut self, to: u64) {
+        if to < self.now {
+            self.now = to;
+            self.jumps = 0;
+        }
+    }
+
+    /// Charges time on a CPU, from now back to `since`, piece by piece.
+    fn on_cpu(&mut self, history: &History<'_>, since: u64) {
+        let since = since.max(self.limit());
+        while self.now > since {
+            let now = self.now;
+            let cursor = self.cursor(history);
+            while cursor.pieces > 0 && history.pieces[cursor.pieces - 1].at >= now {
+                cursor.pieces -= 1;
+            }
+            let at = cursor.pieces;
+            let begins = at.checked_sub(1).map_or(since, |before| history.pieces[before].at.max(since)).min(now);
+            let parts = history.pieces.get(at).map_or(&history.last[..], |piece| self.histories.parts(piece));
+            self.charge_piece(history, parts, now - begins);
+            self.move_to(begins);
+        }
+    }
+
+    /// Charges `ns` of a piece. Where that is not all of it, each part gets its share, rounded down, the last the rest.
+    fn charge_piece(&mut self, history: &History<'_>, parts: &[(u32, u64)], ns: u64) {
+        let all = parts.iter().fold(0u64, |sum, (_, part)| sum.saturating_add(*part));
+        if matches!(history.who, Who::Helper(helper) if helper.kernel_thread) {
+            return self.charge_run(history, "", ns, false);
+        }
+        let estimated = all != ns;
+        let mut left = ns;
+        for (at, (call, part)) in parts.iter().enumerate() {
+            let share = match estimated {
+                false => *part,
+                true if at + 1 == parts.len() => left,
+                true => (u128::from(ns) * u128::from(*part) / u128::from(all.max(1))) as u64,
+            };
+            let share = share.min(left);
+            left -= share;
+            self.charge_run(history, self.histories.call(*call), share, estimated);
+        }
+        self.charge_run(history, "", left, true);
+    }
+
+    fn charge_run(&mut self, history: &History<'_>, call: &str, ns: u64, estimated: bool) {
+        if ns == 0 {
+            return;
+        }
+        let named = (!call.is_empty()).then(|| call.to_owned());
+        match history.who {
+            Who::Command(_) if call.is_empty() => self.rows.ran_outside(self.thread, ns, estimated),
+            Who::Helper(helper) if call.is_empty() && !helper.kernel_thread => {
+                self.rows.ran(Key { kind: RowKind::User, ..self.subject_in(None) }, ns, estimated);
+            }
+            _ => self.rows.ran(Key { kind: RowKind::Kernel, ..self.subject_in(named) }, ns, estimated),
+        }
+    }
+}
+
+/// On whose behalf something is charged: the call of the command that waits, and through whom.
+fn subject(frames: &[Frame]) -> Key {
+    let mut via: Vec<String> = Vec::new();
+    for (at, frame) in frames.iter().enumerate() {
+        // One worker that waits for the next, and so on, is said once.
+        let before = at.checked_sub(1).map(|before| &frames[before]);
+        if before.is_some_and(|before| before.cause == frame.cause && before.helper == frame.helper) {
+            continue;
+        }
+        if before.is_some() {
+            via.extend(frame.call.clone());
+        }
+        if !frame.was_idle {
+            via.push(frame.cause.to_string());
+        }
+        via.push(frame.helper.clone());
+    }
+    let syscall = frames.first().and_then(|frame| frame.call.clone());
+    Key { kind: RowKind::Blocked, syscall, cause: None, via }
+}

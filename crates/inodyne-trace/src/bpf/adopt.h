@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
+/*
+ * Helpers: threads of the kernel (a journal, a worker) and of other processes (a FUSE server) that make a followed thread
+ * ready. They are followed from then on, so that the critical path can go on into what they did. They are in the timeline
+ * and nowhere else: their calls are not counted, their children not followed, their names not in any table.
+ *
+ * Who only happens to be interrupted when a thread is woken has nothing to do with it. Nor has who gives work to a thread of
+ * the kernel that was idle.
+ */
+#ifndef INODYNE_ADOPT_H
+#define INODYNE_ADOPT_H
+
+#include "task.h"
+
+#define TASK_INTERRUPTIBLE 0x00000001 /* include/linux/sched.h */
+#define TASK_NOLOAD 0x00000400        /* include/linux/sched.h */
+
+/* An interrupt runs on a stack of its CPU, not on that of the thread it interrupts; the arguments of a program lie on the
+ * stack in use. Those that come in user mode may run on the thread's own; these are told by the waker's stack, later. */
+#define THREAD_SIZE 16384 /* arch/x86/include/asm/page_64_types.h */
+static __always_inline bool in_interrupt(void *ctx, struct task_struct *task)
+{
+	__u64 address = 0, arguments = (__u64)ctx;
+
+	/* Read back, the pointer is a number to the verifier. */
+	bpf_probe_read_kernel(&address, sizeof(address), &arguments);
+	return address - (__u64)task->stack >= THREAD_SIZE;
+}
+
+static __always_inline __u8 waker_kind(void *ctx, struct task_struct *waker)
+{
+	if (!waker->pid || in_interrupt(ctx, waker))
+		return WAKER_INTERRUPT;
+	return waker->flags & PF_KTHREAD ? WAKER_KTHREAD : WAKER_PROCESS;
+}
+
+/* Threads of the kernel wait for work in a state that does not count as load, or that signals may end. */
+static __always_inline void note_idle(struct thread *t, __u32 state)
+{
+	if (state & (TASK_INTERRUPTIBLE | TASK_NOLOAD))
+		t->flags |= FLAG_IDLE;
+	else
+		t->flags &= ~FLAG_IDLE;
+}
+
+/* The call that a process is in; false where it is not in the kernel by its own doing. */
+static __always_inline bool call_in_progress(struct task_struct *task, __u16 *call)
+{
+	struct pt_regs___kernel *regs = (void *)bpf_task_pt_regs(task);
+	long number = BPF_CORE_READ(regs, orig_ax);
+
+	*call = number >= 0 ? call_of(task, number) : CALL_NONE;
+	return number >= -1;
+}
+
+/* The current task wakes `woken`: follows it, if that is of use. */
+static __always_inline struct thread *adopt(struct task_struct *task, struct thread *woken, __u64 now)
+{
+	__u32 pid, slot;
+	struct thread *t;
+	__u16 call = CALL_NONE;
+	bool kthread;
+
+	if (!task || !woken)
+		return 0;
+	pid = task->pid;
+	kthread = task->flags & PF_KTHREAD;
+	if (woken->depth >= HELPER_DEPTH || woken->flags & FLAG_IDLE || (__u32)task->tgid == shared.tracer)
+		return 0;
+	if (!kthread && !call_in_progress(task, &call))
+		return 0;
+	if (shared.helpers_alive >= max_helpers) {
+		lose(LOST_HELPERS);
+		return 0;
+	}
+	slot = slot_take();
+	if (!slot)
+		return 0;
+	t = bpf_map_lookup_elem(&threads, &slot);
+	if (!t)
+		return 0;
+	__sync_fetch_and_add(&shared.helpers_alive, 1);
+	t->group = GROUP_CALIBRATION;
+	t->flags = kthread ? FLAG_HELPER | FLAG_KTHREAD : FLAG_HELPER;
+	t->depth = woken->depth + 1;
+	t->call = call;
+	t->runtime_start = task->se.sum_exec_runtime;
+	clock_born(t, now);
+	t->number = HELPER_FIRST + __sync_fetch_and_add(&shared.helpers_born, 1);
+	t->pid = task->tgid;
+	t->tid = pid;
+	bpf_probe_read_kernel_str(t->comm, sizeof(t->comm), task->comm);
+	t->task = (__u64)task;
+	if (bpf_map_update_elem(&slot_of, &pid, &slot, BPF_ANY))
+		lose(LOST_THREADS);
+	return t;
+}
+
+#endif

@@ -1,0 +1,173 @@
+//! The critical path of real commands on ext4 and xfs: its rows sum to the wall-clock time, little of it is without a name,
+//! and where others did the work, it says who.
+//!
+//! Nothing here is a time: all are shares of what was measured in the same run.
+
+mod support;
+
+use std::process::Command;
+
+use inodyne_model::Nanos;
+use inodyne_model::cause::Cause;
+use inodyne_model::ledger::{Row, RowKind, View};
+use inodyne_model::observed::Waker;
+use inodyne_model::stack::StackId;
+use inodyne_model::trace::Trace;
+use support::{machine, nothing_lost, prepare, run, scratch, trace_of, traced};
+
+/// `other`, the residual and what is charged to nobody may take at most this part of the wall-clock time.
+const MOST_WITHOUT_NAME: f64 = 0.03;
+/// Stacks that are missing or have no names, of all that were taken.
+const MOST_UNKNOWN_STACKS: f64 = 0.02;
+
+/// What must hold of every path; returns it.
+fn holds<'a>(what: &str, trace: &'a Trace) -> &'a [Row] {
+    nothing_lost(trace);
+    let ledger = &trace.ledger;
+    assert_eq!(ledger.view, View::CriticalPath, "{what}");
+    assert_eq!(ledger.sum(), ledger.wall_ns, "{what}");
+    assert_eq!(ledger.wall_ns, trace.wall_ns, "{what}");
+    let has_no_name = |row: &&Row| row.kind == RowKind::Unexplained || row.cause == Some(Cause::Other);
+    let without_name: Nanos = ledger.rows.iter().filter(has_no_name).map(|row| row.ns).sum();
+    let share = without_name.share_of(ledger.wall_ns);
+    let unknown = unknown_stacks(trace);
+    println!("{what}: {:.2}% without a name, {:.2}% of the stacks unknown", share * 100.0, unknown * 100.0);
+    assert!(share < MOST_WITHOUT_NAME, "{what}: {share} without a name: {:#?}", ledger.rows);
+    assert!(unknown < MOST_UNKNOWN_STACKS, "{what}: {unknown}");
+    &ledger.rows
+}
+
+fn unknown_stacks(trace: &Trace) -> f64 {
+    let observed = &trace.observed;
+    let known = |id: &StackId| {
+        let stack = observed.stacks.iter().find(|stack| stack.id == *id);
+        stack.is_some_and(|stack| stack.frames.first().is_some_and(|frame| frame.symbol().is_some()))
+    };
+    // A wait that the end of the trace cut off has no waker, hence no stack of one.
+    let ended = observed.waits.iter().filter(|wait| wait.waker != Waker::Unknown);
+    let taken: Vec<(bool, u64)> = ended.map(|wait| (known(&wait.stack), wait.count)).collect();
+    let all: u64 = taken.iter().map(|(_, count)| count).sum();
+    let unknown: u64 = taken.iter().filter(|(known, _)| !known).map(|(_, count)| count).sum();
+    if all == 0 { 0.0 } else { unknown as f64 / all as f64 }
+}
+
+/// Time in rows of which this is true.
+fn time(rows: &[Row], is_meant: impl Fn(&Row) -> bool) -> Nanos {
+    rows.iter().filter(|row| is_meant(row)).map(|row| row.ns).sum()
+}
+
+/// Whether somebody of this name worked for the command.
+fn is_via(row: &Row, name: &str) -> bool {
+    row.via.iter().any(|link| link == name)
+}
+
+const PLACES: [&str; 2] = ["ext4:size=2G", "xfs:size=2G"];
+/// 20,000 files.
+const FILES: &str = "tree:dirs=200,files=100,bytes=1";
+
+#[test]
+fn a_cold_rm() {
+    let _machine = machine();
+    for place in PLACES {
+        let options = ["--at", place, "--cache", "cold", "--data", FILES];
+        let trace = trace_of(&options, ["sh", "-c", "exec rm -rf ./*"]);
+        let rows = holds(&format!("rm -rf, {place}"), &trace);
+        let unlinking = time(rows, |row| row.syscall.as_deref() == Some("unlinkat"));
+        assert!(unlinking.share_of(trace.wall_ns) > 0.1, "{place}: {rows:#?}");
+    }
+}
+
+#[test]
+fn tar_extracts_from_a_pipeline_of_three() {
+    let _machine = machine();
+    for place in PLACES {
+        let trace = trace_of(&["--at", place], ["sh", "-c", "tar cf - -C /usr/include . | cat | tar xf -"]);
+        let rows = holds(&format!("tar | cat | tar, {place}"), &trace);
+        // The shell waits for its children all the time; what they did is on the path instead.
+        let child = time(rows, |row| row.cause == Some(Cause::Child));
+        assert!(child.share_of(trace.wall_ns) < 0.01, "{place}: {rows:#?}");
+        assert!(time(rows, |row| row.kind == RowKind::Kernel) > Nanos::ZERO);
+    }
+}
+
+#[test]
+fn tar_extracts_from_a_file() {
+    let _machine = machine();
+    for place in PLACES {
+        let options = ["--at", place, "--prepare", "tar cf a.tar -C /usr/include ."];
+        let trace = trace_of(&options, ["tar", "xf", "a.tar"]);
+        holds(&format!("tar x, {place}"), &trace);
+    }
+}
+
+#[test]
+fn two_hundred_times_fsync() {
+    const SCRIPT: &str = "import os
+f = os.open('x', os.O_CREAT | os.O_WRONLY)
+for i in range(200): os.write(f, b'x' * 4096); os.fsync(f)";
+    let _machine = machine();
+    for place in PLACES {
+        let trace = trace_of(&["--at", place], ["python3", "-c", SCRIPT]);
+        let rows = holds(&format!("fsync, {place}"), &trace);
+        let syncing = time(rows, |row| row.syscall.as_deref() == Some("fsync"));
+        assert!(syncing.share_of(trace.wall_ns) > 0.1, "{place}: {rows:#?}");
+        if place.starts_with("ext4") {
+            // The journal's thread is waited for, and it waits for the device.
+            let by_jbd2 = time(rows, |row| is_via(row, "jbd2"));
+            let for_device = time(rows, |row| is_via(row, "jbd2") && row.cause == Some(Cause::DeviceWrite));
+            assert!(by_jbd2.share_of(syncing) > 0.3, "{rows:#?}");
+            assert!(for_device > Nanos::ZERO, "{rows:#?}");
+        }
+    }
+}
+
+#[test]
+fn eight_processes_that_delete() {
+    let _machine = machine();
+    for place in PLACES {
+        let options = ["--at", place, "--cache", "cold", "--data", FILES];
+        let script = "find . -type f -print0 | xargs -0 -P8 -n 500 rm";
+        let trace = trace_of(&options, ["sh", "-c", script]);
+        let rows = holds(&format!("xargs -P8 rm, {place}"), &trace);
+        assert!(time(rows, |row| row.syscall.as_deref() == Some("unlinkat")) > Nanos::ZERO, "{rows:#?}");
+    }
+}
+
+/// Unmounted even if the test fails.
+struct Sshfs(std::path::PathBuf);
+
+impl Drop for Sshfs {
+    fn drop(&mut self) {
+        let _ = Command::new("fusermount3").arg("-u").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn a_fuse_server_does_the_work() {
+    let (_machine, scratch) = (machine(), scratch());
+    prepare(
+        scratch.path(),
+        "mkdir data mounted && cd data && for d in 1 2 3 4 5; do mkdir $d; for f in 1 2 3 4 5; do echo x >$d/$f; done; done",
+    );
+    let mounted = Sshfs(scratch.path().join("mounted"));
+    // The server of sftp on this machine, over a pair of pipes: no network, no key.
+    let source = format!("none:{}", scratch.path().join("data").display());
+    let mount = run(Command::new("sshfs").args(["-o", "sftp_server=/usr/lib/openssh/sftp-server,passive"]).arg("-V"));
+    assert!(mount.status.success(), "these tests need sshfs: {}", mount.stderr);
+    let script = "#!/bin/sh\nexec /usr/lib/openssh/sftp-server\n";
+    let command = scratch.path().join("ssh");
+    std::fs::write(&command, script).expect("a script");
+    prepare(scratch.path(), "chmod +x ssh");
+    let option = format!("ssh_command={},cache=no", command.display());
+    prepare(scratch.path(), &format!("sshfs -o {option} {source} {}", mounted.0.display()));
+    let words = ["find".into(), mounted.0.clone().into_os_string(), "-size".into(), "-100c".into()];
+    let recording = run(&mut traced(&[], &words)).ended_with(0).recording();
+    let trace = &recording.traces[0];
+    let rows = holds("find on sshfs", trace);
+    let by_server = time(rows, |row| is_via(row, "sshfs"));
+    let by_sftp = time(rows, |row| is_via(row, "sftp-server"));
+    assert!(by_server.share_of(trace.wall_ns) > 0.2, "{rows:#?}");
+    assert!(by_sftp > Nanos::ZERO, "{rows:#?}");
+    assert!(trace.observed.threads.iter().all(|thread| thread.comm != "sshfs"), "a server is no part of the command");
+    assert!(trace.by_comm.iter().all(|comm| comm.comm != "sshfs" && comm.comm != "sftp-server"));
+}
