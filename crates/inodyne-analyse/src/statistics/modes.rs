@@ -4,7 +4,7 @@
 //! dimension; Fisher, "On grouping for maximum homogeneity", JASA 53 (1958)). The distance of the parts' means, in
 //! standard deviations within them, is Ashman's D (Ashman, Bird and Zepf, Astronomical Journal 108 (1994)) with one
 //! pooled deviation. Any values can be cut in two: halves of normal ones have a distance of 2.6, of uniform ones 3.5.
-//! From [`LEAST_SEPARATION`] on, with no part so small that it may as well be outliers, and a gap between the parts
+//! From `LEAST_SEPARATION` on, with no part so small that it may as well be outliers, and a gap between the parts
 //! that is wide beside those within them, there are two groups; of samples from a normal
 //! distribution fewer than 1 in 100 look so.
 
