@@ -5,15 +5,13 @@
 
 mod support;
 
-use std::process::Command;
-
 use inodyne_model::Nanos;
 use inodyne_model::cause::Cause;
 use inodyne_model::ledger::{Row, RowKind, View};
 use inodyne_model::observed::Waker;
 use inodyne_model::stack::StackId;
 use inodyne_model::trace::Trace;
-use support::{machine, nothing_lost, prepare, run, scratch, trace_of, traced};
+use support::{Sshfs, machine, nothing_lost, prepare, run, scratch, trace_of, traced};
 
 /// `other`, the residual and what is charged to nobody may take at most this part of the wall-clock time.
 const MOST_WITHOUT_NAME: f64 = 0.03;
@@ -133,15 +131,6 @@ fn eight_processes_that_delete() {
     }
 }
 
-/// Unmounted even if the test fails.
-struct Sshfs(std::path::PathBuf);
-
-impl Drop for Sshfs {
-    fn drop(&mut self) {
-        let _ = Command::new("fusermount3").arg("-u").arg(&self.0).status();
-    }
-}
-
 #[test]
 fn a_fuse_server_does_the_work() {
     let (_machine, scratch) = (machine(), scratch());
@@ -149,17 +138,7 @@ fn a_fuse_server_does_the_work() {
         scratch.path(),
         "mkdir data mounted && cd data && for d in 1 2 3 4 5; do mkdir $d; for f in 1 2 3 4 5; do echo x >$d/$f; done; done",
     );
-    let mounted = Sshfs(scratch.path().join("mounted"));
-    // The server of sftp on this machine, over a pair of pipes: no network, no key.
-    let source = format!("none:{}", scratch.path().join("data").display());
-    let mount = run(Command::new("sshfs").args(["-o", "sftp_server=/usr/lib/openssh/sftp-server,passive"]).arg("-V"));
-    assert!(mount.status.success(), "these tests need sshfs: {}", mount.stderr);
-    let script = "#!/bin/sh\nexec /usr/lib/openssh/sftp-server\n";
-    let command = scratch.path().join("ssh");
-    std::fs::write(&command, script).expect("a script");
-    prepare(scratch.path(), "chmod +x ssh");
-    let option = format!("ssh_command={},cache=no", command.display());
-    prepare(scratch.path(), &format!("sshfs -o {option} {source} {}", mounted.0.display()));
+    let mounted = Sshfs::mount(scratch.path(), "data", "mounted");
     let words = ["find".into(), mounted.0.clone().into_os_string(), "-size".into(), "-100c".into()];
     let recording = run(&mut traced(&[], &words)).ended_with(0).recording();
     let trace = &recording.traces[0];

@@ -251,3 +251,27 @@ pub fn calls(trace: &Trace, name: &str) -> u64 {
 pub fn nothing_lost(trace: &Trace) {
     assert_eq!(trace.lost.total(), 0, "{:?}", trace.lost);
 }
+
+/// A directory shown through sshfs, by the server of sftp on this machine over a pair of pipes: no network, no key.
+/// Unmounted even if the test fails.
+pub struct Sshfs(pub PathBuf);
+
+impl Sshfs {
+    /// Shows one directory in `scratch` at another one there, nothing cached.
+    pub fn mount(scratch: &Path, of: &str, at: &str) -> Sshfs {
+        let ssh = scratch.join("ssh");
+        fs::write(&ssh, "#!/bin/sh\nexec /usr/lib/openssh/sftp-server\n").expect("a script");
+        fs::set_permissions(&ssh, fs::Permissions::from_mode(0o755)).expect("it is ours");
+        let caches = "attr_timeout=0,entry_timeout=0,cache=no";
+        let option = format!("ssh_command={},{caches}", ssh.display());
+        let mounted = Sshfs(scratch.join(at));
+        prepare(scratch, &format!("sshfs -o {option} none:{} {}", scratch.join(of).display(), mounted.0.display()));
+        mounted
+    }
+}
+
+impl Drop for Sshfs {
+    fn drop(&mut self) {
+        let _ = Command::new("fusermount3").arg("-u").arg(&self.0).status();
+    }
+}
