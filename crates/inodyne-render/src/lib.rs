@@ -21,7 +21,7 @@ mod table;
 mod text;
 mod units;
 
-pub use line::escaped;
+pub use line::{cut, escaped};
 pub use section::{Section, UnknownSection};
 pub use text::{TextOptions, text};
 

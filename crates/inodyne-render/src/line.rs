@@ -142,7 +142,7 @@ pub fn escaped(text: &str) -> String {
 }
 
 /// The text, at most this many columns wide; `…` stands for what is cut.
-pub(crate) fn cut(text: &str, width: usize) -> String {
+pub fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
     }

@@ -21,12 +21,15 @@ use inodyne_analyse::{predicted_saving, score};
 use inodyne_model::Nanos;
 use inodyne_model::finding::{Finding, Proof};
 use inodyne_model::recording::Recording;
-use inodyne_render::escaped;
+use inodyne_render::{cut, escaped};
 
 use crate::cli::{Cli, Command, ProveArguments};
 use crate::failure::{Failure, USAGE};
 use crate::run;
 use cure::{Trial, Variant};
+
+/// A longer command is cut where it is named.
+const LONGEST_COMMAND: usize = 72;
 
 /// Proves one finding, or all whose cure can be applied.
 pub fn run(arguments: &ProveArguments) -> Result<ExitCode, Failure> {
@@ -77,7 +80,8 @@ fn state(finding: &Finding, trial: &Trial, command: &str) {
     let predicted = &finding.predicted;
     let [low, likely, high] = predicted_saving(predicted).map(|part| part * 100.0);
     anstream::println!("{}: {}", finding.id, escaped(&finding.title));
-    anstream::println!("  command    {} on {}", escaped(command), escaped(&trial.base.place));
+    let command = cut(&escaped(command), LONGEST_COMMAND);
+    anstream::println!("  command    {command} on {}", escaped(&trial.base.place));
     anstream::println!(
         "  predicted  {} [{}, {}] instead of {}: saves {likely:.0}% [{low:.0}, {high:.0}]",
         predicted.wall_ns,

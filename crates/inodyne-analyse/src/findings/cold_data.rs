@@ -49,7 +49,9 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
 
 /// Waits for contents to come from the device through the cache, by calls.
 pub(super) fn waiting_for_contents(case: &Case<'_>) -> Time {
-    let is_content = |waited: &Waited<'_>| waited.cause == Cause::DeviceRead && reads(waited.call);
+    // Reading ahead of a busy device, a reader waits for a free request as often as for the contents.
+    let is_read = |cause| matches!(cause, Cause::DeviceRead | Cause::QueueFull);
+    let is_content = |waited: &Waited<'_>| is_read(waited.cause) && reads(waited.call);
     case.waiting(|waited| {
         is_content(waited) && waited.call != PAGE_FAULT && !waited.is_direct() && !waited.is_copy_up()
     })

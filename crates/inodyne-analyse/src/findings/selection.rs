@@ -21,7 +21,9 @@ const NEED_WARMTH: &[&str] = &["cold-metadata", "cold-data"];
 const EXPLAINED_BY: &[(&str, &[&str])] = &[
     // A file that a sync waits for is written, and its journal: the sync is the reason.
     ("journal-wait", &["sync-bound"]),
-    ("queue-full", &["sync-bound"]),
+    // And whoever finds the journal full empties it, through the queue.
+    // So does a reader that is ahead of its device.
+    ("queue-full", &["sync-bound", "journal-wait", "cold-data"]),
     // What is thrown away for want of memory is read again, and dirty memory is limited with memory.
     ("cold-data", &["memory-pressure"]),
     ("single-stream", &["memory-pressure", "copy-up"]),
