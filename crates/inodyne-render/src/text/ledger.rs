@@ -107,9 +107,6 @@ impl Parts {
 fn parts(row: &Row) -> Parts {
     let estimated = if row.estimated { " (estimated)" } else { "" };
     let (subject, mut what, style) = words(row.kind, row.syscall.as_deref(), row.cause);
-    // The time of somebody who worked for a call is told under that call.
-    let worked_for = row.syscall.as_ref().filter(|_| !row.via.is_empty());
-    let subject = worked_for.cloned().unwrap_or(subject);
     if row.kind == RowKind::User && !row.via.is_empty() {
         what = "user".to_owned();
     }
