@@ -72,7 +72,7 @@ const CASES: &[Case] = &[
         &["--at", "tmpfs", "--data", "tree:dirs=1,files=300,bytes=1"],
         "find . -type f -exec /bin/cat {} ';'",
     ),
-    case("queue-full", &["--at", "ext4:size=1G,set=/sys/block/LOOP/queue/nr_requests=4"], "FIXTURE 32 500"),
+    case("queue-full", &["--at", "ext4:size=1G,set=/sys/block/LOOP/queue/nr_requests=4"], "FIXTURE 32 200"),
     case("repeated-stat", &["--at", "tmpfs", "--paths"], "FIXTURE 20 5000"),
     // The server is none of the command, as servers are.
     case(
