@@ -16,7 +16,8 @@
 //! ```
 //!
 //! The waker is asked where the stack alone would mislead: a buffer's lock that is released by the completion of its
-//! I/O was waited for because of the device, and nobody else wanted it.
+//! I/O was waited for because of the device, and nobody else wanted it. And where the stack says nothing at all, an interrupt
+//! that ended the wait does: a timer, a request of a block device, a packet.
 
 mod table;
 
@@ -27,7 +28,7 @@ use inodyne_model::cause::Cause;
 use inodyne_model::observed::{Wait, Waker};
 use inodyne_model::stack::{Stack, StackId};
 
-use table::{IO_COMPLETIONS, Means, RULES};
+use table::{Ended, INTERRUPTS, IO_COMPLETIONS, Means, RULES, WRITERS};
 
 /// How a thread waits, as far as it narrows down for what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,6 +87,7 @@ impl<'a> Classifier<'a> {
             let Some(stack) = self.stack(stack) else { return Cause::Other };
             match self.of_stack(stack) {
                 Cause::BufferLock if self.woken_by_io(waker_stack) => Cause::DeviceRead,
+                Cause::Other if waker == Waker::Interrupt => self.of_interrupt(stack, waker_stack),
                 cause => cause,
             }
         })
@@ -112,6 +114,17 @@ impl<'a> Classifier<'a> {
             }
         }
         way.map_or(Cause::Other, Way::otherwise)
+    }
+
+    fn of_interrupt(&self, waiter: &Stack, interrupt: StackId) -> Cause {
+        let what = |symbol| INTERRUPTS.iter().find(|(name, _)| *name == plain(symbol)).map(|(_, ended)| *ended);
+        match self.stack(interrupt).and_then(|stack| stack.symbols().find_map(what)) {
+            Some(Ended::Time) => Cause::Sleep,
+            Some(Ended::Packet) => Cause::Socket,
+            Some(Ended::Io) if waiter.symbols().any(|symbol| WRITERS.contains(&plain(symbol))) => Cause::DeviceWrite,
+            Some(Ended::Io) => Cause::DeviceRead,
+            None => Cause::Other,
+        }
     }
 
     fn woken_by_io(&self, waker_stack: StackId) -> bool {

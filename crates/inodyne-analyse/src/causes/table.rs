@@ -56,6 +56,38 @@ pub(super) const IO_COMPLETIONS: &[&str] = &[
     "btrfs_bio_end_io",     // fs/btrfs/bio.c
 ];
 
+/// What an interrupt ended, by functions of its stack; asked only where the waiter's own stack says nothing.
+pub(super) const INTERRUPTS: &[(&str, Ended)] = &[
+    ("hrtimer_wakeup", Ended::Time),          // kernel/time/hrtimer.c
+    ("process_timeout", Ended::Time),         // kernel/time/sleep_timeout.c
+    ("it_real_fn", Ended::Time),              // kernel/time/itimer.c
+    ("posix_timer_fn", Ended::Time),          // kernel/time/posix-timers.c
+    ("bio_endio", Ended::Io),                 // block/bio.c
+    ("blk_update_request", Ended::Io),        // block/blk-mq.c
+    ("blk_mq_end_request", Ended::Io),        // block/blk-mq.c
+    ("blk_complete_reqs", Ended::Io),         // block/blk-mq.c
+    ("sock_def_readable", Ended::Packet),     // net/core/sock.c
+    ("sk_stream_write_space", Ended::Packet), // net/core/stream.c
+    ("tcp_v4_rcv", Ended::Packet),            // net/ipv4/tcp_ipv4.c
+    ("tcp_v6_rcv", Ended::Packet),            // net/ipv6/tcp_ipv6.c
+    ("udp_rcv", Ended::Packet),               // net/ipv4/udp.c
+];
+
+/// Callers of the kernel that only ever wait for a device because it writes.
+pub(super) const WRITERS: &[&str] =
+    &["vfs_write", "vfs_writev", "vfs_fsync_range", "do_fsync", "ksys_sync", "sync_filesystem", "ksys_sync_file_range"];
+
+/// What an interrupt ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// A time that was set.
+    Time,
+    /// A request of a block device.
+    Io,
+    /// The way of a packet over the network.
+    Packet,
+}
+
 /// The rules. The order has no meaning: the stack decides which comes first.
 #[rustfmt::skip]
 pub(super) const RULES: &[Rule] = &[

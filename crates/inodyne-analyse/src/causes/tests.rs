@@ -26,6 +26,12 @@ fn cause(waits: &str, wakes: &str) -> Cause {
     Classifier::new(&stacks).cause(&wait(2))
 }
 
+/// The same where an interrupt ended it.
+fn cause_by_interrupt(waits: &str, interrupt: &str) -> Cause {
+    let stacks = [stack(1, waits), stack(2, interrupt)];
+    Classifier::new(&stacks).cause(&Wait { waker: Waker::Interrupt, ..wait(2) })
+}
+
 #[rustfmt::skip]
 const SEEN: &[(Cause, &str)] = &[
     // ext4.
@@ -107,6 +113,24 @@ fn a_buffer_lock_released_by_its_io_is_a_read() {
     let holder = "try_to_wake_up up xfs_buf_unlock xfs_trans_brelse xfs_iunlink xfs_remove vfs_unlink";
     assert_eq!(cause(waits, io), Cause::DeviceRead);
     assert_eq!(cause(waits, holder), Cause::BufferLock);
+}
+
+#[test]
+fn an_interrupt_says_what_the_stack_does_not() {
+    let reads = "__schedule schedule a_function_of_tomorrow vfs_read ksys_read";
+    let writes = "__schedule schedule a_function_of_tomorrow vfs_write ksys_write";
+    let disk = "try_to_wake_up wake_up_page bio_endio blk_update_request blk_mq_end_request handle_softirqs";
+    let timer = "try_to_wake_up hrtimer_wakeup __hrtimer_run_queues hrtimer_interrupt";
+    let network = "try_to_wake_up sock_def_readable tcp_data_queue tcp_rcv_established tcp_v4_rcv";
+    assert_eq!(cause_by_interrupt(reads, disk), Cause::DeviceRead);
+    assert_eq!(cause_by_interrupt(writes, disk), Cause::DeviceWrite);
+    assert_eq!(cause_by_interrupt(reads, timer), Cause::Sleep);
+    assert_eq!(cause_by_interrupt(reads, network), Cause::Socket);
+    assert_eq!(cause_by_interrupt(reads, "try_to_wake_up an_interrupt_of_tomorrow"), Cause::Other);
+    // Where the stack knows, an interrupt changes nothing, and nor does who else runs such a function.
+    let poll = "__schedule schedule schedule_hrtimeout_range_clock poll_schedule_timeout do_sys_poll __x64_sys_poll";
+    assert_eq!(cause_by_interrupt(poll, timer), Cause::Poll);
+    assert_eq!(cause(reads, disk), Cause::Other);
 }
 
 #[test]
