@@ -114,6 +114,8 @@ fn table(found: &LedgerDifference, names: &Names) -> Table {
 
 fn cells(row: &RowDifference, whole: Nanos) -> Vec<Span> {
     let (subject, what, style) = words(row.kind, row.syscall.as_deref(), row.cause);
+    // The columns are many here, and a cause alone says that somebody waited.
+    let what = row.cause.map_or(what, |cause| cause.to_string());
     let interval = row.low_ns.zip(row.high_ns).map_or_else(String::new, |(low, high)| {
         format!("[{}, {}]", signed_seconds(low, whole), signed_seconds(high, whole))
     });
