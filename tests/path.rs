@@ -5,13 +5,16 @@
 
 mod support;
 
+use std::process::Command;
+
 use inodyne_model::Nanos;
 use inodyne_model::cause::Cause;
 use inodyne_model::ledger::{Row, RowKind, View};
 use inodyne_model::observed::Waker;
+use inodyne_model::recording::Recording;
 use inodyne_model::stack::StackId;
 use inodyne_model::trace::Trace;
-use support::{Sshfs, machine, nothing_lost, prepare, run, scratch, trace_of, traced};
+use support::{Sshfs, fixture, inodyne, machine, nothing_lost, prepare, run, scratch, trace_of, traced};
 
 /// `other`, the residual and what is charged to nobody may take at most this part of the wall-clock time.
 const MOST_WITHOUT_NAME: f64 = 0.03;
@@ -149,4 +152,23 @@ fn a_fuse_server_does_the_work() {
     assert!(by_sftp > Nanos::ZERO, "{rows:#?}");
     assert!(trace.observed.threads.iter().all(|thread| thread.comm != "sshfs"), "a server is no part of the command");
     assert!(trace.by_comm.iter().all(|comm| comm.comm != "sshfs" && comm.comm != "sftp-server"));
+}
+
+/// A million times off the CPU, and who ended each: what is held of it, and what is worked out from it, has to stay small.
+#[test]
+fn a_million_switches_need_little_memory() {
+    let (_machine, scratch) = (machine(), scratch());
+    let file = scratch.path().join("million.inodyne");
+    let program = fixture("ping_pong", scratch.path());
+    let mut command = inodyne();
+    // Both on one CPU, so that each round is two switches.
+    command.args(["run", "--ring-buffer", "268435456", "-o"]).arg(&file).args(["--", "taskset", "--cpu-list", "0"]);
+    run(command.arg(program).arg("500000")).ended_with(0);
+    let trace = Recording::load(&file).expect("a recording").traces.remove(0);
+    assert!(trace.observed.timeline.len() >= 1_000_000, "{}", trace.observed.timeline.len());
+    holds("a million switches", &trace);
+    // 500 MB of addresses, of which no more can be in memory.
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -v 488281; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_inodyne"), "show"]).arg(&file);
+    run(&mut command).ended_with(0);
 }

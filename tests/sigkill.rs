@@ -2,12 +2,13 @@
 
 mod support;
 
+use std::fs;
 use std::thread;
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
-use support::state::{Moments, State, loop_devices, our_programs, processes_with};
-use support::{eventually, inodyne, machine, scratch, start};
+use support::state::{Moments, State, loop_devices, names, our_programs, processes_with};
+use support::{eventually, inodyne, machine, run, scratch, start};
 
 const KILLS: u64 = 50;
 /// A run takes about a second: file system, data, tracer, command. The moments cover all of it.
@@ -42,6 +43,37 @@ fn at_fifty_random_moments_nothing_is_left() {
             "{told}: {before:?}\n{:?}",
             State::now(images.path())
         );
+    }
+}
+
+/// A proof makes its own places and changes them; killed, it leaves none, and the recording as it was.
+#[test]
+fn a_proof_that_is_killed_leaves_nothing() {
+    let _machine = machine();
+    let (images, scratch) = (scratch(), scratch());
+    let file = scratch.path().join("find.inodyne");
+    let slow = ["--at", "ext4:size=64M,mkfs=-O ^filetype", "--data", "tree:dirs=100,files=30,bytes=1"];
+    run(inodyne().args(["run", "--cache", "warm", "-o"]).arg(&file).args(slow).args(["--", "find", "."])).ended_with(0);
+    let recorded = fs::read(&file).expect("the recording");
+    let before = State::now(images.path());
+    let beside = names(scratch.path());
+    let mut moments = Moments::new();
+    for number in 0..10 {
+        let mut command = inodyne();
+        command.env("INODYNE_SCRATCH", images.path()).arg("prove").arg(&file).args(["dtype-missing", "-n", "50"]);
+        let running = start(&mut command);
+        let moment = moments.below(LATEST_MS);
+        thread::sleep(Duration::from_millis(moment));
+        kill(running.pid(), Signal::SIGKILL).expect("it is killed");
+        drop(running.end());
+        let told = format!("kill {number} after {moment} ms");
+        assert!(
+            eventually(|| State::now(images.path()) == before),
+            "{told}: {before:?}\n{:?}",
+            State::now(images.path())
+        );
+        assert_eq!(fs::read(&file).expect("it is still there"), recorded, "{told}");
+        assert_eq!(names(scratch.path()), beside, "{told}");
     }
 }
 

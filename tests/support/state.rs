@@ -23,12 +23,33 @@ impl State {
             mounts: fs::read_to_string("/proc/self/mountinfo").expect("the mounts"),
             loop_devices: loop_devices(images),
             images: names(images),
-            settings: ["vm/drop_caches", "kernel/perf_event_paranoid", "vm/dirty_ratio"].map(setting).into(),
+            settings: ["vm/drop_caches", "kernel/perf_event_paranoid", "vm/dirty_ratio"]
+                .map(setting)
+                .into_iter()
+                .chain(of_writeback())
+                .collect(),
         }
     }
 }
 
-fn names(directory: &Path) -> Vec<String> {
+/// How much may be dirty for each loop device: that stays with its number when another file is attached.
+fn of_writeback() -> Vec<String> {
+    let bdis = Path::new("/sys/class/bdi");
+    let mut all = Vec::new();
+    for device in names(bdis).into_iter().filter(|name| name.starts_with("7:")) {
+        let read = |name: &str| fs::read_to_string(bdis.join(&device).join(name)).unwrap_or_default();
+        let [strict, ratio] = ["strict_limit", "max_ratio"].map(read);
+        // One that is as the kernel makes them says nothing: devices come and go.
+        if (strict.trim(), ratio.trim()) != ("0", "100") {
+            all.push(format!("{device} {strict} {ratio}"));
+        }
+    }
+    all.sort();
+    all
+}
+
+/// The names in a directory.
+pub fn names(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory).expect("a directory");
     entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
