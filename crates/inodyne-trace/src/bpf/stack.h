@@ -24,6 +24,12 @@ static __always_inline __u64 take_stack(void *ctx, __u32 user)
 		return 0;
 	}
 	depth = bytes / sizeof(__u64);
+	/*
+	 * A sample may hit any instruction, and a stack for each of them would fill the table. Functions of the kernel begin at
+	 * multiples of 16 bytes (arch/x86/Kconfig: FUNCTION_ALIGNMENT_16B), so the function stays the same.
+	 */
+	if (user == STACK_OF_SAMPLE)
+		frames->address[0] &= ~15ULL;
 	for (__u32 i = 0; i < STACK_DEPTH; i++) {
 		if (i >= depth)
 			break;
