@@ -9,7 +9,7 @@
  */
 #include <asm/unistd_64.h>
 
-#define ENTRIES_AT_ONCE 8
+#define ENTRIES_AT_ONCE 16
 #define PATH_LENGTH 4096
 #define DT_UNKNOWN 0
 #define MODE_IN_STAT 24
@@ -95,18 +95,20 @@ static long walk_entries(__u64 index, void *unused)
 	end = walk->end;
 	for (__u32 i = 0; i < ENTRIES_AT_ONCE; i++) {
 		__u8 *entry = walk->bytes + at;
-		__u16 length;
+		__u32 head, length;
 
 		if (at >= CHUNK || at + DIRENT_HEAD >= end)
 			goto stop;
-		length = *(__u16 *)(entry + 16);
+		/* d_reclen, d_type and the first character of the name, all at once. */
+		head = *(__u32 *)(entry + 16);
+		length = head & 0xffff;
 		if (length <= DIRENT_HEAD || at + length > end)
 			goto stop;
 		at += length;
-		if (entry[19] == '.' && (!entry[20] || (entry[20] == '.' && !entry[21])))
+		if (head >> 24 == '.' && (!entry[20] || (entry[20] == '.' && !entry[21])))
 			continue;
 		seen++;
-		if (entry[18] == DT_UNKNOWN) {
+		if ((head >> 16 & 0xff) == DT_UNKNOWN) {
 			walk->unknown++;
 			remember_untyped(walk, entry + DIRENT_HEAD);
 		}
