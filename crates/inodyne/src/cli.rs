@@ -158,6 +158,10 @@ pub struct RunOptions {
     /// Kill a run after so long: 30s, 5min
     #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Runs")]
     pub timeout: Option<Duration>,
+    /// Time apart how long it takes until all that was written is on the device: flushes the file system right after each
+    /// untraced run (and before every run, so that nothing older is left)
+    #[arg(long, help_heading = "Runs")]
+    pub durable: bool,
     /// Of the order in which places and commands take turns
     #[arg(long, value_name = "NUMBER", default_value_t = 1, help_heading = "Runs")]
     pub seed: u64,

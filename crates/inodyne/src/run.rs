@@ -6,7 +6,7 @@ use inodyne_model::recording::Recording;
 use inodyne_trace::launch::Output;
 
 use crate::cli::RunArguments;
-use crate::failure::{Failure, INTERRUPTED};
+use crate::failure::{Failure, INTERRUPTED, USAGE};
 use crate::measure::{self, Campaign, Effort};
 use crate::report::{self, TextTo};
 
@@ -35,6 +35,9 @@ pub fn untold(arguments: &RunArguments) -> Result<Recording, Failure> {
 fn campaign(arguments: &RunArguments, output: Output) -> Result<Campaign<'_>, Failure> {
     measure::check_fresh(&arguments.places)?;
     let untraced = if arguments.no_trace { arguments.runs.max(1) } else { arguments.runs };
+    if arguments.around.durable && untraced == 0 {
+        return Err(Failure::new(USAGE, "--durable is timed in untraced runs: run with -n N or --no-trace"));
+    }
     Ok(Campaign {
         places: &arguments.places,
         around: &arguments.around,
