@@ -54,6 +54,7 @@ fn usage_mistakes_end_with_two() {
         &["run", "--env", "NAME", "--", "true"],
         &["show"],
         &["show", "--section", "everything", "x.inodyne"],
+        &["show", "--section", "runs", "--format", "json", "x.inodyne"],
         &["prove"],
         &["prove", "-n", "0", "x.inodyne"],
         &["dance"],

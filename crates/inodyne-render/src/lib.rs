@@ -5,7 +5,8 @@
 //!
 //! | module | what it knows |
 //! |---|---|
-//! | [`text`](fn@text) | the report for a terminal, one file a section |
+//! | [`text`](fn@text) | the report, one file a section, printed for a terminal |
+//! | [`markdown`](fn@markdown) | the same report for GitHub |
 //! | `change`, `flags`, `names`, `rows` | the words for a difference, for odd runs, for the sides of a comparison, for a row of a ledger |
 //! | `line` | styled pieces of text, and that nothing from a recording can move the cursor |
 //! | `table` | columns that line up |
@@ -14,6 +15,7 @@
 mod change;
 mod flags;
 mod line;
+mod markdown;
 mod names;
 mod rows;
 mod section;
@@ -22,6 +24,7 @@ mod text;
 mod units;
 
 pub use line::{cut, escaped};
+pub use markdown::markdown;
 pub use section::{Section, UnknownSection};
 pub use text::{TextOptions, text};
 

@@ -205,6 +205,9 @@ pub struct ReportOptions {
     /// Form of the report
     #[arg(long, value_enum, default_value_t, help_heading = "Report")]
     pub format: Format,
+    /// Only this part: comparison, verdict, ledger, findings, syscalls, paths, threads, runs, overhead, by-comm
+    #[arg(long, value_name = "PART", help_heading = "Report")]
+    pub section: Option<Section>,
     /// Keep a recording in this file
     #[arg(short, long, value_name = "FILE", help_heading = "Report")]
     pub output: Option<PathBuf>,
@@ -258,7 +261,7 @@ pub struct ShowArguments {
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
     /// Only this part: comparison, verdict, ledger, findings, syscalls, paths, threads, runs, overhead, by-comm
-    #[arg(long)]
+    #[arg(long, value_name = "PART")]
     pub section: Option<Section>,
 }
 
@@ -291,6 +294,8 @@ pub enum Format {
     Text,
     /// Everything, on standard output; the command's own output then goes to standard error
     Json,
+    /// The report for GitHub: an issue, a wiki, a pull request
+    Markdown,
 }
 
 /// The states of the caches that can be asked for.

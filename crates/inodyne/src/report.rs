@@ -6,6 +6,7 @@ use inodyne_model::recording::Recording;
 use inodyne_render::{Section, TextOptions};
 
 use crate::cli::Format;
+use crate::failure::{Failure, USAGE};
 
 /// Where a text report goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,14 +18,18 @@ pub enum TextTo {
 }
 
 const WIDTH_WITHOUT_TERMINAL: usize = 80;
-
 /// Prints the report. A reader that went away (`| head`) is no error.
-pub fn print(recording: &Recording, format: Format, section: Option<Section>, text_to: TextTo) {
+///
+/// # Errors
+/// The format has nothing to say about this recording.
+pub fn print(recording: &Recording, format: Format, section: Option<Section>, text_to: TextTo) -> Result<(), Failure> {
+    let stdout = |text: String| io::stdout().lock().write_all(text.as_bytes());
     let written = match (format, text_to) {
-        (Format::Json, _) => io::stdout().lock().write_all(inodyne_render::json(recording).as_bytes()),
+        (Format::Json, _) => stdout(inodyne_render::json(recording)),
+        (Format::Markdown, _) => stdout(inodyne_render::markdown(recording, section)),
         (Format::Text, TextTo::Stdout) => {
             let options = options(section, io::stdout().is_terminal());
-            io::stdout().lock().write_all(inodyne_render::text(recording, &options).as_bytes())
+            stdout(inodyne_render::text(recording, &options))
         }
         (Format::Text, TextTo::Stderr) => {
             let options = options(section, io::stderr().is_terminal());
@@ -32,6 +37,20 @@ pub fn print(recording: &Recording, format: Format, section: Option<Section>, te
         }
     };
     drop(written);
+    Ok(())
+}
+
+/// Whether runs as they are asked for will have something to say in this format: asked before anything runs.
+///
+/// # Errors
+/// They will not.
+pub fn check(format: Format, section: Option<Section>, _: u32) -> Result<(), Failure> {
+    match format {
+        Format::Json if section.is_some() => {
+            Err(Failure::new(USAGE, "--section is for text, markdown and csv: the other formats have no parts"))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn options(section: Option<Section>, terminal: bool) -> TextOptions {
