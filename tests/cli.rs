@@ -55,6 +55,7 @@ fn usage_mistakes_end_with_two() {
         &["show"],
         &["show", "--section", "everything", "x.inodyne"],
         &["show", "--section", "runs", "--format", "json", "x.inodyne"],
+        &["run", "--format", "hyperfine", "--", "true"],
         &["prove"],
         &["prove", "-n", "0", "x.inodyne"],
         &["dance"],

@@ -31,7 +31,7 @@ fn replays(options: &[&str], argv: &[&str]) {
     let scratch = scratch();
     let program = copy_for_everybody(scratch.path());
     let recording = scratch.path().join("kept.inodyne");
-    for format in ["text", "json", "markdown"] {
+    for format in ["text", "json", "markdown", "csv"] {
         let mut command = inodyne();
         command.args(["run", "--format", format, "-o"]).arg(&recording).args(options).arg("--").args(argv);
         let outcome = run(&mut command).ended_with(0);

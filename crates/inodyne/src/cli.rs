@@ -296,6 +296,10 @@ pub enum Format {
     Json,
     /// The report for GitHub: an issue, a wiki, a pull request
     Markdown,
+    /// One table, chosen by --section: the runs, unless another is named
+    Csv,
+    /// Times of the untraced runs, as `hyperfine --export-json` (1.x) writes them
+    Hyperfine,
 }
 
 /// The states of the caches that can be asked for.

@@ -18,6 +18,9 @@ pub enum TextTo {
 }
 
 const WIDTH_WITHOUT_TERMINAL: usize = 80;
+const NO_TIMES: &str =
+    "hyperfine's format holds times of untraced runs, and there are none: run with -n N or --no-trace";
+
 /// Prints the report. A reader that went away (`| head`) is no error.
 ///
 /// # Errors
@@ -27,6 +30,11 @@ pub fn print(recording: &Recording, format: Format, section: Option<Section>, te
     let written = match (format, text_to) {
         (Format::Json, _) => stdout(inodyne_render::json(recording)),
         (Format::Markdown, _) => stdout(inodyne_render::markdown(recording, section)),
+        (Format::Csv, _) => stdout(inodyne_render::csv(recording, section.unwrap_or(Section::Runs))),
+        (Format::Hyperfine, _) if recording.runs.iter().all(|run| run.traced) => {
+            return Err(Failure::new(USAGE, NO_TIMES));
+        }
+        (Format::Hyperfine, _) => stdout(inodyne_render::hyperfine(recording)),
         (Format::Text, TextTo::Stdout) => {
             let options = options(section, io::stdout().is_terminal());
             stdout(inodyne_render::text(recording, &options))
@@ -44,9 +52,10 @@ pub fn print(recording: &Recording, format: Format, section: Option<Section>, te
 ///
 /// # Errors
 /// They will not.
-pub fn check(format: Format, section: Option<Section>, _: u32) -> Result<(), Failure> {
+pub fn check(format: Format, section: Option<Section>, untraced: u32) -> Result<(), Failure> {
     match format {
-        Format::Json if section.is_some() => {
+        Format::Hyperfine if untraced == 0 => Err(Failure::new(USAGE, NO_TIMES)),
+        Format::Json | Format::Hyperfine if section.is_some() => {
             Err(Failure::new(USAGE, "--section is for text, markdown and csv: the other formats have no parts"))
         }
         _ => Ok(()),
