@@ -54,6 +54,8 @@ fn usage_mistakes_end_with_two() {
         &["run", "--env", "NAME", "--", "true"],
         &["show"],
         &["show", "--section", "everything", "x.inodyne"],
+        &["show", "--section", "runs", "--format", "json", "x.inodyne"],
+        &["run", "--format", "hyperfine", "--", "true"],
         &["prove"],
         &["prove", "-n", "0", "x.inodyne"],
         &["dance"],

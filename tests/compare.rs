@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -114,6 +115,27 @@ fn runs_that_fail_or_hang_are_kept_and_withhold_the_verdict() {
     assert!(of_wall(&recording).iter().all(|comparison| comparison.verdict == Verdict::Withheld));
     assert!(eventually(|| processes_with("4713").is_empty()));
     compared(&[&arguments[..], &["--ignore-failure"]].concat()).ended_with(0);
+}
+
+/// The file system is full in the middle of a run: the command says so, and its times stand for nothing.
+#[test]
+fn runs_that_fill_their_place_are_kept_and_withhold_the_verdict() {
+    let _machine = machine();
+    let places = ["--at", "small=ext4:size=32M", "--at", "large=ext4:size=256M", "-n", "3", "--traced", "1"];
+    let command = ["-c", "dd if=/dev/zero of=file bs=1M count=100 status=none"];
+    for more in [&[][..], &["--fresh"], &["--durable"]] {
+        let outcome = compared(&[&places[..], &command, more].concat()).ended_with(1);
+        assert!(outcome.stderr.contains("4 of 8 runs failed"), "{}", outcome.stderr);
+        let recording = outcome.recording();
+        for run in &recording.runs {
+            assert_eq!(run.exit, Exit::Code(i32::from(run.place == 0)), "{run:?}");
+        }
+        for comparison in of_wall(&recording) {
+            assert_eq!((comparison.verdict, comparison.failed), (Verdict::Withheld, 3), "{comparison:?}");
+        }
+        let failed: Vec<_> = recording.statistics.iter().map(|of_place| (of_place.place, of_place.failed)).collect();
+        assert!(failed.contains(&(0, 3)) && failed.contains(&(1, 0)), "{failed:?}");
+    }
 }
 
 #[test]
@@ -232,6 +254,57 @@ fn hyperfine_measures_the_same() {
         ours_low <= theirs_high && theirs_low <= ours_high,
         "ours [{ours_low}, {ours_high}], hyperfine's [{theirs_low}, {theirs_high}]"
     );
+}
+
+/// The keys of a result, each with the kind of its value; of a list the kind of its first element.
+fn shape(result: &serde_json::Value) -> BTreeMap<String, &'static str> {
+    fn kind(value: &serde_json::Value) -> &'static str {
+        match value {
+            serde_json::Value::Array(list) => match list.first().map(kind) {
+                Some("number") => "numbers",
+                _ => "list",
+            },
+            serde_json::Value::Number(_) => "number",
+            serde_json::Value::String(_) => "string",
+            serde_json::Value::Null => "null",
+            _ => "other",
+        }
+    }
+    result.as_object().expect("an object").iter().map(|(key, value)| (key.clone(), kind(value))).collect()
+}
+
+/// What is exported as hyperfine's format has the keys and kinds of values that hyperfine itself exports.
+#[test]
+fn scripts_for_hyperfine_can_read_our_export() {
+    let (_machine, scratch) = (machine(), scratch());
+    let exported = scratch.path().join("theirs.json");
+    for runs in ["1", "3"] {
+        let options = ["-n", runs, "--traced", "0", "--format", "hyperfine", "-c", "true", "-c", "sleep 0.01"];
+        let ours: serde_json::Value =
+            serde_json::from_slice(&run(inodyne().arg("compare").args(options)).ended_with(0).stdout).expect("JSON");
+        // hyperfine does not run a command once.
+        let theirs =
+            ["--shell=none", "--runs", if runs == "1" { "2" } else { runs }, "--style", "none", "--export-json"];
+        let done = Command::new("hyperfine").args(theirs).arg(&exported).args(["true", "sleep 0.01"]).output();
+        assert!(done.expect("the tests need hyperfine").status.success());
+        let text = fs::read_to_string(&exported).expect("it was exported");
+        let theirs: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        assert_eq!(ours.as_object().expect("an object").len(), theirs.as_object().expect("an object").len());
+        for number in 0..2 {
+            let (ours, theirs) = (&ours["results"][number], &theirs["results"][number]);
+            assert_eq!(ours["command"], theirs["command"]);
+            let (mut shape, mut expected) = (shape(ours), shape(theirs));
+            // From 1.19 on hyperfine has it too.
+            assert_eq!(shape.remove("memory_usage_byte"), Some("numbers"));
+            expected.remove("memory_usage_byte");
+            if runs == "1" {
+                expected.insert("stddev".to_owned(), "null");
+            }
+            assert_eq!(shape, expected);
+        }
+    }
+    let line = run(inodyne().args(["run", "--format", "hyperfine", "--", "true"])).failed_in_one_line(2);
+    assert!(line.contains("-n N or --no-trace"), "{line}");
 }
 
 fn mean(values: &[f64]) -> f64 {

@@ -31,14 +31,14 @@ fn replays(options: &[&str], argv: &[&str]) {
     let scratch = scratch();
     let program = copy_for_everybody(scratch.path());
     let recording = scratch.path().join("kept.inodyne");
-    for format in ["text", "json"] {
+    for format in ["text", "json", "markdown", "csv"] {
         let mut command = inodyne();
         command.args(["run", "--format", format, "-o"]).arg(&recording).args(options).arg("--").args(argv);
         let outcome = run(&mut command).ended_with(0);
         fs::set_permissions(&recording, fs::Permissions::from_mode(0o644)).expect("it is ours");
         let again = shown(&program, &recording, &["--format", format]);
-        if format == "json" {
-            assert!(outcome.stdout == again, "show --format json differs from what run printed");
+        if format != "text" {
+            assert!(outcome.stdout == again, "show --format {format} differs from what run printed");
         } else {
             let told = String::from_utf8(again.clone()).expect("a report is text");
             assert!(outcome.stderr.ends_with(&told), "run told\n{}\nshow told\n{told}", outcome.stderr);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use inodyne_model::Nanos;
 use inodyne_model::recording::Recording;
 use inodyne_model::run::{CacheState, Run};
-use inodyne_model::statistics::{CallSpread, ChangePoint, Modes, RunStatistics, Trend};
+use inodyne_model::statistics::{CallSpread, ChangePoint, Modes, RunStatistics, Times, Trend};
 use inodyne_model::trace::Trace;
 
 use crate::statistics::change_point::{Step, change_point, steps_better_than};
@@ -48,18 +48,34 @@ fn key(run: &Run) -> (usize, usize, CacheState) {
 
 fn case(recording: &Recording, key: (usize, usize, CacheState), runs: &[usize]) -> RunStatistics {
     let (place, command, cache) = key;
-    let times: Vec<Nanos> = runs.iter().map(|run| recording.runs[*run].wall_ns).collect();
-    let values: Vec<f64> = times.iter().map(|ns| ns.0 as f64).collect();
-    let order = in_order(&values, recording.margin);
     let traces: Vec<&Trace> =
         recording.traces.iter().filter(|t| (t.place, t.command, t.cache) == (place, command, cache)).collect();
+    let to_end: Vec<(usize, Nanos)> = runs.iter().map(|run| (*run, recording.runs[*run].wall_ns)).collect();
+    let durable = runs.iter().filter_map(|run| Some((*run, recording.runs[*run].durable_ns?)));
+    let durable: Vec<(usize, Nanos)> = durable.collect();
+    let Times { spread: wall, outliers, trend, change_point, modes } = of_times(&to_end, recording.margin);
     RunStatistics {
         place,
         command,
         cache,
         failed: runs.iter().filter(|run| !recording.runs[**run].exit.success()).count(),
-        wall: spread(&times),
-        outliers: outliers(&values).into_iter().map(|at| runs[at]).collect(),
+        wall,
+        outliers,
+        trend,
+        change_point,
+        modes,
+        durable: (!durable.is_empty()).then(|| of_times(&durable, recording.margin)),
+        calls: if traces.len() > 1 { calls(&traces) } else { Vec::new() },
+    }
+}
+
+/// What times say, each of a run, in the order of the runs.
+fn of_times(times: &[(usize, Nanos)], margin: f64) -> Times {
+    let values: Vec<f64> = times.iter().map(|(_, ns)| ns.0 as f64).collect();
+    let order = in_order(&values, margin);
+    Times {
+        spread: spread(&times.iter().map(|(_, ns)| *ns).collect::<Vec<_>>()),
+        outliers: outliers(&values).into_iter().map(|at| times[at].0).collect(),
         trend: match order {
             Order::Trend(line) => {
                 Some(Trend { slope_ns_per_run: line.slope, change: change(&line, &values), p: line.p })
@@ -68,7 +84,7 @@ fn case(recording: &Recording, key: (usize, usize, CacheState), runs: &[usize]) 
         },
         change_point: match order {
             Order::Step(step) => Some(ChangePoint {
-                run: runs[step.at],
+                run: times[step.at].0,
                 before_ns: nanos(step.before),
                 after_ns: nanos(step.after),
                 p: step.p,
@@ -81,7 +97,6 @@ fn case(recording: &Recording, key: (usize, usize, CacheState), runs: &[usize]) 
             high_runs: found.high_count,
             separation: found.separation,
         }),
-        calls: if traces.len() > 1 { calls(&traces) } else { Vec::new() },
     }
 }
 

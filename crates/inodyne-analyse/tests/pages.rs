@@ -22,6 +22,7 @@ const MAPS: [&str; 3] = ["errors_by_errno", "kernel_ns", "settings"];
 fn full() -> Recording {
     let mut recording = sample::find_recording();
     recording.runs[0].exit = Exit::Signal(9);
+    recording.runs.iter_mut().for_each(|run| run.durable_ns = Some(run.wall_ns));
     let observed = &mut recording.traces[0].observed;
     observed.programs[0].args_truncated = true;
     observed.threads[0].alive = true;
@@ -127,6 +128,8 @@ fn the_recording_compared_leaves_nothing_out() {
         "data",
         "device_read_bytes",
         "device_write_bytes",
+        "durable",
+        "durable_ns",
         "estimated",
         "modes",
         "proved",

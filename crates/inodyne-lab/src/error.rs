@@ -132,6 +132,9 @@ pub enum LabError {
     /// The place lives in memory.
     #[error("{0} is in memory and cannot be cold: use --cache warm or as-is there")]
     NeverCold(String),
+    /// The place lives in memory.
+    #[error("{0} is in memory, where nothing is ever durable: leave --durable out, or choose a place on a device")]
+    NeverDurable(String),
     /// Data does not fit.
     #[error("place {label} (size {size}) is too small for its data ({data}): give it more with size=")]
     TooSmallForData {
@@ -186,6 +189,7 @@ impl LabError {
                 | Self::Hidden(_)
                 | Self::TooSmallForKind { .. }
                 | Self::NeverCold(_)
+                | Self::NeverDurable(_)
                 | Self::TooSmallForData { .. }
                 | Self::NotFilled(_)
                 | Self::Archive { .. }

@@ -85,6 +85,21 @@ impl Histogram {
         self.buckets.iter().fold(0, |sum, b| sum.saturating_add(b.count))
     }
 
+    /// The standard deviation (with n - 1) of durations with this mean, taking each for the middle of its bucket, none
+    /// above `max`. Middles are within 6.25% of the true values from 32 ns to 137 s. Zero for fewer than two.
+    pub fn sd_ns(&self, mean: Nanos, max: Nanos) -> f64 {
+        let count = self.count() as f64;
+        let squares: f64 = self
+            .buckets
+            .iter()
+            .map(|bucket| {
+                let middle = bucket.low_ns.midpoint(bucket.high_ns).min(max.0.max(bucket.low_ns));
+                bucket.count as f64 * (middle as f64 - mean.0 as f64).powi(2)
+            })
+            .sum();
+        if count < 2.0 { 0.0 } else { (squares / (count - 1.0)).sqrt() }
+    }
+
     /// Adds another histogram to this one.
     pub fn merge(&mut self, other: &Histogram) {
         for bucket in &other.buckets {
@@ -134,6 +149,20 @@ mod tests {
                 let got = histogram.quantile(q, min, max).0 as f64;
                 prop_assert!((got / exact - 1.0).abs() <= 0.10, "q{} exact {} got {}", q, exact, got);
             }
+        }
+
+        #[test]
+        fn the_deviation_is_close(values in prop::collection::vec(32u64..10_000_000_000, 2..400)) {
+            let mut counts = [0; BUCKETS];
+            for v in &values { counts[bucket_of(*v)] += 1; }
+            let count = values.len() as f64;
+            let mean = values.iter().map(|v| *v as f64).sum::<f64>() / count;
+            let exact = (values.iter().map(|v| (*v as f64 - mean).powi(2)).sum::<f64>() / (count - 1.0)).sqrt();
+            let largest = values.iter().copied().max().unwrap_or_default();
+            let got = Histogram::from_counts(&counts).sd_ns(Nanos(mean as u64), Nanos(largest));
+            // Every value is off by at most 6.25% of itself, so the root of their squares is too, but for one degree of freedom.
+            let off = 0.0625 * (values.iter().map(|v| (*v as f64).powi(2)).sum::<f64>() / (count - 1.0)).sqrt() + 2.0;
+            prop_assert!((got - exact).abs() <= off, "exact {} got {}", exact, got);
         }
 
         #[test]

@@ -14,8 +14,10 @@ use crate::ledger::RowKind;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Metric {
-    /// Wall-clock time.
+    /// Wall-clock time, to the end of the command.
     Wall,
+    /// Wall-clock time until all that was written is on the device.
+    Durable,
     /// CPU time in user mode.
     User,
     /// CPU time in the kernel.
@@ -51,6 +53,7 @@ impl fmt::Display for Metric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Metric::Wall => f.write_str("wall"),
+            Metric::Durable => f.write_str("durable"),
             Metric::User => f.write_str("user"),
             Metric::Sys => f.write_str("sys"),
             Metric::SyscallWall(name) => write!(f, "syscall:{name}:wall"),
@@ -99,6 +102,7 @@ fn parsed(text: &str) -> Option<Metric> {
     }
     match text {
         "wall" => Some(Metric::Wall),
+        "durable" => Some(Metric::Durable),
         "user" => Some(Metric::User),
         "sys" => Some(Metric::Sys),
         _ => None,
@@ -130,6 +134,7 @@ mod tests {
         };
         let all = [
             (Metric::Wall, "wall"),
+            (Metric::Durable, "durable"),
             (Metric::SyscallWall("i386:5".to_owned()), "syscall:i386:5:wall"),
             (Metric::SyscallCpu("read".to_owned()), "syscall:read:cpu"),
             (row(RowKind::User, None, None), "ledger:user"),

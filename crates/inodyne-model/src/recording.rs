@@ -201,7 +201,10 @@ impl Recording {
         let comparisons = self.comparisons.iter().all(|c| side(c.a) && side(c.b));
         let differences = self.ledger_differences.iter().all(|d| side(d.a) && side(d.b));
         let statistics = self.statistics.iter().all(|s| {
-            let mut named = s.outliers.iter().copied().chain(s.change_point.map(|change| change.run));
+            let durable =
+                s.durable.iter().flat_map(|d| d.outliers.iter().copied().chain(d.change_point.map(|c| c.run)));
+            let to_end = s.outliers.iter().copied().chain(s.change_point.map(|change| change.run));
+            let mut named = to_end.chain(durable);
             known(s.place, s.command) && named.all(|run| run < self.runs.len())
         });
         if runs && traces && findings && order && comparisons && differences && statistics {

@@ -76,6 +76,10 @@ pub struct Run {
     pub traced: bool,
     /// From the release of the command to its end, as its parent sees it.
     pub wall_ns: Nanos,
+    /// From the release until everything that the place's file system held in memory was on its device: the end, and a
+    /// flush right after it. Where it was asked for, of untraced runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub durable_ns: Option<Nanos>,
     /// CPU time in user mode.
     pub user_ns: Nanos,
     /// CPU time in the kernel.

@@ -19,7 +19,7 @@ use crate::stack::{Frame, Stack, StackId};
 use crate::syscall::{CommCalls, SyscallStats};
 use crate::trace::{Dtype, DtypeDirectory, DtypeFs, ForcedLookup, Overhead, Trace};
 
-pub use comparison::{commands_recording, overlay_recording};
+pub use comparison::{commands_recording, durable_recording, overlay_recording};
 
 const MS: u64 = 1_000_000;
 
@@ -74,6 +74,7 @@ pub fn run(place: usize, cache: CacheState, traced: bool, wall: Nanos) -> Run {
         block: 0,
         traced,
         wall_ns: wall,
+        durable_ns: None,
         user_ns: Nanos(wall.0 / 10),
         sys_ns: Nanos(wall.0 / 2),
         voluntary_switches: 164,

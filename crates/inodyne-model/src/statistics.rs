@@ -19,7 +19,7 @@ pub struct RunStatistics {
     pub cache: CacheState,
     /// How many of the runs did not end with success. They are part of all that follows.
     pub failed: usize,
-    /// Wall-clock time of the untraced runs.
+    /// Wall-clock time of the untraced runs, to their end.
     pub wall: Spread,
     /// Runs far from the middle: indices into the recording's runs.
     pub outliers: Vec<usize>,
@@ -32,9 +32,38 @@ pub struct RunStatistics {
     /// The runs fall into two groups.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub modes: Option<Modes>,
+    /// The same of the times until all was durable, where these were measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub durable: Option<Times>,
     /// Each system call's wall-clock time in a run, over the traced runs; where there are several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<CallSpread>,
+}
+
+impl RunStatistics {
+    /// What is known of the times to the end, in the form of those to durable.
+    pub fn to_exit(&self) -> Times {
+        let (spread, outliers) = (self.wall.clone(), self.outliers.clone());
+        Times { spread, outliers, trend: self.trend, change_point: self.change_point, modes: self.modes }
+    }
+}
+
+/// Times of runs, in their order: how they spread, and what asks for a second look. As in [`RunStatistics`].
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Times {
+    /// How they spread.
+    pub spread: Spread,
+    /// Runs far from the middle: indices into the recording's runs.
+    pub outliers: Vec<usize>,
+    /// Each run slower (or faster) than the one before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trend: Option<Trend>,
+    /// From one run on, everything is slower (or faster).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change_point: Option<ChangePoint>,
+    /// The runs fall into two groups.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub modes: Option<Modes>,
 }
 
 /// How values spread.

@@ -5,15 +5,21 @@
 //!
 //! | module | what it knows |
 //! |---|---|
-//! | [`text`](fn@text) | the report for a terminal, one file a section |
+//! | [`text`](fn@text) | the report, one file a section, printed for a terminal |
+//! | [`markdown`](fn@markdown) | the same report for GitHub |
+//! | [`csv`](fn@csv) | one table, one file a table |
+//! | [`hyperfine`](fn@hyperfine) | times as hyperfine exports them |
 //! | `change`, `flags`, `names`, `rows` | the words for a difference, for odd runs, for the sides of a comparison, for a row of a ledger |
 //! | `line` | styled pieces of text, and that nothing from a recording can move the cursor |
 //! | `table` | columns that line up |
 //! | `units` | how times, shares and sizes are written |
 
 mod change;
+mod csv;
 mod flags;
+mod hyperfine;
 mod line;
+mod markdown;
 mod names;
 mod rows;
 mod section;
@@ -21,7 +27,10 @@ mod table;
 mod text;
 mod units;
 
+pub use self::csv::csv;
+pub use hyperfine::hyperfine;
 pub use line::{cut, escaped};
+pub use markdown::markdown;
 pub use section::{Section, UnknownSection};
 pub use text::{TextOptions, text};
 

@@ -25,12 +25,14 @@ pub(crate) enum Style {
     Warning,
     /// What is good.
     Good,
+    /// A picture made of characters.
+    Shape,
 }
 
 impl Style {
     fn sequence(self) -> &'static str {
         match self {
-            Style::Plain => "",
+            Style::Plain | Style::Shape => "",
             Style::Bold => "\x1b[1m",
             Style::Dim => "\x1b[2m",
             Style::User => "\x1b[32m",
@@ -57,6 +59,14 @@ impl Span {
 
     pub(crate) fn width(&self) -> usize {
         self.text.width()
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(crate) fn style(&self) -> Style {
+        self.style
     }
 
     /// At most this wide; `…` stands for what is cut.
@@ -86,6 +96,10 @@ impl Line {
         self.0.push(span.into());
     }
 
+    pub(crate) fn spans(&self) -> &[Span] {
+        &self.0
+    }
+
     pub(crate) fn space(&mut self, width: usize) {
         self.push(" ".repeat(width));
     }
@@ -107,7 +121,7 @@ impl Line {
             spans.pop();
         }
         for Span { text, style } in spans {
-            let styled = colour && style != Style::Plain && !text.trim().is_empty();
+            let styled = colour && !style.sequence().is_empty() && !text.trim().is_empty();
             if styled {
                 out.push_str(style.sequence());
             }

@@ -46,6 +46,15 @@ pub(crate) fn place(recording: &Recording, index: usize) -> String {
     }
 }
 
+/// A case by what the recording has several of: its command, its place, or both.
+pub(crate) fn case(recording: &Recording, place: usize, command: usize) -> String {
+    match (recording.commands.len() > 1, recording.places.len() > 1) {
+        (true, true) => format!("{} on {}", self::command(recording, command), self::place(recording, place)),
+        (true, false) => self::command(recording, command),
+        (false, _) => self::place(recording, place),
+    }
+}
+
 /// A command as it is called in reports.
 pub(crate) fn command(recording: &Recording, index: usize) -> String {
     recording.commands.get(index).map_or_else(|| "?".to_owned(), |command| command.label.clone())

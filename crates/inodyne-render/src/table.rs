@@ -11,12 +11,12 @@ pub(crate) enum Align {
 
 /// Columns and rows. One column may give way where the table is too wide.
 pub(crate) struct Table {
-    columns: Vec<(Span, Align)>,
-    rows: Vec<Row>,
+    pub(crate) columns: Vec<(Span, Align)>,
+    pub(crate) rows: Vec<Row>,
     yields: Option<usize>,
 }
 
-enum Row {
+pub(crate) enum Row {
     Cells(Vec<Span>),
     /// A line across.
     Rule,

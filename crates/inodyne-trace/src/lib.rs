@@ -29,4 +29,4 @@ mod skeleton;
 mod stream;
 mod symbols;
 
-pub use session::{Collected, Options, TraceError, Tracer};
+pub use session::{Collected, Options, TraceError, Tracer, monotonic_ns};

@@ -158,6 +158,10 @@ pub struct RunOptions {
     /// Kill a run after so long: 30s, 5min
     #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Runs")]
     pub timeout: Option<Duration>,
+    /// Time apart how long it takes until all that was written is on the device: flushes the file system right after each
+    /// untraced run (and before every run, so that nothing older is left)
+    #[arg(long, help_heading = "Runs")]
+    pub durable: bool,
     /// Of the order in which places and commands take turns
     #[arg(long, value_name = "NUMBER", default_value_t = 1, help_heading = "Runs")]
     pub seed: u64,
@@ -201,6 +205,9 @@ pub struct ReportOptions {
     /// Form of the report
     #[arg(long, value_enum, default_value_t, help_heading = "Report")]
     pub format: Format,
+    /// Only this part: comparison, verdict, ledger, findings, syscalls, paths, threads, runs, overhead, by-comm
+    #[arg(long, value_name = "PART", help_heading = "Report")]
+    pub section: Option<Section>,
     /// Keep a recording in this file
     #[arg(short, long, value_name = "FILE", help_heading = "Report")]
     pub output: Option<PathBuf>,
@@ -254,7 +261,7 @@ pub struct ShowArguments {
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
     /// Only this part: comparison, verdict, ledger, findings, syscalls, paths, threads, runs, overhead, by-comm
-    #[arg(long)]
+    #[arg(long, value_name = "PART")]
     pub section: Option<Section>,
 }
 
@@ -287,6 +294,12 @@ pub enum Format {
     Text,
     /// Everything, on standard output; the command's own output then goes to standard error
     Json,
+    /// The report for GitHub: an issue, a wiki, a pull request
+    Markdown,
+    /// One table, chosen by --section: the runs, unless another is named
+    Csv,
+    /// Times of the untraced runs, as `hyperfine --export-json` (1.x) writes them
+    Hyperfine,
 }
 
 /// The states of the caches that can be asked for.

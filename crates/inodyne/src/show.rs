@@ -10,8 +10,10 @@ use crate::report::{self, TextTo};
 
 /// Runs the command.
 pub fn run(arguments: &ShowArguments) -> Result<ExitCode, Failure> {
+    let ShowArguments { format, section, .. } = *arguments;
+    report::check(format, section, 1)?;
     let mut recording = Recording::load(&arguments.recording)?;
     inodyne_analyse::explain(&mut recording);
-    report::print(&recording, arguments.format, arguments.section, TextTo::Stdout);
+    report::print(&recording, format, section, TextTo::Stdout)?;
     Ok(ExitCode::SUCCESS)
 }

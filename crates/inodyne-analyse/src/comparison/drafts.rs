@@ -47,6 +47,11 @@ pub(super) fn of(couple: &Couple<'_>) -> Vec<Draft> {
             Draft { metric, traced, pairs, failed }
         })
         .collect();
+    let durable = |(a, b): &(&Run, &Run)| Some((float(a.durable_ns?), float(b.durable_ns?)));
+    let pairs: Vec<Pair> = runs.iter().filter_map(durable).collect();
+    if !pairs.is_empty() {
+        drafts.insert(1, Draft { metric: Metric::Durable, traced, pairs, failed });
+    }
     let traces = couple.traces();
     if traces.len() >= LEAST_TRACES {
         let failed = failures(&couple.runs(true));

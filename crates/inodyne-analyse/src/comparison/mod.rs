@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The runs of a block stand side by side in time, so pairs are made of them. The wall-clock time is that of untraced
-//! runs, where there are any; calls and rows of the ledger come from traced ones, and are compared where there are at
+//! runs, where there are any, and so is the time until all was durable; calls and rows of the ledger come from traced ones, and are compared where there are at
 //! least two of each. Runs that failed stay in, are counted, and withhold the verdict.
 
 mod cases;
@@ -47,8 +47,8 @@ pub(crate) fn all(recording: &Recording) -> Vec<Comparison> {
     drafts.into_iter().zip(p_values.into_iter().zip(corrected)).map(finish).collect()
 }
 
-/// How far the widest interval of the wall-clock times' ratios in a state of the caches reaches to either side, as a part: what
-/// deciding about more runs needs. None while some couple has too few pairs for an interval.
+/// How far the widest interval of the wall-clock times' ratios (to the end, and to durable where that was measured) in a
+/// state of the caches reaches to either side, as a part: what deciding about more runs needs. None while some couple has too few pairs for an interval.
 pub fn precision(recording: &Recording, cache: CacheState) -> Option<f64> {
     let cases = cases::all(recording);
     let couples = cases::couples(&cases);
@@ -57,7 +57,8 @@ pub fn precision(recording: &Recording, cache: CacheState) -> Option<f64> {
         let ratio = bootstrap::median_ratio(&draft.pairs, &mut Random::seeded(SEED))?;
         (draft.pairs.len() >= verdict::LEAST_PAIRS).then_some((ratio.high - ratio.low) / 2.0)
     };
-    let widths = drafts.filter(|draft| draft.metric == Metric::Wall && !draft.traced).map(half_width);
+    let is_headline = |draft: &Draft| matches!(draft.metric, Metric::Wall | Metric::Durable) && !draft.traced;
+    let widths = drafts.filter(is_headline).map(half_width);
     widths.reduce(|a, b| Some(a?.max(b?))).flatten()
 }
 
@@ -73,7 +74,7 @@ fn corrected(drafts: &[(usize, Draft)], p_values: &[f64]) -> Vec<f64> {
     let mut families: BTreeMap<(u8, usize), Vec<usize>> = BTreeMap::new();
     for (at, (couple, draft)) in drafts.iter().enumerate() {
         let family = match draft.metric {
-            Metric::Wall => (0, 0),
+            Metric::Wall | Metric::Durable => (0, 0),
             Metric::User | Metric::Sys => (1, *couple),
             Metric::SyscallWall(_) => (2, *couple),
             Metric::SyscallCpu(_) => (3, *couple),

@@ -109,6 +109,24 @@ fn differences_of_rows_sum_to_the_difference_of_the_times() {
 }
 
 #[test]
+fn the_time_to_durable_is_compared_by_itself() {
+    let recording = explained(sample::durable_recording());
+    let found = |metric: Metric| recording.comparisons.iter().find(|c| c.metric == metric).unwrap();
+    assert_eq!(found(Metric::Wall).verdict, Verdict::NoDifference);
+    let durable = found(Metric::Durable);
+    assert_eq!((durable.verdict, durable.pairs, durable.traced), (Verdict::Slower, 20, false));
+    let of_ext4 = recording.statistics.iter().find(|s| s.place == 0).unwrap();
+    assert!(of_ext4.trend.is_none() && of_ext4.durable.as_ref().unwrap().trend.is_some());
+    // What was flushed in vain is in no pair.
+    let mut recording = sample::durable_recording();
+    recording.runs[0].durable_ns = None;
+    let recording = explained(recording);
+    let durable = recording.comparisons.iter().find(|c| c.metric == Metric::Durable).unwrap();
+    assert_eq!(durable.pairs, 19);
+    assert!(explained(blocks(20, 1.0)).comparisons.iter().all(|c| c.metric != Metric::Durable));
+}
+
+#[test]
 fn calls_and_rows_are_compared_over_several_traces() {
     let mut recording = sample::empty();
     recording.places = vec![sample::ext4("slow", &[]), sample::ext4("fast", &[])];

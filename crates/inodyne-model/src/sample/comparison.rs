@@ -66,6 +66,25 @@ pub fn overlay_recording() -> Recording {
     recording
 }
 
+/// A copy to ext4 and to xfs, 20 blocks: to exit there is no difference, to durable xfs is slower, and ext4 gets slower
+/// run by run.
+pub fn durable_recording() -> Recording {
+    let mut recording = empty();
+    recording.places =
+        vec![ext4("ext4", &[]), Place { label: "xfs".to_owned(), fs: "xfs".to_owned(), ..ext4("", &[]) }];
+    recording.commands = vec![command("cp -a linux copy")];
+    for block in 0..20 {
+        let aging = 1.0 + 0.01 * f64::from(block);
+        for (place, flush) in [(0, 300.0 * aging), (1, 700.0)] {
+            let n = block * 2 + place as u32;
+            let wall = ms(500.0 * noise(n, 0.01));
+            let durable_ns = Some(wall + ms(flush * noise(n + 100, 0.02)));
+            recording.push_run(Run { block, durable_ns, ..run(place, CacheState::AsIs, false, wall) });
+        }
+    }
+    recording
+}
+
 /// Three commands in one place, 20 blocks: the second gets slower run by run, the third fails twice and has two modes.
 pub fn commands_recording() -> Recording {
     let mut recording = empty();

@@ -6,7 +6,7 @@ use inodyne_model::comparison::{Comparison, LedgerDifference, Verdict};
 use inodyne_model::metric::Metric;
 use inodyne_model::recording::Recording;
 
-use super::Page;
+use super::page::Page;
 use crate::change;
 use crate::line::{Span, Style, cut, escaped};
 use crate::names::Names;
@@ -15,8 +15,6 @@ use crate::units::seconds;
 
 /// At most so many calls are shown; the JSON has all.
 const MOST_ROWS: usize = 12;
-/// Columns of a name.
-const LONGEST_NAME: usize = 16;
 
 /// The calls of the same two cases as the difference of their ledgers.
 pub(super) fn show(page: &mut Page, recording: &Recording, of: &LedgerDifference) {
@@ -35,7 +33,8 @@ pub(super) fn show(page: &mut Page, recording: &Recording, of: &LedgerDifference
     let pairs = change::pairs(first.pairs);
     page.heading(&format!("Time in system calls, medians of {pairs} of traced runs, in seconds"));
     let names = Names::of(recording, of.a, of.b);
-    let name = |name: &str| cut(&escaped(name), LONGEST_NAME);
+    let longest_name = page.longest_name();
+    let name = |name: &str| cut(&escaped(name), longest_name);
     let columns = [
         (String::new(), Align::Left),
         (name(&names.a), Align::Right),

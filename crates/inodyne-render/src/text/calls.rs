@@ -4,8 +4,8 @@ use inodyne_model::Nanos;
 use inodyne_model::count::Grouped;
 use inodyne_model::syscall::SyscallStats;
 
-use super::Page;
 use super::case::Case;
+use super::page::Page;
 use crate::line::{Span, Style};
 use crate::table::{Align, Table};
 use crate::units::{micros, seconds};

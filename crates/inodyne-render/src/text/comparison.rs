@@ -1,4 +1,5 @@
-//! Cases held against each other: a line each, before anything else; then where the differences come from.
+//! Cases held against each other: a line each, before anything else; then how their runs spread, and where the
+//! differences come from.
 
 use inodyne_model::Nanos;
 use inodyne_model::comparison::{Comparison, LedgerDifference, Side, Verdict};
@@ -8,7 +9,8 @@ use inodyne_model::recording::Recording;
 use inodyne_model::run::CacheState;
 
 use super::case::Case;
-use super::{Page, call_changes, difference};
+use super::page::{Block, Headline, Page};
+use super::{call_changes, difference, spreads};
 use crate::change;
 use crate::line::{Line, Span, Style, cut, escaped};
 use crate::names::Names;
@@ -19,7 +21,8 @@ pub(super) fn show(page: &mut Page, recording: &Recording, cases: &[Case<'_>]) {
     if page.wants(Section::Verdict) || page.wants(Section::Comparison) {
         headlines(page, recording, cases);
     }
-    if page.wants(Section::Comparison) {
+    if page.wants(Section::Comparison) && !recording.comparisons.is_empty() {
+        spreads::show(page, recording, cases);
         for found in &recording.ledger_differences {
             difference::show(page, &heading(recording, found), found, &Names::of(recording, found.a, found.b));
             call_changes::show(page, recording, found);
@@ -40,44 +43,39 @@ fn heading(recording: &Recording, found: &LedgerDifference) -> String {
     format!("Where the {state}difference{of} comes from{common}, in seconds")
 }
 
-/// The parts of a headline.
-struct Headline<'a> {
-    comparison: &'a Comparison,
-    sentence: String,
-    /// The interval, the pairs, and the times.
-    facts: [String; 3],
-}
-
 fn headlines(page: &mut Page, recording: &Recording, cases: &[Case<'_>]) {
     // Room for two names, each in full where it is short.
     let longest = page.width() / 4;
-    let of_wall = recording.comparisons.iter().filter(|comparison| comparison.metric == Metric::Wall);
-    let lines: Vec<Headline<'_>> = of_wall
-        .map(|comparison| {
-            let names = Names::of(recording, comparison.a, comparison.b);
-            let short = |name: &str| cut(&escaped(name), longest);
-            let sentence = change::sentence(comparison, &short(&names.a), &short(&names.b));
-            let common = Names { common: short(&names.common), ..names };
-            Headline {
-                comparison,
-                sentence: format!("{sentence}{}", common.circumstances(comparison.cache)),
-                facts: [change::interval(comparison), change::pairs(comparison.pairs), times(comparison)],
-            }
-        })
-        .collect();
-    let width = |text: &str| Span::from(text).width();
-    let mut widths = [0; 4];
-    for Headline { sentence, facts: [interval, pairs, times], .. } in &lines {
-        for (widest, text) in widths.iter_mut().zip([sentence, interval, pairs, times]) {
-            *widest = width(text).max(*widest);
+    let of_time = |comparison: &&Comparison| matches!(comparison.metric, Metric::Wall | Metric::Durable);
+    let has_durable = recording.comparisons.iter().any(|comparison| comparison.metric == Metric::Durable);
+    let headline = |comparison: &Comparison| {
+        let names = Names::of(recording, comparison.a, comparison.b);
+        let short = |name: &str| cut(&escaped(name), longest);
+        let sentence = change::sentence(comparison, &short(&names.a), &short(&names.b));
+        let common = Names { common: short(&names.common), ..names }.circumstances(comparison.cache);
+        let until = match comparison.metric {
+            Metric::Durable => ", to durable",
+            _ if has_durable => ", to exit",
+            _ => "",
+        };
+        let score = scores(cases, comparison).filter(|_| comparison.metric == Metric::Wall);
+        Headline {
+            sentence: Span::new(format!("{sentence}{until}{common}"), style(comparison)),
+            facts: [change::interval(comparison), change::pairs(comparison.pairs), times(comparison)],
+            remarks: score.into_iter().collect(),
         }
+    };
+    let headlines: Vec<Headline> = recording.comparisons.iter().filter(of_time).map(headline).collect();
+    if !headlines.is_empty() {
+        page.add(Block::Headlines(headlines));
     }
-    // What does not fit beside the sentences stands below each, for all of them alike.
-    let fits = |facts: &usize| widths[..=*facts].iter().sum::<usize>() + 2 * facts <= page.width();
-    let beside = (2..widths.len()).rev().find(fits).unwrap_or(0);
-    for line in &lines {
-        headline(page, line, &widths, beside);
-        scores(page, cases, line.comparison);
+}
+
+fn style(comparison: &Comparison) -> Style {
+    match comparison.verdict {
+        Verdict::Faster => Style::Good,
+        Verdict::Withheld => Style::Warning,
+        _ => Style::Bold,
     }
 }
 
@@ -88,53 +86,26 @@ fn times(comparison: &Comparison) -> String {
     format!("{} against {}{traced}", time(comparison.b_median_ns), time(comparison.a_median_ns))
 }
 
-fn headline(page: &mut Page, headline: &Headline<'_>, widths: &[usize; 4], beside: usize) {
-    let style = match headline.comparison.verdict {
-        Verdict::Faster => Style::Good,
-        Verdict::Withheld => Style::Warning,
-        _ => Style::Bold,
-    };
-    let (first, below) = headline.facts.split_at(beside);
-    if first.is_empty() {
-        page.paragraph(Span::default(), &headline.sentence, style);
-    } else {
-        let mut line = Line::default();
-        line.push(Span::new(&headline.sentence, style));
-        line.space(widths[0] - Span::from(headline.sentence.as_str()).width());
-        for (fact, width) in first.iter().zip(&widths[1..]) {
-            line.space(2);
-            line.push(fact.as_str());
-            line.space(width - Span::from(fact.as_str()).width());
-        }
-        page.line(line);
-    }
-    let below: Vec<&str> = below.iter().map(String::as_str).filter(|fact| !fact.is_empty()).collect();
-    if !below.is_empty() {
-        page.line([Span::new(format!("  {}", below.join("  ")), Style::Dim)]);
-    }
-}
-
 /// What was predicted for the base, where the other side is its cure: the same kind of file system, made otherwise,
 /// without the finding.
-fn scores(page: &mut Page, cases: &[Case<'_>], comparison: &Comparison) {
+fn scores(cases: &[Case<'_>], comparison: &Comparison) -> Option<Line> {
     let case = |side: Side| cases.iter().find(|case| case.key == (side.place, side.command, comparison.cache));
-    let (Some(base), Some(other)) = (case(comparison.a), case(comparison.b)) else { return };
+    let (base, other) = (case(comparison.a)?, case(comparison.b)?);
     let kind = |case: &Case<'_>| case.place().map(|place| place.fs.clone());
     let comparable = kind(base) == kind(other) && other.trace.is_some() && base.key.1 == other.key.1;
     let is_cured = |finding: &&&Finding| !finding.bound && other.findings.iter().all(|there| there.id != finding.id);
-    if let Some(finding) = base.findings.iter().find(is_cured).filter(|_| comparable) {
-        score(page, finding, base.wall(), other.wall());
-    }
+    let finding = base.findings.iter().find(is_cured).filter(|_| comparable)?;
+    Some(score(finding, base.wall(), other.wall()))
 }
 
-fn score(page: &mut Page, finding: &Finding, now: Nanos, cured: Nanos) {
+fn score(finding: &Finding, now: Nanos, cured: Nanos) -> Line {
     let time = |ns| duration_beside(ns, now);
     let predicted = &finding.predicted;
     let hit = (predicted.low_ns..=predicted.high_ns).contains(&cured);
     let interval = format!("[{}, {}]", time(predicted.low_ns), time(predicted.high_ns));
     let (score, style) = if hit { ("true", Style::Good) } else { ("missed", Style::Warning) };
-    page.line([
+    Line::from([
         Span::from(format!("  predicted without {}: {} {interval}: ", finding.id, time(predicted.wall_ns))),
         Span::new(score, style),
-    ]);
+    ])
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use inodyne_model::Nanos;
 use inodyne_model::comparison::{LedgerDifference, RowDifference};
 
-use super::Page;
+use super::page::Page;
 use crate::line::{Span, Style, cut, escaped};
 use crate::names::Names;
 use crate::rows::words;
@@ -20,13 +20,11 @@ const MOST_ROWS: usize = 12;
 const MOST_PARTS: usize = 3;
 /// Parts below this one of the whole are not named.
 const LEAST_PART: f64 = 0.02;
-/// Columns of a name.
-const LONGEST_NAME: usize = 16;
 
 pub(super) fn show(page: &mut Page, heading: &str, found: &LedgerDifference, names: &Names) {
     page.heading(heading);
     page.paragraph("  ".into(), &sentence(found), Style::Plain);
-    let table = table(found, names);
+    let table = table(found, names, page.longest_name());
     page.table(table);
     if found.pairs > 1 {
         page.line([Span::new(format!("  means over {} traced runs of each", found.pairs), Style::Dim)]);
@@ -71,10 +69,10 @@ fn largest_time(found: &LedgerDifference) -> Nanos {
     found.a_wall_ns.max(found.b_wall_ns)
 }
 
-fn table(found: &LedgerDifference, names: &Names) -> Table {
+fn table(found: &LedgerDifference, names: &Names, longest_name: usize) -> Table {
     let with_interval = found.rows.iter().any(|row| row.low_ns.is_some());
     let whole = largest_time(found);
-    let name = |name: &str| cut(&escaped(name), LONGEST_NAME);
+    let name = |name: &str| cut(&escaped(name), longest_name);
     let mut columns = vec![
         (String::new(), Align::Left),
         (String::new(), Align::Left),

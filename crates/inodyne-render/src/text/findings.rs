@@ -2,8 +2,8 @@
 
 use inodyne_model::finding::Finding;
 
-use super::Page;
 use super::case::Case;
+use super::page::{Block, Body, Page};
 use crate::line::{Line, Span, Style};
 use crate::units::{duration_beside, percent};
 
@@ -22,34 +22,28 @@ fn show_one(page: &mut Page, number: usize, finding: &Finding) {
     let now = predicted.now_ns;
     let time = |ns| duration_beside(ns, now);
     let saves = now.saturating_sub(predicted.wall_ns);
-    page.line(Line::from([
-        Span::from(format!("  {number}  ")),
-        Span::new(&finding.id, Style::Bold),
-        Span::from("   concerns "),
-        Span::new(percent(finding.share_of_wall), Style::Bold),
-        Span::from(" of the time"),
-    ]));
+    let share = Span::new(percent(finding.share_of_wall), Style::Bold);
+    let item = [Span::new(&finding.id, Style::Bold), "   concerns ".into(), share, " of the time".into()];
+    page.add(Block::Item(number, item.into()));
     for evidence in &finding.evidence {
-        page.paragraph("     · ".into(), evidence, Style::Plain);
+        page.point("·", evidence.as_str());
     }
-    page.line(if finding.bound {
-        Line::from([
-            Span::new("     at best ", Style::Dim),
-            Span::from(format!("{} instead of {}", time(predicted.wall_ns), time(now))),
-        ])
+    if finding.bound {
+        let best = format!("{} instead of {}", time(predicted.wall_ns), time(now));
+        page.point("at best", Line::from([Span::from(best)]));
     } else {
-        Line::from([
-            Span::new("     expect  ", Style::Dim),
+        let interval = format!(" [{}, {}]", time(predicted.low_ns), time(predicted.high_ns));
+        let expected = [
             Span::new(time(predicted.wall_ns), Style::Good),
-            Span::from(format!(" [{}, {}]", time(predicted.low_ns), time(predicted.high_ns))),
-            Span::from(format!(" instead of {}: saves {}", time(now), time(saves))),
-        ])
-    });
-    let mut lead = Span::new("     cure    ", Style::Dim);
+            interval.into(),
+            format!(" instead of {}: saves {}", time(now), time(saves)).into(),
+        ];
+        page.point("expect", Line::from(expected));
+    }
+    let mut label = "cure";
     for cure in &finding.cure {
-        let width = lead.width();
-        page.paragraph(lead, cure, Style::Plain);
-        lead = " ".repeat(width).into();
+        page.point(label, cure.as_str());
+        label = "";
     }
     if let Some(proof) = &finding.proved {
         let verdict = if proof.within { "as predicted" } else { "outside of what was predicted" };
@@ -57,10 +51,8 @@ fn show_one(page: &mut Page, number: usize, finding: &Finding) {
         let (base, wall) = (proof.base_ns, proof.wall_ns);
         let measured = format!("{} instead of {}", duration_beside(wall, base), duration_beside(base, base));
         let score = format!(", {verdict}: saves {}", percent(1.0 - proof.ratio));
-        page.line([Span::new("     proved  ", Style::Dim), measured.into(), Span::new(score, style)]);
-        let how = format!("{}; {} pairs of runs", proof.how, proof.pairs);
-        page.paragraph("             ".into(), &how, Style::Dim);
+        page.point("proved", Line::from([measured.into(), Span::new(score, style)]));
+        page.point("", Body::Text(format!("{}; {} pairs of runs", proof.how, proof.pairs), Style::Dim));
     }
-    let more = format!("docs/findings/{}.md", finding.id);
-    page.line(Line::from([Span::new(format!("     more    {more}"), Style::Dim)]));
+    page.point("more", Line::from([Span::new(format!("docs/findings/{}.md", finding.id), Style::Dim)]));
 }

@@ -3,8 +3,8 @@
 use inodyne_model::Nanos;
 use inodyne_model::ledger::{Ledger, Row, RowKind, View};
 
-use super::Page;
 use super::case::Case;
+use super::page::Page;
 use crate::line::{Line, Span, Style};
 use crate::rows::words;
 use crate::table::{Align, Table};

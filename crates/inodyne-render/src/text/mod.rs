@@ -1,27 +1,31 @@
-//! The report for a terminal: the verdict first, then what it rests on.
+//! The report: the verdict first, then what it rests on; printed for a terminal here, in Markdown by
+//! [`crate::markdown`].
 //!
 //! A recording holds cases: a command in a place in a state of the caches, with its runs and traces. Where there are
 //! several, they are held against each other first; then they are shown one after the other, each with its sections.
 
 mod call_changes;
+mod call_times;
 mod calls;
-mod case;
+pub(crate) mod case;
 mod comparison;
 mod difference;
 mod findings;
-mod ledger;
-mod overhead;
+pub(crate) mod ledger;
+pub(crate) mod overhead;
+pub(crate) mod page;
 mod paths;
+mod print;
 mod runs;
+mod spreads;
 mod threads;
-mod verdict;
+pub(crate) mod verdict;
 
 use inodyne_model::recording::Recording;
 
-use crate::line::{Line, Span, Style, wrapped};
 use crate::section::Section;
-use crate::table::Table;
 use case::Case;
+use page::{Block, Page};
 
 /// How a report is to look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,25 +53,38 @@ impl Default for TextOptions {
 
 /// The report of a recording, ready to be printed.
 pub fn text(recording: &Recording, options: &TextOptions) -> String {
-    let mut page = Page { options: *options, lines: Vec::new() };
-    page.options.width = options.width.max(TextOptions::NARROWEST);
+    let options = TextOptions { width: options.width.max(TextOptions::NARROWEST), ..*options };
+    print::print(page(recording, &options).into_blocks(), &options)
+}
+
+/// What a report says, and in which order.
+pub(crate) fn page(recording: &Recording, options: &TextOptions) -> Page {
+    let mut page = Page::new(*options);
     let cases = Case::all(recording);
     comparison::show(&mut page, recording, &cases);
+    let are_several = cases.len() > 1;
     for case in &cases {
+        if are_several {
+            page.add(Block::Case(verdict::in_a_line(case)));
+        }
         show_case(&mut page, case);
+        if are_several {
+            page.add(Block::EndOfCase);
+        }
     }
-    page.print()
+    page
 }
 
 /// Adds a section of a case to a page.
 type Show = fn(&mut Page, &Case<'_>);
 
 fn show_case(page: &mut Page, case: &Case<'_>) {
-    let sections: [(Section, Show); 9] = [
+    let sections: [(Section, Show); 10] = [
         (Section::Verdict, verdict::show),
         (Section::Ledger, ledger::show),
         (Section::Findings, findings::show),
         (Section::Syscalls, calls::show),
+        (Section::Syscalls, call_times::show),
         (Section::Paths, paths::show),
         (Section::Threads, threads::show),
         (Section::Runs, runs::show),
@@ -78,67 +95,6 @@ fn show_case(page: &mut Page, case: &Case<'_>) {
         if page.wants(section) {
             show(page, case);
         }
-    }
-}
-
-/// A report as it grows.
-struct Page {
-    options: TextOptions,
-    lines: Vec<Line>,
-}
-
-impl Page {
-    fn wants(&self, section: Section) -> bool {
-        match self.options.section {
-            Some(only) => only == section,
-            None => section != Section::ByComm,
-        }
-    }
-
-    fn width(&self) -> usize {
-        self.options.width
-    }
-
-    fn is_wide(&self) -> bool {
-        self.width() >= TextOptions::WIDE
-    }
-
-    fn line(&mut self, line: impl Into<Line>) {
-        self.lines.push(line.into());
-    }
-
-    /// A blank line between parts.
-    fn gap(&mut self) {
-        if !self.lines.is_empty() {
-            self.lines.push(Line::default());
-        }
-    }
-
-    fn heading(&mut self, text: &str) {
-        self.gap();
-        self.line([Span::new(text, Style::Bold)]);
-    }
-
-    /// Text over several lines: the first begins with `lead`, the others are indented as far.
-    fn paragraph(&mut self, lead: Span, text: &str, style: Style) {
-        let indent = lead.width();
-        let mut lead = Some(lead);
-        for part in wrapped(text, self.width().saturating_sub(indent)) {
-            let lead = lead.take().unwrap_or_else(|| " ".repeat(indent).into());
-            self.line([lead, Span::new(part, style)]);
-        }
-    }
-
-    fn table(&mut self, table: Table) {
-        self.lines.extend(table.lines(self.width()));
-    }
-
-    fn print(self) -> String {
-        let mut out = String::new();
-        for line in self.lines {
-            line.print(&mut out, self.options.width, self.options.colour);
-        }
-        out
     }
 }
 

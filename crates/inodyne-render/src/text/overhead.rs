@@ -6,19 +6,23 @@ use inodyne_model::loss::Lost;
 use inodyne_model::stack::{Stack, StackId};
 use inodyne_model::trace::Trace;
 
-use super::Page;
 use super::case::Case;
+use super::page::Page;
 use crate::line::{Span, Style};
 use crate::units::percent;
 
 pub(super) fn show(page: &mut Page, case: &Case<'_>) {
     let Some(trace) = case.trace else { return };
-    let losses = losses(&trace.lost);
-    let style = if losses.is_empty() { Style::Dim } else { Style::Warning };
-    let lost = if losses.is_empty() { "nothing lost".to_owned() } else { format!("LOST: {}", losses.join(", ")) };
+    let style = if trace.lost.total() == 0 { Style::Dim } else { Style::Warning };
     page.gap();
-    let text = format!("{} · {lost} · stacks unknown {}", cost(trace), percent(unknown_stacks(trace)));
-    page.paragraph(Span::default(), &text, style);
+    page.paragraph(Span::default(), &in_a_line(trace), style);
+}
+
+/// Cost and losses in one line.
+pub(crate) fn in_a_line(trace: &Trace) -> String {
+    let losses = losses(&trace.lost);
+    let lost = if losses.is_empty() { "nothing lost".to_owned() } else { format!("LOST: {}", losses.join(", ")) };
+    format!("{} · {lost} · stacks unknown {}", cost(trace), percent(unknown_stacks(trace)))
 }
 
 fn cost(trace: &Trace) -> String {

@@ -2,11 +2,11 @@
 //! dropped.
 
 use inodyne_model::Nanos;
-use inodyne_model::run::{CacheState, Run};
+use inodyne_model::run::Run;
 use inodyne_model::statistics::{RunStatistics, Spread};
 
-use super::Page;
 use super::case::Case;
+use super::page::{Block, Page};
 use crate::flags;
 use crate::line::{Span, Style};
 use crate::table::{Align, Table};
@@ -25,15 +25,19 @@ pub(super) fn show(page: &mut Page, case: &Case<'_>) {
         return;
     }
     page.heading(&format!("Runs: {} untraced, {} traced", untraced.len(), case.runs.len() - untraced.len()));
-    page.table(table(&untraced));
-    let statistics = of_case(case);
+    let statistics = case.statistics();
+    page.table(table(&untraced, statistics));
     if let Some(found) = statistics {
-        if found.wall.n >= LEAST_FOR_SHAPE {
-            let (low, shape, high) = shape(&found.wall);
-            page.line([Span::new(format!("  wall from {low} to {high}: "), Style::Dim), shape.into()]);
+        let durable = found.durable.as_ref().map(|times| ("to durable", &times.spread));
+        let to_exit = if durable.is_some() { "to exit" } else { "wall" };
+        for (name, spread) in [(to_exit, &found.wall)].into_iter().chain(durable) {
+            if spread.n >= LEAST_FOR_SHAPE {
+                let ends = format!("  {name} from {} to {}: ", duration(spread.min_ns), duration(spread.max_ns));
+                page.line([Span::new(ends, Style::Dim), shape(spread)]);
+            }
         }
         for flag in flags::all(case.recording, found) {
-            page.paragraph("  ! ".into(), &flag, Style::Warning);
+            page.add(Block::Flag(flag));
         }
     }
     let traced: Vec<_> = case.runs.iter().filter(|run| run.traced).map(|run| duration(run.wall_ns)).collect();
@@ -47,28 +51,31 @@ pub(super) fn show(page: &mut Page, case: &Case<'_>) {
     }
 }
 
-fn of_case<'a>(case: &Case<'a>) -> Option<&'a RunStatistics> {
-    let key = |found: &RunStatistics| -> (usize, usize, CacheState) { (found.place, found.command, found.cache) };
-    case.recording.statistics.iter().find(|found| key(found) == case.key)
-}
-
-fn table(untraced: &[&Run]) -> Table {
+fn table(untraced: &[&Run], statistics: Option<&RunStatistics>) -> Table {
     let right = |heading| (heading, Align::Right);
     let mut table =
         Table::new([("", Align::Left), right("min"), right("mean"), right("median"), right("max"), right("sd")]);
-    let whole = untraced.iter().map(|run| run.wall_ns).max().unwrap_or_default();
+    let durable = statistics.and_then(|found| found.durable.as_ref()).map(|times| &times.spread);
+    let whole = untraced.iter().map(|run| run.durable_ns.unwrap_or(run.wall_ns)).max().unwrap_or_default();
     let in_seconds = |ns: u64| seconds(Nanos(ns), whole);
-    let mut row = |name: &str, value: fn(&Run) -> u64, show: &dyn Fn(u64) -> String| {
+    type Value = fn(&Run) -> u64;
+    let row = |table: &mut Table, name: &str, value: Value, show: &dyn Fn(u64) -> String| {
         table.row(spread(name, untraced, value, show));
     };
-    row("wall s", |run| run.wall_ns.0, &in_seconds);
-    row("user s", |run| run.user_ns.0, &in_seconds);
-    row("system s", |run| run.sys_ns.0, &in_seconds);
-    row("switches, voluntary", |run| run.voluntary_switches, &|n| n.to_string());
-    row("largest memory", |run| run.max_rss_bytes, &bytes);
+    row(&mut table, if durable.is_some() { "to exit s" } else { "wall s" }, |run| run.wall_ns.0, &in_seconds);
+    if let Some(spread) = durable {
+        let Spread { n, min_ns, mean_ns, median_ns, max_ns, sd_ns, .. } = *spread;
+        let name = if n < untraced.len() { format!("to durable s, {n} runs") } else { "to durable s".to_owned() };
+        let times = [min_ns, mean_ns, median_ns, max_ns, sd_ns].map(|ns| Span::from(seconds(ns, whole)));
+        table.row([name.into()].into_iter().chain(times));
+    }
+    row(&mut table, "user s", |run| run.user_ns.0, &in_seconds);
+    row(&mut table, "system s", |run| run.sys_ns.0, &in_seconds);
+    row(&mut table, "switches, voluntary", |run| run.voluntary_switches, &|n| n.to_string());
+    row(&mut table, "largest memory", |run| run.max_rss_bytes, &bytes);
     if untraced.iter().all(|run| run.device_read_bytes.is_some()) {
-        row("read from device", |run| run.device_read_bytes.unwrap_or_default(), &bytes);
-        row("written to device", |run| run.device_write_bytes.unwrap_or_default(), &bytes);
+        row(&mut table, "read from device", |run| run.device_read_bytes.unwrap_or_default(), &bytes);
+        row(&mut table, "written to device", |run| run.device_write_bytes.unwrap_or_default(), &bytes);
     }
     table
 }
@@ -85,10 +92,11 @@ fn spread(name: &str, runs: &[&Run], value: impl Fn(&Run) -> u64, show: &dyn Fn(
     std::iter::once(name.into()).chain(shown.map(|value| Span::from(show(value)))).collect()
 }
 
-/// The ends of a spread, and its shape in between.
-fn shape(spread: &Spread) -> (String, String, String) {
+/// How values lie between the least and the largest; nothing where there are too few.
+pub(super) fn shape(spread: &Spread) -> Span {
     let counts: Vec<u64> = spread.histogram.iter().map(|bucket| bucket.count).collect();
-    (duration(spread.min_ns), sparkline(&counts), duration(spread.max_ns))
+    let shape = if spread.n >= LEAST_FOR_SHAPE { sparkline(&counts) } else { String::new() };
+    Span::new(shape, Style::Shape)
 }
 
 fn calls(page: &mut Page, found: &RunStatistics) {
@@ -102,8 +110,7 @@ fn calls(page: &mut Page, found: &RunStatistics) {
     for call in found.calls.iter().take(MOST_CALLS) {
         let Spread { min_ns, mean_ns, median_ns, max_ns, sd_ns, .. } = call.wall;
         let times = [min_ns, mean_ns, median_ns, max_ns, sd_ns].map(|ns| Span::from(seconds(ns, whole)));
-        let shape = if runs >= LEAST_FOR_SHAPE { shape(&call.wall).1 } else { String::new() };
-        table.row([Span::from(call.name.as_str())].into_iter().chain(times).chain([shape.into()]));
+        table.row([Span::from(call.name.as_str())].into_iter().chain(times).chain([shape(&call.wall)]));
     }
     page.table(table);
 }

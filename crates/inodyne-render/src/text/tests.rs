@@ -39,7 +39,11 @@ fn golden_reports() {
 
 #[test]
 fn golden_comparisons() {
-    for (name, recording) in [("overlay", sample::overlay_recording()), ("commands", sample::commands_recording())] {
+    for (name, recording) in [
+        ("overlay", sample::overlay_recording()),
+        ("commands", sample::commands_recording()),
+        ("durable", sample::durable_recording()),
+    ] {
         let recording = explained(recording);
         for width in [80, 160] {
             let options = |section| TextOptions { width, section: Some(section), ..TextOptions::default() };
@@ -61,6 +65,19 @@ fn a_comparison_begins_with_its_verdict_and_nothing_of_it_is_cut() {
     assert!(narrow[1].contains("[+10%, +12%]") && narrow[1].contains("50 pairs"), "{narrow:?}");
     let wide = &lines(160)[0];
     assert!(wide.starts_with(&narrow[0]) && wide.contains("50 pairs"), "{wide}");
+}
+
+#[test]
+fn the_time_to_durable_stands_beside_the_time_to_exit() {
+    let report = at(&explained(sample::durable_recording()), 120);
+    let begin: Vec<&str> = report.lines().take(2).collect();
+    assert!(begin[0].starts_with("no difference of 2% or more between xfs and ext4, to exit"), "{begin:?}");
+    assert!(begin[1].starts_with("xfs is ") && begin[1].contains("% slower than ext4, to durable"), "{begin:?}");
+    for said in [" s to exit, ", " s to durable\n", "! ext4: to durable, a trend: every run takes"] {
+        assert!(report.contains(said), "{said}:\n{report}");
+    }
+    // Without it nothing of this is said.
+    assert!(!at(&explained(sample::overlay_recording()), 120).contains("to exit"));
 }
 
 #[test]
@@ -96,8 +113,13 @@ fn nothing_is_said_about_nothing() {
 
 #[test]
 fn no_line_is_wider_than_the_report() {
-    let recordings =
-        [sample::find_recording, sample::pipeline_recording, sample::overlay_recording, sample::commands_recording];
+    let recordings = [
+        sample::find_recording,
+        sample::pipeline_recording,
+        sample::overlay_recording,
+        sample::commands_recording,
+        sample::durable_recording,
+    ];
     for recording in recordings.map(|recording| explained(recording())) {
         for width in TextOptions::NARROWEST..200 {
             for line in at(&recording, width).lines() {

@@ -10,8 +10,8 @@ use inodyne_model::ledger::{Row, RowKind};
 use inodyne_model::observed::ROOT;
 use inodyne_model::trace::ThreadLedger;
 
-use super::Page;
 use super::case::Case;
+use super::page::Page;
 use crate::line::{Span, Style};
 use crate::table::{Align, Table};
 use crate::units::seconds;

@@ -6,8 +6,8 @@ use inodyne_model::ledger::{Row, RowKind};
 use inodyne_model::place::Place;
 use inodyne_model::run::{CacheState, Exit};
 
-use super::Page;
 use super::case::Case;
+use super::page::Page;
 use crate::line::{Line, Span, Style, cut, escaped};
 use crate::units::{bytes, duration, duration_beside, percent};
 
@@ -32,9 +32,23 @@ pub(super) fn show(page: &mut Page, case: &Case<'_>) {
     }
 }
 
-/// `find . on slow (ext4 -O ^filetype, cold): 0.334 s, likely 0.103 s once cured`
+/// `find . on slow (ext4 -O ^filetype, cold): 0.334 s`
+pub(super) fn in_a_line(case: &Case<'_>) -> String {
+    format!("{} on {} ({}): {}", case.command(), case.place_name(), circumstances(case), time(case))
+}
+
+/// The time to the end, and to durable where that was measured.
+fn time(case: &Case<'_>) -> String {
+    let wall = duration(case.wall());
+    match case.statistics().and_then(|found| found.durable.as_ref()) {
+        Some(times) => format!("{wall} to exit, {} to durable", duration(times.spread.median_ns)),
+        None => wall,
+    }
+}
+
+/// The same in the width of the report, with what it could be: `…: 0.334 s, likely 0.103 s once cured`
 fn headline(page: &Page, case: &Case<'_>) -> Line {
-    let time = duration(case.wall());
+    let time = time(case);
     let likely = case.findings.first().filter(|finding| !finding.bound).map_or_else(String::new, |finding| {
         format!(", likely {} once cured", duration_beside(finding.predicted.wall_ns, case.wall()))
     });

@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use inodyne_lab::{Flusher, LabError};
 use inodyne_model::Nanos;
 use inodyne_trace::launch::{self, Ended, Others, Spec, Started};
-use inodyne_trace::{Collected, Options, Tracer};
+use inodyne_trace::{Collected, Options, Tracer, monotonic_ns};
 use nix::sys::signal::Signal;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -21,19 +22,22 @@ pub struct Execution {
     pub ended: Ended,
     /// What was traced of it.
     pub collected: Option<Collected>,
+    /// When all that had been written was on the device, or why that is not known; none where nobody asked.
+    pub durable: Option<Result<Nanos, LabError>>,
     /// Whether the user wants no more of it.
     pub interrupted: bool,
     /// Whether it was killed because it took too long.
     pub timed_out: bool,
 }
 
-/// Runs a command once, traced where options are given, killed after a time where one is given. Without `quiet`, shows
-/// progress meanwhile.
+/// Runs a command once, traced where options are given, killed after a time where one is given. With a `flusher`, what
+/// it has written is flushed right after its end. Without `quiet`, shows progress meanwhile.
 pub fn execute(
     spec: &Spec,
     tracing: Option<&Options>,
     others: Others,
     timeout: Option<Duration>,
+    flusher: Option<&Flusher>,
     interrupts: &mut Interrupts,
     quiet: bool,
 ) -> Result<Execution, Failure> {
@@ -43,10 +47,13 @@ pub fn execute(
     let mut patience = Patience { until: timeout.map(|timeout| Instant::now() + timeout), timed_out: false };
     let progress = Progress::start(quiet);
     let ended = follow(&started, spec, tracer.as_ref(), interrupts, &mut patience, progress)?;
+    // Whoever interrupted does not want to wait for a disk.
+    let flusher = flusher.filter(|_| !interrupts.any_seen());
+    let durable = flusher.map(|flusher| flusher.flush().map(|()| monotonic_ns()));
     let collected = tracer.map(Tracer::finish).transpose()?;
     let timed_out = patience.timed_out;
     started.finish(if timed_out { Others::Kill } else { others })?;
-    Ok(Execution { ended, collected, interrupted: interrupts.any_seen(), timed_out })
+    Ok(Execution { ended, collected, durable, interrupted: interrupts.any_seen(), timed_out })
 }
 
 /// How long a command may take.
@@ -109,6 +116,12 @@ pub fn to_the_end(spec: &Spec) -> Result<Ended, Failure> {
 }
 
 impl Execution {
+    /// From the release until everything was durable, where that was measured.
+    pub fn durable_ns(&self) -> Option<Nanos> {
+        let at = self.durable.as_ref()?.as_ref().ok()?;
+        Some(at.saturating_sub(self.ended.released_ns))
+    }
+
     /// The wall-clock time: to the last instant on a CPU of the root process, where it was traced. Its parent learns of the
     /// end at another time: a few microseconds before, or, where it has to wait for a CPU, long after.
     pub fn wall_ns(&self) -> Nanos {

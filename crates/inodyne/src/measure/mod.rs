@@ -274,6 +274,9 @@ impl Running<'_> {
         };
         shell(plan, setting, campaign.around.prepare.as_ref())?;
         setting.set_caches(which.cache)?;
+        // Traced runs begin as clean as the others.
+        let flusher = campaign.around.durable.then(|| setting.clean_flusher()).transpose()?;
+        let flusher = flusher.as_ref().filter(|_| !which.traced);
         let before = setting.device_stats();
         let command = Spec {
             argv: campaign.commands[which.command].clone(),
@@ -283,7 +286,8 @@ impl Running<'_> {
         let others = if setting.is_made_here() { Others::Kill } else { Others::Leave };
         let tracing = plan.tracing.as_ref().filter(|_| which.traced);
         let timeout = campaign.around.timeout;
-        let execution = execute::execute(&command, tracing, others, timeout, self.interrupts, plan.is_quiet())?;
+        let quiet = plan.is_quiet();
+        let execution = execute::execute(&command, tracing, others, timeout, flusher, self.interrupts, quiet)?;
         let moved = setting.device_stats().zip(before).map(|(after, before)| after.since(before));
         note(&execution, others, timeout);
         shell(plan, setting, campaign.around.cleanup.as_ref())?;
@@ -308,6 +312,9 @@ fn shell(plan: &Plan<'_>, setting: &Setting, script: Option<&OsString>) -> Resul
 fn note(execution: &Execution, others: Others, timeout: Option<Duration>) {
     if let Some(timeout) = timeout.filter(|_| execution.timed_out) {
         anstream::eprintln!("inodyne: a run was killed after {timeout:?}, as --timeout says");
+    }
+    if let Some(Err(error)) = &execution.durable {
+        anstream::eprintln!("inodyne: {error}: when the run was durable is not known");
     }
     let count = execution.ended.left_running;
     if count > 0 {

@@ -51,7 +51,7 @@ fn quoted(word: &str) -> String {
 /// Adds a run and, where it was traced, its trace.
 pub fn add(recording: &mut Recording, which: Which, execution: Execution, moved: Option<DeviceStats>) {
     let ended = execution.ended;
-    let wall_ns = execution.wall_ns();
+    let (wall_ns, durable_ns) = (execution.wall_ns(), execution.durable_ns());
     recording.push_run(Run {
         place: which.place,
         command: which.command,
@@ -59,6 +59,7 @@ pub fn add(recording: &mut Recording, which: Which, execution: Execution, moved:
         block: which.block,
         traced: execution.collected.is_some(),
         wall_ns: ended.wall_ns(),
+        durable_ns,
         user_ns: ended.user_ns,
         sys_ns: ended.sys_ns,
         voluntary_switches: ended.voluntary_switches,

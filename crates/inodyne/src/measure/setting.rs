@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use inodyne_lab::{DeviceStats, Lab, MountedPlace, Owner, PlaceSpec};
+use inodyne_lab::{DeviceStats, Flusher, Lab, MountedPlace, Owner, PlaceSpec};
 use inodyne_model::place::Place;
 use inodyne_model::run::CacheState;
 
@@ -58,6 +58,13 @@ impl Setting {
             CacheState::Cold => inodyne_lab::make_cold(&mut self.place)?,
         }
         Ok(())
+    }
+
+    /// What makes the place's data durable; with nothing left in it to flush.
+    pub fn clean_flusher(&self) -> Result<Flusher, Failure> {
+        let flusher = self.place.flusher()?;
+        flusher.flush()?;
+        Ok(flusher)
     }
 
     /// What the place's device has moved so far.

@@ -1,0 +1,39 @@
+//! Making a place's data durable: everything that its file system holds in memory goes to the device.
+//!
+//! What that is worth is the file system's word: on one that is mounted from a server it ends at the server.
+
+use std::{os::fd::OwnedFd, path::PathBuf};
+
+use rustix::fs::{Mode, OFlags, open, syncfs};
+
+use crate::{LabError, MountedPlace};
+
+/// A hand on a file system, so that flushing it begins the moment it is asked for.
+#[derive(Debug)]
+pub struct Flusher {
+    root: OwnedFd,
+    path: PathBuf,
+}
+
+impl Flusher {
+    /// Waits until all that was written to the file system so far is on its device, by whomever it was written.
+    pub fn flush(&self) -> Result<(), LabError> {
+        syncfs(&self.root).map_err(|errno| LabError::io("flush", &self.path, errno))
+    }
+}
+
+impl MountedPlace {
+    /// What flushes the place's file system; of an overlay, the one of its upper layer.
+    ///
+    /// # Errors
+    /// The place is in memory, where nothing is ever durable; or its root cannot be opened.
+    pub fn flusher(&self) -> Result<Flusher, LabError> {
+        if self.is_in_memory() {
+            return Err(LabError::NeverDurable(self.record().label));
+        }
+        let path = self.path().to_owned();
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = open(&path, flags, Mode::empty()).map_err(|errno| LabError::io("open", &path, errno))?;
+        Ok(Flusher { root, path })
+    }
+}

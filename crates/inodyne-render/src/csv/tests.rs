@@ -1,0 +1,112 @@
+//! Every table can be read again with all its numbers, and its columns are documented.
+
+use std::path::Path;
+
+use inodyne_model::recording::Recording;
+use inodyne_model::run::{Exit, Run};
+use inodyne_model::sample;
+use inodyne_model::trace::{PathCount, Paths};
+
+use super::*;
+
+fn explained(mut recording: Recording) -> Recording {
+    inodyne_analyse::explain(&mut recording);
+    recording
+}
+
+/// The names of the columns, and the rows.
+fn read(text: &str) -> (Vec<String>, Vec<Vec<String>>) {
+    let mut reader = ::csv::Reader::from_reader(text.as_bytes());
+    let columns = reader.headers().expect("a line of names").iter().map(str::to_owned).collect();
+    let row = |row: Result<::csv::StringRecord, ::csv::Error>| row.expect("whole").iter().map(str::to_owned).collect();
+    (columns, reader.records().map(row).collect())
+}
+
+/// The values of a column as numbers.
+fn numbers(text: &str, column: &str) -> Vec<f64> {
+    let (columns, rows) = read(text);
+    let at = columns.iter().position(|name| name == column).expect("such a column");
+    rows.iter().map(|row| row[at].parse().unwrap_or(f64::NAN)).collect()
+}
+
+#[test]
+fn rows_are_those_of_the_recording_with_all_digits() {
+    let mut recording = explained(sample::overlay_recording());
+    recording.traces[0].paths = Some(Paths {
+        looked_up: vec![PathCount {
+            path: "a,\"b\"\nc".to_owned(),
+            syscall: "openat".to_owned(),
+            calls: 3,
+            not_found: 2,
+            wall_ns: sample::ms(1.0),
+        }],
+        not_kept: 0,
+    });
+    let counts = Section::ALL.map(|section| (section.as_str(), read(&csv(&recording, section)).1.len()));
+    let traces = &recording.traces;
+    let expected = [
+        ("comparison", recording.comparisons.len()),
+        ("verdict", 4),
+        ("ledger", traces.iter().map(|trace| trace.ledger.rows.len()).sum()),
+        ("findings", recording.findings.len()),
+        ("syscalls", traces.iter().map(|trace| trace.syscalls.len()).sum()),
+        ("paths", 1),
+        ("threads", traces.iter().flat_map(|trace| &trace.threads).map(|thread| thread.rows.len()).sum()),
+        ("runs", recording.runs.len()),
+        ("overhead", traces.len()),
+        ("by-comm", traces.iter().flat_map(|trace| &trace.by_comm).map(|comm| comm.syscalls.len()).sum()),
+    ];
+    assert_eq!(counts, expected);
+    let walls: Vec<f64> = recording.runs.iter().map(|run| run.wall_ns.0 as f64).collect();
+    assert_eq!(numbers(&csv(&recording, Section::Runs), "wall_ns"), walls);
+    let ratios: Vec<f64> = recording.comparisons.iter().map(|c| c.ratio.unwrap_or(f64::NAN)).collect();
+    assert_eq!(numbers(&csv(&recording, Section::Comparison), "ratio"), ratios);
+    let durable = explained(sample::durable_recording());
+    let (columns, rows) = read(&csv(&durable, Section::Verdict));
+    let metric = columns.iter().position(|name| name == "metric").expect("a column");
+    assert_eq!(rows.iter().map(|row| row[metric].as_str()).collect::<Vec<_>>(), ["wall", "durable", "wall", "durable"]);
+    let to_durable: Vec<f64> =
+        durable.runs.iter().map(|run| run.durable_ns.map_or(f64::NAN, |ns| ns.0 as f64)).collect();
+    assert_eq!(numbers(&csv(&durable, Section::Runs), "durable_ns"), to_durable);
+    let sums = numbers(&csv(&recording, Section::Ledger), "ns").iter().sum::<f64>();
+    assert_eq!(sums, traces.iter().map(|trace| trace.ledger.wall_ns.0 as f64).sum::<f64>());
+}
+
+#[test]
+fn a_row_is_a_line_whatever_the_names() {
+    let mut recording = explained(sample::find_recording());
+    recording.places[0].label = "a,\"b\"\r\nc\u{1b}[2J\u{202e}".to_owned();
+    recording.runs[0] = Run { exit: Exit::Signal(9), ..recording.runs[0].clone() };
+    for section in Section::ALL {
+        let text = csv(&recording, section);
+        assert_eq!(text.lines().count(), read(&text).1.len() + 1, "{section}");
+        assert!(text.chars().all(|c| c == '\n' || !c.is_control()) && !text.contains('\u{202e}'), "{section}");
+    }
+    let (columns, rows) = read(&csv(&recording, Section::Runs));
+    assert_eq!((columns[1].as_str(), rows[0][1].as_str()), ("place", r#"a,"b"\r\nc\u{1b}[2J\u{202e}"#));
+    assert_eq!(rows[0][columns.len() - 2..], [String::new(), "9".to_owned()]);
+}
+
+#[test]
+fn of_nothing_there_are_the_names_of_the_columns() {
+    for section in Section::ALL {
+        assert_eq!(csv(&sample::empty(), section).lines().count(), 1, "{section}");
+    }
+}
+
+#[test]
+fn format_md_names_every_column() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../FORMAT.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    let (_, page) = page.split_once("\n## CSV\n").expect("a chapter");
+    for section in Section::ALL {
+        let line = page.lines().find(|line| line.starts_with(&format!("| `{section}` |"))).expect("a row");
+        for column in read(&csv(&sample::empty(), section)).0 {
+            let common = page.lines().find(|line| line.starts_with("`trace`")).expect("what all have");
+            assert!(
+                line.contains(&format!("`{column}`")) || common.contains(&format!("`{column}`")),
+                "{section}: {column}"
+            );
+        }
+    }
+}
