@@ -12,6 +12,7 @@
 //! | `threads` | the ledger of one thread |
 //! | `path` | the ledger of the wall-clock time: the critical path |
 //! | `headline` | the same where the path cannot be walked |
+//! | `stacks` | the time of threads by stack |
 //! | `findings` | one file a diagnosis |
 //! | `score` | what measured pairs say of a prediction |
 //! | `runs` | what the runs of one case say |
@@ -27,6 +28,7 @@ mod headline;
 mod path;
 mod runs;
 mod score;
+mod stacks;
 pub mod statistics;
 mod threads;
 
@@ -55,4 +57,5 @@ fn explain_trace(trace: &mut Trace) {
     trace.threads = threads::ledgers(&trace.observed, &classifier);
     let path = path::ledger(trace, &classifier);
     trace.ledger = path.unwrap_or_else(|| headline::ledger(trace.wall_ns, &trace.threads));
+    trace.stacks = stacks::times(&trace.observed, &trace.threads, &classifier);
 }

@@ -14,6 +14,7 @@
 //! | [`ledger`] | the partition of wall-clock time |
 //! | [`syscall`] | what is known of one system call |
 //! | [`observed`] | what the kernel side saw of one run, before any explanation |
+//! | [`profile`] | time by stack |
 //! | [`trace`] | a traced run: what was observed and what it means |
 //! | [`count`] | counts as people read them |
 //! | [`place`], [`run`], [`host`] | where, what and on which machine |
@@ -36,6 +37,7 @@ pub mod loss;
 pub mod metric;
 pub mod observed;
 pub mod place;
+pub mod profile;
 pub mod recording;
 pub mod run;
 #[cfg(feature = "sample")]

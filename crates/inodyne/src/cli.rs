@@ -7,7 +7,6 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use inodyne_lab::{DataSpec, PlaceSpec};
 use inodyne_model::run::CacheState;
-use inodyne_render::Section;
 
 use crate::rm::RmArgs;
 use crate::tree::TreeArgs;
@@ -247,15 +246,51 @@ pub struct ProveArguments {
 
 /// Arguments of `inodyne show`.
 #[derive(Debug, Args)]
+#[command(
+    after_long_help = "folded, svg, firefox, speedscope and pprof show stacks: where the time was spent, on a CPU and off it.\n\
+    Widths are times: those of a section sum to the ledgers of all threads.\n\n  \
+    inodyne show find.inodyne -o report.html\n  \
+    inodyne show find.inodyne --format svg --trace 1 --against-trace 2 -o slow-since-fast.svg\n  \
+    inodyne show find.inodyne --format folded --section off-cpu --trace 1 | sort -rnk2 | head"
+)]
 pub struct ShowArguments {
     /// The recording
     pub recording: PathBuf,
-    /// Form of the report
-    #[arg(long, value_enum, default_value_t)]
-    pub format: Format,
-    /// Only this part: comparison, verdict, ledger, findings, syscalls, paths, threads, runs, overhead, by-comm
+    /// Form of the report [default: by the name of the output, otherwise text]
+    #[arg(long, value_enum)]
+    pub format: Option<ShowFormat>,
+    /// Only this part. Of a text: verdict, ledger, findings, syscalls, threads, runs, overhead, by-comm. Of stacks: wall, on-cpu, off-cpu
     #[arg(long)]
-    pub section: Option<Section>,
+    pub section: Option<String>,
+    /// Write into this file instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    /// Which trace, from 1 on, for the formats that show one
+    #[arg(long, value_name = "N", help_heading = "Stacks and timeline")]
+    pub trace: Option<usize>,
+    /// Show what changed since this recording (folded, svg)
+    #[arg(long, value_name = "RECORDING", help_heading = "Stacks and timeline")]
+    pub against: Option<PathBuf>,
+    /// Show what changed since this trace, of that recording or of the same
+    #[arg(long, value_name = "N", help_heading = "Stacks and timeline")]
+    pub against_trace: Option<usize>,
+}
+
+impl ShowArguments {
+    /// What is asked for: by `--format`, or by how the output is called.
+    pub fn form(&self) -> ShowFormat {
+        let extension = self.output.as_ref().and_then(|path| path.extension()).and_then(|extension| extension.to_str());
+        let by_name = match extension {
+            Some("html" | "htm") => ShowFormat::Html,
+            Some("json") => ShowFormat::Json,
+            Some("folded") => ShowFormat::Folded,
+            Some("svg") => ShowFormat::Svg,
+            Some("pb" | "gz") => ShowFormat::Pprof,
+            _ => ShowFormat::Text,
+        };
+        self.format.unwrap_or(by_name)
+    }
 }
 
 /// Arguments of `inodyne manual`.
@@ -287,6 +322,31 @@ pub enum Format {
     Text,
     /// Everything, on standard output; the command's own output then goes to standard error
     Json,
+    /// A page for a browser that needs nothing else, on standard output like JSON
+    Html,
+}
+
+/// The forms in which a recording can be shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ShowFormat {
+    /// For reading in a terminal
+    Text,
+    /// Everything
+    Json,
+    /// A page for a browser that needs nothing else
+    Html,
+    /// Stacks, one a line, with nanoseconds
+    Folded,
+    /// A flame graph
+    Svg,
+    /// Stacks for the Firefox Profiler
+    Firefox,
+    /// Stacks for speedscope
+    Speedscope,
+    /// Stacks for pprof
+    Pprof,
+    /// The timeline, for Perfetto
+    Perfetto,
 }
 
 /// The states of the caches that can be asked for.

@@ -39,7 +39,7 @@ pub fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
         output: if arguments.show_output { Output::ToStderr } else { Output::Discard },
     };
     let measured = campaign.measure()?;
-    report::print(&measured.recording, arguments.report.format, None, TextTo::Stdout);
+    report::tell(&measured.recording, &arguments.report, TextTo::Stdout)?;
     if let Some(failure) = measured.failure {
         return Err(failure);
     }

@@ -1,11 +1,14 @@
 //! The formats of a report, and where each is printed.
 
+use std::fs;
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 
 use inodyne_model::recording::Recording;
 use inodyne_render::{Section, TextOptions};
 
 use crate::cli::Format;
+use crate::failure::{Failure, USAGE};
 
 /// Where a text report goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,20 +21,50 @@ pub enum TextTo {
 
 const WIDTH_WITHOUT_TERMINAL: usize = 80;
 
-/// Prints the report. A reader that went away (`| head`) is no error.
-pub fn print(recording: &Recording, format: Format, section: Option<Section>, text_to: TextTo) {
-    let written = match (format, text_to) {
-        (Format::Json, _) => io::stdout().lock().write_all(inodyne_render::json(recording).as_bytes()),
-        (Format::Text, TextTo::Stdout) => {
-            let options = options(section, io::stdout().is_terminal());
-            io::stdout().lock().write_all(inodyne_render::text(recording, &options).as_bytes())
+/// Prints the report, or writes it into a file. A reader that went away (`| head`) is no error.
+///
+/// # Errors
+/// The file cannot be written, or the format has no sections.
+pub fn show(
+    recording: &Recording,
+    format: Format,
+    section: Option<Section>,
+    text_to: TextTo,
+    output: Option<&Path>,
+) -> Result<(), Failure> {
+    match (format, text_to, output) {
+        (Format::Json, ..) => write(inodyne_render::json(recording).as_bytes(), output)?,
+        (Format::Html, ..) if section.is_some() => {
+            return Err(Failure::new(USAGE, "an HTML report is one page: it has no sections"));
         }
-        (Format::Text, TextTo::Stderr) => {
+        (Format::Html, ..) => write(inodyne_render::html(recording).as_bytes(), output)?,
+        (Format::Text, TextTo::Stderr, None) => {
             let options = options(section, io::stderr().is_terminal());
-            io::stderr().lock().write_all(inodyne_render::text(recording, &options).as_bytes())
+            drop(io::stderr().lock().write_all(inodyne_render::text(recording, &options).as_bytes()));
         }
-    };
-    drop(written);
+        (Format::Text, ..) => {
+            let options = options(section, output.is_none() && io::stdout().is_terminal());
+            write(inodyne_render::text(recording, &options).as_bytes(), output)?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes to standard output, or into a file.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write(bytes: &[u8], output: Option<&Path>) -> Result<(), Failure> {
+    match output {
+        Some(path) => {
+            fs::write(path, bytes).map_err(|error| Failure::new(USAGE, format_args!("{}: {error}", path.display())))
+        }
+        None => {
+            // A reader that went away is no error.
+            drop(io::stdout().lock().write_all(bytes));
+            Ok(())
+        }
+    }
 }
 
 fn options(section: Option<Section>, terminal: bool) -> TextOptions {

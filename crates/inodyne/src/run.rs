@@ -14,7 +14,7 @@ use crate::report::{self, TextTo};
 pub fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     let campaign = campaign(arguments, measure::output(arguments.report.format))?;
     let measured = campaign.measure()?;
-    report::print(&measured.recording, arguments.report.format, None, TextTo::Stderr);
+    report::tell(&measured.recording, &arguments.report, TextTo::Stderr)?;
     if let Some(failure) = measured.failure {
         return Err(failure);
     }

@@ -10,25 +10,25 @@ use inodyne_model::trace::Trace;
 use crate::names;
 
 /// Everything a section may want to know.
-pub(super) struct Case<'a> {
-    pub(super) recording: &'a Recording,
+pub(crate) struct Case<'a> {
+    pub(crate) recording: &'a Recording,
     /// Indices of place and command, and the state of the caches.
-    pub(super) key: (usize, usize, CacheState),
+    pub(crate) key: (usize, usize, CacheState),
     /// The trace, where one was made.
-    pub(super) trace: Option<&'a Trace>,
+    pub(crate) trace: Option<&'a Trace>,
     /// How many traces there are.
-    pub(super) traces: usize,
+    pub(crate) traces: usize,
     /// The trace's findings.
-    pub(super) findings: Vec<&'a Finding>,
+    pub(crate) findings: Vec<&'a Finding>,
     /// All runs of the case.
-    pub(super) runs: Vec<&'a Run>,
+    pub(crate) runs: Vec<&'a Run>,
 }
 
 impl<'a> Case<'a> {
     /// One for each place, command and cache state. By command and state of the caches, and then in the order in which
     /// the places were given, whatever the schedule ran first. Of several traces the one of the middle wall time stands
     /// for all.
-    pub(super) fn all(recording: &'a Recording) -> Vec<Case<'a>> {
+    pub(crate) fn all(recording: &'a Recording) -> Vec<Case<'a>> {
         let mut cases: Vec<Case<'a>> = Vec::new();
         let mut traces: Vec<(usize, &'a Trace)> = recording.traces.iter().enumerate().collect();
         traces.sort_by_key(|(index, trace)| (trace.wall_ns, *index));
@@ -57,30 +57,30 @@ impl<'a> Case<'a> {
         cases
     }
 
-    pub(super) fn place(&self) -> Option<&'a Place> {
+    pub(crate) fn place(&self) -> Option<&'a Place> {
         self.recording.places.get(self.key.0)
     }
 
-    pub(super) fn cache(&self) -> CacheState {
+    pub(crate) fn cache(&self) -> CacheState {
         self.key.2
     }
 
     /// The command as it is called in reports.
-    pub(super) fn command(&self) -> &'a str {
+    pub(crate) fn command(&self) -> &'a str {
         self.recording.commands.get(self.key.1).map_or("?", |command| &command.label)
     }
 
     /// The place's name, or where it is.
-    pub(super) fn place_name(&self) -> String {
+    pub(crate) fn place_name(&self) -> String {
         names::place(self.recording, self.key.0)
     }
 
-    pub(super) fn untraced(&self) -> impl Iterator<Item = &'a Run> {
+    pub(crate) fn untraced(&self) -> impl Iterator<Item = &'a Run> {
         self.runs.iter().copied().filter(|run| !run.traced)
     }
 
     /// The time of the case: the median of its untraced runs, otherwise that of the trace.
-    pub(super) fn wall(&self) -> Nanos {
+    pub(crate) fn wall(&self) -> Nanos {
         let (place, command, cache) = self.key;
         let untraced = median(&self.recording.untraced_walls(place, command, cache));
         untraced.or(self.trace.map(|trace| trace.wall_ns)).or(self.runs.first().map(|r| r.wall_ns)).unwrap_or_default()

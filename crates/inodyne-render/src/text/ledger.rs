@@ -88,14 +88,14 @@ fn rows_and_sum(lines: &[Parts], whole: Nanos, bar: impl Fn(Nanos) -> String) ->
 }
 
 /// A row in words.
-struct Parts {
-    subject: String,
-    what: String,
+pub(crate) struct Parts {
+    pub(crate) subject: String,
+    pub(crate) what: String,
     ns: Nanos,
     style: Style,
     /// Through whom.
-    via: String,
-    stack: String,
+    pub(crate) via: String,
+    pub(crate) stack: String,
 }
 
 impl Parts {
@@ -104,7 +104,8 @@ impl Parts {
     }
 }
 
-fn parts(row: &Row) -> Parts {
+/// What a row is about, in words.
+pub(crate) fn parts(row: &Row) -> Parts {
     let estimated = if row.estimated { " (estimated)" } else { "" };
     let (subject, mut what, style) = words(row.kind, row.syscall.as_deref(), row.cause);
     if row.kind == RowKind::User && !row.via.is_empty() {

@@ -5,16 +5,16 @@
 
 mod call_changes;
 mod calls;
-mod case;
+pub(crate) mod case;
 mod comparison;
 mod difference;
 mod findings;
-mod ledger;
-mod overhead;
+pub(crate) mod ledger;
+pub(crate) mod overhead;
 mod paths;
 mod runs;
 mod threads;
-mod verdict;
+pub(crate) mod verdict;
 
 use inodyne_model::recording::Recording;
 

@@ -13,12 +13,19 @@ use crate::units::percent;
 
 pub(super) fn show(page: &mut Page, case: &Case<'_>) {
     let Some(trace) = case.trace else { return };
-    let losses = losses(&trace.lost);
-    let style = if losses.is_empty() { Style::Dim } else { Style::Warning };
-    let lost = if losses.is_empty() { "nothing lost".to_owned() } else { format!("LOST: {}", losses.join(", ")) };
+    let style = if trace.lost.total() == 0 { Style::Dim } else { Style::Warning };
     page.gap();
-    let text = format!("{} · {lost} · stacks unknown {}", cost(trace), percent(unknown_stacks(trace)));
-    page.paragraph(Span::default(), &text, style);
+    page.paragraph(Span::default(), &in_a_line(trace), style);
+}
+
+/// Cost and losses in one line.
+pub(crate) fn in_a_line(trace: &Trace) -> String {
+    let losses = losses(&trace.lost);
+    let lost = if losses.is_empty() { "nothing lost".to_owned() } else { format!("LOST: {}", losses.join(", ")) };
+    let user = user_stacks(trace).map_or_else(String::new, |(unknown, cut)| {
+        format!(" · in user mode unknown {}, cut off {}", percent(unknown), percent(cut))
+    });
+    format!("{} · {lost} · stacks unknown {}{user}", cost(trace), percent(unknown_stacks(trace)))
 }
 
 fn cost(trace: &Trace) -> String {
@@ -49,6 +56,22 @@ fn losses(lost: &Lost) -> Vec<String> {
         (skipped, "events skipped by the kernel"),
     ];
     named.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect()
+}
+
+/// Of all samples with a stack in user mode, the parts whose leaf has no name, and whose root was not reached.
+fn user_stacks(trace: &Trace) -> Option<(f64, f64)> {
+    let observed = &trace.observed;
+    let stacks: HashMap<StackId, &Stack> = observed.stacks.iter().map(|stack| (stack.id, stack)).collect();
+    let (mut all, mut unknown, mut cut) = (0.0, 0.0, 0.0);
+    for sample in observed.samples.iter().filter(|sample| !sample.user_stack.is_none()) {
+        let stack = stacks.get(&sample.user_stack);
+        let named = stack.is_some_and(|stack| stack.frames.first().is_some_and(|frame| frame.symbol().is_some()));
+        let count = sample.count as f64;
+        all += count;
+        unknown += if named { 0.0 } else { count };
+        cut += if stack.is_none_or(|stack| stack.truncated) { count } else { 0.0 };
+    }
+    (all > 0.0).then(|| (unknown / all, cut / all))
 }
 
 /// The part of all waits and kernel samples whose stack is missing or begins with an address without a name.
