@@ -11,7 +11,7 @@ use inodyne_model::trace::Trace;
 use crate::statistics::change_point::{Step, change_point, steps_better_than};
 use crate::statistics::modes::groups;
 use crate::statistics::outliers::outliers;
-use crate::statistics::summary::{median_of, spread};
+use crate::statistics::summary::{median_interval, median_of, spread};
 use crate::statistics::trend::{Line, trend};
 
 /// A trend or step is flagged where it is rarer than this by chance. There are many cases to look at.
@@ -51,6 +51,7 @@ fn case(recording: &Recording, key: (usize, usize, CacheState), runs: &[usize]) 
     let times: Vec<Nanos> = runs.iter().map(|run| recording.runs[*run].wall_ns).collect();
     let values: Vec<f64> = times.iter().map(|ns| ns.0 as f64).collect();
     let order = in_order(&values, recording.margin);
+    let interval = median_interval(&times);
     let traces: Vec<&Trace> =
         recording.traces.iter().filter(|t| (t.place, t.command, t.cache) == (place, command, cache)).collect();
     RunStatistics {
@@ -59,6 +60,8 @@ fn case(recording: &Recording, key: (usize, usize, CacheState), runs: &[usize]) 
         cache,
         failed: runs.iter().filter(|run| !recording.runs[**run].exit.success()).count(),
         wall: spread(&times),
+        median_low_ns: interval.map(|(low, _)| low),
+        median_high_ns: interval.map(|(_, high)| high),
         outliers: outliers(&values).into_iter().map(|at| runs[at]).collect(),
         trend: match order {
             Order::Trend(line) => {

@@ -12,6 +12,7 @@
 //! | [`stack`] | kernel stacks and their identities |
 //! | [`cause`] | why a thread was blocked |
 //! | [`ledger`] | the partition of wall-clock time |
+//! | [`path`] | the critical path through time |
 //! | [`syscall`] | what is known of one system call |
 //! | [`observed`] | what the kernel side saw of one run, before any explanation |
 //! | [`profile`] | time by stack |
@@ -36,6 +37,7 @@ pub mod ledger;
 pub mod loss;
 pub mod metric;
 pub mod observed;
+pub mod path;
 pub mod place;
 pub mod profile;
 pub mod recording;

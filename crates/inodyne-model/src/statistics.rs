@@ -21,6 +21,12 @@ pub struct RunStatistics {
     pub failed: usize,
     /// Wall-clock time of the untraced runs.
     pub wall: Spread,
+    /// Lower end of the 95% interval of the median. None with fewer than six runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub median_low_ns: Option<Nanos>,
+    /// Upper end of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub median_high_ns: Option<Nanos>,
     /// Runs far from the middle: indices into the recording's runs.
     pub outliers: Vec<usize>,
     /// Each run slower (or faster) than the one before.
@@ -35,6 +41,13 @@ pub struct RunStatistics {
     /// Each system call's wall-clock time in a run, over the traced runs; where there are several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<CallSpread>,
+}
+
+impl RunStatistics {
+    /// The 95% interval of the median, where there is one.
+    pub fn median_interval(&self) -> Option<(Nanos, Nanos)> {
+        self.median_low_ns.zip(self.median_high_ns)
+    }
 }
 
 /// How values spread.

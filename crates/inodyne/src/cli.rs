@@ -1,7 +1,7 @@
 //! The arguments of the command line, and nothing of what they do.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -200,6 +200,9 @@ pub struct ReportOptions {
     /// Form of the report
     #[arg(long, value_enum, default_value_t, help_heading = "Report")]
     pub format: Format,
+    /// Write the report into this file as well: .html, .json or .txt
+    #[arg(long, value_name = "FILE", value_parser = report_file, help_heading = "Report")]
+    pub report: Option<(PathBuf, Format)>,
     /// Keep a recording in this file
     #[arg(short, long, value_name = "FILE", help_heading = "Report")]
     pub output: Option<PathBuf>,
@@ -250,8 +253,9 @@ pub struct ProveArguments {
     after_long_help = "folded, svg, firefox, speedscope and pprof show stacks: where the time was spent, on a CPU and off it.\n\
     Widths are times: those of a section sum to the ledgers of all threads.\n\n  \
     inodyne show find.inodyne -o report.html\n  \
-    inodyne show find.inodyne --format svg --trace 1 --against-trace 2 -o slow-since-fast.svg\n  \
-    inodyne show find.inodyne --format folded --section off-cpu --trace 1 | sort -rnk2 | head"
+    inodyne show new.inodyne --against old.inodyne -o new-since-old.svg\n  \
+    inodyne show find.inodyne --format folded --section off-cpu --trace 1 | sort -rnk2 | head\n\n\
+    Open firefox in profiler.firefox.com, speedscope in speedscope.app, perfetto in ui.perfetto.dev."
 )]
 pub struct ShowArguments {
     /// The recording
@@ -259,14 +263,15 @@ pub struct ShowArguments {
     /// Form of the report [default: by the name of the output, otherwise text]
     #[arg(long, value_enum)]
     pub format: Option<ShowFormat>,
-    /// Only this part. Of a text: verdict, ledger, findings, syscalls, threads, runs, overhead, by-comm. Of stacks: wall, on-cpu, off-cpu
+    /// Only this part. Of a text: comparison, verdict, ledger, findings, syscalls, paths, threads, runs, overhead, by-comm.
+    /// Of stacks: wall, on-cpu, off-cpu
     #[arg(long)]
     pub section: Option<String>,
     /// Write into this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 
-    /// Which trace, from 1 on, for the formats that show one
+    /// Which trace, from 1 on [default: of several of one case that of the middle time]
     #[arg(long, value_name = "N", help_heading = "Stacks and timeline")]
     pub trace: Option<usize>,
     /// Show what changed since this recording (folded, svg)
@@ -280,8 +285,7 @@ pub struct ShowArguments {
 impl ShowArguments {
     /// What is asked for: by `--format`, or by how the output is called.
     pub fn form(&self) -> ShowFormat {
-        let extension = self.output.as_ref().and_then(|path| path.extension()).and_then(|extension| extension.to_str());
-        let by_name = match extension {
+        let by_name = match self.output.as_deref().and_then(extension) {
             Some("html" | "htm") => ShowFormat::Html,
             Some("json") => ShowFormat::Json,
             Some("folded") => ShowFormat::Folded,
@@ -368,6 +372,22 @@ impl From<Cache> for CacheState {
             Cache::Cold => CacheState::Cold,
         }
     }
+}
+
+fn extension(path: &Path) -> Option<&str> {
+    path.extension().and_then(|extension| extension.to_str())
+}
+
+/// A report's file, whose name says in which form.
+fn report_file(name: &str) -> Result<(PathBuf, Format), String> {
+    let path = PathBuf::from(name);
+    let format = match extension(&path) {
+        Some("html" | "htm") => Format::Html,
+        Some("json") => Format::Json,
+        Some("txt") => Format::Text,
+        _ => return Err("the name must end in .html, .json or .txt".to_owned()),
+    };
+    Ok((path, format))
 }
 
 fn variable(text: &str) -> Result<(OsString, OsString), String> {

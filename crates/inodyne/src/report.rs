@@ -1,13 +1,13 @@
 //! The formats of a report, and where each is printed.
 
-use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
+use inodyne_model::file::write_whole;
 use inodyne_model::recording::Recording;
 use inodyne_render::{Section, TextOptions};
 
-use crate::cli::Format;
+use crate::cli::{Format, ReportOptions};
 use crate::failure::{Failure, USAGE};
 
 /// Where a text report goes.
@@ -20,6 +20,18 @@ pub enum TextTo {
 }
 
 const WIDTH_WITHOUT_TERMINAL: usize = 80;
+
+/// What `run` and `compare` tell: a report where reports belong, and one in the file that was asked for.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn tell(recording: &Recording, options: &ReportOptions, text_to: TextTo) -> Result<(), Failure> {
+    show(recording, options.format, None, text_to, None)?;
+    match &options.report {
+        Some((path, format)) => show(recording, *format, None, text_to, Some(path)),
+        None => Ok(()),
+    }
+}
 
 /// Prints the report, or writes it into a file. A reader that went away (`| head`) is no error.
 ///
@@ -57,7 +69,8 @@ pub fn show(
 pub fn write(bytes: &[u8], output: Option<&Path>) -> Result<(), Failure> {
     match output {
         Some(path) => {
-            fs::write(path, bytes).map_err(|error| Failure::new(USAGE, format_args!("{}: {error}", path.display())))
+            let written = write_whole(path, |out| out.write_all(bytes));
+            written.map_err(|error| Failure::new(USAGE, format_args!("{}: {error}", path.display())))
         }
         None => {
             // A reader that went away is no error.

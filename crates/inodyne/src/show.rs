@@ -54,16 +54,18 @@ fn explained(path: &std::path::Path) -> Result<Recording, Failure> {
     Ok(recording)
 }
 
-/// The trace with this number, from 1 on; without a number the only one.
+/// The trace with this number, from 1 on. Without a number the only one, or that of the middle time where all are of one
+/// case.
 fn chosen<'a>(recording: &'a Recording, number: Option<usize>, option: &str) -> Result<Traced<'a>, Failure> {
     let all = Traced::all(recording);
     let list = || {
         let names = all.iter().enumerate().map(|(at, traced)| format!("{} {}", at + 1, traced.title()));
         names.collect::<Vec<_>>().join("; ")
     };
-    match (number, all.as_slice()) {
-        (_, []) => Err(usage("the recording holds no trace: record without --no-trace")),
-        (None, [only]) => Ok(*only),
+    let of_one_case = all.iter().all(|one| one.is_same_case(&all[0]));
+    match (number, Traced::middle(&all)) {
+        (_, None) => Err(usage("the recording holds no trace: record without --no-trace")),
+        (None, Some(middle)) if of_one_case => Ok(middle),
         (None, _) => {
             Err(usage(format_args!("the recording holds {} traces: choose one with {option}: {}", all.len(), list())))
         }

@@ -8,14 +8,42 @@ use crate::line::escaped;
 /// An attribute.
 pub(super) type Attribute<'a> = (&'static str, &'a str);
 
+/// A column of a table.
+#[derive(Clone, Copy)]
+pub(super) struct Column<'a> {
+    heading: &'a str,
+    /// Of the heading's cell: `n` for numbers, `bar` for what is drawn.
+    class: &'static str,
+    /// Whether a click on the heading sorts.
+    sorts: bool,
+}
+
+impl<'a> Column<'a> {
+    pub(super) fn text(heading: &'a str) -> Column<'a> {
+        Column { heading, class: "", sorts: false }
+    }
+
+    pub(super) fn number(heading: &'a str) -> Column<'a> {
+        Column { heading, class: "n", sorts: false }
+    }
+
+    pub(super) fn drawn(heading: &'a str) -> Column<'a> {
+        Column { heading, class: "bar", sorts: false }
+    }
+
+    pub(super) fn sorting(self) -> Column<'a> {
+        Column { sorts: true, ..self }
+    }
+}
+
 /// A page as it grows.
 pub(super) struct Html(String);
 
 /// Nothing is loaded from anywhere, also not by mistake.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
 
-/// Elements without contents.
-const VOID: [&str; 6] = ["meta", "link", "input", "br", "circle", "rect"];
+/// Elements that have no end tag.
+const VOID: [&str; 2] = ["meta", "link"];
 
 impl Html {
     pub(super) fn new(title: &str, css: &str) -> Html {
@@ -59,7 +87,7 @@ impl Html {
     /// An element without contents.
     pub(super) fn empty(&mut self, tag: &'static str, attributes: &[Attribute<'_>]) {
         self.open(tag, attributes);
-        if !VOID.contains(&tag) || matches!(tag, "circle" | "rect") {
+        if !VOID.contains(&tag) {
             self.close(tag);
         }
     }
@@ -78,6 +106,38 @@ impl Html {
         self.open(tag, attributes);
         contents(self);
         self.close(tag);
+    }
+
+    /// A table that scrolls where it is too wide; `contents` writes its body, and its foot where it has one.
+    pub(super) fn table(&mut self, class: &str, columns: &[Column<'_>], contents: impl FnOnce(&mut Html)) {
+        let sorts = if columns.iter().any(|column| column.sorts) { "sorts " } else { "" };
+        self.inside("div", &[("class", "scroll")], |page| {
+            page.inside("table", &[("class", &format!("{sorts}{class}"))], |page| {
+                page.inside("thead", &[], |page| page.inside("tr", &[], |page| page.headings(columns)));
+                contents(page);
+            });
+        });
+    }
+
+    fn headings(&mut self, columns: &[Column<'_>]) {
+        for column in columns {
+            self.inside("th", &[("class", column.class), ("scope", "col")], |page| {
+                if column.sorts {
+                    page.element("button", &[("type", "button")], column.heading);
+                } else {
+                    page.text(column.heading);
+                }
+            });
+        }
+    }
+
+    /// A row of texts.
+    pub(super) fn cells(&mut self, cells: &[(&str, &str)]) {
+        self.inside("tr", &[], |page| {
+            for (class, text) in cells {
+                page.element("td", &[("class", class)], text);
+            }
+        });
     }
 
     /// JSON for the script. No byte of it can end the element or begin a comment.

@@ -6,24 +6,8 @@ use inodyne_model::histogram::Histogram;
 use inodyne_model::syscall::SyscallStats;
 use inodyne_model::trace::Trace;
 
-use super::builder::Html;
+use super::builder::{Column, Html};
 use crate::units::{duration, micros, seconds};
-
-const COLUMNS: [(&str, &str); 13] = [
-    ("syscall", ""),
-    ("% time", "n"),
-    ("wall s", "n"),
-    ("cpu s", "n"),
-    ("blocked s", "n"),
-    ("ready s", "n"),
-    ("calls", "n"),
-    ("errors", "n"),
-    ("µs/call", "n"),
-    ("p50 µs", "n"),
-    ("p99 µs", "n"),
-    ("max µs", "n"),
-    ("", "h"),
-];
 
 /// The histograms of all rows share an axis from here …
 const LEAST_NS: f64 = 100.0;
@@ -33,30 +17,39 @@ const WIDTH: f64 = 140.0;
 const HEIGHT: f64 = 20.0;
 
 pub(super) fn show(page: &mut Html, trace: &Trace) {
-    let whole: Nanos = trace.syscalls.iter().map(|call| call.wall_ns).sum();
     page.element("h3", &[], "System calls");
-    page.inside("div", &[("class", "scroll")], |page| {
-        page.inside("table", &[("class", "sorts calls")], |page| {
-            page.inside("thead", &[], |page| {
-                page.inside("tr", &[], |page| {
-                    for (heading, class) in COLUMNS {
-                        page.inside("th", &[("class", class), ("scope", "col")], |page| match class {
-                            "h" => page.element(
-                                "span",
-                                &[("title", "how long the calls took, from 100 ns to 1 s on a logarithmic axis")],
-                                "100 ns … 1 s",
-                            ),
-                            _ => page.element("button", &[("type", "button")], heading),
-                        });
-                    }
-                });
-            });
-            page.inside("tbody", &[], |page| {
-                for call in &trace.syscalls {
-                    row(page, call, whole);
-                }
-            });
+    table(page, &trace.syscalls);
+    if trace.by_comm.len() > 1 {
+        page.inside("details", &[], |page| {
+            page.element("summary", &[], "By command name");
+            for comm in &trace.by_comm {
+                page.element("h4", &[], &comm.comm);
+                table(page, &comm.syscalls);
+            }
         });
+    }
+}
+
+fn table(page: &mut Html, calls: &[SyscallStats]) {
+    let whole: Nanos = calls.iter().map(|call| call.wall_ns).sum();
+    let number = |heading| Column::number(heading).sorting();
+    let columns = [
+        Column::text("syscall").sorting(),
+        number("% time"),
+        number("wall s"),
+        number("cpu s"),
+        number("blocked s"),
+        number("ready s"),
+        number("calls"),
+        number("errors"),
+        number("µs/call"),
+        number("p50 µs"),
+        number("p99 µs"),
+        number("max µs"),
+        Column::text("100 ns … 1 s, log."),
+    ];
+    page.table("calls", &columns, |page| {
+        page.inside("tbody", &[], |page| calls.iter().for_each(|call| row(page, call, whole)));
     });
 }
 

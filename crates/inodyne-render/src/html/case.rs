@@ -3,10 +3,10 @@
 use inodyne_model::Nanos;
 use inodyne_model::ledger::{Ledger, Row};
 
-use super::builder::Html;
+use super::builder::{Column, Html};
 use super::{calls, colours, findings, flame, threads, timeline};
 use crate::text::case::Case;
-use crate::text::ledger::parts;
+use crate::text::ledger::{self as ledger_text, Shown, parts};
 use crate::text::{overhead, verdict};
 use crate::units::{duration, duration_beside, percent, seconds};
 
@@ -38,7 +38,7 @@ fn headline(page: &mut Html, case: &Case<'_>) {
     });
     page.inside("p", &[("class", "verdict")], |page| {
         page.element("b", &[("class", "time")], &duration(case.wall()));
-        if let Some(finding) = case.findings.first() {
+        if let Some(finding) = case.findings.first().filter(|finding| !finding.bound) {
             let likely = duration_beside(finding.predicted.wall_ns, case.wall());
             page.element("span", &[("class", "good")], &format!(" likely {likely} once cured"));
         }
@@ -62,10 +62,11 @@ fn headline(page: &mut Html, case: &Case<'_>) {
 }
 
 fn ledger(page: &mut Html, case: &Case<'_>, ledger: &Ledger) {
-    let of = if case.untraced().next().is_some() { " in the traced run" } else { "" };
-    page.element("h3", &[], &format!("Where the time went{of}"));
+    page.element("h3", &[], &ledger_text::heading(case));
+    if let Some(note) = ledger_text::note(case) {
+        page.element("p", &[("class", "dim")], note);
+    }
     let whole = ledger.wall_ns;
-    let largest = ledger.rows.iter().map(|row| row.ns).max().unwrap_or_default();
     page.inside("div", &[("class", "stacked"), ("aria-hidden", "true")], |page| {
         for row in &ledger.rows {
             let style = format!("width:{:.4}%", row.ns.share_of(whole) * 100.0);
@@ -73,30 +74,31 @@ fn ledger(page: &mut Html, case: &Case<'_>, ledger: &Ledger) {
             page.element("span", &[("class", &class), ("style", &style), ("title", &title(row, whole))], "");
         }
     });
-    page.inside("div", &[("class", "scroll")], |page| {
-        page.inside("table", &[("class", "ledger")], |page| {
-            page.inside("thead", &[], |page| {
-                page.inside("tr", &[], |page| {
-                    for (heading, class) in [("", ""), ("", ""), ("seconds", "n"), ("share", "n"), ("", "")] {
-                        page.element("th", &[("class", class), ("scope", "col")], heading);
-                    }
-                });
-            });
-            page.inside("tbody", &[], |page| {
-                for row in &ledger.rows {
-                    ledger_row(page, row, whole, largest);
-                }
-            });
-            page.inside("tfoot", &[], |page| {
-                page.inside("tr", &[], |page| {
-                    page.element("td", &[], "");
-                    page.element("td", &[], "wall-clock");
-                    page.element("td", &[("class", "n")], &seconds(whole, whole));
-                    page.element("td", &[("class", "n")], "100%");
-                    page.element("td", &[], "");
-                });
-            });
+    let Shown { mut large, small, residual } = Shown::new(ledger);
+    large.extend(residual);
+    rows(page, ledger, &large, true);
+    if !small.is_empty() {
+        let sum: Nanos = small.iter().map(|row| row.ns).sum();
+        page.inside("details", &[], |page| {
+            let words = format!("{} smaller rows, {} s together", small.len(), seconds(sum, whole));
+            page.element("summary", &[], &words);
+            rows(page, ledger, &small, false);
         });
+    }
+}
+
+fn rows(page: &mut Html, ledger: &Ledger, rows: &[&Row], with_sum: bool) {
+    let whole = ledger.wall_ns;
+    let largest = ledger.rows.iter().map(|row| row.ns).max().unwrap_or_default();
+    let columns =
+        [Column::text(""), Column::text(""), Column::number("seconds"), Column::number("share"), Column::drawn("")];
+    page.table("ledger", &columns, |page| {
+        page.inside("tbody", &[], |page| rows.iter().for_each(|row| ledger_row(page, row, whole, largest)));
+        if with_sum {
+            page.inside("tfoot", &[], |page| {
+                page.cells(&[("", ""), ("", "wall-clock"), ("n", &seconds(whole, whole)), ("n", "100%"), ("", "")]);
+            });
+        }
     });
 }
 
@@ -112,11 +114,11 @@ fn ledger_row(page: &mut Html, row: &Row, whole: Nanos, largest: Nanos) {
         page.element("td", &[], &words.subject);
         page.inside("td", &[], |page| {
             page.text(&words.what);
-            if !row.via.is_empty() {
-                page.element("span", &[("class", "via")], &format!(" › {}", row.via.join(" › ")));
+            if !words.via.is_empty() {
+                page.element("span", &[("class", "via")], &words.via);
             }
             if !words.stack.is_empty() {
-                page.element("span", &[("class", "dim")], &format!(" in {}", words.stack));
+                page.element("span", &[("class", "via")], &format!("in {}", words.stack));
             }
         });
         page.element("td", &[("class", "n")], &seconds(row.ns, whole));

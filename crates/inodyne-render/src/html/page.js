@@ -288,31 +288,79 @@
   const LANE = 26;
   const LABEL = 14;
   const AXIS = 18;
+  const PATH = 44; // the lane of the critical path
+  // Numbers of a stretch that is drawn as it was, and of a sum: see timeline.rs.
+  const [LANE_OF, FROM, LENGTH, STATE, WORDS, LOW, HIGH, STRETCH] = [0, 1, 2, 3, 4, 5, 6, 7];
+  const SUM = 4;
+
+  // The stretches of one lane, in the order of time. Those of the path are all in one.
+  class Stretches {
+    constructor(kept, summed) {
+      this.kept = kept;
+      this.summed = summed;
+      this.longest = 0;
+      for (let at = LENGTH; at < kept.length; at += STRETCH) this.longest = Math.max(this.longest, kept[at]);
+    }
+
+    static byLane(data, lanes) {
+      const [kept, summed] = [lanes.map(() => []), lanes.map(() => [])];
+      for (let at = 0; at < data.kept.length; at += STRETCH) {
+        kept[data.kept[at]].push(...data.kept.slice(at, at + STRETCH));
+      }
+      for (let at = 0; at < data.summed.length; at += SUM) summed[data.summed[at]].push(...data.summed.slice(at, at + SUM));
+      return lanes.map((_, lane) => new Stretches(kept[lane], summed[lane]));
+    }
+
+    static ofPath(data) {
+      const rows = [];
+      for (let at = 0; at < data.kept.length; at += STRETCH) rows.push(data.kept.slice(at, at + STRETCH));
+      rows.sort((a, b) => a[FROM] - b[FROM] || a[LOW] - b[LOW]);
+      // Sums of several threads in the same part of the time lie one on the other.
+      const sums = [];
+      for (let at = 0; at < data.summed.length; at += SUM) sums.push(data.summed.slice(at, at + SUM));
+      sums.sort((a, b) => a[1] - b[1]);
+      return new Stretches(rows.flat(), sums.flat());
+    }
+
+    // The first stretch that may reach beyond a time.
+    firstAfter(at) {
+      let [low, high] = [0, this.kept.length / STRETCH];
+      while (low < high) {
+        const middle = (low + high) >> 1;
+        if (this.kept[middle * STRETCH + FROM] + this.longest < at) low = middle + 1;
+        else high = middle;
+      }
+      return low * STRETCH;
+    }
+
+    // The stretch at a time and a height.
+    at(when, height) {
+      const { kept } = this;
+      for (let at = this.firstAfter(when); at < kept.length && kept[at + FROM] <= when; at += STRETCH) {
+        const inside = kept[at + FROM] + kept[at + LENGTH] >= when;
+        if (inside && kept[at + LOW] <= height && kept[at + HIGH] >= height) return at;
+      }
+      return -1;
+    }
+  }
 
   for (const widget of document.querySelectorAll(".widget.timeline")) {
     const data = dataOf(widget);
     const lanes = data.lanes;
+    const path = Stretches.ofPath(data.path);
+    const threads = Stretches.byLane(data.threads, lanes);
+    const top = path.kept.length > 0 ? PATH : 0;
     let from = 0;
     let to = data.end;
     const canvas = make("canvas");
     canvas.tabIndex = 0;
     canvas.setAttribute("role", "img");
-    canvas.setAttribute("aria-label", `Timeline of ${lanes.length} threads. Plus and minus zoom, arrows move, Escape shows all.`);
+    const what = top ? "The critical path, and below it" : "Timeline of";
+    canvas.setAttribute("aria-label", `${what} ${lanes.length} threads. Plus and minus zoom, arrows move, Escape shows all.`);
     const status = make("p", "status", "");
     status.setAttribute("aria-live", "polite");
-    const height = AXIS + lanes.length * LANE;
+    const height = AXIS + top + lanes.length * LANE;
     canvas.style.height = `${height}px`;
-
-    // The first kept interval of a lane that ends after a time: they are in order and do not overlap.
-    const firstAfter = (kept, at) => {
-      let [low, high] = [0, kept.length / 4];
-      while (low < high) {
-        const middle = (low + high) >> 1;
-        if (kept[middle * 4] + kept[middle * 4 + 1] < at) low = middle + 1;
-        else high = middle;
-      }
-      return low;
-    };
 
     const draw = () => {
       const width = canvas.clientWidth;
@@ -323,53 +371,59 @@
       context.scale(scale, scale);
       const colours = data.legend.map(([name]) => colour(name));
       const [ink, dim, onCpu, line] = ["ink", "dim", "on-cpu", "line"].map(colour);
-      const x = (ns) => ((ns - from) / (to - from)) * width;
+      const x = (ns) => clamp(((ns - from) / (to - from)) * width, 0, width);
+      const box = (begin, end, y, tall, fill) => {
+        if (end < from || begin > to) return;
+        context.fillStyle = fill;
+        context.fillRect(x(begin), y, Math.max(x(end) - x(begin), 0.5), tall);
+      };
+      // Short stretches: as high as their share of the part of the time that they are in, from the bottom up.
+      const sums = ({ summed }, y, tall) => {
+        const part = data.end / data.parts;
+        let [last, below] = [-1, 0];
+        for (let at = 0; at < summed.length; at += SUM) {
+          const [, number, state, ns] = summed.slice(at, at + SUM);
+          if (number !== last) below = 0;
+          last = number;
+          const share = Math.min(ns / part, 1 - below);
+          box(number * part, (number + 1) * part, y + tall * (1 - below - share), tall * share, colours[state]);
+          below += share;
+        }
+      };
+      const stretches = ({ kept }, first, y, tall, each) => {
+        for (let at = first; at < kept.length && kept[at + FROM] < to; at += STRETCH) {
+          const [begin, end] = [kept[at + FROM], kept[at + FROM] + kept[at + LENGTH]];
+          const [low, high] = [kept[at + LOW] / data.height, kept[at + HIGH] / data.height];
+          box(begin, end, y + tall * (1 - high), tall * (high - low), colours[kept[at + STATE]]);
+          if (each) each(kept[at + LANE_OF], begin, end);
+        }
+      };
+
       context.clearRect(0, 0, width, height);
       context.font = "11px system-ui, sans-serif";
       context.fillStyle = dim;
-      context.strokeStyle = line;
       const ticks = Math.max(2, Math.floor(width / 160));
       for (let tick = 0; tick <= ticks; tick += 1) {
         const at = from + ((to - from) * tick) / ticks;
         context.textAlign = tick === 0 ? "left" : tick === ticks ? "right" : "center";
-        context.fillText(time(at), x(at), 11);
+        context.fillText(time(at), (width * tick) / ticks, 11);
       }
       context.textAlign = "left";
       lanes.forEach((lane, index) => {
-        const top = AXIS + index * LANE;
-        const bar = top + LABEL;
-        const tall = LANE - LABEL - 2;
-        const box = (begin, end, fill, share) => {
-          const left = clamp(x(begin), 0, width);
-          const right = clamp(x(end), 0, width);
-          if (end < from || begin > to) return;
-          context.fillStyle = fill;
-          const high = tall * share;
-          context.fillRect(left, bar + tall - high, Math.max(right - left, 0.5), high);
-        };
-        context.fillStyle = ink;
-        context.fillText(lane.name, 0, top + 11);
-        box(lane.born, lane.ended, onCpu, 1);
-        // Short intervals: as high as their share of the part of the time that they are in.
-        const part = data.end / data.parts;
-        let [last, below] = [-1, 0];
-        for (let at = 0; at < lane.summed.length; at += 3) {
-          const [number, state, ns] = lane.summed.slice(at, at + 3);
-          if (number !== last) below = 0;
-          last = number;
-          const share = Math.min(ns / part, 1 - below);
-          const left = clamp(x(number * part), 0, width);
-          const right = clamp(x((number + 1) * part), 0, width);
-          if (right > left) {
-            context.fillStyle = colours[state];
-            context.fillRect(left, bar + tall * (1 - below - share), Math.max(right - left, 0.5), tall * share);
-          }
-          below += share;
-        }
-        for (let at = firstAfter(lane.kept, from) * 4; at < lane.kept.length && lane.kept[at] < to; at += 4) {
-          box(lane.kept[at], lane.kept[at] + lane.kept[at + 1], colours[lane.kept[at + 2]], 1);
-        }
+        const y = AXIS + top + index * LANE;
+        context.fillStyle = lane.helper ? dim : ink;
+        context.fillText(lane.name, 0, y + 11);
+        if (lane.helper) box(lane.born, lane.ended, y + LANE - 3, 1, line);
+        else box(lane.born, lane.ended, y + LABEL, LANE - LABEL - 3, onCpu);
+        sums(threads[index], y + LABEL, LANE - LABEL - 3);
+        stretches(threads[index], threads[index].firstAfter(from), y + LABEL, LANE - LABEL - 3);
       });
+      if (top) {
+        sums(path, AXIS, top - 6);
+        stretches(path, path.firstAfter(from), AXIS, top - 6, (lane, begin, end) => {
+          if (lane >= 0) box(begin, end, AXIS + top + lane * LANE + LANE - 3, 2, ink);
+        });
+      }
       whole.disabled = from === 0 && to === data.end;
     };
 
@@ -394,41 +448,51 @@
       whole,
     );
 
-    const at = (event) => from + ((to - from) * event.offsetX) / canvas.clientWidth;
+    const said = ({ kept }, at) => `${data.words[kept[at + WORDS]]} for ${time(kept[at + LENGTH])}, from ${time(kept[at + FROM])}`;
+    const timeAt = (event) => from + ((to - from) * event.offsetX) / canvas.clientWidth;
     const describe = (event) => {
-      const lane = lanes[Math.floor((event.offsetY - AXIS) / LANE)];
-      if (!lane) return;
-      const when = at(event);
-      const index = firstAfter(lane.kept, when) * 4;
-      let what = "on a CPU, or off it for too short a time to be drawn";
-      if (when < lane.born || when > lane.ended) what = "not alive";
-      else if (index < lane.kept.length && lane.kept[index] <= when) {
-        what = `${data.words[lane.kept[index + 3]]} for ${time(lane.kept[index + 1])}, from ${time(lane.kept[index])}`;
+      const when = timeAt(event);
+      if (top && event.offsetY >= AXIS && event.offsetY < AXIS + top) {
+        const found = path.at(when, (1 - (event.offsetY - AXIS) / (top - 6)) * data.height);
+        const lane = found < 0 ? undefined : lanes[path.kept[found + LANE_OF]];
+        const words = found < 0 ? "stretches too short to be drawn" : said(path, found);
+        status.textContent = `critical path at ${time(when)}${lane ? `, in ${lane.name}` : ""}: ${words}`;
+        return;
       }
-      status.textContent = `${lane.name} at ${time(when)}: ${what}`;
+      const index = Math.floor((event.offsetY - AXIS - top) / LANE);
+      const lane = lanes[index];
+      if (!lane) return;
+      const found = threads[index].at(when, 1);
+      let words = "on a CPU, or off it for too short a time to be drawn";
+      if (when < lane.born || when > lane.ended) words = "not alive";
+      else if (lane.helper) words = "only what the path saw of it is known here";
+      else if (found >= 0) words = said(threads[index], found);
+      status.textContent = `${lane.name} at ${time(when)}: ${words}`;
     };
     let pressed = null;
     canvas.addEventListener("pointerdown", (event) => {
       pressed = { x: event.offsetX, from, to };
       canvas.setPointerCapture(event.pointerId);
     });
-    canvas.addEventListener("pointerup", () => {
-      pressed = null;
-    });
+    for (const end of ["pointerup", "pointercancel"]) {
+      canvas.addEventListener(end, () => {
+        pressed = null;
+      });
+    }
     canvas.addEventListener("pointermove", (event) => {
       if (pressed) {
         const moved = ((pressed.x - event.offsetX) / canvas.clientWidth) * (pressed.to - pressed.from);
         show(pressed.from + moved, pressed.to + moved);
       } else describe(event);
     });
-    canvas.addEventListener("dblclick", (event) => zoom(0.25, at(event)));
+    canvas.addEventListener("dblclick", (event) => zoom(0.25, timeAt(event)));
     canvas.addEventListener(
       "wheel",
       (event) => {
         // Without a key the wheel scrolls the page.
         if (!event.ctrlKey && !event.shiftKey) return;
         event.preventDefault();
-        zoom((event.deltaY || event.deltaX) > 0 ? 1.25 : 0.8, at(event));
+        zoom((event.deltaY || event.deltaX) > 0 ? 1.25 : 0.8, timeAt(event));
       },
       { passive: false },
     );
@@ -449,9 +513,9 @@
     });
 
     const used = new Set();
-    for (const lane of lanes) {
-      for (let index = 2; index < lane.kept.length; index += 4) used.add(lane.kept[index]);
-      for (let index = 1; index < lane.summed.length; index += 3) used.add(lane.summed[index]);
+    for (const { kept, summed } of [path, ...threads]) {
+      for (let index = STATE; index < kept.length; index += STRETCH) used.add(kept[index]);
+      for (let index = 2; index < summed.length; index += SUM) used.add(summed[index]);
     }
     const colours = legend(data, used);
     const running = make("span");

@@ -1,16 +1,21 @@
-//! All runs as dots on one axis: untraced ones full, traced ones hollow, with the median, and beneath them the interval that a
-//! finding predicts. Nothing is left out.
+//! All runs as dots on one axis: untraced ones full, traced ones hollow, with the median and its interval, and beneath them the
+//! interval that a finding predicts. Nothing is left out.
 
 use inodyne_model::Nanos;
-use inodyne_model::run::median;
+use inodyne_model::finding::Finding;
+use inodyne_model::run::Run;
+use inodyne_model::statistics::RunStatistics;
 
-use super::builder::Html;
+use super::builder::{Attribute, Html};
+use crate::flags;
 use crate::text::case::Case;
-use crate::units::duration_beside;
+use crate::text::runs::of_case;
+use crate::units::{duration, duration_beside};
 
-const WIDTH: f64 = 1000.0;
-const MARGIN: f64 = 12.0;
-const HEIGHT: f64 = 44.0;
+/// Of the width; dots at the ends are whole.
+const MARGIN: f64 = 1.5;
+/// In pixels.
+const HEIGHT: f64 = 52.0;
 /// Dots that would lie on each other are put on this many lines.
 const LINES: usize = 3;
 
@@ -20,83 +25,111 @@ pub(super) fn show(page: &mut Html, cases: &[Case<'_>]) {
     }
     let predicted = cases.iter().flat_map(|case| &case.findings).map(|finding| finding.predicted.high_ns);
     let runs = cases.iter().flat_map(|case| &case.runs).map(|run| run.wall_ns);
-    let longest = runs.chain(predicted).max().unwrap_or_default();
+    let axis = Axis { longest: runs.chain(predicted).max().unwrap_or_default() };
     page.inside("section", &[("id", "runs")], |page| {
         page.element("h2", &[], "Runs");
         page.inside("p", &[("class", "dim")], |page| {
-            page.text(&format!("Wall-clock time from 0 to {}. ", duration_beside(longest, longest)));
-            page.text("● untraced, ○ traced, │ median of the untraced, ▬ predicted once cured. Every run is shown.");
+            page.text(&format!("Wall-clock time from 0 to {}. ", duration(axis.longest)));
+            page.text("● untraced, ○ traced, │ median of the untraced with its 95% interval");
+            if cases.iter().any(|case| case.findings.iter().any(|finding| !finding.bound)) {
+                page.text(", ▬ predicted once cured");
+            }
+            page.text(". Every run is shown.");
         });
         for (number, case) in cases.iter().enumerate() {
-            one(page, case, number, longest);
+            one(page, case, number, &axis);
         }
     });
 }
 
-fn one(page: &mut Html, case: &Case<'_>, number: usize, longest: Nanos) {
-    let time = |ns| duration_beside(ns, longest);
-    let x = |ns: Nanos| MARGIN + ns.share_of(longest) * (WIDTH - 2.0 * MARGIN);
-    let mut walls: Vec<Nanos> = case.untraced().map(|run| run.wall_ns).collect();
-    walls.sort_unstable();
-    let words = match (median(&walls), walls.first(), walls.last()) {
-        (Some(middle), Some(least), Some(most)) if walls.len() > 1 => {
-            format!("median {} [{} to {}] of {} untraced runs", time(middle), time(*least), time(*most), walls.len())
-        }
-        (Some(only), ..) => format!("{} in one untraced run", time(only)),
-        (None, ..) => format!("{} traced", time(case.wall())),
-    };
+/// From nothing to the longest time, the same for all cases.
+struct Axis {
+    longest: Nanos,
+}
+
+impl Axis {
+    fn percent(&self, ns: Nanos) -> f64 {
+        MARGIN + ns.share_of(self.longest) * (100.0 - 2.0 * MARGIN)
+    }
+
+    fn at(&self, ns: Nanos) -> String {
+        format!("{:.3}%", self.percent(ns))
+    }
+
+    fn time(&self, ns: Nanos) -> String {
+        duration_beside(ns, self.longest)
+    }
+}
+
+fn one(page: &mut Html, case: &Case<'_>, number: usize, axis: &Axis) {
+    let statistics = of_case(case);
+    let words = statistics.map_or_else(|| format!("{} traced", axis.time(case.wall())), |found| in_words(found, axis));
     page.inside("div", &[("class", "dots")], |page| {
         page.inside("p", &[], |page| {
             let name = format!("{} on {} ({})", case.command(), case.place_name(), case.cache());
             page.element("a", &[("href", &format!("#case-{number}"))], &name);
             page.text(&format!(": {words}"));
         });
-        let view = format!("0 0 {WIDTH} {HEIGHT}");
-        let attributes = [
-            ("viewBox", view.as_str()),
-            ("preserveAspectRatio", "none"),
-            ("role", "img"),
-            ("aria-label", words.as_str()),
-        ];
-        page.inside("svg", &attributes, |page| {
-            let line = format!("M{MARGIN} {y}H{right}", y = HEIGHT - 4.0, right = WIDTH - MARGIN);
-            page.inside("path", &[("class", "axis"), ("d", &line)], |_| {});
-            for finding in &case.findings {
-                let (low, high) = (x(finding.predicted.low_ns), x(finding.predicted.high_ns));
-                let title = format!(
-                    "{}: {} to {}",
-                    finding.id,
-                    time(finding.predicted.low_ns),
-                    time(finding.predicted.high_ns)
-                );
-                let band = [
-                    ("class", "predicted".to_owned()),
-                    ("x", format!("{low:.1}")),
-                    ("y", format!("{:.1}", HEIGHT - 7.0)),
-                    ("width", format!("{:.1}", (high - low).max(1.0))),
-                    ("height", "6".to_owned()),
-                ];
-                let band: Vec<_> = band.iter().map(|(name, value)| (*name, value.as_str())).collect();
-                page.inside("rect", &band, |page| page.element("title", &[], &title));
+        page.inside("svg", &[("role", "img"), ("aria-label", &words)], |page| {
+            let y = format!("{:.1}", HEIGHT - 8.0);
+            page.empty("line", &[("class", "axis"), ("x1", "0"), ("x2", "100%"), ("y1", &y), ("y2", &y)]);
+            for finding in case.findings.iter().filter(|finding| !finding.bound) {
+                band(page, finding, axis);
             }
-            if let Some(middle) = median(&walls) {
-                let tick = format!("M{:.1} 2V{:.1}", x(middle), HEIGHT - 4.0);
-                page.inside("path", &[("class", "median"), ("d", &tick)], |_| {});
+            if let Some(found) = statistics {
+                middle(page, found, axis);
             }
             for (at, run) in case.runs.iter().enumerate() {
-                let y = format!("{:.1}", 9.0 + (at % LINES) as f64 * 11.0);
-                let kind = if run.traced { "traced" } else { "untraced" };
-                let failed = if run.exit.success() { "" } else { " failed" };
-                let title = format!("{} {kind}{failed}, block {}", time(run.wall_ns), run.block);
-                let dot = [
-                    ("class", format!("{kind}{failed}")),
-                    ("cx", format!("{:.1}", x(run.wall_ns))),
-                    ("cy", y),
-                    ("r", "4.5".to_owned()),
-                ];
-                let dot: Vec<_> = dot.iter().map(|(name, value)| (*name, value.as_str())).collect();
-                page.inside("circle", &dot, |page| page.element("title", &[], &title));
+                dot(page, run, at, axis);
             }
         });
+        for flag in statistics.map_or_else(Vec::new, |found| flags::all(case.recording, found)) {
+            page.element("p", &[("class", "warning")], &flag);
+        }
     });
+}
+
+fn in_words(found: &RunStatistics, axis: &Axis) -> String {
+    let wall = &found.wall;
+    if wall.n == 1 {
+        return format!("{} in one untraced run", axis.time(wall.median_ns));
+    }
+    let interval = found
+        .median_interval()
+        .map_or_else(String::new, |(low, high)| format!(" [{}, {}]", axis.time(low), axis.time(high)));
+    let (least, most) = (axis.time(wall.min_ns), axis.time(wall.max_ns));
+    format!("median {}{interval} of {} untraced runs between {least} and {most}", axis.time(wall.median_ns), wall.n)
+}
+
+fn band(page: &mut Html, finding: &Finding, axis: &Axis) {
+    let (low, high) = (finding.predicted.low_ns, finding.predicted.high_ns);
+    let width = format!("{:.3}%", (axis.percent(high) - axis.percent(low)).max(0.2));
+    let y = format!("{:.1}", HEIGHT - 6.0);
+    let attributes: [Attribute<'_>; 5] =
+        [("class", "predicted"), ("x", &axis.at(low)), ("y", &y), ("width", &width), ("height", "6")];
+    let title = format!("{}: {} to {}", finding.id, axis.time(low), axis.time(high));
+    page.inside("rect", &attributes, |page| page.element("title", &[], &title));
+}
+
+/// The median, and around it its interval.
+fn middle(page: &mut Html, found: &RunStatistics, axis: &Axis) {
+    let bottom = format!("{:.1}", HEIGHT - 8.0);
+    if let Some((low, high)) = found.median_interval() {
+        let width = format!("{:.3}%", (axis.percent(high) - axis.percent(low)).max(0.2));
+        let tall = format!("{:.1}", HEIGHT - 10.0);
+        let attributes: [Attribute<'_>; 5] =
+            [("class", "interval"), ("x", &axis.at(low)), ("y", "2"), ("width", &width), ("height", &tall)];
+        page.empty("rect", &attributes);
+    }
+    let x = axis.at(found.wall.median_ns);
+    page.empty("line", &[("class", "median"), ("x1", &x), ("x2", &x), ("y1", "2"), ("y2", &bottom)]);
+}
+
+fn dot(page: &mut Html, run: &Run, at: usize, axis: &Axis) {
+    let kind = if run.traced { "traced" } else { "untraced" };
+    let failed = if run.exit.success() { "" } else { " failed" };
+    let title = format!("{} {kind}{failed}, block {}", axis.time(run.wall_ns), run.block);
+    let (class, y) = (format!("{kind}{failed}"), format!("{:.1}", 10.0 + (at % LINES) as f64 * 12.0));
+    let attributes: [Attribute<'_>; 4] = [("class", &class), ("cx", &axis.at(run.wall_ns)), ("cy", &y), ("r", "4.5")];
+    page.inside("circle", &attributes, |page| page.element("title", &[], &title));
 }

@@ -8,7 +8,7 @@ use inodyne_model::ledger::{Row, RowKind};
 use inodyne_model::observed::ROOT;
 use inodyne_model::trace::{ThreadLedger, Trace};
 
-use super::builder::Html;
+use super::builder::{Column, Html};
 use super::colours;
 use crate::text::ledger::parts;
 use crate::units::{duration, seconds};
@@ -38,31 +38,22 @@ pub(super) fn show(page: &mut Html, trace: &Trace) {
     page.element("h3", &[], &format!("Threads: {}", Grouped(trace.threads.len() as u64)));
     let threads = ordered(trace);
     let longest = threads.iter().map(|thread| thread.lifetime_ns).max().unwrap_or_default();
-    page.inside("div", &[("class", "scroll")], |page| {
-        page.inside("table", &[("class", "sorts threads")], |page| {
-            page.inside("thead", &[], |page| {
-                page.inside("tr", &[], |page| {
-                    for (heading, class) in [
-                        ("command", ""),
-                        ("pid", "n"),
-                        ("tid", "n"),
-                        ("life s", "n"),
-                        ("cpu s", "n"),
-                        ("ready s", "n"),
-                        ("blocked s", "n"),
-                    ] {
-                        page.inside("th", &[("class", class), ("scope", "col")], |page| {
-                            page.element("button", &[("type", "button")], heading);
-                        });
-                    }
-                    page.element("th", &[("class", "bar"), ("scope", "col")], "its life");
-                });
-            });
-            page.inside("tbody", &[], |page| {
-                for thread in threads.iter().take(MOST_THREADS) {
-                    row(page, thread, longest);
-                }
-            });
+    let number = |heading| Column::number(heading).sorting();
+    let columns = [
+        Column::text("command").sorting(),
+        number("pid"),
+        number("tid"),
+        number("life s"),
+        number("cpu s"),
+        number("ready s"),
+        number("blocked s"),
+        Column::drawn("its life"),
+    ];
+    page.table("threads", &columns, |page| {
+        page.inside("tbody", &[], |page| {
+            for thread in threads.iter().take(MOST_THREADS) {
+                row(page, thread, longest);
+            }
         });
     });
     if threads.len() > MOST_THREADS {

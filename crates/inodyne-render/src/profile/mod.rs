@@ -24,9 +24,10 @@ pub(crate) mod weighed;
 use std::fmt;
 use std::str::FromStr;
 
-use inodyne_model::place::Place;
 use inodyne_model::recording::Recording;
 use inodyne_model::trace::Trace;
+
+use crate::names;
 
 pub use firefox::firefox;
 pub use flame_svg::{NoFlameGraph, flame_graph, flame_graph_difference};
@@ -92,14 +93,23 @@ impl<'a> Traced<'a> {
         recording.traces.iter().map(|trace| Traced { recording, trace }).collect()
     }
 
+    /// Whether both are of the same command, place and state of the caches.
+    pub fn is_same_case(&self, other: &Traced<'_>) -> bool {
+        let key = |trace: &Trace| (trace.place, trace.command, trace.cache);
+        key(self.trace) == key(other.trace)
+    }
+
+    /// The one of the middle wall time; of an even number the faster one of the two in the middle. None of nothing.
+    pub fn middle(all: &[Traced<'a>]) -> Option<Traced<'a>> {
+        let mut by_time: Vec<Traced<'a>> = all.to_vec();
+        by_time.sort_by_key(|one| one.trace.wall_ns);
+        by_time.get(by_time.len().checked_sub(1)? / 2).copied()
+    }
+
     /// What ran where: `find . on slow (cold)`.
     pub fn title(&self) -> String {
         let command = self.recording.commands.get(self.trace.command).map_or("?", |command| &command.label);
-        let place = self.recording.places.get(self.trace.place).map_or_else(|| "?".to_owned(), place_name);
+        let place = names::place(self.recording, self.trace.place);
         crate::line::escaped(&format!("{command} on {place} ({})", self.trace.cache))
     }
-}
-
-fn place_name(place: &Place) -> String {
-    if place.label.is_empty() { place.path.display().to_string() } else { place.label.clone() }
 }

@@ -252,6 +252,7 @@ fn the_timeline_fills_the_life_of_every_thread() {
         stack: vec![1, 0],
         waker: vec![waited.waker, inodyne_model::observed::Waker::Unknown],
         waker_tid: vec![0, 0],
+        waker_thread: vec![0; 2],
         waker_stack: vec![0, 0],
         calls: vec![String::new(), "getdents64".to_owned()],
         stacks: vec![inodyne_model::stack::StackId(0), waited.stack],

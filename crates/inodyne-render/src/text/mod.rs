@@ -6,13 +6,13 @@
 mod call_changes;
 mod calls;
 pub(crate) mod case;
-mod comparison;
-mod difference;
+pub(crate) mod comparison;
+pub(crate) mod difference;
 mod findings;
 pub(crate) mod ledger;
 pub(crate) mod overhead;
 mod paths;
-mod runs;
+pub(crate) mod runs;
 mod threads;
 pub(crate) mod verdict;
 

@@ -47,7 +47,8 @@ pub(super) fn show(page: &mut Page, case: &Case<'_>) {
     }
 }
 
-fn of_case<'a>(case: &Case<'a>) -> Option<&'a RunStatistics> {
+/// What is said of the case's untraced runs.
+pub(crate) fn of_case<'a>(case: &Case<'a>) -> Option<&'a RunStatistics> {
     let key = |found: &RunStatistics| -> (usize, usize, CacheState) { (found.place, found.command, found.cache) };
     case.recording.statistics.iter().find(|found| key(found) == case.key)
 }
