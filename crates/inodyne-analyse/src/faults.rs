@@ -22,7 +22,7 @@ const SPLITS: [Outside; 3] = [Outside::PageFault, Outside::Interrupt, Outside::B
 
 impl Outside {
     /// The name that stands in a row's `syscall`.
-    fn name(self) -> Option<&'static str> {
+    pub(crate) fn name(self) -> Option<&'static str> {
         match self {
             Outside::PageFault => Some(PAGE_FAULT),
             Outside::Interrupt => Some(INTERRUPT),
@@ -103,7 +103,14 @@ mod tests {
     #[test]
     fn the_parts_sum_to_the_whole() {
         let fault = stack(&["exc_page_fault"]);
-        let sample = |user_mode, count| Sample { thread: 1, syscall: None, user_mode, stack: StackId(1), count };
+        let sample = |user_mode, count| Sample {
+            thread: 1,
+            syscall: None,
+            user_mode,
+            stack: StackId(1),
+            user_stack: StackId(0),
+            count,
+        };
         let samples = [sample(true, 2), sample(false, 1)];
         let rows = split(Nanos(1_000), samples.iter(), |_| Some(&fault));
         let parts: Vec<_> = rows.iter().map(|r| (r.kind, r.syscall.as_deref(), r.ns.0, r.estimated)).collect();

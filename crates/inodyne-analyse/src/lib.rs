@@ -10,8 +10,9 @@
 //! | `causes` | which kernel stacks mean which [`Cause`](inodyne_model::cause::Cause) |
 //! | `faults` | what ran in the kernel outside of system calls |
 //! | `threads` | the ledger of one thread |
-//! | `path` | the ledger of the wall-clock time: the critical path |
+//! | `path` | the critical path: the ledger of the wall-clock time, and what it was from instant to instant |
 //! | `headline` | the same where the path cannot be walked |
+//! | `stacks` | the time of threads by stack |
 //! | `findings` | one file a diagnosis |
 //! | `score` | what measured pairs say of a prediction |
 //! | `runs` | what the runs of one case say |
@@ -27,11 +28,13 @@ mod headline;
 mod path;
 mod runs;
 mod score;
+mod stacks;
 pub mod statistics;
 mod threads;
 
 pub use comparison::precision;
 pub use findings::{MOST_WORKERS, ids as finding_ids};
+use inodyne_model::path::CriticalPath;
 use inodyne_model::recording::Recording;
 use inodyne_model::trace::Trace;
 
@@ -53,6 +56,8 @@ fn explain_trace(trace: &mut Trace) {
     let classifier = Classifier::new(&trace.observed.stacks);
     trace.syscalls = calls::merged(&trace.by_comm);
     trace.threads = threads::ledgers(&trace.observed, &classifier);
-    let path = path::ledger(trace, &classifier);
-    trace.ledger = path.unwrap_or_else(|| headline::ledger(trace.wall_ns, &trace.threads));
+    let walked = path::walked(trace, &classifier);
+    let by_root = || (headline::ledger(trace.wall_ns, &trace.threads), CriticalPath::default());
+    (trace.ledger, trace.path) = walked.unwrap_or_else(by_root);
+    trace.stacks = stacks::times(&trace.observed, &trace.threads, &classifier);
 }

@@ -11,7 +11,7 @@ use inodyne_model::trace::Trace;
 use crate::statistics::change_point::{Step, change_point, steps_better_than};
 use crate::statistics::modes::groups;
 use crate::statistics::outliers::outliers;
-use crate::statistics::summary::{median_of, spread};
+use crate::statistics::summary::{median_interval, median_of, spread};
 use crate::statistics::trend::{Line, trend};
 
 /// A trend or step is flagged where it is rarer than this by chance. There are many cases to look at.
@@ -54,11 +54,14 @@ fn case(recording: &Recording, key: (usize, usize, CacheState), runs: &[usize]) 
     let durable = runs.iter().filter_map(|run| Some((*run, recording.runs[*run].durable_ns?)));
     let durable: Vec<(usize, Nanos)> = durable.collect();
     let Times { spread: wall, outliers, trend, change_point, modes } = of_times(&to_end, recording.margin);
+    let interval = median_interval(&to_end.iter().map(|(_, ns)| *ns).collect::<Vec<_>>());
     RunStatistics {
         place,
         command,
         cache,
         failed: runs.iter().filter(|run| !recording.runs[**run].exit.success()).count(),
+        median_low_ns: interval.map(|(low, _)| low),
+        median_high_ns: interval.map(|(_, high)| high),
         wall,
         outliers,
         trend,

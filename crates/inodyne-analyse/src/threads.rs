@@ -37,7 +37,7 @@ pub(crate) fn ledgers(observed: &Observed, classifier: &Classifier<'_>) -> Vec<T
     observed.threads.iter().map(one).collect()
 }
 
-fn by_thread<T>(all: &[T], number: impl Fn(&T) -> ThreadNumber) -> HashMap<ThreadNumber, Vec<&T>> {
+pub(crate) fn by_thread<T>(all: &[T], number: impl Fn(&T) -> ThreadNumber) -> HashMap<ThreadNumber, Vec<&T>> {
     let mut map: HashMap<ThreadNumber, Vec<&T>> = HashMap::new();
     for one in all {
         map.entry(number(one)).or_default().push(one);
@@ -68,8 +68,7 @@ fn ledger(thread: &ThreadObserved, waits: &[&Wait], samples: &[&Sample], classif
 fn blocked(total: Nanos, waits: &[&Wait], classifier: &Classifier<'_>) -> Vec<Row> {
     let mut groups: BTreeMap<(Option<&str>, Cause), Vec<&Wait>> = BTreeMap::new();
     for wait in waits {
-        let call = wait.syscall.as_deref().or_else(|| outside(wait, classifier));
-        groups.entry((call, classifier.cause(wait))).or_default().push(wait);
+        groups.entry((call_of(wait, classifier), classifier.cause(wait))).or_default().push(wait);
     }
     let mut left = total;
     let mut rows = Vec::new();
@@ -89,10 +88,13 @@ fn blocked(total: Nanos, waits: &[&Wait], classifier: &Classifier<'_>) -> Vec<Ro
     rows
 }
 
-/// What a wait outside of calls was for, where its stack says so.
-fn outside(wait: &Wait, classifier: &Classifier<'_>) -> Option<&'static str> {
-    let stack = classifier.stack(wait.stack)?;
-    (Outside::of(stack) == Outside::PageFault).then_some(PAGE_FAULT)
+/// The call of a wait; outside of calls what it was for, where its stack says so.
+pub(crate) fn call_of<'a>(wait: &'a Wait, classifier: &Classifier<'_>) -> Option<&'a str> {
+    let fault = || {
+        let stack = classifier.stack(wait.stack)?;
+        (Outside::of(stack) == Outside::PageFault).then_some(PAGE_FAULT)
+    };
+    wait.syscall.as_deref().or_else(fault)
 }
 
 /// The stack that took most of the time of these waits.
@@ -109,6 +111,7 @@ fn longest_stack(waits: &[&Wait], classifier: &Classifier<'_>) -> Vec<String> {
 pub(crate) fn frames(stack: &Stack) -> Vec<String> {
     let name = |frame: &Frame| match frame {
         Frame::Symbol(name) => name.clone(),
+        Frame::InFile { file, offset } => format!("{file}+{offset:#x}"),
         Frame::Unknown { address } => format!("{address:#x}"),
     };
     stack.frames.iter().map(name).collect()

@@ -43,7 +43,7 @@ fn lived(piece: u64) -> impl Strategy<Value = Trace> {
             trace.observed.waits = if covered { waits } else { waits.into_iter().skip(1).collect() };
             let samples = samples.into_iter().map(|(call, user_mode, stack, count)| {
                 let syscall = CALLS[call].map(str::to_owned);
-                Sample { thread: 1, syscall, user_mode, stack: StackId(stack), count }
+                Sample { thread: 1, syscall, user_mode, stack: StackId(stack), user_stack: StackId(0), count }
             });
             trace.observed.samples = samples.collect();
             trace.observed.stacks = (1..).zip(STACKS).map(|(id, functions)| sample::stack(id, functions)).collect();

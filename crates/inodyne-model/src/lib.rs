@@ -12,8 +12,10 @@
 //! | [`stack`] | kernel stacks and their identities |
 //! | [`cause`] | why a thread was blocked |
 //! | [`ledger`] | the partition of wall-clock time |
+//! | [`path`] | the critical path through time |
 //! | [`syscall`] | what is known of one system call |
 //! | [`observed`] | what the kernel side saw of one run, before any explanation |
+//! | [`profile`] | time by stack |
 //! | [`trace`] | a traced run: what was observed and what it means |
 //! | [`count`] | counts as people read them |
 //! | [`place`], [`run`], [`host`] | where, what and on which machine |
@@ -35,7 +37,9 @@ pub mod ledger;
 pub mod loss;
 pub mod metric;
 pub mod observed;
+pub mod path;
 pub mod place;
+pub mod profile;
 pub mod recording;
 pub mod run;
 #[cfg(feature = "sample")]

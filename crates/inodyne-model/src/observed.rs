@@ -28,7 +28,7 @@ pub struct Observed {
     pub programs: Vec<Program>,
     /// Waits, summed by thread, call, stack and waker.
     pub waits: Vec<Wait>,
-    /// On-CPU samples, summed by thread, call, mode and stack.
+    /// On-CPU samples, summed by thread, call, mode and stacks.
     pub samples: Vec<Sample>,
     /// Sampling rate per CPU in hertz; 0 where sampling was off.
     pub sample_hz: u32,
@@ -181,6 +181,9 @@ pub struct Sample {
     pub user_mode: bool,
     /// The kernel stack; zero in user mode.
     pub stack: StackId,
+    /// The stack in user mode, from where the kernel was entered where the CPU was in it; zero where there is none.
+    #[serde(default, skip_serializing_if = "StackId::is_none")]
+    pub user_stack: StackId,
     /// How many samples.
     pub count: u64,
 }

@@ -207,7 +207,14 @@ pub fn find_trace(place: usize, cache: CacheState, typed: bool) -> Trace {
         ("munmap", ms(0.01)),
     ];
     let root = thread(1, "find", user, &kernel, &waits);
-    let sample = |user_mode, stack, count| Sample { thread: 1, syscall: None, user_mode, stack: StackId(stack), count };
+    let sample = |user_mode, stack, count| Sample {
+        thread: 1,
+        syscall: None,
+        user_mode,
+        stack: StackId(stack),
+        user_stack: StackId(0),
+        count,
+    };
     let by_comm = vec![CommCalls {
         comm: "find".to_owned(),
         syscalls: vec![

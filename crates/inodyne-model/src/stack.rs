@@ -1,4 +1,4 @@
-//! Kernel stacks, and the identity that the kernel side gives them.
+//! Stacks, and the identity that the kernel side gives them.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,6 +7,13 @@ use serde::{Deserialize, Serialize};
 /// It serialises as a hexadecimal string, since JSON numbers are not exact beyond 2^53.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct StackId(pub u64);
+
+impl StackId {
+    /// True for "no stack".
+    pub fn is_none(&self) -> bool {
+        self.0 == 0
+    }
+}
 
 impl Serialize for StackId {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -21,12 +28,19 @@ impl<'de> Deserialize<'de> for StackId {
     }
 }
 
-/// One frame: a kernel function, or an address that no symbol covers.
+/// One frame: a function, or a place that no symbol covers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Frame {
     /// A function's name without offset.
     Symbol(String),
+    /// A place in a file whose symbols do not cover it.
+    InFile {
+        /// The file's name, without its directory.
+        file: String,
+        /// The offset in it.
+        offset: u64,
+    },
     /// An address without a symbol (hidden, or of a module that is gone).
     Unknown {
         /// The return address.
@@ -39,12 +53,12 @@ impl Frame {
     pub fn symbol(&self) -> Option<&str> {
         match self {
             Frame::Symbol(name) => Some(name),
-            Frame::Unknown { .. } => None,
+            Frame::InFile { .. } | Frame::Unknown { .. } => None,
         }
     }
 }
 
-/// A kernel stack, leaf first.
+/// A stack in the kernel or in user mode, leaf first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stack {
     /// Its identity.

@@ -21,6 +21,12 @@ pub struct RunStatistics {
     pub failed: usize,
     /// Wall-clock time of the untraced runs, to their end.
     pub wall: Spread,
+    /// Lower end of the 95% interval of the median. None with fewer than six runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub median_low_ns: Option<Nanos>,
+    /// Upper end of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub median_high_ns: Option<Nanos>,
     /// Runs far from the middle: indices into the recording's runs.
     pub outliers: Vec<usize>,
     /// Each run slower (or faster) than the one before.
@@ -41,6 +47,11 @@ pub struct RunStatistics {
 }
 
 impl RunStatistics {
+    /// The 95% interval of the median, where there is one.
+    pub fn median_interval(&self) -> Option<(Nanos, Nanos)> {
+        self.median_low_ns.zip(self.median_high_ns)
+    }
+
     /// What is known of the times to the end, in the form of those to durable.
     pub fn to_exit(&self) -> Times {
         let (spread, outliers) = (self.wall.clone(), self.outliers.clone());

@@ -1,7 +1,7 @@
 //! A traced run: what was observed of it, and what that means.
 //!
-//! `by_comm`, `dtype`, `overhead`, `lost` and `observed` come from the collecting side. `syscalls`, `ledger` and
-//! `threads` are computed from them by `inodyne_analyse::explain`, and computed again whenever a recording is read.
+//! `by_comm`, `dtype`, `overhead`, `lost` and `observed` come from the collecting side. `syscalls`, `ledger`, `path`, `threads`
+//! and `stacks` are computed from them by `inodyne_analyse::explain`, and computed again whenever a recording is read.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,6 +9,8 @@ use crate::Nanos;
 use crate::ledger::{Ledger, Row};
 use crate::loss::Lost;
 use crate::observed::{Observed, ThreadNumber};
+use crate::path::CriticalPath;
+use crate::profile::StackTimes;
 use crate::run::CacheState;
 use crate::syscall::{CommCalls, SyscallStats};
 
@@ -29,11 +31,17 @@ pub struct Trace {
     /// Where the wall-clock time went: the critical path, or what the ledger says of itself. Derived.
     #[serde(default)]
     pub ledger: Ledger,
+    /// The critical path through time. Derived, and not kept.
+    #[serde(skip)]
+    pub path: CriticalPath,
     /// Calls by command name.
     pub by_comm: Vec<CommCalls>,
     /// The ledger of every thread. Derived.
     #[serde(default)]
     pub threads: Vec<ThreadLedger>,
+    /// The same by stack. Derived.
+    #[serde(default)]
+    pub stacks: StackTimes,
     /// Directory entries and their types.
     #[serde(default)]
     pub dtype: Dtype,

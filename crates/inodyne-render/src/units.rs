@@ -74,6 +74,24 @@ pub(crate) fn bytes(bytes: u64) -> String {
     }
 }
 
+/// A time of the wall clock, in UTC: `2026-11-21 04:14`.
+pub(crate) fn date(unix_s: u64) -> String {
+    let (days, minutes) = (unix_s / 86_400, unix_s % 86_400 / 60);
+    let leap = |year: u64| year.is_multiple_of(4) && !year.is_multiple_of(100) || year.is_multiple_of(400);
+    let (mut year, mut left) = (1970, days.min(3_000_000));
+    while left >= 365 + u64::from(leap(year)) {
+        left -= 365 + u64::from(leap(year));
+        year += 1;
+    }
+    let lengths = [31, 28 + u64::from(leap(year)), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let mut month = 0;
+    while left >= lengths[month] {
+        left -= lengths[month];
+        month += 1;
+    }
+    format!("{year}-{:02}-{:02} {:02}:{:02}", month + 1, left + 1, minutes / 60, minutes % 60)
+}
+
 /// A bar of eighth blocks: `share` of `width` columns.
 pub(crate) fn bar(share: f64, width: usize) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
@@ -105,6 +123,12 @@ mod tests {
         let expected =
             ["0 ns", "999 ns", "1.23 µs", "56.7 µs", "1.00 ms", "33.4 ms", "0.100 s", "0.334 s", "12.346 s", "123.5 s"];
         assert_eq!(shown.map(|ns| duration(Nanos(ns))), expected);
+    }
+
+    #[test]
+    fn dates_know_of_leap_years() {
+        let shown = [0, 951_782_399, 951_782_400, 1_790_000_000, u64::MAX].map(date);
+        assert_eq!(shown[..4], ["1970-01-01 00:00", "2000-02-28 23:59", "2000-02-29 00:00", "2026-09-21 14:13"]);
     }
 
     #[test]

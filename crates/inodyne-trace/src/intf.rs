@@ -17,6 +17,8 @@ pub const ERRNO_OTHERS: usize = ERRNO_PLAIN + ERRNO_RESTARTS;
 pub const ERRNO_SLOTS: usize = ERRNO_OTHERS + 1;
 pub const COMM_LENGTH: usize = 16;
 pub const STACK_DEPTH: usize = 64;
+/// `enum bpf_stack_build_id_status`: the frame lies in a file with a build id.
+pub const FRAME_IN_FILE: i32 = 1;
 pub const STATE_READY: u8 = 1;
 pub const STATE_BLOCKED: u8 = 2;
 pub const FLAG_EXITING: u8 = 2;
@@ -123,6 +125,7 @@ pub struct SampleKey {
     pub user_mode: u8,
     pub unused: u8,
     pub stack: u64,
+    pub user_stack: u64,
 }
 
 #[derive(Clone, Copy, Pod, Zeroable)]
@@ -131,6 +134,22 @@ pub struct StackFrames {
     pub depth: u32,
     pub truncated: u32,
     pub address: [u64; STACK_DEPTH],
+}
+
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub struct UserFrame {
+    pub status: i32,
+    pub build_id: [u8; 20],
+    pub place: u64,
+}
+
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub struct UserFrames {
+    pub depth: u32,
+    pub pid: u32,
+    pub frame: [UserFrame; STACK_DEPTH],
 }
 
 #[derive(Clone, Copy, Pod, Zeroable)]
@@ -301,7 +320,7 @@ mod tests {
     use std::mem::{offset_of, size_of};
 
     unsafe extern "C" {
-        static host_sizes: [usize; 18];
+        static host_sizes: [usize; 19];
         static host_offsets: [usize; 13];
         fn host_bucket_of(ns: u64) -> u32;
     }
@@ -327,6 +346,7 @@ mod tests {
             size_of::<PathCount>(),
             size_of::<WorkPart>(),
             size_of::<WorkHead>(),
+            size_of::<UserFrames>(),
         ];
         let offsets = [
             offset_of!(Thread, number),

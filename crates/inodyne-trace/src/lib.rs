@@ -28,5 +28,6 @@ mod session;
 mod skeleton;
 mod stream;
 mod symbols;
+mod user_symbols;
 
 pub use session::{Collected, Options, TraceError, Tracer, monotonic_ns};

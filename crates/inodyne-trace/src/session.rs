@@ -23,7 +23,7 @@ use crate::names::Groups;
 use crate::probes::{calls, dtype, lives, paths, samples, switches};
 use crate::skeleton::{InodyneSkel, InodyneSkelBuilder};
 use crate::stream::Stream;
-use crate::{calibrate, libbpf_log, symbols};
+use crate::{calibrate, libbpf_log, symbols, user_symbols};
 
 /// How much a tracer may record. The defaults suit everything but tests and very long runs.
 #[derive(Debug, Clone)]
@@ -205,10 +205,12 @@ impl Tracer {
         let mut waits = switches::waits(pairs(&maps.waits).map_err(read_error)?);
         waits.extend(unfinished_waits);
         let stacks = pairs(&maps.stacks).map_err(read_error)?;
-        let stacks = symbols::name_stacks(&stacks);
+        let mut stacks = symbols::name_stacks(&stacks);
         switches::find_interrupts(&mut waits, &stacks);
         waits.sort_by_key(|wait| (wait.thread, std::cmp::Reverse(wait.ns), wait.stack, wait.waker_stack));
         let (timeline, work) = switches::timeline(&arrived, started_ns, &stacks, &ordinals, numbers);
+        let programs = lives::programs(&arrived.programs);
+        stacks.extend(user_symbols::name_stacks(&pairs(&maps.user_stacks).map_err(read_error)?, &programs));
         let lost = Lost {
             calls: shared.lost.calls,
             threads: shared.lost.threads,
@@ -239,7 +241,7 @@ impl Tracer {
             observed: Observed {
                 started_ns,
                 threads,
-                programs: lives::programs(&arrived.programs),
+                programs,
                 waits,
                 samples: samples::read(pairs(&maps.samples).map_err(read_error)?),
                 sample_hz: self.options.sample_hz,

@@ -1,7 +1,7 @@
 //! The arguments of the command line, and nothing of what they do.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -208,6 +208,9 @@ pub struct ReportOptions {
     /// Only this part: comparison, verdict, ledger, findings, syscalls, paths, threads, runs, overhead, by-comm
     #[arg(long, value_name = "PART", help_heading = "Report")]
     pub section: Option<Section>,
+    /// Write the report into this file as well: .html, .json, .md, .csv or .txt
+    #[arg(long, value_name = "FILE", value_parser = report_file, help_heading = "Report")]
+    pub report: Option<(PathBuf, Format)>,
     /// Keep a recording in this file
     #[arg(short, long, value_name = "FILE", help_heading = "Report")]
     pub output: Option<PathBuf>,
@@ -254,15 +257,54 @@ pub struct ProveArguments {
 
 /// Arguments of `inodyne show`.
 #[derive(Debug, Args)]
+#[command(
+    after_long_help = "folded, svg, firefox, speedscope and pprof show stacks: where the time was spent, on a CPU and off it.\n\
+    Widths are times: those of a section sum to the ledgers of all threads.\n\n  \
+    inodyne show find.inodyne -o report.html\n  \
+    inodyne show new.inodyne --against old.inodyne -o new-since-old.svg\n  \
+    inodyne show find.inodyne --format folded --section off-cpu --trace 1 | sort -rnk2 | head\n\n\
+    Open firefox in profiler.firefox.com, speedscope in speedscope.app, perfetto in ui.perfetto.dev."
+)]
 pub struct ShowArguments {
     /// The recording
     pub recording: PathBuf,
-    /// Form of the report
-    #[arg(long, value_enum, default_value_t)]
-    pub format: Format,
-    /// Only this part: comparison, verdict, ledger, findings, syscalls, paths, threads, runs, overhead, by-comm
-    #[arg(long, value_name = "PART")]
-    pub section: Option<Section>,
+    /// Form of the report [default: by the name of the output, otherwise text]
+    #[arg(long, value_enum)]
+    pub format: Option<ShowFormat>,
+    /// Only this part. Of a text, of Markdown, of CSV: comparison, verdict, ledger, findings, syscalls, paths, threads, runs, overhead, by-comm.
+    /// Of stacks: wall, on-cpu, off-cpu
+    #[arg(long)]
+    pub section: Option<String>,
+    /// Write into this file instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    /// Which trace, from 1 on [default: of several of one case that of the middle time]
+    #[arg(long, value_name = "N", help_heading = "Stacks and timeline")]
+    pub trace: Option<usize>,
+    /// Show what changed since this recording (folded, svg)
+    #[arg(long, value_name = "RECORDING", help_heading = "Stacks and timeline")]
+    pub against: Option<PathBuf>,
+    /// Show what changed since this trace, of that recording or of the same
+    #[arg(long, value_name = "N", help_heading = "Stacks and timeline")]
+    pub against_trace: Option<usize>,
+}
+
+impl ShowArguments {
+    /// What is asked for: by `--format`, or by how the output is called.
+    pub fn form(&self) -> ShowFormat {
+        let by_name = match self.output.as_deref().and_then(extension) {
+            Some("html" | "htm") => ShowFormat::Html,
+            Some("json") => ShowFormat::Json,
+            Some("md") => ShowFormat::Markdown,
+            Some("csv") => ShowFormat::Csv,
+            Some("folded") => ShowFormat::Folded,
+            Some("svg") => ShowFormat::Svg,
+            Some("pb" | "gz") => ShowFormat::Pprof,
+            _ => ShowFormat::Text,
+        };
+        self.format.unwrap_or(by_name)
+    }
 }
 
 /// Arguments of `inodyne manual`.
@@ -294,12 +336,43 @@ pub enum Format {
     Text,
     /// Everything, on standard output; the command's own output then goes to standard error
     Json,
+    /// A page for a browser that needs nothing else, on standard output like JSON
+    Html,
     /// The report for GitHub: an issue, a wiki, a pull request
     Markdown,
     /// One table, chosen by --section: the runs, unless another is named
     Csv,
     /// Times of the untraced runs, as `hyperfine --export-json` (1.x) writes them
     Hyperfine,
+}
+
+/// The forms in which a recording can be shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ShowFormat {
+    /// For reading in a terminal
+    Text,
+    /// Everything
+    Json,
+    /// A page for a browser that needs nothing else
+    Html,
+    /// The report for GitHub: an issue, a wiki, a pull request
+    Markdown,
+    /// One table, chosen by --section: the runs, unless another is named
+    Csv,
+    /// Times of the untraced runs, as `hyperfine --export-json` (1.x) writes them
+    Hyperfine,
+    /// Stacks, one a line, with nanoseconds
+    Folded,
+    /// A flame graph
+    Svg,
+    /// Stacks for the Firefox Profiler
+    Firefox,
+    /// Stacks for speedscope
+    Speedscope,
+    /// Stacks for pprof
+    Pprof,
+    /// The timeline, for Perfetto
+    Perfetto,
 }
 
 /// The states of the caches that can be asked for.
@@ -321,6 +394,24 @@ impl From<Cache> for CacheState {
             Cache::Cold => CacheState::Cold,
         }
     }
+}
+
+fn extension(path: &Path) -> Option<&str> {
+    path.extension().and_then(|extension| extension.to_str())
+}
+
+/// A report's file, whose name says in which form.
+fn report_file(name: &str) -> Result<(PathBuf, Format), String> {
+    let path = PathBuf::from(name);
+    let format = match extension(&path) {
+        Some("html" | "htm") => Format::Html,
+        Some("json") => Format::Json,
+        Some("md") => Format::Markdown,
+        Some("csv") => Format::Csv,
+        Some("txt") => Format::Text,
+        _ => return Err("the name must end in .html, .json, .md, .csv or .txt".to_owned()),
+    };
+    Ok((path, format))
 }
 
 fn variable(text: &str) -> Result<(OsString, OsString), String> {

@@ -16,7 +16,7 @@ const MOST_TRACED: u32 = 10;
 /// Runs the command.
 pub fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
     measure::check_fresh(&arguments.places)?;
-    report::check(arguments.report.format, arguments.report.section, arguments.runs)?;
+    report::check(arguments.report.format, arguments.report.section, arguments.runs as usize)?;
     let commands = commands(arguments)?;
     if commands.len() < 2 && arguments.places.places.len() < 2 {
         return Err(Failure::new(USAGE, "nothing to compare: give --at twice, or --command twice"));
@@ -40,7 +40,7 @@ pub fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
         output: if arguments.show_output { Output::ToStderr } else { Output::Discard },
     };
     let measured = campaign.measure()?;
-    report::print(&measured.recording, arguments.report.format, arguments.report.section, TextTo::Stdout)?;
+    report::tell(&measured.recording, &arguments.report, TextTo::Stdout)?;
     if let Some(failure) = measured.failure {
         return Err(failure);
     }

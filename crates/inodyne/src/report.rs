@@ -1,11 +1,13 @@
 //! The formats of a report, and where each is printed.
 
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 
+use inodyne_model::file::write_whole;
 use inodyne_model::recording::Recording;
 use inodyne_render::{Section, TextOptions};
 
-use crate::cli::Format;
+use crate::cli::{Format, ReportOptions};
 use crate::failure::{Failure, USAGE};
 
 /// Where a text report goes.
@@ -21,41 +23,76 @@ const WIDTH_WITHOUT_TERMINAL: usize = 80;
 const NO_TIMES: &str =
     "hyperfine's format holds times of untraced runs, and there are none: run with -n N or --no-trace";
 
-/// Prints the report. A reader that went away (`| head`) is no error.
+/// What `run` and `compare` tell: a report where reports belong, and one in the file that was asked for.
 ///
 /// # Errors
-/// The format has nothing to say about this recording.
-pub fn print(recording: &Recording, format: Format, section: Option<Section>, text_to: TextTo) -> Result<(), Failure> {
-    let stdout = |text: String| io::stdout().lock().write_all(text.as_bytes());
-    let written = match (format, text_to) {
-        (Format::Json, _) => stdout(inodyne_render::json(recording)),
-        (Format::Markdown, _) => stdout(inodyne_render::markdown(recording, section)),
-        (Format::Csv, _) => stdout(inodyne_render::csv(recording, section.unwrap_or(Section::Runs))),
-        (Format::Hyperfine, _) if recording.runs.iter().all(|run| run.traced) => {
-            return Err(Failure::new(USAGE, NO_TIMES));
-        }
-        (Format::Hyperfine, _) => stdout(inodyne_render::hyperfine(recording)),
-        (Format::Text, TextTo::Stdout) => {
-            let options = options(section, io::stdout().is_terminal());
-            stdout(inodyne_render::text(recording, &options))
-        }
-        (Format::Text, TextTo::Stderr) => {
+/// The file cannot be written.
+pub fn tell(recording: &Recording, options: &ReportOptions, text_to: TextTo) -> Result<(), Failure> {
+    show(recording, options.format, options.section, text_to, None)?;
+    match &options.report {
+        Some((path, format)) => show(recording, *format, None, text_to, Some(path)),
+        None => Ok(()),
+    }
+}
+
+/// Prints the report, or writes it into a file. A reader that went away (`| head`) is no error.
+///
+/// # Errors
+/// The file cannot be written, or the format has nothing to say about this recording, or no sections.
+pub fn show(
+    recording: &Recording,
+    format: Format,
+    section: Option<Section>,
+    text_to: TextTo,
+    output: Option<&Path>,
+) -> Result<(), Failure> {
+    let untraced = recording.runs.iter().filter(|run| !run.traced).count();
+    check(format, section, untraced)?;
+    let report = match (format, text_to, output) {
+        (Format::Json, ..) => inodyne_render::json(recording),
+        (Format::Html, ..) => inodyne_render::html(recording),
+        (Format::Markdown, ..) => inodyne_render::markdown(recording, section),
+        (Format::Csv, ..) => inodyne_render::csv(recording, section.unwrap_or(Section::Runs)),
+        (Format::Hyperfine, ..) => inodyne_render::hyperfine(recording),
+        (Format::Text, TextTo::Stderr, None) => {
             let options = options(section, io::stderr().is_terminal());
-            io::stderr().lock().write_all(inodyne_render::text(recording, &options).as_bytes())
+            drop(io::stderr().lock().write_all(inodyne_render::text(recording, &options).as_bytes()));
+            return Ok(());
+        }
+        (Format::Text, ..) => {
+            let options = options(section, output.is_none() && io::stdout().is_terminal());
+            inodyne_render::text(recording, &options)
         }
     };
-    drop(written);
-    Ok(())
+    write(report.as_bytes(), output)
+}
+
+/// Writes to standard output, or into a file.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write(bytes: &[u8], output: Option<&Path>) -> Result<(), Failure> {
+    match output {
+        Some(path) => {
+            let written = write_whole(path, |out| out.write_all(bytes));
+            written.map_err(|error| Failure::new(USAGE, format_args!("{}: {error}", path.display())))
+        }
+        None => {
+            // A reader that went away is no error.
+            drop(io::stdout().lock().write_all(bytes));
+            Ok(())
+        }
+    }
 }
 
 /// Whether runs as they are asked for will have something to say in this format: asked before anything runs.
 ///
 /// # Errors
 /// They will not.
-pub fn check(format: Format, section: Option<Section>, untraced: u32) -> Result<(), Failure> {
+pub fn check(format: Format, section: Option<Section>, untraced: usize) -> Result<(), Failure> {
     match format {
         Format::Hyperfine if untraced == 0 => Err(Failure::new(USAGE, NO_TIMES)),
-        Format::Json | Format::Hyperfine if section.is_some() => {
+        Format::Json | Format::Html | Format::Hyperfine if section.is_some() => {
             Err(Failure::new(USAGE, "--section is for text, markdown and csv: the other formats have no parts"))
         }
         _ => Ok(()),

@@ -14,7 +14,7 @@ use crate::report::{self, TextTo};
 pub fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     let campaign = campaign(arguments, measure::output(arguments.report.format))?;
     let measured = campaign.measure()?;
-    report::print(&measured.recording, arguments.report.format, arguments.report.section, TextTo::Stderr)?;
+    report::tell(&measured.recording, &arguments.report, TextTo::Stderr)?;
     if let Some(failure) = measured.failure {
         return Err(failure);
     }
@@ -35,7 +35,7 @@ pub fn untold(arguments: &RunArguments) -> Result<Recording, Failure> {
 fn campaign(arguments: &RunArguments, output: Output) -> Result<Campaign<'_>, Failure> {
     measure::check_fresh(&arguments.places)?;
     let untraced = if arguments.no_trace { arguments.runs.max(1) } else { arguments.runs };
-    report::check(arguments.report.format, arguments.report.section, untraced)?;
+    report::check(arguments.report.format, arguments.report.section, untraced as usize)?;
     if arguments.around.durable && untraced == 0 {
         return Err(Failure::new(USAGE, "--durable is timed in untraced runs: run with -n N or --no-trace"));
     }

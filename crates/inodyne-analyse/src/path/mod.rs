@@ -5,7 +5,7 @@
 //! | `history` | what is known of each thread over time |
 //! | `walk` | from the end back to the beginning |
 //! | `hop` | who did the work that was waited for |
-//! | `rows` | how charges add up |
+//! | `rows` | how charges add up, and when they were |
 //!
 //! Every instant of the wall-clock time is charged exactly once, so the rows sum to it. The walk is made only where the timeline
 //! is there and complete; what is said otherwise is the business of `headline`.
@@ -17,14 +17,16 @@ mod walk;
 
 use inodyne_model::ledger::Ledger;
 use inodyne_model::observed::ROOT;
+use inodyne_model::path::CriticalPath;
 use inodyne_model::trace::Trace;
 
 use crate::causes::Classifier;
 use history::Histories;
 use walk::Walk;
 
-/// The ledger of the critical path; none where the timeline was off, lost something, or is of a version without pieces of work.
-pub(crate) fn ledger(trace: &Trace, classifier: &Classifier<'_>) -> Option<Ledger> {
+/// The critical path, its ledger first; none where the timeline was off, lost something, or is of a version without pieces of
+/// work.
+pub(crate) fn walked(trace: &Trace, classifier: &Classifier<'_>) -> Option<(Ledger, CriticalPath)> {
     if !is_complete(trace) {
         return None;
     }
@@ -37,7 +39,7 @@ pub(crate) fn ledger(trace: &Trace, classifier: &Classifier<'_>) -> Option<Ledge
     let end = last.ended_ns.0;
     let start = end.saturating_sub(trace.wall_ns.0);
     let rows = Walk::back(&histories, classifier, last.number, end, start);
-    Some(rows.ledger(trace.wall_ns, observed, classifier))
+    Some(rows.finish(trace.wall_ns, observed, classifier))
 }
 
 fn is_complete(trace: &Trace) -> bool {

@@ -1,4 +1,4 @@
-//! Adds up what the walk charges, and makes rows of it.
+//! Adds up what the walk charges, and makes rows of it; keeps what was charged when.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -7,6 +7,7 @@ use inodyne_model::Nanos;
 use inodyne_model::cause::Cause;
 use inodyne_model::ledger::{Ledger, Row, RowKind, View};
 use inodyne_model::observed::{Observed, Sample, ThreadNumber};
+use inodyne_model::path::{CriticalPath, Step, StepPart};
 use inodyne_model::stack::StackId;
 
 use crate::causes::Classifier;
@@ -14,16 +15,12 @@ use crate::faults;
 use crate::threads::frames;
 
 /// What makes two charges the same row.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Key {
-    pub(super) kind: RowKind,
-    pub(super) syscall: Option<String>,
-    pub(super) cause: Option<Cause>,
-    pub(super) via: Vec<String>,
-}
+pub(super) use inodyne_model::path::PathRow as Key;
 
 #[derive(Default)]
 struct Sum {
+    /// Its place in the rows of the path.
+    number: u32,
     ns: u64,
     count: u64,
     estimated: bool,
@@ -37,14 +34,46 @@ pub(super) struct Rows {
     sums: HashMap<Key, Sum>,
     /// Time outside of calls, by thread of the command and whether it is known exactly: samples divide it.
     outside: BTreeMap<ThreadNumber, (u64, bool)>,
+    /// From the end back to the beginning, at first in absolute time.
+    path: CriticalPath,
+    /// How many of the path's parts belong to steps that are complete.
+    taken: usize,
 }
 
 impl Rows {
     /// Time on a CPU.
     pub(super) fn ran(&mut self, key: Key, ns: u64, estimated: bool) {
-        let sum = self.sums.entry(key).or_default();
+        let sum = self.sum(key);
         sum.ns = sum.ns.saturating_add(ns);
         sum.estimated |= estimated;
+        let row = sum.number;
+        self.path.parts.push(StepPart { row, ns: Nanos(ns) });
+    }
+
+    /// The sum of a row, and the row itself where it is new.
+    fn sum(&mut self, key: Key) -> &mut Sum {
+        let rows = &mut self.path.rows;
+        self.sums.entry(key).or_insert_with_key(|key| {
+            rows.push(key.clone());
+            Sum { number: rows.len() as u32 - 1, ..Sum::default() }
+        })
+    }
+
+    /// All that was charged since the last call of this was one step, which began at `from`.
+    pub(super) fn step(&mut self, from: u64, thread: ThreadNumber) {
+        let CriticalPath { steps, parts, .. } = &mut self.path;
+        let (before, new) = parts.split_at_mut(self.taken);
+        // What goes on in the step after it is no step of its own.
+        if let ([only], Some(later), Some(part)) = (&*new, steps.last_mut(), before.last_mut())
+            && (later.thread, later.count, part.row) == (thread, 1, only.row)
+        {
+            later.from_ns = from;
+            part.ns += only.ns;
+            parts.truncate(self.taken);
+        } else if !new.is_empty() {
+            steps.push(Step { from_ns: from, thread, first: self.taken as u32, count: new.len() as u32 });
+            self.taken = parts.len();
+        }
     }
 
     /// Time of a thread of the command outside of calls.
@@ -52,22 +81,37 @@ impl Rows {
         let (sum, any) = self.outside.entry(thread).or_default();
         *sum = sum.saturating_add(ns);
         *any |= estimated;
+        let outside = Key { kind: RowKind::User, syscall: None, cause: None, via: Vec::new() };
+        let row = self.sum(outside).number;
+        self.path.parts.push(StepPart { row, ns: Nanos(ns) });
     }
 
     /// Time off the CPU, once.
     pub(super) fn waited(&mut self, key: Key, ns: u64, stack: StackId) {
         let is_other = key.cause == Some(Cause::Other);
-        let sum = self.sums.entry(key).or_default();
+        let sum = self.sum(key);
         sum.ns = sum.ns.saturating_add(ns);
         sum.count += 1;
         if is_other {
             let of_stack = sum.stacks.entry(stack).or_default();
             *of_stack = of_stack.saturating_add(ns);
         }
+        let row = sum.number;
+        self.path.parts.push(StepPart { row, ns: Nanos(ns) });
     }
 
-    /// The ledger of `wall_ns`. What was charged to nothing is the residual.
-    pub(super) fn ledger(mut self, wall_ns: Nanos, observed: &Observed, classifier: &Classifier<'_>) -> Ledger {
+    /// The ledger of `wall_ns`, in which what was charged to nothing is the residual, and the path through time.
+    pub(super) fn finish(
+        mut self,
+        wall_ns: Nanos,
+        observed: &Observed,
+        classifier: &Classifier<'_>,
+    ) -> (Ledger, CriticalPath) {
+        let mut path = std::mem::take(&mut self.path);
+        path.steps.reverse();
+        for step in &mut path.steps {
+            step.from_ns = step.from_ns.saturating_sub(observed.started_ns.0);
+        }
         let mut rows: Vec<Row> = Vec::new();
         let mut samples: HashMap<ThreadNumber, Vec<&Sample>> = HashMap::new();
         for sample in observed.samples.iter().filter(|sample| self.outside.contains_key(&sample.thread)) {
@@ -77,7 +121,9 @@ impl Rows {
             let samples = samples.get(&thread).map_or(&[][..], Vec::as_slice);
             for row in faults::split(Nanos(ns), samples.iter().copied(), |sample| classifier.stack(sample.stack)) {
                 let key = Key { kind: row.kind, syscall: row.syscall, cause: None, via: Vec::new() };
-                self.ran(key, row.ns.0, estimated || row.estimated);
+                let sum = self.sum(key);
+                sum.ns = sum.ns.saturating_add(row.ns.0);
+                sum.estimated |= estimated || row.estimated;
             }
         }
         let mut sums: Vec<(Key, Sum)> = self.sums.into_iter().filter(|(_, sum)| sum.ns > 0).collect();
@@ -91,6 +137,6 @@ impl Rows {
         let explained: Nanos = rows.iter().map(|row| row.ns).sum();
         let unexplained_ns = wall_ns.saturating_sub(explained);
         rows.push(Row::new(RowKind::Unexplained, unexplained_ns));
-        Ledger { view: View::CriticalPath, wall_ns, unexplained_ns, rows }
+        (Ledger { view: View::CriticalPath, wall_ns, unexplained_ns, rows }, path)
     }
 }

@@ -12,6 +12,7 @@ use inodyne_model::Nanos;
 use inodyne_model::cause::Cause;
 use inodyne_model::ledger::{Ledger, RowKind, View};
 use inodyne_model::observed::{Helper, Observed, ThreadObserved, Waker};
+use inodyne_model::path::{Step, StepPart};
 use inodyne_model::sample::stack;
 use inodyne_model::stack::StackId;
 use inodyne_model::trace::Trace;
@@ -129,15 +130,32 @@ impl Drawing {
         work.ns.extend(parts.values());
     }
 
-    fn ledger(mut self) -> Ledger {
-        let root = &self.trace.observed.threads[0];
-        self.trace.wall_ns = root.lifetime_ns();
-        path_of(&self.trace).expect("the timeline is complete")
+    /// The trace, which lasts as long as its first thread.
+    fn ended(mut self) -> Trace {
+        self.trace.wall_ns = self.trace.observed.threads[0].lifetime_ns();
+        self.trace
+    }
+
+    fn ledger(self) -> Ledger {
+        path_of(&self.ended()).expect("the timeline is complete")
     }
 }
 
 fn path_of(trace: &Trace) -> Option<Ledger> {
-    ledger(trace, &Classifier::new(&trace.observed.stacks))
+    let (ledger, path) = walked(trace, &Classifier::new(&trace.observed.stacks))?;
+    let in_steps: u128 = path.iter().flat_map(|(_, parts)| parts).map(|part| u128::from(part.ns.0)).sum();
+    assert_eq!(in_steps + u128::from(ledger.unexplained_ns.0), u128::from(ledger.wall_ns.0));
+    Some(ledger)
+}
+
+fn word(kind: RowKind, cause: Option<Cause>) -> &'static str {
+    match kind {
+        RowKind::User => "user",
+        RowKind::Kernel => "kernel",
+        RowKind::Runqueue => "ready",
+        RowKind::Unexplained => "unexplained",
+        RowKind::Blocked => cause.unwrap_or(Cause::Other).as_str(),
+    }
 }
 
 /// The rows in words: `fsync journal jbd2 kernel 3`.
@@ -145,13 +163,7 @@ fn words(ledger: &Ledger) -> Vec<String> {
     assert_eq!(ledger.sum(), ledger.wall_ns);
     assert_eq!(ledger.view, View::CriticalPath);
     let row = |row: &inodyne_model::ledger::Row| {
-        let kind = match (row.kind, row.cause) {
-            (RowKind::User, _) => "user",
-            (RowKind::Kernel, _) => "kernel",
-            (RowKind::Runqueue, _) => "ready",
-            (RowKind::Unexplained, _) => "unexplained",
-            (RowKind::Blocked, cause) => cause.unwrap_or(Cause::Other).as_str(),
-        };
+        let kind = word(row.kind, row.cause);
         let chain = row.syscall.iter().chain(&row.via).map(String::as_str);
         chain.chain([kind]).map(str::to_owned).chain([row.ns.0.to_string()]).collect::<Vec<_>>().join(" ")
     };
@@ -230,6 +242,36 @@ fn what_a_helper_did_before_it_was_known_belongs_to_the_wait() {
         .helper(2, "jbd2/loop0-8", ".............uuu", &[])
         .ledger();
     assert_eq!(words(&ledger), ["fsync journal jbd2 journal 10", "fsync kernel 3", "user 2"]);
+}
+
+/// `at LENGTH thread: what it was`, step by step.
+#[test]
+fn the_path_says_when() {
+    let trace = Drawing::new()
+        .thread(1, 0, 2, "uukkbbbbbbbbbbrkku", &[(2, 2)])
+        .thread(2, 1, 1, "...ruukbbbkkkkk...", &[(0, 1)])
+        .ended();
+    let (_, path) = walked(&trace, &Classifier::new(&trace.observed.stacks)).unwrap();
+    let step = |(step, parts): (&Step, &[StepPart])| {
+        let row = |part: &StepPart| {
+            let row = &path.rows[part.row as usize];
+            format!("{} {} {}", row.syscall.as_deref().unwrap_or("-"), word(row.kind, row.cause), part.ns.0)
+        };
+        format!("{} in {}: {}", step.from_ns, step.thread, parts.iter().map(row).collect::<Vec<_>>().join(", "))
+    };
+    let expected = [
+        "0 in 1: - user 2",
+        "2 in 1: wait4 kernel 1",
+        "3 in 2: - ready 1",
+        "4 in 2: - user 2",
+        "6 in 2: fsync kernel 1",
+        "7 in 2: fsync journal 3",
+        "10 in 2: fsync kernel 4",
+        "14 in 1: - ready 1",
+        "15 in 1: wait4 kernel 2",
+        "17 in 1: - user 1",
+    ];
+    assert_eq!(path.iter().map(step).collect::<Vec<_>>(), expected);
 }
 
 #[test]

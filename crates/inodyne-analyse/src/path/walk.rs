@@ -267,6 +267,7 @@ impl<'a> Walk<'a> {
         let ns = self.now.saturating_sub(to);
         if ns > 0 {
             self.rows.waited(key, ns, stack);
+            self.rows.step(to, self.thread);
         }
         self.move_to(to);
     }
@@ -291,6 +292,7 @@ impl<'a> Walk<'a> {
             let begins = at.checked_sub(1).map_or(since, |before| history.pieces[before].at.max(since)).min(now);
             let parts = history.pieces.get(at).map_or(&history.last[..], |piece| self.histories.parts(piece));
             self.charge_piece(history, parts, now - begins);
+            self.rows.step(begins, self.thread);
             self.move_to(begins);
         }
     }

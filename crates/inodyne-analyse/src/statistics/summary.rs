@@ -51,6 +51,28 @@ pub fn quantile(sorted: &[f64], q: f64) -> f64 {
     if low == high { low } else { low + (high - low) * at.fract() }
 }
 
+/// The 95% interval of the median by the ranks of the values, which holds whatever their distribution (Conover, "Practical
+/// Nonparametric Statistics", 3rd ed., 3.2). None for fewer than six values.
+pub fn median_interval(times: &[Nanos]) -> Option<(Nanos, Nanos)> {
+    let n = times.len();
+    // The largest rank whose value lies above the median in at most 2.5% of all samples: binomial, with the normal
+    // distribution in its place where its smallest terms are no longer numbers.
+    let rank = if n > 1_000 {
+        (n as f64 / 2.0 - 0.98 * (n as f64).sqrt()).floor() as usize
+    } else {
+        let (mut rank, mut below, mut term) = (0, 0.0, 0.5f64.powi(n as i32));
+        while below + term <= 0.025 {
+            below += term;
+            rank += 1;
+            term *= (n - rank + 1) as f64 / rank as f64;
+        }
+        rank
+    };
+    let mut sorted = times.to_vec();
+    sorted.sort_unstable();
+    Some((*sorted.get(rank.checked_sub(1)?)?, *sorted.get(n - rank)?))
+}
+
 /// The spread of times.
 pub fn spread(times: &[Nanos]) -> Spread {
     let values: Vec<f64> = times.iter().map(|ns| ns.0 as f64).collect();
@@ -91,6 +113,18 @@ fn histogram(sorted: &[Nanos]) -> Vec<Bucket> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    /// As sums of binomial coefficients give them, in whole numbers.
+    #[test]
+    fn ranks_of_the_interval_of_a_median() {
+        let ranks = |n: u64| {
+            let times: Vec<Nanos> = (1..=n).rev().map(Nanos).collect();
+            median_interval(&times).map(|(low, high)| (low.0, high.0))
+        };
+        let expected = [None, Some((1, 6)), Some((2, 9)), Some((6, 15)), Some((18, 33)), Some((40, 61))];
+        assert_eq!([5, 6, 10, 20, 50, 100].map(ranks), expected);
+        assert_eq!(ranks(1_001), Some((469, 533)));
+    }
 
     proptest! {
         #[test]

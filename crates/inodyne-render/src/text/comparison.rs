@@ -31,7 +31,7 @@ pub(super) fn show(page: &mut Page, recording: &Recording, cases: &[Case<'_>]) {
 }
 
 /// `Where the cold difference comes from, in seconds`; with the sides, where there are several differences.
-fn heading(recording: &Recording, found: &LedgerDifference) -> String {
+pub(crate) fn heading(recording: &Recording, found: &LedgerDifference) -> String {
     let state = match found.cache {
         CacheState::AsIs => String::new(),
         cache => format!("{cache} "),

@@ -25,35 +25,61 @@ const SCHEDULER: [&str; 5] = ["__schedule", "schedule", "io_schedule", "schedule
 
 pub(super) fn show(page: &mut Page, case: &Case<'_>) {
     let Some(ledger) = case.trace.map(|trace| &trace.ledger) else { return };
-    // The time above may be that of untraced runs; this is the traced one.
-    let of = match case.traces {
-        2.. => format!(" in the traced run of {} with the middle time", case.traces),
-        _ if case.untraced().next().is_some() => " in the traced run".to_owned(),
-        _ => String::new(),
-    };
-    page.heading(&format!("Where the time went{of}, in seconds"));
-    let trace = case.trace.filter(|trace| ledger.view == View::RootThread && trace.threads.len() > 1);
-    if trace.is_some_and(|trace| !trace.observed.timeline.is_empty() || trace.lost.intervals + trace.lost.work > 0) {
-        let text = "The timeline is not complete, so this is what the first process did, and not who it waited for.";
+    page.heading(&heading(case));
+    if let Some(text) = note(case) {
         page.paragraph("  ".into(), text, Style::Dim);
     }
     let table = table(ledger, page.width());
     page.table(table);
 }
 
+/// Whose time it is: that above may be of untraced runs; this is of a traced one.
+pub(crate) fn heading(case: &Case<'_>) -> String {
+    let of = match case.traces {
+        2.. => format!(" in the traced run of {} with the middle time", case.traces),
+        _ if case.untraced().next().is_some() => " in the traced run".to_owned(),
+        _ => String::new(),
+    };
+    format!("Where the time went{of}, in seconds")
+}
+
+/// That it is not the critical path, where it should be.
+pub(crate) fn note(case: &Case<'_>) -> Option<&'static str> {
+    let trace = case.trace.filter(|trace| trace.ledger.view == View::RootThread && trace.threads.len() > 1)?;
+    (!trace.observed.timeline.is_empty() || trace.lost.intervals + trace.lost.work > 0)
+        .then_some("The timeline is not complete, so this is what the first process did, and not who it waited for.")
+}
+
+/// The rows of a ledger as they are shown.
+pub(crate) struct Shown<'a> {
+    /// Those that stand by themselves.
+    pub(crate) large: Vec<&'a Row>,
+    /// Those that are shown as one.
+    pub(crate) small: Vec<&'a Row>,
+    /// What no row accounts for, always last.
+    pub(crate) residual: Vec<&'a Row>,
+}
+
+impl<'a> Shown<'a> {
+    pub(crate) fn new(ledger: &'a Ledger) -> Shown<'a> {
+        let (explained, residual): (Vec<&Row>, Vec<&Row>) =
+            ledger.rows.iter().partition(|row| row.kind != RowKind::Unexplained);
+        let stands = |at: usize, row: &Row| at < MOST_ROWS && (row.ns.share_of(ledger.wall_ns) >= SMALL || at < 3);
+        let (mut large, mut small) = (Vec::new(), Vec::new());
+        for (at, row) in explained.into_iter().enumerate() {
+            if stands(at, row) { large.push(row) } else { small.push(row) }
+        }
+        Shown { large, small, residual }
+    }
+}
+
 fn table(ledger: &Ledger, width: usize) -> Table {
     let whole = ledger.wall_ns;
-    let (explained, residual): (Vec<&Row>, Vec<&Row>) =
-        ledger.rows.iter().partition(|row| row.kind != RowKind::Unexplained);
-    let (large, small): (Vec<_>, Vec<_>) = explained
-        .into_iter()
-        .enumerate()
-        .partition(|(at, row)| *at < MOST_ROWS && (row.ns.share_of(whole) >= SMALL || *at < 3));
-    let largest =
-        large.iter().map(|(_, row)| row.ns).chain(residual.iter().map(|row| row.ns)).max().unwrap_or_default();
-    let mut lines: Vec<_> = large.into_iter().map(|(_, row)| parts(row)).collect();
+    let Shown { large, small, residual } = Shown::new(ledger);
+    let largest = large.iter().chain(&residual).map(|row| row.ns).max().unwrap_or_default();
+    let mut lines: Vec<_> = large.into_iter().map(parts).collect();
     if !small.is_empty() {
-        let ns: Nanos = small.iter().map(|(_, row)| row.ns).sum();
+        let ns: Nanos = small.iter().map(|row| row.ns).sum();
         lines.push(Parts::plain(format!("{} smaller rows", small.len()), ns, Style::Dim));
     }
     lines.extend(residual.into_iter().map(parts));
@@ -88,14 +114,14 @@ fn rows_and_sum(lines: &[Parts], whole: Nanos, bar: impl Fn(Nanos) -> String) ->
 }
 
 /// A row in words.
-struct Parts {
-    subject: String,
-    what: String,
+pub(crate) struct Parts {
+    pub(crate) subject: String,
+    pub(crate) what: String,
     ns: Nanos,
     style: Style,
     /// Through whom.
-    via: String,
-    stack: String,
+    pub(crate) via: String,
+    pub(crate) stack: String,
 }
 
 impl Parts {
@@ -104,7 +130,8 @@ impl Parts {
     }
 }
 
-fn parts(row: &Row) -> Parts {
+/// What a row is about, in words.
+pub(crate) fn parts(row: &Row) -> Parts {
     let estimated = if row.estimated { " (estimated)" } else { "" };
     let (subject, mut what, style) = words(row.kind, row.syscall.as_deref(), row.cause);
     if row.kind == RowKind::User && !row.via.is_empty() {

@@ -1,9 +1,11 @@
 //! What the tracing cost, and what it did not see. A loss is a number here, never silence.
 
 use std::collections::HashMap;
+use std::fmt;
 
 use inodyne_model::loss::Lost;
-use inodyne_model::stack::{Stack, StackId};
+use inodyne_model::observed::Sample;
+use inodyne_model::stack::{Frame, Stack, StackId};
 use inodyne_model::trace::Trace;
 
 use super::case::Case;
@@ -22,7 +24,8 @@ pub(super) fn show(page: &mut Page, case: &Case<'_>) {
 pub(crate) fn in_a_line(trace: &Trace) -> String {
     let losses = losses(&trace.lost);
     let lost = if losses.is_empty() { "nothing lost".to_owned() } else { format!("LOST: {}", losses.join(", ")) };
-    format!("{} · {lost} · stacks unknown {}", cost(trace), percent(unknown_stacks(trace)))
+    let user = UserStacks::of(trace).map_or_else(String::new, |user| format!(", {user}"));
+    format!("{} · {lost} · stacks unknown {}{user}", cost(trace), percent(unknown_stacks(trace)))
 }
 
 fn cost(trace: &Trace) -> String {
@@ -53,6 +56,48 @@ fn losses(lost: &Lost) -> Vec<String> {
         (skipped, "events skipped by the kernel"),
     ];
     named.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect()
+}
+
+/// What is not known of stacks in user mode, as parts of all of them.
+struct UserStacks {
+    /// Taken nowhere, or lost, or in no file.
+    unknown: f64,
+    /// In a file that has no symbol for the place.
+    nameless: f64,
+    /// Whose root was not reached: the program keeps no frame pointers.
+    cut: f64,
+}
+
+impl fmt::Display for UserStacks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [unknown, nameless, cut] = [self.unknown, self.nameless, self.cut].map(percent);
+        write!(f, "in user mode unknown {unknown}, in files without symbols {nameless}, without their root {cut}")
+    }
+}
+
+impl UserStacks {
+    /// None where none were taken.
+    fn of(trace: &Trace) -> Option<UserStacks> {
+        let observed = &trace.observed;
+        let stacks: HashMap<StackId, &Stack> = observed.stacks.iter().map(|stack| (stack.id, stack)).collect();
+        let (mut all, mut sum) = (0.0, UserStacks { unknown: 0.0, nameless: 0.0, cut: 0.0 });
+        // A thread that ends has no user mode to look at any more.
+        let of_users = |sample: &&Sample| sample.user_mode || !sample.user_stack.is_none();
+        for sample in observed.samples.iter().filter(of_users) {
+            let count = sample.count as f64;
+            all += count;
+            match stacks.get(&sample.user_stack).map(|stack| (stack.frames.first(), stack.truncated)) {
+                Some((Some(Frame::Symbol(_)), cut)) => sum.cut += if cut { count } else { 0.0 },
+                Some((Some(Frame::InFile { .. }), cut)) => {
+                    sum.nameless += count;
+                    sum.cut += if cut { count } else { 0.0 };
+                }
+                Some((Some(Frame::Unknown { .. }) | None, _)) | None => sum.unknown += count,
+            }
+        }
+        let any = observed.samples.iter().any(|sample| !sample.user_stack.is_none());
+        any.then(|| UserStacks { unknown: sum.unknown / all, nameless: sum.nameless / all, cut: sum.cut / all })
+    }
 }
 
 /// The part of all waits and kernel samples whose stack is missing or begins with an address without a name.

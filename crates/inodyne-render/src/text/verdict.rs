@@ -59,7 +59,7 @@ fn headline(page: &Page, case: &Case<'_>) -> Line {
     [command, place.into(), ": ".into(), Span::new(time, Style::Bold), Span::new(likely, Style::Good)].into()
 }
 
-fn circumstances(case: &Case<'_>) -> String {
+pub(crate) fn circumstances(case: &Case<'_>) -> String {
     let place = case.place().map_or_else(String::new, |place| {
         // A label that is the description says the same already.
         if place.label.starts_with(&place.fs) { String::new() } else { with_options(place) }
@@ -73,7 +73,7 @@ fn with_options(place: &Place) -> String {
 }
 
 /// The first finding, or the largest parts of the ledger.
-fn reason(case: &Case<'_>) -> String {
+pub(crate) fn reason(case: &Case<'_>) -> String {
     if let Some(finding) = case.findings.first() {
         return format!("{}.", finding.title);
     }
@@ -99,7 +99,7 @@ fn in_words(row: &Row) -> String {
 }
 
 /// How the place was made, what was in it, and how cold it was.
-fn remarks(case: &Case<'_>) -> Vec<String> {
+pub(crate) fn remarks(case: &Case<'_>) -> Vec<String> {
     let mut remarks = Vec::new();
     if let Some(place) = case.place().filter(|place| place.made_here) {
         let size = place.size_bytes.map_or_else(String::new, |size| format!(", {}", bytes(size)));
@@ -122,7 +122,7 @@ fn remarks(case: &Case<'_>) -> Vec<String> {
 }
 
 /// How the command ended, where that is no success.
-fn ending(case: &Case<'_>) -> Option<String> {
+pub(crate) fn ending(case: &Case<'_>) -> Option<String> {
     match case.runs.iter().map(|run| run.exit).find(|exit| !exit.success())? {
         Exit::Code(code) => Some(format!("the command ended with exit code {code}")),
         Exit::Signal(signal) => Some(format!("the command was killed by signal {signal}")),

@@ -24,6 +24,7 @@ const size_t host_sizes[] = {
 	sizeof(struct program_record), sizeof(struct interval_record), sizeof(struct dtype_fs),
 	sizeof(struct directory_key), sizeof(struct directory), sizeof(struct forced_key), sizeof(struct forced_sum),
 	sizeof(struct shared), sizeof(struct path_count), sizeof(struct work_part), offsetof(struct work_record, part),
+	sizeof(struct user_frames),
 };
 const size_t host_offsets[] = {
 	offsetof(struct thread, number), offsetof(struct thread, waker), offsetof(struct thread, born),

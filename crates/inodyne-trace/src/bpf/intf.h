@@ -160,12 +160,27 @@ struct sample_key {
 	__u8 user_mode;
 	__u8 unused;
 	__u64 stack;
+	__u64 user_stack;
 };
 
 struct stack_frames {
 	__u32 depth;
 	__u32 truncated;
 	__u64 address[STACK_DEPTH];
+};
+
+/* A frame in user mode: the file by its build id and the offset in it, which can be named when the process is gone; where
+ * that was not to be had, the address. The kernel's struct bpf_stack_build_id. */
+struct user_frame {
+	__s32 status;
+	__u8 build_id[20];
+	__u64 place;
+};
+
+struct user_frames {
+	__u32 depth;
+	__u32 pid; /* whose addresses; 0 where all frames are in files */
+	struct user_frame frame[STACK_DEPTH];
 };
 
 /* Records: what happens once in a life. The first word says which. */

@@ -119,6 +119,22 @@ struct {
 	__type(value, struct stack_frames);
 } stacks SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 16384);
+	__type(key, __u64);
+	__type(value, struct user_frames);
+} user_stacks SEC(".maps");
+
+/* Only samples take them, and a sample is not interrupted by another. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct user_frames);
+} user_stack_scratch SEC(".maps");
+
 /* A stack under construction, one for each program that can be interrupted by another. */
 enum stack_user { STACK_OF_SWITCH, STACK_OF_WAKING, STACK_OF_SAMPLE, STACK_USERS };
 struct {

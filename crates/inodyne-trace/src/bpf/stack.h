@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * Kernel stacks by our own 64-bit hash. BPF_MAP_TYPE_STACK_TRACE keeps one stack a bucket, so two stacks that share
+ * Stacks by our own 64-bit hash. BPF_MAP_TYPE_STACK_TRACE keeps one stack a bucket, so two stacks that share
  * a bucket are taken for each other; here a stack is kept under its full hash, or counted as lost.
  */
 #ifndef INODYNE_STACK_H
@@ -42,6 +42,47 @@ static __always_inline __u64 take_stack(void *ctx, __u32 user)
 	frames->truncated = depth == STACK_DEPTH;
 	/* -EEXIST: another CPU was faster with the same stack. */
 	if (bpf_map_update_elem(&stacks, &hash, frames, BPF_NOEXIST) && !bpf_map_lookup_elem(&stacks, &hash))
+		lose(LOST_STACKS);
+	return hash;
+}
+
+/*
+ * The identity of the current stack in user mode; 0 where there is none. The kernel follows frame pointers: of a program
+ * that keeps none, the first frame is right and the others are whatever the register held.
+ *
+ * Finding the build ids costs some microseconds: for samples, not for every switch.
+ */
+static __always_inline __u64 take_user_stack(void *ctx, __u32 pid)
+{
+	__u32 index = 0, depth;
+	struct user_frames *frames = bpf_map_lookup_elem(&user_stack_scratch, &index);
+	__u64 hash = 0xcbf29ce484222325ULL;
+	bool addresses = false;
+	long bytes;
+
+	if (!frames)
+		return 0;
+	bytes = bpf_get_stack(ctx, frames->frame, sizeof(frames->frame), BPF_F_USER_STACK | BPF_F_USER_BUILD_ID);
+	if (bytes <= 0)
+		return 0;
+	depth = bytes / sizeof(struct user_frame);
+	for (__u32 i = 0; i < STACK_DEPTH; i++) {
+		const __u64 *words = (const __u64 *)&frames->frame[i];
+
+		if (i >= depth)
+			break;
+		addresses |= frames->frame[i].status != BPF_STACK_BUILD_ID_VALID;
+		for (__u32 word = 0; word < sizeof(struct user_frame) / sizeof(__u64); word++)
+			hash = (hash ^ words[word]) * 0x9e3779b97f4a7c15ULL;
+		hash ^= hash >> 32;
+	}
+	frames->depth = depth;
+	frames->pid = addresses ? pid : 0;
+	hash ^= frames->pid;
+	if (bpf_map_lookup_elem(&user_stacks, &hash))
+		return hash;
+	/* -EEXIST: another CPU was faster with the same stack. */
+	if (bpf_map_update_elem(&user_stacks, &hash, frames, BPF_NOEXIST) && !bpf_map_lookup_elem(&user_stacks, &hash))
 		lose(LOST_STACKS);
 	return hash;
 }

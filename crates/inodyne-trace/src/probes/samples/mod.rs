@@ -15,9 +15,11 @@ pub fn read(pairs: Vec<(SampleKey, u64)>) -> Vec<Sample> {
             syscall: names::call(key.call),
             user_mode: key.user_mode != 0,
             stack: StackId(key.stack),
+            user_stack: StackId(key.user_stack),
             count,
         })
         .collect();
-    samples.sort_by(|a, b| (a.thread, &a.syscall, a.stack).cmp(&(b.thread, &b.syscall, b.stack)));
+    let key = |sample: &Sample| (sample.thread, sample.syscall.clone(), sample.stack, sample.user_stack);
+    samples.sort_by_key(|a| key(a));
     samples
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
  * On-CPU samples, from a timer on each CPU: what the kernel did inside a call, and how much of the time outside of
- * calls was really page faults and interrupts.
+ * calls was really page faults and interrupts; and from where in the program.
  */
 
 SEC("perf_event")
@@ -18,6 +18,7 @@ int samples_take(struct bpf_perf_event_data *ctx)
 	key.user_mode = (ctx->regs.cs & 3) == 3;
 	if (!key.user_mode)
 		key.stack = take_stack(ctx, STACK_OF_SAMPLE);
+	key.user_stack = take_user_stack(ctx, t->pid);
 	count = bpf_map_lookup_elem(&samples, &key);
 	if (count) {
 		(*count)++;

@@ -1,0 +1,102 @@
+//! Flame graphs as pictures, drawn by inferno; here is what is drawn, in which colours.
+//!
+//! Colours say what a frame is: green in user mode, yellow a system call, orange in the kernel, shades of blue and red
+//! waiting, by cause. A difference has inferno's own colours: red took longer than before, blue less.
+
+use inferno::flamegraph::color::{Color, PaletteMap};
+use inferno::flamegraph::{Options, from_lines};
+use inodyne_model::Nanos;
+use inodyne_model::cause::Cause;
+
+use super::folded::{folded, folded_difference, folded_name};
+use super::weighed::{Part, State, weighed};
+use super::{Traced, View};
+use crate::units::duration;
+
+/// Why there is no picture.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoFlameGraph {
+    /// There is nothing to draw.
+    #[error("nothing took any time in this view: there is no flame graph to draw")]
+    Empty,
+    /// The times of a damaged recording.
+    #[error("the times in this recording do not make sense: their sum exceeds 292 years")]
+    TooLong,
+}
+
+/// A flame graph of a trace as SVG.
+///
+/// # Errors
+/// Nothing took any time.
+pub fn flame_graph(traced: &Traced<'_>, view: View) -> Result<String, NoFlameGraph> {
+    let stacks = weighed(traced.trace, view);
+    let total = stacks.iter().map(|stack| stack.ns()).sum();
+    let mut colours = PaletteMap::default();
+    for stack in &stacks {
+        for frame in &stack.frames {
+            colours.insert(folded_name(&frame.name), colour(frame.part, stack.state));
+        }
+    }
+    let (what, state) = match view {
+        View::Wall => ("Wall-clock time", "lives of all threads"),
+        View::OnCpu => ("On a CPU", "CPU time of all threads"),
+        View::OffCpu => ("Off the CPU", "blocked or ready, all threads"),
+    };
+    let mut options = Options::default();
+    options.title = format!("{what}: {}", traced.title());
+    options.subtitle = Some(format!("{}: {state}", duration(total)));
+    options.palette_map = Some(&mut colours);
+    draw(options, &folded(traced, view), total)
+}
+
+/// A flame graph of `after`, coloured by what changed since `before`.
+///
+/// # Errors
+/// Nothing took any time.
+pub fn flame_graph_difference(before: &Traced<'_>, after: &Traced<'_>, view: View) -> Result<String, NoFlameGraph> {
+    let total = |traced: &Traced<'_>| weighed(traced.trace, view).iter().map(|stack| stack.ns()).sum::<Nanos>();
+    let (was, is) = (total(before), total(after));
+    let mut options = Options::default();
+    options.title = format!("{} since {}", after.title(), before.title());
+    options.subtitle =
+        Some(format!("{} instead of {}; red: longer than before, blue: shorter", duration(is), duration(was)));
+    draw(options, &folded_difference(before, after, view), was.max(is))
+}
+
+fn draw(mut options: Options<'_>, lines: &str, total: Nanos) -> Result<String, NoFlameGraph> {
+    if i64::try_from(total.0).is_err() {
+        return Err(NoFlameGraph::TooLong);
+    }
+    options.count_name = "ns".to_owned();
+    options.deterministic = true;
+    options.image_width = Some(1200);
+    let mut svg = Vec::new();
+    from_lines(&mut options, lines.lines(), &mut svg).map_err(|_| NoFlameGraph::Empty)?;
+    Ok(String::from_utf8_lossy(&svg).into_owned())
+}
+
+fn colour(part: Part, state: State) -> Color {
+    let (r, g, b) = match (part, state) {
+        (Part::Command, _) => (200, 200, 200),
+        (Part::User, _) | (Part::State, State::User) => (130, 190, 110),
+        (Part::Call, _) => (235, 205, 95),
+        (Part::Kernel, _) | (Part::State, State::Kernel) => (235, 160, 90),
+        (Part::State, State::Ready) => (180, 140, 210),
+        (Part::State, State::Unexplained) => (170, 170, 170),
+        (Part::State, State::Blocked(cause)) => cause_colour(cause),
+    };
+    Color { r, g, b }
+}
+
+fn cause_colour(cause: Cause) -> (u8, u8, u8) {
+    match cause {
+        Cause::DeviceRead | Cause::DeviceWrite | Cause::DeviceFlush => (90, 150, 215),
+        Cause::Journal => (70, 175, 190),
+        Cause::InodeLock | Cause::BufferLock | Cause::Lock | Cause::Futex => (220, 100, 100),
+        Cause::WriteThrottle | Cause::QueueFull | Cause::Memory => (205, 120, 165),
+        Cause::FuseServer | Cause::RemoteServer => (100, 120, 200),
+        Cause::Pipe | Cause::Socket | Cause::Child | Cause::Poll => (140, 175, 225),
+        Cause::Sleep | Cause::Stopped => (185, 195, 205),
+        Cause::Other => (150, 150, 160),
+    }
+}

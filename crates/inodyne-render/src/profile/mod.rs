@@ -1,0 +1,115 @@
+//! What a trace knows of stacks and of time, in the formats that other programs read.
+//!
+//! | module | what it makes |
+//! |---|---|
+//! | `folded` | a line a stack, also of the difference of two traces |
+//! | `flame_svg` | flame graphs as pictures |
+//! | `firefox`, `speedscope`, `pprof` | stacks for these programs |
+//! | `perfetto` | the timeline |
+//! | `weighed` | which stacks, how long, and what their frames are called |
+//!
+//! All of them but the timeline show the same: [`StackTimes`](inodyne_model::profile::StackTimes), whose parts sum to the
+//! threads' ledgers. None shows when something happened, since samples are summed where they are taken.
+
+mod firefox;
+mod flame_svg;
+mod folded;
+mod perfetto;
+mod pprof;
+mod speedscope;
+#[cfg(test)]
+mod tests;
+pub(crate) mod weighed;
+
+use std::fmt;
+use std::str::FromStr;
+
+use inodyne_model::recording::Recording;
+use inodyne_model::trace::Trace;
+
+use crate::names;
+
+pub use firefox::firefox;
+pub use flame_svg::{NoFlameGraph, flame_graph, flame_graph_difference};
+pub use folded::{folded, folded_difference};
+pub use perfetto::perfetto;
+pub use pprof::pprof;
+pub use speedscope::speedscope;
+
+/// Which time a profile is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum View {
+    /// On a CPU and off it together: as wide as the lives of the threads.
+    Wall,
+    /// On a CPU: from samples, as wide as the CPU time of the ledgers.
+    OnCpu,
+    /// Blocked, or ready without a CPU: from the waits themselves.
+    OffCpu,
+}
+
+impl View {
+    /// All of them, the most telling first.
+    pub const ALL: [View; 3] = [View::Wall, View::OnCpu, View::OffCpu];
+
+    /// The name used on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            View::Wall => "wall",
+            View::OnCpu => "on-cpu",
+            View::OffCpu => "off-cpu",
+        }
+    }
+}
+
+impl fmt::Display for View {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// A name that is no view's; its text lists the names there are.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no view {0:?}: use {views}", views = View::ALL.map(View::as_str).join(", "))]
+pub struct UnknownView(String);
+
+impl FromStr for View {
+    type Err = UnknownView;
+
+    fn from_str(name: &str) -> Result<View, UnknownView> {
+        View::ALL.into_iter().find(|view| view.as_str() == name).ok_or_else(|| UnknownView(name.to_owned()))
+    }
+}
+
+/// A trace together with the recording that it is from.
+#[derive(Debug, Clone, Copy)]
+pub struct Traced<'a> {
+    pub(crate) recording: &'a Recording,
+    pub(crate) trace: &'a Trace,
+}
+
+impl<'a> Traced<'a> {
+    /// All traces of a recording, in its order.
+    pub fn all(recording: &'a Recording) -> Vec<Traced<'a>> {
+        recording.traces.iter().map(|trace| Traced { recording, trace }).collect()
+    }
+
+    /// Whether both are of the same command, place and state of the caches.
+    pub fn is_same_case(&self, other: &Traced<'_>) -> bool {
+        let key = |trace: &Trace| (trace.place, trace.command, trace.cache);
+        key(self.trace) == key(other.trace)
+    }
+
+    /// The one of the middle wall time; of an even number the faster one of the two in the middle. None of nothing.
+    pub fn middle(all: &[Traced<'a>]) -> Option<Traced<'a>> {
+        let mut by_time: Vec<Traced<'a>> = all.to_vec();
+        by_time.sort_by_key(|one| one.trace.wall_ns);
+        by_time.get(by_time.len().checked_sub(1)? / 2).copied()
+    }
+
+    /// What ran where: `find . on slow (cold)`.
+    pub fn title(&self) -> String {
+        let command = self.recording.commands.get(self.trace.command).map_or("?", |command| &command.label);
+        let place = names::place(self.recording, self.trace.place);
+        crate::line::escaped(&format!("{command} on {place} ({})", self.trace.cache))
+    }
+}

@@ -1,0 +1,298 @@
+//! Every format is read back by somebody else, and its sums must be those of the ledgers.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+
+use inodyne_model::Nanos;
+use inodyne_model::ledger::RowKind;
+use inodyne_model::recording::Recording;
+use inodyne_model::sample;
+use inodyne_model::trace::Trace;
+use prost::Message;
+use serde_json::Value;
+
+use super::*;
+
+fn recordings() -> Vec<Recording> {
+    let mut all = vec![sample::find_recording(), sample::pipeline_recording(), hostile()];
+    all.iter_mut().for_each(inodyne_analyse::explain);
+    all
+}
+
+/// Names that would break each of the formats if they were taken as they are.
+fn hostile() -> Recording {
+    let mut recording = sample::find_recording();
+    for trace in &mut recording.traces {
+        trace.observed.threads[0].comm = "a;b\nc 12".to_owned();
+        trace.observed.stacks[0].frames[0] = inodyne_model::stack::Frame::Symbol("</script> \u{202e}x 7 8".to_owned());
+        trace.observed.stacks[1].frames[0] = inodyne_model::stack::Frame::Unknown { address: u64::MAX };
+    }
+    recording
+}
+
+fn each(check: impl Fn(&Traced<'_>, View, u64)) {
+    for recording in recordings() {
+        for traced in Traced::all(&recording) {
+            for view in View::ALL {
+                check(&traced, view, of_ledgers(traced.trace, view));
+            }
+        }
+    }
+}
+
+/// What a view must sum to, from the ledgers of all threads.
+fn of_ledgers(trace: &Trace, view: View) -> u64 {
+    let of_view = |kind| match view {
+        View::Wall => true,
+        View::OnCpu => matches!(kind, RowKind::User | RowKind::Kernel),
+        View::OffCpu => !matches!(kind, RowKind::User | RowKind::Kernel),
+    };
+    let rows = trace.threads.iter().flat_map(|thread| &thread.rows);
+    rows.filter(|row| of_view(row.kind)).map(|row| row.ns).sum::<Nanos>().0
+}
+
+#[test]
+fn the_whole_is_the_lives_of_the_threads() {
+    for recording in recordings() {
+        for trace in &recording.traces {
+            let lives: Nanos = trace.threads.iter().map(|thread| thread.lifetime_ns).sum();
+            assert_eq!(of_ledgers(trace, View::Wall), lives.0);
+        }
+    }
+}
+
+#[test]
+fn folded_stacks_sum_to_the_ledgers() {
+    each(|traced, view, expected| {
+        let text = folded(traced, view);
+        let count = |line: &str| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap();
+        assert_eq!(text.lines().map(count).sum::<u64>(), expected);
+        // By cause, too: what ends in a cause's frame is what the ledgers say of it.
+        for row in traced.trace.threads.iter().flat_map(|thread| &thread.rows) {
+            let Some(cause) = row.cause.filter(|_| view != View::OnCpu) else { continue };
+            let tail = format!("[blocked: {cause}]");
+            let blocked = text.lines().filter(|line| line.contains(&tail)).map(count).sum::<u64>();
+            let rows = traced.trace.threads.iter().flat_map(|thread| &thread.rows);
+            assert_eq!(blocked, rows.filter(|row| row.cause == Some(cause)).map(|row| row.ns.0).sum::<u64>());
+        }
+    });
+}
+
+#[test]
+fn a_difference_of_a_trace_and_itself_is_none() {
+    each(|traced, view, _| {
+        for line in folded_difference(traced, traced, view).lines() {
+            let mut words = line.rsplit(' ');
+            assert_eq!(words.next(), words.next());
+        }
+    });
+}
+
+#[test]
+fn a_difference_has_both_sums() {
+    let recording = &recordings()[0];
+    let traced = Traced::all(recording);
+    let text = folded_difference(&traced[1], &traced[0], View::Wall);
+    let column = |from_the_end: usize| -> u64 {
+        text.lines().map(|line| line.rsplit(' ').nth(from_the_end).unwrap().parse::<u64>().unwrap()).sum()
+    };
+    assert_eq!(column(1), of_ledgers(traced[1].trace, View::Wall));
+    assert_eq!(column(0), of_ledgers(traced[0].trace, View::Wall));
+    let svg = flame_graph_difference(&traced[1], &traced[0], View::Wall).unwrap();
+    assert!(svg.contains("find . on slow (cold) since find . on fast (cold)"), "{svg}");
+}
+
+#[test]
+fn flame_graphs_hold_every_nanosecond_and_no_markup_of_the_data() {
+    each(|traced, view, expected| {
+        let svg = flame_graph(traced, view).unwrap();
+        assert!(svg.contains(&format!("total_samples=\"{expected}\"")), "{expected}");
+        assert!(!svg.contains("</script> \\u"), "markup in a name");
+        assert!(!svg.contains('\u{202e}'));
+    });
+    let mut empty = sample::find_recording();
+    empty.traces[0].stacks = Default::default();
+    assert_eq!(flame_graph(&Traced::all(&empty)[0], View::Wall), Err(NoFlameGraph::Empty));
+}
+
+#[test]
+fn speedscope_weights_sum_to_the_ledgers() {
+    for recording in recordings() {
+        for traced in Traced::all(&recording) {
+            let file: Value = serde_json::from_str(&speedscope(&traced, &View::ALL)).unwrap();
+            let frames = file["shared"]["frames"].as_array().unwrap();
+            assert!(frames.iter().all(|frame| frame["name"].is_string()));
+            for (profile, view) in file["profiles"].as_array().unwrap().iter().zip(View::ALL) {
+                assert_eq!(
+                    (profile["type"].as_str(), profile["unit"].as_str()),
+                    (Some("sampled"), Some("nanoseconds"))
+                );
+                let weights: Vec<u64> = serde_json::from_value(profile["weights"].clone()).unwrap();
+                let samples: Vec<Vec<usize>> = serde_json::from_value(profile["samples"].clone()).unwrap();
+                assert_eq!(weights.len(), samples.len());
+                assert!(samples.iter().flatten().all(|frame| *frame < frames.len()));
+                assert_eq!(weights.iter().sum::<u64>(), of_ledgers(traced.trace, view));
+                assert_eq!(profile["endValue"].as_u64(), Some(of_ledgers(traced.trace, view)));
+            }
+        }
+    }
+}
+
+#[test]
+fn firefox_weights_sum_to_the_ledgers() {
+    each(|traced, view, expected| {
+        let file: Value = serde_json::from_str(&firefox(traced, view)).unwrap();
+        assert!(file["meta"]["version"].is_number() && file["meta"]["preprocessedProfileVersion"].is_number());
+        let mut sum = 0.0;
+        for thread in file["threads"].as_array().unwrap() {
+            let samples = &thread["samples"];
+            assert_eq!(samples["weightType"], "tracing-ms");
+            let (weights, stacks) = (samples["weight"].as_array().unwrap(), samples["stack"].as_array().unwrap());
+            assert_eq!((weights.len(), samples["length"].as_u64()), (stacks.len(), Some(stacks.len() as u64)));
+            let stack_count = thread["stackTable"]["length"].as_u64().unwrap();
+            assert!(stacks.iter().all(|stack| stack.as_u64().is_some_and(|stack| stack < stack_count)));
+            sum += weights.iter().map(|weight| weight.as_f64().unwrap()).sum::<f64>();
+        }
+        assert!((sum * 1e6 - expected as f64).abs() < 1.0, "{sum} ms instead of {expected} ns");
+    });
+}
+
+/// The parts of `profile.proto` that a reader needs to sum it up, decoded by another implementation than the one that
+/// encodes.
+#[derive(Clone, PartialEq, Message)]
+struct ProtoProfile {
+    #[prost(message, repeated, tag = "1")]
+    sample_type: Vec<ProtoValueType>,
+    #[prost(message, repeated, tag = "2")]
+    sample: Vec<ProtoSample>,
+    #[prost(message, repeated, tag = "4")]
+    location: Vec<ProtoLocation>,
+    #[prost(message, repeated, tag = "5")]
+    function: Vec<ProtoFunction>,
+    #[prost(string, repeated, tag = "6")]
+    string_table: Vec<String>,
+    #[prost(int64, tag = "10")]
+    duration_nanos: i64,
+    #[prost(int64, tag = "14")]
+    default_sample_type: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ProtoValueType {
+    #[prost(int64, tag = "1")]
+    r#type: i64,
+    #[prost(int64, tag = "2")]
+    unit: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ProtoSample {
+    #[prost(uint64, repeated, tag = "1")]
+    location_id: Vec<u64>,
+    #[prost(int64, repeated, tag = "2")]
+    value: Vec<i64>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ProtoLocation {
+    #[prost(uint64, tag = "1")]
+    id: u64,
+    #[prost(message, repeated, tag = "4")]
+    line: Vec<ProtoLine>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ProtoLine {
+    #[prost(uint64, tag = "1")]
+    function_id: u64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ProtoFunction {
+    #[prost(uint64, tag = "1")]
+    id: u64,
+    #[prost(int64, tag = "2")]
+    name: i64,
+}
+
+#[test]
+fn pprof_values_sum_to_the_ledgers_and_every_number_points_at_something() {
+    each(|traced, view, expected| {
+        let mut bytes = Vec::new();
+        flate2::read::GzDecoder::new(pprof(traced, view).as_slice()).read_to_end(&mut bytes).unwrap();
+        let profile = ProtoProfile::decode(bytes.as_slice()).unwrap();
+        let text = |index: i64| profile.string_table[usize::try_from(index).unwrap()].as_str();
+        assert_eq!(text(0), "");
+        assert_eq!(profile.sample_type.iter().map(|t| text(t.unit)).collect::<Vec<_>>(), ["count", "nanoseconds"]);
+        assert_eq!(text(profile.default_sample_type), text(profile.sample_type[1].r#type));
+        assert_eq!(profile.duration_nanos as u64, traced.trace.wall_ns.0);
+        let functions: BTreeMap<u64, &str> = profile.function.iter().map(|f| (f.id, text(f.name))).collect();
+        let locations: BTreeMap<u64, &str> =
+            profile.location.iter().map(|location| (location.id, functions[&location.line[0].function_id])).collect();
+        let comms: Vec<String> = traced.trace.threads.iter().map(|thread| crate::line::escaped(&thread.comm)).collect();
+        for sample in &profile.sample {
+            let root = locations[sample.location_id.last().unwrap()];
+            assert!(comms.iter().any(|comm| comm == root), "{root}");
+        }
+        assert_eq!(profile.sample.iter().map(|sample| sample.value[1] as u64).sum::<u64>(), expected);
+    });
+}
+
+#[test]
+fn the_timeline_fills_the_life_of_every_thread() {
+    let mut recording = sample::find_recording();
+    let observed = &mut recording.traces[0].observed;
+    let (waited, ms) = (observed.waits[1].clone(), |n: u64| n * 1_000_000);
+    observed.timeline = inodyne_model::observed::Timeline {
+        thread: vec![1, 1],
+        out_ns: vec![ms(10), ms(30)],
+        blocked_ns: vec![ms(5), 0],
+        ready_ns: vec![ms(1), ms(2)],
+        call: vec![1, 0],
+        stack: vec![1, 0],
+        waker: vec![waited.waker, inodyne_model::observed::Waker::Unknown],
+        waker_tid: vec![0, 0],
+        waker_thread: vec![0; 2],
+        waker_stack: vec![0, 0],
+        calls: vec![String::new(), "getdents64".to_owned()],
+        stacks: vec![inodyne_model::stack::StackId(0), waited.stack],
+    };
+    inodyne_analyse::explain(&mut recording);
+    let traced = Traced::all(&recording)[0];
+    let file: Value = serde_json::from_str(&perfetto(&traced)).unwrap();
+    let slices: Vec<(String, f64, f64)> = file["traceEvents"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|event| event["ph"] == "X")
+        .map(|event| {
+            let number = |key: &str| event[key].as_f64().unwrap();
+            (event["name"].as_str().unwrap().to_owned(), number("ts"), number("dur"))
+        })
+        .collect();
+    let names: Vec<&str> = slices.iter().map(|(name, ..)| name.as_str()).collect();
+    assert_eq!(names, ["on CPU", "blocked: device-read", "ready, no CPU", "on CPU", "ready, no CPU", "on CPU"]);
+    let mut at = 0.0;
+    for (name, ts, dur) in &slices {
+        assert!((ts - at).abs() < 1e-3, "{name} begins at {ts}, not at {at}");
+        at = ts + dur;
+    }
+    let life = traced.trace.threads[0].lifetime_ns.0 as f64 / 1e3;
+    assert!((at - life).abs() < 1e-3, "{at} of {life}");
+}
+
+#[test]
+fn damaged_columns_are_no_reason_to_panic() {
+    let mut recording = sample::find_recording();
+    let timeline = &mut recording.traces[0].observed.timeline;
+    timeline.thread = vec![1, 9, 9];
+    timeline.out_ns = vec![u64::MAX, 3];
+    timeline.call = vec![77, 78];
+    for column in [&mut timeline.blocked_ns, &mut timeline.ready_ns] {
+        *column = vec![u64::MAX, u64::MAX];
+    }
+    inodyne_analyse::explain(&mut recording);
+    for traced in Traced::all(&recording) {
+        assert!(serde_json::from_str::<Value>(&perfetto(&traced)).is_ok());
+    }
+}

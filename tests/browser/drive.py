@@ -1,0 +1,340 @@
+#!/usr/bin/env python3
+"""Looks at HTML reports in a real browser, headless Chromium: clicks through everything, by mouse and by keyboard.
+
+    drive.py [--screenshots DIRECTORY] [--expect TEXT]... REPORT...
+
+Every report is opened 1280 and 390 pixels wide, light and dark. What must hold: nothing in the console, no request but
+for the report itself, nothing wider than the window, every control does what it says. Prints what it saw; the exit
+code is 1 where something did not hold.
+
+It speaks the WebDriver protocol over HTTP to chromedriver, with nothing but Python's standard library.
+"""
+
+import argparse
+import base64
+import json
+import pathlib
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+
+ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
+KEYS = {"Tab": "\ue004", "Enter": "\ue007", "Escape": "\ue00c", "Left": "\ue012", "Up": "\ue013", "Right": "\ue014",
+        "Down": "\ue015"}
+
+
+class Browser:
+    """A session with a browser of its own."""
+
+    def __init__(self):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        self.profile = tempfile.TemporaryDirectory(prefix="inodyne-browser-")
+        self.driver = subprocess.Popen(["chromedriver", f"--port={port}", "--silent"],
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.base = f"http://127.0.0.1:{port}"
+        self.session = None
+        arguments = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
+                     "--disable-background-networking", f"--user-data-dir={self.profile.name}"]
+        wanted = {"browserName": "chrome", "goog:chromeOptions": {"args": arguments},
+                  "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"}}
+        for _ in range(600):
+            try:
+                made = self.call("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})
+                break
+            except OSError:
+                if self.driver.poll() is not None:
+                    raise
+                time.sleep(0.05)
+        self.session = f"/session/{made['sessionId']}"
+
+    def call(self, method, path, body=None):
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.base + path, data, {"Content-Type": "application/json"}, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=120) as answer:
+                return json.load(answer)["value"]
+        except urllib.error.HTTPError as error:
+            raise RuntimeError(json.load(error)["value"]["message"].splitlines()[0]) from error
+
+    def post(self, path, **body):
+        return self.call("POST", self.session + path, body)
+
+    def cdp(self, command, **parameters):
+        return self.post("/goog/cdp/execute", cmd=command, params=parameters)
+
+    def run(self, script, *arguments):
+        return self.post("/execute/sync", script=script, args=list(arguments))
+
+    def all(self, selector):
+        return [one[ELEMENT] for one in self.post("/elements", using="css selector", value=selector)]
+
+    def click(self, element):
+        self.run("arguments[0].scrollIntoView({block: 'center', inline: 'center'})", {ELEMENT: element})
+        self.post(f"/element/{element}/click")
+
+    def press(self, *keys):
+        """Keys, by name or as they are."""
+        actions = []
+        for key in keys:
+            key = KEYS.get(key, key)
+            actions += [{"type": "keyDown", "value": key}, {"type": "keyUp", "value": key}]
+        self.post("/actions", actions=[{"type": "key", "id": "keyboard", "actions": actions}])
+
+    def log(self, kind):
+        return self.post("/se/log", type=kind)
+
+    def screenshot(self, path, full=True):
+        parameters = {"format": "png", "captureBeyondViewport": full}
+        if full:
+            size = self.cdp("Page.getLayoutMetrics")["cssContentSize"]
+            parameters["clip"] = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], 12000), "scale": 1}
+        path.write_bytes(base64.b64decode(self.cdp("Page.captureScreenshot", **parameters)["data"]))
+
+    def close(self):
+        try:
+            if self.session:
+                self.call("DELETE", self.session)
+        finally:
+            self.driver.terminate()
+            self.driver.wait()
+            self.profile.cleanup()
+
+
+class Checks:
+    """What was looked at, and what did not hold."""
+
+    def __init__(self):
+        self.failures = []
+        self.where = ""
+        self.done = 0
+
+    def hold(self, what, condition, seen=""):
+        self.done += 1
+        if not condition:
+            self.failures.append(f"{self.where}: {what}{f': {seen}' if seen != '' else ''}")
+
+
+def look(browser, checks, report, width, scheme, screenshots):
+    """One report in one window."""
+    checks.where = f"{report.name} {width} {scheme}"
+    browser.cdp("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600)
+    browser.cdp("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+    browser.log("browser"), browser.log("performance")
+    begun = time.monotonic()
+    browser.post("/url", url=report.resolve().as_uri())
+    loaded = browser.run("const t = performance.getEntriesByType('navigation')[0]; return t.loadEventEnd")
+    print(f"{checks.where}: opened in {loaded / 1000:.2f} s ({time.monotonic() - begun:.2f} s with everything around), "
+          f"{report.stat().st_size / 1e6:.2f} MB")
+    if screenshots:
+        browser.screenshot(screenshots / f"{report.stem}-{width}-{scheme}.png")
+    back = browser.run("return getComputedStyle(document.body).backgroundColor")
+    checks.hold("the colours follow the system", (back == "rgb(255, 255, 255)") == (scheme == "light"), back)
+    fits(browser, checks, "at first")
+    themes(browser, checks)
+    fold_out(browser, checks)
+    tables(browser, checks)
+    flames(browser, checks)
+    timelines(browser, checks)
+    keyboard(browser, checks)
+    fits(browser, checks, "after everything")
+    checks.hold("no image or foreign element", browser.run(
+        "return document.querySelectorAll('img, iframe, object, embed, video, audio, script[src]').length") == 0)
+    quiet(browser, checks, report)
+    if screenshots:
+        browser.screenshot(screenshots / f"{report.stem}-{width}-{scheme}-after.png")
+
+
+def fits(browser, checks, when):
+    wide = browser.run("return [document.documentElement.scrollWidth, innerWidth]")
+    checks.hold(f"nothing is wider than the window {when}", wide[0] <= wide[1], wide)
+
+
+def themes(browser, checks):
+    color = "return getComputedStyle(document.body).backgroundColor"
+    before = browser.run(color)
+    (toggle,) = browser.all("#theme")
+    browser.click(toggle)
+    checks.hold("the theme changes", browser.run(color) != before)
+    browser.click(toggle)
+    checks.hold("the theme changes back", browser.run(color) == before)
+
+
+def fold_out(browser, checks):
+    for summary in browser.all("summary"):
+        browser.click(summary)
+    checks.hold("all details open", browser.run("return document.querySelectorAll('details:not([open])').length") == 0)
+
+
+def tables(browser, checks):
+    column = """
+        const heading = arguments[0].closest('th');
+        const rows = [...heading.closest('table').tBodies[0].rows];
+        return [heading.getAttribute('aria-sort'), rows.map(row => {
+            const cell = row.cells[heading.cellIndex];
+            return cell.dataset.v === undefined ? cell.textContent : Number(cell.dataset.v);
+        })];
+    """
+    for button in browser.all("table.sorts th button"):
+        for _ in range(2):
+            browser.click(button)
+            order, values = browser.run(column, {ELEMENT: button})
+            if all(isinstance(value, (int, float)) for value in values):
+                checks.hold(f"a column is {order}", values == sorted(values, reverse=order == "descending"), values)
+            else:
+                checks.hold("a column of names has an order", order in ("ascending", "descending"), order)
+
+
+def flames(browser, checks):
+    """Zooming shows less, Escape all again, and the widths of children never exceed their parent's."""
+    for widget in browser.all(".widget.flame"):
+        here = {ELEMENT: widget}
+        frames = lambda: browser.run("return arguments[0].querySelectorAll('.frames > div').length", here)
+        status = lambda: browser.run("return arguments[0].querySelector('.status').textContent", here)
+        all_frames = frames()
+        checks.hold("the flame graph has frames", all_frames > 1, all_frames)
+        excess = browser.run("""
+            const rows = new Map();
+            for (const frame of arguments[0].querySelectorAll('.frames > div')) {
+                const sum = rows.get(frame.style.top) || 0;
+                rows.set(frame.style.top, sum + parseFloat(frame.style.width));
+            }
+            return Math.max(...rows.values());
+        """, here)
+        checks.hold("no row is wider than the whole", excess <= 100.1, excess)
+        whole = status()
+        leaf = browser.run("""
+            const wide = [...arguments[0].querySelectorAll('.frames > div')].filter(one => one.offsetWidth > 20);
+            return wide.sort((a, b) => b.offsetTop - a.offsetTop)[0];
+        """, here)[ELEMENT]
+        browser.click(leaf)
+        checks.hold("a click zooms", browser.run(
+            "return !arguments[0].querySelector('.controls button').disabled", here), whole)
+        (reset,) = [one for one in browser.all(".widget.flame .controls button")
+                    if browser.run("return arguments[0].contains(arguments[1])", here, {ELEMENT: one})]
+        browser.click(reset)
+        checks.hold("the whole is back", frames() == all_frames and status() == whole, status())
+        search = browser.run("return arguments[0].querySelector('input')", here)[ELEMENT]
+        browser.click(search)
+        browser.press(*"sys")
+        checks.hold("the search says what it found", "frames match" in status(), status())
+        browser.post(f"/element/{search}/clear")
+        browser.run("arguments[0].dispatchEvent(new Event('input'))", {ELEMENT: search})
+        for option in browser.run("return [...arguments[0].querySelectorAll('option')]", here):
+            browser.post(f"/element/{option[ELEMENT]}/click")
+            checks.hold("another tree has frames", frames() > 1)
+
+
+def timelines(browser, checks):
+    for widget in browser.all(".widget.timeline"):
+        here = {ELEMENT: widget}
+        status = lambda: browser.run("return arguments[0].querySelector('.status').textContent", here)
+        painted = browser.run("""
+            const canvas = arguments[0].querySelector('canvas');
+            const pixels = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+            const seen = new Set();
+            for (let at = 0; at < pixels.length; at += 4) if (pixels[at + 3] === 255) seen.add(pixels.slice(at, at + 3).join());
+            return seen.size;
+        """, here)
+        checks.hold("the timeline is painted in several colours", painted > 2, painted)
+        buttons = [one[ELEMENT] for one in browser.run("return [...arguments[0].querySelectorAll('button')]", here)]
+        seen = set()
+        for button in buttons[:4]:
+            browser.click(button)
+            seen.add(status())
+        checks.hold("every control of the timeline moves it", len(seen) >= 3, seen)
+        browser.click(buttons[4])
+        checks.hold("the timeline shows all again", status().startswith("0 ns to"), status())
+        canvas = browser.run("return arguments[0].querySelector('canvas')", here)[ELEMENT]
+        browser.run("arguments[0].scrollIntoView({block: 'center'})", {ELEMENT: canvas})
+        browser.post("/actions", actions=[{"type": "pointer", "id": "mouse", "actions": [
+            {"type": "pointerMove", "duration": 0, "origin": {ELEMENT: canvas}, "x": 0, "y": 0}]}])
+        checks.hold("the timeline says what is under the pointer", " at " in status() or "to" in status(), status())
+
+
+def keyboard(browser, checks):
+    """The whole page with keys alone: every control can be reached, and the widgets obey."""
+    browser.run("document.activeElement.blur(); getSelection().removeAllRanges(); scrollTo(0, 0)")
+    wanted = browser.run("""
+        const all = [...document.querySelectorAll('a[href], button:not(:disabled), select, input, summary, [tabindex="0"]')];
+        all.forEach((one, index) => one.setAttribute('data-reach', index));
+        return all.filter(one => one.offsetParent !== null).map(one => Number(one.dataset.reach));
+    """)
+    reached, invisible, idle = set(), 0, 0
+    while idle < 3 and len(reached) < len(wanted) + 5:
+        browser.press("Tab")
+        at, outlined = browser.run("""
+            const one = document.activeElement;
+            return [one.dataset.reach, getComputedStyle(one).outlineStyle !== 'none'];
+        """)
+        if at is None or int(at) in reached:
+            idle += 1
+            continue
+        reached.add(int(at))
+        invisible += not outlined
+    missing = sorted(set(wanted) - reached)
+    names = browser.run("return arguments[0].map(n => document.querySelector(`[data-reach=\"${n}\"]`).outerHTML.slice(0, 80))",
+                        missing)
+    checks.hold("every control is reached by Tab", not missing, names)
+    checks.hold("what has the focus is seen", invisible == 0, invisible)
+    for selector in (".frames", ".timeline canvas"):
+        for element in browser.all(selector):
+            status = lambda: browser.run(
+                "return arguments[0].closest('.widget').querySelector('.status').textContent", {ELEMENT: element})
+            browser.run("arguments[0].focus()", {ELEMENT: element})
+            seen = []
+            for key in ("Down", "Down", "Enter", "Escape") if selector == ".frames" else ("+", "+", "Right", "Escape"):
+                browser.press(key)
+                seen.append(status())
+            checks.hold(f"{selector} obeys the keys", len(set(seen)) >= 3, seen)
+
+
+def quiet(browser, checks, report):
+    """Nothing in the console, nothing asked of a network."""
+    entries = browser.log("browser")
+    checks.hold("the console is empty", not entries, entries)
+    own = report.resolve().as_uri()
+    asked = []
+    for entry in browser.log("performance"):
+        message = json.loads(entry["message"])["message"]
+        if message["method"] == "Network.requestWillBeSent":
+            url = message["params"]["request"]["url"].split("#")[0]
+            if url != own and not url.startswith("data:"):
+                asked.append(url)
+    checks.hold("no request", not asked, asked)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--screenshots", type=pathlib.Path)
+    parser.add_argument("--expect", action="append", default=[], help="text that every report must show")
+    parser.add_argument("--windows", default="1280-light,1280-dark,390-light,390-dark")
+    parser.add_argument("reports", nargs="+", type=pathlib.Path)
+    arguments = parser.parse_args()
+    if arguments.screenshots:
+        arguments.screenshots.mkdir(parents=True, exist_ok=True)
+    checks = Checks()
+    browser = Browser()
+    try:
+        for report in arguments.reports:
+            for window in arguments.windows.split(","):
+                width, scheme = window.split("-")
+                look(browser, checks, report, int(width), scheme, arguments.screenshots)
+            shown = browser.run("return document.body.innerText")
+            for text in arguments.expect:
+                checks.hold(f"shows {text!r}", text in shown)
+    finally:
+        browser.close()
+    for failure in checks.failures:
+        print(f"FAILED {failure}")
+    print(f"{checks.done} checks, {len(checks.failures)} failed")
+    return 1 if checks.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
