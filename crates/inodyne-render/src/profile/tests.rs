@@ -106,7 +106,7 @@ fn a_difference_has_both_sums() {
 fn flame_graphs_hold_every_nanosecond_and_no_markup_of_the_data() {
     each(|traced, view, expected| {
         let svg = flame_graph(traced, view).unwrap();
-        assert_eq!(svg.contains(&format!("total_samples=\"{expected}\"")), true, "{expected}");
+        assert!(svg.contains(&format!("total_samples=\"{expected}\"")), "{expected}");
         assert!(!svg.contains("</script> \\u"), "markup in a name");
         assert!(!svg.contains('\u{202e}'));
     });
