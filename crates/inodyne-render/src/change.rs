@@ -39,6 +39,11 @@ pub(crate) fn word(comparison: &Comparison) -> String {
     }
 }
 
+/// The ends of the interval, where there are enough pairs to show it.
+pub(crate) fn ends(comparison: &Comparison) -> Option<(f64, f64)> {
+    comparison.ci_low.zip(comparison.ci_high).filter(|_| comparison.pairs >= LEAST_PAIRS)
+}
+
 /// The interval of a comparison; empty where there is none. In times where the sentence is.
 pub(crate) fn interval(comparison: &Comparison) -> String {
     let (Some(ratio), Some(low), Some(high)) = (comparison.ratio, comparison.ci_low, comparison.ci_high) else {

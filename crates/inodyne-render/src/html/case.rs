@@ -112,8 +112,8 @@ fn ledger_row(page: &mut Html, row: &Row, whole: Nanos, largest: Nanos) {
     let class = format!("c-{}", colours::of_row(row.kind, row.cause));
     page.inside("tr", &[], |page| {
         page.element("td", &[], &words.subject);
-        page.inside("td", &[], |page| {
-            page.text(&words.what);
+        page.inside("td", &[("class", "what")], |page| {
+            page.element("span", &[], &words.what);
             if !words.via.is_empty() {
                 page.element("span", &[("class", "via")], &words.via);
             }

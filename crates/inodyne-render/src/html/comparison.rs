@@ -1,6 +1,8 @@
 //! What differs, before anything else: the verdict on the wall-clock time with its interval, where the difference comes
 //! from, which calls changed, and folded in all other quantities that were compared.
 
+use std::cmp::Reverse;
+
 use inodyne_model::Nanos;
 use inodyne_model::comparison::{Comparison, LedgerDifference, RowDifference, Verdict};
 use inodyne_model::metric::Metric;
@@ -34,7 +36,8 @@ pub(super) fn show(page: &mut Html, recording: &Recording) {
             rows(page, recording, found);
         }
         let is_call = |one: &&Comparison| matches!(one.metric, Metric::SyscallWall(_));
-        let (calls, other): (Vec<&Comparison>, Vec<&Comparison>) = other.into_iter().partition(is_call);
+        let (mut calls, other): (Vec<&Comparison>, Vec<&Comparison>) = other.into_iter().partition(is_call);
+        calls.sort_by_key(|one| Reverse(one.a_median_ns.max(one.b_median_ns)));
         if !calls.is_empty() {
             page.element("h3", &[], "Time in system calls, over the traced runs");
             table(page, recording, &calls);
@@ -65,10 +68,8 @@ fn headlines(page: &mut Html, recording: &Recording, comparisons: &[&Comparison]
         let sentence = change::sentence(comparison, &names.a, &names.b);
         let time = |ns| duration_beside(ns, comparison.a_median_ns);
         page.inside("div", &[("class", "headline")], |page| {
-            page.inside("p", &[("class", "said")], |page| {
-                page.element("span", &[("class", class_of(comparison.verdict))], &sentence);
-                page.text(&names.circumstances(comparison.cache));
-            });
+            let class = format!("said {}", class_of(comparison.verdict));
+            page.element("p", &[("class", &class)], &format!("{sentence}{}", names.circumstances(comparison.cache)));
             whisker(page, comparison, reach);
             let facts = [
                 change::interval(comparison),
@@ -125,7 +126,7 @@ fn comparison_row(page: &mut Html, recording: &Recording, comparison: &Compariso
         metric => metric.to_string(),
     };
     let sides = format!("{} against {}{}", names.b, names.a, names.circumstances(comparison.cache));
-    let interval = comparison.ci_low.zip(comparison.ci_high);
+    let interval = change::ends(comparison);
     page.inside("tr", &[], |page| {
         page.element("th", &[("scope", "row")], &metric);
         page.element("td", &[], &sides);
@@ -151,7 +152,7 @@ fn whisker(page: &mut Html, comparison: &Comparison, reach: f64) {
         let margin = format!("M{from:.1} 0H{to:.1}V20H{from:.1}z");
         page.inside("path", &[("class", "margin"), ("d", &margin)], |_| {});
         page.inside("path", &[("class", "axis"), ("d", "M100 0V20M4 10H196")], |_| {});
-        if let (Some(low), Some(high)) = (comparison.ci_low, comparison.ci_high) {
+        if let Some((low, high)) = change::ends(comparison) {
             let (low, high) = (x(low), x(high));
             let line = format!("M{low:.1} 10H{high:.1}M{low:.1} 6V14M{high:.1} 6V14");
             page.inside("path", &[("class", "interval"), ("d", &line)], |_| {});
@@ -216,7 +217,7 @@ fn difference_row(page: &mut Html, row: &RowDifference, largest: f64, whole: Nan
     });
     page.inside("tr", &[], |page| {
         page.element("td", &[], &subject);
-        page.element("td", &[], &what);
+        page.element("td", &[("class", "what")], &what);
         for ns in [row.a_ns, row.b_ns] {
             page.element("td", &[("class", "n")], &seconds(ns, whole));
         }

@@ -1,12 +1,14 @@
 //! The wall-clock flame graph: stacks on a CPU and off it merged into a tree, which `page.js` draws.
 //!
 //! The tree is a list in depth-first order: for each node its depth, its name, what it is, and its own time (without that of
-//! its children) with its state. A node below one part in twenty thousand is summed up with its small siblings, which keeps a page
-//! small; the sum stays what it was.
+//! its children) with its state. Nodes beyond the largest, and those that no screen could show,
+//! are summed up with their siblings, which keeps a page small; the sum stays what it was.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use inodyne_model::Nanos;
+use inodyne_model::cause::Cause;
 use inodyne_model::count::Grouped;
 use inodyne_model::observed::ROOT;
 use inodyne_model::trace::Trace;
@@ -15,27 +17,34 @@ use serde_json::{Value, json};
 use super::builder::Html;
 use super::colours::{self, LEGEND};
 use crate::profile::View;
-use crate::profile::weighed::{Named, Part, Weighed, weighed};
+use crate::profile::weighed::{Named, Part, State, Weighed, weighed};
 use crate::units::duration;
 
 /// Nodes narrower than this part of the whole are summed up.
 const SMALL: f64 = 1.0 / 20_000.0;
+/// Nodes of a tree at most.
+const MOST_NODES: usize = 40_000;
+
+/// A thread that waits for children for more than this part of its life is not shown first.
+const MOSTLY: f64 = 0.5;
 
 pub(super) fn show(page: &mut Html, trace: &Trace) {
     let stacks = weighed(trace, View::Wall);
     if stacks.is_empty() {
         return;
     }
-    let (main, others): (Vec<&Weighed<'_>>, Vec<&Weighed<'_>>) =
-        stacks.iter().partition(|stack| stack.time.thread == ROOT);
+    let first: Vec<&Weighed<'_>> = stacks.iter().filter(|stack| stack.time.thread == ROOT).collect();
     let mut names = Names::default();
-    let mut trees = Vec::new();
-    if !main.is_empty() {
-        trees.push(tree("the command's first thread".to_owned(), main.into_iter(), &mut names));
-    }
-    if !others.is_empty() {
+    let mut trees = vec![tree("the command's first thread".to_owned(), first.iter().copied(), &mut names)];
+    if first.len() < stacks.len() {
         let label = format!("all {} threads, their lives summed", Grouped(trace.threads.len() as u64));
         trees.push(tree(label, stacks.iter(), &mut names));
+    }
+    // A shell that only waits for others has nothing to say.
+    let sum = |of: &dyn Fn(&Weighed<'_>) -> bool| first.iter().filter(|s| of(s)).map(|s| s.ns()).sum::<Nanos>();
+    let waited = sum(&|stack| stack.state == State::Blocked(Cause::Child));
+    if waited.share_of(sum(&|_| true)) > MOSTLY || first.is_empty() {
+        trees.reverse();
     }
     page.element("h3", &[], "Wall-clock flame graph");
     page.element(
@@ -86,7 +95,11 @@ fn tree<'a>(label: String, stacks: impl Iterator<Item = &'a Weighed<'a>>, names:
         }
         *node.own.entry(colours::of_state(stack.state)).or_default() += stack.ns();
     }
-    let least = Nanos((root.ns.0 as f64 * SMALL) as u64);
+    let mut sizes = Vec::new();
+    root.sizes(&mut sizes);
+    sizes.sort_unstable_by_key(|ns| Reverse(*ns));
+    let beyond = sizes.get(MOST_NODES).map_or(Nanos::ZERO, |ns| *ns + Nanos(1));
+    let least = Nanos((root.ns.0 as f64 * SMALL) as u64).max(beyond);
     let mut list = List { least, ..List::default() };
     let whole = Named { part: Part::State, name: format!("{}: {}", label, duration(root.ns)) };
     list.add(&whole, &root, 0, names);
@@ -144,6 +157,11 @@ impl List {
 }
 
 impl Node {
+    fn sizes(&self, all: &mut Vec<Nanos>) {
+        all.push(self.ns);
+        self.children.values().for_each(|child| child.sizes(all));
+    }
+
     fn sum_into(&self, sums: &mut BTreeMap<&'static str, Nanos>) {
         for (class, ns) in &self.own {
             *sums.entry(class).or_default() += *ns;

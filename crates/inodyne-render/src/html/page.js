@@ -86,7 +86,7 @@
 
   // The flame graph --------------------------------------------------------------------------------------------------
   const ROW = 18;
-  const LEAST_WIDTH = 0.0004; // of the whole: half a pixel on a wide screen
+  const LEAST_WIDTH = 0.0015; // of the whole: two pixels on a wide screen; zooming shows what is narrower
   let flames = 0;
 
   // Parents, totals and shares by state, from the depth-first list.

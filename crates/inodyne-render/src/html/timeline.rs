@@ -215,7 +215,7 @@ impl Drawn {
         let mut words = String::new();
         if !self.path.is_empty() {
             words.push_str(
-                "The topmost lane is what the end of the command had to wait for, from instant to instant; the dark line below a \
+                "The topmost lane is what the end of the command had to wait for, from instant to instant; the line below a \
                  thread shows when the path ran through it. ",
             );
         }

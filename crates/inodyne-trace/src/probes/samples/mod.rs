@@ -19,7 +19,6 @@ pub fn read(pairs: Vec<(SampleKey, u64)>) -> Vec<Sample> {
             count,
         })
         .collect();
-    let key = |sample: &Sample| (sample.thread, sample.syscall.clone(), sample.stack, sample.user_stack);
-    samples.sort_by_key(|a| key(a));
+    samples.sort_by_cached_key(|one| (one.thread, one.syscall.clone(), one.user_mode, one.stack, one.user_stack));
     samples
 }
