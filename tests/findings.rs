@@ -8,12 +8,12 @@ mod support;
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use inodyne_model::ledger::RowKind;
 use inodyne_model::recording::Recording;
 use inodyne_model::trace::Trace;
-use support::{fixture, fixture_cpp, inodyne, machine, nothing_lost, prepare, run, scratch};
+use support::{Cgroup, fixture, fixture_cpp, inodyne, machine, nothing_lost, prepare, run, scratch};
 use tempfile::TempDir;
 
 /// A program that makes one kind of trouble, and how it is run. `FIXTURE` stands for the compiled `fixtures/findings/ID.c`,
@@ -129,28 +129,6 @@ fn said(options: &[&str], script: &str, is_busy_itself: bool) -> Vec<String> {
         recording = recorded(options, script);
     }
     recording.findings.into_iter().map(|finding| finding.id).collect()
-}
-
-/// A cgroup with little memory, of either version, gone at the end.
-struct Cgroup(PathBuf);
-
-impl Cgroup {
-    fn new() -> Cgroup {
-        let one = Path::new("/sys/fs/cgroup/memory");
-        let (root, file) =
-            if one.is_dir() { (one, "memory.limit_in_bytes") } else { (Path::new("/sys/fs/cgroup"), "memory.max") };
-        let path = root.join(format!("inodyne-test-{}", std::process::id()));
-        std::fs::create_dir(&path).expect("a cgroup of our own");
-        let cgroup = Cgroup(path);
-        std::fs::write(cgroup.0.join(file), "2M").expect("the memory controller");
-        cgroup
-    }
-}
-
-impl Drop for Cgroup {
-    fn drop(&mut self) {
-        support::eventually(|| std::fs::remove_dir(&self.0).is_ok());
-    }
 }
 
 /// The options and the command of a case, its fixture compiled where it has one.

@@ -275,3 +275,27 @@ impl Drop for Sshfs {
         let _ = Command::new("fusermount3").arg("-u").arg(&self.0).status();
     }
 }
+
+/// A cgroup with little memory, of either version, gone at the end.
+pub struct Cgroup(pub PathBuf);
+
+#[allow(clippy::new_without_default, reason = "it makes something")]
+impl Cgroup {
+    /// With two megabytes.
+    pub fn new() -> Cgroup {
+        let one = Path::new("/sys/fs/cgroup/memory");
+        let (root, file) =
+            if one.is_dir() { (one, "memory.limit_in_bytes") } else { (Path::new("/sys/fs/cgroup"), "memory.max") };
+        let path = root.join(format!("inodyne-test-{}", std::process::id()));
+        fs::create_dir(&path).expect("a cgroup of our own");
+        let cgroup = Cgroup(path);
+        fs::write(cgroup.0.join(file), "2M").expect("the memory controller");
+        cgroup
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        eventually(|| fs::remove_dir(&self.0).is_ok());
+    }
+}

@@ -4,6 +4,8 @@ use inodyne_model::comparison::Side;
 use inodyne_model::recording::Recording;
 use inodyne_model::run::CacheState;
 
+use crate::line::{cut, escaped};
+
 /// The names of two sides, and what they have in common.
 pub(crate) struct Names {
     pub(crate) a: String,
@@ -27,6 +29,13 @@ impl Names {
         }
     }
 
+    /// The names, at most this wide; of those that begin alike the ends.
+    pub(crate) fn short(&self, width: usize) -> [String; 2] {
+        let names = [&self.a, &self.b].map(|name| escaped(name));
+        let begins = names.each_ref().map(|name| cut(name, width));
+        if begins[0] != begins[1] || names[0] == names[1] { begins } else { names.map(|name| end(&name, width)) }
+    }
+
     /// What both have in common, with the state of the caches: `, find . , cold`.
     pub(crate) fn circumstances(&self, cache: CacheState) -> String {
         let common = if self.common.is_empty() { String::new() } else { format!(", {}", self.common) };
@@ -35,6 +44,12 @@ impl Names {
             _ => format!("{common}, {cache}"),
         }
     }
+}
+
+/// The end of a text, at most this wide; `…` stands for what is cut.
+fn end(text: &str, width: usize) -> String {
+    let backwards = |text: &str| text.chars().rev().collect::<String>();
+    backwards(&cut(&backwards(text), width))
 }
 
 /// A place's label, or where it is.
@@ -58,4 +73,20 @@ pub(crate) fn case(recording: &Recording, place: usize, command: usize) -> Strin
 /// A command as it is called in reports.
 pub(crate) fn command(recording: &Recording, index: usize) -> String {
     recording.commands.get(index).map_or_else(|| "?".to_owned(), |command| command.label.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_stay_apart() {
+        let short = |a: &str, b: &str| {
+            let names = Names { a: a.to_owned(), b: b.to_owned(), common: String::new() };
+            names.short(10)
+        };
+        assert_eq!(short("a longer name", "another name"), ["a longer …", "another n…"]);
+        assert_eq!(short("cp -r tree copy", "cp -r tree copy && sync"), ["…tree copy", "…y && sync"]);
+        assert_eq!(short("ext4", "xfs"), ["ext4", "xfs"]);
+    }
 }

@@ -384,7 +384,7 @@ pub(super) const RULES: &[Rule] = &[
     is("swap_readpage", Cause::Memory, "mm/page_io.c"),
     is("mem_cgroup_handle_over_high", Cause::Memory, "mm/memcontrol.c"),
     is("__mem_cgroup_handle_over_high", Cause::Memory, "mm/memcontrol.c"),
-    is("mem_cgroup_oom_synchronize", Cause::Memory, "mm/memcontrol-v1.c"),
+    is("mem_cgroup_oom_synchronize", Cause::Memory, "6.18"),
     is("psi_memstall_enter", Cause::Memory, "kernel/sched/psi.c"),
     is("mempool_alloc", Cause::Memory, "mm/mempool.c"),
 

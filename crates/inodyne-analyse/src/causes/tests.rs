@@ -93,6 +93,7 @@ const SEEN: &[(Cause, &str)] = &[
     (Cause::Poll, "__schedule schedule schedule_hrtimeout_range_clock poll_schedule_timeout.constprop.0 do_select core_sys_select do_pselect.constprop.0 __x64_sys_pselect6"),
     (Cause::Poll, "__schedule schedule schedule_hrtimeout_range_clock poll_schedule_timeout.constprop.0 do_sys_poll __x64_sys_poll"),
     (Cause::Poll, "__schedule schedule schedule_hrtimeout_range_clock do_epoll_wait __x64_sys_epoll_wait"),
+    (Cause::Memory, "__schedule schedule mem_cgroup_oom_synchronize pagefault_out_of_memory exc_page_fault asm_exc_page_fault"),
     (Cause::Stopped, "__schedule schedule do_signal_stop get_signal arch_do_signal_or_restart exit_to_user_mode_loop"),
     (Cause::Other, "__schedule schedule a_function_of_tomorrow vfs_read ksys_read"),
     (Cause::Other, "__schedule schedule schedule_timeout wait_for_completion __flush_work a_function_of_tomorrow"),

@@ -8,7 +8,7 @@ use inodyne_model::recording::Recording;
 
 use super::page::Page;
 use crate::change;
-use crate::line::{Span, Style, cut, escaped};
+use crate::line::{Span, Style};
 use crate::names::Names;
 use crate::table::{Align, Table};
 use crate::units::seconds;
@@ -33,12 +33,11 @@ pub(super) fn show(page: &mut Page, recording: &Recording, of: &LedgerDifference
     let pairs = change::pairs(first.pairs);
     page.heading(&format!("Time in system calls, medians of {pairs} of traced runs, in seconds"));
     let names = Names::of(recording, of.a, of.b);
-    let longest_name = page.longest_name();
-    let name = |name: &str| cut(&escaped(name), longest_name);
+    let [a, b] = names.short(page.longest_name());
     let columns = [
         (String::new(), Align::Left),
-        (name(&names.a), Align::Right),
-        (name(&names.b), Align::Right),
+        (a, Align::Right),
+        (b, Align::Right),
         ("change".to_owned(), Align::Right),
         ("95% interval".to_owned(), Align::Left),
         (String::new(), Align::Left),

@@ -50,9 +50,9 @@ fn headlines(page: &mut Page, recording: &Recording, cases: &[Case<'_>]) {
     let has_durable = recording.comparisons.iter().any(|comparison| comparison.metric == Metric::Durable);
     let headline = |comparison: &Comparison| {
         let names = Names::of(recording, comparison.a, comparison.b);
-        let short = |name: &str| cut(&escaped(name), longest);
-        let sentence = change::sentence(comparison, &short(&names.a), &short(&names.b));
-        let common = Names { common: short(&names.common), ..names }.circumstances(comparison.cache);
+        let [a, b] = names.short(longest);
+        let sentence = change::sentence(comparison, &a, &b);
+        let common = Names { common: cut(&escaped(&names.common), longest), ..names }.circumstances(comparison.cache);
         let until = match comparison.metric {
             Metric::Durable => ", to durable",
             _ if has_durable => ", to exit",

@@ -6,7 +6,7 @@ use inodyne_model::Nanos;
 use inodyne_model::comparison::{LedgerDifference, RowDifference};
 
 use super::page::Page;
-use crate::line::{Span, Style, cut, escaped};
+use crate::line::{Span, Style};
 use crate::names::Names;
 use crate::rows::words;
 use crate::table::{Align, Table};
@@ -72,12 +72,12 @@ fn largest_time(found: &LedgerDifference) -> Nanos {
 fn table(found: &LedgerDifference, names: &Names, longest_name: usize) -> Table {
     let with_interval = found.rows.iter().any(|row| row.low_ns.is_some());
     let whole = largest_time(found);
-    let name = |name: &str| cut(&escaped(name), longest_name);
+    let [a, b] = names.short(longest_name);
     let mut columns = vec![
         (String::new(), Align::Left),
         (String::new(), Align::Left),
-        (name(&names.a), Align::Right),
-        (name(&names.b), Align::Right),
+        (a, Align::Right),
+        (b, Align::Right),
         ("difference".to_owned(), Align::Right),
     ];
     if with_interval {

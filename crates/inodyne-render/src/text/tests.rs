@@ -181,6 +181,7 @@ fn nonsense_is_shown_without_a_panic() {
         for width in [0, 80, 160] {
             assert!(!at(&recording, width).is_empty());
         }
+        in_all_formats(&recording);
     }
     let mut recording = sample::find_recording();
     for trace in &mut recording.traces {
@@ -189,7 +190,18 @@ fn nonsense_is_shown_without_a_panic() {
         trace.by_comm[0].syscalls[0].wall_ns = trace.wall_ns;
         trace.by_comm[0].syscalls[0].calls = u64::MAX;
     }
-    assert!(!at(&explained(recording), 80).is_empty());
+    let recording = explained(recording);
+    assert!(!at(&recording, 80).is_empty());
+    in_all_formats(&recording);
+}
+
+fn in_all_formats(recording: &Recording) {
+    assert!(!crate::markdown(recording, None).is_empty() && !crate::hyperfine(recording).is_empty());
+    for section in Section::ALL {
+        let columns = |line: &str| line.matches(',').count();
+        let table = crate::csv(recording, section);
+        assert!(table.lines().all(|line| columns(line) >= columns(&table[..table.find('\n').unwrap()])), "{section}");
+    }
 }
 
 #[test]
