@@ -17,13 +17,21 @@ use crate::units::duration_beside;
 
 pub(super) fn show(page: &mut Page, recording: &Recording, cases: &[Case<'_>]) {
     if page.wants(Section::Verdict) || page.wants(Section::Comparison) {
-        headlines(page, recording, cases);
+        headlines(page, recording, |_| true, |page, comparison| scores(page, cases, comparison));
     }
     if page.wants(Section::Comparison) {
         for found in &recording.ledger_differences {
             difference::show(page, &heading(recording, found), found, &Names::of(recording, found.a, found.b));
             call_changes::show(page, recording, found);
         }
+    }
+}
+
+/// Of a couple of cases, where its difference lies in a sentence.
+pub(super) fn source(page: &mut Page, recording: &Recording, of: &Comparison) {
+    let same = |found: &&LedgerDifference| (found.a, found.b, found.cache) == (of.a, of.b, of.cache);
+    if let Some(found) = recording.ledger_differences.iter().find(same) {
+        page.paragraph("    ".into(), &difference::sentence(found), Style::Dim);
     }
 }
 
@@ -48,10 +56,16 @@ struct Headline<'a> {
     facts: [String; 3],
 }
 
-fn headlines(page: &mut Page, recording: &Recording, cases: &[Case<'_>]) {
+/// The headlines of those that begin with one of these sides, each with what is to stand below it.
+pub(super) fn headlines(
+    page: &mut Page,
+    recording: &Recording,
+    wanted: impl Fn(Side) -> bool,
+    below: impl Fn(&mut Page, &Comparison),
+) {
     // Room for two names, each in full where it is short.
     let longest = page.width() / 4;
-    let of_wall = recording.comparisons.iter().filter(|comparison| comparison.metric == Metric::Wall);
+    let of_wall = recording.comparisons.iter().filter(|c| c.metric == Metric::Wall && wanted(c.a));
     let lines: Vec<Headline<'_>> = of_wall
         .map(|comparison| {
             let names = Names::of(recording, comparison.a, comparison.b);
@@ -77,7 +91,7 @@ fn headlines(page: &mut Page, recording: &Recording, cases: &[Case<'_>]) {
     let beside = (2..widths.len()).rev().find(fits).unwrap_or(0);
     for line in &lines {
         headline(page, line, &widths, beside);
-        scores(page, cases, line.comparison);
+        below(page, line.comparison);
     }
 }
 

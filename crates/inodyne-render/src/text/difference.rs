@@ -34,7 +34,7 @@ pub(super) fn show(page: &mut Page, heading: &str, found: &LedgerDifference, nam
 }
 
 /// `+1.310 s: +1.220 newfstatat, +0.060 runqueue, +0.030 in other rows`
-fn sentence(found: &LedgerDifference) -> String {
+pub(super) fn sentence(found: &LedgerDifference) -> String {
     let mut by_subject: BTreeMap<String, i64> = BTreeMap::new();
     for row in &found.rows {
         let subject = words(row.kind, row.syscall.as_deref(), row.cause).0;

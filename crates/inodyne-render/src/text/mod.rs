@@ -1,7 +1,8 @@
 //! The report for a terminal: the verdict first, then what it rests on.
 //!
 //! A recording holds cases: a command in a place in a state of the caches, with its runs and traces. Where there are
-//! several, they are held against each other first; then they are shown one after the other, each with its sections.
+//! several, they are held against each other first; then they are shown one after the other, each with its sections. A
+//! study has too many of them for that: unless a section is asked for, it is shown in short.
 
 mod call_changes;
 mod calls;
@@ -13,6 +14,7 @@ mod ledger;
 mod overhead;
 mod paths;
 mod runs;
+mod study;
 mod threads;
 mod verdict;
 
@@ -52,6 +54,10 @@ pub fn text(recording: &Recording, options: &TextOptions) -> String {
     let mut page = Page { options: *options, lines: Vec::new() };
     page.options.width = options.width.max(TextOptions::NARROWEST);
     let cases = Case::all(recording);
+    if let Some(study) = recording.study.as_ref().filter(|_| options.section.is_none()) {
+        study::show(&mut page, recording, study, &cases);
+        return page.print();
+    }
     comparison::show(&mut page, recording, &cases);
     for case in &cases {
         show_case(&mut page, case);
