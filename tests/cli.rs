@@ -15,6 +15,8 @@ fn help() {
         &["--help"][..],
         &["run", "--help"],
         &["compare", "--help"],
+        &["study", "--help"],
+        &["study", "run", "--help"],
         &["show", "--help"],
         &["prove", "--help"],
         &["rm", "--help"],

@@ -23,6 +23,7 @@
 //! | [`comparison`], [`metric`] | two cases held against each other, and by what |
 //! | [`statistics`] | what many runs of one case say |
 //! | [`loss`] | what could not be recorded |
+//! | [`study`] | several measurements in one recording, and what was expected of them |
 //! | [`recording`] | the saved file |
 //! | [`mod@file`] | files that are there whole or not at all |
 
@@ -46,6 +47,7 @@ pub mod run;
 pub mod sample;
 pub mod stack;
 pub mod statistics;
+pub mod study;
 pub mod syscall;
 pub mod time;
 pub mod trace;

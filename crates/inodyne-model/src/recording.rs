@@ -16,6 +16,7 @@ use crate::host::Host;
 use crate::place::Place;
 use crate::run::{CacheState, Command, Run};
 use crate::statistics::RunStatistics;
+use crate::study::Study;
 use crate::trace::Trace;
 
 /// The version that this program writes, and the newest that it reads.
@@ -59,6 +60,9 @@ pub struct Recording {
     /// Where their differences lie. Derived.
     #[serde(default)]
     pub ledger_differences: Vec<LedgerDifference>,
+    /// Where it is a study: its parts, and what was expected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub study: Option<Study>,
 }
 
 fn default_margin() -> f64 {
@@ -131,6 +135,7 @@ impl Recording {
             statistics: Vec::new(),
             comparisons: Vec::new(),
             ledger_differences: Vec::new(),
+            study: None,
         }
     }
 
@@ -207,7 +212,11 @@ impl Recording {
             let mut named = to_end.chain(durable);
             known(s.place, s.command) && named.all(|run| run < self.runs.len())
         });
-        if runs && traces && findings && order && comparisons && differences && statistics {
+        let study = self.study.iter().flat_map(|study| &study.parts).all(|part| {
+            let places = part.places.iter().all(|place| *place < self.places.len());
+            places && part.commands.iter().all(|command| *command < self.commands.len())
+        });
+        if runs && traces && findings && order && comparisons && differences && statistics && study {
             Ok(())
         } else {
             Err("an index points at nothing".to_owned())

@@ -28,6 +28,8 @@ pub enum Command {
     Run(Box<RunArguments>),
     /// Tell which place or command is slower, whether that is real, and why
     Compare(Box<CompareArguments>),
+    /// Measure a question of several parts, kept in a file, and check what was expected
+    Study(StudyArguments),
     /// Try the cure of a finding in a place made for it, and score the prediction
     Prove(ProveArguments),
     /// Show a recording again; needs no privileges
@@ -127,6 +129,65 @@ pub struct CompareArguments {
     /// The command and its arguments, instead of --command
     #[arg(last = true, value_name = "COMMAND", required_unless_present = "commands", conflicts_with = "commands")]
     pub argv: Vec<OsString>,
+}
+
+/// Arguments of `inodyne study`.
+#[derive(Debug, Args)]
+pub struct StudyArguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub action: StudyAction,
+}
+
+/// What to do with studies.
+#[derive(Debug, Subcommand)]
+pub enum StudyAction {
+    /// Measure a study, and check what it expects
+    Run(Box<StudyRunArguments>),
+    /// The studies that come with the program
+    List,
+    /// Print a study's file, which can be the start of one's own
+    Show {
+        /// A built-in study's name, or a file
+        #[arg(value_name = "STUDY")]
+        study: PathBuf,
+    },
+    /// Find the mistakes in a study without running anything
+    Check {
+        /// A file, or a built-in study's name
+        #[arg(value_name = "STUDY")]
+        study: PathBuf,
+    },
+}
+
+/// Arguments of `inodyne study run`.
+#[derive(Debug, Args)]
+#[command(
+    after_long_help = "A study's file says which commands run in which places, how often, and what must come out of \
+    it; docs/studies has the words. The report is short: `inodyne show --section` shows more of a recording.\n\n  \
+    inodyne study run find-dtype --quick\n  \
+    inodyne study run ./mine.toml -o mine.inodyne\n\n\
+    The exit code is 1 where an expectation does not hold or a run failed; 2 usage, also mistakes in the file; 3 the \
+    machine lacks something; 4 events were lost."
+)]
+pub struct StudyRunArguments {
+    /// A built-in study's name, or a file: what has a slash or ends in .toml
+    #[arg(value_name = "STUDY")]
+    pub study: PathBuf,
+
+    /// Less data and fewer runs, as the study says
+    #[arg(long, help_heading = "Runs")]
+    pub quick: bool,
+    /// Of the order in which places and commands take turns
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, help_heading = "Runs")]
+    pub seed: u64,
+    /// Run the commands as this user [default: who called sudo, otherwise who called]
+    #[arg(long, value_name = "NAME", help_heading = "Command")]
+    pub user: Option<String>,
+    #[command(flatten)]
+    pub tracing: TraceOptions,
+    #[command(flatten)]
+    pub report: ReportOptions,
 }
 
 /// Where commands run.
@@ -396,6 +457,16 @@ impl From<Cache> for CacheState {
     }
 }
 
+impl From<CacheState> for Cache {
+    fn from(cache: CacheState) -> Cache {
+        match cache {
+            CacheState::AsIs => Cache::AsIs,
+            CacheState::Warm => Cache::Warm,
+            CacheState::Cold => Cache::Cold,
+        }
+    }
+}
+
 fn extension(path: &Path) -> Option<&str> {
     path.extension().and_then(|extension| extension.to_str())
 }
@@ -422,7 +493,7 @@ fn variable(text: &str) -> Result<(OsString, OsString), String> {
 }
 
 /// A part of the whole: `2%`, or `2` with the same meaning.
-fn part(text: &str) -> Result<f64, String> {
+pub fn part(text: &str) -> Result<f64, String> {
     match text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>() {
         Ok(percent) if percent > 0.0 && percent < 100.0 => Ok(percent / 100.0),
         _ => Err("write a percentage above 0 and below 100: 2%".to_owned()),
@@ -430,7 +501,7 @@ fn part(text: &str) -> Result<f64, String> {
 }
 
 /// A length of time: `500ms`, `90s`, `5min`, `1h`; seconds without a unit.
-fn time(text: &str) -> Result<Duration, String> {
+pub fn time(text: &str) -> Result<Duration, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let unit = match text[digits..].trim() {
         "ms" => 0.001,

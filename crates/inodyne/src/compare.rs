@@ -34,7 +34,7 @@ pub fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
         command: &arguments.command,
         tracing: &arguments.tracing,
         report: &arguments.report,
-        commands,
+        commands: commands.into_iter().map(Into::into).collect(),
         effort,
         margin: Some(arguments.margin),
         output: if arguments.show_output { Output::ToStderr } else { Output::Discard },
@@ -44,7 +44,7 @@ pub fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
     if let Some(failure) = measured.failure {
         return Err(failure);
     }
-    campaign.trusted(&measured.recording)?;
+    measure::trusted(&measured.recording, &arguments.tracing)?;
     if measured.interrupted {
         return Ok(ExitCode::from(INTERRUPTED));
     }
@@ -65,7 +65,7 @@ fn commands(arguments: &CompareArguments) -> Result<Vec<Vec<OsString>>, Failure>
 }
 
 /// Plain words as they are, so that no shell's start is measured; all else is a script.
-fn words(command: &str) -> Result<Vec<OsString>, Failure> {
+pub fn words(command: &str) -> Result<Vec<OsString>, Failure> {
     let is_plain = command.chars().all(|c| c.is_alphanumeric() || " %+,-./:=@_^".contains(c));
     let words: Vec<OsString> = command.split_whitespace().map(OsString::from).collect();
     match words.first() {

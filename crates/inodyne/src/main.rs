@@ -7,6 +7,7 @@
 //! | `measure` | running commands in places, by turns: prepare → collect → recording |
 //! | `run` | `inodyne run`: one command, measured, explained and shown |
 //! | `compare` | `inodyne compare`: several places or commands by turns |
+//! | `study` | `inodyne study`: several questions from a file, and what was expected of the answers |
 //! | `prove` | `inodyne prove`: a prediction, and its score |
 //! | `show` | `inodyne show`: a recording, explained and shown again |
 //! | `rm`, `tree` | `inodyne rm`, `inodyne tree`: what they say; the work is inodyne-tree's |
@@ -27,6 +28,7 @@ mod report;
 mod rm;
 mod run;
 mod show;
+mod study;
 mod tree;
 
 use std::process::ExitCode;
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
+        Command::Study(arguments) => study::run(&arguments),
         Command::Prove(arguments) => prove::run(&arguments),
         Command::Show(arguments) => show::run(&arguments),
         Command::Rm(_) => Ok(rm::run(arguments)),

@@ -99,6 +99,11 @@ pub fn check(format: Format, section: Option<Section>, untraced: usize) -> Resul
     }
 }
 
+/// Whether somebody watches: then it is said what is under way.
+pub fn shows_progress() -> bool {
+    io::stderr().is_terminal()
+}
+
 fn options(section: Option<Section>, terminal: bool) -> TextOptions {
     let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     let width = match terminal_size::terminal_size() {

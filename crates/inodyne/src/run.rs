@@ -18,7 +18,7 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     if let Some(failure) = measured.failure {
         return Err(failure);
     }
-    campaign.trusted(&measured.recording)?;
+    measure::trusted(&measured.recording, &arguments.tracing)?;
     Ok(measure::exit_code(measured.exit))
 }
 
@@ -45,7 +45,7 @@ fn campaign(arguments: &RunArguments, output: Output) -> Result<Campaign<'_>, Fa
         command: &arguments.command,
         tracing: &arguments.tracing,
         report: &arguments.report,
-        commands: vec![arguments.argv.clone()],
+        commands: vec![arguments.argv.clone().into()],
         effort: Effort { warmup: 0, untraced, traced: u32::from(!arguments.no_trace), until: None, max_time: None },
         margin: None,
         output,

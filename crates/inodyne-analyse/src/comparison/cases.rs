@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use inodyne_model::comparison::Side;
 use inodyne_model::recording::Recording;
 use inodyne_model::run::{CacheState, Run};
+use inodyne_model::study::Compare;
 use inodyne_model::trace::Trace;
 
 /// Everything measured of a command in a place in a state of the caches.
@@ -52,13 +53,22 @@ pub(super) fn all(recording: &Recording) -> Vec<Case<'_>> {
 }
 
 /// In each state of the caches: every place with the first one that ran the same command, and every command with the
-/// first one that ran in the same place.
-pub(super) fn couples<'c>(cases: &'c [Case<'c>]) -> Vec<Couple<'c>> {
+/// first one that ran in the same place. A part of a study may want only one of the two.
+pub(super) fn couples<'c>(recording: &Recording, cases: &'c [Case<'c>]) -> Vec<Couple<'c>> {
+    let wanted = |place| {
+        let part = recording.study.as_ref().and_then(|study| study.part_of_place(place));
+        part.map_or(Compare::Both, |part| part.compare)
+    };
     let mut couples = Vec::new();
     for (at, b) in cases.iter().enumerate() {
         let mut earlier = cases[..at].iter().filter(|case| case.cache == b.cache);
         let same_command = earlier.clone().find(|case| case.side.command == b.side.command);
         let same_place = earlier.find(|case| case.side.place == b.side.place);
+        let (same_command, same_place) = match wanted(b.side.place) {
+            Compare::Places => (same_command, None),
+            Compare::Commands => (None, same_place),
+            Compare::Both => (same_command, same_place),
+        };
         couples.extend(same_command.into_iter().chain(same_place).map(|a| Couple { a, b }));
     }
     couples

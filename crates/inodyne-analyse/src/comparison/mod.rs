@@ -32,7 +32,7 @@ const SEED: u64 = 0x696e_6f64_796e_6521;
 /// All comparisons of a recording, the wall-clock time of each couple first; none where there is only one case.
 pub(crate) fn all(recording: &Recording) -> Vec<Comparison> {
     let cases = cases::all(recording);
-    let couples = cases::couples(&cases);
+    let couples = cases::couples(recording, &cases);
     let drafts: Vec<(usize, Draft)> = couples
         .iter()
         .enumerate()
@@ -48,11 +48,13 @@ pub(crate) fn all(recording: &Recording) -> Vec<Comparison> {
 }
 
 /// How far the widest interval of the wall-clock times' ratios (to the end, and to durable where that was measured) in a
-/// state of the caches reaches to either side, as a part: what deciding about more runs needs. None while some couple has too few pairs for an interval.
-pub fn precision(recording: &Recording, cache: CacheState) -> Option<f64> {
+/// state of the caches reaches to either side, as a part: what deciding about more runs needs. Only of the places from this one
+/// on: those before are measured already. None while some couple has too few pairs for an interval.
+pub fn precision(recording: &Recording, first_place: usize, cache: CacheState) -> Option<f64> {
     let cases = cases::all(recording);
-    let couples = cases::couples(&cases);
-    let drafts = couples.iter().filter(|couple| couple.a.cache == cache).flat_map(drafts::of);
+    let couples = cases::couples(recording, &cases);
+    let asked = |couple: &&Couple<'_>| couple.a.cache == cache && couple.a.side.place >= first_place;
+    let drafts = couples.iter().filter(asked).flat_map(drafts::of);
     let half_width = |draft: Draft| {
         let ratio = bootstrap::median_ratio(&draft.pairs, &mut Random::seeded(SEED))?;
         (draft.pairs.len() >= verdict::LEAST_PAIRS).then_some((ratio.high - ratio.low) / 2.0)
@@ -65,7 +67,7 @@ pub fn precision(recording: &Recording, cache: CacheState) -> Option<f64> {
 /// Where the differences come from, for every couple with traces.
 pub(crate) fn ledger_differences(recording: &Recording) -> Vec<LedgerDifference> {
     let cases = cases::all(recording);
-    cases::couples(&cases).iter().filter_map(ledgers::subtracted).collect()
+    cases::couples(recording, &cases).iter().filter_map(ledgers::subtracted).collect()
 }
 
 /// Corrects in families. The headlines of all couples are one; of each couple its CPU times, the wall times of its

@@ -26,6 +26,13 @@ pub fn markdown(recording: &Recording, section: Option<Section>) -> String {
     printer.out
 }
 
+fn said(body: Body) -> String {
+    match body {
+        Body::Line(line) => inline(&line),
+        Body::Text(text, style) => inline(&Line::from([Span::new(text, style)])),
+    }
+}
+
 /// What the last thing printed was.
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
 enum Last {
@@ -66,10 +73,7 @@ impl Printer {
             Block::Headlines(headlines) => headlines.into_iter().for_each(|headline| self.headline(headline)),
             Block::Item(number, line) => self.block(&format!("{number}. {}", inline(&line))),
             Block::Point(label, body) => {
-                let body = match body {
-                    Body::Line(line) => inline(&line),
-                    Body::Text(text, style) => inline(&Line::from([Span::new(text, style)])),
-                };
+                let body = said(body);
                 match label {
                     "" | "·" => self.entry("   - ", &escape::at_line_start(&body)),
                     label => self.entry("   - ", &format!("{label}: {body}")),
@@ -84,7 +88,7 @@ impl Printer {
         let facts: Vec<String> = facts.iter().filter(|fact| !fact.is_empty()).map(|fact| escape::text(fact)).collect();
         self.block(&format!("{}: {}", inline(&Line::from([sentence])), facts.join(", ")));
         for remark in remarks {
-            self.entry("- ", &escape::at_line_start(&inline(&remark)));
+            self.entry("- ", &escape::at_line_start(&said(remark)));
         }
     }
 

@@ -31,9 +31,11 @@ pub(super) fn show(page: &mut Page, recording: &Recording, of: &LedgerDifference
     calls.sort_by_key(|(_, c)| Reverse(c.a_median_ns.max(c.b_median_ns)));
     let Some((_, first)) = calls.first() else { return };
     let pairs = change::pairs(first.pairs);
-    page.heading(&format!("Time in system calls, medians of {pairs} of traced runs, in seconds"));
     let names = Names::of(recording, of.a, of.b);
     let [a, b] = names.short(page.longest_name());
+    // Beside others it is not clear whose calls these are.
+    let whose = recording.study.as_ref().map_or_else(String::new, |_| names.circumstances(of.cache));
+    page.heading(&format!("Time in system calls{whose}, medians of {pairs} of traced runs, in seconds"));
     let columns = [
         (String::new(), Align::Left),
         (a, Align::Right),

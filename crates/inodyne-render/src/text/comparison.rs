@@ -9,7 +9,7 @@ use inodyne_model::recording::Recording;
 use inodyne_model::run::CacheState;
 
 use super::case::Case;
-use super::page::{Block, Headline, Page};
+use super::page::{Block, Body, Headline, Page};
 use super::{call_changes, difference, spreads};
 use crate::change;
 use crate::line::{Line, Span, Style, cut, escaped};
@@ -19,7 +19,7 @@ use crate::units::duration_beside;
 
 pub(super) fn show(page: &mut Page, recording: &Recording, cases: &[Case<'_>]) {
     if page.wants(Section::Verdict) || page.wants(Section::Comparison) {
-        headlines(page, recording, cases);
+        headlines(page, recording, |_| true, |comparison| scores(cases, comparison).map(Body::Line));
     }
     if page.wants(Section::Comparison) && !recording.comparisons.is_empty() {
         spreads::show(page, recording, cases);
@@ -28,6 +28,13 @@ pub(super) fn show(page: &mut Page, recording: &Recording, cases: &[Case<'_>]) {
             call_changes::show(page, recording, found);
         }
     }
+}
+
+/// Of a couple of cases, where its difference lies in a sentence.
+pub(super) fn source(recording: &Recording, of: &Comparison) -> Option<Body> {
+    let same = |found: &&LedgerDifference| (found.a, found.b, found.cache) == (of.a, of.b, of.cache);
+    let found = recording.ledger_differences.iter().find(same)?;
+    Some(Body::Text(difference::sentence(found), Style::Dim))
 }
 
 /// `Where the cold difference comes from, in seconds`; with the sides, where there are several differences.
@@ -43,10 +50,18 @@ pub(crate) fn heading(recording: &Recording, found: &LedgerDifference) -> String
     format!("Where the {state}difference{of} comes from{common}, in seconds")
 }
 
-fn headlines(page: &mut Page, recording: &Recording, cases: &[Case<'_>]) {
+/// The headlines of those that begin with one of these sides, each with what is to stand below it.
+pub(super) fn headlines(
+    page: &mut Page,
+    recording: &Recording,
+    wanted: impl Fn(Side) -> bool,
+    remark: impl Fn(&Comparison) -> Option<Body>,
+) {
     // Room for two names, each in full where it is short.
     let longest = page.width() / 4;
-    let of_time = |comparison: &&Comparison| matches!(comparison.metric, Metric::Wall | Metric::Durable);
+    let of_time = |comparison: &&Comparison| {
+        matches!(comparison.metric, Metric::Wall | Metric::Durable) && wanted(comparison.a)
+    };
     let has_durable = recording.comparisons.iter().any(|comparison| comparison.metric == Metric::Durable);
     let headline = |comparison: &Comparison| {
         let names = Names::of(recording, comparison.a, comparison.b);
@@ -58,11 +73,11 @@ fn headlines(page: &mut Page, recording: &Recording, cases: &[Case<'_>]) {
             _ if has_durable => ", to exit",
             _ => "",
         };
-        let score = scores(cases, comparison).filter(|_| comparison.metric == Metric::Wall);
+        let remark = if comparison.metric == Metric::Wall { remark(comparison) } else { None };
         Headline {
             sentence: Span::new(format!("{sentence}{until}{common}"), style(comparison)),
             facts: [change::interval(comparison), change::pairs(comparison.pairs), times(comparison)],
-            remarks: score.into_iter().collect(),
+            remarks: remark.into_iter().collect(),
         }
     };
     let headlines: Vec<Headline> = recording.comparisons.iter().filter(of_time).map(headline).collect();

@@ -2,7 +2,8 @@
 //! [`crate::markdown`].
 //!
 //! A recording holds cases: a command in a place in a state of the caches, with its runs and traces. Where there are
-//! several, they are held against each other first; then they are shown one after the other, each with its sections.
+//! several, they are held against each other first; then they are shown one after the other, each with its sections. A
+//! study has too many of them for that: unless a section is asked for, it is shown in short.
 
 mod call_changes;
 mod call_times;
@@ -18,6 +19,7 @@ mod paths;
 mod print;
 mod runs;
 mod spreads;
+mod study;
 mod threads;
 pub(crate) mod verdict;
 
@@ -61,6 +63,10 @@ pub fn text(recording: &Recording, options: &TextOptions) -> String {
 pub(crate) fn page(recording: &Recording, options: &TextOptions) -> Page {
     let mut page = Page::new(*options);
     let cases = Case::all(recording);
+    if let Some(study) = recording.study.as_ref().filter(|_| options.section.is_none()) {
+        study::show(&mut page, recording, study, &cases);
+        return page;
+    }
     comparison::show(&mut page, recording, &cases);
     let are_several = cases.len() > 1;
     for case in &cases {

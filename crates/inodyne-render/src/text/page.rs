@@ -61,7 +61,7 @@ pub(crate) struct Headline {
     /// The interval, the pairs, and the times; empty where there are none.
     pub(crate) facts: [String; 3],
     /// What else there is to say about it.
-    pub(crate) remarks: Vec<Line>,
+    pub(crate) remarks: Vec<Body>,
 }
 
 /// A report as it grows.

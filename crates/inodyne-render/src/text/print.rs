@@ -118,7 +118,10 @@ impl Lines {
             self.line([Span::new(format!("  {}", below.join("  ")), Style::Dim)]);
         }
         for remark in remarks {
-            self.line(remark);
+            match remark {
+                Body::Line(line) => self.line(line),
+                Body::Text(text, style) => self.paragraph("    ".into(), &text, style),
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Running commands in places: prepare → collect → recording. What `run` and `compare` have in common.
+//! Running commands in places: prepare → collect → recording. What `run`, `compare` and `study` have in common.
 //!
 //! | module | step |
 //! |---|---|
@@ -20,6 +20,7 @@ use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
 use inodyne_lab::{Lab, PlaceSpec, Where};
+use inodyne_model::comparison::Side;
 use inodyne_model::recording::Recording;
 use inodyne_model::run::{CacheState, Exit};
 use inodyne_trace::launch::{Others, Output, Spec};
@@ -29,6 +30,7 @@ use crate::cli::{CommandOptions, Format, PlaceOptions, ReportOptions, RunOptions
 use crate::failure::{Failure, INTERRUPTED, LACKING, UNTRUSTED, USAGE};
 use crate::host;
 use execute::Execution;
+pub use execute::to_the_end;
 use interrupt::Interrupts;
 use progress::Schedule;
 use schedule::{Order, Which};
@@ -41,13 +43,27 @@ pub struct Campaign<'a> {
     pub command: &'a CommandOptions,
     pub tracing: &'a TraceOptions,
     pub report: &'a ReportOptions,
-    /// The words of each command.
-    pub commands: Vec<Vec<OsString>>,
+    pub commands: Vec<Called>,
     pub effort: Effort,
     /// Differences below this part count as none.
     pub margin: Option<f64>,
     /// Where the commands' standard output goes.
     pub output: Output,
+}
+
+/// A command to run.
+#[derive(Debug, Clone)]
+pub struct Called {
+    /// Its words.
+    pub argv: Vec<OsString>,
+    /// What reports call it, if not by its words.
+    pub label: Option<String>,
+}
+
+impl From<Vec<OsString>> for Called {
+    fn from(argv: Vec<OsString>) -> Called {
+        Called { argv, label: None }
+    }
 }
 
 /// How often.
@@ -68,6 +84,9 @@ pub struct Effort {
 /// Different paths that `--paths` keeps.
 const MOST_PATHS: u32 = 16_384;
 
+/// After a save the next one waits so many times as long as it took: a recording with many traces takes seconds to write.
+const PAUSE_AFTER_SAVING: u32 = 10;
+
 /// Beyond so many blocks more of them make no interval narrower in any useful time.
 const MOST_BLOCKS: u32 = 10_000;
 
@@ -82,30 +101,27 @@ pub struct Measured {
     pub failure: Option<Failure>,
 }
 
-impl Campaign<'_> {
-    /// Measures everything. What was measured before something went wrong is kept, and written to the recording's file
-    /// block by block, so that it is there after any end.
-    ///
-    /// # Errors
-    /// Nothing could be measured at all.
-    pub fn measure(&self) -> Result<Measured, Failure> {
-        let plan = Plan::new(self)?;
-        let mut measured = Measured {
+impl Measured {
+    /// Nothing yet, on this machine.
+    pub fn nothing() -> Measured {
+        Measured {
             recording: Recording::new(env!("CARGO_PKG_VERSION"), host::now_unix_s(), host::describe()),
             exit: Exit::Code(0),
             interrupted: false,
             failure: None,
-        };
-        measured.recording.margin = self.margin.unwrap_or(measured.recording.margin);
-        measured.recording.commands = self.commands.iter().map(|argv| record::command(argv)).collect();
-        let lab = Lab::new();
-        let specs = self.specs();
-        let made = specs.iter().map(|spec| Setting::make(&lab, spec, &plan).map(Some));
-        let mut settings = made.collect::<Result<Vec<_>, _>>()?;
-        measured.recording.places = record::places(&settings);
-        let mut interrupts = Interrupts::watch()?;
-        let mut run = Running { plan, lab: &lab, specs: &specs, settings: &mut settings, interrupts: &mut interrupts };
-        if let Err(failure) = run.all(&mut measured) {
+        }
+    }
+}
+
+impl Campaign<'_> {
+    /// Measures everything and explains it. What was measured before something went wrong is kept, and written to the
+    /// recording's file block by block, so that it is there after any end.
+    ///
+    /// # Errors
+    /// Nothing could be measured at all.
+    pub fn measure(&self) -> Result<Measured, Failure> {
+        let mut measured = Measured::nothing();
+        if let Err(failure) = self.add_to(&mut measured) {
             if measured.recording.runs.is_empty() {
                 return Err(failure);
             }
@@ -114,6 +130,35 @@ impl Campaign<'_> {
         inodyne_analyse::explain(&mut measured.recording);
         self.save(&measured.recording)?;
         Ok(measured)
+    }
+
+    /// Measures everything, behind what the recording holds already. Nothing is explained yet.
+    ///
+    /// # Errors
+    /// It could not be measured to the end; what was measured until then is kept.
+    pub fn add_to(&self, measured: &mut Measured) -> Result<(), Failure> {
+        let plan = Plan::new(self)?;
+        let lab = Lab::new();
+        let specs = self.specs();
+        let made = specs.iter().map(|spec| Setting::make(&lab, spec, &plan).map(Some));
+        let mut settings = made.collect::<Result<Vec<_>, _>>()?;
+        let recording = &mut measured.recording;
+        let first = Side::new(recording.places.len(), recording.commands.len());
+        recording.margin = self.margin.unwrap_or(recording.margin);
+        recording.commands.extend(self.commands.iter().map(record::command));
+        recording.places.extend(record::places(&settings));
+        let mut interrupts = Interrupts::watch()?;
+        let mut run = Running {
+            plan,
+            lab: &lab,
+            specs: &specs,
+            settings: &mut settings,
+            interrupts: &mut interrupts,
+            first,
+            saving: Duration::ZERO,
+            saved: Instant::now(),
+        };
+        run.all(measured)
     }
 
     /// The places asked for; the current directory where none is.
@@ -127,21 +172,21 @@ impl Campaign<'_> {
     fn save(&self, recording: &Recording) -> Result<(), Failure> {
         Ok(self.report.output.as_ref().map_or(Ok(()), |path| recording.save(path))?)
     }
+}
 
-    /// A failure if more events were lost than the user allows.
-    pub fn trusted(&self, recording: &Recording) -> Result<(), Failure> {
-        let lost: u64 = recording.traces.iter().map(|trace| trace.lost.total()).sum();
-        let allowed = self.tracing.max_lost;
-        if lost <= allowed {
-            return Ok(());
-        }
-        Err(Failure::new(
-            UNTRUSTED,
-            format_args!(
-                "{lost} events were lost ({allowed} allowed): do not trust this trace; see the report's last lines"
-            ),
-        ))
+/// A failure if more events were lost than the user allows.
+pub fn trusted(recording: &Recording, tracing: &TraceOptions) -> Result<(), Failure> {
+    let lost: u64 = recording.traces.iter().map(|trace| trace.lost.total()).sum();
+    let allowed = tracing.max_lost;
+    if lost <= allowed {
+        return Ok(());
     }
+    Err(Failure::new(
+        UNTRUSTED,
+        format_args!(
+            "{lost} events were lost ({allowed} allowed): do not trust this trace; see the report's last lines"
+        ),
+    ))
 }
 
 /// What is to be done, understood and checked before anything happens.
@@ -192,6 +237,11 @@ struct Running<'a> {
     /// None where a place could not be made anew.
     settings: &'a mut [Option<Setting>],
     interrupts: &'a mut Interrupts,
+    /// Where its places and commands begin in the recording.
+    first: Side,
+    /// How long the last save took, and when it was.
+    saving: Duration,
+    saved: Instant,
 }
 
 /// Whether to go on after a run.
@@ -240,14 +290,15 @@ impl Running<'_> {
     /// Whether the intervals are as narrow as asked for, or never will be.
     fn is_precise(&self, recording: &Recording, cache: CacheState, blocks: u32) -> bool {
         let Some(until) = self.plan.campaign.effort.until else { return true };
-        blocks >= MOST_BLOCKS || inodyne_analyse::precision(recording, cache).is_some_and(|reached| reached <= until)
+        let reached = || inodyne_analyse::precision(recording, self.first.place, cache);
+        blocks >= MOST_BLOCKS || reached().is_some_and(|reached| reached <= until)
     }
 
     fn block(&mut self, runs: &[Which], measured: &mut Measured) -> Result<Next, Failure> {
         for which in runs {
             let (execution, moved) = self.measure(*which)?;
             let (exit, interrupted) = (execution.ended.exit, execution.interrupted);
-            record::add(&mut measured.recording, *which, execution, moved);
+            record::add(&mut measured.recording, which.after(self.first), execution, moved);
             if !exit.success() {
                 measured.exit = exit;
             }
@@ -256,8 +307,17 @@ impl Running<'_> {
                 return Ok(Next::Stop);
             }
         }
-        self.plan.campaign.save(&measured.recording)?;
+        self.save_now_and_then(&measured.recording)?;
         Ok(Next::GoOn)
+    }
+
+    fn save_now_and_then(&mut self, recording: &Recording) -> Result<(), Failure> {
+        if self.saved.elapsed() >= self.saving * PAUSE_AFTER_SAVING {
+            let begun = Instant::now();
+            self.plan.campaign.save(recording)?;
+            (self.saving, self.saved) = (begun.elapsed(), Instant::now());
+        }
+        Ok(())
     }
 
     /// One run, with what comes before and after it.
@@ -279,7 +339,7 @@ impl Running<'_> {
         let flusher = flusher.as_ref().filter(|_| !which.traced);
         let before = setting.device_stats();
         let command = Spec {
-            argv: campaign.commands[which.command].clone(),
+            argv: campaign.commands[which.command].argv.clone(),
             directory: Some(setting.directory(campaign.command.cwd.as_deref())),
             ..plan.command.clone()
         };

@@ -1,7 +1,5 @@
 //! From an execution to the recording.
 
-use std::ffi::OsString;
-
 use inodyne_lab::DeviceStats;
 use inodyne_model::Nanos;
 use inodyne_model::place::Place;
@@ -10,6 +8,7 @@ use inodyne_model::run::{Command, Run};
 use inodyne_model::trace::{Overhead, Trace};
 use inodyne_trace::Collected;
 
+use super::Called;
 use super::execute::Execution;
 use super::schedule::Which;
 use super::setting::Setting;
@@ -28,9 +27,10 @@ pub fn places(settings: &[Option<Setting>]) -> Vec<Place> {
 }
 
 /// The command as reports name it.
-pub fn command(argv: &[OsString]) -> Command {
-    let argv: Vec<String> = argv.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+pub fn command(called: &Called) -> Command {
+    let argv: Vec<String> = called.argv.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let label = match &argv[..] {
+        _ if called.label.is_some() => called.label.clone().unwrap_or_default(),
         // What the user wrote, not how it is run.
         [shell, option, script] if shell == "/bin/sh" && option == "-c" => script.clone(),
         _ => argv.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "),

@@ -13,6 +13,7 @@
 //! follows the same other one; the seed makes it the same next time.
 
 use inodyne_analyse::statistics::random::Random;
+use inodyne_model::comparison::Side;
 use inodyne_model::run::CacheState;
 
 /// Which of the runs it is.
@@ -28,6 +29,13 @@ pub struct Which {
     pub block: u32,
     /// Whether it is traced.
     pub traced: bool,
+}
+
+impl Which {
+    /// The same, where the recording has other places and commands before.
+    pub fn after(self, first: Side) -> Which {
+        Which { place: first.place + self.place, command: first.command + self.command, ..self }
+    }
 }
 
 /// Draws the order of block after block.

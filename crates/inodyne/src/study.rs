@@ -1,0 +1,140 @@
+//! `inodyne study`: questions with several parts, kept in files: measured, explained, and held against what was expected.
+//!
+//! | module | what it knows |
+//! |---|---|
+//! | `file` | the shape of a study's file |
+//! | `mistake` | where something in it is wrong |
+//! | `built_in` | the studies that come with the program |
+//! | `words` | words in braces that stand for others |
+//! | `places` | places over places |
+//! | `plan` | the study in one of its forms, checked |
+//! | `inputs` | files that a script makes or fetches first |
+//! | `run` | measuring the parts, one after the other |
+//! | `expect` | what the result should say |
+
+mod built_in;
+mod expect;
+mod file;
+mod inputs;
+mod mistake;
+mod places;
+mod plan;
+mod run;
+mod words;
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use inodyne_trace::launch::User;
+
+use crate::cli::{StudyAction, StudyArguments};
+use crate::failure::{Failure, USAGE};
+use crate::host;
+use file::{File, Form};
+use mistake::{Mistake, Source};
+use plan::{Plan, Surroundings};
+
+/// Runs the command.
+pub fn run(arguments: &StudyArguments) -> Result<ExitCode, Failure> {
+    match &arguments.action {
+        StudyAction::Run(arguments) => run::run(arguments),
+        StudyAction::List => list(),
+        StudyAction::Show { study } => show(study),
+        StudyAction::Check { study } => check(study),
+    }
+}
+
+/// A study that was read, but not looked into.
+struct Study {
+    /// Its name: that of its file without the ending.
+    name: String,
+    source: Source,
+    /// Where its file is; none where it is built in.
+    beside: Option<PathBuf>,
+    file: File,
+}
+
+impl Study {
+    /// Reads a built-in study, or a file: what has a slash or ends in `.toml`.
+    fn read(which: &Path) -> Result<Study, Failure> {
+        let (source, beside) = text(which)?;
+        let file = file::read(&source.text).map_err(|mistake| told(&[mistake], &source))?;
+        let name = which.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        Ok(Study { name, source, beside, file })
+    }
+
+    /// What it does in one of its forms.
+    fn plan(&self, form: Form, user: Option<&User>) -> Result<Plan, Failure> {
+        let surroundings = Surroundings { beside: self.beside.as_deref(), cache: &inputs::cache(user)? };
+        Plan::new(&self.file, form, &surroundings).map_err(|mistakes| told(&mistakes, &self.source))
+    }
+}
+
+/// The text of a study, and the directory of its file.
+fn text(which: &Path) -> Result<(Source, Option<PathBuf>), Failure> {
+    let name = which.display().to_string();
+    if !name.contains('/') && !name.ends_with(".toml") {
+        let text = built_in::study(&name).ok_or_else(|| Failure::new(USAGE, built_in::no_such(&name)))?;
+        return Ok((Source { name, text: text.to_owned() }, None));
+    }
+    let text = fs::read_to_string(which).map_err(|error| Failure::new(USAGE, format_args!("{name}: {error}")))?;
+    let beside = which.parent().map(Path::to_owned).unwrap_or_default();
+    Ok((Source { name, text }, Some(beside)))
+}
+
+/// Tells each mistake in a line; the last is the failure's own.
+fn told(mistakes: &[Mistake], source: &Source) -> Failure {
+    let lines: Vec<Failure> = mistakes.iter().map(|mistake| Failure::new(USAGE, mistake.told(source))).collect();
+    let (last, before) = match lines.split_last() {
+        Some((last, before)) => (last.to_string(), before),
+        None => (String::new(), &[][..]),
+    };
+    for line in before {
+        anstream::eprintln!("inodyne: {line}");
+    }
+    Failure::new(USAGE, last)
+}
+
+/// Prints lines. A reader that went away is no error.
+fn print(text: &str) {
+    drop(std::io::stdout().lock().write_all(text.as_bytes()));
+}
+
+fn list() -> Result<ExitCode, Failure> {
+    let widest = built_in::names().map(str::len).max().unwrap_or_default();
+    for name in built_in::names() {
+        let study = Study::read(Path::new(name))?;
+        print(&format!("{name:widest$}  {}\n", study.file.title));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The file itself says most, and can be the start of one's own.
+fn show(which: &Path) -> Result<ExitCode, Failure> {
+    let (source, _) = text(which)?;
+    print(&source.text);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn check(which: &Path) -> Result<ExitCode, Failure> {
+    let study = Study::read(which)?;
+    let user = host::user(None)?;
+    let forms = [Form::Full, Form::Quick].map(|form| study.plan(form, user.as_ref()));
+    let [full, quick] = forms;
+    let (full, quick) = (full?, quick?);
+    let count = |count: usize, thing: &str| format!("{count} {thing}{}", if count == 1 { "" } else { "s" });
+    print(&format!(
+        "{}: {}, {}; {} runs, {} in the quick form\n",
+        study.name,
+        count(full.parts.len(), "part"),
+        count(full.expectations.len(), "expectation"),
+        full.runs(),
+        quick.runs()
+    ));
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests;
