@@ -6,6 +6,9 @@
 //! parts   A 75 ms, B 25 ms                             C 30 ms, D 9 ms, without a stack 1 ms
 //! ```
 //!
+//! Where in the program a thread was blocked is known from samples of its blocked time by call, so each part is divided once
+//! more in their proportion: an estimate, as if all stacks of a call waited alike.
+//!
 //! So the parts of a row sum to it exactly, whatever the sampling rate was and whatever was lost. A row in which nothing
 //! was sampled is one part without a stack.
 
@@ -14,7 +17,7 @@ use std::collections::{BTreeMap, HashMap};
 use inodyne_model::Nanos;
 use inodyne_model::comparison::RowKey;
 use inodyne_model::ledger::RowKind;
-use inodyne_model::observed::{Observed, Sample, Wait};
+use inodyne_model::observed::{BlockedSample, Observed, Sample, Wait};
 use inodyne_model::profile::{StackTime, StackTimes};
 use inodyne_model::stack::StackId;
 use inodyne_model::trace::ThreadLedger;
@@ -27,10 +30,12 @@ use crate::threads::{by_thread, call_of};
 pub(crate) fn times(observed: &Observed, threads: &[ThreadLedger], classifier: &Classifier<'_>) -> StackTimes {
     let samples = by_thread(&observed.samples, |sample| sample.thread);
     let waits = by_thread(&observed.waits, |wait| wait.thread);
+    let blocked = by_thread(&observed.blocked_samples, |sample| sample.thread);
     let mut times = StackTimes::default();
     for thread in threads {
         let mut samples = grouped(samples.get(&thread.number), |sample| sample_row(sample, classifier));
         let mut waits = grouped(waits.get(&thread.number), |wait| wait_row(wait, classifier));
+        let blocked = blocked.get(&thread.number).map_or(&[][..], Vec::as_slice);
         for (row, ns) in rows(thread) {
             let blank = blank(thread.number, &row);
             match row.kind {
@@ -38,7 +43,10 @@ pub(crate) fn times(observed: &Observed, threads: &[ThreadLedger], classifier: &
                     times.on_cpu.extend(sampled(&blank, ns, &samples.remove(&row).unwrap_or_default()));
                 }
                 RowKind::Blocked => {
-                    times.off_cpu.extend(waited(&blank, ns, &waits.remove(&row).unwrap_or_default()));
+                    let from: Vec<_> = blocked.iter().copied().filter(|one| one.syscall == row.syscall).collect();
+                    for part in waited(&blank, ns, &waits.remove(&row).unwrap_or_default()) {
+                        times.off_cpu.extend(divided(part, &from));
+                    }
                 }
                 RowKind::Runqueue | RowKind::Unexplained => times.off_cpu.push(StackTime { ns, ..blank }),
             }
@@ -128,6 +136,24 @@ fn waited(blank: &StackTime, ns: Nanos, waits: &[&Wait]) -> Vec<StackTime> {
     parts
 }
 
+/// A part of a blocked row, in proportion to the samples of its call.
+fn divided(part: StackTime, samples: &[&BlockedSample]) -> Vec<StackTime> {
+    let all = samples.iter().fold(0u64, |sum, sample| sum.saturating_add(sample.count));
+    if all == 0 {
+        return vec![part];
+    }
+    let of = |whole: u64, count: u64| (u128::from(whole) * u128::from(count) / u128::from(all)) as u64;
+    let mut before = 0u64;
+    let piece = |sample: &&BlockedSample| {
+        let after = before.saturating_add(sample.count).min(all);
+        let piece = |whole: u64| of(whole, after) - of(whole, before);
+        let (ns, count) = (Nanos(piece(part.ns.0)), piece(part.count));
+        before = after;
+        StackTime { user_stack: sample.user_stack, ns, count, ..part.clone() }
+    };
+    samples.iter().map(piece).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use inodyne_model::recording::Recording;
@@ -174,6 +200,17 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn samples_divide_a_wait_without_remainder(ns in any::<u64>(), counts in prop::collection::vec(any::<u64>(), 0..20)) {
+            let sample = |count: &u64| BlockedSample { thread: 1, syscall: None, user_stack: StackId(1), count: *count };
+            let samples: Vec<BlockedSample> = counts.iter().map(sample).collect();
+            let row = RowKey { kind: RowKind::Blocked, syscall: None, cause: None };
+            let part = StackTime { ns: Nanos(ns), count: 3, ..blank(1, &row) };
+            let parts = divided(part, &samples.iter().collect::<Vec<_>>());
+            prop_assert_eq!(parts.iter().map(|part| u128::from(part.ns.0)).sum::<u128>(), u128::from(ns));
+            prop_assert_eq!(parts.iter().map(|part| part.count).sum::<u64>(), 3);
+        }
+
         #[test]
         fn samples_divide_a_row_without_remainder(ns in any::<u64>(), counts in prop::collection::vec(any::<u64>(), 0..20)) {
             let sample = |count: &u64| Sample {

@@ -30,6 +30,9 @@ pub struct Observed {
     pub waits: Vec<Wait>,
     /// On-CPU samples, summed by thread, call, mode and stacks.
     pub samples: Vec<Sample>,
+    /// Where in the program threads were blocked, a sample for each period of the same rate. Empty in recordings of before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blocked_samples: Vec<BlockedSample>,
     /// Sampling rate per CPU in hertz; 0 where sampling was off.
     pub sample_hz: u32,
     /// Every stack named by the other tables.
@@ -182,6 +185,22 @@ pub struct Sample {
     /// The kernel stack; zero in user mode.
     pub stack: StackId,
     /// The stack in user mode, from where the kernel was entered where the CPU was in it; zero where there is none.
+    #[serde(default, skip_serializing_if = "StackId::is_none")]
+    pub user_stack: StackId,
+    /// How many samples.
+    pub count: u64,
+}
+
+/// Samples of time blocked in a call, taken when it ended: the stack in user mode. Where in the kernel it was is known of each
+/// [`Wait`] in any case.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockedSample {
+    /// Who was blocked.
+    pub thread: ThreadNumber,
+    /// In which call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub syscall: Option<String>,
+    /// From where it was called; zero where that could not be taken.
     #[serde(default, skip_serializing_if = "StackId::is_none")]
     pub user_stack: StackId,
     /// How many samples.

@@ -70,6 +70,7 @@ pub struct Thread {
     pub blocked_ns: u64,
     pub waits: u64,
     pub preemptions: u64,
+    pub unseen_ns: u64,
     pub born: u64,
     pub ended: u64,
     pub runtime_start: u64,
@@ -123,7 +124,7 @@ pub struct SampleKey {
     pub thread: u32,
     pub call: u16,
     pub user_mode: u8,
-    pub unused: u8,
+    pub blocked: u8,
     pub stack: u64,
     pub user_stack: u64,
 }

@@ -211,6 +211,7 @@ impl Tracer {
         let (timeline, work) = switches::timeline(&arrived, started_ns, &stacks, &ordinals, numbers);
         let programs = lives::programs(&arrived.programs);
         stacks.extend(user_symbols::name_stacks(&pairs(&maps.user_stacks).map_err(read_error)?, &programs));
+        let (samples, blocked_samples) = samples::read(pairs(&maps.samples).map_err(read_error)?);
         let lost = Lost {
             calls: shared.lost.calls,
             threads: shared.lost.threads,
@@ -243,7 +244,8 @@ impl Tracer {
                 threads,
                 programs,
                 waits,
-                samples: samples::read(pairs(&maps.samples).map_err(read_error)?),
+                samples,
+                blocked_samples,
                 sample_hz: self.options.sample_hz,
                 stacks,
                 timeline,
@@ -345,6 +347,7 @@ fn load(options: &Options, cpus: usize) -> Result<InodyneSkel<'static>, TraceErr
     let constants = open.maps.rodata_data.as_mut().expect("the object has constants");
     constants.max_threads = options.max_threads;
     constants.max_helpers = options.max_helpers;
+    constants.blocked_sample_ns = 1_000_000_000u64.checked_div(options.sample_hz.into()).unwrap_or(0);
     constants.max_cells = options.max_cells;
     constants.record_timeline = u32::from(options.timeline);
     constants.record_paths = u32::from(options.max_paths > 0);

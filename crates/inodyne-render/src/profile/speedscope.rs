@@ -1,4 +1,4 @@
-//! Stacks for speedscope (https://www.speedscope.app/file-format-schema.json): a profile for each view, the weights in
+//! Stacks for speedscope (<https://www.speedscope.app/file-format-schema.json>): a profile for each view, the weights in
 //! nanoseconds.
 
 use std::collections::HashMap;

@@ -83,10 +83,12 @@ impl UserStacks {
         let (mut all, mut sum) = (0.0, UserStacks { unknown: 0.0, nameless: 0.0, cut: 0.0 });
         // A thread that ends has no user mode to look at any more.
         let of_users = |sample: &&Sample| sample.user_mode || !sample.user_stack.is_none();
-        for sample in observed.samples.iter().filter(of_users) {
-            let count = sample.count as f64;
+        let on_cpu = observed.samples.iter().filter(of_users).map(|sample| (sample.user_stack, sample.count));
+        let off_cpu = observed.blocked_samples.iter().map(|sample| (sample.user_stack, sample.count));
+        for (id, count) in on_cpu.chain(off_cpu) {
+            let count = count as f64;
             all += count;
-            match stacks.get(&sample.user_stack).map(|stack| (stack.frames.first(), stack.truncated)) {
+            match stacks.get(&id).map(|stack| (stack.frames.first(), stack.truncated)) {
                 Some((Some(Frame::Symbol(_)), cut)) => sum.cut += if cut { count } else { 0.0 },
                 Some((Some(Frame::InFile { .. }), cut)) => {
                     sum.nameless += count;
@@ -95,7 +97,9 @@ impl UserStacks {
                 Some((Some(Frame::Unknown { .. }) | None, _)) | None => sum.unknown += count,
             }
         }
-        let any = observed.samples.iter().any(|sample| !sample.user_stack.is_none());
+        // Recordings of before have none.
+        let of_blocked = observed.blocked_samples.iter().any(|sample| !sample.user_stack.is_none());
+        let any = of_blocked || observed.samples.iter().any(|sample| !sample.user_stack.is_none());
         any.then(|| UserStacks { unknown: sum.unknown / all, nameless: sum.nameless / all, cut: sum.cut / all })
     }
 }

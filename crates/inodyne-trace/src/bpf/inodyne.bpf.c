@@ -2,6 +2,8 @@
 /*
  * The kernel side, as one object: the maps are shared by all probes. Each probe lies beside the Rust that reads it.
  */
+#include <asm/unistd_64.h>
+
 #include "intf.h"
 #include "kernel.h"
 #include "maps.h"
@@ -15,8 +17,8 @@
 #include "../probes/switches/probe.bpf.h"
 #include "../probes/dtype/probe.bpf.h"
 #include "../probes/paths/probe.bpf.h"
+#include "../probes/samples/probe.bpf.h"
 #include "../probes/calls/probe.bpf.h"
 #include "../probes/lives/probe.bpf.h"
-#include "../probes/samples/probe.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -100,6 +100,7 @@ struct thread {
 	__u64 blocked_ns;
 	__u64 waits;
 	__u64 preemptions;
+	__u64 unseen_ns;    /* blocked in calls since that was last sampled */
 
 	/* Who it is. */
 	__u64 born;
@@ -158,7 +159,7 @@ struct sample_key {
 	__u32 thread;
 	__u16 call;
 	__u8 user_mode;
-	__u8 unused;
+	__u8 blocked; /* of time off the CPU: the stack in user mode only */
 	__u64 stack;
 	__u64 user_stack;
 };

@@ -17,6 +17,7 @@ const volatile __u32 max_cells = 1;
 const volatile __u32 max_helpers = 1;
 const volatile __u32 record_timeline = 1;
 const volatile __u32 record_paths = 0;
+const volatile __u64 blocked_sample_ns = 0; /* 0: time off the CPU is not sampled */
 
 struct shared shared;
 
@@ -127,10 +128,11 @@ struct {
 	__type(value, struct user_frames);
 } user_stacks SEC(".maps");
 
-/* Only samples take them, and a sample is not interrupted by another. */
+/* A stack in user mode under construction: a sample may interrupt the end of a call, but not another sample. */
+enum user_stack_user { USER_STACK_OF_SAMPLE, USER_STACK_OF_CALL, USER_STACK_USERS };
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, USER_STACK_USERS);
 	__type(key, __u32);
 	__type(value, struct user_frames);
 } user_stack_scratch SEC(".maps");

@@ -50,14 +50,14 @@ static __always_inline __u64 take_stack(void *ctx, __u32 user)
  * The identity of the current stack in user mode; 0 where there is none. The kernel follows frame pointers: of a program
  * that keeps none, the first frame is right and the others are whatever the register held.
  *
- * Finding the build ids costs some microseconds: for samples, not for every switch.
+ * Finding the build ids costs some microseconds: for samples, not for every switch or call.
  */
-static __always_inline __u64 take_user_stack(void *ctx, __u32 pid)
+static __always_inline __u64 take_user_stack(void *ctx, __u32 pid, __u32 user)
 {
-	__u32 index = 0, depth;
-	struct user_frames *frames = bpf_map_lookup_elem(&user_stack_scratch, &index);
+	struct user_frames *frames = bpf_map_lookup_elem(&user_stack_scratch, &user);
 	__u64 hash = 0xcbf29ce484222325ULL;
 	bool addresses = false;
+	__u32 depth;
 	long bytes;
 
 	if (!frames)

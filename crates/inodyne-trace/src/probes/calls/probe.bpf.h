@@ -3,8 +3,6 @@
  * System calls: counts, errors and times by (command, call). This is the hot path: every instruction here is paid
  * for by every call of the traced command, and the first few by every call of every process.
  */
-#include <asm/unistd_64.h>
-
 /* The root's execve: from here on everything counts. */
 static __noinline int start_of_trace(struct thread *t, __u16 call, __u64 now, __u64 runtime)
 {
@@ -110,6 +108,8 @@ int calls_exit(struct bpf_raw_tracepoint_args *ctx)
 		return 0;
 	}
 	count_call(t, ref, wall, ctx->args[1]);
+	if (t->call_blocked_ns && t->number)
+		samples_blocked(ctx, t, call);
 	if (record_paths && t->number)
 		paths_exit(call, (void *)ctx->args[0], ctx->args[1], wall);
 	if (call == __NR_getdents64)

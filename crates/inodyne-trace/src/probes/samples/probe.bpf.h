@@ -2,14 +2,32 @@
 /*
  * On-CPU samples, from a timer on each CPU: what the kernel did inside a call, and how much of the time outside of
  * calls was really page faults and interrupts; and from where in the program.
+ *
+ * Off the CPU there is no timer. There a call that ends is a sample for every period that its thread was blocked since the
+ * last one: a program that waits a million times for a microsecond pays no more than one that waits for a second.
  */
+
+static __always_inline void count_sample(const struct sample_key *key, __u64 times)
+{
+	__u64 *count = bpf_map_lookup_elem(&samples, key);
+
+	if (count)
+		__sync_fetch_and_add(count, times);
+	else if (bpf_map_update_elem(&samples, key, &times, BPF_NOEXIST))
+		lose(LOST_SAMPLES);
+}
+
+/* While a program takes the place of another, there is no stack to look at. */
+static __always_inline bool changes_program(__u16 call)
+{
+	return call == __NR_execve || call == __NR_execveat;
+}
 
 SEC("perf_event")
 int samples_take(struct bpf_perf_event_data *ctx)
 {
 	struct thread *t = thread_of(bpf_get_current_task_btf());
 	struct sample_key key = {};
-	__u64 *count;
 
 	if (!t || !t->number || t->flags & FLAG_HELPER)
 		return 0;
@@ -18,15 +36,28 @@ int samples_take(struct bpf_perf_event_data *ctx)
 	key.user_mode = (ctx->regs.cs & 3) == 3;
 	if (!key.user_mode)
 		key.stack = take_stack(ctx, STACK_OF_SAMPLE);
-	key.user_stack = take_user_stack(ctx, t->pid);
-	count = bpf_map_lookup_elem(&samples, &key);
-	if (count) {
-		(*count)++;
-	} else {
-		__u64 one = 1;
+	if (!changes_program(t->call))
+		key.user_stack = take_user_stack(ctx, t->pid, USER_STACK_OF_SAMPLE);
+	count_sample(&key, 1);
+	return 0;
+}
 
-		if (bpf_map_update_elem(&samples, &key, &one, BPF_NOEXIST))
-			lose(LOST_SAMPLES);
-	}
+/* At the end of a call in which the thread was blocked. */
+static __noinline int samples_blocked(void *ctx, struct thread *t, __u16 call)
+{
+	struct sample_key key = { .blocked = 1 };
+	__u64 times;
+
+	if (!blocked_sample_ns || changes_program(call))
+		return 0;
+	t->unseen_ns += t->call_blocked_ns;
+	times = t->unseen_ns / blocked_sample_ns;
+	if (!times)
+		return 0;
+	t->unseen_ns -= times * blocked_sample_ns;
+	key.thread = t->number;
+	key.call = call;
+	key.user_stack = take_user_stack(ctx, t->pid, USER_STACK_OF_CALL);
+	count_sample(&key, times);
 	return 0;
 }
