@@ -8,6 +8,8 @@
 //! bpf/            the C that all probes share: the contract (intf.h), maps, thread accounts, the state machine (clock.h)
 //! probes/NAME/    a probe: its BPF C (probe.bpf.h) and the Rust that reads its tables (mod.rs)
 //! session         load, attach, drain, finish: the life of a Tracer
+//! symbols         addresses in kernel stacks to names;  user_symbols  the same in user mode
+//! mapped_files    where the code of processes lies that are gone when it is named
 //! calibrate       what one call costs more with tracing
 //! launch/         the held command, its guard, and what they say to each other
 //! libbpf_log      what libbpf says goes into the error
@@ -22,6 +24,7 @@ mod intf;
 pub mod launch;
 mod libbpf_log;
 mod map;
+mod mapped_files;
 mod names;
 mod probes;
 mod session;

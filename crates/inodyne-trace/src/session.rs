@@ -5,6 +5,7 @@
 //! [`Tracer::drain`] is called every few milliseconds until the command has ended. There is no thread: whoever waits for
 //! the command drains meanwhile.
 
+use std::cell::RefCell;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -19,6 +20,7 @@ use libbpf_rs::{Link, OpenObject, ProgramInput, ProgramMut, libbpf_sys};
 
 use crate::intf::{self, Cell, FLAG_EXITING, FLAG_HELPER, Thread};
 use crate::map::{ArrayView, pairs, per_cpu};
+use crate::mapped_files::MappedFiles;
 use crate::names::Groups;
 use crate::probes::{calls, dtype, lives, paths, samples, switches};
 use crate::skeleton::{InodyneSkel, InodyneSkelBuilder};
@@ -124,6 +126,7 @@ pub struct Tracer {
     cells: ArrayView<Cell>,
     cell_refs: ArrayView<u32>,
     stream: Stream,
+    mapped: RefCell<MappedFiles>,
     options: Options,
     cpus: usize,
     overhead: Overhead,
@@ -145,6 +148,7 @@ impl Tracer {
             cells: ArrayView::new(&maps.cells).map_err(read_error)?,
             cell_refs: ArrayView::new(&maps.cell_refs).map_err(read_error)?,
             stream: Stream::new(&maps.records, &maps.timeline, options.max_intervals).map_err(load_error)?,
+            mapped: RefCell::default(),
             options: options.clone(),
             cpus,
             overhead: Overhead::default(),
@@ -163,6 +167,10 @@ impl Tracer {
     /// Takes what has arrived. To be called at least every 10 ms or so while the command runs.
     pub fn drain(&self) {
         self.stream.drain();
+        let slots = 1..=self.shared().slots_used.min(self.options.max_threads - 1);
+        let threads = slots.map(|slot| self.threads.get(slot as usize));
+        let of_command = threads.filter(|thread| thread.number != 0 && thread.flags & FLAG_HELPER == 0);
+        self.mapped.borrow_mut().look(of_command.map(|thread| thread.pid));
     }
 
     /// Calls seen so far, for progress.
@@ -210,7 +218,9 @@ impl Tracer {
         waits.sort_by_key(|wait| (wait.thread, std::cmp::Reverse(wait.ns), wait.stack, wait.waker_stack));
         let (timeline, work) = switches::timeline(&arrived, started_ns, &stacks, &ordinals, numbers);
         let programs = lives::programs(&arrived.programs);
-        stacks.extend(user_symbols::name_stacks(&pairs(&maps.user_stacks).map_err(read_error)?, &programs));
+        let mapped = self.mapped.take().into_files();
+        let user_stacks = pairs(&maps.user_stacks).map_err(read_error)?;
+        stacks.extend(user_symbols::name_stacks(&user_stacks, &programs, &mapped));
         let (samples, blocked_samples) = samples::read(pairs(&maps.samples).map_err(read_error)?);
         let lost = Lost {
             calls: shared.lost.calls,

@@ -1,8 +1,8 @@
 //! Frames in user mode to function names, also of processes that are gone.
 //!
 //! The kernel side gives a frame as the build id of its file and the offset in it. Which file has this build id is looked
-//! for where it most likely lies: among the programs that the command executed, what this process has mapped, and the
-//! libraries that the dynamic linker knows. Its symbols (or those of its separate debug file, by debug link) give the
+//! for where it most likely lies: among the files that the command's processes had mapped when they were looked at, the
+//! programs that they executed, what this process has mapped, and the libraries that the dynamic linker knows. Its symbols (or those of its separate debug file, by debug link) give the
 //! function, and debug information those inlined into it. A file that is not found there leaves its frames without names.
 //!
 //! What lies in no file may be code that a program made while it ran: then `/tmp/perf-PID.map`, which such programs can
@@ -22,6 +22,7 @@ use inodyne_model::observed::Program;
 use inodyne_model::stack::{Frame, Stack, StackId};
 
 use crate::intf::{FRAME_IN_FILE, STACK_DEPTH, UserFrame, UserFrames};
+use crate::mapped_files::mapped_in;
 
 const LINKER_CACHE: &str = "/etc/ld.so.cache";
 /// A larger map of generated code is read no further.
@@ -30,14 +31,14 @@ const LARGEST_PERF_MAP: u64 = 64 << 20;
 type BuildId = [u8; 20];
 
 /// Names every frame of every stack.
-pub fn name_stacks(stacks: &[(u64, UserFrames)], programs: &[Program]) -> Vec<Stack> {
+pub fn name_stacks(stacks: &[(u64, UserFrames)], programs: &[Program], mapped: &BTreeSet<PathBuf>) -> Vec<Stack> {
     let mut wanted: HashMap<BuildId, BTreeSet<u64>> = HashMap::new();
     for (at, frame) in stacks.iter().flat_map(|(_, stack)| frames(stack).enumerate()) {
         if frame.status == FRAME_IN_FILE {
             wanted.entry(frame.build_id).or_default().insert(place(at, frame));
         }
     }
-    let files = find_files(wanted.keys().copied().collect(), programs);
+    let files = find_files(wanted.keys().copied().collect(), programs, mapped);
     let symbolizer = Symbolizer::builder().enable_code_info(false).build();
     let named: HashMap<BuildId, HashMap<u64, Vec<Frame>>> = wanted
         .into_iter()
@@ -86,12 +87,16 @@ fn name_stack(
 }
 
 /// The files with these build ids, as far as they are found.
-fn find_files(mut wanted: BTreeSet<BuildId>, programs: &[Program]) -> HashMap<BuildId, PathBuf> {
+fn find_files(
+    mut wanted: BTreeSet<BuildId>,
+    programs: &[Program],
+    mapped: &BTreeSet<PathBuf>,
+) -> HashMap<BuildId, PathBuf> {
     let mut found = HashMap::new();
     let executed = programs.iter().map(|program| PathBuf::from(&program.file)).filter(|path| path.is_absolute());
-    let own = mapped_here().into_iter().chain(known_to_the_linker());
+    let own = mapped_in("self").into_iter().chain(known_to_the_linker());
     let mut seen = BTreeSet::new();
-    for path in executed.chain(own) {
+    for path in mapped.iter().cloned().chain(executed).chain(own) {
         if wanted.is_empty() {
             break;
         }
@@ -115,11 +120,6 @@ fn build_id(path: &Path) -> Option<BuildId> {
     let mut id = BuildId::default();
     id.get_mut(..read.len())?.copy_from_slice(&read);
     Some(id)
-}
-
-fn mapped_here() -> BTreeSet<PathBuf> {
-    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
-    maps.lines().filter_map(|line| line.find('/').map(|at| PathBuf::from(&line[at..]))).collect()
 }
 
 /// Every absolute path in the linker's cache, whose texts all end in a zero byte.
@@ -225,7 +225,7 @@ mod tests {
         std::hint::black_box(a_function_to_be_found(1));
         let (path, offset) = offset_here(a_function_to_be_found as *const () as u64);
         let Some(id) = build_id(&path) else { panic!("{} has no build id", path.display()) };
-        let named = name_stacks(&[(7, stack(&[in_file(id, offset + 1)]))], &[]);
+        let named = name_stacks(&[(7, stack(&[in_file(id, offset + 1)]))], &[], &BTreeSet::new());
         let name = named[0].frames.last().and_then(Frame::symbol).expect("a name");
         assert!(name.contains("a_function_to_be_found"), "{named:?}");
     }
@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn what_is_no_code_ends_the_stack() {
         let garbage = UserFrame { status: 2, build_id: BuildId::default(), place: 3 };
-        let named = name_stacks(&[(7, stack(&[in_file([9; 20], 5), garbage, garbage]))], &[]);
+        let named = name_stacks(&[(7, stack(&[in_file([9; 20], 5), garbage, garbage]))], &[], &BTreeSet::new());
         assert_eq!(named[0].frames, [Frame::Unknown { address: 5 }]);
         assert!(named[0].truncated);
     }
