@@ -64,14 +64,14 @@ struct UserStacks {
     unknown: f64,
     /// In a file that has no symbol for the place.
     nameless: f64,
-    /// Whose root was not reached: the program keeps no frame pointers.
+    /// That left all code before they reached the program's beginning: it keeps no frame pointers. One of a single frame looks whole.
     cut: f64,
 }
 
 impl fmt::Display for UserStacks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [unknown, nameless, cut] = [self.unknown, self.nameless, self.cut].map(percent);
-        write!(f, "in user mode unknown {unknown}, in files without symbols {nameless}, without their root {cut}")
+        write!(f, "in user mode unknown {unknown}, in files without symbols {nameless}, broken off {cut}")
     }
 }
 
