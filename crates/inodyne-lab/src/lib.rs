@@ -28,16 +28,19 @@
 //!
 //! This crate measures nothing, runs no command of the user's, and prints nothing.
 
+mod apart;
 mod archive;
 mod cache;
 mod copy;
 mod data;
 mod device;
 mod error;
+mod fuse;
 mod image;
 mod kernel_log;
 mod kind;
 mod lab;
+mod limits;
 mod loop_device;
 mod made;
 mod mkfs;
@@ -56,6 +59,7 @@ pub use device::DeviceStats;
 pub use error::LabError;
 pub use kind::Kind;
 pub use lab::Lab;
+pub use limits::{Delay, Limits};
 pub use place::{MountedPlace, Note, Owner};
 pub use size::Size;
 pub use spec::{MadePlace, PlaceSpec, Where};
