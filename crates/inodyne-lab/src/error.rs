@@ -24,6 +24,9 @@ pub enum LabError {
     /// A size that cannot be understood.
     #[error("'{0}' is no size: write a number with K, M, G or T, such as 512M")]
     SizeSyntax(String),
+    /// A delay that cannot be understood.
+    #[error("'{0}' is no delay: write a number with us, ms or s, such as 2ms, up to 10s")]
+    DelaySyntax(String),
     /// A description of data that cannot be understood.
     #[error("data '{text}': {problem}")]
     DataSyntax {
@@ -58,6 +61,14 @@ pub enum LabError {
     /// The machine has no loop devices.
     #[error("no loop device ({problem}): load the kernel module with `modprobe loop`; a container needs /dev/loop*")]
     NoLoopDevice {
+        /// What failed.
+        problem: String,
+    },
+    /// The machine has no FUSE.
+    #[error(
+        "no /dev/fuse ({problem}): load the kernel module with `modprobe fuse`; a container needs --device /dev/fuse"
+    )]
+    NoFuse {
         /// What failed.
         problem: String,
     },
@@ -183,6 +194,7 @@ impl LabError {
             self,
             Self::PlaceSyntax { .. }
                 | Self::SizeSyntax(_)
+                | Self::DelaySyntax(_)
                 | Self::DataSyntax { .. }
                 | Self::NotThere(_)
                 | Self::NotADirectory(_)

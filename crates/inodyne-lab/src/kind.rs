@@ -19,6 +19,7 @@ pub enum Kind {
     Tmpfs,
     Overlay,
     Bind,
+    Fuse,
     Squashfs,
     Erofs,
 }
@@ -93,7 +94,7 @@ const EROFS: Mkfs = Mkfs {
 
 impl Kind {
     /// Every kind, in the order in which they are listed to users.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Ext2,
         Self::Ext3,
         Self::Ext4,
@@ -102,6 +103,7 @@ impl Kind {
         Self::Tmpfs,
         Self::Overlay,
         Self::Bind,
+        Self::Fuse,
         Self::Squashfs,
         Self::Erofs,
     ];
@@ -117,6 +119,7 @@ impl Kind {
             Self::Tmpfs => "tmpfs",
             Self::Overlay => "overlay",
             Self::Bind => "bind",
+            Self::Fuse => "fuse",
             Self::Squashfs => "squashfs",
             Self::Erofs => "erofs",
         }
@@ -142,7 +145,7 @@ impl Kind {
             Self::Btrfs => Some(&BTRFS),
             Self::Squashfs => Some(&SQUASHFS),
             Self::Erofs => Some(&EROFS),
-            Self::Tmpfs | Self::Overlay | Self::Bind => None,
+            Self::Tmpfs | Self::Overlay | Self::Bind | Self::Fuse => None,
         }
     }
 
@@ -154,19 +157,24 @@ impl Kind {
     /// Whether the files lie on the place itself, where they can be written one by one: what an overlay's upper
     /// directory needs.
     pub(crate) const fn is_writable(self) -> bool {
-        !matches!(self, Self::Overlay | Self::Bind | Self::Squashfs | Self::Erofs)
+        !matches!(self, Self::Overlay | Self::Bind | Self::Fuse | Self::Squashfs | Self::Erofs)
+    }
+
+    /// Whether it only shows another place, which is written right after its name: `bind:DIR`.
+    pub(crate) const fn shows(self) -> bool {
+        matches!(self, Self::Bind | Self::Fuse)
     }
 
     /// The options that it takes, in the order in which they are written out.
     pub(crate) const fn keys(self) -> &'static [Key] {
         match self {
             Self::Ext2 | Self::Ext3 | Self::Ext4 | Self::Xfs | Self::Btrfs => {
-                &[Key::Size, Key::Mkfs, Key::Mount, Key::Set]
+                &[Key::Size, Key::Mkfs, Key::Mount, Key::Delay, Key::Bandwidth, Key::Iops, Key::Set]
             }
             Self::Tmpfs => &[Key::Size, Key::Mount, Key::Set],
             Self::Overlay => &[Key::Lower, Key::Upper, Key::Layers, Key::Mount, Key::Set],
-            Self::Bind => &[Key::Mount, Key::Set],
-            Self::Squashfs | Self::Erofs => &[Key::Mkfs, Key::Mount, Key::Set],
+            Self::Bind | Self::Fuse => &[Key::Mount, Key::Set],
+            Self::Squashfs | Self::Erofs => &[Key::Mkfs, Key::Mount, Key::Delay, Key::Bandwidth, Key::Iops, Key::Set],
         }
     }
 }

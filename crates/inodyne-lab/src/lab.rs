@@ -15,6 +15,7 @@
 
 use std::{
     env, fs,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
@@ -39,8 +40,8 @@ pub struct Lab {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Whether the process is in its own mount namespace.
-    private: bool,
+    /// The mount namespace that the process was in before it got its own.
+    outside: Option<Arc<OwnedFd>>,
     /// Mounted as long as a place needs it.
     hub: Weak<Hub>,
     /// Existing directories that are places, and must not be mounted over.
@@ -94,14 +95,14 @@ impl Lab {
     /// A directory to mount on.
     pub(crate) fn mount_point(&self) -> Result<MountPoint, LabError> {
         let mut state = self.state();
-        if !state.private {
-            enter_private_namespace()?;
-            state.private = true;
-        }
+        let outside = match &state.outside {
+            Some(outside) => outside.clone(),
+            None => state.outside.insert(enter_private_namespace()?).clone(),
+        };
         let hub = match state.hub.upgrade() {
             Some(hub) => hub,
             None => {
-                let hub = Arc::new(Hub::open(&state.taken)?);
+                let hub = Arc::new(Hub::open(&state.taken, outside)?);
                 state.hub = Arc::downgrade(&hub);
                 hub
             }
@@ -116,13 +117,17 @@ impl Default for Lab {
     }
 }
 
-fn enter_private_namespace() -> Result<(), LabError> {
+/// Leaves the mount namespace of all others, which it returns, for one of its own.
+fn enter_private_namespace() -> Result<Arc<OwnedFd>, LabError> {
     require_admin()?;
+    let file = "/proc/thread-self/ns/mnt";
+    let outside = fs::File::open(file).map_err(|error| LabError::io("open", file, error))?;
     // SAFETY: CLONE_NEWNS unshares the mount namespace and the working directory, no memory and no descriptors.
     unsafe { unshare_unsafe(UnshareFlags::NEWNS) }
         .map_err(|errno| LabError::io("make a mount namespace for", "/", errno))?;
     mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)
-        .map_err(|errno| LabError::io("make mounts private below", "/", errno))
+        .map_err(|errno| LabError::io("make mounts private below", "/", errno))?;
+    Ok(Arc::new(outside.into()))
 }
 
 /// A directory to mount on, which goes with its holder.
@@ -145,6 +150,11 @@ impl MountPoint {
         unreachable!("numbers do not run out")
     }
 
+    /// The mount namespace in which this process was before.
+    pub fn outside(&self) -> BorrowedFd<'_> {
+        self.hub.outside.as_fd()
+    }
+
     /// Another one beside it.
     pub fn another(&self) -> Result<Self, LabError> {
         Self::new(self.hub.clone())
@@ -163,13 +173,14 @@ impl Drop for MountPoint {
 struct Hub {
     directory: PathBuf,
     _mount: Mount,
+    outside: Arc<OwnedFd>,
 }
 
 impl Hub {
-    fn open(taken: &[PathBuf]) -> Result<Self, LabError> {
+    fn open(taken: &[PathBuf], outside: Arc<OwnedFd>) -> Result<Self, LabError> {
         let directory = spot(taken)?;
         let mount = Mount::new("tmpfs", "inodyne", "size=1M,mode=755,nosuid,nodev", &directory)?;
-        Ok(Self { directory, _mount: mount })
+        Ok(Self { directory, _mount: mount, outside })
     }
 }
 

@@ -28,6 +28,7 @@
 //!
 //! This crate measures nothing, runs no command of the user's, and prints nothing.
 
+mod apart;
 mod archive;
 mod cache;
 mod copy;
@@ -35,10 +36,12 @@ mod data;
 mod device;
 mod error;
 mod flush;
+mod fuse;
 mod image;
 mod kernel_log;
 mod kind;
 mod lab;
+mod limits;
 mod loop_device;
 mod made;
 mod mkfs;
@@ -58,6 +61,7 @@ pub use error::LabError;
 pub use flush::Flusher;
 pub use kind::Kind;
 pub use lab::Lab;
+pub use limits::{Delay, Limits};
 pub use place::{MountedPlace, Note, Owner};
 pub use size::Size;
 pub use spec::{MadePlace, PlaceSpec, Where};

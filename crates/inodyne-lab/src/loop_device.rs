@@ -7,15 +7,23 @@ use std::{
     fs,
     fs::File,
     mem,
-    os::fd::{AsRawFd, OwnedFd},
+    os::fd::{AsRawFd, BorrowedFd, OwnedFd},
     path::{Path, PathBuf},
+    sync::Arc,
     thread,
     time::Duration,
 };
 
 use rustix::{fs::fstat, io::Errno};
 
-use crate::LabError;
+use crate::{
+    LabError,
+    fuse::{
+        Control, Server,
+        slow::{self, Slow},
+    },
+    limits::Limits,
+};
 
 /// An attached loop device.
 #[derive(Debug)]
@@ -24,12 +32,25 @@ pub(crate) struct LoopDevice {
     path: PathBuf,
     number: (u32, u32),
     is_direct: bool,
+    /// Who answers for a slow one; after the device, which it serves.
+    server: Option<Server>,
 }
 
 /// Other processes look for free devices too; this often we lose a race before giving up.
 const ATTEMPTS: u32 = 200;
 
 impl LoopDevice {
+    /// Attaches `image` to a free device, which is slow where there are limits, once it is told to hold them
+    /// ([`LoopDevice::control`]). Who serves it stands in the mount namespace `outside`.
+    pub fn new(image: OwnedFd, limits: Limits, outside: BorrowedFd<'_>) -> Result<Self, LabError> {
+        if limits.is_none() {
+            return Self::attach(&image);
+        }
+        let Slow { file, server, is_direct } = slow::serve(image, limits, outside)?;
+        let device = Self::attach(&file)?;
+        Ok(Self { is_direct: device.is_direct && is_direct, server: Some(server), ..device })
+    }
+
     /// Attaches `image` to a free device.
     pub fn attach(image: &OwnedFd) -> Result<Self, LabError> {
         let control = Path::new("/dev/loop-control");
@@ -58,7 +79,7 @@ impl LoopDevice {
                 let is_direct = dio.is_ok_and(|dio| dio.trim() == "1");
                 let stat = fstat(&file).map_err(|errno| LabError::io("inspect", &path, errno))?;
                 let number = (rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev));
-                return Ok(Self { file, path, number, is_direct });
+                return Ok(Self { file, path, number, is_direct, server: None });
             }
             let error = std::io::Error::last_os_error();
             if !is_lost_race(&error) {
@@ -77,6 +98,11 @@ impl LoopDevice {
     /// Whether the image is read and written past the page cache.
     pub fn is_direct(&self) -> bool {
         self.is_direct
+    }
+
+    /// How a slow one is told to hold its limits, or not.
+    pub fn control(&self) -> Option<Arc<Control>> {
+        self.server.as_ref().map(|server| server.control().clone())
     }
 
     /// Major and minor number.

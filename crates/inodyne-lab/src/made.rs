@@ -5,12 +5,13 @@
 
 mod bind;
 mod disk;
+mod fuse;
 mod overlay;
 mod packed;
 
-use std::{fmt, fs, io::ErrorKind, os::unix::fs::chown, path::Path};
+use std::{fmt, fs, io::ErrorKind, os::unix::fs::chown, path::Path, sync::Arc};
 
-use crate::{DataSpec, Filled, Kind, Lab, LabError, MadePlace, MountedPlace, Note, Owner, mountinfo};
+use crate::{DataSpec, Filled, Kind, Lab, LabError, MadePlace, MountedPlace, Note, Owner, fuse::Control, mountinfo};
 
 pub(crate) use disk::is_in_memory;
 
@@ -31,6 +32,11 @@ pub(crate) trait Made: fmt::Debug + Send + Sync {
     /// Its own block device.
     fn device(&self) -> Option<(u32, u32)>;
 
+    /// How its own device is told to be slow, where it is.
+    fn control(&self) -> Option<Arc<Control>> {
+        None
+    }
+
     /// How much it may hold; `None` where that is another place's business.
     fn size_bytes(&self) -> Result<Option<u64>, LabError>;
 
@@ -43,6 +49,7 @@ pub(crate) fn make(made: &MadePlace, owner: Owner, lab: &Lab) -> Result<(Box<dyn
     Ok(match made.kind {
         Kind::Overlay => boxed(overlay::Overlay::make(made, owner, lab)?),
         Kind::Bind => boxed(bind::Bind::make(made, owner, lab)?),
+        Kind::Fuse => boxed(fuse::Fuse::make(made, owner, lab)?),
         Kind::Squashfs | Kind::Erofs => boxed(packed::Packed::make(made, owner, lab)?),
         _ => boxed(disk::Disk::make(made, owner, lab)?),
     })

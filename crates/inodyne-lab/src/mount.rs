@@ -64,54 +64,13 @@ impl Mount {
         options: &str,
         target: &Path,
     ) -> Result<Self, LabError> {
-        let log = KernelLog::from_now();
-        let context = fsopen(fs, FsOpenFlags::FSOPEN_CLOEXEC).map_err(|errno| match (errno, Kind::from_name(fs)) {
-            (Errno::NODEV, Some(kind)) => LabError::NoFileSystem(kind),
-            _ => LabError::MountRefused { what: fs.into(), said: errno.to_string() },
-        })?;
-        let refused = |option: &str, errno: Errno| {
-            let with = if option.is_empty() { options } else { option };
-            let what = if with.is_empty() { fs.to_owned() } else { format!("{fs} with mount={with}") };
-            let mut said = said(&context);
-            said.extend(log.as_ref().map(|log| log.about(source)).unwrap_or_default());
-            said.dedup();
-            if said.is_empty() {
-                said.push(errno.to_string());
-            }
-            LabError::MountRefused { what, said: said.join("; ") }
-        };
-        fsconfig_set_string(context.as_fd(), "source", source).map_err(|errno| refused("", errno))?;
-        for (key, value) in ours {
-            fsconfig_set_string(context.as_fd(), *key, value.as_str()).map_err(|errno| refused("", errno))?;
-        }
-        let mut attributes = MountAttrFlags::empty();
-        for option in split(options) {
-            // Read-only is both: the file system must not write, and the mount must not let anybody.
-            if let Some((_, attribute)) = ATTRIBUTES.iter().find(|(name, _)| *name == option) {
-                attributes |= *attribute;
-                if option != "ro" {
-                    continue;
-                }
-            }
-            match option.split_once('=') {
-                Some((key, value)) => fsconfig_set_string(context.as_fd(), key, value),
-                None => fsconfig_set_flag(context.as_fd(), option),
-            }
-            .map_err(|errno| refused(option, errno))?;
-        }
-        fsconfig_create(context.as_fd()).map_err(|errno| refused("", errno))?;
-        let mounted =
-            fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes).map_err(|errno| refused("", errno))?;
-        move_mount(mounted.as_fd(), "", CWD, target, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
-            .map_err(|errno| LabError::io("mount on", target, errno))?;
-        Ok(Self { target: target.into(), is_mounted: true })
+        attach(&detached(ours, fs, source, options)?, target)
     }
 
     /// Shows what is at `source` on `target` too, without what is mounted below it.
     pub fn bind(source: &Path, options: &str, target: &Path) -> Result<Self, LabError> {
         let refused = |said: String| LabError::MountRefused { what: format!("bind with mount={options}"), said };
-        let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
-        let tree = open_tree(CWD, source, flags).map_err(|errno| LabError::io("bind", source, errno))?;
+        let tree = clone_of(source)?;
         let mut attributes = MountAttrFlags::empty();
         for option in split(options) {
             let known = ATTRIBUTES.iter().find(|(name, _)| *name == option);
@@ -123,9 +82,7 @@ impl Mount {
             attributes |= *attribute;
         }
         set_attributes(&tree, attributes).map_err(|errno| refused(errno.to_string()))?;
-        move_mount(tree.as_fd(), "", CWD, target, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
-            .map_err(|errno| LabError::io("mount on", target, errno))?;
-        Ok(Self { target: target.into(), is_mounted: true })
+        attach(&tree, target)
     }
 
     /// Unmounts; what still uses it gets a moment to end.
@@ -143,6 +100,60 @@ impl Mount {
         }
         Err(LabError::Busy(self.target.clone()))
     }
+}
+
+/// Puts a mount that is not yet anywhere on `target`.
+fn attach(mounted: &OwnedFd, target: &Path) -> Result<Mount, LabError> {
+    move_mount(mounted.as_fd(), "", CWD, target, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
+        .map_err(|errno| LabError::io("mount on", target, errno))?;
+    Ok(Mount { target: target.into(), is_mounted: true })
+}
+
+/// A second mount of the directory `source`, without what is mounted below it: nowhere yet, gone with the descriptor.
+pub(crate) fn clone_of(source: &Path) -> Result<OwnedFd, LabError> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+    open_tree(CWD, source, flags).map_err(|errno| LabError::io("bind", source, errno))
+}
+
+/// Mounts `source` as `fs`, nowhere yet: gone with the descriptor, or when the last file opened by it is closed.
+pub(crate) fn detached(ours: &[(&str, String)], fs: &str, source: &str, options: &str) -> Result<OwnedFd, LabError> {
+    let log = KernelLog::from_now();
+    let context = fsopen(fs, FsOpenFlags::FSOPEN_CLOEXEC).map_err(|errno| match (errno, Kind::from_name(fs)) {
+        (Errno::NODEV, Some(kind)) => LabError::NoFileSystem(kind),
+        _ => LabError::MountRefused { what: fs.into(), said: errno.to_string() },
+    })?;
+    let refused = |option: &str, errno: Errno| {
+        let with = if option.is_empty() { options } else { option };
+        let what = if with.is_empty() { fs.to_owned() } else { format!("{fs} with mount={with}") };
+        let mut said = said(&context);
+        said.extend(log.as_ref().map(|log| log.about(source)).unwrap_or_default());
+        said.dedup();
+        if said.is_empty() {
+            said.push(errno.to_string());
+        }
+        LabError::MountRefused { what, said: said.join("; ") }
+    };
+    fsconfig_set_string(context.as_fd(), "source", source).map_err(|errno| refused("", errno))?;
+    for (key, value) in ours {
+        fsconfig_set_string(context.as_fd(), *key, value.as_str()).map_err(|errno| refused("", errno))?;
+    }
+    let mut attributes = MountAttrFlags::empty();
+    for option in split(options) {
+        // Read-only is both: the file system must not write, and the mount must not let anybody.
+        if let Some((_, attribute)) = ATTRIBUTES.iter().find(|(name, _)| *name == option) {
+            attributes |= *attribute;
+            if option != "ro" {
+                continue;
+            }
+        }
+        match option.split_once('=') {
+            Some((key, value)) => fsconfig_set_string(context.as_fd(), key, value),
+            None => fsconfig_set_flag(context.as_fd(), option),
+        }
+        .map_err(|errno| refused(option, errno))?;
+    }
+    fsconfig_create(context.as_fd()).map_err(|errno| refused("", errno))?;
+    fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes).map_err(|errno| refused("", errno))
 }
 
 /// Adds attributes to a mount, leaving the others as they are.

@@ -13,7 +13,9 @@ use inodyne_model::place::Place;
 use rustix::{fs::Access, io::Errno};
 
 use crate::{
-    DataSpec, DeviceStats, Filled, Kind, Lab, LabError, MadePlace, PlaceSpec, Size, device, made,
+    DataSpec, DeviceStats, Filled, Lab, LabError, MadePlace, PlaceSpec, Size, device,
+    fuse::slow::{IMPOSE, LIFT},
+    made,
     made::{Made, is_in_memory},
     mountinfo, permission,
     setting::Setting,
@@ -136,9 +138,11 @@ impl MountedPlace {
     /// in the other order. Does nothing for a directory that was there before and for a tmpfs, whose files would be
     /// lost.
     pub fn remount(&mut self) -> Result<(), LabError> {
+        self.tell(LIFT)?;
         let Some(made) = &mut self.made else { return Ok(()) };
         made.remount()?;
-        self.change_settings()
+        self.change_settings()?;
+        self.tell(IMPOSE)
     }
 
     /// Puts data into a place made here, and waits until it is on the device.
@@ -146,11 +150,13 @@ impl MountedPlace {
     /// squashfs and erofs are made anew from it. In an overlay it goes into the lower layers, and the upper directory
     /// stays empty.
     pub fn fill(&mut self, data: &DataSpec) -> Result<Filled, LabError> {
+        self.tell(LIFT)?;
         let Some(made) = self.made.as_mut() else {
             return Err(LabError::NotFilled(self.record.path.clone()));
         };
         let filled = made.fill(data, self.owner);
         self.look_again()?;
+        self.tell(IMPOSE)?;
         let filled = filled.map_err(|error| match error.is_full() {
             true => self.too_small(data),
             false => error,
@@ -194,7 +200,7 @@ impl MountedPlace {
 
     pub(crate) fn made(spec: &PlaceSpec, made: &MadePlace, owner: Owner, lab: &Lab) -> Result<Self, LabError> {
         let (mounted, notes) = made::make(made, owner, lab)?;
-        let shows_existing = made.kind == Kind::Bind && mounted.below().iter().all(|place| !place.record.made_here);
+        let shows_existing = made.kind.shows() && mounted.below().iter().all(|place| !place.record.made_here);
         let record = Place {
             label: spec.name(),
             spec: Some(made.to_string()),
@@ -209,6 +215,7 @@ impl MountedPlace {
         {
             place.notes.push(Note::ReadOnly);
         }
+        place.tell(IMPOSE)?;
         Ok(place)
     }
 
@@ -231,6 +238,13 @@ impl MountedPlace {
         self.change_settings()
     }
 
+    /// Tells all devices below whether to hold their limits: not while they are made ready, nobody needs to wait for that.
+    fn tell(&self, word: u8) -> Result<(), LabError> {
+        let told = self.made.as_ref().and_then(|made| made.control()).map_or(Ok(()), |device| device.tell(word));
+        told.map_err(|error| LabError::io("reach the server of", &self.record.path, error))?;
+        self.below().iter().try_for_each(|place| place.tell(word))
+    }
+
     /// Changes what is not changed yet, and what has come back with its old value.
     fn change_settings(&mut self) -> Result<(), LabError> {
         let device = Path::new(&self.record.source).file_name().unwrap_or_default().to_owned();
@@ -246,5 +260,12 @@ impl MountedPlace {
             self.settings.push(setting);
         }
         Ok(())
+    }
+}
+
+impl Drop for MountedPlace {
+    fn drop(&mut self) {
+        // What is still to be written is written as fast as can be: a server that does not hear it has ended.
+        let _ = self.tell(LIFT);
     }
 }

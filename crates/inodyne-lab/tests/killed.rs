@@ -20,6 +20,33 @@ fn stacks_killed_at_random_moments_leave_nothing() {
     killed_at_random_moments(&["overlay:lower=ext4:size=256M,layers=2", "bind:squashfs", "erofs"], 12);
 }
 
+#[test]
+fn served_places_killed_at_random_moments_leave_nothing() {
+    killed_at_random_moments(&["fuse:ext4:size=64M", "ext4:size=64M,delay=1ms", "xfs:size=300M,bandwidth=200M"], 12);
+}
+
+/// What was to be written at the device's speed is then written at once.
+#[test]
+fn a_slow_device_with_much_to_write_does_not_outlive_its_owner() {
+    let scratch = scratch();
+    let mut child = Command::new(hold())
+        .arg("ext4:size=64M,bandwidth=64K")
+        .env("INODYNE_SCRATCH", scratch.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the example runs");
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().expect("its output")));
+    let made = lines.next().expect("a line").expect("a line");
+    let place = made.rsplit(' ').next().expect("a path");
+    let file = format!("/proc/{}/root{place}/file", child.id());
+    // At its own speed this would take four minutes.
+    std::fs::write(file, vec![7; 16 << 20]).expect("written");
+    child.kill().expect("killed");
+    child.wait().expect("gone");
+    nothing_remains(scratch.path());
+}
+
 fn killed_at_random_moments(places: &[&str], times: u32) {
     let scratch = scratch();
     let start = || {

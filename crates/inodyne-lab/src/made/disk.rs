@@ -1,13 +1,16 @@
 //! A file system of its own, empty at first: on a loop device over an image, or a tmpfs.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use rustix::fs::statvfs;
 
 use super::{Made, hand_over, notes_on_images};
 use crate::{
-    DataSpec, Filled, Kind, Lab, LabError, MadePlace, MountedPlace, Note, Owner, device, image, lab::MountPoint,
-    loop_device::LoopDevice, mkfs, mount, mount::Mount,
+    DataSpec, Filled, Kind, Lab, LabError, MadePlace, MountedPlace, Note, Owner, device, fuse::Control, image,
+    lab::MountPoint, loop_device::LoopDevice, mkfs, mount, mount::Mount,
 };
 
 #[derive(Debug)]
@@ -24,7 +27,7 @@ impl Disk {
         let point = lab.mount_point()?;
         let (disk, options, notes) = if made.kind.has_device() {
             let (image, size) = image::create(lab.scratch(), made.size)?;
-            let disk = LoopDevice::attach(&image)?;
+            let disk = LoopDevice::new(image, made.limits(), point.outside())?;
             let notes = notes_on_images(lab.scratch(), disk.is_direct())?;
             mkfs::format(made.kind, disk.path(), size, &made.mkfs_words())?;
             (Some(disk), made.mount_options().to_owned(), notes)
@@ -90,6 +93,10 @@ impl Made for Disk {
 
     fn device(&self) -> Option<(u32, u32)> {
         self.disk.as_ref().map(LoopDevice::number)
+    }
+
+    fn control(&self) -> Option<Arc<Control>> {
+        self.disk.as_ref().and_then(LoopDevice::control)
     }
 
     fn size_bytes(&self) -> Result<Option<u64>, LabError> {

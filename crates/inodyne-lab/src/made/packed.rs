@@ -7,12 +7,13 @@ use std::{
     os::fd::{AsRawFd, OwnedFd},
     path::{Path, PathBuf},
     process,
+    sync::Arc,
 };
 
 use super::{Made, disk::Disk, notes_on_images};
 use crate::{
-    DataSpec, Filled, Kind, Lab, LabError, MadePlace, MountedPlace, Note, Owner, Size, device, image, lab::MountPoint,
-    loop_device::LoopDevice, mkfs, mount::Mount,
+    DataSpec, Filled, Kind, Lab, LabError, Limits, MadePlace, MountedPlace, Note, Owner, Size, device, fuse::Control,
+    image, lab::MountPoint, loop_device::LoopDevice, mkfs, mount::Mount,
 };
 
 #[derive(Debug)]
@@ -23,6 +24,7 @@ pub(super) struct Packed {
     kind: Kind,
     mkfs: Vec<String>,
     options: String,
+    limits: Limits,
     scratch: PathBuf,
 }
 
@@ -31,21 +33,22 @@ impl Packed {
         let (point, kind, mkfs) = (lab.mount_point()?, made.kind, made.mkfs_words());
         let scratch = lab.scratch().to_owned();
         let workshop = Disk::workshop(&scratch, point.another()?, owner)?;
-        let disk = pack(kind, &workshop, &mkfs, &scratch)?;
+        let limits = made.limits();
+        let disk = LoopDevice::new(pack(kind, &workshop, &mkfs, &scratch)?, limits, point.outside())?;
         let notes = notes_on_images(&scratch, disk.is_direct())?;
         let options = format!("ro,{}", made.mount_options());
         let mount = mount(kind, &disk, &options, &point)?;
-        Ok((Self { mount, point, disk, kind, mkfs, options, scratch }, notes))
+        Ok((Self { mount, point, disk, kind, mkfs, options, limits, scratch }, notes))
     }
 }
 
-/// An image of what is in the workshop, attached.
-fn pack(kind: Kind, workshop: &Disk, mkfs: &[String], scratch: &Path) -> Result<LoopDevice, LabError> {
+/// An image of what is in the workshop.
+fn pack(kind: Kind, workshop: &Disk, mkfs: &[String], scratch: &Path) -> Result<OwnedFd, LabError> {
     // The packer sets the size; without a name the image can only be opened by the number of our descriptor.
     let (image, _): (OwnedFd, _) = image::create(scratch, Some(Size::from_mib(1)))?;
     let path = PathBuf::from(format!("/proc/{}/fd/{}", process::id(), image.as_raw_fd()));
     mkfs::pack(kind, workshop.path(), &path, mkfs)?;
-    LoopDevice::attach(&image)
+    Ok(image)
 }
 
 fn mount(kind: Kind, disk: &LoopDevice, options: &str, point: &MountPoint) -> Result<Mount, LabError> {
@@ -67,7 +70,8 @@ impl Made for Packed {
     fn fill(&mut self, data: &DataSpec, owner: Owner) -> Result<Filled, LabError> {
         let mut workshop = Disk::workshop(&self.scratch, self.point.another()?, owner)?;
         let filled = workshop.fill(data, owner)?;
-        let disk = pack(self.kind, &workshop, &self.mkfs, &self.scratch)?;
+        let image = pack(self.kind, &workshop, &self.mkfs, &self.scratch)?;
+        let disk = LoopDevice::new(image, self.limits, self.point.outside())?;
         self.mount.unmount()?;
         self.disk = disk;
         self.mount = mount(self.kind, &self.disk, &self.options, &self.point)?;
@@ -80,6 +84,10 @@ impl Made for Packed {
 
     fn device(&self) -> Option<(u32, u32)> {
         Some(self.disk.number())
+    }
+
+    fn control(&self) -> Option<Arc<Control>> {
+        self.disk.control()
     }
 
     fn size_bytes(&self) -> Result<Option<u64>, LabError> {

@@ -13,25 +13,14 @@ use rustix::{
     pipe::{PipeFlags, pipe_with},
 };
 
+use crate::apart::{all_but, stand_apart};
+
 /// The guard, seen from the process that it guards.
 #[derive(Debug)]
 pub(super) struct Guard {
     pid: libc::pid_t,
     pipe: OwnedFd,
 }
-
-/// Signals that a terminal sends to everybody at it, or somebody who wants all to end nicely: no reason to restore
-/// earlier than the rest ends.
-const IGNORED: [libc::c_int; 8] = [
-    libc::SIGINT,
-    libc::SIGQUIT,
-    libc::SIGHUP,
-    libc::SIGTERM,
-    libc::SIGTSTP,
-    libc::SIGTTIN,
-    libc::SIGTTOU,
-    libc::SIGPIPE,
-];
 
 impl Guard {
     /// Starts a guard that will write these values to these files, and waits until nothing but that can end it.
@@ -69,27 +58,11 @@ impl Drop for Guard {
     }
 }
 
-/// The ranges of descriptors between these.
-fn all_but(mut kept: Vec<RawFd>) -> Vec<(RawFd, RawFd)> {
-    kept.sort_unstable();
-    let starts = std::iter::once(0).chain(kept.iter().map(|fd| fd + 1));
-    let ends = kept.iter().map(|fd| fd - 1).chain([RawFd::MAX]);
-    starts.zip(ends).filter(|(start, end)| start <= end).collect()
-}
-
 /// The guard's whole life.
 fn serve(closed: &[(RawFd, RawFd)], [pipe, armed]: [RawFd; 2], restored: &[(RawFd, &[u8])]) -> ! {
     // SAFETY: system calls on numbers, constant strings and memory of the parent's copy, all of which live here.
     unsafe {
-        for (first, last) in closed {
-            libc::syscall(libc::SYS_close_range, *first, *last, 0);
-        }
-        libc::setsid();
-        for signal in IGNORED {
-            libc::signal(signal, libc::SIG_IGN);
-        }
-        libc::prctl(libc::PR_SET_NAME, c"inodyne-guard".as_ptr());
-        libc::chdir(c"/".as_ptr());
+        stand_apart(closed, c"inodyne-guard");
         let mut byte = b'.';
         libc::write(armed, (&raw const byte).cast(), 1);
         libc::close(armed);
@@ -99,16 +72,5 @@ fn serve(closed: &[(RawFd, RawFd)], [pipe, armed]: [RawFd; 2], restored: &[(RawF
             libc::pwrite(*fd, value.as_ptr().cast(), value.len(), 0);
         }
         libc::_exit(0)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::all_but;
-
-    #[test]
-    fn what_is_kept_is_between_what_is_closed() {
-        assert_eq!(all_but(vec![7, 3]), [(0, 2), (4, 6), (8, i32::MAX)]);
-        assert_eq!(all_but(vec![0, 1]), [(2, i32::MAX)]);
     }
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{PlaceSpec, Where, is_closed, options};
-use crate::{Kind, Size};
+use crate::{Kind, LabError, Limits, Size};
 
 /// The name of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,11 +18,25 @@ pub(crate) enum Key {
     Upper,
     Layers,
     Mount,
+    Delay,
+    Bandwidth,
+    Iops,
     Set,
 }
 
 impl Key {
-    pub const ALL: [Self; 7] = [Self::Size, Self::Mkfs, Self::Lower, Self::Upper, Self::Layers, Self::Mount, Self::Set];
+    pub const ALL: [Self; 10] = [
+        Self::Size,
+        Self::Mkfs,
+        Self::Lower,
+        Self::Upper,
+        Self::Layers,
+        Self::Mount,
+        Self::Delay,
+        Self::Bandwidth,
+        Self::Iops,
+        Self::Set,
+    ];
 
     pub const fn name(self) -> &'static str {
         match self {
@@ -32,6 +46,9 @@ impl Key {
             Self::Upper => "upper",
             Self::Layers => "layers",
             Self::Mount => "mount",
+            Self::Delay => "delay",
+            Self::Bandwidth => "bandwidth",
+            Self::Iops => "iops",
             Self::Set => "set",
         }
     }
@@ -109,6 +126,8 @@ pub struct MadePlace {
     pub(super) upper: Option<Box<PlaceSpec>>,
     /// Of how many directories an overlay's lower part consists.
     pub(super) layers: Option<u32>,
+    /// What its device is held to.
+    pub(super) limits: Limits,
     /// In the order in which they are made.
     pub(super) settings: Vec<SettingSpec>,
 }
@@ -143,6 +162,11 @@ impl MadePlace {
         self.layers.unwrap_or(1)
     }
 
+    /// What its device is held to.
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
     /// The same without changed settings.
     pub fn without_settings(&self) -> Self {
         Self { settings: Vec::new(), ..self.clone() }
@@ -158,20 +182,30 @@ impl MadePlace {
     }
 
     pub(super) fn plain(kind: Kind) -> Self {
-        Self { kind, size: None, mkfs: None, mount: None, lower: None, upper: None, layers: None, settings: vec![] }
+        Self {
+            kind,
+            size: None,
+            mkfs: None,
+            mount: None,
+            lower: None,
+            upper: None,
+            layers: None,
+            limits: Limits::default(),
+            settings: vec![],
+        }
     }
 
     pub(super) fn parse(kind: Kind, options: Option<&str>, depth: usize) -> Result<Self, String> {
         let mut made = Self::plain(kind);
-        let is_bare = kind == Kind::Bind;
+        let is_bare = kind.shows();
         let Some(text) = options else {
-            return if is_bare { Err("bind shows another place: write bind:DIR".into()) } else { Ok(made) };
+            return if kind == Kind::Bind { Err("bind shows another place: write bind:DIR".into()) } else { Ok(made) };
         };
         let takes = || format!("{kind} takes {}", keys(kind.keys()));
         let options =
             options::split(text, kind.keys(), is_bare).map_err(|name| format!("no option '{name}': {}", takes()))?;
         for (key, value) in options {
-            let name = key.map_or("bind:".into(), |key| format!("{}=", key.name()));
+            let name = key.map_or(format!("{kind}:"), |key| format!("{}=", key.name()));
             if !is_closed(&value) {
                 return Err(format!("{name}{value} has an open quote"));
             }
@@ -191,9 +225,7 @@ impl MadePlace {
         Ok(match key {
             None | Some(Key::Lower) => self.lower.replace(place(&value)?).is_none(),
             Some(Key::Upper) => self.upper.replace(place(&value)?).is_none(),
-            Some(Key::Size) => {
-                self.size.replace(value.parse().map_err(|error: crate::LabError| error.to_string())?).is_none()
-            }
+            Some(Key::Size) => self.size.replace(value.parse().map_err(|error: LabError| error.to_string())?).is_none(),
             Some(Key::Mkfs) => {
                 shell_words::split(&value).map_err(|_| format!("mkfs={value} cannot be split into words"))?;
                 self.mkfs.replace(value).is_none()
@@ -203,6 +235,21 @@ impl MadePlace {
                 let layers = value.parse().ok().filter(|layers| (1..=MOST_LAYERS).contains(layers));
                 let problem = || format!("layers={value} is no number from 1 to {MOST_LAYERS}");
                 self.layers.replace(layers.ok_or_else(problem)?).is_none()
+            }
+            Some(Key::Delay) => {
+                self.limits.delay.replace(value.parse().map_err(|error: LabError| error.to_string())?).is_none()
+            }
+            Some(Key::Bandwidth) => {
+                let bandwidth: Size = value.parse().map_err(|error: LabError| error.to_string())?;
+                if bandwidth < Limits::LEAST_BANDWIDTH {
+                    return Err(format!("bandwidth={value} is less than {} a second", Limits::LEAST_BANDWIDTH));
+                }
+                self.limits.bandwidth.replace(bandwidth).is_none()
+            }
+            Some(Key::Iops) => {
+                let iops = value.parse().ok().filter(|iops| *iops > 0);
+                let problem = || format!("iops={value} is no number of requests a second, such as 200");
+                self.limits.iops.replace(iops.ok_or_else(problem)?).is_none()
             }
             Some(Key::Set) => {
                 let setting = SettingSpec::parse(&value)?;
@@ -251,8 +298,7 @@ impl fmt::Display for MadePlace {
         let inner =
             |place: &Option<Box<PlaceSpec>>| place.as_ref().map(|place| options::bracketed(place.to_string(), own));
         f.write_str(self.kind.name())?;
-        let mut options: Vec<_> =
-            if self.kind == Kind::Bind { inner(&self.lower).into_iter().collect() } else { vec![] };
+        let mut options: Vec<_> = if self.kind.shows() { inner(&self.lower).into_iter().collect() } else { vec![] };
         for key in own {
             let values = match key {
                 Key::Size => self.size.map(|size| size.to_string()),
@@ -261,6 +307,9 @@ impl fmt::Display for MadePlace {
                 Key::Lower => inner(&self.lower),
                 Key::Upper => inner(&self.upper),
                 Key::Layers => self.layers.map(|layers| layers.to_string()),
+                Key::Delay => self.limits.delay.map(|delay| delay.to_string()),
+                Key::Bandwidth => self.limits.bandwidth.map(|bandwidth| bandwidth.to_string()),
+                Key::Iops => self.limits.iops.map(|iops| iops.to_string()),
                 Key::Set => {
                     options.extend(self.settings.iter().map(|setting| format!("set={setting}")));
                     None

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::Size;
+use crate::{Limits, Size};
 
 fn parse(text: &str) -> PlaceSpec {
     text.parse().unwrap_or_else(|error| panic!("{error}"))
@@ -53,11 +53,11 @@ fn directories_and_labels_are_told_apart() {
 #[test]
 fn mistakes_are_named_with_what_there_is() {
     for (text, says) in [
-        ("ext5", "there are ext2, ext3, ext4, xfs, btrfs, tmpfs, overlay, bind, squashfs, erofs"),
+        ("ext5", "there are ext2, ext3, ext4, xfs, btrfs, tmpfs, overlay, bind, fuse, squashfs, erofs"),
         ("data", "./data"),
         ("", "no file system ''"),
         ("=ext4", "label before '=' is empty"),
-        ("ext4:", "no option '': ext4 takes size=, mkfs=, mount= and set="),
+        ("ext4:", "no option '': ext4 takes size=, mkfs=, mount=, delay=, bandwidth=, iops= and set="),
         ("ext4:colour=red", "no option 'colour'"),
         ("ext4:size=big", "'big' is no size"),
         ("ext4:size=1G,size=2G", "twice"),
@@ -66,6 +66,15 @@ fn mistakes_are_named_with_what_there_is() {
         ("ext4:mkfs=-L 'x", "open quote"),
         ("tmpfs:mkfs=-q", "no option 'mkfs': tmpfs takes size=, mount= and set="),
         ("squashfs:size=1G", "no option 'size'"),
+        ("ext4:delay=2", "'2' is no delay"),
+        ("ext4:delay=1ms,delay=2ms", "twice"),
+        ("ext4:bandwidth=1K", "less than 4K a second"),
+        ("ext4:bandwidth=fast", "is no size"),
+        ("ext4:iops=0", "no number of requests"),
+        ("tmpfs:delay=2ms", "no option 'delay'"),
+        ("fuse:", "fuse: is empty"),
+        ("fuse:data", "no file system 'data'"),
+        ("overlay:upper=fuse", "cannot be written to"),
         ("bind", "write bind:DIR"),
         ("bind:", "bind: is empty"),
         ("bind:/x,mount=ro,mount=ro", "twice"),
@@ -107,6 +116,10 @@ fn places_stand_in_places() {
     assert_eq!((bound.lower().unwrap().to_string().as_str(), bound.mount_options()), ("/a,b=c", "ro"));
     let bound = made_of("bind:[overlay:lower=[ext4:size=1M,mount=a],mount=b],mount=ro");
     assert_eq!(bound.lower().unwrap().to_string(), "overlay:lower=[ext4:size=1M,mount=a],mount=b");
+    assert_eq!((made_of("fuse").lower(), parse("fuse").to_string().as_str()), (None, "fuse"));
+    let served = made_of("fuse:xfs:size=1G,delay=2ms,mount=max_read=4096");
+    assert_eq!(served.lower().unwrap().to_string(), "xfs:size=1G,delay=2ms");
+    assert_eq!(served.mount_options(), "max_read=4096");
     assert_eq!(parse("x=bind:[/a,mount=b]").to_string(), "x=bind:[/a,mount=b]");
 }
 
@@ -130,17 +143,23 @@ fn made() -> impl Strategy<Value = Where> {
     let size = proptest::option::of((1..u64::MAX / 4).prop_map(Size::from_bytes));
     let option = || proptest::option::of(value());
     let settings = proptest::collection::vec(setting(), 0..2);
-    let made = (proptest::sample::select(kinds), size, option(), option(), settings);
-    made.prop_map(|(kind, size, mkfs, mount, settings)| {
+    let limits = (proptest::option::of(1..10_000_000_u64), proptest::option::of(4096..u64::MAX / 4), any::<u32>());
+    let limits = limits.prop_map(|(delay, bandwidth, iops)| Limits {
+        delay: delay.map(|micros| format!("{micros}us").parse().unwrap()),
+        bandwidth: bandwidth.map(Size::from_bytes),
+        iops: Some(iops).filter(|iops| *iops > 0),
+    });
+    let made = (proptest::sample::select(kinds), size, option(), option(), limits, settings);
+    made.prop_map(|(kind, size, mkfs, mount, limits, settings)| {
         let size = size.filter(|_| kind.keys().contains(&Key::Size));
-        Where::Made(MadePlace { size, mkfs, mount, settings, ..MadePlace::plain(kind) })
+        Where::Made(MadePlace { size, mkfs, mount, limits, settings, ..MadePlace::plain(kind) })
     })
 }
 
 fn inner() -> impl Strategy<Value = Where> {
     prop_oneof![existing(), made()].prop_recursive(2, 4, 2, |inner| {
         let lower = inner.prop_map(|place| Some(Box::new(PlaceSpec { label: None, place })));
-        let kind = proptest::sample::select(vec![Kind::Overlay, Kind::Bind]);
+        let kind = proptest::sample::select(vec![Kind::Overlay, Kind::Bind, Kind::Fuse]);
         (kind, lower, proptest::option::of(value()))
             .prop_map(|(kind, lower, mount)| Where::Made(MadePlace { lower, mount, ..MadePlace::plain(kind) }))
     })
@@ -167,7 +186,7 @@ proptest! {
     }
 
     #[test]
-    fn no_option_makes_it_panic(text in "(ext4|overlay|tmpfs|bind):((size|mkfs|mount|lower|set)=[-a-z0-9 ,'\"\\\\=\\[\\]/]{0,9},?){0,4}") {
+    fn no_option_makes_it_panic(text in "(ext4|overlay|tmpfs|bind):((size|mkfs|mount|lower|delay|iops|set)=[-a-z0-9 ,'\"\\\\=\\[\\]/]{0,9},?){0,4}") {
         if let Ok(spec) = text.parse::<PlaceSpec>() {
             prop_assert_eq!(spec.to_string().parse::<PlaceSpec>().unwrap(), spec);
         }

@@ -64,6 +64,28 @@ pub fn hold() -> PathBuf {
     path
 }
 
+/// A process of ours that serves a file system.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Server {
+    pub pid: i32,
+    pub parent: i32,
+    pub name: String,
+}
+
+/// All of them on this machine, whoever started them.
+pub fn servers() -> Vec<Server> {
+    let of = |entry: fs::DirEntry| {
+        let pid = entry.file_name().to_str()?.parse().ok()?;
+        let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
+        let (_, rest) = stat.split_once('(')?;
+        let (name, rest) = rest.rsplit_once(") ")?;
+        let parent = rest.split(' ').nth(1)?.parse().ok()?;
+        let is_ours = matches!(name, "inodyne-disk" | "inodyne-fuse");
+        is_ours.then(|| Server { pid, parent, name: name.into() })
+    };
+    fs::read_dir("/proc").expect("processes").flatten().filter_map(of).collect()
+}
+
 /// Everything that is left of places over this scratch: mounts outside, attached images, named images.
 pub fn remains(scratch: &Path) -> Vec<String> {
     let mut remains = Vec::new();
@@ -74,6 +96,8 @@ pub fn remains(scratch: &Path) -> Vec<String> {
             remains.push(format!("{} {backing}", device.file_name().display()));
         }
     }
+    // Those of a test that runs at the same time are its process's children; a place's own is gone when that is dropped.
+    remains.extend(servers().into_iter().filter(|server| server.parent == 1).map(|server| format!("{server:?}")));
     remains.extend(fs::read_dir(scratch).expect("the scratch").flatten().map(|file| file.path().display().to_string()));
     remains
 }
