@@ -15,24 +15,44 @@ fn measured(options: &[&str], script: &str) -> Recording {
     run(&mut traced(&options, ["sh", "-c", script])).ended_with(0).recording()
 }
 
-/// The shortest that any run's file system took to be flushed.
+/// How long the place's file system took to be flushed, in the run in the middle.
 fn flushed_ns(recording: &Recording) -> u64 {
     let flush = |run: &Run| run.durable_ns.expect("it was flushed").saturating_sub(run.wall_ns).0;
-    recording.runs.iter().map(flush).min().expect("there are runs")
+    let mut times: Vec<u64> = recording.runs.iter().map(flush).collect();
+    times.sort_unstable();
+    times[times.len() / 2]
 }
 
 #[test]
-fn what_a_command_leaves_in_memory_is_written_and_timed() {
+fn what_a_command_leaves_in_memory_is_written() {
     let _machine = machine();
-    let write = measured(&["-n", "3"], "dd if=/dev/urandom of=file bs=1M count=100 status=none");
-    for run in &write.runs {
+    let recording = measured(&["-n", "3"], "dd if=/dev/urandom of=file bs=1M count=100 status=none");
+    for run in &recording.runs {
         assert!(run.durable_ns > Some(run.wall_ns), "{run:?}");
         assert!(run.device_write_bytes >= Some(100 * MEGABYTE), "{run:?}");
     }
-    let nothing = measured(&["-n", "3"], "true");
-    assert!(flushed_ns(&write) > flushed_ns(&nothing), "{} {}", flushed_ns(&write), flushed_ns(&nothing));
-    let times = write.statistics[0].durable.as_ref().expect("they are times");
-    assert_eq!((times.spread.n, Some(times.spread.min_ns)), (3, write.runs.iter().filter_map(|r| r.durable_ns).min()));
+    let times = recording.statistics[0].durable.as_ref().expect("they are times");
+    let least = recording.runs.iter().filter_map(|run| run.durable_ns).min();
+    assert_eq!((times.spread.n, Some(times.spread.min_ns)), (3, least));
+}
+
+/// A machine that is busy with other things may write before it is told to, or take long to flush nothing: then it is
+/// asked again. A clock that is not read after the flush shows no difference however often it is asked. The file is a new
+/// one: ext4 begins to write one that was cut off and written again when it is closed (`auto_da_alloc`).
+#[test]
+fn the_time_to_durable_has_the_flush_in_it() {
+    let _machine = machine();
+    let script = "dd if=/dev/urandom of=file bs=1M count=40 status=none";
+    let options = ["-n", "7", "--prepare", "rm -f file"];
+    let mut told = Vec::new();
+    for _ in 0..5 {
+        let (much, nothing) = (flushed_ns(&measured(&options, script)), flushed_ns(&measured(&options, "true")));
+        if much > 3 * nothing {
+            return;
+        }
+        told.push((much, nothing));
+    }
+    panic!("flushing 40 MB, and nothing: {told:?} ns");
 }
 
 #[test]
@@ -47,22 +67,22 @@ fn what_was_written_before_is_not_charged() {
     }
 }
 
-/// A command that waits for its data itself is slower to exit, and hardly slower to durable.
 #[test]
-fn waiting_inside_or_outside_of_the_command_is_told_apart() {
+fn both_times_are_compared() {
     let _machine = machine();
-    let write = "dd if=/dev/urandom of=file bs=1M count=50 status=none";
+    let write = "dd if=/dev/urandom of=file bs=1M count=20 status=none";
     let waits = format!("{write} conv=fsync");
     let options = ["compare", "--format", "json", "--durable", "-n", "6", "--traced", "1"];
     let compared = run(inodyne().args(options).args(PLACE).args(["-c", write, "-c", &waits]));
     let recording = compared.ended_with(0).recording();
-    let ratio = |metric: Metric| {
+    let medians = |metric: Metric| {
         let found = recording.comparisons.iter().find(|found| found.metric == metric).expect("it was compared");
         assert_eq!((found.pairs, found.failed, found.traced), (6, 0, false));
-        found.ratio.expect("a ratio")
+        assert!(found.ci_low.is_some(), "{found:?}");
+        [found.a_median_ns, found.b_median_ns]
     };
-    let (to_exit, to_durable) = (ratio(Metric::Wall), ratio(Metric::Durable));
-    assert!(to_exit > 1.0 && to_durable < to_exit, "{to_exit} {to_durable}");
+    let (to_exit, to_durable) = (medians(Metric::Wall), medians(Metric::Durable));
+    assert!(to_exit[0] < to_durable[0] && to_exit[1] < to_durable[1], "{to_exit:?} {to_durable:?}");
     assert!(recording.runs.iter().all(|run| run.durable_ns.is_some() != run.traced), "only untraced runs are timings");
 }
 
