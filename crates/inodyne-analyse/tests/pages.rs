@@ -12,6 +12,7 @@ use inodyne_model::run::Exit;
 use inodyne_model::sample;
 use inodyne_model::stack::{Frame, StackId};
 use inodyne_model::statistics::{CallSpread, ChangePoint, Modes, Trend};
+use inodyne_model::study::{Expectation, Part, Study};
 use inodyne_model::trace::{PathCount, Paths};
 use serde_json::Value;
 
@@ -64,6 +65,8 @@ fn full() -> Recording {
     of_runs.change_point = Some(ChangePoint { run: 1, before_ns: Nanos(1), after_ns: Nanos(2), p: 0.0 });
     of_runs.modes = Some(Modes { low_ns: Nanos(1), high_ns: Nanos(2), high_runs: 1, separation: 9.0 });
     of_runs.calls = vec![CallSpread { name: "read".to_owned(), wall: of_runs.wall.clone() }];
+    let part = Part { left_out: vec!["rmz: not here".to_owned()], ..Part::default() };
+    recording.study = Some(Study { parts: vec![part], expectations: vec![Expectation::default()], ..Study::default() });
     let row = &mut recording.ledger_differences[0].rows[0];
     (row.low_ns, row.high_ns) = (Some(1), Some(2));
     recording
@@ -138,6 +141,7 @@ fn the_recording_compared_leaves_nothing_out() {
         "signal",
         "size_bytes",
         "stack",
+        "study",
         "syscall",
         "trend",
         "truncated",

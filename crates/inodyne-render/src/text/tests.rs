@@ -2,6 +2,7 @@
 
 use inodyne_model::recording::Recording;
 use inodyne_model::sample;
+use inodyne_model::study::{Compare, Expectation, Part, Study};
 use inodyne_model::trace::{PathCount, Paths};
 use unicode_width::UnicodeWidthStr;
 
@@ -52,6 +53,46 @@ fn golden_comparisons() {
             insta::assert_snapshot!(format!("{name}_{width}"), format!("{comparison}\n{runs}"));
         }
     }
+}
+
+/// The sample of an overlay as a study in two parts, of which one expectation does not hold.
+fn study() -> Recording {
+    let mut recording = sample::overlay_recording();
+    let expectation = |says: &str, held| Expectation {
+        says: says.to_owned(),
+        what: "traces[place=ext4].wall_ns".to_owned(),
+        expected: "5 or more".to_owned(),
+        seen: if held { "7" } else { "3" }.to_owned(),
+        held,
+    };
+    recording.study = Some(Study {
+        name: "ext4-vs-overlay".to_owned(),
+        title: "Does an overlay slow my application's start?".to_owned(),
+        about: "The same application starts on ext4 and on an overlay over it.".to_owned(),
+        quick: true,
+        parts: vec![
+            Part {
+                name: "start".to_owned(),
+                title: "from the device, and from memory".to_owned(),
+                places: vec![0, 1],
+                commands: vec![0],
+                compare: Compare::Places,
+                left_out: vec!["rails: rails is not installed".to_owned()],
+            },
+            Part { name: "end".to_owned(), ..Part::default() },
+        ],
+        expectations: vec![expectation("it is slow", true), expectation("it is very slow", false)],
+    });
+    explained(recording)
+}
+
+#[test]
+fn golden_studies() {
+    for width in [80, 160] {
+        insta::assert_snapshot!(format!("study_{width}"), at(&study(), width));
+    }
+    // Everything else is there for who asks.
+    assert!(only(&study(), Section::Ledger).contains("Where the time went"));
 }
 
 #[test]

@@ -138,7 +138,7 @@ impl<'f> Planner<'f> {
         let expectations = self.expectations(&parts);
         Plan {
             title: file.title.clone(),
-            about: file.about.trim().to_owned(),
+            about: file.about.split_whitespace().collect::<Vec<_>>().join(" "),
             margin: margin.flatten().unwrap_or(inodyne_model::comparison::DEFAULT_MARGIN),
             inputs: recipes
                 .into_iter()
