@@ -42,7 +42,7 @@ impl Delay {
 impl fmt::Display for Delay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let micros = self.0.as_micros() as u64;
-        let (suffix, unit) = UNITS.into_iter().rev().find(|(_, unit)| micros % unit == 0).unwrap_or(UNITS[0]);
+        let (suffix, unit) = UNITS.into_iter().rev().find(|(_, unit)| micros.is_multiple_of(*unit)).unwrap_or(UNITS[0]);
         write!(f, "{}{suffix}", micros / unit)
     }
 }

@@ -102,9 +102,14 @@ impl Campaign<'_> {
         let specs = self.specs();
         let made = specs.iter().map(|spec| Setting::make(&lab, spec, &plan).map(Some));
         let mut settings = made.collect::<Result<Vec<_>, _>>()?;
+        if let [Some(first), others @ ..] = &settings[..] {
+            others.iter().flatten().try_for_each(|other| other.has_same_data(first))?;
+        }
         measured.recording.places = record::places(&settings);
         let mut interrupts = Interrupts::watch()?;
-        let mut run = Running { plan, lab: &lab, specs: &specs, settings: &mut settings, interrupts: &mut interrupts };
+        let digests = measured.recording.places.iter().map(|place| place.data_digest.clone()).collect();
+        let (settings, interrupts) = (&mut settings, &mut interrupts);
+        let mut run = Running { plan, lab: &lab, specs: &specs, settings, digests, interrupts };
         if let Err(failure) = run.all(&mut measured) {
             if measured.recording.runs.is_empty() {
                 return Err(failure);
@@ -191,6 +196,8 @@ struct Running<'a> {
     specs: &'a [PlaceSpec],
     /// None where a place could not be made anew.
     settings: &'a mut [Option<Setting>],
+    /// Of the data with which each place was first filled.
+    digests: Vec<Option<String>>,
     interrupts: &'a mut Interrupts,
 }
 
@@ -266,7 +273,9 @@ impl Running<'_> {
         if campaign.places.fresh {
             // The old one goes first: there may not be room for both.
             self.settings[which.place] = None;
-            self.settings[which.place] = Some(Setting::make(self.lab, &self.specs[which.place], &self.plan)?);
+            let fresh = Setting::make(self.lab, &self.specs[which.place], &self.plan)?;
+            fresh.has_data(self.digests[which.place].as_deref())?;
+            self.settings[which.place] = Some(fresh);
         }
         let plan = &self.plan;
         let Some(setting) = &mut self.settings[which.place] else {
