@@ -4,11 +4,14 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
+use inodyne_model::Nanos;
+use inodyne_model::cause::Cause;
 use inodyne_model::comparison::{Comparison, Verdict};
 use inodyne_model::metric::Metric;
 use inodyne_model::recording::Recording;
@@ -319,4 +322,40 @@ fn interval(rounds: &[f64]) -> (f64, f64) {
     let variance = rounds.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (count - 1.0);
     let half = 2.093 * (variance / count).sqrt();
     (mean - half, mean + half)
+}
+
+#[test]
+fn a_slow_device_is_named_as_the_difference() {
+    let _machine = machine();
+    let places = ["--at", "fast=ext4:size=256M", "--at", "slow=ext4:size=256M,delay=2ms", "--data", TREE];
+    let arguments = [&places[..], &["--cache", "cold", "-n", "4", "--traced", "2", "--", "find", "."]].concat();
+    let recording = compared(&arguments).ended_with(0).recording();
+    let [wall] = of_wall(&recording)[..] else { panic!("one couple, one time") };
+    assert_eq!(wall.verdict, Verdict::Slower, "{wall:?}");
+    let [difference] = &recording.ledger_differences[..] else { panic!("one couple") };
+    assert_eq!(difference.rows[0].cause, Some(Cause::DeviceRead), "{:?}", difference.rows[0]);
+    let whole = difference.b_wall_ns.0 as i64 - difference.a_wall_ns.0 as i64;
+    let reads = difference.rows.iter().filter(|row| row.cause == Some(Cause::DeviceRead));
+    let reads: i64 = reads.map(|row| row.difference_ns).sum();
+    assert!(reads * 10 > whole * 8, "{reads} of {whole} ns are the device's");
+    assert_eq!(recording.places[0].data_digest, recording.places[1].data_digest);
+    assert!(recording.places[0].limits.is_none());
+    assert_eq!(recording.places[1].limits.and_then(|limits| limits.delay_ns), Some(Nanos(2_000_000)));
+}
+
+#[test]
+fn data_that_is_not_the_same_in_all_places_is_refused() {
+    let _machine = machine();
+    let scratch = scratch();
+    let script = scratch.path().join("make");
+    fs::write(&script, "#!/bin/sh\nmkdir a; echo same > a/f; date +%N > b\n").expect("written");
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("ours");
+    let data = format!("script:{}", script.display());
+    let differs =
+        ["--at", "x=ext4:size=64M", "--at", "y=tmpfs", "--data", &data, "-n", "1", "--traced", "0", "--", "true"];
+    let line = run(inodyne().arg("compare").args(differs)).failed_in_one_line(4);
+    assert!(line.starts_with("x and y were filled with different data, first different: b;"), "{line}");
+    let fresh = ["--at", "x=tmpfs", "--fresh", "--data", &data, "-n", "2", "--no-trace", "--", "true"];
+    let line = run(inodyne().arg("run").args(fresh)).failed_in_one_line(4);
+    assert!(line.starts_with("x was filled with other data than before"), "{line}");
 }

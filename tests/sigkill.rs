@@ -3,11 +3,12 @@
 mod support;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::thread;
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
-use support::state::{Moments, State, loop_devices, names, our_programs, processes_with};
+use support::state::{Moments, State, loop_devices, names, our_programs, processes_with, servers_over};
 use support::{eventually, inodyne, machine, run, scratch, start};
 
 const KILLS: u64 = 50;
@@ -92,4 +93,54 @@ fn what_is_looked_for_is_there_meanwhile() {
     kill(running.pid(), Signal::SIGKILL).expect("it is killed");
     drop(running.end());
     assert!(eventually(|| processes_with("4711.999").is_empty()));
+}
+
+const SERVED_KILLS: u64 = 12;
+
+/// Slow devices and FUSE places have servers of ours, which nobody tells to end.
+#[test]
+fn no_server_and_no_script_outlives_a_killed_run() {
+    let _machine = machine();
+    let images = scratch();
+    let script = images.path().join("make");
+    fs::write(&script, "#!/bin/sh\nmkdir d; echo x > d/f; (setsid sleep 4712.5 &); sleep 0.1\n").expect("written");
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("ours");
+    let data = format!("script:{}", script.display());
+    let before = State::now(images.path());
+    let mut moments = Moments::new();
+    for number in 0..SERVED_KILLS {
+        let mut command = inodyne();
+        command.env("INODYNE_SCRATCH", images.path());
+        command.args([
+            "compare",
+            "--at",
+            "fuse:ext4:size=64M",
+            "--at",
+            "ext4:size=64M,delay=1ms,full=50%",
+            "--data",
+            &data,
+        ]);
+        let running = start(command.args([
+            "--cache",
+            "cold",
+            "-n",
+            "2",
+            "--",
+            "sh",
+            "-c",
+            "find .; dd if=/dev/zero of=z bs=1M count=4",
+        ]));
+        let moment = moments.below(LATEST_MS);
+        thread::sleep(Duration::from_millis(moment));
+        kill(running.pid(), Signal::SIGKILL).expect("it is killed");
+        drop(running.end());
+        let told = format!("kill {number} after {moment} ms");
+        assert!(eventually(|| processes_with("4712.5").is_empty()), "{told}: {:?}", processes_with("4712.5"));
+        assert!(eventually(|| servers_over(images.path()).is_empty()), "{told}: {:?}", servers_over(images.path()));
+        assert!(
+            eventually(|| State::now(images.path()) == before),
+            "{told}: {before:?}\n{:?}",
+            State::now(images.path())
+        );
+    }
 }

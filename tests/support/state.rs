@@ -63,6 +63,23 @@ pub fn loop_devices(images: &Path) -> Vec<String> {
     devices
 }
 
+/// Servers of file systems that have an image in this directory open, or serve the file systems on them: those whose
+/// inodyne has ended.
+pub fn servers_over(images: &Path) -> Vec<String> {
+    let is_one = |pid: &String| {
+        let process = Path::new("/proc").join(pid);
+        let name = fs::read_to_string(process.join("comm")).unwrap_or_default();
+        let open = fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
+        let mut open = open.filter_map(|fd| fs::read_link(fd.path()).ok());
+        match name.trim() {
+            "inodyne-disk" => open.any(|file| file.starts_with(images)),
+            "inodyne-fuse" => fs::read_to_string(process.join("stat")).is_ok_and(|stat| stat.contains(") S 1 ")),
+            _ => false,
+        }
+    };
+    names(Path::new("/proc")).into_iter().filter(is_one).collect()
+}
+
 /// Command lines of processes that have this word.
 pub fn processes_with(word: &str) -> Vec<String> {
     let of = |pid: String| fs::read(Path::new("/proc").join(pid).join("cmdline")).ok();

@@ -1,4 +1,5 @@
-//! What a place holds before the first run: a tree by numbers, a copy of a directory, or an archive unpacked.
+//! What a place holds before the first run: a tree by numbers, a copy of a directory, an archive unpacked, or what a script
+//! of the user's makes.
 //!
 //! The same description gives the same files in every place. All of it belongs to the place's owner, whoever owned the
 //! original: that user's command must be able to work with it.
@@ -14,14 +15,21 @@ use std::{
 use inodyne_tree::TreeSpec;
 use rustix::fs::{AtFlags, FileType, Gid, Mode, Uid, chmodat, chownat};
 
-use crate::{LabError, Owner, archive, copy, walk::walk};
+use crate::{LabError, Owner, archive, copy, script, walk::walk};
 
-/// Data as described by the user: `tree:dirs=1000,files=30,bytes=1`, a directory, or an archive.
+/// Data as described by the user: `tree:dirs=1000,files=30,bytes=1`, `script:PATH`, a directory, or an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DataSpec {
     /// Made by numbers; [`TreeSpec`] says which tree exactly.
     Tree(TreeSpec),
+    /// Made by a script of the user's, which runs in the place as its owner.
+    Script {
+        /// The script.
+        path: PathBuf,
+        /// What it finds in `INODYNE_SEED`.
+        seed: u64,
+    },
     /// Copied from a directory or unpacked from an archive: what it is shows when it is used.
     From(PathBuf),
 }
@@ -43,17 +51,29 @@ pub struct Filled {
 }
 
 const TREE: &str = "tree:";
+const SCRIPT: &str = "script:";
+const SEED: &str = ",seed=";
 
 impl FromStr for DataSpec {
     type Err = LabError;
 
     fn from_str(text: &str) -> Result<Self, LabError> {
         let wrong = |problem: String| LabError::DataSyntax { text: text.into(), problem };
+        if let Some(script) = text.strip_prefix(SCRIPT) {
+            let (path, seed) = match script.rsplit_once(SEED) {
+                Some((path, seed)) => (path, seed.parse().map_err(|_| wrong(format!("seed={seed} is no number")))?),
+                None => (script, 0),
+            };
+            return match path.is_empty() {
+                true => Err(wrong("names no script: write script:PATH".into())),
+                false => Ok(Self::Script { path: path.into(), seed }),
+            };
+        }
         match text.strip_prefix(TREE) {
             Some(tree) => {
                 Ok(Self::Tree(tree.parse().map_err(|error: inodyne_tree::TreeError| wrong(error.to_string()))?))
             }
-            None if text.is_empty() => Err(wrong("is empty: give tree:…, a directory or an archive".into())),
+            None if text.is_empty() => Err(wrong("is empty: give tree:…, script:…, a directory or an archive".into())),
             None => Ok(Self::From(text.into())),
         }
     }
@@ -63,6 +83,8 @@ impl fmt::Display for DataSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tree(tree) => write!(f, "{TREE}{tree}"),
+            Self::Script { path, seed: 0 } => write!(f, "{SCRIPT}{}", path.display()),
+            Self::Script { path, seed } => write!(f, "{SCRIPT}{}{SEED}{seed}", path.display()),
             Self::From(path) => write!(f, "{}", path.display()),
         }
     }
@@ -76,6 +98,10 @@ impl DataSpec {
         let left_out = match self {
             Self::Tree(spec) => {
                 inodyne_tree::make(spec, directory)?;
+                Vec::new()
+            }
+            Self::Script { path, seed } => {
+                script::run(path, *seed, directory, owner)?;
                 Vec::new()
             }
             Self::From(source) => {
@@ -129,12 +155,25 @@ mod tests {
 
     #[test]
     fn text_and_back() {
-        for text in ["tree:dirs=1000,fan=100,files=30,bytes=1,seed=0", "/usr/share", "linux.tar.xz", "./tree:x"] {
+        for text in [
+            "tree:dirs=1000,fan=100,files=30,bytes=1,seed=0",
+            "/usr/share",
+            "linux.tar.xz",
+            "./tree:x",
+            "script:./make, it",
+            "script:x,seed=7",
+        ] {
             let data: DataSpec = text.parse().unwrap();
             assert_eq!(data.to_string(), text);
             assert_eq!(data.to_string().parse::<DataSpec>().unwrap(), data);
         }
-        for (text, says) in [("", "is empty"), ("tree:", "give either"), ("tree:colour=1", "no key 'colour'")] {
+        for (text, says) in [
+            ("", "is empty"),
+            ("script:", "names no script"),
+            ("script:x,seed=y", "seed=y is no number"),
+            ("tree:", "give either"),
+            ("tree:colour=1", "no key 'colour'"),
+        ] {
             let error = text.parse::<DataSpec>().unwrap_err().to_string();
             assert!(error.contains(says), "{text}: {error}");
         }

@@ -156,6 +156,24 @@ pub enum LabError {
         /// What should go into it.
         data: String,
     },
+    /// A file system that cannot be made as full as asked for.
+    #[error(
+        "the file system has no room left at {reached}% and cannot be made {wanted}% full: ask for less with full="
+    )]
+    NotFull {
+        /// What was asked for, in percent.
+        wanted: u8,
+        /// What was reached.
+        reached: u8,
+    },
+    /// A script that was to make data.
+    #[error("script {}: {problem}", path.display())]
+    Script {
+        /// The script.
+        path: PathBuf,
+        /// What went wrong with it, in one line.
+        problem: String,
+    },
     /// Data for a directory that was there before.
     #[error("{} was there before, and is never filled: use --data only with places made here", .0.display())]
     NotFilled(PathBuf),
@@ -204,6 +222,8 @@ impl LabError {
                 | Self::NeverDurable(_)
                 | Self::TooSmallForData { .. }
                 | Self::NotFilled(_)
+                | Self::NotFull { .. }
+                | Self::Script { .. }
                 | Self::Archive { .. }
                 | Self::MkfsFailed { .. }
                 | Self::MountRefused { .. }

@@ -169,7 +169,18 @@ impl Kind {
     pub(crate) const fn keys(self) -> &'static [Key] {
         match self {
             Self::Ext2 | Self::Ext3 | Self::Ext4 | Self::Xfs | Self::Btrfs => {
-                &[Key::Size, Key::Mkfs, Key::Mount, Key::Delay, Key::Bandwidth, Key::Iops, Key::Set]
+                const KEYS: [Key; 9] = [
+                    Key::Size,
+                    Key::Mkfs,
+                    Key::Mount,
+                    Key::Age,
+                    Key::Full,
+                    Key::Delay,
+                    Key::Bandwidth,
+                    Key::Iops,
+                    Key::Set,
+                ];
+                &KEYS
             }
             Self::Tmpfs => &[Key::Size, Key::Mount, Key::Set],
             Self::Overlay => &[Key::Lower, Key::Upper, Key::Layers, Key::Mount, Key::Set],

@@ -26,14 +26,16 @@
 //!
 //! **Invariant: an existing directory is never written to**, neither formatted nor filled nor even its access times.
 //!
-//! This crate measures nothing, runs no command of the user's, and prints nothing.
+//! This crate measures nothing, runs no command of the user's but a script that makes data, and prints nothing.
 
 mod apart;
 mod archive;
 mod cache;
+mod capability;
 mod copy;
 mod data;
 mod device;
+mod digest;
 mod error;
 mod flush;
 mod fuse;
@@ -49,12 +51,15 @@ mod mount;
 mod mountinfo;
 mod permission;
 mod place;
+mod script;
 mod setting;
 mod size;
 mod spec;
 mod walk;
+mod wear;
 
 pub use cache::{Warmed, make_cold, warm};
+pub use capability::{Need, needs};
 pub use data::{DataSpec, Filled};
 pub use device::DeviceStats;
 pub use error::LabError;

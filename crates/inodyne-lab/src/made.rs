@@ -11,6 +11,8 @@ mod packed;
 
 use std::{fmt, fs, io::ErrorKind, os::unix::fs::chown, path::Path, sync::Arc};
 
+use inodyne_model::place::Wear;
+
 use crate::{DataSpec, Filled, Kind, Lab, LabError, MadePlace, MountedPlace, Note, Owner, fuse::Control, mountinfo};
 
 pub(crate) use disk::is_in_memory;
@@ -35,6 +37,16 @@ pub(crate) trait Made: fmt::Debug + Send + Sync {
     /// How its own device is told to be slow, where it is.
     fn control(&self) -> Option<Arc<Control>> {
         None
+    }
+
+    /// Deletes what makes it fuller than asked for, now that the data is in.
+    fn settle(&mut self) -> Result<(), LabError> {
+        Ok(())
+    }
+
+    /// What makes it look used.
+    fn wear(&self) -> Result<Option<Wear>, LabError> {
+        Ok(None)
     }
 
     /// How much it may hold; `None` where that is another place's business.

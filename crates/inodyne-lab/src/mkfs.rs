@@ -84,7 +84,7 @@ fn die_with(parent: Pid) -> Result<(), Error> {
 }
 
 /// The program in PATH, or where root's programs are: sudo and login shells differ in whether those are in PATH.
-fn find(program: &str) -> Option<PathBuf> {
+pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let directories = env::split_paths(&path).chain(["/usr/sbin", "/sbin", "/usr/local/sbin"].map(PathBuf::from));
     directories.map(|directory| directory.join(program)).find(|path| path.is_file())

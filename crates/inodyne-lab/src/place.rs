@@ -9,11 +9,11 @@ use std::{
     sync::Arc,
 };
 
-use inodyne_model::place::Place;
+use inodyne_model::{Nanos, place::Place};
 use rustix::{fs::Access, io::Errno};
 
 use crate::{
-    DataSpec, DeviceStats, Filled, Lab, LabError, MadePlace, PlaceSpec, Size, device,
+    DataSpec, DeviceStats, Filled, Lab, LabError, Limits, MadePlace, PlaceSpec, Size, device, digest,
     fuse::slow::{IMPOSE, LIFT},
     made,
     made::{Made, is_in_memory},
@@ -156,13 +156,26 @@ impl MountedPlace {
         };
         let filled = made.fill(data, self.owner);
         self.look_again()?;
-        self.tell(IMPOSE)?;
         let filled = filled.map_err(|error| match error.is_full() {
             true => self.too_small(data),
             false => error,
         })?;
+        self.record.data_digest = Some(digest::of(self.path())?);
         self.record.data = Some(data.to_string());
+        self.tell(IMPOSE)?;
         Ok(filled)
+    }
+
+    /// Deletes what makes it fuller than asked for, after data was put in by whoever stands on this place.
+    pub(crate) fn settle(&mut self) -> Result<(), LabError> {
+        let Some(made) = &mut self.made else { return Ok(()) };
+        made.settle()?;
+        self.look_again()
+    }
+
+    /// The first path, below the root, that is not the same here and there. Reads everything in both.
+    pub fn first_difference(&self, other: &Self) -> Result<Option<PathBuf>, LabError> {
+        digest::first_difference(self.path(), other.path())
     }
 
     fn too_small(&self, data: &DataSpec) -> LabError {
@@ -205,6 +218,7 @@ impl MountedPlace {
             label: spec.name(),
             spec: Some(made.to_string()),
             mkfs: made.mkfs_words(),
+            limits: limits(made.limits()),
             made_here: !shows_existing,
             ..Place::default()
         };
@@ -228,6 +242,7 @@ impl MountedPlace {
         self.record.fs = info.fs;
         self.record.mount_options = info.options;
         self.record.size_bytes = made.size_bytes()?;
+        self.record.wear = made.wear()?;
         self.record.below = made.below().iter().map(|place| place.record()).collect();
         self.devices = made.device().into_iter().collect();
         for device in made.below().iter().flat_map(|place| &place.devices) {
@@ -261,6 +276,15 @@ impl MountedPlace {
         }
         Ok(())
     }
+}
+
+/// As the recording has it.
+fn limits(limits: Limits) -> Option<inodyne_model::place::Limits> {
+    (!limits.is_none()).then(|| inodyne_model::place::Limits {
+        delay_ns: limits.delay.map(|delay| Nanos(delay.duration().as_nanos() as u64)),
+        bandwidth_bytes_per_s: limits.bandwidth.map(Size::bytes),
+        iops: limits.iops,
+    })
 }
 
 impl Drop for MountedPlace {

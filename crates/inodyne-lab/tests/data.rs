@@ -193,3 +193,89 @@ fn a_source_is_only_read() {
     place.fill(&data(&from)).expect("filled");
     assert_eq!(String::from_utf8_lossy(&list()), String::from_utf8_lossy(&before));
 }
+
+/// A script, and a place for it where its user may read it.
+fn script(directory: &Path, text: &str) -> String {
+    fs::set_permissions(directory, fs::Permissions::from_mode(0o755)).expect("ours");
+    let path = directory.join("make");
+    fs::write(&path, text).expect("written");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("ours");
+    format!("script:{}", path.display())
+}
+
+#[test]
+fn a_script_makes_data_as_the_places_owner_and_leaves_nobody_behind() {
+    let (lab, _scratch) = lab();
+    let outside = scratch();
+    let asleep = format!("4713.{}", std::process::id());
+    let text =
+        format!("#!/bin/sh\nid -u > uid; echo $INODYNE_SEED > seed; mkdir d; setsid sleep {asleep} & echo said\n");
+    for place in ["ext4:size=64M", "squashfs", "overlay:lower=ext4:size=64M,layers=2", "fuse:tmpfs"] {
+        let mut place = make(&lab, place);
+        let filled = place.fill(&data(script(outside.path(), &text) + ",seed=7")).expect("filled");
+        assert_eq!((filled.files, filled.directories), (2, 1));
+        let read = |name: &str| fs::read_to_string(place.path().join(name)).expect(name);
+        assert_eq!((read("uid").trim(), read("seed").trim()), ("1234", "7"));
+        assert_eq!(fs::metadata(place.path().join("d")).expect("made").uid(), 1234);
+        let found = Command::new("pgrep").args(["-f", &format!("sleep {asleep}")]).output().expect("pgrep runs").stdout;
+        assert_eq!(String::from_utf8_lossy(&found), "");
+    }
+}
+
+#[test]
+fn a_script_that_fails_is_quoted_in_one_line() {
+    let (lab, _scratch) = lab();
+    let outside = scratch();
+    let mut place = make(&lab, "ext4:size=64M");
+    for (text, says) in [
+        ("#!/bin/sh\necho a >&2\necho no luck >&2\nexit 3\n", "exit status: 3: no luck"),
+        ("#!/no/such/shell\n", "No such file"),
+        ("#!/bin/sh\nhead -c 200M /dev/zero > big || exit 1\n", "No space left"),
+    ] {
+        let made = place.fill(&data(script(outside.path(), text)));
+        let error = made.expect_err(text).to_string();
+        assert!(error.contains(says) && error.contains("/make: ") && error.lines().count() == 1, "{error}");
+        fs::remove_file(place.path().join("big")).ok();
+    }
+    let error = place.fill(&data("script:/no/such")).expect_err("not there");
+    assert!(
+        error.is_usage() && error.to_string() == "script /no/such: No such file or directory (os error 2)",
+        "{error}"
+    );
+}
+
+#[test]
+fn the_same_data_has_the_same_digest_in_every_kind_of_place() {
+    let (lab, scratch) = lab();
+    let from = scratch.path().join("from");
+    original(&from);
+    let fill = |kind: &str, data: &DataSpec| {
+        let mut place = make(&lab, kind);
+        place.fill(data).expect("filled");
+        place
+    };
+    let kinds = [
+        "ext2:size=64M",
+        "ext4:size=64M,mkfs=-O ^filetype",
+        "xfs:size=300M",
+        "btrfs:size=128M",
+        "tmpfs",
+        "squashfs",
+        "erofs",
+        "overlay:lower=ext4:size=64M,layers=3",
+        "fuse:ext4:size=64M",
+        "bind:tmpfs",
+    ];
+    let first = fill(kinds[0], &data(&from));
+    let digest = first.record().data_digest.expect("a digest");
+    for kind in kinds {
+        let place = fill(kind, &data(&from));
+        assert_eq!(place.record().data_digest.as_deref(), Some(digest.as_str()), "{kind}");
+        assert_eq!(place.first_difference(&first).expect("read"), None);
+    }
+    fs::write(from.join("sub/file"), "content!").expect("changed");
+    let other = fill("ext4:size=64M", &data(&from));
+    assert_ne!(other.record().data_digest.as_deref(), Some(digest.as_str()));
+    assert_eq!(other.first_difference(&first).expect("read").as_deref(), Some(Path::new("sub/deeper/again")));
+    fs::remove_dir_all(from).expect("ours");
+}

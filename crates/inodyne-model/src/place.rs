@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::Nanos;
+
 /// A place, as it was when the runs took place.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Place {
@@ -33,10 +35,51 @@ pub struct Place {
     /// What was put into the place first, as described by the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<String>,
+    /// What identifies that data: the same in two places where names, types, sizes, modes, targets of links and contents are
+    /// the same. Only to be compared with others of the same version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_digest: Option<String>,
+    /// What its device was held to, where it was made slow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Limits>,
+    /// How it was used before the data came, where it was made old or full.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wear: Option<Wear>,
     /// True where inodyne made the file system and has removed it again.
     pub made_here: bool,
     /// The places that this one stands on, in the order in which they were made: what an overlay lies over, what a
     /// bind mount shows. An overlay's layers on one file system are one place here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub below: Vec<Place>,
+}
+
+/// What a device is held to: each request of anybody, the kernel's own threads included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Limits {
+    /// By so much every answer comes later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay_ns: Option<Nanos>,
+    /// Bytes in a second, read and written together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bandwidth_bytes_per_s: Option<u64>,
+    /// Requests in a second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iops: Option<u32>,
+}
+
+/// Traces of use: files that others are imagined to have written and deleted, outside of where the command runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Wear {
+    /// Times that it was filled and half of the files, drawn by lot, deleted.
+    pub rounds: u32,
+    /// The lot: the same seed leaves the same files.
+    pub seed: u64,
+    /// Files written in all.
+    pub files_made: u64,
+    /// Those that are still there.
+    pub files_left: u64,
+    /// Bytes in these.
+    pub bytes_left: u64,
+    /// How full the file system was when the place was ready, data included, in percent.
+    pub used_percent: u8,
 }

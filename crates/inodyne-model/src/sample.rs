@@ -55,6 +55,9 @@ pub fn ext4(label: &str, mkfs: &[&str]) -> Place {
         settings: BTreeMap::new(),
         data: Some("tree:dirs=1000,files=30,bytes=1".to_owned()),
         made_here: true,
+        data_digest: None,
+        limits: None,
+        wear: None,
         below: Vec::new(),
     }
 }

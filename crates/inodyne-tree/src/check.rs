@@ -84,7 +84,7 @@ pub fn check(spec: &TreeSpec, root: &Path) -> Result<CheckReport, TreeError> {
         |seat| seat,
         |seat, Task { parent, place, trail }| match openat(
             &parent,
-            Name::directory(place.index).as_str(),
+            checker.plan.directory_name(place).as_str(),
             DIRECTORY,
             Mode::empty(),
         ) {
@@ -136,11 +136,11 @@ struct Task {
     trail: Arc<Trail>,
 }
 
-/// The way from the root to a directory, for messages: indices only, shared between siblings' parents.
+/// The way from the root to a directory, for messages, shared between siblings' parents.
 #[derive(Default)]
 struct Trail {
     above: Option<Arc<Trail>>,
-    index: u64,
+    name: String,
 }
 
 impl Trail {
@@ -148,10 +148,10 @@ impl Trail {
         let mut names = Vec::new();
         let mut at = self;
         while let Some(above) = &at.above {
-            names.push(Name::directory(at.index));
+            names.push(&at.name);
             at = above;
         }
-        names.iter().rev().map(Name::as_str).collect()
+        names.iter().rev().collect()
     }
 }
 
@@ -172,10 +172,16 @@ impl Checker<'_> {
         match rustix::fs::Dir::read_from(&directory) {
             Ok(entries) => {
                 for entry in entries.flatten() {
-                    let known = match Name::parse(entry.file_name().to_bytes()) {
-                        Some(('d', index)) => children.contains(&index),
-                        Some((_, index)) => index < files,
-                        None => false,
+                    let bytes = entry.file_name().to_bytes();
+                    let known = match Name::parse(bytes) {
+                        Some(('d', index)) if children.contains(&index) => {
+                            let child = Place { level: place.level + 1, index };
+                            self.plan.directory_name(child).as_str().as_bytes() == bytes
+                        }
+                        Some(('f', index)) if index < files => {
+                            self.plan.file_name(place, index).as_str().as_bytes() == bytes
+                        }
+                        _ => false,
                     };
                     let name = entry.file_name().to_string_lossy();
                     let own = place == Place::ROOT && name == "lost+found";
@@ -188,13 +194,14 @@ impl Checker<'_> {
         }
         for index in children.rev() {
             let place = Place { level: place.level + 1, index };
-            let trail = Arc::new(Trail { above: Some(trail.clone()), index });
+            let name = self.plan.directory_name(place).as_str().to_owned();
+            let trail = Arc::new(Trail { above: Some(trail.clone()), name });
             self.pool.push(seat, Task { parent: directory.clone(), place, trail });
         }
         let mut buffer = vec![0; BUFFER];
         let mut expected = Vec::new();
         for file in 0..files {
-            let name = Name::file(file);
+            let name = self.plan.file_name(place, file);
             let key = self.plan.file_key(place, file);
             match compare(&directory, name, key, self.plan.file_bytes(key), &mut buffer, &mut expected) {
                 Ok(bytes) => {

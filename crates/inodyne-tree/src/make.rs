@@ -82,7 +82,7 @@ pub fn make_with(spec: &TreeSpec, root: &Path, threads: Option<NonZero<usize>>) 
         |seat| seat,
         |seat, task| {
             if let Err((action, name, source)) = maker.work(*seat, task) {
-                lock(&maker.failure).get_or_insert(TreeError::io(action, root.join("…").join(name.as_str()), source));
+                lock(&maker.failure).get_or_insert(TreeError::io(action, root.join("…").join(name), source));
                 maker.pool.stop();
             }
         },
@@ -131,18 +131,18 @@ enum Task {
 }
 
 /// What was tried, on which name, and the answer.
-type Failure = (&'static str, Name, Errno);
+type Failure = (&'static str, String, Errno);
 
 impl Maker<'_> {
     fn work(&self, seat: Seat, task: Task) -> Result<(), Failure> {
         match task {
             Task::Directory { parent, place } => {
-                let name = Name::directory(place.index);
+                let name = self.plan.directory_name(place);
                 mkdirat(&parent, name.as_str(), Mode::from_raw_mode(0o777))
-                    .map_err(|errno| ("make directory", name, errno))?;
+                    .map_err(|errno| ("make directory", name.as_str().into(), errno))?;
                 let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                 let directory = openat(&parent, name.as_str(), flags, Mode::empty())
-                    .map_err(|errno| ("open directory", name, errno))?;
+                    .map_err(|errno| ("open directory", name.as_str().into(), errno))?;
                 drop(parent);
                 self.directories.fetch_add(1, Ordering::Relaxed);
                 self.expand(seat, Arc::new(directory), place);
@@ -173,10 +173,11 @@ impl Maker<'_> {
             if self.pool.is_stopped() {
                 break;
             }
-            let name = Name::file(file);
+            let name = self.plan.file_name(place, file);
             let key = self.plan.file_key(place, file);
             let length = self.plan.file_bytes(key);
-            write_file(directory, name, key, length, &mut buffer).map_err(|errno| ("write", name, errno))?;
+            write_file(directory, name, key, length, &mut buffer)
+                .map_err(|errno| ("write", name.as_str().into(), errno))?;
             made += 1;
             bytes += length;
         }

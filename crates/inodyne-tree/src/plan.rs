@@ -77,15 +77,35 @@ impl<'a> Plan<'a> {
         self.spec.bytes.draw(content::mix(!key))
     }
 
+    /// The name of a directory in the one above it.
+    pub fn directory_name(&self, place: Place) -> Name {
+        self.lengthened(Name::directory(place.index), || !self.directory_key(place))
+    }
+
+    /// The name of a file in its directory.
+    pub fn file_name(&self, place: Place, file: u64) -> Name {
+        self.lengthened(Name::file(file), || !self.file_key(place, file))
+    }
+
+    fn lengthened(&self, name: Name, key: impl FnOnce() -> u64) -> Name {
+        let Some(lengths) = self.spec.names else { return name };
+        let key = content::mix(key());
+        name.lengthened(lengths.draw(key), key)
+    }
+
     fn directory_key(&self, place: Place) -> u64 {
         content::mix(self.spec.seed) ^ content::mix(place.index) ^ ((place.level as u64) << 56)
     }
 }
 
-/// A file name of this tree: a letter and a number, without an allocation.
+/// What file systems take as a name, in bytes (NAME_MAX).
+const LONGEST: usize = 255;
+
+/// A file name of this tree, without an allocation: a letter and a number, and where it shall be longer, letters after
+/// `_` that follow from the name's key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Name {
-    text: [u8; 24],
+    text: [u8; LONGEST],
     length: usize,
 }
 
@@ -101,22 +121,34 @@ impl Name {
     }
 
     fn new(letter: char, index: u64) -> Self {
-        let mut text = [0; 24];
+        let mut text = [0; LONGEST];
         let mut rest = &mut text[..];
         write!(rest, "{letter}{index}").expect("a letter and twenty digits fit");
-        let length = 24 - rest.len();
+        let length = LONGEST - rest.len();
         Self { text, length }
+    }
+
+    /// The same name in so many bytes, if that is more; never more than a file system takes.
+    fn lengthened(mut self, length: u64, key: u64) -> Self {
+        let length = length.min(LONGEST as u64) as usize;
+        for at in self.length..length {
+            let letter = (content::mix(key ^ at as u64) % 26) as u8;
+            self.text[at] = if at == self.length { b'_' } else { b'a' + letter };
+        }
+        self.length = self.length.max(length);
+        self
     }
 
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.text[..self.length]).expect("made of ASCII")
     }
 
-    /// The index in `name`, if it is the name of a directory (`d`) or a file (`f`) exactly as written here.
+    /// The index in `name`, if it may be the name of a directory (`d`) or a file (`f`): what follows `_` is not looked at.
     pub fn parse(name: &[u8]) -> Option<(char, u64)> {
         let letter = *name.first().filter(|letter| b"df".contains(letter))? as char;
-        let index = std::str::from_utf8(&name[1..]).ok()?.parse().ok()?;
-        (Self::new(letter, index).as_str().as_bytes() == name).then_some((letter, index))
+        let short = name.split(|byte| *byte == b'_').next()?;
+        let index = std::str::from_utf8(&short[1..]).ok()?.parse().ok()?;
+        (Self::new(letter, index).as_str().as_bytes() == short).then_some((letter, index))
     }
 }
 
@@ -155,8 +187,23 @@ mod tests {
     }
 
     #[test]
+    fn names_are_as_long_as_asked_for_and_never_the_same() {
+        let spec: TreeSpec = "dirs=3,files=200,names=0..300".parse().unwrap();
+        let plan = Plan::new(&spec).unwrap();
+        let names: Vec<_> = (0..200).map(|file| plan.file_name(Place { level: 1, index: 2 }, file)).collect();
+        let different: std::collections::HashSet<_> = names.iter().map(Name::as_str).collect();
+        assert_eq!(different.len(), 200);
+        assert!(names.iter().any(|name| name.as_str().len() == 255) && names.iter().all(|name| name.length <= 255));
+        assert!(names.iter().any(|name| name.as_str().len() < 10));
+        assert_eq!(Name::file(7).lengthened(2, 1).as_str(), "f7");
+        assert_eq!(Name::file(7).lengthened(6, 1).as_str().len(), 6);
+        assert_ne!(Name::file(7).lengthened(9, 1).as_str(), Name::file(7).lengthened(9, 2).as_str());
+    }
+
+    #[test]
     fn names_parse_only_as_written() {
         assert_eq!(Name::parse(Name::file(12).as_str().as_bytes()), Some(('f', 12)));
+        assert_eq!(Name::parse(Name::file(12).lengthened(20, 7).as_str().as_bytes()), Some(('f', 12)));
         assert_eq!(Name::parse(Name::directory(u64::MAX).as_str().as_bytes()), Some(('d', u64::MAX)));
         for wrong in ["", "d", "f01", "f+1", "x1", "f1 "] {
             assert_eq!(Name::parse(wrong.as_bytes()), None, "{wrong}");

@@ -20,6 +20,8 @@ pub struct TreeSpec {
     pub files: Amount,
     /// Bytes in each file.
     pub bytes: Amount,
+    /// How long names are, in bytes; as long as their numbers need where none are given.
+    pub names: Option<Amount>,
     /// Another seed, other contents and other draws from distributions.
     pub seed: u64,
 }
@@ -51,7 +53,7 @@ impl FromStr for TreeSpec {
 
     fn from_str(text: &str) -> Result<Self, TreeError> {
         let (mut depth, mut width, mut dirs, mut fan) = (None, None, None, None);
-        let (mut files, mut bytes, mut seed) = (None, Amount::Fixed(0), 0);
+        let (mut files, mut bytes, mut names, mut seed) = (None, Amount::Fixed(0), None, 0);
         for pair in text.split(',').filter(|pair| !pair.trim().is_empty()) {
             let (key, value) = pair
                 .split_once('=')
@@ -68,9 +70,10 @@ impl FromStr for TreeSpec {
                 "fan" => fan = Some(number()?),
                 "files" => files = Some(value.parse()?),
                 "bytes" => bytes = value.parse()?,
+                "names" => names = Some(value.parse()?),
                 "seed" => seed = number()?,
                 other => {
-                    let known = "depth, width, dirs, fan, files, bytes, seed";
+                    let known = "depth, width, dirs, fan, files, bytes, names, seed";
                     return Err(TreeError::Spec(format!("no key '{other}': there are {known}")));
                 }
             }
@@ -87,7 +90,7 @@ impl FromStr for TreeSpec {
             Shape::Levels { width, .. } => Amount::Fixed(width),
             Shape::Leaves { .. } => Amount::Fixed(1),
         });
-        Ok(Self { shape, files, bytes, seed })
+        Ok(Self { shape, files, bytes, names, seed })
     }
 }
 
@@ -97,7 +100,11 @@ impl fmt::Display for TreeSpec {
             Shape::Levels { depth, width } => write!(f, "depth={depth},width={width}")?,
             Shape::Leaves { dirs, fan } => write!(f, "dirs={dirs},fan={fan}")?,
         }
-        write!(f, ",files={},bytes={},seed={}", self.files, self.bytes, self.seed)
+        write!(f, ",files={},bytes={}", self.files, self.bytes)?;
+        if let Some(names) = self.names {
+            write!(f, ",names={names}")?;
+        }
+        write!(f, ",seed={}", self.seed)
     }
 }
 
@@ -112,6 +119,8 @@ mod tests {
         let spec: TreeSpec = "dirs=1000, files=30, bytes=~512, seed=7".parse().unwrap();
         assert_eq!(spec.to_string(), "dirs=1000,fan=100,files=30,bytes=~512,seed=7");
         assert_eq!(spec.to_string().parse::<TreeSpec>().unwrap(), spec);
+        let spec: TreeSpec = "dirs=2,names=8..40".parse().unwrap();
+        assert_eq!(spec.to_string(), "dirs=2,fan=100,files=1,bytes=0,names=8..40,seed=0");
     }
 
     #[test]

@@ -47,8 +47,10 @@ pub enum Command {
 /// Arguments of `inodyne run`.
 #[derive(Debug, Args)]
 #[command(after_long_help = "PLACE is a directory, or a file system that inodyne makes, mounts and removes:\n  \
-    ext2, ext3, ext4, xfs, btrfs, tmpfs, each with options after a colon:\n  \
-    size=4G, mkfs=ARGUMENTS, mount=OPTIONS. A label may stand before it.\n\n  \
+    ext2, ext3, ext4, xfs, btrfs, tmpfs, squashfs, erofs, or one that stands on another:\n  \
+    overlay:lower=PLACE, bind:PLACE, fuse:PLACE (through a FUSE server). A label may stand before it,\n  \
+    options after a colon: size=4G, mkfs=ARGUMENTS, mount=OPTIONS, set=FILE=VALUE;\n  \
+    a slow device: delay=2ms, bandwidth=50M, iops=200; a used file system: age=3, full=80%.\n\n  \
     inodyne run --at ext4 --data tree:dirs=1000,files=30,bytes=1 -- find .\n  \
     inodyne run --at 'slow=ext4:mkfs=-O ^filetype' --cache cold -o find.inodyne -- find .\n\n\
     The exit code is the command's own; 2 usage, 3 the machine lacks something, 4 events were lost.")]
@@ -196,7 +198,7 @@ pub struct PlaceOptions {
     /// Where to run: a directory, or a file system to make; may be given several times
     #[arg(long = "at", value_name = "PLACE", help_heading = "Places")]
     pub places: Vec<PlaceSpec>,
-    /// What to put into a place made here: tree:dirs=1000,files=30,bytes=1, a directory, or a tar archive
+    /// What to put into a place made here: tree:dirs=1000,files=30,bytes=1, a directory, a tar archive, or script:PATH
     #[arg(long, value_name = "DATA", help_heading = "Places")]
     pub data: Option<DataSpec>,
     /// Caches before each run; may be given several times

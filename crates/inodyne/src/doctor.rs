@@ -12,6 +12,9 @@ pub fn run() -> Result<ExitCode, Failure> {
     for check in &checks {
         anstream::println!("{}", line(check));
     }
+    for need in inodyne_lab::needs() {
+        anstream::println!("{}", of_places(&need));
+    }
     let needed = checks.iter().filter(|check| check.is_needed && check.problem.is_some()).count();
     if needed > 0 {
         return Err(Failure::new(
@@ -21,6 +24,15 @@ pub fn run() -> Result<ExitCode, Failure> {
     }
     anstream::println!("inodyne run works here");
     Ok(ExitCode::SUCCESS)
+}
+
+/// What places need: nothing that a run in an existing directory could not do without.
+fn of_places(need: &inodyne_lab::Need) -> String {
+    let inodyne_lab::Need { what, problem, loss, remedy } = need;
+    match problem {
+        None => format!("ok       {what}"),
+        Some(problem) => format!("without  {what}: {problem}; without it: {loss}; to get it: {remedy}"),
+    }
 }
 
 fn line(check: &Check) -> String {

@@ -58,6 +58,9 @@ struct Tree {
     /// Bytes in each file, written like --files
     #[arg(long, value_name = "AMOUNT", help_heading = "Contents")]
     bytes: Option<String>,
+    /// Length of each name in bytes, written like --files; at least what its number needs, at most 255
+    #[arg(long, value_name = "AMOUNT", help_heading = "Contents")]
+    names: Option<String>,
     /// Another seed, other bytes and other draws
     #[arg(long, help_heading = "Contents")]
     seed: Option<u64>,
@@ -77,6 +80,7 @@ impl Tree {
         add("fan", self.fan.map(|it| it.to_string()));
         add("files", self.files.clone());
         add("bytes", self.bytes.clone());
+        add("names", self.names.clone());
         add("seed", self.seed.map(|it| it.to_string()));
         if pairs.is_empty() { Ok(None) } else { Ok(Some(pairs.join(",").parse()?)) }
     }

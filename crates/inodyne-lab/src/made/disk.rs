@@ -1,6 +1,8 @@
 //! A file system of its own, empty at first: on a loop device over an image, or a tmpfs.
 
 use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -9,18 +11,37 @@ use rustix::fs::statvfs;
 
 use super::{Made, hand_over, notes_on_images};
 use crate::{
-    DataSpec, Filled, Kind, Lab, LabError, MadePlace, MountedPlace, Note, Owner, device, fuse::Control, image,
-    lab::MountPoint, loop_device::LoopDevice, mkfs, mount, mount::Mount,
+    DataSpec, Filled, Kind, Lab, LabError, MadePlace, MountedPlace, Note, Owner, device,
+    fuse::Control,
+    image,
+    lab::MountPoint,
+    loop_device::LoopDevice,
+    mkfs, mount,
+    mount::Mount,
+    wear::{Filler, Wear},
 };
 
 #[derive(Debug)]
 pub(super) struct Disk {
     mount: Mount,
+    /// Where it looks used: the whole file system, of which the place is a directory, mounted below.
+    used: Option<Used>,
     point: MountPoint,
     kind: Kind,
     options: String,
     disk: Option<LoopDevice>,
 }
+
+/// A file system that others have used.
+#[derive(Debug)]
+struct Used {
+    whole: Mount,
+    filler: Filler,
+}
+
+/// The directory of a used file system that is the place, and the one beside it with what others have left.
+const DATA: &str = "data";
+const FILLER: &str = "filler";
 
 impl Disk {
     pub fn make(made: &MadePlace, owner: Owner, lab: &Lab) -> Result<(Self, Vec<Note>), LabError> {
@@ -35,7 +56,7 @@ impl Disk {
             let size = made.size.map(|size| format!(",size={}", size.bytes())).unwrap_or_default();
             (None, format!("mode=755{size},{}", made.mount_options()), vec![])
         };
-        Ok((Self::on(point, made.kind, options, disk, owner)?, notes))
+        Ok((Self::on(point, made.kind, options, disk, owner, made.wear())?, notes))
     }
 
     /// An empty ext4 to build something on: sparse, so that it costs what is written to it.
@@ -43,7 +64,7 @@ impl Disk {
         let (image, size) = image::create(scratch, None)?;
         let disk = LoopDevice::attach(&image)?;
         mkfs::format(Kind::Ext4, disk.path(), size, &[])?;
-        Self::on(point, Kind::Ext4, String::new(), Some(disk), owner)
+        Self::on(point, Kind::Ext4, String::new(), Some(disk), owner, Wear::default())
     }
 
     fn on(
@@ -52,15 +73,33 @@ impl Disk {
         options: String,
         disk: Option<LoopDevice>,
         owner: Owner,
+        wear: Wear,
     ) -> Result<Self, LabError> {
         let mount = mount(kind, &options, disk.as_ref(), &point)?;
-        hand_over(&point.directory, owner)?;
-        Ok(Self { mount, point, kind, options, disk })
+        if wear.is_none() {
+            hand_over(&point.directory, owner)?;
+            return Ok(Self { mount, used: None, point, kind, options, disk });
+        }
+        let [data, others] = [DATA, FILLER].map(|name| point.directory.join(name));
+        for (directory, mode) in [(&data, 0o755), (&others, 0o700)] {
+            let made = fs::create_dir(directory);
+            made.and_then(|()| fs::set_permissions(directory, fs::Permissions::from_mode(mode)))
+                .map_err(|error| LabError::io("make directory", directory, error))?;
+        }
+        hand_over(&data, owner)?;
+        let filler = Filler::make(&others, wear)?;
+        let top = bind(&point)?;
+        Ok(Self { mount: top, used: Some(Used { whole: mount, filler }), point, kind, options, disk })
     }
 }
 
 fn mount(kind: Kind, options: &str, disk: Option<&LoopDevice>, point: &MountPoint) -> Result<Mount, LabError> {
     Mount::new(kind.name(), &source(kind, disk), options, &point.directory)
+}
+
+/// Of a used file system shows only the place.
+fn bind(point: &MountPoint) -> Result<Mount, LabError> {
+    Mount::bind(&point.directory.join(DATA), "", &point.directory)
 }
 
 fn source(kind: Kind, disk: Option<&LoopDevice>) -> String {
@@ -75,8 +114,18 @@ impl Made for Disk {
     fn remount(&mut self) -> Result<(), LabError> {
         if let Some(disk) = &self.disk {
             self.mount.unmount()?;
+            if let Some(used) = &mut self.used {
+                used.whole.unmount()?;
+            }
             disk.forget_buffers()?;
-            self.mount = mount(self.kind, &self.options, Some(disk), &self.point)?;
+            let mounted = mount(self.kind, &self.options, Some(disk), &self.point)?;
+            self.mount = match &mut self.used {
+                None => mounted,
+                Some(used) => {
+                    used.whole = mounted;
+                    bind(&self.point)?
+                }
+            };
         }
         Ok(())
     }
@@ -84,7 +133,21 @@ impl Made for Disk {
     fn fill(&mut self, data: &DataSpec, owner: Owner) -> Result<Filled, LabError> {
         let filled = data.fill(self.path(), owner)?;
         mount::sync(self.path())?;
+        self.settle()?;
         Ok(filled)
+    }
+
+    fn settle(&mut self) -> Result<(), LabError> {
+        if let Some(used) = &mut self.used {
+            self.mount.unmount()?;
+            used.filler.trim()?;
+            self.mount = bind(&self.point)?;
+        }
+        Ok(())
+    }
+
+    fn wear(&self) -> Result<Option<inodyne_model::place::Wear>, LabError> {
+        self.used.as_ref().map(|used| used.filler.record(self.path())).transpose()
     }
 
     fn source(&self) -> String {

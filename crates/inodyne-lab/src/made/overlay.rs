@@ -92,6 +92,7 @@ impl Overlay {
         let filled = data.fill(lowest, owner)?;
         split::split(lowest, others)?;
         mount::sync(lowest)?;
+        self.lower.settle()?;
         Ok(filled)
     }
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{PlaceSpec, Where, is_closed, options};
-use crate::{Kind, LabError, Limits, Size};
+use crate::{Kind, LabError, Limits, Size, wear::Wear};
 
 /// The name of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub(crate) enum Key {
     Upper,
     Layers,
     Mount,
+    Age,
+    Full,
     Delay,
     Bandwidth,
     Iops,
@@ -25,13 +27,15 @@ pub(crate) enum Key {
 }
 
 impl Key {
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::Size,
         Self::Mkfs,
         Self::Lower,
         Self::Upper,
         Self::Layers,
         Self::Mount,
+        Self::Age,
+        Self::Full,
         Self::Delay,
         Self::Bandwidth,
         Self::Iops,
@@ -46,6 +50,8 @@ impl Key {
             Self::Upper => "upper",
             Self::Layers => "layers",
             Self::Mount => "mount",
+            Self::Age => "age",
+            Self::Full => "full",
             Self::Delay => "delay",
             Self::Bandwidth => "bandwidth",
             Self::Iops => "iops",
@@ -126,11 +132,19 @@ pub struct MadePlace {
     pub(super) upper: Option<Box<PlaceSpec>>,
     /// Of how many directories an overlay's lower part consists.
     pub(super) layers: Option<u32>,
+    /// How used it looks.
+    pub(super) wear: Wear,
     /// What its device is held to.
     pub(super) limits: Limits,
     /// In the order in which they are made.
     pub(super) settings: Vec<SettingSpec>,
 }
+
+/// More rounds change nothing any more.
+const MOST_ROUNDS: u32 = 100;
+
+/// Beyond that, in percent, file systems refuse by rules of their own.
+const FULLEST: u8 = 95;
 
 /// What the kernel takes as lower layers of one overlay.
 const MOST_LAYERS: u32 = 500;
@@ -162,6 +176,11 @@ impl MadePlace {
         self.layers.unwrap_or(1)
     }
 
+    /// How used it looks.
+    pub(crate) fn wear(&self) -> Wear {
+        self.wear
+    }
+
     /// What its device is held to.
     pub fn limits(&self) -> Limits {
         self.limits
@@ -190,6 +209,7 @@ impl MadePlace {
             lower: None,
             upper: None,
             layers: None,
+            wear: Wear::default(),
             limits: Limits::default(),
             settings: vec![],
         }
@@ -235,6 +255,17 @@ impl MadePlace {
                 let layers = value.parse().ok().filter(|layers| (1..=MOST_LAYERS).contains(layers));
                 let problem = || format!("layers={value} is no number from 1 to {MOST_LAYERS}");
                 self.layers.replace(layers.ok_or_else(problem)?).is_none()
+            }
+            Some(Key::Age) => {
+                let rounds = value.parse().ok().filter(|rounds| (1..=MOST_ROUNDS).contains(rounds));
+                let problem = || format!("age={value} is no number of rounds from 1 to {MOST_ROUNDS}");
+                self.wear.age.replace(rounds.ok_or_else(problem)?).is_none()
+            }
+            Some(Key::Full) => {
+                let percent = value.strip_suffix('%').and_then(|digits| digits.parse().ok());
+                let percent = percent.filter(|percent| (1..=FULLEST).contains(percent));
+                let problem = || format!("full={value} is no share from 1% to {FULLEST}%, such as 80%");
+                self.wear.full.replace(percent.ok_or_else(problem)?).is_none()
             }
             Some(Key::Delay) => {
                 self.limits.delay.replace(value.parse().map_err(|error: LabError| error.to_string())?).is_none()
@@ -307,6 +338,8 @@ impl fmt::Display for MadePlace {
                 Key::Lower => inner(&self.lower),
                 Key::Upper => inner(&self.upper),
                 Key::Layers => self.layers.map(|layers| layers.to_string()),
+                Key::Age => self.wear.age.map(|rounds| rounds.to_string()),
+                Key::Full => self.wear.full.map(|percent| format!("{percent}%")),
                 Key::Delay => self.limits.delay.map(|delay| delay.to_string()),
                 Key::Bandwidth => self.limits.bandwidth.map(|bandwidth| bandwidth.to_string()),
                 Key::Iops => self.limits.iops.map(|iops| iops.to_string()),

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Limits, Size};
+use crate::{Limits, Size, wear::Wear};
 
 fn parse(text: &str) -> PlaceSpec {
     text.parse().unwrap_or_else(|error| panic!("{error}"))
@@ -57,7 +57,7 @@ fn mistakes_are_named_with_what_there_is() {
         ("data", "./data"),
         ("", "no file system ''"),
         ("=ext4", "label before '=' is empty"),
-        ("ext4:", "no option '': ext4 takes size=, mkfs=, mount=, delay=, bandwidth=, iops= and set="),
+        ("ext4:", "no option '': ext4 takes size=, mkfs=, mount=, age=, full=, delay=, bandwidth=, iops= and set="),
         ("ext4:colour=red", "no option 'colour'"),
         ("ext4:size=big", "'big' is no size"),
         ("ext4:size=1G,size=2G", "twice"),
@@ -71,6 +71,10 @@ fn mistakes_are_named_with_what_there_is() {
         ("ext4:bandwidth=1K", "less than 4K a second"),
         ("ext4:bandwidth=fast", "is no size"),
         ("ext4:iops=0", "no number of requests"),
+        ("ext4:age=0", "no number of rounds"),
+        ("ext4:full=80", "is no share"),
+        ("ext4:full=99%", "from 1% to 95%"),
+        ("tmpfs:full=80%", "no option 'full'"),
         ("tmpfs:delay=2ms", "no option 'delay'"),
         ("fuse:", "fuse: is empty"),
         ("fuse:data", "no file system 'data'"),
@@ -149,10 +153,12 @@ fn made() -> impl Strategy<Value = Where> {
         bandwidth: bandwidth.map(Size::from_bytes),
         iops: Some(iops).filter(|iops| *iops > 0),
     });
-    let made = (proptest::sample::select(kinds), size, option(), option(), limits, settings);
-    made.prop_map(|(kind, size, mkfs, mount, limits, settings)| {
+    let wear = (proptest::option::of(1..100_u32), proptest::option::of(1..95_u8));
+    let made = (proptest::sample::select(kinds), size, option(), option(), limits, wear, settings);
+    made.prop_map(|(kind, size, mkfs, mount, limits, (age, full), settings)| {
+        let wear = if kind.keys().contains(&Key::Age) { Wear { age, full } } else { Wear::default() };
         let size = size.filter(|_| kind.keys().contains(&Key::Size));
-        Where::Made(MadePlace { size, mkfs, mount, limits, settings, ..MadePlace::plain(kind) })
+        Where::Made(MadePlace { size, mkfs, mount, wear, limits, settings, ..MadePlace::plain(kind) })
     })
 }
 

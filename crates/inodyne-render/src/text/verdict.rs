@@ -3,7 +3,7 @@
 
 use inodyne_model::cause::Cause;
 use inodyne_model::ledger::{Row, RowKind};
-use inodyne_model::place::Place;
+use inodyne_model::place::{Limits, Place, Wear};
 use inodyne_model::run::{CacheState, Exit};
 
 use super::case::Case;
@@ -109,6 +109,10 @@ pub(crate) fn remarks(case: &Case<'_>) -> Vec<String> {
             if place.mount_options.is_empty() { String::new() } else { format!(", mounted {}", place.mount_options) };
         remarks.push(format!("made here: {}{size}{mkfs}{mount}{data}", place.fs));
     }
+    for place in case.place().into_iter().flat_map(with_below) {
+        remarks.extend(place.limits.map(|limits| format!("slow device{}: {}", on(place, case), held_to(limits))));
+        remarks.extend(place.wear.map(|wear| format!("used before{}: {}", on(place, case), worn(wear))));
+    }
     for (file, value) in case.place().iter().flat_map(|place| &place.settings) {
         remarks.push(format!("changed: {file} = {value}"));
     }
@@ -119,6 +123,30 @@ pub(crate) fn remarks(case: &Case<'_>) -> Vec<String> {
         }
     }
     remarks
+}
+
+/// The place and all that it stands on.
+fn with_below(place: &Place) -> Vec<&Place> {
+    std::iter::once(place).chain(place.below.iter().flat_map(with_below)).collect()
+}
+
+/// Which one it is, where it is not the place itself.
+fn on(place: &Place, case: &Case<'_>) -> String {
+    let is_itself = case.place().is_some_and(|itself| std::ptr::eq(itself, place));
+    if is_itself { String::new() } else { format!(" ({} below)", place.fs) }
+}
+
+fn held_to(limits: Limits) -> String {
+    let delay = limits.delay_ns.map(|delay| format!("answers {delay} later"));
+    let bandwidth = limits.bandwidth_bytes_per_s.map(|bandwidth| format!("moves {} a second", bytes(bandwidth)));
+    let iops = limits.iops.map(|iops| format!("answers {iops} requests a second"));
+    [delay, bandwidth, iops].into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+fn worn(wear: Wear) -> String {
+    let Wear { rounds, files_made, files_left, used_percent, .. } = wear;
+    let times = if rounds == 0 { String::new() } else { format!("filled and half emptied {rounds} times, ") };
+    format!("{times}{files_left} of {files_made} files left, {used_percent}% full")
 }
 
 /// How the command ended, where that is no success.

@@ -142,17 +142,23 @@ impl Campaign<'_> {
         let specs = self.specs();
         let made = specs.iter().map(|spec| Setting::make(&lab, spec, &plan).map(Some));
         let mut settings = made.collect::<Result<Vec<_>, _>>()?;
+        if let [Some(first), others @ ..] = &settings[..] {
+            others.iter().flatten().try_for_each(|other| other.has_same_data(first))?;
+        }
         let recording = &mut measured.recording;
         let first = Side::new(recording.places.len(), recording.commands.len());
         recording.margin = self.margin.unwrap_or(recording.margin);
         recording.commands.extend(self.commands.iter().map(record::command));
-        recording.places.extend(record::places(&settings));
+        let places = record::places(&settings);
+        let digests = places.iter().map(|place| place.data_digest.clone()).collect();
+        recording.places.extend(places);
         let mut interrupts = Interrupts::watch()?;
         let mut run = Running {
             plan,
             lab: &lab,
             specs: &specs,
             settings: &mut settings,
+            digests,
             interrupts: &mut interrupts,
             first,
             saving: Duration::ZERO,
@@ -236,6 +242,8 @@ struct Running<'a> {
     specs: &'a [PlaceSpec],
     /// None where a place could not be made anew.
     settings: &'a mut [Option<Setting>],
+    /// Of the data with which each place was first filled.
+    digests: Vec<Option<String>>,
     interrupts: &'a mut Interrupts,
     /// Where its places and commands begin in the recording.
     first: Side,
@@ -326,7 +334,9 @@ impl Running<'_> {
         if campaign.places.fresh {
             // The old one goes first: there may not be room for both.
             self.settings[which.place] = None;
-            self.settings[which.place] = Some(Setting::make(self.lab, &self.specs[which.place], &self.plan)?);
+            let fresh = Setting::make(self.lab, &self.specs[which.place], &self.plan)?;
+            fresh.has_data(self.digests[which.place].as_deref())?;
+            self.settings[which.place] = Some(fresh);
         }
         let plan = &self.plan;
         let Some(setting) = &mut self.settings[which.place] else {

@@ -7,7 +7,7 @@ use inodyne_model::place::Place;
 use inodyne_model::run::CacheState;
 
 use super::Plan;
-use crate::failure::Failure;
+use crate::failure::{Failure, UNTRUSTED};
 
 /// A place that is ready.
 pub struct Setting {
@@ -33,6 +33,40 @@ impl Setting {
             anstream::eprintln!("inodyne: {}: {note}", spec.name());
         }
         Ok(Setting { place })
+    }
+
+    /// Fails where this place holds other data than that one: comparing them would say nothing. Existing directories are
+    /// nobody's data but the user's, and are not looked at.
+    pub fn has_same_data(&self, other: &Setting) -> Result<(), Failure> {
+        let (ours, theirs) = (self.place.record(), other.place.record());
+        let digests = ours.data_digest.as_ref().zip(theirs.data_digest.as_ref());
+        if digests.is_none_or(|(ours, theirs)| ours == theirs) {
+            return Ok(());
+        }
+        let first = self.place.first_difference(&other.place)?;
+        let first = first.map_or_else(|| "nothing any more".into(), |path| path.display().to_string());
+        Err(Failure::new(
+            UNTRUSTED,
+            format_args!(
+                "{} and {} were filled with different data, first different: {first}; data must be the same each time",
+                theirs.label, ours.label
+            ),
+        ))
+    }
+
+    /// Fails where this place, made anew, was filled with other data than before.
+    pub fn has_data(&self, digest: Option<&str>) -> Result<(), Failure> {
+        let record = self.place.record();
+        match digest.zip(record.data_digest.as_deref()) {
+            Some((before, now)) if before != now => Err(Failure::new(
+                UNTRUSTED,
+                format_args!(
+                    "{} was filled with other data than before; data must be the same each time",
+                    record.label
+                ),
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// What goes into the recording.
