@@ -328,7 +328,7 @@ fn interval(rounds: &[f64]) -> (f64, f64) {
 fn a_slow_device_is_named_as_the_difference() {
     let _machine = machine();
     let places = ["--at", "fast=ext4:size=256M", "--at", "slow=ext4:size=256M,delay=2ms", "--data", TREE];
-    let arguments = [&places[..], &["--cache", "cold", "-n", "4", "--traced", "2", "--", "find", "."]].concat();
+    let arguments = [&places[..], &["--cache", "cold", "-n", "8", "--traced", "2", "--", "find", "."]].concat();
     let recording = compared(&arguments).ended_with(0).recording();
     let [wall] = of_wall(&recording)[..] else { panic!("one couple, one time") };
     assert_eq!(wall.verdict, Verdict::Slower, "{wall:?}");
