@@ -137,7 +137,7 @@ fn on(place: &Place, case: &Case<'_>) -> String {
 }
 
 fn held_to(limits: Limits) -> String {
-    let delay = limits.delay_ns.map(|delay| format!("answers {delay} later"));
+    let delay = limits.delay_ns.map(|delay| format!("answers {} later", duration(delay)));
     let bandwidth = limits.bandwidth_bytes_per_s.map(|bandwidth| format!("moves {} a second", bytes(bandwidth)));
     let iops = limits.iops.map(|iops| format!("answers {iops} requests a second"));
     [delay, bandwidth, iops].into_iter().flatten().collect::<Vec<_>>().join(", ")
@@ -154,5 +154,30 @@ pub(crate) fn ending(case: &Case<'_>) -> Option<String> {
     match case.runs.iter().map(|run| run.exit).find(|exit| !exit.success())? {
         Exit::Code(code) => Some(format!("the command ended with exit code {code}")),
         Exit::Signal(signal) => Some(format!("the command was killed by signal {signal}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use inodyne_model::Nanos;
+
+    use super::*;
+
+    #[test]
+    fn what_a_device_is_held_to_and_how_a_file_system_was_used_is_told() {
+        let limits = Limits {
+            delay_ns: Some(Nanos(2_000_000)),
+            bandwidth_bytes_per_s: Some(50_000_000),
+            iops: Some(200),
+        };
+        let delay = duration(Nanos(2_000_000));
+        let expected = format!("answers {delay} later, moves 50.0 MB a second, answers 200 requests a second");
+        assert_eq!(held_to(limits), expected);
+        let wear = Wear { rounds: 3, files_made: 900, files_left: 400, used_percent: 80, ..Wear::default() };
+        assert_eq!(worn(wear), "filled and half emptied 3 times, 400 of 900 files left, 80% full");
+        assert_eq!(worn(Wear { rounds: 0, ..wear }), "400 of 900 files left, 80% full");
+        let below = Place { fs: "ext4".to_owned(), ..Place::default() };
+        let place = Place { below: vec![below], ..Place::default() };
+        assert_eq!(with_below(&place).len(), 2);
     }
 }
