@@ -5,6 +5,7 @@
 
 mod support;
 
+use std::collections::HashMap;
 use std::process::Command;
 
 use inodyne_model::Nanos;
@@ -12,7 +13,7 @@ use inodyne_model::cause::Cause;
 use inodyne_model::ledger::{Row, RowKind, View};
 use inodyne_model::observed::Waker;
 use inodyne_model::recording::Recording;
-use inodyne_model::stack::StackId;
+use inodyne_model::stack::{Frame, StackId};
 use inodyne_model::trace::Trace;
 use support::{Sshfs, fixture, inodyne, machine, nothing_lost, prepare, run, scratch, trace_of, traced};
 
@@ -35,7 +36,26 @@ fn holds<'a>(what: &str, trace: &'a Trace) -> &'a [Row] {
     println!("{what}: {:.2}% without a name, {:.2}% of the stacks unknown", share * 100.0, unknown * 100.0);
     assert!(share < MOST_WITHOUT_NAME, "{what}: {share} without a name: {:#?}", ledger.rows);
     assert!(unknown < MOST_UNKNOWN_STACKS, "{what}: {unknown}");
+    let (unknown, all) = unknown_in_user_mode(trace);
+    println!("{what}: {unknown} of {all} stacks in user mode unknown");
+    // Of a few samples one is more than a few per cent.
+    assert!(unknown as f64 <= MOST_UNKNOWN_STACKS * all as f64 + 3.0, "{what}: {unknown} of {all}");
     &ledger.rows
+}
+
+/// Samples with neither a function nor a file at the leaf of their stack in user mode, and all that should have one. Half way
+/// through execve there is none.
+fn unknown_in_user_mode(trace: &Trace) -> (u64, u64) {
+    let observed = &trace.observed;
+    let leaves: HashMap<StackId, Option<&Frame>> =
+        observed.stacks.iter().map(|stack| (stack.id, stack.frames.first())).collect();
+    let is_known = |id: &StackId| matches!(leaves.get(id), Some(Some(Frame::Symbol(_) | Frame::InFile { .. })));
+    let on_cpu = observed.samples.iter().filter(|sample| sample.user_mode || sample.user_stack != StackId(0));
+    let on_cpu = on_cpu.map(|sample| (sample.user_stack, sample.count));
+    let off_cpu = observed.blocked_samples.iter().map(|sample| (sample.user_stack, sample.count));
+    let taken: Vec<(bool, u64)> = on_cpu.chain(off_cpu).map(|(id, count)| (is_known(&id), count)).collect();
+    let count = |of: &dyn Fn(bool) -> bool| taken.iter().filter(|(known, _)| of(*known)).map(|(_, n)| n).sum();
+    (count(&|known| !known), count(&|_| true))
 }
 
 fn unknown_stacks(trace: &Trace) -> f64 {

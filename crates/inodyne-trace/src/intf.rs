@@ -306,7 +306,7 @@ pub struct Shared {
     pub helpers_born: u32,
     pub helpers_alive: u32,
     pub tracer: u32,
-    pub unused: u32,
+    pub user_stacks: u32,
 }
 
 /// A C string in a fixed field, up to its zero byte; bytes that are not UTF-8 are replaced.

@@ -4,7 +4,7 @@ use inodyne_model::Nanos;
 use inodyne_model::ledger::{Ledger, Row};
 
 use super::builder::{Column, Html};
-use super::{calls, colours, findings, flame, threads, timeline};
+use super::{calls, colours, findings, flame, paths, threads, timeline};
 use crate::text::case::Case;
 use crate::text::ledger::{self as ledger_text, Shown, parts};
 use crate::text::{overhead, verdict};
@@ -21,6 +21,7 @@ pub(super) fn show(page: &mut Html, case: &Case<'_>, number: usize) {
             timeline::show(page, trace);
             flame::show(page, trace);
             calls::show(page, trace);
+            paths::show(page, trace);
             threads::show(page, trace);
             page.element(
                 "p",
@@ -37,7 +38,7 @@ fn headline(page: &mut Html, case: &Case<'_>) {
         page.text(&format!(" on {} ({})", case.place_name(), verdict::circumstances(case)));
     });
     page.inside("p", &[("class", "verdict")], |page| {
-        page.element("b", &[("class", "time")], &duration(case.wall()));
+        page.element("b", &[("class", "time")], &verdict::time(case));
         if let Some(finding) = case.findings.first().filter(|finding| !finding.bound) {
             let likely = duration_beside(finding.predicted.wall_ns, case.wall());
             page.element("span", &[("class", "good")], &format!(" likely {likely} once cured"));

@@ -13,7 +13,8 @@ use super::colours;
 use crate::change;
 use crate::names::Names;
 use crate::rows::words;
-use crate::text::{comparison, difference};
+use crate::text::comparison::{heading, is_of_time, until};
+use crate::text::difference;
 use crate::units::{duration_beside, seconds, signed_seconds};
 
 /// Rows that differ by less than this part of the whole are folded in, unless they are few.
@@ -30,7 +31,7 @@ pub(super) fn show(page: &mut Html, recording: &Recording) {
     page.inside("section", &[("id", "differences")], |page| {
         page.element("h2", &[], "Differences");
         let (wall, other): (Vec<&Comparison>, Vec<&Comparison>) =
-            recording.comparisons.iter().partition(|one| one.metric == Metric::Wall);
+            recording.comparisons.iter().partition(|one| is_of_time(one));
         headlines(page, recording, &wall);
         for found in &recording.ledger_differences {
             rows(page, recording, found);
@@ -69,7 +70,9 @@ fn headlines(page: &mut Html, recording: &Recording, comparisons: &[&Comparison]
         let time = |ns| duration_beside(ns, comparison.a_median_ns);
         page.inside("div", &[("class", "headline")], |page| {
             let class = format!("said {}", class_of(comparison.verdict));
-            page.element("p", &[("class", &class)], &format!("{sentence}{}", names.circumstances(comparison.cache)));
+            let circumstances = names.circumstances(comparison.cache);
+            let until = until(recording, comparison);
+            page.element("p", &[("class", &class)], &format!("{sentence}{until}{circumstances}"));
             whisker(page, comparison, reach);
             let facts = [
                 change::interval(comparison),
@@ -166,7 +169,7 @@ fn whisker(page: &mut Html, comparison: &Comparison, reach: f64) {
 /// Where the difference of two cases comes from, row by row.
 fn rows(page: &mut Html, recording: &Recording, found: &LedgerDifference) {
     let names = Names::of(recording, found.a, found.b);
-    page.element("h3", &[], &comparison::heading(recording, found));
+    page.element("h3", &[], &heading(recording, found));
     page.element("p", &[], &difference::sentence(found));
     let whole = found.a_wall_ns.max(found.b_wall_ns);
     let is_small = |row: &&RowDifference| row.difference_ns.unsigned_abs() as f64 <= SMALL * whole.0 as f64;

@@ -7,8 +7,8 @@
 //! | `runs` | all runs as dots |
 //! | `case` | the verdict and the ledger of one case |
 //! | `findings` | the diagnoses, their evidence folded in |
-//! | `timeline`, `flame` | data that `page.js` draws |
-//! | `calls`, `threads` | tables that sort |
+//! | `timeline`, `stretches`, `flame` | data that `page.js` draws |
+//! | `calls`, `paths`, `threads` | tables that sort |
 //! | `builder` | elements and escaping: all text of a recording passes through it |
 //! | `colours` | which colour stands for what |
 //!
@@ -22,7 +22,9 @@ mod colours;
 mod comparison;
 mod findings;
 mod flame;
+mod paths;
 mod runs;
+mod stretches;
 #[cfg(test)]
 mod tests;
 mod threads;

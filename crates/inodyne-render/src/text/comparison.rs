@@ -46,18 +46,12 @@ pub(crate) fn heading(recording: &Recording, found: &LedgerDifference) -> String
 fn headlines(page: &mut Page, recording: &Recording, cases: &[Case<'_>]) {
     // Room for two names, each in full where it is short.
     let longest = page.width() / 4;
-    let of_time = |comparison: &&Comparison| matches!(comparison.metric, Metric::Wall | Metric::Durable);
-    let has_durable = recording.comparisons.iter().any(|comparison| comparison.metric == Metric::Durable);
     let headline = |comparison: &Comparison| {
         let names = Names::of(recording, comparison.a, comparison.b);
         let [a, b] = names.short(longest);
         let sentence = change::sentence(comparison, &a, &b);
         let common = Names { common: cut(&escaped(&names.common), longest), ..names }.circumstances(comparison.cache);
-        let until = match comparison.metric {
-            Metric::Durable => ", to durable",
-            _ if has_durable => ", to exit",
-            _ => "",
-        };
+        let until = until(recording, comparison);
         let score = scores(cases, comparison).filter(|_| comparison.metric == Metric::Wall);
         Headline {
             sentence: Span::new(format!("{sentence}{until}{common}"), style(comparison)),
@@ -65,9 +59,24 @@ fn headlines(page: &mut Page, recording: &Recording, cases: &[Case<'_>]) {
             remarks: score.into_iter().collect(),
         }
     };
-    let headlines: Vec<Headline> = recording.comparisons.iter().filter(of_time).map(headline).collect();
+    let of_time = recording.comparisons.iter().filter(|comparison| is_of_time(comparison));
+    let headlines: Vec<Headline> = of_time.map(headline).collect();
     if !headlines.is_empty() {
         page.add(Block::Headlines(headlines));
+    }
+}
+
+/// Whether a comparison is of the time that the command took.
+pub(crate) fn is_of_time(comparison: &Comparison) -> bool {
+    matches!(comparison.metric, Metric::Wall | Metric::Durable)
+}
+
+/// Until when, where both times were measured.
+pub(crate) fn until(recording: &Recording, comparison: &Comparison) -> &'static str {
+    match comparison.metric {
+        Metric::Durable => ", to durable",
+        _ if recording.comparisons.iter().any(|other| other.metric == Metric::Durable) => ", to exit",
+        _ => "",
     }
 }
 

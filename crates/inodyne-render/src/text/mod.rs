@@ -14,7 +14,7 @@ mod findings;
 pub(crate) mod ledger;
 pub(crate) mod overhead;
 pub(crate) mod page;
-mod paths;
+pub(crate) mod paths;
 mod print;
 mod runs;
 mod spreads;

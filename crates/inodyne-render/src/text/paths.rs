@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use inodyne_model::Nanos;
 use inodyne_model::count::Grouped;
-use inodyne_model::trace::PathCount;
+use inodyne_model::trace::{PathCount, Paths};
 
 use super::case::Case;
 use super::page::Page;
@@ -18,10 +18,10 @@ const MOST_ROWS: usize = 10;
 
 /// What was counted under one name.
 #[derive(Debug, Clone, Copy, Default)]
-struct Sum {
-    calls: u64,
-    not_found: u64,
-    wall_ns: Nanos,
+pub(crate) struct Sum {
+    pub(crate) calls: u64,
+    pub(crate) not_found: u64,
+    pub(crate) wall_ns: Nanos,
 }
 
 impl Sum {
@@ -34,21 +34,31 @@ impl Sum {
 
 pub(super) fn show(page: &mut Page, case: &Case<'_>) {
     let Some(paths) = case.trace.and_then(|trace| trace.paths.as_ref()) else { return };
-    let (mut by_path, mut by_directory) = (BTreeMap::<&str, Sum>::new(), BTreeMap::<&str, Sum>::new());
-    for path in &paths.looked_up {
-        by_path.entry(&path.path).or_default().add(path);
-        by_directory.entry(directory(&path.path)).or_default().add(path);
-    }
+    let [by_path, by_directory] = ranked(paths);
     page.heading(&format!("Paths looked up: {}", Grouped(by_path.len() as u64)));
-    let first = table(by_path, |sum| sum.wall_ns.0, "path, most time first");
+    let first = table(&by_path, "path, most time first");
     page.table(first);
     page.gap();
-    let second = table(by_directory, |sum| sum.calls, "looked up in, most calls first");
+    let second = table(&by_directory, "looked up in, most calls first");
     page.table(second);
     if paths.not_kept > 0 {
         let text = format!("  and {} look-ups of paths that found no room", Grouped(paths.not_kept));
         page.line([Span::new(text, Style::Warning)]);
     }
+}
+
+/// The paths, most time first, and the directories in which they were looked up, most calls first.
+pub(crate) fn ranked(paths: &Paths) -> [Vec<(&str, Sum)>; 2] {
+    let (mut by_path, mut by_directory) = (BTreeMap::<&str, Sum>::new(), BTreeMap::<&str, Sum>::new());
+    for path in &paths.looked_up {
+        by_path.entry(&path.path).or_default().add(path);
+        by_directory.entry(directory(&path.path)).or_default().add(path);
+    }
+    let (mut by_path, mut by_directory): (Vec<_>, Vec<_>) =
+        (by_path.into_iter().collect(), by_directory.into_iter().collect());
+    by_path.sort_by_key(|(_, sum)| Reverse(sum.wall_ns));
+    by_directory.sort_by_key(|(_, sum)| Reverse(sum.calls));
+    [by_path, by_directory]
 }
 
 /// Where the last name of a path is looked up: `.` for a name alone.
@@ -60,16 +70,14 @@ fn directory(path: &str) -> &str {
     }
 }
 
-fn table(sums: BTreeMap<&str, Sum>, key: fn(&Sum) -> u64, name: &'static str) -> Table {
+fn table(rows: &[(&str, Sum)], name: &'static str) -> Table {
     let right = |heading| (heading, Align::Right);
     let mut table = Table::new([right("wall s"), right("calls"), right("not found"), (name, Align::Left)]).yielding(3);
-    let mut rows: Vec<(&str, Sum)> = sums.into_iter().collect();
-    rows.sort_by_key(|(_, sum)| Reverse(key(sum)));
     let longest = rows.iter().map(|(_, sum)| sum.wall_ns).max().unwrap_or_default();
-    for (path, sum) in rows.into_iter().take(MOST_ROWS) {
+    for (path, sum) in rows.iter().take(MOST_ROWS) {
         let not_found = if sum.not_found == 0 { String::new() } else { Grouped(sum.not_found).to_string() };
         let counts = [seconds(sum.wall_ns, longest), Grouped(sum.calls).to_string(), not_found].map(Span::from);
-        table.row(counts.into_iter().chain([Span::from(path)]));
+        table.row(counts.into_iter().chain([Span::from(*path)]));
     }
     table
 }

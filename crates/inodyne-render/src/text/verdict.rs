@@ -38,7 +38,7 @@ pub(super) fn in_a_line(case: &Case<'_>) -> String {
 }
 
 /// The time to the end, and to durable where that was measured.
-fn time(case: &Case<'_>) -> String {
+pub(crate) fn time(case: &Case<'_>) -> String {
     let wall = duration(case.wall());
     match case.statistics().and_then(|found| found.durable.as_ref()) {
         Some(times) => format!("{wall} to exit, {} to durable", duration(times.spread.median_ns)),

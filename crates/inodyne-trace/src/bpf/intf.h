@@ -38,6 +38,7 @@
 
 #define COMM_LENGTH 16
 #define STACK_DEPTH 64
+#define USER_STACKS 16384
 
 enum thread_state {
 	STATE_RUNNING = 0, /* on a CPU, or about to be charged as such */
@@ -341,7 +342,7 @@ struct shared {
 	__u32 helpers_born;   /* numbers given to helpers so far */
 	__u32 helpers_alive;
 	__u32 tracer;         /* the process that traces: never followed */
-	__u32 unused;
+	__u32 user_stacks;    /* kept so far */
 };
 
 #endif

@@ -107,7 +107,7 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 65536);
+	__uint(max_entries, 262144);
 	__type(key, struct sample_key);
 	__type(value, __u64);
 } samples SEC(".maps");
@@ -123,7 +123,7 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 16384);
+	__uint(max_entries, USER_STACKS);
 	__type(key, __u64);
 	__type(value, struct user_frames);
 } user_stacks SEC(".maps");

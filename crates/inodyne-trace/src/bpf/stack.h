@@ -56,7 +56,7 @@ static __always_inline __u64 take_user_stack(void *ctx, __u32 pid, __u32 user)
 {
 	struct user_frames *frames = bpf_map_lookup_elem(&user_stack_scratch, &user);
 	__u64 hash = 0xcbf29ce484222325ULL;
-	bool addresses = false;
+	bool addresses = false, crowded = shared.user_stacks > USER_STACKS / 2;
 	__u32 depth;
 	long bytes;
 
@@ -66,12 +66,26 @@ static __always_inline __u64 take_user_stack(void *ctx, __u32 pid, __u32 user)
 	if (bytes <= 0)
 		return 0;
 	depth = bytes / sizeof(struct user_frame);
+	/*
+	 * A program that computes for long is seen at any of its instructions, and without frame pointers its callers are any numbers.
+	 * Before they fill the table, instructions close together count as one (compilers begin functions at multiples of 16 bytes,
+	 * unless they are told to save room), and what lies in no file ends the stack.
+	 */
+	if (crowded)
+		frames->frame[0].place &= ~15ULL;
 	for (__u32 i = 0; i < STACK_DEPTH; i++) {
-		const __u64 *words = (const __u64 *)&frames->frame[i];
+		struct user_frame *frame = &frames->frame[i];
+		const __u64 *words = (const __u64 *)frame;
 
 		if (i >= depth)
 			break;
-		addresses |= frames->frame[i].status != BPF_STACK_BUILD_ID_VALID;
+		if (frame->status != BPF_STACK_BUILD_ID_VALID && crowded && i) {
+			frame->status = BPF_STACK_BUILD_ID_EMPTY;
+			frame->place = 0;
+			depth = i + 1;
+		} else if (frame->status != BPF_STACK_BUILD_ID_VALID) {
+			addresses = true;
+		}
 		for (__u32 word = 0; word < sizeof(struct user_frame) / sizeof(__u64); word++)
 			hash = (hash ^ words[word]) * 0x9e3779b97f4a7c15ULL;
 		hash ^= hash >> 32;
@@ -81,10 +95,12 @@ static __always_inline __u64 take_user_stack(void *ctx, __u32 pid, __u32 user)
 	hash ^= frames->pid;
 	if (bpf_map_lookup_elem(&user_stacks, &hash))
 		return hash;
-	/* -EEXIST: another CPU was faster with the same stack. */
-	if (bpf_map_update_elem(&user_stacks, &hash, frames, BPF_NOEXIST) && !bpf_map_lookup_elem(&user_stacks, &hash))
-		lose(LOST_STACKS);
-	return hash;
+	if (!bpf_map_update_elem(&user_stacks, &hash, frames, BPF_NOEXIST)) {
+		__sync_fetch_and_add(&shared.user_stacks, 1);
+		return hash;
+	}
+	/* Another CPU was faster with the same stack; or the table is full, and the sample is one without a stack. */
+	return bpf_map_lookup_elem(&user_stacks, &hash) ? hash : 0;
 }
 
 #endif

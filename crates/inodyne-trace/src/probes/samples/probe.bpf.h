@@ -14,7 +14,7 @@ static __always_inline void count_sample(const struct sample_key *key, __u64 tim
 	if (count)
 		__sync_fetch_and_add(count, times);
 	else if (bpf_map_update_elem(&samples, key, &times, BPF_NOEXIST))
-		lose(LOST_SAMPLES);
+		__sync_fetch_and_add(&shared.lost[LOST_SAMPLES], times);
 }
 
 /* While a program takes the place of another, there is no stack to look at. */
