@@ -160,16 +160,18 @@ pub(super) fn of_path(path: &CriticalPath, lane_of: &HashMap<ThreadNumber, usize
         let mut of_class: BTreeMap<u64, u64> = BTreeMap::new();
         for part in parts {
             let class = of_row.get(part.row as usize).map_or(0, |(class, _)| *class);
-            *of_class.entry(class).or_default() += part.ns.0;
+            let sum = of_class.entry(class).or_default();
+            *sum = sum.saturating_add(part.ns.0);
         }
         let said = if ns >= least { step_in_words(parts, ns, &of_row) } else { String::new() };
         let words = words.number(said);
         let lane = lane_of.get(&step.thread).copied();
         let mut below = 0u128;
         for (class, of_it) in of_class {
-            let share = |below: u128| (below * u128::from(HEIGHT) / u128::from(ns.max(1))) as u64;
-            let (low, high) = (share(below), share(below + u128::from(of_it)));
+            let share = |part: u128| (part * u128::from(HEIGHT) / u128::from(ns.max(1))).min(HEIGHT.into()) as u64;
+            let low = share(below);
             below += u128::from(of_it);
+            let high = share(below);
             all.push(Stretch { lane, from: step.from_ns, ns, class, words, low, high });
         }
     }

@@ -7,19 +7,27 @@
 //! drawn   on CPU|          |      | on CPU       |     | on CPU … until the thread's end
 //! ```
 //!
+//! The critical path is a track of its own, a slice a step, named by what took most of it.
+//!
 //! Which functions ran meanwhile is not in it: samples are summed where they are taken.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use inodyne_model::observed::{ThreadObserved, Waker};
+use inodyne_model::Nanos;
+use inodyne_model::observed::{ThreadNumber, ThreadObserved, Waker};
+use inodyne_model::path::StepPart;
 use inodyne_model::stack::{Stack, StackId};
+use inodyne_model::trace::Trace;
 use serde_json::{Value, json};
 
 use super::Traced;
 use super::weighed::{State, frame_name};
 use crate::line::escaped;
+use crate::rows::words;
 use crate::timeline::{Interval, Intervals};
+use crate::units::duration;
 
 /// The timeline as JSON, an event a line.
 pub fn perfetto(traced: &Traced<'_>) -> String {
@@ -48,7 +56,40 @@ pub fn perfetto(traced: &Traced<'_>) -> String {
         }
         events.slice(thread, "on CPU", at, end, &json!({}));
     }
+    critical_path(&mut events, trace);
     events.finish()
+}
+
+/// No process has the number of this track.
+const PATH: u32 = 0;
+
+fn critical_path(events: &mut Events, trace: &Trace) {
+    let path = &trace.path;
+    if path.steps.is_empty() {
+        return;
+    }
+    events.event(&json!({ "ph": "M", "name": "process_name", "pid": PATH, "args": { "name": "critical path" } }));
+    let row = |part: &StepPart| {
+        let row = path.rows.get(part.row as usize)?;
+        let (subject, what, _) = words(row.kind, row.syscall.as_deref(), row.cause);
+        let via = row.via.join(" > ");
+        let words = [subject, what, via].into_iter().filter(|words| !words.is_empty()).collect::<Vec<_>>();
+        Some((escaped(&words.join(" ")), part.ns))
+    };
+    let threads = trace.observed.threads.iter().map(|thread| (thread.number, &thread.comm));
+    let helpers = trace.observed.helpers.iter().map(|helper| (helper.number, &helper.comm));
+    let comms: HashMap<ThreadNumber, &String> = threads.chain(helpers).collect();
+    let track = ThreadObserved { pid: PATH, tid: PATH, ..ThreadObserved::default() };
+    for (step, parts) in path.iter() {
+        let mut parts: Vec<(String, Nanos)> = parts.iter().filter_map(row).collect();
+        parts.sort_by_key(|(_, ns)| Reverse(*ns));
+        let ns: u64 = parts.iter().fold(0, |sum, (_, ns)| sum.saturating_add(ns.0));
+        let Some((name, _)) = parts.first().cloned() else { continue };
+        let of: Vec<String> = parts.iter().map(|(words, ns)| format!("{words}: {}", duration(*ns))).collect();
+        let thread = comms.get(&step.thread).map_or_else(String::new, |comm| escaped(comm));
+        let args = json!({ "in": thread, "of": of.join(", ") });
+        events.slice(&track, &name, step.from_ns, step.from_ns.saturating_add(ns), &args);
+    }
 }
 
 fn details(interval: &Interval<'_>, stacks: &HashMap<StackId, &Stack>) -> Value {

@@ -5,11 +5,12 @@ use std::io::Read;
 
 use inodyne_model::Nanos;
 use inodyne_model::ledger::RowKind;
+use inodyne_model::path::{CriticalPath, PathRow, Step, StepPart};
 use inodyne_model::recording::Recording;
 use inodyne_model::sample;
 use inodyne_model::trace::Trace;
 use prost::Message;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::*;
 
@@ -295,4 +296,30 @@ fn damaged_columns_are_no_reason_to_panic() {
     for traced in Traced::all(&recording) {
         assert!(serde_json::from_str::<Value>(&perfetto(&traced)).is_ok());
     }
+}
+
+#[test]
+fn the_path_is_a_track_of_its_own() {
+    let mut recording = sample::find_recording();
+    inodyne_analyse::explain(&mut recording);
+    let row = |kind, syscall: Option<&str>| PathRow { kind, syscall: syscall.map(str::to_owned), cause: None, via: Vec::new() };
+    recording.traces[0].path = CriticalPath {
+        rows: vec![row(RowKind::User, None), row(RowKind::Kernel, Some("openat"))],
+        parts: vec![
+            StepPart { row: 0, ns: Nanos(3_000) },
+            StepPart { row: 1, ns: Nanos(7_000) },
+            StepPart { row: 0, ns: Nanos(1_000) },
+        ],
+        steps: vec![
+            Step { from_ns: 5_000, thread: 1, first: 0, count: 2 },
+            Step { from_ns: 15_000, thread: 1, first: 2, count: 1 },
+        ],
+    };
+    let file: Value = serde_json::from_str(&perfetto(&Traced::all(&recording)[0])).unwrap();
+    let slices: Vec<&Value> = file["traceEvents"].as_array().unwrap().iter().filter(|event| event["pid"] == 0).collect();
+    let [name, first, second] = slices[..] else { panic!("{slices:#?}") };
+    assert_eq!(name["args"]["name"], "critical path");
+    assert_eq!((&first["name"], &first["ts"], &first["dur"]), (&json!("openat kernel"), &json!(5.0), &json!(10.0)));
+    assert_eq!(first["args"], json!({ "in": "find", "of": "openat kernel: 7.00 µs, user: 3.00 µs" }));
+    assert_eq!((&second["name"], &second["dur"]), (&json!("user"), &json!(1.0)));
 }
