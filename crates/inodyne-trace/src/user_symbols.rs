@@ -39,7 +39,8 @@ pub fn name_stacks(stacks: &[(u64, UserFrames)], programs: &[Program], mapped: &
         }
     }
     let files = find_files(wanted.keys().copied().collect(), programs, mapped);
-    let symbolizer = Symbolizer::builder().enable_code_info(false).build();
+    // With line information, which is where inlined functions are found.
+    let symbolizer = Symbolizer::new();
     let named: HashMap<BuildId, HashMap<u64, Vec<Frame>>> = wanted
         .into_iter()
         .filter_map(|(id, places)| Some((id, name_places(&symbolizer, files.get(&id)?, &places))))

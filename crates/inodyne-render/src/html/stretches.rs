@@ -210,7 +210,11 @@ fn class_of(state: State) -> u64 {
 }
 
 /// Blocked first, then ready; what has no length is left out.
-pub(super) fn of_interval<'a>(lane: usize, interval: &Interval<'a>, said: &mut Said<'a>) -> impl Iterator<Item = Stretch> {
+pub(super) fn of_interval<'a>(
+    lane: usize,
+    interval: &Interval<'a>,
+    said: &mut Said<'a>,
+) -> impl Iterator<Item = Stretch> {
     let wake = interval.out_ns.saturating_add(interval.blocked_ns);
     let blocked = interval.cause.map(|cause| (interval.out_ns, interval.blocked_ns, State::Blocked(cause)));
     let ready = Some((wake, interval.ready_ns, State::Ready));

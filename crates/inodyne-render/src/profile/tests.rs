@@ -302,7 +302,12 @@ fn damaged_columns_are_no_reason_to_panic() {
 fn the_path_is_a_track_of_its_own() {
     let mut recording = sample::find_recording();
     inodyne_analyse::explain(&mut recording);
-    let row = |kind, syscall: Option<&str>| PathRow { kind, syscall: syscall.map(str::to_owned), cause: None, via: Vec::new() };
+    let row = |kind, syscall: Option<&str>| PathRow {
+        kind,
+        syscall: syscall.map(str::to_owned),
+        cause: None,
+        via: Vec::new(),
+    };
     recording.traces[0].path = CriticalPath {
         rows: vec![row(RowKind::User, None), row(RowKind::Kernel, Some("openat"))],
         parts: vec![
@@ -316,7 +321,8 @@ fn the_path_is_a_track_of_its_own() {
         ],
     };
     let file: Value = serde_json::from_str(&perfetto(&Traced::all(&recording)[0])).unwrap();
-    let slices: Vec<&Value> = file["traceEvents"].as_array().unwrap().iter().filter(|event| event["pid"] == 0).collect();
+    let slices: Vec<&Value> =
+        file["traceEvents"].as_array().unwrap().iter().filter(|event| event["pid"] == 0).collect();
     let [name, first, second] = slices[..] else { panic!("{slices:#?}") };
     assert_eq!(name["args"]["name"], "critical path");
     assert_eq!((&first["name"], &first["ts"], &first["dur"]), (&json!("openat kernel"), &json!(5.0), &json!(10.0)));
