@@ -42,7 +42,7 @@ fn what_a_command_leaves_in_memory_is_written() {
 #[test]
 fn the_time_to_durable_has_the_flush_in_it() {
     let _machine = machine();
-    let script = "dd if=/dev/urandom of=file bs=1M count=40 status=none";
+    let script = "dd if=/dev/zero of=file bs=1M count=200 status=none";
     let options = ["-n", "7", "--prepare", "rm -f file"];
     let mut told = Vec::new();
     for _ in 0..5 {
@@ -52,7 +52,7 @@ fn the_time_to_durable_has_the_flush_in_it() {
         }
         told.push((much, nothing));
     }
-    panic!("flushing 40 MB, and nothing: {told:?} ns");
+    panic!("flushing 200 MB, and nothing: {told:?} ns");
 }
 
 #[test]
