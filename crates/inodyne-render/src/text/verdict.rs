@@ -151,11 +151,8 @@ mod tests {
 
     #[test]
     fn what_a_device_is_held_to_and_how_a_file_system_was_used_is_told() {
-        let limits = Limits {
-            delay_ns: Some(Nanos(2_000_000)),
-            bandwidth_bytes_per_s: Some(50_000_000),
-            iops: Some(200),
-        };
+        let limits =
+            Limits { delay_ns: Some(Nanos(2_000_000)), bandwidth_bytes_per_s: Some(50_000_000), iops: Some(200) };
         let delay = duration(Nanos(2_000_000));
         let expected = format!("answers {delay} later, moves 50.0 MB a second, answers 200 requests a second");
         assert_eq!(held_to(limits), expected);
