@@ -79,7 +79,9 @@ impl LoopDevice {
                 let is_direct = dio.is_ok_and(|dio| dio.trim() == "1");
                 let stat = fstat(&file).map_err(|errno| LabError::io("inspect", &path, errno))?;
                 let number = (rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev));
-                return Ok(Self { file, path, number, is_direct, server: None });
+                let device = Self { file, path, number, is_direct, server: None };
+                device.forget_limits()?;
+                return Ok(device);
             }
             let error = std::io::Error::last_os_error();
             if !is_lost_race(&error) {
@@ -88,6 +90,21 @@ impl LoopDevice {
             thread::sleep(Duration::from_millis(2));
         }
         Err(LabError::NoLoopDevice { problem: format!("{ATTEMPTS} were taken by others first") })
+    }
+
+    /// How much may be dirty stays with a device's number, whatever is attached to it: what an earlier user of this one set
+    /// there would make this one wait where others do not.
+    fn forget_limits(&self) -> Result<(), LabError> {
+        let (major, minor) = self.number;
+        for (name, usual) in [("strict_limit", "0"), ("max_ratio", "100")] {
+            let file = PathBuf::from(format!("/sys/class/bdi/{major}:{minor}/{name}"));
+            // Kernels before 6.2 have no strict_limit.
+            let is_limited = fs::read_to_string(&file).is_ok_and(|value| value.trim() != usual);
+            if is_limited {
+                fs::write(&file, usual).map_err(|error| LabError::io("write", file, error))?;
+            }
+        }
+        Ok(())
     }
 
     /// `/dev/loop0`.
@@ -171,5 +188,31 @@ impl LoopConfig {
         config.info.flags = LO_FLAGS_AUTOCLEAR | LO_FLAGS_DIRECT_IO;
         config.info.file_name[..7].copy_from_slice(b"inodyne");
         config
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_of_an_earlier_user_are_forgotten() {
+        let bdi = |device: &LoopDevice, name| format!("/sys/class/bdi/7:{}/{name}", device.number().1);
+        // Others may take the device in between.
+        for _ in 0..50 {
+            let (image, _) = crate::image::create(Path::new("/var/tmp"), None).unwrap();
+            let device = LoopDevice::attach(&image).unwrap();
+            let number = device.number();
+            fs::write(bdi(&device, "max_ratio"), "7").unwrap();
+            drop(device);
+            let device = LoopDevice::attach(&image).unwrap();
+            let ratio = fs::read_to_string(bdi(&device, "max_ratio")).unwrap();
+            if device.number() == number {
+                assert_eq!(ratio.trim(), "100");
+                return;
+            }
+            fs::write(format!("/sys/class/bdi/7:{}/max_ratio", number.1), "100").unwrap();
+        }
+        panic!("others were faster, fifty times");
     }
 }
