@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! steal, wide      remover  Enter(dir) -> reads it, unlinks its files, pushes its directories ─┐
-//!                           Unlink(names): part of a large directory, when somebody idles      │
-//!                                                                                              v
+//!                           Unlink(names), Help(names): part of a large directory,             │
+//!                           when somebody idles                                                v
 //! groups, single   reader   Enter(dir) -> reads it, pushes its directories to readers       finish: the last
 //!                  remover  Unlink(names) <- from readers, by allocation group              one out removes
 //! ```
@@ -37,7 +37,7 @@ use super::{
     names::Names,
     node::Node,
     open::Crossing,
-    order::Unsorted,
+    order::{Shared, Unsorted},
     ring::Ring,
     strategy::{Plan, Strategy},
 };
@@ -54,6 +54,8 @@ pub(super) enum Task {
     Resume(Arc<Node>, Arc<OwnedFd>),
     /// Unlink entries of a directory that is open.
     Unlink(Names),
+    /// Take part in unlinking the sorted entries of a large directory.
+    Help(Arc<Shared>),
 }
 
 /// Everything that the workers of one delete share.
@@ -193,6 +195,7 @@ impl<'a> Engine<'a> {
             Task::Enter(node) => self.enter(worker, node),
             Task::Resume(node, descriptor) => self.resume(worker, node, descriptor),
             Task::Unlink(names) => self.unlink_batch(worker, names),
+            Task::Help(names) => self.help(worker, &names),
         }
     }
 
@@ -222,6 +225,12 @@ impl<'a> Engine<'a> {
         let crew = if self.plan.readers == 0 { READERS } else { READERS + 1 };
         let index = self.plan.groups.map_or(lane, |groups| groups.group(names.directory.inode));
         self.pool.push(Seat { crew, index }, Task::Unlink(names));
+    }
+
+    /// Asks for another worker's help with a large directory.
+    pub fn help_later(&self, lane: usize, names: &Arc<Shared>) {
+        names.directory.expect(1);
+        self.pool.push(Seat { crew: READERS, index: lane }, Task::Help(names.clone()));
     }
 
     /// The directories that this worker opened.

@@ -4,7 +4,17 @@
 //! block of the inode table, read it, and lock it in the journal. In the order of the inodes, sixteen neighbours share a
 //! block, and workers that take pieces of the order stay out of each other's blocks. GNU rm sorts large directories too.
 
-use std::ffi::CStr;
+use std::{
+    ffi::CStr,
+    mem,
+    ops::Range,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use super::node::Node;
 
 /// Names that have been read and wait to be sorted.
 #[derive(Default)]
@@ -27,16 +37,44 @@ impl Unsorted {
         self.entries.len()
     }
 
-    /// Calls `use_piece` with pieces of at most `most` names, which follow each other in the order of their inodes. Nothing
-    /// is left then.
-    pub fn drain(&mut self, most: usize, mut use_piece: impl FnMut(&mut dyn Iterator<Item = &CStr>)) {
+    /// Calls `remove` with each name, in the order of their inodes. Nothing is left then.
+    pub fn drain(&mut self, remove: impl FnMut(&CStr)) {
         self.entries.sort_unstable();
-        let name = |&(_, start): &(u64, u32)| CStr::from_bytes_until_nul(&self.text[start as usize..]).ok();
-        for piece in self.entries.chunks(most.max(1)) {
-            use_piece(&mut piece.iter().filter_map(name));
-        }
+        self.names(0..self.entries.len()).for_each(remove);
         self.entries.clear();
         self.text.clear();
+    }
+
+    /// Takes all names, for several workers to remove them from `directory`.
+    pub fn share(&mut self, directory: &Arc<Node>) -> Shared {
+        let mut names = mem::take(self);
+        names.entries.sort_unstable();
+        Shared { directory: directory.clone(), names, next: AtomicUsize::new(0) }
+    }
+
+    fn names(&self, range: Range<usize>) -> impl Iterator<Item = &CStr> {
+        self.entries[range]
+            .iter()
+            .filter_map(|&(_, start)| CStr::from_bytes_until_nul(&self.text[start as usize..]).ok())
+    }
+}
+
+/// Sorted names of one directory, of which workers take a piece after the other, so that all end at the same time.
+pub(super) struct Shared {
+    pub directory: Arc<Node>,
+    names: Unsorted,
+    next: AtomicUsize,
+}
+
+impl Shared {
+    /// A few blocks of the inode table.
+    const PIECE: usize = 64;
+
+    /// The next names in the order of their inodes; none once everything is taken.
+    pub fn piece(&self) -> Option<impl Iterator<Item = &CStr>> {
+        let first = self.next.fetch_add(Self::PIECE, Ordering::Relaxed);
+        let end = first.saturating_add(Self::PIECE).min(self.names.len());
+        (first < end).then(|| self.names.names(first..end))
     }
 }
 
@@ -44,16 +82,37 @@ impl Unsorted {
 mod tests {
     use super::*;
 
-    #[test]
-    fn names_come_in_the_order_of_their_inodes() {
+    fn four() -> Unsorted {
         let mut names = Unsorted::default();
         for (inode, name) in [(7, c"seven"), (1, c"one"), (9, c""), (3, c"\xff")] {
             names.push(inode, name);
         }
-        let mut seen = Vec::new();
-        names.drain(3, |piece| seen.push(piece.map(CStr::to_owned).collect::<Vec<_>>()));
-        assert_eq!(seen, [vec![c"one".to_owned(), c"\xff".to_owned(), c"seven".to_owned()], vec![c"".to_owned()]]);
+        names
+    }
+
+    const SORTED: [&CStr; 4] = [c"one", c"\xff", c"seven", c""];
+
+    #[test]
+    fn names_come_in_the_order_of_their_inodes() {
+        let (mut names, mut seen) = (four(), Vec::new());
+        names.drain(|name| seen.push(name.to_owned()));
+        assert_eq!(seen, SORTED.map(CStr::to_owned));
         assert_eq!(names.len(), 0);
-        names.drain(3, |_| panic!("nothing is left"));
+        names.drain(|_| panic!("nothing is left"));
+    }
+
+    #[test]
+    fn shared_names_are_taken_once() {
+        let mut names = four();
+        let shared = names.share(&Node::base(b""));
+        assert_eq!(names.len(), 0);
+        assert!(shared.piece().is_some_and(|piece| piece.eq(SORTED)));
+        assert!(shared.piece().is_none() && shared.piece().is_none());
+
+        (0..1000).for_each(|inode| names.push(inode, c"x"));
+        let shared = names.share(&Node::base(b""));
+        let count = || std::iter::from_fn(|| shared.piece()).map(Iterator::count).sum::<usize>();
+        let taken = std::thread::scope(|scope| [scope.spawn(count), scope.spawn(count)].map(|it| it.join().unwrap()));
+        assert_eq!(taken.iter().sum::<usize>(), 1000);
     }
 }

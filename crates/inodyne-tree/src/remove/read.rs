@@ -4,6 +4,7 @@
 //! kernel refuses that for a directory, which is then entered, so even there nothing is asked beforehand.
 
 use std::{
+    ffi::CStr,
     os::fd::OwnedFd,
     sync::{Arc, atomic::Ordering},
 };
@@ -20,7 +21,7 @@ use super::{
     names::Names,
     node::Node,
     open::changes_device,
-    order::Unsorted,
+    order::{Shared, Unsorted},
 };
 
 impl Engine<'_> {
@@ -156,23 +157,56 @@ impl Engine<'_> {
         !self.is_stopped()
     }
 
-    /// Unlinks what was read in the order of its inodes; hands pieces of it to others while they have nothing to do.
-    /// Returns how many are gone.
+    /// Unlinks what was read in the order of its inodes, with another worker's help where there is much and one has nothing
+    /// to do. Returns how many are gone.
     fn unlink_sorted(&self, names: &mut Unsorted, node: &Arc<Node>, descriptor: &OwnedFd, lane: usize) -> u64 {
-        /// Worth the lock and the wake-up of a hand-over, and few enough that all end about the same time.
-        const PIECE: usize = 512;
-        let mut gone = 0;
-        names.drain(PIECE, |piece| {
-            if !self.dry_run && !self.is_alone() && self.pool.has_idle(READERS) {
-                let mut batch = Names::of(node);
-                piece.for_each(|name| batch.push(name));
-                self.unlink_later(lane, batch);
-            } else {
-                let some = piece.take_while(|_| !self.is_stopped());
-                gone += some.map(|name| self.unlink(node, descriptor, name, lane)).sum::<u64>();
+        /// Worth waking somebody up.
+        const MUCH: usize = 1024;
+        if names.len() < MUCH || self.dry_run || self.is_alone() {
+            let mut gone = 0;
+            names.drain(|name| {
+                if !self.is_stopped() {
+                    gone += self.unlink(node, descriptor, name, lane);
+                }
+            });
+            return gone;
+        }
+        let names = Arc::new(names.share(node));
+        let (mut gone, mut helped) = (0, false);
+        while let Some(piece) = names.piece() {
+            // Only one: with more they wait for the directory's lock, and spin for it (2 workers 1.3 times as fast as 1, 4 only 1.2).
+            if !helped && self.pool.has_idle(READERS) {
+                self.help_later(lane, &names);
+                helped = true;
             }
-        });
+            gone += self.unlink_all(piece, node, descriptor, lane);
+        }
         gone
+    }
+
+    /// Removes some of the names that another worker removes too.
+    pub fn help(&self, worker: &mut Worker, names: &Shared) {
+        // Without a descriptor the other one does it all.
+        if let Ok(descriptor) = self.descriptor(worker, &names.directory) {
+            let mut gone = 0;
+            while let Some(piece) = names.piece() {
+                gone += self.unlink_all(piece, &names.directory, &descriptor, worker.seat.index);
+            }
+            self.control.files.fetch_add(gone, Ordering::Relaxed);
+        }
+        if !self.is_stopped() {
+            self.settle(worker, names.directory.clone());
+        }
+    }
+
+    fn unlink_all<'n>(
+        &self,
+        names: impl Iterator<Item = &'n CStr>,
+        node: &Arc<Node>,
+        descriptor: &OwnedFd,
+        lane: usize,
+    ) -> u64 {
+        names.take_while(|_| !self.is_stopped()).map(|name| self.unlink(node, descriptor, name, lane)).sum()
     }
 
     /// Unlinks names that a reader handed over.
@@ -181,8 +215,7 @@ impl Engine<'_> {
         match self.descriptor(worker, &names.directory) {
             Ok(descriptor) => {
                 let lane = worker.seat.index;
-                let some = names.iter().take_while(|_| !self.is_stopped());
-                let gone = some.map(|name| self.unlink(&names.directory, &descriptor, name, lane)).sum();
+                let gone = self.unlink_all(names.iter(), &names.directory, &descriptor, lane);
                 self.control.files.fetch_add(gone, Ordering::Relaxed);
             }
             Err(Errno::NOENT) => {}
@@ -195,7 +228,7 @@ impl Engine<'_> {
 
     /// Removes one entry that is no directory; 1 if it is gone by this call. If it is a directory after all, that is
     /// entered later.
-    fn unlink(&self, node: &Arc<Node>, descriptor: &OwnedFd, name: &std::ffi::CStr, lane: usize) -> u64 {
+    fn unlink(&self, node: &Arc<Node>, descriptor: &OwnedFd, name: &CStr, lane: usize) -> u64 {
         if self.dry_run {
             return self.count(node, descriptor, name, lane);
         }
@@ -222,7 +255,7 @@ impl Engine<'_> {
     }
 
     /// The dry run's way of dealing with an entry.
-    fn count(&self, node: &Arc<Node>, descriptor: &OwnedFd, name: &std::ffi::CStr, lane: usize) -> u64 {
+    fn count(&self, node: &Arc<Node>, descriptor: &OwnedFd, name: &CStr, lane: usize) -> u64 {
         match statat(descriptor, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {
                 self.enter_later(lane, Node::child(node, name, 0));
