@@ -109,6 +109,9 @@ pub struct CompareArguments {
     /// Traced runs of each kind, which say where the difference comes from; 0 for none [default: as --runs, at most 10]
     #[arg(long, value_name = "N", help_heading = "Runs")]
     pub traced: Option<u32>,
+    /// Only time, as --traced 0
+    #[arg(long, conflicts_with = "traced", help_heading = "Runs")]
+    pub no_trace: bool,
     /// Differences below this part count as none
     #[arg(long, value_name = "PERCENT", value_parser = part, default_value = "2%", help_heading = "Runs")]
     pub margin: f64,

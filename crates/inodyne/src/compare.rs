@@ -24,7 +24,7 @@ pub fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
     let effort = Effort {
         warmup: arguments.warmup,
         untraced: arguments.runs,
-        traced: arguments.traced.unwrap_or(arguments.runs.min(MOST_TRACED)),
+        traced: if arguments.no_trace { 0 } else { arguments.traced.unwrap_or(arguments.runs.min(MOST_TRACED)) },
         until: arguments.until,
         max_time: arguments.max_time,
     };
