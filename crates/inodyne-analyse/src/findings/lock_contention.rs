@@ -70,6 +70,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         return None;
     }
     let (lock, holder) = (lock(case), holder(case));
+    let cure = cure(lock.as_deref().unwrap_or_default());
     let mut evidence = vec![format!(
         "{} threads: {} waits, {} asleep and {} spinning on a CPU, together",
         time.threads.len(),
@@ -89,16 +90,32 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             share,
             evidence,
             predicted: estimate::without(case, case.on_path(&time) * (1.0 - STAYS), UNCERTAIN),
-            cure: vec![
-                "let each thread work in a directory of its own: creating, removing and renaming lock the directory"
-                    .to_owned(),
-                "or use fewer threads: beyond what the lock admits, each more makes it slower".to_owned(),
-            ],
+            cure,
             avoidable_calls: None,
             bound: false,
         }
         .finding(case),
     )
+}
+
+/// What to do about the lock that this function takes.
+fn cure(lock: &str) -> Vec<String> {
+    let fewer = "use fewer threads: beyond what the lock admits, each more makes it slower";
+    if lock.starts_with("xfs_buf") {
+        let spread = "keep each thread to the directories of one allocation group, whose header its changes lock";
+        vec![spread.into(), format!("or {fewer}"), "to delete: inodyne rm, which does so".into()]
+    } else if lock.starts_with("btrfs_") {
+        vec![
+            "use one thread: all changes lock the root of the tree".into(),
+            "to delete: inodyne rm, which does so".into(),
+        ]
+    } else if lock.starts_with("ext4_orphan") {
+        // Documentation/filesystems/ext4/orphan.rst: without the file, all orphans are in one list.
+        vec!["unmounted: tune2fs -O orphan_file DEVICE (e2fsprogs 1.47, Linux 5.15)".into(), format!("or {fewer}")]
+    } else {
+        let own = "let each thread work in a directory of its own: creating, removing and renaming lock the directory";
+        vec![own.into(), format!("or {fewer}")]
+    }
 }
 
 /// The function that takes the lock most of the time is waited for.
@@ -125,4 +142,22 @@ fn most<'a>(times: impl Iterator<Item = (&'a str, u64)>) -> Option<String> {
         *sum = sum.saturating_add(ns);
     }
     by_name.into_iter().max_by_key(|(_, ns)| *ns).map(|(name, _)| name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cure;
+
+    #[test]
+    fn the_cure_fits_the_lock() {
+        for (lock, first) in [
+            ("do_unlinkat", "let each thread work in a directory of its own"),
+            ("xfs_buf_lock", "keep each thread to the directories of one allocation group"),
+            ("btrfs_tree_read_lock_nested", "use one thread"),
+            ("ext4_orphan_add", "unmounted: tune2fs -O orphan_file"),
+            ("", "let each thread work in a directory of its own"),
+        ] {
+            assert!(cure(lock)[0].starts_with(first), "{lock}: {:?}", cure(lock));
+        }
+    }
 }
