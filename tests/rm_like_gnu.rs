@@ -127,14 +127,31 @@ fn options_are_parsed_alike() {
         | --f nope | --force=1 a | --interactive=nope a | --interactive= a | --interactive=n a | --interactive=never a
         | --interactive=no nope | --inter=once a | --no-preserve a | --preserve-root a | --preserve-root=all -r d
         | --preserve-root=some a | --one-file-system -r d | a -f nope | -- -f | -r -- d | d -rf | -frv d | -R -f -v d | -
-        | -if a | --dir empty | --d empty | --o -r d | --p a",
+        | -if a | --dir empty | --d empty | --o -r d | --p a | --=x | ---pres a | ---p=1 a | -d / | -d // | -d /// | ///
+        | --preserve-root= a | --preserve-root=all --no-preserve-root -r d | -x -- a",
+    ));
+}
+
+#[test]
+fn what_cannot_be_printed_is_an_error() {
+    all_same(arguments(
+        TREE,
+        "-v a >/dev/full | -rv d b >/dev/full | -r d >/dev/full | -v nope >/dev/full | -v nope a >/dev/full",
     ));
 }
 
 #[test]
 fn names_that_look_like_options() {
     let setup = "touch ./-foo ./-f ./--help ./-- && mkdir ./-r";
-    all_same(arguments(setup, "-foo | -- -foo | ./-foo | -- -f | -- -- | -r -- -r"));
+    all_same(arguments(setup, "-foo | -- -foo | ./-foo | -- -f | -- -- | -r -- -r | -x -- -foo"));
+    let words = ["-f oo", "-it's", "--a=b", "-x", "-a;b", "-w*", "-\u{e4}", "-[", "-{}", "-~", "-it's $5"];
+    for word in words.map(|word| format!("'{}'", word.replace('\'', "'\\''"))) {
+        let setup = format!("touch -- {word}");
+        for locale in ["C", "C.UTF-8"] {
+            let arguments = format!("-W {word}");
+            all_same([Case { setup: &setup, arguments: &arguments, stdin: "", locale }]);
+        }
+    }
 }
 
 #[test]
@@ -153,6 +170,9 @@ fn odd_names_are_quoted_alike() {
                 Case { setup: &setup, arguments: &verbose, stdin: "", locale },
             ]);
         }
+    }
+    for locale in ["C.utf8", "POSIX", "xx_XX.UTF-8", ""] {
+        all_same([Case { setup: "true", arguments: "ümlaut", stdin: "", locale }]);
     }
     let broken = "\"$(printf 'a\\377b\\303')\"";
     all_same([Case { setup: "true", arguments: broken, stdin: "", locale: "C.UTF-8" }]);

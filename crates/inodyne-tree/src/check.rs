@@ -5,8 +5,10 @@
 //! where the kernel allows that.
 
 use std::{
+    ffi::OsStr,
     fmt,
-    os::fd::OwnedFd,
+    ops::Range,
+    os::{fd::OwnedFd, unix::ffi::OsStrExt},
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex,
@@ -22,6 +24,7 @@ use rustix::{
 
 use crate::{
     TreeError, TreeSpec, content,
+    descriptors::descriptor_budget,
     make::SPEC_ATTRIBUTE,
     plan::{Name, Place, Plan},
     pool::{Crew, Pool, Seat, cores, lock},
@@ -61,18 +64,32 @@ pub struct Problem {
 }
 
 impl fmt::Display for Problem {
+    /// One line, whatever the path holds.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.path.display(), self.what)
+        let path = if self.path.as_os_str().is_empty() { Path::new(".") } else { &self.path };
+        for chunk in path.as_os_str().as_bytes().utf8_chunks() {
+            for character in chunk.valid().chars() {
+                if character.is_control() {
+                    write!(f, "{}", character.escape_default())?;
+                } else {
+                    write!(f, "{character}")?;
+                }
+            }
+            write!(f, "{}", chunk.invalid().escape_ascii())?;
+        }
+        write!(f, ": {}", self.what)
     }
 }
 
 /// Compares what is below `root` with `spec`.
 pub fn check(spec: &TreeSpec, root: &Path) -> Result<CheckReport, TreeError> {
     let started = Instant::now();
-    let directory = openat(CWD, root, DIRECTORY, Mode::empty()).map_err(|errno| TreeError::io("open", root, errno))?;
+    let directory = open_root(root)?;
+    // Each holds a few descriptors, and more wait in its lane.
+    let workers = cores().min(descriptor_budget() / 8).max(1);
     let checker = Checker {
         plan: Plan::new(spec)?,
-        pool: Pool::new(&[Crew { workers: cores(), steal: true }]),
+        pool: Pool::new(&[Crew { workers, steal: true }]),
         files: AtomicU64::new(0),
         directories: AtomicU64::new(0),
         bytes: AtomicU64::new(0),
@@ -80,21 +97,7 @@ pub fn check(spec: &TreeSpec, root: &Path) -> Result<CheckReport, TreeError> {
         first: Mutex::default(),
     };
     checker.directory(Seat { crew: 0, index: 0 }, Arc::new(directory), Place::ROOT, Arc::new(Trail::default()));
-    checker.pool.run(
-        |seat| seat,
-        |seat, Task { parent, place, trail }| match openat(
-            &parent,
-            checker.plan.directory_name(place).as_str(),
-            DIRECTORY,
-            Mode::empty(),
-        ) {
-            Ok(directory) => {
-                drop(parent);
-                checker.directory(*seat, Arc::new(directory), place, trail);
-            }
-            Err(errno) => checker.problem(&trail, None, missing_or(errno, "a directory")),
-        },
-    );
+    checker.pool.run(|seat| seat, |seat, task| checker.work(*seat, task));
     Ok(CheckReport {
         files: checker.files.into_inner(),
         directories: checker.directories.into_inner(),
@@ -107,12 +110,18 @@ pub fn check(spec: &TreeSpec, root: &Path) -> Result<CheckReport, TreeError> {
 
 /// The specification that [`crate::make`] left at `root`, where the file system keeps attributes.
 pub fn recorded_spec(root: &Path) -> Result<TreeSpec, TreeError> {
-    let directory = openat(CWD, root, DIRECTORY, Mode::empty()).map_err(|errno| TreeError::io("open", root, errno))?;
+    let directory = open_root(root)?;
     let mut text = [0; 512];
     match fgetxattr(&directory, SPEC_ATTRIBUTE, &mut text) {
         Ok(length) => String::from_utf8_lossy(&text[..length]).parse(),
         Err(_) => Err(TreeError::NoRecordedSpec(root.into())),
     }
+}
+
+/// Opens the root, which may be a link to it: the user named it.
+fn open_root(root: &Path) -> Result<OwnedFd, TreeError> {
+    openat(CWD, root, DIRECTORY.difference(OFlags::NOFOLLOW), Mode::empty())
+        .map_err(|errno| TreeError::io("open", root, errno))
 }
 
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
@@ -130,10 +139,12 @@ struct Checker<'a> {
     first: Mutex<Vec<Problem>>,
 }
 
+/// Some directories in one. Whoever takes it does the first, so that a specification with many costs no memory.
 struct Task {
     parent: Arc<OwnedFd>,
-    place: Place,
-    trail: Arc<Trail>,
+    level: usize,
+    indices: Range<u64>,
+    above: Arc<Trail>,
 }
 
 /// The way from the root to a directory, for messages, shared between siblings' parents.
@@ -166,12 +177,36 @@ impl Drop for Trail {
 }
 
 impl Checker<'_> {
+    fn work(&self, seat: Seat, mut task: Task) {
+        let Some(index) = task.indices.next() else { return };
+        let place = Place { level: task.level, index };
+        let name = self.plan.directory_name(place);
+        let opened = openat(&task.parent, name.as_str(), DIRECTORY, Mode::empty());
+        let trail = Arc::new(Trail { above: Some(task.above.clone()), name: name.as_str().to_owned() });
+        if task.indices.is_empty() {
+            drop(task);
+        } else {
+            self.pool.push(seat, task);
+        }
+        match opened {
+            Ok(directory) => self.directory(seat, Arc::new(directory), place, trail),
+            Err(errno) => self.problem(&trail, None, missing_or(errno, "a directory")),
+        }
+    }
+
     fn directory(&self, seat: Seat, directory: Arc<OwnedFd>, place: Place, trail: Arc<Trail>) {
         self.directories.fetch_add(1, Ordering::Relaxed);
         let (children, files) = (self.plan.children(place), self.plan.files(place));
         match rustix::fs::Dir::read_from(&directory) {
             Ok(entries) => {
-                for entry in entries.flatten() {
+                for entry in entries {
+                    let entry = match entry {
+                        Ok(entry) => entry,
+                        Err(errno) => {
+                            self.problem(&trail, None, errno.to_string());
+                            break;
+                        }
+                    };
                     let bytes = entry.file_name().to_bytes();
                     let known = match Name::parse(bytes) {
                         Some(('d', index)) if children.contains(&index) => {
@@ -183,20 +218,19 @@ impl Checker<'_> {
                         }
                         _ => false,
                     };
-                    let name = entry.file_name().to_string_lossy();
-                    let own = place == Place::ROOT && name == "lost+found";
-                    if !known && !own && name != "." && name != ".." {
-                        self.problem(&trail, Some(&name), "not in the specification".into());
+                    // A new ext4 comes with it.
+                    let may_be_directory = matches!(entry.file_type(), FileType::Directory | FileType::Unknown);
+                    let own = place == Place::ROOT && bytes == b"lost+found" && may_be_directory;
+                    if !known && !own && !matches!(bytes, b"." | b"..") {
+                        self.problem(&trail, Some(OsStr::from_bytes(bytes)), "not in the specification".into());
                     }
                 }
             }
             Err(errno) => self.problem(&trail, None, errno.to_string()),
         }
-        for index in children.rev() {
-            let place = Place { level: place.level + 1, index };
-            let name = self.plan.directory_name(place).as_str().to_owned();
-            let trail = Arc::new(Trail { above: Some(trail.clone()), name });
-            self.pool.push(seat, Task { parent: directory.clone(), place, trail });
+        if !children.is_empty() {
+            let (parent, above) = (directory.clone(), trail.clone());
+            self.pool.push(seat, Task { parent, level: place.level + 1, indices: children, above });
         }
         let mut buffer = vec![0; BUFFER];
         let mut expected = Vec::new();
@@ -208,12 +242,12 @@ impl Checker<'_> {
                     self.files.fetch_add(1, Ordering::Relaxed);
                     self.bytes.fetch_add(bytes, Ordering::Relaxed);
                 }
-                Err(what) => self.problem(&trail, Some(name.as_str()), what),
+                Err(what) => self.problem(&trail, Some(name.as_str().as_ref()), what),
             }
         }
     }
 
-    fn problem(&self, trail: &Trail, name: Option<&str>, what: String) {
+    fn problem(&self, trail: &Trail, name: Option<&OsStr>, what: String) {
         self.problems.fetch_add(1, Ordering::Relaxed);
         let mut first = lock(&self.first);
         if first.len() < DESCRIBED {

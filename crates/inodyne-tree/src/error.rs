@@ -2,7 +2,7 @@
 //!
 //! A failure on a single entry during a delete is not an error but data, because the rest is still removed.
 
-use std::path::PathBuf;
+use std::{io::ErrorKind, path::PathBuf};
 
 use thiserror::Error;
 
@@ -33,7 +33,10 @@ pub enum TreeError {
 impl TreeError {
     /// Whether what was asked for is wrong, rather than what the machine answered.
     pub fn is_usage(&self) -> bool {
-        !matches!(self, Self::Io { .. })
+        match self {
+            Self::Io { source, .. } => matches!(source.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
+            _ => true,
+        }
     }
 
     /// Wraps a kernel answer with what was tried, on what.

@@ -26,6 +26,8 @@ pub(crate) struct Pool<T> {
     /// Tasks queued or running; at zero everybody goes home.
     open: AtomicUsize,
     stopped: AtomicBool,
+    /// Some lanes have no worker.
+    shorthanded: AtomicBool,
 }
 
 /// Workers that do the same kind of task.
@@ -67,7 +69,14 @@ impl<T: Send> Pool<T> {
         }
         assert!(!lanes.is_empty(), "a pool needs a worker");
         let active = AtomicUsize::new(usize::MAX);
-        Self { lanes, crews: crews.to_vec(), active, open: AtomicUsize::new(0), stopped: AtomicBool::new(false) }
+        Self {
+            lanes,
+            crews: crews.to_vec(),
+            active,
+            open: AtomicUsize::new(0),
+            stopped: AtomicBool::new(false),
+            shorthanded: AtomicBool::new(false),
+        }
     }
 
     /// Lets only so many workers of the first crew take tasks, at least one. The others rest after their current task;
@@ -85,8 +94,9 @@ impl<T: Send> Pool<T> {
         let crew = self.crew(seat.crew);
         let lane = &crew[seat.index % workers];
         lock(&lane.tasks).push_back(task);
-        if !lane.wake() && steal {
-            let _ = crew.iter().any(Lane::wake);
+        if !lane.wake() && (steal || self.is_shorthanded()) {
+            let company = if self.is_shorthanded() { &self.lanes } else { crew };
+            let _ = company.iter().any(Lane::wake);
         }
     }
 
@@ -106,6 +116,12 @@ impl<T: Send> Pool<T> {
         self.stopped.load(Ordering::Relaxed)
     }
 
+    /// Whether the system gave fewer threads than there are lanes. Those there are then do everybody's work; nobody may wait
+    /// for another crew.
+    pub fn is_shorthanded(&self) -> bool {
+        self.shorthanded.load(Ordering::SeqCst)
+    }
+
     /// Works off the first lane without any other thread, while `go_on` says so; true if that was all there is to do.
     pub fn run_alone<S>(&self, state: &mut S, go_on: impl Fn() -> bool, work: impl Fn(&mut S, T)) -> bool {
         while go_on()
@@ -118,12 +134,17 @@ impl<T: Send> Pool<T> {
         self.open.load(Ordering::SeqCst) == 0
     }
 
-    /// Runs `work` for every task, those pushed meanwhile included, on one thread a lane, each with what `start` made.
+    /// Runs `work` for every task, those pushed meanwhile included, on one thread a lane, each with what `start` made. With
+    /// fewer threads if there are no more to be had, at worst on the caller's alone.
     pub fn run<S>(&self, start: impl Fn(Seat) -> S + Sync, work: impl Fn(&mut S, T) + Sync) {
         let (start, work) = (&start, &work);
         thread::scope(|scope| {
             for lane in &self.lanes[1..] {
-                scope.spawn(move || self.worker(lane, start, work));
+                if thread::Builder::new().spawn_scoped(scope, move || self.worker(lane, start, work)).is_err() {
+                    self.shorthanded.store(true, Ordering::SeqCst);
+                    self.wake_all();
+                    break;
+                }
             }
             self.worker(&self.lanes[0], start, work);
         });
@@ -175,6 +196,13 @@ impl<T: Send> Pool<T> {
     }
 
     fn take(&self, lane: &Lane<T>) -> Option<T> {
+        if self.is_shorthanded() {
+            // What was handed over comes first, so that it does not pile up.
+            let handed_over = &self.lanes[self.crews[0].workers..];
+            if let Some(task) = handed_over.iter().find_map(|other| lock(&other.tasks).pop_front()) {
+                return Some(task);
+            }
+        }
         // Those who are handed work keep its order: neighbours on the disk then go one after the other. The first crew makes
         // its own, and going deep first keeps little of it waiting.
         let own = if lane.seat.crew == 0 { lock(&lane.tasks).pop_back() } else { lock(&lane.tasks).pop_front() };
@@ -311,6 +339,16 @@ mod tests {
             },
         );
         assert!(done.into_inner() <= 2);
+    }
+
+    #[test]
+    fn those_there_are_do_the_work_of_those_there_are_not() {
+        let pool = Pool::new(&[Crew { workers: 2, steal: true }, Crew { workers: 3, steal: false }]);
+        pool.shorthanded.store(true, Ordering::SeqCst);
+        (0..100).for_each(|task| pool.push(Seat { crew: task % 2, index: task }, task));
+        let done = AtomicU64::new(0);
+        pool.worker(&pool.lanes[0], |seat| seat, |_, _| _ = done.fetch_add(1, Ordering::Relaxed));
+        assert_eq!(done.into_inner(), 100);
     }
 
     #[test]

@@ -48,6 +48,9 @@ pub enum Shape {
 /// How many directories a parent gets when `dirs` is given without `fan`.
 const DEFAULT_FAN: u64 = 100;
 
+/// Levels that can be laid out: each costs eight bytes of memory.
+const DEEPEST: u32 = 10_000_000;
+
 impl FromStr for TreeSpec {
     type Err = TreeError;
 
@@ -79,10 +82,10 @@ impl FromStr for TreeSpec {
             }
         }
         let shape = match (depth, width, dirs, fan) {
-            (Some(depth), Some(width), None, None) if depth > 0 && width > 0 => {
-                let depth = u32::try_from(depth).map_err(|_| TreeError::Spec(format!("depth={depth} is too deep")))?;
-                Shape::Levels { depth, width }
-            }
+            (Some(depth), Some(width), None, None) if depth > 0 && width > 0 => match u32::try_from(depth) {
+                Ok(depth @ ..=DEEPEST) => Shape::Levels { depth, width },
+                _ => return Err(TreeError::Spec(format!("depth={depth} is too deep: at most {DEEPEST}"))),
+            },
             (None, None, Some(dirs), fan) if fan != Some(0) => Shape::Leaves { dirs, fan: fan.unwrap_or(DEFAULT_FAN) },
             _ => return Err(TreeError::Spec("give either depth and width, or dirs (and fan), each above 0".into())),
         };
@@ -132,6 +135,7 @@ mod tests {
             ("dirs", "key=value"),
             ("dirs=3,colour=red", "no key 'colour'"),
             ("dirs=1..3", "one number"),
+            ("depth=4000000000,width=1", "too deep: at most 10000000"),
             ("", "either depth and width"),
         ] {
             let error = text.parse::<TreeSpec>().unwrap_err().to_string();

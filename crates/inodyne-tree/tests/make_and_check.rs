@@ -58,6 +58,7 @@ fn every_kind_of_difference_is_found() {
     fs::remove_dir_all(root.join("d2")).expect("removed");
     fs::remove_file(root.join("d3/f3")).expect("removed");
     symlink("f2", root.join("d3/f3")).expect("linked");
+    fs::write(root.join("lost+found"), "").expect("written");
     let report = check(&spec, &root).expect("checked");
     let mut found: Vec<_> = report.first.iter().map(ToString::to_string).collect();
     found.sort();
@@ -67,9 +68,13 @@ fn every_kind_of_difference_is_found() {
         "d1/f2: 5 bytes, not 10",
         "d2: missing",
         "d3/f3: not a file",
+        "lost+found: not in the specification",
     ];
     assert_eq!(found, expected);
-    assert_eq!(report.problems, 5);
+    assert_eq!(report.problems, 6);
+    fs::remove_file(root.join("lost+found")).expect("removed");
+    fs::create_dir(root.join("lost+found")).expect("made");
+    assert_eq!(check(&spec, &root).expect("checked").problems, 5);
 }
 
 #[test]

@@ -2,9 +2,9 @@
 
 mod common;
 
-use std::{fs, os::unix::fs::symlink, path::Path};
+use std::{ffi::OsStr, fs, os::unix::fs::symlink, path::Path};
 
-use common::{Place, in_namespace, listing, removed};
+use common::{Place, in_namespace, listing, removed, run};
 use inodyne_tree::{FileSystem, RemoveOptions, Strategy, make};
 
 fn fill(root: &Path) -> (u64, u64) {
@@ -86,6 +86,42 @@ fn on_xfs_with_many_groups() {
 fn on_btrfs() {
     if in_namespace("on_btrfs") {
         everything_goes("btrfs", &[], FileSystem::Btrfs);
+    }
+}
+
+/// A directory of the lower layer is copied up when something in it goes, and looks younger then.
+#[test]
+fn on_an_overlay_deeper_than_there_are_descriptors() {
+    if !in_namespace("on_an_overlay_deeper_than_there_are_descriptors") {
+        return;
+    }
+    for (lower, upper) in [("tmpfs", "tmpfs"), ("ext4", "tmpfs"), ("ext4", "ext4")] {
+        let (lower, upper) = (Place::new(lower, &[]), Place::new(upper, &[]));
+        for name in ["upper", "work", "merged"] {
+            fs::create_dir(upper.path.join(name)).expect("made");
+        }
+        let made = make(&"depth=200,width=1,files=3".parse().expect("a specification"), &lower.path.join("tree"));
+        let made = made.expect("made");
+        let merged = upper.path.join("merged");
+        let layers = format!(
+            "lowerdir={},upperdir={},workdir={}",
+            lower.path.display(),
+            upper.path.join("upper").display(),
+            upper.path.join("work").display()
+        );
+        run(
+            "mount",
+            &["-t", "overlay", "test", "-o", &layers]
+                .map(OsStr::new)
+                .into_iter()
+                .chain([merged.as_ref()])
+                .collect::<Vec<_>>(),
+        );
+        let (report, failed) = removed(&merged.join("tree"), &RemoveOptions::default());
+        assert_eq!(failed, [""; 0]);
+        assert_eq!((report.files, report.directories), (made.files, made.directories));
+        assert_eq!(report.plans[0].0, FileSystem::Overlay);
+        run("umount", &[merged.as_ref()]);
     }
 }
 

@@ -70,7 +70,7 @@ pub fn show(
 /// Writes to standard output, or into a file.
 ///
 /// # Errors
-/// The file cannot be written.
+/// The file, or standard output, cannot be written. A reader that went away is no error.
 pub fn write(bytes: &[u8], output: Option<&Path>) -> Result<(), Failure> {
     match output {
         Some(path) => {
@@ -78,9 +78,13 @@ pub fn write(bytes: &[u8], output: Option<&Path>) -> Result<(), Failure> {
             written.map_err(|error| Failure::new(USAGE, format_args!("{}: {error}", path.display())))
         }
         None => {
-            // A reader that went away is no error.
-            drop(io::stdout().lock().write_all(bytes));
-            Ok(())
+            let mut stdout = io::stdout().lock();
+            match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+                Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                    Err(Failure::new(USAGE, format_args!("write error: {error}")))
+                }
+                _ => Ok(()),
+            }
         }
     }
 }

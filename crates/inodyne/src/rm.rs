@@ -21,6 +21,7 @@ use self::{
     messages::{Messages, PROGRAM},
     options::Parsed,
 };
+use crate::report;
 
 /// What the help, the man page and the completions say. The arguments themselves are parsed as GNU rm does.
 #[derive(Args, Debug)]
@@ -98,15 +99,19 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Parsed::Remove(options) => operands::remove(&options, &Messages::new(&options)),
         Parsed::Help => print(&Documentation::command().render_long_help()),
         Parsed::Version => print(&Documentation::command().render_version()),
-        Parsed::Mistake(text) => {
-            eprintln!("{PROGRAM}: {text}");
-            ExitCode::FAILURE
-        }
+        Parsed::Mistake(text) => fail(&text),
     }
 }
 
 /// A reader that went away is no error.
 fn print(text: &dyn Display) -> ExitCode {
-    drop(write!(std::io::stdout().lock(), "{text}"));
-    ExitCode::SUCCESS
+    match report::write(text.to_string().as_bytes(), None) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => fail(&failure),
+    }
+}
+
+fn fail(text: &dyn Display) -> ExitCode {
+    let _ = writeln!(std::io::stderr(), "{PROGRAM}: {text}");
+    ExitCode::FAILURE
 }

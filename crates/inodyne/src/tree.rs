@@ -9,6 +9,7 @@ use inodyne_tree::{CheckReport, MakeReport, TreeError, TreeSpec, check, make_wit
 use serde_json::json;
 
 use crate::failure::{Failure, USAGE};
+use crate::report;
 
 /// Make a tree of files that follows from a few numbers, or verify one to the byte
 #[derive(Args, Debug)]
@@ -24,8 +25,8 @@ enum Action {
         #[command(flatten)]
         tree: Tree,
         /// Workers instead of what suits the file system; 1 makes it lie on the disk in the same way each time
-        #[arg(long, value_name = "NUMBER")]
-        threads: Option<NonZero<usize>>,
+        #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=1024))]
+        threads: Option<u16>,
     },
     /// Verify every name, type, length and byte of a tree; exit code 1 if anything differs
     ///
@@ -94,7 +95,8 @@ pub fn run(args: &TreeArgs) -> Result<ExitCode, Failure> {
                 let text = "say which tree: --depth and --width, or --dirs, or --spec (see inodyne tree make --help)";
                 return Err(Failure::new(USAGE, text));
             };
-            print_made(tree, &spec, &make_with(&spec, &tree.path, *threads)?);
+            let threads = threads.and_then(|threads| NonZero::new(usize::from(threads)));
+            print(&made(tree, &spec, &make_with(&spec, &tree.path, threads)?))?;
             Ok(ExitCode::SUCCESS)
         }
         Action::Check(tree) => {
@@ -103,30 +105,33 @@ pub fn run(args: &TreeArgs) -> Result<ExitCode, Failure> {
                 None => recorded_spec(&tree.path)?,
             };
             let report = check(&spec, &tree.path)?;
-            print_checked(tree, &spec, &report);
+            print(&checked(tree, &spec, &report))?;
             Ok(if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
     }
 }
 
-fn print_made(tree: &Tree, spec: &TreeSpec, report: &MakeReport) {
+fn print(text: &str) -> Result<(), Failure> {
+    report::write(text.as_bytes(), None)
+}
+
+fn made(tree: &Tree, spec: &TreeSpec, report: &MakeReport) -> String {
     let MakeReport { files, directories, bytes, wall, threads, file_system } = report;
     if tree.json {
         let value = json!({
             "spec": spec.to_string(), "files": files, "directories": directories, "bytes": bytes,
             "wall_ns": wall.as_nanos() as u64, "threads": threads, "fs": file_system.to_string(),
         });
-        println!("{value}");
-    } else {
-        println!(
-            "{}: {files} files in {directories} directories, {bytes} bytes, {:.3} s ({file_system}, {threads} threads)",
-            tree.path.display(),
-            wall.as_secs_f64()
-        );
+        return format!("{value}\n");
     }
+    format!(
+        "{}: {files} files in {directories} directories, {bytes} bytes, {:.3} s ({file_system}, {threads} threads)\n",
+        tree.path.display(),
+        wall.as_secs_f64()
+    )
 }
 
-fn print_checked(tree: &Tree, spec: &TreeSpec, report: &CheckReport) {
+fn checked(tree: &Tree, spec: &TreeSpec, report: &CheckReport) -> String {
     let CheckReport { files, directories, bytes, problems, first, wall } = report;
     if tree.json {
         let first: Vec<_> = first.iter().map(ToString::to_string).collect();
@@ -134,22 +139,17 @@ fn print_checked(tree: &Tree, spec: &TreeSpec, report: &CheckReport) {
             "spec": spec.to_string(), "files": files, "directories": directories, "bytes": bytes,
             "wall_ns": wall.as_nanos() as u64, "problems": problems, "first_problems": first,
         });
-        println!("{value}");
-        return;
+        return format!("{value}\n");
     }
-    for problem in first {
-        println!("{problem}");
-    }
+    let mut text: String = first.iter().map(|problem| format!("{problem}\n")).collect();
     if *problems > first.len() as u64 {
-        println!("... and {} more", problems - first.len() as u64);
+        text += &format!("... and {} more\n", problems - first.len() as u64);
     }
-    println!(
-        "{}: {files} files in {directories} directories, {bytes} bytes: {}",
-        tree.path.display(),
-        match problems {
-            0 => format!("all as specified ({:.3} s)", wall.as_secs_f64()),
-            1 => "1 difference".into(),
-            more => format!("{more} differences"),
-        }
-    );
+    let verdict = match problems {
+        0 => format!("all as specified ({:.3} s)", wall.as_secs_f64()),
+        1 => "1 difference".into(),
+        more => format!("{more} differences"),
+    };
+    let path = tree.path.display();
+    text + &format!("{path}: {files} files in {directories} directories, {bytes} bytes: {verdict}\n")
 }

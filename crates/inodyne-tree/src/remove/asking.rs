@@ -13,12 +13,14 @@ use std::{
 use rustix::{
     fs::{Access, AtFlags, FileType, RawDir, Stat, accessat, statat, unlinkat},
     io::Errno,
+    process::geteuid,
 };
 
 use super::{
     Control, Failure, Observer, Reason, RemoveOptions, Removed,
     node::{Node, split_operand},
     open::{Crossing, changes_device},
+    report::telling,
     ring::Ring,
 };
 use crate::descriptors::descriptor_budget;
@@ -107,7 +109,7 @@ impl Walk<'_> {
             self.file(&descriptor, &stat, parent, name)
         });
         if let Err(errno) = dealt {
-            self.fail(parent, Some(name), Reason::Refused(errno));
+            self.tell(parent, Some(name), Reason::Refused(errno));
         }
     }
 
@@ -122,12 +124,15 @@ impl Walk<'_> {
             write_protected: kind != FileType::Symlink && is_write_protected(descriptor, name)?,
             unreadable: false,
         };
-        // As GNU rm, which still asks for the directory above: it finds out that it is not empty when it tries.
+        // As GNU rm, which still asks for the directory above, also after an error up to here: it finds out that it is not
+        // empty when it tries.
         if !self.decide.decide(&question) {
             return Ok(());
         }
-        if !self.options.dry_run {
-            unlinkat(descriptor, name, AtFlags::empty())?;
+        if self.options.dry_run {
+            self.control.count_allocated(stat);
+        } else {
+            unlinkat(descriptor, name, AtFlags::empty()).inspect_err(|_| parent.spoil())?;
         }
         self.control.files.fetch_add(1, Ordering::Relaxed);
         if self.observer.wants_removed() {
@@ -137,9 +142,13 @@ impl Walk<'_> {
     }
 
     fn directory(&mut self, parent: &OwnedFd, stat: &Stat, node: Arc<Node>) {
+        let write_protected = match is_write_protected(parent, &node.name) {
+            Ok(protected) => protected,
+            Err(errno) => return self.fail(&node, Reason::Refused(errno)),
+        };
         let names = self.list(&node);
         if let Err(Errno::XDEV) = names {
-            return self.fail(&node, None, Reason::OtherDevice);
+            return self.fail(&node, Reason::OtherDevice);
         }
         let is_empty = names.as_ref().is_ok_and(Vec::is_empty);
         let path = node.path(None);
@@ -148,7 +157,7 @@ impl Walk<'_> {
             enter: !is_empty,
             kind: FileType::from_raw_mode(stat.st_mode),
             empty_file: false,
-            write_protected: is_write_protected(parent, &node.name).unwrap_or(false),
+            write_protected,
             unreadable: names.is_err(),
         };
         if !self.decide.decide(&question) {
@@ -158,8 +167,9 @@ impl Walk<'_> {
             Ok(names) if !names.is_empty() => self.frames.push(Frame { node, names }),
             // One that cannot be read can be removed if it is empty.
             other => {
-                if let Err(errno) = self.remove_directory(&node) {
-                    self.fail(&node, None, Reason::Refused(other.err().unwrap_or(errno)));
+                if let Err(removing) = self.remove_directory(&node) {
+                    let errno = other.map_or_else(|opening| telling(opening, removing), |_| removing);
+                    self.fail(&node, Reason::Refused(errno));
                 }
             }
         }
@@ -172,30 +182,25 @@ impl Walk<'_> {
             return spoil_parent(&node);
         }
         let path = node.path(None);
-        let protected = node.parent.as_ref().and_then(|parent| parent.descriptor().ok());
+        let protected = above(&node).and_then(|parent| is_write_protected(&parent, &node.name));
         let question = Question {
             path: &path,
             enter: false,
             kind: FileType::Directory,
             empty_file: false,
-            write_protected: protected.is_some_and(|parent| is_write_protected(&parent, &node.name).unwrap_or(false)),
+            write_protected: protected.unwrap_or(false),
             unreadable: false,
         };
         if self.decide.decide(&question)
             && let Err(errno) = self.remove_directory(&node)
         {
-            self.fail(&node, None, Reason::Refused(errno));
+            self.fail(&node, Reason::Refused(errno));
         }
     }
 
     fn remove_directory(&self, node: &Arc<Node>) -> Result<(), Errno> {
-        let parent = node.parent.as_ref().ok_or(Errno::INVAL)?;
         if !self.options.dry_run {
-            let descriptor = match node.if_open() {
-                Some(own) => parent.descriptor_from(&own)?,
-                None => parent.descriptor()?,
-            };
-            unlinkat(&*descriptor, &node.name, AtFlags::REMOVEDIR)?;
+            unlinkat(&*above(node)?, &node.name, AtFlags::REMOVEDIR)?;
         }
         self.control.directories.fetch_add(1, Ordering::Relaxed);
         if self.observer.wants_removed() {
@@ -227,13 +232,23 @@ impl Walk<'_> {
         Ok(names)
     }
 
-    fn fail(&self, node: &Node, entry: Option<&CStr>, reason: Reason) {
+    /// Tells that a directory stays, so that those above it need not be tried.
+    fn fail(&self, node: &Node, reason: Reason) {
+        spoil_parent(node);
+        self.tell(node, None, reason);
+    }
+
+    fn tell(&self, node: &Node, entry: Option<&CStr>, reason: Reason) {
         self.control.failures.fetch_add(1, Ordering::Relaxed);
-        node.spoil();
-        if entry.is_none() {
-            spoil_parent(node);
-        }
         self.observer.failed(&Failure { path: &node.path(entry), reason });
+    }
+}
+
+/// The descriptor of the directory that `node` is in, found from the node itself if need be: from the root it may be far.
+fn above(node: &Node) -> Result<Arc<OwnedFd>, Errno> {
+    match node.if_open() {
+        Some(own) => node.parent().descriptor_from(&own),
+        None => node.parent().descriptor(),
     }
 }
 
@@ -243,7 +258,11 @@ fn spoil_parent(node: &Node) {
     }
 }
 
+/// Whether permissions keep the user from writing, which they never do for root, whatever else does.
 fn is_write_protected(directory: &OwnedFd, name: &CStr) -> Result<bool, Errno> {
+    if geteuid().is_root() {
+        return Ok(false);
+    }
     match accessat(directory, name, Access::WRITE_OK, AtFlags::EACCESS) {
         Ok(()) => Ok(false),
         Err(Errno::ACCESS) => Ok(true),

@@ -1,8 +1,18 @@
 //! The line between a running delete and whoever watches it: stop it, see how far it is.
 //!
-//! All of it is atomic and can live in a `static`, so that a signal handler may ask for the stop.
+//! It can live in a `static`, and asking for the stop is one atomic store, so that a signal handler may do it.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+};
+
+use rustix::fs::Stat;
+
+use crate::pool::lock;
 
 /// Shared with a running [`remove`](super::remove).
 #[derive(Debug, Default)]
@@ -12,7 +22,9 @@ pub struct Control {
     pub(super) directories: AtomicU64,
     pub(super) seen_directories: AtomicU64,
     pub(super) failures: AtomicU64,
-    pub(super) bytes: AtomicU64,
+    bytes: AtomicU64,
+    /// Device and inode of each file with several names that a dry run met.
+    linked: Mutex<BTreeSet<(u64, u64)>>,
 }
 
 impl Control {
@@ -25,6 +37,7 @@ impl Control {
             seen_directories: AtomicU64::new(0),
             failures: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
+            linked: Mutex::new(BTreeSet::new()),
         }
     }
 
@@ -58,10 +71,18 @@ impl Control {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// About how many entries are left, judged by the directories seen but not yet removed. Too low at first.
-    pub fn about_left(&self) -> u64 {
+    /// Adds what a file occupies to what a dry run counts; once, however many names it has.
+    pub fn count_allocated(&self, file: &Stat) {
+        if file.st_nlink <= 1 || lock(&self.linked).insert((file.st_dev, file.st_ino)) {
+            self.bytes.fetch_add(file.st_blocks as u64 * 512, Ordering::Relaxed);
+        }
+    }
+
+    /// About how many entries are left, judged by the directories seen but not yet removed. Too low at first; unknown until
+    /// one is gone.
+    pub fn about_left(&self) -> Option<u64> {
         let done = self.directories();
         let left = self.seen_directories.load(Ordering::Relaxed).saturating_sub(done);
-        left + self.files().saturating_mul(left).checked_div(done).unwrap_or(0)
+        Some(left + self.files().saturating_mul(left).checked_div(done)?)
     }
 }

@@ -174,7 +174,9 @@ impl<'a> Engine<'a> {
                 self.pool.set_active(self.plan.start);
                 let governor = Governor::new(self.plan.start, self.plan.removers);
                 let removed = || self.control.files() + self.control.directories();
-                scope.spawn(move || govern(governor, &ended, removed, |workers| self.pool.set_active(workers)));
+                let watch = move || govern(governor, &ended, removed, |workers| self.pool.set_active(workers));
+                // Where there is no thread to be had, their number stays as it is.
+                let _ = thread::Builder::new().spawn_scoped(scope, watch);
             }
             let start = |seat| {
                 self.pin(seat);

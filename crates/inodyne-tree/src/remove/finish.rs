@@ -54,6 +54,7 @@ impl Engine<'_> {
                         node.expect(1);
                         return self.enter_later(worker.seat.index, node);
                     }
+                    Err(Errno::NOTDIR) => self.unlink_replacement(worker, &node, &parent),
                     Err(errno) => {
                         self.refuse(&node, None, errno);
                         Outcome::Stays
@@ -74,7 +75,8 @@ impl Engine<'_> {
         }
     }
 
-    fn remove_directory(&self, worker: &Worker, node: &Arc<Node>, parent: &Arc<Node>) -> Result<(), Errno> {
+    /// Removes a directory that should be empty; in a dry run only counts it.
+    pub fn remove_directory(&self, worker: &Worker, node: &Arc<Node>, parent: &Arc<Node>) -> Result<(), Errno> {
         if !self.dry_run {
             let descriptor = match parent.if_open() {
                 Some(open) => open,

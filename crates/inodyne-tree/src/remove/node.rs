@@ -203,7 +203,7 @@ impl Node {
         let mut slot = lock(&self.slot);
         match &*slot {
             Slot::Open(descriptor) => return Ok(descriptor.clone()),
-            Slot::Parked(identity) if *identity == Identity::of(&opened)? => {}
+            Slot::Parked(identity) if identity.is_of(&opened)? => {}
             _ => return Err(Errno::STALE),
         }
         if keep {

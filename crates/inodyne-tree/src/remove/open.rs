@@ -13,9 +13,11 @@ use std::{
 };
 
 use rustix::{
-    fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, Statx, StatxFlags, openat, openat2, statx},
+    fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, Statx, StatxFlags, fstat, openat, openat2, statx},
     io::Errno,
 };
+
+use crate::FileSystem;
 
 /// Whether a mount point may be entered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +88,14 @@ impl Identity {
         })
     }
 
+    /// Whether `directory` is still the same one.
+    pub fn is_of(&self, directory: impl AsFd) -> Result<bool, Errno> {
+        let now = Self::of(&directory)?;
+        // On an overlay a directory keeps its number when it is copied up, but the copy's birth is another.
+        let but_for_birth = Self { birth: self.birth, ..now } == *self;
+        Ok(now == *self || but_for_birth && FileSystem::of(directory)? == FileSystem::Overlay)
+    }
+
     fn mount(&self) -> ((u32, u32), u64) {
         (self.device, self.mount)
     }
@@ -93,7 +103,7 @@ impl Identity {
 
 /// Whether the device changes between a directory and one in it. It also does without a mount, at a btrfs subvolume.
 pub(super) fn changes_device(parent: impl AsFd, child: impl AsFd) -> Result<bool, Errno> {
-    Ok(Identity::of(parent)?.device != Identity::of(child)?.device)
+    Ok(fstat(parent)?.st_dev != fstat(child)?.st_dev)
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ use super::{
     node::Node,
     open::changes_device,
     order::{Shared, Unsorted},
+    report::telling,
 };
 
 impl Engine<'_> {
@@ -65,33 +66,37 @@ impl Engine<'_> {
         let parent = node.parent();
         match errno {
             Errno::NOENT => Outcome::Gone,
-            // Somebody put something else in its place; that is in the tree too.
-            Errno::LOOP | Errno::NOTDIR => match self.descriptor(worker, parent) {
-                Ok(descriptor) => {
-                    let gone = self.unlink(parent, &descriptor, &node.name, 0);
-                    self.control.files.fetch_add(gone, Ordering::Relaxed);
-                    Outcome::Gone
-                }
-                Err(errno) => {
-                    self.refuse(node, None, errno);
-                    Outcome::Stays
-                }
-            },
+            Errno::LOOP | Errno::NOTDIR => self.unlink_replacement(worker, node, parent),
             Errno::XDEV => {
                 self.fail(node, None, Reason::OtherDevice);
                 Outcome::Stays
             }
             // An empty directory needs not be readable to be removed.
-            errno => match self.descriptor(worker, parent) {
-                Ok(descriptor) if !self.dry_run && unlinkat(&*descriptor, &node.name, AtFlags::REMOVEDIR).is_ok() => {
-                    self.removed_directory(node);
-                    Outcome::Gone
+            errno => {
+                let removed = if self.dry_run { Err(errno) } else { self.remove_directory(worker, node, parent) };
+                match removed {
+                    Ok(()) | Err(Errno::NOENT) => Outcome::Gone,
+                    Err(removing) => {
+                        self.refuse(node, None, telling(errno, removing));
+                        Outcome::Stays
+                    }
                 }
-                _ => {
-                    self.refuse(node, None, errno);
-                    Outcome::Stays
-                }
-            },
+            }
+        }
+    }
+
+    /// Somebody put something else in a directory's place; that is in the tree too.
+    pub fn unlink_replacement(&self, worker: &Worker, node: &Arc<Node>, parent: &Arc<Node>) -> Outcome {
+        match self.descriptor(worker, parent) {
+            Ok(descriptor) => {
+                let gone = self.unlink(parent, &descriptor, &node.name, worker.seat.index);
+                self.control.files.fetch_add(gone, Ordering::Relaxed);
+                Outcome::Gone
+            }
+            Err(errno) => {
+                self.refuse(node, None, errno);
+                Outcome::Stays
+            }
         }
     }
 
@@ -120,7 +125,7 @@ impl Engine<'_> {
                         break;
                     }
                 } else if self.plan.readers > 0 {
-                    self.gate.wait(|| self.is_stopped());
+                    self.gate.wait(|| self.is_stopped() || self.pool.is_shorthanded());
                 } else {
                     hand_over = !first && !self.dry_run && self.pool.has_idle(READERS);
                 }
@@ -262,7 +267,10 @@ impl Engine<'_> {
                 0
             }
             Ok(stat) => {
-                self.control.bytes.fetch_add(stat.st_blocks as u64 * 512, Ordering::Relaxed);
+                self.control.count_allocated(&stat);
+                if self.observer.wants_removed() {
+                    self.observer.removed(&node.path(Some(name)), Removed::File);
+                }
                 1
             }
             Err(Errno::NOENT) => 0,

@@ -63,6 +63,15 @@ impl fmt::Display for Reason {
     }
 }
 
+/// Which of two errors says why a directory stays that could be neither opened nor removed: that it is not empty is
+/// nothing new.
+pub(super) fn telling(opening: Errno, removing: Errno) -> Errno {
+    match removing {
+        Errno::NOTEMPTY | Errno::EXIST | Errno::ISDIR | Errno::NOTDIR => opening,
+        other => other,
+    }
+}
+
 /// The sum of a delete, or of what a dry run counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoveReport {

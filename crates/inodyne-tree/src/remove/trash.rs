@@ -1,8 +1,12 @@
 //! Rename aside first, delete after: the name is free at once, and a crash leaves nothing half-deleted under it.
 //!
-//! Operands move into a directory `.inodyne-trash-…` beside them, which stays on the same file system and in a place that
-//! the user may write to. Its maker holds a lock on it, which the kernel releases however the maker ends. So a later
+//! Operands move into `.inodyne-trash-…/trash/` beside them, which stays on the same file system and in a place that the
+//! user may write to. Its maker holds a lock on it, which the kernel releases however the maker ends. So a later
 //! run can tell what was left behind from what is still being deleted, and deletes it too.
+//!
+//! Whoever may write to that place can give any directory such a name, but not put a `trash` into a private directory of
+//! somebody else's. So only a private directory of the user's with a `trash` in it is taken for what was left; `trash`
+//! itself is there until all else is gone.
 
 use std::{
     ffi::{CStr, CString, OsStr, OsString},
@@ -14,7 +18,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{CWD, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags, flock, fstat, mkdirat, openat, renameat_with},
+    fs::{AtFlags, CWD, Dir, FlockOperation, Mode, OFlags, flock, fstat, mkdirat, openat, renameat, unlinkat},
     io::Errno,
     process::geteuid,
 };
@@ -25,8 +29,12 @@ use super::{
     open::{self, Crossing},
     remove,
 };
+use crate::descriptors::descriptor_budget;
 
 const PREFIX: &str = ".inodyne-trash-";
+
+/// Where operands go, in the directory with that prefix.
+const INNER: &CStr = c"trash";
 
 /// As [`remove`], but every operand that can be renamed loses its name before anything is deleted. Also deletes what
 /// earlier runs left beside the operands.
@@ -36,23 +44,25 @@ pub fn remove_aside(
     control: &Control,
     observer: &dyn Observer,
 ) -> RemoveReport {
+    // Each place keeps a lock open while its trees are deleted.
+    let most_places = descriptor_budget() / 4;
     let mut trees = Vec::new();
-    let mut aside: Vec<Aside> = Vec::new();
+    let mut locked = Vec::new();
+    let mut place: Option<Aside> = None;
     for operand in operands {
         let (prefix, name, _) = split_operand(operand.as_bytes());
-        if !aside.iter().any(|aside| aside.prefix == prefix)
-            && let Ok(new) = Aside::open(prefix)
-        {
-            trees.extend(new.abandoned());
-            aside.push(new);
+        if place.as_ref().is_none_or(|place| place.prefix != prefix) {
+            locked.extend(place.take().and_then(Aside::locked));
+            place = if locked.len() < most_places { Aside::open(prefix).ok() } else { None };
+            trees.extend(place.iter().flat_map(Aside::abandoned));
         }
-        let place = aside.iter_mut().find(|aside| aside.prefix == prefix);
-        if place.is_none_or(|place| place.take(name).is_err()) {
+        if place.as_mut().is_none_or(|place| place.take(name).is_err()) {
             // What cannot be renamed, such as a mount point, is deleted where it is.
             trees.push(operand.clone());
         }
     }
-    trees.extend(aside.iter().filter_map(Aside::path));
+    locked.extend(place.and_then(Aside::locked));
+    trees.extend(locked.iter().map(|(path, _)| path.clone()));
     remove(&trees, options, control, observer)
 }
 
@@ -60,7 +70,14 @@ pub fn remove_aside(
 struct Aside {
     prefix: Vec<u8>,
     parent: OwnedFd,
-    made: Option<(CString, OwnedFd)>,
+    made: Option<Made>,
+}
+
+/// A directory that was made for operands.
+struct Made {
+    name: CString,
+    inner: OwnedFd,
+    lock: OwnedFd,
 }
 
 impl Aside {
@@ -72,35 +89,49 @@ impl Aside {
 
     /// Moves `name` aside.
     fn take(&mut self, name: &[u8]) -> Result<(), Errno> {
-        const ATTEMPTS: usize = 4;
         let name = CString::new(name).map_err(|_| Errno::INVAL)?;
-        for _ in 0..ATTEMPTS {
-            let (_, directory) = match &self.made {
-                Some(made) => made,
-                None => self.made.insert(self.make()?),
-            };
-            match renameat_with(&self.parent, &name, directory, &name, RenameFlags::NOREPLACE) {
-                // Between its making and its locking, somebody took it for abandoned.
-                Err(Errno::NOENT) if fstat(directory)?.st_nlink == 0 => self.made = None,
-                answer => return answer,
-            }
-        }
-        Err(Errno::AGAIN)
+        let made = match &self.made {
+            Some(made) => made,
+            None => self.made.insert(self.make()?),
+        };
+        renameat(&self.parent, &name, &made.inner, &name)
     }
 
-    /// Makes and locks a directory.
-    fn make(&self) -> Result<(CString, OwnedFd), Errno> {
+    /// Makes and locks a directory. While it is not yet locked, others may find and remove it.
+    fn make(&self) -> Result<Made, Errno> {
+        const AGAIN: usize = 3;
+        (0..AGAIN).find_map(|_| self.try_to_make().ok()).map_or_else(|| self.try_to_make(), Ok)
+    }
+
+    fn try_to_make(&self) -> Result<Made, Errno> {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let name = format!("{PREFIX}{}-{:x}", std::process::id(), now.as_nanos());
         let name = CString::new(name).map_err(|_| Errno::INVAL)?;
         mkdirat(&self.parent, &name, Mode::RWXU)?;
-        let directory = open::directory(&self.parent, &name, Crossing::Refused)?;
-        flock(&directory, FlockOperation::NonBlockingLockExclusive)?;
-        Ok((name, directory))
+        let filled = open::directory(&self.parent, &name, Crossing::Refused).and_then(|directory| {
+            flock(&directory, FlockOperation::NonBlockingLockExclusive)?;
+            mkdirat(&directory, INNER, Mode::RWXU)?;
+            Ok((open::directory(&directory, INNER, Crossing::Refused)?, directory))
+        });
+        match filled {
+            Ok((inner, lock)) => Ok(Made { name, inner, lock }),
+            Err(errno) => {
+                self.remove_empty(&name);
+                Err(errno)
+            }
+        }
     }
 
-    fn path(&self) -> Option<OsString> {
-        self.made.as_ref().map(|(name, _)| self.path_of(name))
+    /// Removes a trash directory if nothing is in it.
+    fn remove_empty(&self, name: &CStr) {
+        // What cannot be removed now is tried again by a later run.
+        let _ = unlinkat(&self.parent, name, AtFlags::REMOVEDIR);
+    }
+
+    /// What was made, if anything, and the lock on it.
+    fn locked(self) -> Option<(OsString, OwnedFd)> {
+        let path = self.made.as_ref().map(|made| self.path_of(&made.name))?;
+        self.made.map(|made| (path, made.lock))
     }
 
     fn path_of(&self, name: &CStr) -> OsString {
@@ -118,10 +149,15 @@ impl Aside {
     fn is_abandoned(&self, name: &CStr) -> Result<bool, Errno> {
         let directory = open::directory(&self.parent, name, Crossing::Refused)?;
         let stat = fstat(&directory)?;
-        let private = stat.st_mode & 0o777 == 0o700 && FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+        if stat.st_uid != geteuid().as_raw() || stat.st_mode & 0o777 != 0o700 {
+            return Ok(false);
+        }
         // The lock ends with this descriptor. Two runs that find the same place both delete it, which does no harm.
-        Ok(private
-            && stat.st_uid == geteuid().as_raw()
-            && flock(&directory, FlockOperation::NonBlockingLockExclusive).is_ok())
+        flock(&directory, FlockOperation::NonBlockingLockExclusive)?;
+        let has_trash = open::directory(&directory, INNER, Crossing::Refused).is_ok();
+        if !has_trash {
+            self.remove_empty(name);
+        }
+        Ok(has_trash)
     }
 }

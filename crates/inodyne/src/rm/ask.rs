@@ -1,9 +1,12 @@
 //! Questions to a person, in GNU rm's words, and their answers from stdin.
 
-use std::io::{BufRead, Write};
+use std::io::Write;
 
 use inodyne_tree::{Decide, Question};
-use rustix::fs::FileType;
+use rustix::{
+    fs::FileType,
+    io::{read, retry_on_intr},
+};
 
 use super::{
     messages::{Messages, PROGRAM},
@@ -56,7 +59,19 @@ impl Person<'_> {
 pub fn confirm(question: &str) -> bool {
     let mut stderr = std::io::stderr().lock();
     let asked = stderr.write_all(format!("{PROGRAM}: {question}").as_bytes()).and_then(|()| stderr.flush());
-    let mut answer = Vec::new();
-    let read = std::io::stdin().lock().read_until(b'\n', &mut answer);
-    asked.is_ok() && read.is_ok() && matches!(answer.first(), Some(b'y' | b'Y'))
+    let answer = answer();
+    asked.is_ok() && matches!(answer, Some(b'y' | b'Y'))
+}
+
+/// The first byte of the next line of stdin. Nothing beyond that line is read: it is for whoever reads there next.
+fn answer() -> Option<u8> {
+    let mut first = None;
+    let mut byte = [0];
+    while retry_on_intr(|| read(std::io::stdin(), &mut byte)) == Ok(1) {
+        first = first.or(Some(byte[0]));
+        if byte[0] == b'\n' {
+            break;
+        }
+    }
+    first
 }

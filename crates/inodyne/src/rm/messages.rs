@@ -1,12 +1,16 @@
 //! What `rm` says, in GNU rm's words where it has them.
 //!
-//! Threads report here while they work, so every message is one write of a whole line.
+//! Threads report here while they work, so every message is one write of a whole line. That stdout cannot be written is an
+//! error, told at the end; that nobody reads it any more is a stop, as the signal for it would be.
 
 use std::{
     ffi::OsStr,
-    io::Write,
+    io::{self, ErrorKind, Write},
     os::unix::ffi::OsStrExt,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use inodyne_tree::{Failure, Observer, Reason, Removed};
@@ -14,7 +18,9 @@ use rustix::io::Errno;
 
 use super::{
     options::Options,
+    progress,
     quote::{locale_is_utf8, quote},
+    signals,
 };
 
 /// The name that messages begin with: scripts know it.
@@ -24,8 +30,11 @@ pub const PROGRAM: &str = "rm";
 pub struct Messages {
     utf8: bool,
     verbose: bool,
+    dry_run: bool,
     ignore_missing: bool,
     errors: AtomicU64,
+    /// Why not all of stdout was written.
+    unwritten: OnceLock<io::Error>,
 }
 
 impl Messages {
@@ -34,8 +43,10 @@ impl Messages {
             utf8: locale_is_utf8(),
             // What --json prints shall be all that is printed.
             verbose: options.verbose && !options.json,
+            dry_run: options.dry_run,
             ignore_missing: options.ignore_missing,
             errors: AtomicU64::new(0),
+            unwritten: OnceLock::new(),
         }
     }
 
@@ -56,12 +67,32 @@ impl Messages {
 
     /// A line on stderr that is no error.
     pub fn note(&self, text: &str) {
-        let _ = std::io::stderr().lock().write_all(format!("{PROGRAM}: {text}\n").as_bytes());
+        let mut stderr = io::stderr().lock();
+        let _ = stderr.write_all(format!("{}{PROGRAM}: {text}\n", progress::wiped(&stderr)).as_bytes());
+    }
+
+    /// Prints on stdout.
+    pub fn print(&self, text: &str) {
+        let mut stdout = io::stdout().lock();
+        match stdout.write_all(format!("{}{text}", progress::wiped(&stdout)).as_bytes()) {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => signals::reader_is_gone(),
+            Err(error) => _ = self.unwritten.set(error),
+            Ok(()) => {}
+        }
+    }
+
+    /// Tells what could not be printed.
+    pub fn close(&self) {
+        if let Some(error) = self.unwritten.get() {
+            self.error(&format!("write error: {}", text_of(Errno::from_io_error(error).unwrap_or(Errno::IO))));
+        }
     }
 
     /// An operand, or something below it, stays; nothing is said of what was missing if that is to be ignored.
     pub fn cannot_remove(&self, path: &OsStr, errno: Errno) {
-        if !(self.ignore_missing && matches!(errno, Errno::NOENT | Errno::NOTDIR)) {
+        // What no file system can hold is missing too, such as names with a colon on some.
+        let missing = matches!(errno, Errno::NOENT | Errno::NOTDIR | Errno::INVAL | Errno::ILSEQ);
+        if !(self.ignore_missing && missing) {
             self.error(&format!("cannot remove {}: {}", self.quote(path), text_of(errno)));
         }
     }
@@ -72,8 +103,9 @@ impl Messages {
 
     pub fn say_removed(&self, path: &OsStr, kind: Removed) {
         if self.verbose {
+            let verb = if self.dry_run { "would remove" } else { "removed" };
             let kind = if kind == Removed::Directory { "directory " } else { "" };
-            let _ = std::io::stdout().lock().write_all(format!("removed {kind}{}\n", self.quote(path)).as_bytes());
+            self.print(&format!("{verb} {kind}{}\n", self.quote(path)));
         }
     }
 }

@@ -6,7 +6,7 @@
 use std::{
     ffi::{OsStr, OsString},
     io::IsTerminal,
-    os::unix::ffi::OsStrExt,
+    os::unix::ffi::{OsStrExt, OsStringExt},
     process::ExitCode,
     time::Instant,
 };
@@ -20,7 +20,7 @@ use rustix::{
 use super::{
     ask::{Person, confirm},
     messages::{Messages, text_of},
-    options::{Ask, Options, PreserveRoot},
+    options::{Ask, Options},
     progress,
     signals::{self, CONTROL},
     summary::Summary,
@@ -50,7 +50,8 @@ pub fn remove(options: &Options, messages: &Messages) -> ExitCode {
     if CONTROL.is_stopped() {
         messages.error(&summary.interruption(messages));
     }
-    summary.print(options);
+    summary.print(options, messages);
+    messages.close();
     signals::die_of_it();
     if messages.errors() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -62,7 +63,8 @@ fn asks(options: &Options) -> bool {
         Ask::Never => false,
         // Root may write everywhere, so nothing is protected from it.
         Ask::Protected => {
-            !options.ignore_missing && !rustix::process::geteuid().is_root() && std::io::stdin().is_terminal()
+            let is_answered = options.presume_terminal || std::io::stdin().is_terminal();
+            !options.ignore_missing && !rustix::process::geteuid().is_root() && is_answered
         }
     }
 }
@@ -99,6 +101,9 @@ impl Run<'_> {
         if asking {
             let mut person = Person { ask: self.options.ask, messages: self.messages };
             remove_asking(operand, &self.how(), &CONTROL, self.messages, &mut person);
+            if CONTROL.is_stopped() {
+                self.summary.unfinished.push(operand.into());
+            }
         } else if !is_directory {
             self.unlink(operand, &stat);
         } else if !self.options.recursive {
@@ -114,7 +119,7 @@ impl Run<'_> {
 
     /// Whether a directory may be removed by what the options say.
     fn may_remove(&self, operand: &OsStr, stat: &Stat) -> bool {
-        let Options { recursive, empty_directories, preserve_root, .. } = self.options;
+        let Options { recursive, empty_directories, preserve_root, preserve_all_roots, .. } = self.options;
         let refuse = |errno| {
             self.messages.error(&format!("cannot remove {}: {}", self.messages.quote(operand), text_of(errno)));
             false
@@ -132,16 +137,14 @@ impl Run<'_> {
             self.messages.error(&format!("refusing to remove '.' or '..' directory: skipping {skipped}"));
             return false;
         }
-        if *preserve_root != PreserveRoot::No && is_root(stat) {
+        if *preserve_root && is_root(stat) {
             let same = if bytes == b"/" { "" } else { " (same as '/')" };
             let name = self.messages.quote(operand);
             self.messages.error(&format!("it is dangerous to operate recursively on {name}{same}"));
             self.messages.note("use --no-preserve-root to override this failsafe");
             return false;
         }
-        if *preserve_root == PreserveRoot::All && !is_on_device_of_parent(operand, stat) {
-            self.messages.other_device(operand);
-            self.messages.note("and --preserve-root=all is in effect");
+        if *preserve_all_roots && !self.is_on_device_of_parent(operand, stat) {
             return false;
         }
         if trimmed.is_empty() {
@@ -154,13 +157,31 @@ impl Run<'_> {
         true
     }
 
+    /// What `--preserve-root=all` wants to know.
+    fn is_on_device_of_parent(&self, operand: &OsStr, stat: &Stat) -> bool {
+        let slash: &[u8] = if operand.as_bytes().ends_with(b"/") { b"" } else { b"/" };
+        let parent = OsString::from_vec([operand.as_bytes(), slash, b".."].concat());
+        match statat(CWD, &parent, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(parent) if parent.st_dev == stat.st_dev => return true,
+            Ok(_) => {
+                self.messages.other_device(operand);
+                self.messages.note("and --preserve-root=all is in effect");
+            }
+            Err(_) => {
+                let [parent, operand] = [&*parent, operand].map(|path| self.messages.quote(path));
+                self.messages.error(&format!("failed to stat {parent}: skipping {operand}"));
+            }
+        }
+        false
+    }
+
     fn unlink(&mut self, operand: &OsStr, stat: &Stat) {
-        if !self.options.dry_run
-            && let Err(errno) = unlinkat(CWD, operand, AtFlags::empty())
-        {
+        if self.options.dry_run {
+            CONTROL.count_allocated(stat);
+        } else if let Err(errno) = unlinkat(CWD, operand, AtFlags::empty()) {
             return self.messages.cannot_remove(operand, errno);
         }
-        self.summary.count_file(stat.st_blocks as u64 * 512);
+        self.summary.files += 1;
         self.messages.say_removed(operand, Removed::File);
     }
 
@@ -202,10 +223,13 @@ impl Run<'_> {
     }
 }
 
-/// An operand without all but the first of the slashes after its last name.
+/// An operand without all but the first of the slashes after its last name. `//` stays, as in GNU rm.
 fn with_one_slash(operand: &OsStr) -> &OsStr {
     let bytes = operand.as_bytes();
-    let end = bytes.iter().rposition(|&byte| byte != b'/').map_or(bytes.len(), |last| bytes.len().min(last + 2));
+    if bytes.len() <= 2 {
+        return operand;
+    }
+    let end = bytes.iter().rposition(|&byte| byte != b'/').map_or(1, |last| bytes.len().min(last + 2));
     OsStr::from_bytes(&bytes[..end])
 }
 
@@ -217,11 +241,6 @@ fn is_root(stat: &Stat) -> bool {
 fn is_link(path: &OsStr) -> bool {
     statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW)
         .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
-}
-
-fn is_on_device_of_parent(operand: &OsStr, stat: &Stat) -> bool {
-    let parent = [operand.as_bytes(), b"/.."].concat();
-    statat(CWD, OsStr::from_bytes(&parent), AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|parent| parent.st_dev == stat.st_dev)
 }
 
 fn has_entries(directory: &OsStr) -> bool {

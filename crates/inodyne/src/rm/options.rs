@@ -11,7 +11,7 @@ use std::{
 
 use inodyne_tree::Strategy;
 
-use super::quote::{locale_is_utf8, quote};
+use super::quote::{locale_is_utf8, quote, quote_if_needed};
 
 /// When to ask before removing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,14 +20,6 @@ pub enum Ask {
     /// For what is write-protected, if a person is there to answer.
     Protected,
     Always,
-}
-
-/// How careful to be with what is or lies on another device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PreserveRoot {
-    No,
-    Root,
-    All,
 }
 
 /// A parsed command line.
@@ -41,7 +33,11 @@ pub struct Options {
     pub ask_once: bool,
     pub verbose: bool,
     pub one_file_system: bool,
-    pub preserve_root: PreserveRoot,
+    pub preserve_root: bool,
+    /// Also an operand on another device than its parent. Nothing on the command line takes this back, as in GNU rm.
+    pub preserve_all_roots: bool,
+    /// Asks as if stdin were a terminal, which GNU rm's own tests rely on.
+    pub presume_terminal: bool,
     pub cross_mounts: bool,
     pub dry_run: bool,
     pub trash: bool,
@@ -75,6 +71,7 @@ const LONG: [(&str, Value, bool); 18] = [
     ("one-file-system", Value::None, true),
     ("no-preserve-root", Value::None, true),
     ("preserve-root", Value::Optional, true),
+    ("-presume-input-tty", Value::None, true),
     ("recursive", Value::None, true),
     ("dir", Value::None, true),
     ("verbose", Value::None, true),
@@ -87,7 +84,6 @@ const LONG: [(&str, Value, bool); 18] = [
     ("strategy", Value::Required, false),
     ("threads", Value::Required, false),
     ("trash", Value::None, false),
-    ("-presume-input-tty", Value::None, false),
 ];
 
 /// Parses what stands after `rm`.
@@ -106,7 +102,9 @@ impl Options {
             ask_once: false,
             verbose: false,
             one_file_system: false,
-            preserve_root: PreserveRoot::Root,
+            preserve_root: true,
+            preserve_all_roots: false,
+            presume_terminal: false,
             cross_mounts: false,
             dry_run: false,
             trash: false,
@@ -142,14 +140,14 @@ impl Options {
             "no-preserve-root" if written != name => {
                 return mistake("you may not abbreviate the --no-preserve-root option".into());
             }
-            "no-preserve-root" => self.preserve_root = PreserveRoot::No,
+            "no-preserve-root" => self.preserve_root = false,
             "preserve-root" => match value {
-                None => self.preserve_root = PreserveRoot::Root,
-                Some(all) if all == "all" => self.preserve_root = PreserveRoot::All,
-                Some(other) => {
+                Some(other) if other != "all" => {
                     return mistake(format!("unrecognized --preserve-root argument: {}", quoted(other)));
                 }
+                all => (self.preserve_root, self.preserve_all_roots) = (true, self.preserve_all_roots || all.is_some()),
             },
+            "-presume-input-tty" => self.presume_terminal = true,
             "help" => return Err(Box::new(Parsed::Help)),
             "version" => return Err(Box::new(Parsed::Version)),
             "cross-mounts" => self.cross_mounts = true,
@@ -158,18 +156,18 @@ impl Options {
             "progress" => self.progress = true,
             "trash" => self.trash = true,
             "strategy" => {
-                let text = value.unwrap_or_default().to_string_lossy();
-                self.strategy = if text == "auto" {
-                    None
-                } else {
-                    Some(text.parse().or_else(|error: inodyne_tree::TreeError| usage(error.to_string()))?)
-                };
+                let name = value.unwrap_or_default();
+                self.strategy = Strategy::ALL.into_iter().find(|strategy| name == strategy.name());
+                if self.strategy.is_none() && name != "auto" {
+                    let names = Strategy::ALL.map(Strategy::name).join(", ");
+                    return usage(format!("no strategy {}: there are auto, {names}", quoted(name)));
+                }
             }
             "threads" => {
-                let text = value.unwrap_or_default().to_string_lossy();
-                match text.parse() {
-                    Ok(threads @ 1..=1024) => self.threads = Some(threads),
-                    _ => return usage(format!("--threads takes a number from 1 to 1024, not '{text}'")),
+                let text = value.unwrap_or_default();
+                match text.to_str().and_then(|text| text.parse().ok()) {
+                    Some(threads @ 1..=1024) => self.threads = Some(threads),
+                    _ => return usage(format!("--threads takes a number from 1 to 1024, not {}", quoted(text))),
                 }
             }
             _ => {}
@@ -272,13 +270,12 @@ fn find_long(written: &str, whole: &str) -> Result<(&'static str, Value), String
 
 /// A mistake in the options, and if a file of that name exists, how it would be removed.
 fn hyphen_hint(text: String, arguments: &[OsString]) -> Box<Parsed> {
-    let file = arguments.iter().take_while(|argument| *argument != "--").find(|argument| {
+    let file = arguments.iter().find(|argument| {
         argument.len() > 1 && argument.as_bytes().starts_with(b"-") && std::fs::symlink_metadata(argument).is_ok()
     });
     let hint = file.map_or_else(String::new, |file| {
-        let path = OsString::from_vec([b"./", file.as_bytes()].concat());
-        let plain = quoted(&path).trim_matches('\'').to_string();
-        format!("\nTry 'inodyne rm {plain}' to remove the file {}.", quoted(file))
+        let plain = quote_if_needed(file.as_bytes(), locale_is_utf8());
+        format!("\nTry 'inodyne rm ./{plain}' to remove the file {}.", quoted(file))
     });
     Box::new(Parsed::Mistake(format!("{text}{hint}\n{TRY}")))
 }
@@ -328,11 +325,33 @@ mod tests {
     #[test]
     fn own_options_are_never_abbreviated() {
         assert!(options(&["--d", "x"]).empty_directories);
-        assert_eq!(options(&["--pre", "x"]).preserve_root, PreserveRoot::Root);
+        assert!(options(&["--no-preserve-root", "--pre", "x"]).preserve_root);
         for argument in ["--dry", "--thr=2", "--tras", "--js"] {
             assert!(matches!(parse([argument.into(), "x".into()]), Parsed::Mistake(_)), "{argument}");
         }
         assert_eq!(options(&["--threads=2", "--strategy", "steal", "x"]).threads, Some(2));
+    }
+
+    #[test]
+    fn protection_of_all_roots_is_never_taken_back() {
+        for later in ["--preserve-root", "--no-preserve-root"] {
+            let options = options(&["--preserve-root=all", later, "x"]);
+            assert!(options.preserve_all_roots);
+            assert_eq!(options.preserve_root, later == "--preserve-root");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_value_is_said_in_one_line() {
+        let mistake = |arguments: [&str; 2]| match parse(arguments.map(OsString::from)) {
+            Parsed::Mistake(text) => text.lines().next().unwrap_or_default().to_string(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(
+            mistake(["--strategy=x\ny", "a"]),
+            "no strategy 'x'$'\\n''y': there are auto, groups, single, steal, wide"
+        );
+        assert_eq!(mistake(["--threads=0", "a"]), "--threads takes a number from 1 to 1024, not '0'");
     }
 
     #[test]

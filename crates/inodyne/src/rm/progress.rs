@@ -1,11 +1,14 @@
 //! How far a delete is: one line on the terminal, after the first second.
 //!
 //! How many entries are left is only known when they are gone, so the estimate counts directories that were seen and
-//! takes the others' mean for them; it says "about".
+//! takes the others' mean for them; it says "about", and nothing before there is a mean.
 
 use std::{
     io::{IsTerminal, Write},
-    sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel},
+    sync::{
+        atomic::{AtomicBool, Ordering},
+        mpsc::{Receiver, RecvTimeoutError, Sender, channel},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -19,33 +22,59 @@ pub fn shown<T>(wanted: bool, control: &'static Control, work: impl FnOnce() -> 
     }
     thread::scope(|scope| {
         let (done, ended): (Sender<()>, _) = channel();
-        scope.spawn(move || show(control, &ended));
+        // Without a thread to be had there is no line.
+        let _ = thread::Builder::new().spawn_scoped(scope, move || show(control, &ended));
         let result = work();
         drop(done);
         result
     })
 }
 
+/// Whether the cursor stands behind the line.
+static SHOWN: AtomicBool = AtomicBool::new(false);
+
+/// To the start of the terminal's line, and nothing after it.
+const WIPE: &str = "\r\x1b[K";
+
+/// What must stand before a message on `stream`, which the caller has locked, so that it begins a line.
+pub fn wiped(stream: &impl IsTerminal) -> &'static str {
+    if SHOWN.load(Ordering::Relaxed) && stream.is_terminal() && SHOWN.swap(false, Ordering::Relaxed) {
+        WIPE
+    } else {
+        ""
+    }
+}
+
 fn show(control: &Control, ended: &Receiver<()>) {
     const FIRST: Duration = Duration::from_secs(1);
     const STEP: Duration = Duration::from_millis(250);
     let started = Instant::now();
+    let removed = || control.files() + control.directories();
+    // Other operands may have come before.
+    let before = removed();
     let mut wait = FIRST;
-    let mut shown = false;
     while ended.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
-        let text = line(control.files() + control.directories(), control.about_left(), started.elapsed());
-        let _ = std::io::stderr().lock().write_all(format!("\r{text}\x1b[K").as_bytes());
-        (wait, shown) = (STEP, true);
+        let rate = (removed() - before) as f64 / started.elapsed().as_secs_f64();
+        let text = line(removed(), rate, control.about_left());
+        let mut stderr = std::io::stderr().lock();
+        let _ = stderr.write_all(format!("\r{text}\x1b[K").as_bytes());
+        SHOWN.store(true, Ordering::Relaxed);
+        wait = STEP;
     }
-    if shown {
-        let _ = std::io::stderr().lock().write_all(b"\r\x1b[K");
-    }
+    let mut stderr = std::io::stderr().lock();
+    let _ = stderr.write_all(wiped(&stderr).as_bytes());
 }
 
-fn line(removed: u64, left: u64, elapsed: Duration) -> String {
-    let rate = removed as f64 / elapsed.as_secs_f64();
-    let seconds = if rate > 0.0 { left as f64 / rate } else { 0.0 };
-    format!("{removed} removed, {rate:.0}/s, about {left} left, about {seconds:.0} s")
+/// `rate` is in entries a second.
+fn line(removed: u64, rate: f64, left: Option<u64>) -> String {
+    let mut text = format!("{removed} removed, {rate:.0}/s");
+    if let Some(left) = left {
+        text += &format!(", about {left} left");
+        if rate > 0.0 {
+            text += &format!(", about {:.0} s", left as f64 / rate);
+        }
+    }
+    text
 }
 
 #[cfg(test)]
@@ -53,9 +82,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_has_counts_rate_and_time_left() {
-        let text = line(30_000, 10_000, Duration::from_secs(3));
-        assert_eq!(text, "30000 removed, 10000/s, about 10000 left, about 1 s");
-        assert_eq!(line(0, 0, Duration::from_secs(1)), "0 removed, 0/s, about 0 left, about 0 s");
+    fn the_line_has_counts_rate_and_time_left_as_far_as_known() {
+        assert_eq!(line(30_000, 10_000.0, Some(10_000)), "30000 removed, 10000/s, about 10000 left, about 1 s");
+        assert_eq!(line(30_000, 10_000.0, None), "30000 removed, 10000/s");
+        assert_eq!(line(7, 0.0, Some(10)), "7 removed, 0/s, about 10 left");
     }
 }

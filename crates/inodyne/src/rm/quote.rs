@@ -3,12 +3,21 @@
 //! Scripts read these messages and people paste from them, and a name may hold anything but a zero byte and a slash,
 //! line breaks and terminal controls included.
 
-/// Whether messages may contain more than ASCII, by the environment's locale.
+use std::{ffi::CStr, sync::LazyLock};
+
+/// Whether messages may contain more than ASCII. Only the C library knows: locales have aliases and modifiers, and one that
+/// is not installed counts as "C".
 pub fn locale_is_utf8() -> bool {
-    let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG")).unwrap_or_default();
-    let locale = locale.to_ascii_lowercase();
-    locale.ends_with("utf-8") || locale.ends_with("utf8")
+    static UTF8: LazyLock<bool> = LazyLock::new(|| {
+        // SAFETY: called once, before there are threads that could ask for the locale meanwhile; the answer is a string
+        // that stays valid until the locale is set again, which nobody does.
+        let codeset = unsafe {
+            libc::setlocale(libc::LC_CTYPE, c"".as_ptr());
+            CStr::from_ptr(libc::nl_langinfo(libc::CODESET))
+        };
+        codeset == c"UTF-8"
+    });
+    *UTF8
 }
 
 /// `name` in quotes: `'plain'`, `"it's"`, `'two'$'\n''lines'`.
@@ -43,6 +52,13 @@ pub fn quote(name: &[u8], utf8: bool) -> String {
     }
     text.push('\'');
     text
+}
+
+/// As [`quote`], but a name that means itself to a shell stays as it is.
+pub fn quote_if_needed(name: &[u8], utf8: bool) -> String {
+    let is_special = |byte| b" !\"$&'()*;<=>?[\\^`|".contains(byte);
+    let is_plain = pieces(name, utf8).iter().all(|piece| matches!(piece, Piece::Plain(_)));
+    if is_plain && !name.iter().any(is_special) { String::from_utf8_lossy(name).into() } else { quote(name, utf8) }
 }
 
 enum Piece {
@@ -96,7 +112,7 @@ fn escape(byte: u8) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::quote;
+    use super::{quote, quote_if_needed};
 
     #[test]
     fn names_are_quoted_for_a_shell() {
@@ -115,5 +131,12 @@ mod tests {
         }
         assert_eq!(quote("ä".as_bytes(), true), "'ä'");
         assert_eq!(quote("ä".as_bytes(), false), "''$'\\303\\244'");
+    }
+
+    #[test]
+    fn only_what_a_shell_would_change_needs_quotes() {
+        for (name, written) in [("-foo", "-foo"), ("-f oo", "'-f oo'"), ("--a=b", "'--a=b'"), ("-it's", "\"-it's\"")] {
+            assert_eq!(quote_if_needed(name.as_bytes(), true), written);
+        }
     }
 }

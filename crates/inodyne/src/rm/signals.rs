@@ -1,11 +1,12 @@
 //! Ctrl-C as a clean stop: no thread is cut off in the middle, and what is left is said.
 //!
 //! The handler only sets a flag. When the delete has ended, the signal is sent again with its default effect, so that
-//! the shell sees a process that died of it, as it does with GNU rm. A second Ctrl-C ends the process at once.
+//! the shell sees a process that died of it, as it does with GNU rm. A second Ctrl-C ends the process at once, unless it
+//! comes so soon that it belongs to the first: `timeout` signals both the process and its group.
 
 use std::{
     mem,
-    sync::atomic::{AtomicI32, Ordering},
+    sync::atomic::{AtomicI32, AtomicI64, Ordering},
 };
 
 use inodyne_tree::Control;
@@ -18,8 +19,23 @@ static SIGNAL: AtomicI32 = AtomicI32::new(0);
 const STOPPING: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 
 extern "C" fn stop(signal: libc::c_int) {
+    const SOON_NS: i64 = 500_000_000;
+    static FIRST_NS: AtomicI64 = AtomicI64::new(0);
+    let now = now_ns();
+    match FIRST_NS.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed) {
+        Err(first) if now - first > SOON_NS => die_of(signal),
+        _ => {}
+    }
     SIGNAL.store(signal, Ordering::Relaxed);
     CONTROL.stop();
+}
+
+/// A clock that a signal handler may look at; never zero.
+fn now_ns() -> i64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the structure is ours, and the call is safe in signal handlers.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
+    (now.tv_sec * 1_000_000_000 + now.tv_nsec).max(1)
 }
 
 /// Makes interrupting signals a stop. What the parent had set to be ignored stays ignored.
@@ -32,18 +48,30 @@ pub fn catch() {
             if before.sa_sigaction != libc::SIG_IGN {
                 let mut action: libc::sigaction = mem::zeroed();
                 action.sa_sigaction = stop as *const () as usize;
-                action.sa_flags = libc::SA_RESETHAND | libc::SA_RESTART;
+                action.sa_flags = libc::SA_RESTART;
                 libc::sigaction(signal, &action, std::ptr::null_mut());
             }
         }
     }
 }
 
+/// Nobody reads what is printed any more: that stops GNU rm, by a signal that the Rust runtime ignores.
+pub fn reader_is_gone() {
+    stop(libc::SIGPIPE);
+}
+
 /// Dies of the signal that asked for the stop, if one did.
 pub fn die_of_it() {
     let signal = SIGNAL.load(Ordering::Relaxed);
     if signal != 0 {
-        // SAFETY: raising a signal has no requirements; SA_RESETHAND restored its default effect.
-        unsafe { libc::raise(signal) };
+        die_of(signal);
+    }
+}
+
+fn die_of(signal: libc::c_int) {
+    // SAFETY: neither restoring a signal's default effect nor raising it has requirements, in a handler either.
+    unsafe {
+        libc::signal(signal, libc::SIG_DFL);
+        libc::raise(signal);
     }
 }

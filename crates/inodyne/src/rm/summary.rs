@@ -1,6 +1,6 @@
 //! The sum at the end: for a dry run, for `--json`, and for a delete that was stopped.
 
-use std::{ffi::OsString, io::Write, time::Duration};
+use std::{ffi::OsString, time::Duration};
 
 use inodyne_tree::{Control, FileSystem, RemoveReport, Strategy};
 use serde_json::json;
@@ -20,12 +20,6 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// An operand that is a file.
-    pub fn count_file(&mut self, allocated_bytes: u64) {
-        self.files += 1;
-        self.allocated_bytes += allocated_bytes;
-    }
-
     /// What one delete says that `Control` does not count.
     pub fn add(&mut self, report: RemoveReport) {
         self.unfinished.extend(report.unfinished);
@@ -41,7 +35,7 @@ impl Summary {
         self.files += control.files();
         self.directories += control.directories();
         self.failures = failures;
-        self.allocated_bytes += control.allocated_bytes();
+        self.allocated_bytes = control.allocated_bytes();
         self.wall = wall;
     }
 
@@ -52,14 +46,14 @@ impl Summary {
         format!("interrupted: {} files and {} directories removed; left: {left}", self.files, self.directories)
     }
 
-    /// Prints what the options ask for, which is usually nothing. A reader that went away is no error.
-    pub fn print(&self, options: &Options) {
+    /// Prints what the options ask for, which is usually nothing.
+    pub fn print(&self, options: &Options, messages: &Messages) {
         let text = match (options.json, options.dry_run) {
             (true, _) => format!("{}\n", self.as_json(options)),
             (false, true) => self.dry_run_text(),
             (false, false) => return,
         };
-        drop(std::io::stdout().lock().write_all(text.as_bytes()));
+        messages.print(&text);
     }
 
     fn dry_run_text(&self) -> String {
