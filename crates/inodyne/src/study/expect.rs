@@ -134,7 +134,9 @@ impl Expected {
             (Kind::Word, _) => words_of(&values, &self.is),
             (_, Some((per, root, of_per))) => {
                 let below = self::values(recording, per, *root);
-                self.within(&Vec::from_iter(ratio(sum(&values, self.kind), sum(&below, *of_per))))
+                // Of nothing there is a number, and no sum.
+                let above = (self.kind == Kind::Count || !values.is_empty()).then(|| sum(&values, self.kind));
+                self.within(&Vec::from_iter(above.and_then(|above| ratio(above, sum(&below, *of_per)))))
             }
             (Kind::Count, None) => self.within(&[values.len() as f64]),
             (Kind::Number, None) => self.within(&values.iter().filter_map(Value::as_f64).collect::<Vec<_>>()),

@@ -73,6 +73,12 @@ fn what_is_so_holds_and_what_is_not_does_not() {
         ("what = 'findings[id=futex-contention]'\nmin = 1".to_owned(), false, "0"),
         ("what = 'traces[cache=cold].syscalls[name=getrandom].calls'\nmin = 1".to_owned(), false, "nothing"),
         (
+            "what = 'traces.syscalls[name=newfstata].calls'\nper = 'traces.dtype.entries'\nmax = 1".to_owned(),
+            false,
+            "nothing",
+        ),
+        ("what = 'findings[id=futex-contention]'\nper = 'traces'\nmax = 1".to_owned(), true, "0"),
+        (
             "what = 'traces[place=overlay].dtype.entries'\nper = 'traces[place=ext4].dtype.entries'\nmin = 1\nmax = 1"
                 .to_owned(),
             true,
