@@ -18,7 +18,7 @@ use inodyne_lab::LabError;
 use inodyne_model::recording::RecordingError;
 use inodyne_render::escaped;
 use inodyne_trace::TraceError;
-use inodyne_trace::launch::LaunchError;
+use inodyne_trace::launch::{LaunchError, Stage};
 use inodyne_tree::TreeError;
 
 /// Something the user wrote is wrong.
@@ -71,7 +71,12 @@ impl From<TraceError> for Failure {
 
 impl From<LaunchError> for Failure {
     fn from(error: LaunchError) -> Failure {
-        Failure::new(error.shell_code().unwrap_or(LACKING), error)
+        // Which directory it is, the user has said.
+        let other = match error {
+            LaunchError::NotStarted { stage: Stage::Directory, .. } => USAGE,
+            _ => LACKING,
+        };
+        Failure::new(error.shell_code().unwrap_or(other), error)
     }
 }
 
