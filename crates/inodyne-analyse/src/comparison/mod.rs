@@ -61,8 +61,8 @@ pub fn precision(recording: &Recording, first_place: usize, cache: CacheState) -
         (draft.pairs.len() >= verdict::LEAST_PAIRS).then_some((ratio.high - ratio.low) / 2.0)
     };
     let is_headline = |draft: &Draft| matches!(draft.metric, Metric::Wall | Metric::Durable) && !draft.traced;
-    let widths = drafts.filter(is_headline).map(half_width);
-    widths.fold(Some(0.0), |widest: Option<f64>, width| Some(widest?.max(width?)))
+    let mut widths = drafts.filter(is_headline).map(half_width);
+    widths.try_fold(0.0f64, |widest, width| Some(widest.max(width?)))
 }
 
 /// Where the differences come from, for every couple with traces.
