@@ -97,8 +97,10 @@ fn a_place_is_made_anew_for_commands_that_destroy_it() {
     let command = "test $(find . -type f | wc -l) = 3000 && rm -rf d*";
     let recording = compared(&[&places[..], &["-c", command]].concat()).ended_with(0).recording();
     assert_eq!(recording.runs.len(), 8);
-    let line = compared(&["--fresh", "-c", "true", "-c", "false"]).failed_in_one_line(2);
-    assert!(line.contains("--fresh needs places that are made here"), "{line}");
+    for place in [".", "bind:/usr", "fuse:/usr", "bind:bind:/usr"] {
+        let line = compared(&["--fresh", "--at", place, "-c", "true", "-c", "false"]).failed_in_one_line(2);
+        assert!(line.contains("--fresh needs places that are made here"), "{place}: {line}");
+    }
 }
 
 #[test]
@@ -158,8 +160,24 @@ fn it_goes_on_until_the_interval_is_narrow_enough_and_not_for_ever() {
 fn what_cannot_be_compared_is_said_before_anything_happens() {
     assert!(compared(&["-c", "true"]).failed_in_one_line(2).contains("nothing to compare"));
     assert!(compared(&["-c", "true", "-c", " "]).failed_in_one_line(2).contains("empty"));
-    for wrong in [["--until", "0"], ["--max-time", "5 parsecs"], ["--timeout", "0s"], ["--runs", "0"]] {
+    let endless = "10000000000000000000s";
+    for wrong in [
+        ["--until", "0"],
+        ["--max-time", "5 parsecs"],
+        ["--max-time", endless],
+        ["--timeout", "0s"],
+        ["--timeout", endless],
+        ["--runs", "0"],
+    ] {
         compared(&[&wrong[..], &["-c", "true", "-c", "false"]].concat()).ended_with(2);
+    }
+    for (wrong, said) in [
+        (["--cache", "warm", "--cache", "warm"], "--cache warm is given twice"),
+        (["--cwd", "..", "--seed", "2"], "--cwd is a directory below the place"),
+        (["--cwd", "/", "--seed", "2"], "--cwd is a directory below the place"),
+    ] {
+        let line = compared(&[&wrong[..], &["-c", "true", "-c", "false"]].concat()).failed_in_one_line(2);
+        assert!(line.contains(said), "{line}");
     }
 }
 
@@ -206,6 +224,101 @@ fn is_readable(recording: &Path, told: &str) -> bool {
     assert!(!recording.runs.is_empty(), "{told}");
     assert!(recording.runs.iter().all(|run| run.cache == CacheState::Warm));
     true
+}
+
+/// A run that was cut short has ended well, and early: its time would be a wrong one.
+#[test]
+fn a_run_that_is_cut_short_is_no_time() {
+    let _machine = machine();
+    let scratch = scratch();
+    let recording = scratch.path().join("kept.inodyne");
+    let command = "trap 'exit 0' INT; for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.04715; done";
+    let mut compare = inodyne();
+    compare.args(["compare", "-n", "500", "--traced", "0", "-c", command, "-c", command, "-o"]).arg(&recording);
+    for moment in [1100, 1300, 1500] {
+        let running = start(&mut compare);
+        thread::sleep(Duration::from_millis(moment));
+        kill(running.pid(), Signal::SIGINT).expect("it is there");
+        drop(running.end().ended_with(130));
+        let kept = Recording::load(&recording).expect("it was kept").runs;
+        assert!(!kept.is_empty() && kept.iter().all(|run| run.wall_ns > Nanos(470_000_000)), "{kept:?}");
+    }
+}
+
+/// A signal to inodyne alone, too, reaches what is under way, and no command begins afterwards.
+#[test]
+fn interrupted_while_it_prepares_the_command_never_begins() {
+    let _machine = machine();
+    let scratch = scratch();
+    let place = scratch.path().display().to_string();
+    let around = ["--prepare", ": >prepared; exec sleep 4714", "--cleanup", ": >cleaned-up"];
+    let running =
+        start(inodyne().args(["run", "--no-trace", "--at", &place]).args(around).args(["--", "touch", "ran"]));
+    assert!(eventually(|| scratch.path().join("prepared").exists()));
+    kill(running.pid(), Signal::SIGTERM).expect("it is there");
+    let line = running.end().failed_in_one_line(130);
+    assert!(line.contains("interrupted before anything was measured"), "{line}");
+    assert!(eventually(|| processes_with("4714").is_empty()));
+    assert!(scratch.path().join("cleaned-up").exists() && !scratch.path().join("ran").exists());
+}
+
+#[test]
+fn a_run_whose_clean_up_fails_was_measured() {
+    let _machine = machine();
+    let scratch = scratch();
+    let recording = scratch.path().join("kept.inodyne");
+    let around = ["--cleanup", "exit 9", "--no-trace", "-n", "3", "-o"];
+    let outcome = run(inodyne().arg("run").args(around).arg(&recording).args(["--", "true"])).ended_with(1);
+    assert!(outcome.stderr.contains("'exit 9' failed with exit code 9"), "{}", outcome.stderr);
+    assert_eq!(Recording::load(&recording).expect("it was kept").runs.len(), 1);
+    let line = run(inodyne().args(["run", "--prepare", "exit 9", "--", "true"])).failed_in_one_line(1);
+    assert!(line.contains("'exit 9' failed with exit code 9"), "{line}");
+}
+
+#[test]
+fn what_cannot_be_kept_is_told() {
+    let _machine = machine();
+    let scratch = scratch();
+    let gone = scratch.path().join("gone");
+    fs::create_dir(&gone).expect("made");
+    let remove = format!("rm -rf {}", gone.display());
+    let commands = ["-c", &remove, "-c", "true", "-n", "3", "--traced", "0", "-o"];
+    let outcome = compared(&[&commands[..], &[&gone.join("kept.inodyne").display().to_string()]].concat());
+    let outcome = outcome.ended_with(2);
+    assert!(outcome.stderr.contains("kept.inodyne: No such file"), "{}", outcome.stderr);
+    assert_eq!(outcome.recording().runs.len(), 2);
+}
+
+/// What the first run has read the second would miss: neither gets anything. And what prepares a run takes nothing from it.
+#[test]
+fn runs_that_are_compared_read_the_same() {
+    let _machine = machine();
+    let scratch = scratch();
+    let file = scratch.path().join("text");
+    fs::write(&file, "some text\n").expect("written");
+    let input = || fs::File::open(&file).expect("a file");
+    let options = ["-n", "3", "--traced", "0", "-c", "test -z \"$(cat)\"", "-c", "true"];
+    let _ = run(inodyne().arg("compare").args(options).stdin(input())).ended_with(0);
+    let around = ["--no-trace", "--prepare", "cat", "--cleanup", "cat"];
+    let told = run(inodyne().arg("run").args(around).args(["--", "cat"]).stdin(input())).ended_with(0).text();
+    assert_eq!(told, "some text\n");
+}
+
+/// Of two untraced runs neither is the median.
+#[test]
+fn the_overhead_is_that_over_the_median() {
+    let _machine = machine();
+    for runs in ["1", "2", "3"] {
+        let recording = run(inodyne().args(["run", "--format", "json", "-n", runs, "--", "sh", "-c", "sleep 0.0$$"]))
+            .ended_with(0)
+            .recording();
+        let mut walls: Vec<Nanos> = recording.runs.iter().filter(|run| !run.traced).map(|run| run.wall_ns).collect();
+        walls.sort_unstable();
+        let median = inodyne_model::run::median(&walls).expect("they are there").as_secs_f64();
+        let trace = &recording.traces[0];
+        let expected = trace.wall_ns.as_secs_f64() / median;
+        assert!(!trace.overhead.estimated && (trace.overhead.ratio / expected - 1.0).abs() < 1e-9, "{walls:?}");
+    }
 }
 
 /// The mean of the same command, by hyperfine and by us, alternately. Hyperfine counts the fork too, some tenths of a

@@ -53,6 +53,8 @@ fn places_that_cannot_be_used() {
         (&["--at", "tmpfs", "--cache", "cold"], "cannot be cold"),
         (&["--at", ".", "--data", "tree:dirs=1,files=1,bytes=1"], "never filled"),
         (&["--at", "ext4:size=16M", "--data", "/no/such/data"], "/no/such/data"),
+        (&["--at", "ext4:size=16M", "--data", "tree:depth=60,width=60"], "too many directories"),
+        (&["--at", "ext4:size=16M", "--cwd", "nowhere"], "cannot enter this directory"),
         (&["--user", "nobody-of-this-name"], "no such user"),
     ] {
         let mut command = inodyne();

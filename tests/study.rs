@@ -193,6 +193,16 @@ fn mistakes_are_said_before_anything_happens() {
     let names = run(&mut study(&["run", "find-types"])).failed_in_one_line(2);
     assert!(names.contains("no study 'find-types': there are find-dtype, "), "{names}");
     assert!(run(&mut study(&["run", "./absent.toml"])).failed_in_one_line(2).contains("./absent.toml: No such file"));
+    let odd = scratch.path().join("odd.toml");
+    let told = |bytes: &[u8]| {
+        fs::write(&odd, bytes).expect("a file");
+        run(study(&["check"]).arg(&odd)).failed_in_one_line(2)
+    };
+    assert!(told(b"").ends_with("odd.toml:1:1: missing field `title`"), "{}", told(b""));
+    let line = told(b"title = \"x\"\nabout = \"\xc3\xa4\xff\"\n");
+    assert!(line.ends_with("odd.toml:2:11: the text is not UTF-8 from here on"), "{line}");
+    let line = run(&mut study(&["check", "/dev/zero"])).failed_in_one_line(2);
+    assert!(line.contains("larger than 1 MiB"), "{line}");
 }
 
 /// What the parts before have measured is kept when a later one is disturbed.

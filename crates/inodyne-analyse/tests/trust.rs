@@ -9,6 +9,9 @@ use inodyne_analyse::statistics::random::Random;
 use inodyne_analyse::statistics::trend::trend;
 use inodyne_analyse::statistics::verdict::judge;
 use inodyne_model::comparison::{DEFAULT_MARGIN, Verdict};
+use inodyne_model::run::CacheState;
+use inodyne_model::sample;
+use inodyne_model::statistics::RunStatistics;
 
 const TRIALS: usize = 100;
 const PAIRS: usize = 30;
@@ -75,6 +78,31 @@ fn a_thing_does_not_differ_from_itself() {
     }
 }
 
+/// `--until 2%`: to stop where the interval happens to be narrow must not make differences of nothing.
+#[test]
+fn going_on_until_the_interval_is_narrow_makes_no_difference() {
+    for (seed, disturbance) in [(300, Disturbance::Nothing), (400, Disturbance::Outliers)] {
+        for least in [6, 10] {
+            let mut random = Random::seeded(seed + least as u64);
+            let mut wrong = 0;
+            for _ in 0..TRIALS {
+                let mut all = pairs(&mut random, least, 0.04, 1.0, disturbance);
+                let ratio = loop {
+                    let ratio = median_ratio(&all, &mut Random::seeded(1));
+                    if ratio.is_some_and(|ratio| (ratio.high - ratio.low) / 2.0 <= 0.02) || all.len() >= 60 {
+                        break ratio;
+                    }
+                    all.extend(pairs(&mut random, 1, 0.04, 1.0, disturbance));
+                };
+                let verdict = judge(all.len(), ratio, p_value(&all), DEFAULT_MARGIN);
+                wrong += usize::from(matches!(verdict, Verdict::Faster | Verdict::Slower));
+            }
+            println!("{disturbance:?}, from {least} pairs on: {wrong}");
+            assert!(wrong <= 5, "{disturbance:?}, from {least} pairs on: {wrong} of {TRIALS} were called different");
+        }
+    }
+}
+
 #[test]
 fn a_slow_down_of_five_percent_is_found() {
     for (seed, disturbance) in [(1, Disturbance::Nothing), (2, Disturbance::Outliers), (3, Disturbance::Drift)] {
@@ -121,4 +149,57 @@ fn two_modes_are_seen_and_one_is_not_two() {
         assert!(one <= 10 && far <= 20, "{count} runs with one mode: {one} and {far} of 1000 looked like two");
         assert!(count < 30 || two >= 900, "{count} runs with two modes: {two} of 1000 were seen");
     }
+}
+
+/// A time of a run whose order means nothing, around 1.
+type Noise = fn(&mut Random) -> f64;
+
+/// Shapes that times have, with one mode each.
+const SHAPES: [(&str, Noise); 6] = [
+    ("normal", |random| 1.0 + 0.05 * random.normal()),
+    ("log-normal", |random| (0.2 * random.normal()).exp()),
+    ("uniform", |random| 0.8 + 0.4 * random.unit()),
+    // Something waited for, on top of what always takes as long.
+    ("exponential", |random| 1.0 - 0.2 * (1.0 - random.unit()).ln()),
+    // Student's t with three degrees of freedom: far out now and then.
+    ("heavy", |random| {
+        let squares: f64 = (0..3).map(|_| random.normal().powi(2)).sum();
+        (1.0 + 0.03 * random.normal() / (squares / 3.0).sqrt()).max(0.1)
+    }),
+    // A coarse clock: many runs take the same time.
+    ("ties", |random| ((1.0 + 0.05 * random.normal()) * 40.0).round() / 40.0),
+];
+
+fn flagged(random: &mut Random, count: usize, noise: Noise) -> RunStatistics {
+    let mut recording = sample::empty();
+    recording.places = vec![sample::ext4("ext4", &[])];
+    recording.commands = vec![sample::command("find .")];
+    for _ in 0..count {
+        recording.push_run(sample::run(0, CacheState::Warm, false, sample::ms(100.0 * noise(random))));
+    }
+    inodyne_analyse::explain(&mut recording);
+    recording.statistics.remove(0)
+}
+
+#[test]
+fn noise_alone_raises_no_flag() {
+    const TRIALS: usize = 500;
+    let mut told = String::new();
+    let mut most = 0;
+    for (seed, (name, noise)) in (50..).zip(SHAPES) {
+        for count in [6, 10, 20, 50] {
+            let mut random = Random::seeded(seed * 1000 + count as u64);
+            let all: Vec<RunStatistics> = (0..TRIALS).map(|_| flagged(&mut random, count, noise)).collect();
+            let of = |flag: fn(&RunStatistics) -> bool| all.iter().filter(|found| flag(found)).count();
+            let flags = [of(|f| f.trend.is_some()), of(|f| f.change_point.is_some()), of(|f| f.modes.is_some())];
+            let outliers = of(|f| !f.outliers.is_empty());
+            told.push_str(&format!("{name}, {count} runs: trend, step, modes {flags:?}, outliers {outliers}\n"));
+            most = most.max(flags.into_iter().max().unwrap_or(0));
+            // What is skewed or heavy has values that lie far: that is then said of them.
+            let is_plain = ["normal", "log-normal", "uniform"].contains(&name);
+            assert!(!is_plain || outliers <= TRIALS * 7 / 100, "{told}");
+        }
+    }
+    println!("{told}");
+    assert!(most <= TRIALS / 20, "of {TRIALS} each:\n{told}");
 }

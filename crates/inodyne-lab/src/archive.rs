@@ -13,7 +13,7 @@ use std::{
 use flate2::read::MultiGzDecoder;
 use lzma_rust2::XzReader;
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
-use tar::{Archive, EntryType};
+use tar::{Archive, Entry, EntryType};
 
 use crate::LabError;
 
@@ -44,6 +44,10 @@ pub(crate) fn unpack(archive: &Path, target: &Path) -> Result<Vec<PathBuf>, LabE
             }
             _ => {}
         }
+        if is_sparse(&mut entry).map_err(failed)? {
+            let problem = format!("its entry {} is sparse as POSIX has it: use tar --format=gnu", path.display());
+            return Err(LabError::Archive { path: archive.into(), problem });
+        }
         if !entry.unpack_in(target).map_err(failed)? {
             return Err(leaves(archive, &path));
         }
@@ -62,6 +66,14 @@ pub(crate) fn unpack(archive: &Path, target: &Path) -> Result<Vec<PathBuf>, LabE
             .map_err(|errno| LabError::io("write", directory, errno))?;
     }
     Ok(left_out)
+}
+
+/// Whether an entry holds the pieces of a sparse file with a list of them, in a form that would be unpacked as if it were the
+/// file. (The form of GNU tar before is a kind of entry of its own, and unpacked as it should be.)
+fn is_sparse(entry: &mut Entry<'_, impl Read>) -> io::Result<bool> {
+    let Some(extensions) = entry.pax_extensions()? else { return Ok(false) };
+    // What looks malformed is a value with a line end in it, a name for example.
+    Ok(extensions.flatten().any(|extension| extension.key_bytes().starts_with(b"GNU.sparse.")))
 }
 
 fn leaves(archive: &Path, entry: &Path) -> LabError {

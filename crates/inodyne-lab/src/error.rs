@@ -208,6 +208,9 @@ impl LabError {
 
     /// Whether the description is at fault rather than the machine (exit code 2 rather than 3).
     pub fn is_usage(&self) -> bool {
+        if let Self::Tree(error) = self {
+            return error.is_usage();
+        }
         matches!(
             self,
             Self::PlaceSyntax { .. }

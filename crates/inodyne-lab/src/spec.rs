@@ -88,6 +88,19 @@ impl PlaceSpec {
         &self.place
     }
 
+    /// Whether what a command writes there goes into something made here: not so where an existing directory is only shown.
+    pub fn is_made(&self) -> bool {
+        match &self.place {
+            Where::Existing(_) => false,
+            Where::Made(made) => !made.kind.shows() || made.below().all(Self::is_made),
+        }
+    }
+
+    /// Whether nothing of it was there before.
+    pub fn is_all_made(&self) -> bool {
+        matches!(&self.place, Where::Made(made) if made.below().all(Self::is_all_made))
+    }
+
     /// A kind with nothing said about it.
     pub(crate) fn plain(kind: Kind) -> Self {
         Self { label: None, place: Where::Made(MadePlace::plain(kind)) }

@@ -5,7 +5,7 @@ mod common;
 use std::{
     fs,
     io::Write,
-    os::unix::fs::{MetadataExt, PermissionsExt, symlink},
+    os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink},
     path::Path,
     process::Command,
     time::{Duration, SystemTime},
@@ -83,6 +83,32 @@ fn archives_are_unpacked_whatever_compresses_them() {
         let filled = place.fill(&data(&archive)).unwrap_or_else(|error| panic!("{name}: {error}"));
         is_the_same(&place, &filled);
     }
+}
+
+/// A file with holes has two forms in archives. Of neither may another file come out.
+#[test]
+fn sparse_files_in_archives_are_whole_or_refused() {
+    let (lab, scratch) = lab();
+    let from = scratch.path().join("from");
+    fs::create_dir(&from).expect("made");
+    let file = fs::File::create(from.join("holes")).expect("made");
+    for at in [0, 1 << 20, 5 << 20] {
+        file.write_all_at(b"some", at).expect("written");
+    }
+    file.set_len(8 << 20).expect("set");
+    let archive = scratch.path().join("a.tar");
+    let filled = |form: &str| {
+        let mut tar = Command::new("tar");
+        tar.args([form, "--sparse", "-cf"]).arg(&archive).arg("-C").arg(&from).arg(".");
+        assert!(tar.status().expect("tar runs").success());
+        assert!(fs::metadata(&archive).expect("made").len() < 1 << 20, "it has no holes");
+        let mut place = make(&lab, "ext4:size=64M");
+        let result = place.fill(&data(&archive));
+        result.map(|_| fs::read(place.path().join("holes")).expect("read"))
+    };
+    assert!(filled("--format=gnu").expect("filled") == fs::read(from.join("holes")).expect("read"));
+    let error = filled("--format=posix").expect_err("another file").to_string();
+    assert!(error.contains("holes is sparse") && error.contains("--format=gnu"), "{error}");
 }
 
 /// A tar archive with one entry whose name nobody checked.

@@ -505,7 +505,10 @@ pub fn part(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A length of time: `500ms`, `90s`, `5min`, `1h`; seconds without a unit.
+/// Nobody waits longer, and sums of such times do not overflow.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// A length of time of at most a year: `500ms`, `90s`, `5min`, `1h`; seconds without a unit.
 pub fn time(text: &str) -> Result<Duration, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let unit = match text[digits..].trim() {
@@ -517,8 +520,8 @@ pub fn time(text: &str) -> Result<Duration, String> {
     };
     let seconds = text[..digits].parse::<f64>().map_err(|_| "write a number and a unit: 90s".to_owned())? * unit;
     match Duration::try_from_secs_f64(seconds) {
-        Ok(time) if !time.is_zero() => Ok(time),
-        _ => Err("must be longer than nothing: 90s".to_owned()),
+        Ok(time) if !time.is_zero() && time <= LONGEST => Ok(time),
+        _ => Err("must be longer than nothing and no longer than a year: 90s".to_owned()),
     }
 }
 

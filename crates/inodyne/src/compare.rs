@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use inodyne_trace::launch::Output;
+use inodyne_trace::launch::{Input, Output};
 
 use crate::cli::CompareArguments;
 use crate::failure::{Failure, INTERRUPTED, USAGE};
@@ -37,7 +37,9 @@ pub fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
         commands: commands.into_iter().map(Into::into).collect(),
         effort,
         margin: Some(arguments.margin),
+        input: Input::Nothing,
         output: if arguments.show_output { Output::ToStderr } else { Output::Discard },
+        keeps_cut_short: false,
     };
     let measured = campaign.measure()?;
     report::tell(&measured.recording, &arguments.report, TextTo::Stdout)?;

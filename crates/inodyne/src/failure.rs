@@ -16,8 +16,9 @@ use std::process::ExitCode;
 
 use inodyne_lab::LabError;
 use inodyne_model::recording::RecordingError;
+use inodyne_render::escaped;
 use inodyne_trace::TraceError;
-use inodyne_trace::launch::LaunchError;
+use inodyne_trace::launch::{LaunchError, Stage};
 use inodyne_tree::TreeError;
 
 /// Something the user wrote is wrong.
@@ -49,9 +50,10 @@ impl Failure {
 }
 
 impl fmt::Display for Failure {
-    /// Always one line: what a file name or a program's message breaks is joined.
+    /// Always one line: what a file name or a program's message breaks is joined. And nothing but text: a name in an archive
+    /// must not move the cursor.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message.split_whitespace().collect::<Vec<_>>().join(" "))
+        f.write_str(&escaped(&self.message.split_whitespace().collect::<Vec<_>>().join(" ")))
     }
 }
 
@@ -69,7 +71,12 @@ impl From<TraceError> for Failure {
 
 impl From<LaunchError> for Failure {
     fn from(error: LaunchError) -> Failure {
-        Failure::new(error.shell_code().unwrap_or(LACKING), error)
+        // Which directory it is, the user has said.
+        let other = match error {
+            LaunchError::NotStarted { stage: Stage::Directory, .. } => USAGE,
+            _ => LACKING,
+        };
+        Failure::new(error.shell_code().unwrap_or(other), error)
     }
 }
 
@@ -82,5 +89,16 @@ impl From<TreeError> for Failure {
 impl From<RecordingError> for Failure {
     fn from(error: RecordingError) -> Failure {
         Failure::new(USAGE, error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_is_one_line_of_text() {
+        let failure = Failure::new(USAGE, "the entry a\nb\x1b[2J\u{202e}c\u{9b}1m ä");
+        assert_eq!(failure.to_string(), r"the entry a b\u{1b}[2J\u{202e}c\u{9b}1m ä");
     }
 }

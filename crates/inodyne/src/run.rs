@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use inodyne_model::recording::Recording;
-use inodyne_trace::launch::Output;
+use inodyne_trace::launch::{Input, Output};
 
 use crate::cli::RunArguments;
 use crate::failure::{Failure, INTERRUPTED, USAGE};
@@ -48,6 +48,9 @@ fn campaign(arguments: &RunArguments, output: Output) -> Result<Campaign<'_>, Fa
         commands: vec![arguments.argv.clone().into()],
         effort: Effort { warmup: 0, untraced, traced: u32::from(!arguments.no_trace), until: None, max_time: None },
         margin: None,
+        // Nobody types for a command of which nobody hears.
+        input: if output == Output::Discard { Input::Nothing } else { Input::Inherit },
         output,
+        keeps_cut_short: true,
     })
 }

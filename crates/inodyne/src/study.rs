@@ -23,7 +23,7 @@ mod run;
 mod words;
 
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -79,9 +79,29 @@ fn text(which: &Path) -> Result<(Source, Option<PathBuf>), Failure> {
         let text = built_in::study(&name).ok_or_else(|| Failure::new(USAGE, built_in::no_such(&name)))?;
         return Ok((Source { name, text: text.to_owned() }, None));
     }
-    let text = fs::read_to_string(which).map_err(|error| Failure::new(USAGE, format_args!("{name}: {error}")))?;
+    let source = read(which, name)?;
     let beside = which.parent().map(Path::to_owned).unwrap_or_default();
-    Ok((Source { name, text }, Some(beside)))
+    Ok((source, Some(beside)))
+}
+
+/// More is no study, but perhaps a device without an end.
+const LARGEST: u64 = 1 << 20;
+
+fn read(path: &Path, name: String) -> Result<Source, Failure> {
+    let mut bytes = Vec::new();
+    let read = fs::File::open(path).and_then(|file| file.take(LARGEST + 1).read_to_end(&mut bytes));
+    read.map_err(|error| Failure::new(USAGE, format_args!("{name}: {error}")))?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(Failure::new(USAGE, format_args!("{name}: is larger than 1 MiB, so it is no study")));
+    }
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(Source { name, text }),
+        Err(error) => {
+            let at = error.utf8_error().valid_up_to();
+            let text = String::from_utf8_lossy(&error.as_bytes()[..at]).into_owned();
+            Err(told(&[Mistake::at(at, "the text is not UTF-8 from here on")], &Source { name, text }))
+        }
+    }
 }
 
 /// Tells each mistake in a line; the last is the failure's own.

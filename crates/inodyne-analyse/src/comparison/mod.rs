@@ -49,7 +49,8 @@ pub(crate) fn all(recording: &Recording) -> Vec<Comparison> {
 
 /// How far the widest interval of the wall-clock times' ratios (to the end, and to durable where that was measured) in a
 /// state of the caches reaches to either side, as a part: what deciding about more runs needs. Only of the places from this one
-/// on: those before are measured already. None while some couple has too few pairs for an interval.
+/// on: those before are measured already. None while some couple has too few pairs for an interval; zero where nothing is
+/// compared, which no run more makes any narrower.
 pub fn precision(recording: &Recording, first_place: usize, cache: CacheState) -> Option<f64> {
     let cases = cases::all(recording);
     let couples = cases::couples(recording, &cases);
@@ -60,8 +61,8 @@ pub fn precision(recording: &Recording, first_place: usize, cache: CacheState) -
         (draft.pairs.len() >= verdict::LEAST_PAIRS).then_some((ratio.high - ratio.low) / 2.0)
     };
     let is_headline = |draft: &Draft| matches!(draft.metric, Metric::Wall | Metric::Durable) && !draft.traced;
-    let widths = drafts.filter(is_headline).map(half_width);
-    widths.reduce(|a, b| Some(a?.max(b?))).flatten()
+    let mut widths = drafts.filter(is_headline).map(half_width);
+    widths.try_fold(0.0f64, |widest, width| Some(widest.max(width?)))
 }
 
 /// Where the differences come from, for every couple with traces.

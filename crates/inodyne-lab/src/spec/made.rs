@@ -247,7 +247,12 @@ impl MadePlace {
             Some(Key::Upper) => self.upper.replace(place(&value)?).is_none(),
             Some(Key::Size) => self.size.replace(value.parse().map_err(|error: LabError| error.to_string())?).is_none(),
             Some(Key::Mkfs) => {
-                shell_words::split(&value).map_err(|_| format!("mkfs={value} cannot be split into words"))?;
+                let words = shell_words::split(&value);
+                let words = words.map_err(|_| format!("mkfs={value} cannot be split into words"))?;
+                // mkfs.btrfs takes several devices, others take one for their journal, and all of them overwrite it.
+                if let Some(word) = words.iter().find(|word| word.contains("/dev/")) {
+                    return Err(format!("mkfs={word} names a device: nothing is formatted that was there before"));
+                }
                 self.mkfs.replace(value).is_none()
             }
             Some(Key::Mount) => self.mount.replace(value).is_none(),

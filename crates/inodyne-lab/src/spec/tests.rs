@@ -64,6 +64,8 @@ fn mistakes_are_named_with_what_there_is() {
         ("ext4:size=1G,colour=red", "is no size"),
         ("ext4:mkfs=", "mkfs= is empty"),
         ("ext4:mkfs=-L 'x", "open quote"),
+        ("btrfs:mkfs=-m raid1 /dev/vdb", "mkfs=/dev/vdb names a device"),
+        ("xfs:size=1G,mkfs=-l 'logdev=/dev/vdb'", "names a device"),
         ("tmpfs:mkfs=-q", "no option 'mkfs': tmpfs takes size=, mount= and set="),
         ("squashfs:size=1G", "no option 'size'"),
         ("ext4:delay=2", "'2' is no delay"),
@@ -125,6 +127,26 @@ fn places_stand_in_places() {
     assert_eq!(served.lower().unwrap().to_string(), "xfs:size=1G,delay=2ms");
     assert_eq!(served.mount_options(), "max_read=4096");
     assert_eq!(parse("x=bind:[/a,mount=b]").to_string(), "x=bind:[/a,mount=b]");
+}
+
+#[test]
+fn what_is_only_shown_is_not_made() {
+    for (text, is_made, is_all_made) in [
+        ("ext4", true, true),
+        ("/x", false, false),
+        ("bind:/x", false, false),
+        ("bind:bind:/x", false, false),
+        ("fuse:[bind:/x],mount=ro", false, false),
+        ("fuse", true, true),
+        ("bind:ext4", true, true),
+        ("overlay:lower=/x", true, false),
+        ("overlay:lower=[bind:/x]", true, false),
+        ("bind:overlay:lower=/x", true, false),
+        ("overlay:lower=xfs,upper=tmpfs", true, true),
+    ] {
+        let place = parse(text);
+        assert_eq!((place.is_made(), place.is_all_made()), (is_made, is_all_made), "{text}");
+    }
 }
 
 fn value() -> impl Strategy<Value = String> {

@@ -171,6 +171,9 @@ fn rows(page: &mut Html, recording: &Recording, found: &LedgerDifference) {
     let names = Names::of(recording, found.a, found.b);
     page.element("h3", &[], &heading(recording, found));
     page.element("p", &[], &difference::sentence(found));
+    if let Some(doubt) = difference::doubt(recording, found) {
+        page.element("p", &[("class", "warning")], &doubt);
+    }
     let whole = found.a_wall_ns.max(found.b_wall_ns);
     let is_small = |row: &&RowDifference| row.difference_ns.unsigned_abs() as f64 <= SMALL * whole.0 as f64;
     let (small, large): (Vec<&RowDifference>, Vec<&RowDifference>) = found.rows.iter().partition(is_small);

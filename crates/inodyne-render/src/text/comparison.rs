@@ -24,7 +24,8 @@ pub(super) fn show(page: &mut Page, recording: &Recording, cases: &[Case<'_>]) {
     if page.wants(Section::Comparison) && !recording.comparisons.is_empty() {
         spreads::show(page, recording, cases);
         for found in &recording.ledger_differences {
-            difference::show(page, &heading(recording, found), found, &Names::of(recording, found.a, found.b));
+            let names = Names::of(recording, found.a, found.b);
+            difference::show(page, recording, &heading(recording, found), found, &names);
             call_changes::show(page, recording, found);
         }
     }

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use inodyne_model::Nanos;
-use inodyne_model::comparison::{LedgerDifference, RowDifference};
+use inodyne_model::comparison::{Comparison, LedgerDifference, RowDifference, Verdict};
+use inodyne_model::metric::Metric;
+use inodyne_model::recording::Recording;
 
 use super::page::Page;
 use crate::line::{Span, Style};
@@ -21,9 +23,12 @@ const MOST_PARTS: usize = 3;
 /// Parts below this one of the whole are not named.
 const LEAST_PART: f64 = 0.02;
 
-pub(super) fn show(page: &mut Page, heading: &str, found: &LedgerDifference, names: &Names) {
+pub(super) fn show(page: &mut Page, recording: &Recording, heading: &str, found: &LedgerDifference, names: &Names) {
     page.heading(heading);
     page.paragraph("  ".into(), &sentence(found), Style::Plain);
+    if let Some(doubt) = doubt(recording, found) {
+        page.paragraph("  ".into(), &doubt, Style::Warning);
+    }
     let table = table(found, names, page.longest_name());
     page.table(table);
     if found.pairs > 1 {
@@ -59,6 +64,30 @@ pub(crate) fn sentence(found: &LedgerDifference) -> String {
     } else {
         format!("{} s: {}", time(difference), said.join(", "))
     }
+}
+
+/// Where the untraced runs tell of another difference than the traced ones, of which the rows are: half of it or twice as much,
+/// the other way round, or none. What the untraced ones cannot tell is left alone.
+pub(crate) fn doubt(recording: &Recording, found: &LedgerDifference) -> Option<String> {
+    let is_its_time = |other: &&Comparison| {
+        (other.a, other.b, other.cache) == (found.a, found.b, found.cache)
+            && other.metric == Metric::Wall
+            && !other.traced
+    };
+    let timed = recording.comparisons.iter().find(is_its_time)?;
+    let untraced = difference(timed.a_median_ns, timed.b_median_ns);
+    let traced = difference(found.a_wall_ns, found.b_wall_ns);
+    let agree = match timed.verdict {
+        Verdict::Faster | Verdict::Slower => (0.5..=2.0).contains(&(traced as f64 / untraced as f64)),
+        Verdict::NoDifference => traced.unsigned_abs() as f64 <= 2.0 * timed.margin * found.a_wall_ns.0 as f64,
+        Verdict::NotEnoughRuns | Verdict::Withheld => true,
+    };
+    let time = |ns: i64| signed_seconds(ns, largest_time(found));
+    let told = || {
+        let (traced, untraced) = (time(traced), time(untraced));
+        format!("Traced, the difference is {traced} s, untraced {untraced} s: the rows explain the traced one.")
+    };
+    (!agree).then(told)
 }
 
 fn difference(a: Nanos, b: Nanos) -> i64 {
@@ -125,4 +154,35 @@ fn cells(row: &RowDifference, whole: Nanos) -> Vec<Span> {
         Span::new(signed_seconds(row.difference_ns, whole), Style::Bold),
         interval.into(),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use inodyne_model::comparison::Side;
+    use inodyne_model::sample;
+
+    use super::*;
+
+    /// What is said of a traced difference, in per mille, beside the verdict about the untraced one.
+    fn doubted(verdict: Verdict, untraced: u64, traced: u64) -> bool {
+        let mut recording = sample::overlay_recording();
+        inodyne_analyse::explain(&mut recording);
+        let timed = recording.comparisons.iter_mut().find(|c| c.metric == Metric::Wall).unwrap();
+        (timed.verdict, timed.a_median_ns, timed.b_median_ns) = (verdict, Nanos(1_000), Nanos(untraced));
+        let (a, b, cache) = (timed.a, timed.b, timed.cache);
+        let (a_wall_ns, b_wall_ns) = (Nanos(1_000), Nanos(traced));
+        let found = LedgerDifference { a, b, cache, pairs: 2, a_wall_ns, b_wall_ns, rows: Vec::new() };
+        let other = LedgerDifference { b: Side::new(7, 7), ..found.clone() };
+        assert_eq!(super::doubt(&recording, &other), None);
+        super::doubt(&recording, &found).is_some()
+    }
+
+    #[test]
+    fn rows_of_another_difference_are_doubted() {
+        assert!(!doubted(Verdict::Slower, 1_100, 1_150) && !doubted(Verdict::Faster, 900, 940));
+        assert!(doubted(Verdict::Slower, 1_100, 1_030) && doubted(Verdict::Slower, 1_100, 1_300));
+        assert!(doubted(Verdict::Slower, 1_100, 900) && doubted(Verdict::Faster, 900, 1_000));
+        assert!(doubted(Verdict::NoDifference, 1_001, 1_100) && !doubted(Verdict::NoDifference, 1_001, 1_030));
+        assert!(!doubted(Verdict::NotEnoughRuns, 1_100, 2_000) && !doubted(Verdict::Withheld, 1_100, 500));
+    }
 }

@@ -19,7 +19,7 @@ use nix::sys::stat::Mode;
 use nix::unistd::{AccessFlags, Gid, Pid, Uid};
 
 use super::protocol::{Channel, Order, Report, Stage};
-use super::{Output, Spec, User};
+use super::{Input, Output, Spec, User};
 use crate::session::monotonic_ns;
 
 /// Why the command's process could not go on, and the error's number.
@@ -145,7 +145,10 @@ fn become_command(
     Err((Stage::Execute, program.execute() as i32))
 }
 
-fn redirect(output: Output) -> Result<(), Errno> {
+fn redirect(input: Input, output: Output) -> Result<(), Errno> {
+    if input == Input::Nothing {
+        nix::unistd::dup2_stdin(nix::fcntl::open("/dev/null", OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty())?)?;
+    }
     match output {
         Output::Inherit => Ok(()),
         Output::ToStderr => nix::unistd::dup2_stdout(std::io::stderr()),
@@ -160,7 +163,7 @@ fn redirect(output: Output) -> Result<(), Errno> {
 fn prepare(spec: &Spec, arm_program: Option<BorrowedFd<'_>>, ignored: &[Signal]) -> Result<Program, Failure> {
     let at = |stage: Stage| move |errno: Errno| (stage, errno as i32);
     reset_signals(ignored).map_err(at(Stage::Prepare))?;
-    redirect(spec.output).map_err(at(Stage::Prepare))?;
+    redirect(spec.input, spec.output).map_err(at(Stage::Prepare))?;
     if let Some(program) = arm_program {
         arm(program).map_err(at(Stage::Arm))?;
     }

@@ -55,8 +55,20 @@ pub struct Spec {
     pub environment: Vec<(OsString, OsString)>,
     /// Whose it is; none to change nothing.
     pub user: Option<User>,
+    /// Where its standard input comes from.
+    pub input: Input,
     /// Where its standard output goes.
     pub output: Output,
+}
+
+/// Where a command's standard input comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Input {
+    /// Where ours does.
+    #[default]
+    Inherit,
+    /// It is empty: what one command has read the next would miss.
+    Nothing,
 }
 
 /// Where a command's standard output goes.

@@ -17,13 +17,14 @@ mod schedule;
 mod setting;
 
 use std::ffi::OsString;
+use std::path::{Component, Path};
 use std::time::{Duration, Instant};
 
-use inodyne_lab::{Lab, PlaceSpec, Where};
+use inodyne_lab::{DeviceStats, Lab, PlaceSpec};
 use inodyne_model::comparison::Side;
 use inodyne_model::recording::Recording;
 use inodyne_model::run::{CacheState, Exit};
-use inodyne_trace::launch::{Others, Output, Spec};
+use inodyne_trace::launch::{Input, Others, Output, Spec};
 use inodyne_trace::{Options, capability};
 
 use crate::cli::{CommandOptions, Format, PlaceOptions, ReportOptions, RunOptions, TraceOptions};
@@ -32,7 +33,7 @@ use crate::host;
 use execute::Execution;
 pub use execute::to_the_end;
 use interrupt::Interrupts;
-use progress::Schedule;
+use progress::{Phase, Schedule};
 use schedule::{Order, Which};
 use setting::Setting;
 
@@ -47,8 +48,12 @@ pub struct Campaign<'a> {
     pub effort: Effort,
     /// Differences below this part count as none.
     pub margin: Option<f64>,
-    /// Where the commands' standard output goes.
+    /// Where the commands' standard input comes from.
+    pub input: Input,
+    /// Where their standard output goes.
     pub output: Output,
+    /// Whether a run that the user cut short is better than none: it is no time to compare.
+    pub keeps_cut_short: bool,
 }
 
 /// A command to run.
@@ -128,7 +133,10 @@ impl Campaign<'_> {
             measured.failure = Some(failure);
         }
         inodyne_analyse::explain(&mut measured.recording);
-        self.save(&measured.recording)?;
+        // What cannot be kept can still be told.
+        if let Err(failure) = self.save(&measured.recording) {
+            measured.failure.get_or_insert(failure);
+        }
         Ok(measured)
     }
 
@@ -148,7 +156,7 @@ impl Campaign<'_> {
         let recording = &mut measured.recording;
         let first = Side::new(recording.places.len(), recording.commands.len());
         recording.margin = self.margin.unwrap_or(recording.margin);
-        recording.commands.extend(self.commands.iter().map(record::command));
+        recording.commands.extend(record::commands(&self.commands));
         let places = record::places(&settings);
         let digests = places.iter().map(|place| place.data_digest.clone()).collect();
         recording.places.extend(places);
@@ -216,14 +224,20 @@ impl<'a> Plan<'a> {
         if tracing.is_some() {
             capability::require_for_tracing().map_err(|missing| Failure::new(LACKING, missing))?;
         }
+        check_below(campaign.command.cwd.as_deref())?;
         let command = Spec {
             argv: Vec::new(),
             directory: None,
             environment: campaign.command.environment.clone(),
             user: host::user(campaign.command.user.as_deref())?,
+            input: campaign.input,
             output: campaign.output,
         };
-        let caches = campaign.places.caches.iter().map(|cache| (*cache).into()).collect();
+        let caches: Vec<CacheState> = campaign.places.caches.iter().map(|cache| (*cache).into()).collect();
+        if let Some(cache) = (1..caches.len()).find(|at| caches[..*at].contains(&caches[*at])) {
+            let word = caches[cache].to_string().replace(' ', "-");
+            return Err(Failure::new(USAGE, format_args!("--cache {word} is given twice")));
+        }
         Ok(Plan { campaign, caches, command, tracing })
     }
 
@@ -259,35 +273,45 @@ enum Next {
     Stop,
 }
 
+/// A run, with what came after it.
+struct Turn {
+    /// None where the user ended all before the command began.
+    run: Option<(Execution, Option<DeviceStats>)>,
+    /// Whether the clean-up succeeded.
+    cleaned_up: Result<(), Failure>,
+}
+
 impl Running<'_> {
     fn all(&mut self, measured: &mut Measured) -> Result<(), Failure> {
         let campaign = self.plan.campaign;
-        let Effort { warmup, untraced, traced, max_time, .. } = campaign.effort;
+        let effort = campaign.effort;
         let mut order = Order::new(campaign.around.seed, self.specs.len(), campaign.commands.len());
-        let progress = Schedule::start(self.plan.is_quiet());
-        let begun = Instant::now();
         let share = self.plan.caches.len() as u32;
+        let mut progress = Schedule::start(self.plan.is_quiet(), effort);
+        let begun = Instant::now();
         for (number, cache) in (1..).zip(self.plan.caches.clone()) {
-            let is_late = || max_time.is_some_and(|most| begun.elapsed() > most * number / share);
-            for which in (0..warmup).flat_map(|_| order.next(cache, 0, false)) {
-                let (execution, _) = self.measure(which)?;
-                if execution.interrupted {
-                    return Err(Failure::new(INTERRUPTED, "interrupted before anything was measured"));
+            let is_late = || effort.max_time.is_some_and(|most| begun.elapsed() > most * number / share);
+            let later = share - number;
+            for number in 0..effort.warmup {
+                progress.block(cache, later, Phase::WarmUp(number));
+                if self.warm_up(&order.next(cache, 0, false), measured)? == Next::Stop {
+                    return Ok(());
                 }
             }
             let mut block = 0;
-            while block < untraced || !self.is_precise(&measured.recording, cache, block) {
+            while block < effort.untraced || !self.is_precise(&measured.recording, cache, block) {
                 if block > 0 && is_late() {
                     break;
                 }
-                progress.block(cache, block, untraced);
+                progress.block(cache, later, Phase::Untraced(block));
                 if self.block(&order.next(cache, block, false), measured)? == Next::Stop {
                     return Ok(());
                 }
                 block += 1;
             }
-            for block in block..block + traced {
-                if self.block(&order.next(cache, block, true), measured)? == Next::Stop {
+            for number in 0..effort.traced {
+                progress.block(cache, later, Phase::Traced(number));
+                if self.block(&order.next(cache, block + number, true), measured)? == Next::Stop {
                     return Ok(());
                 }
             }
@@ -304,18 +328,36 @@ impl Running<'_> {
 
     fn block(&mut self, runs: &[Which], measured: &mut Measured) -> Result<Next, Failure> {
         for which in runs {
-            let (execution, moved) = self.measure(*which)?;
-            let (exit, interrupted) = (execution.ended.exit, execution.interrupted);
-            record::add(&mut measured.recording, which.after(self.first), execution, moved);
-            if !exit.success() {
-                measured.exit = exit;
+            let Turn { run, cleaned_up } = self.turn(*which)?;
+            let is_complete = run.as_ref().is_some_and(|(execution, _)| !execution.interrupted);
+            if let Some((execution, moved)) = run {
+                let exit = execution.ended.exit;
+                if !exit.success() {
+                    measured.exit = exit;
+                }
+                let is_all_there_is = self.plan.campaign.keeps_cut_short && measured.recording.runs.is_empty();
+                if is_complete || is_all_there_is {
+                    record::add(&mut measured.recording, which.after(self.first), execution, moved);
+                }
             }
-            if interrupted {
-                measured.interrupted = true;
-                return Ok(Next::Stop);
+            if !is_complete {
+                return stopped(measured);
             }
+            // The run was good, whatever came after it.
+            cleaned_up?;
         }
         self.save_now_and_then(&measured.recording)?;
+        Ok(Next::GoOn)
+    }
+
+    fn warm_up(&mut self, runs: &[Which], measured: &mut Measured) -> Result<Next, Failure> {
+        for which in runs {
+            let Turn { run, cleaned_up } = self.turn(*which)?;
+            if run.is_none_or(|(execution, _)| execution.interrupted) {
+                return stopped(measured);
+            }
+            cleaned_up?;
+        }
         Ok(Next::GoOn)
     }
 
@@ -329,7 +371,10 @@ impl Running<'_> {
     }
 
     /// One run, with what comes before and after it.
-    fn measure(&mut self, which: Which) -> Result<(Execution, Option<inodyne_lab::DeviceStats>), Failure> {
+    fn turn(&mut self, which: Which) -> Result<Turn, Failure> {
+        if self.interrupts.any_seen() {
+            return Ok(Turn { run: None, cleaned_up: Ok(()) });
+        }
         let campaign = self.plan.campaign;
         if campaign.places.fresh {
             // The old one goes first: there may not be room for both.
@@ -338,45 +383,78 @@ impl Running<'_> {
             fresh.has_data(self.digests[which.place].as_deref())?;
             self.settings[which.place] = Some(fresh);
         }
-        let plan = &self.plan;
         let Some(setting) = &mut self.settings[which.place] else {
             return Err(Failure::new(LACKING, "a place could not be made anew"));
         };
-        shell(plan, setting, campaign.around.prepare.as_ref())?;
-        setting.set_caches(which.cache)?;
-        // Traced runs begin as clean as the others.
-        let flusher = campaign.around.durable.then(|| setting.clean_flusher()).transpose()?;
-        let flusher = flusher.as_ref().filter(|_| !which.traced);
-        let before = setting.device_stats();
-        let command = Spec {
-            argv: campaign.commands[which.command].argv.clone(),
-            directory: Some(setting.directory(campaign.command.cwd.as_deref())),
-            ..plan.command.clone()
-        };
-        let others = if setting.is_made_here() { Others::Kill } else { Others::Leave };
-        let tracing = plan.tracing.as_ref().filter(|_| which.traced);
-        let timeout = campaign.around.timeout;
-        let quiet = plan.is_quiet();
-        let execution = execute::execute(&command, tracing, others, timeout, flusher, self.interrupts, quiet)?;
-        let moved = setting.device_stats().zip(before).map(|(after, before)| after.since(before));
-        note(&execution, others, timeout);
-        shell(plan, setting, campaign.around.cleanup.as_ref())?;
-        Ok((execution, moved))
+        shell(&self.plan, setting, campaign.around.prepare.as_ref(), self.interrupts)?;
+        let run = run_once(&self.plan, setting, which, self.interrupts)?;
+        // What was prepared is cleaned up even where the command never began.
+        let cleaned_up = shell(&self.plan, setting, campaign.around.cleanup.as_ref(), self.interrupts);
+        Ok(Turn { run, cleaned_up })
     }
 }
 
-/// Runs a shell command of the user's in the place, unmeasured, as the same user as the command.
-fn shell(plan: &Plan<'_>, setting: &Setting, script: Option<&OsString>) -> Result<(), Failure> {
+/// The user has ended it.
+fn stopped(measured: &mut Measured) -> Result<Next, Failure> {
+    measured.interrupted = true;
+    match measured.recording.runs.is_empty() {
+        true => Err(Failure::new(INTERRUPTED, "interrupted before anything was measured")),
+        false => Ok(Next::Stop),
+    }
+}
+
+/// The command itself, with the caches as they are to be; none where the user has ended it before.
+fn run_once(
+    plan: &Plan<'_>,
+    setting: &mut Setting,
+    which: Which,
+    interrupts: &mut Interrupts,
+) -> Result<Option<(Execution, Option<DeviceStats>)>, Failure> {
+    if interrupts.any_seen() {
+        return Ok(None);
+    }
+    let campaign = plan.campaign;
+    setting.set_caches(which.cache)?;
+    // Traced runs begin as clean as the others.
+    let flusher = campaign.around.durable.then(|| setting.clean_flusher()).transpose()?;
+    let flusher = flusher.as_ref().filter(|_| !which.traced);
+    let before = setting.device_stats();
+    let command = Spec {
+        argv: campaign.commands[which.command].argv.clone(),
+        directory: Some(setting.directory(campaign.command.cwd.as_deref())),
+        ..plan.command.clone()
+    };
+    let others = if setting.is_made_here() { Others::Kill } else { Others::Leave };
+    let tracing = plan.tracing.as_ref().filter(|_| which.traced);
+    let timeout = campaign.around.timeout;
+    if interrupts.any_seen() {
+        return Ok(None);
+    }
+    let execution = execute::execute(&command, tracing, others, timeout, flusher, interrupts, plan.is_quiet())?;
+    let moved = setting.device_stats().zip(before).map(|(after, before)| after.since(before));
+    note(&execution, others, timeout);
+    Ok(Some((execution, moved)))
+}
+
+/// Runs a shell command of the user's in the place, unmeasured, as the same user as the command. One that the user ended has
+/// not failed.
+fn shell(
+    plan: &Plan<'_>,
+    setting: &Setting,
+    script: Option<&OsString>,
+    interrupts: &mut Interrupts,
+) -> Result<(), Failure> {
     let Some(script) = script else { return Ok(()) };
     let argv = vec!["/bin/sh".into(), "-c".into(), script.clone()];
     let directory = Some(setting.directory(None));
-    let command = Spec { argv, directory, output: Output::ToStderr, ..plan.command.clone() };
-    let ended = execute::to_the_end(&command)?;
-    if ended.exit.success() {
+    let (input, output) = (Input::Nothing, Output::ToStderr);
+    let command = Spec { argv, directory, input, output, ..plan.command.clone() };
+    let execution = execute::execute(&command, None, Others::Leave, None, None, interrupts, true)?;
+    if execution.ended.exit.success() || execution.interrupted {
         return Ok(());
     }
-    let script = script.to_string_lossy();
-    Err(Failure::new(1, format_args!("'{script}' failed with exit code {}", ended.exit.shell_code())))
+    let (script, code) = (script.to_string_lossy(), execution.ended.exit.shell_code());
+    Err(Failure::new(1, format_args!("'{script}' failed with exit code {code}")))
 }
 
 fn note(execution: &Execution, others: Others, timeout: Option<Duration>) {
@@ -410,11 +488,25 @@ pub fn exit_code(exit: Exit) -> std::process::ExitCode {
     std::process::ExitCode::from(u8::try_from(exit.shell_code()).unwrap_or(INTERRUPTED))
 }
 
+/// Whether a path cannot lead out of the directory that it begins in, but over a symbolic link.
+pub fn is_below(path: &Path) -> bool {
+    path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
+}
+
+fn check_below(cwd: Option<&Path>) -> Result<(), Failure> {
+    match cwd.filter(|cwd| !is_below(cwd)) {
+        Some(cwd) => {
+            let said = "--cwd is a directory below the place";
+            Err(Failure::new(USAGE, format_args!("{said}, and {} is none: name it by --at", cwd.display())))
+        }
+        None => Ok(()),
+    }
+}
+
 /// `--fresh` empties places, so it must not meet a directory of the user's.
 pub fn check_fresh(places: &PlaceOptions) -> Result<(), Failure> {
-    let existing =
-        places.places.is_empty() || places.places.iter().any(|place| matches!(place.place(), Where::Existing(_)));
-    if places.fresh && existing {
+    let are_made = !places.places.is_empty() && places.places.iter().all(PlaceSpec::is_made);
+    if places.fresh && !are_made {
         return Err(Failure::new(USAGE, "--fresh needs places that are made here: --at ext4, --at xfs …"));
     }
     Ok(())

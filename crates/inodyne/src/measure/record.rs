@@ -4,7 +4,7 @@ use inodyne_lab::DeviceStats;
 use inodyne_model::Nanos;
 use inodyne_model::place::Place;
 use inodyne_model::recording::Recording;
-use inodyne_model::run::{Command, Run};
+use inodyne_model::run::{Command, Run, median};
 use inodyne_model::trace::{Overhead, Trace};
 use inodyne_trace::Collected;
 
@@ -16,18 +16,32 @@ use super::setting::Setting;
 /// The places, under names that tell them apart.
 pub fn places(settings: &[Option<Setting>]) -> Vec<Place> {
     let mut places: Vec<Place> = settings.iter().flatten().map(Setting::place).collect();
-    let labels: Vec<String> = places.iter().map(|place| place.label.clone()).collect();
-    for (at, place) in places.iter_mut().enumerate() {
-        let before = labels[..at].iter().filter(|label| **label == place.label).count();
-        if before > 0 {
-            place.label = format!("{} #{}", place.label, before + 1);
-        }
-    }
+    let labels = apart(places.iter().map(|place| place.label.clone()).collect());
+    places.iter_mut().zip(labels).for_each(|(place, label)| place.label = label);
     places
 }
 
-/// The command as reports name it.
-pub fn command(called: &Called) -> Command {
+/// The commands as reports name them, told apart as well.
+pub fn commands(called: &[Called]) -> Vec<Command> {
+    let mut commands: Vec<Command> = called.iter().map(command).collect();
+    let labels = apart(commands.iter().map(|command| command.label.clone()).collect());
+    commands.iter_mut().zip(labels).for_each(|(command, label)| command.label = label);
+    commands
+}
+
+/// Numbers the labels that are like one before, unless the user has called another so.
+fn apart(given: Vec<String>) -> Vec<String> {
+    let mut labels: Vec<String> = Vec::new();
+    for (at, label) in given.iter().enumerate() {
+        let is_free = |numbered: &String| !given.contains(numbered) && !labels.contains(numbered);
+        let numbered = || (2..).map(|number| format!("{label} #{number}")).find(is_free).unwrap_or_default();
+        let own = if given[..at].contains(label) { numbered() } else { label.clone() };
+        labels.push(own);
+    }
+    labels
+}
+
+fn command(called: &Called) -> Command {
     let argv: Vec<String> = called.argv.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let label = match &argv[..] {
         _ if called.label.is_some() => called.label.clone().unwrap_or_default(),
@@ -97,7 +111,7 @@ fn overhead(recording: &Recording, which: Which, collected: &Collected, wall_ns:
     let mut untraced: Vec<Nanos> = recording.runs.iter().filter(alike).map(|run| run.wall_ns).collect();
     untraced.sort_unstable();
     let wall = wall_ns.as_secs_f64();
-    let (ratio, estimated) = match untraced.get(untraced.len() / 2) {
+    let (ratio, estimated) = match median(&untraced) {
         Some(median) => (wall / median.as_secs_f64(), false),
         None => {
             let calls: u64 = collected.by_comm.iter().flat_map(|c| &c.syscalls).map(|s| s.calls).sum();
@@ -108,4 +122,16 @@ fn overhead(recording: &Recording, which: Which, collected: &Collected, wall_ns:
         }
     };
     Overhead { ratio, estimated, ..collected.overhead }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_one_name_is_told_apart() {
+        let labels = |given: &[&str]| apart(given.iter().map(|label| (*label).to_owned()).collect());
+        assert_eq!(labels(&["x", "y", "x", "x"]), ["x", "y", "x #2", "x #3"]);
+        assert_eq!(labels(&["x", "x", "x #2", "x"]), ["x", "x #3", "x #2", "x #4"]);
+    }
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use inodyne_lab::{DeviceStats, Flusher, Lab, MountedPlace, Owner, PlaceSpec};
 use inodyne_model::place::Place;
 use inodyne_model::run::CacheState;
+use inodyne_render::escaped;
 
 use super::Plan;
 use crate::failure::{Failure, UNTRUSTED};
@@ -30,7 +31,7 @@ impl Setting {
             }
         }
         for note in place.notes() {
-            anstream::eprintln!("inodyne: {}: {note}", spec.name());
+            anstream::eprintln!("inodyne: {}: {note}", escaped(&spec.name()));
         }
         Ok(Setting { place })
     }

@@ -138,12 +138,7 @@ fn described(place: &Place, arguments: &ProveArguments) -> Result<String, String
 
 /// Whether nothing of the place was there before.
 fn is_made(spec: &str) -> bool {
-    let is_made = |spec: &PlaceSpec| matches!(spec.place(), Where::Made(_));
-    let stands_on_made = |spec: &PlaceSpec| match spec.place() {
-        Where::Made(made) => [made.lower(), made.upper()].into_iter().flatten().all(is_made),
-        _ => false,
-    };
-    spec.parse::<PlaceSpec>().is_ok_and(|spec| stands_on_made(&spec))
+    spec.parse::<PlaceSpec>().is_ok_and(|spec| spec.is_all_made())
 }
 
 /// What an overlay lies over.
@@ -183,6 +178,7 @@ mod tests {
         assert!(below("ext4").is_err());
         assert!(is_made("ext4:size=1G") && is_made("overlay:lower=xfs"));
         assert!(!is_made("/etc") && !is_made("bind:/etc") && !is_made("overlay:lower=/etc"));
+        assert!(!is_made("bind:bind:/etc") && !is_made("overlay:lower=[bind:/etc]"));
         assert_eq!(with_larger_journal("ext4:size=1G,mkfs=-J size=1 -b 1024"), "ext4:size=1G,mkfs=-J size=256 -b 1024");
         assert_eq!(without_settings("ext4:size=1G,set=/proc/sys/vm/dirty_bytes=8388608"), "ext4:size=1G");
     }

@@ -134,7 +134,9 @@ impl Expected {
             (Kind::Word, _) => words_of(&values, &self.is),
             (_, Some((per, root, of_per))) => {
                 let below = self::values(recording, per, *root);
-                self.within(&Vec::from_iter(ratio(sum(&values, self.kind), sum(&below, *of_per))))
+                // Of nothing there is a number, and no sum.
+                let above = (self.kind == Kind::Count || !values.is_empty()).then(|| sum(&values, self.kind));
+                self.within(&Vec::from_iter(above.and_then(|above| ratio(above, sum(&below, *of_per)))))
             }
             (Kind::Count, None) => self.within(&[values.len() as f64]),
             (Kind::Number, None) => self.within(&values.iter().filter_map(Value::as_f64).collect::<Vec<_>>()),
@@ -234,13 +236,31 @@ fn looked_up(text: &Text, parts: &[Part]) -> Result<(Path, Root, Kind), Mistake>
     let path = Path::parse(text.get_ref()).map_err(wrong)?;
     let (root, kind) = fields::look_up(&path).map_err(wrong)?;
     check_words(&path).map_err(wrong)?;
-    let all = element::possible(root, parts);
+    let least_traced = least_traced(&path, root).map_err(wrong)?;
+    let all = element::possible(root, parts, least_traced);
     let named: Vec<(String, String)> =
         path.root.select.iter().filter(|(key, _)| Some(key.as_str()) != root.own_key()).cloned().collect();
     if all.iter().any(|names| element::is_taken(names, &named)) {
         return Ok((path, root, kind));
     }
+    if all.is_empty() && least_traced > 1 {
+        return Err(wrong(format!(
+            "calls and rows are compared over several traced runs, traced = {least_traced} or more"
+        )));
+    }
     Err(wrong(why_nothing(&all, &named, &path.root.field)))
+}
+
+/// How many traced runs of each kind there must be for anything to be there.
+fn least_traced(path: &Path, root: Root) -> Result<u32, String> {
+    let metric = path.root.select.iter().find(|(key, _)| root == Root::Comparisons && key == "metric");
+    match metric.and_then(|(_, value)| value.parse::<Metric>().ok()) {
+        Some(Metric::Durable) => return Err("times to durable are not measured in studies".to_owned()),
+        Some(Metric::SyscallWall(_) | Metric::SyscallCpu(_) | Metric::Ledger(_)) => return Ok(2),
+        _ => {}
+    }
+    let is_of_calls = root == Root::Statistics && path.steps.first().is_some_and(|step| step.field == "calls");
+    Ok(if is_of_calls { 2 } else { u32::from(root.needs_traces()) })
 }
 
 /// Which name leads nowhere, or that they do not go together.

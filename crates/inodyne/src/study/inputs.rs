@@ -10,7 +10,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use inodyne_trace::launch::{Output, Spec, User};
+use inodyne_trace::launch::{Input as StandardInput, Output, Spec, User};
 
 use super::built_in;
 use super::file::{Input, Text};
@@ -70,6 +70,7 @@ impl Recipe {
             directory: Some("/".into()),
             environment: vec![("INODYNE".into(), program.into())],
             user: user.cloned(),
+            input: StandardInput::Nothing,
             output: Output::ToStderr,
         };
         let ended = measure::to_the_end(&command)?;

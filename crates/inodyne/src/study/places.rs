@@ -21,7 +21,7 @@ pub struct Named {
 impl Named {
     /// Whether inodyne makes it.
     pub fn is_made(&self) -> bool {
-        matches!(self.spec.place(), Where::Made(_))
+        self.spec.is_made()
     }
 
     /// Whether it is a tmpfs, which forgets everything with its caches.
@@ -69,6 +69,9 @@ fn described(
     let (mut at, words) = dictionary.put_in(&place.at)?;
     used.extend(words);
     let plain = parsed_plain(&place.at, &at, place.over.is_some())?;
+    if let (None, Some(value)) = (&plain, place.settings.values().next()) {
+        return Err(Mistake::of(value, format_args!("settings need a place that is made here, and '{at}' is none")));
+    }
     if let Some(over) = &place.over {
         let name = over.get_ref();
         above.push(place.name.get_ref().clone());
@@ -189,5 +192,8 @@ mod tests {
         assert!(wrong(&[place("a", "x=ext4", None)]).contains("has a label"));
         assert!(wrong(&[place("a", "ext4", None), place("a", "xfs", None)]).contains("already"));
         assert!(wrong(&[place("a b", "ext4", None)]).contains("no name"));
+        let mut here = place("here", ".", None);
+        here.settings.insert("/proc/sys/vm/dirty_ratio".to_owned(), text("5"));
+        assert!(wrong(&[here]).contains("settings need a place that is made here"));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use inodyne_lab::DataSpec;
@@ -16,7 +16,7 @@ use super::inputs::Recipe;
 use super::mistake::Mistake;
 use super::places::{self, Named};
 use super::words::{Dictionary, instead, is_name};
-use crate::measure::Effort;
+use crate::measure::{self, Effort};
 use crate::{cli, compare};
 
 /// A study, ready to be run.
@@ -88,7 +88,7 @@ impl Plan {
         let of = |part: &Part| {
             let Effort { warmup, untraced, traced, .. } = part.effort;
             let cases = part.places.len() * part.commands.len() * part.caches.len();
-            cases as u64 * u64::from(warmup + untraced + traced)
+            cases as u64 * [warmup, untraced, traced].map(u64::from).iter().sum::<u64>()
         };
         self.parts.iter().map(of).sum()
     }
@@ -197,6 +197,8 @@ impl<'f> Planner<'f> {
 
     fn part(&mut self, part: &'f file::Part, dictionary: &Dictionary<'_>) -> Part {
         let places = self.places(part, dictionary);
+        let compares = places.len() > 1 && part.compare != Compare::Commands
+            || part.commands.len() > 1 && part.compare != Compare::Places;
         let caches = self.caches(part, &places);
         let mut text = |text: &Option<Text>| text.as_ref().and_then(|text| self.put_in(text, dictionary));
         let [data, prepare, cleanup, cwd] = [&part.data, &part.prepare, &part.cleanup, &part.cwd].map(&mut text);
@@ -210,7 +212,7 @@ impl<'f> Planner<'f> {
         }
         let cwd = cwd.map(|cwd| {
             let path = PathBuf::from(cwd.get_ref());
-            if path.components().any(|part| !matches!(part, Component::Normal(_) | Component::CurDir)) {
+            if !measure::is_below(&path) {
                 self.wrong(&cwd, "cwd is a directory below the place");
             }
             path
@@ -229,7 +231,7 @@ impl<'f> Planner<'f> {
             cwd,
             timeout: part.timeout.as_ref().and_then(|timeout| self.parse(timeout, cli::time)),
             compare: part.compare,
-            effort: self.effort(part),
+            effort: self.effort(part, compares),
         }
     }
 
@@ -241,7 +243,7 @@ impl<'f> Planner<'f> {
         }
     }
 
-    fn effort(&mut self, part: &'f file::Part) -> Effort {
+    fn effort(&mut self, part: &'f file::Part, compares: bool) -> Effort {
         let [own, all] = self.quick(part);
         fn first<'q, T>(quick: [Option<&'q Quick>; 2], of: fn(&'q Quick) -> Option<T>) -> Option<T> {
             quick.into_iter().flatten().find_map(of)
@@ -252,6 +254,9 @@ impl<'f> Planner<'f> {
             self.wrong(runs, "runs must be 1 or more");
         }
         let until = first(quick, |quick| quick.until.as_ref()).or(part.until.as_ref());
+        if let Some(until) = until.filter(|_| !compares) {
+            self.wrong(until, "nothing is compared in this part, so there is no interval to make narrower");
+        }
         let max_time = first(quick, |quick| quick.max_time.as_ref()).or(part.max_time.as_ref());
         Effort {
             warmup: first(quick, |quick| quick.warmup).or(part.warmup).unwrap_or(0),

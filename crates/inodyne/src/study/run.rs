@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use inodyne_model::study::{Part as Begun, Study as Recorded};
 use inodyne_trace::capability;
-use inodyne_trace::launch::Output;
+use inodyne_trace::launch::{Input, Output};
 
 use super::file::Form;
 use super::plan::{Command, Part, Plan};
@@ -57,6 +57,10 @@ fn all_parts(plan: &Plan, arguments: &StudyRunArguments, measured: &mut Measured
         if measured.interrupted {
             break;
         }
+        // Nobody knows what comes while the next part's places are made.
+        if let Some(output) = &arguments.report.output {
+            measured.recording.save(output)?;
+        }
     }
     Ok(())
 }
@@ -104,7 +108,9 @@ fn measure(part: &Part, plan: &Plan, arguments: &StudyRunArguments, measured: &m
         commands: commands.iter().map(called).collect(),
         effort: part.effort,
         margin: Some(plan.margin),
+        input: Input::Nothing,
         output: Output::Discard,
+        keeps_cut_short: false,
     };
     let done = campaign.add_to(measured);
     // A part whose places could not be made is not in the recording.
@@ -128,7 +134,7 @@ fn is_here(command: &Command) -> bool {
 
 /// Explains, holds the result against what was expected, keeps it, and shows it.
 fn finish(plan: &Plan, arguments: &StudyRunArguments, measured: Measured) -> Result<ExitCode, Failure> {
-    let Measured { mut recording, interrupted, failure, .. } = measured;
+    let Measured { mut recording, interrupted, mut failure, .. } = measured;
     inodyne_analyse::explain(&mut recording);
     if failure.is_none() && !interrupted {
         let left_out = |expected: &&super::expect::Expected| {
@@ -142,8 +148,9 @@ fn finish(plan: &Plan, arguments: &StudyRunArguments, measured: Measured) -> Res
             study.expectations = expectations;
         }
     }
-    if let Some(output) = &arguments.report.output {
-        recording.save(output)?;
+    // What cannot be kept can still be told.
+    if let Some(Err(error)) = arguments.report.output.as_ref().map(|output| recording.save(output)) {
+        failure.get_or_insert(error.into());
     }
     report::tell(&recording, &arguments.report, TextTo::Stdout)?;
     if let Some(failure) = failure {

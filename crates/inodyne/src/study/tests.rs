@@ -79,6 +79,12 @@ what = "runs[command=find].wall_ns"
 min = 1
 "#;
 
+#[test]
+fn huge_numbers_of_runs_are_counted() {
+    let text = RIGHT.replace("runs = 2", "runs = 4294967295\ntraced = 4294967295\nwarmup = 4294967295");
+    assert_eq!(plan(&text, Form::Full).unwrap().runs(), 3 * u64::from(u32::MAX));
+}
+
 /// What is put in for what, and what is then told. The schema must find what it can: whether it does stands beside.
 #[test]
 fn mistakes_are_told_with_line_and_column() {
@@ -93,10 +99,13 @@ fn mistakes_are_told_with_line_and_column() {
         ("runs = 2", "runs = 0", true),
         ("runs = 2", "runs = -2", true),
         ("runs = 2", "runs = 2\nspeed = 9", true),
+        ("runs = 2", "runs = 99999999999", true),
+        ("runs = 2", "runs = 2\nuntil = \"2%\"", false),
         ("runs = 2", "runs = ", true),
         ("caches = [\"warm\"]", "caches = [\"tepid\"]", true),
         ("caches = [\"warm\"]", "caches = [\"warm\", \"warm\"]", true),
         ("timeout = \"1min\"", "timeout = \"1 parsec\"", true),
+        ("timeout = \"1min\"", "timeout = \"9999999h\"", false),
         ("at = \"ext4:size=64M\"", "at = \"ext4:size=lots\"", false),
         ("at = \"ext4:size=64M\"", "at = \"overlay\"\nover = \"ext4\"", false),
         ("at = \"ext4:size=64M\"", "at = \"overlay\"\nover = \"xfs\"", false),

@@ -62,9 +62,10 @@ fn of_couple(part: &str, a: (&str, &str), b: (&str, &str), cache: CacheState) ->
     names
 }
 
-/// What the elements of a list can be called, in the study as planned; without what only a measurement shows.
-pub fn possible(root: Root, parts: &[Part]) -> Vec<Names> {
-    let measured = parts.iter().filter(|part| part.effort.traced > 0 || !root.needs_traces());
+/// What the elements of a list can be called, in the parts of the study that have so many traced runs; without what only a
+/// measurement shows.
+pub fn possible(root: Root, parts: &[Part], least_traced: u32) -> Vec<Names> {
+    let measured = parts.iter().filter(|part| part.effort.traced >= least_traced);
     measured.flat_map(|part| if root.is_of_couples() { couples(part) } else { cases(part) }).collect()
 }
 

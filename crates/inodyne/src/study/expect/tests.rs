@@ -73,6 +73,12 @@ fn what_is_so_holds_and_what_is_not_does_not() {
         ("what = 'findings[id=futex-contention]'\nmin = 1".to_owned(), false, "0"),
         ("what = 'traces[cache=cold].syscalls[name=getrandom].calls'\nmin = 1".to_owned(), false, "nothing"),
         (
+            "what = 'traces.syscalls[name=newfstata].calls'\nper = 'traces.dtype.entries'\nmax = 1".to_owned(),
+            false,
+            "nothing",
+        ),
+        ("what = 'findings[id=futex-contention]'\nper = 'traces'\nmax = 1".to_owned(), true, "0"),
+        (
             "what = 'traces[place=overlay].dtype.entries'\nper = 'traces[place=ext4].dtype.entries'\nmin = 1\nmax = 1"
                 .to_owned(),
             true,
@@ -132,6 +138,16 @@ fn what_can_never_hold_is_a_mistake() {
     }
     let untraced = STUDY.replace("[[part]]", "[[part]]\ntraced = 0");
     assert!(planned(&untraced, "what = 'findings'\nmax = 0").unwrap_err().contains("no traced runs"));
+    let twice = STUDY.replace("[[part]]", "[[part]]\ntraced = 2");
+    for of_calls in [
+        "what = 'comparisons[metric=syscall:read:wall].ratio'\nmin = 1",
+        "what = 'comparisons[metric=ledger:user].ratio'\nmin = 1",
+        "what = 'statistics.calls[name=read].wall.median_ns'\nmin = 1",
+    ] {
+        assert!(planned(STUDY, of_calls).unwrap_err().contains("traced = 2 or more"), "{of_calls}");
+        planned(&twice, of_calls).unwrap();
+    }
+    assert!(planned(STUDY, "what = 'comparisons[metric=durable].ratio'\nmin = 1").unwrap_err().contains("to durable"));
     let alone = STUDY.replace("places = [\"ext4\", \"overlay\"]", "places = [\"ext4\"]");
     assert!(planned(&alone, "what = 'comparisons.ratio'\nmin = 0").unwrap_err().contains("nothing to compare"));
     let by_command = STUDY.replace("[[part]]", "[[part]]\ncompare = \"commands\"");
