@@ -8,7 +8,7 @@ pub(crate) fn duration(ns: Nanos) -> String {
 }
 
 /// The same in the unit and with the decimals that suit `other`: for times that are compared with it.
-pub(crate) fn duration_beside(ns: Nanos, other: Nanos) -> String {
+pub fn duration_beside(ns: Nanos, other: Nanos) -> String {
     match other.0 {
         0..1_000 => format!("{} ns", ns.0),
         1_000..999_500 => format!("{} µs", three_digits(ns.0 as f64 / 1e3, other.0 as f64 / 1e3)),
