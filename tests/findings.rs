@@ -243,6 +243,16 @@ fn paths_are_counted_and_losses_too() {
     assert_eq!((count("here"), count("gone")), ((100, 0), (100, 100)));
     assert_eq!(count("a\u{1b}[31mb").0, 1, "names are data");
     assert_eq!(paths.not_kept, 0);
+    // The same name in two directories is two paths, from the current directory as well as from an open one.
+    prepare(programs.path(), "mkdir place/one place/two && touch place/one/same place/two/same");
+    let script = "sh -c 'cd one; test -e same; cd ../two; test -e same'";
+    let recording = recorded(&["--at", &place, "--paths"], script);
+    let paths = recording.traces[0].paths.as_ref().expect("they were asked for");
+    let same: Vec<u64> = paths.looked_up.iter().filter(|path| path.path == "same").map(|path| path.calls).collect();
+    assert_eq!(same, [1, 1]);
+    let tree = ["--at", "tmpfs", "--data", "tree:dirs=200,fan=1000,files=20,bytes=1", "--paths"];
+    let found = said(&tree, "find . -size +1k", false);
+    assert!(!found.contains(&"repeated-stat".to_owned()), "every name in every directory once: {found:?}");
     // More paths than there is room for.
     let many = "python3 -c 'import os\nfor n in range(20000): os.path.exists(str(n))'";
     let recording = recorded(&["--at", &place, "--paths"], many);
