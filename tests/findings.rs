@@ -192,11 +192,13 @@ fn healthy_commands_are_left_in_peace() {
         "find . -type f >/dev/null",
         "ls -lR . >/dev/null",
         "du -s . >/dev/null",
-        "cp -r d0 copy",
+        "sh -c 'mkdir copy-$$ && cp -r d* copy-$$'",
         "tar cf archive.tar d0 d1 d2",
         "grep -rc x . >/dev/null",
         "rm -rf d0 d1 d2 d3",
         "git init -q .",
+        "sh -c 'git init -q --bare .g$$ && GIT_DIR=.g$$ GIT_WORK_TREE=. git add d*'",
+        "sh -c 'for i in $(seq 20); do echo int i\\; | cc -x c -c -o i.o -; done'",
         "python3 -c 'import json, os; [os.stat(\".\") for _ in range(50)]'",
         "sha256sum d0/f0 d1/f0 d2/f0 >/dev/null",
         "sort -R /etc/services -o sorted",
@@ -222,10 +224,20 @@ fn the_program_of_the_third_study_is_seen_through() {
     // A deep tree, so that the queue runs empty and threads wait for each other's entries, on a machine of any speed.
     let gather = "rm -rf all && mkdir all && mv d* all";
     let options = ["--at", "tmpfs", "--data", "tree:dirs=1000,fan=2,files=30,bytes=1", "--prepare", gather];
-    let found = said(&options, &format!("{} all", program.display()), true);
-    for id in ["failed-calls", "stat-per-entry", "futex-contention"] {
-        assert!(found.iter().any(|said| said == id), "{id} is not among {found:?}");
+    let missing = |found: &[String]| {
+        let expected = ["failed-calls", "stat-per-entry", "futex-contention"];
+        expected.into_iter().filter(|id| !found.iter().any(|said| said == id)).collect::<Vec<_>>()
+    };
+    // Where others have the CPUs, its threads hardly meet.
+    let mut found = Vec::new();
+    for _ in 0..ATTEMPTS {
+        let recording = recorded(&options, &format!("{} all", program.display()));
+        found = recording.findings.iter().map(|finding| finding.id.clone()).collect();
+        if missing(&found).is_empty() || !was_busy(&recording.traces[0]) {
+            break;
+        }
     }
+    assert!(missing(&found).is_empty(), "{:?} are not among {found:?}", missing(&found));
 }
 
 #[test]

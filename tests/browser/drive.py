@@ -159,7 +159,7 @@ def fits(browser, checks, when):
 
 
 def paper(browser, checks, width):
-    """Printed: light whatever the screen shows, everything open but for the cases of a study, no wider than a sheet."""
+    """Printed: light whatever the screen shows, everything open but for cases of a study and small rows, no wider than a sheet."""
     (toggle,) = browser.all("#theme")
     dark = lambda: browser.run("return getComputedStyle(document.body).backgroundColor") != "rgb(255, 255, 255)"
     if not dark():
@@ -173,7 +173,7 @@ def paper(browser, checks, width):
     checks.hold("paper is white, also without scripts", not dark())
     browser.run("dispatchEvent(new Event('beforeprint'))")
     checks.hold("paper shows what is folded in",
-                browser.run("return document.querySelectorAll('details:not([open], .of-case)').length") == 0)
+                browser.run("return document.querySelectorAll('details:not([open], .of-case, .minor)').length") == 0)
     cut = browser.run("""
         const right = document.documentElement.clientWidth;
         const all = [...document.querySelectorAll('main *')].filter(one => one.getBoundingClientRect().right > right + 1);

@@ -92,7 +92,7 @@ fn ledger(page: &mut Html, case: &Case<'_>, ledger: &Ledger) {
     rows(page, ledger, &large, true);
     if !small.is_empty() {
         let sum: Nanos = small.iter().map(|row| row.ns).sum();
-        page.inside("details", &[], |page| {
+        page.inside("details", &[("class", "minor")], |page| {
             let words = format!("{} smaller rows, {} s together", small.len(), seconds(sum, whole));
             page.element("summary", &[], &words);
             rows(page, ledger, &small, false);

@@ -206,7 +206,7 @@ fn rows(page: &mut Html, recording: &Recording, found: &LedgerDifference) {
     differences(page, found, &names, &large, true);
     if !small.is_empty() {
         let sum = small.iter().fold(0i64, |sum, row| sum.saturating_add(row.difference_ns));
-        page.inside("details", &[], |page| {
+        page.inside("details", &[("class", "minor")], |page| {
             let words = format!("{} rows that hardly differ, {} s together", small.len(), signed_seconds(sum, whole));
             page.element("summary", &[], &words);
             differences(page, found, &names, &small, false);
@@ -220,29 +220,34 @@ fn rows(page: &mut Html, recording: &Recording, found: &LedgerDifference) {
 fn differences(page: &mut Html, found: &LedgerDifference, names: &Names, rows: &[&RowDifference], with_sum: bool) {
     let whole = found.a_wall_ns.max(found.b_wall_ns);
     let largest = found.rows.iter().map(|row| row.difference_ns.unsigned_abs()).max().unwrap_or(1).max(1) as f64;
-    let columns = [
+    // Of too few traced runs there are none.
+    let with_interval = found.rows.iter().any(|row| row.low_ns.is_some());
+    let mut columns = vec![
         Column::text("where"),
         Column::text("what"),
         Column::number(&names.a),
         Column::number(&names.b),
         Column::number("difference s"),
-        Column::text("95% interval"),
-        Column::drawn("less │ more"),
     ];
+    columns.extend(with_interval.then(|| Column::text("95% interval")));
+    columns.push(Column::drawn("less │ more"));
     page.table("difference", &columns, |page| {
-        page.inside("tbody", &[], |page| rows.iter().for_each(|row| difference_row(page, row, largest, whole)));
+        page.inside("tbody", &[], |page| {
+            rows.iter().for_each(|row| difference_row(page, row, with_interval, largest, whole));
+        });
         if with_sum {
             let all = i128::from(found.b_wall_ns.0) - i128::from(found.a_wall_ns.0);
             let all = signed_seconds(i64::try_from(all).unwrap_or(i64::MAX), whole);
             let (a, b) = (seconds(found.a_wall_ns, whole), seconds(found.b_wall_ns, whole));
             page.inside("tfoot", &[], |page| {
-                page.cells(&[("", ""), ("", "wall-clock"), ("n", &a), ("n", &b), ("n", &all), ("", ""), ("", "")]);
+                let cells = [("", ""), ("", "wall-clock"), ("n", &*a), ("n", &*b), ("n", &*all), ("", ""), ("", "")];
+                page.cells(&cells[..columns.len()]);
             });
         }
     });
 }
 
-fn difference_row(page: &mut Html, row: &RowDifference, largest: f64, whole: Nanos) {
+fn difference_row(page: &mut Html, row: &RowDifference, with_interval: bool, largest: f64, whole: Nanos) {
     let (subject, what, _) = words(row.kind, row.syscall.as_deref(), row.cause);
     let interval = row.low_ns.zip(row.high_ns).map_or_else(String::new, |(low, high)| {
         format!("[{}, {}]", signed_seconds(low, whole), signed_seconds(high, whole))
@@ -254,7 +259,9 @@ fn difference_row(page: &mut Html, row: &RowDifference, largest: f64, whole: Nan
             page.element("td", &[("class", "n")], &seconds(ns, whole));
         }
         page.element("td", &[("class", "n")], &signed_seconds(row.difference_ns, whole));
-        page.element("td", &[("class", "interval")], &interval);
+        if with_interval {
+            page.element("td", &[("class", "interval")], &interval);
+        }
         page.inside("td", &[("class", "bar diverging")], |page| {
             let width = row.difference_ns.unsigned_abs() as f64 / largest * 50.0;
             let left = if row.difference_ns < 0 { 50.0 - width } else { 50.0 };

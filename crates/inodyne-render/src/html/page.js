@@ -569,11 +569,11 @@
   unfold(location.hash);
 
   // Printing ---------------------------------------------------------------------------------------------------------
-  // On paper all is light and open, but for the cases of a study: they are too many, and printed where somebody has opened
-  // them.
+  // On paper all is light and open, but for the cases of a study, which are too many, and rows of next to nothing: these are
+  // printed where somebody has opened them.
   let before = null;
   window.addEventListener("beforeprint", () => {
-    before = { theme: document.documentElement.dataset.theme, opened: [...document.querySelectorAll("details:not([open], .of-case)")] };
+    before = { theme: document.documentElement.dataset.theme, opened: [...document.querySelectorAll("details:not([open], .of-case, .minor)")] };
     before.opened.forEach((one) => one.setAttribute("open", ""));
     document.documentElement.dataset.theme = "light";
     showTheme();
