@@ -42,6 +42,62 @@ fn a_report_of_two_places_can_be_clicked_through() {
     drive(&["--expect".as_ref(), "dtype-missing".as_ref(), report(&recording).as_os_str()]);
 }
 
+const STUDY: &str = r#"title = "Is memory faster?"
+[[place]]
+name = "memory"
+at = "tmpfs"
+[[place]]
+name = "disk"
+at = "ext4:size=64M"
+[[part]]
+name = "looking"
+title = "at every file"
+places = ["memory", "disk"]
+data = "tree:dirs=10,files=30,bytes=1"
+runs = 6
+traced = 1
+commands = [{ name = "find", run = "find . -size +1k" }, { name = "absent", run = "absent", if_found = "no-such-program" }]
+[[part]]
+name = "sleeping"
+places = ["memory"]
+runs = 2
+traced = 0
+commands = [{ name = "sleep", run = "sleep 0.05" }]
+[[expect]]
+says = "find asks for every file"
+what = "traces[command=find].syscalls[name=newfstatat].calls"
+min = 300
+[[expect]]
+says = "sleeping takes no time"
+what = "runs[command=sleep].wall_ns"
+max = 1
+"#;
+
+/// The verdicts of its parts, what was expected and what was seen, and each case folded in.
+#[test]
+fn a_study_can_be_clicked_through() {
+    let _machine = machine();
+    let scratch = scratch();
+    let (file, recording) = (scratch.path().join("memory.toml"), scratch.path().join("memory.inodyne"));
+    fs::write(&file, STUDY).expect("a file");
+    run(inodyne().args(["study", "run"]).arg(&file).arg("-o").arg(&recording)).ended_with(1);
+    let expected = [
+        "memory: Is memory faster?",
+        "Not as expected, in 1 of 2 points",
+        "looking: at every file",
+        "left out: absent: no-such-program is not installed",
+        "disk",
+        "FALSE",
+        "sleeping takes no time",
+        "find asks for every file",
+        "Where the time went",
+    ];
+    let mut arguments: Vec<&OsStr> = expected.iter().flat_map(|text| ["--expect".as_ref(), text.as_ref()]).collect();
+    let page = report(&recording);
+    arguments.push(page.as_os_str());
+    drive(&arguments);
+}
+
 #[test]
 fn names_of_files_are_text() {
     let _machine = machine();

@@ -192,11 +192,13 @@ fn healthy_commands_are_left_in_peace() {
         "find . -type f >/dev/null",
         "ls -lR . >/dev/null",
         "du -s . >/dev/null",
-        "cp -r d0 copy",
+        "sh -c 'mkdir copy-$$ && cp -r d* copy-$$'",
         "tar cf archive.tar d0 d1 d2",
         "grep -rc x . >/dev/null",
         "rm -rf d0 d1 d2 d3",
         "git init -q .",
+        "sh -c 'git init -q --bare .g$$ && GIT_DIR=.g$$ GIT_WORK_TREE=. git add d*'",
+        "sh -c 'for i in $(seq 20); do echo int i\\; | cc -x c -c -o i.o -; done'",
         "python3 -c 'import json, os; [os.stat(\".\") for _ in range(50)]'",
         "sha256sum d0/f0 d1/f0 d2/f0 >/dev/null",
         "sort -R /etc/services -o sorted",
@@ -222,10 +224,20 @@ fn the_program_of_the_third_study_is_seen_through() {
     // A deep tree, so that the queue runs empty and threads wait for each other's entries, on a machine of any speed.
     let gather = "rm -rf all && mkdir all && mv d* all";
     let options = ["--at", "tmpfs", "--data", "tree:dirs=1000,fan=2,files=30,bytes=1", "--prepare", gather];
-    let found = said(&options, &format!("{} all", program.display()), true);
-    for id in ["failed-calls", "stat-per-entry", "futex-contention"] {
-        assert!(found.iter().any(|said| said == id), "{id} is not among {found:?}");
+    let missing = |found: &[String]| {
+        let expected = ["failed-calls", "stat-per-entry", "futex-contention"];
+        expected.into_iter().filter(|id| !found.iter().any(|said| said == id)).collect::<Vec<_>>()
+    };
+    // Where others have the CPUs, its threads hardly meet.
+    let mut found = Vec::new();
+    for _ in 0..ATTEMPTS {
+        let recording = recorded(&options, &format!("{} all", program.display()));
+        found = recording.findings.iter().map(|finding| finding.id.clone()).collect();
+        if missing(&found).is_empty() || !was_busy(&recording.traces[0]) {
+            break;
+        }
     }
+    assert!(missing(&found).is_empty(), "{:?} are not among {found:?}", missing(&found));
 }
 
 #[test]
@@ -243,6 +255,16 @@ fn paths_are_counted_and_losses_too() {
     assert_eq!((count("here"), count("gone")), ((100, 0), (100, 100)));
     assert_eq!(count("a\u{1b}[31mb").0, 1, "names are data");
     assert_eq!(paths.not_kept, 0);
+    // The same name in two directories is two paths, from the current directory as well as from an open one.
+    prepare(programs.path(), "mkdir place/one place/two && touch place/one/same place/two/same");
+    let script = "sh -c 'cd one; test -e same; cd ../two; test -e same'";
+    let recording = recorded(&["--at", &place, "--paths"], script);
+    let paths = recording.traces[0].paths.as_ref().expect("they were asked for");
+    let same: Vec<u64> = paths.looked_up.iter().filter(|path| path.path == "same").map(|path| path.calls).collect();
+    assert_eq!(same, [1, 1]);
+    let tree = ["--at", "tmpfs", "--data", "tree:dirs=200,fan=1000,files=20,bytes=1", "--paths"];
+    let found = said(&tree, "find . -size +1k", false);
+    assert!(!found.contains(&"repeated-stat".to_owned()), "every name in every directory once: {found:?}");
     // More paths than there is room for.
     let many = "python3 -c 'import os\nfor n in range(20000): os.path.exists(str(n))'";
     let recording = recorded(&["--at", &place, "--paths"], many);

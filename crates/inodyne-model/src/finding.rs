@@ -50,6 +50,24 @@ pub struct Prediction {
     pub high_ns: Nanos,
 }
 
+impl Finding {
+    /// Below this part of the time now a saving is not worth a change by itself.
+    pub const LEAST_SAVING: f64 = 0.05;
+
+    /// Whether it answers where the time goes: by what a cure brings, or by what limits. Calls that need not be made are said
+    /// however little they cost, and then are no answer to that.
+    pub fn is_an_answer(&self) -> bool {
+        self.bound || self.predicted.saving() >= Finding::LEAST_SAVING
+    }
+}
+
+impl Prediction {
+    /// The part of the time now that goes away, 0.0 to 1.0.
+    pub fn saving(&self) -> f64 {
+        self.now_ns.saturating_sub(self.wall_ns).share_of(self.now_ns)
+    }
+}
+
 /// The score of a prediction: the cure was tried, in turns with what was before.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Proof {

@@ -72,7 +72,12 @@ pub(crate) fn change(ratio: f64) -> String {
 
 fn signed(change: f64, fine: bool) -> String {
     let percent = change * 100.0;
-    let text = if fine { format!("{percent:+.1}%") } else { format!("{percent:+.0}%") };
+    let text = match fine {
+        true => format!("{percent:+.1}%"),
+        // What is left may be little, and is not nothing.
+        false if percent < -99.0 && percent > -100.0 => format!("{:+.1}%", percent.max(-99.9)),
+        false => format!("{percent:+.0}%"),
+    };
     // What rounds to nothing has no sign.
     match text.as_str() {
         "+0.0%" | "-0.0%" | "+0%" | "-0%" => "0%".to_owned(),
@@ -106,6 +111,7 @@ mod tests {
         assert_eq!(changes(0.99, 1.0104), "[-1.0%, +1.0%]");
         assert_eq!(changes(0.999_999, 1.0), "[0%, 0%]");
         assert_eq!([0.9, 1.004, 25.0].map(change), ["-10%", "+0.4%", "×25.0"]);
+        assert_eq!([0.004, 0.0002, 0.0].map(change), ["-99.6%", "-99.9%", "-100%"]);
         assert_eq!([0.02, 0.015, 0.117].map(percent), ["2%", "1.5%", "12%"]);
     }
 }

@@ -44,6 +44,7 @@ pub use profile::{
 };
 pub use section::{Section, UnknownSection};
 pub use text::{TextOptions, text};
+pub use units::duration_beside;
 
 use inodyne_model::recording::Recording;
 

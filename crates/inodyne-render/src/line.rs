@@ -140,12 +140,16 @@ impl<const N: usize> From<[Span; N]> for Line {
     }
 }
 
-/// Control characters and marks of direction written out: `\n`, `\u{1b}`, `\u{202e}`.
+/// Control characters, marks of direction, and what no document may hold (XML knows no `\u{fffe}`) written out: `\n`,
+/// `\u{1b}`, `\u{202e}`.
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        let invisible =
-            matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
+        let invisible = matches!(
+            c,
+            '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+                | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{fffe}' | '\u{ffff}' | '\u{e0000}'..='\u{e007f}'
+        );
         if c.is_control() || invisible {
             out.extend(c.escape_default());
         } else {
@@ -204,6 +208,7 @@ mod tests {
     fn data_cannot_move_the_cursor() {
         let line = Line::from([Span::from("a\x1b[2Jb\nc\u{202e}d\u{9b}1m")]);
         assert_eq!(printed(line, 80, true), "a\\u{1b}[2Jb\\nc\\u{202e}d\\u{9b}1m\n");
+        assert_eq!(escaped("\u{61c}\u{ffff}\u{e0041}ä文"), "\\u{61c}\\u{ffff}\\u{e0041}ä文");
     }
 
     #[test]

@@ -43,6 +43,19 @@ impl Table {
         self.rows.push(Row::Cells(cells.into_iter().collect()));
     }
 
+    /// With one more column at the end, of a text for each row of cells.
+    pub(crate) fn with_column(mut self, heading: &str, texts: impl IntoIterator<Item = String>) -> Table {
+        self.columns.push((Span::new(heading, Style::Dim), Align::Left));
+        let rows = self.rows.iter_mut().filter_map(|row| match row {
+            Row::Cells(cells) => Some(cells),
+            Row::Rule | Row::Note(_) => None,
+        });
+        for (cells, text) in rows.zip(texts) {
+            cells.push(text.into());
+        }
+        self
+    }
+
     pub(crate) fn rule(&mut self) {
         self.rows.push(Row::Rule);
     }

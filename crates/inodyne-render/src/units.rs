@@ -7,8 +7,10 @@ pub(crate) fn duration(ns: Nanos) -> String {
     duration_beside(ns, ns)
 }
 
-/// The same in the unit and with the decimals that suit `other`: for times that are compared with it.
-pub(crate) fn duration_beside(ns: Nanos, other: Nanos) -> String {
+/// The same in the unit and with the decimals that suit `other`: for times that are compared with it. One that is less than a
+/// hundredth of it keeps its own, as it would look like nothing.
+pub fn duration_beside(ns: Nanos, other: Nanos) -> String {
+    let other = if ns.0 > 0 && ns.0 < other.0 / 100 { ns } else { other };
     match other.0 {
         0..1_000 => format!("{} ns", ns.0),
         1_000..999_500 => format!("{} µs", three_digits(ns.0 as f64 / 1e3, other.0 as f64 / 1e3)),
@@ -123,6 +125,12 @@ mod tests {
         let expected =
             ["0 ns", "999 ns", "1.23 µs", "56.7 µs", "1.00 ms", "33.4 ms", "0.100 s", "0.334 s", "12.346 s", "123.5 s"];
         assert_eq!(shown.map(|ns| duration(Nanos(ns))), expected);
+    }
+
+    #[test]
+    fn a_time_beside_another_has_its_unit_and_never_looks_like_nothing() {
+        let beside = |ns| duration_beside(Nanos(ns), Nanos(778_000_000));
+        assert_eq!([12_300_000, 1_370_000, 0].map(beside), ["0.012 s", "1.37 ms", "0.000 s"]);
     }
 
     #[test]

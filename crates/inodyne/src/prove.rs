@@ -21,7 +21,7 @@ use inodyne_analyse::{predicted_saving, score};
 use inodyne_model::Nanos;
 use inodyne_model::finding::{Finding, Proof};
 use inodyne_model::recording::Recording;
-use inodyne_render::{cut, escaped};
+use inodyne_render::{cut, duration_beside, escaped};
 
 use crate::cli::{Cli, Command, ProveArguments};
 use crate::failure::{Failure, USAGE};
@@ -81,13 +81,14 @@ fn state(finding: &Finding, trial: &Trial, command: &str) {
     let [low, likely, high] = predicted_saving(predicted).map(|part| part * 100.0);
     anstream::println!("{}: {}", finding.id, escaped(&finding.title));
     let command = cut(&escaped(command), LONGEST_COMMAND);
+    let time = |ns| duration_beside(ns, predicted.now_ns);
     anstream::println!("  command    {command} on {}", escaped(&trial.base.place));
     anstream::println!(
         "  predicted  {} [{}, {}] instead of {}: saves {likely:.0}% [{low:.0}, {high:.0}]",
-        predicted.wall_ns,
-        predicted.low_ns,
-        predicted.high_ns,
-        predicted.now_ns
+        time(predicted.wall_ns),
+        time(predicted.low_ns),
+        time(predicted.high_ns),
+        time(predicted.now_ns)
     );
     anstream::println!("  trying     {}", escaped(&trial.how));
 }
@@ -95,10 +96,11 @@ fn state(finding: &Finding, trial: &Trial, command: &str) {
 fn tell(proof: &Proof) {
     let saved = |ratio: f64| (1.0 - ratio) * 100.0;
     let verdict = if proof.within { "as predicted" } else { "not as predicted" };
+    let time = |ns| duration_beside(ns, proof.base_ns);
     anstream::println!(
         "  measured   {} instead of {}: saves {:.0}% [{:.0}, {:.0}], {} pairs: {verdict}",
-        proof.wall_ns,
-        proof.base_ns,
+        time(proof.wall_ns),
+        time(proof.base_ns),
         saved(proof.ratio),
         saved(proof.ci_high),
         saved(proof.ci_low),
@@ -119,7 +121,13 @@ fn measure(trial: &Trial, arguments: &ProveArguments) -> Result<Vec<(Nanos, Nano
             pairs.push((base, cured));
         }
         if !quiet {
-            anstream::eprintln!("inodyne: pair {pair} of {}: {base} without, {cured} with", arguments.pairs);
+            let time = |ns| duration_beside(ns, base);
+            anstream::eprintln!(
+                "inodyne: pair {pair} of {}: {} without, {} with",
+                arguments.pairs,
+                time(base),
+                time(cured)
+            );
         }
     }
     Ok(pairs)

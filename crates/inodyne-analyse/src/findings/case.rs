@@ -249,11 +249,21 @@ impl<'a> Case<'a> {
         rows.filter(is_meant).map(|row| row.ns.0 as f64).sum()
     }
 
-    /// The name of the program that most of these threads run, as its command name; "the program" where unknown.
-    pub(super) fn who(&self, threads: &BTreeSet<ThreadNumber>) -> String {
-        let mut by_name: BTreeMap<&str, u64> = BTreeMap::new();
-        for thread in self.trace.observed.threads.iter().filter(|thread| threads.contains(&thread.number)) {
-            *by_name.entry(&thread.comm).or_default() += thread.cpu_ns().0.saturating_add(thread.blocked_ns.0);
+    /// The name of the program that spends most of this time in its calls, as its command name; "the program" where unknown. A
+    /// shell that waits for others may have made such a call, too.
+    pub(super) fn who(&self, time: &Time) -> String {
+        let threads = self.trace.observed.threads.iter().filter(|thread| time.threads.contains(&thread.number));
+        let comms: BTreeMap<ThreadNumber, &str> =
+            threads.clone().map(|thread| (thread.number, thread.comm.as_str())).collect();
+        let mut by_name: BTreeMap<&str, Nanos> = BTreeMap::new();
+        for thread in threads {
+            let of_calls = thread.kernel_ns.iter().filter(|(call, _)| time.calls.contains_key(*call));
+            *by_name.entry(&thread.comm).or_default() += of_calls.map(|(_, ns)| *ns).sum();
+        }
+        for waited in self.waits().filter(|waited| time.calls.contains_key(waited.call)) {
+            if let Some(comm) = comms.get(&waited.wait.thread) {
+                *by_name.entry(comm).or_default() += waited.wait.ns;
+            }
         }
         let most = by_name.into_iter().max_by_key(|(_, time)| *time);
         most.map_or_else(|| "the program".to_owned(), |(name, _)| name.to_owned())

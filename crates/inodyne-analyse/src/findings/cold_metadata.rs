@@ -13,6 +13,8 @@ use super::families::{concerns_files, reads, removes, writes};
 const LEAST_SHARE: f64 = 0.15;
 /// Fewer reads are a program being started.
 const LEAST_READS: u64 = 50;
+/// More threads than this on average do not read one at a time.
+const MOST_THREADS: f64 = 1.5;
 /// How much of the work on a CPU that goes with a read is seen in samples, and how well.
 const UNCERTAIN: f64 = 0.15;
 /// The same for a command that changes much: while it waits for a read, the kernel works off in the background what it has
@@ -38,7 +40,13 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             format!("{call} waited {} times for a block, {} together", Grouped(*count), seconds(*ns))
         })
         .collect();
-    evidence.push(format!("a read takes {} on average; they come one after the other", seconds(time.mean())));
+    let is_alone = parallel(case.trace, &time.threads) <= MOST_THREADS;
+    let order = if is_alone {
+        "they come one after the other".to_owned()
+    } else {
+        format!("{} threads wait for them", time.threads.len())
+    };
+    evidence.push(format!("a read takes {} on average; {order}", seconds(time.mean())));
     let work = work_of_reading(case);
     let loading = case
         .waiting(|waited| waited.cause == Cause::DeviceRead && (waited.call == PAGE_FAULT || waited.call == "execve"));
@@ -54,13 +62,14 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     Some(
         Draft {
             title: format!(
-                "Inodes and directories are read from the device one at a time: {} of the time",
+                "Inodes and directories are read from the device{}: {} of the time",
+                if is_alone { " one at a time" } else { "" },
                 percent(share)
             ),
             share,
             evidence,
             predicted: estimate::without(case, saved, uncertain),
-            cure: cures(case),
+            cure: cures(case, is_alone),
             avoidable_calls: None,
             bound: false,
         }
@@ -110,17 +119,23 @@ fn work_of_reading(case: &Case<'_>) -> Time {
     })
 }
 
-fn cures(case: &Case<'_>) -> Vec<String> {
-    let mut cures = Vec::new();
-    if matches!(case.fs(), "ext4" | "ext3" | "ext2") {
+/// First what the prediction is about.
+fn cures(case: &Case<'_>, is_alone: bool) -> Vec<String> {
+    let mut cures = vec![
+        "keep it in memory, as is predicted: a walk beforehand warms it, vm.vfs_cache_pressure below 100 keeps it longer"
+            .to_owned(),
+    ];
+    if is_alone {
         cures.push(
-            "read more inodes at once: mount with inode_readahead_blks=256 (ext4), or make fewer, larger directories"
+            "or, for a part of that, walk the tree in several threads, so that several reads are on their way (bfs, fd, inodyne rm)"
                 .to_owned(),
         );
     }
-    cures.extend([
-        "walk the tree in several threads, so that several reads are on their way (bfs, fd, inodyne rm)".to_owned(),
-        "keep it in memory: a walk beforehand warms it, vm.vfs_cache_pressure below 100 keeps it longer".to_owned(),
-    ]);
+    if matches!(case.fs(), "ext4" | "ext3" | "ext2") {
+        cures.push(
+            "or read more inodes at once: mount with inode_readahead_blks=256 (ext4), or make fewer, larger directories"
+                .to_owned(),
+        );
+    }
     cures
 }

@@ -8,6 +8,8 @@ use super::estimate::{self, Draft, lines, percent, seconds};
 
 /// Below this share of the wall-clock time copying up does not matter.
 const LEAST_SHARE: f64 = 0.1;
+/// Samples and waits: of a command of a few milliseconds, one sample is a tenth.
+const LEAST_SEEN: u64 = 10;
 /// Work on a CPU is known from samples, some dozens of them.
 const UNCERTAIN: f64 = 0.18;
 
@@ -16,10 +18,10 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let working = case.sampled(copies_up);
     let time = waiting.clone().and(working.clone());
     let share = case.share(&time);
-    if share < LEAST_SHARE {
+    if share < LEAST_SHARE || time.count < LEAST_SEEN {
         return None;
     }
-    let who = case.who(&time.threads);
+    let who = case.who(&time);
     let mut evidence: Vec<String> = time
         .top_calls()
         .iter()

@@ -19,8 +19,12 @@ const HABIT: u64 = 1_000;
 /// A failure may have warmed for the next call what that needs.
 const UNCERTAIN: f64 = 0.3;
 
-/// Errors that are answers: the caller asked whether, and the kernel said no. ENOENT is `failed-lookups`'.
+/// Errors that are answers: the caller asked whether, and the kernel said no. ENOENT is `failed-lookups`'. Whether a file system
+/// can do something (clone a file, keep attributes) is asked for each file, since each may lie elsewhere.
 const ANSWERS: &[&str] = &[
+    "EOPNOTSUPP",
+    "ENOTSUP",
+    "ENOSYS",
     "ENOENT",
     "ENOTDIR",
     "EAGAIN",
@@ -39,12 +43,17 @@ const ANSWERS: &[&str] = &[
     "other",
 ];
 
+/// The same: EINVAL of `readlink` says that something is no symbolic link.
+fn is_answer(call: &str, errno: &str) -> bool {
+    ANSWERS.contains(&errno) || matches!((call, errno), ("readlink" | "readlinkat", "EINVAL"))
+}
+
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let mut failing: Vec<(&SyscallStats, &str, u64)> = case
         .calls(|_| true)
         .flat_map(|call| call.errors_by_errno.iter().map(move |(errno, count)| (call, errno.as_str(), *count)))
         .filter(|(call, errno, count)| {
-            !ANSWERS.contains(errno) && *count >= LEAST_FAILURES && *count as f64 >= call.calls as f64 * LEAST_PART
+            !is_answer(&call.name, errno) && *count >= LEAST_FAILURES && *count as f64 >= call.calls as f64 * LEAST_PART
         })
         .collect();
     failing.sort_by_key(|(_, _, count)| std::cmp::Reverse(*count));
@@ -76,7 +85,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let parallel = time.ns / case.on_path(&time).max(1.0);
     Some(
         Draft {
-            title: format!("{} makes {} that fail with {errno}", case.who(&time.threads), first.name),
+            title: format!("{} makes {} that fail with {errno}", case.who(&time), first.name),
             share,
             evidence,
             predicted: estimate::without(case, each * time.count as f64 / parallel, UNCERTAIN),
@@ -96,7 +105,6 @@ fn meaning(call: &str, errno: &str) -> &'static str {
         ("lseek", "ESPIPE") => ": it is a pipe",
         (_, "EEXIST") => ": it is there already",
         (_, "EACCES" | "EPERM") => ": not permitted",
-        (_, "EOPNOTSUPP" | "ENOTSUP" | "ENOSYS") => ": not supported here",
         (_, "EBADF") => ": the descriptor is closed already",
         _ => "",
     }

@@ -32,7 +32,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     if searching.is_empty() || share < LEAST_SHARE {
         return None;
     }
-    let who = case.who(&time.threads);
+    let who = case.who(&time);
     let mut evidence: Vec<String> = searching
         .iter()
         .map(|call| format!("{} of {} {} found nothing", Grouped(missing(call)), Grouped(call.calls), call.name))
@@ -68,7 +68,11 @@ fn top_paths(case: &Case<'_>) -> Option<String> {
     let paths = case.trace.paths.as_ref()?;
     let mut by_directory = std::collections::BTreeMap::<&str, u64>::new();
     for path in &paths.looked_up {
-        let directory = path.path.rsplit_once('/').map_or(".", |(directory, _)| directory);
+        let directory = match path.path.rsplit_once('/') {
+            Some(("", _)) => "/",
+            Some((directory, _)) => directory,
+            None => ".",
+        };
         *by_directory.entry(directory).or_default() += path.not_found;
     }
     let mut top: Vec<_> = by_directory.into_iter().filter(|(_, count)| *count > 0).collect();

@@ -48,7 +48,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         return None;
     }
     let all = total(case.calls(|_| true).map(|call| call.calls));
-    let who = case.who(&time.threads);
+    let who = case.who(&time);
     Some(
         Draft {
             title: format!("The threads of {who} wait for each other's lock: {} of the time", percent(share)),

@@ -8,6 +8,8 @@ use super::estimate::{self, Draft, lines, percent, seconds};
 
 /// Below this share of the wall-clock time memory is no problem.
 const LEAST_SHARE: f64 = 0.1;
+/// Samples and waits: of a command of a few milliseconds, one sample is a tenth.
+const LEAST_SEEN: u64 = 10;
 /// What was thrown away is read again as well; that is not counted, so the saving may be larger.
 const UNCERTAIN: f64 = 0.4;
 
@@ -34,7 +36,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let working = case.sampled(reclaims);
     let time = waiting.clone().and(working.clone());
     let share = case.share(&time);
-    if share < LEAST_SHARE {
+    if share < LEAST_SHARE || time.count < LEAST_SEEN {
         return None;
     }
     let of_group = case.sampled(|function| {

@@ -22,7 +22,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     if time.count < LEAST_WAITS || share < LEAST_SHARE {
         return None;
     }
-    let who = case.who(&time.threads);
+    let who = case.who(&time);
     Some(
         Draft {
             title: format!("{who} reads mapped files by page faults: {} of the time", percent(share)),

@@ -19,6 +19,9 @@ const SHORT: f64 = 30e6;
 const LEAST_SHARE: f64 = 0.3;
 /// At least this part of their time is starting and ending.
 const LEAST_PART: f64 = 0.3;
+/// User time up to this, in nanoseconds, is taken for a program's loading (a dynamic linker needs less, an interpreter more);
+/// what a compiler does beyond it is its work.
+const LOADING: f64 = 3e6;
 /// How much of a process's user time is its loading, and how much its work, is not known.
 const UNCERTAIN: f64 = 0.3;
 
@@ -56,7 +59,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         of.count += 1;
         of.lifetime += lifetime;
         of.active += active;
-        of.starting += kernel.sum::<f64>() + thread.user_ns.0 as f64;
+        of.starting += kernel.sum::<f64>() + (thread.user_ns.0 as f64).min(LOADING);
         of.threads.insert(thread.number);
     }
     let (name, of) = programs.into_iter().max_by(|a, b| a.1.lifetime.total_cmp(&b.1.lifetime))?;

@@ -4,7 +4,7 @@ use inodyne_model::cause::Cause;
 use inodyne_model::count::Grouped;
 use inodyne_model::finding::Finding;
 
-use super::case::Case;
+use super::case::{Case, parallel};
 use super::estimate::{self, Draft, lines, percent, seconds};
 
 /// Below this share of the wall-clock time the queue has room.
@@ -12,6 +12,8 @@ const LEAST_SHARE: f64 = 0.1;
 /// A longer queue makes no faster device: some of the waiting moves to another place.
 const STAYS: f64 = 0.5;
 const UNCERTAIN: f64 = 0.5;
+/// Fewer threads than this on average are one.
+const SEVERAL: f64 = 1.2;
 
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let time = case.waiting(|waited| waited.cause == Cause::QueueFull);
@@ -26,6 +28,11 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let throttled = of(&["wbt_wait", "rq_qos_wait", "__rq_qos_throttle"]);
     let inodes = of(&["destroy_inode", "xfs_inodegc_queue", "xfs_fs_destroy_inode"]);
     let limited = of(&["blk_throtl_bio", "__blk_throtl_bio", "ioc_rqos_throttle"]);
+    let is_for_inodes = inodes > time.ns / 2.0;
+    // One thread that removes files has nothing to change about it.
+    if is_for_inodes && parallel(case.trace, &time.threads) < SEVERAL {
+        return None;
+    }
     let mut evidence = vec![format!(
         "{} waits for room, {} each, {} together",
         Grouped(time.count),
@@ -48,7 +55,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             share,
             evidence,
             predicted: estimate::without(case, case.on_path(&time) * (1.0 - STAYS), UNCERTAIN),
-            cure: lines(match inodes > time.ns / 2.0 {
+            cure: lines(match is_for_inodes {
                 true => &["fewer threads that remove files at once: XFS frees inodes in the background, and holds back who is faster"],
                 false => &[
                 "a longer queue: /sys/block/DEVICE/queue/nr_requests; without writeback throttling: wbt_lat_usec = 0",

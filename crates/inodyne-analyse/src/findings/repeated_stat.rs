@@ -2,6 +2,7 @@
 
 use inodyne_model::count::Grouped;
 use inodyne_model::finding::Finding;
+use inodyne_model::trace::PathCount;
 
 use super::case::{Case, Time, total};
 use super::estimate::{self, Draft, INSIDE, lines, percent, seconds};
@@ -21,7 +22,10 @@ const NAMED: usize = 5;
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let paths = case.trace.paths.as_ref()?;
     let mut time = Time { threads: case.threads_of(stats), ..Time::default() };
-    let mut repeated: Vec<_> = paths.looked_up.iter().filter(|p| stats(&p.syscall) && p.calls >= LEAST_TIMES).collect();
+    // Of those that are too long to be kept, many may end alike.
+    let is_whole = |path: &str| !path.starts_with('…');
+    let is_repeated = |p: &&PathCount| stats(&p.syscall) && p.calls >= LEAST_TIMES && is_whole(&p.path);
+    let mut repeated: Vec<_> = paths.looked_up.iter().filter(is_repeated).collect();
     repeated.sort_by(|a, b| (std::cmp::Reverse(a.calls), &a.path).cmp(&(std::cmp::Reverse(b.calls), &b.path)));
     for path in &repeated {
         let again = path.calls - 1;
@@ -37,7 +41,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         repeated.iter().take(NAMED).map(|path| format!("{} ({})", path.path, Grouped(path.calls))).collect();
     let each = (time.mean() - case.cost() * INSIDE).max(time.mean() * 0.2) + estimate::around(case, &time);
     let parallel = time.ns / case.on_path(&time).max(1.0);
-    let who = case.who(&time.threads);
+    let who = case.who(&time);
     Some(
         Draft {
             title: format!(

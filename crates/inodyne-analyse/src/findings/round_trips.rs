@@ -49,7 +49,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         Draft {
             title: format!(
                 "{} waits for {server}, request by request: {} of the time",
-                case.who(&time.threads),
+                case.who(&time),
                 percent(share)
             ),
             share,

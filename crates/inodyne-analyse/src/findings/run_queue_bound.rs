@@ -20,7 +20,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let by_itself = own > f64::from(cpus) * 0.7;
     let whose = match by_itself {
         true => "its own threads take them from each other",
-        false => "other programs on this machine had them",
+        false => "others had them, or a limit keeps it from them",
     };
     Some(
         Draft {
@@ -33,7 +33,10 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             predicted: estimate::at_best(case, ready),
             cure: match by_itself {
                 true => lines(&["more CPUs, or less work; fewer threads than CPUs switch less"]),
-                false => lines(&["measure on a quiet machine, or give it CPUs of its own (cpuset, cpu.weight)"]),
+                false => lines(&[
+                    "measure on a quiet machine, or give it CPUs of its own (cpuset, cpu.weight)",
+                    "or lift what limits it: cpu.max of its cgroup (docker run --cpus), taskset",
+                ]),
             },
             avoidable_calls: None,
             bound: true,

@@ -7,12 +7,11 @@
 //!    a program even where they are cheap.
 //! 3. The one that saves most stands first; but what only a warm cache cures stands last, since caches are cold for a
 //!    reason, and the measurement may have been asked for like that.
-//! 4. Bounds say where the time is but no cure; they are said only where nothing else is, and of them only the largest.
+//! 4. Bounds say where the time is but no cure; they are said only where no finding saves anything worth a change, and of them
+//!    only the largest. It stands before calls that need not be made and cost next to nothing: those are no answer to the
+//!    question where the time went.
 
 use inodyne_model::finding::Finding;
-
-/// Below this part of the time now a saving is not worth a change.
-const LEAST_SAVING: f64 = 0.05;
 
 /// Cured by a warm cache before all else.
 const NEED_WARMTH: &[&str] = &["cold-metadata", "cold-data"];
@@ -45,26 +44,24 @@ const EXPLAINED_BY: &[(&str, &[&str])] = &[
 
 /// The findings about one trace that are said, the most useful first.
 pub(super) fn select(mut found: Vec<Finding>) -> Vec<Finding> {
-    let saves = |finding: &Finding| {
-        let now = finding.predicted.now_ns;
-        now.saturating_sub(finding.predicted.wall_ns).share_of(now)
-    };
+    let saves = |finding: &Finding| finding.predicted.saving();
     let ids: Vec<String> = found.iter().map(|finding| finding.id.clone()).collect();
     let is_explained = |finding: &Finding| {
         let by = EXPLAINED_BY.iter().find(|(id, _)| *id == finding.id).map_or(&[][..], |(_, by)| *by);
         by.iter().any(|id| ids.iter().any(|said| said == id))
     };
     found.retain(|finding| !is_explained(finding));
-    found.retain(|finding| finding.bound || finding.avoidable_calls.is_some() || saves(finding) >= LEAST_SAVING);
-    if found.iter().any(|finding| !finding.bound) {
-        found.retain(|finding| !finding.bound);
-        let is_last = |finding: &Finding| NEED_WARMTH.contains(&finding.id.as_str());
-        found.sort_by(|a, b| is_last(a).cmp(&is_last(b)).then(saves(b).total_cmp(&saves(a))));
-    } else {
-        found.sort_by(|a, b| b.share_of_wall.total_cmp(&a.share_of_wall));
-        found.truncate(1);
+    found.retain(|finding| finding.avoidable_calls.is_some() || finding.is_an_answer());
+    let (mut bounds, mut found): (Vec<Finding>, Vec<Finding>) = found.into_iter().partition(|finding| finding.bound);
+    let is_last = |finding: &Finding| NEED_WARMTH.contains(&finding.id.as_str());
+    found.sort_by(|a, b| is_last(a).cmp(&is_last(b)).then(saves(b).total_cmp(&saves(a))));
+    if found.iter().any(Finding::is_an_answer) {
+        return found;
     }
-    found
+    bounds.sort_by(|a, b| b.share_of_wall.total_cmp(&a.share_of_wall));
+    bounds.truncate(1);
+    bounds.extend(found);
+    bounds
 }
 
 /// Every finding that a rule here names.

@@ -1,9 +1,13 @@
 //! `single-stream`: one small request at a time. The device answers each quickly and then idles: several at once would be
 //! served in the same time.
 
+use std::collections::BTreeSet;
+
 use inodyne_model::cause::Cause;
 use inodyne_model::count::Grouped;
 use inodyne_model::finding::Finding;
+use inodyne_model::ledger::RowKind;
+use inodyne_model::observed::ThreadNumber;
 
 use super::case::{Case, Time, parallel};
 use super::cold_data::{bytes_a_wait, waiting_for_contents};
@@ -32,13 +36,14 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     }
     let workers = workers(case.recording.host.cpus);
     let each = f64::from(workers);
-    // Waits and the work between them are divided; what was before the first and after the last is not known apart.
-    let saved = case.wall() * (1.0 - 1.0 / each) * (1.0 - LOSS);
-    let who = case.who(&time.threads);
+    // Waits and the work between them are divided, as far as the end of the command waited for these threads: not what others
+    // did with what was read, and not the waiting for a CPU, of which several threads have more.
+    let saved = divisible(case, &time) * (1.0 - 1.0 / each) * (1.0 - LOSS);
+    let who = case.who(&time);
     let evidence = vec![
         format!("{who} waited {} times for one request, {} each", Grouped(time.count), seconds(time.mean())),
         format!(
-            "never more than one was on its way: {:.0} requests a second, {workers} at once would be up to {:.0}",
+            "each after the last: {:.0} requests a second, {workers} at once would be up to {:.0}",
             time.count as f64 / case.wall() * 1e9,
             each * time.count as f64 / case.wall() * 1e9
         ),
@@ -58,6 +63,23 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         }
         .finding(case),
     )
+}
+
+/// Time of these threads on the critical path without that in which they had no CPU, in nanoseconds; where no path is known, all of
+/// the wall-clock time but that.
+fn divisible(case: &Case<'_>, time: &Time) -> f64 {
+    let is_ready = |kind: RowKind| kind == RowKind::Runqueue;
+    let path = &case.trace.path;
+    if path.steps.is_empty() {
+        return case.wall() - case.ledger(|row| is_ready(row.kind));
+    }
+    // What helpers do is part of the waits.
+    let threads = case.trace.observed.threads.iter().map(|thread| thread.number);
+    let others: BTreeSet<ThreadNumber> = threads.filter(|number| !time.threads.contains(number)).collect();
+    let of_them = path.iter().filter(|(step, _)| !others.contains(&step.thread));
+    let parts = of_them.flat_map(|(_, parts)| parts);
+    let has_cpu = |row: u32| path.rows.get(row as usize).is_some_and(|row| !is_ready(row.kind));
+    parts.filter(|part| has_cpu(part.row)).map(|part| part.ns.0 as f64).sum()
 }
 
 /// How many workers are proposed on a machine with so many CPUs.

@@ -37,7 +37,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     if small.is_empty() || share < LEAST_SHARE {
         return None;
     }
-    let who = case.who(&time.threads);
+    let who = case.who(&time);
     let mut evidence: Vec<String> = small
         .iter()
         .map(|(call, mean)| format!("{} {} of {mean:.0} bytes on average", Grouped(call.calls), call.name))

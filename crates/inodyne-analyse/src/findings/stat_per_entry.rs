@@ -6,12 +6,15 @@ use inodyne_model::finding::Finding;
 
 use super::case::{Case, Time, total};
 use super::estimate::{self, Draft, INSIDE, lines, percent, seconds};
-use super::families::{removes, stats};
+use super::families::{reads, removes, stats, writes};
 
 /// Fewer entries take no time.
 const LEAST_ENTRIES: u64 = 500;
 /// Both stats and removals cover at least this part of the entries that were read: so the stats are for the removals.
 const LEAST_PART: f64 = 0.9;
+/// Who reads and writes more than this part of them has other things to do with the files, and removes what it made for a
+/// moment, as `git add` does.
+const MOST_CONTENTS: f64 = 0.5;
 /// Below this share of the wall-clock time nobody pays. Little, since it is a defect of the program whatever it costs here.
 const LEAST_SHARE: f64 = 0.002;
 /// The removal then has to look the name up itself: up to this part of the stat's time comes back.
@@ -32,13 +35,15 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let removed = total(case.calls(removes).map(|call| call.calls.saturating_sub(call.errors)));
     let covers = |count: u64| count as f64 >= entries as f64 * LEAST_PART;
     let share = case.share(&time);
-    if !covers(time.count) || !covers(removed) || share < LEAST_SHARE {
+    let contents = total(case.calls(|call| reads(call) || writes(call)).map(|call| call.calls));
+    let is_remover = (contents as f64) < entries as f64 * MOST_CONTENTS;
+    if !covers(time.count) || !covers(removed) || !is_remover || share < LEAST_SHARE {
         return None;
     }
     let avoidable = time.count.min(entries);
     let each = (time.mean() * (1.0 - COMES_BACK) - case.cost() * INSIDE).max(0.0) + estimate::around(case, &time);
     let parallel = time.ns / case.on_path(&time).max(1.0);
-    let who = case.who(&time.threads);
+    let who = case.who(&time);
     Some(
         Draft {
             title: format!(

@@ -44,7 +44,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     causes.sort_by(|a, b| b.1.total_cmp(&a.1));
     let causes: Vec<_> = causes.iter().map(|(cause, ns)| format!("{cause} {}", seconds(*ns))).collect();
     evidence.push(format!("in them it waits for: {}", causes.join(", ")));
-    let who = case.who(&time.threads);
+    let who = case.who(&time);
     // One at the end keeps what a reader of the finished file relies on.
     let saved = case.on_path(&time) * (1.0 - 1.0 / time.count as f64);
     Some(

@@ -48,6 +48,9 @@ fn bounds_are_said_where_nothing_else_is_and_only_the_largest() {
     assert_eq!(said(&bounds), ["kernel-cpu-bound"]);
     let with_cure = [&bounds[..], &[finding("small-io", 100, 70, false)]].concat();
     assert_eq!(said(&with_cure), ["small-io"]);
+    // A defect that costs nothing does not say where the time went.
+    let cheap = Finding { avoidable_calls: Some(1_000), ..finding("failed-calls", 1_000, 999, false) };
+    assert_eq!(said(&[&bounds[..], &[cheap]].concat()), ["kernel-cpu-bound", "failed-calls"]);
 }
 
 #[test]

@@ -4,13 +4,27 @@ use inodyne_model::observed::Helper;
 use inodyne_model::stack::Stack;
 
 /// The name of a helper that woke somebody at this place: of a worker what it worked on (`xfs-inodegc`, `loop`), of other
-/// threads of the kernel their own name without device and CPU (`jbd2`), of a process its command name.
+/// threads of the kernel their own name without device and CPU (`jbd2`), of a process its command name, and of the numbered
+/// threads of one (`fuser-3`) the name that they share.
 pub(super) fn name(helper: &Helper, stack: Option<&Stack>) -> String {
     let worker = helper.kernel_thread && helper.comm.starts_with("kworker/");
     let work = stack.filter(|_| worker).and_then(work_function);
-    let own =
-        if helper.kernel_thread { helper.comm.split(['/', ':']).next().unwrap_or_default() } else { &helper.comm };
+    let own = match helper.kernel_thread {
+        true => helper.comm.split(['/', ':']).next().unwrap_or_default(),
+        false => without_number(&helper.comm),
+    };
     work.map_or_else(|| own.to_owned(), of_work)
+}
+
+fn without_number(comm: &str) -> &str {
+    match comm.rsplit_once(['-', '_', '/', ':', '#', ' ']) {
+        Some((name, number))
+            if !name.is_empty() && !number.is_empty() && number.bytes().all(|c| c.is_ascii_digit()) =>
+        {
+            name
+        }
+        _ => comm,
+    }
 }
 
 /// The function that a worker called for its piece of work.
@@ -65,6 +79,8 @@ mod tests {
         assert_eq!(name(&kernel_thread("jbd2/loop0-8"), Some(&inodegc)), "jbd2");
         let server = Helper { comm: "sshfs".to_owned(), ..Helper::default() };
         assert_eq!(name(&server, None), "sshfs");
+        let named = |comm: &str| name(&Helper { comm: comm.to_owned(), ..Helper::default() }, None);
+        assert_eq!(["fuser-12", "python3", "md5-", "-7"].map(named), ["fuser", "python3", "md5-", "-7"]);
     }
 
     #[test]

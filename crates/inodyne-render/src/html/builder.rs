@@ -3,7 +3,9 @@
 
 use serde_json::Value;
 
-use crate::line::escaped;
+use crate::line::{Line, Span, Style, escaped};
+use crate::table::{Align, Row, Table};
+use crate::text::page::Body;
 
 /// An attribute.
 pub(super) type Attribute<'a> = (&'static str, &'a str);
@@ -81,7 +83,7 @@ impl Html {
     pub(super) fn close(&mut self, tag: &'static str) {
         self.0.push_str("</");
         self.0.push_str(tag);
-        self.0.push_str(if matches!(tag, "span" | "td" | "b") { ">" } else { ">\n" });
+        self.0.push_str(if matches!(tag, "a" | "span" | "td" | "b") { ">" } else { ">\n" });
     }
 
     /// An element without contents.
@@ -121,6 +123,11 @@ impl Html {
 
     fn headings(&mut self, columns: &[Column<'_>]) {
         for column in columns {
+            // What heads nothing is no heading to whoever has the page read out.
+            if column.heading.is_empty() {
+                self.element("td", &[], "");
+                continue;
+            }
             self.inside("th", &[("class", column.class), ("scope", "col")], |page| {
                 if column.sorts {
                     page.element("button", &[("type", "button")], column.heading);
@@ -140,11 +147,75 @@ impl Html {
         });
     }
 
+    /// A table as the report in text has it; `first` writes what stands at the beginning of a row, by the row's number.
+    pub(super) fn same(&mut self, class: &str, table: &Table, first: impl Fn(&mut Html, usize, &Span)) {
+        let columns: Vec<Column<'_>> = table
+            .columns
+            .iter()
+            .map(|(heading, align)| match align {
+                Align::Left => Column::text(heading.text()),
+                Align::Right => Column::number(heading.text()),
+            })
+            .collect();
+        self.table(class, &columns, |page| {
+            page.inside("tbody", &[], |page| {
+                let of_cells = table.rows.iter().filter_map(|row| match row {
+                    Row::Cells(cells) => Some(cells),
+                    // Lines across are for terminals; no table with remarks is shown by this.
+                    Row::Rule | Row::Note(_) => None,
+                });
+                for (number, cells) in of_cells.enumerate() {
+                    page.inside("tr", &[], |page| page.same_row(table, number, cells, &first));
+                }
+            });
+        });
+    }
+
+    fn same_row(&mut self, table: &Table, number: usize, cells: &[Span], first: &impl Fn(&mut Html, usize, &Span)) {
+        for (at, (cell, (_, align))) in cells.iter().zip(&table.columns).enumerate() {
+            match (at, align) {
+                (0, _) => self.inside("th", &[("scope", "row")], |page| first(page, number, cell)),
+                (_, Align::Left) => self.inside("td", &[], |page| page.span(cell)),
+                (_, Align::Right) => self.inside("td", &[("class", "n")], |page| page.span(cell)),
+            }
+        }
+    }
+
+    /// A piece of the report in text, as it stands out there.
+    pub(super) fn span(&mut self, span: &Span) {
+        match class_of(span.style()) {
+            "" => self.text(span.text()),
+            class => self.element("span", &[("class", class)], span.text()),
+        }
+    }
+
+    /// A paragraph of what is said in the report in text.
+    pub(super) fn said(&mut self, body: &Body) {
+        match body {
+            Body::Text(text, style) => self.element("p", &[("class", class_of(*style))], text),
+            Body::Line(line) => self.inside("p", &[("class", "dim")], |page| page.line(line)),
+        }
+    }
+
+    fn line(&mut self, line: &Line) {
+        line.spans().iter().for_each(|span| self.span(span));
+    }
+
     /// JSON for the script. No byte of it can end the element or begin a comment.
     pub(super) fn data(&mut self, kind: &str, value: &Value) {
         self.open("script", &[("type", "application/json"), ("data-kind", kind)]);
         self.0.push_str(&harmless_json(value));
         self.close("script");
+    }
+}
+
+fn class_of(style: Style) -> &'static str {
+    match style {
+        Style::Bold => "strong",
+        Style::Dim => "dim",
+        Style::Warning => "warning",
+        Style::Good => "good",
+        Style::Plain | Style::User | Style::Kernel | Style::Blocked | Style::Ready | Style::Shape => "",
     }
 }
 

@@ -47,9 +47,15 @@ fn table(page: &mut Html, calls: &[SyscallStats]) {
         number("p99 µs"),
         number("max µs"),
         Column::text("100 ns … 1 s, log."),
+        Column::text("failed with"),
     ];
+    let mut total = SyscallStats::new("total".to_owned());
+    calls.iter().for_each(|call| total.merge(call));
+    // The errors of the total would only repeat those of its parts.
+    total.errors_by_errno.clear();
     page.table("calls", &columns, |page| {
         page.inside("tbody", &[], |page| calls.iter().for_each(|call| row(page, call, whole)));
+        page.inside("tfoot", &[], |page| row(page, &total, whole));
     });
 }
 
@@ -60,26 +66,24 @@ fn row(page: &mut Html, call: &SyscallStats, whole: Nanos) {
     page.inside("tr", &[], |page| {
         page.element("th", &[("scope", "row")], &call.name);
         let share = call.wall_ns.share_of(whole) * 100.0;
-        number(page, call.wall_ns.0, &format!("{share:.2}"), "");
+        number(page, call.wall_ns.0, &format!("{share:.2}"));
         for ns in [call.wall_ns, call.cpu_ns, call.blocked_ns, call.runqueue_ns] {
-            number(page, ns.0, &seconds(ns, whole), "");
+            number(page, ns.0, &seconds(ns, whole));
         }
-        number(page, call.calls, &Grouped(call.calls).to_string(), "");
-        number(page, call.errors, &Grouped(call.errors).to_string(), &errors.join(", "));
+        number(page, call.calls, &Grouped(call.calls).to_string());
+        number(page, call.errors, &Grouped(call.errors).to_string());
         for ns in [average, call.p50_ns, call.p99_ns, call.max_ns] {
-            number(page, ns.0, &micros(ns), "");
+            number(page, ns.0, &micros(ns));
         }
         page.inside("td", &[("class", "h")], |page| histogram(page, &call.histogram));
+        page.element("td", &[("class", "errors")], &errors.join(", "));
     });
 }
 
-fn number(page: &mut Html, value: u64, shown: &str, title: &str) {
+fn number(page: &mut Html, value: u64, shown: &str) {
     let value = value.to_string();
-    let mut attributes = vec![("class", if value == "0" { "n dim" } else { "n" }), ("data-v", value.as_str())];
-    if !title.is_empty() {
-        attributes.push(("title", title));
-    }
-    page.element("td", &attributes, shown);
+    let class = if value == "0" { "n dim" } else { "n" };
+    page.element("td", &[("class", class), ("data-v", &value)], shown);
 }
 
 /// A bar for each third of an octave or so; what lies beyond the axis is at its ends.

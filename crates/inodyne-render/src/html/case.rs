@@ -2,13 +2,14 @@
 
 use inodyne_model::Nanos;
 use inodyne_model::ledger::{Ledger, Row};
+use inodyne_model::run::Run;
 
 use super::builder::{Column, Html};
 use super::{calls, colours, findings, flame, paths, threads, timeline};
 use crate::text::case::Case;
 use crate::text::ledger::{self as ledger_text, Shown, parts};
-use crate::text::{overhead, verdict};
-use crate::units::{duration, duration_beside, percent, seconds};
+use crate::text::{overhead, runs, verdict};
+use crate::units::{duration, percent, seconds};
 
 pub(super) fn show(page: &mut Html, case: &Case<'_>, number: usize) {
     page.inside("section", &[("class", "case"), ("id", &format!("case-{number}"))], |page| {
@@ -23,6 +24,9 @@ pub(super) fn show(page: &mut Html, case: &Case<'_>, number: usize) {
             calls::show(page, trace);
             paths::show(page, trace);
             threads::show(page, trace);
+        }
+        measured(page, case);
+        if let Some(trace) = case.trace {
             page.element(
                 "p",
                 &[("class", if trace.lost.total() == 0 { "dim" } else { "warning" })],
@@ -39,9 +43,8 @@ fn headline(page: &mut Html, case: &Case<'_>) {
     });
     page.inside("p", &[("class", "verdict")], |page| {
         page.element("b", &[("class", "time")], &verdict::time(case));
-        if let Some(finding) = case.findings.first().filter(|finding| !finding.bound) {
-            let likely = duration_beside(finding.predicted.wall_ns, case.wall());
-            page.element("span", &[("class", "good")], &format!(" likely {likely} once cured"));
+        if let Some(likely) = verdict::likely(case) {
+            page.element("span", &[("class", "good")], &likely);
         }
     });
     let reason = verdict::reason(case);
@@ -59,6 +62,15 @@ fn headline(page: &mut Html, case: &Case<'_>) {
                 page.element("p", &[("class", "dim")], &remark);
             }
         });
+    }
+}
+
+/// What was measured of the untraced runs, beside the time that the dots show.
+fn measured(page: &mut Html, case: &Case<'_>) {
+    let untraced: Vec<&Run> = case.untraced().collect();
+    if case.runs.len() > 1 && !untraced.is_empty() {
+        page.element("h3", &[], &runs::heading(case));
+        page.same("runs", &runs::table(&untraced, case.statistics()), |page, _, name| page.span(name));
     }
 }
 
@@ -80,7 +92,7 @@ fn ledger(page: &mut Html, case: &Case<'_>, ledger: &Ledger) {
     rows(page, ledger, &large, true);
     if !small.is_empty() {
         let sum: Nanos = small.iter().map(|row| row.ns).sum();
-        page.inside("details", &[], |page| {
+        page.inside("details", &[("class", "minor")], |page| {
             let words = format!("{} smaller rows, {} s together", small.len(), seconds(sum, whole));
             page.element("summary", &[], &words);
             rows(page, ledger, &small, false);
@@ -91,8 +103,13 @@ fn ledger(page: &mut Html, case: &Case<'_>, ledger: &Ledger) {
 fn rows(page: &mut Html, ledger: &Ledger, rows: &[&Row], with_sum: bool) {
     let whole = ledger.wall_ns;
     let largest = ledger.rows.iter().map(|row| row.ns).max().unwrap_or_default();
-    let columns =
-        [Column::text(""), Column::text(""), Column::number("seconds"), Column::number("share"), Column::drawn("")];
+    let columns = [
+        Column::text("where"),
+        Column::text("what"),
+        Column::number("seconds"),
+        Column::number("share"),
+        Column::drawn(""),
+    ];
     page.table("ledger", &columns, |page| {
         page.inside("tbody", &[], |page| rows.iter().for_each(|row| ledger_row(page, row, whole, largest)));
         if with_sum {

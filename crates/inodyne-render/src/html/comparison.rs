@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 
 use inodyne_model::Nanos;
-use inodyne_model::comparison::{Comparison, LedgerDifference, RowDifference, Verdict};
+use inodyne_model::comparison::{Comparison, LedgerDifference, RowDifference, Side, Verdict};
 use inodyne_model::metric::Metric;
 use inodyne_model::recording::Recording;
 
@@ -13,8 +13,10 @@ use super::colours;
 use crate::change;
 use crate::names::Names;
 use crate::rows::words;
-use crate::text::comparison::{heading, is_of_time, until};
+use crate::text::case::Case;
+use crate::text::comparison::{heading, is_of_time, scores, source, until};
 use crate::text::difference;
+use crate::text::page::Body;
 use crate::units::{duration_beside, seconds, signed_seconds};
 
 /// Rows that differ by less than this part of the whole are folded in, unless they are few.
@@ -24,32 +26,49 @@ pub(super) fn is_there(recording: &Recording) -> bool {
     !recording.comparisons.is_empty() || !recording.ledger_differences.is_empty()
 }
 
-pub(super) fn show(page: &mut Html, recording: &Recording) {
+pub(super) fn show(page: &mut Html, recording: &Recording, cases: &[Case<'_>]) {
     if !is_there(recording) {
         return;
     }
     page.inside("section", &[("id", "differences")], |page| {
         page.element("h2", &[], "Differences");
-        let (wall, other): (Vec<&Comparison>, Vec<&Comparison>) =
-            recording.comparisons.iter().partition(|one| is_of_time(one));
-        headlines(page, recording, &wall);
-        for found in &recording.ledger_differences {
-            rows(page, recording, found);
-        }
-        let is_call = |one: &&Comparison| matches!(one.metric, Metric::SyscallWall(_));
-        let (mut calls, other): (Vec<&Comparison>, Vec<&Comparison>) = other.into_iter().partition(is_call);
-        calls.sort_by_key(|one| Reverse(one.a_median_ns.max(one.b_median_ns)));
-        if !calls.is_empty() {
-            page.element("h3", &[], "Time in system calls, over the traced runs");
-            table(page, recording, &calls);
-        }
-        if !other.is_empty() {
-            page.inside("details", &[], |page| {
-                page.element("summary", &[], "Everything else that was compared");
-                table(page, recording, &other);
-            });
-        }
+        headlines(page, recording, |_| true, |one| scores(cases, one).map(Body::Line));
+        sources(page, recording, |_| true);
     });
+}
+
+/// The same of those that begin with one of these sides, the sources folded in.
+pub(super) fn of_part(page: &mut Html, recording: &Recording, wanted: impl Fn(Side) -> bool + Copy) {
+    headlines(page, recording, wanted, |one| source(recording, one));
+    let has_sources = recording.ledger_differences.iter().any(|found| wanted(found.a))
+        || recording.comparisons.iter().any(|one| wanted(one.a) && !is_of_time(one));
+    if has_sources {
+        page.inside("details", &[], |page| {
+            page.element("summary", &[], "Where the differences come from");
+            sources(page, recording, wanted);
+        });
+    }
+}
+
+/// Row by row, call by call, and what else was compared.
+fn sources(page: &mut Html, recording: &Recording, wanted: impl Fn(Side) -> bool) {
+    for found in recording.ledger_differences.iter().filter(|found| wanted(found.a)) {
+        rows(page, recording, found);
+    }
+    let others = recording.comparisons.iter().filter(|one| wanted(one.a) && !is_of_time(one));
+    let is_call = |one: &&Comparison| matches!(one.metric, Metric::SyscallWall(_));
+    let (mut calls, other): (Vec<&Comparison>, Vec<&Comparison>) = others.partition(is_call);
+    calls.sort_by_key(|one| Reverse(one.a_median_ns.max(one.b_median_ns)));
+    if !calls.is_empty() {
+        page.element("h3", &[], "Time in system calls, over the traced runs");
+        table(page, recording, &calls);
+    }
+    if !other.is_empty() {
+        page.inside("details", &[], |page| {
+            page.element("summary", &[], "Everything else that was compared");
+            table(page, recording, &other);
+        });
+    }
 }
 
 fn class_of(verdict: Verdict) -> &'static str {
@@ -61,10 +80,17 @@ fn class_of(verdict: Verdict) -> &'static str {
     }
 }
 
-/// A sentence each, and below it what it rests on.
-fn headlines(page: &mut Html, recording: &Recording, comparisons: &[&Comparison]) {
-    let reach = reach(comparisons);
-    for comparison in comparisons {
+/// A sentence each, and below it what it rests on, and what else there is to say of the time to the end.
+fn headlines(
+    page: &mut Html,
+    recording: &Recording,
+    wanted: impl Fn(Side) -> bool,
+    remark: impl Fn(&Comparison) -> Option<Body>,
+) {
+    let comparisons: Vec<&Comparison> =
+        recording.comparisons.iter().filter(|one| is_of_time(one) && wanted(one.a)).collect();
+    let reach = reach(&comparisons);
+    for comparison in &comparisons {
         let names = Names::of(recording, comparison.a, comparison.b);
         let sentence = change::sentence(comparison, &names.a, &names.b);
         let time = |ns| duration_beside(ns, comparison.a_median_ns);
@@ -82,6 +108,9 @@ fn headlines(page: &mut Html, recording: &Recording, comparisons: &[&Comparison]
             ];
             let facts: Vec<&str> = facts.iter().map(String::as_str).filter(|fact| !fact.is_empty()).collect();
             page.element("p", &[("class", "dim")], &facts.join(" · "));
+            if let Some(body) = Some(comparison).filter(|one| one.metric == Metric::Wall).and_then(|one| remark(one)) {
+                page.said(&body);
+            }
         });
     }
     if !comparisons.is_empty() {
@@ -180,7 +209,7 @@ fn rows(page: &mut Html, recording: &Recording, found: &LedgerDifference) {
     differences(page, found, &names, &large, true);
     if !small.is_empty() {
         let sum = small.iter().fold(0i64, |sum, row| sum.saturating_add(row.difference_ns));
-        page.inside("details", &[], |page| {
+        page.inside("details", &[("class", "minor")], |page| {
             let words = format!("{} rows that hardly differ, {} s together", small.len(), signed_seconds(sum, whole));
             page.element("summary", &[], &words);
             differences(page, found, &names, &small, false);
@@ -194,29 +223,34 @@ fn rows(page: &mut Html, recording: &Recording, found: &LedgerDifference) {
 fn differences(page: &mut Html, found: &LedgerDifference, names: &Names, rows: &[&RowDifference], with_sum: bool) {
     let whole = found.a_wall_ns.max(found.b_wall_ns);
     let largest = found.rows.iter().map(|row| row.difference_ns.unsigned_abs()).max().unwrap_or(1).max(1) as f64;
-    let columns = [
-        Column::text(""),
-        Column::text(""),
+    // Of too few traced runs there are none.
+    let with_interval = found.rows.iter().any(|row| row.low_ns.is_some());
+    let mut columns = vec![
+        Column::text("where"),
+        Column::text("what"),
         Column::number(&names.a),
         Column::number(&names.b),
         Column::number("difference s"),
-        Column::text("95% interval"),
-        Column::drawn("less │ more"),
     ];
+    columns.extend(with_interval.then(|| Column::text("95% interval")));
+    columns.push(Column::drawn("less │ more"));
     page.table("difference", &columns, |page| {
-        page.inside("tbody", &[], |page| rows.iter().for_each(|row| difference_row(page, row, largest, whole)));
+        page.inside("tbody", &[], |page| {
+            rows.iter().for_each(|row| difference_row(page, row, with_interval, largest, whole));
+        });
         if with_sum {
             let all = i128::from(found.b_wall_ns.0) - i128::from(found.a_wall_ns.0);
             let all = signed_seconds(i64::try_from(all).unwrap_or(i64::MAX), whole);
             let (a, b) = (seconds(found.a_wall_ns, whole), seconds(found.b_wall_ns, whole));
             page.inside("tfoot", &[], |page| {
-                page.cells(&[("", ""), ("", "wall-clock"), ("n", &a), ("n", &b), ("n", &all), ("", ""), ("", "")]);
+                let cells = [("", ""), ("", "wall-clock"), ("n", &*a), ("n", &*b), ("n", &*all), ("", ""), ("", "")];
+                page.cells(&cells[..columns.len()]);
             });
         }
     });
 }
 
-fn difference_row(page: &mut Html, row: &RowDifference, largest: f64, whole: Nanos) {
+fn difference_row(page: &mut Html, row: &RowDifference, with_interval: bool, largest: f64, whole: Nanos) {
     let (subject, what, _) = words(row.kind, row.syscall.as_deref(), row.cause);
     let interval = row.low_ns.zip(row.high_ns).map_or_else(String::new, |(low, high)| {
         format!("[{}, {}]", signed_seconds(low, whole), signed_seconds(high, whole))
@@ -228,7 +262,9 @@ fn difference_row(page: &mut Html, row: &RowDifference, largest: f64, whole: Nan
             page.element("td", &[("class", "n")], &seconds(ns, whole));
         }
         page.element("td", &[("class", "n")], &signed_seconds(row.difference_ns, whole));
-        page.element("td", &[("class", "interval")], &interval);
+        if with_interval {
+            page.element("td", &[("class", "interval")], &interval);
+        }
         page.inside("td", &[("class", "bar diverging")], |page| {
             let width = row.difference_ns.unsigned_abs() as f64 / largest * 50.0;
             let left = if row.difference_ns < 0 { 50.0 - width } else { 50.0 };

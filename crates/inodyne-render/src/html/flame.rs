@@ -18,7 +18,6 @@ use super::builder::Html;
 use super::colours::{self, LEGEND};
 use crate::profile::View;
 use crate::profile::weighed::{Named, Part, State, Weighed, weighed};
-use crate::units::duration;
 
 /// Nodes narrower than this part of the whole are summed up.
 const SMALL: f64 = 1.0 / 20_000.0;
@@ -101,7 +100,7 @@ fn tree<'a>(label: String, stacks: impl Iterator<Item = &'a Weighed<'a>>, names:
     let beyond = sizes.get(MOST_NODES).map_or(Nanos::ZERO, |ns| *ns + Nanos(1));
     let least = Nanos((root.ns.0 as f64 * SMALL) as u64).max(beyond);
     let mut list = List { least, ..List::default() };
-    let whole = Named { part: Part::State, name: format!("{}: {}", label, duration(root.ns)) };
+    let whole = Named { part: Part::State, name: label.clone() };
     list.add(&whole, &root, 0, names);
     json!({
         "label": label, "depth": list.depth, "name": list.name, "part": list.part, "class": list.class, "ns": list.ns,

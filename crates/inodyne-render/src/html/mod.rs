@@ -4,6 +4,7 @@
 //! | module | what it shows |
 //! |---|---|
 //! | `comparison` | what differs, first |
+//! | `study` | whether a study came out as expected, and its parts |
 //! | `runs` | all runs as dots |
 //! | `case` | the verdict and the ledger of one case |
 //! | `findings` | the diagnoses, their evidence folded in |
@@ -25,6 +26,7 @@ mod flame;
 mod paths;
 mod runs;
 mod stretches;
+mod study;
 #[cfg(test)]
 mod tests;
 mod threads;
@@ -33,30 +35,47 @@ mod timeline;
 use inodyne_model::recording::Recording;
 
 use crate::text::case::Case;
+use crate::text::study as study_text;
 use crate::units::{bytes, date};
 use builder::Html;
 
 /// The page of a recording.
 pub fn html(recording: &Recording) -> String {
     let cases = Case::all(recording);
-    let title = recording.commands.first().map_or("nothing was recorded", |command| &command.label);
+    let title = title(recording);
     let mut page = Html::new(&format!("inodyne: {title}"), include_str!("page.css"));
     page.inside("header", &[("class", "top")], |page| {
-        page.element("h1", &[], if recording.commands.len() == 1 { title } else { "Several commands" });
+        page.element("h1", &[], &title);
         page.element("p", &[("class", "dim")], &circumstances(recording));
-        page.element("button", &[("type", "button"), ("id", "theme"), ("aria-pressed", "false")], "dark or light");
+        // The script shows it.
+        page.element("button", &[("type", "button"), ("id", "theme"), ("hidden", "")], "");
     });
-    if cases.len() > 1 {
+    if let Some(found) = &recording.study {
+        study::contents(&mut page, found);
+    } else if cases.len() > 1 {
         contents(&mut page, recording, &cases);
     }
     page.inside("main", &[], |page| {
-        comparison::show(page, recording);
+        if let Some(found) = &recording.study {
+            study::show(page, recording, found, &cases);
+            return;
+        }
+        comparison::show(page, recording, &cases);
         runs::show(page, &cases);
         for (number, case) in cases.iter().enumerate() {
             case::show(page, case, number);
         }
     });
     page.finish(include_str!("page.js"))
+}
+
+fn title(recording: &Recording) -> String {
+    match (&recording.study, recording.commands.as_slice()) {
+        (Some(found), _) => study_text::title(found),
+        (None, []) => "nothing was recorded".to_owned(),
+        (None, [command]) => command.label.clone(),
+        (None, commands) => format!("{} commands", commands.len()),
+    }
 }
 
 fn circumstances(recording: &Recording) -> String {

@@ -17,14 +17,20 @@
     element.addEventListener("click", run);
     return element;
   };
-  const time = (ns) => {
-    const digits = (value) => value.toPrecision(value >= 100 ? Math.ceil(Math.log10(value + 1)) : 3);
-    if (ns < 1e3) return `${Math.round(ns)} ns`;
-    if (ns < 1e6) return `${digits(ns / 1e3)} µs`;
-    if (ns < 1e9) return `${digits(ns / 1e6)} ms`;
-    return `${digits(ns / 1e9)} s`;
+  // As units.rs writes times: in the unit and with the decimals that suit `beside`, and with more of them where times a
+  // `step` apart must be told from each other.
+  const time = (ns, beside = ns, step = 0) => {
+    const [unit, name, decimals] =
+      beside < 1e3 ? [1, "ns", () => 0]
+      : beside < 999_500 ? [1e3, "µs", (value) => (value < 9.995 ? 2 : value < 99.95 ? 1 : 0)]
+      : beside < 99_950_000 ? [1e6, "ms", (value) => (value < 9.995 ? 2 : value < 99.95 ? 1 : 0)]
+      : [1e9, "s", (value) => (value < 99.995 ? 3 : 1)];
+    const finer = step > 0 ? Math.ceil(-Math.log10(step / unit)) : 0;
+    const finest = Math.round(Math.log10(unit));
+    return `${(ns / unit).toFixed(clamp(Math.max(decimals(beside / unit), finer), 0, finest))} ${name}`;
   };
-  const percent = (part) => (part > 0 && part < 0.001 ? "<0.1%" : `${(part * 100).toFixed(part < 0.1 ? 1 : 0)}%`);
+  const percent = (part) =>
+    part <= 0 ? "0%" : part < 0.0005 ? "<0.1%" : `${(part * 100).toFixed(part < 0.0095 ? 1 : 0)}%`;
   const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
   const dataOf = (widget) => JSON.parse(widget.querySelector("script").textContent);
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
@@ -40,6 +46,13 @@
     return list;
   };
 
+  // What is folded in may never be looked at: it is built when it is opened.
+  const whenShown = (widget, build) => {
+    const fold = widget.closest("details:not([open])");
+    if (fold) fold.addEventListener("toggle", () => whenShown(widget, build), { once: true });
+    else build(widget);
+  };
+
   // Themes -----------------------------------------------------------------------------------------------------------
   const redraws = [];
   const theme = document.getElementById("theme");
@@ -47,7 +60,8 @@
   const isDark = () => (document.documentElement.dataset.theme || (dark.matches ? "dark" : "light")) === "dark";
   const showTheme = () => {
     theme.textContent = isDark() ? "☀ light" : "☾ dark";
-    theme.setAttribute("aria-pressed", String(isDark()));
+    theme.title = isDark() ? "Show the page in light colours" : "Show the page in dark colours";
+    theme.hidden = false;
     redraws.forEach((redraw) => redraw());
   };
   theme.addEventListener("click", () => {
@@ -135,7 +149,7 @@
     return `linear-gradient(90deg, ${stops.join(", ")})`;
   };
 
-  for (const widget of document.querySelectorAll(".widget.flame")) {
+  const flame = (widget) => {
     const data = dataOf(widget);
     const id = `flame-${(flames += 1)}`;
     const trees = data.trees.map((tree) => ({ label: tree.label, nodes: growTree(tree) }));
@@ -158,6 +172,14 @@
       const states = [...node.states].sort((a, b) => b[1] - a[1]);
       const shares = states.map(([state, ns]) => `${data.legend[state][1]} ${time(ns)}`).join(", ");
       status.textContent = `${nameOf(node)}: ${time(node.ns)}, ${percent(node.ns / whole)} of ${time(whole)}. ${shares}`;
+    };
+
+    // Too narrow frames are not drawn, and cannot be pointed at.
+    const point = () => {
+      const frame = document.getElementById(`${id}-${current.index}`);
+      if (frame) frames.setAttribute("aria-activedescendant", frame.id);
+      else frames.removeAttribute("aria-activedescendant");
+      return frame;
     };
 
     const draw = () => {
@@ -194,7 +216,7 @@
       frames.classList.toggle("searching", search !== "");
       frames.style.height = `${(deepest.row + 1) * ROW}px`;
       frames.replaceChildren(...list);
-      frames.setAttribute("aria-activedescendant", `${id}-${current.index}`);
+      point();
       reset.disabled = zoomed === nodes[0];
     };
 
@@ -203,9 +225,8 @@
       describe(node);
       const before = frames.querySelector(".current");
       if (before) before.classList.remove("current");
-      const frame = document.getElementById(`${id}-${node.index}`);
+      const frame = point();
       if (frame) frame.classList.add("current");
-      frames.setAttribute("aria-activedescendant", `${id}-${node.index}`);
     };
     const zoom = (node) => {
       zoomed = node;
@@ -282,7 +303,8 @@
     widget.replaceChildren(controls, frames, status, legend(data, used));
     draw();
     describe(nodes[0]);
-  }
+  };
+  document.querySelectorAll(".widget.flame").forEach((widget) => whenShown(widget, flame));
 
   // The timeline -----------------------------------------------------------------------------------------------------
   const LANE = 26;
@@ -344,7 +366,7 @@
     }
   }
 
-  for (const widget of document.querySelectorAll(".widget.timeline")) {
+  const timeline = (widget) => {
     const data = dataOf(widget);
     const lanes = data.lanes;
     const path = Stretches.ofPath(data.path);
@@ -406,7 +428,7 @@
       for (let tick = 0; tick <= ticks; tick += 1) {
         const at = from + ((to - from) * tick) / ticks;
         context.textAlign = tick === 0 ? "left" : tick === ticks ? "right" : "center";
-        context.fillText(time(at), (width * tick) / ticks, 11);
+        context.fillText(time(at, to, (to - from) / ticks), (width * tick) / ticks, 11);
       }
       context.textAlign = "left";
       lanes.forEach((lane, index) => {
@@ -432,7 +454,8 @@
       from = clamp(begin, 0, data.end - span);
       to = from + span;
       draw();
-      status.textContent = `${time(from)} to ${time(to)} of ${time(data.end)}`;
+      const shown = [from, to, data.end].map((ns) => time(ns, to, span / 100));
+      status.textContent = `${shown[0]} to ${shown[1]} of ${shown[2]}`;
     };
     const zoom = (factor, around = (from + to) / 2) => {
       show(around - (around - from) * factor, around + (to - around) * factor);
@@ -448,7 +471,9 @@
       whole,
     );
 
-    const said = ({ kept }, at) => `${data.words[kept[at + WORDS]]} for ${time(kept[at + LENGTH])}, from ${time(kept[at + FROM])}`;
+    // An instant, as finely as it is drawn.
+    const instant = (ns) => time(ns, to, (to - from) / 1000);
+    const said = ({ kept }, at) => `${data.words[kept[at + WORDS]]} for ${time(kept[at + LENGTH])}, from ${instant(kept[at + FROM])}`;
     const timeAt = (event) => from + ((to - from) * event.offsetX) / canvas.clientWidth;
     const describe = (event) => {
       const when = timeAt(event);
@@ -456,7 +481,7 @@
         const found = path.at(when, (1 - (event.offsetY - AXIS) / (top - 6)) * data.height);
         const lane = found < 0 ? undefined : lanes[path.kept[found + LANE_OF]];
         const words = found < 0 ? "stretches too short to be drawn" : said(path, found);
-        status.textContent = `critical path at ${time(when)}${lane ? `, in ${lane.name}` : ""}: ${words}`;
+        status.textContent = `critical path at ${instant(when)}${lane ? `, in ${lane.name}` : ""}: ${words}`;
         return;
       }
       const index = Math.floor((event.offsetY - AXIS - top) / LANE);
@@ -467,7 +492,7 @@
       if (when < lane.born || when > lane.ended) words = "not alive";
       else if (lane.helper) words = "only what the path saw of it is known here";
       else if (found >= 0) words = said(threads[index], found);
-      status.textContent = `${lane.name} at ${time(when)}: ${words}`;
+      status.textContent = `${lane.name} at ${instant(when)}: ${words}`;
     };
     let pressed = null;
     canvas.addEventListener("pointerdown", (event) => {
@@ -528,15 +553,39 @@
     redraws.push(draw);
     new ResizeObserver(draw).observe(canvas);
     draw();
-  }
+  };
+  document.querySelectorAll(".widget.timeline").forEach((widget) => whenShown(widget, timeline));
+
+  // Links ------------------------------------------------------------------------------------------------------------
+  const unfold = (hash) => {
+    const target = hash && document.getElementById(hash.slice(1));
+    if (!target) return;
+    for (let fold = target.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
+  };
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("a[href^='#']");
+    if (link) unfold(link.hash);
+  });
+  unfold(location.hash);
 
   // Printing ---------------------------------------------------------------------------------------------------------
-  let opened = [];
+  // On paper all is light and open, but for the cases of a study, which are too many, and rows of next to nothing: these are
+  // printed where somebody has opened them.
+  let before = null;
   window.addEventListener("beforeprint", () => {
-    opened = [...document.querySelectorAll("details:not([open])")];
-    opened.forEach((one) => one.setAttribute("open", ""));
+    before = { theme: document.documentElement.dataset.theme, opened: [...document.querySelectorAll("details:not([open], .of-case, .minor)")] };
+    before.opened.forEach((one) => one.setAttribute("open", ""));
+    document.documentElement.dataset.theme = "light";
+    showTheme();
   });
-  window.addEventListener("afterprint", () => opened.forEach((one) => one.removeAttribute("open")));
+  window.addEventListener("afterprint", () => {
+    if (!before) return;
+    before.opened.forEach((one) => one.removeAttribute("open"));
+    if (before.theme) document.documentElement.dataset.theme = before.theme;
+    else delete document.documentElement.dataset.theme;
+    before = null;
+    showTheme();
+  });
 
   showTheme();
 })();

@@ -22,23 +22,29 @@ pub(super) fn show(page: &mut Html, cases: &[Case<'_>]) {
     if cases.iter().all(|case| case.runs.len() < 2) && cases.len() < 2 {
         return;
     }
-    let predicted = cases.iter().flat_map(|case| &case.findings).map(|finding| finding.predicted.high_ns);
-    let runs = cases.iter().flat_map(|case| &case.runs).map(|run| run.wall_ns);
-    let axis = Axis { longest: runs.chain(predicted).max().unwrap_or_default() };
     page.inside("section", &[("id", "runs")], |page| {
         page.element("h2", &[], "Runs");
-        page.inside("p", &[("class", "dim")], |page| {
-            page.text(&format!("Wall-clock time from 0 to {}. ", duration(axis.longest)));
-            page.text("● untraced, ○ traced, │ median of the untraced with its 95% interval");
-            if cases.iter().any(|case| case.findings.iter().any(|finding| !finding.bound)) {
-                page.text(", ▬ predicted once cured");
-            }
-            page.text(". Every run is shown.");
-        });
-        for (number, case) in cases.iter().enumerate() {
-            one(page, case, number, &axis);
-        }
+        dots(page, &cases.iter().enumerate().collect::<Vec<_>>());
     });
+}
+
+/// The runs of these cases, which have these numbers in the page, on one axis.
+pub(super) fn dots(page: &mut Html, cases: &[(usize, &Case<'_>)]) {
+    let findings = || cases.iter().flat_map(|(_, case)| &case.findings).filter(|finding| !finding.bound);
+    let predicted = findings().map(|finding| finding.predicted.high_ns);
+    let runs = cases.iter().flat_map(|(_, case)| &case.runs).map(|run| run.wall_ns);
+    let axis = Axis { longest: runs.chain(predicted).max().unwrap_or_default() };
+    page.inside("p", &[("class", "dim")], |page| {
+        page.text(&format!("Wall-clock time from 0 to {}. ", duration(axis.longest)));
+        page.text("● untraced, ○ traced, │ median of the untraced with its 95% interval");
+        if findings().next().is_some() {
+            page.text(", ▬ predicted once cured");
+        }
+        page.text(". Every run is shown.");
+    });
+    for (number, case) in cases {
+        one(page, case, *number, &axis);
+    }
 }
 
 /// From nothing to the longest time, the same for all cases.

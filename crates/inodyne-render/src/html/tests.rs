@@ -40,6 +40,53 @@ fn names_are_text() {
     assert!(page.contains("\\u{202e}"), "the mark is shown");
 }
 
+/// What the report in text says of a study, the page says too: verdicts by part, and whether each expectation holds.
+#[test]
+fn a_study_says_what_came_out() {
+    let recording = crate::text::tests::study();
+    let page = html(&recording);
+    let text = crate::text(&recording, &crate::TextOptions { width: 200, ..crate::TextOptions::default() });
+    for said in [
+        "ext4-vs-overlay, quick form: Does an overlay slow my application&#39;s start?",
+        "Not as expected, in 1 of 2 points",
+        "start: from the device, and from memory",
+        "overlay is 11% slower than ext4, cold",
+        "+0.0277 s: +0.0276 newfstatat, +0.0001 the rest",
+        "left out: rails: rails is not installed",
+        "nothing was measured",
+        "0.3716",
+    ] {
+        assert!(page.contains(said), "{said} in the page");
+        assert!(text.contains(&said.replace("&#39;", "'")), "{said} in the text:\n{text}");
+    }
+    for (class, word, says) in [("good", "true", "it is slow"), ("warning", "FALSE", "it is very slow")] {
+        let row = format!("<td class=\"{class}\">{word}</td><td class=\"said\">{says}");
+        assert!(page.contains(&row), "{row}");
+    }
+    // Each case of a part leads to all that is known of it, folded in.
+    assert_eq!(page.matches("<details class=\"of-case\">").count(), 4);
+    for case in 0..4 {
+        assert!(page.contains(&format!("href=\"#case-{case}\"")) && page.contains(&format!("id=\"case-{case}\"")));
+    }
+}
+
+/// The page of a comparison scores the prediction, and holds the table of what was measured.
+#[test]
+fn a_page_says_what_the_text_says() {
+    for recording in [sample::find_recording(), sample::overlay_recording(), sample::durable_recording()] {
+        let mut recording = recording;
+        inodyne_analyse::explain(&mut recording);
+        let page = html(&recording);
+        let text = crate::text(&recording, &crate::TextOptions { width: 200, ..crate::TextOptions::default() });
+        for begin in ["  predicted without ", "Runs: "] {
+            for line in text.lines().filter(|line| line.starts_with(begin)) {
+                let words = line.trim().trim_end_matches(": true").trim_end_matches(": missed");
+                assert!(page.contains(words), "{words}");
+            }
+        }
+    }
+}
+
 #[test]
 fn every_case_has_its_section() {
     let page = page(sample::find_recording());

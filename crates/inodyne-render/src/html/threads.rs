@@ -11,6 +11,7 @@ use inodyne_model::trace::{ThreadLedger, Trace};
 use super::builder::{Column, Html};
 use super::colours;
 use crate::text::ledger::parts;
+use crate::text::threads::mostly;
 use crate::units::{duration, seconds};
 
 /// Threads that have a row; a page is not for thousands.
@@ -47,6 +48,7 @@ pub(super) fn show(page: &mut Html, trace: &Trace) {
         number("cpu s"),
         number("ready s"),
         number("blocked s"),
+        Column::text("mostly"),
         Column::drawn("its life"),
     ];
     page.table("threads", &columns, |page| {
@@ -79,6 +81,7 @@ fn row(page: &mut Html, thread: &ThreadLedger, longest: Nanos) {
         for ns in [thread.lifetime_ns, cpu(thread), ready, blocked] {
             number(ns.0, &seconds(ns, longest));
         }
+        page.element("td", &[], &thread.rows.first().map_or_else(String::new, mostly));
         page.inside("td", &[("class", "bar")], |page| {
             let width = format!("width:{:.3}%", thread.lifetime_ns.share_of(longest) * 100.0);
             page.inside("div", &[("class", "stacked small"), ("style", &width)], |page| {

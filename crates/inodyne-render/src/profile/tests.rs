@@ -322,7 +322,7 @@ fn the_path_is_a_track_of_its_own() {
     };
     let file: Value = serde_json::from_str(&perfetto(&Traced::all(&recording)[0])).unwrap();
     let slices: Vec<&Value> =
-        file["traceEvents"].as_array().unwrap().iter().filter(|event| event["pid"] == 0).collect();
+        file["traceEvents"].as_array().unwrap().iter().filter(|event| event["pid"] == (1 << 22) + 1).collect();
     let [name, first, second] = slices[..] else { panic!("{slices:#?}") };
     assert_eq!(name["args"]["name"], "critical path");
     assert_eq!((&first["name"], &first["ts"], &first["dur"]), (&json!("openat kernel"), &json!(5.0), &json!(10.0)));

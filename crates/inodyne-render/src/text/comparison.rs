@@ -32,7 +32,7 @@ pub(super) fn show(page: &mut Page, recording: &Recording, cases: &[Case<'_>]) {
 }
 
 /// Of a couple of cases, where its difference lies in a sentence.
-pub(super) fn source(recording: &Recording, of: &Comparison) -> Option<Body> {
+pub(crate) fn source(recording: &Recording, of: &Comparison) -> Option<Body> {
     let same = |found: &&LedgerDifference| (found.a, found.b, found.cache) == (of.a, of.b, of.cache);
     let found = recording.ledger_differences.iter().find(same)?;
     Some(Body::Text(difference::sentence(found), Style::Dim))
@@ -111,7 +111,7 @@ fn times(comparison: &Comparison) -> String {
 
 /// What was predicted for the base, where the other side is its cure: the same kind of file system, made otherwise,
 /// without the finding.
-fn scores(cases: &[Case<'_>], comparison: &Comparison) -> Option<Line> {
+pub(crate) fn scores(cases: &[Case<'_>], comparison: &Comparison) -> Option<Line> {
     let case = |side: Side| cases.iter().find(|case| case.key == (side.place, side.command, comparison.cache));
     let (base, other) = (case(comparison.a)?, case(comparison.b)?);
     let kind = |case: &Case<'_>| case.place().map(|place| place.fs.clone());

@@ -17,10 +17,10 @@ pub(crate) mod overhead;
 pub(crate) mod page;
 pub(crate) mod paths;
 mod print;
-mod runs;
+pub(crate) mod runs;
 mod spreads;
-mod study;
-mod threads;
+pub(crate) mod study;
+pub(crate) mod threads;
 pub(crate) mod verdict;
 
 use inodyne_model::recording::Recording;
@@ -105,4 +105,4 @@ fn show_case(page: &mut Page, case: &Case<'_>) {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -24,7 +24,7 @@ pub(super) fn show(page: &mut Page, case: &Case<'_>) {
     if case.runs.len() < 2 || untraced.is_empty() {
         return;
     }
-    page.heading(&format!("Runs: {} untraced, {} traced", untraced.len(), case.runs.len() - untraced.len()));
+    page.heading(&heading(case));
     let statistics = case.statistics();
     page.table(table(&untraced, statistics));
     if let Some(found) = statistics {
@@ -51,7 +51,14 @@ pub(super) fn show(page: &mut Page, case: &Case<'_>) {
     }
 }
 
-fn table(untraced: &[&Run], statistics: Option<&RunStatistics>) -> Table {
+/// How many runs there are of which kind.
+pub(crate) fn heading(case: &Case<'_>) -> String {
+    let untraced = case.untraced().count();
+    format!("Runs: {untraced} untraced, {} traced", case.runs.len() - untraced)
+}
+
+/// What was measured of untraced runs, of which there has to be one.
+pub(crate) fn table(untraced: &[&Run], statistics: Option<&RunStatistics>) -> Table {
     let right = |heading| (heading, Align::Right);
     let mut table =
         Table::new([("", Align::Left), right("min"), right("mean"), right("median"), right("max"), right("sd")]);

@@ -21,10 +21,9 @@ const LEAST_FOR_CALLS: usize = 6;
 const MOST_FINDINGS: usize = 3;
 
 pub(super) fn show(page: &mut Page, recording: &Recording, study: &Study, cases: &[Case<'_>]) {
-    let form = if study.quick { ", quick form" } else { "" };
-    page.paragraph(Span::default(), &format!("{}{form}: {}", study.name, study.title), Style::Bold);
+    page.paragraph(Span::default(), &title(study), Style::Bold);
     page.paragraph("  ".into(), &study.about, Style::Dim);
-    summary(page, study);
+    page.line([summary(study)]);
     for part in &study.parts {
         let of_part: Vec<&Case<'_>> = cases.iter().filter(|case| part.places.contains(&case.key.0)).collect();
         show_part(page, recording, part, &of_part);
@@ -32,20 +31,31 @@ pub(super) fn show(page: &mut Page, recording: &Recording, study: &Study, cases:
     expectations(page, study);
 }
 
+/// `find-dtype, quick form: Why is find slow where directories hold no file types?`
+pub(crate) fn title(study: &Study) -> String {
+    let form = if study.quick { ", quick form" } else { "" };
+    format!("{}{form}: {}", study.name, study.title)
+}
+
+/// `walk: walking a tree`
+pub(crate) fn title_of_part(part: &Part) -> String {
+    let title = if part.title.is_empty() { String::new() } else { format!(": {}", part.title) };
+    escaped(&format!("{}{title}", part.name))
+}
+
 /// Whether all is as expected.
-fn summary(page: &mut Page, study: &Study) {
+pub(crate) fn summary(study: &Study) -> Span {
     let (all, failed) = (study.expectations.len(), study.failed().count());
     let (text, style) = match (all, failed) {
         (0, _) => ("Nothing was held against what is expected".to_owned(), Style::Warning),
         (_, 0) => (format!("As expected, in all {all} points"), Style::Good),
         _ => (format!("Not as expected, in {failed} of {all} points"), Style::Warning),
     };
-    page.line([Span::new(text, style)]);
+    Span::new(text, style)
 }
 
 fn show_part(page: &mut Page, recording: &Recording, part: &Part, cases: &[&Case<'_>]) {
-    let title = if part.title.is_empty() { String::new() } else { format!(": {}", part.title) };
-    page.heading(&escaped(&format!("{}{title}", part.name)));
+    page.heading(&title_of_part(part));
     let is_of_part = |side: Side| part.places.contains(&side.place);
     comparison::headlines(page, recording, is_of_part, |of| comparison::source(recording, of));
     if cases.is_empty() {
@@ -68,7 +78,7 @@ fn show_part(page: &mut Page, recording: &Recording, part: &Part, cases: &[&Case
 }
 
 /// The medians of every case's untraced runs; of its traced ones, where there are no others.
-fn table(cases: &[&Case<'_>]) -> Table {
+pub(crate) fn table(cases: &[&Case<'_>]) -> Table {
     let right = |heading| (heading, Align::Right);
     let mut headings: Vec<_> = ["runs", "wall s", "user s", "system s", "CPU", "switches"].map(right).into();
     // Nothing is said of devices by places without one, and by caches that were warm.
@@ -128,10 +138,14 @@ fn remarks(page: &mut Page, case: &Case<'_>, cases: &[&Case<'_>]) {
         page.add(Block::Flag(format!("{name}: {flag}")));
     }
     if !case.findings.is_empty() {
-        let named = case.findings.iter().take(MOST_FINDINGS);
-        let named: Vec<String> = named.map(|f| format!("{} {}", f.id, percent(f.share_of_wall))).collect();
-        page.paragraph("  ".into(), &format!("{name}: {}", named.join(", ")), Style::Dim);
+        page.paragraph("  ".into(), &format!("{name}: {}", diagnosed(case)), Style::Dim);
     }
+}
+
+/// `dtype-missing 46%, cold-metadata 25%`
+pub(crate) fn diagnosed(case: &Case<'_>) -> String {
+    let named = case.findings.iter().take(MOST_FINDINGS);
+    named.map(|f| format!("{} {}", f.id, percent(f.share_of_wall))).collect::<Vec<_>>().join(", ")
 }
 
 /// `find on slow, cold`, as far as the cases of a part differ in that.

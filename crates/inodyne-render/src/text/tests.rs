@@ -8,7 +8,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::*;
 
-fn explained(mut recording: Recording) -> Recording {
+pub(crate) fn explained(mut recording: Recording) -> Recording {
     inodyne_analyse::explain(&mut recording);
     recording
 }
@@ -56,7 +56,7 @@ fn golden_comparisons() {
 }
 
 /// The sample of an overlay as a study in two parts, of which one expectation does not hold.
-fn study() -> Recording {
+pub(crate) fn study() -> Recording {
     let mut recording = sample::overlay_recording();
     let expectation = |says: &str, held| Expectation {
         says: says.to_owned(),

@@ -80,7 +80,7 @@ fn blocked(row: &Row) -> bool {
 }
 
 /// The largest part of a thread's life in two words.
-fn mostly(row: &Row) -> String {
+pub(crate) fn mostly(row: &Row) -> String {
     let call = row.syscall.as_deref().unwrap_or_default();
     match row.kind {
         RowKind::User => "user".to_owned(),

@@ -33,7 +33,7 @@ pub(super) fn show(page: &mut Page, case: &Case<'_>) {
 }
 
 /// `find . on slow (ext4 -O ^filetype, cold): 0.334 s`
-pub(super) fn in_a_line(case: &Case<'_>) -> String {
+pub(crate) fn in_a_line(case: &Case<'_>) -> String {
     format!("{} on {} ({}): {}", case.command(), case.place_name(), circumstances(case), time(case))
 }
 
@@ -49,14 +49,18 @@ pub(crate) fn time(case: &Case<'_>) -> String {
 /// The same in the width of the report, with what it could be: `…: 0.334 s, likely 0.103 s once cured`
 fn headline(page: &Page, case: &Case<'_>) -> Line {
     let time = time(case);
-    let likely = case.findings.first().filter(|finding| !finding.bound).map_or_else(String::new, |finding| {
-        format!(", likely {} once cured", duration_beside(finding.predicted.wall_ns, case.wall()))
-    });
+    let likely = likely(case).map_or_else(String::new, |likely| format!(", {likely}"));
     let place = cut(&escaped(&format!(" on {} ({})", case.place_name(), circumstances(case))), page.width() / 2);
     let around: usize =
         [&place, &time, &likely].map(|text| Span::from(text.as_str()).width()).iter().sum::<usize>() + 2;
     let command = Span::new(case.command(), Style::Bold).cut(page.width().saturating_sub(around).max(10));
     [command, place.into(), ": ".into(), Span::new(time, Style::Bold), Span::new(likely, Style::Good)].into()
+}
+
+/// `likely 0.103 s once cured`, where a cure is worth the change.
+pub(crate) fn likely(case: &Case<'_>) -> Option<String> {
+    let finding = case.findings.first().filter(|finding| !finding.bound && finding.is_an_answer())?;
+    Some(format!("likely {} once cured", duration_beside(finding.predicted.wall_ns, case.wall())))
 }
 
 pub(crate) fn circumstances(case: &Case<'_>) -> String {
@@ -72,9 +76,9 @@ fn with_options(place: &Place) -> String {
     if place.mkfs.is_empty() { place.fs.clone() } else { format!("{} {}", place.fs, place.mkfs.join(" ")) }
 }
 
-/// The first finding, or the largest parts of the ledger.
+/// The first finding that answers where the time goes, or the largest parts of the ledger.
 pub(crate) fn reason(case: &Case<'_>) -> String {
-    if let Some(finding) = case.findings.first() {
+    if let Some(finding) = case.findings.first().filter(|finding| finding.is_an_answer()) {
         return format!("{}.", finding.title);
     }
     let Some(trace) = case.trace else { return String::new() };

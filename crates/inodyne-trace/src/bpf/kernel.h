@@ -49,6 +49,7 @@ struct inode {
 struct dentry {
 	struct dentry *d_parent;
 	struct qstr d_name;
+	struct inode *d_inode;
 };
 
 struct path {
@@ -69,6 +70,10 @@ struct files_struct {
 	struct fdtable *fdt;
 };
 
+struct fs_struct {
+	struct path pwd;
+};
+
 struct mm_struct {
 	unsigned long arg_start, arg_end;
 };
@@ -80,6 +85,7 @@ struct task_struct {
 	int pid;
 	int tgid;
 	struct sched_entity se;
+	struct fs_struct *fs;
 	struct files_struct *files;
 	struct mm_struct *mm;
 	char comm[16];

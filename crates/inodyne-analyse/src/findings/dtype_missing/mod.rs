@@ -17,6 +17,7 @@ use inodyne_model::observed::{Program, ThreadNumber};
 use inodyne_model::trace::{DtypeFs, ForcedLookup, Trace};
 
 use super::case::{Case, parallel};
+use super::estimate::seconds;
 use super::stat_users::{Gain, base_name, gain};
 
 /// Below this share of the wall-clock time nobody cares.
@@ -167,12 +168,12 @@ fn evidence(case: &Case<'_>, paid: &Paid, share: f64) -> Vec<String> {
     }
     let blocked = match files.blocked_ns {
         Nanos::ZERO => String::new(),
-        blocked => format!(", {blocked} of it blocked"),
+        blocked => format!(", {} of it blocked", seconds(blocked.0 as f64)),
     };
     let of_threads = if paid.parallel > 1.05 { " in threads side by side" } else { "" };
     lines.push(format!(
         "these calls took {}{blocked}{of_threads}: {:.0}% of the wall-clock time with tracing",
-        files.wall_ns,
+        seconds(files.wall_ns.0 as f64),
         share * 100.0
     ));
     if directories.calls > 0 {

@@ -69,7 +69,8 @@ pub(super) fn predict(case: &Case<'_>, paid: &Paid) -> Prediction {
     let directories = uncertain(paid.directories.cpu_ns.0 as f64 / 2.0);
     let assumed = if paid.assumed.is_empty() { 0.0 } else { saved * ASSUMED };
     let low = (predicted - root_of_squares(&[error, directories])).max(now * FLOOR).min(predicted);
-    let high = (predicted + root_of_squares(&[error, assumed])).max(predicted);
+    // A cure makes nothing slower.
+    let high = (predicted + root_of_squares(&[error, assumed])).min(now.max(predicted));
     Prediction { now_ns: nanos(now), wall_ns: nanos(predicted), low_ns: nanos(low), high_ns: nanos(high) }
 }
 

@@ -44,9 +44,9 @@ static __always_inline bool dtype_is_lookup(__u16 call)
 }
 
 /* Eight bytes at a time; `name` has at least NAME_LENGTH readable bytes, of which `length` count. */
-static __always_inline __u64 name_hash(__u32 tgid, const __u8 *name, __u32 length)
+static __always_inline __u64 name_hash(__u64 seed, const __u8 *name, __u32 length)
 {
-	__u64 hash = 0xcbf29ce484222325ULL ^ tgid;
+	__u64 hash = 0xcbf29ce484222325ULL ^ seed;
 
 	for (__u32 at = 0; at < NAME_LENGTH; at += 8) {
 		__u64 word;

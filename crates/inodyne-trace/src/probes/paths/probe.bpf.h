@@ -45,6 +45,26 @@ static __always_inline __u32 path_argument(__u16 call)
 	}
 }
 
+/* The directory that a path begins in, since the same name in two of them is two paths; 0 for the root. */
+static __noinline __u64 path_begins_in(__u32 argument, void *regs, __u8 first)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+	int directory = argument == 2 ? (int)CALL_ARG1(regs) : -1;
+	struct file **table, *file = 0;
+	struct inode *inode;
+
+	if (first == '/')
+		return 0;
+	if (directory < 0) { /* AT_FDCWD */
+		inode = BPF_CORE_READ(task, fs, pwd.dentry, d_inode);
+	} else {
+		table = BPF_CORE_READ(task, files, fdt, fd);
+		bpf_probe_read_kernel(&file, sizeof(file), table + directory);
+		inode = BPF_CORE_READ(file, f_inode);
+	}
+	return BPF_CORE_READ(inode, i_ino) ^ (__u64)BPF_CORE_READ(inode, i_sb, s_dev) << 40;
+}
+
 static __noinline int paths_exit(__u16 call, void *regs, long result, __u64 wall)
 {
 	__u32 argument = path_argument(call), zero = 0, start, kept;
@@ -74,7 +94,8 @@ static __noinline int paths_exit(__u16 call, void *regs, long result, __u64 wall
 	if (start >= PATH_LONGEST || kept >= PATH_KEPT)
 		goto not_kept;
 	bpf_probe_read_kernel(scratch->first.path, PATH_KEPT, scratch->whole + start);
-	hash = name_hash(call, scratch->first.path, kept);
+	hash = path_begins_in(argument, regs, scratch->whole[0]) * 0x9e3779b97f4a7c15ULL;
+	hash = name_hash(hash ^ call, scratch->first.path, kept);
 	count = bpf_map_lookup_elem(&paths, &hash);
 	if (!count) {
 		scratch->first.calls = 0;
