@@ -24,13 +24,14 @@ const START: u64 = 1_000;
 const CALLS: [&str; 3] = ["", "fsync", "wait4"];
 
 /// Stacks by their index in the timeline: none, then these.
-const STACKS: [&str; 6] = [
+const STACKS: [&str; 7] = [
     "__schedule schedule jbd2_log_wait_commit ext4_sync_file do_fsync",
     "__schedule schedule do_wait kernel_wait4",
     "__schedule schedule io_schedule bit_wait_io __wait_on_bit jbd2_journal_commit_transaction kjournald2 kthread",
     "__schedule schedule kjournald2 kthread ret_from_fork",
     "__schedule schedule unheard_of",
     "try_to_wake_up blk_complete_reqs handle_softirqs",
+    "__schedule schedule futex_do_wait __futex_wait futex_wait do_futex",
 ];
 
 struct Drawing {
@@ -187,6 +188,25 @@ fn waiting_for_a_child_is_what_the_child_did() {
     // Until the fork the parent (3), from then on the child, which the parent's wait did not begin any sooner.
     let rows = ["fsync journal 3", "fsync kernel 5", "ready 2", "user 5", "wait4 kernel 3"];
     assert_eq!(words(&ledger), rows);
+}
+
+#[test]
+fn a_thread_that_looks_now_and_then_is_not_what_takes_long() {
+    // The first thread works. The second one sleeps, looks, and sleeps; at the end the first waits until that one has ended.
+    let ledger = Drawing::new()
+        .thread(1, 0, 1, "ukkkkkkkkkkkkkkkbbbku", &[(2, 7)])
+        .thread(2, 1, 0, ".ubbbbbubbbbbbbuuuu...", &[(0, 7), (0, 7)])
+        .ledger();
+    assert_eq!(words(&ledger), ["fsync kernel 15", "user 6"]);
+}
+
+#[test]
+fn what_is_slept_during_a_wait_is_waited_for() {
+    let ledger = Drawing::new()
+        .thread(1, 0, 2, "uukkbbbbbbbbbbrkku", &[(2, 2)])
+        .thread(2, 1, 0, "...uubbbbbbbbuu...", &[(0, 7)])
+        .ledger();
+    assert_eq!(words(&ledger), ["futex 8", "ready 1", "user 6", "wait4 kernel 3"]);
 }
 
 #[test]

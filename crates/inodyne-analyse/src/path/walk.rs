@@ -9,7 +9,9 @@
 //! ```
 //!
 //! * Time on a CPU is charged to what ran, by the pieces of work; time ready to the run queue.
-//! * A wait that a thread of the command ended: the walk goes to that thread, at the instant of the wake-up, and stays there.
+//! * A wait that a thread of the command ended: the walk goes to that thread, at the instant of the wake-up, and stays there; but
+//!   where that thread only let time pass (it slept, or its futex timed out), no farther back than to the beginning of the wait. Then
+//!   it returns: a thread that looks at something every 50 ms is not why the others took so long, though they wait for its end.
 //! * A wait that a helper ended: the walk goes there too, but no farther back than to the beginning of the wait; then it
 //!   returns. Helpers live for many, and what they did before was not for this wait.
 //! * Any other wait (an interrupt, somebody who is not followed) is charged to its cause.
@@ -63,6 +65,8 @@ pub(super) struct Walk<'a> {
     classifier: &'a Classifier<'a>,
     cursors: HashMap<ThreadNumber, Cursor>,
     frames: Vec<Frame>,
+    /// Threads of the command whose wait the walk has followed to another of them, and when that wait began.
+    left: Vec<(ThreadNumber, u64)>,
     thread: ThreadNumber,
     now: u64,
     start: u64,
@@ -84,6 +88,7 @@ impl<'a> Walk<'a> {
             classifier,
             cursors: HashMap::new(),
             frames: Vec::new(),
+            left: Vec::new(),
             thread,
             now: end,
             start,
@@ -192,9 +197,17 @@ impl<'a> Walk<'a> {
         if is_idle {
             return self.was_idle();
         }
-        let call = self.call_of(&off);
-        let key = Key { kind: RowKind::Blocked, cause: Some(self.cause(&off)), ..self.subject_in(call) };
+        let (call, cause) = (self.call_of(&off), self.cause(&off));
+        let let_time_pass = matches!(cause, Cause::Sleep | Cause::Futex) && matches!(off.waker, Waker::Interrupt);
+        let left = self.left.last().filter(|(_, floor)| let_time_pass && self.frames.is_empty() && *floor > off.out);
+        let left = left.copied();
+        let limit = left.map_or(limit, |(_, floor)| limit.max(floor.min(self.now)));
+        let key = Key { kind: RowKind::Blocked, cause: Some(cause), ..self.subject_in(call) };
         self.charge_wait(limit, key, off.stack);
+        if let Some((waiter, _)) = left {
+            self.left.pop();
+            self.thread = waiter;
+        }
     }
 
     /// Goes to who ended a wait, if that is known and leads on.
@@ -207,7 +220,13 @@ impl<'a> Walk<'a> {
         if self.now < history.begins() || self.now > history.ends() || self.frames.iter().any(|f| f.waiter == to) {
             return false;
         }
-        let Who::Helper(helper) = history.who else { return self.jump(to) };
+        let Who::Helper(helper) = history.who else {
+            // Where the walk stands in helpers, the one that waits for them is no thread to return to.
+            let left = self.frames.is_empty().then_some((self.thread, off.out));
+            let jumped = self.jump(to);
+            self.left.extend(left.filter(|_| jumped));
+            return jumped;
+        };
         if self.frames.len() >= DEEPEST || self.jumps >= MOST_JUMPS {
             return false;
         }
