@@ -104,6 +104,22 @@ fn a_dry_run_counts_what_would_be_free_and_says_so() {
 }
 
 #[test]
+fn a_dry_run_counts_operands_inside_others_once() {
+    let place = place();
+    let output = shell(
+        place.path(),
+        "mkdir -p d/e/f g; touch d/e/x d/y g/z a; ln -s d/e link
+         for operands in 'd' 'd d' 'd/e d d/e/f' 'd ./d/ link/x g/../d/y'; do $rm -rf --dry-run $operands | head -n1; done
+         $rm -rf --dry-run a a ./a g/z d/e/x | head -n1; $rm -rf --dry-run d/e/f d/y g | head -n1
+         $rm -rf --dry-run . d/.. a 2>/dev/null | head -n1",
+    );
+    let count =
+        |files, directories| format!("would remove {files} files and {directories} directories, 0 bytes allocated\n");
+    let expected = [count(2, 3).repeat(4), count(3, 0), count(2, 2), count(1, 0)].concat();
+    assert_eq!((text(&output.stdout), text(&output.stderr)), (expected, String::new()));
+}
+
+#[test]
 fn on_a_terminal_progress_is_one_line_that_messages_do_not_run_into() {
     let place = place();
     // Slow enough to be seen: each unlinkat takes a fifth of a second.

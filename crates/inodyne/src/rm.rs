@@ -8,6 +8,7 @@ mod ask;
 mod messages;
 mod operands;
 mod options;
+mod overlap;
 mod progress;
 mod quote;
 mod signals;

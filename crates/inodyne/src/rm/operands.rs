@@ -21,6 +21,7 @@ use super::{
     ask::{Person, confirm},
     messages::{Messages, text_of},
     options::{Ask, Options},
+    overlap::Overlap,
     progress,
     signals::{self, CONTROL},
     summary::Summary,
@@ -32,7 +33,7 @@ pub fn remove(options: &Options, messages: &Messages) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let started = Instant::now();
-    let mut run = Run { options, messages, trees: Vec::new(), summary: Summary::default() };
+    let mut run = Run { options, messages, trees: Vec::new(), to_count: Vec::new(), summary: Summary::default() };
     let asking = asks(options);
     if !asking {
         signals::catch();
@@ -44,6 +45,7 @@ pub fn remove(options: &Options, messages: &Messages) -> ExitCode {
             run.operand(operand, asking);
         }
     }
+    run.count();
     run.remove_trees();
     let mut summary = run.summary;
     summary.close(&CONTROL, messages.errors(), started.elapsed());
@@ -85,6 +87,8 @@ struct Run<'a> {
     messages: &'a Messages,
     /// Directories that wait to be removed together.
     trees: Vec<OsString>,
+    /// What a dry run counts when it knows all operands.
+    to_count: Vec<(OsString, Stat)>,
     summary: Summary,
 }
 
@@ -94,8 +98,7 @@ impl Run<'_> {
             Ok(stat) => stat,
             Err(errno) => return self.messages.cannot_remove(operand, errno),
         };
-        let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
-        if is_directory && !self.may_remove(operand, &stat) {
+        if is_directory(&stat) && !self.may_remove(operand, &stat) {
             return;
         }
         if asking {
@@ -104,8 +107,27 @@ impl Run<'_> {
             if CONTROL.is_stopped() {
                 self.summary.unfinished.push(operand.into());
             }
-        } else if !is_directory {
-            self.unlink(operand, &stat);
+        } else if self.options.dry_run {
+            self.to_count.push((operand.into(), stat));
+        } else {
+            self.remove(operand, &stat);
+        }
+    }
+
+    /// Counts what a dry run found that may be removed.
+    fn count(&mut self) {
+        let all = std::mem::take(&mut self.to_count);
+        let mut overlap = Overlap::new(all.iter().map(|(_, stat)| stat), self.options.cross_mounts);
+        for (operand, stat) in &all {
+            if !overlap.has(operand) {
+                self.remove(operand, stat);
+            }
+        }
+    }
+
+    fn remove(&mut self, operand: &OsStr, stat: &Stat) {
+        if !is_directory(stat) {
+            self.unlink(operand, stat);
         } else if !self.options.recursive {
             self.rmdir(operand);
         } else {
@@ -231,6 +253,10 @@ fn with_one_slash(operand: &OsStr) -> &OsStr {
     }
     let end = bytes.iter().rposition(|&byte| byte != b'/').map_or(1, |last| bytes.len().min(last + 2));
     OsStr::from_bytes(&bytes[..end])
+}
+
+pub fn is_directory(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::Directory
 }
 
 fn is_root(stat: &Stat) -> bool {
