@@ -112,9 +112,12 @@ struct {
 	__type(value, __u64);
 } samples SEC(".maps");
 
+/*
+ * Preallocated (39 MB): of memory to be had at a switch the kernel keeps a few elements of this size on each CPU, so several new
+ * stacks in a row would find none (-ENOMEM).
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, 65536);
 	__type(key, __u64);
 	__type(value, struct stack_frames);
