@@ -5,19 +5,26 @@ export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/sbin:/sbin
 
 INODYNE := $(abspath $(or $(CARGO_TARGET_DIR),target))/release/inodyne
 
-.PHONY: build demo test check bench bench-rm setup help
+.PHONY: build demo test test-kernels check bench bench-rm bench-share try-fresh setup help
 
-build: setup ## the program, optimised
+build: setup-build ## the program, optimised
 	cargo build --release --locked
 
-demo: build ## why find is slow where readdir gives no types: found, predicted, measured (root; half a minute)
+demo: setup-demo build ## why find is slow where readdir gives no types: found, predicted, measured (root; half a minute)
 	scripts/demo $(INODYNE)
 
-test: setup ## all tests (root: they make file systems and trace)
-	cargo test --workspace --locked
+test: setup-test ## all tests, whatever fails, with a summary (root: they make file systems and trace)
+	scripts/test
+
+.PHONY: test-loom
+test-loom: setup-build ## the pool of the delete engine, in every order in which its threads may meet
+	RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test --locked -p inodyne-tree --lib pool
 
 check: ## what a change must pass: the tests, then formatting, lints and documentation
 	.ci/run
+
+test-kernels: setup-vm ## the checks of tests/vm on each kernel of the matrix, in virtual machines; writes docs/kernels.md (hours without KVM)
+	cargo build --locked -p inodyne-vm && $(abspath $(dir $(INODYNE))../debug/inodyne-vm) matrix --write docs/kernels.md $(KERNELS)
 
 bench: setup-bench build ## what tracing costs, beside strace, perf trace and bpftrace (root, a quiet machine)
 	scripts/bench-overhead --inodyne $(INODYNE) $(BENCH)
@@ -25,12 +32,17 @@ bench: setup-bench build ## what tracing costs, beside strace, perf trace and bp
 bench-rm: setup-bench build ## how fast trees are deleted (root, a quiet machine)
 	scripts/bench-rm $(BENCH)
 
-setup: ## only install what is missing
-	@scripts/setup
+bench-share: setup-bench build ## the shared folder beside the directory itself and sshfs (root, a quiet machine)
+	scripts/bench-share --inodyne $(INODYNE) $(BENCH)
 
-.PHONY: setup-bench
-setup-bench:
-	@scripts/setup bench
+try-fresh: ## the demo and the tests in a bare Debian that is made for it (root, an hour)
+	scripts/try-fresh
+
+setup: setup-test ## only install what is missing for all of these but the benchmarks
+
+.PHONY: setup-build setup-demo setup-test setup-bench setup-vm
+setup-build setup-demo setup-test setup-bench setup-vm:
+	@scripts/setup $(@:setup-%=%)
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' Makefile | expand -t 10

@@ -135,7 +135,7 @@ fn names_of_files_are_text() {
 fn ten_minutes_open_at_once() {
     let scratch = scratch();
     let recording = scratch.path().join("long.inodyne");
-    ten_minutes().save(&recording).expect("a recording can be saved");
+    inodyne_recording::save(&ten_minutes(), &recording).expect("a recording can be saved");
     drive(&["--within".as_ref(), "2".as_ref(), "--megabytes".as_ref(), "10".as_ref(), report(&recording).as_os_str()]);
 }
 

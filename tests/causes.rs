@@ -69,9 +69,6 @@ fn blocked(trace: &Trace) -> BTreeMap<Cause, Nanos> {
     by_cause
 }
 
-/// A busy machine may make a program wait for something else meanwhile: then it runs again.
-const TRIALS: usize = 3;
-
 fn largest(by_cause: &BTreeMap<Cause, Nanos>) -> Option<Cause> {
     by_cause.iter().max_by_key(|(_, ns)| **ns).map(|(cause, _)| *cause)
 }
@@ -102,12 +99,7 @@ fn every_program_is_said_to_wait_for_what_it_waits_for() {
     let place = mounted.0.display().to_string();
     let fuse = Waits { cause: Cause::FuseServer, place: &place, prepare: "" };
     for waits in ALL.iter().chain([&fuse]) {
-        let mut by_cause = measured(&program, waits, &cgroup);
-        for _ in 1..TRIALS {
-            if largest(&by_cause) != Some(waits.cause) {
-                by_cause = measured(&program, waits, &cgroup);
-            }
-        }
+        let by_cause = measured(&program, waits, &cgroup);
         let name = if waits.cause == Cause::FuseServer { "sshfs" } else { waits.place };
         let all: Nanos = by_cause.values().copied().sum();
         let mut sorted: Vec<_> = by_cause.iter().map(|(cause, ns)| (ns.share_of(all), *cause)).collect();

@@ -17,11 +17,14 @@ fn help() {
         &["compare", "--help"],
         &["study", "--help"],
         &["study", "run", "--help"],
+        &["import", "--help"],
         &["show", "--help"],
         &["prove", "--help"],
         &["rm", "--help"],
         &["tree", "make", "--help"],
         &["tree", "check", "--help"],
+        &["share", "serve", "--help"],
+        &["share", "mount", "--help"],
         &["doctor", "--help"],
     ] {
         let name = arguments.join("-").replace("--help", "help");

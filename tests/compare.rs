@@ -12,13 +12,13 @@ use std::time::Duration;
 
 use inodyne_model::Nanos;
 use inodyne_model::cause::Cause;
-use inodyne_model::comparison::{Comparison, Verdict};
+use inodyne_model::comparison::{Comparison, RowDifference, Verdict};
 use inodyne_model::metric::Metric;
 use inodyne_model::recording::Recording;
 use inodyne_model::run::{CacheState, Exit};
 use nix::sys::signal::{Signal, kill};
 use support::state::{Moments, State, processes_with};
-use support::{Outcome, eventually, inodyne, machine, run, scratch, start};
+use support::{Outcome, eventually, inodyne, load, machine, run, scratch, start};
 
 /// `inodyne compare --format json OPTIONS`.
 fn compared(arguments: &[&str]) -> Outcome {
@@ -46,14 +46,21 @@ fn a_difference_that_is_there_is_found_with_its_reason() {
     let sum: i64 = difference.rows.iter().map(|row| row.difference_ns).sum();
     let whole = difference.b_wall_ns.0 as i64 - difference.a_wall_ns.0 as i64;
     assert!((sum - whole).abs() <= difference.rows.len() as i64, "{sum} of {whole}");
-    assert!(difference.rows[0].syscall.as_deref() == Some("newfstatat"), "{:?}", difference.rows[0]);
+    // Somebody who empties the caches meanwhile lets one of the traced runs read its program from the disk: a large row, and one
+    // whose interval says that it may be chance.
+    let is_real =
+        |row: &&RowDifference| row.high_ns.is_some_and(|high| high < 0) || row.low_ns.is_some_and(|low| low > 0);
+    let largest = difference.rows.iter().find(is_real).unwrap_or_else(|| panic!("{:?}", difference.rows));
+    assert!(largest.syscall.as_deref() == Some("newfstatat"), "{largest:?}");
 }
 
-/// Ten real ones; ninety simulated ones are in crates/inodyne-analyse/tests/trust.rs.
+/// Ten real ones; how often chance alone is called a difference is counted in crates/inodyne-analyse/tests/trust.rs, over
+/// hundreds of simulated ones. What only a real one can show is that one of two places is favoured, which is then the same
+/// one each time. Of ten trials of which each is wrongly called so with 2.5%, four or more are by chance once in 6,000 times.
 #[test]
 fn a_place_does_not_differ_from_itself() {
     let _machine = machine();
-    let differ = (0..10).filter(|number| {
+    let verdicts = (0..10).map(|number| {
         let places = ["--at", "ext4:size=256M", "--at", "ext4:size=256M", "--data", TREE, "--cache", "warm"];
         let seed = number.to_string();
         let rest = ["-n", "10", "--traced", "0", "--seed", &seed, "--", "find", ".", "-size", "+1k"];
@@ -61,10 +68,13 @@ fn a_place_does_not_differ_from_itself() {
         assert_eq!(recording.places[1].label, "ext4:size=256M #2");
         let [wall] = of_wall(&recording)[..] else { panic!("one couple, one time") };
         println!("{:?} {:?} [{:?}, {:?}]", wall.verdict, wall.ratio, wall.ci_low, wall.ci_high);
-        matches!(wall.verdict, Verdict::Faster | Verdict::Slower)
+        wall.verdict
     });
-    let differ = differ.count();
-    assert!(differ <= 1, "{differ} of 10 are called different");
+    let verdicts: Vec<Verdict> = verdicts.collect();
+    for wrong in [Verdict::Faster, Verdict::Slower] {
+        let count = verdicts.iter().filter(|verdict| **verdict == wrong).count();
+        assert!(count < 4, "{count} of 10 are called {wrong:?}");
+    }
 }
 
 #[test]
@@ -138,7 +148,8 @@ fn runs_that_fill_their_place_are_kept_and_withhold_the_verdict() {
         for comparison in of_wall(&recording) {
             assert_eq!((comparison.verdict, comparison.failed), (Verdict::Withheld, 3), "{comparison:?}");
         }
-        let failed: Vec<_> = recording.statistics.iter().map(|of_place| (of_place.place, of_place.failed)).collect();
+        let failed: Vec<_> =
+            recording.statistics.iter().map(|of_place| (of_place.case.place, of_place.failed)).collect();
         assert!(failed.contains(&(0, 3)) && failed.contains(&(1, 0)), "{failed:?}");
     }
 }
@@ -190,14 +201,19 @@ fn at_thirty_random_moments_nothing_is_left_and_what_was_measured_is_kept() {
     let mut moments = Moments::new();
     let mut kept = 0;
     for number in 0..30 {
-        let file = scratch();
+        let (file, beside) = (scratch(), scratch());
         let recording = file.path().join("kept.inodyne");
+        let done = beside.path().join("done");
         let places = ["--at", "ext4:size=64M", "--at", "tmpfs", "--data", "tree:dirs=50,files=10,bytes=1"];
         let mut command = inodyne();
         command.env("INODYNE_SCRATCH", images.path()).arg("compare").args(places);
         command.args(["--cache", "warm", "--fresh", "-n", "200", "-o"]).arg(&recording);
-        let running = start(command.args(["--", "sh", "-c", "find . >/dev/null; sleep 0.0471"]));
-        let moment = moments.below(2500);
+        let script = format!("find . >/dev/null; sleep 0.0471; echo done >>{}", done.display());
+        let running = start(command.args(["--", "sh", "-c", &script]));
+        // Every other time at any moment from the start, otherwise when something has been measured.
+        let is_measuring = number % 2 == 1;
+        assert!(!is_measuring || eventually(|| fs::metadata(&done).is_ok_and(|done| done.len() > 10)));
+        let moment = moments.below(if is_measuring { 500 } else { 2500 });
         thread::sleep(Duration::from_millis(moment));
         let signal = if number % 3 == 2 { Signal::SIGKILL } else { Signal::SIGINT };
         kill(running.pid(), signal).expect("it is there");
@@ -210,7 +226,7 @@ fn at_thirty_random_moments_nothing_is_left_and_what_was_measured_is_kept() {
         assert!(left.iter().all(|name| name == "kept.inodyne"), "{told}: {left:?}");
     }
     assert!(eventually(|| processes_with("0.0471").is_empty()), "{:?}", processes_with("0.0471"));
-    assert!(kept > 5, "only {kept} of 30 had measured anything: the moments are too early");
+    assert!(kept >= 10, "only {kept} of 30 had measured anything, where 15 were given the time to");
 }
 
 /// Whether it is there; if it is, it must be whole.
@@ -220,7 +236,7 @@ fn is_readable(recording: &Path, told: &str) -> bool {
     }
     let shown = run(inodyne().arg("show").arg(recording));
     assert_eq!(shown.code(), Some(0), "{told}: {}", shown.stderr);
-    let recording = Recording::load(recording).expect("show could read it");
+    let recording = load(recording).expect("show could read it");
     assert!(!recording.runs.is_empty(), "{told}");
     assert!(recording.runs.iter().all(|run| run.cache == CacheState::Warm));
     true
@@ -232,15 +248,20 @@ fn a_run_that_is_cut_short_is_no_time() {
     let _machine = machine();
     let scratch = scratch();
     let recording = scratch.path().join("kept.inodyne");
+    let done = scratch.path().join("done");
     let command = "trap 'exit 0' INT; for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.04715; done";
+    let command = format!("{command}; echo done >>{}", done.display());
     let mut compare = inodyne();
-    compare.args(["compare", "-n", "500", "--traced", "0", "-c", command, "-c", command, "-o"]).arg(&recording);
-    for moment in [1100, 1300, 1500] {
+    compare.args(["compare", "-n", "500", "--traced", "0", "-c", &command, "-c", &command, "-o"]).arg(&recording);
+    for moment in [50, 250, 450] {
+        fs::write(&done, "").expect("a file");
         let running = start(&mut compare);
+        // The second one has begun when the first is known to be over.
+        assert!(eventually(|| fs::metadata(&done).is_ok_and(|done| done.len() > 0)));
         thread::sleep(Duration::from_millis(moment));
         kill(running.pid(), Signal::SIGINT).expect("it is there");
         drop(running.end().ended_with(130));
-        let kept = Recording::load(&recording).expect("it was kept").runs;
+        let kept = load(&recording).expect("it was kept").runs;
         assert!(!kept.is_empty() && kept.iter().all(|run| run.wall_ns > Nanos(470_000_000)), "{kept:?}");
     }
 }
@@ -270,7 +291,7 @@ fn a_run_whose_clean_up_fails_was_measured() {
     let around = ["--cleanup", "exit 9", "--no-trace", "-n", "3", "-o"];
     let outcome = run(inodyne().arg("run").args(around).arg(&recording).args(["--", "true"])).ended_with(1);
     assert!(outcome.stderr.contains("'exit 9' failed with exit code 9"), "{}", outcome.stderr);
-    assert_eq!(Recording::load(&recording).expect("it was kept").runs.len(), 1);
+    assert_eq!(load(&recording).expect("it was kept").runs.len(), 1);
     let line = run(inodyne().args(["run", "--prepare", "exit 9", "--", "true"])).failed_in_one_line(1);
     assert!(line.contains("'exit 9' failed with exit code 9"), "{line}");
 }
@@ -284,9 +305,14 @@ fn what_cannot_be_kept_is_told() {
     let remove = format!("rm -rf {}", gone.display());
     let commands = ["-c", &remove, "-c", "true", "-n", "3", "--traced", "0", "-o"];
     let outcome = compared(&[&commands[..], &[&gone.join("kept.inodyne").display().to_string()]].concat());
-    let outcome = outcome.ended_with(2);
+    let outcome = outcome.ended_with(3);
     assert!(outcome.stderr.contains("kept.inodyne: No such file"), "{}", outcome.stderr);
-    assert_eq!(outcome.recording().runs.len(), 2);
+    let runs = outcome.recording().runs.len();
+    assert_eq!(runs, 6);
+    // It is somewhere else, whole.
+    let (_, elsewhere) = outcome.stderr.trim_end().rsplit_once("the recording is in ").expect("it says where");
+    assert_eq!(load(Path::new(elsewhere)).expect("a recording").runs.len(), runs);
+    fs::remove_file(elsewhere).expect("it is there");
 }
 
 /// What the first run has read the second would miss: neither gets anything. And what prepares a run takes nothing from it.
@@ -352,15 +378,10 @@ fn hyperfine_measures_the_same() {
         ours.push(mean(&recording.runs.iter().map(|run| run.wall_ns.as_secs_f64()).collect::<Vec<_>>()));
         let exported = scratch.path().join(format!("{round}.json"));
         let command = format!("python3 -c '{script}' {tree}");
-        let done = Command::new("hyperfine")
-            .args(["--shell=none", "--warmup", "0", "--runs", "2", "--style", "none", "--export-json"])
-            .arg(&exported)
-            .arg(command)
-            // As inodyne has it in these tests: a locale takes milliseconds to load.
-            .env("LC_ALL", "C")
-            .output()
-            .expect("the tests need hyperfine");
-        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        let options = ["--shell=none", "--warmup", "0", "--runs", "2", "--style", "none", "--export-json"];
+        // As inodyne has it in these tests: a locale takes milliseconds to load.
+        let mut hyperfine = Command::new("hyperfine");
+        let _ = run(hyperfine.args(options).arg(&exported).arg(command).env("LC_ALL", "C")).ended_with(0);
         let text = fs::read_to_string(&exported).expect("it was exported");
         let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
         theirs.push(json["results"][0]["mean"].as_f64().expect("a mean"));

@@ -5,6 +5,7 @@ mod support;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,7 +14,7 @@ use inodyne_model::cause::Cause;
 use inodyne_model::ledger::Row;
 use inodyne_model::recording::Recording;
 use inodyne_model::run::Exit;
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use support::{
     as_nobody, calls, eventually, fixture, inodyne, is_alive, machine, nothing_lost, prepare, run, scratch, sh, start,
@@ -99,6 +100,26 @@ fn the_exit_code_is_the_commands_own() {
         let outcome = run(&mut traced(&[], sh(script))).ended_with(code);
         let exit = outcome.recording().runs[0].exit;
         assert_eq!(exit, if code < 128 { Exit::Code(code) } else { Exit::Signal(code - 128) });
+    }
+}
+
+/// A terminal's signals go to the command's process too while it is only being started: then that has ended by them, whether
+/// or not its program ever ran.
+#[test]
+fn an_interrupt_while_the_command_is_being_started_is_an_interrupt() {
+    let _machine = machine();
+    for number in 0..12 {
+        let signal = [Signal::SIGINT, Signal::SIGTERM][number % 2];
+        let tracing: &[&str] = if number % 4 < 2 { &[] } else { &["--no-trace"] };
+        let mut command = traced(tracing, sh("sleep 60"));
+        let running = start(command.process_group(0));
+        let children = format!("/proc/{0}/task/{0}/children", running.pid());
+        // Its first child is the guard.
+        while fs::read_to_string(&children).expect("it runs").is_empty() {}
+        thread::sleep(Duration::from_micros(number as u64 / 4 * 200));
+        killpg(running.pid(), signal).expect("sent");
+        let outcome = running.end();
+        assert_eq!(outcome.code(), Some(128 + signal as i32), "{number}: {outcome:?}");
     }
 }
 
@@ -336,7 +357,7 @@ fn recordings_that_cannot_be_read() {
     let path = |name: &str| scratch.path().join(name);
     let mut newer = Recording::new("9.9", 0, Default::default());
     newer.schema = "inodyne/2".to_owned();
-    newer.save(&path("newer")).expect("written");
+    inodyne_recording::save(&newer, &path("newer")).expect("written");
     let whole = fs::read(path("newer")).expect("read");
     fs::write(path("truncated"), &whole[..whole.len() / 2]).expect("written");
     fs::write(path("corrupt"), b"\x28\xb5\x2f\xfd\x00 nonsense that is no frame").expect("written");

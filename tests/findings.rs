@@ -10,9 +10,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
 
-use inodyne_model::ledger::RowKind;
 use inodyne_model::recording::Recording;
-use inodyne_model::trace::Trace;
 use support::{Cgroup, fixture, fixture_cpp, inodyne, machine, nothing_lost, prepare, run, scratch};
 use tempfile::TempDir;
 
@@ -93,42 +91,30 @@ const CASES: &[Case] = &[
     case("write-throttled", &["--at", "ext4:size=1G,set=/proc/sys/vm/dirty_bytes=8388608"], "FIXTURE 100"),
 ];
 
-/// Where the machine had no CPU for the command for this part of the time, it says something about the machine.
-const BUSY: f64 = 0.25;
-const ATTEMPTS: usize = 6;
+/// How often anybody has emptied the caches of the machine, as the kernel counts it.
+fn caches_emptied() -> Vec<String> {
+    let counters = std::fs::read_to_string("/proc/vmstat").expect("counters");
+    counters.lines().filter(|line| line.starts_with("drop_")).map(str::to_owned).collect()
+}
 
+/// The recording of a command. Where another program emptied the caches of the machine meanwhile, what was to be warm was not,
+/// and the recording is about something else: then it is made again.
 fn recorded(options: &[&str], script: &str) -> Recording {
-    let mut command = inodyne();
-    command.args(["run", "--format", "json"]).args(options).args(["--", "sh", "-c", &format!("exec {script}")]);
-    let recording = run(&mut command).ended_with(0).recording();
-    recording.traces.iter().for_each(nothing_lost);
-    recording
-}
-
-/// Another program may empty the caches of the whole machine meanwhile. What is warm reads next to nothing.
-const WARM_BYTES: u64 = 500_000;
-
-fn was_spoiled(recording: &Recording, options: &[&str]) -> bool {
-    let is_warm = options.contains(&"warm");
-    let read = recording.runs.iter().filter_map(|run| run.device_read_bytes).max().unwrap_or_default();
-    was_busy(&recording.traces[0]) || (is_warm && read > WARM_BYTES)
-}
-
-fn was_busy(trace: &Trace) -> bool {
-    let ready: u64 = trace.ledger.rows.iter().filter(|row| row.kind == RowKind::Runqueue).map(|row| row.ns.0).sum();
-    ready as f64 > trace.wall_ns.0 as f64 * BUSY
-}
-
-/// What is said about a command: the ids in their order. On a busy machine the command is run again, and again.
-fn said(options: &[&str], script: &str, is_busy_itself: bool) -> Vec<String> {
-    let mut recording = recorded(options, script);
-    for _ in 1..ATTEMPTS {
-        if is_busy_itself || !was_spoiled(&recording, options) {
-            break;
+    loop {
+        let before = caches_emptied();
+        let mut command = inodyne();
+        command.args(["run", "--format", "json"]).args(options).args(["--", "sh", "-c", &format!("exec {script}")]);
+        let recording = run(&mut command).ended_with(0).recording();
+        recording.traces.iter().for_each(nothing_lost);
+        if !options.contains(&"warm") || caches_emptied() == before {
+            return recording;
         }
-        recording = recorded(options, script);
     }
-    recording.findings.into_iter().map(|finding| finding.id).collect()
+}
+
+/// What is said about a command: the ids in their order.
+fn said(options: &[&str], script: &str) -> Vec<String> {
+    recorded(options, script).findings.into_iter().map(|finding| finding.id).collect()
 }
 
 /// The options and the command of a case, its fixture compiled where it has one.
@@ -150,7 +136,7 @@ fn every_fixture_has_its_finding_and_no_other() {
     for case in CASES {
         let (options, script) = words(case, &programs, &cgroup);
         let options: Vec<&str> = options.iter().map(String::as_str).collect();
-        let found = said(&options, &script, case.id == "run-queue-bound");
+        let found = said(&options, &script);
         let expected: BTreeSet<&str> = case.also.iter().map(|(id, _)| *id).chain([case.id]).collect();
         if found.iter().map(String::as_str).collect::<BTreeSet<_>>() != expected {
             wrong.push(format!("{}: {found:?}", case.id));
@@ -201,14 +187,14 @@ fn healthy_commands_are_left_in_peace() {
         "sh -c 'for i in $(seq 20); do echo int i\\; | cc -x c -c -o i.o -; done'",
         "python3 -c 'import json, os; [os.stat(\".\") for _ in range(50)]'",
         "sha256sum d0/f0 d1/f0 d2/f0 >/dev/null",
-        "sort -R /etc/services -o sorted",
+        "sort -R /etc/passwd -o sorted",
         "sleep 0.1",
     ] {
         // Programs and their libraries are in memory from the first time on.
         let warm = format!("{{ ({script}) >/dev/null 2>&1; true; }}");
         let prepare = if script.starts_with("rm") { "rm --version >/dev/null" } else { &warm };
         let options = ["--at", "ext4:size=512M", "--data", data, "--cache", "warm", "--prepare", prepare];
-        let found = said(&options, script, false);
+        let found = said(&options, script);
         let honest = found.iter().all(|id| HONEST.contains(&id.as_str()));
         if !honest || found.len() > 1 {
             said_of.push(format!("{script}: {found:?}"));
@@ -224,20 +210,10 @@ fn the_program_of_the_third_study_is_seen_through() {
     // A deep tree, so that the queue runs empty and threads wait for each other's entries, on a machine of any speed.
     let gather = "rm -rf all && mkdir all && mv d* all";
     let options = ["--at", "tmpfs", "--data", "tree:dirs=1000,fan=2,files=30,bytes=1", "--prepare", gather];
-    let missing = |found: &[String]| {
-        let expected = ["failed-calls", "stat-per-entry", "futex-contention"];
-        expected.into_iter().filter(|id| !found.iter().any(|said| said == id)).collect::<Vec<_>>()
-    };
-    // Where others have the CPUs, its threads hardly meet.
-    let mut found = Vec::new();
-    for _ in 0..ATTEMPTS {
-        let recording = recorded(&options, &format!("{} all", program.display()));
-        found = recording.findings.iter().map(|finding| finding.id.clone()).collect();
-        if missing(&found).is_empty() || !was_busy(&recording.traces[0]) {
-            break;
-        }
-    }
-    assert!(missing(&found).is_empty(), "{:?} are not among {found:?}", missing(&found));
+    let found = said(&options, &format!("{} all", program.display()));
+    let expected = ["failed-calls", "stat-per-entry", "futex-contention"];
+    let missing: Vec<_> = expected.into_iter().filter(|id| !found.iter().any(|said| said == id)).collect();
+    assert!(missing.is_empty(), "{missing:?} are not among {found:?}");
 }
 
 #[test]
@@ -263,7 +239,7 @@ fn paths_are_counted_and_losses_too() {
     let same: Vec<u64> = paths.looked_up.iter().filter(|path| path.path == "same").map(|path| path.calls).collect();
     assert_eq!(same, [1, 1]);
     let tree = ["--at", "tmpfs", "--data", "tree:dirs=200,fan=1000,files=20,bytes=1", "--paths"];
-    let found = said(&tree, "find . -size +1k", false);
+    let found = said(&tree, "find . -size +1k");
     assert!(!found.contains(&"repeated-stat".to_owned()), "every name in every directory once: {found:?}");
     // More paths than there is room for.
     let many = "python3 -c 'import os\nfor n in range(20000): os.path.exists(str(n))'";

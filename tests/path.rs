@@ -12,10 +12,9 @@ use inodyne_model::Nanos;
 use inodyne_model::cause::Cause;
 use inodyne_model::ledger::{Row, RowKind, View};
 use inodyne_model::observed::Waker;
-use inodyne_model::recording::Recording;
 use inodyne_model::stack::{Frame, StackId};
 use inodyne_model::trace::Trace;
-use support::{Sshfs, fixture, inodyne, machine, nothing_lost, prepare, run, scratch, trace_of, traced};
+use support::{Sshfs, fixture, inodyne, load, machine, nothing_lost, prepare, run, scratch, trace_of, traced};
 
 /// `other`, the residual and what is charged to nobody may take at most this part of the wall-clock time.
 const MOST_WITHOUT_NAME: f64 = 0.03;
@@ -184,7 +183,7 @@ fn a_million_switches_need_little_memory() {
     // Both on one CPU, so that each round is two switches.
     command.args(["run", "--ring-buffer", "268435456", "-o"]).arg(&file).args(["--", "taskset", "--cpu-list", "0"]);
     run(command.arg(program).arg("500000")).ended_with(0);
-    let trace = Recording::load(&file).expect("a recording").traces.remove(0);
+    let trace = load(&file).expect("a recording").traces.remove(0);
     assert!(trace.observed.timeline.len() >= 1_000_000, "{}", trace.observed.timeline.len());
     holds("a million switches", &trace);
     // 500 MB of addresses, of which no more can be in memory.

@@ -107,7 +107,8 @@ fn what_is_missing_or_wrong() {
     all_same(arguments(
         TREE,
         "nope | -f nope | -r nope | -rf nope | nope a | a nope b | -r d d | -rf d d | -r d d/e | nope/a | -f nope/a | a/b
-        | -f a/b | a/ | -f a/ | -r a/ | nope// | a// | '' | -f '' | -rf '' | 'a b'",
+        | -f a/b | a/ | -f a/ | -r a/ | nope// | a// | '' | -f '' | -rf '' | 'a b' | dangling/ | -f dangling/ | -r dangling/
+        | -rf dangling// a",
     ));
 }
 
@@ -115,7 +116,7 @@ fn what_is_missing_or_wrong() {
 fn dots_are_refused() {
     all_same(arguments(
         TREE,
-        ". | .. | -r . | -r .. | -rf . | -rf .. | -r ./ | -rf d/. | -rf d/.. | -rf d/. a | -rf .// | -d . | -rf d/../d",
+        ". | .. | -r . | -r .. | -rf . | -rf .. | -r ./ | -rf d/. | -rf d/.. | -rf d/. a | -rf .// | -d . | -rf d/../d | -rf d/ d/. | -rf d d/e/.. a | -rf a d/.",
     ));
 }
 

@@ -256,6 +256,19 @@ fn trash_leaves_alone_what_another_run_still_deletes_or_somebody_else_made() {
 }
 
 #[test]
+fn trash_finishes_what_was_left_beside_a_file_too() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let output = shell(
+        place.path(),
+        "mkdir sub; for at in . sub; do mkdir -m 700 $at/.inodyne-trash-1-a; mkdir -p $at/.inodyne-trash-1-a/trash/x; done
+         touch file sub/file; $rm --trash --dry-run file; ls -A .; $rm --trash file; ls -A . sub; $rm --trash sub/file; ls -A sub",
+    );
+    let whole = ".inodyne-trash-1-a\nfile\nsub\n";
+    let sub = ".inodyne-trash-1-a\nfile\n";
+    assert!(stdout(&output).ends_with(&format!("{whole}.:\nsub\n\nsub:\n{sub}")), "{}", stdout(&output));
+}
+
+#[test]
 fn trash_in_many_places_needs_few_descriptors() {
     let place = place("/dev/shm");
     let output = shell(

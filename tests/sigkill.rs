@@ -4,10 +4,11 @@ mod support;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::thread;
 use std::time::Duration;
 
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::{Signal, kill, killpg};
 use support::state::{Moments, State, loop_devices, names, our_programs, processes_with, servers_over};
 use support::{eventually, inodyne, machine, run, scratch, start};
 
@@ -61,7 +62,11 @@ fn a_proof_that_is_killed_leaves_nothing() {
     let mut moments = Moments::new();
     for number in 0..10 {
         let mut command = inodyne();
-        command.env("INODYNE_SCRATCH", images.path()).arg("prove").arg(&file).args(["dtype-missing", "-n", "50"]);
+        command.env("INODYNE_SCRATCH", images.path()).args(["prove", "--yes"]).arg(&file).args([
+            "dtype-missing",
+            "-n",
+            "50",
+        ]);
         let running = start(&mut command);
         let moment = moments.below(LATEST_MS);
         thread::sleep(Duration::from_millis(moment));
@@ -142,5 +147,29 @@ fn no_server_and_no_script_outlives_a_killed_run() {
             "{told}: {before:?}\n{:?}",
             State::now(images.path())
         );
+    }
+}
+
+/// What kills inodyne's whole process group misses the processes of the command that have a session of their own: the guard
+/// must be there to end them, or they keep the place and its servers in use.
+#[test]
+fn nothing_outlives_a_killed_process_group() {
+    let _machine = machine();
+    let images = scratch();
+    let before = State::now(images.path());
+    for number in 0..5 {
+        let asleep = format!("4713.{number}");
+        let script = format!("setsid sleep {asleep} & sleep {asleep}");
+        let mut command = inodyne();
+        command.env("INODYNE_SCRATCH", images.path()).process_group(0);
+        command.args(["run", "--no-trace", "--at", "fuse:ext4:size=64M,delay=1ms", "--", "sh", "-c", &script]);
+        let running = start(&mut command);
+        // inodyne, its guard, the shell and both of them.
+        assert!(eventually(|| processes_with(&asleep).len() >= 5), "{:?}", processes_with(&asleep));
+        killpg(running.pid(), Signal::SIGKILL).expect("it is killed");
+        drop(running.end());
+        assert!(eventually(|| processes_with(&asleep).is_empty()), "{:?}", processes_with(&asleep));
+        assert!(eventually(|| servers_over(images.path()).is_empty()), "{:?}", servers_over(images.path()));
+        assert!(eventually(|| State::now(images.path()) == before), "{before:?}\n{:?}", State::now(images.path()));
     }
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use inodyne_model::recording::Recording;
 use nix::sys::signal::{Signal, kill};
 use support::state::{Moments, State};
-use support::{Outcome, eventually, inodyne, machine, run, scratch, start};
+use support::{Outcome, eventually, inodyne, load, machine, run, scratch, start};
 
 fn cache() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache")
@@ -46,7 +46,7 @@ fn passes(name: &str) {
     // What belongs to different parts is never held against each other.
     for comparison in &recording.comparisons {
         let part = |place: usize| study.parts.iter().position(|part| part.places.contains(&place));
-        assert_eq!(part(comparison.a.place), part(comparison.b.place));
+        assert_eq!(part(comparison.cases.a.place), part(comparison.cases.b.place));
     }
 }
 
@@ -147,7 +147,7 @@ fn a_study_of_ones_own_has_its_parts_in_one_recording() {
     // What is about a command that is not here is not looked at.
     assert_eq!(study.expectations.iter().map(|e| e.says.as_str()).collect::<Vec<_>>(), ["grep opens the word"]);
     assert_eq!(first.runs.len(), 2 * 3 + 2 * 2);
-    assert_eq!(first, Recording::load(&recording).expect("it was kept"));
+    assert_eq!(first, load(&recording).expect("it was kept"));
     // The input is made once.
     again();
     assert_eq!(fs::read_to_string(&trace).expect("the script ran"), "x");
@@ -220,14 +220,14 @@ fn an_interrupted_study_keeps_what_was_measured_and_leaves_nothing() {
         let mut command = study(&["run", &file, "-o"]);
         command.arg(&recording).env("XDG_CACHE_HOME", scratch.path()).env("INODYNE_SCRATCH", &images);
         let running = start(&mut command);
-        let second = || Recording::load(&recording).is_ok_and(|r| r.study.is_some_and(|study| study.parts.len() == 2));
+        let second = || load(&recording).is_ok_and(|r| r.study.is_some_and(|study| study.parts.len() == 2));
         assert!(eventually(second), "the second part never began");
         thread::sleep(Duration::from_millis(moments.below(300)));
         kill(running.pid(), signal).expect("it is there");
         let outcome = running.end();
         assert!(!outcome.status.success(), "{signal}: {}", outcome.stderr);
         assert!(eventually(|| State::now(&images) == before), "{signal}: {:?}", State::now(&images));
-        let kept = Recording::load(&recording).expect("it is whole");
+        let kept = load(&recording).expect("it is whole");
         assert!(
             kept.runs.iter().any(|run| run.command == 0) && kept.runs.iter().any(|run| run.command == 1),
             "{signal}"

@@ -1,7 +1,7 @@
 //! Compiles the BPF programs and their Rust skeleton, and for the tests the parts of the C that are plain C.
 
-use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
 
 use libbpf_cargo::SkeletonBuilder;
 
@@ -11,13 +11,31 @@ fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let arch = env::var("CARGO_CFG_TARGET_ARCH").expect("cargo sets the target's architecture");
     assert_eq!(arch, "x86_64", "inodyne traces on x86-64 only: the numbers of system calls are known for it alone");
+    let sources =
+        PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets the crate's directory")).join("src");
+    list_probes(&sources, "probe.bpf.h", &out.join("probes.h"));
+    list_probes(&sources, "host.h", &out.join("host_probes.h"));
+    let generated = format!("-I{}", out.display());
     SkeletonBuilder::new()
         .source("src/bpf/inodyne.bpf.c")
         // v3: 32-bit jumps and atomic fetch-and-add; clang 14 crashes on the latter without it.
-        .clang_args(["-mcpu=v3", "-Isrc/bpf", "-I/usr/include/x86_64-linux-gnu"].iter().chain(&WARNINGS))
+        .clang_args(["-mcpu=v3", &generated, "-I/usr/include/x86_64-linux-gnu"].iter().chain(&WARNINGS))
+        .obj(out.join("inodyne.bpf.o"))
+        // Nobody reads the skeleton, and a Rust without its rustfmt component may have a rustfmt that only fails.
+        .rustfmt(out.join("no-rustfmt"))
         .build_and_generate(out.join("inodyne.skel.rs"))
         .expect("the BPF programs compile (needs clang 14 or newer and the kernel's user headers)");
-    cc::Build::new().file("src/bpf/host.c").include("src/bpf").warnings(true).compile("inodyne_host");
+    cc::Build::new().file("src/bpf/host.c").include(&out).warnings(true).compile("inodyne_host");
     println!("cargo:rerun-if-changed=src/bpf");
     println!("cargo:rerun-if-changed=src/probes");
+}
+
+/// Writes a header that includes this file of every folder below `probes/` that has it.
+fn list_probes(sources: &Path, file: &str, list: &Path) {
+    let folders = fs::read_dir(sources.join("probes")).expect("the folder of probes").flatten();
+    let mut headers: Vec<PathBuf> =
+        folders.map(|folder| folder.path().join(file)).filter(|path| path.is_file()).collect();
+    headers.sort();
+    let includes: String = headers.iter().map(|path| format!("#include \"{}\"\n", path.display())).collect();
+    fs::write(list, includes).expect("cargo's output directory can be written");
 }

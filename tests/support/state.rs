@@ -9,7 +9,7 @@ use libbpf_rs::query::ProgInfoIter;
 /// The state that a run may change and must give back.
 #[derive(Debug, PartialEq, Eq)]
 pub struct State {
-    mounts: String,
+    mounts: Vec<String>,
     loop_devices: Vec<String>,
     images: Vec<String>,
     settings: Vec<String>,
@@ -20,7 +20,7 @@ impl State {
     pub fn now(images: &Path) -> State {
         let setting = |name: &str| fs::read_to_string(Path::new("/proc/sys").join(name)).unwrap_or_default();
         State {
-            mounts: fs::read_to_string("/proc/self/mountinfo").expect("the mounts"),
+            mounts: mounts(),
             loop_devices: loop_devices(images),
             images: names(images),
             settings: ["vm/drop_caches", "kernel/perf_event_paranoid", "vm/dirty_ratio"]
@@ -32,11 +32,19 @@ impl State {
     }
 }
 
-/// How much may be dirty for each loop device: that stays with its number when another file is attached.
+/// What a run could have mounted: on a loop device, or where places are. Others may mount what they like meanwhile.
+fn mounts() -> Vec<String> {
+    let all = fs::read_to_string("/proc/self/mountinfo").expect("the mounts");
+    all.lines().filter(|line| line.contains("/dev/loop") || line.contains("/place-")).map(str::to_owned).collect()
+}
+
+/// How much may be dirty for each loop device: that stays with its number when another file is attached. Those with a file
+/// are somebody else's: ours have none any more.
 fn of_writeback() -> Vec<String> {
     let bdis = Path::new("/sys/class/bdi");
     let mut all = Vec::new();
-    for device in names(bdis).into_iter().filter(|name| name.starts_with("7:")) {
+    let is_attached = |name: &str| Path::new("/sys/dev/block").join(name).join("loop/backing_file").exists();
+    for device in names(bdis).into_iter().filter(|name| name.starts_with("7:") && !is_attached(name)) {
         let read = |name: &str| fs::read_to_string(bdis.join(&device).join(name)).unwrap_or_default();
         let [strict, ratio] = ["strict_limit", "max_ratio"].map(read);
         // One that is as the kernel makes them says nothing: devices come and go.
@@ -92,14 +100,17 @@ pub fn our_programs() -> usize {
     ProgInfoIter::default().filter(|program| program.name == "calls_enter").count()
 }
 
-/// Random moments: other ones each time, with the seed printed.
+/// Random moments: other ones each time, with the seed printed. `INODYNE_TEST_SEED` gives those of that seed again.
 pub struct Moments(u64);
 
 impl Moments {
-    /// From the time of day.
+    /// From the environment, otherwise from the time of day.
     pub fn new() -> Moments {
-        let seed = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos() as u64;
-        println!("seed {seed}");
+        let given = std::env::var("INODYNE_TEST_SEED").ok();
+        let given = given.map(|seed| seed.parse().expect("INODYNE_TEST_SEED is a number"));
+        let now = || SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos() as u64;
+        let seed = given.unwrap_or_else(now);
+        println!("INODYNE_TEST_SEED={seed}");
         Moments(seed)
     }
 

@@ -12,6 +12,7 @@
 //! | `threads` | the ledger of one thread |
 //! | `path` | the critical path: the ledger of the wall-clock time, and what it was from instant to instant |
 //! | `headline` | the same where the path cannot be walked |
+//! | `undivided` | the words for time that a tracer could not divide |
 //! | `stacks` | the time of threads by stack |
 //! | `findings` | one file a diagnosis |
 //! | `score` | what measured pairs say of a prediction |
@@ -31,9 +32,10 @@ mod score;
 mod stacks;
 pub mod statistics;
 mod threads;
+mod undivided;
 
 pub use comparison::precision;
-pub use findings::{MOST_WORKERS, ids as finding_ids};
+pub use findings::ids as finding_ids;
 use inodyne_model::path::CriticalPath;
 use inodyne_model::recording::Recording;
 use inodyne_model::trace::Trace;
@@ -59,5 +61,9 @@ fn explain_trace(trace: &mut Trace) {
     let walked = path::walked(trace, &classifier);
     let by_root = || (headline::ledger(trace.wall_ns, &trace.threads), CriticalPath::default());
     (trace.ledger, trace.path) = walked.unwrap_or_else(by_root);
-    trace.stacks = stacks::times(&trace.observed, &trace.threads, &classifier);
+    if trace.tracer.divides_calls() {
+        trace.stacks = stacks::times(&trace.observed, &trace.threads, &classifier);
+    } else {
+        undivided::name(trace);
+    }
 }

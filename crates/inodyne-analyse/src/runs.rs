@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use inodyne_model::Nanos;
+use inodyne_model::case::CaseKey;
 use inodyne_model::recording::Recording;
-use inodyne_model::run::{CacheState, Run};
 use inodyne_model::statistics::{CallSpread, ChangePoint, Modes, RunStatistics, Times, Trend};
 use inodyne_model::trace::Trace;
 
@@ -21,16 +21,16 @@ const LEVEL: f64 = 0.01;
 pub(crate) fn statistics(recording: &Recording) -> Vec<RunStatistics> {
     let mut untraced: Vec<usize> = in_time(recording);
     untraced.retain(|run| !recording.runs[*run].traced);
-    let mut keys: Vec<(usize, usize, CacheState)> = Vec::new();
+    let mut keys: Vec<CaseKey> = Vec::new();
     for run in &untraced {
-        let key = key(&recording.runs[*run]);
+        let key = recording.runs[*run].key();
         if !keys.contains(&key) {
             keys.push(key);
         }
     }
-    let of_key = |wanted: &(usize, usize, CacheState)| {
-        let runs: Vec<usize> = untraced.iter().copied().filter(|run| key(&recording.runs[*run]) == *wanted).collect();
-        case(recording, *wanted, &runs)
+    let of_key = |key: &CaseKey| {
+        let runs: Vec<usize> = untraced.iter().copied().filter(|run| recording.runs[*run].key() == *key).collect();
+        case(recording, *key, &runs)
     };
     keys.iter().map(of_key).collect()
 }
@@ -42,23 +42,15 @@ fn in_time(recording: &Recording) -> Vec<usize> {
     if ordered.len() == count { ordered } else { (0..count).collect() }
 }
 
-fn key(run: &Run) -> (usize, usize, CacheState) {
-    (run.place, run.command, run.cache)
-}
-
-fn case(recording: &Recording, key: (usize, usize, CacheState), runs: &[usize]) -> RunStatistics {
-    let (place, command, cache) = key;
-    let traces: Vec<&Trace> =
-        recording.traces.iter().filter(|t| (t.place, t.command, t.cache) == (place, command, cache)).collect();
+fn case(recording: &Recording, key: CaseKey, runs: &[usize]) -> RunStatistics {
+    let traces: Vec<&Trace> = recording.traces.iter().filter(|trace| trace.key() == key).collect();
     let to_end: Vec<(usize, Nanos)> = runs.iter().map(|run| (*run, recording.runs[*run].wall_ns)).collect();
     let durable = runs.iter().filter_map(|run| Some((*run, recording.runs[*run].durable_ns?)));
     let durable: Vec<(usize, Nanos)> = durable.collect();
     let Times { spread: wall, outliers, trend, change_point, modes } = of_times(&to_end, recording.margin);
     let interval = median_interval(&to_end.iter().map(|(_, ns)| *ns).collect::<Vec<_>>());
     RunStatistics {
-        place,
-        command,
-        cache,
+        case: key,
         failed: runs.iter().filter(|run| !recording.runs[**run].exit.success()).count(),
         median_low_ns: interval.map(|(low, _)| low),
         median_high_ns: interval.map(|(_, high)| high),
@@ -88,15 +80,15 @@ fn of_times(times: &[(usize, Nanos)], margin: f64) -> Times {
         change_point: match order {
             Order::Step(step) => Some(ChangePoint {
                 run: times[step.at].0,
-                before_ns: nanos(step.before),
-                after_ns: nanos(step.after),
+                before_ns: Nanos::rounded(step.before),
+                after_ns: Nanos::rounded(step.after),
                 p: step.p,
             }),
             _ => None,
         },
         modes: groups(&values).map(|found| Modes {
-            low_ns: nanos(found.low),
-            high_ns: nanos(found.high),
+            low_ns: Nanos::rounded(found.low),
+            high_ns: Nanos::rounded(found.high),
             high_runs: found.high_count,
             separation: found.separation,
         }),
@@ -143,8 +135,4 @@ fn calls(traces: &[&Trace]) -> Vec<CallSpread> {
     let mut calls: Vec<CallSpread> = names.into_iter().map(of_name).collect();
     calls.sort_by_key(|call| std::cmp::Reverse(call.wall.mean_ns));
     calls
-}
-
-fn nanos(ns: f64) -> Nanos {
-    Nanos(ns.round() as u64)
 }

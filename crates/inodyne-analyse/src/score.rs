@@ -6,7 +6,9 @@
 use inodyne_model::Nanos;
 use inodyne_model::finding::{Prediction, Proof};
 
-use crate::statistics::{bootstrap, random::Random, summary};
+use inodyne_model::random::Random;
+
+use crate::statistics::{bootstrap, summary};
 
 /// Every score starts with this seed, so that it is the same again.
 const SEED: u64 = 0x5c04e;

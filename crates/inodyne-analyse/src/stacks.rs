@@ -15,8 +15,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use inodyne_model::Nanos;
-use inodyne_model::comparison::RowKey;
-use inodyne_model::ledger::RowKind;
+use inodyne_model::ledger::{RowKey, RowKind};
 use inodyne_model::observed::{BlockedSample, Observed, Sample, Wait};
 use inodyne_model::profile::{StackTime, StackTimes};
 use inodyne_model::stack::StackId;
@@ -48,7 +47,9 @@ pub(crate) fn times(observed: &Observed, threads: &[ThreadLedger], classifier: &
                         times.off_cpu.extend(divided(part, &from));
                     }
                 }
-                RowKind::Runqueue | RowKind::Unexplained => times.off_cpu.push(StackTime { ns, ..blank }),
+                RowKind::Runqueue | RowKind::InCall | RowKind::OutsideCalls | RowKind::Unexplained => {
+                    times.off_cpu.push(StackTime { ns, ..blank });
+                }
             }
         }
     }

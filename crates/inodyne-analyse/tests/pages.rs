@@ -128,6 +128,7 @@ fn the_recording_compared_leaves_nothing_out() {
         "cause",
         "change_point",
         "code",
+        "cures",
         "data",
         "device_read_bytes",
         "device_write_bytes",

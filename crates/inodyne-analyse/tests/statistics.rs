@@ -5,10 +5,10 @@ use inodyne_analyse::statistics::change_point::change_point;
 use inodyne_analyse::statistics::holm;
 use inodyne_analyse::statistics::outliers::outliers;
 use inodyne_analyse::statistics::paired::{p_value, signed_rank};
-use inodyne_analyse::statistics::random::Random;
 use inodyne_analyse::statistics::summary::{mean, median_of, quantile, sd};
 use inodyne_analyse::statistics::trend::trend;
 use inodyne_model::comparison::Interval;
+use inodyne_model::random::Random;
 use serde_json::Value;
 
 fn fixture() -> Value {

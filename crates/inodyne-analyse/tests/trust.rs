@@ -5,10 +5,10 @@
 use inodyne_analyse::statistics::bootstrap::{Pair, median_ratio};
 use inodyne_analyse::statistics::modes::groups;
 use inodyne_analyse::statistics::paired::p_value;
-use inodyne_analyse::statistics::random::Random;
 use inodyne_analyse::statistics::trend::trend;
 use inodyne_analyse::statistics::verdict::judge;
 use inodyne_model::comparison::{DEFAULT_MARGIN, Verdict};
+use inodyne_model::random::Random;
 use inodyne_model::run::CacheState;
 use inodyne_model::sample;
 use inodyne_model::statistics::RunStatistics;

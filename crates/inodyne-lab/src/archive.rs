@@ -2,7 +2,9 @@
 //!
 //! No entry may leave the place, neither by `..` nor over a symbolic link; one that tries is an error, because then
 //! the place would not hold what the archive says. Owners in the archive are ignored; devices and pipes are reported
-//! as left out.
+//! as left out. Writing itself is in `target`.
+
+mod target;
 
 use std::{
     fs::File,
@@ -12,10 +14,10 @@ use std::{
 
 use flate2::read::MultiGzDecoder;
 use lzma_rust2::XzReader;
-use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
 use tar::{Archive, Entry, EntryType};
 
-use crate::LabError;
+use self::target::Target;
+use crate::{LabError, beneath::plain};
 
 /// Unpacks `archive` into `target`, which exists; returns what was left out.
 pub(crate) fn unpack(archive: &Path, target: &Path) -> Result<Vec<PathBuf>, LabError> {
@@ -23,48 +25,56 @@ pub(crate) fn unpack(archive: &Path, target: &Path) -> Result<Vec<PathBuf>, LabE
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => LabError::io("write", target, error),
         _ => LabError::Archive { path: archive.into(), problem: words(&error) },
     };
+    let wrong = |problem: String| LabError::Archive { path: archive.into(), problem };
+    let leaves = |path: &Path| wrong(format!("its entry {} would leave the place", path.display()));
     let mut reader = Archive::new(open(archive).map_err(failed)?);
-    reader.set_preserve_permissions(true);
-    reader.set_preserve_ownerships(false);
+    let mut target = Target::open(target).map_err(failed)?;
     let mut left_out = Vec::new();
-    let mut directories = Vec::new();
     for entry in reader.entries().map_err(failed)? {
         let mut entry = entry.map_err(failed)?;
-        let path = entry.path().map_err(failed)?.into_owned();
-        match entry.header().entry_type() {
-            EntryType::XGlobalHeader | EntryType::XHeader => continue,
+        let named = entry.path().map_err(failed)?.into_owned();
+        let of_entry = |error: io::Error| match error.raw_os_error() {
+            Some(libc::ELOOP) => leaves(&named),
+            Some(_) => failed(io::Error::new(error.kind(), format!("its entry {}: {error}", named.display()))),
+            None => failed(error),
+        };
+        let path = plain(&named).ok_or_else(|| leaves(&named))?;
+        let kind = entry.header().entry_type();
+        match kind {
+            EntryType::XGlobalHeader | EntryType::XHeader | EntryType::GNULongName | EntryType::GNULongLink => continue,
             EntryType::Char | EntryType::Block | EntryType::Fifo => {
-                left_out.push(path);
-                continue;
-            }
-            // Last, so that a directory without write permission can be filled and its time stays.
-            EntryType::Directory => {
-                directories.push(entry);
+                left_out.push(named);
                 continue;
             }
             _ => {}
         }
         if is_sparse(&mut entry).map_err(failed)? {
-            let problem = format!("its entry {} is sparse as POSIX has it: use tar --format=gnu", path.display());
-            return Err(LabError::Archive { path: archive.into(), problem });
-        }
-        if !entry.unpack_in(target).map_err(failed)? {
-            return Err(leaves(archive, &path));
-        }
-    }
-    directories.sort_by(|a, b| b.path_bytes().cmp(&a.path_bytes()));
-    for mut entry in directories {
-        let path = entry.path().map_err(failed)?.into_owned();
-        if !entry.unpack_in(target).map_err(failed)? {
-            return Err(leaves(archive, &path));
+            return Err(wrong(format!(
+                "its entry {} is sparse as POSIX has it: use tar --format=gnu",
+                named.display()
+            )));
         }
         let seconds = entry.header().mtime().map_err(failed)?;
-        let time = Timespec { tv_sec: i64::try_from(seconds).unwrap_or_default(), tv_nsec: 0 };
-        let times = Timestamps { last_access: time, last_modification: time };
-        let directory = target.join(path.strip_prefix("/").unwrap_or(&path));
-        utimensat(CWD, &directory, &times, AtFlags::SYMLINK_NOFOLLOW)
-            .map_err(|errno| LabError::io("write", directory, errno))?;
+        let mode = entry.header().mode().map_err(failed)?;
+        let links_to = entry.link_name().map_err(failed)?.map(|to| to.into_owned());
+        // Archives from before POSIX tell directories by a slash.
+        let is_old_directory = entry.header().as_ustar().is_none() && entry.path_bytes().ends_with(b"/");
+        match (kind, links_to) {
+            (EntryType::Directory, _) => target.directory(path, mode, seconds).map_err(of_entry)?,
+            (EntryType::Symlink, Some(to)) => target.symlink(&path, &to, seconds).map_err(of_entry)?,
+            (EntryType::Link, Some(to)) => {
+                let to = plain(&to).ok_or_else(|| leaves(&to))?;
+                target.link(&path, &to).map_err(of_entry)?;
+            }
+            (EntryType::Symlink | EntryType::Link, None) => {
+                return Err(wrong(format!("its entry {} does not say where it leads", named.display())));
+            }
+            _ if is_old_directory => target.directory(path, mode, seconds).map_err(of_entry)?,
+            // POSIX wants kinds that nobody knows to be taken for files.
+            _ => target.file(&path, mode, seconds, kind.is_gnu_sparse(), &mut entry).map_err(of_entry)?,
+        }
     }
+    target.finish_directories().map_err(failed)?;
     Ok(left_out)
 }
 
@@ -76,15 +86,14 @@ fn is_sparse(entry: &mut Entry<'_, impl Read>) -> io::Result<bool> {
     Ok(extensions.flatten().any(|extension| extension.key_bytes().starts_with(b"GNU.sparse.")))
 }
 
-fn leaves(archive: &Path, entry: &Path) -> LabError {
-    LabError::Archive { path: archive.into(), problem: format!("its entry {} would leave the place", entry.display()) }
-}
+/// Bytes in a block of an archive.
+const BLOCK: usize = 512;
 
 /// The archive's bytes, whatever they are compressed by.
 fn open(path: &Path) -> io::Result<Box<dyn Read>> {
     let mut file = File::open(path)?;
     let mut start = Vec::new();
-    file.by_ref().take(512).read_to_end(&mut start)?;
+    file.by_ref().take(BLOCK as u64).read_to_end(&mut start)?;
     file.rewind()?;
     let file = BufReader::with_capacity(256 << 10, file);
     Ok(match start.as_slice() {
@@ -92,6 +101,8 @@ fn open(path: &Path) -> io::Result<Box<dyn Read>> {
         [0x28, 0xb5, 0x2f, 0xfd, ..] => Box::new(zstd::Decoder::with_buffer(file)?),
         [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Box::new(XzReader::new(file, true)),
         tar if tar.get(257..262) == Some(b"ustar") => Box::new(file),
+        // The end of an archive, which for an empty one is all there is.
+        [..] if start.len() == BLOCK && start.iter().all(|byte| *byte == 0) => Box::new(file),
         _ => return Err(io::Error::other("is no tar archive (tar, tar.gz, tar.zst and tar.xz are read)")),
     })
 }

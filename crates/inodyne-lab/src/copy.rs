@@ -7,20 +7,20 @@
 use std::{
     collections::HashMap,
     fs::File,
-    os::fd::{AsFd, OwnedFd},
     path::{Path, PathBuf},
 };
 
 use rustix::{
     fs::{
-        AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Statx, Timespec, Timestamps, chmodat, fchmod, futimens,
-        linkat, mkdirat, openat, openat2, readlinkat, symlinkat, utimensat,
+        AtFlags, CWD, FileType, Mode, OFlags, Statx, Timespec, Timestamps, chmodat, fchmod, futimens, linkat, mkdirat,
+        openat, readlinkat, symlinkat, utimensat,
     },
-    io::Errno,
+    io::{Errno, fcntl_dupfd_cloexec},
 };
 
 use crate::{
     LabError,
+    beneath::Beneath,
     walk::{Entry, open_quietly, walk},
 };
 
@@ -28,8 +28,14 @@ use crate::{
 pub(crate) fn copy(source: &Path, target: &Path) -> Result<Vec<PathBuf>, LabError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let root = openat(CWD, target, flags, Mode::empty()).map_err(|errno| LabError::io("open", target, errno))?;
-    let mut copy =
-        Copy { root, source, target, parent: None, links: HashMap::new(), directories: vec![], left_out: Vec::new() };
+    let mut copy = Copy {
+        beneath: Beneath::new(root),
+        source,
+        target,
+        links: HashMap::new(),
+        directories: vec![],
+        left_out: Vec::new(),
+    };
     // A link at the end is the user's way to name the directory; only inside it are links left alone.
     let real = source.canonicalize().map_err(|error| LabError::io("open", source, error))?;
     walk(&real, &mut |entry| copy.entry(entry))?;
@@ -38,11 +44,9 @@ pub(crate) fn copy(source: &Path, target: &Path) -> Result<Vec<PathBuf>, LabErro
 }
 
 struct Copy<'a> {
-    root: OwnedFd,
+    beneath: Beneath,
     source: &'a Path,
     target: &'a Path,
-    /// The directory that was written to last, with its path.
-    parent: Option<(PathBuf, OwnedFd)>,
     /// Where files with several names went first, by device and inode.
     links: HashMap<(u32, u32, u64), PathBuf>,
     /// Modes and times that must wait until a directory is full.
@@ -57,10 +61,7 @@ impl Copy<'_> {
         let writing = |errno: Errno| LabError::io("write", &target, errno);
         let reading = |errno: Errno| LabError::io("read", self.source.join(entry.path), errno);
         let above = entry.path.parent().unwrap_or(Path::new(""));
-        if self.parent.as_ref().is_none_or(|(path, _)| path != above) {
-            self.parent = Some((above.into(), beneath(&self.root, above).map_err(writing)?));
-        }
-        let Some((_, parent)) = &self.parent else { unreachable!("set above") };
+        let parent = self.beneath.directory(above).map_err(writing)?;
         let times = times(entry.stat);
         match entry.file_type() {
             FileType::Directory => {
@@ -75,9 +76,10 @@ impl Copy<'_> {
             FileType::RegularFile => {
                 let key = (entry.stat.stx_dev_major, entry.stat.stx_dev_minor, entry.stat.stx_ino);
                 if let Some(first) = self.links.get(&key) {
-                    let above = beneath(&self.root, first.parent().unwrap_or(Path::new(""))).map_err(writing)?;
+                    let parent = fcntl_dupfd_cloexec(parent, 0).map_err(writing)?;
+                    let above = self.beneath.directory(first.parent().unwrap_or(Path::new(""))).map_err(writing)?;
                     let name = first.file_name().unwrap_or_default();
-                    return linkat(&above, name, parent, entry.name, AtFlags::empty()).map_err(writing);
+                    return linkat(above, name, &parent, entry.name, AtFlags::empty()).map_err(writing);
                 }
                 let from = match open_quietly(entry.parent, entry.name, OFlags::empty()) {
                     Err(Errno::NOENT | Errno::LOOP) => return Ok(()),
@@ -99,23 +101,16 @@ impl Copy<'_> {
     }
 
     /// Writing into a directory changes its time, and needs permissions that it may not have.
-    fn finish_directories(&self) -> Result<(), LabError> {
+    fn finish_directories(&mut self) -> Result<(), LabError> {
         for (path, mode, times) in self.directories.iter().rev() {
             let writing = |errno: Errno| LabError::io("write", self.target.join(path), errno);
-            let above = beneath(&self.root, path.parent().unwrap_or(Path::new(""))).map_err(writing)?;
+            let above = self.beneath.directory(path.parent().unwrap_or(Path::new(""))).map_err(writing)?;
             let name = path.file_name().unwrap_or_default();
-            chmodat(&above, name, *mode, AtFlags::empty()).map_err(writing)?;
-            utimensat(&above, name, times, AtFlags::SYMLINK_NOFOLLOW).map_err(writing)?;
+            chmodat(above, name, *mode, AtFlags::empty()).map_err(writing)?;
+            utimensat(above, name, times, AtFlags::SYMLINK_NOFOLLOW).map_err(writing)?;
         }
         Ok(())
     }
-}
-
-/// Opens a directory below the root, over real directories only.
-fn beneath(root: &OwnedFd, path: &Path) -> Result<OwnedFd, Errno> {
-    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    openat2(root.as_fd(), path, flags, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS)
 }
 
 fn times(stat: &Statx) -> Timestamps {

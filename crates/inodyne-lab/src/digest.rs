@@ -10,21 +10,21 @@ use rustix::{
     fs::{FileType, OFlags, readlinkat},
     io::{read, retry_on_intr},
 };
+use xxhash_rust::xxh3::Xxh3;
 
 use crate::{
     LabError,
     walk::{Entry, open_quietly, walk},
 };
 
-/// The digest of what is below `root`, as 32 hexadecimal digits.
+/// The digest of what is below `root`: `xxh3:` and 32 hexadecimal digits.
 pub(crate) fn of(root: &Path) -> Result<String, LabError> {
     let mut whole = Hash::new();
     for (path, entry) in entries(root)? {
         whole.add(path.as_os_str().as_bytes());
-        entry.0.iter().for_each(|half| whole.add(&half.to_le_bytes()));
+        whole.add(&entry.to_le_bytes());
     }
-    let [high, low] = whole.end().0;
-    Ok(format!("{high:016x}{low:016x}"))
+    Ok(format!("xxh3:{:032x}", whole.end()))
 }
 
 /// The first path that is not the same below both.
@@ -79,46 +79,23 @@ fn value(root: &Path, entry: &Entry<'_>, buffer: &mut [u8]) -> Result<Value, Lab
 }
 
 /// What a hash comes to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Value([u64; 2]);
+type Value = u128;
 
-/// Two lanes of multiply and fold over eight bytes at a time, as wyhash does, each with keys of its own; the length of each
-/// piece goes in as well.
-#[derive(Clone, Copy, Debug)]
-struct Hash([u64; 2]);
-
-/// Odd numbers without a pattern: the first digits of the square roots of 2, 3, 5 and 7, as in SHA-512.
-const KEYS: [[u64; 2]; 2] =
-    [[0x6a09_e667_f3bc_c909, 0xbb67_ae85_84ca_a73b], [0x3c6e_f372_fe94_f82b, 0xa54f_f53a_5f1d_36f1]];
+/// XXH3 with 128 bits over pieces, each with its length, so that pieces cannot be cut differently.
+struct Hash(Box<Xxh3>);
 
 impl Hash {
-    const fn new() -> Self {
-        Self([KEYS[0][1], KEYS[1][1]])
+    fn new() -> Self {
+        Self(Box::new(Xxh3::new()))
     }
 
     fn add(&mut self, bytes: &[u8]) {
-        let mut pieces = bytes.chunks_exact(8);
-        for piece in &mut pieces {
-            self.word(u64::from_le_bytes(piece.try_into().unwrap_or_default()));
-        }
-        let mut last = [0; 8];
-        last[..pieces.remainder().len()].copy_from_slice(pieces.remainder());
-        self.word(u64::from_le_bytes(last));
-        self.word(bytes.len() as u64);
+        self.0.update(&(bytes.len() as u64).to_le_bytes());
+        self.0.update(bytes);
     }
 
-    fn word(&mut self, word: u64) {
-        for (lane, [add, multiply]) in self.0.iter_mut().zip(KEYS) {
-            let product = u128::from(*lane ^ word ^ add) * u128::from(multiply);
-            // A product of zero must neither forget what came before nor leave it as it was.
-            let folded = product as u64 ^ (product >> 64) as u64;
-            *lane ^= folded.wrapping_add(word ^ multiply).rotate_left(29);
-        }
-    }
-
-    fn end(mut self) -> Value {
-        (0..4).for_each(|round| self.word(round));
-        Value(self.0)
+    fn end(&self) -> Value {
+        self.0.digest128()
     }
 }
 
@@ -143,7 +120,7 @@ mod tests {
         let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         tree(one.path());
         let digest = of(one.path()).unwrap();
-        assert_eq!(digest.len(), 32);
+        assert_eq!(digest.len(), "xxh3:".len() + 32);
         type Change = (&'static str, fn(&Path));
         let changes: [Change; 8] = [
             ("", |_| ()),

@@ -29,8 +29,8 @@
 //!
 //! This crate measures nothing, runs no command of the user's but a script that makes data, and prints nothing.
 
-mod apart;
 mod archive;
+mod beneath;
 mod cache;
 mod capability;
 mod copy;
@@ -70,4 +70,4 @@ pub use lab::Lab;
 pub use limits::{Delay, Limits};
 pub use place::{MountedPlace, Note, Owner};
 pub use size::Size;
-pub use spec::{MadePlace, PlaceSpec, Where};
+pub use spec::{ChangeError, MadePlace, PlaceSpec, Where};

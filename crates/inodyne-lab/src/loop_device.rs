@@ -14,14 +14,12 @@ use std::{
     time::Duration,
 };
 
+use inodyne_fuse::{Control, Server};
 use rustix::{fs::fstat, io::Errno};
 
 use crate::{
     LabError,
-    fuse::{
-        Control, Server,
-        slow::{self, Slow},
-    },
+    fuse::{self, SlowImage},
     limits::Limits,
 };
 
@@ -41,12 +39,12 @@ const ATTEMPTS: u32 = 200;
 
 impl LoopDevice {
     /// Attaches `image` to a free device, which is slow where there are limits, once it is told to hold them
-    /// ([`LoopDevice::control`]). Who serves it stands in the mount namespace `outside`.
+    /// ([`LoopDevice::control`]). Who serves it runs in the mount namespace `outside`.
     pub fn new(image: OwnedFd, limits: Limits, outside: BorrowedFd<'_>) -> Result<Self, LabError> {
         if limits.is_none() {
             return Self::attach(&image);
         }
-        let Slow { file, server, is_direct } = slow::serve(image, limits, outside)?;
+        let SlowImage { file, server, is_direct } = fuse::slow_image(image, limits, outside)?;
         let device = Self::attach(&file)?;
         Ok(Self { is_direct: device.is_direct && is_direct, server: Some(server), ..device })
     }

@@ -13,7 +13,7 @@ use std::{fmt, fs, io::ErrorKind, os::unix::fs::chown, path::Path, sync::Arc};
 
 use inodyne_model::place::Wear;
 
-use crate::{DataSpec, Filled, Kind, Lab, LabError, MadePlace, MountedPlace, Note, Owner, fuse::Control, mountinfo};
+use crate::{DataSpec, Filled, Kind, Lab, LabError, MadePlace, MountedPlace, Note, Owner, mountinfo};
 
 pub(crate) use disk::is_in_memory;
 
@@ -35,7 +35,7 @@ pub(crate) trait Made: fmt::Debug + Send + Sync {
     fn device(&self) -> Option<(u32, u32)>;
 
     /// How its own device is told to be slow, where it is.
-    fn control(&self) -> Option<Arc<Control>> {
+    fn control(&self) -> Option<Arc<inodyne_fuse::Control>> {
         None
     }
 

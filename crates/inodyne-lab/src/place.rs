@@ -9,13 +9,12 @@ use std::{
     sync::Arc,
 };
 
+use inodyne_fuse::{IMPOSE_LIMITS, LIFT_LIMITS};
 use inodyne_model::{Nanos, place::Place};
 use rustix::{fs::Access, io::Errno};
 
 use crate::{
-    DataSpec, DeviceStats, Filled, Lab, LabError, Limits, MadePlace, PlaceSpec, Size, device, digest,
-    fuse::slow::{IMPOSE, LIFT},
-    made,
+    DataSpec, DeviceStats, Filled, Lab, LabError, Limits, MadePlace, PlaceSpec, Size, device, digest, made,
     made::{Made, is_in_memory},
     mountinfo, permission,
     setting::Setting,
@@ -138,11 +137,11 @@ impl MountedPlace {
     /// in the other order. Does nothing for a directory that was there before and for a tmpfs, whose files would be
     /// lost.
     pub fn remount(&mut self) -> Result<(), LabError> {
-        self.tell(LIFT)?;
+        self.tell(LIFT_LIMITS)?;
         let Some(made) = &mut self.made else { return Ok(()) };
         made.remount()?;
         self.change_settings()?;
-        self.tell(IMPOSE)
+        self.tell(IMPOSE_LIMITS)
     }
 
     /// Puts data into a place made here, and waits until it is on the device.
@@ -150,7 +149,7 @@ impl MountedPlace {
     /// squashfs and erofs are made anew from it. In an overlay it goes into the lower layers, and the upper directory
     /// stays empty.
     pub fn fill(&mut self, data: &DataSpec) -> Result<Filled, LabError> {
-        self.tell(LIFT)?;
+        self.tell(LIFT_LIMITS)?;
         let Some(made) = self.made.as_mut() else {
             return Err(LabError::NotFilled(self.record.path.clone()));
         };
@@ -162,7 +161,7 @@ impl MountedPlace {
         })?;
         self.record.data_digest = Some(digest::of(self.path())?);
         self.record.data = Some(data.to_string());
-        self.tell(IMPOSE)?;
+        self.tell(IMPOSE_LIMITS)?;
         Ok(filled)
     }
 
@@ -229,7 +228,7 @@ impl MountedPlace {
         {
             place.notes.push(Note::ReadOnly);
         }
-        place.tell(IMPOSE)?;
+        place.tell(IMPOSE_LIMITS)?;
         Ok(place)
     }
 
@@ -254,10 +253,10 @@ impl MountedPlace {
     }
 
     /// Tells all devices below whether to hold their limits: not while they are made ready, nobody needs to wait for that.
-    fn tell(&self, word: u8) -> Result<(), LabError> {
-        let told = self.made.as_ref().and_then(|made| made.control()).map_or(Ok(()), |device| device.tell(word));
+    fn tell(&self, command: u8) -> Result<(), LabError> {
+        let told = self.made.as_ref().and_then(|made| made.control()).map_or(Ok(()), |device| device.send(command));
         told.map_err(|error| LabError::io("reach the server of", &self.record.path, error))?;
-        self.below().iter().try_for_each(|place| place.tell(word))
+        self.below().iter().try_for_each(|place| place.tell(command))
     }
 
     /// Changes what is not changed yet, and what has come back with its old value.
@@ -290,6 +289,6 @@ fn limits(limits: Limits) -> Option<inodyne_model::place::Limits> {
 impl Drop for MountedPlace {
     fn drop(&mut self) {
         // What is still to be written is written as fast as can be: a server that does not hear it has ended.
-        let _ = self.tell(LIFT);
+        let _ = self.tell(LIFT_LIMITS);
     }
 }

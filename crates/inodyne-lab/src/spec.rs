@@ -32,6 +32,7 @@
 //! 5. A place inside a place (after `lower=`, `upper=`, `bind:` and `fuse:`) reaches to the next key of the outer one, so that
 //!    `overlay:lower=ext4:size=1G,layers=2` needs no more. Where both have the key, brackets say whose it is:
 //!    `overlay:lower=[ext4:size=1G,mount=noatime],mount=metacopy=on`. It has no label.
+//!    No comma inside brackets separates, and every value closes the brackets and quotes that it opens.
 //! 6. `set=FILE=VALUE` changes a file under /sys or /proc/sys as long as the place is there; `LOOP` in it stands for the
 //!    name of the place's own device. It may be given several times.
 //!
@@ -45,12 +46,13 @@ use std::{
 
 use crate::{Kind, LabError};
 
+mod change;
 mod made;
 mod options;
 
+pub use change::ChangeError;
 pub use made::MadePlace;
 pub(crate) use made::{Key, SettingSpec};
-use options::is_closed;
 
 /// A place as described by the user.
 #[derive(Clone, Debug, PartialEq, Eq)]

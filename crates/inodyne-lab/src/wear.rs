@@ -1,13 +1,13 @@
 //! What a file system looks like that has been in use: its free space in pieces, and little of it.
 //!
-//! Before any data is put in, files of lengths drawn by lot are made until the file system is full to a share; then half of
-//! them, drawn by lot, are deleted. That is a round, and there may be several. Where it shall be full in the end, it is then
+//! Before any data is put in, files of random lengths are made until the file system is full to a share; then half of
+//! them, chosen at random, are deleted. That is a round, and there may be several. Where it shall be full in the end, it is then
 //! filled to that share for good. So the data that comes afterwards lies where there is room left, as in a file system
 //! that was not made yesterday. When the data is in, as many of the files are deleted as makes it the share again.
 //!
 //! The files lie beside the directory that becomes the place, where no command walks. Their blocks are allocated and not
 //! written (fallocate), where the file system can do that: what is free is what counts, and not what is in the rest.
-//! All lots follow from one seed, so that every place gets the same files.
+//! All random choices follow from one seed, so that every place gets the same files.
 
 use std::{
     fs::{self, File},
@@ -17,7 +17,7 @@ use std::{
     time::Duration,
 };
 
-use inodyne_model::place::Wear as Record;
+use inodyne_model::{place::Wear as Record, random::Random};
 use rustix::{
     fs::{FallocateFlags, fallocate, statvfs},
     io::Errno,
@@ -58,7 +58,7 @@ const SEED: u64 = 1;
 pub(crate) struct Filler {
     directory: PathBuf,
     wear: Wear,
-    lot: Lot,
+    random: Random,
     /// Name and length of those that are there.
     files: Vec<(u64, u64)>,
     made: u64,
@@ -67,7 +67,8 @@ pub(crate) struct Filler {
 impl Filler {
     /// Makes them in `directory`, which is empty.
     pub fn make(directory: &Path, wear: Wear) -> Result<Self, LabError> {
-        let mut filler = Self { directory: directory.into(), wear, lot: Lot(SEED), files: Vec::new(), made: 0 };
+        let mut filler =
+            Self { directory: directory.into(), wear, random: Random::seeded(SEED), files: Vec::new(), made: 0 };
         for _ in 0..wear.age.unwrap_or(0) {
             filler.grow(wear.full.unwrap_or(USUAL_PERCENT))?;
             filler.halve()?;
@@ -81,14 +82,14 @@ impl Filler {
         Ok(filler)
     }
 
-    /// Deletes as many, drawn by lot, as are too many for the share.
+    /// Deletes as many, chosen at random, as are too many for the share.
     pub fn trim(&mut self) -> Result<(), LabError> {
         let Some(percent) = self.wear.full else { return Ok(()) };
         mount::sync(&self.directory)?;
         let room = Room::of(&self.directory)?;
         let mut excess = room.used.saturating_sub(room.share(percent));
         while excess > 0 && !self.files.is_empty() {
-            let at = self.lot.below(self.files.len() as u64) as usize;
+            let at = self.random.below(self.files.len());
             let (name, length) = self.files.swap_remove(at);
             self.remove(name)?;
             excess = excess.saturating_sub(length);
@@ -131,7 +132,7 @@ impl Filler {
             // The room is asked for anew as soon as that could matter.
             let mut planned = 0;
             while planned <= missing / 2 {
-                let bits = LENGTHS.start() + self.lot.below(u64::from(LENGTHS.end() - LENGTHS.start() + 1)) as u32;
+                let bits = LENGTHS.start() + self.random.below((LENGTHS.end() - LENGTHS.start() + 1) as usize) as u32;
                 let length = (1 << bits).min(missing).min(most);
                 match self.add(length) {
                     Ok(()) => planned += length,
@@ -147,8 +148,8 @@ impl Filler {
 
     /// Deletes each with even chances.
     fn halve(&mut self) -> Result<(), LabError> {
-        let lot = &mut self.lot;
-        let (kept, deleted): (Vec<_>, Vec<_>) = self.files.drain(..).partition(|_| lot.next() & 1 == 0);
+        let random = &mut self.random;
+        let (kept, deleted): (Vec<_>, Vec<_>) = self.files.drain(..).partition(|_| random.next_u64() & 1 == 0);
         self.files = kept;
         deleted.iter().try_for_each(|(name, _)| self.remove(*name))
     }
@@ -216,22 +217,5 @@ impl Room {
 
     fn percent(&self) -> u8 {
         (self.used as f64 / self.all.max(1) as f64 * 100.0).round() as u8
-    }
-}
-
-/// Drawing lots: splitmix64 (Steele, Lea, Flood 2014).
-#[derive(Debug)]
-struct Lot(u64);
-
-impl Lot {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(end)) >> 64) as u64
     }
 }

@@ -7,12 +7,6 @@ use std::{fs, path::Path, process::Command};
 use common::{alone, lab, make};
 use inodyne_lab::{LabError, MountedPlace, Warmed, make_cold, warm};
 
-/// How often anybody has emptied the caches.
-fn drops() -> String {
-    let counters = fs::read_to_string("/proc/vmstat").expect("counters");
-    counters.lines().filter(|line| line.starts_with("drop_")).collect()
-}
-
 /// Bytes that `find`, asking for each inode, makes the device read.
 fn find_reads(place: &MountedPlace) -> u64 {
     let before = place.device_stats().expect("a device");
@@ -34,14 +28,14 @@ fn cold_reads_and_warm_does_not() {
             assert!(cold > 100 << 10, "{text}: {cold} bytes read");
         }
         make_cold(&mut place).expect("cold");
-        // Somebody else on this machine may empty the caches just then.
-        let undisturbed = (0..100).find_map(|_| {
-            let before = drops();
+        // The kernel may need memory for others now and then, and other programs may empty the caches of the whole machine:
+        // more often than not neither happens.
+        let mut reads = [(); 9].map(|()| {
             assert_eq!(warm(place.path()).expect("warm"), Warmed { directories: 101, others: 2000 }, "{text}");
-            let read = find_reads(&place);
-            (drops() == before).then_some(read)
+            find_reads(&place)
         });
-        assert_eq!(undisturbed, Some(0), "{text}");
+        reads.sort_unstable();
+        assert_eq!(reads[4], 0, "{text}: {reads:?}");
     }
 }
 

@@ -85,6 +85,33 @@ fn archives_are_unpacked_whatever_compresses_them() {
     }
 }
 
+/// Each entry takes as long as its own name, not as its path; and no path is too long.
+#[test]
+fn deep_archives_are_unpacked_and_empty_ones_are_no_mistake() {
+    let (lab, scratch) = lab();
+    let from = scratch.path().join("from");
+    fs::create_dir(&from).expect("made");
+    let make_them =
+        "cd \"$1\" && for i in $(seq 1200); do mkdir d && cd -P d || exit 1; done; echo deep > file; chmod 500 .";
+    let made = Command::new("sh").args(["-c", make_them, "sh"]).arg(&from).status();
+    assert!(made.expect("sh runs").success());
+    let archive = scratch.path().join("deep.tar");
+    let tar = Command::new("tar").arg("-cf").arg(&archive).arg("-C").arg(&from).arg(".").status();
+    assert!(tar.expect("tar runs").success());
+    let mut place = make(&lab, "ext4:size=64M");
+    let filled = place.fill(&data(&archive)).expect("filled");
+    assert_eq!((filled.directories, filled.files, filled.bytes), (1200, 1, 5));
+    let deepest = place.path().join(["d"; 1200].join("/"));
+    assert_eq!(fs::read_to_string(deepest.join("file")).expect("there"), "deep\n");
+    assert_eq!(fs::metadata(&deepest).expect("there").permissions().mode() & 0o7777, 0o500);
+
+    let empty = scratch.path().join("empty.tar");
+    let tar = Command::new("tar").arg("-cf").arg(&empty).args(["--files-from", "/dev/null"]).status();
+    assert!(tar.expect("tar runs").success());
+    let filled = make(&lab, "ext4:size=64M").fill(&data(&empty)).expect("filled with nothing");
+    assert_eq!((filled.files, filled.directories, filled.bytes), (0, 0, 0));
+}
+
 /// A file with holes has two forms in archives. Of neither may another file come out.
 #[test]
 fn sparse_files_in_archives_are_whole_or_refused() {
@@ -154,6 +181,10 @@ fn archives_cannot_leave_the_place() {
         assert!(!hub.join("escaped").exists() && !hub.parent().expect("above").join("escaped").exists());
         assert_eq!(fs::read_dir(&outside).expect("read").count(), 0);
     }
+    // Not over a link inside the place either: it may lead elsewhere by then.
+    hostile(&archive, &[("d", Directory, ""), ("link", Symlink, "d"), ("link/f", Regular, "")]);
+    let error = make(&lab, "tmpfs:size=1M").fill(&data(&archive)).expect_err("a link").to_string();
+    assert!(error.contains("its entry link/f would leave the place"), "{error}");
     // An absolute name is taken below the place, as tar itself does.
     hostile(&archive, &[("/etc/inside", Regular, "")]);
     let mut place = make(&lab, "tmpfs:size=1M");

@@ -5,13 +5,13 @@ mod common;
 use std::{
     fs,
     io::{BufRead, BufReader},
-    path::Path,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     thread,
     time::{Duration, Instant},
 };
 
-use common::{hold, lab, make, nothing_remains, refused, scratch};
+use common::{alone, hold, lab, make, nothing_remains, refused, scratch};
 
 fn value(path: impl AsRef<Path>) -> String {
     fs::read_to_string(path).expect("a setting").trim().to_owned()
@@ -55,6 +55,7 @@ fn a_file_that_comes_and_goes_with_the_mount_is_set_again() {
 
 #[test]
 fn places_may_want_the_same_and_not_the_different() {
+    let _alone = alone();
     let (lab, _scratch) = lab();
     let path = "/proc/sys/kernel/msgmni";
     let before = value(path);
@@ -105,8 +106,15 @@ fn guards(parent: u32) -> Vec<String> {
     children.split_whitespace().filter(is_guard).map(str::to_owned).collect()
 }
 
+/// What a process has open.
+fn descriptors(pid: &str) -> Vec<PathBuf> {
+    let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).expect("descriptors").flatten();
+    descriptors.filter_map(|fd| fs::read_link(fd.path()).ok()).collect()
+}
+
 #[test]
 fn a_killed_process_leaves_no_setting() {
+    let _alone = alone();
     let scratch = scratch();
     let path = "/proc/sys/kernel/msgmax";
     let before = value(path);
@@ -120,8 +128,12 @@ fn a_killed_process_leaves_no_setting() {
             let guards = guards(child.id());
             assert_eq!(guards.len(), 2);
             for guard in &guards {
-                let descriptors = fs::read_dir(format!("/proc/{guard}/fd")).expect("descriptors").flatten();
-                let open: Vec<_> = descriptors.filter_map(|fd| fs::read_link(fd.path()).ok()).collect();
+                // The end by which it said that it is ready is closed right after that.
+                let started = Instant::now();
+                while descriptors(guard).len() > 2 && started.elapsed() < Duration::from_secs(20) {
+                    thread::sleep(Duration::from_millis(5));
+                }
+                let open = descriptors(guard);
                 assert!(
                     open.len() == 2 && open.iter().any(|to| to.starts_with("/proc") || to.starts_with("/sys")),
                     "{open:?}"
@@ -150,6 +162,7 @@ fn a_killed_process_leaves_no_setting() {
 
 #[test]
 fn ended_properly_a_setting_is_restored_before_the_end() {
+    let _alone = alone();
     let scratch = scratch();
     let path = "/proc/sys/fs/inotify/max_queued_events";
     let before = value(path);

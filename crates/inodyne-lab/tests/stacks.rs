@@ -123,6 +123,33 @@ fn layers_share_directories_and_divide_files() {
     assert_eq!(fs::metadata(first).expect("there").ino(), fs::metadata(second).expect("there").ino());
 }
 
+/// More layers than fit into one option.
+#[test]
+fn an_overlay_may_have_many_layers() {
+    let (lab, scratch) = lab();
+    let data = original(scratch.path());
+    for layers in [12, 40] {
+        let mut place = make(&lab, &format!("overlay:lower=ext4:size=64M,layers={layers}"));
+        place.fill(&data).expect("filled");
+        let below = place.record().below.remove(0).path;
+        let with_files = |number: &u32| {
+            let layer = below.join(format!("lower-{number}"));
+            let found = Command::new("find").arg(layer).args(["-type", "f"]).output().expect("find runs");
+            !found.stdout.is_empty()
+        };
+        assert_eq!((1..=layers).filter(with_files).count(), layers as usize);
+        let shown = Command::new("find").arg(place.path()).args(["-type", "f"]).output().expect("find runs").stdout;
+        assert_eq!(shown.iter().filter(|byte| **byte == b'\n').count(), 61, "{layers} layers show all files");
+        // The highest layer wins.
+        let [lowest, highest] = [1, layers].map(|number| below.join(format!("lower-{number}/same")));
+        inodyne_lab::make_cold(&mut place).expect("mounted again");
+        fs::write(&lowest, "lowest").expect("written");
+        fs::write(&highest, "highest").expect("written");
+        inodyne_lab::make_cold(&mut place).expect("mounted again");
+        assert_eq!(fs::read_to_string(place.path().join("same")).expect("read"), "highest");
+    }
+}
+
 #[test]
 fn a_directory_that_was_there_is_shown_and_never_written_to() {
     let (lab, scratch) = lab();

@@ -1,37 +1,29 @@
 //! What comparing two cases says: is B slower than A, by how much, is that real, and where does the difference lie?
 //!
-//! A case is a command in a place in a state of the caches. `a` is always the base, `b` what is held against it; a
+//! A [case](crate::case) is a command in a place in a state of the caches. `a` is always the base, `b` what is compared with it; a
 //! ratio is `b / a`, so above 1 `b` is slower. All of this is derived: `inodyne_analyse::explain` computes it anew.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Nanos;
+use crate::case::CasePair;
 use crate::cause::Cause;
-use crate::ledger::{Row, RowKind};
+use crate::ledger::RowKind;
 use crate::metric::Metric;
-use crate::run::CacheState;
 
 /// Differences below this part are called none, unless the recording says otherwise: 2%.
 pub const DEFAULT_MARGIN: f64 = 0.02;
 
-/// One of the two things compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Side {
-    /// Index into the recording's places.
-    pub place: usize,
-    /// Index into the recording's commands.
-    pub command: usize,
-}
+/// With fewer pairs no signs are rare enough (of five pairs, all one way is a chance of 6%), and intervals are too narrow to be
+/// shown.
+pub const LEAST_PAIRS: usize = 6;
 
 /// One quantity of two cases, compared pair by pair.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
-    /// The base.
-    pub a: Side,
-    /// What is held against it.
-    pub b: Side,
-    /// State of the caches, the same for both.
-    pub cache: CacheState,
+    /// Which two cases.
+    #[serde(flatten)]
+    pub cases: CasePair,
     /// What was compared.
     pub metric: Metric,
     /// Whether the values come from traced runs.
@@ -108,12 +100,9 @@ impl std::fmt::Display for Verdict {
 /// Two ledgers subtracted row by row: where the difference comes from. The rows sum to the difference in wall time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LedgerDifference {
-    /// The base.
-    pub a: Side,
-    /// What is held against it.
-    pub b: Side,
-    /// State of the caches, the same for both.
-    pub cache: CacheState,
+    /// Which two cases.
+    #[serde(flatten)]
+    pub cases: CasePair,
     /// Pairs of traces that were subtracted; the times are means over them.
     pub pairs: usize,
     /// Wall-clock time of `a`.
@@ -147,28 +136,4 @@ pub struct RowDifference {
     /// Upper end of its 95% interval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub high_ns: Option<i64>,
-}
-
-impl Side {
-    /// The side that a run or trace belongs to.
-    pub fn new(place: usize, command: usize) -> Side {
-        Side { place, command }
-    }
-}
-
-/// What makes rows of two ledgers the same row. Rows that differ only in whose work was waited for are one.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RowKey {
-    /// What the time was.
-    pub kind: RowKind,
-    /// The call.
-    pub syscall: Option<String>,
-    /// Why it was blocked.
-    pub cause: Option<Cause>,
-}
-
-impl From<&Row> for RowKey {
-    fn from(row: &Row) -> RowKey {
-        RowKey { kind: row.kind, syscall: row.syscall.clone(), cause: row.cause }
-    }
 }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Nanos;
+use crate::cure::Cure;
 
 /// One diagnosis about one traced run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -28,6 +29,9 @@ pub struct Finding {
     pub predicted: Prediction,
     /// What to do, a line each, the best first.
     pub cure: Vec<String>,
+    /// What a program can do of it: as many as there are lines in `cure`. None in recordings of before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cures: Vec<Cure>,
     /// True where it says what limits and no more: what is predicted is the best that could be had, not what a cure brings.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub bound: bool,

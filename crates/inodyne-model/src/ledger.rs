@@ -17,6 +17,10 @@ pub enum RowKind {
     Runqueue,
     /// Not able to run, for a [`Cause`].
     Blocked,
+    /// In a system call, of which the tracer does not know how the time divides ([`crate::trace::Tracer`]).
+    InCall,
+    /// Between system calls, likewise: running, ready, or stopped by the tracer.
+    OutsideCalls,
     /// The residual: wall-clock time that no row accounts for.
     Unexplained,
 }
@@ -90,5 +94,22 @@ impl Ledger {
     /// The sum of all rows. Equal to [`Ledger::wall_ns`], or the ledger is wrong.
     pub fn sum(&self) -> Nanos {
         self.rows.iter().map(|row| row.ns).sum()
+    }
+}
+
+/// What makes rows of two ledgers the same row. Rows that differ only in whose work was waited for are one.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RowKey {
+    /// What the time was.
+    pub kind: RowKind,
+    /// The call.
+    pub syscall: Option<String>,
+    /// Why it was blocked.
+    pub cause: Option<Cause>,
+}
+
+impl From<&Row> for RowKey {
+    fn from(row: &Row) -> RowKey {
+        RowKey { kind: row.kind, syscall: row.syscall.clone(), cause: row.cause }
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! Every crate of the workspace speaks in these types: the collecting side fills them, the analysis reads and
 //! completes them, the renderers print them. They are pure data with units in their names; there is no clock, no
-//! privilege and no system call here. The one file operation is reading and writing a [`recording::Recording`], since
-//! the file format *is* these types (see `FORMAT.md`), and [`mod@file`] is how anything is written whole.
+//! privilege, no file and no system call here. The file format *is* these types (see `FORMAT.md`), so a
+//! [`recording::Recording`] turns into bytes and back here; `inodyne-recording` keeps these bytes in files.
 //!
 //! | module | noun |
 //! |---|---|
@@ -18,19 +18,23 @@
 //! | [`profile`] | time by stack |
 //! | [`trace`] | a traced run: what was observed and what it means |
 //! | [`count`] | counts as people read them |
-//! | [`place`], [`run`], [`host`] | where, what and on which machine |
-//! | [`finding`] | a diagnosis |
+//! | [`command`] | a command and the conditions under which it runs |
+//! | [`place`], [`run`], [`host`] | where, how it went and on which machine |
+//! | [`finding`], [`cure`] | a diagnosis, and what a program can do about it |
+//! | [`case`] | which command, place, caches and settings something belongs to |
 //! | [`comparison`], [`metric`] | two cases held against each other, and by what |
 //! | [`statistics`] | what many runs of one case say |
 //! | [`loss`] | what could not be recorded |
 //! | [`study`] | several measurements in one recording, and what was expected of them |
 //! | [`recording`] | the saved file |
-//! | [`mod@file`] | files that are there whole or not at all |
+//! | [`random`] | the one generator of pseudo-random numbers |
 
+pub mod case;
 pub mod cause;
+pub mod command;
 pub mod comparison;
 pub mod count;
-pub mod file;
+pub mod cure;
 pub mod finding;
 pub mod histogram;
 pub mod host;
@@ -41,6 +45,7 @@ pub mod observed;
 pub mod path;
 pub mod place;
 pub mod profile;
+pub mod random;
 pub mod recording;
 pub mod run;
 #[cfg(feature = "sample")]

@@ -1,41 +1,115 @@
 //! What could not be recorded. A loss is a number in the report, never silence.
+//!
+//! One list names every kind of loss: [`Loss`], the fields of [`Lost`], the keys in a recording and the words of a report are made of it.
+//! The kernel side counts by `enum loss` (`inodyne-trace/src/bpf/loss.h`), which a test there compares with [`Loss::ALL`]. A new
+//! kind goes to the end of both.
 
 use serde::{Deserialize, Serialize};
 
-/// Counts of events that happened but are not in the trace, by what was full or failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Lost {
+macro_rules! losses {
+    ($($(#[doc = $doc:literal])+ $kind:ident = $key:ident, $words:literal;)+) => {
+        /// One kind of loss.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Loss {
+            $($(#[doc = $doc])+ $kind,)+
+        }
+
+        impl Loss {
+            /// Every kind, in the order in which they are shown.
+            pub const ALL: &'static [Loss] = &[$(Loss::$kind,)+];
+
+            /// Its key in a recording. Never changes.
+            pub const fn key(self) -> &'static str {
+                match self {
+                    $(Loss::$kind => stringify!($key),)+
+                }
+            }
+
+            /// What was lost, in words that follow a number.
+            pub const fn words(self) -> &'static str {
+                match self {
+                    $(Loss::$kind => $words,)+
+                }
+            }
+        }
+
+        /// Counts of events that happened but are not in the trace, by what was full or failed.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+        #[serde(default)]
+        pub struct Lost {
+            $($(#[doc = $doc])+ pub $key: u64,)+
+        }
+
+        impl Lost {
+            /// How many of one kind.
+            pub const fn get(&self, loss: Loss) -> u64 {
+                match loss {
+                    $(Loss::$kind => self.$key,)+
+                }
+            }
+
+            /// Counts more of one kind.
+            pub const fn add(&mut self, loss: Loss, count: u64) {
+                let sum = match loss {
+                    $(Loss::$kind => &mut self.$key,)+
+                };
+                *sum = sum.saturating_add(count);
+            }
+        }
+    };
+}
+
+losses! {
     /// Calls that are in no table: the table of (command, call) pairs was full.
-    pub calls: u64,
+    Calls = calls, "calls";
     /// Threads that were not followed: the table of live threads was full.
-    pub threads: u64,
+    Threads = threads, "threads";
     /// Records of ended threads and executed programs that found no room in the ring buffer.
-    pub records: u64,
+    Records = records, "records of ended threads";
     /// Off-CPU intervals missing from the timeline: its ring buffer or its bound was full.
-    pub intervals: u64,
+    Intervals = intervals, "intervals of the timeline";
     /// Waits that are in no (thread, call, stack) row: that table was full. Their time is kept as `other`.
-    pub waits: u64,
+    Waits = waits, "waits";
     /// Samples that found no room.
-    pub samples: u64,
+    Samples = samples, "samples";
     /// Stacks that could not be taken or kept.
-    pub stacks: u64,
+    Stacks = stacks, "stacks";
     /// Directory reads or forced look-ups that could not be classed.
-    pub dtype: u64,
+    Dtype = dtype, "directory entries";
     /// Pieces of work, and intervals of helpers, that found no room.
-    pub work: u64,
+    Work = work, "pieces of work";
     /// Wake-ups by threads of others that were not followed: there were too many of these.
-    pub helpers: u64,
+    Helpers = helpers, "wake-ups by others";
     /// Program runs that the kernel skipped (recursion on one CPU).
-    pub skipped: u64,
+    Skipped = skipped, "events skipped by the kernel";
 }
 
 impl Lost {
+    /// Every kind with its count, in the order of [`Loss::ALL`].
+    pub fn counts(&self) -> impl Iterator<Item = (Loss, u64)> + '_ {
+        Loss::ALL.iter().map(|loss| (*loss, self.get(*loss)))
+    }
+
     /// Everything that was lost.
     pub fn total(&self) -> u64 {
-        let Lost { calls, threads, records, intervals, waits, samples, stacks, dtype, work, helpers, skipped } = *self;
-        [calls, threads, records, intervals, waits, samples, stacks, dtype, work, helpers, skipped]
-            .into_iter()
-            .fold(0, u64::saturating_add)
+        self.counts().fold(0, |sum, (_, count)| sum.saturating_add(count))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_has_its_own_count_under_its_own_key() {
+        let mut lost = Lost::default();
+        for (at, loss) in Loss::ALL.iter().enumerate() {
+            lost.add(*loss, 1 << at);
+        }
+        let json = serde_json::to_value(lost).expect("plain numbers");
+        for (at, loss) in Loss::ALL.iter().enumerate() {
+            assert_eq!((lost.get(*loss), &json[loss.key()]), (1 << at, &serde_json::json!(1u64 << at)), "{loss:?}");
+        }
+        assert_eq!(lost.total(), (1 << Loss::ALL.len()) - 1);
     }
 }

@@ -7,8 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::cause::Cause;
-use crate::comparison::RowKey;
-use crate::ledger::RowKind;
+use crate::ledger::{RowKey, RowKind};
 
 /// A quantity of a run. All are times.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -11,16 +11,61 @@ use crate::Nanos;
 use crate::stack::{Stack, StackId};
 
 /// A thread's number within a trace: 1, 2, 3 … in the order of birth. Unlike a thread id it is never used again.
-/// The root process's first thread is number 1.
+/// Where the command was launched, its first thread is [`ROOT`].
 pub type ThreadNumber = u32;
 
-/// The number of the root process's first thread.
+/// The number of the first thread of a command that inodyne launched; of no meaning where it attached.
 pub const ROOT: ThreadNumber = 1;
+
+/// Why a trace begins where it does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Begin {
+    /// inodyne started the command: nothing of it happened before. Its first thread is number [`ROOT`].
+    #[default]
+    Launched,
+    /// Running processes were joined: what they did before is not known, and none of them is the root of the others.
+    Attached,
+}
+
+/// Why a trace ends where it does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum End {
+    /// The command's process exited or was killed.
+    #[default]
+    Exit,
+    /// The time to watch was over, or the user had seen enough.
+    Detached,
+    /// The recording was made while the trace went on.
+    StillRunning,
+}
+
+/// The stretch of time that a trace covers: from [`Observed::started_ns`] to the end of its last thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Window {
+    /// Why it begins there.
+    #[serde(default)]
+    pub begin: Begin,
+    /// Why it ends there.
+    #[serde(default)]
+    pub end: End,
+}
+
+impl Window {
+    /// True for the life of a command that inodyne started, as all traces were in recordings of before.
+    pub fn is_whole_life(&self) -> bool {
+        *self == Window::default()
+    }
+}
 
 /// Everything the kernel side saw, except the table of calls (see [`crate::trace::Trace::by_comm`]).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Observed {
-    /// Entry of the `execve` that started the command, on the monotonic clock.
+    /// What the trace covers; left out for the whole life of a command.
+    #[serde(default, skip_serializing_if = "Window::is_whole_life")]
+    pub window: Window,
+    /// The window's begin, on the monotonic clock. Where the command was launched: entry of its `execve`.
     pub started_ns: Nanos,
     /// All threads, in the order of their numbers.
     pub threads: Vec<ThreadObserved>,
@@ -45,6 +90,15 @@ pub struct Observed {
     /// Threads that are not the command's but were seen to be waited for. Their numbers follow those of the threads.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub helpers: Vec<Helper>,
+}
+
+impl Observed {
+    /// The first thread of the command that inodyne started, whose process's end is that of the window; none where the threads
+    /// were joined while they ran.
+    pub fn root(&self) -> Option<&ThreadObserved> {
+        let is_root = |thread: &&ThreadObserved| self.window.begin == Begin::Launched && thread.number == ROOT;
+        self.threads.iter().find(is_root)
+    }
 }
 
 /// A thread of another process or of the kernel that made one of the command's threads ready, followed from then on: its
@@ -274,5 +328,23 @@ impl Work {
     /// True where it holds no piece.
     pub fn is_empty(&self) -> bool {
         self.thread.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_launched_command_has_a_root_and_an_attached_one_has_none() {
+        let mut observed: Observed = Observed::default();
+        observed.threads.push(ThreadObserved { number: ROOT, ..ThreadObserved::default() });
+        assert!(observed.root().is_some());
+        assert!(!serde_json::to_string(&observed).expect("plain data").contains("window"));
+        observed.window = Window { begin: Begin::Attached, end: End::StillRunning };
+        assert!(observed.root().is_none());
+        let json = serde_json::to_value(&observed).expect("plain data");
+        assert_eq!(json["window"], serde_json::json!({"begin": "attached", "end": "still-running"}));
+        assert_eq!(serde_json::from_value::<Observed>(json).expect("what was written"), observed);
     }
 }

@@ -1,20 +1,19 @@
-//! The saved file: zstd-compressed JSON, versioned, written whole or not at all.
+//! What a saved file holds: zstd-compressed JSON, versioned. Where the bytes come from and go to is for others to know.
 //!
 //! `FORMAT.md` documents every field. A reader takes its own version and older ones, and refuses newer ones.
 
-use std::fs::File;
-use std::io::{BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::io::{Read, Write};
 
 use serde::{Deserialize, Serialize};
 
 use crate::Nanos;
-use crate::comparison::{Comparison, DEFAULT_MARGIN, LedgerDifference, Side};
-use crate::file;
+use crate::case::{CaseKey, CasePair};
+use crate::command::CommandSpec;
+use crate::comparison::{Comparison, DEFAULT_MARGIN, LedgerDifference};
 use crate::finding::Finding;
 use crate::host::Host;
 use crate::place::Place;
-use crate::run::{CacheState, Command, Run};
+use crate::run::{CacheState, Run};
 use crate::statistics::RunStatistics;
 use crate::study::Study;
 use crate::trace::Trace;
@@ -38,7 +37,7 @@ pub struct Recording {
     /// The places.
     pub places: Vec<Place>,
     /// The commands.
-    pub commands: Vec<Command>,
+    pub commands: Vec<CommandSpec>,
     /// What ran when: indices into `runs`, in the order of time.
     pub order: Vec<Ordered>,
     /// The runs.
@@ -82,33 +81,24 @@ pub struct Ordered {
     pub traced: bool,
 }
 
-/// Why a recording could not be read or written.
+/// Why bytes are no recording, or could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
-    /// The file could not be opened, read or written.
-    #[error("{}: {source}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
+    /// The reader or the writer failed.
+    #[error("{0}")]
+    Io(#[from] std::io::Error),
     /// It is not a recording, or damaged.
-    #[error("{}: not a readable recording: {reason}", path.display())]
-    Corrupt {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
+    #[error("not a readable recording: {0}")]
+    Corrupt(String),
+    /// It expands to more than the reader allows.
+    #[error("not read: it expands to more than {limit_bytes} bytes")]
+    TooLarge {
+        /// Bytes that were allowed.
+        limit_bytes: u64,
     },
     /// It was written by a newer program.
-    #[error("{}: written in format {found}, this program reads up to {FAMILY}{VERSION}: use a newer inodyne", path.display())]
-    Newer {
-        /// The file.
-        path: PathBuf,
-        /// Its schema.
-        found: String,
-    },
+    #[error("written in format {0}, this program reads up to {FAMILY}{VERSION}: use a newer inodyne")]
+    Newer(String),
 }
 
 /// The part of the file that decides whether the rest can be read.
@@ -146,53 +136,60 @@ impl Recording {
         self.runs.push(run);
     }
 
-    /// The wall-clock times of the untraced runs of a command in a place, in rising order.
-    pub fn untraced_walls(&self, place: usize, command: usize, cache: CacheState) -> Vec<Nanos> {
-        let same = |run: &&Run| !run.traced && (run.place, run.command, run.cache) == (place, command, cache);
+    /// The wall-clock times of the untraced runs of a case, in rising order.
+    pub fn untraced_walls(&self, case: CaseKey) -> Vec<Nanos> {
+        let same = |run: &&Run| !run.traced && run.key() == case;
         let mut walls: Vec<Nanos> = self.runs.iter().filter(same).map(|run| run.wall_ns).collect();
         walls.sort_unstable();
         walls
     }
 
-    /// Reads a recording.
+    /// The case that a finding is about: that of its trace.
+    pub fn case_of(&self, finding: &Finding) -> CaseKey {
+        let of_first = || CaseKey::new(finding.place, finding.command, CacheState::default());
+        self.traces.get(finding.trace).map_or_else(of_first, Trace::key)
+    }
+
+    /// Reads a recording that expands to no more than `limit_bytes`.
     ///
     /// # Errors
-    /// The file cannot be read, is no recording, is damaged or truncated, or was written by a newer version.
-    pub fn load(path: &Path) -> Result<Recording, RecordingError> {
-        let io = |source| RecordingError::Io { path: path.to_owned(), source };
-        let corrupt = |reason: String| RecordingError::Corrupt { path: path.to_owned(), reason };
-        let file = File::open(path).map_err(io)?;
-        if file.metadata().map_err(io)?.is_dir() {
-            return Err(io(std::io::Error::from(std::io::ErrorKind::IsADirectory)));
+    /// The reader fails, or what it gives is no recording, is damaged, truncated or too large, or was written by a newer
+    /// version.
+    pub fn read(from: impl Read, limit_bytes: u64) -> Result<Recording, RecordingError> {
+        let corrupt = |reason: &dyn std::fmt::Display| RecordingError::Corrupt(reason.to_string());
+        let mut compressed = Vec::new();
+        from.take(limit_bytes.saturating_add(1)).read_to_end(&mut compressed)?;
+        // Once to learn its length: a buffer that grows as it is filled may take twice as much memory as the text.
+        let expanded =
+            || Ok::<_, std::io::Error>(zstd::Decoder::new(&compressed[..])?.take(limit_bytes.saturating_add(1)));
+        let length = std::io::copy(&mut expanded()?, &mut std::io::sink()).map_err(|error| corrupt(&error))?;
+        if length.max(compressed.len() as u64) > limit_bytes {
+            return Err(RecordingError::TooLarge { limit_bytes });
         }
-        let mut text = Vec::new();
-        let mut decoder = zstd::Decoder::new(BufReader::new(file)).map_err(io)?;
-        decoder.read_to_end(&mut text).map_err(|e| corrupt(e.to_string()))?;
-        let header: Header = serde_json::from_slice(&text).map_err(|e| corrupt(e.to_string()))?;
-        let version = header.schema.strip_prefix(FAMILY).and_then(|v| v.parse::<u32>().ok());
+        let mut text = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
+        expanded()?.read_to_end(&mut text).map_err(|error| corrupt(&error))?;
+        drop(compressed);
+        let header: Header = serde_json::from_slice(&text).map_err(|error| corrupt(&error))?;
+        let version = header.schema.strip_prefix(FAMILY).and_then(|version| version.parse::<u32>().ok());
         match version {
-            Some(v) if v > VERSION => Err(RecordingError::Newer { path: path.to_owned(), found: header.schema }),
+            Some(version) if version > VERSION => Err(RecordingError::Newer(header.schema)),
             Some(_) => {
-                let recording: Recording = serde_json::from_slice(&text).map_err(|e| corrupt(e.to_string()))?;
-                recording.check().map_err(corrupt)?;
+                let recording: Recording = serde_json::from_slice(&text).map_err(|error| corrupt(&error))?;
+                recording.check().map_err(RecordingError::Corrupt)?;
                 Ok(recording)
             }
-            None => Err(corrupt(format!("unknown schema {:?}", header.schema))),
+            None => Err(RecordingError::Corrupt(format!("unknown schema {:?}", header.schema))),
         }
     }
 
-    /// Writes the recording, whole or not at all.
+    /// Writes the recording.
     ///
     /// # Errors
-    /// The directory cannot be written.
-    pub fn save(&self, path: &Path) -> Result<(), RecordingError> {
-        let io = |source| RecordingError::Io { path: path.to_owned(), source };
-        file::write_whole(path, |out| {
-            let mut encoder = zstd::Encoder::new(out, COMPRESSION_LEVEL)?;
-            serde_json::to_writer(&mut encoder, self)?;
-            encoder.finish().map(|_| ())
-        })
-        .map_err(io)
+    /// The writer fails.
+    pub fn write(&self, to: impl Write) -> std::io::Result<()> {
+        let mut encoder = zstd::Encoder::new(to, COMPRESSION_LEVEL)?;
+        serde_json::to_writer(&mut encoder, self)?;
+        encoder.finish().map(|_| ())
     }
 
     /// Every index must point at something: a damaged file must not make a report panic.
@@ -202,15 +199,15 @@ impl Recording {
         let traces = self.traces.iter().all(|t| known(t.place, t.command));
         let findings = self.findings.iter().all(|f| known(f.place, f.command) && f.trace < self.traces.len());
         let order = self.order.iter().all(|o| o.run < self.runs.len());
-        let side = |side: Side| known(side.place, side.command);
-        let comparisons = self.comparisons.iter().all(|c| side(c.a) && side(c.b));
-        let differences = self.ledger_differences.iter().all(|d| side(d.a) && side(d.b));
+        let both = |cases: CasePair| [cases.a, cases.b].iter().all(|case| known(case.place, case.command));
+        let comparisons = self.comparisons.iter().all(|c| both(c.cases));
+        let differences = self.ledger_differences.iter().all(|d| both(d.cases));
         let statistics = self.statistics.iter().all(|s| {
             let durable =
                 s.durable.iter().flat_map(|d| d.outliers.iter().copied().chain(d.change_point.map(|c| c.run)));
             let to_end = s.outliers.iter().copied().chain(s.change_point.map(|change| change.run));
             let mut named = to_end.chain(durable);
-            known(s.place, s.command) && named.all(|run| run < self.runs.len())
+            known(s.case.place, s.case.command) && named.all(|run| run < self.runs.len())
         });
         let study = self.study.iter().flat_map(|study| &study.parts).all(|part| {
             let places = part.places.iter().all(|place| *place < self.places.len());
@@ -228,51 +225,55 @@ impl Recording {
 mod tests {
     use super::*;
 
-    fn temporary(name: &str) -> PathBuf {
-        std::env::temp_dir().join(format!("inodyne-model-{}-{name}", std::process::id()))
+    const LIMIT: u64 = 1 << 20;
+
+    fn written(recording: &Recording) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        recording.write(&mut bytes).unwrap();
+        bytes
     }
 
-    fn written(name: &str, schema: &str) -> PathBuf {
-        let path = temporary(name);
-        let mut recording = Recording::new("0.0.0", 0, Host::default());
-        recording.schema = schema.to_owned();
-        recording.save(&path).unwrap();
-        path
+    fn empty(schema: &str) -> Recording {
+        Recording { schema: schema.to_owned(), ..Recording::new("0.0.0", 0, Host::default()) }
     }
 
     #[test]
     fn reads_what_it_wrote() {
-        let path = written("same", "inodyne/1");
-        assert_eq!(Recording::load(&path).unwrap(), Recording::new("0.0.0", 0, Host::default()));
-        std::fs::remove_file(path).unwrap();
+        let recording = empty("inodyne/1");
+        assert_eq!(Recording::read(&written(&recording)[..], LIMIT).unwrap(), recording);
     }
 
     #[test]
     fn refuses_a_newer_version_and_says_what_to_do() {
-        let path = written("newer", "inodyne/2");
-        let message = Recording::load(&path).unwrap_err().to_string();
+        let message = Recording::read(&written(&empty("inodyne/2"))[..], LIMIT).unwrap_err().to_string();
         assert!(message.contains("inodyne/2") && message.contains("use a newer inodyne"), "{message}");
-        std::fs::remove_file(path).unwrap();
     }
 
     #[test]
     fn refuses_every_truncation() {
-        let path = written("whole", "inodyne/1");
-        let whole = std::fs::read(&path).unwrap();
+        let whole = written(&empty("inodyne/1"));
         for length in 0..whole.len() {
-            std::fs::write(&path, &whole[..length]).unwrap();
-            assert!(matches!(Recording::load(&path), Err(RecordingError::Corrupt { .. })), "{length} bytes were taken");
+            let read = Recording::read(&whole[..length], LIMIT);
+            assert!(matches!(read, Err(RecordingError::Corrupt(_))), "{length} bytes were taken");
         }
-        std::fs::remove_file(path).unwrap();
     }
 
     #[test]
     fn refuses_an_index_that_points_at_nothing() {
-        let path = temporary("index");
-        let mut recording = Recording::new("0.0.0", 0, Host::default());
+        let mut recording = empty("inodyne/1");
         recording.order.push(Ordered { run: 7, block: 0, cache: CacheState::AsIs, traced: false });
-        recording.save(&path).unwrap();
-        assert!(matches!(Recording::load(&path), Err(RecordingError::Corrupt { .. })));
-        std::fs::remove_file(path).unwrap();
+        assert!(matches!(Recording::read(&written(&recording)[..], LIMIT), Err(RecordingError::Corrupt(_))));
+    }
+
+    #[test]
+    fn refuses_what_expands_beyond_the_limit_without_expanding_it() {
+        let bomb = zstd::encode_all(std::io::repeat(b' ').take(64 << 20), 1).unwrap();
+        assert!(bomb.len() < 1 << 16);
+        assert!(matches!(Recording::read(&bomb[..], LIMIT), Err(RecordingError::TooLarge { limit_bytes: LIMIT })));
+        let recording = written(&empty("inodyne/1"));
+        let length = zstd::decode_all(&recording[..]).unwrap().len() as u64;
+        assert!(
+            Recording::read(&recording[..], length).is_ok() && Recording::read(&recording[..], length - 1).is_err()
+        );
     }
 }

@@ -1,17 +1,8 @@
-//! One execution of one command in one place.
+//! One execution of one command in one place: how it ended, what it took. What is executed is a [`crate::command`].
 
 use serde::{Deserialize, Serialize};
 
 use crate::Nanos;
-
-/// A command that was run.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Command {
-    /// The name used in reports: the words joined by spaces, quoted for a shell where needed.
-    pub label: String,
-    /// The words. Bytes that are not UTF-8 are replaced.
-    pub argv: Vec<String>,
-}
 
 /// The state of the caches before a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
@@ -34,6 +25,14 @@ impl std::fmt::Display for CacheState {
             CacheState::Cold => "cold",
         })
     }
+}
+
+/// Which of the sets of settings that were tried: 0 is what the place came with.
+pub type SettingsIndex = usize;
+
+/// Whether settings are those that the place came with: what recordings leave out.
+pub(crate) fn is_default(settings: &SettingsIndex) -> bool {
+    *settings == 0
 }
 
 /// How a command ended.
@@ -70,6 +69,9 @@ pub struct Run {
     pub command: usize,
     /// State of the caches before.
     pub cache: CacheState,
+    /// Which settings were in force.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub settings: SettingsIndex,
     /// Which block of the schedule it belongs to.
     pub block: u32,
     /// Whether it was traced.

@@ -8,13 +8,14 @@ mod comparison;
 use std::collections::BTreeMap;
 
 use crate::Nanos;
+use crate::command::CommandSpec;
 use crate::histogram::{BUCKETS, Histogram, bucket_of};
 use crate::host::Host;
 use crate::loss::Lost;
 use crate::observed::{Observed, Program, Sample, ThreadObserved, Wait, Waker};
 use crate::place::Place;
 use crate::recording::Recording;
-use crate::run::{CacheState, Command, Exit, Run};
+use crate::run::{CacheState, Exit, Run};
 use crate::stack::{Frame, Stack, StackId};
 use crate::syscall::{CommCalls, SyscallStats};
 use crate::trace::{Dtype, DtypeDirectory, DtypeFs, ForcedLookup, Overhead, Trace};
@@ -63,8 +64,9 @@ pub fn ext4(label: &str, mkfs: &[&str]) -> Place {
 }
 
 /// A command by its words.
-pub fn command(words: &str) -> Command {
-    Command { label: words.to_owned(), argv: words.split(' ').map(str::to_owned).collect() }
+pub fn command(words: &str) -> CommandSpec {
+    let argv = words.split(' ').map(Into::into).collect();
+    CommandSpec { label: words.to_owned(), ..CommandSpec::new(argv) }
 }
 
 /// A run of the first command.
@@ -74,6 +76,7 @@ pub fn run(place: usize, cache: CacheState, traced: bool, wall: Nanos) -> Run {
         place,
         command: 0,
         cache,
+        settings: 0,
         block: 0,
         traced,
         wall_ns: wall,

@@ -58,6 +58,11 @@ impl Frame {
     }
 }
 
+/// A function's name without what the compiler appends: `filemap_readahead.isra.0`, `do_select.constprop.0`.
+pub fn function_name(symbol: &str) -> &str {
+    symbol.split_once('.').map_or(symbol, |(name, _)| name)
+}
+
 /// A stack in the kernel or in user mode, leaf first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stack {

@@ -5,18 +5,15 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Nanos;
+use crate::case::CaseKey;
 use crate::histogram::Bucket;
-use crate::run::CacheState;
 
 /// The untraced runs of one case, and its calls over the traced ones. Derived.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunStatistics {
-    /// Index into the recording's places.
-    pub place: usize,
-    /// Index into the recording's commands.
-    pub command: usize,
-    /// State of the caches before.
-    pub cache: CacheState,
+    /// Which case.
+    #[serde(flatten)]
+    pub case: CaseKey,
     /// How many of the runs did not end with success. They are part of all that follows.
     pub failed: usize,
     /// Wall-clock time of the untraced runs, to their end.

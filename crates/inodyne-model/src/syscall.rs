@@ -8,7 +8,7 @@ use crate::Nanos;
 use crate::histogram::Histogram;
 
 /// Counts and times of one system call. The wall time of a call is from its entry to its return, and is always
-/// CPU + run queue + blocked.
+/// CPU + run queue + blocked; where the tracer does not divide calls ([`crate::trace::Tracer`]) these three are zero.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SyscallStats {
     /// The kernel's name, as strace prints it (`newfstatat`); `i386:NUMBER` for a 32-bit call.
@@ -97,6 +97,31 @@ impl SyscallStats {
         let quantile = |q| self.histogram.quantile(q, self.min_ns, self.max_ns);
         (self.p50_ns, self.p90_ns, self.p99_ns) = (quantile(0.50), quantile(0.90), quantile(0.99));
     }
+}
+
+/// Whether a call of this name returns a number of bytes that it has moved between a file and the process, or two files.
+pub fn returns_bytes(name: &str) -> bool {
+    matches!(
+        name,
+        "read"
+            | "write"
+            | "pread64"
+            | "pwrite64"
+            | "readv"
+            | "writev"
+            | "preadv"
+            | "pwritev"
+            | "preadv2"
+            | "pwritev2"
+            | "sendfile"
+            | "splice"
+            | "copy_file_range"
+            | "recvfrom"
+            | "sendto"
+            | "recvmsg"
+            | "sendmsg"
+            | "getdents64"
+    )
 }
 
 /// The calls of all processes with one command name.

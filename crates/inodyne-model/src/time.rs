@@ -21,6 +21,11 @@ impl Nanos {
     /// No time at all.
     pub const ZERO: Nanos = Nanos(0);
 
+    /// The nearest whole number of nanoseconds; zero for what is negative or no number.
+    pub fn rounded(ns: f64) -> Nanos {
+        Nanos(ns.round() as u64)
+    }
+
     /// The value in seconds, for printing and ratios.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9

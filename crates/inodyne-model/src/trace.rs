@@ -11,7 +11,7 @@ use crate::loss::Lost;
 use crate::observed::{Observed, ThreadNumber};
 use crate::path::CriticalPath;
 use crate::profile::StackTimes;
-use crate::run::CacheState;
+use crate::run::{CacheState, SettingsIndex, is_default};
 use crate::syscall::{CommCalls, SyscallStats};
 
 /// One traced run.
@@ -23,6 +23,12 @@ pub struct Trace {
     pub command: usize,
     /// State of the caches before.
     pub cache: CacheState,
+    /// Which settings were in force.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub settings: SettingsIndex,
+    /// What collected it, and so what is known of the inside of a call.
+    #[serde(default, skip_serializing_if = "Tracer::divides_calls")]
+    pub tracer: Tracer,
     /// From the release of the command to the last instant on a CPU of its process, tracing included.
     pub wall_ns: Nanos,
     /// Calls of all processes together, most wall time first. Derived.
@@ -56,6 +62,26 @@ pub struct Trace {
     pub lost: Lost,
     /// The rest of what the kernel side saw.
     pub observed: Observed,
+}
+
+/// What collected a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tracer {
+    /// The BPF programs: the time of each call is divided into running, ready and blocked.
+    #[default]
+    Bpf,
+    /// A log of strace's: a call's time is known as a whole, the time between calls as well, and strace's own cost is in both. In
+    /// [`Observed`] what ran in a call stands for the whole of the call, and what ran in user mode for all between calls; only waits
+    /// for children are known as waits.
+    Strace,
+}
+
+impl Tracer {
+    /// Whether it is known what happened inside of a call.
+    pub fn divides_calls(&self) -> bool {
+        *self == Tracer::Bpf
+    }
 }
 
 /// Paths as the traced processes gave them to calls that look one up.

@@ -13,8 +13,8 @@ use inodyne_model::recording::Recording;
 use inodyne_model::run::Run;
 use serde::Serialize;
 
-use crate::names;
-use crate::text::case::Case;
+use crate::report::case::Case;
+use crate::report::names;
 
 #[derive(Serialize)]
 struct Summary {
@@ -64,7 +64,7 @@ fn result(recording: &Recording, case: &Case<'_>, several: Several) -> Option<Be
     let mut command = case.command().to_owned();
     let mut parameters = BTreeMap::new();
     if several.places {
-        let place = names::place(recording, case.key.0);
+        let place = names::place(recording, case.key.place);
         command.push_str(&format!(" on {place}"));
         parameters.insert("place", place);
     }

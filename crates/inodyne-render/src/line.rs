@@ -25,6 +25,8 @@ pub(crate) enum Style {
     Warning,
     /// What is good.
     Good,
+    /// What is worse than something else.
+    Worse,
     /// A picture made of characters.
     Shape,
 }
@@ -33,7 +35,7 @@ impl Style {
     fn sequence(self) -> &'static str {
         match self {
             Style::Plain | Style::Shape => "",
-            Style::Bold => "\x1b[1m",
+            Style::Bold | Style::Worse => "\x1b[1m",
             Style::Dim => "\x1b[2m",
             Style::User => "\x1b[32m",
             Style::Kernel => "\x1b[33m",

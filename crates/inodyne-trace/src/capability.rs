@@ -7,6 +7,9 @@ use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::Typedef;
 use rustix::thread::CapabilitySet;
 
+use crate::probe::{Point, Program};
+use crate::probes;
+
 /// One need.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {
@@ -28,18 +31,6 @@ impl fmt::Display for Check {
         write!(f, "tracing needs {}: {problem}; {}", self.what, self.remedy)
     }
 }
-
-/// The tracepoints that the programs attach to, and what each is for.
-const TRACEPOINTS: [(&str, &str); 8] = [
-    ("sys_enter", "no system call is seen"),
-    ("sys_exit", "no system call is seen"),
-    ("sched_switch", "time off the CPU is not seen"),
-    ("sched_waking", "time blocked cannot be told from time in the run queue"),
-    ("sched_process_fork", "children and threads are not followed"),
-    ("sched_process_exec", "programs are not named"),
-    ("sched_process_exit", "the work of ending is not told apart"),
-    ("task_rename", "commands are not told apart"),
-];
 
 const VMLINUX: &str = "/sys/kernel/btf/vmlinux";
 
@@ -101,7 +92,11 @@ fn tracepoints() -> Vec<Check> {
         remedy: "use a kernel with CONFIG_TRACEPOINTS=y and CONFIG_FTRACE_SYSCALLS=y",
         is_needed: true,
     };
-    TRACEPOINTS.map(check).into()
+    let tracepoint = |program: &Program| match program.point {
+        Point::Tracepoint(name) => Some(check((name, program.without))),
+        Point::CpuClock => None,
+    };
+    probes::all().iter().flat_map(|probe| probe.programs()).filter_map(tracepoint).collect()
 }
 
 fn symbols() -> Check {

@@ -10,20 +10,20 @@
 use bytemuck::Zeroable;
 use proptest::prelude::*;
 
-use crate::intf::{CALL_NONE, STATE_BLOCKED, STATE_READY, Thread};
+use crate::contract::{CALL_NONE, STATE_BLOCKED, STATE_READY, Thread};
 
 unsafe extern "C" {
     fn host_born(thread: *mut Thread, now: u64);
     fn host_enter(thread: *mut Thread, now: u64, call: u16);
-    fn host_exit(thread: *mut Thread, now: u64, ordinal: u32) -> u64;
-    fn host_out(thread: *mut Thread, now: u64, ordinal: u32, blocked: i32);
+    fn host_exit(thread: *mut Thread, now: u64, call_slot: u32) -> u64;
+    fn host_out(thread: *mut Thread, now: u64, call_slot: u32, blocked: i32);
     fn host_in(thread: *mut Thread, now: u64) -> u64;
-    fn host_end(thread: *mut Thread, now: u64, ordinal: u32);
+    fn host_end(thread: *mut Thread, now: u64, call_slot: u32);
 }
 
 const BIRTH: u64 = 1_000;
 const CALL: u16 = 7;
-const ORDINAL: u32 = 3;
+const CALL_SLOT: u32 = 3;
 
 /// What may happen to a thread, with the instant.
 #[derive(Debug, Clone, Copy)]
@@ -45,7 +45,7 @@ impl Driven {
     fn born() -> Driven {
         let mut thread = Thread::zeroed();
         thread.call = CALL_NONE;
-        // SAFETY: the structure is laid out as C has it (test `layout`), and nobody else uses it.
+        // SAFETY: the structure is generated of the one in C, and nobody else uses it.
         unsafe { host_born(&mut thread, BIRTH) };
         Driven { thread, call_walls: Vec::new() }
     }
@@ -56,8 +56,8 @@ impl Driven {
         unsafe {
             match event {
                 Event::Enter => host_enter(thread, now, CALL),
-                Event::Exit => self.call_walls.push(host_exit(thread, now, ORDINAL)),
-                Event::Out { blocked } => host_out(thread, now, ORDINAL, blocked.into()),
+                Event::Exit => self.call_walls.push(host_exit(thread, now, CALL_SLOT)),
+                Event::Out { blocked } => host_out(thread, now, CALL_SLOT, blocked.into()),
                 Event::Wake => self.thread.wake_ns = now,
                 Event::In => drop(host_in(thread, now)),
             }
@@ -66,7 +66,7 @@ impl Driven {
 
     fn end(mut self, now: u64) -> Thread {
         // SAFETY: see `born`.
-        unsafe { host_end(&mut self.thread, now, ORDINAL) };
+        unsafe { host_end(&mut self.thread, now, CALL_SLOT) };
         self.thread.ended = now;
         self.thread
     }

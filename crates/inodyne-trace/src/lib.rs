@@ -1,36 +1,40 @@
 //! Collect: what the kernel saw of a command.
 //!
-//! [`Tracer`] loads the BPF programs, follows one command and its descendants and returns sums, tables and a timeline;
-//! [`launch`] starts the command under a guard, held until it is released, as the user it belongs to. Nothing is
-//! explained here: that is `inodyne-analyse`.
+//! [`Tracer`] loads the BPF programs, follows one command and its descendants and returns sums, tables and a timeline.
+//! The command itself is started by `inodyne-launch`, and nothing is explained here: that is `inodyne-analyse`.
 //!
 //! ```text
-//! bpf/            the C that all probes share: the contract (intf.h), maps, thread accounts, the state machine (clock.h)
-//! probes/NAME/    a probe: its BPF C (probe.bpf.h) and the Rust that reads its tables (mod.rs)
+//! bpf/            the C that all probes share: the contract (intf.h), who is followed, the state machine (clock.h)
+//! probes/NAME/    a probe: its BPF C, what both sides share of it (intf.h), and the Rust that reads its tables (mod.rs)
+//! probe           what every probe can do;  attach  where its programs run
 //! session         load, attach, drain, finish: the life of a Tracer
-//! symbols         addresses in kernel stacks to names;  user_symbols  the same in user mode
+//! contract/       the structures of the C as Rust types, and the tests of what their fields mean
+//! map, names      reading maps;  names of system calls
+//! symbols         addresses in kernel stacks to names
+//! thread_numbers  numbers of threads in a recording
 //! mapped_files    where the code of processes lies that are gone when it is named
 //! calibrate       what one call costs more with tracing
-//! launch/         the held command, its guard, and what they say to each other
 //! libbpf_log      what libbpf says goes into the error
 //! capability      what this machine lacks
 //! ```
 
+mod attach;
 mod calibrate;
 pub mod capability;
 #[cfg(test)]
 mod clock;
-mod intf;
-pub mod launch;
+mod contract;
+#[cfg(test)]
+mod headers;
 mod libbpf_log;
 mod map;
 mod mapped_files;
 mod names;
+mod probe;
 mod probes;
 mod session;
 mod skeleton;
-mod stream;
 mod symbols;
-mod user_symbols;
+mod thread_numbers;
 
-pub use session::{Collected, Options, TraceError, Tracer, monotonic_ns};
+pub use session::{Collected, Options, TraceError, Tracer};

@@ -19,17 +19,23 @@ pub struct ArrayView<T> {
 
 impl<T: AnyBitPattern> ArrayView<T> {
     /// Maps the whole of an array map whose elements are `T`.
-    pub fn new(map: &impl MapCore) -> std::io::Result<ArrayView<T>> {
+    pub fn new(map: &impl MapCore) -> Result<ArrayView<T>, libbpf_rs::Error> {
         assert_eq!(map.value_size() as usize, size_of::<T>(), "the map holds another structure");
         let entries = map.max_entries() as usize;
         let length = (entries * Self::STRIDE).next_multiple_of(PAGE);
         // SAFETY: a new shared read-only mapping of a map of at least this length (the kernel refuses a longer one).
-        let base = unsafe { mmap(std::ptr::null_mut(), length, ProtFlags::READ, MmapFlags::SHARED, map.as_fd(), 0) }?;
+        let base = unsafe { mmap(std::ptr::null_mut(), length, ProtFlags::READ, MmapFlags::SHARED, map.as_fd(), 0) }
+            .map_err(std::io::Error::from)?;
         Ok(ArrayView { base: base.cast(), length, entries, element: PhantomData })
     }
 
     /// Elements of an array map lie on 8-byte boundaries.
     const STRIDE: usize = size_of::<T>().next_multiple_of(8);
+
+    /// How many elements it has.
+    pub fn len(&self) -> usize {
+        self.entries
+    }
 
     /// A copy of one element.
     pub fn get(&self, index: usize) -> T {
@@ -59,4 +65,9 @@ pub fn pairs<K: AnyBitPattern, V: AnyBitPattern>(map: &impl MapCore) -> Result<V
 pub fn per_cpu<T: AnyBitPattern>(map: &impl MapCore) -> Result<Vec<T>, libbpf_rs::Error> {
     let copies = map.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)?.unwrap_or_default();
     Ok(copies.iter().map(|copy| bytemuck::pod_read_unaligned(&copy[..size_of::<T>()])).collect())
+}
+
+/// A record of a ring buffer. It is longer than its structure: the kernel rounds it up to eight bytes.
+pub fn record<T: AnyBitPattern>(bytes: &[u8]) -> T {
+    bytemuck::pod_read_unaligned(&bytes[..size_of::<T>()])
 }

@@ -4,28 +4,31 @@
 //! milliseconds, none of it in the command's time), the held command arms itself through [`Tracer::arm_program`], and
 //! [`Tracer::drain`] is called every few milliseconds until the command has ended. There is no thread: whoever waits for
 //! the command drains meanwhile.
+//!
+//! What is seen is the business of the probes (`probes::all`): here is only who is followed.
 
 use std::cell::RefCell;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
-use inodyne_model::Nanos;
-use inodyne_model::loss::Lost;
-use inodyne_model::observed::{Observed, ROOT};
+use inodyne_launch::monotonic_ns;
+use inodyne_model::loss::{Loss, Lost};
+use inodyne_model::observed::{Begin, Observed};
 use inodyne_model::syscall::CommCalls;
 use inodyne_model::trace::{Dtype, Overhead, Paths};
-use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use libbpf_rs::{Link, OpenObject, ProgramInput, ProgramMut, libbpf_sys};
+use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
+use libbpf_rs::{Link, OpenObject, ProgramInput, ProgramMut, RingBuffer, RingBufferBuilder};
 
-use crate::intf::{self, Cell, FLAG_EXITING, FLAG_HELPER, Thread};
-use crate::map::{ArrayView, pairs, per_cpu};
+use crate::attach::{attach, recursion_misses};
+use crate::contract::{FLAG_EXITING, FLAG_HELPER, LOSSES, Shared, Thread, global};
+use crate::map::{ArrayView, pairs};
 use crate::mapped_files::MappedFiles;
-use crate::names::Groups;
-use crate::probes::{calls, dtype, lives, paths, samples, switches};
+use crate::probe::{Probe, Program, Seen};
 use crate::skeleton::{InodyneSkel, InodyneSkelBuilder};
-use crate::stream::Stream;
-use crate::{calibrate, libbpf_log, symbols, user_symbols};
+use crate::{calibrate, libbpf_log, probes, symbols};
+
+const _: () = assert!(LOSSES == Loss::ALL.len(), "both sides count the same kinds of loss");
 
 /// How much a tracer may record. The defaults suit everything but tests and very long runs.
 #[derive(Debug, Clone)]
@@ -47,7 +50,7 @@ pub struct Options {
     /// Threads of others, alive at the same time, that are followed because the command waits for them.
     pub max_helpers: u32,
     /// Different (command, call) pairs, at most 65,534.
-    pub max_cells: u32,
+    pub max_call_stats: u32,
 }
 
 impl Default for Options {
@@ -61,7 +64,7 @@ impl Default for Options {
             max_paths: 0,
             max_threads: 8192,
             max_helpers: 256,
-            max_cells: 1024,
+            max_call_stats: 1024,
         }
     }
 }
@@ -103,6 +106,7 @@ fn read_error(error: impl std::fmt::Display) -> TraceError {
 }
 
 /// Everything that was collected of one run.
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Collected {
     /// Calls by command name.
     pub by_comm: Vec<CommCalls>,
@@ -120,16 +124,15 @@ pub struct Collected {
 
 /// A loaded tracer, attached to every call and switch of the machine but following nobody yet.
 pub struct Tracer {
-    skeleton: InodyneSkel<'static>,
     links: Vec<Link>,
+    probes: Vec<Box<dyn Probe>>,
     threads: ArrayView<Thread>,
-    cells: ArrayView<Cell>,
-    cell_refs: ArrayView<u32>,
-    stream: Stream,
+    rings: RingBuffer<'static>,
     mapped: RefCell<MappedFiles>,
     options: Options,
     cpus: usize,
     overhead: Overhead,
+    skeleton: InodyneSkel<'static>,
 }
 
 impl Tracer {
@@ -140,14 +143,18 @@ impl Tracer {
     pub fn new(options: &Options) -> Result<Tracer, TraceError> {
         let untraced = calibrate::nanoseconds_per_call();
         let cpus = libbpf_rs::num_possible_cpus().map_err(load_error)?;
-        let skeleton = load(options, cpus)?;
-        let maps = &skeleton.maps;
+        let mut probes = probes::all();
+        probes.retain(|probe| probe.is_wanted(options));
+        let skeleton = load(&probes, options, cpus)?;
+        let mut rings = RingBufferBuilder::new();
+        for probe in &mut probes {
+            probe.open(&skeleton.maps, options, &mut rings).map_err(read_error)?;
+        }
         let mut tracer = Tracer {
             links: Vec::new(),
-            threads: ArrayView::new(&maps.threads).map_err(read_error)?,
-            cells: ArrayView::new(&maps.cells).map_err(read_error)?,
-            cell_refs: ArrayView::new(&maps.cell_refs).map_err(read_error)?,
-            stream: Stream::new(&maps.records, &maps.timeline, options.max_intervals).map_err(load_error)?,
+            threads: ArrayView::new(&skeleton.maps.threads).map_err(read_error)?,
+            rings: rings.build().map_err(load_error)?,
+            probes,
             mapped: RefCell::default(),
             options: options.clone(),
             cpus,
@@ -161,29 +168,19 @@ impl Tracer {
 
     /// The program that a held command runs (`BPF_PROG_TEST_RUN`, `args[0]` = 1) to be followed from its `execve`.
     pub fn arm_program(&self) -> BorrowedFd<'_> {
-        self.skeleton.progs.lives_arm.as_fd()
+        self.skeleton.progs.follow_arm.as_fd()
     }
 
     /// Takes what has arrived. To be called at least every 10 ms or so while the command runs.
     pub fn drain(&self) {
-        self.stream.drain();
-        let slots = 1..=self.shared().slots_used.min(self.options.max_threads - 1);
-        let threads = slots.map(|slot| self.threads.get(slot as usize));
-        let of_command = threads.filter(|thread| thread.number != 0 && thread.flags & FLAG_HELPER == 0);
+        self.take_arrived();
+        let of_command = self.accounts().filter(|thread| thread.number != 0 && thread.flags & FLAG_HELPER == 0);
         self.mapped.borrow_mut().look(of_command.map(|thread| thread.pid));
     }
 
     /// Calls seen so far, for progress.
     pub fn calls_so_far(&self) -> u64 {
-        let cells = self.shared().cells.min(self.options.max_cells) as usize;
-        let first = |cpu| cpu * self.options.max_cells as usize;
-        let all = (0..self.cpus).flat_map(|cpu| first(cpu)..first(cpu) + cells);
-        all.map(|index| self.cells.get(index).calls).sum()
-    }
-
-    /// Threads that have been born and threads that have ended so far, for progress.
-    pub fn threads_so_far(&self) -> (u32, usize) {
-        (self.shared().threads_born, self.stream.threads_ended())
+        self.probes.iter().map(|probe| probe.calls_so_far(&self.skeleton.maps)).sum()
     }
 
     /// Stops following and returns what was seen. To be called once the root process has ended.
@@ -196,108 +193,57 @@ impl Tracer {
         self.links.clear();
         wait_for_running_programs();
         let detached_ns = monotonic_ns();
-        let shared = self.shared();
-        let arrived = self.stream.finish();
-        let alive = (1..=shared.slots_used.min(self.options.max_threads - 1))
-            .map(|slot| self.threads.get(slot as usize))
-            .filter(|thread| thread.number != 0);
-        let numbers = switches::Numbers { threads: shared.threads_born };
-        let helpers = lives::helpers(&arrived.threads, alive.clone(), detached_ns, numbers);
-
-        let maps = &self.skeleton.maps;
-        let groups = Groups::new(pairs(&maps.groups).map_err(read_error)?);
-        let ordinals = calls::Ordinals::read(&self.cell_refs);
-        let (threads, unfinished_waits) = lives::threads(&arrived.threads, alive, &ordinals, detached_ns);
-        let root = threads.first().filter(|thread| thread.number == ROOT).ok_or(TraceError::NoStart)?;
-        let started_ns = root.born_ns;
-        let mut waits = switches::waits(pairs(&maps.waits).map_err(read_error)?);
-        waits.extend(unfinished_waits);
-        let stacks = pairs(&maps.stacks).map_err(read_error)?;
-        let mut stacks = symbols::name_stacks(&stacks);
-        switches::find_interrupts(&mut waits, &stacks);
-        waits.sort_by_key(|wait| (wait.thread, std::cmp::Reverse(wait.ns), wait.stack, wait.waker_stack));
-        let (timeline, work) = switches::timeline(&arrived, started_ns, &stacks, &ordinals, numbers);
-        let programs = lives::programs(&arrived.programs);
+        self.take_arrived();
+        let alive = self.accounts().filter(|thread| thread.number != 0).collect();
+        let (maps, shared) = (&self.skeleton.maps, self.shared());
         let mapped = self.mapped.take().into_files();
-        let user_stacks = pairs(&maps.user_stacks).map_err(read_error)?;
-        stacks.extend(user_symbols::name_stacks(&user_stacks, &programs, &mapped));
-        let (samples, blocked_samples) = samples::read(pairs(&maps.samples).map_err(read_error)?);
-        let lost = Lost {
-            calls: shared.lost.calls,
-            threads: shared.lost.threads,
-            records: shared.lost.records,
-            intervals: shared.lost.intervals + arrived.dropped_intervals,
-            waits: shared.lost.waits,
-            samples: shared.lost.samples,
-            stacks: shared.lost.stacks,
-            dtype: shared.lost.dtype,
-            work: shared.lost.work + arrived.dropped_work,
-            helpers: shared.lost.helpers,
-            skipped,
-        };
-        Ok(Collected {
-            by_comm: calls::by_comm(&self.cells, &self.cell_refs, &groups, self.cpus, self.options.max_cells as usize),
-            dtype: dtype::read(
-                per_cpu(&maps.dtype_walk).map_err(read_error)?,
-                pairs(&maps.dtype_filesystems).map_err(read_error)?,
-                pairs(&maps.dtype_directories).map_err(read_error)?,
-                pairs(&maps.forced).map_err(read_error)?,
-            ),
-            paths: match self.options.max_paths {
-                0 => None,
-                _ => Some(paths::read(pairs(&maps.paths).map_err(read_error)?, shared.paths_not_kept)),
-            },
-            overhead: self.overhead,
-            lost,
-            observed: Observed {
-                started_ns,
-                threads,
-                programs,
-                waits,
-                samples,
-                blocked_samples,
-                sample_hz: self.options.sample_hz,
-                stacks,
-                timeline,
-                work,
-                helpers,
-            },
-        })
+        let seen = Seen::read(maps, &self.options, detached_ns, &shared, alive, mapped);
+        let seen = seen.map_err(read_error)?;
+        let mut result = Collected { overhead: self.overhead, lost: counted(&shared), ..Collected::default() };
+        result.lost.add(Loss::Skipped, skipped);
+        result.observed.stacks = symbols::name_stacks(&pairs(&maps.stacks).map_err(read_error)?);
+        for probe in &mut self.probes {
+            let read = probe.read(&seen, &mut result);
+            read.map_err(|error| read_error(format!("{}: {error}", probe.feature())))?;
+        }
+        let observed = &result.observed;
+        if observed.window.begin == Begin::Launched && observed.root().is_none() {
+            return Err(TraceError::NoStart);
+        }
+        Ok(result)
     }
 
-    fn shared(&self) -> intf::Shared {
-        let bss = self.skeleton.maps.bss_data.as_ref().expect("the object has global variables");
-        let shared = std::ptr::from_ref(&bss.shared).cast::<intf::Shared>();
-        // SAFETY: the same structure by the layout test; volatile, since the kernel may write meanwhile.
-        unsafe { shared.read_volatile() }
+    fn shared(&self) -> Shared {
+        let variables = self.skeleton.maps.bss_data.as_ref().expect("the object has global variables");
+        global(&variables.shared)
+    }
+
+    /// The accounts in all slots that were ever used.
+    fn accounts(&self) -> impl Iterator<Item = Thread> + '_ {
+        let slots = 1..=self.shared().slots_used.min(self.options.max_threads - 1);
+        slots.map(|slot| self.threads.get(slot as usize))
+    }
+
+    fn take_arrived(&self) {
+        // The callbacks never fail, so neither does this.
+        let _ = self.rings.consume();
+    }
+
+    /// The loaded programs of the probes.
+    fn programs(&self) -> impl Iterator<Item = (ProgramMut<'_>, &Program)> {
+        let owner = |name: &std::ffi::OsStr| {
+            self.probes.iter().flat_map(|probe| probe.programs()).find(|program| program.name == name)
+        };
+        let all = self.skeleton.object().progs_mut();
+        all.filter_map(move |program| owner(program.name()).map(|own| (program, own)))
     }
 
     fn attach(&mut self) -> Result<(), TraceError> {
-        let programs = &mut self.skeleton.progs;
-        let error = |point: &str| {
-            let point = point.to_owned();
-            move |error: libbpf_rs::Error| TraceError::Attach { point, reason: libbpf_log::explained(&error) }
-        };
-        self.links = vec![
-            programs.lives_fork.attach().map_err(error("sched_process_fork"))?,
-            programs.lives_rename.attach().map_err(error("task_rename"))?,
-            programs.lives_exec.attach().map_err(error("sched_process_exec"))?,
-            programs.lives_exit.attach().map_err(error("sched_process_exit"))?,
-            programs.switches_switch.attach().map_err(error("sched_switch"))?,
-            programs.switches_waking.attach().map_err(error("sched_waking"))?,
-            programs.calls_enter.attach().map_err(error("sys_enter"))?,
-            programs.calls_exit.attach().map_err(error("sys_exit"))?,
-        ];
-        if self.options.sample_hz > 0 {
-            for cpu in 0..self.cpus as i32 {
-                // A CPU that is not on line has no clock to sample by.
-                let Ok(event) = open_cpu_clock(cpu, self.options.sample_hz) else { continue };
-                let link = programs.samples_take.attach_perf_event(event.as_raw_fd());
-                self.links.push(link.map_err(error("the cpu-clock timer"))?);
-                // The link keeps the event open and closes its descriptor.
-                std::mem::forget(event);
-            }
+        let mut links = Vec::new();
+        for (program, own) in self.programs() {
+            links.extend(attach(&program, own.point, self.cpus, self.options.sample_hz)?);
         }
+        self.links = links;
         Ok(())
     }
 
@@ -308,9 +254,9 @@ impl Tracer {
             let input = ProgramInput { context_in: Some(&mut arguments), ..ProgramInput::default() };
             program.test_run(input).map(|_| ()).map_err(load_error)
         };
-        run(&self.skeleton.progs.lives_arm)?;
+        run(&self.skeleton.progs.follow_arm)?;
         let traced_ns = calibrate::nanoseconds_per_call();
-        run(&self.skeleton.progs.lives_disarm)?;
+        run(&self.skeleton.progs.follow_disarm)?;
         Ok(Overhead { ratio: 1.0, estimated: true, ns_per_call: (traced_ns - untraced_ns).max(0.0) })
     }
 
@@ -320,36 +266,30 @@ impl Tracer {
         let deadline = Instant::now() + Duration::from_secs(1);
         loop {
             self.drain();
-            let slots = self.shared().slots_used.min(self.options.max_threads - 1) as usize;
-            let leaving = (1..=slots)
-                .map(|slot| self.threads.get(slot))
-                .any(|t| t.flags & (FLAG_EXITING | FLAG_HELPER) == FLAG_EXITING && t.number != 0);
-            if (self.stream.has_ended(ROOT) && !leaving) || Instant::now() > deadline {
+            let is_leaving = |t: Thread| t.flags & (FLAG_EXITING | FLAG_HELPER) == FLAG_EXITING && t.number != 0;
+            let complete = self.probes.iter().all(|probe| probe.is_complete()) && !self.accounts().any(is_leaving);
+            if complete || Instant::now() > deadline {
                 return;
             }
             std::thread::sleep(Duration::from_micros(200));
         }
     }
 
-    /// Program runs that the kernel skipped because the same program already ran on that CPU.
     fn skipped_runs(&self) -> u64 {
-        let programs = &self.skeleton.progs;
-        let descriptors = [
-            programs.lives_fork.as_fd(),
-            programs.lives_rename.as_fd(),
-            programs.lives_exec.as_fd(),
-            programs.lives_exit.as_fd(),
-            programs.switches_switch.as_fd(),
-            programs.switches_waking.as_fd(),
-            programs.calls_enter.as_fd(),
-            programs.calls_exit.as_fd(),
-            programs.samples_take.as_fd(),
-        ];
-        descriptors.iter().map(recursion_misses).sum()
+        self.programs().map(|(program, _)| recursion_misses(program.as_fd())).sum()
     }
 }
 
-fn load(options: &Options, cpus: usize) -> Result<InodyneSkel<'static>, TraceError> {
+/// The kernel side's counts.
+fn counted(shared: &Shared) -> Lost {
+    let mut lost = Lost::default();
+    for (loss, count) in Loss::ALL.iter().zip(shared.lost) {
+        lost.add(*loss, count);
+    }
+    lost
+}
+
+fn load(probes: &[Box<dyn Probe>], options: &Options, cpus: usize) -> Result<InodyneSkel<'static>, TraceError> {
     libbpf_log::listen();
     // The skeleton borrows the object's place for its whole life, and a tracer is to be a value that can be moved.
     let place: &'static mut MaybeUninit<OpenObject> = Box::leak(Box::new(MaybeUninit::uninit()));
@@ -357,23 +297,22 @@ fn load(options: &Options, cpus: usize) -> Result<InodyneSkel<'static>, TraceErr
     let constants = open.maps.rodata_data.as_mut().expect("the object has constants");
     constants.max_threads = options.max_threads;
     constants.max_helpers = options.max_helpers;
-    constants.blocked_sample_ns = 1_000_000_000u64.checked_div(options.sample_hz.into()).unwrap_or(0);
-    constants.max_cells = options.max_cells;
     constants.record_timeline = u32::from(options.timeline);
-    constants.record_paths = u32::from(options.max_paths > 0);
     let maps = &mut open.maps;
-    let sizes = [
-        maps.slot_of.set_max_entries(pid_max()),
-        maps.threads.set_max_entries(options.max_threads),
-        maps.marks.set_max_entries(options.max_threads),
-        maps.free_slots.set_max_entries(options.max_threads),
-        maps.cells.set_max_entries(options.max_cells * cpus as u32),
-        maps.paths.set_max_entries(options.max_paths.max(1)),
-        maps.records.set_max_entries(options.records_bytes),
-        maps.timeline.set_max_entries(options.timeline_bytes),
-    ];
-    for size in sizes {
-        size.map_err(load_error)?;
+    maps.slot_of.set_max_entries(pid_max()).map_err(load_error)?;
+    maps.threads.set_max_entries(options.max_threads).map_err(load_error)?;
+    maps.free_slots.set_max_entries(options.max_threads).map_err(load_error)?;
+    for probe in probes {
+        probe.configure(&mut open, options, cpus).map_err(load_error)?;
+    }
+    // What belongs to a probe that is left out is not loaded.
+    let wanted: Vec<&str> = probes.iter().flat_map(|probe| probe.programs()).map(|program| program.name).collect();
+    let all = probes::all();
+    let known = || all.iter().flat_map(|probe| probe.programs());
+    for mut program in open.open_object_mut().progs_mut() {
+        if known().any(|own| own.name == program.name()) && !wanted.iter().any(|name| *name == program.name()) {
+            program.set_autoload(false);
+        }
     }
     open.load().map_err(|error| TraceError::Load { reason: libbpf_log::explained(&error) })
 }
@@ -385,34 +324,6 @@ fn pid_max() -> u32 {
     text.trim().parse().unwrap_or(LIMIT).clamp(1, LIMIT)
 }
 
-fn open_cpu_clock(cpu: i32, hz: u32) -> std::io::Result<OwnedFd> {
-    const PERF_FLAG_FD_CLOEXEC: u64 = 8; // include/uapi/linux/perf_event.h
-    let mut attributes = libbpf_sys::perf_event_attr {
-        type_: libbpf_sys::PERF_TYPE_SOFTWARE,
-        config: libbpf_sys::PERF_COUNT_SW_CPU_CLOCK.into(),
-        size: size_of::<libbpf_sys::perf_event_attr>() as u32,
-        ..Default::default()
-    };
-    attributes.__bindgen_anon_1.sample_freq = hz.into();
-    attributes.set_freq(1);
-    // SAFETY: the attributes are valid for their stated size; all processes (-1) on one CPU, no group.
-    let descriptor =
-        unsafe { libc::syscall(libc::SYS_perf_event_open, &attributes, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC) };
-    if descriptor < 0 {
-        return Err(std::io::Error::last_os_error());
-    }
-    // SAFETY: a new descriptor that nobody else owns.
-    Ok(unsafe { OwnedFd::from_raw_fd(descriptor as i32) })
-}
-
-fn recursion_misses(program: &BorrowedFd<'_>) -> u64 {
-    let mut info = libbpf_sys::bpf_prog_info::default();
-    let mut length = size_of_val(&info) as u32;
-    // SAFETY: the structure is valid for the length given.
-    let failed = unsafe { libbpf_sys::bpf_prog_get_info_by_fd(program.as_raw_fd(), &mut info, &mut length) };
-    if failed != 0 { 0 } else { info.recursion_misses }
-}
-
 /// A program may still run on another CPU after it was detached; MEMBARRIER_CMD_GLOBAL returns once none does.
 fn wait_for_running_programs() {
     const MEMBARRIER_CMD_GLOBAL: i32 = 1; // include/uapi/linux/membarrier.h
@@ -420,8 +331,26 @@ fn wait_for_running_programs() {
     unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) };
 }
 
-/// The clock of all trace times.
-pub fn monotonic_ns() -> Nanos {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    Nanos(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::planted::{every_field_counts, planted};
+
+    unsafe extern "C" {
+        fn host_plant_shared(to: *mut Shared);
+    }
+
+    #[test]
+    fn every_loss_is_counted_as_what_it_is() {
+        let shared: Shared = planted(host_plant_shared);
+        let lost = counted(&shared);
+        // The place in `enum loss` is that in the model's list, whose names the test of the layout compares.
+        for (at, (loss, count)) in lost.counts().enumerate() {
+            assert_eq!(count, 1_000 + at as u64, "{loss:?}");
+        }
+        let of_the_kernel_side = ["helpers_born", "helpers_alive", "tracer"];
+        let read = |shared: &Shared| (counted(shared), shared.threads_born, shared.slots_used);
+        assert_eq!((read(&shared).1, read(&shared).2), (62, 63));
+        every_field_counts("shared", shared, &of_the_kernel_side, read);
+    }
 }

@@ -7,7 +7,7 @@ use blazesym::symbolize::{Input, Symbolizer};
 use blazesym::{Addr, MaybeDefault};
 use inodyne_model::stack::{Frame, Stack, StackId};
 
-use crate::intf::{STACK_DEPTH, StackFrames};
+use crate::contract::{STACK_DEPTH, StackFrames};
 
 /// Frames that stand between the traced place and the program that took the stack; they say nothing of the place.
 const OF_THE_TRACER: [&str; 6] =
@@ -49,4 +49,24 @@ fn name_addresses(addresses: &[Addr]) -> HashMap<Addr, String> {
     };
     let named = addresses.iter().zip(symbols);
     named.filter_map(|(address, symbol)| Some((*address, symbol.as_sym()?.name.to_string()))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::planted::{every_field_counts, planted};
+
+    unsafe extern "C" {
+        fn host_plant_stack_frames(to: *mut StackFrames);
+    }
+
+    #[test]
+    fn every_part_of_a_stack_reaches_its_meaning() {
+        let frames: StackFrames = planted(host_plant_stack_frames);
+        let names = HashMap::from([(51, "leaf".to_owned())]);
+        let named = |frames: &StackFrames| name_stack(1, frames, &names);
+        let expected = vec![Frame::Symbol("leaf".to_owned()), Frame::Unknown { address: 52 }];
+        assert_eq!(named(&frames), Stack { id: StackId(1), frames: expected, truncated: false });
+        every_field_counts("stack_frames", frames, &[], named);
+    }
 }

@@ -69,7 +69,7 @@ impl FromStr for Amount {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::content::mix;
+    use inodyne_model::random::mix;
 
     #[test]
     fn text_and_back() {

@@ -27,7 +27,8 @@ use crate::{
     descriptors::descriptor_budget,
     make::SPEC_ATTRIBUTE,
     plan::{Name, Place, Plan},
-    pool::{Crew, Pool, Seat, cores, lock},
+    pool::{Pool, WorkerGroup, WorkerId},
+    sync::{cores, lock},
 };
 
 /// What a check found.
@@ -85,19 +86,19 @@ impl fmt::Display for Problem {
 pub fn check(spec: &TreeSpec, root: &Path) -> Result<CheckReport, TreeError> {
     let started = Instant::now();
     let directory = open_root(root)?;
-    // Each holds a few descriptors, and more wait in its lane.
+    // Each holds a few descriptors, and more wait in its queue.
     let workers = cores().min(descriptor_budget() / 8).max(1);
     let checker = Checker {
         plan: Plan::new(spec)?,
-        pool: Pool::new(&[Crew { workers, steal: true }]),
+        pool: Pool::new(&[WorkerGroup { workers, steal: true }]),
         files: AtomicU64::new(0),
         directories: AtomicU64::new(0),
         bytes: AtomicU64::new(0),
         problems: AtomicU64::new(0),
         first: Mutex::default(),
     };
-    checker.directory(Seat { crew: 0, index: 0 }, Arc::new(directory), Place::ROOT, Arc::new(Trail::default()));
-    checker.pool.run(|seat| seat, |seat, task| checker.work(*seat, task));
+    checker.directory(WorkerId { group: 0, index: 0 }, Arc::new(directory), Place::ROOT, Arc::new(Trail::default()));
+    checker.pool.run(|id| id, |id, task| checker.work(*id, task));
     Ok(CheckReport {
         files: checker.files.into_inner(),
         directories: checker.directories.into_inner(),
@@ -177,7 +178,7 @@ impl Drop for Trail {
 }
 
 impl Checker<'_> {
-    fn work(&self, seat: Seat, mut task: Task) {
+    fn work(&self, id: WorkerId, mut task: Task) {
         let Some(index) = task.indices.next() else { return };
         let place = Place { level: task.level, index };
         let name = self.plan.directory_name(place);
@@ -186,15 +187,15 @@ impl Checker<'_> {
         if task.indices.is_empty() {
             drop(task);
         } else {
-            self.pool.push(seat, task);
+            self.pool.push(id, task);
         }
         match opened {
-            Ok(directory) => self.directory(seat, Arc::new(directory), place, trail),
+            Ok(directory) => self.directory(id, Arc::new(directory), place, trail),
             Err(errno) => self.problem(&trail, None, missing_or(errno, "a directory")),
         }
     }
 
-    fn directory(&self, seat: Seat, directory: Arc<OwnedFd>, place: Place, trail: Arc<Trail>) {
+    fn directory(&self, id: WorkerId, directory: Arc<OwnedFd>, place: Place, trail: Arc<Trail>) {
         self.directories.fetch_add(1, Ordering::Relaxed);
         let (children, files) = (self.plan.children(place), self.plan.files(place));
         match rustix::fs::Dir::read_from(&directory) {
@@ -230,7 +231,7 @@ impl Checker<'_> {
         }
         if !children.is_empty() {
             let (parent, above) = (directory.clone(), trail.clone());
-            self.pool.push(seat, Task { parent, level: place.level + 1, indices: children, above });
+            self.pool.push(id, Task { parent, level: place.level + 1, indices: children, above });
         }
         let mut buffer = vec![0; BUFFER];
         let mut expected = Vec::new();

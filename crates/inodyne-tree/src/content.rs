@@ -1,15 +1,9 @@
 //! What a file holds: bytes that follow from the seed and the file's place in the tree, and from nothing else.
 //!
-//! The checker can therefore verify each byte without a copy of the tree. The generator is splitmix64: one
-//! multiplication chain per eight bytes, no state besides a counter, so any part can be made on any thread.
+//! The checker can therefore verify each byte without a copy of the tree. Each eight bytes are [`mix`] of a
+//! counter, without other state, so any part can be made on any thread.
 
-/// Spreads the bits of `value` over all 64 (the finaliser of splitmix64).
-pub(crate) const fn mix(value: u64) -> u64 {
-    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ (value >> 31)
-}
+use inodyne_model::random::mix;
 
 /// Fills `buffer` with the bytes at `offset` (a multiple of eight) of the content that belongs to `key`.
 pub(crate) fn fill(key: u64, offset: u64, buffer: &mut [u8]) {

@@ -29,6 +29,7 @@ mod plan;
 mod pool;
 mod remove;
 mod spec;
+mod sync;
 
 pub use amount::Amount;
 pub use check::{CheckReport, Problem, check, recorded_spec};
@@ -37,6 +38,6 @@ pub use filesystem::FileSystem;
 pub use make::{MakeReport, make, make_with};
 pub use remove::{
     Control, Decide, Failure, Observer, Question, Reason, RemoveOptions, RemoveReport, Removed, Strategy, remove,
-    remove_aside, remove_asking,
+    remove_aside, remove_asking, remove_left_behind,
 };
 pub use spec::{Shape, TreeSpec};

@@ -26,7 +26,8 @@ use rustix::{
 use crate::{
     FileSystem, TreeError, TreeSpec, content,
     plan::{Name, Place, Plan},
-    pool::{Crew, Pool, Seat, cores, lock},
+    pool::{Pool, WorkerGroup, WorkerId},
+    sync::{cores, lock},
 };
 
 /// The extended attribute that tells a later check which tree a directory holds.
@@ -70,18 +71,18 @@ pub fn make_with(spec: &TreeSpec, root: &Path, threads: Option<NonZero<usize>>) 
     let threads = threads.map_or_else(|| suitable_threads(file_system), NonZero::get);
     let maker = Maker {
         plan,
-        pool: Pool::new(&[Crew { workers: threads, steal: true }]),
+        pool: Pool::new(&[WorkerGroup { workers: threads, steal: true }]),
         split: if threads > 1 { FILES_PER_TASK } else { u64::MAX },
         files: AtomicU64::new(0),
         directories: AtomicU64::new(1),
         bytes: AtomicU64::new(0),
         failure: Mutex::new(None),
     };
-    maker.expand(Seat { crew: 0, index: 0 }, Arc::new(directory), Place::ROOT);
+    maker.expand(WorkerId { group: 0, index: 0 }, Arc::new(directory), Place::ROOT);
     maker.pool.run(
-        |seat| seat,
-        |seat, task| {
-            if let Err((action, name, source)) = maker.work(*seat, task) {
+        |id| id,
+        |id, task| {
+            if let Err((action, name, source)) = maker.work(*id, task) {
                 lock(&maker.failure).get_or_insert(TreeError::io(action, root.join("…").join(name), source));
                 maker.pool.stop();
             }
@@ -134,7 +135,7 @@ enum Task {
 type Failure = (&'static str, String, Errno);
 
 impl Maker<'_> {
-    fn work(&self, seat: Seat, task: Task) -> Result<(), Failure> {
+    fn work(&self, id: WorkerId, task: Task) -> Result<(), Failure> {
         match task {
             Task::Directory { parent, place } => {
                 let name = self.plan.directory_name(place);
@@ -145,7 +146,7 @@ impl Maker<'_> {
                     .map_err(|errno| ("open directory", name.as_str().into(), errno))?;
                 drop(parent);
                 self.directories.fetch_add(1, Ordering::Relaxed);
-                self.expand(seat, Arc::new(directory), place);
+                self.expand(id, Arc::new(directory), place);
                 Ok(())
             }
             Task::Files { directory, place, files } => self.write_files(&directory, place, files),
@@ -153,16 +154,16 @@ impl Maker<'_> {
     }
 
     /// Queues what belongs into a directory that now exists.
-    fn expand(&self, seat: Seat, directory: Arc<OwnedFd>, place: Place) {
+    fn expand(&self, id: WorkerId, directory: Arc<OwnedFd>, place: Place) {
         for index in self.plan.children(place).rev() {
             let place = Place { level: place.level + 1, index };
-            self.pool.push(seat, Task::Directory { parent: directory.clone(), place });
+            self.pool.push(id, Task::Directory { parent: directory.clone(), place });
         }
         let files = self.plan.files(place);
         let mut first = 0;
         while first < files {
             let end = first.saturating_add(self.split).min(files);
-            self.pool.push(seat, Task::Files { directory: directory.clone(), place, files: first..end });
+            self.pool.push(id, Task::Files { directory: directory.clone(), place, files: first..end });
             first = end;
         }
     }

@@ -5,7 +5,9 @@
 
 use std::{io::Write, ops::Range};
 
-use crate::{Shape, TreeError, TreeSpec, content};
+use inodyne_model::random::mix;
+
+use crate::{Shape, TreeError, TreeSpec};
 
 /// Where a directory stands in the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,21 +62,17 @@ impl<'a> Plan<'a> {
 
     /// How many files the directory at `place` holds.
     pub fn files(&self, place: Place) -> u64 {
-        if place.level + 1 == self.counts.len() {
-            self.spec.files.draw(content::mix(self.directory_key(place)))
-        } else {
-            0
-        }
+        if place.level + 1 == self.counts.len() { self.spec.files.draw(mix(self.directory_key(place))) } else { 0 }
     }
 
-    /// What decides the bytes of a file: the key for [`content::fill`].
+    /// What decides the bytes of a file: the key for [`crate::content::fill`].
     pub fn file_key(&self, place: Place, file: u64) -> u64 {
-        content::mix(self.directory_key(place) ^ content::mix(file))
+        mix(self.directory_key(place) ^ mix(file))
     }
 
     /// How long the file with this key is.
     pub fn file_bytes(&self, key: u64) -> u64 {
-        self.spec.bytes.draw(content::mix(!key))
+        self.spec.bytes.draw(mix(!key))
     }
 
     /// The name of a directory in the one above it.
@@ -89,12 +87,12 @@ impl<'a> Plan<'a> {
 
     fn lengthened(&self, name: Name, key: impl FnOnce() -> u64) -> Name {
         let Some(lengths) = self.spec.names else { return name };
-        let key = content::mix(key());
+        let key = mix(key());
         name.lengthened(lengths.draw(key), key)
     }
 
     fn directory_key(&self, place: Place) -> u64 {
-        content::mix(self.spec.seed) ^ content::mix(place.index) ^ ((place.level as u64) << 56)
+        mix(self.spec.seed) ^ mix(place.index) ^ ((place.level as u64) << 56)
     }
 }
 
@@ -132,7 +130,7 @@ impl Name {
     fn lengthened(mut self, length: u64, key: u64) -> Self {
         let length = length.min(LONGEST as u64) as usize;
         for at in self.length..length {
-            let letter = (content::mix(key ^ at as u64) % 26) as u8;
+            let letter = (mix(key ^ at as u64) % 26) as u8;
             self.text[at] = if at == self.length { b'_' } else { b'a' + letter };
         }
         self.length = self.length.max(length);

@@ -1,111 +1,158 @@
-//! Workers and their lanes of tasks: the one scheduler that making, checking and removing share.
+//! Workers and their queues of tasks: the one scheduler that making, checking and removing share.
 //!
-//! Each worker has a lane and takes its newest task first: that walks a tree depth-first, so few directories are open
-//! at a time. A worker without work steals the oldest task of another lane (the top of a tree, so much work at once),
-//! unless the lanes stand for something that must not be shared, such as the allocation groups of XFS. Workers form
-//! crews, one for each kind of task; a task only goes to its crew. An idle worker sleeps and is woken only when there is a task for it, so a tree costs a few futex calls, not one a file.
+//! Each worker has a queue and takes its newest task first: that walks a tree depth-first, so few directories are open
+//! at a time. A worker without work steals the oldest task of another queue (the top of a tree, so much work at once),
+//! unless the queues stand for something that must not be shared, such as the allocation groups of XFS. Workers form
+//! groups, one for each kind of task; a task only goes to its group. An idle worker sleeps and is woken only when there is a task for it, so a tree costs a few futex calls, not one a file.
 //!
 //! The pool ends when no task is queued or running. It knows nothing about files.
 
-use std::{
-    collections::VecDeque,
-    num::NonZero,
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
-    thread::{self, Thread},
-};
+use std::{collections::VecDeque, sync::PoisonError, sync::atomic::Ordering, thread::Builder};
 
-/// Tasks in lanes, one lane a worker.
+use self::sync::{AtomicBool, AtomicUsize, Mutex, MutexGuard, Thread, current, park};
+
+/// What threads meet in: the standard library's.
+#[cfg(not(loom))]
+mod sync {
+    pub use std::{
+        sync::{
+            Mutex, MutexGuard,
+            atomic::{AtomicBool, AtomicUsize},
+        },
+        thread::{Thread, current, park},
+    };
+}
+
+/// What threads meet in: loom's, which tries every order in which they may meet (`make test-loom`).
+#[cfg(loom)]
+mod sync {
+    use std::sync::Arc;
+
+    use loom::sync::Condvar;
+    pub use loom::sync::{
+        Mutex, MutexGuard,
+        atomic::{AtomicBool, AtomicUsize},
+    };
+
+    /// A thread that may be parked. loom 0.7 has these too, but there a thread is also woken from waits for a lock or for the end of
+    /// another thread, which the real ones do not do.
+    #[derive(Clone)]
+    pub struct Thread(Arc<(Mutex<bool>, Condvar)>);
+
+    loom::thread_local! {
+        static CURRENT: Thread = Thread(Arc::new((Mutex::new(false), Condvar::new())));
+    }
+
+    pub fn current() -> Thread {
+        CURRENT.with(Thread::clone)
+    }
+
+    pub fn park() {
+        let Thread(token) = current();
+        let mut is_there = token.0.lock().expect("no panic");
+        while !*is_there {
+            is_there = token.1.wait(is_there).expect("no panic");
+        }
+        *is_there = false;
+    }
+
+    impl Thread {
+        pub fn unpark(&self) {
+            *self.0.0.lock().expect("no panic") = true;
+            self.0.1.notify_one();
+        }
+    }
+}
+
+/// Tasks in queues, one queue a worker.
 pub(crate) struct Pool<T> {
-    lanes: Vec<Lane<T>>,
-    crews: Vec<Crew>,
-    /// Workers of the first crew that take tasks; the others rest.
+    queues: Vec<Queue<T>>,
+    groups: Vec<WorkerGroup>,
+    /// Workers of the first group that take tasks; the others rest.
     active: AtomicUsize,
-    /// Tasks queued or running; at zero everybody goes home.
+    /// Tasks queued or running; at zero all workers end.
     open: AtomicUsize,
     stopped: AtomicBool,
-    /// Some lanes have no worker.
-    shorthanded: AtomicBool,
+    /// Some queues have no worker, because no more threads were to be had.
+    short_of_threads: AtomicBool,
 }
 
 /// Workers that do the same kind of task.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Crew {
+pub(crate) struct WorkerGroup {
     pub workers: usize,
     /// Whether they take each other's tasks.
     pub steal: bool,
 }
 
-/// Which worker: `index` counts within its crew.
+/// Which worker: `index` counts within its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Seat {
-    pub crew: usize,
+pub(crate) struct WorkerId {
+    pub group: usize,
     pub index: usize,
 }
 
-/// Aligned so that two lanes never share a cache line.
+/// Aligned so that two queues never share a cache line.
 #[repr(align(128))]
-struct Lane<T> {
-    seat: Seat,
+struct Queue<T> {
+    id: WorkerId,
     tasks: Mutex<VecDeque<T>>,
-    /// Set while the lane's worker sleeps or is about to.
+    /// Set while the queue's worker sleeps or is about to.
     idle: AtomicBool,
     thread: Mutex<Option<Thread>>,
 }
 
 impl<T: Send> Pool<T> {
-    /// As many lanes as workers.
-    pub fn new(crews: &[Crew]) -> Self {
-        let mut lanes = Vec::new();
-        for (crew, Crew { workers, .. }) in crews.iter().enumerate() {
-            lanes.extend((0..*workers).map(|index| Lane {
-                seat: Seat { crew, index },
+    /// As many queues as workers.
+    pub fn new(groups: &[WorkerGroup]) -> Self {
+        let mut queues = Vec::new();
+        for (group, WorkerGroup { workers, .. }) in groups.iter().enumerate() {
+            queues.extend((0..*workers).map(|index| Queue {
+                id: WorkerId { group, index },
                 tasks: Mutex::default(),
                 idle: AtomicBool::new(false),
                 thread: Mutex::default(),
             }));
         }
-        assert!(!lanes.is_empty(), "a pool needs a worker");
+        assert!(!queues.is_empty(), "a pool needs a worker");
         let active = AtomicUsize::new(usize::MAX);
         Self {
-            lanes,
-            crews: crews.to_vec(),
+            queues,
+            groups: groups.to_vec(),
             active,
             open: AtomicUsize::new(0),
             stopped: AtomicBool::new(false),
-            shorthanded: AtomicBool::new(false),
+            short_of_threads: AtomicBool::new(false),
         }
     }
 
-    /// Lets only so many workers of the first crew take tasks, at least one. The others rest after their current task;
-    /// what is in their lanes is stolen, so that crew must be one that steals.
+    /// Lets only so many workers of the first group take tasks, at least one. The others rest after their current task;
+    /// what is in their queues is stolen, so that group must be one that steals.
     pub fn set_active(&self, workers: usize) {
-        debug_assert!(self.crews[0].steal);
+        debug_assert!(self.groups[0].steal);
         self.active.store(workers.max(1), Ordering::SeqCst);
         self.wake_all();
     }
 
-    /// Queues a task, to be done before what is already in that lane. The seat's index wraps around in its crew.
-    pub fn push(&self, seat: Seat, task: T) {
+    /// Queues a task, to be done before what is already in that queue. The id's index wraps around in its group.
+    pub fn push(&self, id: WorkerId, task: T) {
         self.open.fetch_add(1, Ordering::SeqCst);
-        let Crew { workers, steal } = self.crews[seat.crew];
-        let crew = self.crew(seat.crew);
-        let lane = &crew[seat.index % workers];
-        lock(&lane.tasks).push_back(task);
-        if !lane.wake() && (steal || self.is_shorthanded()) {
-            let company = if self.is_shorthanded() { &self.lanes } else { crew };
-            let _ = company.iter().any(Lane::wake);
+        let WorkerGroup { workers, steal } = self.groups[id.group];
+        let group = self.group(id.group);
+        let queue = &group[id.index % workers];
+        locked(&queue.tasks).push_back(task);
+        if !queue.wake() && (steal || self.is_short_of_threads()) {
+            let others = if self.is_short_of_threads() { &self.queues } else { group };
+            let _ = others.iter().any(Queue::wake);
         }
     }
 
-    /// Whether somebody of this crew waits for work.
-    pub fn has_idle(&self, crew: usize) -> bool {
-        self.crew(crew).iter().any(|lane| lane.idle.load(Ordering::Relaxed))
+    /// Whether somebody of this group waits for work.
+    pub fn has_idle(&self, group: usize) -> bool {
+        self.group(group).iter().any(|queue| queue.idle.load(Ordering::Relaxed))
     }
 
-    /// Drops everything queued and sends the workers home after their current task.
+    /// Drops everything queued; the workers end after their current task.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::SeqCst);
         self.wake_all();
@@ -116,17 +163,17 @@ impl<T: Send> Pool<T> {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    /// Whether the system gave fewer threads than there are lanes. Those there are then do everybody's work; nobody may wait
-    /// for another crew.
-    pub fn is_shorthanded(&self) -> bool {
-        self.shorthanded.load(Ordering::SeqCst)
+    /// Whether the system gave fewer threads than there are queues. Those there are then do everybody's work; nobody may wait
+    /// for another group.
+    pub fn is_short_of_threads(&self) -> bool {
+        self.short_of_threads.load(Ordering::SeqCst)
     }
 
-    /// Works off the first lane without any other thread, while `go_on` says so; true if that was all there is to do.
+    /// Works off the first queue without any other thread, while `go_on` says so; true if that was all there is to do.
     pub fn run_alone<S>(&self, state: &mut S, go_on: impl Fn() -> bool, work: impl Fn(&mut S, T)) -> bool {
         while go_on()
             && !self.is_stopped()
-            && let Some(task) = { lock(&self.lanes[0].tasks).pop_back() }
+            && let Some(task) = { locked(&self.queues[0].tasks).pop_back() }
         {
             work(state, task);
             self.open.fetch_sub(1, Ordering::SeqCst);
@@ -134,58 +181,58 @@ impl<T: Send> Pool<T> {
         self.open.load(Ordering::SeqCst) == 0
     }
 
-    /// Runs `work` for every task, those pushed meanwhile included, on one thread a lane, each with what `start` made. With
+    /// Runs `work` for every task, those pushed meanwhile included, on one thread a queue, each with what `start` made. With
     /// fewer threads if there are no more to be had, at worst on the caller's alone.
-    pub fn run<S>(&self, start: impl Fn(Seat) -> S + Sync, work: impl Fn(&mut S, T) + Sync) {
+    pub fn run<S>(&self, start: impl Fn(WorkerId) -> S + Sync, work: impl Fn(&mut S, T) + Sync) {
         let (start, work) = (&start, &work);
-        thread::scope(|scope| {
-            for lane in &self.lanes[1..] {
-                if thread::Builder::new().spawn_scoped(scope, move || self.worker(lane, start, work)).is_err() {
-                    self.shorthanded.store(true, Ordering::SeqCst);
+        std::thread::scope(|scope| {
+            for queue in &self.queues[1..] {
+                if Builder::new().spawn_scoped(scope, move || self.worker(queue, start, work)).is_err() {
+                    self.short_of_threads.store(true, Ordering::SeqCst);
                     self.wake_all();
                     break;
                 }
             }
-            self.worker(&self.lanes[0], start, work);
+            self.worker(&self.queues[0], start, work);
         });
     }
 
-    fn worker<S>(&self, lane: &Lane<T>, start: impl Fn(Seat) -> S, work: impl Fn(&mut S, T)) {
-        *lock(&lane.thread) = Some(thread::current());
+    fn worker<S>(&self, queue: &Queue<T>, start: impl Fn(WorkerId) -> S, work: impl Fn(&mut S, T)) {
+        *locked(&queue.thread) = Some(current());
         // A panic must not leave the others waiting for a task that never ends.
-        let going_home = StopOnPanic(self);
-        let mut state = start(lane.seat);
-        while let Some(task) = self.next(lane) {
+        let stop_on_panic = StopOnPanic(self);
+        let mut state = start(queue.id);
+        while let Some(task) = self.next(queue) {
             work(&mut state, task);
             if self.open.fetch_sub(1, Ordering::SeqCst) == 1 {
                 self.wake_all();
             }
         }
-        drop(going_home);
+        drop(stop_on_panic);
     }
 
-    fn next(&self, lane: &Lane<T>) -> Option<T> {
+    fn next(&self, queue: &Queue<T>) -> Option<T> {
         loop {
             if self.is_stopped() {
                 return None;
             }
-            if lane.seat.crew == 0 && lane.seat.index >= self.active.load(Ordering::SeqCst) {
+            if queue.id.group == 0 && queue.id.index >= self.active.load(Ordering::SeqCst) {
                 if self.open.load(Ordering::SeqCst) == 0 {
                     return None;
                 }
-                thread::park();
+                park();
                 continue;
             }
-            if let Some(task) = self.take(lane) {
+            if let Some(task) = self.take(queue) {
                 return Some(task);
             }
             // Announce first, then look again: whoever pushes in between sees the announcement.
-            lane.idle.store(true, Ordering::SeqCst);
-            let task = self.take(lane);
+            queue.idle.store(true, Ordering::SeqCst);
+            let task = self.take(queue);
             if task.is_none() && self.open.load(Ordering::SeqCst) != 0 && !self.stopped.load(Ordering::SeqCst) {
-                thread::park();
+                park();
             }
-            lane.idle.store(false, Ordering::SeqCst);
+            queue.idle.store(false, Ordering::SeqCst);
             if task.is_some() {
                 return task;
             }
@@ -195,47 +242,47 @@ impl<T: Send> Pool<T> {
         }
     }
 
-    fn take(&self, lane: &Lane<T>) -> Option<T> {
-        if self.is_shorthanded() {
+    fn take(&self, queue: &Queue<T>) -> Option<T> {
+        if self.is_short_of_threads() {
             // What was handed over comes first, so that it does not pile up.
-            let handed_over = &self.lanes[self.crews[0].workers..];
-            if let Some(task) = handed_over.iter().find_map(|other| lock(&other.tasks).pop_front()) {
+            let handed_over = &self.queues[self.groups[0].workers..];
+            if let Some(task) = handed_over.iter().find_map(|other| locked(&other.tasks).pop_front()) {
                 return Some(task);
             }
         }
-        // Those who are handed work keep its order: neighbours on the disk then go one after the other. The first crew makes
+        // Those who are handed work keep its order: neighbours on the disk then go one after the other. The first group makes
         // its own, and going deep first keeps little of it waiting.
-        let own = if lane.seat.crew == 0 { lock(&lane.tasks).pop_back() } else { lock(&lane.tasks).pop_front() };
+        let own = if queue.id.group == 0 { locked(&queue.tasks).pop_back() } else { locked(&queue.tasks).pop_front() };
         if let Some(task) = own {
             return Some(task);
         }
-        if !self.crews[lane.seat.crew].steal {
+        if !self.groups[queue.id.group].steal {
             return None;
         }
-        let (before, after) = self.crew(lane.seat.crew).split_at(lane.seat.index);
-        after[1..].iter().chain(before).find_map(|other| lock(&other.tasks).pop_front())
+        let (before, after) = self.group(queue.id.group).split_at(queue.id.index);
+        after[1..].iter().chain(before).find_map(|other| locked(&other.tasks).pop_front())
     }
 
-    fn crew(&self, crew: usize) -> &[Lane<T>] {
-        let first = self.crews[..crew].iter().map(|crew| crew.workers).sum();
-        &self.lanes[first..][..self.crews[crew].workers]
+    fn group(&self, group: usize) -> &[Queue<T>] {
+        let first = self.groups[..group].iter().map(|group| group.workers).sum();
+        &self.queues[first..][..self.groups[group].workers]
     }
 
     fn wake_all(&self) {
-        for lane in &self.lanes {
-            lane.idle.store(false, Ordering::SeqCst);
-            if let Some(thread) = &*lock(&lane.thread) {
+        for queue in &self.queues {
+            queue.idle.store(false, Ordering::SeqCst);
+            if let Some(thread) = &*locked(&queue.thread) {
                 thread.unpark();
             }
         }
     }
 }
 
-impl<T> Lane<T> {
-    /// Wakes this lane's worker if it sleeps.
+impl<T> Queue<T> {
+    /// Wakes this queue's worker if it sleeps.
     fn wake(&self) -> bool {
         let slept = self.idle.load(Ordering::SeqCst) && self.idle.swap(false, Ordering::SeqCst);
-        if slept && let Some(thread) = &*lock(&self.thread) {
+        if slept && let Some(thread) = &*locked(&self.thread) {
             thread.unpark();
         }
         slept
@@ -246,42 +293,125 @@ struct StopOnPanic<'a, T: Send>(&'a Pool<T>);
 
 impl<T: Send> Drop for StopOnPanic<'_, T> {
     fn drop(&mut self) {
-        if thread::panicking() {
+        if std::thread::panicking() {
             self.0.stop();
         }
     }
 }
 
 /// Locks a mutex that no panicking thread can leave in a half-changed state.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Processors this process may use.
-pub(crate) fn cores() -> usize {
-    thread::available_parallelism().map_or(1, NonZero::get)
+#[cfg(all(test, loom))]
+mod loom_tests {
+    //! Every order in which workers, pushes and sleeps may meet, for pools that are as small as can show anything. loom fails
+    //! where no thread can go on: that is what a lost wake-up looks like.
+
+    use std::sync::Arc;
+
+    use super::*;
+
+    /// Runs a pool of that many workers to its end, one loom thread a worker; a task of weight n pushes n of weight n - 1.
+    fn every_order(groups: &'static [WorkerGroup], first: &'static [(WorkerId, usize)], total: usize) {
+        let mut model = loom::model::Builder::new();
+        // A context switch that nothing forces, so many times in one run: beyond that the number of orders explodes, and faults
+        // show with very few (Musuvathi and Qadeer, PLDI 2007).
+        model.preemption_bound = Some(3);
+        model.check(move || {
+            let pool = Arc::new(Pool::new(groups));
+            let done = Arc::new(AtomicUsize::new(0));
+            first.iter().for_each(|(id, weight)| pool.push(*id, *weight));
+            let work = |pool: Arc<Pool<usize>>, done: Arc<AtomicUsize>, queue: usize| {
+                pool.worker(
+                    &pool.queues[queue],
+                    |id| id,
+                    |id, weight| {
+                        done.fetch_add(1, Ordering::SeqCst);
+                        (0..weight).for_each(|step| pool.push(WorkerId { index: id.index + step, ..*id }, weight - 1));
+                    },
+                );
+            };
+            let others: Vec<_> = (1..pool.queues.len())
+                .map(|queue| {
+                    let (pool, done) = (pool.clone(), done.clone());
+                    loom::thread::spawn(move || work(pool, done, queue))
+                })
+                .collect();
+            work(pool.clone(), done.clone(), 0);
+            others.into_iter().for_each(|other| other.join().expect("it ends"));
+            assert_eq!(done.load(Ordering::SeqCst), total);
+        });
+    }
+
+    const FIRST: WorkerId = WorkerId { group: 0, index: 0 };
+
+    #[test]
+    fn thieves_find_what_is_pushed_and_everybody_ends() {
+        every_order(&[WorkerGroup { workers: 2, steal: true }], &[(FIRST, 2)], 5);
+    }
+
+    #[test]
+    fn a_task_for_a_sleeping_worker_wakes_it() {
+        every_order(&[WorkerGroup { workers: 2, steal: false }], &[(FIRST, 2)], 5);
+    }
+
+    #[test]
+    fn groups_wait_for_each_other_and_end_together() {
+        const GROUPS: [WorkerGroup; 2] =
+            [WorkerGroup { workers: 1, steal: true }, WorkerGroup { workers: 1, steal: false }];
+        every_order(&GROUPS, &[(FIRST, 1), (WorkerId { group: 1, index: 0 }, 1)], 4);
+    }
+
+    #[test]
+    fn resting_workers_end_too() {
+        loom::model(|| {
+            let pool = Arc::new(Pool::new(&[WorkerGroup { workers: 2, steal: true }]));
+            pool.push(FIRST, ());
+            pool.set_active(1);
+            let other = pool.clone();
+            let resting =
+                loom::thread::spawn(move || other.worker(&other.queues[1], |id| id, |_, ()| unreachable!("it rests")));
+            pool.worker(&pool.queues[0], |id| id, |_, ()| ());
+            resting.join().expect("it ends");
+        });
+    }
+
+    #[test]
+    fn a_stop_reaches_sleepers() {
+        loom::model(|| {
+            let pool = Arc::new(Pool::new(&[WorkerGroup { workers: 2, steal: false }]));
+            pool.push(FIRST, ());
+            let other = pool.clone();
+            let sleeper = loom::thread::spawn(move || other.worker(&other.queues[1], |id| id, |_, ()| ()));
+            pool.worker(&pool.queues[0], |id| id, |_, ()| pool.stop());
+            sleeper.join().expect("it ends");
+        });
+    }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
-    use super::*;
     use std::sync::atomic::AtomicU64;
 
-    fn seat(index: usize) -> Seat {
-        Seat { crew: 0, index }
+    use super::*;
+
+    fn id(index: usize) -> WorkerId {
+        WorkerId { group: 0, index }
     }
 
     /// A task of weight n pushes n tasks of weight n - 1.
     fn count(workers: usize, steal: bool) -> u64 {
-        let pool = Pool::new(&[Crew { workers, steal }]);
+        let pool = Pool::new(&[WorkerGroup { workers, steal }]);
         let done = AtomicU64::new(0);
-        pool.push(seat(0), 6u64);
+        pool.push(id(0), 6u64);
         pool.run(
-            |seat| seat,
-            |seat, weight| {
+            |id| id,
+            |id, weight| {
                 done.fetch_add(1, Ordering::Relaxed);
                 for step in 0..weight {
-                    pool.push(Seat { index: seat.index + step as usize, ..*seat }, weight - 1);
+                    pool.push(WorkerId { index: id.index + step as usize, ..*id }, weight - 1);
                 }
             },
         );
@@ -299,37 +429,37 @@ mod tests {
 
     #[test]
     fn lanes_are_kept_without_stealing_and_crews_always() {
-        let pool = Pool::new(&[Crew { workers: 4, steal: false }, Crew { workers: 2, steal: true }]);
-        (0..100).for_each(|task| pool.push(seat(task), (0, task)));
-        (0..100).for_each(|task| pool.push(Seat { crew: 1, index: 0 }, (1, task)));
-        pool.run(|seat| seat, |seat, (crew, task)| assert!(crew == seat.crew && (crew == 1 || task % 4 == seat.index)));
+        let pool = Pool::new(&[WorkerGroup { workers: 4, steal: false }, WorkerGroup { workers: 2, steal: true }]);
+        (0..100).for_each(|task| pool.push(id(task), (0, task)));
+        (0..100).for_each(|task| pool.push(WorkerId { group: 1, index: 0 }, (1, task)));
+        pool.run(|id| id, |id, (group, task)| assert!(group == id.group && (group == 1 || task % 4 == id.index)));
     }
 
     #[test]
     fn resting_workers_do_nothing_and_go_home() {
-        let pool = Pool::new(&[Crew { workers: 4, steal: true }]);
-        (0..100).for_each(|task| pool.push(seat(task), task));
+        let pool = Pool::new(&[WorkerGroup { workers: 4, steal: true }]);
+        (0..100).for_each(|task| pool.push(id(task), task));
         pool.set_active(2);
-        pool.run(|seat| seat, |seat, _| assert!(seat.index < 2));
-        (0..100).for_each(|task| pool.push(seat(task), task));
-        pool.run(|seat| seat, |_, task| pool.set_active(task % 4));
+        pool.run(|id| id, |id, _| assert!(id.index < 2));
+        (0..100).for_each(|task| pool.push(id(task), task));
+        pool.run(|id| id, |_, task| pool.set_active(task % 4));
     }
 
     #[test]
     fn one_thread_can_begin_and_the_others_go_on() {
-        let pool = Pool::new(&[Crew { workers: 4, steal: true }]);
-        (0..100).for_each(|task| pool.push(seat(0), task));
+        let pool = Pool::new(&[WorkerGroup { workers: 4, steal: true }]);
+        (0..100).for_each(|task| pool.push(id(0), task));
         let mut alone = Vec::new();
         assert!(!pool.run_alone(&mut alone, || pool.open.load(Ordering::Relaxed) > 90, |seen, task| seen.push(task)));
         assert_eq!(alone, (90..100).rev().collect::<Vec<_>>());
-        pool.run(|seat| seat, |_, task| assert!(task < 90));
+        pool.run(|id| id, |_, task| assert!(task < 90));
         assert!(pool.run_alone(&mut (), || true, |(), _| {}));
     }
 
     #[test]
     fn stopping_leaves_the_rest() {
-        let pool = Pool::new(&[Crew { workers: 2, steal: true }]);
-        (0..100).for_each(|task| pool.push(seat(0), task));
+        let pool = Pool::new(&[WorkerGroup { workers: 2, steal: true }]);
+        (0..100).for_each(|task| pool.push(id(0), task));
         let done = AtomicU64::new(0);
         pool.run(
             |_| (),
@@ -343,18 +473,18 @@ mod tests {
 
     #[test]
     fn those_there_are_do_the_work_of_those_there_are_not() {
-        let pool = Pool::new(&[Crew { workers: 2, steal: true }, Crew { workers: 3, steal: false }]);
-        pool.shorthanded.store(true, Ordering::SeqCst);
-        (0..100).for_each(|task| pool.push(Seat { crew: task % 2, index: task }, task));
+        let pool = Pool::new(&[WorkerGroup { workers: 2, steal: true }, WorkerGroup { workers: 3, steal: false }]);
+        pool.short_of_threads.store(true, Ordering::SeqCst);
+        (0..100).for_each(|task| pool.push(WorkerId { group: task % 2, index: task }, task));
         let done = AtomicU64::new(0);
-        pool.worker(&pool.lanes[0], |seat| seat, |_, _| _ = done.fetch_add(1, Ordering::Relaxed));
+        pool.worker(&pool.queues[0], |id| id, |_, _| _ = done.fetch_add(1, Ordering::Relaxed));
         assert_eq!(done.into_inner(), 100);
     }
 
     #[test]
     fn a_panic_reaches_the_caller() {
-        let pool = Pool::new(&[Crew { workers: 2, steal: true }]);
-        pool.push(seat(0), ());
+        let pool = Pool::new(&[WorkerGroup { workers: 2, steal: true }]);
+        pool.push(id(0), ());
         let run = std::panic::AssertUnwindSafe(|| pool.run(|_| (), |(), ()| panic!("seen")));
         assert!(std::panic::catch_unwind(run).is_err());
     }

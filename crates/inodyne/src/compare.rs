@@ -2,13 +2,75 @@
 
 use std::ffi::OsString;
 use std::process::ExitCode;
+use std::time::Duration;
 
-use inodyne_trace::launch::{Input, Output};
+use clap::Args;
+use inodyne_experiment::Repetitions;
+use inodyne_launch::Output;
+use inodyne_model::command::words;
 
-use crate::cli::CompareArguments;
-use crate::failure::{Failure, INTERRUPTED, USAGE};
-use crate::measure::{self, Campaign, Effort};
+use crate::failure::{ExitStatus, Failure};
+use crate::keep;
+use crate::measure::{self, Conditions};
+use crate::options::{CommandOptions, PlaceOptions, ReportOptions, RunOptions, TraceOptions, part, time};
 use crate::report::{self, TextTo};
+
+/// Arguments of `inodyne compare`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "The first place, or the first command, is what the others are held against.\n\n  \
+    inodyne compare --at ext4 --at overlay:lower=ext4 --data tree:dirs=100,files=30 -- find . -size +1k\n  \
+    inodyne compare -c 'rm -rf tree' -c 'inodyne rm -rf tree' --at xfs --data app.tar --fresh\n\n\
+    Runs that fail are kept and counted, and withhold the verdict. The exit code is then 1, unless --ignore-failure.")]
+pub struct CompareArguments {
+    #[command(flatten)]
+    pub places: PlaceOptions,
+
+    /// A command to compare; may be given several times. Plain words are run as they are, all else by /bin/sh -c
+    #[arg(short = 'c', long = "command", value_name = "COMMAND", help_heading = "Command")]
+    pub commands: Vec<String>,
+
+    /// Pairs of untraced runs: at least so many with --until
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 10, help_heading = "Runs",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub runs: u32,
+    /// Go on until each interval reaches no further than this to either side, as a part: 2%
+    #[arg(long, value_name = "PERCENT", value_parser = part, help_heading = "Runs")]
+    pub until: Option<f64>,
+    /// Begin no further block after so long: 90s, 5min
+    #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Runs")]
+    pub max_time: Option<Duration>,
+    /// Runs of each kind that are thrown away first
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Runs")]
+    pub warmup: u32,
+    /// Traced runs of each kind, which say where the difference comes from; 0 for none [default: as --runs, at most 10]
+    #[arg(long, value_name = "N", help_heading = "Runs")]
+    pub traced: Option<u32>,
+    /// Only time, as --traced 0
+    #[arg(long, conflicts_with = "traced", help_heading = "Runs")]
+    pub no_trace: bool,
+    /// Differences below this part count as none
+    #[arg(long, value_name = "PERCENT", value_parser = part, default_value = "2%", help_heading = "Runs")]
+    pub margin: f64,
+    /// Do not fail because runs of the command did
+    #[arg(short = 'i', long, help_heading = "Runs")]
+    pub ignore_failure: bool,
+    #[command(flatten)]
+    pub around: RunOptions,
+
+    /// Show what the commands print, on standard error
+    #[arg(long, help_heading = "Command")]
+    pub show_output: bool,
+    #[command(flatten)]
+    pub command: CommandOptions,
+    #[command(flatten)]
+    pub tracing: TraceOptions,
+    #[command(flatten)]
+    pub report: ReportOptions,
+
+    /// The command and its arguments, instead of --command
+    #[arg(last = true, value_name = "COMMAND", required_unless_present = "commands", conflicts_with = "commands")]
+    pub argv: Vec<OsString>,
+}
 
 /// With ten, a call that always differs is told from chance among a dozen others (Holm's correction); more cost time.
 const MOST_TRACED: u32 = 10;
@@ -19,41 +81,41 @@ pub fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
     report::check(arguments.report.format, arguments.report.section, arguments.runs as usize)?;
     let commands = commands(arguments)?;
     if commands.len() < 2 && arguments.places.places.len() < 2 {
-        return Err(Failure::new(USAGE, "nothing to compare: give --at twice, or --command twice"));
+        return Err(Failure::new(ExitStatus::Usage, "nothing to compare: give --at twice, or --command twice"));
     }
-    let effort = Effort {
+    let conditions = Conditions::new(
+        arguments.command.user.as_deref(),
+        if arguments.show_output { Output::ToStderr } else { Output::Discard },
+        arguments.tracing.tracer(),
+        arguments.report.output.as_deref(),
+    )?;
+    let commands = commands.into_iter();
+    let commands = commands.map(|argv| measure::command(argv, &arguments.command, &arguments.around, &conditions));
+    let repetitions = Repetitions {
         warmup: arguments.warmup,
         untraced: arguments.runs,
         traced: if arguments.no_trace { 0 } else { arguments.traced.unwrap_or(arguments.runs.min(MOST_TRACED)) },
         until: arguments.until,
         max_time: arguments.max_time,
     };
-    let campaign = Campaign {
-        places: &arguments.places,
-        around: &arguments.around,
-        command: &arguments.command,
-        tracing: &arguments.tracing,
-        report: &arguments.report,
-        commands: commands.into_iter().map(Into::into).collect(),
-        effort,
-        margin: Some(arguments.margin),
-        input: Input::Nothing,
-        output: if arguments.show_output { Output::ToStderr } else { Output::Discard },
-        keeps_cut_short: false,
-    };
-    let measured = campaign.measure()?;
-    report::tell(&measured.recording, &arguments.report, TextTo::Stdout)?;
-    if let Some(failure) = measured.failure {
+    let commands = commands.collect::<Result<_, _>>()?;
+    let mut experiment = measure::experiment(&arguments.places, &arguments.around, commands, repetitions)?;
+    experiment.margin = Some(arguments.margin);
+    keep::check(&arguments.report)?;
+    let (measured, failure) = conditions.measure(&experiment)?;
+    keep::tell(&measured.recording, &arguments.report, TextTo::Stdout)?;
+    if let Some(failure) = failure {
         return Err(failure);
     }
     measure::trusted(&measured.recording, &arguments.tracing)?;
     if measured.interrupted {
-        return Ok(ExitCode::from(INTERRUPTED));
+        return Ok(ExitStatus::Interrupted.into());
     }
     let failed = measured.recording.runs.iter().filter(|run| !run.exit.success()).count();
     if failed > 0 && !arguments.ignore_failure {
         let of = measured.recording.runs.len();
-        return Err(Failure::new(1, format_args!("{failed} of {of} runs failed: no verdict about them")));
+        let message = format_args!("{failed} of {of} runs failed: no verdict about them");
+        return Err(Failure::new(ExitStatus::Failed, message));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -63,41 +125,6 @@ fn commands(arguments: &CompareArguments) -> Result<Vec<Vec<OsString>>, Failure>
     if arguments.commands.is_empty() {
         return Ok(vec![arguments.argv.clone()]);
     }
-    arguments.commands.iter().map(|command| words(command)).collect()
-}
-
-/// Plain words as they are, so that no shell's start is measured; all else is a script.
-pub fn words(command: &str) -> Result<Vec<OsString>, Failure> {
-    let is_plain = command.chars().all(|c| c.is_alphanumeric() || " %+,-./:=@_^".contains(c));
-    let words: Vec<OsString> = command.split_whitespace().map(OsString::from).collect();
-    match words.first() {
-        None => Err(Failure::new(USAGE, "a command is empty")),
-        // `NAME=value command` sets a variable, and a name without a slash may be a shell's own.
-        Some(first) if is_plain && !first.to_string_lossy().contains('=') && !is_builtin(first) => Ok(words),
-        Some(_) => Ok(vec!["/bin/sh".into(), "-c".into(), command.into()]),
-    }
-}
-
-/// Words that only a shell knows, or knows better (POSIX.1-2024, "Shell Command Language", 2.15 and 1.7).
-fn is_builtin(word: &OsString) -> bool {
-    const BUILTINS: [&str; 22] = [
-        ".", ":", "alias", "bg", "cd", "command", "eval", "exec", "exit", "export", "fg", "jobs", "read", "readonly",
-        "set", "shift", "times", "trap", "type", "ulimit", "umask", "wait",
-    ];
-    word.to_str().is_some_and(|word| BUILTINS.contains(&word))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_shell_only_where_it_is_needed() {
-        let of = |text: &str| words(text).map(|words| words.len()).ok();
-        assert_eq!(of("find . -size +1k"), Some(4));
-        assert_eq!(of("find . | wc -l"), Some(3));
-        assert_eq!(of("A=1 env"), Some(3));
-        assert_eq!(of("cd tree"), Some(3));
-        assert_eq!(of("  "), None);
-    }
+    let all = arguments.commands.iter();
+    all.map(|command| words(command).ok_or_else(|| Failure::new(ExitStatus::Usage, "a command is empty"))).collect()
 }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use inodyne_trace::capability::{self, Check};
 
-use crate::failure::{Failure, LACKING};
+use crate::failure::{ExitStatus, Failure};
 
 /// Runs the command: 0 where `inodyne run` can trace, otherwise 3.
 pub fn run() -> Result<ExitCode, Failure> {
@@ -18,7 +18,7 @@ pub fn run() -> Result<ExitCode, Failure> {
     let needed = checks.iter().filter(|check| check.is_needed && check.problem.is_some()).count();
     if needed > 0 {
         return Err(Failure::new(
-            LACKING,
+            ExitStatus::Lacking,
             format_args!("this machine cannot trace: {needed} of the above must be mended first"),
         ));
     }

@@ -1,51 +1,88 @@
 //! Every way in which inodyne itself can fail: one line that says what is wrong and what to do, and an exit code.
-//!
-//! | code | meaning |
-//! |---|---|
-//! | 0 | done |
-//! | the command's own | `run`, where the command ran; 128 + signal where a signal killed it |
-//! | 1 | an expectation failed |
-//! | 2 | usage: something the user wrote |
-//! | 3 | this machine lacks something |
-//! | 4 | the measurement is not to be trusted |
-//! | 126, 127 | `run`: the command is not executable, or not found |
-//! | 130 | interrupted |
 
 use std::fmt;
+use std::io::{self, ErrorKind};
 use std::process::ExitCode;
 
+use inodyne_experiment::ExperimentError;
 use inodyne_lab::LabError;
+use inodyne_launch::{LaunchError, Stage};
 use inodyne_model::recording::RecordingError;
+use inodyne_model::run::Exit;
+use inodyne_recording::FileError;
 use inodyne_render::escaped;
 use inodyne_trace::TraceError;
-use inodyne_trace::launch::{LaunchError, Stage};
 use inodyne_tree::TreeError;
 
-/// Something the user wrote is wrong.
-pub const USAGE: u8 = 2;
-/// The machine lacks something.
-pub const LACKING: u8 = 3;
-/// Events were lost.
-pub const UNTRUSTED: u8 = 4;
-/// Ended by the user.
-pub const INTERRUPTED: u8 = 130;
+/// What the process returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExitStatus {
+    /// 1: an expectation does not hold, runs failed, or something was found that should not be.
+    Failed,
+    /// 2: something the user wrote is wrong.
+    Usage,
+    /// 3: this machine lacks something.
+    Lacking,
+    /// 4: the measurement is not to be trusted.
+    Untrusted,
+    /// 130: ended by the user.
+    Interrupted,
+    /// `run`: as the command ended; 128 + signal where a signal killed it, 126 and 127 where it could not be executed or
+    /// found.
+    Command(u8),
+}
+
+impl ExitStatus {
+    /// As the command ended, in the way shells tell it.
+    pub fn of(exit: Exit) -> ExitStatus {
+        u8::try_from(exit.shell_code()).map_or(ExitStatus::Interrupted, ExitStatus::Command)
+    }
+
+    /// The number, as scripts see it. Zero is no failure.
+    pub fn code(self) -> u8 {
+        match self {
+            ExitStatus::Failed => 1,
+            ExitStatus::Usage => 2,
+            ExitStatus::Lacking => 3,
+            ExitStatus::Untrusted => 4,
+            ExitStatus::Interrupted => 130,
+            ExitStatus::Command(code) => code,
+        }
+    }
+}
+
+impl From<ExitStatus> for ExitCode {
+    fn from(status: ExitStatus) -> ExitCode {
+        ExitCode::from(status.code())
+    }
+}
 
 /// One line and an exit code.
 #[derive(Debug)]
 pub struct Failure {
-    code: u8,
+    status: ExitStatus,
     message: String,
 }
 
 impl Failure {
     /// A failure with its exit code.
-    pub fn new(code: u8, message: impl fmt::Display) -> Failure {
-        Failure { code, message: message.to_string() }
+    pub fn new(status: ExitStatus, message: impl fmt::Display) -> Failure {
+        Failure { status, message: message.to_string() }
+    }
+
+    /// A file that cannot be read or written: what the user can mend by naming another is a mistake, all else is for the
+    /// machine to mend.
+    pub fn of_file(error: &io::Error, message: impl fmt::Display) -> Failure {
+        let is_full = matches!(
+            error.kind(),
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge | ErrorKind::OutOfMemory
+        );
+        Failure::new(if is_full { ExitStatus::Lacking } else { ExitStatus::Usage }, message)
     }
 
     /// What the process returns.
-    pub fn code(&self) -> ExitCode {
-        ExitCode::from(self.code)
+    pub fn status(&self) -> ExitStatus {
+        self.status
     }
 }
 
@@ -59,13 +96,13 @@ impl fmt::Display for Failure {
 
 impl From<LabError> for Failure {
     fn from(error: LabError) -> Failure {
-        Failure::new(if error.is_usage() { USAGE } else { LACKING }, error)
+        Failure::new(if error.is_usage() { ExitStatus::Usage } else { ExitStatus::Lacking }, error)
     }
 }
 
 impl From<TraceError> for Failure {
     fn from(error: TraceError) -> Failure {
-        Failure::new(LACKING, error)
+        Failure::new(ExitStatus::Lacking, error)
     }
 }
 
@@ -73,22 +110,42 @@ impl From<LaunchError> for Failure {
     fn from(error: LaunchError) -> Failure {
         // Which directory it is, the user has said.
         let other = match error {
-            LaunchError::NotStarted { stage: Stage::Directory, .. } => USAGE,
-            _ => LACKING,
+            LaunchError::NotStarted { stage: Stage::Directory, .. } => ExitStatus::Usage,
+            _ => ExitStatus::Lacking,
         };
-        Failure::new(error.shell_code().unwrap_or(other), error)
+        Failure::new(error.shell_code().map_or(other, ExitStatus::Command), error)
+    }
+}
+
+impl From<ExperimentError> for Failure {
+    fn from(error: ExperimentError) -> Failure {
+        let status = match error {
+            ExperimentError::Lab(error) => return error.into(),
+            ExperimentError::Trace(error) => return error.into(),
+            ExperimentError::Launch(error) => return error.into(),
+            ExperimentError::NotBelow(_) | ExperimentError::NotMadeHere(_) => ExitStatus::Usage,
+            ExperimentError::DifferentData { .. } | ExperimentError::ChangedData { .. } => ExitStatus::Untrusted,
+            ExperimentError::Script { .. } | ExperimentError::UnexpectedExit { .. } => ExitStatus::Failed,
+            ExperimentError::KilledEarly { signal } => ExitStatus::of(Exit::Signal(signal)),
+            ExperimentError::InterruptedEarly | ExperimentError::Killed => ExitStatus::Interrupted,
+            ExperimentError::System { .. } => ExitStatus::Lacking,
+        };
+        Failure::new(status, error)
     }
 }
 
 impl From<TreeError> for Failure {
     fn from(error: TreeError) -> Failure {
-        Failure::new(if error.is_usage() { USAGE } else { LACKING }, error)
+        Failure::new(if error.is_usage() { ExitStatus::Usage } else { ExitStatus::Lacking }, error)
     }
 }
 
-impl From<RecordingError> for Failure {
-    fn from(error: RecordingError) -> Failure {
-        Failure::new(USAGE, error)
+impl From<FileError> for Failure {
+    fn from(error: FileError) -> Failure {
+        match &error.source {
+            RecordingError::Io(io) => Failure::of_file(io, &error),
+            _ => Failure::new(ExitStatus::Usage, error),
+        }
     }
 }
 
@@ -98,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_failure_is_one_line_of_text() {
-        let failure = Failure::new(USAGE, "the entry a\nb\x1b[2J\u{202e}c\u{9b}1m ä");
+        let failure = Failure::new(ExitStatus::Usage, "the entry a\nb\x1b[2J\u{202e}c\u{9b}1m ä");
         assert_eq!(failure.to_string(), r"the entry a b\u{1b}[2J\u{202e}c\u{9b}1m ä");
     }
 }

@@ -3,11 +3,11 @@
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use inodyne_launch::User;
 use inodyne_model::host::Host;
-use inodyne_trace::launch::User;
 use nix::unistd::{self, Uid};
 
-use crate::failure::{Failure, USAGE};
+use crate::failure::{ExitStatus, Failure};
 
 /// The machine, as far as it matters to a measurement.
 pub fn describe() -> Host {
@@ -35,17 +35,20 @@ pub fn now_unix_s() -> u64 {
 
 /// Whose the command is: the named user, or who called sudo, or none where nobody is to be changed.
 pub fn user(name: Option<&str>) -> Result<Option<User>, Failure> {
-    let known = match name {
-        Some(name) => {
-            let found = unistd::User::from_name(name).ok().flatten();
-            Some(found.ok_or_else(|| Failure::new(USAGE, format_args!("--user {name}: there is no such user")))?)
-        }
-        None => std::env::var("SUDO_UID")
-            .ok()
-            .filter(|_| unistd::geteuid().is_root())
-            .and_then(|uid| uid.parse().ok())
-            .and_then(|uid| unistd::User::from_uid(Uid::from_raw(uid)).ok().flatten()),
-    };
+    let known =
+        match name {
+            Some(name) => {
+                let found = unistd::User::from_name(name).ok().flatten();
+                Some(found.ok_or_else(|| {
+                    Failure::new(ExitStatus::Usage, format_args!("--user {name}: there is no such user"))
+                })?)
+            }
+            None => std::env::var("SUDO_UID")
+                .ok()
+                .filter(|_| unistd::geteuid().is_root())
+                .and_then(|uid| uid.parse().ok())
+                .and_then(|uid| unistd::User::from_uid(Uid::from_raw(uid)).ok().flatten()),
+        };
     Ok(known.filter(|user| user.uid != unistd::geteuid()).map(with_groups))
 }
 

@@ -3,37 +3,49 @@
 //!
 //! | module | what it knows |
 //! |---|---|
-//! | `cli` | the arguments |
-//! | `measure` | running commands in places, by turns: prepare → collect → recording |
+//! | `cli` | which commands there are |
+//! | `options` | groups of arguments that several commands have |
+//! | `measure` | from these options to an experiment, and running it: prepare → collect → recording |
+//! | `progress` | what is said while an experiment runs |
 //! | `run` | `inodyne run`: one command, measured, explained and shown |
 //! | `compare` | `inodyne compare`: several places or commands by turns |
 //! | `study` | `inodyne study`: several questions from a file, and what was expected of the answers |
 //! | `prove` | `inodyne prove`: a prediction, and its score |
+//! | `import` | `inodyne import`: a recording from a log of strace |
 //! | `show` | `inodyne show`: a recording, explained and shown again |
 //! | `rm`, `tree` | `inodyne rm`, `inodyne tree`: what they say; the work is inodyne-tree's |
+//! | `share` | `inodyne share`: a shared folder; the work is inodyne-share's |
 //! | `doctor` | `inodyne doctor`: what this machine can do |
 //! | `manual` | man pages and shell completions, from the arguments |
-//! | `report` | the formats, and where they are printed |
+//! | `format`, `report` | the forms of a report, and where it is printed |
+//! | `keep` | files for recordings and reports: looked at before anything runs, and written at the end |
+//! | `host` | the machine and the user, as the system tells them |
 //! | `failure` | one line, and an exit code |
 
 mod cli;
 mod compare;
 mod doctor;
 mod failure;
+mod format;
 mod host;
+mod import;
+mod keep;
 mod manual;
 mod measure;
+mod options;
+mod progress;
 mod prove;
 mod report;
 mod rm;
 mod run;
+mod share;
 mod show;
 mod study;
 mod tree;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 use cli::{Cli, Command};
 use failure::Failure;
@@ -49,14 +61,16 @@ fn main() -> ExitCode {
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Study(arguments) => study::run(&arguments),
         Command::Prove(arguments) => prove::run(&arguments),
+        Command::Import(arguments) => import::run(&arguments),
         Command::Show(arguments) => show::run(&arguments),
         Command::Rm(_) => Ok(rm::run(arguments)),
         Command::Tree(arguments) => tree::run(&arguments),
+        Command::Share(arguments) => share::run(&arguments),
         Command::Doctor => doctor::run(),
-        Command::Manual(arguments) => manual::run(&arguments),
+        Command::Manual(arguments) => manual::run(&arguments, Cli::command()),
     };
     done.unwrap_or_else(|failure: Failure| {
         anstream::eprintln!("inodyne: {failure}");
-        failure.code()
+        failure.status().into()
     })
 }

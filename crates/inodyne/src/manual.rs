@@ -3,33 +3,52 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::CommandFactory;
+use clap::{Args, Command, ValueEnum};
 use clap_complete::Shell;
 
-use crate::cli::{Cli, Manual, ManualArguments};
-use crate::failure::{Failure, LACKING};
+use crate::failure::{ExitStatus, Failure};
 
-/// Runs the command.
-pub fn run(arguments: &ManualArguments) -> Result<ExitCode, Failure> {
+/// Arguments of `inodyne manual`.
+#[derive(Debug, Args)]
+pub struct ManualArguments {
+    /// What to print
+    #[arg(value_enum)]
+    pub what: Manual,
+}
+
+/// What `inodyne manual` can print.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Manual {
+    /// The man page inodyne(1), with all subcommands
+    Man,
+    /// Completions for bash
+    Bash,
+    /// Completions for zsh
+    Zsh,
+    /// Completions for fish
+    Fish,
+}
+
+/// Prints it, of this command line.
+pub fn run(arguments: &ManualArguments, command: Command) -> Result<ExitCode, Failure> {
     let mut text = Vec::new();
     match arguments.what {
-        Manual::Man => man(&mut text).map_err(|error| Failure::new(LACKING, error))?,
-        Manual::Bash => complete(Shell::Bash, &mut text),
-        Manual::Zsh => complete(Shell::Zsh, &mut text),
-        Manual::Fish => complete(Shell::Fish, &mut text),
+        Manual::Man => man(command, &mut text).map_err(|error| Failure::new(ExitStatus::Lacking, error))?,
+        Manual::Bash => complete(command, Shell::Bash, &mut text),
+        Manual::Zsh => complete(command, Shell::Zsh, &mut text),
+        Manual::Fish => complete(command, Shell::Fish, &mut text),
     }
     // A reader that went away is no error.
     drop(io::stdout().lock().write_all(&text));
     Ok(ExitCode::SUCCESS)
 }
 
-fn complete(shell: Shell, text: &mut Vec<u8>) {
-    clap_complete::generate(shell, &mut Cli::command(), "inodyne", text);
+fn complete(mut command: Command, shell: Shell, text: &mut Vec<u8>) {
+    clap_complete::generate(shell, &mut command, "inodyne", text);
 }
 
 /// One page: the command, then the options of each subcommand.
-fn man(text: &mut Vec<u8>) -> io::Result<()> {
-    let mut command = Cli::command();
+fn man(mut command: Command, text: &mut Vec<u8>) -> io::Result<()> {
     command.build();
     clap_mangen::Man::new(command.clone()).render(text)?;
     for subcommand in command.get_subcommands().filter(|sub| sub.get_name() != "help") {

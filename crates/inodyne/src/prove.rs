@@ -1,70 +1,159 @@
 //! `inodyne prove`: states a finding's prediction, applies its cure in a place made for it, measures the command with and
-//! without it in turns, and scores the prediction. The score is kept in the recording.
+//! without it in shuffled blocks, and scores the prediction. The score is kept in the recording.
 //!
-//! Each run has a place of its own, made and filled anew, so that a command may change or delete what it finds. Which one of
-//! a pair comes first changes from pair to pair.
+//! The command runs under the conditions under which it was recorded. Each run has a place of its own, made and filled anew,
+//! so that a command may change or delete what it finds.
 //!
 //! | module | what it knows |
 //! |---|---|
-//! | `cure` | which findings' cures can be applied, and how |
+//! | `variant` | the command as it was recorded, and an experiment of that and the cured one |
+//! | `cure` | which of a finding's cures is tried, and on what |
 //! | `split` | how a command that ends in a list of files becomes several |
+//! | `consent` | what will be run, in full, and whether the user wants that |
+//! | `settings` | which settings of the machine a recording may change |
 
+mod consent;
 mod cure;
+mod settings;
 mod split;
+mod variant;
 
-use std::ffi::OsString;
-use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::Args;
 use inodyne_analyse::{predicted_saving, score};
-use inodyne_model::Nanos;
+use inodyne_launch::Output;
 use inodyne_model::finding::{Finding, Proof};
 use inodyne_model::recording::Recording;
-use inodyne_render::{cut, duration_beside, escaped};
+use inodyne_recording::DEFAULT_LIMIT_BYTES;
+use inodyne_render::{duration_beside, escaped};
+use inodyne_trace::Options;
 
-use crate::cli::{Cli, Command, ProveArguments};
-use crate::failure::{Failure, USAGE};
-use crate::run;
-use cure::{Trial, Variant};
+use crate::failure::{ExitStatus, Failure};
+use crate::keep;
+use crate::measure::{self, Conditions};
+use variant::Trial;
 
-/// A longer command is cut where it is named.
-const LONGEST_COMMAND: usize = 72;
+/// Arguments of `inodyne prove`.
+#[derive(Debug, Args)]
+#[command(
+    after_long_help = "The prediction is printed first, and what will be run. Then the command runs without the cure and with \
+    it, in shuffled blocks, under the conditions that the recording says (--cwd, --env, --prepare, --cleanup, --user), \
+    each time in a place made and filled anew, and the score is printed and kept in the recording.\n\n\
+    What runs is what the recording says, so it is asked for first; where nobody can be asked, give --yes.\n\n\
+    By itself it can apply the cures of dtype-missing, cold-metadata, cold-data, sync-bound, copy-up, single-stream \
+    (where the command ends in a list of files), journal-wait, write-throttled and queue-full (where the place was made \
+    with a small journal, or with changed settings). For all others give --instead.\n\n  \
+    inodyne prove find.inodyne dtype-missing\n  \
+    inodyne prove build.inodyne failed-lookups --instead 'PATH=/opt/bin make'"
+)]
+pub struct ProveArguments {
+    /// The recording
+    pub recording: PathBuf,
+    /// Only this finding; all whose cure can be applied otherwise
+    pub finding: Option<String>,
+    /// Try this shell command instead of the recorded one, in the same place
+    #[arg(long, value_name = "COMMAND")]
+    pub instead: Option<String>,
+    /// Pairs of runs to measure
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    pub pairs: u32,
+    /// Try in this place instead of the recorded one
+    #[arg(long = "at", value_name = "PLACE")]
+    pub place: Option<String>,
+    /// What to put into it, instead of what the recording says
+    #[arg(long, value_name = "DATA")]
+    pub data: Option<String>,
+    /// Shell command to run in the place before each run, not measured, instead of what the recording says
+    #[arg(long, value_name = "COMMAND")]
+    pub prepare: Option<String>,
+    /// Run the command as this user [default: as the recording says, otherwise who called sudo, otherwise who called]
+    #[arg(long, value_name = "NAME")]
+    pub user: Option<String>,
+    /// Keep the scored recording in this file instead of its own
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Of the order in which runs with and without the cure take turns
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub seed: u64,
+    /// Run what the recording says without asking
+    #[arg(short, long)]
+    pub yes: bool,
+}
 
-/// Proves one finding, or all whose cure can be applied.
+/// A finding and what is tried for it.
+struct Proving<'a> {
+    /// Index of the finding.
+    finding: usize,
+    trial: Trial,
+    conditions: Conditions<'a>,
+}
+
+/// Proves one finding, or all whose cure can be applied. One that cannot be measured does not keep the others from it.
 pub fn run(arguments: &ProveArguments) -> Result<ExitCode, Failure> {
-    let mut recording = Recording::load(&arguments.recording)?;
+    let output = arguments.output.as_ref().unwrap_or(&arguments.recording);
+    let mut recording = inodyne_recording::load(&arguments.recording, DEFAULT_LIMIT_BYTES)?;
     inodyne_analyse::explain(&mut recording);
-    let trials = trials(&recording, arguments)?;
-    for (at, trial) in trials {
-        let command = recording.commands.get(recording.findings[at].command).map_or("", |command| &command.label);
-        state(&recording.findings[at], &trial, command);
-        let pairs = measure(&trial, arguments)?;
-        let finding = &mut recording.findings[at];
-        let Some(proof) = score(&finding.predicted, &pairs, &trial.how) else { continue };
+    let provings = provings(&recording, arguments)?;
+    keep::check_file(output)?;
+    for proving in &provings {
+        state(&recording.findings[proving.finding], proving);
+    }
+    consent::ask(arguments)?;
+    let mut failures = Vec::new();
+    for Proving { finding, trial, conditions } in &provings {
+        let finding = &mut recording.findings[*finding];
+        if provings.len() > 1 {
+            anstream::println!("{} of {} on {}", finding.id, escaped(&trial.base.command.label), trial.base.place);
+        }
+        let experiment = trial.experiment(arguments.pairs, arguments.seed).map_err(usage)?;
+        let mut measured = measure::nothing();
+        match conditions.add(&experiment, &mut measured) {
+            Ok(()) if measured.interrupted => return Err(Failure::new(ExitStatus::Interrupted, "interrupted")),
+            Ok(()) => {}
+            Err(failure) if failure.status() == ExitStatus::Interrupted || provings.len() == 1 => return Err(failure),
+            Err(failure) => {
+                anstream::println!("  failed     {failure}");
+                failures.push(failure);
+                continue;
+            }
+        }
+        let Some(proof) = score(&finding.predicted, &variant::pairs(&measured.recording), &trial.how) else { continue };
         tell(&proof);
         finding.proved = Some(proof);
-        recording.save(arguments.output.as_ref().unwrap_or(&arguments.recording))?;
+        keep::save(&recording, output)?;
     }
-    Ok(ExitCode::SUCCESS)
+    match failures.into_iter().next() {
+        Some(first) => Err(Failure::new(first.status(), format_args!("not everything could be tried: {first}"))),
+        None => Ok(ExitCode::SUCCESS),
+    }
+}
+
+fn usage(message: String) -> Failure {
+    Failure::new(ExitStatus::Usage, message)
 }
 
 /// What is to be tried, for which finding. Without a name: everything that can be.
-fn trials(recording: &Recording, arguments: &ProveArguments) -> Result<Vec<(usize, Trial)>, Failure> {
-    let usage = |text: String| Failure::new(USAGE, text);
-    let mut trials = Vec::new();
+fn provings<'a>(recording: &Recording, arguments: &ProveArguments) -> Result<Vec<Proving<'a>>, Failure> {
+    let mut provings = Vec::new();
     let mut refusals = Vec::new();
     for (at, finding) in recording.findings.iter().enumerate() {
         if arguments.finding.as_ref().is_some_and(|id| *id != finding.id) {
             continue;
         }
         match cure::trial(recording, finding, arguments) {
-            Ok(trial) => trials.push((at, trial)),
+            Ok(trial) => {
+                let user = trial.base.command.user.as_deref();
+                let conditions = Conditions::new(user, Output::Discard, Options::default(), None)?;
+                consent::check_root(&conditions, user, arguments)?;
+                provings.push(Proving { finding: at, trial, conditions });
+            }
             Err(refusal) => refusals.push(format!("{}: {refusal}", finding.id)),
         }
     }
-    match (trials.is_empty(), refusals.is_empty(), &arguments.finding) {
-        (false, ..) => Ok(trials),
+    match (provings.is_empty(), refusals.is_empty(), &arguments.finding) {
+        (false, ..) => Ok(provings),
         (true, false, _) => Err(usage(refusals.join("; "))),
         (true, true, None) => Err(usage(format!("{}: nothing was found in it", arguments.recording.display()))),
         (true, true, Some(id)) => {
@@ -75,14 +164,14 @@ fn trials(recording: &Recording, arguments: &ProveArguments) -> Result<Vec<(usiz
     }
 }
 
-/// The prediction, before anything is tried.
-fn state(finding: &Finding, trial: &Trial, command: &str) {
+/// The prediction and what will be run, before anything is tried.
+fn state(finding: &Finding, proving: &Proving<'_>) {
+    let Proving { trial, conditions, .. } = proving;
     let predicted = &finding.predicted;
     let [low, likely, high] = predicted_saving(predicted).map(|part| part * 100.0);
     anstream::println!("{}: {}", finding.id, escaped(&finding.title));
-    let command = cut(&escaped(command), LONGEST_COMMAND);
+    consent::show(conditions.user.as_ref(), &trial.base);
     let time = |ns| duration_beside(ns, predicted.now_ns);
-    anstream::println!("  command    {command} on {}", escaped(&trial.base.place));
     anstream::println!(
         "  predicted  {} [{}, {}] instead of {}: saves {likely:.0}% [{low:.0}, {high:.0}]",
         time(predicted.wall_ns),
@@ -106,51 +195,4 @@ fn tell(proof: &Proof) {
         saved(proof.ci_low),
         proof.pairs
     );
-}
-
-/// Pairs of times, without the cure and with it.
-fn measure(trial: &Trial, arguments: &ProveArguments) -> Result<Vec<(Nanos, Nanos)>, Failure> {
-    let quiet = !std::io::stderr().is_terminal();
-    let mut pairs = Vec::new();
-    // One of each that does not count: programs and libraries are in memory from then on, or thrown out as always.
-    for pair in 0..=arguments.pairs {
-        let (first, second) = if pair % 2 == 0 { (&trial.base, &trial.cured) } else { (&trial.cured, &trial.base) };
-        let (a, b) = (once(first, arguments)?, once(second, arguments)?);
-        let (base, cured) = if pair % 2 == 0 { (a, b) } else { (b, a) };
-        if pair > 0 {
-            pairs.push((base, cured));
-        }
-        if !quiet {
-            let time = |ns| duration_beside(ns, base);
-            anstream::eprintln!(
-                "inodyne: pair {pair} of {}: {} without, {} with",
-                arguments.pairs,
-                time(base),
-                time(cured)
-            );
-        }
-    }
-    Ok(pairs)
-}
-
-/// One untraced run in a place of its own. This is all that proving knows of running.
-fn once(variant: &Variant, arguments: &ProveArguments) -> Result<Nanos, Failure> {
-    let mut words: Vec<OsString> = ["inodyne", "run", "--no-trace", "--at"].map(OsString::from).into();
-    words.push(variant.place.clone().into());
-    for (option, value) in [("--data", &variant.data), ("--prepare", &variant.prepare), ("--user", &arguments.user)] {
-        if let Some(value) = value {
-            words.extend([option.into(), value.into()]);
-        }
-    }
-    words.extend([format!("--cache={}", variant.cache).into(), "--".into()]);
-    words.extend(variant.argv.iter().map(OsString::from));
-    let parsed = Cli::try_parse_from(words).map_err(|error| Failure::new(USAGE, error.kind()))?;
-    let Command::Run(run) = parsed.command else { unreachable!("the words begin with run") };
-    let recording = run::untold(&run)?;
-    let last = recording.runs.last().filter(|run| run.exit == variant.exit);
-    let failed = || {
-        let label = recording.commands.first().map_or("", |command| &command.label);
-        Failure::new(1, format_args!("'{label}' ended otherwise than in the recording: nothing is proved"))
-    };
-    last.map(|run| run.wall_ns).ok_or_else(failed)
 }

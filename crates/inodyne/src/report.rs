@@ -3,12 +3,12 @@
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
-use inodyne_model::file::write_whole;
 use inodyne_model::recording::Recording;
+use inodyne_recording::file::{Access, write_whole};
 use inodyne_render::{Section, TextOptions};
 
-use crate::cli::{Format, ReportOptions};
-use crate::failure::{Failure, USAGE};
+use crate::failure::{ExitStatus, Failure};
+use crate::format::Format;
 
 /// Where a text report goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,18 +22,6 @@ pub enum TextTo {
 const WIDTH_WITHOUT_TERMINAL: usize = 80;
 const NO_TIMES: &str =
     "hyperfine's format holds times of untraced runs, and there are none: run with -n N or --no-trace";
-
-/// What `run` and `compare` tell: a report where reports belong, and one in the file that was asked for.
-///
-/// # Errors
-/// The file cannot be written.
-pub fn tell(recording: &Recording, options: &ReportOptions, text_to: TextTo) -> Result<(), Failure> {
-    show(recording, options.format, options.section, text_to, None)?;
-    match &options.report {
-        Some((path, format)) => show(recording, *format, None, text_to, Some(path)),
-        None => Ok(()),
-    }
-}
 
 /// Prints the report, or writes it into a file. A reader that went away (`| head`) is no error.
 ///
@@ -49,10 +37,13 @@ pub fn show(
     let untraced = recording.runs.iter().filter(|run| !run.traced).count();
     check(format, section, untraced)?;
     let report = match (format, text_to, output) {
-        (Format::Json, ..) => inodyne_render::json(recording),
+        (Format::Json, ..) => match section {
+            Some(section) => inodyne_render::json_section(recording, section),
+            None => inodyne_render::json(recording),
+        },
         (Format::Html, ..) => inodyne_render::html(recording),
         (Format::Markdown, ..) => inodyne_render::markdown(recording, section),
-        (Format::Csv, ..) => inodyne_render::csv(recording, section.unwrap_or(Section::Runs)),
+        (Format::Csv, ..) => inodyne_render::csv(recording, section.unwrap_or(Section::RUNS)),
         (Format::Hyperfine, ..) => inodyne_render::hyperfine(recording),
         (Format::Text, TextTo::Stderr, None) => {
             let options = options(section, io::stderr().is_terminal());
@@ -74,14 +65,14 @@ pub fn show(
 pub fn write(bytes: &[u8], output: Option<&Path>) -> Result<(), Failure> {
     match output {
         Some(path) => {
-            let written = write_whole(path, |out| out.write_all(bytes));
-            written.map_err(|error| Failure::new(USAGE, format_args!("{}: {error}", path.display())))
+            let written = write_whole(path, Access::ByUmask, |out| out.write_all(bytes));
+            written.map_err(|error| Failure::of_file(&error, format_args!("{}: {error}", path.display())))
         }
         None => {
             let mut stdout = io::stdout().lock();
             match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
                 Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-                    Err(Failure::new(USAGE, format_args!("write error: {error}")))
+                    Err(Failure::new(ExitStatus::Usage, format_args!("write error: {error}")))
                 }
                 _ => Ok(()),
             }
@@ -95,10 +86,11 @@ pub fn write(bytes: &[u8], output: Option<&Path>) -> Result<(), Failure> {
 /// They will not.
 pub fn check(format: Format, section: Option<Section>, untraced: usize) -> Result<(), Failure> {
     match format {
-        Format::Hyperfine if untraced == 0 => Err(Failure::new(USAGE, NO_TIMES)),
-        Format::Json | Format::Html | Format::Hyperfine if section.is_some() => {
-            Err(Failure::new(USAGE, "--section is for text, markdown and csv: the other formats have no parts"))
-        }
+        Format::Hyperfine if untraced == 0 => Err(Failure::new(ExitStatus::Usage, NO_TIMES)),
+        Format::Html | Format::Hyperfine if section.is_some() => Err(Failure::new(
+            ExitStatus::Usage,
+            "--section is for text, markdown, csv and json: the other formats have no parts",
+        )),
         _ => Ok(()),
     }
 }

@@ -1,56 +1,90 @@
 //! `inodyne run`: one command, measured, explained and shown.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use inodyne_model::recording::Recording;
-use inodyne_trace::launch::{Input, Output};
+use clap::Args;
+use inodyne_experiment::Repetitions;
+use inodyne_launch::Output;
+use inodyne_model::command::Stdin;
 
-use crate::cli::RunArguments;
-use crate::failure::{Failure, INTERRUPTED, USAGE};
-use crate::measure::{self, Campaign, Effort};
+use crate::failure::{ExitStatus, Failure};
+use crate::format::Format;
+use crate::keep;
+use crate::measure::{self, Conditions};
+use crate::options::{CommandOptions, PlaceOptions, ReportOptions, RunOptions, TraceOptions};
 use crate::report::{self, TextTo};
+
+/// Arguments of `inodyne run`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "PLACE is a directory, or a file system that inodyne makes, mounts and removes:\n  \
+    ext2, ext3, ext4, xfs, btrfs, tmpfs, squashfs, erofs, or one that stands on another:\n  \
+    overlay:lower=PLACE, bind:PLACE, fuse:PLACE (through a FUSE server). A label may stand before it,\n  \
+    options after a colon: size=4G, mkfs=ARGUMENTS, mount=OPTIONS, set=FILE=VALUE;\n  \
+    a slow device: delay=2ms, bandwidth=50M, iops=200; a used file system: age=3, full=80%.\n\n  \
+    inodyne run --at ext4 --data tree:dirs=1000,files=30,bytes=1 -- find .\n  \
+    inodyne run --at 'slow=ext4:mkfs=-O ^filetype' --cache cold -o find.inodyne -- find .\n\n\
+    The exit code is the command's own; 2 usage, 3 the machine lacks something, 4 events were lost.")]
+pub struct RunArguments {
+    #[command(flatten)]
+    pub places: PlaceOptions,
+
+    /// Untraced runs to time, besides the traced one
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 0, help_heading = "Runs")]
+    pub runs: u32,
+    /// Only time the command, do not trace it
+    #[arg(long, help_heading = "Runs")]
+    pub no_trace: bool,
+    #[command(flatten)]
+    pub around: RunOptions,
+
+    #[command(flatten)]
+    pub command: CommandOptions,
+    #[command(flatten)]
+    pub tracing: TraceOptions,
+    #[command(flatten)]
+    pub report: ReportOptions,
+
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub argv: Vec<OsString>,
+}
 
 /// Runs the command.
 pub fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
-    let campaign = campaign(arguments, measure::output(arguments.report.format))?;
-    let measured = campaign.measure()?;
-    report::tell(&measured.recording, &arguments.report, TextTo::Stderr)?;
-    if let Some(failure) = measured.failure {
+    let untraced = if arguments.no_trace { arguments.runs.max(1) } else { arguments.runs };
+    measure::check_fresh(&arguments.places)?;
+    report::check(arguments.report.format, arguments.report.section, untraced as usize)?;
+    if arguments.around.durable && untraced == 0 {
+        let message = "--durable is timed in untraced runs: run with -n N or --no-trace";
+        return Err(Failure::new(ExitStatus::Usage, message));
+    }
+    let conditions = Conditions::new(
+        arguments.command.user.as_deref(),
+        output(arguments.report.format),
+        arguments.tracing.tracer(),
+        arguments.report.output.as_deref(),
+    )?;
+    let command = measure::command(arguments.argv.clone(), &arguments.command, &arguments.around, &conditions)?;
+    let repetitions = Repetitions { untraced, traced: u32::from(!arguments.no_trace), ..Repetitions::default() };
+    let mut experiment = measure::experiment(&arguments.places, &arguments.around, vec![command], repetitions)?;
+    // The command's own input, as without inodyne.
+    experiment.commands[0].stdin = Stdin::Inherited;
+    experiment.keep_cut_short = true;
+    keep::check(&arguments.report)?;
+    let (measured, failure) = conditions.measure(&experiment)?;
+    keep::tell(&measured.recording, &arguments.report, TextTo::Stderr)?;
+    if let Some(failure) = failure {
         return Err(failure);
     }
     measure::trusted(&measured.recording, &arguments.tracing)?;
-    Ok(measure::exit_code(measured.exit))
+    Ok(ExitStatus::of(measured.exit).into())
 }
 
-/// Runs the command without its output, and says nothing of it.
-pub fn untold(arguments: &RunArguments) -> Result<Recording, Failure> {
-    let measured = campaign(arguments, Output::Discard)?.measure()?;
-    match measured.failure {
-        Some(failure) => Err(failure),
-        None if measured.interrupted => Err(Failure::new(INTERRUPTED, "interrupted")),
-        None => Ok(measured.recording),
+/// Standard output is the command's, unless the report has the form of a file.
+fn output(format: Format) -> Output {
+    match format {
+        Format::Text => Output::Inherit,
+        _ => Output::ToStderr,
     }
-}
-
-fn campaign(arguments: &RunArguments, output: Output) -> Result<Campaign<'_>, Failure> {
-    measure::check_fresh(&arguments.places)?;
-    let untraced = if arguments.no_trace { arguments.runs.max(1) } else { arguments.runs };
-    report::check(arguments.report.format, arguments.report.section, untraced as usize)?;
-    if arguments.around.durable && untraced == 0 {
-        return Err(Failure::new(USAGE, "--durable is timed in untraced runs: run with -n N or --no-trace"));
-    }
-    Ok(Campaign {
-        places: &arguments.places,
-        around: &arguments.around,
-        command: &arguments.command,
-        tracing: &arguments.tracing,
-        report: &arguments.report,
-        commands: vec![arguments.argv.clone().into()],
-        effort: Effort { warmup: 0, untraced, traced: u32::from(!arguments.no_trace), until: None, max_time: None },
-        margin: None,
-        // Nobody types for a command of which nobody hears.
-        input: if output == Output::Discard { Input::Nothing } else { Input::Inherit },
-        output,
-        keeps_cut_short: true,
-    })
 }

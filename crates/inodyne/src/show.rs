@@ -1,23 +1,111 @@
 //! `inodyne show`: a recording, explained and shown again. Needs no privileges and no kernel features.
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use clap::{Args, ValueEnum};
+use inodyne_lab::Size;
 use inodyne_model::recording::Recording;
 use inodyne_render::{
     Section, Traced, View, firefox, flame_graph, flame_graph_difference, folded, folded_difference, perfetto, pprof,
     speedscope,
 };
 
-use crate::cli::{Format, ShowArguments, ShowFormat};
-use crate::failure::{Failure, USAGE};
+use crate::failure::{ExitStatus, Failure};
+use crate::format::{Format, extension};
 use crate::report::{self, TextTo};
+
+/// Arguments of `inodyne show`.
+#[derive(Debug, Args)]
+#[command(
+    after_long_help = "folded, svg, firefox, speedscope and pprof show stacks: where the time was spent, on a CPU and off it.\n\
+    Widths are times: those of a section sum to the ledgers of all threads.\n\n  \
+    inodyne show find.inodyne -o report.html\n  \
+    inodyne show new.inodyne --against old.inodyne -o new-since-old.svg\n  \
+    inodyne show find.inodyne --format folded --section off-cpu --trace 1 | sort -rnk2 | head\n\n\
+    Open firefox in profiler.firefox.com, speedscope in speedscope.app, perfetto in ui.perfetto.dev."
+)]
+pub struct ShowArguments {
+    /// The recording
+    pub recording: PathBuf,
+    /// Form of the report [default: by the name of the output, otherwise text]
+    #[arg(long, value_enum)]
+    pub format: Option<ShowFormat>,
+    /// Only this part. Of a text, of Markdown, of CSV: comparison, verdict, ledger, findings, syscalls, paths, threads, runs, overhead, by-comm.
+    /// Of stacks: wall, on-cpu, off-cpu
+    #[arg(long)]
+    pub section: Option<String>,
+    /// Write into this file instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Refuse a recording that expands to more than this
+    #[arg(long, value_name = "SIZE", default_value_t = Size::from_bytes(inodyne_recording::DEFAULT_LIMIT_BYTES))]
+    pub max_size: Size,
+
+    /// Which trace, from 1 on [default: of several of one case that of the middle time]
+    #[arg(long, value_name = "N", help_heading = "Stacks and timeline")]
+    pub trace: Option<usize>,
+    /// Show what changed since this recording (folded, svg)
+    #[arg(long, value_name = "RECORDING", help_heading = "Stacks and timeline")]
+    pub against: Option<PathBuf>,
+    /// Show what changed since this trace, of that recording or of the same
+    #[arg(long, value_name = "N", help_heading = "Stacks and timeline")]
+    pub against_trace: Option<usize>,
+}
+
+impl ShowArguments {
+    /// What is asked for: by `--format`, or by how the output is called.
+    pub fn form(&self) -> ShowFormat {
+        let by_name = match self.output.as_deref().and_then(extension) {
+            Some("html" | "htm") => ShowFormat::Html,
+            Some("json") => ShowFormat::Json,
+            Some("md") => ShowFormat::Markdown,
+            Some("csv") => ShowFormat::Csv,
+            Some("folded") => ShowFormat::Folded,
+            Some("svg") => ShowFormat::Svg,
+            Some("pb" | "gz") => ShowFormat::Pprof,
+            _ => ShowFormat::Text,
+        };
+        self.format.unwrap_or(by_name)
+    }
+}
+
+/// The forms in which a recording can be shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ShowFormat {
+    /// For reading in a terminal
+    Text,
+    /// Everything
+    Json,
+    /// A page for a browser that needs nothing else
+    Html,
+    /// The report for GitHub: an issue, a wiki, a pull request
+    Markdown,
+    /// One table, chosen by --section: the runs, unless another is named
+    Csv,
+    /// Times of the untraced runs, as `hyperfine --export-json` (1.x) writes them
+    Hyperfine,
+    /// Stacks, one a line, with nanoseconds
+    Folded,
+    /// A flame graph
+    Svg,
+    /// Stacks for the Firefox Profiler
+    Firefox,
+    /// Stacks for speedscope
+    Speedscope,
+    /// Stacks for pprof
+    Pprof,
+    /// The timeline, for Perfetto
+    Perfetto,
+}
 
 const NO_DIFFERENCE: &str = "only folded stacks and flame graphs (folded, svg) can be differences";
 
 /// Runs the command.
 pub fn run(arguments: &ShowArguments) -> Result<ExitCode, Failure> {
-    let recording = explained(&arguments.recording)?;
-    let before = arguments.against.as_deref().map(explained).transpose()?;
+    let load = |path: &Path| explained(path, arguments.max_size.bytes());
+    let recording = load(&arguments.recording)?;
+    let before = arguments.against.as_deref().map(load).transpose()?;
     let (form, output) = (arguments.form(), arguments.output.as_deref());
     let report = match form {
         ShowFormat::Text => Some(Format::Text),
@@ -48,11 +136,11 @@ pub fn run(arguments: &ShowArguments) -> Result<ExitCode, Failure> {
 }
 
 fn usage(message: impl std::fmt::Display) -> Failure {
-    Failure::new(USAGE, message)
+    Failure::new(ExitStatus::Usage, message)
 }
 
-fn explained(path: &std::path::Path) -> Result<Recording, Failure> {
-    let mut recording = Recording::load(path)?;
+fn explained(path: &Path, limit_bytes: u64) -> Result<Recording, Failure> {
+    let mut recording = inodyne_recording::load(path, limit_bytes)?;
     inodyne_analyse::explain(&mut recording);
     Ok(recording)
 }

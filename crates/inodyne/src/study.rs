@@ -27,14 +27,44 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use inodyne_trace::launch::User;
+use clap::{Args, Subcommand};
+use inodyne_launch::User;
 
-use crate::cli::{StudyAction, StudyArguments};
-use crate::failure::{Failure, USAGE};
+use crate::failure::{ExitStatus, Failure};
 use crate::host;
 use file::{File, Form};
 use mistake::{Mistake, Source};
 use plan::{Plan, Surroundings};
+use run::StudyRunArguments;
+
+/// Arguments of `inodyne study`.
+#[derive(Debug, Args)]
+pub struct StudyArguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub action: StudyAction,
+}
+
+/// What to do with studies.
+#[derive(Debug, Subcommand)]
+pub enum StudyAction {
+    /// Measure a study, and check what it expects
+    Run(Box<StudyRunArguments>),
+    /// The studies that come with the program
+    List,
+    /// Print a study's file, which can be the start of one's own
+    Show {
+        /// A built-in study's name, or a file
+        #[arg(value_name = "STUDY")]
+        study: PathBuf,
+    },
+    /// Find the mistakes in a study without running anything
+    Check {
+        /// A file, or a built-in study's name
+        #[arg(value_name = "STUDY")]
+        study: PathBuf,
+    },
+}
 
 /// Runs the command.
 pub fn run(arguments: &StudyArguments) -> Result<ExitCode, Failure> {
@@ -76,7 +106,7 @@ impl Study {
 fn text(which: &Path) -> Result<(Source, Option<PathBuf>), Failure> {
     let name = which.display().to_string();
     if !name.contains('/') && !name.ends_with(".toml") {
-        let text = built_in::study(&name).ok_or_else(|| Failure::new(USAGE, built_in::no_such(&name)))?;
+        let text = built_in::study(&name).ok_or_else(|| Failure::new(ExitStatus::Usage, built_in::no_such(&name)))?;
         return Ok((Source { name, text: text.to_owned() }, None));
     }
     let source = read(which, name)?;
@@ -90,9 +120,9 @@ const LARGEST: u64 = 1 << 20;
 fn read(path: &Path, name: String) -> Result<Source, Failure> {
     let mut bytes = Vec::new();
     let read = fs::File::open(path).and_then(|file| file.take(LARGEST + 1).read_to_end(&mut bytes));
-    read.map_err(|error| Failure::new(USAGE, format_args!("{name}: {error}")))?;
+    read.map_err(|error| Failure::new(ExitStatus::Usage, format_args!("{name}: {error}")))?;
     if bytes.len() as u64 > LARGEST {
-        return Err(Failure::new(USAGE, format_args!("{name}: is larger than 1 MiB, so it is no study")));
+        return Err(Failure::new(ExitStatus::Usage, format_args!("{name}: is larger than 1 MiB, so it is no study")));
     }
     match String::from_utf8(bytes) {
         Ok(text) => Ok(Source { name, text }),
@@ -106,7 +136,8 @@ fn read(path: &Path, name: String) -> Result<Source, Failure> {
 
 /// Tells each mistake in a line; the last is the failure's own.
 fn told(mistakes: &[Mistake], source: &Source) -> Failure {
-    let lines: Vec<Failure> = mistakes.iter().map(|mistake| Failure::new(USAGE, mistake.told(source))).collect();
+    let lines: Vec<Failure> =
+        mistakes.iter().map(|mistake| Failure::new(ExitStatus::Usage, mistake.told(source))).collect();
     let (last, before) = match lines.split_last() {
         Some((last, before)) => (last.to_string(), before),
         None => (String::new(), &[][..]),
@@ -114,7 +145,7 @@ fn told(mistakes: &[Mistake], source: &Source) -> Failure {
     for line in before {
         anstream::eprintln!("inodyne: {line}");
     }
-    Failure::new(USAGE, last)
+    Failure::new(ExitStatus::Usage, last)
 }
 
 /// Prints lines. A reader that went away is no error.

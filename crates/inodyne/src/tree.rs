@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use inodyne_tree::{CheckReport, MakeReport, TreeError, TreeSpec, check, make_with, recorded_spec};
 use serde_json::json;
 
-use crate::failure::{Failure, USAGE};
+use crate::failure::{ExitStatus, Failure};
 use crate::report;
 
 /// Make a tree of files that follows from a few numbers, or verify one to the byte
@@ -93,7 +93,7 @@ pub fn run(args: &TreeArgs) -> Result<ExitCode, Failure> {
         Action::Make { tree, threads } => {
             let Some(spec) = tree.spec()? else {
                 let text = "say which tree: --depth and --width, or --dirs, or --spec (see inodyne tree make --help)";
-                return Err(Failure::new(USAGE, text));
+                return Err(Failure::new(ExitStatus::Usage, text));
             };
             let threads = threads.and_then(|threads| NonZero::new(usize::from(threads)));
             print(&made(tree, &spec, &make_with(&spec, &tree.path, threads)?))?;

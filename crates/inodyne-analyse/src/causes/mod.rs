@@ -26,32 +26,9 @@ use std::collections::HashMap;
 
 use inodyne_model::cause::Cause;
 use inodyne_model::observed::{Wait, Waker};
-use inodyne_model::stack::{Stack, StackId};
+use inodyne_model::stack::{Stack, StackId, function_name};
 
-use table::{Ended, INTERRUPTS, IO_COMPLETIONS, Means, RULES, WRITERS};
-
-/// How a thread waits, as far as it narrows down for what.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
-    /// For a lock that sleeps.
-    Lock,
-    /// For a page or a buffer to be read or written.
-    Device,
-    /// For a direct read or write to complete.
-    Direct,
-    /// For some work to be completed by another thread.
-    Completion,
-}
-
-impl Way {
-    /// The cause where no further function says more.
-    fn otherwise(self) -> Cause {
-        match self {
-            Way::Lock => Cause::Lock,
-            Way::Device | Way::Direct | Way::Completion => Cause::Other,
-        }
-    }
-}
+use table::{Ended, INTERRUPTS, IO_COMPLETIONS, Means, RULES, WRITERS, Way};
 
 /// Decides the cause of waits of one trace; remembers what it has decided.
 pub struct Classifier<'a> {
@@ -96,7 +73,7 @@ impl<'a> Classifier<'a> {
     fn of_stack(&self, stack: &Stack) -> Cause {
         let mut way = None;
         for symbol in stack.symbols() {
-            let rules = self.rules.get(plain(symbol)).map_or(&[][..], Vec::as_slice);
+            let rules = self.rules.get(function_name(symbol)).map_or(&[][..], Vec::as_slice);
             let mut how_only = false;
             for means in rules {
                 match *means {
@@ -117,25 +94,22 @@ impl<'a> Classifier<'a> {
     }
 
     fn of_interrupt(&self, waiter: &Stack, interrupt: StackId) -> Cause {
-        let what = |symbol| INTERRUPTS.iter().find(|(name, _)| *name == plain(symbol)).map(|(_, ended)| *ended);
+        let what = |symbol| INTERRUPTS.iter().find(|(name, _)| *name == function_name(symbol)).map(|(_, ended)| *ended);
         match self.stack(interrupt).and_then(|stack| stack.symbols().find_map(what)) {
             Some(Ended::Time) => Cause::Sleep,
             Some(Ended::Packet) => Cause::Socket,
-            Some(Ended::Io) if waiter.symbols().any(|symbol| WRITERS.contains(&plain(symbol))) => Cause::DeviceWrite,
+            Some(Ended::Io) if waiter.symbols().any(|symbol| WRITERS.contains(&function_name(symbol))) => {
+                Cause::DeviceWrite
+            }
             Some(Ended::Io) => Cause::DeviceRead,
             None => Cause::Other,
         }
     }
 
     fn woken_by_io(&self, waker_stack: StackId) -> bool {
-        let completes = |stack: &Stack| stack.symbols().any(|symbol| IO_COMPLETIONS.contains(&plain(symbol)));
+        let completes = |stack: &Stack| stack.symbols().any(|symbol| IO_COMPLETIONS.contains(&function_name(symbol)));
         self.stack(waker_stack).is_some_and(completes)
     }
-}
-
-/// A function's name without what the compiler appends: `filemap_readahead.isra.0`, `do_select.constprop.0`.
-fn plain(symbol: &str) -> &str {
-    symbol.split_once('.').map_or(symbol, |(name, _)| name)
 }
 
 #[cfg(test)]

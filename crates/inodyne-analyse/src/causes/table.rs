@@ -7,7 +7,28 @@
 
 use inodyne_model::cause::Cause;
 
-use super::Way;
+/// How a thread waits, as far as it narrows down for what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// For a lock that sleeps.
+    Lock,
+    /// For a page or a buffer to be read or written.
+    Device,
+    /// For a direct read or write to complete.
+    Direct,
+    /// For some work to be completed by another thread.
+    Completion,
+}
+
+impl Way {
+    /// The cause where no further function says more.
+    pub(super) fn otherwise(self) -> Cause {
+        match self {
+            Way::Lock => Cause::Lock,
+            Way::Device | Way::Direct | Way::Completion => Cause::Other,
+        }
+    }
+}
 
 /// What a function in a stack says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

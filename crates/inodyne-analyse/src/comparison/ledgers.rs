@@ -7,19 +7,18 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use inodyne_model::Nanos;
-use inodyne_model::comparison::{LedgerDifference, RowDifference, RowKey};
+use inodyne_model::comparison::{LEAST_PAIRS, LedgerDifference, RowDifference};
+use inodyne_model::ledger::RowKey;
+use inodyne_model::random::Random;
 use inodyne_model::trace::Trace;
 
-use super::SEED;
-use super::cases::Couple;
-use super::drafts::time_in;
+use super::cases::PairedCases;
+use super::pending::{SEED, time_in};
 use crate::statistics::bootstrap::{self, Pair};
-use crate::statistics::random::Random;
-use crate::statistics::verdict::LEAST_PAIRS;
 
-/// The difference of a couple's ledgers; none without a trace of each.
-pub(super) fn subtracted(couple: &Couple<'_>) -> Option<LedgerDifference> {
-    let traces = couple.traces();
+/// The difference of the ledgers of two cases; none without a trace of each.
+pub(super) fn subtracted(pair: &PairedCases<'_>) -> Option<LedgerDifference> {
+    let traces = pair.traces();
     if traces.is_empty() {
         return None;
     }
@@ -29,9 +28,7 @@ pub(super) fn subtracted(couple: &Couple<'_>) -> Option<LedgerDifference> {
     rows.retain(|row| row.a_ns > Nanos::ZERO || row.b_ns > Nanos::ZERO);
     rows.sort_by_key(|row| Reverse(row.difference_ns.unsigned_abs()));
     Some(LedgerDifference {
-        a: couple.a.side,
-        b: couple.b.side,
-        cache: couple.a.cache,
+        cases: pair.keys(),
         pairs: traces.len(),
         a_wall_ns: mean(a.iter().map(|trace| trace.ledger.wall_ns)),
         b_wall_ns: mean(b.iter().map(|trace| trace.ledger.wall_ns)),

@@ -1,9 +1,9 @@
-//! Cases held against each other: how much slower, whether that is real, and where the difference lies.
+//! Cases compared: how much slower, whether that is real, and where the difference lies.
 //!
 //! ```text
-//! cases     a command in a place in a state of the caches, with its runs by block and its traces
-//! couples   which of them are compared: every place with the first one, every command with the first one
-//! drafts    what is compared of a couple, in pairs from the same block
+//! cases     a command in a place in a state of the caches, with its runs by block and its traces; and which two of
+//!           them are compared: every place with the first one, every command with the first one
+//! pending   what is compared of a pair of cases, in pairs from the same block
 //! ```
 //!
 //! The runs of a block stand side by side in time, so pairs are made of them. The wall-clock time is that of untraced
@@ -11,81 +11,81 @@
 //! least two of each. Runs that failed stay in, are counted, and withhold the verdict.
 
 mod cases;
-mod drafts;
 mod ledgers;
+mod pending;
 
 use std::collections::BTreeMap;
 
-use inodyne_model::comparison::{Comparison, LedgerDifference, Verdict};
+use inodyne_model::Nanos;
+use inodyne_model::comparison::{Comparison, LEAST_PAIRS, LedgerDifference, Verdict};
 use inodyne_model::metric::Metric;
+use inodyne_model::random::Random;
 use inodyne_model::recording::Recording;
 use inodyne_model::run::CacheState;
 
-use crate::statistics::random::Random;
 use crate::statistics::{bootstrap, holm, paired, summary, verdict};
-use cases::Couple;
-use drafts::Draft;
+use cases::PairedCases;
+use pending::{PendingComparison, SEED};
 
-/// Every comparison starts with this seed, so that it does not depend on what else is compared.
-const SEED: u64 = 0x696e_6f64_796e_6521;
-
-/// All comparisons of a recording, the wall-clock time of each couple first; none where there is only one case.
+/// All comparisons of a recording, the wall-clock time of each pair of cases first; none where there is only one case.
 pub(crate) fn all(recording: &Recording) -> Vec<Comparison> {
     let cases = cases::all(recording);
-    let couples = cases::couples(recording, &cases);
-    let drafts: Vec<(usize, Draft)> = couples
+    let case_pairs = cases::case_pairs(recording, &cases);
+    let pending: Vec<(usize, PendingComparison)> = case_pairs
         .iter()
         .enumerate()
-        .flat_map(|(number, couple)| drafts::of(couple).into_iter().map(move |draft| (number, draft)))
+        .flat_map(|(number, pair)| pending::of(pair).into_iter().map(move |comparison| (number, comparison)))
         .collect();
-    let p_values: Vec<f64> = drafts.iter().map(|(_, draft)| paired::p_value(&draft.pairs)).collect();
-    let corrected = corrected(&drafts, &p_values);
-    let finish = |((number, draft), (p, p_corrected))| {
-        let couple = &couples[number];
-        finished(couple, draft, p, p_corrected, recording.margin)
+    let p_values: Vec<f64> = pending.iter().map(|(_, comparison)| paired::p_value(&comparison.pairs)).collect();
+    let corrected = corrected(&pending, &p_values);
+    let finish = |((number, comparison), (p, p_corrected))| {
+        let pair = &case_pairs[number];
+        finished(pair, comparison, p, p_corrected, recording.margin)
     };
-    drafts.into_iter().zip(p_values.into_iter().zip(corrected)).map(finish).collect()
+    pending.into_iter().zip(p_values.into_iter().zip(corrected)).map(finish).collect()
 }
 
 /// How far the widest interval of the wall-clock times' ratios (to the end, and to durable where that was measured) in a
 /// state of the caches reaches to either side, as a part: what deciding about more runs needs. Only of the places from this one
-/// on: those before are measured already. None while some couple has too few pairs for an interval; zero where nothing is
+/// on: those before are measured already. None while some pair of cases has too few pairs for an interval; zero where nothing is
 /// compared, which no run more makes any narrower.
 pub fn precision(recording: &Recording, first_place: usize, cache: CacheState) -> Option<f64> {
     let cases = cases::all(recording);
-    let couples = cases::couples(recording, &cases);
-    let asked = |couple: &&Couple<'_>| couple.a.cache == cache && couple.a.side.place >= first_place;
-    let drafts = couples.iter().filter(asked).flat_map(drafts::of);
-    let half_width = |draft: Draft| {
-        let ratio = bootstrap::median_ratio(&draft.pairs, &mut Random::seeded(SEED))?;
-        (draft.pairs.len() >= verdict::LEAST_PAIRS).then_some((ratio.high - ratio.low) / 2.0)
+    let case_pairs = cases::case_pairs(recording, &cases);
+    let asked = |pair: &&PairedCases<'_>| pair.a.key.cache == cache && pair.a.key.place >= first_place;
+    let pending = case_pairs.iter().filter(asked).flat_map(pending::of);
+    let half_width = |comparison: PendingComparison| {
+        let ratio = bootstrap::median_ratio(&comparison.pairs, &mut Random::seeded(SEED))?;
+        (comparison.pairs.len() >= LEAST_PAIRS).then_some((ratio.high - ratio.low) / 2.0)
     };
-    let is_headline = |draft: &Draft| matches!(draft.metric, Metric::Wall | Metric::Durable) && !draft.traced;
-    let mut widths = drafts.filter(is_headline).map(half_width);
+    let is_headline = |comparison: &PendingComparison| {
+        matches!(comparison.metric, Metric::Wall | Metric::Durable) && !comparison.traced
+    };
+    let mut widths = pending.filter(is_headline).map(half_width);
     widths.try_fold(0.0f64, |widest, width| Some(widest.max(width?)))
 }
 
-/// Where the differences come from, for every couple with traces.
+/// Where the differences come from, for every pair of cases with traces.
 pub(crate) fn ledger_differences(recording: &Recording) -> Vec<LedgerDifference> {
     let cases = cases::all(recording);
-    cases::couples(recording, &cases).iter().filter_map(ledgers::subtracted).collect()
+    cases::case_pairs(recording, &cases).iter().filter_map(ledgers::subtracted).collect()
 }
 
-/// Corrects in families. The headlines of all couples are one; of each couple its CPU times, the wall times of its
+/// Corrects in families. The headlines of all pairs of cases are one; of each pair of cases its CPU times, the wall times of its
 /// calls, their CPU times, and the rows of its ledger are one each: questions that are asked together.
-fn corrected(drafts: &[(usize, Draft)], p_values: &[f64]) -> Vec<f64> {
+fn corrected(pending: &[(usize, PendingComparison)], p_values: &[f64]) -> Vec<f64> {
     let mut families: BTreeMap<(u8, usize), Vec<usize>> = BTreeMap::new();
-    for (at, (couple, draft)) in drafts.iter().enumerate() {
-        let family = match draft.metric {
+    for (at, (pair, comparison)) in pending.iter().enumerate() {
+        let family = match comparison.metric {
             Metric::Wall | Metric::Durable => (0, 0),
-            Metric::User | Metric::Sys => (1, *couple),
-            Metric::SyscallWall(_) => (2, *couple),
-            Metric::SyscallCpu(_) => (3, *couple),
-            Metric::Ledger(_) => (4, *couple),
+            Metric::User | Metric::Sys => (1, *pair),
+            Metric::SyscallWall(_) => (2, *pair),
+            Metric::SyscallCpu(_) => (3, *pair),
+            Metric::Ledger(_) => (4, *pair),
         };
         families.entry(family).or_default().push(at);
     }
-    let mut corrected = vec![1.0; drafts.len()];
+    let mut corrected = vec![1.0; pending.len()];
     for family in families.into_values() {
         let of_family: Vec<f64> = family.iter().map(|at| p_values[*at]).collect();
         for (at, p) in family.into_iter().zip(holm::corrected(&of_family)) {
@@ -95,8 +95,14 @@ fn corrected(drafts: &[(usize, Draft)], p_values: &[f64]) -> Vec<f64> {
     corrected
 }
 
-fn finished(couple: &Couple<'_>, draft: Draft, p: f64, p_corrected: f64, margin: f64) -> Comparison {
-    let Draft { metric, traced, pairs, failed } = draft;
+fn finished(
+    pair: &PairedCases<'_>,
+    comparison: PendingComparison,
+    p: f64,
+    p_corrected: f64,
+    margin: f64,
+) -> Comparison {
+    let PendingComparison { metric, traced, pairs, failed } = comparison;
     let mut random = Random::seeded(SEED);
     let ratio = bootstrap::median_ratio(&pairs, &mut random);
     // A single pair has a ratio and no interval.
@@ -105,12 +111,10 @@ fn finished(couple: &Couple<'_>, draft: Draft, p: f64, p_corrected: f64, margin:
         _ => None,
     });
     let median =
-        |of: fn(&bootstrap::Pair) -> f64| drafts::nanos(summary::median_of(&Vec::from_iter(pairs.iter().map(of))));
+        |of: fn(&bootstrap::Pair) -> f64| Nanos::rounded(summary::median_of(&Vec::from_iter(pairs.iter().map(of))));
     let verdict = if failed > 0 { Verdict::Withheld } else { verdict::judge(pairs.len(), ratio, p_corrected, margin) };
     Comparison {
-        a: couple.a.side,
-        b: couple.b.side,
-        cache: couple.a.cache,
+        cases: pair.keys(),
         metric,
         traced,
         pairs: pairs.len(),

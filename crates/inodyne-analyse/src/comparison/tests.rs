@@ -82,7 +82,8 @@ fn places_and_commands_are_each_held_against_the_first() {
     }
     let recording = explained(recording);
     let walls = recording.comparisons.iter().filter(|c| c.metric == Metric::Wall);
-    let found: Vec<_> = walls.map(|c| ((c.a.place, c.a.command), (c.b.place, c.b.command))).collect();
+    let found: Vec<_> =
+        walls.map(|c| ((c.cases.a.place, c.cases.a.command), (c.cases.b.place, c.cases.b.command))).collect();
     let expected = [
         ((0, 0), (1, 0)),
         ((0, 0), (2, 0)),
@@ -115,7 +116,7 @@ fn the_time_to_durable_is_compared_by_itself() {
     assert_eq!(found(Metric::Wall).verdict, Verdict::NoDifference);
     let durable = found(Metric::Durable);
     assert_eq!((durable.verdict, durable.pairs, durable.traced), (Verdict::Slower, 20, false));
-    let of_ext4 = recording.statistics.iter().find(|s| s.place == 0).unwrap();
+    let of_ext4 = recording.statistics.iter().find(|s| s.case.place == 0).unwrap();
     assert!(of_ext4.trend.is_none() && of_ext4.durable.as_ref().unwrap().trend.is_some());
     // What was flushed in vain is in no pair.
     let mut recording = sample::durable_recording();

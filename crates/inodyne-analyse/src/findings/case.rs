@@ -11,7 +11,7 @@ use inodyne_model::cause::Cause;
 use inodyne_model::ledger::{PAGE_FAULT, Row, RowKind};
 use inodyne_model::observed::{Sample, ThreadNumber, Wait};
 use inodyne_model::recording::Recording;
-use inodyne_model::stack::Stack;
+use inodyne_model::stack::{Stack, function_name};
 use inodyne_model::syscall::SyscallStats;
 use inodyne_model::trace::Trace;
 
@@ -47,7 +47,7 @@ impl Waited<'_> {
         super::families::syncs(self.call)
             || self.passes(|function| {
                 matches!(
-                    plain(function),
+                    function_name(function),
                     "ext4_sync_file"
                         | "ext2_fsync"
                         | "xfs_file_fsync"
@@ -65,7 +65,10 @@ impl Waited<'_> {
     /// Direct I/O: the cache has no part in it.
     pub(super) fn is_direct(&self) -> bool {
         self.passes(|function| {
-            matches!(plain(function), "__iomap_dio_rw" | "iomap_dio_rw" | "__blockdev_direct_IO" | "blkdev_direct_IO")
+            matches!(
+                function_name(function),
+                "__iomap_dio_rw" | "iomap_dio_rw" | "__blockdev_direct_IO" | "blkdev_direct_IO"
+            )
         })
     }
 
@@ -78,11 +81,6 @@ impl Waited<'_> {
 /// A function of an overlay's copying up.
 pub(super) fn copies_up(function: &str) -> bool {
     function.starts_with("ovl_copy_up") || function.starts_with("ovl_do_copy_up")
-}
-
-/// A function's name without what the compiler appends.
-pub(super) fn plain(symbol: &str) -> &str {
-    symbol.split_once('.').map_or(symbol, |(name, _)| name)
 }
 
 /// Time summed over threads.
@@ -180,7 +178,7 @@ impl<'a> Case<'a> {
         }
         for sample in self.trace.observed.samples.iter().filter(|sample| !sample.user_mode) {
             let Some(stack) = self.classifier.stack(sample.stack) else { continue };
-            if stack.symbols().any(|symbol| function(plain(symbol))) {
+            if stack.symbols().any(|symbol| function(function_name(symbol))) {
                 time.add(sample.thread, call_of(sample, stack), sample.count as f64 * 1e9 / hz, sample.count);
             }
         }

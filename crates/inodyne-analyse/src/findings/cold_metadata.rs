@@ -2,12 +2,14 @@
 
 use inodyne_model::cause::Cause;
 use inodyne_model::count::Grouped;
+use inodyne_model::cure::{CacheChange, Change, PlaceChange};
 use inodyne_model::finding::Finding;
 use inodyne_model::ledger::{PAGE_FAULT, RowKind};
 
 use super::case::{Case, Time, Waited, parallel, total};
-use super::estimate::{self, Draft, percent, seconds};
+use super::estimate::{self, Diagnosed, percent, seconds};
 use super::families::{concerns_files, reads, removes, writes};
+use super::remedy::Remedy;
 
 /// Below this share of the wall-clock time metadata is warm enough.
 const LEAST_SHARE: f64 = 0.15;
@@ -46,6 +48,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     } else {
         format!("{} threads wait for them", time.threads.len())
     };
+    let order_line = evidence.len();
     evidence.push(format!("a read takes {} on average; {order}", seconds(time.mean())));
     let work = work_of_reading(case);
     let loading = case
@@ -60,7 +63,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let saved = waits + case.on_path(&work) + case.on_path(&loading) + after;
     let uncertain = if is_changing { UNCERTAIN_CHANGING } else { UNCERTAIN };
     Some(
-        Draft {
+        Diagnosed {
             title: format!(
                 "Inodes and directories are read from the device{}: {} of the time",
                 if is_alone { " one at a time" } else { "" },
@@ -69,7 +72,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             share,
             evidence,
             predicted: estimate::without(case, saved, uncertain),
-            cure: cures(case, is_alone),
+            cure: cures(case, is_alone, order_line),
             avoidable_calls: None,
             bound: false,
         }
@@ -119,23 +122,21 @@ fn work_of_reading(case: &Case<'_>) -> Time {
     })
 }
 
-/// First what the prediction is about.
-fn cures(case: &Case<'_>, is_alone: bool) -> Vec<String> {
-    let mut cures = vec![
-        "keep it in memory, as is predicted: a walk beforehand warms it, vm.vfs_cache_pressure below 100 keeps it longer"
-            .to_owned(),
-    ];
+/// First what the prediction is about. `order` is the line of the evidence that says in which order the reads come.
+fn cures(case: &Case<'_>, is_alone: bool, order: usize) -> Vec<Remedy> {
+    let mut cures = vec![Remedy::new(
+        "keep it in memory, as is predicted: a walk beforehand warms it, vm.vfs_cache_pressure below 100 keeps it longer",
+        Change::Cache(CacheChange::Warm),
+    )];
     if is_alone {
-        cures.push(
-            "or, for a part of that, walk the tree in several threads, so that several reads are on their way (bfs, fd, inodyne rm)"
-                .to_owned(),
-        );
+        let several = "or, for a part of that, walk the tree in several threads, so that several reads are on their way (bfs, fd, inodyne rm)";
+        cures.push(Remedy::advice(several).answering(order));
     }
     if matches!(case.fs(), "ext4" | "ext3" | "ext2") {
-        cures.push(
-            "or read more inodes at once: mount with inode_readahead_blks=256 (ext4), or make fewer, larger directories"
-                .to_owned(),
-        );
+        cures.push(Remedy::new(
+            "or read more inodes at once: mount with inode_readahead_blks=256 (ext4), or make fewer, larger directories",
+            Change::Place(PlaceChange::Mount("inode_readahead_blks=256".to_owned())),
+        ));
     }
     cures
 }

@@ -1,10 +1,12 @@
 //! `copy-up`: an overlay copies files to its upper layer, because something of them is changed.
 
 use inodyne_model::count::Grouped;
+use inodyne_model::cure::{Change, PlaceChange};
 use inodyne_model::finding::Finding;
 
 use super::case::{Case, copies_up};
-use super::estimate::{self, Draft, lines, percent, seconds};
+use super::estimate::{self, Diagnosed, percent, seconds};
+use super::remedy::Remedy;
 
 /// Below this share of the wall-clock time copying up does not matter.
 const LEAST_SHARE: f64 = 0.1;
@@ -33,15 +35,21 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         .collect();
     evidence.push(format!("{} on a CPU (from samples), {} waiting for it", seconds(working.ns), seconds(waiting.ns)));
     Some(
-        Draft {
+        Diagnosed {
             title: format!("The overlay copies what {who} changes to its upper layer: {} of the time", percent(share)),
             share,
             evidence,
             predicted: estimate::without(case, case.on_path(&time), UNCERTAIN),
-            cure: lines(&[
-                "change the files where they are made: in the image (COPY --chown, --chmod), or on a volume or bind mount instead of the overlay",
-                "for owners, modes and times alone: mount with metacopy=on, which copies no contents",
-            ]),
+            cure: vec![
+                Remedy::new(
+                    "change the files where they are made: in the image (COPY --chown, --chmod), or on a volume or bind mount instead of the overlay",
+                    Change::Place(PlaceChange::Below),
+                ),
+                Remedy::new(
+                    "for owners, modes and times alone: mount with metacopy=on, which copies no contents",
+                    Change::Place(PlaceChange::Mount("metacopy=on".to_owned())),
+                ),
+            ],
             avoidable_calls: None,
             bound: false,
         }

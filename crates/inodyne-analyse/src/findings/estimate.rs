@@ -15,6 +15,7 @@ use inodyne_model::finding::{Finding, Prediction};
 use inodyne_model::run::median;
 
 use super::case::{Case, Time};
+use super::remedy::Remedy;
 
 /// The part of the tracing cost of a call that falls between its two timestamps.
 pub(super) const INSIDE: f64 = 0.5;
@@ -47,7 +48,7 @@ pub(super) fn now(case: &Case<'_>, ready: f64) -> Now {
     let calls: f64 = trace.syscalls.iter().map(|s| s.calls as f64).sum();
     let wall = case.wall();
     let ns = (wall - calls * case.cost()).max(wall * 0.2);
-    let Some(median) = median(&case.recording.untraced_walls(trace.place, trace.command, trace.cache)) else {
+    let Some(median) = median(&case.recording.untraced_walls(trace.key())) else {
         return Now { ns, scale: 1.0 };
     };
     let median = median.0 as f64;
@@ -57,8 +58,7 @@ pub(super) fn now(case: &Case<'_>, ready: f64) -> Now {
 
 /// How far the untraced runs lie apart: twice their median deviation from their median, as a part of it.
 pub(super) fn noise(case: &Case<'_>) -> f64 {
-    let trace = case.trace;
-    let walls = case.recording.untraced_walls(trace.place, trace.command, trace.cache);
+    let walls = case.recording.untraced_walls(case.trace.key());
     let Some(middle) = median(&walls).filter(|_| walls.len() >= ENOUGH_RUNS) else { return RUN_NOISE_UNSEEN };
     let mut deviations: Vec<_> = walls.iter().map(|wall| Nanos(wall.0.abs_diff(middle.0))).collect();
     deviations.sort_unstable();
@@ -91,35 +91,42 @@ pub(super) fn without(case: &Case<'_>, saved: f64, uncertain: f64) -> Prediction
     let low = (predicted - error).max(0.0);
     // A cure that is one makes nothing slower, as far as is known beforehand.
     let high = (predicted + error).min(now.max(predicted));
-    Prediction { now_ns: nanos(now), wall_ns: nanos(predicted), low_ns: nanos(low), high_ns: nanos(high) }
+    Prediction {
+        now_ns: Nanos::rounded(now),
+        wall_ns: Nanos::rounded(predicted),
+        low_ns: Nanos::rounded(low),
+        high_ns: Nanos::rounded(high),
+    }
 }
 
 /// What a bound says: the time if all of `saved` could go, and never less.
 pub(super) fn at_best(case: &Case<'_>, saved: f64) -> Prediction {
     let Now { ns: now, scale } = now(case, 0.0);
     let best = (now - saved.max(0.0) * scale).max(0.0);
-    Prediction { now_ns: nanos(now), wall_ns: nanos(best), low_ns: nanos(best), high_ns: nanos(now.max(best)) }
-}
-
-fn nanos(ns: f64) -> Nanos {
-    Nanos(ns.round() as u64)
+    Prediction {
+        now_ns: Nanos::rounded(now),
+        wall_ns: Nanos::rounded(best),
+        low_ns: Nanos::rounded(best),
+        high_ns: Nanos::rounded(now.max(best)),
+    }
 }
 
 /// A finding as its diagnosis writes it.
-pub(super) struct Draft {
+pub(super) struct Diagnosed {
     pub(super) title: String,
     pub(super) share: f64,
     pub(super) evidence: Vec<String>,
     pub(super) predicted: Prediction,
-    pub(super) cure: Vec<String>,
+    pub(super) cure: Vec<Remedy>,
     pub(super) avoidable_calls: Option<u64>,
     /// No cure is known for it: what is predicted is what could be had at best.
     pub(super) bound: bool,
 }
 
-impl Draft {
+impl Diagnosed {
     /// The finding about the trace of this case; its id is in the table of diagnoses.
     pub(super) fn finding(self, case: &Case<'_>) -> Finding {
+        let (cure, cures) = self.cure.into_iter().map(|remedy| (remedy.text, remedy.cure)).unzip();
         Finding {
             id: String::new(),
             title: self.title,
@@ -130,7 +137,8 @@ impl Draft {
             evidence: self.evidence,
             avoidable_calls: self.avoidable_calls,
             predicted: self.predicted,
-            cure: self.cure,
+            cure,
+            cures,
             bound: self.bound,
             proved: None,
         }
@@ -152,9 +160,4 @@ pub(super) fn seconds(ns: f64) -> String {
 /// A share in whole percent.
 pub(super) fn percent(share: f64) -> String {
     format!("{:.0}%", share * 100.0)
-}
-
-/// Lines from text that stands in the source.
-pub(super) fn lines(lines: &[&str]) -> Vec<String> {
-    lines.iter().map(|line| (*line).to_owned()).collect()
 }

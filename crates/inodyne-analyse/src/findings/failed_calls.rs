@@ -6,7 +6,8 @@ use inodyne_model::finding::Finding;
 use inodyne_model::syscall::SyscallStats;
 
 use super::case::{Case, Time};
-use super::estimate::{self, Draft, INSIDE, seconds};
+use super::estimate::{self, Diagnosed, INSIDE, seconds};
+use super::remedy::Remedy;
 
 /// Fewer are somebody's start-up.
 const LEAST_FAILURES: u64 = 200;
@@ -84,12 +85,15 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let each = (time.mean() - case.cost() * INSIDE).max(time.mean() * 0.2) + estimate::around(case, &time);
     let parallel = time.ns / case.on_path(&time).max(1.0);
     Some(
-        Draft {
+        Diagnosed {
             title: format!("{} makes {} that fail with {errno}", case.who(&time), first.name),
             share,
             evidence,
             predicted: estimate::without(case, each * time.count as f64 / parallel, UNCERTAIN),
-            cure: failing.iter().map(|(call, errno, _)| cure(&call.name, errno)).collect(),
+            cure: (0..)
+                .zip(&failing)
+                .map(|(line, (call, errno, _))| Remedy::advice(cure(&call.name, errno)).answering(line))
+                .collect(),
             avoidable_calls: Some(time.count),
             bound: false,
         }

@@ -5,8 +5,9 @@ use inodyne_model::finding::Finding;
 use inodyne_model::syscall::SyscallStats;
 
 use super::case::{Case, Time, total};
-use super::estimate::{self, Draft, INSIDE, lines, percent, seconds};
+use super::estimate::{self, Diagnosed, INSIDE, percent, seconds};
 use super::families::looks_up;
+use super::remedy::advice;
 
 /// A program's start fails some hundred times; that is nothing to look into.
 const LEAST_FAILURES: u64 = 500;
@@ -42,12 +43,12 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let each = (time.mean() - case.cost() * INSIDE).max(time.mean() * 0.2) + estimate::around(case, &time);
     let parallel = time.ns / case.on_path(&time).max(1.0);
     Some(
-        Draft {
+        Diagnosed {
             title: format!("{who} looks for files where they are not: {} of the time", percent(share)),
             share,
             evidence,
             predicted: estimate::without(case, each * time.count as f64 / parallel, UNCERTAIN),
-            cure: lines(&[
+            cure: advice(&[
                 "shorten the search path, or put first the directory in which most is found (PATH, PYTHONPATH, -I, RPATH)",
                 "or let the program remember what it has found: bootsnap, ldconfig, an index of the package manager",
             ]),

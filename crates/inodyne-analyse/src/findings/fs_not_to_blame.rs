@@ -6,8 +6,9 @@ use inodyne_model::finding::Finding;
 use inodyne_model::ledger::{PAGE_FAULT, Row, RowKind};
 
 use super::case::Case;
-use super::estimate::{self, Draft, lines, percent, seconds};
+use super::estimate::{self, Diagnosed, percent, seconds};
 use super::families::concerns_files;
+use super::remedy::advice;
 
 /// From this share of the wall-clock time on, something else is the reason.
 const LEAST_SHARE: f64 = 0.5;
@@ -25,7 +26,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     rows.sort_by_key(|row| std::cmp::Reverse(row.ns));
     let top: Vec<_> = rows.iter().take(3).map(|row| format!("{} {}", named(row), seconds(row.ns.0 as f64))).collect();
     Some(
-        Draft {
+        Diagnosed {
             title: format!("{} of the time has nothing to do with files", percent(share)),
             share,
             evidence: vec![
@@ -33,7 +34,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
                 format!("everything that concerns files took {} of the time", percent(files / case.wall())),
             ],
             predicted: estimate::at_best(case, files),
-            cure: lines(&["nothing here: no file system, mount option or disk can save more than that"]),
+            cure: advice(&["nothing here: no file system, mount option or disk can save more than that"]),
             avoidable_calls: None,
             bound: true,
         }

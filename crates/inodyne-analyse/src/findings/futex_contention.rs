@@ -7,7 +7,8 @@ use inodyne_model::count::Grouped;
 use inodyne_model::finding::Finding;
 
 use super::case::{Case, Time, parallel, total};
-use super::estimate::{self, Draft, lines, percent, seconds};
+use super::estimate::{self, Diagnosed, percent, seconds};
+use super::remedy::advice;
 
 /// Fewer calls are what any program with threads makes.
 const LEAST_CALLS: u64 = 1_000;
@@ -50,7 +51,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let all = total(case.calls(|_| true).map(|call| call.calls));
     let who = case.who(&time);
     Some(
-        Draft {
+        Diagnosed {
             title: format!("The threads of {who} wait for each other's lock: {} of the time", percent(share)),
             share,
             evidence: vec![
@@ -68,7 +69,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
                 format!("{} together", seconds(time.ns)),
             ],
             predicted: estimate::without(case, on_path * (1.0 - STAYS), UNCERTAIN),
-            cure: lines(&[
+            cure: advice(&[
                 "take the lock less often: hand over many entries at once, or give each thread a queue of its own",
                 "wake a thread only where one sleeps, and after the lock is released",
                 "or use fewer threads",

@@ -2,10 +2,12 @@
 
 use inodyne_model::cause::Cause;
 use inodyne_model::count::Grouped;
+use inodyne_model::cure::{Change, PlaceChange};
 use inodyne_model::finding::Finding;
 
 use super::case::Case;
-use super::estimate::{self, Draft, percent, seconds};
+use super::estimate::{self, Diagnosed, percent, seconds};
+use super::remedy::Remedy;
 
 /// Below this share of the wall-clock time the journal keeps up.
 const LEAST_SHARE: f64 = 0.1;
@@ -41,33 +43,49 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
                 )
             })
     });
+    let mut for_room = 0;
     if space.ns > time.ns * 0.3 {
+        for_room = evidence.len();
         evidence.push(format!(
             "{} of it for room in the journal: it is too small for this load",
             percent(space.ns / time.ns)
         ));
     }
-    let larger = match case.fs() {
-        "xfs" => "make the log larger: mkfs.xfs -l size=512m, and mount with logbsize=256k",
-        "btrfs" => "commit less often: mount with commit=120",
-        _ => {
-            "make the journal larger: tune2fs -O ^has_journal, then tune2fs -J size=1024 (unmounted); mke2fs -J size=1024"
-        }
-    };
     Some(
-        Draft {
+        Diagnosed {
             title: format!("Calls wait for the journal of the file system: {} of the time", percent(share)),
             share,
             evidence,
             predicted: estimate::without(case, case.on_path(&time), UNCERTAIN),
             cure: vec![
-                larger.to_owned(),
-                "or let others sync less: every fsync on this file system commits the work of all".to_owned(),
-                "or put the journal on a faster device".to_owned(),
+                larger(case.fs()).answering(for_room),
+                Remedy::advice("or let others sync less: every fsync on this file system commits the work of all"),
+                Remedy::advice("or put the journal on a faster device"),
             ],
             avoidable_calls: None,
             bound: false,
         }
         .finding(case),
     )
+}
+
+/// A journal that is full less often. What a trial makes is smaller than what is advised, since its place may be small.
+fn larger(fs: &str) -> Remedy {
+    let mkfs = |option: &str, value: &str| {
+        let (parameter, value) = ("size".to_owned(), value.to_owned());
+        Change::Place(PlaceChange::Mkfs { option: option.to_owned(), parameter, value })
+    };
+    match fs {
+        "xfs" => {
+            Remedy::new("make the log larger: mkfs.xfs -l size=512m, and mount with logbsize=256k", mkfs("-l", "256m"))
+        }
+        "btrfs" => Remedy::new(
+            "commit less often: mount with commit=120",
+            Change::Place(PlaceChange::Mount("commit=120".to_owned())),
+        ),
+        _ => Remedy::new(
+            "make the journal larger: tune2fs -O ^has_journal, then tune2fs -J size=1024 (unmounted); mke2fs -J size=1024",
+            mkfs("-J", "256"),
+        ),
+    }
 }

@@ -5,7 +5,8 @@ use inodyne_model::finding::Finding;
 use inodyne_model::ledger::RowKind;
 
 use super::case::Case;
-use super::estimate::{self, Draft, lines, percent, seconds};
+use super::estimate::{self, Diagnosed, percent, seconds};
+use super::remedy::advice;
 
 /// From this share of the wall-clock time on it is what the command does.
 const LEAST_SHARE: f64 = 0.5;
@@ -24,7 +25,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     });
     let device = waiting_for_devices(case);
     Some(
-        Draft {
+        Diagnosed {
             title: format!("The kernel works on a CPU for {} of the time", percent(share)),
             share,
             evidence: vec![
@@ -32,7 +33,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
                 format!("a device of no delay at all would save {} at most", seconds(device)),
             ],
             predicted: estimate::at_best(case, device),
-            cure: lines(&["fewer calls, or another file system with less work in each: inodyne compare shows which"]),
+            cure: advice(&["fewer calls, or another file system with less work in each: inodyne compare shows which"]),
             avoidable_calls: None,
             bound: true,
         }

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 
 use inodyne_model::cause::Cause;
 use inodyne_model::count::Grouped;
+use inodyne_model::cure::{Change, PlaceChange};
 use inodyne_model::finding::Finding;
-use inodyne_model::stack::Stack;
+use inodyne_model::stack::{Stack, function_name};
 
-use super::case::{Case, Time, parallel, plain};
-use super::estimate::{self, Draft, percent, seconds};
+use super::case::{Case, Time, parallel};
+use super::estimate::{self, Diagnosed, percent, seconds};
+use super::remedy::{Remedy, advice};
 
 /// Below this share of the wall-clock time threads seldom meet.
 const LEAST_SHARE: f64 = 0.1;
@@ -70,7 +72,11 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         return None;
     }
     let (lock, holder) = (lock(case), holder(case));
-    let cure = cure(lock.as_deref().unwrap_or_default());
+    // The second line of the evidence names the lock.
+    let of_lock = match &lock {
+        Some(lock) => cure(lock).into_iter().map(|remedy| remedy.answering(1)).collect(),
+        None => cure(""),
+    };
     let mut evidence = vec![format!(
         "{} threads: {} waits, {} asleep and {} spinning on a CPU, together",
         time.threads.len(),
@@ -81,7 +87,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     evidence.extend(lock.iter().map(|lock| format!("most for the lock that {lock} takes")));
     evidence.extend(holder.iter().map(|holder| format!("mostly released by {holder}")));
     Some(
-        Draft {
+        Diagnosed {
             title: format!(
                 "Threads wait for each other's lock{}: {} of the time",
                 lock.map_or_else(String::new, |lock| format!(" in {lock}")),
@@ -90,7 +96,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             share,
             evidence,
             predicted: estimate::without(case, case.on_path(&time) * (1.0 - STAYS), UNCERTAIN),
-            cure,
+            cure: of_lock,
             avoidable_calls: None,
             bound: false,
         }
@@ -99,22 +105,28 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
 }
 
 /// What to do about the lock that this function takes.
-fn cure(lock: &str) -> Vec<String> {
-    let fewer = "use fewer threads: beyond what the lock admits, each more makes it slower";
+fn cure(lock: &str) -> Vec<Remedy> {
+    let fewer = "or use fewer threads: beyond what the lock admits, each more makes it slower";
     if lock.starts_with("xfs_buf") {
-        let spread = "keep each thread to the directories of one allocation group, whose header its changes lock";
-        vec![spread.into(), format!("or {fewer}"), "to delete: inodyne rm, which does so".into()]
+        advice(&[
+            "keep each thread to the directories of one allocation group, whose header its changes lock",
+            fewer,
+            "to delete: inodyne rm, which does so",
+        ])
     } else if lock.starts_with("btrfs_") {
-        vec![
-            "use one thread: all changes lock the root of the tree".into(),
-            "to delete: inodyne rm, which does so".into(),
-        ]
+        advice(&["use one thread: all changes lock the root of the tree", "to delete: inodyne rm, which does so"])
     } else if lock.starts_with("ext4_orphan") {
         // Documentation/filesystems/ext4/orphan.rst: without the file, all orphans are in one list.
-        vec!["unmounted: tune2fs -O orphan_file DEVICE (e2fsprogs 1.47, Linux 5.15)".into(), format!("or {fewer}")]
+        let orphan_file = Remedy::new(
+            "unmounted: tune2fs -O orphan_file DEVICE (e2fsprogs 1.47, Linux 5.15)",
+            Change::Place(PlaceChange::Feature("orphan_file".to_owned())),
+        );
+        vec![orphan_file, Remedy::advice(fewer)]
     } else {
-        let own = "let each thread work in a directory of its own: creating, removing and renaming lock the directory";
-        vec![own.into(), format!("or {fewer}")]
+        advice(&[
+            "let each thread work in a directory of its own: creating, removing and renaming lock the directory",
+            fewer,
+        ])
     }
 }
 
@@ -132,7 +144,7 @@ fn holder(case: &Case<'_>) -> Option<String> {
 
 /// The first function from the leaf outwards that is not part of locking.
 fn owner(stack: &Stack) -> Option<&str> {
-    stack.symbols().map(plain).find(|function| !is_lock_itself(function))
+    stack.symbols().map(function_name).find(|function| !is_lock_itself(function))
 }
 
 fn most<'a>(times: impl Iterator<Item = (&'a str, u64)>) -> Option<String> {
@@ -157,7 +169,7 @@ mod tests {
             ("ext4_orphan_add", "unmounted: tune2fs -O orphan_file"),
             ("", "let each thread work in a directory of its own"),
         ] {
-            assert!(cure(lock)[0].starts_with(first), "{lock}: {:?}", cure(lock));
+            assert!(cure(lock)[0].text.starts_with(first), "{lock}: {:?}", cure(lock));
         }
     }
 }

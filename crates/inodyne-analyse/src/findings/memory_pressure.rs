@@ -4,7 +4,8 @@ use inodyne_model::cause::Cause;
 use inodyne_model::finding::Finding;
 
 use super::case::Case;
-use super::estimate::{self, Draft, lines, percent, seconds};
+use super::estimate::{self, Diagnosed, percent, seconds};
+use super::remedy::advice;
 
 /// Below this share of the wall-clock time memory is no problem.
 const LEAST_SHARE: f64 = 0.1;
@@ -56,12 +57,12 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         false => format!("the machine has {:.1} GB in all", case.recording.host.memory_bytes as f64 / 1e9),
     });
     Some(
-        Draft {
+        Diagnosed {
             title: format!("Memory is short: {} of the time goes into finding some", percent(share)),
             share,
             evidence,
             predicted: estimate::without(case, case.on_path(&time), UNCERTAIN),
-            cure: lines(&[
+            cure: advice(&[
                 "give it more: a higher memory.max or memory.high of its cgroup (docker run --memory), or a larger machine",
                 "or let it use less: fewer workers at once, smaller caches; read past the cache (O_DIRECT, POSIX_FADV_DONTNEED) what is read once",
             ]),

@@ -6,7 +6,8 @@ use inodyne_model::finding::Finding;
 use inodyne_model::ledger::PAGE_FAULT;
 
 use super::case::Case;
-use super::estimate::{self, Draft, lines, percent, seconds};
+use super::estimate::{self, Diagnosed, percent, seconds};
+use super::remedy::advice;
 
 /// Below this share of the wall-clock time faults are the price of any program.
 const LEAST_SHARE: f64 = 0.2;
@@ -24,7 +25,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     }
     let who = case.who(&time);
     Some(
-        Draft {
+        Diagnosed {
             title: format!("{who} reads mapped files by page faults: {} of the time", percent(share)),
             share,
             evidence: vec![format!(
@@ -34,7 +35,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
                 seconds(time.ns)
             )],
             predicted: estimate::without(case, case.on_path(&time) * (1.0 - STAYS), UNCERTAIN),
-            cure: lines(&[
+            cure: advice(&[
                 "say what will be needed: madvise MADV_WILLNEED, MADV_POPULATE_READ, or MAP_POPULATE; MADV_SEQUENTIAL where it is read in order",
                 "do not say MADV_RANDOM, which switches reading ahead off, unless it is",
                 "or read() the file in large pieces",

@@ -8,7 +8,9 @@
 //! |---|---|
 //! | [`case`] | a trace, asked for times: of waits, of calls, of samples, and their share of the wall-clock time |
 //! | [`estimate`] | from time that a cure saves to a wall-clock time to expect |
+//! | [`contents`] | waits for contents from the device |
 //! | [`families`] | which system calls do alike |
+//! | [`remedy`] | what to do, in words and as data |
 //! | [`selection`] | which findings are said, in which order |
 //! | `stat_users` | which programs stat every file in any case |
 //! | the others | a diagnosis each, named like its id |
@@ -16,6 +18,7 @@
 mod case;
 mod cold_data;
 mod cold_metadata;
+mod contents;
 mod copy_up;
 mod dtype_missing;
 mod estimate;
@@ -31,6 +34,7 @@ mod memory_pressure;
 mod mmap_faults;
 mod process_storm;
 mod queue_full;
+mod remedy;
 mod repeated_stat;
 mod round_trips;
 mod run_queue_bound;
@@ -50,7 +54,6 @@ use inodyne_model::recording::Recording;
 
 use crate::causes::Classifier;
 use case::Case;
-pub use single_stream::MOST_WORKERS;
 
 type Diagnosis = fn(&Case<'_>) -> Option<Finding>;
 
@@ -82,6 +85,12 @@ const DIAGNOSES: &[(&str, Diagnosis)] = &[
     ("write-throttled", write_throttled::diagnose),
 ];
 
+/// Those that need counts, errors, bytes and wall times of calls, and no more: a log of strace's has that.
+const OF_CALLS: &[&str] =
+    &["failed-calls", "failed-lookups", "process-storm", "repeated-stat", "small-io", "sync-bound"];
+/// What stands below each finding about such a log.
+const COST_IS_IN_IT: &str = "strace's own cost is in all of these times: the counts are exact, the seconds are not";
+
 /// The ids of all findings that there are.
 pub fn ids() -> impl Iterator<Item = &'static str> {
     DIAGNOSES.iter().map(|(id, _)| *id)
@@ -91,9 +100,14 @@ pub fn ids() -> impl Iterator<Item = &'static str> {
 pub fn all(recording: &Recording) -> Vec<Finding> {
     let of_trace = |(index, trace)| {
         let case = Case { recording, index, trace, classifier: Classifier::new(&trace.observed.stacks) };
-        let made =
-            DIAGNOSES.iter().filter_map(|(id, diagnose)| Some(Finding { id: (*id).to_owned(), ..diagnose(&case)? }));
-        selection::select(made.collect())
+        let divides = case.trace.tracer.divides_calls();
+        let possible = DIAGNOSES.iter().filter(|(id, _)| divides || OF_CALLS.contains(id));
+        let mut made: Vec<Finding> =
+            possible.filter_map(|(id, diagnose)| Some(Finding { id: (*id).to_owned(), ..diagnose(&case)? })).collect();
+        if !divides {
+            made.iter_mut().for_each(|finding| finding.evidence.push(COST_IS_IN_IT.to_owned()));
+        }
+        selection::select(made)
     };
     let mut found: Vec<Finding> = recording.traces.iter().enumerate().flat_map(of_trace).collect();
     for finding in &mut found {

@@ -7,8 +7,9 @@ use inodyne_model::finding::Finding;
 use inodyne_model::ledger::RowKind;
 
 use super::case::{Case, parallel};
-use super::estimate::{self, Draft, percent, seconds};
+use super::estimate::{self, Diagnosed, percent, seconds};
 use super::families::starts_processes;
+use super::remedy::Remedy;
 use super::stat_users::base_name;
 
 /// Fewer processes than this are an ordinary script.
@@ -75,7 +76,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         format!("{} of that to start, load and end them; the rest is their work", percent(part)),
     ];
     Some(
-        Draft {
+        Diagnosed {
             title: format!(
                 "{} processes of {name} for little each: {} of the time",
                 Grouped(of.count as u64),
@@ -85,9 +86,12 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             evidence,
             predicted: estimate::without(case, saved, UNCERTAIN),
             cure: vec![
-                format!("give one {name} many files: xargs without -n 1, find -exec {name} {{}} + instead of \\;"),
-                "or do it in the program that starts them: a shell's own [ ], ${name##*/}, a loop in awk or python"
-                    .to_owned(),
+                Remedy::advice(format!(
+                    "give one {name} many files: xargs without -n 1, find -exec {name} {{}} + instead of \\;"
+                )),
+                Remedy::advice(
+                    "or do it in the program that starts them: a shell's own [ ], ${name##*/}, a loop in awk or python",
+                ),
             ],
             avoidable_calls: None,
             bound: false,

@@ -3,9 +3,11 @@
 use inodyne_model::cause::Cause;
 use inodyne_model::count::Grouped;
 use inodyne_model::finding::Finding;
+use inodyne_model::stack::function_name;
 
 use super::case::{Case, parallel};
-use super::estimate::{self, Draft, lines, percent, seconds};
+use super::estimate::{self, Diagnosed, percent, seconds};
+use super::remedy::{Remedy, advice, without_settings};
 
 /// Below this share of the wall-clock time the queue has room.
 const LEAST_SHARE: f64 = 0.1;
@@ -15,6 +17,9 @@ const UNCERTAIN: f64 = 0.5;
 /// Fewer threads than this on average are one.
 const SEVERAL: f64 = 1.2;
 
+/// Settings that say how much may wait in the queue (Documentation/ABI/stable/sysfs-block).
+const LIMITS: &[&str] = &["nr_requests", "wbt_lat_usec", "scheduler", "max_sectors_kb"];
+
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let time = case.waiting(|waited| waited.cause == Cause::QueueFull);
     let share = case.share(&time);
@@ -22,7 +27,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         return None;
     }
     let of = |names: &[&str]| {
-        case.waiting(|w| w.cause == Cause::QueueFull && w.passes(|f| names.contains(&super::case::plain(f)))).ns
+        case.waiting(|w| w.cause == Cause::QueueFull && w.passes(|f| names.contains(&function_name(f)))).ns
     };
     let tags = of(&["blk_mq_get_tag"]);
     let throttled = of(&["wbt_wait", "rq_qos_wait", "__rq_qos_throttle"]);
@@ -50,18 +55,22 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         }
     }
     Some(
-        Draft {
+        Diagnosed {
             title: format!("Calls wait for room in a full queue: {} of the time", percent(share)),
             share,
             evidence,
             predicted: estimate::without(case, case.on_path(&time) * (1.0 - STAYS), UNCERTAIN),
-            cure: lines(match is_for_inodes {
-                true => &["fewer threads that remove files at once: XFS frees inodes in the background, and holds back who is faster"],
-                false => &[
-                "a longer queue: /sys/block/DEVICE/queue/nr_requests; without writeback throttling: wbt_lat_usec = 0",
-                "fewer at once: with more in flight than the device serves side by side, each only waits longer",
-                "a higher limit, where a cgroup sets it: io.max",
-            ]}),
+            cure: match is_for_inodes {
+                true => advice(&["fewer threads that remove files at once: XFS frees inodes in the background, and holds back who is faster"]),
+                false => vec![
+                    Remedy::new(
+                        "a longer queue: /sys/block/DEVICE/queue/nr_requests; without writeback throttling: wbt_lat_usec = 0",
+                        without_settings(case, LIMITS),
+                    ),
+                    Remedy::advice("fewer at once: with more in flight than the device serves side by side, each only waits longer"),
+                    Remedy::advice("a higher limit, where a cgroup sets it: io.max"),
+                ],
+            },
             avoidable_calls: None,
             bound: false,
         }

@@ -5,8 +5,9 @@ use inodyne_model::finding::Finding;
 use inodyne_model::trace::PathCount;
 
 use super::case::{Case, Time, total};
-use super::estimate::{self, Draft, INSIDE, lines, percent, seconds};
+use super::estimate::{self, Diagnosed, INSIDE, percent, seconds};
 use super::families::stats;
+use super::remedy::advice;
 
 /// Fewer repetitions take no time.
 const LEAST_REPETITIONS: u64 = 500;
@@ -43,7 +44,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let parallel = time.ns / case.on_path(&time).max(1.0);
     let who = case.who(&time);
     Some(
-        Draft {
+        Diagnosed {
             title: format!(
                 "{who} asks for the attributes of the same files again and again: {} of the time",
                 percent(share)
@@ -59,7 +60,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
                 format!("{} paths, the most {}", Grouped(repeated.len() as u64), top.join(", ")),
             ],
             predicted: estimate::without(case, each * time.count as f64 / parallel, UNCERTAIN),
-            cure: lines(&[
+            cure: advice(&[
                 "remember the answer as long as it may be a little old",
                 "or be told of changes: inotify, fanotify, watchman",
             ]),

@@ -5,7 +5,8 @@ use inodyne_model::count::Grouped;
 use inodyne_model::finding::Finding;
 
 use super::case::Case;
-use super::estimate::{self, Draft, percent, seconds};
+use super::estimate::{self, Diagnosed, percent, seconds};
+use super::remedy::{Remedy, advice};
 
 /// Below this share of the wall-clock time the server is fast enough.
 const LEAST_SHARE: f64 = 0.2;
@@ -34,19 +35,19 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         ))
     }));
     let mut cure = match remote {
-        true => vec![
-            "let the client cache longer: actimeo=60 and nocto (NFS), cache=loose (9p), actimeo (SMB), where nobody else writes".to_owned(),
-            "ask for less: names with attributes in one request (READDIRPLUS), larger rsize and wsize".to_owned(),
-        ],
-        false => vec![
-            "let the kernel cache: entry_timeout and attr_timeout of a second or more, FOPEN_KEEP_CACHE, cached directories".to_owned(),
-            "answer more at once: readdirplus, larger max_read and max_write".to_owned(),
-        ],
+        true => advice(&[
+            "let the client cache longer: actimeo=60 and nocto (NFS), cache=loose (9p), actimeo (SMB), where nobody else writes",
+            "ask for less: names with attributes in one request (READDIRPLUS), larger rsize and wsize",
+        ]),
+        false => advice(&[
+            "let the kernel cache: entry_timeout and attr_timeout of a second or more, FOPEN_KEEP_CACHE, cached directories",
+            "answer more at once: readdirplus, larger max_read and max_write",
+        ]),
     };
-    cure.push("work on several files at once, so that the answers overlap".to_owned());
+    cure.push(Remedy::advice("work on several files at once, so that the answers overlap"));
     let server = if remote { "a server elsewhere" } else { "a FUSE server" };
     Some(
-        Draft {
+        Diagnosed {
             title: format!(
                 "{} waits for {server}, request by request: {} of the time",
                 case.who(&time),

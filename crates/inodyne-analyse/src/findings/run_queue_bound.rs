@@ -4,7 +4,8 @@ use inodyne_model::finding::Finding;
 use inodyne_model::ledger::RowKind;
 
 use super::case::Case;
-use super::estimate::{self, Draft, lines, percent, seconds};
+use super::estimate::{self, Diagnosed, percent, seconds};
+use super::remedy::advice;
 
 /// From this share of the wall-clock time on, CPUs are what is missing. Wake-ups alone take a tenth on a virtual machine.
 const LEAST_SHARE: f64 = 0.35;
@@ -23,7 +24,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         false => "others had them, or a limit keeps it from them",
     };
     Some(
-        Draft {
+        Diagnosed {
             title: format!("Ready, but without a CPU, for {} of the time: {whose}", percent(share)),
             share,
             evidence: vec![format!(
@@ -32,8 +33,8 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             )],
             predicted: estimate::at_best(case, ready),
             cure: match by_itself {
-                true => lines(&["more CPUs, or less work; fewer threads than CPUs switch less"]),
-                false => lines(&[
+                true => advice(&["more CPUs, or less work; fewer threads than CPUs switch less"]),
+                false => advice(&[
                     "measure on a quiet machine, or give it CPUs of its own (cpuset, cpu.weight)",
                     "or lift what limits it: cpu.max of its cgroup (docker run --cpus), taskset",
                 ]),

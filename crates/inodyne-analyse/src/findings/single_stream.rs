@@ -5,16 +5,16 @@ use std::collections::BTreeSet;
 
 use inodyne_model::cause::Cause;
 use inodyne_model::count::Grouped;
+use inodyne_model::cure::{Change, CommandChange};
 use inodyne_model::finding::Finding;
 use inodyne_model::ledger::RowKind;
 use inodyne_model::observed::ThreadNumber;
 
 use super::case::{Case, Time, parallel};
-use super::cold_data::{bytes_a_wait, waiting_for_contents};
-use super::estimate::{self, Draft, percent, seconds};
+use super::contents::{LARGE_READ, bytes_a_wait, waiting_for_contents};
+use super::estimate::{self, Diagnosed, percent, seconds};
+use super::remedy::Remedy;
 
-/// Below this a request is over before the device has reached its speed. Read-ahead asks for 128 KiB at once.
-pub(super) const LARGE_READ: f64 = 65_536.0;
 /// Below this share of the wall-clock time there is little to overlap.
 const LEAST_SHARE: f64 = 0.3;
 /// Fewer are not worth a second thread.
@@ -22,7 +22,7 @@ const LEAST_REQUESTS: u64 = 100;
 /// More threads than this on average are no single stream.
 const MOST_THREADS: f64 = 1.5;
 /// Workers that are proposed, at most: more gain little on one device, and nobody has tried.
-pub const MOST_WORKERS: u32 = 4;
+const MOST_WORKERS: u32 = 4;
 /// Of each worker's work, what goes on as before: devices and CPUs serve several a little slower than one.
 const LOSS: f64 = 0.1;
 /// How far that may be off.
@@ -49,14 +49,18 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         ),
     ];
     Some(
-        Draft {
+        Diagnosed {
             title: format!("{who} asks the device for one small thing at a time: {} of the time", percent(share)),
             share,
             evidence,
             predicted: estimate::without(case, saved, UNCERTAIN),
             cure: vec![
-                format!("work on several files at once: xargs -P {workers}, make -j, a pool of {workers} threads; or io_uring, aio"),
-                "tell the kernel what will be needed (posix_fadvise WILLNEED, readahead) before waiting for the first".to_owned(),
+                Remedy::new(
+                    format!("work on several files at once: xargs -P {workers}, make -j, a pool of {workers} threads; or io_uring, aio"),
+                    Change::Command(CommandChange::SideBySide { processes: workers }),
+                )
+                .answering(1),
+                Remedy::advice("tell the kernel what will be needed (posix_fadvise WILLNEED, readahead) before waiting for the first"),
             ],
             avoidable_calls: None,
             bound: false,
@@ -83,7 +87,7 @@ fn divisible(case: &Case<'_>, time: &Time) -> f64 {
 }
 
 /// How many workers are proposed on a machine with so many CPUs.
-pub(super) fn workers(cpus: u32) -> u32 {
+fn workers(cpus: u32) -> u32 {
     cpus.clamp(2, MOST_WORKERS)
 }
 

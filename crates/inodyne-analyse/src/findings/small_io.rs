@@ -5,8 +5,9 @@ use inodyne_model::finding::Finding;
 use inodyne_model::syscall::SyscallStats;
 
 use super::case::{Case, Time};
-use super::estimate::{self, Draft, INSIDE, lines, percent, seconds};
+use super::estimate::{self, Diagnosed, INSIDE, percent, seconds};
 use super::families::{reads, writes};
+use super::remedy::advice;
 
 /// Mean bytes of a call below which the way in and out of the kernel outweighs the copying (some 10 GB/s: 100 ns).
 const SMALL: f64 = 1_024.0;
@@ -27,10 +28,12 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         .collect();
     let mut time =
         Time { threads: case.threads_of(|call| small.iter().any(|(s, _)| s.name == call)), ..Time::default() };
+    let divides = case.trace.tracer.divides_calls();
     let mut avoidable = 0.0;
     for (call, mean) in &small {
         // What waits, waits for something else than the call itself.
-        time.add_calls(&call.name, call.cpu_ns.0 as f64, call.calls);
+        let ns = if divides { call.cpu_ns } else { call.wall_ns };
+        time.add_calls(&call.name, ns.0 as f64, call.calls);
         avoidable += call.calls as f64 * (1.0 - mean / BUFFER);
     }
     let share = case.share(&time);
@@ -42,17 +45,18 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         .iter()
         .map(|(call, mean)| format!("{} {} of {mean:.0} bytes on average", Grouped(call.calls), call.name))
         .collect();
-    evidence.push(format!("{} on a CPU each, {} together", seconds(time.mean()), seconds(time.ns)));
+    let spent = if divides { " on a CPU" } else { "" };
+    evidence.push(format!("{}{spent} each, {} together", seconds(time.mean()), seconds(time.ns)));
     let each = (time.mean() - case.cost() * INSIDE).max(time.mean() * 0.2) + estimate::around(case, &time);
     let parallel = time.ns / case.on_path(&time).max(1.0);
     let (first, mean) = small.first()?;
     Some(
-        Draft {
+        Diagnosed {
             title: format!("{who} makes {} of {mean:.0} bytes: {} of the time", first.name, percent(share)),
             share,
             evidence,
             predicted: estimate::without(case, each * avoidable / parallel, UNCERTAIN),
-            cure: lines(&["read and write through a buffer of 64 KiB (stdio, BufReader, dd bs=64k), or map the file"]),
+            cure: advice(&["read and write through a buffer of 64 KiB (stdio, BufReader, dd bs=64k), or map the file"]),
             avoidable_calls: Some(avoidable as u64),
             bound: false,
         }

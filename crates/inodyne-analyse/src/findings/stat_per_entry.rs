@@ -5,8 +5,9 @@ use inodyne_model::count::Grouped;
 use inodyne_model::finding::Finding;
 
 use super::case::{Case, Time, total};
-use super::estimate::{self, Draft, INSIDE, lines, percent, seconds};
+use super::estimate::{self, Diagnosed, INSIDE, percent, seconds};
 use super::families::{reads, removes, stats, writes};
+use super::remedy::advice;
 
 /// Fewer entries take no time.
 const LEAST_ENTRIES: u64 = 500;
@@ -45,7 +46,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let parallel = time.ns / case.on_path(&time).max(1.0);
     let who = case.who(&time);
     Some(
-        Draft {
+        Diagnosed {
             title: format!(
                 "{who} asks for the attributes of each entry that it removes: {} of the time",
                 percent(share)
@@ -61,7 +62,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
                 ),
             ],
             predicted: estimate::without(case, each * avoidable as f64 / parallel, UNCERTAIN),
-            cure: lines(&["take the type from readdir (d_type), and ask only where it is DT_UNKNOWN"]),
+            cure: advice(&["take the type from readdir (d_type), and ask only where it is DT_UNKNOWN"]),
             avoidable_calls: Some(avoidable),
             bound: false,
         }

@@ -1,11 +1,14 @@
 //! `sync-bound`: the program waits for its data to be on the device, again and again.
 
+use inodyne_model::Nanos;
 use inodyne_model::count::Grouped;
+use inodyne_model::cure::{Change, PlaceChange};
 use inodyne_model::finding::Finding;
 
 use super::case::{Case, Time};
-use super::estimate::{self, Draft, lines, percent, seconds};
+use super::estimate::{self, Diagnosed, percent, seconds};
 use super::families::{syncs, writes};
+use super::remedy::Remedy;
 
 /// Below this share of the wall-clock time the program does not wait for syncs.
 const LEAST_SHARE: f64 = 0.1;
@@ -19,10 +22,14 @@ const UNCERTAIN: f64 = 0.12;
 
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let waiting = case.waiting(|waited| waited.is_sync() && !waited.is_copy_up() && !waited.call.is_empty());
-    let mut time = Time { threads: waiting.threads.clone(), ..Time::default() };
+    // Where waits are not known, what a sync does is known of its name, and not which writes are synchronous.
+    let divides = case.trace.tracer.divides_calls();
+    let waits = |call: &str| if divides { waiting.calls.contains_key(call) } else { syncs(call) };
+    let threads = if divides { waiting.threads.clone() } else { case.threads_of(syncs) };
+    let mut time = Time { threads, ..Time::default() };
     let mut evidence = Vec::new();
-    for call in case.calls(|call| syncs(call) || (writes(call) && waiting.calls.contains_key(call))) {
-        if !waiting.calls.contains_key(&call.name) {
+    for call in case.calls(|call| syncs(call) || (writes(call) && waits(call))) {
+        if !waits(&call.name) {
             continue;
         }
         let stays = if writes(&call.name) { call.calls as f64 * CACHED_WRITE } else { 0.0 };
@@ -43,24 +50,41 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let mut causes: Vec<_> = causes.into_iter().collect();
     causes.sort_by(|a, b| b.1.total_cmp(&a.1));
     let causes: Vec<_> = causes.iter().map(|(cause, ns)| format!("{cause} {}", seconds(*ns))).collect();
-    evidence.push(format!("in them it waits for: {}", causes.join(", ")));
+    if !causes.is_empty() {
+        evidence.push(format!("in them it waits for: {}", causes.join(", ")));
+    }
     let who = case.who(&time);
     // One at the end keeps what a reader of the finished file relies on.
     let saved = case.on_path(&time) * (1.0 - 1.0 / time.count as f64);
     Some(
-        Draft {
+        Diagnosed {
             title: format!("{who} waits for its data to reach the device, {} times: {} of the time", Grouped(time.count), percent(share)),
             share,
             evidence,
             predicted: estimate::without(case, saved, UNCERTAIN),
-            cure: lines(&[
-                "sync once at the end, or once for many writes (a transaction, a group commit; conv=fsync instead of oflag=dsync)",
-                "fdatasync instead of fsync, where times of the file do not matter",
-                "where a crash may cost the data: no sync at all (an overlay mounted volatile, eatmydata)",
-            ]),
+            cure: vec![
+                Remedy::advice("sync once at the end, or once for many writes (a transaction, a group commit; conv=fsync instead of oflag=dsync)"),
+                Remedy::advice("fdatasync instead of fsync, where times of the file do not matter"),
+                Remedy::new(
+                    "where a crash may cost the data: no sync at all (an overlay mounted volatile, eatmydata)",
+                    no_sync(case),
+                ),
+            ],
             avoidable_calls: Some(time.count - 1),
             bound: false,
         }
         .finding(case),
     )
+}
+
+/// Syncs ignored by the place, where the waiting is in calls such as `fsync`. A volatile overlay passes O_SYNC and O_DSYNC of
+/// writes on to the file below (fs/overlayfs/file.c): seen on 6.18.
+fn no_sync(case: &Case<'_>) -> Change {
+    let blocked =
+        |is_meant: fn(&str) -> bool| case.calls(is_meant).fold(Nanos::ZERO, |sum, call| sum + call.blocked_ns);
+    if blocked(syncs) > blocked(writes) {
+        Change::Place(PlaceChange::Over("volatile".to_owned()))
+    } else {
+        Change::Advice { because: Some("its writes are synchronous themselves, which no place can ignore".to_owned()) }
+    }
 }

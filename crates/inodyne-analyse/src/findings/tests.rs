@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use inodyne_model::Nanos;
 use inodyne_model::cause::Cause;
+use inodyne_model::cure::{Change, PlaceChange};
 use inodyne_model::finding::{Finding, Prediction};
 use inodyne_model::recording::Recording;
 use inodyne_model::sample::{self, ms};
@@ -23,6 +24,7 @@ fn finding(id: &str, now: u64, wall: u64, bound: bool) -> Finding {
         avoidable_calls: None,
         predicted: Prediction { now_ns: Nanos(now), wall_ns: Nanos(wall), low_ns: Nanos(wall), high_ns: Nanos(wall) },
         cure: Vec::new(),
+        cures: Vec::new(),
         bound,
         proved: None,
     }
@@ -118,6 +120,56 @@ fn a_prediction_lies_in_its_interval_and_begins_with_the_time_now() {
             assert!((0.0..=1.0).contains(&finding.share_of_wall), "{finding:?}");
         }
     }
+}
+
+/// The typed cures of the first finding of a trace that this has changed.
+fn cures(recording: Recording, id: &str) -> Vec<Change> {
+    let finding = recording.findings.into_iter().find(|finding| finding.id == id).expect("it is found");
+    assert_eq!(finding.cures.len(), finding.cure.len(), "one for each line: {finding:?}");
+    assert!(finding.cures.iter().all(|cure| cure.answers < finding.evidence.len()), "{finding:?}");
+    finding.cures.into_iter().map(|cure| cure.change).collect()
+}
+
+#[test]
+fn cures_say_what_a_program_can_do_and_which_evidence_they_answer() {
+    let mut recording = sample::find_recording();
+    crate::explain(&mut recording);
+    let types = Change::Place(PlaceChange::Feature("filetype".to_owned()));
+    assert_eq!(cures(recording, "dtype-missing"), [types, Change::advice()]);
+    let volatile = Change::Place(PlaceChange::Over("volatile".to_owned()));
+    assert_eq!(cures(syncing(false), "sync-bound")[2], volatile);
+    // What waits in writes waits in an overlay as well.
+    let mut direct = syncing(false);
+    for trace in &mut direct.traces {
+        trace.by_comm[0].syscalls[0].name = "pwrite64".to_owned();
+        trace.observed.waits[0].syscall = Some("pwrite64".to_owned());
+        let kernel = &mut trace.observed.threads[0].kernel_ns;
+        let ns = kernel.remove("fsync").expect("it synced");
+        kernel.insert("pwrite64".to_owned(), ns);
+    }
+    crate::explain(&mut direct);
+    assert!(
+        matches!(&cures(direct, "sync-bound")[2], Change::Advice { because: Some(why) } if why.contains("synchronous"))
+    );
+}
+
+#[test]
+fn a_setting_of_the_place_is_taken_back_where_it_is_what_limits() {
+    let throttled = |file: &str| {
+        let mut recording = syncing(false);
+        recording.places[0].settings.insert(file.to_owned(), "4".to_owned());
+        let trace = &mut recording.traces[0];
+        trace.observed.stacks =
+            vec![sample::stack(0xa1, "__schedule schedule io_schedule blk_mq_get_tag __blk_mq_alloc_requests")];
+        trace.by_comm[0].syscalls[0].name = "write".to_owned();
+        trace.observed.waits[0].syscall = Some("write".to_owned());
+        crate::explain(&mut recording);
+        cures(recording, "queue-full").remove(0)
+    };
+    let names = vec!["nr_requests".to_owned()];
+    let taken_back = Change::Place(PlaceChange::WithoutSettings(names));
+    assert_eq!(throttled("/sys/block/loop3/queue/nr_requests"), taken_back);
+    assert_eq!(throttled("/proc/sys/vm/swappiness"), Change::advice());
 }
 
 #[test]

@@ -4,8 +4,9 @@ use inodyne_model::finding::Finding;
 use inodyne_model::ledger::RowKind;
 
 use super::case::Case;
-use super::estimate::{self, Draft, lines, percent, seconds};
+use super::estimate::{self, Diagnosed, percent, seconds};
 use super::kernel_cpu_bound::waiting_for_devices;
+use super::remedy::advice;
 
 /// From this share of the wall-clock time on it is what the command does.
 const LEAST_SHARE: f64 = 0.5;
@@ -19,7 +20,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     }
     let rest = waiting_for_devices(case) + case.ledger(|row| row.kind == RowKind::Kernel);
     Some(
-        Draft {
+        Diagnosed {
             title: format!("The program computes for {} of the time", percent(share)),
             share,
             evidence: vec![
@@ -27,7 +28,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
                 format!("kernel and devices together took {}: no file system can save more", seconds(rest)),
             ],
             predicted: estimate::at_best(case, rest),
-            cure: lines(&["a profile of the program (perf record) says where; files are not the reason"]),
+            cure: advice(&["a profile of the program (perf record) says where; files are not the reason"]),
             avoidable_calls: None,
             bound: true,
         }

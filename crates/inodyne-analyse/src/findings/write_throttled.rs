@@ -5,12 +5,24 @@ use inodyne_model::count::Grouped;
 use inodyne_model::finding::Finding;
 
 use super::case::{Case, total};
-use super::estimate::{self, Draft, lines, percent, seconds};
+use super::estimate::{self, Diagnosed, percent, seconds};
+use super::remedy::{Remedy, without_settings};
 
 /// Below this share of the wall-clock time the limits are high enough.
 const LEAST_SHARE: f64 = 0.1;
 /// With higher limits the device writes meanwhile, and takes time from other things.
 const UNCERTAIN: f64 = 0.35;
+
+/// Settings that say how much may be in memory (Documentation/admin-guide/sysctl/vm.rst, ABI/testing/sysfs-class-bdi).
+const LIMITS: &[&str] = &[
+    "dirty_bytes",
+    "dirty_ratio",
+    "dirty_background_bytes",
+    "dirty_background_ratio",
+    "max_ratio",
+    "max_bytes",
+    "strict_limit",
+];
 
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let time = case.waiting(|waited| waited.cause == Cause::WriteThrottle);
@@ -29,16 +41,19 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         evidence.push(format!("{:.1} MB were written by calls", bytes as f64 / 1e6));
     }
     Some(
-        Draft {
+        Diagnosed {
             title: format!("Writes are held back until the device has caught up: {} of the time", percent(share)),
             share,
             evidence,
             predicted: estimate::without(case, case.on_path(&time), UNCERTAIN),
-            cure: lines(&[
-                "let more be in memory: vm.dirty_ratio or vm.dirty_bytes higher, vm.dirty_background_bytes well below it, where the data may be lost with the power",
-                "or write less, or earlier: the device is what limits in the long run",
-                "in a container: the limit may be that of its memory (memory.max), of which a part may be dirty",
-            ]),
+            cure: vec![
+                Remedy::new(
+                    "let more be in memory: vm.dirty_ratio or vm.dirty_bytes higher, vm.dirty_background_bytes well below it, where the data may be lost with the power",
+                    without_settings(case, LIMITS),
+                ),
+                Remedy::advice("or write less, or earlier: the device is what limits in the long run"),
+                Remedy::advice("in a container: the limit may be that of its memory (memory.max), of which a part may be dirty"),
+            ],
             avoidable_calls: None,
             bound: false,
         }

@@ -94,6 +94,7 @@ impl<'a> Histories<'a> {
 
     fn add_intervals(&mut self, observed: &Observed) {
         let timeline = &observed.timeline;
+        self.reserve(&timeline.thread, |history, count| history.offs.reserve_exact(count));
         let stack = |index: Option<&u32>| {
             index.and_then(|index| timeline.stacks.get(*index as usize)).copied().unwrap_or_default()
         };
@@ -117,8 +118,23 @@ impl<'a> Histories<'a> {
         }
     }
 
+    /// Makes room for as much as there is of each thread: a timeline may have millions of rows, and a list that doubles while it is
+    /// filled takes up to twice the memory.
+    fn reserve(&mut self, threads: &[ThreadNumber], room: impl Fn(&mut History<'_>, usize)) {
+        let mut counts: HashMap<ThreadNumber, usize> = HashMap::new();
+        for thread in threads {
+            *counts.entry(*thread).or_default() += 1;
+        }
+        for (thread, count) in counts {
+            if let Some(history) = self.of.get_mut(&thread) {
+                room(history, count);
+            }
+        }
+    }
+
     fn add_work(&mut self, observed: &Observed) {
         let work = &observed.work;
+        self.reserve(&work.thread, |history, count| history.pieces.reserve_exact(count));
         let mut first = 0u32;
         for ((thread, at), count) in work.thread.iter().zip(&work.at_ns).zip(&work.parts) {
             let at = observed.started_ns.0.saturating_add(*at);

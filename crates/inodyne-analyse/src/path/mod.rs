@@ -4,19 +4,18 @@
 //! |---|---|
 //! | `history` | what is known of each thread over time |
 //! | `walk` | from the end back to the beginning |
-//! | `hop` | who did the work that was waited for |
+//! | `waker` | who ended a wait: its name, and whether it had been idle |
 //! | `rows` | how charges add up, and when they were |
 //!
 //! Every instant of the wall-clock time is charged exactly once, so the rows sum to it. The walk is made only where the timeline
 //! is there and complete; what is said otherwise is the business of `headline`.
 
 mod history;
-mod hop;
 mod rows;
+mod waker;
 mod walk;
 
 use inodyne_model::ledger::Ledger;
-use inodyne_model::observed::ROOT;
 use inodyne_model::path::CriticalPath;
 use inodyne_model::trace::Trace;
 
@@ -31,7 +30,7 @@ pub(crate) fn walked(trace: &Trace, classifier: &Classifier<'_>) -> Option<(Ledg
         return None;
     }
     let observed = &trace.observed;
-    let root = observed.threads.iter().find(|thread| thread.number == ROOT)?;
+    let root = observed.root()?;
     let of_root = observed.threads.iter().filter(|thread| thread.pid == root.pid && !thread.alive);
     let last = of_root.max_by_key(|thread| thread.ended_ns)?;
     let histories = Histories::new(observed);

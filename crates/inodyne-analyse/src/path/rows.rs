@@ -28,6 +28,14 @@ struct Sum {
     stacks: HashMap<StackId, u64>,
 }
 
+/// Adds to a list of perhaps millions, which grows by a quarter: by doubling it may take twice the memory that it needs.
+fn push<T>(list: &mut Vec<T>, one: T) {
+    if list.len() == list.capacity() {
+        list.reserve_exact(list.len() / 4 + 64);
+    }
+    list.push(one);
+}
+
 /// All charges so far.
 #[derive(Default)]
 pub(super) struct Rows {
@@ -47,7 +55,7 @@ impl Rows {
         sum.ns = sum.ns.saturating_add(ns);
         sum.estimated |= estimated;
         let row = sum.number;
-        self.path.parts.push(StepPart { row, ns: Nanos(ns) });
+        push(&mut self.path.parts, StepPart { row, ns: Nanos(ns) });
     }
 
     /// The sum of a row, and the row itself where it is new.
@@ -71,7 +79,7 @@ impl Rows {
             part.ns += only.ns;
             parts.truncate(self.taken);
         } else if !new.is_empty() {
-            steps.push(Step { from_ns: from, thread, first: self.taken as u32, count: new.len() as u32 });
+            push(steps, Step { from_ns: from, thread, first: self.taken as u32, count: new.len() as u32 });
             self.taken = parts.len();
         }
     }
@@ -83,7 +91,7 @@ impl Rows {
         *any |= estimated;
         let outside = Key { kind: RowKind::User, syscall: None, cause: None, via: Vec::new() };
         let row = self.sum(outside).number;
-        self.path.parts.push(StepPart { row, ns: Nanos(ns) });
+        push(&mut self.path.parts, StepPart { row, ns: Nanos(ns) });
     }
 
     /// Time off the CPU, once.
@@ -97,7 +105,7 @@ impl Rows {
             *of_stack = of_stack.saturating_add(ns);
         }
         let row = sum.number;
-        self.path.parts.push(StepPart { row, ns: Nanos(ns) });
+        push(&mut self.path.parts, StepPart { row, ns: Nanos(ns) });
     }
 
     /// The ledger of `wall_ns`, in which what was charged to nothing is the residual, and the path through time.

@@ -154,6 +154,8 @@ fn word(kind: RowKind, cause: Option<Cause>) -> &'static str {
         RowKind::User => "user",
         RowKind::Kernel => "kernel",
         RowKind::Runqueue => "ready",
+        RowKind::InCall => "in-call",
+        RowKind::OutsideCalls => "outside-calls",
         RowKind::Unexplained => "unexplained",
         RowKind::Blocked => cause.unwrap_or(Cause::Other).as_str(),
     }

@@ -28,8 +28,8 @@ use inodyne_model::observed::{Helper, ROOT, ThreadNumber, Waker};
 use inodyne_model::stack::StackId;
 
 use super::history::{Histories, History, Off, Who};
-use super::hop;
 use super::rows::{Key, Rows};
+use super::waker;
 use crate::causes::Classifier;
 use crate::faults::Outside;
 
@@ -189,7 +189,7 @@ impl<'a> Walk<'a> {
             self.charge_wait(ready_since, key, StackId(0));
             return;
         }
-        let idle = |helper: &Helper| hop::is_idle(helper, self.classifier.stack(off.stack));
+        let idle = |helper: &Helper| waker::is_idle(helper, self.classifier.stack(off.stack));
         let is_idle = matches!(history.who, Who::Helper(helper) if idle(helper));
         if self.now == off.wake && self.follow(&off, is_idle) {
             return;
@@ -240,7 +240,7 @@ impl<'a> Walk<'a> {
             stack,
             was_idle,
             call: if was_idle { None } else { self.call_of(off) },
-            helper: hop::name(helper, self.classifier.stack(off.waker_stack)),
+            helper: waker::name(helper, self.classifier.stack(off.waker_stack)),
         });
         self.thread = to;
         true

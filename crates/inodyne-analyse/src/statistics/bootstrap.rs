@@ -16,9 +16,9 @@
 
 use inodyne_model::comparison::Interval;
 
-use super::random::Random;
 use super::summary::{mean, median, quantile};
 use super::{normal_below, normal_quantile};
+use inodyne_model::random::Random;
 
 /// Efron and Tibshirani ask for at least 1,000 resamples for a BCa interval.
 pub const RESAMPLES: usize = 4_000;

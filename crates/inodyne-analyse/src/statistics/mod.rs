@@ -11,7 +11,6 @@
 //! | [`change_point`] | or is there a step |
 //! | [`modes`] | do the runs fall into two groups |
 //! | [`outliers`] | which runs lie far from the others |
-//! | [`random`] | the only randomness: a generator with a seed |
 //!
 //! All of it is about times of runs on real machines: skewed to the right, with a few runs far out, drifting, a handful
 //! to some hundreds of them. So medians, ranks and resampling stand before means and normal distributions.
@@ -23,7 +22,6 @@ pub mod holm;
 pub mod modes;
 pub mod outliers;
 pub mod paired;
-pub mod random;
 pub mod summary;
 pub mod trend;
 pub mod verdict;

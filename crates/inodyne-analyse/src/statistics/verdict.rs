@@ -14,10 +14,8 @@
 //! may be real and too small to matter. For a difference, both the interval of the medians and the test of the ranks
 //! must say so, which keeps false alarms below the 5% that each alone allows.
 
-use inodyne_model::comparison::{Interval, Verdict};
+use inodyne_model::comparison::{Interval, LEAST_PAIRS, Verdict};
 
-/// With fewer pairs no signs are rare enough (of five pairs, all one way is a chance of 6%), and intervals too narrow.
-pub const LEAST_PAIRS: usize = 6;
 /// What is rarer than this is no chance.
 pub const LEVEL: f64 = 0.05;
 

@@ -11,9 +11,7 @@ use rustix::fs::statvfs;
 
 use super::{Made, hand_over, notes_on_images};
 use crate::{
-    DataSpec, Filled, Kind, Lab, LabError, MadePlace, MountedPlace, Note, Owner, device,
-    fuse::Control,
-    image,
+    DataSpec, Filled, Kind, Lab, LabError, MadePlace, MountedPlace, Note, Owner, device, image,
     lab::MountPoint,
     loop_device::LoopDevice,
     mkfs, mount,
@@ -158,7 +156,7 @@ impl Made for Disk {
         self.disk.as_ref().map(LoopDevice::number)
     }
 
-    fn control(&self) -> Option<Arc<Control>> {
+    fn control(&self) -> Option<Arc<inodyne_fuse::Control>> {
         self.disk.as_ref().and_then(LoopDevice::control)
     }
 

@@ -5,11 +5,11 @@
 
 use std::path::Path;
 
+use inodyne_fuse::Server;
+
 use super::Made;
 use crate::{
-    DataSpec, Filled, Kind, Lab, LabError, MadePlace, MountedPlace, Note, Owner, PlaceSpec,
-    fuse::{Server, passthrough},
-    lab::MountPoint,
+    DataSpec, Filled, Kind, Lab, LabError, MadePlace, MountedPlace, Note, Owner, PlaceSpec, fuse, lab::MountPoint,
     mount::Mount,
 };
 
@@ -42,7 +42,7 @@ impl Fuse {
 
     fn serve(&mut self) -> Result<(), LabError> {
         let (mount, server) =
-            passthrough::serve(self.shown.path(), &self.options, &self.point.directory, self.point.outside())?;
+            fuse::show(self.shown.path(), &self.options, &self.point.directory, self.point.outside())?;
         self.served = Some(Served { mount, _server: server });
         Ok(())
     }

@@ -106,13 +106,24 @@ fn new_root(directory: &Path, owner: Owner) -> Result<(), LabError> {
 }
 
 fn mount(layers: &[PathBuf], writable: &Path, options: &str, point: &MountPoint) -> Result<Mount, LabError> {
-    let lower: Vec<_> = layers.iter().rev().map(|layer| escaped(layer)).collect();
-    let ours = [
-        ("lowerdir", lower.join(":")),
-        ("upperdir", writable.join("upper").display().to_string()),
-        ("workdir", writable.join("work").display().to_string()),
-    ];
+    let mut ours = lower_options(layers);
+    ours.push(("upperdir", writable.join("upper").display().to_string()));
+    ours.push(("workdir", writable.join("work").display().to_string()));
     Mount::with(&ours, "overlay", "overlay", options, &point.directory)
+}
+
+/// The kernel takes values of at most 255 bytes (`fsconfig(2)`).
+const LONGEST_VALUE: usize = 255;
+
+/// The lower layers as options, the highest first: all in one value where they fit, as every kernel takes them, and otherwise
+/// one by one (`lowerdir+`, Linux 6.8 and newer).
+fn lower_options(layers: &[PathBuf]) -> Vec<(&'static str, String)> {
+    let together = layers.iter().rev().map(|layer| escaped(layer)).collect::<Vec<_>>().join(":");
+    if together.len() <= LONGEST_VALUE {
+        return vec![("lowerdir", together)];
+    }
+    // Each is one path, in which nothing separates: nothing is escaped.
+    layers.iter().rev().map(|layer| ("lowerdir+", layer.display().to_string())).collect()
 }
 
 /// A lower layer's path as overlayfs reads it, where colons separate layers.

@@ -12,8 +12,8 @@ use std::{
 
 use super::{Made, disk::Disk, notes_on_images};
 use crate::{
-    DataSpec, Filled, Kind, Lab, LabError, Limits, MadePlace, MountedPlace, Note, Owner, Size, device, fuse::Control,
-    image, lab::MountPoint, loop_device::LoopDevice, mkfs, mount::Mount,
+    DataSpec, Filled, Kind, Lab, LabError, Limits, MadePlace, MountedPlace, Note, Owner, Size, device, image,
+    lab::MountPoint, loop_device::LoopDevice, mkfs, mount::Mount,
 };
 
 #[derive(Debug)]
@@ -86,7 +86,7 @@ impl Made for Packed {
         Some(self.disk.number())
     }
 
-    fn control(&self) -> Option<Arc<Control>> {
+    fn control(&self) -> Option<Arc<inodyne_fuse::Control>> {
         self.disk.control()
     }
 

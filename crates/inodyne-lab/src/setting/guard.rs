@@ -8,12 +8,11 @@ use std::{
     os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd},
 };
 
+use inodyne_launch::{all_except, detach};
 use rustix::{
     io::retry_on_intr,
     pipe::{PipeFlags, pipe_with},
 };
-
-use crate::apart::{all_but, stand_apart};
 
 /// The guard, seen from the process that it guards.
 #[derive(Debug)]
@@ -30,7 +29,7 @@ impl Guard {
         // Nothing may be allocated in the child: another thread may have held the allocator's lock.
         let restored: Vec<_> = restored.iter().map(|(fd, value)| (fd.as_raw_fd(), *value)).collect();
         let pipes = [read.as_raw_fd(), armed.as_raw_fd()];
-        let closed = all_but(restored.iter().map(|(fd, _)| *fd).chain(pipes).collect());
+        let closed = all_except(restored.iter().map(|(fd, _)| *fd).chain(pipes).collect());
         // SAFETY: the child makes system calls on memory that was ready before, and never returns.
         match unsafe { libc::fork() } {
             -1 => Err(io::Error::last_os_error()),
@@ -62,7 +61,7 @@ impl Drop for Guard {
 fn serve(closed: &[(RawFd, RawFd)], [pipe, armed]: [RawFd; 2], restored: &[(RawFd, &[u8])]) -> ! {
     // SAFETY: system calls on numbers, constant strings and memory of the parent's copy, all of which live here.
     unsafe {
-        stand_apart(closed, c"inodyne-guard");
+        detach(closed, c"inodyne-guard");
         let mut byte = b'.';
         libc::write(armed, (&raw const byte).cast(), 1);
         libc::close(armed);

@@ -6,7 +6,7 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use super::{PlaceSpec, Where, is_closed, options};
+use super::{PlaceSpec, Where, options};
 use crate::{Kind, LabError, Limits, Size, wear::Wear};
 
 /// The name of an option.
@@ -85,7 +85,7 @@ impl SettingSpec {
     pub const ROOTS: [&str; 2] = ["/sys/", "/proc/sys/"];
 
     /// Whether it differs from place to place.
-    fn names_device(&self) -> bool {
+    pub fn names_device(&self) -> bool {
         self.file.split('/').any(|part| part == "LOOP")
     }
 
@@ -95,7 +95,7 @@ impl SettingSpec {
         Path::new(&self.file).components().map(|part| if is_loop(&part) { device } else { part.as_os_str() }).collect()
     }
 
-    fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, String> {
         let (file, value) =
             text.split_once('=').ok_or_else(|| format!("set={text} has no value: write set=FILE=VALUE"))?;
         if !Self::ROOTS.iter().any(|root| file.starts_with(root)) || file.split('/').any(|part| part == "..") {
@@ -186,17 +186,17 @@ impl MadePlace {
         self.limits
     }
 
-    /// The same without changed settings.
-    pub fn without_settings(&self) -> Self {
-        Self { settings: Vec::new(), ..self.clone() }
-    }
-
     pub(crate) fn settings(&self) -> &[SettingSpec] {
         &self.settings
     }
 
+    /// The files of the settings that it changes, as written; not those of places that it stands on.
+    pub fn setting_files(&self) -> impl Iterator<Item = &str> {
+        self.settings.iter().map(|setting| setting.file.as_str())
+    }
+
     /// The places that it stands on, as far as they are written.
-    pub(super) fn below(&self) -> impl Iterator<Item = &PlaceSpec> {
+    pub fn below(&self) -> impl Iterator<Item = &PlaceSpec> {
         [&self.lower, &self.upper].into_iter().flatten().map(AsRef::as_ref)
     }
 
@@ -226,8 +226,8 @@ impl MadePlace {
             options::split(text, kind.keys(), is_bare).map_err(|name| format!("no option '{name}': {}", takes()))?;
         for (key, value) in options {
             let name = key.map_or(format!("{kind}:"), |key| format!("{}=", key.name()));
-            if !is_closed(&value) {
-                return Err(format!("{name}{value} has an open quote"));
+            if let Err(open) = options::closed(&value) {
+                return Err(format!("{name}{value} has {open}"));
             }
             if value.trim().is_empty() {
                 return Err(format!("{name} is empty"));

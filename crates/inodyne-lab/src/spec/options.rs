@@ -12,11 +12,10 @@ pub(super) fn split(text: &str, own: &[Key], is_bare: bool) -> Result<Vec<(Optio
             None if is_bare && options.is_empty() => (None, text),
             _ => return Err(text.split('=').next().unwrap_or(text).to_owned()),
         };
-        let (value, after) = match value.strip_prefix('[').filter(|_| key.is_none_or(Key::is_place)) {
-            Some(inner) => in_brackets(inner).unwrap_or((value, None)),
+        let (value, after) = match key.is_none_or(Key::is_place) {
             // What an inner place may know for itself belongs to it, unless the outer one has it too.
-            None if key.is_none_or(Key::is_place) => cut(value, own),
-            None => cut(value, &Key::ALL),
+            true => in_brackets(value).unwrap_or_else(|| cut(value, own)),
+            false => cut(value, &Key::ALL),
         };
         options.push((key, value.to_owned()));
         rest = after;
@@ -24,11 +23,11 @@ pub(super) fn split(text: &str, own: &[Key], is_bare: bool) -> Result<Vec<(Optio
     Ok(options)
 }
 
-/// Cuts at the first comma outside quotes that one of these keys follows.
+/// Cuts at the first comma outside quotes and brackets that one of these keys follows.
 fn cut<'a>(text: &'a str, keys: &[Key]) -> (&'a str, Option<&'a str>) {
-    let mut quoting = Quoting::default();
+    let mut nesting = Nesting::default();
     for (at, character) in text.char_indices() {
-        if quoting.is_plain(character) && character == ',' {
+        if nesting.is_plain(character) && character == ',' && nesting.depth == 0 {
             let next = &text[at + 1..];
             if Key::prefix(next).is_some_and(|(key, _)| keys.contains(&key)) {
                 return (&text[..at], Some(next));
@@ -38,14 +37,14 @@ fn cut<'a>(text: &'a str, keys: &[Key]) -> (&'a str, Option<&'a str>) {
     (text, None)
 }
 
-/// What stands before the bracket that closes, and what follows the comma after it; `None` where that is not so.
-fn in_brackets(inner: &str) -> Option<(&str, Option<&str>)> {
-    let (mut quoting, mut depth) = (Quoting::default(), 1);
+/// What stands between a bracket that `text` begins with and the one that closes it, and what follows the comma after
+/// that; `None` where that is not so.
+fn in_brackets(text: &str) -> Option<(&str, Option<&str>)> {
+    let inner = text.strip_prefix('[')?;
+    let mut nesting = Nesting { depth: 1, ..Nesting::default() };
     for (at, character) in inner.char_indices() {
-        if quoting.is_plain(character) {
-            depth += i32::from(character == '[') - i32::from(character == ']');
-        }
-        if depth == 0 {
+        nesting.is_plain(character);
+        if nesting.depth == 0 {
             let after = &inner[at + 1..];
             let next = after.strip_prefix(',');
             return (after.is_empty() || next.is_some()).then_some((&inner[..at], next));
@@ -60,23 +59,32 @@ pub(super) fn bracketed(text: String, own: &[Key]) -> String {
     if is_plain { text } else { format!("[{text}]") }
 }
 
-/// Whether no quote and no backslash reaches beyond the end.
-pub(super) fn is_closed(text: &str) -> bool {
-    let mut quoting = Quoting::default();
-    text.chars().for_each(|character| {
-        quoting.is_plain(character);
-    });
-    quoting.quote.is_none() && !quoting.escaped
+/// That no quote, no backslash and no bracket reaches beyond the end; otherwise what does. Whatever stands beside such a
+/// value would be read as part of it.
+pub(super) fn closed(text: &str) -> Result<(), &'static str> {
+    let mut nesting = Nesting::default();
+    for character in text.chars() {
+        nesting.is_plain(character);
+        if nesting.depth < 0 {
+            return Err("a closing bracket without its opening one");
+        }
+    }
+    match nesting {
+        Nesting { quote: Some(_), .. } | Nesting { escaped: true, .. } => Err("an open quote"),
+        Nesting { depth: 1.., .. } => Err("an open bracket"),
+        _ => Ok(()),
+    }
 }
 
-/// Where a scan stands between a shell's quotes.
+/// Where a scan stands between a shell's quotes and our brackets.
 #[derive(Default)]
-struct Quoting {
+struct Nesting {
     quote: Option<char>,
     escaped: bool,
+    depth: i32,
 }
 
-impl Quoting {
+impl Nesting {
     /// Takes the next character, and says whether it stands for itself outside quotes.
     fn is_plain(&mut self, character: char) -> bool {
         match (self.quote, character) {
@@ -85,7 +93,10 @@ impl Quoting {
             (None, '"' | '\'') => self.quote = Some(character),
             (Some(open), _) if open == character => self.quote = None,
             (Some(_), _) => {}
-            (None, _) => return true,
+            (None, _) => {
+                self.depth += i32::from(character == '[') - i32::from(character == ']');
+                return true;
+            }
         }
         false
     }

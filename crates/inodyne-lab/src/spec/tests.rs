@@ -88,7 +88,10 @@ fn mistakes_are_named_with_what_there_is() {
         ("overlay:lower=a=/x", "'a=' labels an inner place"),
         ("overlay:lower=/x,lower=/y", "twice"),
         ("overlay:lower=", "lower= is empty"),
-        ("overlay:lower=[ext4", "no file system '[ext4'"),
+        ("overlay:lower=[ext4", "lower=[ext4 has an open bracket"),
+        ("overlay:lower=[\",size=\"size=/", "has an open bracket"),
+        ("overlay:lower=/x]", "has a closing bracket without its opening one"),
+        ("ext4:mount=[", "has an open bracket"),
         ("overlay:lower=[ext4]x", "no file system '[ext4]x'"),
         ("overlay:layers=0", "no number from 1 to 500"),
         ("overlay:lower=/x,layers=2", "cannot be split into layers"),
@@ -127,6 +130,13 @@ fn places_stand_in_places() {
     assert_eq!(served.lower().unwrap().to_string(), "xfs:size=1G,delay=2ms");
     assert_eq!(served.mount_options(), "max_read=4096");
     assert_eq!(parse("x=bind:[/a,mount=b]").to_string(), "x=bind:[/a,mount=b]");
+    let bound = made_of("bind:[a]/x,mount=ro");
+    assert_eq!((bound.lower().unwrap().to_string().as_str(), bound.mount_options()), ("[a]/x", "ro"));
+    let over = made_of("overlay:lower=bind:[ext4:size=1M,mount=a],mount=b");
+    assert_eq!(
+        (over.lower().unwrap().to_string().as_str(), over.mount_options()),
+        ("bind:[ext4:size=1M,mount=a]", "b")
+    );
 }
 
 #[test]
@@ -214,7 +224,7 @@ proptest! {
     }
 
     #[test]
-    fn no_option_makes_it_panic(text in "(ext4|overlay|tmpfs|bind):((size|mkfs|mount|lower|delay|iops|set)=[-a-z0-9 ,'\"\\\\=\\[\\]/]{0,9},?){0,4}") {
+    fn no_option_makes_it_panic(text in "(ext4|overlay|tmpfs|bind):((size|mkfs|mount|lower|delay|iops|set)=(\\[?(ext4|bind|overlay):((mkfs|mount|lower)=)?)?[-a-z0-9 ,'\"\\\\=\\[\\]/]{0,9},?){0,4}") {
         if let Ok(spec) = text.parse::<PlaceSpec>() {
             prop_assert_eq!(spec.to_string().parse::<PlaceSpec>().unwrap(), spec);
         }

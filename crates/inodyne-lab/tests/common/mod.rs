@@ -8,7 +8,6 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    sync::{Mutex, MutexGuard, PoisonError},
     thread,
     time::{Duration, Instant},
 };
@@ -45,10 +44,13 @@ pub fn refused(lab: &Lab, text: &str) -> String {
     error
 }
 
-/// One test of a file at a time empties the caches of the whole machine.
-pub fn alone() -> MutexGuard<'static, ()> {
-    static CACHES: Mutex<()> = Mutex::new(());
-    CACHES.lock().unwrap_or_else(PoisonError::into_inner)
+/// One test at a time empties the caches of the whole machine or changes its settings, or must not be disturbed by that.
+/// What is locked is the same for the tests of another checkout, and for the end-to-end tests (`tests/support`).
+#[must_use]
+pub fn alone() -> fs::File {
+    let directory = fs::File::open("/sys/kernel").expect("sysfs");
+    directory.lock().expect("the lock on the machine");
+    directory
 }
 
 pub fn mounts_outside() -> String {

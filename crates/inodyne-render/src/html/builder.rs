@@ -4,39 +4,9 @@
 use serde_json::Value;
 
 use crate::line::{Line, Span, Style, escaped};
-use crate::table::{Align, Row, Table};
-use crate::text::page::Body;
 
 /// An attribute.
 pub(super) type Attribute<'a> = (&'static str, &'a str);
-
-/// A column of a table.
-#[derive(Clone, Copy)]
-pub(super) struct Column<'a> {
-    heading: &'a str,
-    /// Of the heading's cell: `n` for numbers, `bar` for what is drawn.
-    class: &'static str,
-    /// Whether a click on the heading sorts.
-    sorts: bool,
-}
-
-impl<'a> Column<'a> {
-    pub(super) fn text(heading: &'a str) -> Column<'a> {
-        Column { heading, class: "", sorts: false }
-    }
-
-    pub(super) fn number(heading: &'a str) -> Column<'a> {
-        Column { heading, class: "n", sorts: false }
-    }
-
-    pub(super) fn drawn(heading: &'a str) -> Column<'a> {
-        Column { heading, class: "bar", sorts: false }
-    }
-
-    pub(super) fn sorting(self) -> Column<'a> {
-        Column { sorts: true, ..self }
-    }
-}
 
 /// A page as it grows.
 pub(super) struct Html(String);
@@ -110,78 +80,7 @@ impl Html {
         self.close(tag);
     }
 
-    /// A table that scrolls where it is too wide; `contents` writes its body, and its foot where it has one.
-    pub(super) fn table(&mut self, class: &str, columns: &[Column<'_>], contents: impl FnOnce(&mut Html)) {
-        let sorts = if columns.iter().any(|column| column.sorts) { "sorts " } else { "" };
-        self.inside("div", &[("class", "scroll")], |page| {
-            page.inside("table", &[("class", &format!("{sorts}{class}"))], |page| {
-                page.inside("thead", &[], |page| page.inside("tr", &[], |page| page.headings(columns)));
-                contents(page);
-            });
-        });
-    }
-
-    fn headings(&mut self, columns: &[Column<'_>]) {
-        for column in columns {
-            // What heads nothing is no heading to whoever has the page read out.
-            if column.heading.is_empty() {
-                self.element("td", &[], "");
-                continue;
-            }
-            self.inside("th", &[("class", column.class), ("scope", "col")], |page| {
-                if column.sorts {
-                    page.element("button", &[("type", "button")], column.heading);
-                } else {
-                    page.text(column.heading);
-                }
-            });
-        }
-    }
-
-    /// A row of texts.
-    pub(super) fn cells(&mut self, cells: &[(&str, &str)]) {
-        self.inside("tr", &[], |page| {
-            for (class, text) in cells {
-                page.element("td", &[("class", class)], text);
-            }
-        });
-    }
-
-    /// A table as the report in text has it; `first` writes what stands at the beginning of a row, by the row's number.
-    pub(super) fn same(&mut self, class: &str, table: &Table, first: impl Fn(&mut Html, usize, &Span)) {
-        let columns: Vec<Column<'_>> = table
-            .columns
-            .iter()
-            .map(|(heading, align)| match align {
-                Align::Left => Column::text(heading.text()),
-                Align::Right => Column::number(heading.text()),
-            })
-            .collect();
-        self.table(class, &columns, |page| {
-            page.inside("tbody", &[], |page| {
-                let of_cells = table.rows.iter().filter_map(|row| match row {
-                    Row::Cells(cells) => Some(cells),
-                    // Lines across are for terminals; no table with remarks is shown by this.
-                    Row::Rule | Row::Note(_) => None,
-                });
-                for (number, cells) in of_cells.enumerate() {
-                    page.inside("tr", &[], |page| page.same_row(table, number, cells, &first));
-                }
-            });
-        });
-    }
-
-    fn same_row(&mut self, table: &Table, number: usize, cells: &[Span], first: &impl Fn(&mut Html, usize, &Span)) {
-        for (at, (cell, (_, align))) in cells.iter().zip(&table.columns).enumerate() {
-            match (at, align) {
-                (0, _) => self.inside("th", &[("scope", "row")], |page| first(page, number, cell)),
-                (_, Align::Left) => self.inside("td", &[], |page| page.span(cell)),
-                (_, Align::Right) => self.inside("td", &[("class", "n")], |page| page.span(cell)),
-            }
-        }
-    }
-
-    /// A piece of the report in text, as it stands out there.
+    /// A piece of text, as it stands out in the report.
     pub(super) fn span(&mut self, span: &Span) {
         match class_of(span.style()) {
             "" => self.text(span.text()),
@@ -189,15 +88,8 @@ impl Html {
         }
     }
 
-    /// A paragraph of what is said in the report in text.
-    pub(super) fn said(&mut self, body: &Body) {
-        match body {
-            Body::Text(text, style) => self.element("p", &[("class", class_of(*style))], text),
-            Body::Line(line) => self.inside("p", &[("class", "dim")], |page| page.line(line)),
-        }
-    }
-
-    fn line(&mut self, line: &Line) {
+    /// All pieces of a line.
+    pub(super) fn line(&mut self, line: &Line) {
         line.spans().iter().for_each(|span| self.span(span));
     }
 
@@ -209,11 +101,12 @@ impl Html {
     }
 }
 
-fn class_of(style: Style) -> &'static str {
+/// The class of what stands out in this way.
+pub(super) fn class_of(style: Style) -> &'static str {
     match style {
         Style::Bold => "strong",
         Style::Dim => "dim",
-        Style::Warning => "warning",
+        Style::Warning | Style::Worse => "warning",
         Style::Good => "good",
         Style::Plain | Style::User | Style::Kernel | Style::Blocked | Style::Ready | Style::Shape => "",
     }

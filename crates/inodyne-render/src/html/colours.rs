@@ -1,19 +1,14 @@
 //! Which class of `page.css` stands for what: a colour for each state, and one for each family of causes.
 
 use inodyne_model::cause::Cause;
-use inodyne_model::ledger::RowKind;
 
-use crate::profile::weighed::State;
+use crate::report::state::State;
 
-/// The class of a row.
-pub(super) fn of_row(kind: RowKind, cause: Option<Cause>) -> &'static str {
-    of_state(State::new(kind, cause))
-}
-
+/// The class of a state.
 pub(super) fn of_state(state: State) -> &'static str {
     match state {
-        State::User => "user",
-        State::Kernel => "kernel",
+        State::User | State::OutsideCalls => "user",
+        State::Kernel | State::InCall => "kernel",
         State::Ready => "ready",
         State::Unexplained => "unexplained",
         State::Blocked(cause) => of_cause(cause),

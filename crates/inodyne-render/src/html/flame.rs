@@ -17,7 +17,8 @@ use serde_json::{Value, json};
 use super::builder::Html;
 use super::colours::{self, LEGEND};
 use crate::profile::View;
-use crate::profile::weighed::{Named, Part, State, Weighed, weighed};
+use crate::profile::weighted::{Named, Part, Weighted, weighted};
+use crate::report::state::State;
 
 /// Nodes narrower than this part of the whole are summed up.
 const SMALL: f64 = 1.0 / 20_000.0;
@@ -28,11 +29,11 @@ const MOST_NODES: usize = 40_000;
 const MOSTLY: f64 = 0.5;
 
 pub(super) fn show(page: &mut Html, trace: &Trace) {
-    let stacks = weighed(trace, View::Wall);
+    let stacks = weighted(trace, View::Wall);
     if stacks.is_empty() {
         return;
     }
-    let first: Vec<&Weighed<'_>> = stacks.iter().filter(|stack| stack.time.thread == ROOT).collect();
+    let first: Vec<&Weighted<'_>> = stacks.iter().filter(|stack| stack.time.thread == ROOT).collect();
     let mut names = Names::default();
     let mut trees = vec![tree("the command's first thread".to_owned(), first.iter().copied(), &mut names)];
     if first.len() < stacks.len() {
@@ -40,7 +41,7 @@ pub(super) fn show(page: &mut Html, trace: &Trace) {
         trees.push(tree(label, stacks.iter(), &mut names));
     }
     // A shell that only waits for others has nothing to say.
-    let sum = |of: &dyn Fn(&Weighed<'_>) -> bool| first.iter().filter(|s| of(s)).map(|s| s.ns()).sum::<Nanos>();
+    let sum = |of: &dyn Fn(&Weighted<'_>) -> bool| first.iter().filter(|s| of(s)).map(|s| s.ns()).sum::<Nanos>();
     let waited = sum(&|stack| stack.state == State::Blocked(Cause::Child));
     if waited.share_of(sum(&|_| true)) > MOSTLY || first.is_empty() {
         trees.reverse();
@@ -83,7 +84,7 @@ struct Node {
     children: BTreeMap<Named, Node>,
 }
 
-fn tree<'a>(label: String, stacks: impl Iterator<Item = &'a Weighed<'a>>, names: &mut Names) -> Value {
+fn tree<'a>(label: String, stacks: impl Iterator<Item = &'a Weighted<'a>>, names: &mut Names) -> Value {
     let mut root = Node::default();
     for stack in stacks {
         root.ns += stack.ns();
@@ -183,7 +184,7 @@ mod tests {
             inodyne_analyse::explain(&mut recording);
             for trace in &recording.traces {
                 let lives: Nanos = trace.threads.iter().map(|thread| thread.lifetime_ns).sum();
-                let stacks = weighed(trace, View::Wall);
+                let stacks = weighted(trace, View::Wall);
                 let all = tree("all".to_owned(), stacks.iter(), &mut Names::default());
                 let ns: Vec<u64> = serde_json::from_value(all["ns"].clone()).unwrap();
                 assert_eq!(ns.iter().sum::<u64>(), lives.0);

@@ -1,47 +1,38 @@
 //! The report as one page for a browser: self-contained, works without a network and, but for zooming and sorting, without
 //! scripts.
 //!
-//! | module | what it shows |
+//! | module | what it knows |
 //! |---|---|
-//! | `comparison` | what differs, first |
-//! | `study` | whether a study came out as expected, and its parts |
-//! | `runs` | all runs as dots |
-//! | `case` | the verdict and the ledger of one case |
-//! | `findings` | the diagnoses, their evidence folded in |
-//! | `timeline`, `stretches`, `flame` | data that `page.js` draws |
-//! | `calls`, `paths`, `threads` | tables that sort |
+//! | `blocks`, `tables`, `pictures` | how the blocks of a report look |
+//! | `dots`, `timeline`, `stretches`, `flame` | the pictures that only a page has, two of them drawn by `page.js` |
 //! | `builder` | elements and escaping: all text of a recording passes through it |
 //! | `colours` | which colour stands for what |
 //!
 //! `page.css` and `page.js` are written by hand and put into the page as they are. Data reaches the script as JSON in an
 //! element of its own, and the script only ever makes text nodes of it.
 
+mod blocks;
 mod builder;
-mod calls;
-mod case;
 mod colours;
-mod comparison;
-mod findings;
+mod dots;
 mod flame;
-mod paths;
-mod runs;
+mod pictures;
 mod stretches;
-mod study;
+mod tables;
 #[cfg(test)]
 mod tests;
-mod threads;
 mod timeline;
 
 use inodyne_model::recording::Recording;
 
-use crate::text::case::Case;
-use crate::text::study as study_text;
+use crate::report::block::{Fold, Kind, Part};
+use crate::report::{report, study_title};
 use crate::units::{bytes, date};
 use builder::Html;
 
 /// The page of a recording.
 pub fn html(recording: &Recording) -> String {
-    let cases = Case::all(recording);
+    let parts = report(recording, None);
     let title = title(recording);
     let mut page = Html::new(&format!("inodyne: {title}"), include_str!("page.css"));
     page.inside("header", &[("class", "top")], |page| {
@@ -50,32 +41,88 @@ pub fn html(recording: &Recording) -> String {
         // The script shows it.
         page.element("button", &[("type", "button"), ("id", "theme"), ("hidden", "")], "");
     });
-    if let Some(found) = &recording.study {
-        study::contents(&mut page, found);
-    } else if cases.len() > 1 {
-        contents(&mut page, recording, &cases);
-    }
+    contents(&mut page, &parts);
     page.inside("main", &[], |page| {
-        if let Some(found) = &recording.study {
-            study::show(page, recording, found, &cases);
-            return;
-        }
-        comparison::show(page, recording, &cases);
-        runs::show(page, &cases);
-        for (number, case) in cases.iter().enumerate() {
-            case::show(page, case, number);
+        let (within, shown): (Vec<&Part<'_>>, Vec<&Part<'_>>) = parts.iter().partition(|part| is_folded(part));
+        shown.into_iter().for_each(|one| part(page, one));
+        if !within.is_empty() {
+            page.inside("section", &[("id", "cases")], |page| {
+                page.element("h2", &[], "Case by case");
+                within.into_iter().for_each(|one| part(page, one));
+            });
         }
     });
     page.finish(include_str!("page.js"))
 }
 
+fn is_folded(part: &Part<'_>) -> bool {
+    matches!(part.kind, Kind::Case { fold: Fold::Within, .. })
+}
+
 fn title(recording: &Recording) -> String {
     match (&recording.study, recording.commands.as_slice()) {
-        (Some(found), _) => study_text::title(found),
+        (Some(found), _) => study_title(found),
         (None, []) => "nothing was recorded".to_owned(),
         (None, [command]) => command.label.clone(),
         (None, commands) => format!("{} commands", commands.len()),
     }
+}
+
+/// A part with its heading; a case brings its own.
+fn part(page: &mut Html, Part { kind, blocks }: &Part<'_>) {
+    let section = |page: &mut Html, id: &str, heading: Option<&str>| {
+        page.inside("section", &[("id", id)], |page| {
+            if let Some(heading) = heading {
+                page.element("h2", &[], heading);
+            }
+            blocks::show(page, blocks, "h3");
+        });
+    };
+    match kind {
+        Kind::Differences => section(page, "differences", Some("Differences")),
+        Kind::Runs => section(page, "runs", Some("Runs")),
+        Kind::Study => section(page, "study", None),
+        Kind::StudyPart { number, title, .. } => section(page, &format!("part-{number}"), Some(title)),
+        Kind::Expected => section(page, "expected", Some("What was expected")),
+        Kind::Case { number, summary, fold, .. } => {
+            let case = |page: &mut Html| {
+                page.inside("section", &[("class", "case"), ("id", &format!("case-{number}"))], |page| {
+                    blocks::show(page, blocks, "h3");
+                });
+            };
+            match fold {
+                Fold::Within => page.inside("details", &[("class", "of-case")], |page| {
+                    page.element("summary", &[], summary);
+                    case(page);
+                }),
+                Fold::Alone | Fold::Beside => case(page),
+            }
+        }
+    }
+}
+
+/// Links to all parts, where there are several.
+fn contents(page: &mut Html, parts: &[Part<'_>]) {
+    let is_one_case = |part: &Part<'_>| matches!(part.kind, Kind::Case { fold: Fold::Alone, .. });
+    if parts.is_empty() || parts.iter().any(is_one_case) {
+        return;
+    }
+    page.inside("nav", &[("aria-label", "Contents")], |page| {
+        for Part { kind, .. } in parts {
+            let (id, name) = match kind {
+                Kind::Differences => ("differences".to_owned(), "Differences"),
+                Kind::Runs => ("runs".to_owned(), "Runs"),
+                Kind::Case { number, name, fold: Fold::Beside, .. } => (format!("case-{number}"), name.as_str()),
+                Kind::StudyPart { number, name, .. } => (format!("part-{number}"), name.as_str()),
+                Kind::Expected => ("expected".to_owned(), "What was expected"),
+                Kind::Case { .. } | Kind::Study => continue,
+            };
+            page.element("a", &[("href", &format!("#{id}"))], name);
+        }
+        if parts.iter().any(is_folded) {
+            page.element("a", &[("href", "#cases")], "Case by case");
+        }
+    });
 }
 
 fn circumstances(recording: &Recording) -> String {
@@ -90,21 +137,4 @@ fn circumstances(recording: &Recording) -> String {
         host.kernel,
         recording.program_version
     )
-}
-
-fn contents(page: &mut Html, recording: &Recording, cases: &[Case<'_>]) {
-    page.inside("nav", &[("aria-label", "Contents")], |page| {
-        if comparison::is_there(recording) {
-            page.element("a", &[("href", "#differences")], "Differences");
-        }
-        page.element("a", &[("href", "#runs")], "Runs");
-        for (number, case) in cases.iter().enumerate() {
-            let name = if recording.commands.len() > 1 {
-                format!("{} on {} ({})", case.command(), case.place_name(), case.cache())
-            } else {
-                format!("{} ({})", case.place_name(), case.cache())
-            };
-            page.element("a", &[("href", &format!("#case-{number}"))], &name);
-        }
-    });
 }

@@ -21,8 +21,8 @@ use serde_json::{Value, json};
 
 use super::colours::{self, LEGEND};
 use crate::line::escaped;
-use crate::profile::weighed::State;
-use crate::text::ledger::parts;
+use crate::report::row_in_words as parts;
+use crate::report::state::State;
 use crate::timeline::Interval;
 use crate::units::{duration, percent};
 

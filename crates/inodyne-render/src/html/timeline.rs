@@ -14,10 +14,12 @@ use serde_json::{Value, json};
 use super::builder::Html;
 use super::colours::LEGEND;
 use super::stretches::{self, HEIGHT, PARTS, Said, Stretches, Words};
-use super::threads::{MOST_THREADS, ordered};
 use crate::line::escaped;
+use crate::report::threads::ordered;
 use crate::timeline::Intervals;
 
+/// Threads that have a lane.
+const MOST_THREADS: usize = 40;
 /// Helpers that have a lane.
 const MOST_HELPERS: usize = 12;
 

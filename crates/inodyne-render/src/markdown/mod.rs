@@ -8,29 +8,22 @@ mod escape;
 use inodyne_model::recording::Recording;
 
 use crate::line::{Line, Span, Style};
-use crate::section::Section;
-use crate::table::{Align, Row, Table};
-use crate::text::page::{Block, Body, Headline};
-use crate::text::{TextOptions, page};
+use crate::report::block::{Block, Expectation, FindingBlock, Fold, Headline, Kind, Part, Remark};
+use crate::report::report;
+use crate::report::section::Section;
+use crate::report::table::{Align, Table};
+use crate::text::laid_out;
 
-/// Columns, for the sections that ask for them: more than anything is wide.
+/// Columns, for what is laid out in columns: more than anything is wide.
 const UNBOUNDED: usize = 1_000;
 
 /// The report of a recording; only one part of it where a section is given.
 pub fn markdown(recording: &Recording, section: Option<Section>) -> String {
-    let options = TextOptions { width: UNBOUNDED, colour: false, section };
     let mut printer = Printer::default();
-    for block in page(recording, &options).into_blocks() {
-        printer.add(block);
+    for part in report(recording, section) {
+        printer.part(part);
     }
     printer.out
-}
-
-fn said(body: Body) -> String {
-    match body {
-        Body::Line(line) => inline(&line),
-        Body::Text(text, style) => inline(&Line::from([Span::new(text, style)])),
-    }
 }
 
 /// What the last thing printed was.
@@ -53,42 +46,106 @@ struct Printer {
 }
 
 impl Printer {
-    fn add(&mut self, block: Block) {
-        match block {
-            Block::Gap => {}
-            Block::Case(summary) => self.case = Some(summary),
-            Block::EndOfCase => {
-                self.case = None;
-                if std::mem::take(&mut self.is_open) {
-                    self.block("</details>");
-                }
-            }
-            Block::Heading(text) => self.block(&format!("### {}", escape::text(&text))),
-            Block::Line(line) => self.block(&escape::at_line_start(&inline(&line))),
-            Block::Paragraph { lead, text, style } => {
-                let line = Line::from([lead, Span::new(text, style)]);
-                self.block(&escape::at_line_start(&inline(&line)));
-            }
-            Block::Table(table) => self.block(&pipes(&table)),
-            Block::Headlines(headlines) => headlines.into_iter().for_each(|headline| self.headline(headline)),
-            Block::Item(number, line) => self.block(&format!("{number}. {}", inline(&line))),
-            Block::Point(label, body) => {
-                let body = said(body);
-                match label {
-                    "" | "·" => self.entry("   - ", &escape::at_line_start(&body)),
-                    label => self.entry("   - ", &format!("{label}: {body}")),
-                }
-            }
-            Block::Flag(text) => self.entry("- ", &escape::at_line_start(&escape::text(&text))),
+    fn part(&mut self, Part { kind, blocks }: Part<'_>) {
+        match kind {
+            // There are too many of them.
+            Kind::Case { fold: Fold::Within, .. } => return,
+            Kind::Case { fold: Fold::Beside, summary, .. } => self.case = Some(summary),
+            Kind::StudyPart { title, .. } => self.block(&format!("### {}", escape::text(&title))),
+            Kind::Expected => self.block("### What was expected"),
+            Kind::Case { fold: Fold::Alone, .. } | Kind::Differences | Kind::Runs | Kind::Study => {}
+        }
+        for block in blocks {
+            self.add(block);
+        }
+        self.case = None;
+        if std::mem::take(&mut self.is_open) {
+            self.block("</details>");
         }
     }
 
+    fn add(&mut self, block: Block<'_>) {
+        match block {
+            Block::Heading(text) => self.block(&format!("### {}", escape::text(&text))),
+            Block::StudyTitle(title) => self.line(&Line::from([Span::new(title, Style::Bold)])),
+            Block::Title(title) => {
+                self.line(&title.line(UNBOUNDED));
+                self.line(&Line::from([title.reason.into()]));
+            }
+            Block::Line(line) => self.line(&line),
+            Block::Remarks(remarks) => {
+                for remark in remarks {
+                    self.line(&Line::from([Span::new(remark, Style::Dim)]));
+                }
+            }
+            Block::Paragraph { lead, text, style } => self.line(&Line::from([lead, Span::new(text, style)])),
+            Block::Table(table) => {
+                self.block(&pipes(&table));
+                if let Some(line) = &table.below {
+                    self.line(line);
+                }
+            }
+            Block::Headlines(headlines) => headlines.into_iter().for_each(|headline| self.headline(headline)),
+            Block::Finding(finding) => self.finding(finding),
+            Block::Flag(text) => self.entry("- ", &escape::at_line_start(&escape::text(&text))),
+            Block::Expectations(all) => all.into_iter().for_each(|one| self.expectation(one)),
+            // The summary of what is folded in says which case it is.
+            Block::Gap | Block::CaseName(_) | Block::Folded(..) | Block::Widget(_) => {}
+        }
+    }
+
+    fn line(&mut self, line: &Line) {
+        self.block(&escape::at_line_start(&inline(line)));
+    }
+
     fn headline(&mut self, headline: Headline) {
-        let Headline { sentence, facts, remarks } = headline;
-        let facts: Vec<String> = facts.iter().filter(|fact| !fact.is_empty()).map(|fact| escape::text(fact)).collect();
-        self.block(&format!("{}: {}", inline(&Line::from([sentence])), facts.join(", ")));
-        for remark in remarks {
-            self.entry("- ", &escape::at_line_start(&said(remark)));
+        let sentence = headline.sentence(UNBOUNDED / 4);
+        let facts = headline.facts.iter().filter(|fact| !fact.is_empty()).map(|fact| escape::text(fact));
+        self.block(&format!("{}: {}", inline(&Line::from([sentence])), facts.collect::<Vec<_>>().join(", ")));
+        let remark = match headline.remark {
+            Some(Remark::Line(line)) => line,
+            Some(Remark::Text(text)) => Line::from([Span::new(text, Style::Dim)]),
+            None => return,
+        };
+        self.entry("- ", &escape::at_line_start(&inline(&remark)));
+    }
+
+    fn finding(&mut self, finding: FindingBlock) {
+        let FindingBlock { number, id, share, is_bound, evidence, prediction, cure, proved, more, .. } = finding;
+        let share = Span::new(share, Style::Bold);
+        let head = [Span::new(id, Style::Bold), "   concerns ".into(), share, " of the time".into()];
+        self.block(&format!("{number}. {}", inline(&Line::from(head))));
+        for evidence in evidence {
+            self.point("", &Line::from([evidence.into()]));
+        }
+        self.point(if is_bound { "at best" } else { "expect" }, &prediction);
+        for (at, cure) in cure.into_iter().enumerate() {
+            self.point(if at == 0 { "cure" } else { "" }, &Line::from([cure.into()]));
+        }
+        if let Some((score, how)) = proved {
+            self.point("proved", &score);
+            self.point("", &Line::from([how.into()]));
+        }
+        self.point("more", &Line::from([more.into()]));
+    }
+
+    /// What belongs to a finding, with a label of a few letters or none.
+    fn point(&mut self, label: &str, body: &Line) {
+        let body = inline(body);
+        match label {
+            "" => self.entry("   - ", &escape::at_line_start(&body)),
+            label => self.entry("   - ", &format!("{label}: {body}")),
+        }
+    }
+
+    fn expectation(&mut self, one: Expectation) {
+        if one.held {
+            let text = format!("{}: {}", one.says, one.seen);
+            self.line(&Line::from([Span::new("true   ", Style::Good), text.into()]));
+        } else {
+            let text = format!("{}: expected {}, seen {}", one.says, one.expected, one.seen);
+            self.line(&Line::from([Span::new("FALSE  ", Style::Warning), Span::new(text, Style::Bold)]));
+            self.line(&Line::from([Span::new(one.what, Style::Dim)]));
         }
     }
 
@@ -154,7 +211,7 @@ fn inline(line: &Line) -> String {
 }
 
 fn is_bold(span: &Span) -> bool {
-    matches!(span.style(), Style::Bold | Style::Warning | Style::Good)
+    matches!(span.style(), Style::Bold | Style::Warning | Style::Good | Style::Worse)
 }
 
 fn is_shape(span: &Span) -> bool {
@@ -176,6 +233,7 @@ fn push(out: &mut String, text: &str) {
 
 /// A table as GitHub reads it. It asks for a line of headings, so an empty one stands above tables without.
 fn pipes(table: &Table) -> String {
+    let table = laid_out(table, UNBOUNDED);
     let columns = table.columns.len();
     let mut lines = Vec::new();
     let line = |cells: &mut dyn Iterator<Item = String>| format!("| {} |", cells.collect::<Vec<_>>().join(" | "));
@@ -186,17 +244,11 @@ fn pipes(table: &Table) -> String {
         Align::Right => "--:".to_owned(),
     })));
     for row in &table.rows {
-        match row {
-            Row::Cells(cells) => {
-                let cells = cells.iter().map(cell).chain(std::iter::repeat(String::new()));
-                lines.push(line(&mut cells.take(columns)));
-            }
-            // The sums below it are bold.
-            Row::Rule => {}
-            Row::Note(note) => {
-                let first = std::iter::once(format!("↳ {}", inline(note))).chain(std::iter::repeat(String::new()));
-                lines.push(line(&mut first.take(columns)));
-            }
+        let cells = row.cells.iter().map(cell).chain(std::iter::repeat(String::new()));
+        lines.push(line(&mut cells.take(columns)));
+        for note in &row.notes {
+            let first = std::iter::once(format!("↳ {}", inline(note))).chain(std::iter::repeat(String::new()));
+            lines.push(line(&mut first.take(columns)));
         }
     }
     lines.join("\n")

@@ -6,6 +6,7 @@ use inodyne_model::trace::{PathCount, Paths};
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 use super::*;
+use crate::text::tests::section;
 
 fn explained(mut recording: Recording) -> Recording {
     inodyne_analyse::explain(&mut recording);
@@ -26,7 +27,7 @@ fn golden_reports() {
 
 #[test]
 fn a_golden_comparison() {
-    insta::assert_snapshot!(markdown(&explained(sample::overlay_recording()), Some(Section::Comparison)));
+    insta::assert_snapshot!(markdown(&explained(sample::overlay_recording()), Some(section("comparison"))));
 }
 
 /// What a reader of Markdown makes of a report.
@@ -92,7 +93,7 @@ fn with_name(name: &str) -> [Recording; 3] {
             place.settings.insert(name.to_owned(), name.to_owned());
         }
         for command in &mut recording.commands {
-            (command.label, command.argv) = (format!("{name} {}", command.label), vec![name.to_owned()]);
+            (command.label, command.argv) = (format!("{name} {}", command.label), vec![name.into()]);
         }
         for trace in &mut recording.traces {
             for thread in &mut trace.observed.threads {
@@ -122,7 +123,7 @@ fn with_name(name: &str) -> [Recording; 3] {
 fn names_are_text_and_every_row_has_as_many_cells_as_its_heading() {
     for name in HOSTILE {
         for recording in with_name(name).map(explained) {
-            for section in [None, Some(Section::ByComm)] {
+            for section in [None, Some(section("by-comm"))] {
                 let markdown = markdown(&recording, section);
                 if section.is_some() && recording.traces.is_empty() {
                     assert_eq!(markdown, "");
@@ -153,7 +154,7 @@ fn names_are_text_and_every_row_has_as_many_cells_as_its_heading() {
 #[test]
 fn sections_stand_alone() {
     let recording = explained(sample::find_recording());
-    for section in Section::ALL {
+    for section in Section::all() {
         let part = markdown(&recording, Some(section));
         assert!(!part.starts_with('\n') && !part.contains("\n\n\n"), "{section}:\n{part}");
         assert_eq!(part.matches("<details>").count(), part.matches("</details>").count(), "{section}");

@@ -13,13 +13,14 @@ use inodyne_model::Nanos;
 use inodyne_model::trace::ThreadLedger;
 use serde_json::{Value, json};
 
-use super::weighed::{Part, State, Weighed, weighed};
+use super::weighted::{Part, Weighted, weighted};
 use super::{Traced, View};
 use crate::line::escaped;
+use crate::report::state::State;
 
 /// The profile of a view as JSON.
 pub fn firefox(traced: &Traced<'_>, view: View) -> String {
-    let mut stacks = weighed(traced.trace, view);
+    let mut stacks = weighted(traced.trace, view);
     stacks.sort_by(|a, b| (a.time.thread, &a.frames).cmp(&(b.time.thread, &b.frames)));
     let mut builder = Builder::new(traced, view);
     for of_thread in stacks.chunk_by(|a, b| a.time.thread == b.time.thread) {
@@ -59,7 +60,7 @@ impl<'a> Builder<'a> {
     }
 
     /// The stacks of one thread.
-    fn thread(&mut self, stacks: &[Weighed<'_>]) {
+    fn thread(&mut self, stacks: &[Weighted<'_>]) {
         let number = stacks.first().map_or(0, |stack| stack.time.thread);
         let Some(ledger) = self.traced.trace.threads.iter().find(|thread| thread.number == number) else { return };
         let handle = self.handle(ledger);
@@ -98,8 +99,8 @@ impl<'a> Builder<'a> {
 
     fn frame(&mut self, part: Part, state: State, name: &str) -> FrameInfo {
         let category = match (part, state) {
-            (Part::User, _) | (Part::State, State::User) => "User",
-            (Part::Kernel, _) | (Part::State, State::Kernel) => "Kernel",
+            (Part::User, _) | (Part::State, State::User | State::OutsideCalls) => "User",
+            (Part::Kernel, _) | (Part::State, State::Kernel | State::InCall) => "Kernel",
             (Part::Call, _) => "Call",
             (Part::State, State::Ready) => "Ready",
             (Part::State, State::Blocked(_)) => "Blocked",

@@ -9,8 +9,9 @@ use inodyne_model::Nanos;
 use inodyne_model::cause::Cause;
 
 use super::folded::{folded, folded_difference, folded_name};
-use super::weighed::{Part, State, weighed};
+use super::weighted::{Part, weighted};
 use super::{Traced, View};
+use crate::report::state::State;
 use crate::units::duration;
 
 /// Why there is no picture.
@@ -29,7 +30,7 @@ pub enum NoFlameGraph {
 /// # Errors
 /// Nothing took any time.
 pub fn flame_graph(traced: &Traced<'_>, view: View) -> Result<String, NoFlameGraph> {
-    let stacks = weighed(traced.trace, view);
+    let stacks = weighted(traced.trace, view);
     let total = stacks.iter().map(|stack| stack.ns()).sum();
     let mut colours = PaletteMap::default();
     for stack in &stacks {
@@ -54,7 +55,7 @@ pub fn flame_graph(traced: &Traced<'_>, view: View) -> Result<String, NoFlameGra
 /// # Errors
 /// Nothing took any time.
 pub fn flame_graph_difference(before: &Traced<'_>, after: &Traced<'_>, view: View) -> Result<String, NoFlameGraph> {
-    let total = |traced: &Traced<'_>| weighed(traced.trace, view).iter().map(|stack| stack.ns()).sum::<Nanos>();
+    let total = |traced: &Traced<'_>| weighted(traced.trace, view).iter().map(|stack| stack.ns()).sum::<Nanos>();
     let (was, is) = (total(before), total(after));
     let mut options = Options::default();
     options.title = format!("{} since {}", after.title(), before.title());
@@ -78,9 +79,9 @@ fn draw(mut options: Options<'_>, lines: &str, total: Nanos) -> Result<String, N
 fn colour(part: Part, state: State) -> Color {
     let (r, g, b) = match (part, state) {
         (Part::Command, _) => (200, 200, 200),
-        (Part::User, _) | (Part::State, State::User) => (130, 190, 110),
+        (Part::User, _) | (Part::State, State::User | State::OutsideCalls) => (130, 190, 110),
         (Part::Call, _) => (235, 205, 95),
-        (Part::Kernel, _) | (Part::State, State::Kernel) => (235, 160, 90),
+        (Part::Kernel, _) | (Part::State, State::Kernel | State::InCall) => (235, 160, 90),
         (Part::State, State::Ready) => (180, 140, 210),
         (Part::State, State::Unexplained) => (170, 170, 170),
         (Part::State, State::Blocked(cause)) => cause_colour(cause),

@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use inodyne_model::trace::Trace;
 
-use super::weighed::weighed;
+use super::weighted::weighted;
 use super::{Traced, View};
 
 /// A line for each stack, sorted.
@@ -37,7 +37,7 @@ pub fn folded_difference(before: &Traced<'_>, after: &Traced<'_>, view: View) ->
 
 fn sums(trace: &Trace, view: View) -> BTreeMap<String, u64> {
     let mut sums: BTreeMap<String, u64> = BTreeMap::new();
-    for stack in weighed(trace, view) {
+    for stack in weighted(trace, view) {
         let names: Vec<String> = stack.frames.iter().map(|frame| folded_name(&frame.name)).collect();
         let sum = sums.entry(names.join(";")).or_default();
         *sum = sum.saturating_add(stack.ns().0);

@@ -6,7 +6,7 @@
 //! | `flame_svg` | flame graphs as pictures |
 //! | `firefox`, `speedscope`, `pprof` | stacks for these programs |
 //! | `perfetto` | the timeline |
-//! | `weighed` | which stacks, how long, and what their frames are called |
+//! | `weighted` | which stacks, how long, and what their frames are called |
 //!
 //! All of them but the timeline show the same: [`StackTimes`](inodyne_model::profile::StackTimes), whose parts sum to the
 //! threads' ledgers. None shows when something happened, since samples are summed where they are taken.
@@ -19,7 +19,7 @@ mod pprof;
 mod speedscope;
 #[cfg(test)]
 mod tests;
-pub(crate) mod weighed;
+pub(crate) mod weighted;
 
 use std::fmt;
 use std::str::FromStr;
@@ -27,7 +27,7 @@ use std::str::FromStr;
 use inodyne_model::recording::Recording;
 use inodyne_model::trace::Trace;
 
-use crate::names;
+use crate::report::names;
 
 pub use firefox::firefox;
 pub use flame_svg::{NoFlameGraph, flame_graph, flame_graph_difference};
@@ -95,8 +95,7 @@ impl<'a> Traced<'a> {
 
     /// Whether both are of the same command, place and state of the caches.
     pub fn is_same_case(&self, other: &Traced<'_>) -> bool {
-        let key = |trace: &Trace| (trace.place, trace.command, trace.cache);
-        key(self.trace) == key(other.trace)
+        self.trace.key() == other.trace.key()
     }
 
     /// The one of the middle wall time; of an even number the faster one of the two in the middle. None of nothing.

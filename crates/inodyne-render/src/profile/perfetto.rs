@@ -23,9 +23,10 @@ use inodyne_model::trace::Trace;
 use serde_json::{Value, json};
 
 use super::Traced;
-use super::weighed::{State, frame_name};
+use super::weighted::frame_name;
 use crate::line::escaped;
-use crate::rows::words;
+use crate::report::state::State;
+use crate::report::words;
 use crate::timeline::{Interval, Intervals};
 use crate::units::duration;
 

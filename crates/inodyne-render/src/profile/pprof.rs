@@ -9,7 +9,8 @@ use std::io::Write;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use super::weighed::{Weighed, weighed};
+use super::weighted::{Weighted, weighted};
+
 use super::{Traced, View};
 
 /// The compressed profile of a view.
@@ -33,7 +34,7 @@ fn encode(traced: &Traced<'_>, view: View) -> Vec<u8> {
         profile.message(1, &value_type(&mut strings, name, unit));
     }
     let mut functions = Strings::default();
-    for stack in weighed(traced.trace, view) {
+    for stack in weighted(traced.trace, view) {
         profile.message(2, &sample(&stack, traced, &mut strings, &mut functions));
     }
     // A location for each function, and both with the same number; zero is none.
@@ -74,7 +75,7 @@ fn value_type(strings: &mut Strings, name: &str, unit: &str) -> Message {
     message
 }
 
-fn sample(stack: &Weighed<'_>, traced: &Traced<'_>, strings: &mut Strings, functions: &mut Strings) -> Message {
+fn sample(stack: &Weighted<'_>, traced: &Traced<'_>, strings: &mut Strings, functions: &mut Strings) -> Message {
     let mut message = Message::default();
     let leaf_first: Vec<u64> = stack.frames.iter().rev().map(|frame| functions.index(&frame.name) + 1).collect();
     message.numbers(1, &leaf_first);

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use super::weighed::weighed;
+use super::weighted::weighted;
 use super::{Traced, View};
 
 /// The views of a trace as one file.
@@ -25,7 +25,7 @@ pub fn speedscope(traced: &Traced<'_>, views: &[View]) -> String {
 }
 
 fn profile(traced: &Traced<'_>, view: View, frames: &mut Frames) -> Value {
-    let mut stacks = weighed(traced.trace, view);
+    let mut stacks = weighted(traced.trace, view);
     // Side by side lie those that have most in common: the sum over equal frames is what the eye should see.
     stacks.sort_by(|a, b| a.frames.cmp(&b.frames));
     let weights: Vec<u64> = stacks.iter().map(|stack| stack.ns().0).collect();

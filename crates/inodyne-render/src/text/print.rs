@@ -1,19 +1,31 @@
 //! A report in a terminal: lines of a width, with colours or without.
 
 use super::TextOptions;
-use super::page::{Block, Body, Headline};
-use crate::line::{Line, Span, Style, wrapped};
+use super::table::laid_out;
+use crate::line::{Line, Span, Style, cut, escaped, wrapped};
+use crate::report::block::{Block, Expectation, FindingBlock, Fold, Headline, Kind, Part, Remark, Title};
 
 /// How far what belongs to a numbered item is indented.
 const POINT: usize = 5;
 /// Columns of a point's label.
 const LABEL: usize = 8;
+/// Columns of what was seen of an expectation that holds.
+const LONGEST_SEEN: usize = 24;
 
 /// The report as text.
-pub(super) fn print(blocks: Vec<Block>, options: &TextOptions) -> String {
+pub(super) fn print(parts: Vec<Part<'_>>, options: &TextOptions) -> String {
     let mut lines = Lines { width: options.width, lines: Vec::new() };
-    for block in blocks {
-        lines.add(block);
+    for Part { kind, blocks } in parts {
+        match kind {
+            // There are too many of them.
+            Kind::Case { fold: Fold::Within, .. } => continue,
+            Kind::StudyPart { title, .. } => lines.heading(title),
+            Kind::Expected => lines.heading("What was expected".to_owned()),
+            Kind::Case { .. } | Kind::Differences | Kind::Runs | Kind::Study => {}
+        }
+        for block in blocks {
+            lines.add(block);
+        }
     }
     let mut out = String::new();
     for line in lines.lines {
@@ -22,29 +34,104 @@ pub(super) fn print(blocks: Vec<Block>, options: &TextOptions) -> String {
     out
 }
 
+impl Title {
+    /// In the width of a report: the command is cut, and the place where it is very long.
+    pub(crate) fn line(&self, width: usize) -> Line {
+        let likely = if self.likely.is_empty() { String::new() } else { format!(", {}", self.likely) };
+        let place = cut(&escaped(&self.place), width / 2);
+        let around: usize =
+            [&place, &self.time, &likely].map(|text| Span::from(text.as_str()).width()).iter().sum::<usize>() + 2;
+        let command = Span::new(&self.command, Style::Bold).cut(width.saturating_sub(around).max(10));
+        [command, place.into(), ": ".into(), Span::new(&self.time, Style::Bold), Span::new(likely, Style::Good)].into()
+    }
+}
+
+/// What a point says.
+enum Body {
+    Line(Line),
+    Text(String, Style),
+}
+
 struct Lines {
     width: usize,
     lines: Vec<Line>,
 }
 
 impl Lines {
-    fn add(&mut self, block: Block) {
+    fn add(&mut self, block: Block<'_>) {
         match block {
-            Block::Gap if self.lines.is_empty() => {}
-            Block::Gap => self.lines.push(Line::default()),
+            Block::Gap => self.gap(),
             Block::Heading(text) => self.line([Span::new(text, Style::Bold)]),
+            Block::CaseName(name) => {
+                self.gap();
+                self.paragraph(Span::default(), &name, Style::Bold);
+            }
+            Block::StudyTitle(title) => self.paragraph(Span::default(), &title, Style::Bold),
+            Block::Title(title) => {
+                self.line(title.line(self.width));
+                if !title.reason.is_empty() {
+                    self.paragraph(Span::default(), &title.reason, Style::Plain);
+                }
+            }
+            Block::Remarks(remarks) => {
+                for remark in remarks {
+                    self.paragraph(Span::new("  ", Style::Dim), &remark, Style::Dim);
+                }
+            }
             Block::Line(line) => self.line(line),
             Block::Paragraph { lead, text, style } => self.paragraph(lead, &text, style),
-            Block::Table(table) => self.lines.extend(table.lines(self.width)),
-            Block::Headlines(headlines) => self.headlines(headlines),
-            Block::Item(number, item) => {
-                let mut line = Line::from([format!("  {number}  ").into()]);
-                item.spans().iter().for_each(|span| line.push(span.clone()));
-                self.line(line);
+            Block::Table(table) => {
+                self.lines.extend(laid_out(&table, self.width).lines(self.width));
+                self.lines.extend(table.below);
             }
-            Block::Point(label, body) => self.point(label, body),
+            Block::Headlines(headlines) => self.headlines(headlines),
+            Block::Finding(finding) => self.finding(finding),
             Block::Flag(text) => self.paragraph("  ! ".into(), &text, Style::Warning),
-            Block::Case(_) | Block::EndOfCase => {}
+            Block::Expectations(all) => all.iter().for_each(|one| self.expectation(one)),
+            Block::Folded(..) | Block::Widget(_) => {}
+        }
+    }
+
+    /// A blank line, but not at the beginning.
+    fn gap(&mut self) {
+        if !self.lines.is_empty() {
+            self.lines.push(Line::default());
+        }
+    }
+
+    fn heading(&mut self, text: String) {
+        self.gap();
+        self.line([Span::new(text, Style::Bold)]);
+    }
+
+    fn finding(&mut self, finding: FindingBlock) {
+        let FindingBlock { number, id, share, is_bound, evidence, prediction, cure, proved, more, .. } = finding;
+        let share = Span::new(share, Style::Bold);
+        let number = Span::from(format!("  {number}  "));
+        self.line([number, Span::new(id, Style::Bold), "   concerns ".into(), share, " of the time".into()]);
+        let plain = |text: String| Body::Text(text, Style::Plain);
+        for evidence in evidence {
+            self.point("·", plain(evidence));
+        }
+        self.point(if is_bound { "at best" } else { "expect" }, Body::Line(prediction));
+        for (at, cure) in cure.into_iter().enumerate() {
+            self.point(if at == 0 { "cure" } else { "" }, plain(cure));
+        }
+        if let Some((score, how)) = proved {
+            self.point("proved", Body::Line(score));
+            self.point("", Body::Text(how, Style::Dim));
+        }
+        self.point("more", Body::Line(Line::from([Span::new(more, Style::Dim)])));
+    }
+
+    fn expectation(&mut self, one: &Expectation) {
+        if one.held {
+            let seen = cut(&escaped(&one.seen), LONGEST_SEEN);
+            self.paragraph(Span::new("  true   ", Style::Good), &format!("{}: {seen}", one.says), Style::Plain);
+        } else {
+            let text = format!("{}: expected {}, seen {}", one.says, one.expected, one.seen);
+            self.paragraph(Span::new("  FALSE  ", Style::Warning), &text, Style::Bold);
+            self.paragraph("         ".into(), &one.what, Style::Dim);
         }
     }
 
@@ -80,8 +167,12 @@ impl Lines {
 
     /// Sentences with their facts in columns; what does not fit beside the sentences stands below each, for all alike.
     fn headlines(&mut self, headlines: Vec<Headline>) {
+        // Room for two names, each in full where it is short.
+        let longest_name = self.width / 4;
+        let headlines: Vec<(Span, Headline)> =
+            headlines.into_iter().map(|headline| (headline.sentence(longest_name), headline)).collect();
         let mut widths = [0; 4];
-        for Headline { sentence, facts, .. } in &headlines {
+        for (sentence, Headline { facts, .. }) in &headlines {
             let of_facts = facts.iter().map(|fact| Span::from(fact.as_str()).width());
             for (widest, width) in widths.iter_mut().zip([sentence.width()].into_iter().chain(of_facts)) {
                 *widest = width.max(*widest);
@@ -89,14 +180,13 @@ impl Lines {
         }
         let fits = |facts: &usize| widths[..=*facts].iter().sum::<usize>() + 2 * facts <= self.width;
         let beside = (2..widths.len()).rev().find(fits).unwrap_or(0);
-        for headline in headlines {
-            self.headline(headline, &widths, beside);
+        for (sentence, headline) in headlines {
+            self.headline(sentence, headline, &widths, beside);
         }
     }
 
-    fn headline(&mut self, headline: Headline, widths: &[usize; 4], beside: usize) {
-        let Headline { sentence, facts, remarks } = headline;
-        let (first, below) = facts.split_at(beside);
+    fn headline(&mut self, sentence: Span, headline: Headline, widths: &[usize; 4], beside: usize) {
+        let (first, below) = headline.facts.split_at(beside);
         if first.is_empty() {
             self.paragraph(Span::default(), sentence.text(), sentence.style());
         } else {
@@ -117,11 +207,10 @@ impl Lines {
         if !below.is_empty() {
             self.line([Span::new(format!("  {}", below.join("  ")), Style::Dim)]);
         }
-        for remark in remarks {
-            match remark {
-                Body::Line(line) => self.line(line),
-                Body::Text(text, style) => self.paragraph("    ".into(), &text, style),
-            }
+        match headline.remark {
+            Some(Remark::Line(line)) => self.line(line),
+            Some(Remark::Text(text)) => self.paragraph("    ".into(), &text, Style::Dim),
+            None => {}
         }
     }
 }

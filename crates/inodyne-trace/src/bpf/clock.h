@@ -18,15 +18,15 @@
 #include "intf.h"
 
 /* Charges running time since the last transition to user mode or to the call in progress. */
-static __always_inline void clock_charge_running(struct thread *t, __u64 now, __u32 ordinal)
+static __always_inline void clock_charge_running(struct thread *t, __u64 now, __u32 call_slot)
 {
 	__u64 ran = now - t->since;
 
 	if (t->call == CALL_NONE)
 		t->user_ns += ran;
-	else if (ordinal < ORDINALS) {
-		t->kernel_ns[ordinal] += ran;
-		t->touched[ordinal / 32] |= 1u << ordinal % 32;
+	else if (call_slot < CALL_SLOTS) {
+		t->kernel_ns[call_slot] += ran;
+		t->touched[call_slot / 32] |= 1u << call_slot % 32;
 	}
 	t->since = now;
 }
@@ -48,16 +48,16 @@ static __always_inline void clock_enter(struct thread *t, __u64 now, __u16 call)
 }
 
 /* Returns the call's wall time. */
-static __always_inline __u64 clock_exit(struct thread *t, __u64 now, __u32 ordinal)
+static __always_inline __u64 clock_exit(struct thread *t, __u64 now, __u32 call_slot)
 {
-	clock_charge_running(t, now, ordinal);
+	clock_charge_running(t, now, call_slot);
 	t->call = CALL_NONE;
 	return now - t->call_start;
 }
 
-static __always_inline void clock_switch_out(struct thread *t, __u64 now, __u32 ordinal, int blocked)
+static __always_inline void clock_switch_out(struct thread *t, __u64 now, __u32 call_slot, int blocked)
 {
-	clock_charge_running(t, now, ordinal);
+	clock_charge_running(t, now, call_slot);
 	t->state = blocked ? STATE_BLOCKED : STATE_READY;
 	if (blocked)
 		t->waits++;

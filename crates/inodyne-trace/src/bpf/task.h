@@ -9,6 +9,7 @@
 #ifndef INODYNE_TASK_H
 #define INODYNE_TASK_H
 
+#include "../probes/switches/tables.h"
 #include "clock.h"
 #include "maps.h"
 
@@ -30,77 +31,11 @@ static __always_inline struct thread *thread_of(struct task_struct *task)
 	return t;
 }
 
-/* The group of a command name; all share the last one when there are too many names. */
-static __noinline __u32 group_of(const char *comm)
-{
-	char key[COMM_LENGTH] = {};
-	__u32 *known, group;
-
-	if (!comm)
-		return GROUP_OTHERS;
-	bpf_probe_read_kernel_str(key, sizeof(key), comm);
-	known = bpf_map_lookup_elem(&groups, &key);
-	if (known)
-		return *known;
-	group = __sync_fetch_and_add(&shared.groups, 1) + 1;
-	if (group >= GROUP_OTHERS)
-		return GROUP_OTHERS;
-	if (bpf_map_update_elem(&groups, &key, &group, BPF_NOEXIST)) {
-		known = bpf_map_lookup_elem(&groups, &key);
-		return known ? *known : GROUP_OTHERS;
-	}
-	return group;
-}
-
-static __noinline cell_ref cell_ref_make(__u32 index)
-{
-	__u32 call = index % CALLS;
-	cell_ref *ref = bpf_map_lookup_elem(&cell_refs, &index);
-	__u32 *ordinal = bpf_map_lookup_elem(&ordinals, &call);
-	__u32 number, cell, made, before;
-
-	if (!ref || !ordinal)
-		return 0;
-	number = *ordinal;
-	if (!number) {
-		made = __sync_fetch_and_add(&shared.ordinals, 1);
-		if (made > ORDINAL_OTHERS)
-			made = ORDINAL_OTHERS;
-		before = __sync_val_compare_and_swap(ordinal, 0, made + 1);
-		number = before ? before : made + 1;
-	}
-	cell = __sync_fetch_and_add(&shared.cells, 1);
-	made = (cell < max_cells ? (cell + 1) << 16 : 0) | number;
-	before = __sync_val_compare_and_swap(ref, 0, made);
-	return before ? before : made;
-}
-
-/* Where the calls of a group are counted: see cell_ref. */
-static __always_inline cell_ref cell_ref_of(__u16 group, __u16 call)
-{
-	__u32 index = (group & (GROUPS - 1)) * CALLS + (call & (CALLS - 1));
-	cell_ref *ref = bpf_map_lookup_elem(&cell_refs, &index);
-
-	if (!ref)
-		return 0;
-	return *ref ? *ref : cell_ref_make(index);
-}
-
-static __always_inline __u32 ordinal_of_ref(cell_ref ref)
-{
-	return ((ref & 0xffff) - 1) & (ORDINALS - 1);
-}
-
-static __always_inline __u32 ordinal_in_progress(struct thread *t)
-{
-	return t->call == CALL_NONE ? 0 : ordinal_of_ref(cell_ref_of(t->group, t->call));
-}
-
 /* A slot for a new thread, cleared; 0 where there is none. */
 static __noinline __u32 slot_take(void)
 {
 	struct thread *t, *blank;
-	struct mark *unmarked;
+	struct last_sent *nothing;
 	__u32 slot, never = 0;
 
 	if (bpf_map_pop_elem(&free_slots, &slot)) {
@@ -112,9 +47,9 @@ static __noinline __u32 slot_take(void)
 	}
 	/* Slot 0 stands for "not followed", so it is never written: a blank to copy. */
 	blank = bpf_map_lookup_elem(&threads, &never);
-	unmarked = bpf_map_lookup_elem(&marks, &never);
-	if (!blank || !unmarked || bpf_map_update_elem(&threads, &slot, blank, BPF_ANY) ||
-	    bpf_map_update_elem(&marks, &slot, unmarked, BPF_ANY))
+	nothing = bpf_map_lookup_elem(&last_sent, &never);
+	if (!blank || !nothing || bpf_map_update_elem(&threads, &slot, blank, BPF_ANY) ||
+	    bpf_map_update_elem(&last_sent, &slot, nothing, BPF_ANY))
 		return 0;
 	t = bpf_map_lookup_elem(&threads, &slot);
 	if (!t)

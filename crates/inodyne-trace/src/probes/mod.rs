@@ -1,8 +1,53 @@
-//! One folder a probe: its BPF C, and the Rust that reads the tables it fills.
+//! One folder a probe: its BPF C, and the Rust that reads the tables it fills. A probe is a folder here and a line below; every
+//! folder with a `probe.bpf.h` is compiled into the object.
 
-pub mod calls;
-pub mod dtype;
-pub mod lives;
-pub mod paths;
-pub mod samples;
-pub mod switches;
+use crate::probe::Probe;
+
+macro_rules! probes {
+    ($($name:ident,)+) => {
+        $(pub mod $name;)+
+
+        /// All probes, in the order in which they read.
+        pub fn all() -> Vec<Box<dyn Probe>> {
+            vec![$(Box::<$name::Own>::default(),)+]
+        }
+    };
+}
+
+probes! {
+    calls,
+    lifecycle,
+    switches,
+    samples,
+    paths,
+    dtype,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::mem::MaybeUninit;
+
+    use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+
+    use super::*;
+    use crate::skeleton::InodyneSkelBuilder;
+
+    /// What the session itself runs, and attaches nowhere.
+    const OF_THE_SESSION: [&str; 2] = ["follow_arm", "follow_disarm"];
+
+    #[test]
+    fn every_program_has_one_owner() {
+        let mut place = MaybeUninit::uninit();
+        let open = InodyneSkelBuilder::default().open(&mut place).expect("the object can be opened");
+        let in_object: BTreeSet<String> =
+            open.open_object().progs().map(|program| program.name().to_string_lossy().into_owned()).collect();
+        let probes = all();
+        let owned = probes.iter().flat_map(|probe| probe.programs()).map(|program| program.name);
+        let mut known = BTreeSet::new();
+        for name in owned.chain(OF_THE_SESSION) {
+            assert!(known.insert(name.to_owned()), "{name} has two owners");
+        }
+        assert_eq!(known, in_object);
+    }
+}

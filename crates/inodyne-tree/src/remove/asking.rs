@@ -18,10 +18,10 @@ use rustix::{
 
 use super::{
     Control, Failure, Observer, Reason, RemoveOptions, Removed,
+    dir_fd_cache::DirFdCache,
     node::{Node, split_operand},
     open::{Crossing, changes_device},
     report::telling,
-    ring::Ring,
 };
 use crate::descriptors::descriptor_budget;
 
@@ -60,8 +60,8 @@ pub fn remove_asking(
     let (prefix, name, slashes) = split_operand(operand.as_bytes());
     let base = Node::base(prefix);
     let Ok(name) = CString::new(name) else { return };
-    let ring = Ring::new(descriptor_budget() / 2);
-    let mut walk = Walk { options, control, observer, decide, ring, frames: Vec::new() };
+    let fd_cache = DirFdCache::new(descriptor_budget() / 2);
+    let mut walk = Walk { options, control, observer, decide, fd_cache, frames: Vec::new() };
     walk.entry(&base, &name, Some(!slashes.is_empty()));
     while let Some(frame) = walk.frames.last_mut() {
         if control.is_stopped() {
@@ -82,7 +82,7 @@ struct Walk<'a> {
     control: &'a Control,
     observer: &'a dyn Observer,
     decide: &'a mut dyn Decide,
-    ring: Ring,
+    fd_cache: DirFdCache,
     /// The directories on the way to where we are.
     frames: Vec<Frame>,
 }
@@ -96,7 +96,7 @@ struct Frame {
 impl Walk<'_> {
     /// Asks for, and deals with, one entry of `parent`. For an operand, says whether slashes follow it.
     fn entry(&mut self, parent: &Arc<Node>, name: &CStr, operand: Option<bool>) {
-        let dealt = self.ring.descriptor(parent).and_then(|descriptor| {
+        let dealt = self.fd_cache.descriptor(parent).and_then(|descriptor| {
             let stat = statat(&*descriptor, name, AtFlags::SYMLINK_NOFOLLOW)?;
             if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
                 let node = match operand {
@@ -218,7 +218,7 @@ impl Walk<'_> {
             return Err(Errno::XDEV);
         }
         node.set_open(opened.clone());
-        self.ring.note(node);
+        self.fd_cache.note(node);
         let mut names = Vec::new();
         let mut buffer = Vec::with_capacity(32 * 1024);
         let mut entries = RawDir::new(&*opened, buffer.spare_capacity_mut());

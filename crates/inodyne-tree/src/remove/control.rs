@@ -12,7 +12,7 @@ use std::{
 
 use rustix::fs::Stat;
 
-use crate::pool::lock;
+use crate::sync::lock;
 
 /// Shared with a running [`remove`](super::remove).
 #[derive(Debug, Default)]

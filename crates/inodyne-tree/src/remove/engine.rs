@@ -33,17 +33,18 @@ use rustix::{
 use super::{
     Control, Failure, Observer, Reason, RemoveOptions, RemoveReport,
     adapt::{Governor, govern},
+    dir_fd_cache::DirFdCache,
     gate::Gate,
     names::Names,
     node::Node,
     open::Crossing,
     order::{Shared, Unsorted},
-    ring::Ring,
     strategy::{Plan, Strategy},
 };
 use crate::{
     descriptors::{descriptor_budget, widen_descriptor_table},
-    pool::{Crew, Pool, Seat, lock},
+    pool::{Pool, WorkerGroup, WorkerId},
+    sync::lock,
 };
 
 /// What workers do.
@@ -70,7 +71,7 @@ pub(super) struct Engine<'a> {
     /// Between readers and removers.
     pub gate: Gate,
     /// One for each worker.
-    rings: Vec<Mutex<Ring>>,
+    fd_caches: Vec<Mutex<DirFdCache>>,
     finished: Vec<AtomicBool>,
     started: Instant,
     /// Processor time that the first thread had used by then.
@@ -86,17 +87,17 @@ const WAITED: f64 = 0.1;
 
 /// What one worker has for itself.
 pub(super) struct Worker {
-    pub seat: Seat,
+    pub id: WorkerId,
     pub buffer: Vec<MaybeUninit<u8>>,
     /// Entries of the directory that is being read.
     pub unsorted: Unsorted,
-    ring: usize,
+    fd_cache: usize,
 }
 
 /// Bytes asked of each `getdents64`: about a thousand entries.
 const BUFFER: usize = 32 * 1024;
 
-/// The crew that enters directories. Removers form the second one if there are readers, otherwise they are the first.
+/// The group that enters directories. Removers form the second one if there are readers, otherwise they are the first.
 pub(super) const READERS: usize = 0;
 
 impl<'a> Engine<'a> {
@@ -108,21 +109,21 @@ impl<'a> Engine<'a> {
         operands: usize,
     ) -> Self {
         let budget = descriptor_budget();
-        // Every worker holds a few descriptors for moments, besides those in its ring.
+        // Every worker holds a few descriptors for moments, besides those in its fd_cache.
         plan.limit_threads(budget / 8);
-        let readers = Crew { workers: plan.readers, steal: true };
-        let removers = Crew { workers: plan.removers, steal: plan.readers == 0 };
-        let crews = if plan.readers == 0 { vec![removers] } else { vec![readers, removers] };
-        let workers: usize = crews.iter().map(|crew| crew.workers).sum();
+        let readers = WorkerGroup { workers: plan.readers, steal: true };
+        let removers = WorkerGroup { workers: plan.removers, steal: plan.readers == 0 };
+        let worker_groups = if plan.readers == 0 { vec![removers] } else { vec![readers, removers] };
+        let workers: usize = worker_groups.iter().map(|group| group.workers).sum();
         Self {
-            pool: Pool::new(&crews),
+            pool: Pool::new(&worker_groups),
             control,
             observer,
             crossing: if options.cross_mounts { Crossing::Allowed } else { Crossing::Refused },
             one_device: options.one_device,
             dry_run: options.dry_run,
             gate: Gate::new((budget / 2).min(1024)),
-            rings: (0..workers).map(|_| Mutex::new(Ring::new(budget / 2 / workers))).collect(),
+            fd_caches: (0..workers).map(|_| Mutex::new(DirFdCache::new(budget / 2 / workers))).collect(),
             finished: (0..operands).map(|_| AtomicBool::new(false)).collect(),
             started: Instant::now(),
             used: thread_time(),
@@ -148,7 +149,7 @@ impl<'a> Engine<'a> {
 
     /// Most trees are gone before a second thread would have been started; true if this was one.
     fn work_alone(&self) -> bool {
-        let mut worker = self.worker(Seat { crew: READERS, index: 0 });
+        let mut worker = self.worker(WorkerId { group: READERS, index: 0 });
         let all = self.pool.run_alone(&mut worker, || self.is_alone(), |worker, task| self.deal_with(worker, task));
         self.alone.store(false, Ordering::Relaxed);
         all
@@ -178,18 +179,18 @@ impl<'a> Engine<'a> {
                 // Where there is no thread to be had, their number stays as it is.
                 let _ = thread::Builder::new().spawn_scoped(scope, watch);
             }
-            let start = |seat| {
-                self.pin(seat);
-                self.worker(seat)
+            let start = |id| {
+                self.pin(id);
+                self.worker(id)
             };
             self.pool.run(start, |worker, task| self.deal_with(worker, task));
             drop::<Sender<()>>(done);
         });
     }
 
-    fn worker(&self, seat: Seat) -> Worker {
-        let ring = if seat.crew == READERS { seat.index } else { self.plan.readers + seat.index };
-        Worker { seat, buffer: vec![MaybeUninit::uninit(); BUFFER], unsorted: Unsorted::default(), ring }
+    fn worker(&self, id: WorkerId) -> Worker {
+        let fd_cache = if id.group == READERS { id.index } else { self.plan.readers + id.index };
+        Worker { id, buffer: vec![MaybeUninit::uninit(); BUFFER], unsorted: Unsorted::default(), fd_cache }
     }
 
     fn deal_with(&self, worker: &mut Worker, task: Task) {
@@ -202,47 +203,47 @@ impl<'a> Engine<'a> {
     }
 
     /// Inodes are freed by the processor that unlinked them, so a group's remover must stay on one.
-    fn pin(&self, seat: Seat) {
-        if self.plan.groups.is_some() && seat.crew != READERS {
-            self.plan.pin(seat.index);
+    fn pin(&self, id: WorkerId) {
+        if self.plan.groups.is_some() && id.group != READERS {
+            self.plan.pin(id.index);
         }
     }
 
-    /// Queues a directory for reading, in the lane of the worker that found it.
-    pub fn enter_later(&self, lane: usize, node: Arc<Node>) {
+    /// Queues a directory for reading, in the queue of the worker that found it.
+    pub fn enter_later(&self, queue: usize, node: Arc<Node>) {
         self.control.seen_directories.fetch_add(1, Ordering::Relaxed);
-        self.pool.push(Seat { crew: READERS, index: lane }, Task::Enter(node));
+        self.pool.push(WorkerId { group: READERS, index: queue }, Task::Enter(node));
     }
 
     /// Queues the rest of a directory that is being read.
-    pub fn resume_later(&self, lane: usize, node: &Arc<Node>, descriptor: &Arc<OwnedFd>) {
+    pub fn resume_later(&self, queue: usize, node: &Arc<Node>, descriptor: &Arc<OwnedFd>) {
         node.expect(1);
-        self.pool.push(Seat { crew: READERS, index: lane }, Task::Resume(node.clone(), descriptor.clone()));
+        self.pool.push(WorkerId { group: READERS, index: queue }, Task::Resume(node.clone(), descriptor.clone()));
     }
 
     /// Queues entries for unlinking: by group where there are groups, otherwise for whoever is free.
-    pub fn unlink_later(&self, lane: usize, names: Names) {
+    pub fn unlink_later(&self, queue: usize, names: Names) {
         names.directory.expect(1);
         self.gate.put();
-        let crew = if self.plan.readers == 0 { READERS } else { READERS + 1 };
-        let index = self.plan.groups.map_or(lane, |groups| groups.group(names.directory.inode));
-        self.pool.push(Seat { crew, index }, Task::Unlink(names));
+        let group = if self.plan.readers == 0 { READERS } else { READERS + 1 };
+        let index = self.plan.groups.map_or(queue, |groups| groups.group(names.directory.inode));
+        self.pool.push(WorkerId { group, index }, Task::Unlink(names));
     }
 
     /// Asks for another worker's help with a large directory.
-    pub fn help_later(&self, lane: usize, names: &Arc<Shared>) {
+    pub fn help_later(&self, queue: usize, names: &Arc<Shared>) {
         names.directory.expect(1);
-        self.pool.push(Seat { crew: READERS, index: lane }, Task::Help(names.clone()));
+        self.pool.push(WorkerId { group: READERS, index: queue }, Task::Help(names.clone()));
     }
 
     /// The directories that this worker opened.
-    pub fn ring(&self, worker: &Worker) -> MutexGuard<'_, Ring> {
-        lock(&self.rings[worker.ring])
+    pub fn fd_cache(&self, worker: &Worker) -> MutexGuard<'_, DirFdCache> {
+        lock(&self.fd_caches[worker.fd_cache])
     }
 
     /// The descriptor of a directory that may have been parked.
     pub fn descriptor(&self, worker: &Worker, node: &Arc<Node>) -> Result<Arc<OwnedFd>, Errno> {
-        self.retry_without_descriptors(worker, || self.ring(worker).descriptor(node))
+        self.retry_without_descriptors(worker, || self.fd_cache(worker).descriptor(node))
     }
 
     /// Tries again while descriptors run out: first parks own directories, then those of others, then waits.
@@ -255,8 +256,8 @@ impl<'a> Engine<'a> {
         for _ in 0..PATIENCE {
             match attempt() {
                 Err(Errno::MFILE | Errno::NFILE) if !self.is_stopped() => {
-                    let (others, own) = self.rings.split_at(worker.ring);
-                    if !own.iter().chain(others).any(|ring| lock(ring).relieve()) {
+                    let (others, own) = self.fd_caches.split_at(worker.fd_cache);
+                    if !own.iter().chain(others).any(|fd_cache| lock(fd_cache).close_half()) {
                         thread::sleep(Duration::from_millis(1));
                     }
                 }

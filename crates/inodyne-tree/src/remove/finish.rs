@@ -52,7 +52,7 @@ impl Engine<'_> {
                     Ok(()) | Err(Errno::NOENT) => Outcome::Gone,
                     Err(Errno::NOTEMPTY | Errno::EXIST) if node.rereads.fetch_add(1, Ordering::Relaxed) < REREADS => {
                         node.expect(1);
-                        return self.enter_later(worker.seat.index, node);
+                        return self.enter_later(worker.id.index, node);
                     }
                     Err(Errno::NOTDIR) => self.unlink_replacement(worker, &node, &parent),
                     Err(errno) => {
@@ -94,7 +94,7 @@ impl Engine<'_> {
             Some(own) => parent.descriptor_from(&own),
             None => parent.descriptor(),
         })?;
-        self.ring(worker).note(parent);
+        self.fd_cache(worker).note(parent);
         Ok(descriptor)
     }
 

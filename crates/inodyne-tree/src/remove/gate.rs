@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use crate::pool::lock;
+use crate::sync::lock;
 
 /// Counts what is handed over and not yet taken.
 pub(super) struct Gate {

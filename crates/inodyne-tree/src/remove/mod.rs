@@ -2,13 +2,14 @@
 //!
 //! `strategy` decides how, `engine` does it: tasks on the [pool](crate::pool), one for each directory (`read`) and one
 //! for each batch of names handed to another worker (`unlink`); `finish` removes directories whose last entry is gone.
-//! `order` sorts entries where that saves work, `node` is a directory on its way out, `open` the only place where directories are opened, `ring` keeps few of them
+//! `order` sorts entries where that saves work, `node` is a directory on its way out, `open` the only place where directories are opened, `dir_fd_cache` keeps few of them
 //! open at a time, `adapt` finds out how many workers are best. `trash` renames before it deletes. `asking` is the other,
 //! slow way, for a person who wants to be asked. Failures are told to an [`Observer`] and never end a delete.
 
 mod adapt;
 mod asking;
 mod control;
+mod dir_fd_cache;
 mod engine;
 mod finish;
 mod gate;
@@ -19,7 +20,6 @@ mod open;
 mod order;
 mod read;
 mod report;
-mod ring;
 mod strategy;
 mod trash;
 
@@ -35,7 +35,7 @@ pub use control::Control;
 pub use report::{Failure, Observer, Reason, RemoveReport, Removed};
 use rustix::{fs::AtFlags, io::Errno};
 pub use strategy::Strategy;
-pub use trash::remove_aside;
+pub use trash::{remove_aside, remove_left_behind};
 
 use self::{engine::Engine, node::Node, open::Crossing, strategy::Plan};
 

@@ -21,7 +21,7 @@ use std::{
 use rustix::io::Errno;
 
 use super::open::{self, Crossing, Identity};
-use crate::pool::lock;
+use crate::sync::lock;
 
 /// One directory; see the module's text.
 pub(super) struct Node {

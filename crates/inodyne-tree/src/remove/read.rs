@@ -57,7 +57,7 @@ impl Engine<'_> {
         }
         let descriptor = Arc::new(opened);
         node.set_open(descriptor.clone());
-        self.ring(worker).note(node);
+        self.fd_cache(worker).note(node);
         Ok(descriptor)
     }
 
@@ -89,7 +89,7 @@ impl Engine<'_> {
     pub fn unlink_replacement(&self, worker: &Worker, node: &Arc<Node>, parent: &Arc<Node>) -> Outcome {
         match self.descriptor(worker, parent) {
             Ok(descriptor) => {
-                let gone = self.unlink(parent, &descriptor, &node.name, worker.seat.index);
+                let gone = self.unlink(parent, &descriptor, &node.name, worker.id.index);
                 self.control.files.fetch_add(gone, Ordering::Relaxed);
                 Outcome::Gone
             }
@@ -102,7 +102,7 @@ impl Engine<'_> {
 
     /// Lists a directory and deals with its entries; false if stopped on the way.
     fn read(&self, worker: &mut Worker, node: &Arc<Node>, descriptor: &Arc<OwnedFd>) -> bool {
-        let lane = worker.seat.index;
+        let queue = worker.id.index;
         let mut entries = RawDir::new(descriptor, &mut worker.buffer);
         let mut gone = 0;
         let mut batch = Names::of(node);
@@ -113,19 +113,19 @@ impl Engine<'_> {
             if entries.is_buffer_empty() {
                 // The next step asks the kernel for more names.
                 if batch.count > 0 {
-                    self.unlink_later(lane, std::mem::replace(&mut batch, Names::of(node)));
+                    self.unlink_later(queue, std::mem::replace(&mut batch, Names::of(node)));
                 }
                 if worker.unsorted.len() >= Unsorted::ENOUGH {
-                    gone += self.unlink_sorted(&mut worker.unsorted, node, descriptor, lane);
+                    gone += self.unlink_sorted(&mut worker.unsorted, node, descriptor, queue);
                 }
                 if alone {
                     // Too large for one thread: the others go on from here.
                     if !self.is_alone() {
-                        self.resume_later(lane, node, descriptor);
+                        self.resume_later(queue, node, descriptor);
                         break;
                     }
                 } else if self.plan.readers > 0 {
-                    self.gate.wait(|| self.is_stopped() || self.pool.is_shorthanded());
+                    self.gate.wait(|| self.is_stopped() || self.pool.is_short_of_threads());
                 } else {
                     hand_over = !first && !self.dry_run && self.pool.has_idle(READERS);
                 }
@@ -148,30 +148,30 @@ impl Engine<'_> {
                 continue;
             }
             match entry.file_type() {
-                FileType::Directory => self.enter_later(lane, Node::child(node, name, entry.ino())),
+                FileType::Directory => self.enter_later(queue, Node::child(node, name, entry.ino())),
                 _ if self.plan.sorted => worker.unsorted.push(entry.ino(), name),
                 _ if hand_over => batch.push(name),
-                _ => gone += self.unlink(node, descriptor, name, lane),
+                _ => gone += self.unlink(node, descriptor, name, queue),
             }
         }
-        gone += self.unlink_sorted(&mut worker.unsorted, node, descriptor, lane);
+        gone += self.unlink_sorted(&mut worker.unsorted, node, descriptor, queue);
         self.control.files.fetch_add(gone, Ordering::Relaxed);
         if batch.count > 0 {
-            self.unlink_later(lane, batch);
+            self.unlink_later(queue, batch);
         }
         !self.is_stopped()
     }
 
     /// Unlinks what was read in the order of its inodes, with another worker's help where there is much and one has nothing
     /// to do. Returns how many are gone.
-    fn unlink_sorted(&self, names: &mut Unsorted, node: &Arc<Node>, descriptor: &OwnedFd, lane: usize) -> u64 {
+    fn unlink_sorted(&self, names: &mut Unsorted, node: &Arc<Node>, descriptor: &OwnedFd, queue: usize) -> u64 {
         /// Worth waking somebody up.
         const MUCH: usize = 1024;
         if names.len() < MUCH || self.dry_run || self.is_alone() {
             let mut gone = 0;
             names.drain(|name| {
                 if !self.is_stopped() {
-                    gone += self.unlink(node, descriptor, name, lane);
+                    gone += self.unlink(node, descriptor, name, queue);
                 }
             });
             return gone;
@@ -181,10 +181,10 @@ impl Engine<'_> {
         while let Some(piece) = names.piece() {
             // Only one: with more they wait for the directory's lock, and spin for it (2 workers 1.3 times as fast as 1, 4 only 1.2).
             if !helped && self.pool.has_idle(READERS) {
-                self.help_later(lane, &names);
+                self.help_later(queue, &names);
                 helped = true;
             }
-            gone += self.unlink_all(piece, node, descriptor, lane);
+            gone += self.unlink_all(piece, node, descriptor, queue);
         }
         gone
     }
@@ -195,7 +195,7 @@ impl Engine<'_> {
         if let Ok(descriptor) = self.descriptor(worker, &names.directory) {
             let mut gone = 0;
             while let Some(piece) = names.piece() {
-                gone += self.unlink_all(piece, &names.directory, &descriptor, worker.seat.index);
+                gone += self.unlink_all(piece, &names.directory, &descriptor, worker.id.index);
             }
             self.control.files.fetch_add(gone, Ordering::Relaxed);
         }
@@ -209,9 +209,9 @@ impl Engine<'_> {
         names: impl Iterator<Item = &'n CStr>,
         node: &Arc<Node>,
         descriptor: &OwnedFd,
-        lane: usize,
+        queue: usize,
     ) -> u64 {
-        names.take_while(|_| !self.is_stopped()).map(|name| self.unlink(node, descriptor, name, lane)).sum()
+        names.take_while(|_| !self.is_stopped()).map(|name| self.unlink(node, descriptor, name, queue)).sum()
     }
 
     /// Unlinks names that a reader handed over.
@@ -219,8 +219,8 @@ impl Engine<'_> {
         self.gate.take();
         match self.descriptor(worker, &names.directory) {
             Ok(descriptor) => {
-                let lane = worker.seat.index;
-                let gone = self.unlink_all(names.iter(), &names.directory, &descriptor, lane);
+                let queue = worker.id.index;
+                let gone = self.unlink_all(names.iter(), &names.directory, &descriptor, queue);
                 self.control.files.fetch_add(gone, Ordering::Relaxed);
             }
             Err(Errno::NOENT) => {}
@@ -233,9 +233,9 @@ impl Engine<'_> {
 
     /// Removes one entry that is no directory; 1 if it is gone by this call. If it is a directory after all, that is
     /// entered later.
-    fn unlink(&self, node: &Arc<Node>, descriptor: &OwnedFd, name: &CStr, lane: usize) -> u64 {
+    fn unlink(&self, node: &Arc<Node>, descriptor: &OwnedFd, name: &CStr, queue: usize) -> u64 {
         if self.dry_run {
-            return self.count(node, descriptor, name, lane);
+            return self.count(node, descriptor, name, queue);
         }
         match unlinkat(descriptor, name, AtFlags::empty()) {
             Ok(()) => {
@@ -246,13 +246,13 @@ impl Engine<'_> {
             }
             // Somebody else was faster.
             Err(Errno::NOENT) => {}
-            Err(Errno::ISDIR) => self.enter_later(lane, Node::child(node, name, 0)),
+            Err(Errno::ISDIR) => self.enter_later(queue, Node::child(node, name, 0)),
             // A directory in one that may not be changed: what is below may still be removable.
             Err(Errno::ACCESS | Errno::PERM | Errno::ROFS)
                 if statat(descriptor, name, AtFlags::SYMLINK_NOFOLLOW)
                     .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory) =>
             {
-                self.enter_later(lane, Node::child(node, name, 0));
+                self.enter_later(queue, Node::child(node, name, 0));
             }
             Err(errno) => self.refuse(node, Some(name), errno),
         }
@@ -260,10 +260,10 @@ impl Engine<'_> {
     }
 
     /// The dry run's way of dealing with an entry.
-    fn count(&self, node: &Arc<Node>, descriptor: &OwnedFd, name: &CStr, lane: usize) -> u64 {
+    fn count(&self, node: &Arc<Node>, descriptor: &OwnedFd, name: &CStr, queue: usize) -> u64 {
         match statat(descriptor, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {
-                self.enter_later(lane, Node::child(node, name, 0));
+                self.enter_later(queue, Node::child(node, name, 0));
                 0
             }
             Ok(stat) => {

@@ -11,7 +11,7 @@ use std::{fmt, os::fd::AsFd, str::FromStr};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::groups::Groups;
-use crate::{FileSystem, TreeError, pool::cores};
+use crate::{FileSystem, TreeError, sync::cores};
 
 /// A way of deleting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

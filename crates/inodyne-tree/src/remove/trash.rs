@@ -9,6 +9,7 @@
 //! itself is there until all else is gone.
 
 use std::{
+    collections::BTreeSet,
     ffi::{CStr, CString, OsStr, OsString},
     os::{
         fd::OwnedFd,
@@ -63,6 +64,19 @@ pub fn remove_aside(
     }
     locked.extend(place.and_then(Aside::locked));
     trees.extend(locked.iter().map(|(path, _)| path.clone()));
+    remove(&trees, options, control, observer)
+}
+
+/// Removes what earlier runs of [`remove_aside`] left beside these operands, which need not be there any more.
+pub fn remove_left_behind(
+    operands: &[OsString],
+    options: &RemoveOptions,
+    control: &Control,
+    observer: &dyn Observer,
+) -> RemoveReport {
+    let places: BTreeSet<_> = operands.iter().map(|operand| split_operand(operand.as_bytes()).0).collect();
+    let open = places.into_iter().filter_map(|prefix| Aside::open(prefix).ok());
+    let trees: Vec<_> = open.flat_map(|place| place.abandoned()).collect();
     remove(&trees, options, control, observer)
 }
 

@@ -1,185 +1,140 @@
-//! Which findings' cures can be applied, and how: a place made otherwise, another state of the caches, another command.
+//! Applies a finding's typed cures to the way in which its command was run.
+//!
+//! What can be changed is in the finding ([`Change`]); how a place is made otherwise is the lab's business. Here is only what
+//! concerns a trial: where it starts from, which of several cures is tried, and why none can be.
 
-use inodyne_lab::{MadePlace, PlaceSpec, Where};
-use inodyne_model::Nanos;
+use std::ffi::OsString;
+
+use inodyne_lab::PlaceSpec;
+use inodyne_model::command::CommandSpec;
+use inodyne_model::cure::{CacheChange, Change, CommandChange, PlaceChange};
 use inodyne_model::finding::Finding;
-use inodyne_model::place::Place;
 use inodyne_model::recording::Recording;
-use inodyne_model::run::{CacheState, Exit};
+use inodyne_model::run::CacheState;
 
-use super::split;
-use crate::cli::ProveArguments;
-
-/// One way to run the command.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Variant {
-    /// The place, as the user would write it.
-    pub place: String,
-    pub data: Option<String>,
-    /// As `--cache` takes it.
-    pub cache: &'static str,
-    pub prepare: Option<String>,
-    pub argv: Vec<String>,
-    /// How it is expected to end: as in the recording.
-    pub exit: Exit,
-}
-
-/// Both ways, and what the difference is.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Trial {
-    pub base: Variant,
-    pub cured: Variant,
-    pub how: String,
-}
+use super::variant::{self, Trial, Variant};
+use super::{ProveArguments, split};
 
 /// Reads all contents, so that they are in memory.
 const READ_ALL: &str = "find . -type f -exec cat {} + >/dev/null";
 
-/// What to try for this finding; one line where nothing can be.
+/// What to try for this finding: the first of its cures that can be applied where it was found. One line where none can be.
 pub fn trial(recording: &Recording, finding: &Finding, arguments: &ProveArguments) -> Result<Trial, String> {
     if finding.bound {
         return Err("it says what limits and knows no cure".to_owned());
     }
-    let base = base(recording, finding, arguments)?;
-    let with = |cured: Variant, how: String| Ok(Trial { base: base.clone(), cured, how });
-    if let Some(instead) = &arguments.instead {
-        let argv = ["/bin/sh", "-c", instead].map(str::to_owned).to_vec();
-        return with(Variant { argv, ..base.clone() }, format!("instead: {instead}"));
+    let base = variant::base(recording, finding, arguments)?;
+    let instead = arguments.instead.iter().map(|script| Change::Command(CommandChange::Instead(script.clone())));
+    let instead: Vec<Change> = instead.collect();
+    let of_finding = finding.cures.iter().map(|cure| &cure.change);
+    let changes: Vec<&Change> = if instead.is_empty() { of_finding.collect() } else { instead.iter().collect() };
+    let mut reasons = Vec::new();
+    for change in changes {
+        match base.after(change) {
+            Ok(cured) => return Ok(Trial { how: in_words(change, &base, &cured), base, cured }),
+            Err(reason) => reasons.extend(reason),
+        }
     }
-    let at = |place: String| {
-        let how = format!("{place} instead of {}", base.place);
-        with(Variant { place, ..base.clone() }, how)
-    };
-    match finding.id.as_str() {
-        "dtype-missing" if base.place.contains("^filetype") => at(base.place.replace("^filetype", "filetype")),
-        "cold-metadata" => {
-            with(Variant { cache: "warm", ..base.clone() }, "warm caches instead of cold ones".to_owned())
-        }
-        "cold-data" => {
-            let prepare = match &base.prepare {
-                Some(before) => format!("{before}\n{READ_ALL}"),
-                None => READ_ALL.to_owned(),
-            };
-            let warm = Variant { cache: "warm", prepare: Some(prepare), ..base.clone() };
-            with(warm, "contents in memory instead of cold".to_owned())
-        }
-        // A volatile overlay passes O_SYNC and O_DSYNC on to the file below (fs/overlayfs/file.c): seen on 6.18.
-        "sync-bound" if !calls_sync(recording, finding) => {
-            Err("its writes are synchronous themselves, which no place can ignore: give --instead".to_owned())
-        }
-        "sync-bound" => {
-            let place = format!("overlay:lower=[{}],mount=volatile", base.place);
-            with(Variant { place, ..base.clone() }, "syncs ignored, by a volatile overlay".to_owned())
-        }
-        "copy-up" => at(below(&base.place)?),
-        "single-stream" => {
-            let workers = recording.host.cpus.clamp(2, inodyne_analyse::MOST_WORKERS) as usize;
-            let argv = split::over(&base.argv, workers)?;
-            with(
-                Variant { argv, ..base.clone() },
-                format!("{workers} processes side by side, each with its part of the files"),
-            )
-        }
-        "write-throttled" | "queue-full" if base.place.contains("set=") => at(without_settings(&base.place)),
-        "journal-wait" if base.place.contains("-J size=") => at(with_larger_journal(&base.place)),
-        _ => Err(format!(
-            "its cure cannot be applied to {} by itself: give the command that does better with --instead",
-            base.place
-        )),
+    if reasons.is_empty() {
+        reasons.push(format!("its cure cannot be applied to {} by itself", base.place));
     }
+    Err(format!("{}: give the command that does better with --instead", reasons.join("; ")))
 }
 
-/// Whether most of the waiting is in calls of their own, such as `fsync`, and not in synchronous writes.
-fn calls_sync(recording: &Recording, finding: &Finding) -> bool {
-    let calls = recording.traces.get(finding.trace).map_or(&[][..], |trace| &trace.syscalls);
-    let blocked = |names: &[&str]| -> Nanos {
-        calls.iter().filter(|call| names.contains(&call.name.as_str())).map(|call| call.blocked_ns).sum()
-    };
-    blocked(&["fsync", "fdatasync", "sync", "syncfs", "sync_file_range", "msync"])
-        > blocked(&["write", "pwrite64", "writev", "pwritev", "pwritev2"])
-}
+impl Variant {
+    /// The same after a change; otherwise why it cannot be changed so, where there is more to say than that.
+    fn after(&self, change: &Change) -> Result<Variant, Option<String>> {
+        let at = |place: Result<PlaceSpec, inodyne_lab::ChangeError>| match place {
+            Ok(place) => Ok(Variant { place, ..self.clone() }),
+            Err(error) => Err(Some(error.to_string())),
+        };
+        match change {
+            Change::Place(change) => at(self.place.changed(change)),
+            Change::Setting { file, value } => at(self.place.with_setting(file, value)),
+            Change::Cache(CacheChange::Warm) => Ok(Variant { cache: CacheState::Warm, ..self.clone() }),
+            Change::Cache(CacheChange::Contents) => {
+                let scripts: Vec<OsString> =
+                    self.command.prepare.iter().cloned().chain([OsString::from(READ_ALL)]).collect();
+                let command = CommandSpec { prepare: Some(scripts.join("\n".as_ref())), ..self.command.clone() };
+                Ok(Variant { cache: CacheState::Warm, command, ..self.clone() })
+            }
+            Change::Command(CommandChange::SideBySide { processes }) => {
+                let words = self.command.argv.iter().map(|word| word.to_string_lossy().into_owned());
+                let argv = split::over(&words.collect::<Vec<_>>(), *processes as usize).map_err(Some)?;
+                Ok(self.with_argv(argv))
+            }
+            Change::Command(CommandChange::Instead(script)) => {
+                Ok(self.with_argv(["/bin/sh", "-c", script].map(str::to_owned).to_vec()))
+            }
+            Change::Advice { because } => Err(because.clone()),
+        }
+    }
 
-/// The command as it was.
-fn base(recording: &Recording, finding: &Finding, arguments: &ProveArguments) -> Result<Variant, String> {
-    let place = recording.places.get(finding.place).ok_or("its place is not in the recording")?;
-    let command = recording.commands.get(finding.command).ok_or("its command is not in the recording")?;
-    let trace = recording.traces.get(finding.trace).ok_or("its trace is not in the recording")?;
-    let same = |run: &&inodyne_model::run::Run| {
-        run.traced && (run.place, run.command, run.cache) == (trace.place, trace.command, trace.cache)
-    };
-    let exit = recording.runs.iter().find(same).map_or(Exit::Code(0), |run| run.exit);
-    let cache = match trace.cache {
-        CacheState::AsIs => "as-is",
-        CacheState::Warm => "warm",
-        CacheState::Cold => "cold",
-    };
-    Ok(Variant {
-        place: described(place, arguments)?,
-        data: arguments.data.clone().or_else(|| place.data.clone()),
-        cache,
-        prepare: arguments.prepare.clone(),
-        argv: command.argv.clone(),
-        exit,
-    })
-}
-
-/// A command may be an `rm`: it is run again only in places made for it.
-fn described(place: &Place, arguments: &ProveArguments) -> Result<String, String> {
-    match (&arguments.place, &place.spec) {
-        (Some(place), _) => Ok(place.clone()),
-        // A recording is a file like any other: that it calls a directory made here is not believed.
-        (None, Some(spec)) if place.made_here && is_made(spec) => Ok(spec.clone()),
-        _ => Err(format!(
-            "it was found in {}, where nothing is tried: give --at a place to make (such as ext4), and --data what to put into it",
-            place.path.display()
-        )),
+    /// Another command under the same conditions.
+    fn with_argv(&self, argv: Vec<String>) -> Variant {
+        let CommandSpec { label, argv, .. } = CommandSpec::new(argv.into_iter().map(OsString::from).collect());
+        Variant { command: CommandSpec { label, argv, ..self.command.clone() }, ..self.clone() }
     }
 }
 
-/// Whether nothing of the place was there before.
-fn is_made(spec: &str) -> bool {
-    spec.parse::<PlaceSpec>().is_ok_and(|spec| spec.is_all_made())
-}
-
-/// What an overlay lies over.
-fn below(place: &str) -> Result<String, String> {
-    let spec: PlaceSpec = place.parse().map_err(|error: inodyne_lab::LabError| error.to_string())?;
-    match spec.place() {
-        Where::Made(made) if made.kind == inodyne_lab::Kind::Overlay => {
-            Ok(made.lower().map_or_else(|| "ext4".to_owned(), PlaceSpec::to_string))
+/// What is tried, in words.
+fn in_words(change: &Change, base: &Variant, cured: &Variant) -> String {
+    match change {
+        Change::Place(PlaceChange::Over(options)) if options == "volatile" => {
+            "syncs ignored, by a volatile overlay".to_owned()
         }
-        _ => Err(format!("{place} is no overlay")),
+        Change::Place(_) | Change::Setting { .. } => format!("{} instead of {}", cured.place, base.place),
+        Change::Cache(CacheChange::Warm) => "warm caches instead of cold ones".to_owned(),
+        Change::Cache(CacheChange::Contents) => "contents in memory instead of cold".to_owned(),
+        Change::Command(CommandChange::SideBySide { processes }) => {
+            format!("{processes} processes side by side, each with its part of the files")
+        }
+        Change::Command(CommandChange::Instead(script)) => format!("instead: {script}"),
+        Change::Advice { .. } => String::new(),
     }
-}
-
-/// A place without the settings that were changed for it.
-fn without_settings(place: &str) -> String {
-    match place.parse::<PlaceSpec>().map(|spec| spec.place().clone()) {
-        Ok(Where::Made(made)) => MadePlace::to_string(&made.without_settings()),
-        _ => place.to_owned(),
-    }
-}
-
-/// A place whose journal has 256 MB. Its size must admit that.
-fn with_larger_journal(place: &str) -> String {
-    let (before, after) = place.split_once("-J size=").unwrap_or((place, ""));
-    let digits = after.chars().take_while(char::is_ascii_digit).count();
-    format!("{before}-J size=256{}", &after[digits..])
 }
 
 #[cfg(test)]
 mod tests {
+    use inodyne_model::run::Exit;
+
     use super::*;
 
+    fn variant(place: &str, command: &str) -> Variant {
+        Variant {
+            place: place.parse().unwrap(),
+            data: None,
+            cache: CacheState::Cold,
+            command: CommandSpec::new(command.split(' ').map(OsString::from).collect()),
+            exit: Exit::Code(0),
+        }
+    }
+
     #[test]
-    fn a_place_is_made_otherwise() {
-        assert_eq!(below("overlay:lower=[ext4:size=1G,mount=noatime]").unwrap(), "ext4:size=1G,mount=noatime");
-        assert_eq!(below("overlay").unwrap(), "ext4");
-        assert!(below("ext4").is_err());
-        assert!(is_made("ext4:size=1G") && is_made("overlay:lower=xfs"));
-        assert!(!is_made("/etc") && !is_made("bind:/etc") && !is_made("overlay:lower=/etc"));
-        assert!(!is_made("bind:bind:/etc") && !is_made("overlay:lower=[bind:/etc]"));
-        assert_eq!(with_larger_journal("ext4:size=1G,mkfs=-J size=1 -b 1024"), "ext4:size=1G,mkfs=-J size=256 -b 1024");
-        assert_eq!(without_settings("ext4:size=1G,set=/proc/sys/vm/dirty_bytes=8388608"), "ext4:size=1G");
+    fn each_kind_of_change_changes_what_it_is_about_and_nothing_else() {
+        let base = variant("ext4:mkfs=-O ^filetype", "cat a/1 a/2 a/3 a/4");
+        let after = |change: &Change| base.after(change).unwrap();
+        let typed = after(&Change::Place(PlaceChange::Feature("filetype".to_owned())));
+        assert_eq!(typed, Variant { place: "ext4:mkfs=-O filetype".parse().unwrap(), ..base.clone() });
+        let warm = after(&Change::Cache(CacheChange::Warm));
+        assert_eq!(warm, Variant { cache: CacheState::Warm, ..base.clone() });
+        let command = CommandSpec { prepare: Some("true".into()), ..base.command.clone() };
+        let prepared = Variant { command, ..base.clone() };
+        let read = prepared.after(&Change::Cache(CacheChange::Contents)).unwrap();
+        assert_eq!(read.command.prepare, Some(format!("true\n{READ_ALL}").into()));
+        let two = after(&Change::Command(CommandChange::SideBySide { processes: 2 }));
+        assert_eq!((&two.place, two.command.argv[1].to_str()), (&base.place, Some("-c")));
+        let setting = Change::Setting { file: "/sys/block/LOOP/queue/read_ahead_kb".to_owned(), value: "0".to_owned() };
+        assert!(after(&setting).place.to_string().ends_with("set=/sys/block/LOOP/queue/read_ahead_kb=0"));
+    }
+
+    #[test]
+    fn what_cannot_be_changed_says_why() {
+        let base = variant("ext4", "find .");
+        let refused = |change: &Change| base.after(change).unwrap_err();
+        assert_eq!(refused(&Change::advice()), None);
+        assert_eq!(refused(&Change::Place(PlaceChange::Below)).as_deref(), Some("ext4 is no overlay"));
+        let two = Change::Command(CommandChange::SideBySide { processes: 2 });
+        assert!(refused(&two).unwrap().contains("does not end in a list of files"));
     }
 }

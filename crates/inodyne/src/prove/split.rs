@@ -11,14 +11,14 @@ pub fn over(argv: &[String], workers: usize) -> Result<Vec<String>, String> {
     let is_file = |word: &&String| word.contains('/') && !word.starts_with('-');
     let files = argv.iter().skip(1).rev().take_while(is_file).count();
     if files < workers * 2 {
-        return Err("the command does not end in a list of files, so it cannot be split: give --instead".to_owned());
+        return Err("the command does not end in a list of files, so it cannot be split".to_owned());
     }
     let (head, files) = argv.split_at(argv.len() - files);
     let head = quoted(head);
     let parts = files.chunks(files.len().div_ceil(workers)).map(|part| format!("{head} {} &", quoted(part)));
     let script = parts.chain(["wait".to_owned()]).collect::<Vec<_>>().join("\n");
     if script.len() > LONGEST_SCRIPT {
-        return Err("the command has too many files to be split by a shell: give --instead".to_owned());
+        return Err("the command has too many files to be split by a shell".to_owned());
     }
     Ok(vec!["/bin/sh".to_owned(), "-c".to_owned(), script])
 }

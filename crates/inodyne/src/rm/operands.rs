@@ -11,7 +11,9 @@ use std::{
     time::Instant,
 };
 
-use inodyne_tree::{RemoveOptions, RemoveReport, Removed, remove as remove_trees, remove_aside, remove_asking};
+use inodyne_tree::{
+    RemoveOptions, RemoveReport, Removed, remove as remove_trees, remove_aside, remove_asking, remove_left_behind,
+};
 use rustix::{
     fs::{AtFlags, CWD, FileType, Stat, statat, unlinkat},
     io::Errno,
@@ -33,7 +35,14 @@ pub fn remove(options: &Options, messages: &Messages) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let started = Instant::now();
-    let mut run = Run { options, messages, trees: Vec::new(), to_count: Vec::new(), summary: Summary::default() };
+    let mut run = Run {
+        options,
+        messages,
+        trees: Vec::new(),
+        aside: Vec::new(),
+        to_count: Vec::new(),
+        summary: Summary::default(),
+    };
     let asking = asks(options);
     if !asking {
         signals::catch();
@@ -47,6 +56,7 @@ pub fn remove(options: &Options, messages: &Messages) -> ExitCode {
     }
     run.count();
     run.remove_trees();
+    run.remove_left_behind();
     let mut summary = run.summary;
     summary.close(&CONTROL, messages.errors(), started.elapsed());
     if CONTROL.is_stopped() {
@@ -87,6 +97,8 @@ struct Run<'a> {
     messages: &'a Messages,
     /// Directories that wait to be removed together.
     trees: Vec<OsString>,
+    /// What `--trash` has removed without renaming it: what earlier runs left is to be looked for beside it too.
+    aside: Vec<OsString>,
     /// What a dry run counts when it knows all operands.
     to_count: Vec<(OsString, Stat)>,
     summary: Summary,
@@ -94,8 +106,16 @@ struct Run<'a> {
 
 impl Run<'_> {
     fn operand(&mut self, operand: &OsStr, asking: bool) {
+        // It may be in a directory that goes before: GNU rm finds it missing then, before it looks at its name.
+        if ends_in_dots(operand) {
+            self.remove_trees();
+        }
         let stat = match statat(CWD, operand, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => stat,
+            // The link is there, and no directory, as the slash says.
+            Err(Errno::NOENT) if is_link(without_slash(operand)) => {
+                return self.messages.cannot_remove(operand, Errno::NOTDIR);
+            }
             Err(errno) => return self.messages.cannot_remove(operand, errno),
         };
         if is_directory(&stat) && !self.may_remove(operand, &stat) {
@@ -117,7 +137,8 @@ impl Run<'_> {
     /// Counts what a dry run found that may be removed.
     fn count(&mut self) {
         let all = std::mem::take(&mut self.to_count);
-        let mut overlap = Overlap::new(all.iter().map(|(_, stat)| stat), self.options.cross_mounts);
+        let directories = all.iter().map(|(_, stat)| stat).filter(|stat| is_directory(stat));
+        let mut overlap = Overlap::new(directories, self.options.cross_mounts);
         for (operand, stat) in &all {
             if !overlap.has(operand) {
                 self.remove(operand, stat);
@@ -152,9 +173,8 @@ impl Run<'_> {
         if !recursive && has_entries(operand) {
             return refuse(Errno::NOTEMPTY);
         }
-        let bytes = operand.as_bytes();
-        let trimmed = bytes.iter().rposition(|&byte| byte != b'/').map_or(&b""[..], |last| &bytes[..=last]);
-        if matches!(trimmed.rsplit(|&byte| byte == b'/').next(), Some(b"." | b"..")) {
+        let (bytes, trimmed) = (operand.as_bytes(), without_slash(operand).as_bytes());
+        if ends_in_dots(operand) {
             let skipped = self.messages.quote(operand);
             self.messages.error(&format!("refusing to remove '.' or '..' directory: skipping {skipped}"));
             return false;
@@ -204,6 +224,7 @@ impl Run<'_> {
             return self.messages.cannot_remove(operand, errno);
         }
         self.summary.files += 1;
+        self.note_beside(operand);
         self.messages.say_removed(operand, Removed::File);
     }
 
@@ -214,6 +235,7 @@ impl Run<'_> {
             return self.messages.cannot_remove(operand, errno);
         }
         self.summary.directories += 1;
+        self.note_beside(operand);
         self.messages.say_removed(operand, Removed::Directory);
     }
 
@@ -232,6 +254,19 @@ impl Run<'_> {
             }
         });
         self.summary.add(report);
+    }
+
+    fn note_beside(&mut self, operand: &OsStr) {
+        if self.options.trash && !self.options.dry_run {
+            self.aside.push(operand.into());
+        }
+    }
+
+    /// Removes what earlier runs with `--trash` left beside operands that were no trees. Beside trees it went with them.
+    fn remove_left_behind(&mut self) {
+        if !self.aside.is_empty() && !CONTROL.is_stopped() {
+            self.summary.add(remove_left_behind(&self.aside, &self.how(), &CONTROL, self.messages));
+        }
     }
 
     fn how(&self) -> RemoveOptions {
@@ -255,8 +290,19 @@ fn with_one_slash(operand: &OsStr) -> &OsStr {
     OsStr::from_bytes(&bytes[..end])
 }
 
-pub fn is_directory(stat: &Stat) -> bool {
+fn is_directory(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::Directory
+}
+
+/// An operand without the slashes after its last name; empty for the root.
+fn without_slash(operand: &OsStr) -> &OsStr {
+    let bytes = operand.as_bytes();
+    OsStr::from_bytes(bytes.iter().rposition(|&byte| byte != b'/').map_or(&b""[..], |last| &bytes[..=last]))
+}
+
+/// Whether the last name is `.` or `..`.
+fn ends_in_dots(operand: &OsStr) -> bool {
+    matches!(without_slash(operand).as_bytes().rsplit(|&byte| byte == b'/').next(), Some(b"." | b".."))
 }
 
 fn is_root(stat: &Stat) -> bool {

@@ -11,8 +11,6 @@ use rustix::{
     io::Errno,
 };
 
-use super::operands::is_directory;
-
 /// Device and inode.
 type Identity = (u64, u64);
 
@@ -24,9 +22,9 @@ pub struct Overlap {
 }
 
 impl Overlap {
-    pub fn new<'a>(operands: impl Iterator<Item = &'a Stat>, cross_mounts: bool) -> Self {
-        let directories = operands.filter(|stat| is_directory(stat)).map(identity).collect();
-        Self { directories, counted: HashSet::new(), cross_mounts }
+    /// Of the operands that are directories.
+    pub fn new<'a>(directories: impl Iterator<Item = &'a Stat>, cross_mounts: bool) -> Self {
+        Self { directories: directories.map(identity).collect(), counted: HashSet::new(), cross_mounts }
     }
 
     /// Whether another operand has, or will have, what is asked about. Once asked about, an operand is counted.

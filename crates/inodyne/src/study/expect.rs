@@ -12,6 +12,7 @@
 //! |---|---|
 //! | things | how many there are lies between `min` and `max` |
 //! | numbers | each lies between `min` and `max`; with `per`, their sum divided by the other's does |
+//! | numbers, with `take = "median"` | their median does; with `per`, their median divided by the other's |
 //! | words | each is one of `is` |
 //!
 //! Where nothing is found, only a number of things can hold. What could not hold in any run is a mistake in the file:
@@ -38,7 +39,7 @@ use serde::de::IntoDeserializer;
 use serde::de::value::{Error as WordError, StrDeserializer};
 use serde_json::Value;
 
-use super::file::{Expect, Text};
+use super::file::{Expect, Take, Text};
 use super::mistake::Mistake;
 use super::plan::Part;
 use fields::{Kind, Root};
@@ -52,6 +53,7 @@ pub struct Expected {
     root: Root,
     kind: Kind,
     per: Option<(Path, Root, Kind)>,
+    takes_median: bool,
     is: Vec<String>,
     min: Option<f64>,
     max: Option<f64>,
@@ -94,6 +96,13 @@ impl Expected {
         {
             return Err(Mistake::of(text, "only numbers can be divided"));
         }
+        let takes_median = expect.take.as_ref().is_some_and(|take| *take.get_ref() == Take::Median);
+        if let (Some(take), true) = (
+            &expect.take,
+            [Some(kind), per.as_ref().map(|(_, (_, _, kind))| *kind)].into_iter().flatten().any(|k| k != Kind::Number),
+        ) {
+            return Err(Mistake::of(take, "only numbers have a median"));
+        }
         let mut words = Vec::new();
         if let Some(is) = &expect.is {
             words = is.get_ref().all().to_vec();
@@ -111,6 +120,7 @@ impl Expected {
             root,
             kind,
             per: per.map(|(_, looked_up)| looked_up),
+            takes_median,
             is: words,
             min: expect.min.as_ref().map(|min| *min.get_ref()),
             max: expect.max.as_ref().map(|max| *max.get_ref()),
@@ -136,13 +146,19 @@ impl Expected {
                 let below = self::values(recording, per, *root);
                 // Of nothing there is a number, and no sum.
                 let above = (self.kind == Kind::Count || !values.is_empty()).then(|| sum(&values, self.kind));
-                self.within(&Vec::from_iter(above.and_then(|above| ratio(above, sum(&below, *of_per)))))
+                let (above, below) = match self.takes_median {
+                    true => (median(&numbers(&values)), median(&numbers(&below)).unwrap_or_default()),
+                    false => (above, sum(&below, *of_per)),
+                };
+                self.within(&Vec::from_iter(above.and_then(|above| ratio(above, below))))
             }
             (Kind::Count, None) => self.within(&[values.len() as f64]),
-            (Kind::Number, None) => self.within(&values.iter().filter_map(Value::as_f64).collect::<Vec<_>>()),
+            (Kind::Number, None) if self.takes_median => self.within(&Vec::from_iter(median(&numbers(&values)))),
+            (Kind::Number, None) => self.within(&numbers(&values)),
         };
         let per = self.per.as_ref().map_or_else(String::new, |(per, ..)| format!(" per {per}"));
-        let what = format!("{}{per}", self.what);
+        let median = if self.takes_median { "median of " } else { "" };
+        let what = format!("{median}{}{per}", self.what);
         let expected = self.expected();
         let says = self.says.clone().unwrap_or_else(|| format!("{what}: {expected}"));
         Expectation { says, what, expected, seen, held }
@@ -200,6 +216,18 @@ fn words_of(values: &[Value], is: &[String]) -> (bool, String) {
 /// Of things their number, of numbers their sum.
 fn sum(values: &[Value], kind: Kind) -> f64 {
     if kind == Kind::Count { values.len() as f64 } else { values.iter().filter_map(Value::as_f64).sum() }
+}
+
+fn numbers(values: &[Value]) -> Vec<f64> {
+    values.iter().filter_map(Value::as_f64).collect()
+}
+
+fn median(numbers: &[f64]) -> Option<f64> {
+    let mut sorted = numbers.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.get(sorted.len() / 2)?;
+    // Of an even number, what lies between the two in the middle.
+    Some(if sorted.len() % 2 == 1 { *middle } else { (middle + sorted[sorted.len() / 2 - 1]) / 2.0 })
 }
 
 fn ratio(above: f64, below: f64) -> Option<f64> {

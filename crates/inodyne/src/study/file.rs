@@ -135,12 +135,22 @@ pub struct Expect {
     pub what: Text,
     /// Divide by this.
     pub per: Option<Text>,
+    /// What to make of several numbers.
+    pub take: Option<Spanned<Take>>,
     /// Any of these words.
     pub is: Option<Spanned<Words>>,
     pub min: Option<Spanned<f64>>,
     pub max: Option<Spanned<f64>>,
     /// Only of this form of the study.
     pub only: Option<Form>,
+}
+
+/// What to make of several numbers, instead of looking at each, or at their sum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Take {
+    /// The one in the middle: what less than half of the runs saw does not matter.
+    Median,
 }
 
 /// One word, or several of which any will do.

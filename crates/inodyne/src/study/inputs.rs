@@ -10,13 +10,12 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use inodyne_trace::launch::{Input as StandardInput, Output, Spec, User};
+use inodyne_launch::{Input as StandardInput, LaunchSpec, Output, User};
 
 use super::built_in;
 use super::file::{Input, Text};
 use super::mistake::Mistake;
-use crate::failure::{Failure, LACKING};
-use crate::measure;
+use crate::failure::{ExitStatus, Failure};
 
 /// An input that can be made.
 #[derive(Debug, Clone)]
@@ -65,7 +64,7 @@ impl Recipe {
         argv.extend([cache, &directory, &log].map(|path| path.as_os_str().to_owned()));
         argv.extend(self.files.iter().flat_map(|(name, text)| [name.into(), text.into()]));
         let program = std::env::current_exe().unwrap_or_else(|_| "inodyne".into());
-        let command = Spec {
+        let command = LaunchSpec {
             argv,
             directory: Some("/".into()),
             environment: vec![("INODYNE".into(), program.into())],
@@ -73,14 +72,14 @@ impl Recipe {
             input: StandardInput::Nothing,
             output: Output::ToStderr,
         };
-        let ended = measure::to_the_end(&command)?;
+        let ended = inodyne_experiment::run_to_end(&command)?;
         if ended.exit.success() {
             return Ok(());
         }
         let reason = last_line(&log, user).unwrap_or_else(|| format!("exit code {}", ended.exit.shell_code()));
         let name = &self.name;
         Err(Failure::new(
-            LACKING,
+            ExitStatus::Lacking,
             format_args!("the input {name} cannot be made: {reason} (all of it: {})", log.display()),
         ))
     }
@@ -97,7 +96,7 @@ pub fn cache(user: Option<&User>) -> Result<PathBuf, Failure> {
         Some(user) => Some(user.home.join(".cache")),
         None => own("XDG_CACHE_HOME").or_else(|| Some(own("HOME")?.join(".cache"))),
     };
-    let lacking = || Failure::new(LACKING, "no directory for what studies need: set XDG_CACHE_HOME");
+    let lacking = || Failure::new(ExitStatus::Lacking, "no directory for what studies need: set XDG_CACHE_HOME");
     Ok(base.ok_or_else(lacking)?.join("inodyne"))
 }
 

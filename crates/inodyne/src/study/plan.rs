@@ -5,7 +5,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use inodyne_experiment::{Repetitions, is_below};
 use inodyne_lab::DataSpec;
+use inodyne_model::command::words;
 use inodyne_model::run::CacheState;
 use inodyne_model::study::Compare;
 use toml::Spanned;
@@ -16,8 +18,7 @@ use super::inputs::Recipe;
 use super::mistake::Mistake;
 use super::places::{self, Named};
 use super::words::{Dictionary, instead, is_name};
-use crate::measure::{self, Effort};
-use crate::{cli, compare};
+use crate::options;
 
 /// A study, ready to be run.
 #[derive(Debug)]
@@ -46,7 +47,7 @@ pub struct Part {
     pub cwd: Option<PathBuf>,
     pub timeout: Option<Duration>,
     pub compare: Compare,
-    pub effort: Effort,
+    pub repetitions: Repetitions,
 }
 
 /// A command, ready to be run.
@@ -86,7 +87,7 @@ impl Plan {
     /// How many runs there are.
     pub fn runs(&self) -> u64 {
         let of = |part: &Part| {
-            let Effort { warmup, untraced, traced, .. } = part.effort;
+            let Repetitions { warmup, untraced, traced, .. } = part.repetitions;
             let cases = part.places.len() * part.commands.len() * part.caches.len();
             cases as u64 * [warmup, untraced, traced].map(u64::from).iter().sum::<u64>()
         };
@@ -134,7 +135,7 @@ impl<'f> Planner<'f> {
             self.values(&mut dictionary, &file.quick.values);
         }
         let parts = self.parts(&dictionary);
-        let margin = file.margin.as_ref().map(|margin| self.parse(margin, cli::part));
+        let margin = file.margin.as_ref().map(|margin| self.parse(margin, options::part));
         let expectations = self.expectations(&parts);
         Plan {
             title: file.title.clone(),
@@ -212,7 +213,7 @@ impl<'f> Planner<'f> {
         }
         let cwd = cwd.map(|cwd| {
             let path = PathBuf::from(cwd.get_ref());
-            if !measure::is_below(&path) {
+            if !is_below(&path) {
                 self.wrong(&cwd, "cwd is a directory below the place");
             }
             path
@@ -229,9 +230,9 @@ impl<'f> Planner<'f> {
             prepare: shell(prepare),
             cleanup: shell(cleanup),
             cwd,
-            timeout: part.timeout.as_ref().and_then(|timeout| self.parse(timeout, cli::time)),
+            timeout: part.timeout.as_ref().and_then(|timeout| self.parse(timeout, options::time)),
             compare: part.compare,
-            effort: self.effort(part, compares),
+            repetitions: self.repetitions(part, compares),
         }
     }
 
@@ -243,7 +244,7 @@ impl<'f> Planner<'f> {
         }
     }
 
-    fn effort(&mut self, part: &'f file::Part, compares: bool) -> Effort {
+    fn repetitions(&mut self, part: &'f file::Part, compares: bool) -> Repetitions {
         let [own, all] = self.quick(part);
         fn first<'q, T>(quick: [Option<&'q Quick>; 2], of: fn(&'q Quick) -> Option<T>) -> Option<T> {
             quick.into_iter().flatten().find_map(of)
@@ -258,12 +259,12 @@ impl<'f> Planner<'f> {
             self.wrong(until, "nothing is compared in this part, so there is no interval to make narrower");
         }
         let max_time = first(quick, |quick| quick.max_time.as_ref()).or(part.max_time.as_ref());
-        Effort {
+        Repetitions {
             warmup: first(quick, |quick| quick.warmup).or(part.warmup).unwrap_or(0),
             untraced: runs.map_or(DEFAULT_RUNS, |runs| *runs.get_ref()),
             traced: first(quick, |quick| quick.traced).or(part.traced).unwrap_or(DEFAULT_TRACED),
-            until: until.and_then(|until| self.parse(until, cli::part)),
-            max_time: max_time.and_then(|time| self.parse(time, cli::time)),
+            until: until.and_then(|until| self.parse(until, options::part)),
+            max_time: max_time.and_then(|time| self.parse(time, options::time)),
         }
     }
 
@@ -324,7 +325,7 @@ impl<'f> Planner<'f> {
                 self.wrong(&command.name, format_args!("there is a command '{name}' already"));
             }
             let Some(run) = self.put_in(&command.run, dictionary) else { continue };
-            let argv = compare::words(run.get_ref()).map_err(|error| Mistake::of(&run, error));
+            let argv = words(run.get_ref()).ok_or_else(|| Mistake::of(&run, "a command is empty"));
             let Some(argv) = self.keep(argv) else { continue };
             let if_found = command.if_found.as_ref().map(|program| program.get_ref().clone());
             commands.push(Command { name: name.clone(), argv, if_found });

@@ -1,36 +1,72 @@
-//! `inodyne study run`: inputs, then part after part into one recording, then what was expected of it. All measuring is
-//! that of `compare`: a part is a campaign.
+//! `inodyne study run`: inputs, then part after part into one recording, then what was expected of it. A part is an experiment.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use clap::Args;
+use inodyne_experiment::{Experiment, Group, Measured, PlaceSetup};
+use inodyne_launch::Output;
+use inodyne_model::command::CommandSpec;
 use inodyne_model::study::{Part as Begun, Study as Recorded};
 use inodyne_trace::capability;
-use inodyne_trace::launch::{Input, Output};
 
 use super::file::Form;
+use super::places::Named;
 use super::plan::{Command, Part, Plan};
 use super::{Study, inputs};
-use crate::cli::{CommandOptions, PlaceOptions, RunOptions, StudyRunArguments};
-use crate::failure::{Failure, INTERRUPTED, LACKING};
-use crate::host;
-use crate::measure::{self, Called, Campaign, Measured};
+use crate::failure::{ExitStatus, Failure};
+use crate::keep;
+use crate::measure::{self, Conditions};
+use crate::options::{ReportOptions, TraceOptions};
 use crate::report::{self, TextTo};
+
+/// Arguments of `inodyne study run`.
+#[derive(Debug, Args)]
+#[command(
+    after_long_help = "A study's file says which commands run in which places, how often, and what must come out of \
+    it; docs/studies has the words. The report is short: `inodyne show --section` shows more of a recording.\n\n  \
+    inodyne study run find-dtype --quick\n  \
+    inodyne study run ./mine.toml -o mine.inodyne\n\n\
+    The exit code is 1 where an expectation does not hold or a run failed; 2 usage, also mistakes in the file; 3 the \
+    machine lacks something; 4 events were lost."
+)]
+pub struct StudyRunArguments {
+    /// A built-in study's name, or a file: what has a slash or ends in .toml
+    #[arg(value_name = "STUDY")]
+    pub study: PathBuf,
+
+    /// Less data and fewer runs, as the study says
+    #[arg(long, help_heading = "Runs")]
+    pub quick: bool,
+    /// Of the order in which places and commands take turns
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, help_heading = "Runs")]
+    pub seed: u64,
+    /// Run the commands as this user [default: who called sudo, otherwise who called]
+    #[arg(long, value_name = "NAME", help_heading = "Command")]
+    pub user: Option<String>,
+    #[command(flatten)]
+    pub tracing: TraceOptions,
+    #[command(flatten)]
+    pub report: ReportOptions,
+}
 
 /// Runs the command.
 pub fn run(arguments: &StudyRunArguments) -> Result<ExitCode, Failure> {
     let study = Study::read(&arguments.study)?;
-    let user = host::user(arguments.user.as_deref())?;
+    let file = arguments.report.output.as_deref();
+    let conditions = Conditions::new(arguments.user.as_deref(), Output::Discard, arguments.tracing.tracer(), file)?;
+    let user = conditions.user.as_ref();
     let form = if arguments.quick { Form::Quick } else { Form::Full };
-    let plan = study.plan(form, user.as_ref())?;
-    if plan.parts.iter().any(|part| part.effort.traced > 0) {
-        capability::require_for_tracing().map_err(|missing| Failure::new(LACKING, missing))?;
+    let plan = study.plan(form, user)?;
+    if plan.parts.iter().any(|part| part.repetitions.traced > 0) {
+        capability::require_for_tracing().map_err(|missing| Failure::new(ExitStatus::Lacking, missing))?;
     }
-    let cache = inputs::cache(user.as_ref())?;
+    keep::check(&arguments.report)?;
+    let cache = inputs::cache(user)?;
     for input in &plan.inputs {
-        input.make(&cache, user.as_ref())?;
+        input.make(&cache, user)?;
     }
-    let mut measured = Measured::nothing();
+    let mut measured = measure::nothing();
     measured.recording.margin = plan.margin;
     measured.recording.study = Some(Recorded {
         name: study.name,
@@ -39,34 +75,43 @@ pub fn run(arguments: &StudyRunArguments) -> Result<ExitCode, Failure> {
         quick: arguments.quick,
         ..Recorded::default()
     });
-    if let Err(failure) = all_parts(&plan, arguments, &mut measured) {
-        if measured.recording.runs.is_empty() {
-            return Err(failure);
-        }
-        measured.failure = Some(failure);
+    let failure = all_parts(&plan, arguments, &conditions, &mut measured).err();
+    match failure {
+        Some(failure) if measured.recording.runs.is_empty() => Err(failure),
+        failure => finish(&plan, arguments, measured, failure),
     }
-    finish(&plan, arguments, measured)
 }
 
-fn all_parts(plan: &Plan, arguments: &StudyRunArguments, measured: &mut Measured) -> Result<(), Failure> {
+fn all_parts(
+    plan: &Plan,
+    arguments: &StudyRunArguments,
+    conditions: &Conditions<'_>,
+    measured: &mut Measured,
+) -> Result<(), Failure> {
     for (at, part) in plan.parts.iter().enumerate() {
         if report::shows_progress() {
             anstream::eprintln!("inodyne: part {} of {}: {}", at + 1, plan.parts.len(), part.name);
         }
-        measure(part, plan, arguments, measured)?;
+        measure_part(part, plan, arguments.seed, conditions, measured)?;
         if measured.interrupted {
             break;
         }
         // Nobody knows what comes while the next part's places are made.
         if let Some(output) = &arguments.report.output {
-            measured.recording.save(output)?;
+            keep::save(&measured.recording, output)?;
         }
     }
     Ok(())
 }
 
 /// Measures a part, behind what the recording holds already.
-fn measure(part: &Part, plan: &Plan, arguments: &StudyRunArguments, measured: &mut Measured) -> Result<(), Failure> {
+fn measure_part(
+    part: &Part,
+    plan: &Plan,
+    seed: u64,
+    conditions: &Conditions<'_>,
+    measured: &mut Measured,
+) -> Result<(), Failure> {
     let (commands, left_out): (Vec<&Command>, Vec<&Command>) = part.commands.iter().partition(|c| is_here(c));
     let recording = &mut measured.recording;
     let (first_place, first_command) = (recording.places.len(), recording.commands.len());
@@ -84,35 +129,29 @@ fn measure(part: &Part, plan: &Plan, arguments: &StudyRunArguments, measured: &m
     if let Some(study) = &mut recording.study {
         study.parts.push(begun);
     }
-    let places = PlaceOptions {
-        places: part.places.iter().map(|place| place.spec.clone()).collect(),
-        data: part.data.clone(),
-        caches: part.caches.iter().map(|cache| (*cache).into()).collect(),
-        fresh: part.fresh,
-    };
-    let around = RunOptions {
+    let command = |command: &&Command| CommandSpec {
+        label: command.name.clone(),
+        cwd: part.cwd.clone(),
+        user: conditions.user.as_ref().map(|user| user.name.clone()),
         prepare: part.prepare.clone(),
         cleanup: part.cleanup.clone(),
+        ..CommandSpec::new(command.argv.clone())
+    };
+    let setup = |place: &Named| PlaceSetup { spec: place.spec.clone(), data: part.data.clone() };
+    let experiment = Experiment {
+        places: part.places.iter().map(setup).collect(),
+        commands: commands.iter().map(command).collect(),
+        groups: Group::crossed(part.places.len(), commands.len(), &part.caches),
+        repetitions: part.repetitions,
+        seed,
+        fresh: part.fresh,
         timeout: part.timeout,
         durable: false,
-        seed: arguments.seed,
-    };
-    let command = CommandOptions { user: arguments.user.clone(), environment: Vec::new(), cwd: part.cwd.clone() };
-    let called = |command: &&Command| Called { argv: command.argv.clone(), label: Some(command.name.clone()) };
-    let campaign = Campaign {
-        places: &places,
-        around: &around,
-        command: &command,
-        tracing: &arguments.tracing,
-        report: &arguments.report,
-        commands: commands.iter().map(called).collect(),
-        effort: part.effort,
         margin: Some(plan.margin),
-        input: Input::Nothing,
-        output: Output::Discard,
-        keeps_cut_short: false,
+        expected_exit: None,
+        keep_cut_short: false,
     };
-    let done = campaign.add_to(measured);
+    let done = conditions.add(&experiment, measured);
     // A part whose places could not be made is not in the recording.
     if measured.recording.places.len() == first_place
         && let Some(study) = &mut measured.recording.study
@@ -133,8 +172,13 @@ fn is_here(command: &Command) -> bool {
 }
 
 /// Explains, holds the result against what was expected, keeps it, and shows it.
-fn finish(plan: &Plan, arguments: &StudyRunArguments, measured: Measured) -> Result<ExitCode, Failure> {
-    let Measured { mut recording, interrupted, mut failure, .. } = measured;
+fn finish(
+    plan: &Plan,
+    arguments: &StudyRunArguments,
+    measured: Measured,
+    mut failure: Option<Failure>,
+) -> Result<ExitCode, Failure> {
+    let Measured { mut recording, interrupted, .. } = measured;
     inodyne_analyse::explain(&mut recording);
     if failure.is_none() && !interrupted {
         let left_out = |expected: &&super::expect::Expected| {
@@ -149,26 +193,26 @@ fn finish(plan: &Plan, arguments: &StudyRunArguments, measured: Measured) -> Res
         }
     }
     // What cannot be kept can still be told.
-    if let Some(Err(error)) = arguments.report.output.as_ref().map(|output| recording.save(output)) {
-        failure.get_or_insert(error.into());
+    if let Some(Err(unsaved)) = arguments.report.output.as_ref().map(|output| keep::save(&recording, output)) {
+        failure.get_or_insert(unsaved);
     }
-    report::tell(&recording, &arguments.report, TextTo::Stdout)?;
+    keep::tell(&recording, &arguments.report, TextTo::Stdout)?;
     if let Some(failure) = failure {
         return Err(failure);
     }
     measure::trusted(&recording, &arguments.tracing)?;
     if interrupted {
-        return Ok(ExitCode::from(INTERRUPTED));
+        return Ok(ExitStatus::Interrupted.into());
     }
     let failed = recording.runs.iter().filter(|run| !run.exit.success()).count();
     if failed > 0 {
         return Err(Failure::new(
-            1,
+            ExitStatus::Failed,
             format_args!("{failed} of {} runs failed: the study says nothing", recording.runs.len()),
         ));
     }
     match recording.study.as_ref().and_then(unmet) {
-        Some(unmet) => Err(Failure::new(1, unmet)),
+        Some(unmet) => Err(Failure::new(ExitStatus::Failed, unmet)),
         None => Ok(ExitCode::SUCCESS),
     }
 }

@@ -6,19 +6,17 @@
 //! (see [`super::stat_users`]), or where the calls took less than [`LEAST_SHARE`] of the time.
 
 mod cure;
+mod paid;
 mod prediction;
-
-use std::collections::{BTreeMap, BTreeSet};
 
 use inodyne_model::Nanos;
 use inodyne_model::count::Grouped;
 use inodyne_model::finding::Finding;
-use inodyne_model::observed::{Program, ThreadNumber};
-use inodyne_model::trace::{DtypeFs, ForcedLookup, Trace};
+use inodyne_model::trace::{DtypeFs, Trace};
 
-use super::case::{Case, parallel};
-use super::estimate::seconds;
-use super::stat_users::{Gain, base_name, gain};
+use super::case::Case;
+use super::estimate::{Diagnosed, seconds};
+use paid::Paid;
 
 /// Below this share of the wall-clock time nobody cares.
 const LEAST_SHARE: f64 = 0.01;
@@ -35,123 +33,18 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         return None;
     }
     let who = paid.programs.iter().next().map_or("the program", String::as_str);
-    Some(Finding {
-        id: String::new(),
-        title: format!("readdir gives no types, so {who} asks for each: {:.0}% of the time", share * 100.0),
-        place: trace.place,
-        command: trace.command,
-        trace: case.index,
-        share_of_wall: share,
-        evidence: evidence(case, &paid, share),
-        avoidable_calls: Some(paid.files.calls),
-        predicted: prediction::predict(case, &paid),
-        cure: cure::for_file_systems(trace.dtype.filesystems.iter().filter(|fs| fs.unknown > 0)),
-        bound: false,
-        proved: None,
-    })
-}
-
-/// Forced look-ups added up.
-#[derive(Debug, Clone, Copy, Default)]
-struct Sum {
-    calls: u64,
-    wall_ns: Nanos,
-    cpu_ns: Nanos,
-    blocked_ns: Nanos,
-}
-
-impl Sum {
-    fn add(&mut self, forced: &ForcedLookup) {
-        self.calls = self.calls.saturating_add(forced.calls);
-        self.wall_ns += forced.wall_ns;
-        self.cpu_ns += forced.cpu_ns.min(forced.wall_ns);
-        self.blocked_ns += forced.blocked_ns.min(forced.wall_ns);
-    }
-}
-
-/// What programs that would gain from types have paid for their absence.
-#[derive(Debug)]
-struct Paid {
-    /// Look-ups that the cure makes unnecessary.
-    files: Sum,
-    /// Look-ups of what turned out to be directories.
-    directories: Sum,
-    /// The avoidable calls by name.
-    calls: BTreeMap<String, u64>,
-    /// Who made them, by program name.
-    programs: BTreeSet<String>,
-    /// Those of whom it is not known whether they need more than the type.
-    assumed: BTreeSet<String>,
-    /// The threads that made them.
-    threads: BTreeSet<ThreadNumber>,
-    /// How many of these threads lived at the same time, on average.
-    parallel: f64,
-}
-
-impl Paid {
-    fn of(trace: &Trace) -> Paid {
-        let mut paid = Paid {
-            files: Sum::default(),
-            directories: Sum::default(),
-            calls: BTreeMap::new(),
-            programs: BTreeSet::new(),
-            assumed: BTreeSet::new(),
-            threads: BTreeSet::new(),
-            parallel: 1.0,
-        };
-        let programs = ProgramsByThread::of(trace);
-        for forced in &trace.dtype.forced {
-            let program = programs.of_thread(forced.thread);
-            let gains = program.map_or(Gain::Unknown, gain);
-            if gains == Gain::None {
-                continue;
-            }
-            if forced.directory {
-                paid.directories.add(forced);
-                continue;
-            }
-            paid.files.add(forced);
-            let calls = paid.calls.entry(forced.syscall.clone()).or_default();
-            *calls = calls.saturating_add(forced.calls);
-            paid.threads.insert(forced.thread);
-            let name = program.map_or("the program", |p| base_name(p.args.first().unwrap_or(&p.file))).to_owned();
-            if gains == Gain::Unknown {
-                paid.assumed.insert(name.clone());
-            }
-            paid.programs.insert(name);
+    Some(
+        Diagnosed {
+            title: format!("readdir gives no types, so {who} asks for each: {:.0}% of the time", share * 100.0),
+            share,
+            evidence: evidence(case, &paid, share),
+            predicted: prediction::predict(case, &paid),
+            cure: cure::for_file_systems(trace.dtype.filesystems.iter().filter(|fs| fs.unknown > 0)),
+            avoidable_calls: Some(paid.files.calls),
+            bound: false,
         }
-        paid.parallel = parallel(trace, &paid.threads);
-        paid
-    }
-}
-
-/// Which program a thread was running.
-struct ProgramsByThread<'a> {
-    by_pid: BTreeMap<u32, &'a Program>,
-    /// Process and parent of each thread.
-    threads: BTreeMap<ThreadNumber, (u32, ThreadNumber)>,
-}
-
-impl<'a> ProgramsByThread<'a> {
-    fn of(trace: &'a Trace) -> ProgramsByThread<'a> {
-        ProgramsByThread {
-            by_pid: trace.observed.programs.iter().map(|program| (program.pid, program)).collect(),
-            threads: trace.observed.threads.iter().map(|t| (t.number, (t.pid, t.parent))).collect(),
-        }
-    }
-
-    /// The last program of its process; of a process that executed none, that of the process it was forked from.
-    fn of_thread(&self, mut number: ThreadNumber) -> Option<&'a Program> {
-        // A chain of parents is at most as long as there are threads: damaged ones may be a ring.
-        for _ in 0..self.threads.len() {
-            let (pid, parent) = self.threads.get(&number)?;
-            if let Some(program) = self.by_pid.get(pid) {
-                return Some(program);
-            }
-            number = *parent;
-        }
-        None
-    }
+        .finding(case),
+    )
 }
 
 fn evidence(case: &Case<'_>, paid: &Paid, share: f64) -> Vec<String> {

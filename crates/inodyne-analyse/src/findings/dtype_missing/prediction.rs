@@ -19,7 +19,7 @@ use inodyne_model::trace::Trace;
 
 use super::super::case::Case;
 use super::super::estimate::{FLOOR, INSIDE, Now, noise, now};
-use super::{Paid, Sum};
+use super::paid::{Paid, Sum};
 
 /// How far [`INSIDE`], the part of the tracing cost between the two timestamps of a call, may be off.
 const INSIDE_ERROR: f64 = 0.2;
@@ -71,15 +71,16 @@ pub(super) fn predict(case: &Case<'_>, paid: &Paid) -> Prediction {
     let low = (predicted - root_of_squares(&[error, directories])).max(now * FLOOR).min(predicted);
     // A cure makes nothing slower.
     let high = (predicted + root_of_squares(&[error, assumed])).min(now.max(predicted));
-    Prediction { now_ns: nanos(now), wall_ns: nanos(predicted), low_ns: nanos(low), high_ns: nanos(high) }
+    Prediction {
+        now_ns: Nanos::rounded(now),
+        wall_ns: Nanos::rounded(predicted),
+        low_ns: Nanos::rounded(low),
+        high_ns: Nanos::rounded(high),
+    }
 }
 
 fn root_of_squares(errors: &[f64]) -> f64 {
     errors.iter().map(|e| e * e).sum::<f64>().sqrt()
-}
-
-fn nanos(ns: f64) -> Nanos {
-    Nanos(ns.round() as u64)
 }
 
 /// Low, likely and high estimate of the blocked time that the cure saves.

@@ -1,9 +1,11 @@
 //! Where the finding is made and where not.
 
+use inodyne_model::case::CaseKey;
 use inodyne_model::finding::Prediction;
 use inodyne_model::recording::Recording;
 use inodyne_model::run::median;
 use inodyne_model::sample;
+use inodyne_model::trace::ForcedLookup;
 
 use super::*;
 
@@ -52,7 +54,7 @@ fn the_measured_time_lies_in_the_predicted_interval() {
     let recording = explained(sample::find_recording());
     for finding in &recording.findings {
         let Prediction { wall_ns, low_ns, high_ns, .. } = finding.predicted;
-        let measured = median(&recording.untraced_walls(1, 0, recording.traces[finding.trace].cache)).unwrap();
+        let measured = median(&recording.untraced_walls(CaseKey { place: 1, ..recording.case_of(finding) })).unwrap();
         assert!((low_ns..=high_ns).contains(&measured), "{measured:?} is not as predicted: {:?}", finding.predicted);
         let width = (high_ns - low_ns).share_of(wall_ns);
         assert!(width <= 0.5, "{:?} is {width} wide", finding.predicted);

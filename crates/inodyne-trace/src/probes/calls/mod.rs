@@ -1,37 +1,121 @@
-//! Reads the table of calls: one cell for each (command, call) pair and CPU.
+//! Reads the table of calls: one row for each (command, call) pair and CPU.
 
-use std::collections::BTreeMap;
+mod call_slots;
+mod contract;
+mod errnos;
+
+use std::collections::{BTreeMap, HashMap};
 
 use inodyne_model::Nanos;
 use inodyne_model::histogram::Histogram;
-use inodyne_model::syscall::{CommCalls, SyscallStats};
+use inodyne_model::syscall::{CommCalls, SyscallStats, returns_bytes};
+use libbpf_rs::RingBufferBuilder;
 
-use crate::intf::{CALLS, Cell, GROUP_CALIBRATION, GROUPS, ORDINAL_OTHERS, ORDINALS};
-use crate::map::ArrayView;
-use crate::names::{self, Groups};
+pub use call_slots::CallSlots;
+
+use crate::contract::{COMM_LENGTH, GROUP_CALIBRATION, global, text};
+use crate::map::{ArrayView, pairs};
+use crate::names;
+use crate::probe::{Point, Probe, Program, Seen};
+use crate::session::{Collected, Options};
+use crate::skeleton::{InodyneMaps, OpenInodyneSkel};
+use call_slots::used;
+use contract::{CallStats, CallsUsed};
+
+/// The probe of system calls.
+#[derive(Default)]
+pub struct Own {
+    rows: Option<Rows>,
+}
+
+/// The table of calls, as it is mapped while the trace runs.
+struct Rows {
+    stats: ArrayView<CallStats>,
+    /// Rows of each CPU.
+    each: usize,
+}
+
+impl Probe for Own {
+    fn feature(&self) -> &'static str {
+        "system calls"
+    }
+
+    fn programs(&self) -> &'static [Program] {
+        const WITHOUT: &str = "no system call is seen";
+        &[
+            Program { name: "calls_enter", point: Point::Tracepoint("sys_enter"), without: WITHOUT },
+            Program { name: "calls_exit", point: Point::Tracepoint("sys_exit"), without: WITHOUT },
+        ]
+    }
+
+    fn configure(&self, object: &mut OpenInodyneSkel<'_>, options: &Options, cpus: usize) -> libbpf_rs::Result<()> {
+        let constants = object.maps.rodata_data.as_mut().expect("the object has constants");
+        constants.max_call_stats = options.max_call_stats;
+        object.maps.call_stats.set_max_entries(options.max_call_stats * cpus as u32)
+    }
+
+    fn open<'maps>(
+        &mut self,
+        maps: &'maps InodyneMaps<'static>,
+        options: &Options,
+        _rings: &mut RingBufferBuilder<'maps, 'static>,
+    ) -> libbpf_rs::Result<()> {
+        self.rows = Some(Rows { stats: ArrayView::new(&maps.call_stats)?, each: options.max_call_stats as usize });
+        Ok(())
+    }
+
+    fn calls_so_far(&self, maps: &InodyneMaps<'static>) -> u64 {
+        let given_out = used_so_far(maps).rows as usize;
+        self.rows.iter().flat_map(|rows| rows.on_all_cpus(0..given_out.min(rows.each))).map(|stats| stats.calls).sum()
+    }
+
+    fn read(&mut self, seen: &Seen<'_>, result: &mut Collected) -> libbpf_rs::Result<()> {
+        let Some(rows) = &self.rows else { return Ok(()) };
+        let groups = Groups::new(pairs(&seen.maps.call_groups)?);
+        result.by_comm = by_comm(rows, &used(seen.maps)?, &groups);
+        Ok(())
+    }
+}
+
+fn used_so_far(maps: &InodyneMaps<'_>) -> CallsUsed {
+    let variables = maps.bss_data.as_ref().expect("the object has global variables");
+    global(&variables.calls_used)
+}
+
+impl Rows {
+    /// The counts of these rows, of one CPU after the other.
+    fn on_all_cpus(&self, rows: std::ops::Range<usize>) -> impl Iterator<Item = CallStats> + '_ {
+        let cpus = self.stats.len() / self.each;
+        (0..cpus).flat_map(move |cpu| rows.clone().map(move |row| self.stats.get(cpu * self.each + row)))
+    }
+}
+
+/// Command names by group.
+struct Groups(HashMap<u32, String>);
+
+impl Groups {
+    /// From the pairs of the map `call_groups`.
+    fn new(pairs: Vec<([u8; COMM_LENGTH], u32)>) -> Groups {
+        Groups(pairs.into_iter().map(|(comm, group)| (group, text(&comm))).collect())
+    }
+
+    /// The command name of a group; `(others)` for those that found no group.
+    fn name(&self, group: usize) -> String {
+        self.0.get(&(group as u32)).cloned().unwrap_or_else(|| "(others)".to_owned())
+    }
+}
 
 /// The calls of every command, most wall time first.
-pub fn by_comm(
-    cells: &ArrayView<Cell>,
-    refs: &ArrayView<u32>,
-    groups: &Groups,
-    cpus: usize,
-    max_cells: usize,
-) -> Vec<CommCalls> {
+fn by_comm(rows: &Rows, used: &[(usize, usize, u32)], groups: &Groups) -> Vec<CommCalls> {
     // Two groups may bear one name: those that found no group of their own.
     let mut commands: BTreeMap<String, BTreeMap<String, SyscallStats>> = BTreeMap::new();
-    for (group, call, reference) in used(refs) {
-        let Some(cell) = (reference >> 16).checked_sub(1) else { continue };
+    for &(group, call, reference) in used {
+        let Some(row) = (reference >> 16).checked_sub(1).map(|row| row as usize) else { continue };
         let Some(name) = names::call(call as u16).filter(|_| group != GROUP_CALIBRATION) else { continue };
-        for cpu in 0..cpus {
-            let counted = cells.get(cpu * max_cells + cell as usize);
-            if counted.calls > 0 {
-                let calls = commands.entry(groups.name(group)).or_default();
-                calls
-                    .entry(name.clone())
-                    .or_insert_with(|| SyscallStats::new(name.clone()))
-                    .merge(&stats(&name, &counted));
-            }
+        for counted in rows.on_all_cpus(row..row + 1).filter(|counted| counted.calls > 0) {
+            let calls = commands.entry(groups.name(group)).or_default();
+            let sum = calls.entry(name.clone()).or_insert_with(|| SyscallStats::new(name.clone()));
+            sum.merge(&stats(&name, &counted));
         }
     }
     let mut sorted: Vec<CommCalls> = commands.into_iter().map(|(comm, calls)| command(comm, calls)).collect();
@@ -45,56 +129,61 @@ fn command(comm: String, calls: BTreeMap<String, SyscallStats>) -> CommCalls {
     CommCalls { comm, syscalls }
 }
 
-fn stats(name: &str, cell: &Cell) -> SyscallStats {
-    let errnos = cell.errnos.iter().enumerate().filter(|(_, count)| **count > 0);
-    let off_cpu = cell.blocked_ns + cell.ready_ns;
+fn stats(name: &str, counted: &CallStats) -> SyscallStats {
+    let errnos = counted.errnos.iter().enumerate().filter(|(_, count)| **count > 0);
+    let off_cpu = counted.blocked_ns + counted.ready_ns;
     SyscallStats {
-        calls: cell.calls,
-        errors: cell.errors,
-        errors_by_errno: errnos.map(|(slot, count)| (names::errno(slot), u64::from(*count))).collect(),
-        wall_ns: Nanos(cell.wall_ns),
-        cpu_ns: Nanos(cell.wall_ns).saturating_sub(Nanos(off_cpu)),
-        runqueue_ns: Nanos(cell.ready_ns),
-        blocked_ns: Nanos(cell.blocked_ns),
-        min_ns: Nanos(cell.min_ns),
-        max_ns: Nanos(cell.max_ns),
-        failed_ns: Nanos(cell.failed_ns),
-        bytes: names::returns_bytes(name).then_some(cell.bytes),
-        histogram: Histogram::from_counts(&cell.histogram),
+        calls: counted.calls,
+        errors: counted.errors,
+        errors_by_errno: errnos.map(|(slot, count)| (errnos::name(slot), u64::from(*count))).collect(),
+        wall_ns: Nanos(counted.wall_ns),
+        cpu_ns: Nanos(counted.wall_ns).saturating_sub(Nanos(off_cpu)),
+        runqueue_ns: Nanos(counted.ready_ns),
+        blocked_ns: Nanos(counted.blocked_ns),
+        min_ns: Nanos(counted.min_ns),
+        max_ns: Nanos(counted.max_ns),
+        failed_ns: Nanos(counted.failed_ns),
+        bytes: returns_bytes(name).then_some(counted.bytes),
+        histogram: Histogram::from_counts(&counted.histogram),
         ..SyscallStats::new(name.to_owned())
     }
 }
 
-/// (group, call, reference) of every pair that was seen.
-fn used(refs: &ArrayView<u32>) -> impl Iterator<Item = (usize, usize, u32)> + '_ {
-    let all = (0..GROUPS).flat_map(|group| (0..CALLS).map(move |call| (group, call)));
-    all.map(|(group, call)| (group, call, refs.get(group * CALLS + call))).filter(|(_, _, reference)| *reference != 0)
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::planted::{every_field_counts, planted};
 
-/// Which call each place in a thread's `kernel_ns` stands for.
-pub struct Ordinals(Vec<Option<String>>);
-
-impl Ordinals {
-    /// From the references that were given out.
-    pub fn read(refs: &ArrayView<u32>) -> Ordinals {
-        let mut calls = vec![None; ORDINALS];
-        for (_, call, reference) in used(refs) {
-            calls[(reference & 0xffff) as usize - 1] = names::call(call as u16);
-        }
-        if calls[ORDINAL_OTHERS].is_some() {
-            calls[ORDINAL_OTHERS] = Some("(others)".to_owned());
-        }
-        Ordinals(calls)
+    unsafe extern "C" {
+        fn host_plant_call_stats(to: *mut CallStats);
+        fn host_bucket_of(ns: u64) -> u32;
     }
 
-    /// The name of the call in this place.
-    pub fn name(&self, ordinal: u32) -> String {
-        self.0.get(ordinal as usize).cloned().flatten().unwrap_or_else(|| "(others)".to_owned())
+    #[test]
+    fn every_count_reaches_its_meaning() {
+        let counted: CallStats = planted(host_plant_call_stats);
+        let read = stats("read", &counted);
+        let counts = [read.calls, read.errors, read.bytes.expect("read returns bytes")];
+        assert_eq!(counts, [101, 102, 109]);
+        let times = [read.wall_ns, read.blocked_ns, read.runqueue_ns, read.min_ns, read.max_ns, read.failed_ns];
+        assert_eq!(times, [10_300, 104, 105, 106, 107, 108].map(Nanos));
+        assert_eq!(read.cpu_ns, Nanos(10_300 - 104 - 105));
+        assert_eq!(read.errors_by_errno, BTreeMap::from([("EPERM".to_owned(), 111)]));
+        let mut buckets = vec![0; contract::HISTOGRAM_BUCKETS];
+        buckets[0] = 110;
+        assert_eq!(read.histogram, Histogram::from_counts(&buckets));
+        every_field_counts("call_stats", counted, &[], |counted| stats("read", counted));
     }
 
-    /// Names the times of a thread's `kernel_ns`, leaving out the zeros.
-    pub fn named(&self, kernel_ns: &[u64; ORDINALS]) -> BTreeMap<String, Nanos> {
-        let used = kernel_ns.iter().zip(&self.0).filter(|(ns, _)| **ns > 0);
-        used.map(|(ns, name)| (name.clone().unwrap_or_else(|| "(others)".to_owned()), Nanos(*ns))).collect()
+    #[test]
+    fn histogram_twins() {
+        for exponent in 0..64 {
+            for offset in [-1i64, 0, 1, 3, 7] {
+                let ns = (1u64 << exponent).wrapping_add_signed(offset);
+                // SAFETY: a pure function.
+                let kernel = unsafe { host_bucket_of(ns) };
+                assert_eq!(kernel as usize, inodyne_model::histogram::bucket_of(ns), "{ns}");
+            }
+        }
     }
 }

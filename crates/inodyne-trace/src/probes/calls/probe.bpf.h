@@ -3,6 +3,18 @@
  * System calls: counts, errors and times by (command, call). This is the hot path: every instruction here is paid
  * for by every call of the traced command, and the first few by every call of every process.
  */
+#ifndef INODYNE_CALLS_PROBE_H
+#define INODYNE_CALLS_PROBE_H
+
+#include <asm/unistd_64.h>
+
+#include "../../bpf/run.h"
+#include "../dtype/probe.bpf.h"
+#include "../paths/probe.bpf.h"
+#include "../samples/probe.bpf.h"
+#include "histogram.h"
+#include "tables.h"
+
 /* The root's execve: from here on everything counts. */
 static __noinline int start_of_trace(struct thread *t, __u16 call, __u64 now, __u64 runtime)
 {
@@ -31,12 +43,12 @@ int calls_enter(struct bpf_raw_tracepoint_args *ctx)
 		return 0;
 	thread_runs(t, now);
 	clock_enter(t, now, call);
-	if (shared.untyped && dtype_is_lookup(call) && !(t->flags & FLAG_HELPER))
-		dtype_lookup_enter(t, task->tgid, (void *)ctx->args[0], call);
+	if (untyped_now && dtype_is_lookup(call) && !(t->flags & FLAG_HELPER))
+		dtype_lookup_enter(t, task->tgid, ctx->args[0], call);
 	return 0;
 }
 
-static __always_inline void count_errno(struct cell *cell, long result)
+static __always_inline void count_errno(struct call_stats *stats, long result)
 {
 	__u32 error = -result, slot = error;
 
@@ -45,42 +57,45 @@ static __always_inline void count_errno(struct cell *cell, long result)
 		if (error < ERRNO_RESTART_FIRST || slot >= ERRNO_OTHERS)
 			slot = ERRNO_OTHERS;
 	}
-	cell->errors++;
+	stats->errors++;
+	/* Older verifiers lose track of a number after its negation; and the compiler, which does not, leaves out what it need not ask. */
+	barrier_var(slot);
+	slot &= 0xff;
 	if (slot < ERRNO_SLOTS)
-		cell->errnos[slot]++;
+		stats->errnos[slot]++;
 }
 
-static __always_inline void count_call(struct thread *t, cell_ref ref, __u64 wall, long result)
+static __always_inline void count_call(struct thread *t, call_ref ref, __u64 wall, long result)
 {
-	__u32 index = bpf_get_smp_processor_id() * max_cells + (ref >> 16) - 1;
-	struct cell *cell;
+	__u32 index = bpf_get_smp_processor_id() * max_call_stats + (ref >> 16) - 1;
+	struct call_stats *stats;
 	__u32 bucket;
 
 	if (!(ref >> 16)) {
 		lose(LOST_CALLS);
 		return;
 	}
-	cell = bpf_map_lookup_elem(&cells, &index);
-	if (!cell)
+	stats = bpf_map_lookup_elem(&call_stats, &index);
+	if (!stats)
 		return;
-	cell->calls++;
-	cell->wall_ns += wall;
-	cell->blocked_ns += t->call_blocked_ns;
-	cell->ready_ns += t->call_ready_ns;
+	stats->calls++;
+	stats->wall_ns += wall;
+	stats->blocked_ns += t->call_blocked_ns;
+	stats->ready_ns += t->call_ready_ns;
 	/* 0 stands for "no call yet"; a call of 0 ns is not possible. */
-	if (wall < cell->min_ns || !cell->min_ns)
-		cell->min_ns = wall;
-	if (wall > cell->max_ns)
-		cell->max_ns = wall;
+	if (wall < stats->min_ns || !stats->min_ns)
+		stats->min_ns = wall;
+	if (wall > stats->max_ns)
+		stats->max_ns = wall;
 	bucket = bucket_of(wall);
 	if (bucket < HISTOGRAM_BUCKETS)
-		cell->histogram[bucket]++;
+		stats->histogram[bucket]++;
 	if (result < 0 && result >= -4095) {
-		count_errno(cell, result);
-		cell->failed_ns += wall;
+		count_errno(stats, result);
+		stats->failed_ns += wall;
 	} else {
 		/* Of all calls, since an add is cheaper than to ask which. */
-		cell->bytes += result;
+		stats->bytes += result;
 	}
 }
 
@@ -90,7 +105,7 @@ int calls_exit(struct bpf_raw_tracepoint_args *ctx)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread *t = thread_of(task);
 	__u64 now, wall;
-	cell_ref ref;
+	call_ref ref;
 	__u16 call;
 
 	if (!t)
@@ -101,8 +116,8 @@ int calls_exit(struct bpf_raw_tracepoint_args *ctx)
 		return 0;
 	now = bpf_ktime_get_ns();
 	thread_runs(t, now);
-	ref = cell_ref_of(t->group, call);
-	wall = clock_exit(t, now, ordinal_of_ref(ref));
+	ref = call_ref_of(t->group, call);
+	wall = clock_exit(t, now, call_slot_of_ref(ref));
 	if (t->flags & (FLAG_CHILD | FLAG_HELPER)) {
 		t->flags &= ~FLAG_CHILD;
 		return 0;
@@ -111,10 +126,12 @@ int calls_exit(struct bpf_raw_tracepoint_args *ctx)
 	if (t->call_blocked_ns && t->number)
 		samples_blocked(ctx, t, call);
 	if (record_paths && t->number)
-		paths_exit(call, (void *)ctx->args[0], ctx->args[1], wall);
+		paths_exit(call, ctx->args[0], ctx->args[1], wall);
 	if (call == __NR_getdents64)
-		dtype_read_exit(t, task, (void *)ctx->args[0], ctx->args[1]);
+		dtype_read_exit(t, ctx->args[0], ctx->args[1]);
 	else if (t->flags & FLAG_FORCED)
-		dtype_lookup_exit(t, (void *)ctx->args[0], call, ctx->args[1], wall);
+		dtype_lookup_exit(t, ctx->args[0], call, ctx->args[1], wall);
 	return 0;
 }
+
+#endif

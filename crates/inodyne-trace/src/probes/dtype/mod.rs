@@ -1,25 +1,56 @@
 //! Reads the tables of directory entries and forced look-ups.
 
+mod contract;
+
 use std::cmp::Reverse;
 
 use inodyne_model::Nanos;
 use inodyne_model::trace::{Dtype, DtypeDirectory, DtypeFs, ForcedLookup};
 
-use crate::intf::{self, Directory, DirectoryKey, DtypeTotals, ForcedKey, ForcedSum};
+use crate::contract::text;
+use crate::map::{pairs, per_cpu};
 use crate::names;
+use crate::probe::{Probe, Program, Seen};
+use crate::session::Collected;
+use contract::{Directory, DirectoryKey, FilesystemSum, ForcedKey, ForcedSum, PATH_NAME, Walk};
+
+/// The probe of directory entries. It has no program of its own: those of system calls call it.
+#[derive(Default)]
+pub struct Own;
+
+impl Probe for Own {
+    fn feature(&self) -> &'static str {
+        "types of directory entries"
+    }
+
+    fn programs(&self) -> &'static [Program] {
+        &[]
+    }
+
+    fn read(&mut self, seen: &Seen<'_>, result: &mut Collected) -> libbpf_rs::Result<()> {
+        let maps = seen.maps;
+        result.dtype = read(
+            per_cpu(&maps.dtype_walk)?,
+            pairs(&maps.dtype_filesystems)?,
+            pairs(&maps.dtype_directories)?,
+            pairs(&maps.forced)?,
+        );
+        Ok(())
+    }
+}
 
 /// Everything known of directory entries and their types.
-pub fn read(
-    totals: Vec<DtypeTotals>,
-    filesystems: Vec<(u32, intf::DtypeFs)>,
+fn read(
+    totals: Vec<Walk>,
+    filesystems: Vec<(u32, FilesystemSum)>,
     directories: Vec<(DirectoryKey, Directory)>,
     forced: Vec<(ForcedKey, ForcedSum)>,
 ) -> Dtype {
-    let sum = |field: fn(&DtypeTotals) -> u64| totals.iter().map(field).sum();
+    let sum = |field: fn(&Walk) -> u64| totals.iter().map(field).sum();
     let mut dtype = Dtype {
-        reads: sum(|row| row.reads),
-        entries: sum(|row| row.entries),
-        unknown: sum(|row| row.unknown),
+        reads: sum(|row| row.all_reads),
+        entries: sum(|row| row.all_entries),
+        unknown: sum(|row| row.all_unknown),
         filesystems: filesystems.iter().map(|(dev, row)| filesystem(*dev, row)).collect(),
         directories: directories.iter().map(|(key, row)| directory(key, row)).collect(),
         forced: forced.iter().filter_map(|(key, sum)| lookup(key, sum)).collect(),
@@ -32,12 +63,12 @@ pub fn read(
     dtype
 }
 
-fn filesystem(device: u32, row: &intf::DtypeFs) -> DtypeFs {
-    DtypeFs { fs: intf::text(&row.fs), device: device_name(device), entries: row.entries, unknown: row.unknown }
+fn filesystem(device: u32, row: &FilesystemSum) -> DtypeFs {
+    DtypeFs { fs: text(&row.fs), device: device_name(device), entries: row.entries, unknown: row.unknown }
 }
 
 fn directory(key: &DirectoryKey, row: &Directory) -> DtypeDirectory {
-    let names = row.name.chunks(intf::PATH_NAME).take(row.names as usize).rev().map(intf::text);
+    let names = row.name.chunks(PATH_NAME).take(row.names as usize).rev().map(text);
     let path = names.collect::<Vec<_>>().join("/");
     DtypeDirectory {
         path: if row.cut != 0 { format!("…/{path}") } else { format!("/{path}") },
@@ -63,4 +94,69 @@ fn lookup(key: &ForcedKey, sum: &ForcedSum) -> Option<ForcedLookup> {
 /// The kernel's own encoding of a device number: 12 bits of major, 20 of minor (include/linux/kdev_t.h).
 fn device_name(device: u32) -> String {
     format!("{}:{}", device >> 20, device & 0xf_ffff)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::planted::{every_field_counts, planted};
+
+    unsafe extern "C" {
+        fn host_plant_walk(to: *mut Walk);
+        fn host_plant_dtype_fs(to: *mut FilesystemSum);
+        fn host_plant_directory_key(to: *mut DirectoryKey);
+        fn host_plant_directory(to: *mut Directory);
+        fn host_plant_forced_key(to: *mut ForcedKey);
+        fn host_plant_forced_sum(to: *mut ForcedSum);
+    }
+
+    #[test]
+    fn every_part_of_the_totals_reaches_its_meaning() {
+        // Two chunks of a buffer large: not on the stack of a test.
+        let walk: Box<Walk> = Box::new(planted(host_plant_walk));
+        let dtype = read(vec![*walk], vec![], vec![], vec![]);
+        assert_eq!([dtype.reads, dtype.entries, dtype.unknown], [11, 12, 13]);
+        let own = ["buffer", "total", "done", "at", "end", "tgid", "entries", "unknown", "unused", "name", "bytes"];
+        every_field_counts("walk", *walk, &own, |walk| read(vec![*walk], vec![], vec![], vec![]));
+    }
+
+    #[test]
+    fn every_part_of_a_filesystem_reaches_its_meaning() {
+        let sum: FilesystemSum = planted(host_plant_dtype_fs);
+        let expected = DtypeFs { fs: "ext4".to_owned(), device: "7:3".to_owned(), entries: 22, unknown: 23 };
+        assert_eq!(filesystem(7 << 20 | 3, &sum), expected);
+        every_field_counts("dtype_fs", sum, &["reads"], |sum| filesystem(7 << 20 | 3, sum));
+    }
+
+    #[test]
+    fn every_part_of_a_directory_reaches_its_meaning() {
+        let (key, row): (DirectoryKey, Directory) = (planted(host_plant_directory_key), planted(host_plant_directory));
+        let expected = DtypeDirectory {
+            path: "/up/d".to_owned(),
+            device: "7:3".to_owned(),
+            inode: 31,
+            entries: 33,
+            unknown: 34,
+        };
+        assert_eq!(directory(&key, &row), expected);
+        every_field_counts("directory_key", key, &["unused"], |key| directory(key, &row));
+        every_field_counts("directory", row, &[], |row| directory(&key, row));
+    }
+
+    #[test]
+    fn every_part_of_a_forced_look_up_reaches_its_meaning() {
+        let (key, sum): (ForcedKey, ForcedSum) = (planted(host_plant_forced_key), planted(host_plant_forced_sum));
+        let expected = ForcedLookup {
+            thread: 41,
+            syscall: "newfstatat".to_owned(),
+            directory: false,
+            calls: 43,
+            wall_ns: Nanos(4_400),
+            cpu_ns: Nanos(4_400 - 45 - 46),
+            blocked_ns: Nanos(45),
+        };
+        assert_eq!(lookup(&key, &sum), Some(expected));
+        every_field_counts("forced_key", key, &["unused"], |key| lookup(key, &sum));
+        every_field_counts("forced_sum", sum, &[], |sum| lookup(&key, sum));
+    }
 }

@@ -7,7 +7,14 @@
  * as hash(process, name); the first stat-family call of that process on a path that ends in this name takes it off
  * again and is counted as forced. While nothing is remembered, a stat-family call pays one comparison for all this.
  */
+#ifndef INODYNE_DTYPE_PROBE_H
+#define INODYNE_DTYPE_PROBE_H
+
 #include <asm/unistd_64.h>
+
+#include "../../bpf/hash.h"
+#include "../../bpf/maps.h"
+#include "intf.h"
 
 #define ENTRIES_AT_ONCE 16
 #define PATH_LENGTH 4096
@@ -16,6 +23,41 @@
 #define MODE_IN_STATX 28
 #define S_IFMT 0170000
 #define S_IFDIR 0040000
+
+/* Names read without a type and not looked up yet. */
+__u32 untyped_now;
+
+/* Device -> directory entries. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 256);
+	__type(key, __u32);
+	__type(value, struct dtype_fs);
+} dtype_filesystems SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 4096);
+	__type(key, struct directory_key);
+	__type(value, struct directory);
+} dtype_directories SEC(".maps");
+
+/* hash(process, name) -> how often it was read without a type and not looked up since. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 262144);
+	__type(key, __u64);
+	__type(value, __u32);
+} untyped SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 8192);
+	__type(key, struct forced_key);
+	__type(value, struct forced_sum);
+} forced SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -43,32 +85,17 @@ static __always_inline bool dtype_is_lookup(__u16 call)
 	return call == __NR_newfstatat || call == __NR_statx || call == __NR_lstat || call == __NR_stat;
 }
 
-/* Eight bytes at a time; `name` has at least NAME_LENGTH readable bytes, of which `length` count. */
-static __always_inline __u64 name_hash(__u64 seed, const __u8 *name, __u32 length)
+/* The name that lies there in the bytes of the walk. Global, so that it is verified once and not for each entry of a chunk. */
+__noinline int remember_untyped(__u32 at)
 {
-	__u64 hash = 0xcbf29ce484222325ULL ^ seed;
-
-	for (__u32 at = 0; at < NAME_LENGTH; at += 8) {
-		__u64 word;
-
-		if (at >= length)
-			break;
-		word = *(const __u64 *)(name + at);
-		if (length - at < 8)
-			word &= (1ULL << (8 * (length - at))) - 1;
-		hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL;
-		hash ^= hash >> 32;
-	}
-	return hash;
-}
-
-static __noinline int remember_untyped(struct walk *walk, const __u8 *name)
-{
+	struct walk *walk = dtype_walk_here();
 	__u32 one = 1, *count;
 	__u64 hash;
 	long length;
 
-	length = bpf_probe_read_kernel_str(walk->name, NAME_LENGTH, name);
+	if (!walk || at >= CHUNK + DIRENT_HEAD)
+		return 0;
+	length = bpf_probe_read_kernel_str(walk->name, NAME_LENGTH, walk->bytes + at);
 	if (length <= 1 || length > NAME_LENGTH)
 		return 0;
 	hash = name_hash(walk->tgid, walk->name, length - 1);
@@ -79,7 +106,7 @@ static __noinline int remember_untyped(struct walk *walk, const __u8 *name)
 		lose(LOST_DTYPE);
 		return 0;
 	}
-	__sync_fetch_and_add(&shared.untyped, 1);
+	__sync_fetch_and_add(&untyped_now, 1);
 	return 0;
 }
 
@@ -110,7 +137,7 @@ static long walk_entries(__u64 index, void *unused)
 		seen++;
 		if ((head >> 16 & 0xff) == DT_UNKNOWN) {
 			walk->unknown++;
-			remember_untyped(walk, entry + DIRENT_HEAD);
+			remember_untyped(at - length + DIRENT_HEAD);
 		}
 	}
 	walk->at = at;
@@ -132,7 +159,7 @@ static long walk_chunk(__u64 index, void *unused)
 	length = walk->total - walk->done;
 	if (length > CHUNK)
 		length = CHUNK;
-	if (bpf_probe_read_user(walk->bytes, length, walk->buffer + walk->done))
+	if (bpf_probe_read_user(walk->bytes, length, (const void *)walk->buffer + walk->done))
 		return 1;
 	walk->at = 0;
 	walk->end = length;
@@ -205,7 +232,7 @@ static __noinline int note_filesystem(struct file *file, struct walk *walk)
 }
 
 /* Where a file system leaves types out: which one, and which directory. */
-static __noinline int note_untyped(struct walk *walk, struct task_struct *task, void *regs)
+static __noinline int note_untyped(struct walk *walk, struct task_struct *task, __u64 regs)
 {
 	__u32 fd = CALL_ARG1(regs);
 	struct file **table, *file = 0;
@@ -221,14 +248,18 @@ static __noinline int note_untyped(struct walk *walk, struct task_struct *task, 
 	return 0;
 }
 
-/* At the return of getdents64: what the process got. */
-static __noinline int dtype_read_exit(struct thread *t, struct task_struct *task, void *regs, long result)
+/*
+ * At the return of getdents64: what the process got. Like the others that are called at the end of a call, a global function: the
+ * verifier checks these once, for any arguments, and not again on every path that leads to them.
+ */
+__noinline int dtype_read_exit(struct thread *t, __u64 regs, long result)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
 	struct walk *walk = dtype_walk_here();
 
-	if (result <= 0 || !t->number || !walk)
+	if (!t || result <= 0 || !t->number || !walk)
 		return 0;
-	walk->buffer = (const void *)CALL_ARG2(regs);
+	walk->buffer = CALL_ARG2(regs);
 	walk->total = result;
 	walk->done = 0;
 	walk->tgid = task->tgid;
@@ -262,7 +293,7 @@ static long find_slash(__u64 index, void *unused)
 }
 
 /* At the entry of a stat-family call: is its last name one that came without a type? */
-static __noinline int dtype_lookup_enter(struct thread *t, __u32 tgid, void *regs, __u16 call)
+__noinline int dtype_lookup_enter(struct thread *t, __u32 tgid, __u64 regs, __u16 call)
 {
 	struct walk *walk = dtype_walk_here();
 	__u32 at, *count;
@@ -270,7 +301,7 @@ static __noinline int dtype_lookup_enter(struct thread *t, __u32 tgid, void *reg
 	__u64 hash;
 	long length;
 
-	if (!walk)
+	if (!t || !walk)
 		return 0;
 	if (call == __NR_lstat || call == __NR_stat)
 		path = (const void *)CALL_ARG1(regs);
@@ -294,18 +325,21 @@ static __noinline int dtype_lookup_enter(struct thread *t, __u32 tgid, void *reg
 		__sync_fetch_and_add(count, -1);
 	else
 		bpf_map_delete_elem(&untyped, &hash);
-	__sync_fetch_and_add(&shared.untyped, -1);
+	__sync_fetch_and_add(&untyped_now, -1);
 	return 0;
 }
 
 /* At its return: what it was, and what it cost. */
-static __noinline int dtype_lookup_exit(struct thread *t, void *regs, __u16 call, long result, __u64 wall)
+__noinline int dtype_lookup_exit(struct thread *t, __u64 regs, __u16 call, long result, __u64 wall)
 {
-	struct forced_key key = { .thread = t->number, .call = call };
+	struct forced_key key = { .call = call };
 	struct forced_sum *sum, first = {};
 	const void *buffer;
 	__u16 mode = 0;
 
+	if (!t)
+		return 0;
+	key.thread = t->number;
 	t->flags &= ~FLAG_FORCED;
 	if (result)
 		return 0;
@@ -335,3 +369,5 @@ static __noinline int dtype_lookup_exit(struct thread *t, void *regs, __u16 call
 	sum->ready_ns += t->call_ready_ns;
 	return 0;
 }
+
+#endif

@@ -1,21 +1,58 @@
 //! Reads the table of paths that were looked up.
 
+mod contract;
+
 use std::cmp::Reverse;
 
 use inodyne_model::Nanos;
 use inodyne_model::trace::{PathCount, Paths};
 
-use crate::intf;
+use crate::contract::global;
+use crate::map::pairs;
 use crate::names;
+use crate::probe::{Probe, Program, Seen};
+use crate::session::{Collected, Options};
+use crate::skeleton::OpenInodyneSkel;
+use contract::Counted;
+
+/// The probe of paths. It has no program of its own: that of system calls calls it.
+#[derive(Default)]
+pub struct Own;
+
+impl Probe for Own {
+    fn feature(&self) -> &'static str {
+        "paths"
+    }
+
+    fn programs(&self) -> &'static [Program] {
+        &[]
+    }
+
+    fn is_wanted(&self, options: &Options) -> bool {
+        options.max_paths > 0
+    }
+
+    fn configure(&self, object: &mut OpenInodyneSkel<'_>, options: &Options, _cpus: usize) -> libbpf_rs::Result<()> {
+        let constants = object.maps.rodata_data.as_mut().expect("the object has constants");
+        constants.record_paths = 1;
+        object.maps.paths.set_max_entries(options.max_paths)
+    }
+
+    fn read(&mut self, seen: &Seen<'_>, result: &mut Collected) -> libbpf_rs::Result<()> {
+        let variables = seen.maps.bss_data.as_ref().expect("the object has global variables");
+        result.paths = Some(read(pairs(&seen.maps.paths)?, global(&variables.paths_not_kept)));
+        Ok(())
+    }
+}
 
 /// The paths that found room, most calls first, and how many look-ups did not.
-pub fn read(counts: Vec<(u64, intf::PathCount)>, not_kept: u64) -> Paths {
+fn read(counts: Vec<(u64, Counted)>, not_kept: u64) -> Paths {
     let mut looked_up: Vec<PathCount> = counts.iter().filter_map(|(_, count)| path(count)).collect();
     looked_up.sort_by(|a, b| (Reverse(a.calls), &a.path, &a.syscall).cmp(&(Reverse(b.calls), &b.path, &b.syscall)));
     Paths { looked_up, not_kept }
 }
 
-fn path(count: &intf::PathCount) -> Option<PathCount> {
+fn path(count: &Counted) -> Option<PathCount> {
     let kept = String::from_utf8_lossy(count.path.get(..count.length as usize)?);
     Some(PathCount {
         path: if count.cut != 0 { format!("…{kept}") } else { kept.into_owned() },
@@ -24,4 +61,28 @@ fn path(count: &intf::PathCount) -> Option<PathCount> {
         not_found: count.not_found,
         wall_ns: Nanos(count.wall_ns),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::planted::{every_field_counts, planted};
+
+    unsafe extern "C" {
+        fn host_plant_path_count(to: *mut Counted);
+    }
+
+    #[test]
+    fn every_part_of_a_path_reaches_its_meaning() {
+        let counted: Counted = planted(host_plant_path_count);
+        let expected = PathCount {
+            path: "/a/b".to_owned(),
+            syscall: "write".to_owned(),
+            calls: 901,
+            not_found: 902,
+            wall_ns: Nanos(903),
+        };
+        assert_eq!(path(&counted), Some(expected));
+        every_field_counts("path_count", counted, &["unused"], path);
+    }
 }

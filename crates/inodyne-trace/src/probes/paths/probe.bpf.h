@@ -6,14 +6,28 @@
  * The path is read again when the call returns. A path that has gone from memory by then (the process was replaced, its
  * page reclaimed) is counted as not kept, like one that finds the table full.
  */
+#ifndef INODYNE_PATHS_PROBE_H
+#define INODYNE_PATHS_PROBE_H
+
 #include <asm/unistd_64.h>
 
-#define PATH_LONGEST 4096
+#include "../../bpf/hash.h"
+#include "../../bpf/maps.h"
+#include "intf.h"
 
-struct path_scratch {
-	__u8 whole[PATH_LONGEST + PATH_KEPT];
-	struct path_count first;
-};
+const volatile __u32 record_paths = 0;
+
+/* Look-ups whose path found no room, or had gone. */
+__u64 paths_not_kept;
+
+/* hash(call, path) -> how often. One entry where nobody asked for it. Allocated beforehand: a program that looks up a
+ * hundred thousand new paths a second is faster than the kernel's allocator for programs is filled again. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u64);
+	__type(value, struct path_count);
+} paths SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -46,7 +60,7 @@ static __always_inline __u32 path_argument(__u16 call)
 }
 
 /* The directory that a path begins in, since the same name in two of them is two paths; 0 for the root. */
-static __noinline __u64 path_begins_in(__u32 argument, void *regs, __u8 first)
+static __noinline __u64 path_begins_in(__u32 argument, __u64 regs, __u8 first)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
 	int directory = argument == 2 ? (int)CALL_ARG1(regs) : -1;
@@ -65,7 +79,7 @@ static __noinline __u64 path_begins_in(__u32 argument, void *regs, __u8 first)
 	return BPF_CORE_READ(inode, i_ino) ^ (__u64)BPF_CORE_READ(inode, i_sb, s_dev) << 40;
 }
 
-static __noinline int paths_exit(__u16 call, void *regs, long result, __u64 wall)
+__noinline int paths_exit(__u16 call, __u64 regs, long result, __u64 wall)
 {
 	__u32 argument = path_argument(call), zero = 0, start, kept;
 	struct path_scratch *scratch;
@@ -116,6 +130,8 @@ static __noinline int paths_exit(__u16 call, void *regs, long result, __u64 wall
 		__sync_fetch_and_add(&count->not_found, 1);
 	return 0;
 not_kept:
-	__sync_fetch_and_add(&shared.paths_not_kept, 1);
+	__sync_fetch_and_add(&paths_not_kept, 1);
 	return 0;
 }
+
+#endif

@@ -1,13 +1,57 @@
-//! Reads the table of samples.
+//! Reads the table of samples, and names the stacks in user mode that came with them.
+
+mod contract;
+mod user_symbols;
 
 use inodyne_model::observed::{BlockedSample, Sample};
 use inodyne_model::stack::StackId;
 
-use crate::intf::SampleKey;
+use crate::map::pairs;
 use crate::names;
+use crate::probe::{Point, Probe, Program, Seen};
+use crate::session::{Collected, Options};
+use crate::skeleton::OpenInodyneSkel;
+use contract::SampleKey;
+
+/// The probe of samples.
+#[derive(Default)]
+pub struct Own;
+
+impl Probe for Own {
+    fn feature(&self) -> &'static str {
+        "samples"
+    }
+
+    fn programs(&self) -> &'static [Program] {
+        &[Program {
+            name: "samples_take",
+            point: Point::CpuClock,
+            without: "functions that run are not seen, nor page faults told from user mode",
+        }]
+    }
+
+    fn is_wanted(&self, options: &Options) -> bool {
+        options.sample_hz > 0
+    }
+
+    fn configure(&self, object: &mut OpenInodyneSkel<'_>, options: &Options, _cpus: usize) -> libbpf_rs::Result<()> {
+        let constants = object.maps.rodata_data.as_mut().expect("the object has constants");
+        constants.blocked_sample_ns = 1_000_000_000u64.checked_div(options.sample_hz.into()).unwrap_or(0);
+        Ok(())
+    }
+
+    fn read(&mut self, seen: &Seen<'_>, result: &mut Collected) -> libbpf_rs::Result<()> {
+        let observed = &mut result.observed;
+        let user_stacks = pairs(&seen.maps.user_stacks)?;
+        observed.stacks.extend(user_symbols::name_stacks(&user_stacks, &observed.programs, &seen.mapped));
+        (observed.samples, observed.blocked_samples) = read(pairs(&seen.maps.samples)?);
+        observed.sample_hz = seen.options.sample_hz;
+        Ok(())
+    }
+}
 
 /// All samples, on a CPU and off it, each in a fixed order.
-pub fn read(pairs: Vec<(SampleKey, u64)>) -> (Vec<Sample>, Vec<BlockedSample>) {
+fn read(pairs: Vec<(SampleKey, u64)>) -> (Vec<Sample>, Vec<BlockedSample>) {
     let (off, on): (Vec<_>, Vec<_>) = pairs.into_iter().partition(|(key, _)| key.blocked != 0);
     let sample = |(key, count): (SampleKey, u64)| Sample {
         thread: key.thread,
@@ -28,4 +72,34 @@ pub fn read(pairs: Vec<(SampleKey, u64)>) -> (Vec<Sample>, Vec<BlockedSample>) {
     samples.sort_by_cached_key(|one| (one.thread, one.syscall.clone(), one.user_mode, one.stack, one.user_stack));
     blocked_samples.sort_by_cached_key(|one| (one.thread, one.syscall.clone(), one.user_stack));
     (samples, blocked_samples)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::planted::{every_field_counts, planted};
+
+    unsafe extern "C" {
+        fn host_plant_sample_key(to: *mut SampleKey);
+    }
+
+    #[test]
+    fn every_part_of_a_sample_reaches_its_meaning() {
+        let key: SampleKey = planted(host_plant_sample_key);
+        let (samples, blocked) = read(vec![(key, 709)]);
+        assert!(blocked.is_empty());
+        let expected = Sample {
+            thread: 701,
+            syscall: Some("write".to_owned()),
+            user_mode: true,
+            stack: StackId(705),
+            user_stack: StackId(706),
+            count: 709,
+        };
+        assert_eq!(samples, [expected]);
+        let (samples, blocked) = read(vec![(SampleKey { blocked: 1, ..key }, 709)]);
+        assert!(samples.is_empty());
+        assert_eq!((blocked[0].thread, blocked[0].user_stack, blocked[0].count), (701, StackId(706), 709));
+        every_field_counts("sample_key", key, &[], |key| read(vec![(*key, 709)]));
+    }
 }

@@ -6,6 +6,25 @@
  * Off the CPU there is no timer. There a call that ends is a sample for every period that its thread was blocked since the
  * last one: a program that waits a million times for a microsecond pays no more than one that waits for a second.
  */
+#ifndef INODYNE_SAMPLES_PROBE_H
+#define INODYNE_SAMPLES_PROBE_H
+
+#include <asm/unistd_64.h>
+
+#include "../../bpf/stack.h"
+#include "../../bpf/task.h"
+#include "intf.h"
+#include "user_stack.h"
+
+const volatile __u64 blocked_sample_ns = 0; /* 0: time off the CPU is not sampled */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 262144);
+	__type(key, struct sample_key);
+	__type(value, __u64);
+} samples SEC(".maps");
 
 static __always_inline void count_sample(const struct sample_key *key, __u64 times)
 {
@@ -14,7 +33,7 @@ static __always_inline void count_sample(const struct sample_key *key, __u64 tim
 	if (count)
 		__sync_fetch_and_add(count, times);
 	else if (bpf_map_update_elem(&samples, key, &times, BPF_NOEXIST))
-		__sync_fetch_and_add(&shared.lost[LOST_SAMPLES], times);
+		lose_some(LOST_SAMPLES, times);
 }
 
 /* While a program takes the place of another, there is no stack to look at. */
@@ -43,12 +62,12 @@ int samples_take(struct bpf_perf_event_data *ctx)
 }
 
 /* At the end of a call in which the thread was blocked. */
-static __noinline int samples_blocked(void *ctx, struct thread *t, __u16 call)
+__noinline int samples_blocked(struct bpf_raw_tracepoint_args *ctx, struct thread *t, __u16 call)
 {
 	struct sample_key key = { .blocked = 1 };
 	__u64 times;
 
-	if (!blocked_sample_ns || changes_program(call))
+	if (!t || !blocked_sample_ns || changes_program(call))
 		return 0;
 	t->unseen_ns += t->call_blocked_ns;
 	times = t->unseen_ns / blocked_sample_ns;
@@ -61,3 +80,5 @@ static __noinline int samples_blocked(void *ctx, struct thread *t, __u16 call)
 	count_sample(&key, times);
 	return 0;
 }
+
+#endif

@@ -1,23 +1,95 @@
-//! Reads the table of waits, the timeline, and the pieces of work.
+//! Leaving a CPU and coming back to one: reads the table of waits, the timeline, and the pieces of work.
 
+mod arrived;
+mod contract;
+
+use std::cell::RefCell;
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 use inodyne_model::Nanos;
-use inodyne_model::observed::{ThreadNumber, Timeline, Wait, Waker, Work};
+use inodyne_model::loss::Loss;
+use inodyne_model::observed::{Timeline, Wait, Waker, Work};
 use inodyne_model::stack::{Stack, StackId};
+use libbpf_rs::RingBufferBuilder;
 
-use crate::intf::{
-    HELPER_FIRST, ORDINALS, WAKER_INTERRUPT, WAKER_KTHREAD, WAKER_PROCESS, WAKER_TRACED, WaitKey, WaitSum,
-};
+use crate::contract::{CALL_SLOTS, WAKER_INTERRUPT, WAKER_KTHREAD, WAKER_PROCESS, WAKER_TRACED};
+use crate::map::pairs;
 use crate::names;
-use crate::probes::calls::Ordinals;
-use crate::stream::Arrived;
+use crate::probe::{Point, Probe, Program, Seen};
+use crate::probes::calls::CallSlots;
+use crate::session::{Collected, Options};
+use crate::skeleton::{InodyneMaps, OpenInodyneSkel};
+use crate::thread_numbers::ThreadNumbers;
+use arrived::Arrived;
+use contract::{WaitKey, WaitSum};
 
 /// Functions that run with somebody else as the current task: a waker below one of these is an interrupt.
 const INTERRUPTS: [&str; 5] = ["asm_sysvec_", "asm_common_interrupt", "handle_softirqs", "asm_exc_nmi", "irq_exit_rcu"];
 
+/// The probe of switches.
+#[derive(Default)]
+pub struct Own {
+    arrived: Rc<RefCell<Arrived>>,
+}
+
+impl Probe for Own {
+    fn feature(&self) -> &'static str {
+        "time off the CPU"
+    }
+
+    fn programs(&self) -> &'static [Program] {
+        &[
+            Program {
+                name: "switches_switch",
+                point: Point::Tracepoint("sched_switch"),
+                without: "time off the CPU is not seen",
+            },
+            Program {
+                name: "switches_waking",
+                point: Point::Tracepoint("sched_waking"),
+                without: "time blocked cannot be told from time in the run queue",
+            },
+        ]
+    }
+
+    fn configure(&self, object: &mut OpenInodyneSkel<'_>, options: &Options, _cpus: usize) -> libbpf_rs::Result<()> {
+        object.maps.last_sent.set_max_entries(options.max_threads)?;
+        object.maps.timeline.set_max_entries(options.timeline_bytes)
+    }
+
+    fn open<'maps>(
+        &mut self,
+        maps: &'maps InodyneMaps<'static>,
+        options: &Options,
+        rings: &mut RingBufferBuilder<'maps, 'static>,
+    ) -> libbpf_rs::Result<()> {
+        let (arrived, max_intervals) = (Rc::clone(&self.arrived), options.max_intervals);
+        rings.add(&maps.timeline, move |bytes| {
+            arrived.borrow_mut().take(bytes, max_intervals);
+            0
+        })?;
+        Ok(())
+    }
+
+    fn read(&mut self, seen: &Seen<'_>, result: &mut Collected) -> libbpf_rs::Result<()> {
+        let arrived = self.arrived.take();
+        result.lost.add(Loss::Intervals, arrived.dropped_intervals);
+        result.lost.add(Loss::Work, arrived.dropped_work);
+        let observed = &mut result.observed;
+        // Beside those that had not ended.
+        observed.waits.extend(waits(pairs(&seen.maps.waits)?));
+        find_interrupts(&mut observed.waits, &observed.stacks);
+        observed.waits.sort_by_key(|wait| (wait.thread, Reverse(wait.ns), wait.stack, wait.waker_stack));
+        (observed.timeline, observed.work) =
+            timeline(&arrived, observed.started_ns, &observed.stacks, &seen.call_slots, seen.numbers);
+        Ok(())
+    }
+}
+
 /// The waits as the kernel side summed them; wakers are not told from interrupts yet.
-pub fn waits(pairs: Vec<(WaitKey, WaitSum)>) -> Vec<Wait> {
+fn waits(pairs: Vec<(WaitKey, WaitSum)>) -> Vec<Wait> {
     let wait = |(key, sum): (WaitKey, WaitSum)| Wait {
         thread: key.thread,
         syscall: names::call(key.call),
@@ -32,38 +104,20 @@ pub fn waits(pairs: Vec<(WaitKey, WaitSum)>) -> Vec<Wait> {
 }
 
 /// A waker whose stack shows an interrupt was only there by chance.
-pub fn find_interrupts(waits: &mut [Wait], stacks: &[Stack]) {
+fn find_interrupts(waits: &mut [Wait], stacks: &[Stack]) {
     let interrupts = interrupt_stacks(stacks);
     for wait in waits.iter_mut().filter(|wait| interrupts.contains(&wait.waker_stack)) {
         wait.waker = Waker::Interrupt;
     }
 }
 
-/// Gives helpers the numbers after those of the command's threads.
-#[derive(Clone, Copy)]
-pub struct Numbers {
-    /// How many threads the command had.
-    pub threads: u32,
-}
-
-impl Numbers {
-    /// The number of a thread in the recording.
-    pub fn of(self, number: u32) -> ThreadNumber {
-        if number < HELPER_FIRST {
-            number
-        } else {
-            (number - HELPER_FIRST).saturating_add(self.threads).saturating_add(1)
-        }
-    }
-}
-
 /// The intervals and the pieces of work as columns.
-pub fn timeline(
+fn timeline(
     arrived: &Arrived,
     started: Nanos,
     stacks: &[Stack],
-    ordinals: &Ordinals,
-    numbers: Numbers,
+    call_slots: &CallSlots,
+    numbers: ThreadNumbers,
 ) -> (Timeline, Work) {
     let interrupts = interrupt_stacks(stacks);
     let mut calls = Index::default();
@@ -73,7 +127,7 @@ pub fn timeline(
         timeline.thread.push(numbers.of(interval.thread));
         timeline.out_ns.push(interval.out.saturating_sub(started.0));
         timeline.blocked_ns.push(interval.wake.saturating_sub(interval.out));
-        timeline.ready_ns.push(interval.back.saturating_sub(interval.wake));
+        timeline.ready_ns.push(interval.r#in.saturating_sub(interval.wake));
         timeline.call.push(calls.of(names::call(interval.call).unwrap_or_default()));
         timeline.stack.push(stack_ids.of(StackId(interval.stack)));
         let waker_stack = StackId(interval.waker_stack);
@@ -90,8 +144,8 @@ pub fn timeline(
         work.parts.push(piece.count);
     }
     for part in &arrived.work_parts {
-        let outside = part.ordinal as usize == ORDINALS;
-        work.call.push(calls.of(if outside { String::new() } else { ordinals.name(part.ordinal) }));
+        let outside = part.call_slot as usize == CALL_SLOTS;
+        work.call.push(calls.of(if outside { String::new() } else { call_slots.name(part.call_slot) }));
         work.ns.push(part.ns);
     }
     timeline.calls = calls.values;
@@ -135,5 +189,85 @@ impl<T: Clone + Eq + std::hash::Hash> Index<T> {
         self.values.push(value.clone());
         self.numbers.insert(value, number);
         number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::planted::{every_field_counts, planted};
+    use contract::{IntervalRecord, WorkPart, WorkRecord};
+
+    unsafe extern "C" {
+        fn host_plant_wait_key(to: *mut WaitKey);
+        fn host_plant_wait_sum(to: *mut WaitSum);
+        fn host_plant_interval(to: *mut IntervalRecord);
+        fn host_plant_work(to: *mut WorkRecord);
+    }
+
+    /// The columns that one record makes.
+    fn columns(arrived: &Arrived) -> (Timeline, Work) {
+        let call_slots = CallSlots::of(&[(1, 0, 6)]);
+        timeline(arrived, Nanos(1_000), &[], &call_slots, ThreadNumbers { threads: 7 })
+    }
+
+    fn of_interval(interval: &IntervalRecord) -> (Timeline, Work) {
+        columns(&Arrived { intervals: vec![*interval], ..Arrived::default() })
+    }
+
+    fn of_work(record: &WorkRecord) -> (Timeline, Work) {
+        let mut arrived = Arrived::default();
+        let head = [contract::TIMELINE_WORK, record.thread].map(u32::to_ne_bytes).concat();
+        let tail = [record.count, record.unused].map(u32::to_ne_bytes).concat();
+        let part = |part: &WorkPart| {
+            [part.call_slot.to_ne_bytes(), part.unused.to_ne_bytes()].into_iter().flatten().chain(part.ns.to_ne_bytes())
+        };
+        let parts: Vec<u8> = record.part.iter().flat_map(part).collect();
+        arrived.take(&[head, record.at.to_ne_bytes().to_vec(), tail, parts].concat(), 1);
+        columns(&arrived)
+    }
+
+    #[test]
+    fn every_part_of_a_wait_reaches_its_meaning() {
+        let (key, sum): (WaitKey, WaitSum) = (planted(host_plant_wait_key), planted(host_plant_wait_sum));
+        let expected = Wait {
+            thread: 401,
+            syscall: Some("write".to_owned()),
+            stack: StackId(403),
+            waker: Waker::KernelThread,
+            waker_stack: StackId(404),
+            ns: Nanos(405),
+            count: 406,
+            max_ns: Nanos(407),
+        };
+        assert_eq!(waits(vec![(key, sum)]), [expected]);
+        every_field_counts("wait_key", key, &["unused"], |key| waits(vec![(*key, sum)]));
+        every_field_counts("wait_sum", sum, &[], |sum| waits(vec![(key, *sum)]));
+    }
+
+    #[test]
+    fn every_part_of_an_interval_reaches_its_meaning() {
+        let interval: IntervalRecord = planted(host_plant_interval);
+        let (timeline, _) = of_interval(&interval);
+        assert_eq!((timeline.thread, timeline.waker_tid, timeline.waker_thread), (vec![501], vec![502], vec![503]));
+        assert_eq!((timeline.out_ns, timeline.blocked_ns, timeline.ready_ns), (vec![504], vec![10], vec![1]));
+        assert_eq!((timeline.stacks, timeline.stack, timeline.waker_stack), (vec![StackId(507), StackId(508)], vec![0], vec![1]));
+        assert_eq!((timeline.calls, timeline.waker), (vec!["write".to_owned()], vec![Waker::OtherProcess]));
+        every_field_counts("interval_record", interval, &["kind", "unused"], of_interval);
+    }
+
+    #[test]
+    fn every_part_of_a_piece_reaches_its_meaning() {
+        let record: WorkRecord = planted(host_plant_work);
+        let (timeline, work) = of_work(&record);
+        assert_eq!((work.thread, work.at_ns, work.parts), (vec![601], vec![602], vec![3]));
+        assert_eq!((timeline.calls, work.call), (vec!["read".to_owned(), String::new()], vec![0, 1, 0]));
+        assert_eq!(work.ns, [604, 605, 606]);
+        every_field_counts("work_record", record, &["kind", "unused"], of_work);
+        every_field_counts("work_part", record.part[0], &["unused"], |part| {
+            let mut changed = record;
+            changed.part[0] = *part;
+            of_work(&changed)
+        });
     }
 }

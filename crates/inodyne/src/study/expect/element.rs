@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use inodyne_model::comparison::Side;
+use inodyne_model::case::{CaseKey, CasePair};
 use inodyne_model::recording::Recording;
 use inodyne_model::run::CacheState;
 use inodyne_model::study::Compare;
@@ -65,7 +65,7 @@ fn of_couple(part: &str, a: (&str, &str), b: (&str, &str), cache: CacheState) ->
 /// What the elements of a list can be called, in the parts of the study that have so many traced runs; without what only a
 /// measurement shows.
 pub fn possible(root: Root, parts: &[Part], least_traced: u32) -> Vec<Names> {
-    let measured = parts.iter().filter(|part| part.effort.traced >= least_traced);
+    let measured = parts.iter().filter(|part| part.repetitions.traced >= least_traced);
     measured.flat_map(|part| if root.is_of_couples() { couples(part) } else { cases(part) }).collect()
 }
 
@@ -107,9 +107,9 @@ pub fn all(recording: &Recording, root: Root, next: Option<&str>) -> Vec<Element
     };
     let place = |at: usize| recording.places.get(at).map_or("", |place| place.label.as_str());
     let command = |at: usize| recording.commands.get(at).map_or("", |command| command.label.as_str());
-    let case = |at: usize, ran: usize, cache| of_case(part(at), place(at), command(ran), cache);
-    let couple = |a: Side, b: Side, cache| {
-        of_couple(part(a.place), (place(a.place), command(a.command)), (place(b.place), command(b.command)), cache)
+    let case = |key: CaseKey| of_case(part(key.place), place(key.place), command(key.command), key.cache);
+    let couple = |CasePair { a, b }: CasePair| {
+        of_couple(part(a.place), (place(a.place), command(a.command)), (place(b.place), command(b.command)), a.cache)
     };
     let with = |mut names: Names, key: &'static str, name: String| {
         names.insert(key, name);
@@ -117,44 +117,43 @@ pub fn all(recording: &Recording, root: Root, next: Option<&str>) -> Vec<Element
     };
     match root {
         Root::Findings => {
-            let cache = |trace: usize| recording.traces.get(trace).map_or(CacheState::AsIs, |trace| trace.cache);
             let element = |found: &inodyne_model::finding::Finding| Element {
-                names: with(case(found.place, found.command, cache(found.trace)), "id", found.id.clone()),
+                names: with(case(recording.case_of(found)), "id", found.id.clone()),
                 value: plain(found),
             };
             recording.findings.iter().map(element).collect()
         }
         Root::Comparisons => {
             let element = |found: &inodyne_model::comparison::Comparison| Element {
-                names: with(couple(found.a, found.b, found.cache), "metric", found.metric.to_string()),
+                names: with(couple(found.cases), "metric", found.metric.to_string()),
                 value: plain(found),
             };
             recording.comparisons.iter().map(element).collect()
         }
         Root::LedgerDifferences => {
             let element = |found: &inodyne_model::comparison::LedgerDifference| Element {
-                names: couple(found.a, found.b, found.cache),
+                names: couple(found.cases),
                 value: plain(found),
             };
             recording.ledger_differences.iter().map(element).collect()
         }
         Root::Statistics => {
             let element = |found: &inodyne_model::statistics::RunStatistics| Element {
-                names: case(found.place, found.command, found.cache),
+                names: case(found.case),
                 value: plain(found),
             };
             recording.statistics.iter().map(element).collect()
         }
         Root::Runs => {
             let element = |run: &inodyne_model::run::Run| Element {
-                names: with(case(run.place, run.command, run.cache), "traced", run.traced.to_string()),
+                names: with(case(run.key()), "traced", run.traced.to_string()),
                 value: plain(run),
             };
             recording.runs.iter().map(element).collect()
         }
         Root::Traces => {
             let element = |trace: &Trace| Element {
-                names: case(trace.place, trace.command, trace.cache),
+                names: case(trace.key()),
                 value: part_of_trace(trace, next.unwrap_or_default()),
             };
             recording.traces.iter().map(element).collect()

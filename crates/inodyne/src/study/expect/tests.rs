@@ -106,6 +106,30 @@ fn a_ratio_is_that_of_the_means_over_as_many() {
     assert!(held, "{seen}");
 }
 
+/// Of 50 runs one that somebody else disturbed is no matter, where the median is asked for.
+#[test]
+fn a_median_does_not_mind_what_few_runs_saw() {
+    let read = "[place=ext4, cache=cold, traced=false].device_read_bytes";
+    let look = |recording: &Recording, expect: &str| {
+        let found = planned(STUDY, expect).unwrap()[0].look(recording);
+        (found.held, found.seen)
+    };
+    let per = "per = 'runs[place=overlay, cache=cold, traced=false].device_read_bytes'";
+    let alone = format!("what = 'runs{read}'\ntake = 'median'\nmin = 12300000\nmax = 12300000");
+    let ratio = format!("what = 'runs{read}'\n{per}\ntake = 'median'\nmin = 1\nmax = 1");
+    let mut recording = overlay();
+    for expect in [&alone, &ratio] {
+        assert!(look(&recording, expect).0, "{:?}", look(&recording, expect));
+    }
+    recording.runs.iter_mut().find(|run| !run.traced).unwrap().device_read_bytes = Some(99_000_000_000);
+    for expect in [&alone, &ratio] {
+        assert!(look(&recording, expect).0, "{:?}", look(&recording, expect));
+        assert!(!look(&recording, &expect.replace("take = 'median'\n", "")).0);
+    }
+    let empty = "what = 'traces.syscalls[name=absent].calls'\ntake = 'median'\nmax = 1";
+    assert_eq!(look(&recording, empty), (false, "nothing".to_owned()));
+}
+
 #[test]
 fn what_can_never_hold_is_a_mistake() {
     for (expect, says) in [
@@ -132,6 +156,8 @@ fn what_can_never_hold_is_a_mistake() {
         ("what = 'comparisons.verdict'\nis = []", "no words"),
         ("what = 'comparisons.verdict'\nis = 'faster'\nmin = 1", "it has no min"),
         ("what = 'runs.wall_ns'\nper = 'comparisons.verdict'\nmin = 1", "only numbers"),
+        ("what = 'runs'\ntake = 'median'\nmin = 1", "only numbers have a median"),
+        ("what = 'runs.wall_ns'\nper = 'runs'\ntake = 'median'\nmin = 1", "only numbers have a median"),
     ] {
         let wrong = planned(STUDY, expect).map(|_| ()).unwrap_err();
         assert!(wrong.contains(says), "{expect}: {wrong}");
@@ -195,7 +221,7 @@ fn unpackings(order: &[u32]) -> Recording {
     let mut recording = sample::empty();
     recording.places = vec![sample::ext4("ext2", &[])];
     recording.commands = vec![sample::command("unpack")];
-    let mut noise = inodyne_analyse::statistics::random::Random::seeded(2002);
+    let mut noise = inodyne_model::random::Random::seeded(2002);
     for (block, step) in (0..).zip(order) {
         let wall = sample::ms((3_700.0 + 2_900.0 / 19.0 * f64::from(*step)) * (noise.normal() * 0.05).exp());
         let run = sample::run(0, inodyne_model::run::CacheState::AsIs, false, wall);
@@ -217,7 +243,7 @@ fn twenty_unpackings_have_a_trend_in_their_order_and_none_in_another() {
     let in_order = unpackings(&order);
     assert!(rises[0].look(&in_order).held, "{:?}", rises[0].look(&in_order));
     assert!(!stays[0].look(&in_order).held);
-    let mut random = inodyne_analyse::statistics::random::Random::seeded(9);
+    let mut random = inodyne_model::random::Random::seeded(9);
     let still = (0..100).filter(|_| {
         random.shuffle(&mut order);
         !stays[0].look(&unpackings(&order)).held

@@ -1,0 +1,33 @@
+//! Contents that come from the device through the cache: who waits for them, and how large the requests are.
+
+use inodyne_model::cause::Cause;
+use inodyne_model::ledger::PAGE_FAULT;
+
+use super::case::{Case, Time, Waited};
+use super::families::reads;
+
+/// Below this a request is over before the device has reached its speed. Read-ahead asks for 128 KiB at once.
+pub(super) const LARGE_READ: f64 = 65_536.0;
+
+/// Waits for contents to come from the device through the cache, by calls.
+pub(super) fn waiting_for_contents(case: &Case<'_>) -> Time {
+    // Reading ahead of a busy device, a reader waits for a free request as often as for the contents.
+    let is_read = |cause| matches!(cause, Cause::DeviceRead | Cause::QueueFull);
+    let is_content = |waited: &Waited<'_>| is_read(waited.cause) && reads(waited.call);
+    case.waiting(|waited| {
+        is_content(waited) && waited.call != PAGE_FAULT && !waited.is_direct() && !waited.is_copy_up()
+    })
+}
+
+/// Bytes that calls have read.
+pub(super) fn bytes_read(case: &Case<'_>) -> f64 {
+    case.calls(reads).filter_map(|call| call.bytes).map(|bytes| bytes as f64).sum()
+}
+
+/// Bytes read for each time that a thread waited: by the device's own count where there is one, otherwise by the calls'.
+pub(super) fn bytes_a_wait(case: &Case<'_>, time: &Time) -> f64 {
+    let run = case.recording.runs.iter().find(|run| run.traced && run.key() == case.trace.key());
+    let device = run.and_then(|run| run.device_read_bytes).filter(|bytes| *bytes > 0).map(|bytes| bytes as f64);
+    let calls = bytes_read(case);
+    device.map_or(calls, |device| device.min(calls)) / time.count.max(1) as f64
+}

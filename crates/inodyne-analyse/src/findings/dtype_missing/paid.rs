@@ -1,0 +1,113 @@
+//! What the absence of types has cost: the look-ups that types would make unnecessary, and who made them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use inodyne_model::Nanos;
+use inodyne_model::observed::{Program, ThreadNumber};
+use inodyne_model::trace::{ForcedLookup, Trace};
+
+use super::super::case::parallel;
+use super::super::stat_users::{Gain, base_name, gain};
+
+/// Forced look-ups added up.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Sum {
+    pub(super) calls: u64,
+    pub(super) wall_ns: Nanos,
+    pub(super) cpu_ns: Nanos,
+    pub(super) blocked_ns: Nanos,
+}
+
+impl Sum {
+    fn add(&mut self, forced: &ForcedLookup) {
+        self.calls = self.calls.saturating_add(forced.calls);
+        self.wall_ns += forced.wall_ns;
+        self.cpu_ns += forced.cpu_ns.min(forced.wall_ns);
+        self.blocked_ns += forced.blocked_ns.min(forced.wall_ns);
+    }
+}
+
+/// What programs that would gain from types have paid for their absence.
+#[derive(Debug)]
+pub(super) struct Paid {
+    /// Look-ups that the cure makes unnecessary.
+    pub(super) files: Sum,
+    /// Look-ups of what turned out to be directories.
+    pub(super) directories: Sum,
+    /// The avoidable calls by name.
+    pub(super) calls: BTreeMap<String, u64>,
+    /// Who made them, by program name.
+    pub(super) programs: BTreeSet<String>,
+    /// Those of whom it is not known whether they need more than the type.
+    pub(super) assumed: BTreeSet<String>,
+    /// The threads that made them.
+    pub(super) threads: BTreeSet<ThreadNumber>,
+    /// How many of these threads lived at the same time, on average.
+    pub(super) parallel: f64,
+}
+
+impl Paid {
+    pub(super) fn of(trace: &Trace) -> Paid {
+        let mut paid = Paid {
+            files: Sum::default(),
+            directories: Sum::default(),
+            calls: BTreeMap::new(),
+            programs: BTreeSet::new(),
+            assumed: BTreeSet::new(),
+            threads: BTreeSet::new(),
+            parallel: 1.0,
+        };
+        let programs = ProgramsByThread::of(trace);
+        for forced in &trace.dtype.forced {
+            let program = programs.of_thread(forced.thread);
+            let gains = program.map_or(Gain::Unknown, gain);
+            if gains == Gain::None {
+                continue;
+            }
+            if forced.directory {
+                paid.directories.add(forced);
+                continue;
+            }
+            paid.files.add(forced);
+            let calls = paid.calls.entry(forced.syscall.clone()).or_default();
+            *calls = calls.saturating_add(forced.calls);
+            paid.threads.insert(forced.thread);
+            let name = program.map_or("the program", |p| base_name(p.args.first().unwrap_or(&p.file))).to_owned();
+            if gains == Gain::Unknown {
+                paid.assumed.insert(name.clone());
+            }
+            paid.programs.insert(name);
+        }
+        paid.parallel = parallel(trace, &paid.threads);
+        paid
+    }
+}
+
+/// Which program a thread was running.
+struct ProgramsByThread<'a> {
+    by_pid: BTreeMap<u32, &'a Program>,
+    /// Process and parent of each thread.
+    threads: BTreeMap<ThreadNumber, (u32, ThreadNumber)>,
+}
+
+impl<'a> ProgramsByThread<'a> {
+    fn of(trace: &'a Trace) -> ProgramsByThread<'a> {
+        ProgramsByThread {
+            by_pid: trace.observed.programs.iter().map(|program| (program.pid, program)).collect(),
+            threads: trace.observed.threads.iter().map(|t| (t.number, (t.pid, t.parent))).collect(),
+        }
+    }
+
+    /// The last program of its process; of a process that executed none, that of the process it was forked from.
+    fn of_thread(&self, mut number: ThreadNumber) -> Option<&'a Program> {
+        // A chain of parents is at most as long as there are threads: damaged ones may be a ring.
+        for _ in 0..self.threads.len() {
+            let (pid, parent) = self.threads.get(&number)?;
+            if let Some(program) = self.by_pid.get(pid) {
+                return Some(program);
+            }
+            number = *parent;
+        }
+        None
+    }
+}

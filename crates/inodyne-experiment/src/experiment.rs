@@ -1,0 +1,133 @@
+//! What is to be measured, as data.
+
+use std::path::{Component, Path};
+use std::time::Duration;
+
+use inodyne_lab::{DataSpec, PlaceSpec};
+use inodyne_model::case::CaseKey;
+use inodyne_model::command::CommandSpec;
+use inodyne_model::run::{CacheState, Exit};
+
+use crate::error::ExperimentError;
+
+/// What is to be measured.
+///
+/// A set of settings that is tried is part of a place's description (`set=FILE=VALUE`).
+#[derive(Debug, Clone)]
+pub struct Experiment {
+    /// Where commands run.
+    pub places: Vec<PlaceSetup>,
+    /// What runs, each with its own conditions.
+    pub commands: Vec<CommandSpec>,
+    /// Which cases are measured: one group after the other.
+    pub groups: Vec<Group>,
+    /// How often.
+    pub repetitions: Repetitions,
+    /// Of the order inside of each block.
+    pub seed: u64,
+    /// Make and fill the place anew before each run. Then never more than one of the places exists at a time.
+    pub fresh: bool,
+    /// Kill a run after so long.
+    pub timeout: Option<Duration>,
+    /// Also time how long it takes until all that was written is on the device, in untraced runs.
+    pub durable: bool,
+    /// Differences below this part count as none; the recording's own margin where there is none.
+    pub margin: Option<f64>,
+    /// How every run must end; one that ends otherwise ends the experiment. None where any end is a result.
+    pub expected_exit: Option<Exit>,
+    /// Whether a run that the user cut short is kept if it is the only one. It is no time to compare.
+    pub keep_cut_short: bool,
+}
+
+/// A place and what is put into it first.
+#[derive(Debug, Clone)]
+pub struct PlaceSetup {
+    /// The place.
+    pub spec: PlaceSpec,
+    /// Its data; nothing is put into an existing directory.
+    pub data: Option<DataSpec>,
+}
+
+/// Cases that take turns: every block has each of them once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    /// Their places and commands are indices into those of the experiment.
+    pub cases: Vec<CaseKey>,
+}
+
+/// How often cases run.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Repetitions {
+    /// Blocks that are thrown away.
+    pub warmup: u32,
+    /// Blocks of untraced runs; at least so many where there is a precision to reach.
+    pub untraced: u32,
+    /// Blocks of traced runs.
+    pub traced: u32,
+    /// The half-width of intervals to reach, as a part.
+    pub until: Option<f64>,
+    /// Begin no further untraced block after so long.
+    pub max_time: Option<Duration>,
+}
+
+impl Group {
+    /// Every place with every command, for each state of the caches a group of its own.
+    pub fn crossed(places: usize, commands: usize, caches: &[CacheState]) -> Vec<Group> {
+        let group = |cache: &CacheState| {
+            let of_place = |place| (0..commands).map(move |command| CaseKey::new(place, command, *cache));
+            Group { cases: (0..places).flat_map(of_place).collect() }
+        };
+        caches.iter().map(group).collect()
+    }
+
+    /// The state of the caches that the group's cases have in common, where they do.
+    pub fn cache(&self) -> Option<CacheState> {
+        let first = self.cases.first()?.cache;
+        self.cases.iter().all(|case| case.cache == first).then_some(first)
+    }
+}
+
+impl Experiment {
+    /// Whether it makes sense: asked before anything happens.
+    ///
+    /// # Errors
+    /// What does not.
+    pub fn check(&self) -> Result<(), ExperimentError> {
+        let outside = self.commands.iter().filter_map(|command| command.cwd.as_deref()).find(|cwd| !is_below(cwd));
+        if let Some(cwd) = outside {
+            return Err(ExperimentError::NotBelow(cwd.to_owned()));
+        }
+        match self.places.iter().find(|place| self.fresh && !place.spec.is_made()) {
+            Some(place) => Err(ExperimentError::NotMadeHere(place.spec.name())),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Whether a path cannot lead out of the directory that it begins in, except over a symbolic link.
+pub fn is_below(path: &Path) -> bool {
+    path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_place_is_crossed_with_every_command_in_each_state_of_the_caches() {
+        let groups = Group::crossed(2, 2, &[CacheState::Cold, CacheState::Warm]);
+        let cases =
+            |cache| [(0, 0), (0, 1), (1, 0), (1, 1)].map(|(place, command)| CaseKey::new(place, command, cache));
+        assert_eq!(groups.len(), 2);
+        assert_eq!(groups[0].cases, cases(CacheState::Cold));
+        assert_eq!(groups[1].cases, cases(CacheState::Warm));
+        assert_eq!(groups[1].cache(), Some(CacheState::Warm));
+        let mixed = Group { cases: groups.iter().flat_map(|group| group.cases.clone()).collect() };
+        assert_eq!(mixed.cache(), None);
+    }
+
+    #[test]
+    fn a_directory_below_stays_below() {
+        assert!(is_below(Path::new("a/./b")) && !is_below(Path::new("a/../b")) && !is_below(Path::new("/a")));
+    }
+}

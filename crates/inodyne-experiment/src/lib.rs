@@ -1,0 +1,42 @@
+//! Experiments: which commands run in which places, how often, in which order, and what is kept of it.
+//!
+//! Whatever measures, measures by an [`Experiment`]: `run`, `compare`, `study` and `prove` only build one and hand it to the
+//! one scheduler ([`run()`]). An experiment is data: it knows nothing of a command line, and neither prints nor saves. What
+//! happens meanwhile is told as [`Event`]s to an [`Observer`].
+//!
+//! ```text
+//!            Experiment ──> scheduler ──> Executor: make a place, run a script, run the command
+//!                               │            ├── Machine      lab + launch + tracer
+//!               Observer <── Event           └── (in tests)   a simulated clock
+//!                               v
+//!                           Recording
+//! ```
+//!
+//! | module | what it knows |
+//! |---|---|
+//! | [`experiment`] | what is to be measured, as data, checked before anything happens |
+//! | [`order`] | in which order the runs of a block take place: seeded shuffles |
+//! | [`scheduler`] | the loop: warm-up, blocks, precision, time limits, interruptions |
+//! | [`executor`] | what the scheduler asks of a machine, and what it gets |
+//! | [`machine`] | the real machine: the lab's places, held commands, the tracer, signals |
+//! | [`event`] | what is told while it happens |
+//! | [`record`] | from an execution to the recording |
+//! | [`error`] | why an experiment ends early |
+
+pub mod error;
+pub mod event;
+pub mod executor;
+pub mod experiment;
+pub mod machine;
+pub mod order;
+pub mod record;
+pub mod scheduler;
+#[cfg(test)]
+mod simulated;
+
+pub use error::ExperimentError;
+pub use event::{Event, Observer, Phase};
+pub use executor::{Execution, Executor};
+pub use experiment::{Experiment, Group, PlaceSetup, Repetitions, is_below};
+pub use machine::{Machine, run_to_end};
+pub use scheduler::{Measured, run};

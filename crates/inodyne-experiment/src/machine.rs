@@ -1,0 +1,156 @@
+//! The real machine: places of the lab, commands held by a guard, the tracer, signals.
+//!
+//! | module | what it knows |
+//! |---|---|
+//! | `place` | a place with its data, and its caches |
+//! | `follow` | one execution: held, released, followed to its end |
+//! | `interrupt` | what Ctrl-C and its like do meanwhile |
+
+mod follow;
+mod interrupt;
+mod place;
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use inodyne_lab::{Lab, Owner};
+use inodyne_launch::{Input, LaunchSpec, Leftovers, Output, User};
+use inodyne_model::command::{CommandSpec, Stdin};
+use inodyne_model::place::Place;
+use inodyne_trace::Options;
+
+use crate::error::ExperimentError;
+use crate::event::{Event, Observer};
+use crate::executor::{Execution, Executor};
+use crate::experiment::{Experiment, PlaceSetup};
+use crate::order::RunKey;
+pub use follow::run_to_end;
+use follow::{Following, follow};
+use interrupt::Interrupts;
+use place::ReadyPlace;
+
+/// Runs experiments on this machine. Must be used from the only thread of the process: it forks.
+pub struct Machine {
+    lab: Lab,
+    user: Option<User>,
+    output: Output,
+    tracing: Options,
+    interrupts: Option<Interrupts>,
+    begun: Instant,
+}
+
+impl Machine {
+    /// Runs commands as this user (none to change nothing), with their output there, traced runs with these options.
+    pub fn new(user: Option<User>, output: Output, tracing: Options) -> Machine {
+        Machine { lab: Lab::new(), user, output, tracing, interrupts: None, begun: Instant::now() }
+    }
+
+    fn launch_spec(&self, command: &CommandSpec, directory: PathBuf) -> LaunchSpec {
+        let input = match command.stdin {
+            Stdin::Empty => Input::Nothing,
+            Stdin::Inherited => Input::Inherit,
+        };
+        LaunchSpec {
+            argv: command.argv.clone(),
+            directory: Some(directory),
+            environment: command.env.clone().into_iter().collect(),
+            user: self.user.clone(),
+            input,
+            output: self.output,
+        }
+    }
+
+    /// Signals as they are watched. They are, from [`Executor::watch_signals`] on.
+    fn interrupts(&mut self) -> Result<&mut Interrupts, ExperimentError> {
+        if self.interrupts.is_none() {
+            self.interrupts = Some(Interrupts::watch()?);
+        }
+        Ok(self.interrupts.as_mut().expect("it was made above"))
+    }
+}
+
+impl Executor for Machine {
+    type Place = ReadyPlace;
+
+    fn make_place(&mut self, setup: &PlaceSetup, observer: &mut dyn Observer) -> Result<ReadyPlace, ExperimentError> {
+        let owner = match &self.user {
+            Some(user) => Owner { uid: user.uid, gid: user.gid },
+            None => Owner { uid: nix::unistd::geteuid().as_raw(), gid: nix::unistd::getegid().as_raw() },
+        };
+        ReadyPlace::make(&self.lab, setup, owner, observer)
+    }
+
+    fn describe(&self, place: &ReadyPlace) -> Place {
+        place.describe()
+    }
+
+    fn first_difference(&self, a: &ReadyPlace, b: &ReadyPlace) -> Result<Option<PathBuf>, ExperimentError> {
+        a.first_difference(b)
+    }
+
+    fn watch_signals(&mut self) -> Result<(), ExperimentError> {
+        self.interrupts().map(drop)
+    }
+
+    fn is_interrupted(&mut self) -> bool {
+        self.interrupts.as_mut().is_some_and(Interrupts::any_seen)
+    }
+
+    fn now(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    fn run_script(
+        &mut self,
+        place: &mut ReadyPlace,
+        command: &CommandSpec,
+        script: &OsStr,
+    ) -> Result<(), ExperimentError> {
+        let shell = CommandSpec {
+            argv: vec!["/bin/sh".into(), "-c".into(), script.to_owned()],
+            stdin: Stdin::Empty,
+            ..command.clone()
+        };
+        let spec = LaunchSpec { output: Output::ToStderr, ..self.launch_spec(&shell, place.directory(None)) };
+        let following = Following { tracing: None, leftovers: Leftovers::Leave, timeout: None, flusher: None };
+        let execution = follow(&spec, &following, self.interrupts()?, &mut |_| {})?;
+        if execution.ended.exit.success() || execution.interrupted {
+            return Ok(());
+        }
+        let (script, code) = (script.to_string_lossy().into_owned(), execution.ended.exit.shell_code());
+        Err(ExperimentError::Script { script, code })
+    }
+
+    fn run_command(
+        &mut self,
+        place: &mut ReadyPlace,
+        key: RunKey,
+        experiment: &Experiment,
+        observer: &mut dyn Observer,
+    ) -> Result<Option<Execution>, ExperimentError> {
+        if self.is_interrupted() {
+            return Ok(None);
+        }
+        place.set_caches(key.case.cache)?;
+        // Traced runs begin as clean as the others.
+        let flusher = experiment.durable.then(|| place.clean_flusher()).transpose()?;
+        let before = place.device_stats();
+        let command = &experiment.commands[key.case.command];
+        let spec = self.launch_spec(command, place.directory(command.cwd.as_deref()));
+        if self.is_interrupted() {
+            return Ok(None);
+        }
+        let tracing = key.traced.then(|| self.tracing.clone());
+        let following = Following {
+            tracing: tracing.as_ref(),
+            leftovers: if place.is_made_here() { Leftovers::Kill } else { Leftovers::Leave },
+            timeout: experiment.timeout,
+            flusher: flusher.as_ref().filter(|_| !key.traced),
+        };
+        let mut tell = |event: Event<'_>| observer.event(&event);
+        let mut execution = follow(&spec, &following, self.interrupts()?, &mut tell)?;
+        execution.moved = place.device_stats().zip(before).map(|(after, before)| after.since(before));
+        Ok(Some(execution))
+    }
+}

@@ -1,0 +1,155 @@
+//! One execution of a command: held, released, followed to its end.
+
+use std::time::{Duration, Instant};
+
+use inodyne_lab::Flusher;
+use inodyne_launch::{Ended, LaunchError, LaunchSpec, Leftovers, Started, monotonic_ns};
+use inodyne_model::run::Exit;
+use inodyne_trace::{Options, TraceError, Tracer};
+use nix::sys::signal::Signal;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::interrupt::{Interrupts, SignalAction};
+use crate::error::ExperimentError;
+use crate::event::Event;
+use crate::executor::Execution;
+
+/// How often the ring buffers are drained.
+const DRAIN_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+
+/// How a command is to be followed.
+pub(super) struct Following<'a> {
+    /// None for an untraced run.
+    pub(super) tracing: Option<&'a Options>,
+    /// What becomes of processes that it leaves running.
+    pub(super) leftovers: Leftovers,
+    /// Kill it after so long.
+    pub(super) timeout: Option<Duration>,
+    /// What flushes what it has written, right after its end.
+    pub(super) flusher: Option<&'a Flusher>,
+}
+
+/// Runs a command once.
+pub(super) fn follow(
+    spec: &LaunchSpec,
+    following: &Following<'_>,
+    interrupts: &mut Interrupts,
+    tell: &mut dyn FnMut(Event<'_>),
+) -> Result<Execution, ExperimentError> {
+    let tracer = following.tracing.map(Tracer::new).transpose()?;
+    let started = inodyne_launch::start(spec, tracer.as_ref().map(Tracer::arm_program))?;
+    started.release()?;
+    let mut timeout = Timeout { until: following.timeout.map(|timeout| Instant::now() + timeout), passed: false };
+    let ended = wait(&started, spec, tracer.as_ref(), interrupts, &mut timeout, tell)?;
+    // Whoever interrupted does not want to wait for a disk.
+    let flusher = following.flusher.filter(|_| !interrupts.any_seen());
+    let durable = flusher.map(|flusher| flusher.flush().map(|()| monotonic_ns()));
+    let collected = tracer.map(Tracer::finish).transpose().map_err(|error| not_traced(error, ended.exit))?;
+    let leftovers = if timeout.passed { Leftovers::Kill } else { following.leftovers };
+    started.finish(leftovers)?;
+    let (interrupted, timed_out) = (interrupts.any_seen(), timeout.passed);
+    Ok(Execution { ended, collected, durable, moved: None, interrupted, timed_out, leftovers })
+}
+
+/// Nothing is traced of a command that a signal ended while it was being started, Ctrl-C for example.
+fn not_traced(error: TraceError, exit: Exit) -> ExperimentError {
+    match (error, exit) {
+        (TraceError::NoStart, Exit::Signal(signal)) => ExperimentError::KilledEarly { signal },
+        (error, _) => error.into(),
+    }
+}
+
+/// How long a command may take.
+struct Timeout {
+    until: Option<Instant>,
+    passed: bool,
+}
+
+impl Timeout {
+    /// Kills a command that takes too long, once.
+    fn enforce(&mut self, started: &Started) {
+        if self.until.is_some_and(|until| Instant::now() >= until) && !self.passed {
+            self.passed = true;
+            started.signal(Signal::SIGKILL);
+        }
+    }
+}
+
+fn wait(
+    started: &Started,
+    spec: &LaunchSpec,
+    tracer: Option<&Tracer>,
+    interrupts: &mut Interrupts,
+    timeout: &mut Timeout,
+    tell: &mut dyn FnMut(Event<'_>),
+) -> Result<Ended, ExperimentError> {
+    let mut rate = CallRate::new();
+    loop {
+        let (ended, interrupted) = {
+            let mut ready = [PollFd::new(started, PollFlags::IN), PollFd::new(&*interrupts, PollFlags::IN)];
+            rustix::io::retry_on_intr(|| poll(&mut ready, Some(&DRAIN_EVERY)))
+                .map_err(|error| ExperimentError::System { what: "wait for the command", source: error.into() })?;
+            (!ready[0].revents().is_empty(), !ready[1].revents().is_empty())
+        };
+        if let Some(tracer) = tracer {
+            tracer.drain();
+            if let Some(event) = rate.event(|| tracer.calls_so_far()) {
+                tell(event);
+            }
+        }
+        if ended {
+            return Ok(started.ended(spec)?);
+        }
+        timeout.enforce(started);
+        if interrupted {
+            match interrupts.next() {
+                Some(SignalAction::Forward(signal)) => started.signal(signal),
+                // Dropping what was started kills it.
+                Some(SignalAction::Kill) => return Err(ExperimentError::Killed),
+                Some(SignalAction::Wait) | None => {}
+            }
+        }
+    }
+}
+
+/// The number of calls in a second, from time to time.
+struct CallRate {
+    started: Instant,
+    last: Option<(Instant, u64)>,
+}
+
+/// Of a short command nothing is told.
+const FIRST_AFTER: Duration = Duration::from_secs(1);
+const EVERY: Duration = Duration::from_millis(500);
+
+impl CallRate {
+    fn new() -> CallRate {
+        CallRate { started: Instant::now(), last: None }
+    }
+
+    /// What to tell when it is time; `calls` is only asked for then.
+    fn event(&mut self, calls: impl FnOnce() -> u64) -> Option<Event<'static>> {
+        let now = Instant::now();
+        let (since, before) = self.last.unwrap_or((self.started, 0));
+        let pause = if self.last.is_some() { EVERY } else { FIRST_AFTER };
+        if now - since < pause {
+            return None;
+        }
+        let calls = calls();
+        self.last = Some((now, calls));
+        let calls_per_s = calls.saturating_sub(before) as f64 / (now - since).as_secs_f64();
+        Some(Event::Running { elapsed: now - self.started, calls_per_s })
+    }
+}
+
+/// Runs a command that is not measured.
+///
+/// # Errors
+/// It cannot be started, or its guard is gone.
+pub fn run_to_end(spec: &LaunchSpec) -> Result<Ended, LaunchError> {
+    let started = inodyne_launch::start(spec, None)?;
+    started.release()?;
+    let ended = started.ended(spec)?;
+    started.finish(Leftovers::Leave)?;
+    Ok(ended)
+}

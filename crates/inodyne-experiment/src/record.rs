@@ -1,0 +1,129 @@
+//! From an execution to the recording.
+
+use inodyne_model::Nanos;
+use inodyne_model::command::CommandSpec;
+use inodyne_model::place::Place;
+use inodyne_model::recording::Recording;
+use inodyne_model::run::{Run, median};
+use inodyne_model::trace::{Overhead, Trace};
+use inodyne_trace::Collected;
+
+use crate::executor::Execution;
+use crate::order::RunKey;
+
+/// Where the places and commands of an experiment begin in the recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Offset {
+    /// Places of earlier experiments.
+    pub(crate) places: usize,
+    /// Commands of earlier experiments.
+    pub(crate) commands: usize,
+}
+
+impl Offset {
+    /// The key of a run within the recording.
+    pub(crate) fn apply(self, mut key: RunKey) -> RunKey {
+        key.case.place += self.places;
+        key.case.command += self.commands;
+        key
+    }
+}
+
+/// The places, under names that tell them apart.
+pub(crate) fn places(mut places: Vec<Place>) -> Vec<Place> {
+    let labels = distinct(places.iter().map(|place| place.label.clone()).collect());
+    places.iter_mut().zip(labels).for_each(|(place, label)| place.label = label);
+    places
+}
+
+/// The commands, told apart as well.
+pub(crate) fn commands(commands: &[CommandSpec]) -> Vec<CommandSpec> {
+    let mut commands = commands.to_vec();
+    let labels = distinct(commands.iter().map(|command| command.label.clone()).collect());
+    commands.iter_mut().zip(labels).for_each(|(command, label)| command.label = label);
+    commands
+}
+
+/// Numbers the labels that are like one before, unless the user has called another so.
+fn distinct(given: Vec<String>) -> Vec<String> {
+    let mut labels: Vec<String> = Vec::new();
+    for (at, label) in given.iter().enumerate() {
+        let is_free = |numbered: &String| !given.contains(numbered) && !labels.contains(numbered);
+        let numbered = || (2..).map(|number| format!("{label} #{number}")).find(is_free).unwrap_or_default();
+        let own = if given[..at].contains(label) { numbered() } else { label.clone() };
+        labels.push(own);
+    }
+    labels
+}
+
+/// Adds a run and, where it was traced, its trace. The key is that of the recording.
+pub(crate) fn add(recording: &mut Recording, key: RunKey, execution: Execution) {
+    let ended = execution.ended;
+    let (wall_ns, durable_ns) = (execution.wall_ns(), execution.durable_ns());
+    recording.push_run(Run {
+        place: key.case.place,
+        command: key.case.command,
+        cache: key.case.cache,
+        settings: key.case.settings,
+        block: key.block,
+        traced: key.traced,
+        wall_ns: ended.wall_ns(),
+        durable_ns,
+        user_ns: ended.user_ns,
+        sys_ns: ended.sys_ns,
+        voluntary_switches: ended.voluntary_switches,
+        involuntary_switches: ended.involuntary_switches,
+        major_faults: ended.major_faults,
+        minor_faults: ended.minor_faults,
+        max_rss_bytes: ended.max_rss_bytes,
+        device_read_bytes: execution.moved.map(|moved| moved.read_bytes),
+        device_write_bytes: execution.moved.map(|moved| moved.write_bytes),
+        exit: ended.exit,
+    });
+    if let Some(collected) = execution.collected {
+        let overhead = overhead(recording, key, &collected, wall_ns);
+        recording.traces.push(Trace {
+            place: key.case.place,
+            command: key.case.command,
+            cache: key.case.cache,
+            settings: key.case.settings,
+            wall_ns,
+            by_comm: collected.by_comm,
+            dtype: collected.dtype,
+            paths: collected.paths,
+            overhead,
+            lost: collected.lost,
+            observed: collected.observed,
+            ..Trace::default()
+        });
+    }
+}
+
+/// Measured against the median of the untraced runs of the same case where there are any; otherwise the number of calls
+/// times the measured cost of one, spread over as many CPUs as were busy.
+fn overhead(recording: &Recording, key: RunKey, collected: &Collected, wall_ns: Nanos) -> Overhead {
+    let wall = wall_ns.as_secs_f64();
+    let (ratio, estimated) = match median(&recording.untraced_walls(key.case)) {
+        Some(median) => (wall / median.as_secs_f64(), false),
+        None => {
+            let calls: u64 = collected.by_comm.iter().flat_map(|c| &c.syscalls).map(|s| s.calls).sum();
+            let cpu: Nanos = collected.observed.threads.iter().map(|thread| thread.cpu_ns()).sum();
+            let busy_cpus = (cpu.as_secs_f64() / wall).max(1.0);
+            let cost = calls as f64 * collected.overhead.ns_per_call / 1e9 / busy_cpus;
+            (wall / (wall - cost).max(wall / 100.0), true)
+        }
+    };
+    Overhead { ratio, estimated, ..collected.overhead }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_one_name_is_told_apart() {
+        let labels = |given: &[&str]| distinct(given.iter().map(|label| (*label).to_owned()).collect());
+        assert_eq!(labels(&["x", "y", "x", "x"]), ["x", "y", "x #2", "x #3"]);
+        assert_eq!(labels(&["x", "x", "x #2", "x"]), ["x", "x #3", "x #2", "x #4"]);
+    }
+}

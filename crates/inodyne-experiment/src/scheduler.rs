@@ -1,0 +1,344 @@
+//! The one loop that runs every experiment.
+//!
+//! What was measured before something went wrong stays in the recording, which is offered to the observer from time to time.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use inodyne_model::command::CommandSpec;
+use inodyne_model::place::Place;
+use inodyne_model::recording::Recording;
+use inodyne_model::run::Exit;
+
+use crate::error::ExperimentError;
+use crate::event::{Event, Fate, Observer, Phase};
+use crate::executor::{Execution, Executor};
+use crate::experiment::{Experiment, Group, PlaceSetup};
+use crate::order::{Order, RunKey};
+use crate::record::{self, Offset};
+
+/// After a save the next one waits so many times as long as it took: a recording with many traces takes seconds to write.
+const PAUSE_AFTER_SAVING: u32 = 10;
+
+/// Beyond so many blocks more of them make no interval narrower in any useful time.
+const MOST_BLOCKS: u32 = 10_000;
+
+/// What was measured, all of it or up to where something ended it.
+#[derive(Debug)]
+pub struct Measured {
+    /// The runs and traces.
+    pub recording: Recording,
+    /// How the last run that did not succeed ended; success where all did.
+    pub exit: Exit,
+    /// Whether the user ended it.
+    pub interrupted: bool,
+}
+
+impl Measured {
+    /// Nothing measured yet.
+    pub fn nothing(recording: Recording) -> Measured {
+        Measured { recording, exit: Exit::Code(0), interrupted: false }
+    }
+}
+
+/// Runs an experiment, behind what the recording holds already. Nothing is explained yet.
+///
+/// # Errors
+/// It could not be run to the end; what was measured until then is in `measured`.
+pub fn run<E: Executor>(
+    experiment: &Experiment,
+    executor: &mut E,
+    observer: &mut dyn Observer,
+    measured: &mut Measured,
+) -> Result<(), ExperimentError> {
+    experiment.check()?;
+    let (places, described) = make_places(experiment, executor, observer)?;
+    let digests = described.iter().map(|place| place.data_digest.clone()).collect();
+    let recording = &mut measured.recording;
+    let offset = Offset { places: recording.places.len(), commands: recording.commands.len() };
+    recording.margin = experiment.margin.unwrap_or(recording.margin);
+    recording.commands.extend(record::commands(&experiment.commands));
+    recording.places.extend(record::places(described));
+    executor.watch_signals()?;
+    let saved = executor.now();
+    let mut running =
+        Running { experiment, executor, observer, places, digests, offset, saving: Duration::ZERO, saved };
+    let ended = running.all(measured);
+    running.observer.event(&Event::Finished);
+    ended
+}
+
+type Places<P> = Vec<Option<P>>;
+
+/// All places with what the recording says of them. Where they are made anew before each run, none of them is kept.
+fn make_places<E: Executor>(
+    experiment: &Experiment,
+    executor: &mut E,
+    observer: &mut dyn Observer,
+) -> Result<(Places<E::Place>, Vec<Place>), ExperimentError> {
+    let mut places: Places<E::Place> = Vec::new();
+    let mut described: Vec<Place> = Vec::new();
+    for setup in &experiment.places {
+        let place = make_place(setup, false, executor, observer)?;
+        let description = executor.describe(&place);
+        if let Some(first) = described.first().filter(|first| differ(first, &description)) {
+            let difference = match places.first() {
+                Some(Some(of_first)) => match executor.first_difference(&place, of_first)? {
+                    Some(path) => format!(", first different: {}", path.display()),
+                    None => ", first different: nothing any more".to_owned(),
+                },
+                _ => String::new(),
+            };
+            let (first, second) = (first.label.clone(), description.label);
+            return Err(ExperimentError::DifferentData { first, second, difference });
+        }
+        described.push(description);
+        places.push((!experiment.fresh).then_some(place));
+    }
+    Ok((places, described))
+}
+
+/// Whether both hold data, and not the same. Existing directories are nobody's data but the user's, and are not looked at.
+fn differ(a: &Place, b: &Place) -> bool {
+    a.data_digest.as_ref().zip(b.data_digest.as_ref()).is_some_and(|(a, b)| a != b)
+}
+
+fn make_place<E: Executor>(
+    setup: &PlaceSetup,
+    again: bool,
+    executor: &mut E,
+    observer: &mut dyn Observer,
+) -> Result<E::Place, ExperimentError> {
+    observer.event(&Event::PlaceStarted { place: &setup.spec, again });
+    executor.make_place(setup, observer)
+}
+
+/// An experiment under way.
+struct Running<'a, E: Executor> {
+    experiment: &'a Experiment,
+    executor: &'a mut E,
+    observer: &'a mut dyn Observer,
+    /// None where a place is made anew before each run, between runs.
+    places: Places<E::Place>,
+    /// Of the data with which each place was first filled.
+    digests: Vec<Option<String>>,
+    /// Where its places and commands begin in the recording.
+    offset: Offset,
+    /// How long the last save took, and when it ended.
+    saving: Duration,
+    saved: Duration,
+}
+
+/// Whether to go on after a block.
+#[derive(PartialEq, Eq)]
+enum Next {
+    GoOn,
+    Stop,
+}
+
+/// A run, with what came after it.
+struct Iteration {
+    /// None where the user ended all before the command began.
+    execution: Option<Execution>,
+    /// Whether the clean-up succeeded.
+    cleaned_up: Result<(), ExperimentError>,
+}
+
+impl<E: Executor> Running<'_, E> {
+    fn all(&mut self, measured: &mut Measured) -> Result<(), ExperimentError> {
+        let experiment = self.experiment;
+        let repetitions = experiment.repetitions;
+        self.observer.event(&Event::Started { repetitions });
+        let mut order = Order::new(experiment.seed);
+        let groups = experiment.groups.len() as u32;
+        let begun = self.executor.now();
+        for (number, group) in (1..).zip(&experiment.groups) {
+            let later_groups = groups - number;
+            // Each group has its share of the time, and what the ones before it left over.
+            let deadline = repetitions.max_time.map(|most| begun + most * number / groups);
+            let told = |running: &mut Self, phase| {
+                let elapsed = running.executor.now().saturating_sub(begun);
+                let cache = group.cache();
+                running.observer.event(&Event::BlockStarted { cache, later_groups, phase, elapsed });
+            };
+            for block in 0..repetitions.warmup {
+                told(self, Phase::WarmUp(block));
+                if self.warm_up(&order.next(group, 0, false), measured)? == Next::Stop {
+                    return Ok(());
+                }
+            }
+            let mut block = 0;
+            while block < repetitions.untraced || !self.is_precise(&measured.recording, group, block) {
+                if block > 0 && deadline.is_some_and(|deadline| self.executor.now() > deadline) {
+                    break;
+                }
+                told(self, Phase::Untraced(block));
+                if self.block(&order.next(group, block, false), measured)? == Next::Stop {
+                    return Ok(());
+                }
+                block += 1;
+            }
+            for number in 0..repetitions.traced {
+                told(self, Phase::Traced(number));
+                if self.block(&order.next(group, block + number, true), measured)? == Next::Stop {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the intervals are as narrow as asked for, or never will be.
+    fn is_precise(&self, recording: &Recording, group: &Group, blocks: u32) -> bool {
+        let (Some(until), Some(cache)) = (self.experiment.repetitions.until, group.cache()) else { return true };
+        let reached = || inodyne_analyse::precision(recording, self.offset.places, cache);
+        blocks >= MOST_BLOCKS || reached().is_some_and(|reached| reached <= until)
+    }
+
+    fn block(&mut self, runs: &[RunKey], measured: &mut Measured) -> Result<Next, ExperimentError> {
+        for key in runs {
+            let Iteration { execution, cleaned_up } = self.iteration(*key)?;
+            let is_complete = execution.as_ref().is_some_and(|execution| !execution.interrupted);
+            if let Some(execution) = execution {
+                let exit = execution.ended.exit;
+                if !exit.success() {
+                    measured.exit = exit;
+                }
+                let is_all_there_is = self.experiment.keep_cut_short && measured.recording.runs.is_empty();
+                if is_complete || is_all_there_is {
+                    record::add(&mut measured.recording, self.offset.apply(*key), execution);
+                }
+                if is_complete {
+                    self.check_exit(*key, exit)?;
+                }
+            }
+            if !is_complete {
+                return self.stop(measured);
+            }
+            // The run was good, whatever came after it.
+            cleaned_up?;
+        }
+        self.save_now_and_then(&measured.recording);
+        Ok(Next::GoOn)
+    }
+
+    fn warm_up(&mut self, runs: &[RunKey], measured: &mut Measured) -> Result<Next, ExperimentError> {
+        for key in runs {
+            let Iteration { execution, cleaned_up } = self.iteration(*key)?;
+            match execution.filter(|execution| !execution.interrupted) {
+                Some(execution) => self.check_exit(*key, execution.ended.exit)?,
+                None => return self.stop(measured),
+            }
+            cleaned_up?;
+        }
+        Ok(Next::GoOn)
+    }
+
+    fn check_exit(&self, key: RunKey, exit: Exit) -> Result<(), ExperimentError> {
+        match self.experiment.expected_exit.filter(|expected| *expected != exit) {
+            Some(expected) => {
+                let label = self.experiment.commands[key.case.command].label.clone();
+                Err(ExperimentError::UnexpectedExit { label, exit, expected })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The user has ended it.
+    fn stop(&mut self, measured: &mut Measured) -> Result<Next, ExperimentError> {
+        measured.interrupted = true;
+        self.observer.event(&Event::Interrupted);
+        match measured.recording.runs.is_empty() {
+            true => Err(ExperimentError::InterruptedEarly),
+            false => Ok(Next::Stop),
+        }
+    }
+
+    fn save_now_and_then(&mut self, recording: &Recording) {
+        let now = self.executor.now();
+        if now.saturating_sub(self.saved) >= self.saving * PAUSE_AFTER_SAVING {
+            self.observer.keep(recording);
+            self.saved = self.executor.now();
+            self.saving = self.saved.saturating_sub(now);
+        }
+    }
+
+    /// One run, with what comes before and after it.
+    fn iteration(&mut self, key: RunKey) -> Result<Iteration, ExperimentError> {
+        if self.executor.is_interrupted() {
+            return Ok(Iteration { execution: None, cleaned_up: Ok(()) });
+        }
+        let mut place = self.take_place(key.case.place)?;
+        let iteration = self.iteration_in(&mut place, key);
+        // One that is made anew goes as soon as its run is over: others may need its room, or other settings.
+        if !self.experiment.fresh {
+            self.places[key.case.place] = Some(place);
+        }
+        iteration
+    }
+
+    /// The place, made anew where there is none.
+    fn take_place(&mut self, at: usize) -> Result<E::Place, ExperimentError> {
+        if let Some(place) = self.places[at].take() {
+            return Ok(place);
+        }
+        let place = make_place(&self.experiment.places[at], true, self.executor, self.observer)?;
+        let description = self.executor.describe(&place);
+        match self.digests[at].as_ref().zip(description.data_digest.as_ref()) {
+            Some((before, now)) if before != now => Err(ExperimentError::ChangedData { place: description.label }),
+            _ => Ok(place),
+        }
+    }
+
+    fn iteration_in(&mut self, place: &mut E::Place, key: RunKey) -> Result<Iteration, ExperimentError> {
+        let command = &self.experiment.commands[key.case.command];
+        self.script(place, command, command.prepare.as_ref())?;
+        self.observer.event(&Event::RunStarted { key });
+        let execution = self.executor.run_command(place, key, self.experiment, self.observer)?;
+        if let Some(execution) = &execution {
+            self.tell(key, execution);
+        }
+        // What was prepared is cleaned up even where the command never began.
+        let cleaned_up = self.script(place, command, command.cleanup.as_ref());
+        Ok(Iteration { execution, cleaned_up })
+    }
+
+    fn script(
+        &mut self,
+        place: &mut E::Place,
+        command: &CommandSpec,
+        script: Option<&OsString>,
+    ) -> Result<(), ExperimentError> {
+        script.map_or(Ok(()), |script| self.executor.run_script(place, command, script))
+    }
+
+    fn tell(&mut self, key: RunKey, execution: &Execution) {
+        let timeout = self.experiment.timeout.filter(|_| execution.timed_out);
+        if let Some(timeout) = timeout {
+            self.observer.event(&Event::TimedOut { timeout });
+        }
+        if let Some(Err(error)) = &execution.durable {
+            self.observer.event(&Event::NotDurable { error });
+        }
+        let count = execution.ended.left_running;
+        if count > 0 {
+            let fate = Fate::of(execution);
+            self.observer.event(&Event::LeftRunning { count, fate });
+        }
+        let (exit, wall_ns) = (execution.ended.exit, execution.ended.wall_ns());
+        self.observer.event(&Event::RunFinished { key, exit, wall_ns });
+    }
+}
+
+impl Fate {
+    fn of(execution: &Execution) -> Fate {
+        match execution.leftovers {
+            _ if execution.timed_out => Fate::TimedOut,
+            inodyne_launch::Leftovers::Kill => Fate::Killed,
+            inodyne_launch::Leftovers::Leave => Fate::Left,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

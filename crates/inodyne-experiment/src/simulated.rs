@@ -1,0 +1,212 @@
+//! A machine on which no time passes but what a test says: its clock is a number.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::Duration;
+
+use inodyne_launch::{Ended, Leftovers};
+use inodyne_model::Nanos;
+use inodyne_model::command::CommandSpec;
+use inodyne_model::place::Place;
+use inodyne_model::recording::Recording;
+use inodyne_model::run::Exit;
+
+use crate::error::ExperimentError;
+use crate::event::{Event, Observer};
+use crate::executor::{Execution, Executor};
+use crate::experiment::{Experiment, PlaceSetup};
+use crate::order::RunKey;
+
+/// How long a run takes, by what it is and how many runs there were before.
+type Takes = Box<dyn Fn(RunKey, usize) -> Duration>;
+
+/// A machine that only writes down what is asked of it.
+pub(crate) struct Simulated {
+    /// The clock, which the observer shares: saving takes time as well.
+    pub(crate) clock: Rc<Cell<Duration>>,
+    /// What was done, in order.
+    pub(crate) log: Rc<RefCell<Vec<String>>>,
+    pub(crate) takes: Takes,
+    /// How commands end; success where nothing is said.
+    pub(crate) exits: BTreeMap<usize, Exit>,
+    /// Scripts that fail.
+    pub(crate) failing: Vec<&'static str>,
+    /// The user ends it during the run with this number, or, of a script, before it.
+    pub(crate) interrupted_in_run: Option<usize>,
+    pub(crate) interrupted: bool,
+    /// The digest of the data of the place that is made as the n-th.
+    pub(crate) digest: fn(usize) -> &'static str,
+    pub(crate) runs: usize,
+    pub(crate) made: usize,
+    /// Places that exist, and the most there ever were at once.
+    pub(crate) existing: Rc<Cell<(usize, usize)>>,
+}
+
+impl Simulated {
+    /// Every run takes a second.
+    pub(crate) fn new() -> Simulated {
+        Simulated {
+            clock: Rc::default(),
+            log: Rc::default(),
+            takes: Box::new(|_, _| Duration::from_secs(1)),
+            exits: BTreeMap::new(),
+            failing: Vec::new(),
+            interrupted_in_run: None,
+            interrupted: false,
+            digest: |_| "same",
+            runs: 0,
+            made: 0,
+            existing: Rc::default(),
+        }
+    }
+
+    fn log(&self, line: String) {
+        self.log.borrow_mut().push(line);
+    }
+}
+
+/// A place that counts how many of its kind there are.
+pub(crate) struct SimulatedPlace {
+    label: String,
+    digest: String,
+    existing: Rc<Cell<(usize, usize)>>,
+}
+
+impl Drop for SimulatedPlace {
+    fn drop(&mut self) {
+        let (now, most) = self.existing.get();
+        self.existing.set((now - 1, most));
+    }
+}
+
+impl Executor for Simulated {
+    type Place = SimulatedPlace;
+
+    fn make_place(&mut self, setup: &PlaceSetup, _: &mut dyn Observer) -> Result<SimulatedPlace, ExperimentError> {
+        let (now, most) = self.existing.get();
+        self.existing.set((now + 1, most.max(now + 1)));
+        let label = setup.spec.name();
+        self.log(format!("make {label}"));
+        self.made += 1;
+        Ok(SimulatedPlace { label, digest: (self.digest)(self.made).to_owned(), existing: self.existing.clone() })
+    }
+
+    fn describe(&self, place: &SimulatedPlace) -> Place {
+        Place { label: place.label.clone(), data_digest: Some(place.digest.clone()), ..Place::default() }
+    }
+
+    fn first_difference(&self, _: &SimulatedPlace, _: &SimulatedPlace) -> Result<Option<PathBuf>, ExperimentError> {
+        Ok(Some("a/b".into()))
+    }
+
+    fn watch_signals(&mut self) -> Result<(), ExperimentError> {
+        self.log("watch signals".to_owned());
+        Ok(())
+    }
+
+    fn is_interrupted(&mut self) -> bool {
+        self.interrupted
+    }
+
+    fn now(&self) -> Duration {
+        self.clock.get()
+    }
+
+    fn run_script(
+        &mut self,
+        place: &mut SimulatedPlace,
+        command: &CommandSpec,
+        script: &OsStr,
+    ) -> Result<(), ExperimentError> {
+        let script = script.to_string_lossy().into_owned();
+        self.log(format!("{script} for {} in {}", command.label, place.label));
+        match self.failing.contains(&script.as_str()) {
+            true => Err(ExperimentError::Script { script, code: 7 }),
+            false => Ok(()),
+        }
+    }
+
+    fn run_command(
+        &mut self,
+        place: &mut SimulatedPlace,
+        key: RunKey,
+        experiment: &Experiment,
+        _: &mut dyn Observer,
+    ) -> Result<Option<Execution>, ExperimentError> {
+        if self.interrupted {
+            return Ok(None);
+        }
+        let command = &experiment.commands[key.case.command].label;
+        let traced = if key.traced { ", traced" } else { "" };
+        self.log(format!("{command} in {}, {}{traced}", place.label, key.case.cache));
+        let began = self.clock.get();
+        let took = (self.takes)(key, self.runs);
+        self.runs += 1;
+        self.interrupted |= self.interrupted_in_run == Some(self.runs);
+        let timed_out = experiment.timeout.is_some_and(|timeout| took > timeout);
+        let took = experiment.timeout.map_or(took, |timeout| took.min(timeout));
+        self.clock.set(began + took);
+        let exit = self.exits.get(&key.case.command).copied().unwrap_or(Exit::Code(0));
+        let ended = Ended {
+            released_ns: began.into(),
+            ended_ns: (began + took).into(),
+            exit: if timed_out { Exit::Signal(9) } else { exit },
+            user_ns: Nanos::ZERO,
+            sys_ns: Nanos::ZERO,
+            voluntary_switches: 0,
+            involuntary_switches: 0,
+            major_faults: 0,
+            minor_faults: 0,
+            max_rss_bytes: 0,
+            left_running: 0,
+        };
+        Ok(Some(Execution {
+            ended,
+            collected: None,
+            durable: None,
+            moved: None,
+            interrupted: self.interrupted,
+            timed_out,
+            leftovers: Leftovers::Kill,
+        }))
+    }
+}
+
+/// Writes down what it hears; what it keeps takes time.
+pub(crate) struct Heard {
+    pub(crate) events: Vec<String>,
+    /// How many runs each kept recording had.
+    pub(crate) kept: Vec<usize>,
+    pub(crate) saving_takes: Duration,
+    clock: Rc<Cell<Duration>>,
+}
+
+impl Heard {
+    pub(crate) fn new(machine: &Simulated) -> Heard {
+        Heard { events: Vec::new(), kept: Vec::new(), saving_takes: Duration::ZERO, clock: machine.clock.clone() }
+    }
+}
+
+impl Observer for Heard {
+    fn event(&mut self, event: &Event<'_>) {
+        self.events.push(match event {
+            Event::PlaceStarted { place, again } => {
+                format!("{} {}", if *again { "again" } else { "make" }, place.name())
+            }
+            Event::BlockStarted { phase, elapsed, .. } => format!("{phase:?} at {} s", elapsed.as_secs()),
+            Event::TimedOut { .. } => "timed out".to_owned(),
+            Event::Started { .. } => "started".to_owned(),
+            Event::Interrupted => "interrupted".to_owned(),
+            Event::Finished => "finished".to_owned(),
+            _ => return,
+        });
+    }
+
+    fn keep(&mut self, recording: &Recording) {
+        self.kept.push(recording.runs.len());
+        self.clock.set(self.clock.get() + self.saving_takes);
+    }
+}

@@ -1,0 +1,641 @@
+//! A directory, shown as it is by a server: what FUSE itself costs.
+//!
+//! Plain on purpose, as libfuse's own example `passthrough_ll` is: attributes and names are believed for a second, data goes
+//! through the server, an open forgets cached data, directories are read with types but without attributes
+//! (no readdirplus). The kernel checks permissions (`default_permissions`); the server acts as root, and gives what it has
+//! made to who asked for it.
+//!
+//! Every step is taken from a descriptor (`nodes`) by one name without a slash, and no symbolic link is followed.
+//! Where the root is a mount of its own that shows nothing of what is mounted below (`open_tree` with `OPEN_TREE_CLONE`), nothing
+//! leads out.
+
+use std::{
+    collections::HashMap,
+    ffi::OsStr,
+    io,
+    mem::MaybeUninit,
+    os::{
+        fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
+        unix::ffi::OsStrExt,
+    },
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use fuser::{
+    CopyFileRangeFlags, Errno, FileAttr, FileHandle, FileType as Kind, Filesystem, FopenFlags, Generation, INodeNo,
+    LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry,
+    ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+};
+use rustix::{
+    fs::{
+        AtFlags, CWD, FallocateFlags, FileType, Gid, Mode, OFlags, RawDir, SeekFrom, Stat, Timespec, Timestamps,
+        UTIME_NOW, UTIME_OMIT, Uid, XattrFlags, chmodat, chownat, copy_file_range, fallocate, fdatasync, fstat,
+        fstatvfs, fsync, ftruncate, getxattr, linkat, listxattr, mkdirat, mknodat, openat, readlinkat, removexattr,
+        renameat_with, seek, setxattr, symlinkat, unlinkat, utimensat,
+    },
+    io::{Errno as Answer, fcntl_dupfd_cloexec, pread, pwrite, retry_on_intr},
+    process::{Resource, Rlimit, setrlimit},
+};
+
+use crate::{OnCommand, Server, nodes::Nodes};
+
+/// One is needed for each file that the kernel knows: as many as the machine allows any process.
+fn allow_many_descriptors() {
+    let most = std::fs::read_to_string("/proc/sys/fs/nr_open").ok().and_then(|text| text.trim().parse().ok());
+    if most.is_some() {
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: most, maximum: most });
+    }
+}
+
+/// How long names and attributes are believed.
+const BELIEVED: Duration = Duration::from_secs(1);
+
+/// A file system that shows a directory.
+pub struct Passthrough {
+    nodes: Nodes,
+    open: Mutex<HashMap<u64, Arc<Opened>>>,
+    next: AtomicU64,
+}
+
+/// A file or directory that is open.
+struct Opened {
+    file: OwnedFd,
+    /// Held by who reads a directory: the position is shared by all who do.
+    position: Mutex<()>,
+}
+
+impl AsFd for Opened {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+type Done<T> = Result<T, Answer>;
+
+impl Passthrough {
+    /// Starts a server that shows the directory `root` on `connection`, in the mount namespace `outside`.
+    ///
+    /// # Errors
+    /// As of [`Server::start`].
+    pub fn serve(root: &OwnedFd, connection: OwnedFd, outside: BorrowedFd<'_>) -> io::Result<Server> {
+        Server::start(c"inodyne-fuse", connection, outside, &[root.as_fd()], || {
+            allow_many_descriptors();
+            let root = fcntl_dupfd_cloexec(root, 0)?;
+            let takes_no_commands: OnCommand = Arc::new(|_| ());
+            Ok((Passthrough::new(root)?, takes_no_commands))
+        })
+    }
+
+    /// Of a directory that is open.
+    ///
+    /// # Errors
+    /// It cannot be inspected.
+    pub fn new(root: OwnedFd) -> Result<Self, Answer> {
+        Ok(Self { nodes: Nodes::new(root)?, open: Mutex::default(), next: AtomicU64::new(1) })
+    }
+
+    fn node(&self, ino: INodeNo) -> Done<Arc<OwnedFd>> {
+        self.nodes.file(ino.0)
+    }
+
+    /// Tells the kernel of a name.
+    fn look_up(&self, parent: BorrowedFd<'_>, name: &OsStr) -> Done<FileAttr> {
+        let file = openat(parent, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+        let stat = fstat(&file)?;
+        let number = self.nodes.tell(file, &stat);
+        Ok(attributes(number, &stat))
+    }
+
+    /// Gives what was just made to who asked for it, and tells the kernel of it.
+    fn give(&self, request: &Request, parent: BorrowedFd<'_>, name: &OsStr, mode: u32) -> Done<FileAttr> {
+        let (uid, gid) = (request.uid(), request.gid());
+        if (uid, gid) != (0, 0) {
+            // In a directory with this bit everything belongs to the directory's group.
+            let keeps_group = Mode::from_raw_mode(fstat(parent)?.st_mode).contains(Mode::SGID);
+            let gid = (!keeps_group).then(|| Gid::from_raw(gid));
+            chownat(parent, name, Some(Uid::from_raw(uid)), gid, AtFlags::SYMLINK_NOFOLLOW)?;
+            let mode = Mode::from_raw_mode(mode);
+            if mode.intersects(Mode::SUID | Mode::SGID) && FileType::from_raw_mode(mode.bits()) == FileType::RegularFile
+            {
+                // They were taken away when it changed hands.
+                chmodat(parent, name, mode, AtFlags::empty())?;
+            }
+        }
+        self.look_up(parent, name)
+    }
+
+    fn keep_open(&self, file: OwnedFd) -> FileHandle {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let opened = Opened { file, position: Mutex::new(()) };
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).insert(number, Arc::new(opened));
+        FileHandle(number)
+    }
+
+    fn opened(&self, handle: FileHandle) -> Done<Arc<Opened>> {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.get(&handle.0).cloned().ok_or(Answer::BADF)
+    }
+
+    fn close(&self, handle: FileHandle) {
+        let closed = self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&handle.0);
+        drop(closed);
+    }
+
+    fn change(&self, ino: INodeNo, handle: Option<FileHandle>, change: &Change) -> Done<FileAttr> {
+        let node = self.node(ino)?;
+        if let Some(mode) = change.mode {
+            chmodat(CWD, path_of(&node), Mode::from_raw_mode(mode & 0o7777), AtFlags::empty())?;
+        }
+        if change.uid.is_some() || change.gid.is_some() {
+            let (uid, gid) = (change.uid.map(Uid::from_raw), change.gid.map(Gid::from_raw));
+            chownat(&node, "", uid, gid, AtFlags::EMPTY_PATH | AtFlags::SYMLINK_NOFOLLOW)?;
+        }
+        if let Some(size) = change.size {
+            match handle {
+                Some(handle) => retry_on_intr(|| ftruncate(&*self.opened(handle)?, size))?,
+                None => {
+                    let file = reopen(&node, OFlags::WRONLY | OFlags::NONBLOCK)?;
+                    retry_on_intr(|| ftruncate(&file, size))?;
+                }
+            }
+        }
+        if change.atime.is_some() || change.mtime.is_some() {
+            let [last_access, last_modification] = [&change.atime, &change.mtime].map(time_to_set);
+            utimensat(&node, "", &Timestamps { last_access, last_modification }, AtFlags::EMPTY_PATH)?;
+        }
+        Ok(attributes(ino.0, &fstat(&node)?))
+    }
+
+    fn make_and_open(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        flags: i32,
+    ) -> Done<(FileAttr, FileHandle)> {
+        let parent = self.node(parent)?;
+        let flags = of_file(flags);
+        let wanted = Mode::from_raw_mode(mode & 0o7777);
+        let made = openat(&parent, name, flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW, wanted);
+        match made {
+            Ok(file) => Ok((self.give(request, parent.as_fd(), name, mode)?, self.keep_open(file))),
+            // Somebody else has made it meanwhile, who owns it.
+            Err(Answer::EXIST) if !flags.contains(OFlags::EXCL) => {
+                let file = openat(&parent, name, flags | OFlags::NOFOLLOW, Mode::empty())?;
+                Ok((self.look_up(parent.as_fd(), name)?, self.keep_open(file)))
+            }
+            Err(answer) => Err(answer),
+        }
+    }
+
+    fn read_directory(&self, handle: FileHandle, offset: u64, reply: &mut ReplyDirectory) -> Done<()> {
+        let directory = self.opened(handle)?;
+        let _alone = directory.position.lock().unwrap_or_else(PoisonError::into_inner);
+        seek(&directory, SeekFrom::Start(offset))?;
+        let mut buffer = [MaybeUninit::uninit(); 16 << 10];
+        let mut entries = RawDir::new(&directory, &mut buffer);
+        while let Some(entry) = entries.next() {
+            let entry = entry?;
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            let kind = match entry.file_type() {
+                FileType::Unknown => {
+                    let stat = rustix::fs::statat(&directory, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW);
+                    stat.map_or(FileType::RegularFile, |stat| FileType::from_raw_mode(stat.st_mode))
+                }
+                known => known,
+            };
+            if reply.add(INodeNo(entry.ino()), entry.next_entry_cookie(), kind_of(kind), name) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What shall be otherwise about a file.
+struct Change {
+    mode: Option<u32>,
+    uid: Option<u32>,
+    gid: Option<u32>,
+    size: Option<u64>,
+    atime: Option<TimeOrNow>,
+    mtime: Option<TimeOrNow>,
+}
+
+/// The way to a file that is only known by an `O_PATH` descriptor.
+fn path_of(file: &impl AsRawFd) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+fn reopen(file: &OwnedFd, flags: OFlags) -> Done<OwnedFd> {
+    openat(CWD, path_of(file), flags | OFlags::CLOEXEC, Mode::empty())
+}
+
+/// Flags of an open that are the file's business. How data is cached is the kernel's, on its side of the server.
+fn of_file(flags: i32) -> OFlags {
+    let kernels = OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::DIRECT;
+    (OFlags::from_bits_retain(flags as u32) - kernels) | OFlags::CLOEXEC
+}
+
+fn attributes(number: u64, stat: &Stat) -> FileAttr {
+    FileAttr {
+        ino: INodeNo(number),
+        size: stat.st_size as u64,
+        blocks: stat.st_blocks as u64,
+        atime: time(stat.st_atime, stat.st_atime_nsec as u32),
+        mtime: time(stat.st_mtime, stat.st_mtime_nsec as u32),
+        ctime: time(stat.st_ctime, stat.st_ctime_nsec as u32),
+        crtime: UNIX_EPOCH,
+        kind: kind_of(FileType::from_raw_mode(stat.st_mode)),
+        perm: (stat.st_mode & 0o7777) as u16,
+        nlink: stat.st_nlink as u32,
+        uid: stat.st_uid,
+        gid: stat.st_gid,
+        rdev: stat.st_rdev as u32,
+        blksize: stat.st_blksize as u32,
+        flags: 0,
+    }
+}
+
+fn kind_of(kind: FileType) -> Kind {
+    match kind {
+        FileType::Directory => Kind::Directory,
+        FileType::Symlink => Kind::Symlink,
+        FileType::Fifo => Kind::NamedPipe,
+        FileType::Socket => Kind::Socket,
+        FileType::CharacterDevice => Kind::CharDevice,
+        FileType::BlockDevice => Kind::BlockDevice,
+        _ => Kind::RegularFile,
+    }
+}
+
+fn time(seconds: i64, nanos: u32) -> SystemTime {
+    let whole = Duration::from_secs(seconds.unsigned_abs());
+    let base = if seconds < 0 { UNIX_EPOCH.checked_sub(whole) } else { UNIX_EPOCH.checked_add(whole) };
+    base.and_then(|base| base.checked_add(Duration::from_nanos(nanos.into()))).unwrap_or(UNIX_EPOCH)
+}
+
+fn time_to_set(time: &Option<TimeOrNow>) -> Timespec {
+    match time {
+        None => Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
+        Some(TimeOrNow::Now) => Timespec { tv_sec: 0, tv_nsec: UTIME_NOW },
+        Some(TimeOrNow::SpecificTime(time)) => match time.duration_since(UNIX_EPOCH) {
+            Ok(since) => Timespec { tv_sec: since.as_secs() as i64, tv_nsec: since.subsec_nanos().into() },
+            Err(before) => {
+                // fuser 0.18 has subtracted the nanoseconds from negative seconds, to which they belong added.
+                let before = before.duration();
+                Timespec { tv_sec: -(before.as_secs() as i64), tv_nsec: before.subsec_nanos().into() }
+            }
+        },
+    }
+}
+
+fn errno(answer: Answer) -> Errno {
+    Errno::from_i32(answer.raw_os_error())
+}
+
+/// Answers that carry nothing, and those that tell of a file.
+fn empty(reply: ReplyEmpty, done: Done<()>) {
+    match done {
+        Ok(()) => reply.ok(),
+        Err(answer) => reply.error(errno(answer)),
+    }
+}
+
+fn entry(reply: ReplyEntry, done: Done<FileAttr>) {
+    match done {
+        Ok(attributes) => reply.entry(&BELIEVED, &attributes, Generation(0)),
+        Err(answer) => reply.error(errno(answer)),
+    }
+}
+
+/// A value of any length: asked for its length first, then for itself.
+fn value(reply: ReplyXattr, size: u32, done: impl FnOnce(&mut [u8]) -> Done<usize>) {
+    // The kernel's own limit of values and lists (XATTR_SIZE_MAX in include/uapi/linux/limits.h).
+    let mut buffer = vec![0; 64 << 10];
+    match done(&mut buffer) {
+        Ok(length) if size == 0 => reply.size(length as u32),
+        Ok(length) if length > size as usize => reply.error(Errno::ERANGE),
+        Ok(length) => reply.data(&buffer[..length]),
+        Err(answer) => reply.error(errno(answer)),
+    }
+}
+
+impl Filesystem for Passthrough {
+    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        entry(reply, self.node(parent).and_then(|parent| self.look_up(parent.as_fd(), name)));
+    }
+
+    fn forget(&self, _: &Request, ino: INodeNo, times: u64) {
+        self.nodes.forget(ino.0, times);
+    }
+
+    fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        match self.node(ino).and_then(|node| fstat(&node)) {
+            Ok(stat) => reply.attr(&BELIEVED, &attributes(ino.0, &stat)),
+            Err(answer) => reply.error(errno(answer)),
+        }
+    }
+
+    fn setattr(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        mode: Option<u32>,
+        uid: Option<u32>,
+        gid: Option<u32>,
+        size: Option<u64>,
+        atime: Option<TimeOrNow>,
+        mtime: Option<TimeOrNow>,
+        _: Option<SystemTime>,
+        handle: Option<FileHandle>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<fuser::BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        match self.change(ino, handle, &Change { mode, uid, gid, size, atime, mtime }) {
+            Ok(attributes) => reply.attr(&BELIEVED, &attributes),
+            Err(answer) => reply.error(errno(answer)),
+        }
+    }
+
+    fn readlink(&self, _: &Request, ino: INodeNo, reply: ReplyData) {
+        match self.node(ino).and_then(|node| readlinkat(&node, "", Vec::new())) {
+            Ok(target) => reply.data(target.as_bytes()),
+            Err(answer) => reply.error(errno(answer)),
+        }
+    }
+
+    fn mknod(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, _: u32, rdev: u32, reply: ReplyEntry) {
+        let done = self.node(parent).and_then(|parent| {
+            let (kind, wanted) = (FileType::from_raw_mode(mode), Mode::from_raw_mode(mode & 0o7777));
+            mknodat(&parent, name, kind, wanted, rdev.into())?;
+            self.give(request, parent.as_fd(), name, mode)
+        });
+        entry(reply, done);
+    }
+
+    fn mkdir(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, _: u32, reply: ReplyEntry) {
+        let done = self.node(parent).and_then(|parent| {
+            mkdirat(&parent, name, Mode::from_raw_mode(mode & 0o7777))?;
+            self.give(request, parent.as_fd(), name, mode)
+        });
+        entry(reply, done);
+    }
+
+    fn unlink(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        empty(reply, self.node(parent).and_then(|parent| unlinkat(&parent, name, AtFlags::empty())));
+    }
+
+    fn rmdir(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        empty(reply, self.node(parent).and_then(|parent| unlinkat(&parent, name, AtFlags::REMOVEDIR)));
+    }
+
+    fn symlink(&self, request: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
+        let done = self.node(parent).and_then(|parent| {
+            symlinkat(target, &parent, name)?;
+            self.give(request, parent.as_fd(), name, 0)
+        });
+        entry(reply, done);
+    }
+
+    fn rename(
+        &self,
+        _: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        new_parent: INodeNo,
+        new_name: &OsStr,
+        flags: RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        let flags = rustix::fs::RenameFlags::from_bits_retain(flags.bits());
+        let done = self.node(parent).and_then(|parent| {
+            let new_parent = self.node(new_parent)?;
+            renameat_with(&parent, name, &new_parent, new_name, flags)
+        });
+        empty(reply, done);
+    }
+
+    fn link(&self, _: &Request, ino: INodeNo, new_parent: INodeNo, new_name: &OsStr, reply: ReplyEntry) {
+        let done = self.node(ino).and_then(|node| {
+            let new_parent = self.node(new_parent)?;
+            linkat(&node, "", &new_parent, new_name, AtFlags::EMPTY_PATH)?;
+            self.look_up(new_parent.as_fd(), new_name)
+        });
+        entry(reply, done);
+    }
+
+    fn open(&self, _: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        match self.node(ino).and_then(|node| reopen(&node, of_file(flags.0))) {
+            Ok(file) => reply.opened(self.keep_open(file), FopenFlags::empty()),
+            Err(answer) => reply.error(errno(answer)),
+        }
+    }
+
+    fn create(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _: u32,
+        flags: i32,
+        reply: ReplyCreate,
+    ) {
+        match self.make_and_open(request, parent, name, mode, flags) {
+            Ok((attributes, handle)) => {
+                reply.created(&BELIEVED, &attributes, Generation(0), handle, FopenFlags::empty());
+            }
+            Err(answer) => reply.error(errno(answer)),
+        }
+    }
+
+    fn read(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        size: u32,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        let mut buffer = vec![0; size as usize];
+        let read = self.opened(handle).and_then(|file| {
+            let mut length = 0;
+            while length < buffer.len() {
+                match retry_on_intr(|| pread(&file, &mut buffer[length..], offset + length as u64))? {
+                    0 => break,
+                    more => length += more,
+                }
+            }
+            Ok(length)
+        });
+        match read {
+            Ok(length) => reply.data(&buffer[..length]),
+            Err(answer) => reply.error(errno(answer)),
+        }
+    }
+
+    fn write(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        data: &[u8],
+        _: WriteFlags,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        match self.opened(handle).and_then(|file| retry_on_intr(|| pwrite(&file, data, offset))) {
+            Ok(length) => reply.written(length as u32),
+            Err(answer) => reply.error(errno(answer)),
+        }
+    }
+
+    /// A close may fail where a write has not: so it is tried on a copy of the descriptor.
+    fn flush(&self, _: &Request, _: INodeNo, handle: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+        empty(reply, self.opened(handle).and_then(|file| fcntl_dupfd_cloexec(&file, 0)).map(drop));
+    }
+
+    fn release(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        _: bool,
+        reply: ReplyEmpty,
+    ) {
+        self.close(handle);
+        reply.ok();
+    }
+
+    fn fsync(&self, _: &Request, _: INodeNo, handle: FileHandle, is_data_only: bool, reply: ReplyEmpty) {
+        let done = self.opened(handle).and_then(|file| if is_data_only { fdatasync(&file) } else { fsync(&file) });
+        empty(reply, done);
+    }
+
+    fn opendir(&self, _: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        match self.node(ino).and_then(|node| openat(&node, ".", flags, Mode::empty())) {
+            Ok(directory) => reply.opened(self.keep_open(directory), FopenFlags::empty()),
+            Err(answer) => reply.error(errno(answer)),
+        }
+    }
+
+    fn readdir(&self, _: &Request, _: INodeNo, handle: FileHandle, offset: u64, mut reply: ReplyDirectory) {
+        match self.read_directory(handle, offset, &mut reply) {
+            Ok(()) => reply.ok(),
+            Err(answer) => reply.error(errno(answer)),
+        }
+    }
+
+    fn releasedir(&self, _: &Request, _: INodeNo, handle: FileHandle, _: OpenFlags, reply: ReplyEmpty) {
+        self.close(handle);
+        reply.ok();
+    }
+
+    fn fsyncdir(&self, request: &Request, ino: INodeNo, handle: FileHandle, is_data_only: bool, reply: ReplyEmpty) {
+        self.fsync(request, ino, handle, is_data_only, reply);
+    }
+
+    fn statfs(&self, _: &Request, ino: INodeNo, reply: ReplyStatfs) {
+        match self.node(ino).and_then(|node| fstatvfs(&node)) {
+            Ok(stat) => reply.statfs(
+                stat.f_blocks,
+                stat.f_bfree,
+                stat.f_bavail,
+                stat.f_files,
+                stat.f_ffree,
+                stat.f_bsize as u32,
+                stat.f_namemax as u32,
+                stat.f_frsize as u32,
+            ),
+            Err(answer) => reply.error(errno(answer)),
+        }
+    }
+
+    fn setxattr(&self, _: &Request, ino: INodeNo, name: &OsStr, value: &[u8], flags: i32, _: u32, reply: ReplyEmpty) {
+        let flags = XattrFlags::from_bits_retain(flags as u32);
+        empty(reply, self.node(ino).and_then(|node| setxattr(path_of(&node), name, value, flags)));
+    }
+
+    fn getxattr(&self, _: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
+        value(reply, size, |buffer| self.node(ino).and_then(|node| getxattr(path_of(&node), name, buffer)));
+    }
+
+    fn listxattr(&self, _: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
+        value(reply, size, |buffer| self.node(ino).and_then(|node| listxattr(path_of(&node), buffer)));
+    }
+
+    fn removexattr(&self, _: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        empty(reply, self.node(ino).and_then(|node| removexattr(path_of(&node), name)));
+    }
+
+    fn fallocate(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        length: u64,
+        mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        let mode = FallocateFlags::from_bits_retain(mode as u32);
+        empty(reply, self.opened(handle).and_then(|file| fallocate(&file, mode, offset, length)));
+    }
+
+    fn lseek(&self, _: &Request, _: INodeNo, handle: FileHandle, offset: i64, whence: i32, reply: ReplyLseek) {
+        let offset = u64::try_from(offset).map_err(|_| Answer::NXIO);
+        let found = self.opened(handle).and_then(|file| match whence {
+            libc::SEEK_DATA => seek(&file, SeekFrom::Data(offset?)),
+            libc::SEEK_HOLE => seek(&file, SeekFrom::Hole(offset?)),
+            // All others the kernel knows by itself.
+            _ => Err(Answer::INVAL),
+        });
+        match found {
+            Ok(offset) => reply.offset(offset as i64),
+            Err(answer) => reply.error(errno(answer)),
+        }
+    }
+
+    fn copy_file_range(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        from: FileHandle,
+        mut from_offset: u64,
+        _: INodeNo,
+        to: FileHandle,
+        mut to_offset: u64,
+        length: u64,
+        _: CopyFileRangeFlags,
+        reply: ReplyWrite,
+    ) {
+        let copied = self.opened(from).and_then(|from| {
+            let to = self.opened(to)?;
+            // The answer has 32 bits.
+            let length = length.min(1 << 30) as usize;
+            copy_file_range(&from, Some(&mut from_offset), &to, Some(&mut to_offset), length)
+        });
+        match copied {
+            Ok(length) => reply.written(length as u32),
+            Err(answer) => reply.error(errno(answer)),
+        }
+    }
+}

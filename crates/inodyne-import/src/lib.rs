@@ -1,0 +1,104 @@
+//! IMPORT: logs that another tracer made, as recordings.
+//!
+//! A log of `strace -f -ttt -T` can be made by anybody, without root and without BPF, on any machine, and stands in many a bug
+//! report. [`strace`] makes a recording of it with exact counts, errors and wall times of calls, paths, programs and processes. What
+//! is inside a call stays undivided, and nothing is invented: which rows and findings a log can carry is decided where they are
+//! made, by [`inodyne_model::trace::Tracer`].
+//!
+//! Pure: text in, recording out. The main path, top to bottom:
+//!
+//! | module | what it knows |
+//! |---|---|
+//! | `line` | one line: who, when, what |
+//! | `arguments` | the strings among the arguments of a call |
+//! | `history` | from lines to the lives of threads, their halves of calls put together |
+//! | `convert` | from lives to the tables of a trace |
+
+mod arguments;
+mod convert;
+mod history;
+mod line;
+
+use inodyne_model::Nanos;
+use inodyne_model::command::CommandSpec;
+use inodyne_model::host::Host;
+use inodyne_model::place::Place;
+use inodyne_model::recording::Recording;
+use inodyne_model::run::{CacheState, Exit, Run};
+
+use history::History;
+
+/// What a log gave.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Imported {
+    /// One command, in a place of which nothing is known, with one trace.
+    pub recording: Recording,
+    /// Lines that are none of strace's: what the command printed, where both went to a terminal.
+    pub unread_lines: u64,
+    /// Calls of which the log does not say how long they took. They count with no time at all.
+    pub untimed_calls: u64,
+}
+
+/// Why a log cannot be taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ImportError {
+    /// There is no call in it.
+    #[error("there is no call in it: make it with strace -f -ttt -T -o FILE COMMAND")]
+    NoCalls,
+    /// Its lines have no times.
+    #[error("its lines have no times: make it with strace -f -ttt -T -o FILE COMMAND")]
+    NoTimes,
+    /// Its calls have no durations.
+    #[error("its calls have no durations (-T): make it with strace -f -ttt -T -o FILE COMMAND")]
+    NoDurations,
+}
+
+/// Makes a recording of a log of `strace -f -ttt -T`; `-tt`, `-y`, `-yy`, `-C`, `-k` and `--decode-pids=comm` do no harm.
+///
+/// `program_version` and `created_unix_s` are what the recording will say of its making.
+///
+/// # Errors
+/// It is no such log, or lacks what a recording needs.
+pub fn strace(log: &str, program_version: &str, created_unix_s: u64) -> Result<Imported, ImportError> {
+    let history = History::of(log.lines());
+    let calls: usize = history.threads.iter().map(|thread| thread.calls.len()).sum();
+    if calls == 0 {
+        return Err(if history.undated > 0 { ImportError::NoTimes } else { ImportError::NoCalls });
+    }
+    if history.untimed * 2 > calls as u64 {
+        return Err(ImportError::NoDurations);
+    }
+    let trace = convert::trace(&history);
+    let mut recording = Recording::new(program_version, created_unix_s, Host::default());
+    recording.commands.push(command(&history));
+    recording.places.push(Place { label: "the log".to_owned(), ..Place::default() });
+    recording.push_run(Run {
+        place: 0,
+        command: 0,
+        cache: CacheState::AsIs,
+        settings: 0,
+        block: 0,
+        traced: true,
+        wall_ns: trace.wall_ns,
+        durable_ns: None,
+        // A log does not say the rest.
+        user_ns: Nanos::ZERO,
+        sys_ns: Nanos::ZERO,
+        voluntary_switches: 0,
+        involuntary_switches: 0,
+        major_faults: 0,
+        minor_faults: 0,
+        max_rss_bytes: 0,
+        device_read_bytes: None,
+        device_write_bytes: None,
+        exit: history.threads.first().and_then(|root| root.ended).map_or(Exit::Code(0), |(_, exit)| exit),
+    });
+    recording.traces.push(trace);
+    Ok(Imported { recording, unread_lines: history.unread, untimed_calls: history.untimed })
+}
+
+/// The first program of the root; what strace attached to has none.
+fn command(history: &History) -> CommandSpec {
+    let words = history.threads.first().and_then(|root| root.programs.first()).map(|program| program.words.clone());
+    CommandSpec::new(words.unwrap_or_else(|| vec!["unknown".to_owned()]).into_iter().map(Into::into).collect())
+}

@@ -1,0 +1,281 @@
+//! Starting a command: held until it is released, as the user it belongs to, under a guard.
+//!
+//! ```text
+//! inodyne ──fork──> guard ──clone──> command
+//!    │   <───────── Ready ────────────  │   (arms itself, gives up privileges, waits; the guard stands still)
+//!    │   ────────── Release ─────────>  │   execve
+//!    │   <─ Ended ──   │   <── exit ──
+//!    │   ── Leave ──>  │   (or Kill: everything that still runs)
+//! ```
+//!
+//! The guard is the command's parent and adopts what the command leaves behind. Should inodyne die, by SIGKILL too,
+//! the guard sees its channel close, kills the command with all its descendants and ends; with the last of them goes
+//! the private mount namespace, and with it every file system made for the run.
+
+mod child;
+mod guard;
+mod protocol;
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+
+use inodyne_model::Nanos;
+use inodyne_model::run::Exit;
+use nix::sys::signal::Signal;
+use rustix::process::{Pid, PidfdFlags};
+
+pub use protocol::Stage;
+use protocol::{Channel, Order, Report};
+
+/// Whom the command belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct User {
+    /// Login name.
+    pub name: String,
+    /// User id.
+    pub uid: u32,
+    /// Primary group id.
+    pub gid: u32,
+    /// All group ids.
+    pub groups: Vec<u32>,
+    /// Home directory.
+    pub home: PathBuf,
+}
+
+/// A command to start.
+#[derive(Debug, Clone, Default)]
+pub struct LaunchSpec {
+    /// The words; the first is looked up in PATH unless it has a slash.
+    pub argv: Vec<OsString>,
+    /// Where to start it; none for the current directory.
+    pub directory: Option<PathBuf>,
+    /// Variables to set in its environment.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Whose it is; none to change nothing.
+    pub user: Option<User>,
+    /// Where its standard input comes from.
+    pub input: Input,
+    /// Where its standard output goes.
+    pub output: Output,
+}
+
+/// Where a command's standard input comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Input {
+    /// Where ours does.
+    #[default]
+    Inherit,
+    /// It is empty: what one command has read the next would miss.
+    Nothing,
+}
+
+/// Where a command's standard output goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Output {
+    /// Where ours goes.
+    #[default]
+    Inherit,
+    /// To standard error: standard output belongs to the report.
+    ToStderr,
+    /// Nowhere, and its standard error with it.
+    Discard,
+}
+
+/// Why a command did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    /// A step before its first instruction failed.
+    #[error("{command}: {}", stage.explain(*errno))]
+    NotStarted {
+        /// The command's first word.
+        command: String,
+        /// Which step.
+        stage: Stage,
+        /// The error's number.
+        errno: i32,
+    },
+    /// A signal killed it before its first instruction.
+    #[error("{command}: killed by signal {signal} before it began")]
+    Killed {
+        /// The command's first word.
+        command: String,
+        /// The signal's number.
+        signal: i32,
+    },
+    /// The guard could not be made, or is gone.
+    #[error("cannot start a guard process: {0}")]
+    Guard(#[from] io::Error),
+}
+
+impl LaunchError {
+    /// The exit code that shells and `env` use: 127 not found, 126 found but not executable, 128 and the number of the signal
+    /// that killed it.
+    pub fn shell_code(&self) -> Option<u8> {
+        match self {
+            LaunchError::NotStarted { stage: Stage::Execute, errno, .. } => {
+                Some(if *errno == libc::ENOENT { 127 } else { 126 })
+            }
+            LaunchError::Killed { signal, .. } => u8::try_from(128 + signal).ok(),
+            _ => None,
+        }
+    }
+}
+
+/// How a command ended and what it used: `wait4`'s account of it and of its children that were waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ended {
+    /// Its release, on the monotonic clock: just before its `execve`.
+    pub released_ns: Nanos,
+    /// Its end, as its parent saw it.
+    pub ended_ns: Nanos,
+    /// How it ended.
+    pub exit: Exit,
+    /// CPU time in user mode.
+    pub user_ns: Nanos,
+    /// CPU time in the kernel.
+    pub sys_ns: Nanos,
+    /// Times it gave up the CPU.
+    pub voluntary_switches: u64,
+    /// Times the CPU was taken from it.
+    pub involuntary_switches: u64,
+    /// Page faults that needed I/O.
+    pub major_faults: u64,
+    /// Page faults that did not.
+    pub minor_faults: u64,
+    /// Largest resident set in bytes.
+    pub max_rss_bytes: u64,
+    /// Processes it left running.
+    pub left_running: u32,
+}
+
+impl Ended {
+    /// From release to end.
+    pub fn wall_ns(&self) -> Nanos {
+        self.ended_ns.saturating_sub(self.released_ns)
+    }
+}
+
+/// What becomes of processes that outlive the command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Leftovers {
+    /// They run on.
+    Leave,
+    /// They are killed.
+    Kill,
+}
+
+/// A started command. Dropping it kills the command and all its descendants.
+pub struct Started {
+    channel: Channel,
+    guard: Pid,
+    command: OwnedFd,
+    finished: bool,
+}
+
+/// Starts a command and holds it just before its `execve`. With `arm_program` (of `inodyne-trace`) it will be
+/// traced from there on. Must be called while the process has one thread only: it forks.
+///
+/// # Errors
+/// The command does not exist, is not executable, its directory cannot be entered, or a privilege is missing.
+pub fn start(spec: &LaunchSpec, arm_program: Option<BorrowedFd<'_>>) -> Result<Started, LaunchError> {
+    let (ours, theirs) = Channel::pair()?;
+    let guard = guard::fork(spec, theirs, arm_program)?;
+    let command = match ours.report()? {
+        Some(Report::Ready { pid }) => pid,
+        Some(Report::NotStarted { stage, errno }) => {
+            wait_for(guard);
+            return Err(not_started(spec, stage, errno));
+        }
+        Some(Report::Killed { signal }) => {
+            wait_for(guard);
+            return Err(killed(spec, signal));
+        }
+        Some(Report::Ended(_)) | None => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+    };
+    let pid = Pid::from_raw(command).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
+    let command = rustix::process::pidfd_open(pid, PidfdFlags::empty()).map_err(io::Error::from)?;
+    Ok(Started { channel: ours, guard, command, finished: false })
+}
+
+/// Waits for the guard's end, which comes by itself; its status says nothing. The only error is that somebody else has waited
+/// for it.
+fn wait_for(guard: Pid) {
+    let _ = rustix::process::waitpid(Some(guard), rustix::process::WaitOptions::empty());
+}
+
+fn killed(spec: &LaunchSpec, signal: i32) -> LaunchError {
+    let command = spec.argv.first().cloned().unwrap_or_default();
+    LaunchError::Killed { command: command.to_string_lossy().into_owned(), signal }
+}
+
+fn not_started(spec: &LaunchSpec, stage: Stage, errno: i32) -> LaunchError {
+    let culprit = match stage {
+        Stage::Directory => spec.directory.clone().unwrap_or_default().into_os_string(),
+        _ => spec.argv.first().cloned().unwrap_or_default(),
+    };
+    LaunchError::NotStarted { command: culprit.to_string_lossy().into_owned(), stage, errno }
+}
+
+impl Started {
+    /// Lets the command go.
+    ///
+    /// # Errors
+    /// The guard is gone.
+    pub fn release(&self) -> Result<(), LaunchError> {
+        Ok(self.channel.order(Order::Release)?)
+    }
+
+    /// Waits for the command's end.
+    ///
+    /// # Errors
+    /// The `execve` failed after all, or the guard is gone.
+    pub fn ended(&self, spec: &LaunchSpec) -> Result<Ended, LaunchError> {
+        match self.channel.report()? {
+            Some(Report::Ended(ended)) => Ok(ended),
+            Some(Report::NotStarted { stage, errno }) => Err(not_started(spec, stage, errno)),
+            Some(Report::Killed { signal }) => Err(killed(spec, signal)),
+            Some(Report::Ready { .. }) | None => Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+        }
+    }
+
+    /// Sends the command a signal. A command that has ended is not there to get it: no error.
+    pub fn signal(&self, signal: Signal) {
+        if let Some(signal) = rustix::process::Signal::from_named_raw(signal as i32) {
+            // ESRCH: it has ended.
+            let _ = rustix::process::pidfd_send_signal(&self.command, signal);
+        }
+    }
+
+    /// Ends the guard, and with it, or without it, what the command left running.
+    ///
+    /// # Errors
+    /// The guard is gone.
+    pub fn finish(mut self, leftovers: Leftovers) -> Result<(), LaunchError> {
+        self.finished = true;
+        self.channel.order(match leftovers {
+            Leftovers::Leave => Order::Leave,
+            Leftovers::Kill => Order::Kill,
+        })?;
+        wait_for(self.guard);
+        Ok(())
+    }
+}
+
+/// Readable once [`Started::ended`] would not block.
+impl AsFd for Started {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.channel.as_fd()
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        if !self.finished {
+            // A guard that is gone has killed everything already, or was killed and took the command with it.
+            let _ = self.channel.order(Order::Kill);
+            wait_for(self.guard);
+        }
+    }
+}

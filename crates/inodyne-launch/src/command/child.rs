@@ -1,0 +1,377 @@
+//! The command's process between its birth and its `execve`: it arms the tracer, becomes the user, enters the directory,
+//! finds its file, and waits to be released.
+//!
+//! It shares the guard's memory until then (`CLONE_VM`), and the guard waits, as with `vfork`; but it waits at a pipe, so that it can
+//! leave the session in between, for which it would be too late afterwards. So `execve` has no copy of an address space to tear down, which would count as the command's time, and it can
+//! leave what it has to tell in the guard's own variables.
+
+use std::ffi::{CString, OsStr, OsString};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use inodyne_model::Nanos;
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::sys::signal::{SigHandler, SigSet, Signal, signal};
+use nix::sys::stat::Mode;
+use nix::sys::wait::WaitStatus;
+use nix::unistd::{AccessFlags, Gid, Pid, Uid};
+
+use super::protocol::{Channel, Order, Report, Stage};
+use super::{Input, LaunchSpec, Output, User};
+use crate::clock::monotonic_ns;
+
+/// Why the command's process could not go on, and the error's number.
+pub type Failure = (Stage, i32);
+
+const STACK_BYTES: usize = 1 << 20;
+
+/// A command that runs its own program.
+pub struct Running {
+    /// Its process.
+    pub pid: Pid,
+    /// Its release.
+    pub released_ns: Nanos,
+    /// What it had used until then, none of it the command's.
+    pub used: Used,
+}
+
+/// A command that does not.
+pub enum NotRunning {
+    /// It could not.
+    Failed(Failure),
+    /// A signal killed it before it was released.
+    Killed { signal: i32 },
+    /// It was not released.
+    Abandoned,
+}
+
+/// What a process and its children that were waited for have used.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Used {
+    pub user_ns: Nanos,
+    pub sys_ns: Nanos,
+    pub voluntary_switches: u64,
+    pub involuntary_switches: u64,
+    pub major_faults: u64,
+    pub minor_faults: u64,
+}
+
+impl Used {
+    /// From the kernel's account.
+    pub fn of(usage: &libc::rusage) -> Used {
+        let nanos = |time: libc::timeval| Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000);
+        Used {
+            user_ns: nanos(usage.ru_utime),
+            sys_ns: nanos(usage.ru_stime),
+            voluntary_switches: usage.ru_nvcsw as u64,
+            involuntary_switches: usage.ru_nivcsw as u64,
+            major_faults: usage.ru_majflt as u64,
+            minor_faults: usage.ru_minflt as u64,
+        }
+    }
+
+    /// By this process so far.
+    fn by_now() -> Used {
+        // SAFETY: plain old data, valid when zero.
+        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+        // SAFETY: the pointer is valid for writing. The call cannot fail so.
+        unsafe { libc::getrusage(libc::RUSAGE_SELF, &mut usage) };
+        Used::of(&usage)
+    }
+
+    /// What came after `before`.
+    pub fn less(&self, before: &Used) -> Used {
+        Used {
+            user_ns: self.user_ns.saturating_sub(before.user_ns),
+            sys_ns: self.sys_ns.saturating_sub(before.sys_ns),
+            voluntary_switches: self.voluntary_switches.saturating_sub(before.voluntary_switches),
+            involuntary_switches: self.involuntary_switches.saturating_sub(before.involuntary_switches),
+            major_faults: self.major_faults.saturating_sub(before.major_faults),
+            minor_faults: self.minor_faults.saturating_sub(before.minor_faults),
+        }
+    }
+}
+
+/// What the command's process leaves behind in the guard's memory.
+#[derive(Default)]
+struct Legacy {
+    released: Option<(Nanos, Used)>,
+    failure: Option<Failure>,
+}
+
+/// Makes the command's process, which tells inodyne that it is ready and waits for its order. Returns once it runs its
+/// own program, or will not. Meanwhile the calling process, which must have one thread, gets a session of its own.
+pub fn spawn(
+    spec: &LaunchSpec,
+    channel: &Channel,
+    arm_program: Option<BorrowedFd<'_>>,
+    ignored: &[Signal],
+) -> Result<Running, NotRunning> {
+    let failed = |errno: Errno| NotRunning::Failed((Stage::Prepare, errno as i32));
+    let pipe = || nix::unistd::pipe2(OFlag::O_CLOEXEC).map_err(failed);
+    let ((go_ahead, may_go), (is_over, still_there)) = (pipe()?, pipe()?);
+    let mut legacy = Legacy::default();
+    let mut life = Life {
+        spec,
+        channel,
+        arm_program,
+        ignored,
+        may_go: may_go.as_raw_fd(),
+        go_ahead: go_ahead.as_fd(),
+        legacy: &mut legacy,
+    };
+    let mut stack = vec![0_u8; STACK_BYTES];
+    let top = stack.as_mut_ptr_range().end.cast();
+    // SAFETY: the child runs on a stack of its own, and `live` casts its argument back to what it is. The child waits until this
+    // thread, the only one, has said so, and from then on this thread stands still until the child's end of a pipe is closed,
+    // because it has executed or ended. So no two of them ever run in this memory at the same time but to make system calls
+    // that neither allocate nor fail, and all that is borrowed lives longer.
+    let pid = unsafe { libc::clone(live, top, libc::CLONE_VM | libc::SIGCHLD, (&raw mut life).cast()) };
+    if pid < 0 {
+        return Err(failed(Errno::last()));
+    }
+    let pid = Pid::from_raw(pid);
+    drop(still_there);
+    // Whoever kills inodyne's whole process group must not hit the guard: processes of the command may have left that
+    // group. After the child's birth, which belongs into the session of the terminal; before it executes anything. It
+    // fails only where this process leads a group, which nobody has made it do.
+    let _ = nix::unistd::setsid();
+    let _ = rustix::io::write(&may_go, b".");
+    // Nothing is ever written: this returns when the last copy of the other end is closed.
+    let _ = rustix::io::retry_on_intr(|| rustix::io::read(&is_over, &mut [0_u8]));
+    match (legacy.failure, legacy.released) {
+        (Some(failure), _) => Err(NotRunning::Failed(failure)),
+        (None, Some((released_ns, used))) => Ok(Running { pid, released_ns, used }),
+        (None, None) => Err(match nix::sys::wait::waitpid(pid, None) {
+            Ok(WaitStatus::Signaled(_, signal, _)) => NotRunning::Killed { signal: signal as i32 },
+            // It was ordered to end, or inodyne is gone.
+            _ => NotRunning::Abandoned,
+        }),
+    }
+}
+
+/// What the command's process has to know, and where it leaves what it has to tell.
+struct Life<'a> {
+    spec: &'a LaunchSpec,
+    channel: &'a Channel,
+    arm_program: Option<BorrowedFd<'a>>,
+    ignored: &'a [Signal],
+    go_ahead: BorrowedFd<'a>,
+    /// The other end, of which this process must not keep a copy: it would not see the guard's end.
+    may_go: RawFd,
+    legacy: &'a mut Legacy,
+}
+
+/// The command's process, until it executes.
+extern "C" fn live(life: *mut libc::c_void) -> libc::c_int {
+    // SAFETY: `spawn` passes a pointer to this, and touches it again only when this process has executed or ended.
+    let life = unsafe { &mut *life.cast::<Life<'_>>() };
+    // SAFETY: the descriptors of this process are copies of the guard's; nothing in this one uses or closes it again.
+    unsafe { libc::close(life.may_go) };
+    if rustix::io::retry_on_intr(|| rustix::io::read(life.go_ahead, &mut [0_u8])) == Ok(1) {
+        let released = &mut life.legacy.released;
+        life.legacy.failure = become_command(life.spec, life.channel, life.arm_program, life.ignored, released).err();
+    }
+    NEVER_EXECUTED
+}
+
+/// The exit code of a process that did not become the command; nobody asks for it.
+const NEVER_EXECUTED: libc::c_int = 127;
+
+/// Returns only if the command was not executed.
+fn become_command(
+    spec: &LaunchSpec,
+    channel: &Channel,
+    arm_program: Option<BorrowedFd<'_>>,
+    ignored: &[Signal],
+    released: &mut Option<(Nanos, Used)>,
+) -> Result<(), Failure> {
+    let program = prepare(spec, arm_program, ignored)?;
+    let pid = nix::unistd::getpid().as_raw();
+    let lost = |error: std::io::Error| (Stage::Prepare, error.raw_os_error().unwrap_or(libc::EIO));
+    channel.send_report(&Report::Ready { pid }).map_err(lost)?;
+    if channel.next_order().map_err(lost)? != Some(Order::Release) {
+        return Ok(());
+    }
+    *released = Some((monotonic_ns(), Used::by_now()));
+    // A signal that came while the command was held acts now, as it would on the command itself.
+    SigSet::empty().thread_set_mask().map_err(|errno| (Stage::Prepare, errno as i32))?;
+    Err((Stage::Execute, program.execute() as i32))
+}
+
+fn redirect(input: Input, output: Output) -> Result<(), Errno> {
+    if input == Input::Nothing {
+        nix::unistd::dup2_stdin(nix::fcntl::open("/dev/null", OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty())?)?;
+    }
+    match output {
+        Output::Inherit => Ok(()),
+        Output::ToStderr => nix::unistd::dup2_stdout(std::io::stderr()),
+        Output::Discard => {
+            let nowhere = nix::fcntl::open("/dev/null", OFlag::O_WRONLY | OFlag::O_CLOEXEC, Mode::empty())?;
+            nix::unistd::dup2_stdout(&nowhere)?;
+            nix::unistd::dup2_stderr(&nowhere)
+        }
+    }
+}
+
+fn prepare(spec: &LaunchSpec, arm_program: Option<BorrowedFd<'_>>, ignored: &[Signal]) -> Result<Program, Failure> {
+    let at = |stage: Stage| move |errno: Errno| (stage, errno as i32);
+    reset_signals(ignored).map_err(at(Stage::Prepare))?;
+    redirect(spec.input, spec.output).map_err(at(Stage::Prepare))?;
+    if let Some(program) = arm_program {
+        arm(program).map_err(at(Stage::Arm))?;
+    }
+    let mut environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+    if let Some(user) = &spec.user {
+        become_user(user).map_err(at(Stage::User))?;
+        let home = user.home.clone().into_os_string();
+        set(&mut environment, "HOME", home);
+        set(&mut environment, "USER", OsString::from(&user.name));
+        set(&mut environment, "LOGNAME", OsString::from(&user.name));
+    }
+    die_with_the_guard().map_err(at(Stage::Prepare))?;
+    if let Some(directory) = &spec.directory {
+        nix::unistd::chdir(directory.as_path()).map_err(at(Stage::Directory))?;
+        set(&mut environment, "PWD", directory.clone().into_os_string());
+    }
+    for (name, value) in &spec.environment {
+        set(&mut environment, name, value.clone());
+    }
+    Program::find(&spec.argv, &environment).map_err(at(Stage::Execute))
+}
+
+fn set(environment: &mut Vec<(OsString, OsString)>, name: impl AsRef<OsStr>, value: OsString) {
+    environment.retain(|(known, _)| known != name.as_ref());
+    environment.push((name.as_ref().to_owned(), value));
+}
+
+/// The guard ignores some signals, Rust ignores SIGPIPE, and both are inherited: the command starts with the defaults,
+/// except for what was ignored before inodyne began. All of them stay blocked until it is released.
+fn reset_signals(ignored: &[Signal]) -> Result<(), Errno> {
+    for each in Signal::iterator().filter(|s| *s != Signal::SIGKILL && *s != Signal::SIGSTOP) {
+        let action = if ignored.contains(&each) { SigHandler::SigIgn } else { SigHandler::SigDfl };
+        // SAFETY: no handler is installed.
+        unsafe { signal(each, action) }?;
+    }
+    Ok(())
+}
+
+/// Runs the tracer's arming program in this thread's context, so that it is known by its task and not by a pid.
+fn arm(program: BorrowedFd<'_>) -> Result<(), Errno> {
+    /// The start of `union bpf_attr` as BPF_PROG_TEST_RUN reads it (include/uapi/linux/bpf.h).
+    #[repr(C)]
+    #[derive(Default)]
+    struct TestRun {
+        program: u32,
+        returned: u32,
+        data_size_in: u32,
+        data_size_out: u32,
+        data_in: u64,
+        data_out: u64,
+        repeat: u32,
+        duration: u32,
+        context_size_in: u32,
+        context_size_out: u32,
+        context_in: u64,
+        context_out: u64,
+        flags: u32,
+        cpu: u32,
+        batch_size: u32,
+        unused: u32,
+    }
+    const BPF_PROG_TEST_RUN: i32 = 10;
+    let arguments: [u64; 1] = [1];
+    let mut run = TestRun {
+        program: program.as_raw_fd() as u32,
+        context_size_in: size_of_val(&arguments) as u32,
+        context_in: arguments.as_ptr() as u64,
+        ..TestRun::default()
+    };
+    // SAFETY: the attributes and what they point at are valid for their stated sizes.
+    let failed = unsafe { libc::syscall(libc::SYS_bpf, BPF_PROG_TEST_RUN, &mut run, size_of::<TestRun>()) };
+    match failed {
+        0 if run.returned == 0 => Ok(()),
+        0 => Err(Errno::EAGAIN),
+        _ => Err(Errno::last()),
+    }
+}
+
+fn become_user(user: &User) -> Result<(), Errno> {
+    let groups: Vec<Gid> = user.groups.iter().copied().map(Gid::from_raw).collect();
+    nix::unistd::setgroups(&groups)?;
+    let (gid, uid) = (Gid::from_raw(user.gid), Uid::from_raw(user.uid));
+    nix::unistd::setresgid(gid, gid, gid)?;
+    nix::unistd::setresuid(uid, uid, uid)
+}
+
+/// Should the guard be killed, the command goes with it. After the change of user, which would take this back.
+fn die_with_the_guard() -> Result<(), Errno> {
+    let guard = nix::unistd::getppid();
+    nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
+    if nix::unistd::getppid() == guard { Ok(()) } else { Err(Errno::ECHILD) }
+}
+
+/// A file to execute, its words and its environment.
+struct Program {
+    file: CString,
+    arguments: Vec<CString>,
+    environment: Vec<CString>,
+}
+
+impl Program {
+    /// Looks the first word up as `execvp` does, but before the trace begins.
+    fn find(argv: &[OsString], environment: &[(OsString, OsString)]) -> Result<Program, Errno> {
+        let first = argv.first().filter(|word| !word.is_empty()).ok_or(Errno::ENOENT)?;
+        let file = if first.as_bytes().contains(&b'/') {
+            executable(Path::new(first)).map(|()| PathBuf::from(first))?
+        } else {
+            let path = environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.clone());
+            search(first, &path.unwrap_or_else(|| OsString::from("/usr/local/bin:/usr/bin:/bin")))?
+        };
+        let word = |word: &OsStr| CString::new(word.as_bytes()).map_err(|_| Errno::EINVAL);
+        let variable = |(name, value): &(OsString, OsString)| {
+            CString::new([name.as_bytes(), b"=", value.as_bytes()].concat()).map_err(|_| Errno::EINVAL)
+        };
+        Ok(Program {
+            file: CString::new(file.into_os_string().into_vec()).map_err(|_| Errno::EINVAL)?,
+            arguments: argv.iter().map(|a| word(a)).collect::<Result<_, _>>()?,
+            environment: environment.iter().map(variable).collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// Returns only where it failed. A script without `#!` is given to the shell, as `execvp` does.
+    fn execute(mut self) -> Errno {
+        let Err(error) = nix::unistd::execve(&self.file, &self.arguments, &self.environment);
+        if error != Errno::ENOEXEC {
+            return error;
+        }
+        self.arguments[0].clone_from(&self.file);
+        self.arguments.insert(0, c"sh".to_owned());
+        let Err(error) = nix::unistd::execve(c"/bin/sh", &self.arguments, &self.environment);
+        error
+    }
+}
+
+fn search(name: &OsStr, path: &OsStr) -> Result<PathBuf, Errno> {
+    let mut result = Errno::ENOENT;
+    for directory in std::env::split_paths(path) {
+        let candidate = directory.join(name);
+        match executable(&candidate) {
+            Ok(()) => return Ok(candidate),
+            // What is found but must not be executed is the better answer, should nothing else be found.
+            Err(Errno::EACCES) => result = Errno::EACCES,
+            Err(_) => {}
+        }
+    }
+    Err(result)
+}
+
+fn executable(file: &Path) -> Result<(), Errno> {
+    let kind = nix::sys::stat::stat(file)?.st_mode & libc::S_IFMT;
+    if kind == libc::S_IFDIR {
+        return Err(Errno::EISDIR);
+    }
+    nix::unistd::access(file, AccessFlags::X_OK)
+}

@@ -1,0 +1,21 @@
+//! Starting processes: the measured command under its guard, and helper processes that run detached from everything else.
+//!
+//! Builds without clang and without libbpf. Tracing comes in as a descriptor of a BPF program that the command's process
+//! runs in its own context ([`start`]); what it does is not known here.
+//!
+//! | module | what it knows |
+//! |---|---|
+//! | `command` | a command, held until it is released, its guard, and what they say to each other |
+//! | `detach` | how a forked helper process leaves descriptors, terminal and directory of its parent behind |
+//! | `signals` | which signals are not for guards and helpers, and which were ignored before inodyne began |
+//! | `clock` | the clock on which starts and ends are told |
+
+mod clock;
+mod command;
+mod detach;
+mod signals;
+
+pub use clock::monotonic_ns;
+pub use command::{Ended, Input, LaunchError, LaunchSpec, Leftovers, Output, Stage, Started, User, start};
+pub use detach::{all_except, detach};
+pub use signals::is_ignored;

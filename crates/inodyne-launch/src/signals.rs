@@ -1,0 +1,52 @@
+//! Which signals guards and helper processes ignore, and which were ignored before inodyne began.
+
+use std::io;
+
+use nix::sys::signal::Signal;
+
+/// Signals that a terminal sends to everybody at it, or that a user sends to the whole process group: the command acts on
+/// them, not its guard nor a file system's server. Those end when their work does.
+pub(crate) const NOT_FOR_HELPERS: [Signal; 8] = [
+    Signal::SIGINT,
+    Signal::SIGQUIT,
+    Signal::SIGHUP,
+    Signal::SIGTERM,
+    Signal::SIGTSTP,
+    Signal::SIGTTIN,
+    Signal::SIGTTOU,
+    Signal::SIGPIPE,
+];
+
+/// Ignores them in this process. One system call each; nothing is allocated, so a process that was just forked may do so.
+pub(crate) fn ignore_those_not_for_helpers() {
+    for each in NOT_FOR_HELPERS {
+        // SAFETY: no handler is installed. The call fails only for signals that do not exist.
+        unsafe { libc::signal(each as libc::c_int, libc::SIG_IGN) };
+    }
+}
+
+/// Whether this process ignores a signal.
+///
+/// # Errors
+/// The kernel does not know the signal.
+pub fn is_ignored(signal: Signal) -> io::Result<bool> {
+    // SAFETY: plain old data, valid when zero.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: nothing is changed, and the pointer is valid for writing.
+    if unsafe { libc::sigaction(signal as libc::c_int, std::ptr::null(), &mut action) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(action.sa_sigaction == libc::SIG_IGN)
+}
+
+/// The signals that whoever started inodyne wants to be ignored (`nohup`, a shell's background job), so that the command
+/// can be started so too. Rust ignores SIGPIPE in every program before `main`: what it was before is not known.
+pub(crate) fn inherited_ignores() -> io::Result<Vec<Signal>> {
+    let mut ignored = Vec::new();
+    for each in Signal::iterator().filter(|signal| *signal != Signal::SIGPIPE) {
+        if is_ignored(each)? {
+            ignored.push(each);
+        }
+    }
+    Ok(ignored)
+}

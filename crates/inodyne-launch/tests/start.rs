@@ -1,0 +1,198 @@
+//! Starting commands for real. `start` forks and so wants a process with one thread, which libtest is not: `main` calls one test
+//! after the other.
+
+use std::ffi::OsString;
+use std::fs;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use inodyne_launch::{Input, LaunchError, LaunchSpec, Leftovers, Output, start};
+use inodyne_model::run::Exit;
+use nix::sys::signal::{SigHandler, Signal, killpg, signal};
+use nix::sys::wait::waitpid;
+use nix::unistd::{ForkResult, Pid, getpgid, getsid, setpgid};
+
+fn main() {
+    let tests: [(&str, fn()); 8] = [
+        ("a_command_runs_once_it_is_released", a_command_runs_once_it_is_released),
+        ("what_cannot_be_executed_is_told_before_the_release", what_cannot_be_executed_is_told_before_the_release),
+        ("a_signal_to_a_held_command_acts_when_it_is_released", a_signal_to_a_held_command_acts_when_it_is_released),
+        ("a_command_killed_before_its_release_is_told", a_command_killed_before_its_release_is_told),
+        ("only_the_guard_leaves_the_session", only_the_guard_leaves_the_session),
+        ("a_dropped_command_goes_with_all_its_descendants", a_dropped_command_goes_with_all_its_descendants),
+        ("nothing_outlives_a_killed_process_group", nothing_outlives_a_killed_process_group),
+        ("what_is_left_running_may_go_on", what_is_left_running_may_go_on),
+    ];
+    // Whoever started this may ignore signals (nohup does), and commands inherit that.
+    for each in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGUSR1] {
+        // SAFETY: the default action is no handler.
+        unsafe { signal(each, SigHandler::SigDfl) }.expect("a signal that can be caught");
+    }
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let chosen = tests.iter().filter(|(name, _)| wanted.iter().all(|word| name.contains(word)));
+    let (begun, mut passed) = (Instant::now(), 0);
+    for (name, test) in chosen {
+        test();
+        println!("test {name} ... ok");
+        passed += 1;
+    }
+    // As libtest says it: whoever counts results finds this line. A test that fails ends the program before.
+    let (left_out, seconds) = (tests.len() - passed, begun.elapsed().as_secs_f64());
+    println!(
+        "\ntest result: ok. {passed} passed; 0 failed; 0 ignored; 0 measured; {left_out} filtered out; finished in {seconds:.2}s"
+    );
+}
+
+fn spec(argv: &[&str]) -> LaunchSpec {
+    LaunchSpec {
+        argv: argv.iter().map(OsString::from).collect(),
+        input: Input::Nothing,
+        output: Output::Discard,
+        ..LaunchSpec::default()
+    }
+}
+
+fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "never: {what}");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// The children of a process.
+fn children(of: Pid) -> Vec<Pid> {
+    let listed = fs::read_to_string(format!("/proc/{of}/task/{of}/children")).unwrap_or_default();
+    listed.split_ascii_whitespace().map(|pid| Pid::from_raw(pid.parse().expect("a pid"))).collect()
+}
+
+fn only<T>(mut all: Vec<T>) -> T {
+    assert_eq!(all.len(), 1);
+    all.remove(0)
+}
+
+fn a_command_runs_once_it_is_released() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let mut spec = spec(&["sh", "-c", "echo $WORD > made; exit 3"]);
+    spec.directory = Some(place.path().into());
+    spec.environment = vec![("WORD".into(), "said".into())];
+    let held = start(&spec, None).expect("it starts");
+    assert!(!place.path().join("made").exists());
+    held.release().expect("the guard is there");
+    let ended = held.ended(&spec).expect("it ends");
+    assert_eq!(ended.exit, Exit::Code(3));
+    assert!(ended.wall_ns().0 > 0);
+    assert_eq!(fs::read_to_string(place.path().join("made")).expect("written"), "said\n");
+    held.finish(Leftovers::Kill).expect("the guard ends");
+    assert!(children(Pid::this()).is_empty());
+}
+
+fn what_cannot_be_executed_is_told_before_the_release() {
+    let of = |argv: &[&str]| start(&spec(argv), None).err().and_then(|error| error.shell_code());
+    assert_eq!(of(&["no-such-command-here"]), Some(127));
+    assert_eq!(of(&["/"]), Some(126));
+    assert_eq!(of(&["/etc/passwd"]), Some(126));
+    assert!(children(Pid::this()).is_empty());
+}
+
+fn a_signal_to_a_held_command_acts_when_it_is_released() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let made = place.path().join("made");
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGUSR1] {
+        let spec = spec(&["touch", made.to_str().expect("text")]);
+        let held = start(&spec, None).expect("it starts");
+        held.signal(signal);
+        held.release().expect("the guard is there");
+        let ended = held.ended(&spec).expect("its end is told as any other");
+        assert_eq!(ended.exit, Exit::Signal(signal as i32));
+        held.finish(Leftovers::Kill).expect("the guard ends");
+    }
+    assert!(!made.exists());
+}
+
+fn a_command_killed_before_its_release_is_told() {
+    let spec = spec(&["true"]);
+    let held = start(&spec, None).expect("it starts");
+    held.signal(Signal::SIGKILL);
+    let error = held.ended(&spec).expect_err("it never ran");
+    assert!(matches!(error, LaunchError::Killed { signal: 9, .. }), "{error}");
+    assert_eq!(
+        (error.shell_code(), error.to_string().as_str()),
+        (Some(137), "true: killed by signal 9 before it began")
+    );
+}
+
+fn only_the_guard_leaves_the_session() {
+    let spec = spec(&["sleep", "1000"]);
+    let _held = start(&spec, None).expect("it starts");
+    let guard = only(children(Pid::this()));
+    // Before the command does anything, or it might be too late.
+    assert_eq!(getsid(Some(guard)), Ok(guard));
+    let command = only(children(guard));
+    // Otherwise a terminal's signals and its input would not reach the command.
+    assert_eq!(getsid(Some(command)), getsid(None));
+    assert_eq!(getpgid(Some(command)), getpgid(None));
+}
+
+/// The processes that have this word among their arguments.
+fn with_argument(word: &str) -> Vec<Pid> {
+    let has_it = |pid: &i32| {
+        let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        words.split(|byte| *byte == 0).any(|argument| argument == word.as_bytes())
+    };
+    let all = fs::read_dir("/proc").expect("there is a /proc").flatten();
+    let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(has_it).map(Pid::from_raw).collect()
+}
+
+const LEAVES_TWO: &str = "sleep $0 & (setsid sleep $0 &)";
+
+fn a_dropped_command_goes_with_all_its_descendants() {
+    let asleep = format!("1{}", std::process::id());
+    let spec = spec(&["sh", "-c", &format!("{LEAVES_TWO}; exec sleep $0"), &asleep]);
+    let held = start(&spec, None).expect("it starts");
+    held.release().expect("the guard is there");
+    eventually("all three sleep", || with_argument(&asleep).len() == 3);
+    drop(held);
+    assert_eq!(with_argument(&asleep), []);
+}
+
+/// The starter and the command die at once; the guard is left to end what has a session of its own.
+fn nothing_outlives_a_killed_process_group() {
+    for round in 0..20 {
+        let asleep = format!("3{round}{}", std::process::id());
+        let spec = spec(&["sh", "-c", "setsid sleep $0 & exec sleep $0", &asleep]);
+        // SAFETY: this process has one thread, so the copy is whole.
+        match unsafe { nix::unistd::fork() }.expect("it forks") {
+            ForkResult::Child => {
+                setpgid(Pid::this(), Pid::this()).expect("a group of its own");
+                let held = start(&spec, None).expect("it starts");
+                held.release().expect("the guard is there");
+                let _ = held.ended(&spec);
+                std::process::exit(1);
+            }
+            ForkResult::Parent { child } => {
+                eventually("both sleep", || with_argument(&asleep).len() == 2);
+                killpg(child, Signal::SIGKILL).expect("it is ours");
+                waitpid(child, None).expect("it is our child");
+                eventually("nothing is left", || with_argument(&asleep).is_empty());
+            }
+        }
+    }
+}
+
+fn what_is_left_running_may_go_on() {
+    let asleep = format!("2{}", std::process::id());
+    let spec = spec(&["sh", "-c", LEAVES_TWO, &asleep]);
+    for leftovers in [Leftovers::Leave, Leftovers::Kill] {
+        let held = start(&spec, None).expect("it starts");
+        held.release().expect("the guard is there");
+        assert_eq!(held.ended(&spec).expect("it ends").left_running, 2);
+        eventually("both sleep", || with_argument(&asleep).len() == 2);
+        held.finish(leftovers).expect("the guard ends");
+        let left = with_argument(&asleep);
+        assert_eq!(left.len(), if leftovers == Leftovers::Leave { 2 } else { 0 });
+        left.into_iter().for_each(|pid| nix::sys::signal::kill(pid, Signal::SIGKILL).expect("it is ours"));
+        eventually("they are gone", || with_argument(&asleep).is_empty());
+    }
+}

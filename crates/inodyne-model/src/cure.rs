@@ -1,0 +1,95 @@
+//! What a program can do about a finding: the part of a cure that is data.
+//!
+//! A diagnosis makes it together with the words of the report. `inodyne prove` applies it to what is in the recording and
+//! measures what it brings; nothing here knows how places are made.
+
+use serde::{Deserialize, Serialize};
+
+/// The typed form of one line of [`Finding::cure`](crate::finding::Finding::cure).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cure {
+    /// What a program has to change.
+    pub change: Change,
+    /// The evidence that it answers: an index into [`Finding::evidence`](crate::finding::Finding::evidence).
+    pub answers: usize,
+}
+
+/// A change to how a command was run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Change {
+    /// The place is made otherwise.
+    Place(PlaceChange),
+    /// A setting has another value as long as the place is there.
+    Setting {
+        /// Its file under /sys or /proc/sys; `LOOP` stands for the name of the place's own device.
+        file: String,
+        /// The value.
+        value: String,
+    },
+    /// The caches are in another state before each run.
+    Cache(CacheChange),
+    /// The command is run otherwise.
+    Command(CommandChange),
+    /// Something for people to do.
+    Advice {
+        /// Why no program can do it, where more is to be said than that nobody has taught one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        because: Option<String>,
+    },
+}
+
+/// A change to a place. The first three concern the file system that the place was made as, wherever it lies below others.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PlaceChange {
+    /// A feature of ext2, ext3 or ext4 that it was made without (`-O ^filetype`) is not left out any more.
+    Feature(String),
+    /// Another value for a parameter of mkfs that it was made with, such as `size` of `-J size=4`.
+    Mkfs {
+        /// The option of mkfs: `-J`.
+        option: String,
+        /// The parameter in it: `size`.
+        parameter: String,
+        /// The value it shall have.
+        value: String,
+    },
+    /// One more mount option, or another value for one.
+    Mount(String),
+    /// What was changed of these settings is left as the machine has it. Named by the last part of their files.
+    WithoutSettings(Vec<String>),
+    /// An overlay lies over it, mounted with these options.
+    Over(String),
+    /// What the overlay lies over, without the overlay.
+    Below,
+}
+
+/// Another state of the caches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CacheChange {
+    /// Warm, as [`CacheState::Warm`](crate::run::CacheState::Warm).
+    Warm,
+    /// Warm, and the contents of all files are in memory.
+    Contents,
+}
+
+/// Another way to run the command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CommandChange {
+    /// Several processes side by side, each with its part of the files that the command names.
+    SideBySide {
+        /// How many, at least 2.
+        processes: u32,
+    },
+    /// A script for `/bin/sh` in its stead.
+    Instead(String),
+}
+
+impl Change {
+    /// Something for people to do.
+    pub fn advice() -> Change {
+        Change::Advice { because: None }
+    }
+}

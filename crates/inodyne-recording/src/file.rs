@@ -1,0 +1,206 @@
+//! Files that are there whole or not at all, also when their writer is killed.
+
+use std::ffi::OsString;
+use std::fs::{File, Metadata, OpenOptions, Permissions};
+use std::io::{self, BufWriter, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access as Permission, AtFlags, CWD, Mode, OFlags};
+use rustix::io::Errno;
+
+/// Whom a new file belongs to and who may read it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Who may read it is for the user's umask to say: reports.
+    ByUmask,
+    /// Only its owner: who called sudo, otherwise who called. A file of that owner's that is replaced keeps its permissions.
+    Private,
+}
+
+/// Permission bits of a private file.
+const PRIVATE: u32 = 0o600;
+
+/// Writes a file by `write`, in place of one of that name that may be there.
+///
+/// What is being written has no name where the file system can do that (`O_TMPFILE`), so that nothing of it stays if the
+/// writer is killed. Then it gets the name asked for; where that is taken, for an instant another one beside it. A pipe or
+/// a device of that name is written to, and stays what it is.
+///
+/// # Errors
+/// The directory cannot be written, or is full. Nothing is left then, and a file that was there is as it was.
+pub fn write_whole(
+    path: &Path,
+    access: Access,
+    write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+) -> io::Result<()> {
+    let before = std::fs::metadata(path).ok();
+    if before.as_ref().is_some_and(|found| !found.is_file()) {
+        return fill(OpenOptions::new().write(true).open(path)?, write).map(|_| ());
+    }
+    let beside = name_beside(path);
+    let (file, named) = create(path, &beside, access)?;
+    let written = give(&file, access, before.as_ref()).and_then(|()| fill(file, write)).and_then(|file| {
+        if named {
+            return std::fs::rename(&beside, path);
+        }
+        match link(&file, path) {
+            Err(Errno::EXIST) => {
+                link(&file, &beside)?;
+                std::fs::rename(&beside, path)
+            }
+            linked => Ok(linked?),
+        }
+    });
+    if written.is_err() {
+        // It is of no use. That it may not exist either is no second error.
+        let _ = std::fs::remove_file(&beside);
+    }
+    written
+}
+
+/// Whether a file could be written there, as far as that can be told without writing it: nothing is changed.
+///
+/// # Errors
+/// It could not.
+pub fn check_writable(path: &Path) -> io::Result<()> {
+    if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        // Opening a pipe would wait for its reader.
+        return match std::fs::metadata(path)?.is_dir() {
+            true => Err(io::Error::from(io::ErrorKind::IsADirectory)),
+            false => Ok(rustix::fs::access(path, Permission::WRITE_OK)?),
+        };
+    }
+    let beside = name_beside(path);
+    let (_, named) = create(path, &beside, Access::Private)?;
+    if named { std::fs::remove_file(beside) } else { Ok(()) }
+}
+
+/// A file to fill: without a name, or else one beside the path.
+fn create(path: &Path, beside: &Path, access: Access) -> io::Result<(File, bool)> {
+    let mode = match access {
+        Access::ByUmask => 0o666,
+        Access::Private => PRIVATE,
+    };
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    match rustix::fs::openat(CWD, directory, flags, Mode::from_raw_mode(mode)) {
+        Ok(file) => Ok((File::from(file), false)),
+        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT) => {
+            let mut options = OpenOptions::new();
+            Ok((options.write(true).create_new(true).mode(mode).open(beside)?, true))
+        }
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// Gives a private file to whom it belongs.
+fn give(file: &File, access: Access, before: Option<&Metadata>) -> io::Result<()> {
+    if access == Access::ByUmask {
+        return Ok(());
+    }
+    let owner = owner();
+    if let Some((uid, gid)) = owner {
+        std::os::unix::fs::fchown(file, Some(uid), Some(gid))?;
+    }
+    let uid = owner.map_or_else(|| rustix::process::geteuid().as_raw(), |(uid, _)| uid);
+    let kept = before.filter(|before| before.uid() == uid).map(|before| before.mode() & 0o777);
+    kept.map_or(Ok(()), |mode| file.set_permissions(Permissions::from_mode(mode)))
+}
+
+/// Who called sudo: what root keeps for that user must not be root's.
+fn owner() -> Option<(u32, u32)> {
+    let number = |name| std::env::var(name).ok()?.parse().ok();
+    rustix::process::geteuid().is_root().then(|| Some((number("SUDO_UID")?, number("SUDO_GID")?))).flatten()
+}
+
+fn fill(file: File, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<File> {
+    let mut out = BufWriter::new(file);
+    write(&mut out)?;
+    out.flush()?;
+    out.into_inner().map_err(io::IntoInnerError::into_error)
+}
+
+/// Gives an open file without a name one; open(2), "O_TMPFILE", tells how.
+fn link(file: &File, path: &Path) -> Result<(), Errno> {
+    let descriptor = format!("/proc/self/fd/{}", file.as_raw_fd());
+    rustix::fs::linkat(CWD, descriptor, CWD, path, AtFlags::SYMLINK_FOLLOW)
+}
+
+fn name_beside(path: &Path) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(format!(".{}.partial", std::process::id()));
+    PathBuf::from(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(directory: &Path) -> Vec<OsString> {
+        std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name()).collect()
+    }
+
+    #[test]
+    fn a_device_stays_one() {
+        write_whole(Path::new("/dev/null"), Access::Private, |out| out.write_all(b"gone")).unwrap();
+        assert!(!std::fs::metadata("/dev/null").unwrap().is_file());
+        assert_eq!(
+            names(Path::new("/dev")).iter().filter(|name| name.to_string_lossy().ends_with(".partial")).count(),
+            0
+        );
+    }
+
+    #[test]
+    fn a_file_is_new_or_replaced_and_nothing_else_is_left() {
+        let scratch = tempfile::tempdir().unwrap();
+        let directory = scratch.path().join("directory");
+        std::fs::create_dir(&directory).unwrap();
+        let path = directory.join("file");
+        for text in ["first", "second"] {
+            write_whole(&path, Access::ByUmask, |out| {
+                assert!(names(&directory).iter().all(|name| name == "file"), "it has a name while it is written");
+                out.write_all(text.as_bytes())
+            })
+            .unwrap();
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+        }
+        let failed = write_whole(&path, Access::ByUmask, |out| {
+            out.write_all(b"half")?;
+            Err(io::Error::from(io::ErrorKind::StorageFull))
+        });
+        assert_eq!(failed.unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "second");
+        assert_eq!(names(&directory), ["file"]);
+        std::fs::remove_dir_all(directory).unwrap();
+        assert_eq!(write_whole(&path, Access::ByUmask, |_| Ok(())).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_private_file_is_its_owners_and_keeps_what_the_owner_allowed() {
+        let scratch = tempfile::tempdir().unwrap();
+        let path = scratch.path().join("file");
+        let mode = || std::fs::metadata(&path).unwrap().mode() & 0o777;
+        write_whole(&path, Access::Private, |_| Ok(())).unwrap();
+        assert_eq!(mode(), 0o600);
+        std::fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
+        write_whole(&path, Access::Private, |_| Ok(())).unwrap();
+        assert_eq!(mode(), 0o640);
+    }
+
+    #[test]
+    fn looking_whether_a_file_can_be_written_changes_nothing() {
+        let scratch = tempfile::tempdir().unwrap();
+        let path = scratch.path().join("file");
+        check_writable(&path).unwrap();
+        assert!(names(scratch.path()).is_empty());
+        std::fs::write(&path, "kept").unwrap();
+        check_writable(&path).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "kept");
+        assert_eq!(check_writable(&path.join("below")).unwrap_err().kind(), io::ErrorKind::NotADirectory);
+        assert_eq!(check_writable(scratch.path()).unwrap_err().kind(), io::ErrorKind::IsADirectory);
+        assert_eq!(check_writable(&scratch.path().join("a/b")).unwrap_err().kind(), io::ErrorKind::NotFound);
+        check_writable(Path::new("/dev/null")).unwrap();
+    }
+}

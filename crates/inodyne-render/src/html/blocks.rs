@@ -1,0 +1,158 @@
+//! The blocks of a report as HTML.
+
+use super::builder::{Html, class_of};
+use super::{dots, flame, pictures, tables, timeline};
+use crate::line::{Line, Span, Style};
+use crate::report::block::{Block, Expectation, FindingBlock, Headline, Remark, Title, Widget};
+
+/// Names in a verdict are cut beyond this width.
+const LONGEST_NAME: usize = 1_000;
+
+/// Blocks one after the other; their headings are of this level.
+pub(super) fn show(page: &mut Html, blocks: &[Block<'_>], heading: &'static str) {
+    for block in blocks {
+        one(page, block, heading);
+    }
+}
+
+fn one(page: &mut Html, block: &Block<'_>, heading: &'static str) {
+    match block {
+        // The title of a study is that of the page, and a case has a heading of its own.
+        Block::Gap | Block::StudyTitle(_) | Block::CaseName(_) => {}
+        Block::Heading(text) => page.element(heading, &[], text),
+        Block::Line(text) => line(page, text),
+        Block::Paragraph { text, style, .. } => page.element("p", &[("class", class_of(*style))], text),
+        Block::Table(table) => tables::show(page, table),
+        Block::Title(of) => title(page, of),
+        Block::Remarks(remarks) => page.inside("details", &[], |page| {
+            page.element("summary", &[], "How it was measured");
+            remarks.iter().for_each(|remark| page.element("p", &[("class", "dim")], remark));
+        }),
+        Block::Headlines(all) => headlines(page, all),
+        Block::Finding(of) => finding(page, of),
+        Block::Flag(text) => page.element("p", &[("class", "warning")], text),
+        Block::Expectations(all) => expectations(page, all),
+        Block::Folded(summary, blocks) => page.inside("details", &[], |page| {
+            page.element("summary", &[], summary);
+            show(page, blocks, "h4");
+        }),
+        Block::Widget(Widget::Timeline(trace)) => timeline::show(page, trace),
+        Block::Widget(Widget::Flame(trace)) => flame::show(page, trace),
+        Block::Widget(Widget::Stacked(trace)) => pictures::ledger(page, trace),
+        Block::Widget(Widget::Dots(cases)) => dots::show(page, cases),
+    }
+}
+
+/// A line as a paragraph, in one style where all of it has one.
+fn line(page: &mut Html, of: &Line) {
+    let shown: Vec<&Span> = of.spans().iter().filter(|span| !span.text().trim().is_empty()).collect();
+    match shown.as_slice() {
+        [] => {}
+        [only] => page.element("p", &[("class", class_of(only.style()))], only.text().trim_start()),
+        _ => page.inside("p", &[], |page| of.spans().iter().for_each(|span| page.span(span))),
+    }
+}
+
+fn title(page: &mut Html, Title { command, place, time, likely, reason }: &Title) {
+    page.inside("h2", &[], |page| {
+        page.element("code", &[], command);
+        page.text(place);
+    });
+    page.inside("p", &[("class", "verdict")], |page| {
+        page.element("b", &[("class", "time")], time);
+        if !likely.is_empty() {
+            page.element("span", &[("class", "good")], likely);
+        }
+    });
+    if !reason.is_empty() {
+        page.element("p", &[("class", "reason")], reason);
+    }
+}
+
+/// A sentence each, and below it what it rests on, and what else there is to say of the time to the end.
+fn headlines(page: &mut Html, all: &[Headline]) {
+    let reach = pictures::reach(all.iter().map(|headline| &headline.whisker));
+    for headline in all {
+        let sentence = headline.sentence(LONGEST_NAME);
+        page.inside("div", &[("class", "headline")], |page| {
+            // All of them are large; only what is good or bad has a colour.
+            let colour = if sentence.style() == Style::Bold { "" } else { class_of(sentence.style()) };
+            page.element("p", &[("class", format!("said {colour}").trim_end())], sentence.text());
+            pictures::whisker(page, &headline.whisker, reach);
+            let facts: Vec<&str> = headline.facts.iter().map(String::as_str).filter(|fact| !fact.is_empty()).collect();
+            page.element("p", &[("class", "dim")], &facts.join(" · "));
+            match &headline.remark {
+                Some(Remark::Line(of)) => page.inside("p", &[("class", "dim")], |page| page.line(of)),
+                Some(Remark::Text(text)) => page.element("p", &[("class", "dim")], text),
+                None => {}
+            }
+        });
+    }
+    page.element(
+        "p",
+        &[("class", "dim")],
+        "Dot: ratio of the times; line: its 95% interval; left of the middle faster, right of it slower; the band is what \
+         counts as no difference.",
+    );
+}
+
+/// What it costs and what to do first, the evidence folded in.
+fn finding(page: &mut Html, of: &FindingBlock) {
+    let class = if of.is_bound { "finding bound" } else { "finding" };
+    page.inside("article", &[("class", class)], |page| {
+        page.inside("h4", &[], |page| {
+            page.element("code", &[], &of.id);
+            page.text(&format!(" concerns {} of the time", of.share));
+        });
+        page.element("p", &[], &of.title);
+        page.inside("p", &[], |page| {
+            page.text(if of.is_bound { "At best " } else { "Expect " });
+            page.line(&of.prediction);
+            page.text(".");
+        });
+        page.inside("ul", &[("class", "cure")], |page| of.cure.iter().for_each(|cure| page.element("li", &[], cure)));
+        if let Some((score, how)) = &of.proved {
+            page.inside("p", &[], |page| {
+                page.text("Proved: ");
+                page.line(score);
+                page.text(". ");
+                page.element("span", &[("class", "dim")], &format!("{how}."));
+            });
+        }
+        page.inside("details", &[], |page| {
+            page.element("summary", &[], "Evidence");
+            page.inside("ul", &[], |page| of.evidence.iter().for_each(|line| page.element("li", &[], line)));
+            page.element("p", &[("class", "dim")], &format!("More: {}", of.more));
+        });
+    });
+}
+
+fn expectations(page: &mut Html, all: &[Expectation]) {
+    page.inside("div", &[("class", "scroll")], |page| {
+        page.inside("table", &[("class", "expected")], |page| {
+            page.inside("thead", &[], |page| {
+                page.inside("tr", &[], |page| {
+                    for heading in ["holds", "what", "expected", "seen"] {
+                        page.element("th", &[("scope", "col")], heading);
+                    }
+                });
+            });
+            page.inside("tbody", &[], |page| all.iter().for_each(|one| expectation(page, one)));
+        });
+    });
+}
+
+fn expectation(page: &mut Html, one: &Expectation) {
+    let (class, word) = if one.held { ("good", "true") } else { ("warning", "FALSE") };
+    page.inside("tr", &[], |page| {
+        page.element("td", &[("class", class)], word);
+        page.inside("td", &[("class", "said")], |page| {
+            page.text(&one.says);
+            if one.what != one.says {
+                page.element("code", &[("class", "via")], &one.what);
+            }
+        });
+        page.element("td", &[], &one.expected);
+        page.element("td", &[], &one.seen);
+    });
+}

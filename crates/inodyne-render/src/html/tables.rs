@@ -1,0 +1,116 @@
+//! Tables: what names a row stands first, small rows are folded in, numbers sort by their raw values.
+
+use inodyne_model::count::Grouped;
+
+use super::builder::{Html, class_of};
+use super::pictures;
+use crate::line::Style;
+use crate::report::table::{Align, Column, Row, RowKind, Table};
+use crate::report::value::{Cell, Value};
+
+/// A page is not for thousands of rows; the recording has all.
+const MOST_ROWS: usize = 200;
+/// Names above a column are cut beyond this width.
+const LONGEST_NAME: usize = 200;
+
+/// The table, and below it the rows that are folded in.
+pub(super) fn show(page: &mut Html, table: &Table) {
+    let of_kind = |kind| table.rows.iter().filter(move |row| row.kind == kind).collect::<Vec<_>>();
+    rows(page, table, &of_kind(RowKind::Plain), &of_kind(RowKind::Sum));
+    let hidden = of_kind(RowKind::Hidden);
+    if !hidden.is_empty() {
+        page.inside("details", &[("class", "minor")], |page| {
+            page.element("summary", &[], &table.hidden);
+            rows(page, table, &hidden, &[]);
+        });
+    }
+}
+
+fn rows(page: &mut Html, table: &Table, body: &[&Row], foot: &[&Row]) {
+    // What a row is called stands first.
+    let mut columns: Vec<usize> = (0..table.columns.len()).collect();
+    columns.sort_by_key(|at| !table.columns[*at].names_row);
+    let sorts = if table.columns.iter().any(|column| column.sorts) { "sorts " } else { "" };
+    page.inside("div", &[("class", "scroll")], |page| {
+        page.inside("table", &[("class", &format!("{sorts}{}", table.class))], |page| {
+            page.inside("thead", &[], |page| {
+                page.inside("tr", &[], |page| columns.iter().for_each(|at| heading(page, &table.columns[*at])));
+            });
+            page.inside("tbody", &[], |page| {
+                body.iter().take(MOST_ROWS).for_each(|one| row(page, table, &columns, one));
+            });
+            if !foot.is_empty() {
+                page.inside("tfoot", &[], |page| foot.iter().for_each(|one| row(page, table, &columns, one)));
+            }
+        });
+    });
+    if body.len() > MOST_ROWS {
+        let rest = Grouped((body.len() - MOST_ROWS) as u64);
+        page.element("p", &[("class", "dim")], &format!("And {rest} more."));
+    }
+}
+
+fn heading(page: &mut Html, column: &Column) {
+    let words = column.page_heading.map_or_else(|| column.heading.written(LONGEST_NAME), str::to_owned);
+    // What heads nothing is no heading to whoever has the page read out.
+    if words.is_empty() {
+        page.element("td", &[], "");
+        return;
+    }
+    let class = if column.align == Align::Right { "n" } else { column.class };
+    // Under this name FORMAT.md documents it, and CSV and JSON have it.
+    let key = column.key.unwrap_or_default();
+    let attributes = [("class", class), ("scope", "col"), ("title", key)];
+    page.inside("th", if key.is_empty() { &attributes[..2] } else { &attributes }, |page| {
+        if column.sorts {
+            page.element("button", &[("type", "button")], &words);
+        } else {
+            page.text(&words);
+        }
+    });
+}
+
+fn row(page: &mut Html, table: &Table, columns: &[usize], row: &Row) {
+    page.inside("tr", &[], |page| {
+        for at in columns {
+            match row.cells.get(*at) {
+                Some(cell) => show_cell(page, &table.columns[*at], cell, &row.notes),
+                None => page.element("td", &[], ""),
+            }
+        }
+    });
+}
+
+fn show_cell(page: &mut Html, column: &Column, cell: &Cell, notes: &[String]) {
+    match &cell.value {
+        Value::Picture(picture) => page.inside("td", &[("class", column.class)], |page| pictures::show(page, picture)),
+        _ if column.names_row => page.inside("th", &[("scope", "row")], |page| name(page, cell)),
+        _ if column.align == Align::Right => {
+            let raw = cell.value.raw();
+            let class = if cell.is_zero() { "n dim" } else { "n" };
+            let attributes = [("class", class), ("data-v", raw.as_str())];
+            page.element("td", if column.sorts { &attributes } else { &attributes[..1] }, &cell.written(false));
+        }
+        _ if column.holds_notes => page.inside("td", &[("class", column.class)], |page| {
+            page.element("span", &[], &cell.written(false));
+            notes.iter().for_each(|note| page.element("span", &[("class", "via")], note));
+        }),
+        _ => {
+            // Colours of states are those of bars here.
+            let of_style = match cell.style() {
+                style @ (Style::Warning | Style::Good | Style::Worse | Style::Dim) => class_of(style),
+                _ => "",
+            };
+            let class = format!("{} {of_style}", column.class);
+            page.element("td", &[("class", class.trim())], &cell.written(false));
+        }
+    }
+}
+
+fn name(page: &mut Html, cell: &Cell) {
+    let words = cell.written(false);
+    match cell.case {
+        Some(number) => page.element("a", &[("href", &format!("#case-{number}"))], &words),
+        None => page.text(&words),
+    }
+}

@@ -1,0 +1,81 @@
+//! System calls of two cases, over several traced runs of each: which of them take longer, and is that real?
+
+use std::cmp::Reverse;
+
+use inodyne_model::comparison::{Comparison, LedgerDifference, Verdict};
+use inodyne_model::metric::Metric;
+use inodyne_model::recording::Recording;
+
+use super::block::Page;
+use super::change::{self, Whisker};
+use super::names::Names;
+use super::table::{Column, RowKind, Table};
+use super::value::{Cell, Picture};
+use crate::line::{Line, Span, Style};
+
+/// At most so many calls are shown; the JSON has all.
+const MOST_ROWS: usize = 12;
+
+/// The calls of the same two cases as the difference of their ledgers.
+pub(super) fn show(page: &mut Page<'_>, recording: &Recording, of: &LedgerDifference) {
+    let same = |c: &&Comparison| c.cases == of.cases;
+    let mut calls: Vec<(&str, &Comparison)> = recording
+        .comparisons
+        .iter()
+        .filter(same)
+        .filter_map(|comparison| match &comparison.metric {
+            Metric::SyscallWall(name) => Some((name.as_str(), comparison)),
+            _ => None,
+        })
+        .collect();
+    calls.sort_by_key(|(_, c)| Reverse(c.a_median_ns.max(c.b_median_ns)));
+    let Some((_, first)) = calls.first() else { return };
+    let pairs = change::pairs(first.pairs);
+    let names = Names::of(recording, of.cases);
+    // Beside others it is not clear whose calls these are.
+    let is_one_of_several = recording.study.is_some() || recording.ledger_differences.len() > 1;
+    let whose = if is_one_of_several { names.circumstances(of.cases.cache()) } else { String::new() };
+    page.heading(&format!("Time in system calls{whose}, medians of {pairs} of traced runs, in seconds"));
+    let both = names.both();
+    let columns = [
+        Column::text("").naming(),
+        Column::side(&both, 0).key("a_median_ns"),
+        Column::side(&both, 1).key("b_median_ns"),
+        Column::number("change").key("ratio"),
+        Column::text("faster │ slower").class("plot").page(),
+        Column::text("95% interval"),
+        Column::text("").yielding(),
+    ];
+    let mut table = Table::new("comparisons", columns);
+    let whole = calls.iter().map(|(_, c)| c.a_median_ns.max(c.b_median_ns)).max().unwrap_or_default();
+    for (at, (call, comparison)) in calls.iter().enumerate() {
+        let kind = if at < MOST_ROWS { RowKind::Plain } else { RowKind::Hidden };
+        table.push(
+            kind,
+            [
+                Cell::of(*call),
+                Cell::seconds(comparison.a_median_ns, whole),
+                Cell::seconds(comparison.b_median_ns, whole),
+                Cell::change(comparison.ratio).styled(Style::Bold),
+                Cell::picture(Picture::Whisker(Whisker::of(comparison))),
+                Cell::changes(comparison.ci_low.zip(comparison.ci_high)),
+                Cell::of(change::word(comparison)).styled(style(comparison.verdict)),
+            ],
+        );
+    }
+    if calls.len() > MOST_ROWS {
+        let words = format!("and {} with less time", calls.len() - MOST_ROWS);
+        table.below = Some(Line::from([Span::new(format!("  {words}"), Style::Dim)]));
+        table.hidden = words;
+    }
+    page.table(table);
+}
+
+pub(super) fn style(verdict: Verdict) -> Style {
+    match verdict {
+        Verdict::Faster => Style::Good,
+        Verdict::Slower => Style::Worse,
+        Verdict::Withheld => Style::Warning,
+        Verdict::NoDifference | Verdict::NotEnoughRuns => Style::Dim,
+    }
+}

@@ -1,0 +1,67 @@
+//! How long single calls took: the distribution over the calls of a trace, where the table of calls has sums.
+
+use inodyne_model::Nanos;
+use inodyne_model::histogram::Histogram;
+use inodyne_model::syscall::SyscallStats;
+
+use super::block::Page;
+use super::table::{Column, RowKind, Table};
+use super::value::{Cell, Value};
+
+/// At most so many calls are shown, those with most time; the JSON has all.
+const MOST_CALLS: usize = 8;
+/// With fewer calls there is no distribution.
+const LEAST_CALLS: u64 = 5;
+
+/// Adds the table of calls of which there were enough.
+pub(super) fn show(page: &mut Page<'_>, calls: &[SyscallStats]) {
+    let calls: Vec<&SyscallStats> = calls.iter().filter(|call| call.calls >= LEAST_CALLS).collect();
+    if calls.is_empty() {
+        return;
+    }
+    page.heading("Single calls, in microseconds");
+    let columns = [
+        Column::text("").yielding().naming(),
+        Column::number("calls").key("calls"),
+        Column::number("min").key("min_ns"),
+        Column::number("mean"),
+        Column::number("median").key("p50_ns"),
+        Column::number("max").key("max_ns"),
+        Column::number("sd"),
+        Column::text("a column for each doubling"),
+    ];
+    let mut table = Table::new("single", columns);
+    for (at, call) in calls.iter().enumerate() {
+        table.push(if at < MOST_CALLS { RowKind::Plain } else { RowKind::Hidden }, row(call));
+    }
+    table.hidden = format!("{} calls with less time", table.hidden_rows());
+    page.table(table);
+}
+
+fn row(call: &SyscallStats) -> [Cell; 8] {
+    let mean = Nanos(call.wall_ns.0.checked_div(call.calls).unwrap_or_default());
+    let sd = Nanos(call.histogram.sd_ns(mean, call.max_ns).round() as u64);
+    let [min, mean, median, max, sd] = [call.min_ns, mean, call.p50_ns, call.max_ns, sd].map(Cell::micros);
+    let shape = Cell::of(Value::Shape(by_octave(&call.histogram)));
+    [Cell::of(&call.name), Cell::grouped(call.calls), min, mean, median, max, sd, shape]
+}
+
+/// How many calls took from one power of two of nanoseconds to the next, from the shortest to the longest.
+fn by_octave(histogram: &Histogram) -> Vec<u64> {
+    /// All that is shorter is as short as can be told.
+    const SHORTEST: u64 = 32;
+    let octave = |ns: u64| ns.max(SHORTEST).ilog2();
+    let (Some(first), Some(last)) = (histogram.buckets().first(), histogram.buckets().last()) else {
+        return Vec::new();
+    };
+    let lowest = octave(first.low_ns);
+    let mut counts = vec![0u64; octave(last.low_ns).saturating_sub(lowest) as usize + 1];
+    for bucket in histogram.buckets() {
+        let at = octave(bucket.low_ns).saturating_sub(lowest) as usize;
+        // Buckets are in rising order; a damaged recording's may not be.
+        if let Some(count) = counts.get_mut(at) {
+            *count = count.saturating_add(bucket.count);
+        }
+    }
+    counts
+}

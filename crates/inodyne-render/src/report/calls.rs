@@ -1,0 +1,175 @@
+//! The table of system calls, in the column order of `strace -c`, extended: all of it, or by command name.
+
+use inodyne_model::Nanos;
+use inodyne_model::count::Grouped;
+use inodyne_model::recording::Recording;
+use inodyne_model::syscall::{CommCalls, SyscallStats};
+
+use super::block::{Block, Page};
+use super::call_times;
+use super::case::Case;
+use super::definition::{Definition, Show};
+use super::table::{Column, Records, Table};
+use super::value::{Cell, Picture, Value};
+use crate::line::Style;
+
+pub(super) const SECTION: Definition = Definition { name: "syscalls", unasked: true, show: Show::Case(show), records };
+pub(super) const BY_COMM: Definition =
+    Definition { name: "by-comm", unasked: false, show: Show::Case(show_by_comm), records: records_by_comm };
+
+/// A narrow table has decimals as for times from here on: the names of the calls need the room of further ones.
+const LEAST_WHOLE: Nanos = Nanos(100_000_000);
+
+fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
+    let Some(trace) = case.trace else { return };
+    page.heading("System calls");
+    let divides = trace.tracer.divides_calls();
+    page.table(table(&trace.syscalls, divides));
+    if page.is_whole() && trace.by_comm.len() > 1 {
+        let of_comm =
+            |comm: &CommCalls| [Block::Heading(comm.comm.clone()), Block::Table(table(&comm.syscalls, divides))];
+        page.add(Block::Folded("By command name".to_owned(), trace.by_comm.iter().flat_map(of_comm).collect()));
+    }
+    call_times::show(page, &trace.syscalls);
+}
+
+fn show_by_comm<'a>(page: &mut Page<'a>, case: &Case<'a>) {
+    let Some(trace) = case.trace else { return };
+    for comm in &trace.by_comm {
+        page.heading(&format!("System calls of {}", comm.comm));
+        page.table(table(&comm.syscalls, trace.tracer.divides_calls()));
+    }
+}
+
+/// What is not known of the inside of calls stays empty.
+fn table(calls: &[SyscallStats], divides: bool) -> Table {
+    let number = |heading, key| Column::number(heading).key(key).sorting();
+    let columns = [
+        Column::number("% time").sorting(),
+        number("wall s", "wall_ns"),
+        number("cpu s", "cpu_ns"),
+        number("blocked s", "blocked_ns"),
+        number("ready s", "runqueue_ns").wide(),
+        Column::number("usecs/call").on_page("µs/call").sorting(),
+        number("p50 us", "p50_ns").on_page("p50 µs").wide(),
+        number("p99 us", "p99_ns").on_page("p99 µs"),
+        number("max us", "max_ns").on_page("max µs").wide(),
+        number("calls", "calls"),
+        number("errors", "errors"),
+        Column::text("syscall").key("syscall").sorting().naming().yielding(),
+        Column::text("100 ns … 1 s, log.").class("h").page(),
+        Column::text("").on_page("failed with").class("errors").wide().yielding(),
+    ];
+    let whole: Nanos = calls.iter().map(|c| c.wall_ns).sum();
+    let mut table = Table::new("calls", columns);
+    for call in calls {
+        table.row(cells(call, whole, divides));
+    }
+    let mut total = SyscallStats::new("total".to_owned());
+    for call in calls {
+        total.merge(call);
+    }
+    // The errors of the total would only repeat those of its parts.
+    total.errors_by_errno.clear();
+    table.sum(cells(&total, whole, divides));
+    table
+}
+
+fn cells(call: &SyscallStats, whole: Nanos, divides: bool) -> [Cell; 14] {
+    let time = |ns: Nanos| Cell::seconds(ns, whole).coarser_when_narrow(LEAST_WHOLE).short_if_zero();
+    let part = |ns: Nanos| if divides { time(ns) } else { Cell::nothing() };
+    let average = Nanos(call.wall_ns.0.checked_div(call.calls).unwrap_or(0));
+    let errors: Vec<String> =
+        call.errors_by_errno.iter().map(|(errno, n)| format!("{errno} {}", Grouped(*n))).collect();
+    [
+        Cell::hundredths(call.wall_ns.share_of(whole)),
+        time(call.wall_ns),
+        part(call.cpu_ns),
+        part(call.blocked_ns),
+        part(call.runqueue_ns),
+        Cell::micros(average),
+        Cell::micros(call.p50_ns),
+        Cell::micros(call.p99_ns),
+        Cell::micros(call.max_ns),
+        Cell::grouped(call.calls),
+        Cell::grouped(call.errors).blank_if_zero(),
+        Cell::of(&call.name),
+        Cell::picture(Picture::Histogram(Box::new(call.histogram.clone()))),
+        Cell::of(errors.join(", ")).styled(Style::Dim),
+    ]
+}
+
+/// A row for each system call of all processes together.
+fn records(recording: &Recording) -> Records {
+    let columns = [
+        "syscall",
+        "calls",
+        "errors",
+        "errors_by_errno",
+        "bytes",
+        "wall_ns",
+        "cpu_ns",
+        "runqueue_ns",
+        "blocked_ns",
+        "failed_ns",
+        "min_ns",
+        "p50_ns",
+        "p90_ns",
+        "p99_ns",
+        "max_ns",
+    ];
+    Records::of_traces(recording, columns, |trace| trace.syscalls.iter().map(values).collect())
+}
+
+/// The same by command name.
+fn records_by_comm(recording: &Recording) -> Records {
+    let columns = [
+        "comm",
+        "syscall",
+        "calls",
+        "errors",
+        "errors_by_errno",
+        "bytes",
+        "wall_ns",
+        "cpu_ns",
+        "runqueue_ns",
+        "blocked_ns",
+        "failed_ns",
+        "min_ns",
+        "p50_ns",
+        "p90_ns",
+        "p99_ns",
+        "max_ns",
+    ];
+    Records::of_traces(recording, columns, |trace| {
+        let calls = trace.by_comm.iter().flat_map(|comm| comm.syscalls.iter().map(|call| (&comm.comm, call)));
+        let of_call = |(comm, call): (&String, &SyscallStats)| {
+            let [name, calls, errors, by_errno, bytes, wall, cpu, ready, blocked, failed, min, p50, p90, p99, max] =
+                values(call);
+            let comm = Value::from(comm);
+            [comm, name, calls, errors, by_errno, bytes, wall, cpu, ready, blocked, failed, min, p50, p90, p99, max]
+        };
+        calls.map(of_call).collect()
+    })
+}
+
+fn values(call: &SyscallStats) -> [Value; 15] {
+    let errors: Vec<String> = call.errors_by_errno.iter().map(|(errno, count)| format!("{errno} {count}")).collect();
+    [
+        call.name.as_str().into(),
+        call.calls.into(),
+        call.errors.into(),
+        errors.join("; ").into(),
+        call.bytes.map_or(Value::Nothing, Value::Bytes),
+        call.wall_ns.into(),
+        call.cpu_ns.into(),
+        call.runqueue_ns.into(),
+        call.blocked_ns.into(),
+        call.failed_ns.into(),
+        call.min_ns.into(),
+        call.p50_ns.into(),
+        call.p90_ns.into(),
+        call.p99_ns.into(),
+        call.max_ns.into(),
+    ]
+}

@@ -1,0 +1,132 @@
+//! How a ratio is said: `12% slower`, `[+8%, +17%]`, `2.3 times as fast`.
+
+use inodyne_model::comparison::{Comparison, LEAST_PAIRS, Verdict};
+use inodyne_model::count::Grouped;
+
+/// From here on "times" says more than "per cent".
+const MANY: f64 = 2.0;
+
+/// The verdict as a sentence about the two sides.
+pub(crate) fn sentence(comparison: &Comparison, a: &str, b: &str) -> String {
+    let ratio = comparison.ratio.unwrap_or(f64::NAN);
+    match comparison.verdict {
+        Verdict::Slower if ratio >= MANY => format!("{b} takes {} times as long as {a}", times(ratio)),
+        Verdict::Slower => format!("{b} is {} slower than {a}", percent(ratio - 1.0)),
+        Verdict::Faster if ratio <= 1.0 / MANY => format!("{b} is {} times as fast as {a}", times(1.0 / ratio)),
+        Verdict::Faster => format!("{b} is {} faster than {a}", percent(1.0 - ratio)),
+        Verdict::NoDifference => {
+            format!("no difference of {} or more between {b} and {a}", percent(comparison.margin))
+        }
+        Verdict::NotEnoughRuns if comparison.pairs < LEAST_PAIRS => match comparison.ratio {
+            Some(ratio) => format!("{b} against {a}: {} so far, not enough runs", change(ratio)),
+            None => format!("{b} against {a}: not enough runs"),
+        },
+        Verdict::NotEnoughRuns => format!("not enough runs to tell {b} from {a}"),
+        Verdict::Withheld => {
+            let of = Grouped(2 * comparison.pairs as u64);
+            format!("no verdict about {b} and {a}: {} of {of} runs failed", Grouped(comparison.failed as u64))
+        }
+    }
+}
+
+/// The verdict in a word or a few, for a column.
+pub(crate) fn word(comparison: &Comparison) -> String {
+    match comparison.verdict {
+        Verdict::NoDifference => format!("no difference of {} or more", percent(comparison.margin)),
+        verdict => verdict.to_string(),
+    }
+}
+
+/// A ratio with its interval, to be drawn, and what counts as no difference.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Whisker {
+    /// None where there is no ratio.
+    pub(crate) ratio: Option<f64>,
+    /// The 95% interval.
+    pub(crate) interval: Option<(f64, f64)>,
+    /// Differences below this part count as none.
+    pub(crate) margin: f64,
+}
+
+impl Whisker {
+    pub(super) fn of(comparison: &Comparison) -> Whisker {
+        Whisker { ratio: comparison.ratio, interval: ends(comparison), margin: comparison.margin }
+    }
+}
+
+/// The ends of the interval, where there are enough pairs to show it.
+fn ends(comparison: &Comparison) -> Option<(f64, f64)> {
+    comparison.ci_low.zip(comparison.ci_high).filter(|_| comparison.pairs >= LEAST_PAIRS)
+}
+
+/// The interval of a comparison; empty where there is none. In times where the sentence is.
+pub(crate) fn interval(comparison: &Comparison) -> String {
+    let (Some(ratio), Some(low), Some(high)) = (comparison.ratio, comparison.ci_low, comparison.ci_high) else {
+        return String::new();
+    };
+    match comparison.verdict {
+        _ if comparison.pairs < LEAST_PAIRS => format!("(needs {LEAST_PAIRS} pairs)"),
+        Verdict::Slower if ratio >= MANY => format!("[{}, {}]", times(low), times(high)),
+        Verdict::Faster if ratio <= 1.0 / MANY => format!("[{}, {}]", times(1.0 / high), times(1.0 / low)),
+        _ => changes(low, high),
+    }
+}
+
+/// The interval as changes in per cent, whatever the verdict: `[+8%, +17%]`.
+pub(crate) fn changes(low: f64, high: f64) -> String {
+    let ends = [low - 1.0, high - 1.0];
+    let fine = ends.iter().all(|end| end.abs() < 0.0995);
+    let [low, high] = ends.map(|end| signed(end, fine));
+    format!("[{low}, {high}]")
+}
+
+/// A ratio as a change: `+12%`, `-0.4%`; from tenfold on as times.
+pub(crate) fn change(ratio: f64) -> String {
+    if ratio >= 10.0 { format!("×{}", times(ratio)) } else { signed(ratio - 1.0, (ratio - 1.0).abs() < 0.0995) }
+}
+
+fn signed(change: f64, fine: bool) -> String {
+    let percent = change * 100.0;
+    let text = match fine {
+        true => format!("{percent:+.1}%"),
+        // What is left may be little, and is not nothing.
+        false if percent < -99.0 && percent > -100.0 => format!("{:+.1}%", percent.max(-99.9)),
+        false => format!("{percent:+.0}%"),
+    };
+    // What rounds to nothing has no sign.
+    match text.as_str() {
+        "+0.0%" | "-0.0%" | "+0%" | "-0%" => "0%".to_owned(),
+        _ => text,
+    }
+}
+
+/// A part in per cent: whole ones, below ten with a decimal that is not zero.
+fn percent(part: f64) -> String {
+    let percent = part * 100.0;
+    let fine = format!("{percent:.1}");
+    if percent >= 9.95 || fine.ends_with(".0") { format!("{percent:.0}%") } else { format!("{fine}%") }
+}
+
+fn times(ratio: f64) -> String {
+    if ratio < 99.5 { format!("{ratio:.1}") } else { format!("{ratio:.0}") }
+}
+
+/// `50 pairs`, `1 pair`.
+pub(crate) fn pairs(count: usize) -> String {
+    if count == 1 { "1 pair".to_owned() } else { format!("{} pairs", Grouped(count as u64)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_as_fine_as_they_are_small() {
+        assert_eq!(changes(1.08, 1.17), "[+8%, +17%]");
+        assert_eq!(changes(0.99, 1.0104), "[-1.0%, +1.0%]");
+        assert_eq!(changes(0.999_999, 1.0), "[0%, 0%]");
+        assert_eq!([0.9, 1.004, 25.0].map(change), ["-10%", "+0.4%", "×25.0"]);
+        assert_eq!([0.004, 0.0002, 0.0].map(change), ["-99.6%", "-99.9%", "-100%"]);
+        assert_eq!([0.02, 0.015, 0.117].map(percent), ["2%", "1.5%", "12%"]);
+    }
+}

@@ -1,0 +1,118 @@
+//! The diagnoses, each with its prediction, evidence and cure.
+
+use inodyne_model::finding::{Finding, Proof};
+use inodyne_model::recording::Recording;
+
+use super::block::{Block, FindingBlock, Page};
+use super::case::Case;
+use super::definition::{Definition, Show};
+use super::names;
+use super::table::Records;
+use super::value::Value;
+use crate::line::{Line, Span, Style};
+use crate::units::{duration_beside, percent};
+
+pub(super) const SECTION: Definition = Definition { name: "findings", unasked: true, show: Show::Case(show), records };
+
+fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
+    if !case.findings.is_empty() {
+        page.heading("Findings");
+    }
+    for (at, finding) in case.findings.iter().enumerate() {
+        page.add(Block::Finding(block(at + 1, finding)));
+    }
+}
+
+fn block(number: usize, finding: &Finding) -> FindingBlock {
+    FindingBlock {
+        number,
+        id: finding.id.clone(),
+        share: percent(finding.share_of_wall),
+        title: finding.title.clone(),
+        is_bound: finding.bound,
+        evidence: finding.evidence.clone(),
+        prediction: prediction(finding),
+        cure: finding.cure.clone(),
+        proved: finding.proved.as_ref().map(proved),
+        more: format!("docs/findings/{}.md", finding.id),
+    }
+}
+
+/// `0.103 s [0.08 s, 0.12 s] instead of 0.334 s: saves 0.231 s`
+fn prediction(finding: &Finding) -> Line {
+    let predicted = &finding.predicted;
+    let now = predicted.now_ns;
+    let time = |ns| duration_beside(ns, now);
+    if finding.bound {
+        return Line::from([Span::from(format!("{} instead of {}", time(predicted.wall_ns), time(now)))]);
+    }
+    let saves = now.saturating_sub(predicted.wall_ns);
+    Line::from([
+        Span::new(time(predicted.wall_ns), Style::Good),
+        format!(" [{}, {}]", time(predicted.low_ns), time(predicted.high_ns)).into(),
+        format!(" instead of {}: saves {}", time(now), time(saves)).into(),
+    ])
+}
+
+/// What trying the cure gave, and how it was tried.
+fn proved(proof: &Proof) -> (Line, String) {
+    let verdict = if proof.within { "as predicted" } else { "outside of what was predicted" };
+    let style = if proof.within { Style::Good } else { Style::Warning };
+    let time = |ns| duration_beside(ns, proof.base_ns);
+    let measured = format!("{} instead of {}", time(proof.wall_ns), time(proof.base_ns));
+    let score = format!(", {verdict}: saves {}", percent(1.0 - proof.ratio));
+    let line = Line::from([measured.into(), Span::new(score, style)]);
+    (line, format!("{}; {} pairs of runs", proof.how, proof.pairs))
+}
+
+/// A row for each finding.
+fn records(recording: &Recording) -> Records {
+    let columns = [
+        "id",
+        "title",
+        "place",
+        "command",
+        "cache",
+        "trace",
+        "share_of_wall",
+        "now_ns",
+        "predicted_ns",
+        "predicted_low_ns",
+        "predicted_high_ns",
+        "bound",
+        "avoidable_calls",
+        "proved_ratio",
+        "proved_ci_low",
+        "proved_ci_high",
+        "proved_within",
+        "cure",
+    ];
+    let rows = recording.findings.iter().map(|finding| {
+        let trace = recording.traces.get(finding.trace);
+        let cache = trace.map(|trace| trace.cache).unwrap_or_default();
+        let key = inodyne_model::case::CaseKey::new(finding.place, finding.command, cache);
+        let [place, command, cache] = names::values(recording, key);
+        let (predicted, proved) = (&finding.predicted, finding.proved.as_ref());
+        [
+            finding.id.as_str().into(),
+            finding.title.as_str().into(),
+            place,
+            command,
+            cache,
+            finding.trace.into(),
+            Value::Share(finding.share_of_wall),
+            predicted.now_ns.into(),
+            predicted.wall_ns.into(),
+            predicted.low_ns.into(),
+            predicted.high_ns.into(),
+            finding.bound.into(),
+            finding.avoidable_calls.into(),
+            proved.map_or(Value::Nothing, |proof| Value::Ratio(proof.ratio)),
+            proved.map_or(Value::Nothing, |proof| Value::Ratio(proof.ci_low)),
+            proved.map_or(Value::Nothing, |proof| Value::Ratio(proof.ci_high)),
+            proved.map(|proof| proof.within).into(),
+            finding.cure.join("; ").into(),
+        ]
+    });
+    Records::new(columns, rows)
+}

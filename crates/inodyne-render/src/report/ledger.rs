@@ -1,0 +1,159 @@
+//! Where the wall-clock time went: rows with bars that sum to the whole, the residual always last.
+
+use inodyne_model::Nanos;
+use inodyne_model::ledger::{Ledger, Row, RowKind, View};
+use inodyne_model::recording::Recording;
+
+use super::block::{Page, Widget};
+use super::case::Case;
+use super::definition::{Definition, Show};
+use super::rows::{values, word, words};
+use super::state::State;
+use super::table::{self, Column, Records, Table};
+use super::value::{Cell, Picture};
+use crate::line::Style;
+use crate::units::seconds;
+
+pub(super) const SECTION: Definition = Definition { name: "ledger", unasked: true, show: Show::Case(show), records };
+
+/// Rows below this share are shown as one, unless they are few.
+const SMALL: f64 = 0.002;
+/// At most this many rows stand by themselves.
+const MOST_ROWS: usize = 16;
+/// Frames shown of a stack that no rule knows.
+const FRAMES: usize = 6;
+/// Links shown of a chain of those that waited for each other.
+const LINKS: usize = 5;
+/// Frames at the leaf of every wait: they say nothing.
+const SCHEDULER: [&str; 5] = ["__schedule", "schedule", "io_schedule", "schedule_timeout", "schedule_preempt_disabled"];
+
+fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
+    let Some(trace) = case.trace else { return };
+    page.heading(&heading(case));
+    if let Some(text) = note(case) {
+        page.paragraph("  ".into(), text, Style::Dim);
+    }
+    page.widget(Widget::Stacked(trace));
+    page.table(table(&trace.ledger));
+}
+
+/// Whose time it is: that above may be of untraced runs; this is of a traced one.
+fn heading(case: &Case<'_>) -> String {
+    let of = match case.traces {
+        2.. => format!(" in the traced run of {} with the middle time", case.traces),
+        _ if case.untraced().next().is_some() => " in the traced run".to_owned(),
+        _ => String::new(),
+    };
+    format!("Where the time went{of}, in seconds")
+}
+
+/// That it is not the critical path, where it should be.
+fn note(case: &Case<'_>) -> Option<&'static str> {
+    let trace = case.trace.filter(|trace| trace.ledger.view == View::RootThread && trace.threads.len() > 1)?;
+    (!trace.observed.timeline.is_empty() || trace.lost.intervals + trace.lost.work > 0)
+        .then_some("The timeline is not complete, so this is what the first process did, and not who it waited for.")
+}
+
+fn table(ledger: &Ledger) -> Table {
+    let whole = ledger.wall_ns;
+    let columns = [
+        Column::text("").on_page("where").yielding(),
+        Column::text("").on_page("what").class("what").with_notes(),
+        Column::number("").on_page("seconds").key("ns"),
+        Column::number("").on_page("share"),
+        Column::text("").class("bar"),
+    ];
+    let mut table = Table::new("ledger", columns);
+    // What no row accounts for is always last.
+    let (explained, residual): (Vec<&Row>, Vec<&Row>) =
+        ledger.rows.iter().partition(|row| row.kind != RowKind::Unexplained);
+    let is_large = |at: usize, row: &Row| at < MOST_ROWS && (row.ns.share_of(whole) >= SMALL || at < 3);
+    let is_shown = |at: usize, row: &Row| row.kind == RowKind::Unexplained || is_large(at, row);
+    let shown = explained.iter().enumerate().filter(|(at, row)| is_shown(*at, row)).map(|(_, row)| row.ns);
+    let largest = shown.chain(residual.iter().map(|row| row.ns)).max().unwrap_or_default();
+    let mut small = Vec::new();
+    for (at, row) in explained.into_iter().enumerate() {
+        let kind = if is_large(at, row) { table::RowKind::Plain } else { table::RowKind::Hidden };
+        if kind == table::RowKind::Hidden {
+            small.push(row.ns);
+        }
+        push(&mut table, kind, row, whole, largest);
+    }
+    if !small.is_empty() {
+        let sum: Nanos = small.iter().copied().sum();
+        let words = format!("{} smaller rows", small.len());
+        table.hidden = format!("{words}, {} s together", seconds(sum, whole));
+        let bar = Picture::Bar(sum.share_of(largest), State::Unexplained);
+        let cells = [Cell::of(words).styled(Style::Plain), Cell::nothing()];
+        let numbers = [Cell::seconds(sum, whole), Cell::share(sum.share_of(whole))];
+        let bar = Cell::picture(bar).styled(Style::Dim);
+        table.push(table::RowKind::Rest, cells.into_iter().chain(numbers).chain([bar]));
+    }
+    for row in residual {
+        push(&mut table, table::RowKind::Plain, row, whole, largest);
+    }
+    let sum = [Cell::nothing(), Cell::of("wall-clock"), Cell::seconds(whole, whole), Cell::share(1.0), Cell::nothing()];
+    table.sum(sum);
+    table
+}
+
+fn push(table: &mut Table, kind: table::RowKind, row: &Row, whole: Nanos, largest: Nanos) {
+    let words = parts(row);
+    let bar = Picture::Bar(row.ns.share_of(largest), State::new(row.kind, row.cause));
+    let cells = [
+        Cell::of(words.subject),
+        Cell::of(words.what).styled(words.style),
+        Cell::seconds(row.ns, whole),
+        Cell::share(row.ns.share_of(whole)),
+        Cell::picture(bar).styled(words.style),
+    ];
+    let in_stack = if words.stack.is_empty() { String::new() } else { format!("in {}", words.stack) };
+    let notes = [words.via, in_stack].into_iter().filter(|note| !note.is_empty());
+    table.push(kind, cells).notes.extend(notes);
+}
+
+/// A row in words.
+pub(crate) struct Parts {
+    pub(crate) subject: String,
+    pub(crate) what: String,
+    style: Style,
+    /// Through whom.
+    pub(crate) via: String,
+    stack: String,
+}
+
+/// What a row is about, in words.
+pub(crate) fn parts(row: &Row) -> Parts {
+    let estimated = if row.estimated { " (estimated)" } else { "" };
+    let (subject, mut what, style) = words(row.kind, row.syscall.as_deref(), row.cause);
+    if row.kind == RowKind::User && !row.via.is_empty() {
+        what = "user".to_owned();
+    }
+    let what = format!("{what}{estimated}").trim_start().to_owned();
+    let frames = row.stack.iter().map(String::as_str).skip_while(|frame| SCHEDULER.contains(frame));
+    let stack = frames.take(FRAMES).collect::<Vec<_>>().join(" < ");
+    let via = if row.via.is_empty() { String::new() } else { chain(&row.via) };
+    Parts { subject, what, style, via, stack }
+}
+
+/// `through journal › jbd2`. Links in the middle are left out where there are too many to read.
+fn chain(via: &[String]) -> String {
+    let links: Vec<&str> = via.iter().map(String::as_str).collect();
+    match links.split_at_checked(LINKS) {
+        Some((near, [.., last])) => format!("through {} › … › {last}", near[..LINKS - 1].join(" › ")),
+        _ => format!("through {}", links.join(" › ")),
+    }
+}
+
+/// A row for each row of the headline's ledger. Those of a trace sum to its `wall_ns`.
+fn records(recording: &Recording) -> Records {
+    let columns = ["view", "wall_ns", "kind", "syscall", "cause", "via", "ns", "count", "estimated"];
+    Records::of_traces(recording, columns, |trace| {
+        let Ledger { view, wall_ns, rows, .. } = &trace.ledger;
+        let of_row = |row: &Row| {
+            let [kind, syscall, cause, via, ns, count, estimated] = values(row);
+            [word(view), (*wall_ns).into(), kind, syscall, cause, via, ns, count, estimated]
+        };
+        rows.iter().map(of_row).collect()
+    })
+}

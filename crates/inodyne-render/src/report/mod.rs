@@ -1,0 +1,143 @@
+//! One report for all formats: what is said, in which order, and which rows need not be shown.
+//!
+//! A recording holds cases: a command in a place in a state of the caches, with its runs and traces. Where there are
+//! several, they are compared first; then they are shown one after the other, each with its sections. A study has too
+//! many of them for that: it is shown in short, and its cases where a section is asked for, or where a reader can unfold
+//! them.
+//!
+//! | module | what it knows |
+//! |---|---|
+//! | `section` | the list of all sections; `definition`: what each of them gives |
+//! | `verdict`, `ledger`, `findings`, `calls`, `paths`, `threads`, `runs`, `overhead` | a section of a case each |
+//! | `comparison` | the section about several cases, with `spreads`, `difference`, `call_changes`, `others` |
+//! | `call_times` | single calls, below the table of calls |
+//! | `study` | the parts of a study |
+//! | `case` | a case with all that is known of it |
+//! | `block`, `table`, `value` | what reports are made of: blocks, tables, typed cells and how each is written |
+//! | `change`, `flags`, `names`, `rows`, `state` | the words for a difference, for odd runs, for cases, for a row of a ledger, for what a thread did |
+//!
+//! A section is one file and one line in the list of `section`. It knows no format: [`crate::text`], [`crate::markdown`],
+//! [`crate::html`](fn@crate::html) print its blocks, [`crate::csv`](fn@crate::csv) and [`crate::json_section`] its records.
+
+pub(crate) mod block;
+mod call_changes;
+mod call_times;
+mod calls;
+pub(crate) mod case;
+mod change;
+mod comparison;
+mod definition;
+mod difference;
+mod findings;
+mod flags;
+mod ledger;
+pub(crate) mod names;
+mod others;
+mod overhead;
+mod paths;
+mod rows;
+mod runs;
+pub(crate) mod section;
+mod spreads;
+pub(crate) mod state;
+mod study;
+pub(crate) mod table;
+#[cfg(test)]
+mod tests;
+pub(crate) mod threads;
+pub(crate) mod value;
+mod verdict;
+
+use inodyne_model::recording::Recording;
+
+use block::{Fold, Kind, Page, Part, Widget};
+use case::Case;
+use definition::Show;
+use section::Section;
+use table::Records;
+
+pub(crate) use change::Whisker;
+pub(crate) use flags::all as flags;
+pub(crate) use ledger::parts as row_in_words;
+pub(crate) use rows::words;
+pub(crate) use study::title as study_title;
+
+/// The rows of a section for programs.
+pub(crate) fn records(recording: &Recording, section: Section) -> Records {
+    (section.definition().records)(recording)
+}
+
+/// The parts of a report; of one section alone where one is asked for.
+pub(crate) fn report(recording: &Recording, only: Option<Section>) -> Vec<Part<'_>> {
+    let cases = Case::all(recording);
+    let study = recording.study.as_ref().filter(|_| only.is_none());
+    let mut parts = match study {
+        Some(found) => study::parts(recording, found, &cases),
+        None => vec![differences(recording, &cases, only)],
+    };
+    let has_runs = cases.len() > 1 || cases.iter().any(|case| case.runs.len() > 1);
+    if study.is_none() && only.is_none() && has_runs {
+        let mut page = Page::new(None);
+        page.widget(Widget::Dots(cases.iter().cloned().enumerate().collect()));
+        parts.push(Part { kind: Kind::Runs, blocks: page.blocks });
+    }
+    let fold = match (study, cases.as_slice()) {
+        (Some(_), _) => Fold::Within,
+        (None, [_]) => Fold::Alone,
+        (None, _) => Fold::Beside,
+    };
+    parts.extend(cases.iter().enumerate().map(|(number, case)| of_case(recording, case, number, fold, only)));
+    parts.retain(|part| !part.blocks.is_empty());
+    parts
+}
+
+/// What only pages show.
+fn pictures<'a>(page: &mut Page<'a>, case: &Case<'a>) {
+    if let Some(trace) = case.trace {
+        page.widget(Widget::Timeline(trace));
+        page.widget(Widget::Flame(trace));
+    }
+}
+
+fn name(only: Option<Section>) -> Option<&'static str> {
+    only.map(Section::as_str)
+}
+
+fn differences<'a>(recording: &'a Recording, cases: &[Case<'a>], only: Option<Section>) -> Part<'a> {
+    let mut page = Page::new(name(only));
+    for section in Section::all() {
+        if let Show::Recording(show) = section.definition().show {
+            show(&mut page, recording, cases);
+        }
+    }
+    Part { kind: Kind::Differences, blocks: page.blocks }
+}
+
+fn of_case<'a>(recording: &Recording, case: &Case<'a>, number: usize, fold: Fold, only: Option<Section>) -> Part<'a> {
+    let mut page = Page::new(name(only));
+    for section in Section::all() {
+        let definition = section.definition();
+        if let Show::Case(show) = definition.show
+            && only.map_or(definition.unasked, |only| only == section)
+        {
+            show(&mut page, case);
+        }
+        // What to do comes before the pictures of it.
+        if definition.name == findings::SECTION.name && page.is_whole() {
+            pictures(&mut page, case);
+        }
+    }
+    let summary = verdict::in_a_line(case);
+    // The section that says what ran where does so itself.
+    let says_itself = page.wants(verdict::SECTION.name);
+    let mut blocks = page.blocks;
+    if fold == Fold::Beside && !says_itself && !blocks.is_empty() {
+        blocks.insert(0, block::Block::CaseName(summary.clone()));
+    }
+    let name = if recording.commands.len() > 1 {
+        format!("{} on {} ({})", case.command(), case.place_name(), case.cache())
+    } else {
+        format!("{} ({})", case.place_name(), case.cache())
+    };
+    Part { kind: Kind::Case { number, name, summary, fold }, blocks }
+}

@@ -1,0 +1,136 @@
+//! What the tracing cost, and what it did not see. A loss is a number here, never silence.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use inodyne_model::loss::{Loss, Lost};
+use inodyne_model::observed::Sample;
+use inodyne_model::recording::Recording;
+use inodyne_model::stack::{Frame, Stack, StackId};
+use inodyne_model::trace::Trace;
+
+use super::block::Page;
+use super::case::Case;
+use super::definition::{Definition, Show};
+use super::names;
+use super::table::Records;
+use super::value::Value;
+use crate::line::{Span, Style};
+use crate::units::percent;
+
+pub(super) const SECTION: Definition = Definition { name: "overhead", unasked: true, show: Show::Case(show), records };
+
+fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
+    let Some(trace) = case.trace else { return };
+    let style = if trace.lost.total() == 0 { Style::Dim } else { Style::Warning };
+    page.gap();
+    page.paragraph(Span::default(), &in_a_line(trace), style);
+}
+
+/// Cost and losses in one line.
+fn in_a_line(trace: &Trace) -> String {
+    if !trace.tracer.divides_calls() {
+        return "Made from a log of strace, whose own cost is in all times. What happened inside of a call is not in a log."
+            .to_owned();
+    }
+    let losses = losses(&trace.lost);
+    let lost = if losses.is_empty() { "nothing lost".to_owned() } else { format!("LOST: {}", losses.join(", ")) };
+    let user = UserStacks::of(trace).map_or_else(String::new, |user| format!(", {user}"));
+    format!("{} · {lost} · stacks unknown {}{user}", cost(trace), percent(unknown_stacks(trace)))
+}
+
+fn cost(trace: &Trace) -> String {
+    let overhead = &trace.overhead;
+    let cost = percent(overhead.ratio - 1.0);
+    match overhead.estimated {
+        _ if overhead.ratio <= 0.0 || !overhead.ratio.is_finite() => "Tracing cost unknown".to_owned(),
+        true if cost.starts_with('<') => format!("Tracing cost less than {} (estimated)", &cost[1..]),
+        true => format!("Tracing cost about {cost} (estimated)"),
+        false if overhead.ratio < 1.0 => "Tracing cost lost in the noise of the runs".to_owned(),
+        false => format!("Tracing cost {cost} (measured)"),
+    }
+}
+
+fn losses(lost: &Lost) -> Vec<String> {
+    let some = lost.counts().filter(|(_, count)| *count > 0);
+    some.map(|(loss, count)| format!("{count} {}", loss.words())).collect()
+}
+
+/// What is not known of stacks in user mode, as parts of all of them.
+struct UserStacks {
+    /// Taken nowhere, or lost, or in no file.
+    unknown: f64,
+    /// In a file that has no symbol for the place.
+    nameless: f64,
+    /// That left all code before they reached the program's beginning: it keeps no frame pointers. One of a single frame looks whole.
+    cut: f64,
+}
+
+impl fmt::Display for UserStacks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [unknown, nameless, cut] = [self.unknown, self.nameless, self.cut].map(percent);
+        write!(f, "in user mode unknown {unknown}, in files without symbols {nameless}, broken off {cut}")
+    }
+}
+
+impl UserStacks {
+    /// None where none were taken.
+    fn of(trace: &Trace) -> Option<UserStacks> {
+        let observed = &trace.observed;
+        let stacks: HashMap<StackId, &Stack> = observed.stacks.iter().map(|stack| (stack.id, stack)).collect();
+        let (mut all, mut sum) = (0.0, UserStacks { unknown: 0.0, nameless: 0.0, cut: 0.0 });
+        // A thread that ends has no user mode to look at any more.
+        let of_users = |sample: &&Sample| sample.user_mode || !sample.user_stack.is_none();
+        let on_cpu = observed.samples.iter().filter(of_users).map(|sample| (sample.user_stack, sample.count));
+        let off_cpu = observed.blocked_samples.iter().map(|sample| (sample.user_stack, sample.count));
+        for (id, count) in on_cpu.chain(off_cpu) {
+            let count = count as f64;
+            all += count;
+            match stacks.get(&id).map(|stack| (stack.frames.first(), stack.truncated)) {
+                Some((Some(Frame::Symbol(_)), cut)) => sum.cut += if cut { count } else { 0.0 },
+                Some((Some(Frame::InFile { .. }), cut)) => {
+                    sum.nameless += count;
+                    sum.cut += if cut { count } else { 0.0 };
+                }
+                Some((Some(Frame::Unknown { .. }) | None, _)) | None => sum.unknown += count,
+            }
+        }
+        // Recordings of before have none.
+        let of_blocked = observed.blocked_samples.iter().any(|sample| !sample.user_stack.is_none());
+        let any = of_blocked || observed.samples.iter().any(|sample| !sample.user_stack.is_none());
+        any.then(|| UserStacks { unknown: sum.unknown / all, nameless: sum.nameless / all, cut: sum.cut / all })
+    }
+}
+
+/// The part of all waits and kernel samples whose stack is missing or begins with an address without a name.
+fn unknown_stacks(trace: &Trace) -> f64 {
+    let observed = &trace.observed;
+    let stacks: HashMap<StackId, &Stack> = observed.stacks.iter().map(|stack| (stack.id, stack)).collect();
+    let known = |id: &StackId| stacks.get(id).is_some_and(|s| s.frames.first().is_some_and(|f| f.symbol().is_some()));
+    let waits = observed.waits.iter().map(|wait| (&wait.stack, wait.count));
+    let samples = observed.samples.iter().filter(|sample| !sample.user_mode).map(|s| (&s.stack, s.count));
+    let (mut all, mut unknown) = (0.0, 0.0);
+    for (id, count) in waits.chain(samples) {
+        all += count as f64;
+        unknown += if known(id) { 0.0 } else { count as f64 };
+    }
+    if all > 0.0 { unknown / all } else { 0.0 }
+}
+
+/// A row for each trace: what it cost, and what it lost.
+fn records(recording: &Recording) -> Records {
+    let own = ["trace", "place", "command", "cache", "wall_ns", "ratio", "estimated", "ns_per_call"].map(str::to_owned);
+    let lost = Loss::ALL.iter().map(|loss| format!("lost_{}", loss.key()));
+    let of_trace = |(number, trace): (usize, &Trace)| {
+        let [place, command, cache] = names::values(recording, trace.key());
+        let cost = &trace.overhead;
+        let ratio = Value::Ratio(cost.ratio);
+        let own = [number.into(), place, command, cache, trace.wall_ns.into(), ratio, cost.estimated.into()];
+        let losses = trace.lost.counts().map(|(_, count)| Value::Count(count));
+        own.into_iter().chain([cost.ns_per_call.into()]).chain(losses).collect()
+    };
+    Records {
+        columns: own.into_iter().chain(lost).collect(),
+        rows: recording.traces.iter().enumerate().map(of_trace).collect(),
+    }
+}

@@ -1,0 +1,197 @@
+//! A study: what was expected, then part by part what came out, a line or two for each case. Everything else that is
+//! known of a case is shown where its section is asked for.
+
+use inodyne_model::Nanos;
+use inodyne_model::case::CaseKey;
+use inodyne_model::comparison::LedgerDifference;
+use inodyne_model::recording::Recording;
+use inodyne_model::run::{Run, median};
+use inodyne_model::study::{self, Study};
+
+use super::block::{Block, Expectation, Kind, Page, Part, Widget};
+use super::case::Case;
+use super::table::{Column, Table};
+use super::value::{Cell, Value};
+use super::{call_changes, comparison, flags};
+use crate::line::{Span, Style, escaped};
+use crate::units::percent;
+
+/// With fewer traced pairs the changes of calls have no interval.
+const LEAST_FOR_CALLS: usize = 6;
+/// How many findings of a case are named.
+const MOST_FINDINGS: usize = 3;
+
+/// The parts of the report about the study as a whole.
+pub(super) fn parts<'a>(recording: &'a Recording, study: &'a Study, cases: &[Case<'a>]) -> Vec<Part<'a>> {
+    let mut parts = vec![head(study)];
+    for (number, part) in study.parts.iter().enumerate() {
+        let is_of_part = |case: &Case<'_>| part.places.contains(&case.key.place);
+        let of_part: Vec<(usize, &Case<'a>)> = cases.iter().enumerate().filter(|(_, case)| is_of_part(case)).collect();
+        let kind = Kind::StudyPart { number, name: part.name.clone(), title: title_of_part(part) };
+        parts.push(Part { kind, blocks: show_part(recording, part, &of_part) });
+    }
+    if !study.expectations.is_empty() {
+        parts.push(Part { kind: Kind::Expected, blocks: vec![Block::Expectations(expectations(study))] });
+    }
+    parts
+}
+
+fn head<'a>(study: &Study) -> Part<'a> {
+    let mut page = Page::new(None);
+    page.add(Block::StudyTitle(title(study)));
+    page.paragraph("  ".into(), &study.about, Style::Dim);
+    page.line([summary(study)]);
+    Part { kind: Kind::Study, blocks: page.blocks }
+}
+
+/// `find-dtype, quick form: Why is find slow where directories hold no file types?`
+pub(crate) fn title(study: &Study) -> String {
+    let form = if study.quick { ", quick form" } else { "" };
+    format!("{}{form}: {}", study.name, study.title)
+}
+
+/// `walk: walking a tree`
+fn title_of_part(part: &study::Part) -> String {
+    let title = if part.title.is_empty() { String::new() } else { format!(": {}", part.title) };
+    escaped(&format!("{}{title}", part.name))
+}
+
+/// Whether all is as expected.
+fn summary(study: &Study) -> Span {
+    let (all, failed) = (study.expectations.len(), study.failed().count());
+    let (text, style) = match (all, failed) {
+        (0, _) => ("Nothing was held against what is expected".to_owned(), Style::Warning),
+        (_, 0) => (format!("As expected, in all {all} points"), Style::Good),
+        _ => (format!("Not as expected, in {failed} of {all} points"), Style::Warning),
+    };
+    Span::new(text, style)
+}
+
+fn show_part<'a>(recording: &'a Recording, part: &study::Part, cases: &[(usize, &Case<'a>)]) -> Vec<Block<'a>> {
+    let mut page = Page::new(None);
+    let is_of_part = |case: CaseKey| part.places.contains(&case.place);
+    comparison::headlines(&mut page, recording, is_of_part, |of| comparison::source(recording, of));
+    let of_part: Vec<&Case<'_>> = cases.iter().map(|(_, case)| *case).collect();
+    if cases.is_empty() {
+        page.line([Span::new("  nothing was measured", Style::Warning)]);
+    } else {
+        page.gap();
+        page.table(table(cases));
+        page.widget(Widget::Dots(cases.iter().map(|(number, case)| (*number, (*case).clone())).collect()));
+    }
+    for case in &of_part {
+        remarks(&mut page, case, &of_part);
+    }
+    for left_out in &part.left_out {
+        page.paragraph("  ".into(), &format!("left out: {left_out}"), Style::Warning);
+    }
+    let has_many = |found: &LedgerDifference| found.pairs >= LEAST_FOR_CALLS;
+    for found in recording.ledger_differences.iter().filter(|found| is_of_part(found.cases.a) && has_many(found)) {
+        call_changes::show(&mut page, recording, found);
+    }
+    let mut sources = Page::new(None);
+    comparison::sources(&mut sources, recording, is_of_part, |found| !has_many(found));
+    if !sources.blocks.is_empty() {
+        page.add(Block::Folded("Where the differences come from".to_owned(), sources.blocks));
+    }
+    page.blocks
+}
+
+/// The medians of every case's untraced runs; of its traced ones, where there are no others.
+fn table(cases: &[(usize, &Case<'_>)]) -> Table {
+    let of_part: Vec<&Case<'_>> = cases.iter().map(|(_, case)| *case).collect();
+    let mut columns = vec![Column::text("").naming().yielding()];
+    columns.extend(["runs", "wall s", "user s", "system s", "CPU", "switches"].map(Column::number));
+    // Nothing is said of devices by places without one, and by caches that were warm.
+    let moved: Vec<(&str, Moved)> =
+        [("read", (|run| run.device_read_bytes) as Moved), ("written", |run| run.device_write_bytes)]
+            .into_iter()
+            .filter(|(_, of)| of_part.iter().any(|case| middle_moved(case, *of) > Some(0)))
+            .collect();
+    columns.extend(moved.iter().map(|(heading, _)| Column::number(heading)));
+    let mut table = Table::new("medians", columns);
+    let whole = of_part.iter().map(|case| case.wall()).max().unwrap_or_default();
+    for (number, case) in cases {
+        let time = |of: fn(&Run) -> u64| Nanos(middle(case, of));
+        let (wall, user, sys) = (time(|run| run.wall_ns.0), time(|run| run.user_ns.0), time(|run| run.sys_ns.0));
+        let cells = [
+            Cell::of(name(case, &of_part)).leading_to(*number),
+            Cell::of(measured(case).len()),
+            Cell::seconds(wall, whole),
+            Cell::seconds(user, whole),
+            Cell::seconds(sys, whole),
+            Cell::share((user + sys).share_of(wall)),
+            Cell::of(middle(case, |run| run.voluntary_switches)),
+        ];
+        let moved = moved.iter().map(|(_, of)| Cell::of(middle_moved(case, *of).map_or(Value::Nothing, Value::Bytes)));
+        table.row(cells.into_iter().chain(moved));
+    }
+    table
+}
+
+/// What the device of a run has moved.
+type Moved = fn(&Run) -> Option<u64>;
+
+/// The runs that stand for a case.
+fn measured<'a>(case: &Case<'a>) -> Vec<&'a Run> {
+    let untraced: Vec<&Run> = case.untraced().collect();
+    if untraced.is_empty() { case.runs.clone() } else { untraced }
+}
+
+fn middle(case: &Case<'_>, of: fn(&Run) -> u64) -> u64 {
+    let mut values: Vec<Nanos> = measured(case).iter().map(|run| Nanos(of(run))).collect();
+    values.sort_unstable();
+    median(&values).unwrap_or_default().0
+}
+
+/// None where it is not known of each run.
+fn middle_moved(case: &Case<'_>, of: Moved) -> Option<u64> {
+    let all: Option<Vec<Nanos>> = measured(case).iter().map(|run| of(run).map(Nanos)).collect();
+    let mut all = all?;
+    all.sort_unstable();
+    median(&all).map(|middle| middle.0)
+}
+
+/// What about a case asks for a second look, and what is diagnosed.
+fn remarks(page: &mut Page<'_>, case: &Case<'_>, cases: &[&Case<'_>]) {
+    let name = name(case, cases);
+    for flag in case.statistics().map_or_else(Vec::new, |found| flags::all(case.recording, found)) {
+        page.add(Block::Flag(format!("{name}: {flag}")));
+    }
+    if !case.findings.is_empty() {
+        page.paragraph("  ".into(), &format!("{name}: {}", diagnosed(case)), Style::Dim);
+    }
+}
+
+/// `dtype-missing 46%, cold-metadata 25%`
+fn diagnosed(case: &Case<'_>) -> String {
+    let named = case.findings.iter().take(MOST_FINDINGS);
+    named.map(|f| format!("{} {}", f.id, percent(f.share_of_wall))).collect::<Vec<_>>().join(", ")
+}
+
+/// `find on slow, cold`, as far as the cases of a part differ in that.
+fn name(case: &Case<'_>, cases: &[&Case<'_>]) -> String {
+    let differ = |in_what: &dyn Fn(&Case<'_>) -> bool| cases.iter().any(|other| in_what(other));
+    let (command, place) = (case.command().to_owned(), case.place_name());
+    let several_places = differ(&|other| other.key.place != case.key.place);
+    let mut name = match differ(&|other| other.key.command != case.key.command) {
+        true if several_places => format!("{command} on {place}"),
+        false if several_places => place,
+        _ => command,
+    };
+    if differ(&|other| other.key.cache != case.key.cache) {
+        name = format!("{name}, {}", case.cache());
+    }
+    escaped(&name)
+}
+
+fn expectations(study: &Study) -> Vec<Expectation> {
+    let one = |of: &study::Expectation| Expectation {
+        held: of.held,
+        says: of.says.clone(),
+        what: of.what.clone(),
+        expected: of.expected.clone(),
+        seen: of.seen.clone(),
+    };
+    study.expectations.iter().map(one).collect()
+}

@@ -1,0 +1,242 @@
+//! Tables of a report: typed cells, what each column holds, and which rows need not be shown.
+
+use inodyne_model::recording::Recording;
+use inodyne_model::trace::Trace;
+
+use super::names;
+use super::value::{Cell, Value};
+use crate::line::{Line, Style};
+
+/// On which side of its column a cell stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Align {
+    Left,
+    Right,
+}
+
+/// Who shows a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Where {
+    /// All printers for people.
+    Everywhere,
+    /// All but narrow terminals.
+    Wide,
+    /// Pages alone.
+    Page,
+}
+
+/// What stands above a column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Heading {
+    Words(String),
+    /// One of two names, which have to be told apart where they are cut: `(names, which)`.
+    OneOf([String; 2], usize),
+}
+
+impl Heading {
+    /// The heading, a name at most this wide.
+    pub(crate) fn written(&self, longest_name: usize) -> String {
+        match self {
+            Heading::Words(words) => words.clone(),
+            Heading::OneOf(both, which) => names::short(both, longest_name)[*which].clone(),
+        }
+    }
+}
+
+/// A column.
+#[derive(Debug, Clone)]
+pub(crate) struct Column {
+    pub(crate) heading: Heading,
+    /// What stands above it on a page, where that is something else.
+    pub(crate) page_heading: Option<&'static str>,
+    pub(crate) align: Align,
+    pub(crate) place: Where,
+    /// The column of the section's records that has the same values.
+    pub(crate) key: Option<&'static str>,
+    /// Of a table that is too wide, this column is cut.
+    pub(crate) yields: bool,
+    /// What a row is called: stands first on a page.
+    pub(crate) names_row: bool,
+    /// Whether a page sorts the rows by it.
+    pub(crate) sorts: bool,
+    /// What kind of column it is, for the looks of a page; empty where it is like any other.
+    pub(crate) class: &'static str,
+    /// Whether the notes of a row stand in it, on a page.
+    pub(crate) holds_notes: bool,
+}
+
+impl Column {
+    fn new(heading: Heading, align: Align) -> Column {
+        Column {
+            heading,
+            page_heading: None,
+            align,
+            place: Where::Everywhere,
+            key: None,
+            yields: false,
+            names_row: false,
+            sorts: false,
+            class: "",
+            holds_notes: false,
+        }
+    }
+
+    /// A column of words.
+    pub(crate) fn text(heading: &str) -> Column {
+        Column::new(Heading::Words(heading.to_owned()), Align::Left)
+    }
+
+    /// A column of numbers.
+    pub(crate) fn number(heading: &str) -> Column {
+        Column::new(Heading::Words(heading.to_owned()), Align::Right)
+    }
+
+    /// A column of numbers of one of two sides.
+    pub(crate) fn side(both: &[String; 2], which: usize) -> Column {
+        Column::new(Heading::OneOf(both.clone(), which), Align::Right)
+    }
+
+    /// With another heading on a page.
+    pub(crate) fn on_page(self, heading: &'static str) -> Column {
+        Column { page_heading: Some(heading), ..self }
+    }
+
+    /// Shown where there is room.
+    pub(crate) fn wide(self) -> Column {
+        Column { place: Where::Wide, ..self }
+    }
+
+    /// Shown on pages alone.
+    pub(crate) fn page(self) -> Column {
+        Column { place: Where::Page, ..self }
+    }
+
+    /// With the values of this column of the section's records.
+    pub(crate) fn key(self, key: &'static str) -> Column {
+        Column { key: Some(key), ..self }
+    }
+
+    /// Cut where the table is too wide.
+    pub(crate) fn yielding(self) -> Column {
+        Column { yields: true, ..self }
+    }
+
+    /// Naming the rows.
+    pub(crate) fn naming(self) -> Column {
+        Column { names_row: true, ..self }
+    }
+
+    /// Of this kind, for the looks of a page.
+    pub(crate) fn class(self, class: &'static str) -> Column {
+        Column { class, ..self }
+    }
+
+    /// With the notes of each row, on a page.
+    pub(crate) fn with_notes(self) -> Column {
+        Column { holds_notes: true, ..self }
+    }
+
+    /// Sorted by on pages.
+    pub(crate) fn sorting(self) -> Column {
+        Column { sorts: true, ..self }
+    }
+}
+
+/// What a row is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RowKind {
+    Plain,
+    /// Too little to be shown, unless a reader unfolds it.
+    Hidden,
+    /// All hidden rows as one.
+    Rest,
+    /// All rows together.
+    Sum,
+}
+
+/// A row.
+#[derive(Debug, Clone)]
+pub(crate) struct Row {
+    pub(crate) kind: RowKind,
+    pub(crate) cells: Vec<Cell>,
+    /// Remarks below it, which keep no columns.
+    pub(crate) notes: Vec<String>,
+}
+
+/// Columns and rows.
+#[derive(Debug, Clone)]
+pub(crate) struct Table {
+    /// What kind of table it is, for the looks of a page.
+    pub(crate) class: &'static str,
+    pub(crate) columns: Vec<Column>,
+    pub(crate) rows: Vec<Row>,
+    /// What the hidden rows are called where a reader can unfold them.
+    pub(crate) hidden: String,
+    /// A remark below the table.
+    pub(crate) below: Option<Line>,
+}
+
+impl Table {
+    pub(crate) fn new(class: &'static str, columns: impl IntoIterator<Item = Column>) -> Table {
+        Table { class, columns: columns.into_iter().collect(), rows: Vec::new(), hidden: String::new(), below: None }
+    }
+
+    /// Adds a row of this kind, with as many cells as there are columns.
+    pub(crate) fn push(&mut self, kind: RowKind, cells: impl IntoIterator<Item = Cell>) -> &mut Row {
+        self.rows.push(Row { kind, cells: cells.into_iter().collect(), notes: Vec::new() });
+        self.rows.last_mut().expect("it was just added")
+    }
+
+    /// Adds a row.
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = Cell>) -> &mut Row {
+        self.push(RowKind::Plain, cells)
+    }
+
+    /// Adds the sum of all rows.
+    pub(crate) fn sum(&mut self, cells: impl IntoIterator<Item = Cell>) {
+        self.push(RowKind::Sum, cells.into_iter().map(|cell| cell.styled(Style::Bold)));
+    }
+
+    /// Adds the hidden rows as one.
+    pub(crate) fn rest(&mut self, cells: impl IntoIterator<Item = Cell>) {
+        self.push(RowKind::Rest, cells.into_iter().map(|cell| cell.styled(Style::Dim)));
+    }
+
+    /// How many rows are hidden.
+    pub(crate) fn hidden_rows(&self) -> usize {
+        self.rows.iter().filter(|row| row.kind == RowKind::Hidden).count()
+    }
+}
+
+/// The rows of a section for programs: all that is known, of each trace or run, under names that stay.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Records {
+    /// Names of the columns. Times and sizes carry their unit.
+    pub(crate) columns: Vec<String>,
+    pub(crate) rows: Vec<Vec<Value>>,
+}
+
+impl Records {
+    /// A row has as many values as there are columns, or it does not compile.
+    pub(crate) fn new<const N: usize>(columns: [&str; N], rows: impl IntoIterator<Item = [Value; N]>) -> Records {
+        Records { columns: columns.map(str::to_owned).into(), rows: rows.into_iter().map(Vec::from).collect() }
+    }
+
+    /// The rows of each trace of the recording, each after the trace's number and case.
+    pub(crate) fn of_traces<const N: usize>(
+        recording: &Recording,
+        columns: [&str; N],
+        rows: impl Fn(&Trace) -> Vec<[Value; N]>,
+    ) -> Records {
+        let of_trace = |(number, trace): (usize, &Trace)| {
+            let [place, command, cache] = names::values(recording, trace.key());
+            let case = [Value::from(number), place, command, cache];
+            let whole = |row: [Value; N]| case.iter().cloned().chain(row).collect();
+            rows(trace).into_iter().map(whole).collect::<Vec<Vec<Value>>>()
+        };
+        Records {
+            columns: ["trace", "place", "command", "cache"].into_iter().chain(columns).map(str::to_owned).collect(),
+            rows: recording.traces.iter().enumerate().flat_map(of_trace).collect(),
+        }
+    }
+}

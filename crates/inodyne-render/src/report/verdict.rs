@@ -1,0 +1,252 @@
+//! The verdict: what ran where and how long, then the plainest reason in one sentence. Two lines, before anything else.
+//! Below them how the place was made, and what is unusual about the run.
+
+use inodyne_model::cause::Cause;
+use inodyne_model::ledger::{Row, RowKind};
+use inodyne_model::metric::Metric;
+use inodyne_model::place::{Limits, Place, Wear};
+use inodyne_model::recording::Recording;
+use inodyne_model::run::{CacheState, Exit};
+use inodyne_model::statistics::{RunStatistics, Times};
+
+use super::block::{Block, Page, Title};
+use super::case::Case;
+use super::definition::{Definition, Show};
+use super::names;
+use super::table::Records;
+use super::value::Value;
+use crate::line::Style;
+use crate::units::{bytes, duration, duration_beside, percent};
+
+pub(super) const SECTION: Definition = Definition { name: "verdict", unasked: true, show: Show::Case(show), records };
+
+/// Parts below this share are no reason.
+const LEAST_REASON: f64 = 0.10;
+/// How many parts a sentence names.
+const REASONS: usize = 2;
+
+fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
+    page.gap();
+    page.add(Block::Title(title(case)));
+    let remarks = remarks(case);
+    if !remarks.is_empty() {
+        page.add(Block::Remarks(remarks));
+    }
+    if let Some(text) = ending(case) {
+        page.paragraph("  ".into(), &text, Style::Warning);
+    }
+}
+
+/// `find . on slow (ext4 -O ^filetype, cold): 0.334 s`
+pub(crate) fn in_a_line(case: &Case<'_>) -> String {
+    format!("{} on {} ({}): {}", case.command(), case.place_name(), circumstances(case), time(case))
+}
+
+/// The time to the end, and to durable where that was measured.
+fn time(case: &Case<'_>) -> String {
+    let wall = duration(case.wall());
+    match case.statistics().and_then(|found| found.durable.as_ref()) {
+        Some(times) => format!("{wall} to exit, {} to durable", duration(times.spread.median_ns)),
+        None => wall,
+    }
+}
+
+fn title(case: &Case<'_>) -> Title {
+    Title {
+        command: case.command().to_owned(),
+        place: format!(" on {} ({})", case.place_name(), circumstances(case)),
+        time: time(case),
+        likely: likely(case).unwrap_or_default(),
+        reason: reason(case),
+    }
+}
+
+/// `likely 0.103 s once cured`, where a cure is worth the change.
+fn likely(case: &Case<'_>) -> Option<String> {
+    let finding = case.findings.first().filter(|finding| !finding.bound && finding.is_an_answer())?;
+    Some(format!("likely {} once cured", duration_beside(finding.predicted.wall_ns, case.wall())))
+}
+
+fn circumstances(case: &Case<'_>) -> String {
+    let place = case.place().map_or_else(String::new, |place| {
+        // A label that is the description says the same already.
+        if place.label.starts_with(&place.fs) { String::new() } else { with_options(place) }
+    });
+    let parts = [place, case.cache().to_string()];
+    parts.iter().filter(|part| !part.is_empty()).map(String::as_str).collect::<Vec<_>>().join(", ")
+}
+
+fn with_options(place: &Place) -> String {
+    if place.mkfs.is_empty() { place.fs.clone() } else { format!("{} {}", place.fs, place.mkfs.join(" ")) }
+}
+
+/// The first finding that answers where the time goes, or the largest parts of the ledger.
+fn reason(case: &Case<'_>) -> String {
+    if let Some(finding) = case.findings.first().filter(|finding| finding.is_an_answer()) {
+        return format!("{}.", finding.title);
+    }
+    let Some(trace) = case.trace else { return String::new() };
+    let whole = trace.ledger.wall_ns;
+    let mut rows: Vec<&Row> = trace.ledger.rows.iter().collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.ns));
+    let large = rows.iter().enumerate().filter(|(at, row)| *at == 0 || row.ns.share_of(whole) >= LEAST_REASON);
+    let parts: Vec<_> =
+        large.take(REASONS).map(|(_, row)| format!("{} {}", percent(row.ns.share_of(whole)), in_words(row))).collect();
+    if parts.is_empty() { String::new() } else { format!("{}.", parts.join(", ")) }
+}
+
+fn in_words(row: &Row) -> String {
+    let call = row.syscall.as_deref().map_or_else(String::new, |call| format!(" in {call}"));
+    match (row.kind, row.cause) {
+        (RowKind::User, _) => "computing in user mode".to_owned(),
+        (RowKind::Kernel, _) => format!("kernel CPU{call}"),
+        (RowKind::Runqueue, _) => "ready but without a CPU".to_owned(),
+        (RowKind::Blocked, cause) => format!("blocked on {}{call}", cause.unwrap_or(Cause::Other)),
+        (RowKind::InCall, _) => format!("spent{call}"),
+        (RowKind::OutsideCalls, _) => "outside of calls".to_owned(),
+        (RowKind::Unexplained, _) => "unexplained".to_owned(),
+    }
+}
+
+/// How the place was made, what was in it, and how cold it was.
+fn remarks(case: &Case<'_>) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if let Some(place) = case.place().filter(|place| place.made_here) {
+        let size = place.size_bytes.map_or_else(String::new, |size| format!(", {}", bytes(size)));
+        let mkfs = if place.mkfs.is_empty() { String::new() } else { format!(", mkfs {}", place.mkfs.join(" ")) };
+        let data = place.data.as_ref().map_or_else(String::new, |data| format!(", filled with {data}"));
+        let mount =
+            if place.mount_options.is_empty() { String::new() } else { format!(", mounted {}", place.mount_options) };
+        remarks.push(format!("made here: {}{size}{mkfs}{mount}{data}", place.fs));
+    }
+    for place in case.place().into_iter().flat_map(with_below) {
+        remarks.extend(place.limits.map(|limits| format!("slow device{}: {}", on(place, case), held_to(limits))));
+        remarks.extend(place.wear.map(|wear| format!("used before{}: {}", on(place, case), worn(wear))));
+    }
+    for (file, value) in case.place().iter().flat_map(|place| &place.settings) {
+        remarks.push(format!("changed: {file} = {value}"));
+    }
+    if case.cache() == CacheState::Cold {
+        let traced = case.runs.iter().find(|run| run.traced).or(case.runs.first());
+        if let Some(read) = traced.and_then(|run| run.device_read_bytes) {
+            remarks.push(format!("cold: {} were read from the device", bytes(read)));
+        }
+    }
+    remarks
+}
+
+/// The place and all that it stands on.
+fn with_below(place: &Place) -> Vec<&Place> {
+    std::iter::once(place).chain(place.below.iter().flat_map(with_below)).collect()
+}
+
+/// Which one it is, where it is not the place itself.
+fn on(place: &Place, case: &Case<'_>) -> String {
+    let is_itself = case.place().is_some_and(|itself| std::ptr::eq(itself, place));
+    if is_itself { String::new() } else { format!(" ({} below)", place.fs) }
+}
+
+fn held_to(limits: Limits) -> String {
+    let delay = limits.delay_ns.map(|delay| format!("answers {} later", duration(delay)));
+    let bandwidth = limits.bandwidth_bytes_per_s.map(|bandwidth| format!("moves {} a second", bytes(bandwidth)));
+    let iops = limits.iops.map(|iops| format!("answers {iops} requests a second"));
+    [delay, bandwidth, iops].into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+fn worn(wear: Wear) -> String {
+    let Wear { rounds, files_made, files_left, used_percent, .. } = wear;
+    let times = if rounds == 0 { String::new() } else { format!("filled and half emptied {rounds} times, ") };
+    format!("{times}{files_left} of {files_made} files left, {used_percent}% full")
+}
+
+/// How the command ended, where that is no success.
+fn ending(case: &Case<'_>) -> Option<String> {
+    match case.runs.iter().map(|run| run.exit).find(|exit| !exit.success())? {
+        Exit::Code(code) => Some(format!("the command ended with exit code {code}")),
+        Exit::Signal(signal) => Some(format!("the command was killed by signal {signal}")),
+    }
+}
+
+/// A row for each case, and a second one where times to durable were measured: how its untraced runs spread, and what
+/// about them asks for a second look.
+fn records(recording: &Recording) -> Records {
+    let columns = [
+        "place",
+        "command",
+        "cache",
+        "metric",
+        "n",
+        "failed",
+        "min_ns",
+        "mean_ns",
+        "median_ns",
+        "max_ns",
+        "sd_ns",
+        "outliers",
+        "trend_ns_per_run",
+        "trend_p",
+        "change_run",
+        "change_before_ns",
+        "change_after_ns",
+        "change_p",
+        "modes_low_ns",
+        "modes_high_ns",
+        "modes_high_runs",
+    ];
+    let rows = recording.statistics.iter().flat_map(|found| {
+        let durable = found.durable.clone().map(|times| (Metric::Durable, times));
+        let times = [(Metric::Wall, found.to_exit())].into_iter().chain(durable);
+        times.map(move |(metric, times)| values(recording, found, &metric, &times))
+    });
+    Records::new(columns, rows)
+}
+
+fn values(recording: &Recording, found: &RunStatistics, metric: &Metric, times: &Times) -> [Value; 21] {
+    let [place, command, cache] = names::values(recording, found.case);
+    let Times { spread, outliers, trend, change_point: change, modes } = times;
+    [
+        place,
+        command,
+        cache,
+        metric.to_string().into(),
+        spread.n.into(),
+        found.failed.into(),
+        spread.min_ns.into(),
+        spread.mean_ns.into(),
+        spread.median_ns.into(),
+        spread.max_ns.into(),
+        spread.sd_ns.into(),
+        outliers.len().into(),
+        trend.map(|trend| trend.slope_ns_per_run).into(),
+        trend.map(|trend| trend.p).into(),
+        change.map(|change| change.run).into(),
+        change.map(|change| change.before_ns).into(),
+        change.map(|change| change.after_ns).into(),
+        change.map(|change| change.p).into(),
+        modes.map(|modes| modes.low_ns).into(),
+        modes.map(|modes| modes.high_ns).into(),
+        modes.map(|modes| modes.high_runs).into(),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use inodyne_model::Nanos;
+
+    use super::*;
+
+    #[test]
+    fn what_a_device_is_held_to_and_how_a_file_system_was_used_is_told() {
+        let limits =
+            Limits { delay_ns: Some(Nanos(2_000_000)), bandwidth_bytes_per_s: Some(50_000_000), iops: Some(200) };
+        let delay = duration(Nanos(2_000_000));
+        let expected = format!("answers {delay} later, moves 50.0 MB a second, answers 200 requests a second");
+        assert_eq!(held_to(limits), expected);
+        let wear = Wear { rounds: 3, files_made: 900, files_left: 400, used_percent: 80, ..Wear::default() };
+        assert_eq!(worn(wear), "filled and half emptied 3 times, 400 of 900 files left, 80% full");
+        assert_eq!(worn(Wear { rounds: 0, ..wear }), "400 of 900 files left, 80% full");
+        let below = Place { fs: "ext4".to_owned(), ..Place::default() };
+        let place = Place { below: vec![below], ..Place::default() };
+        assert_eq!(with_below(&place).len(), 2);
+    }
+}

@@ -1,0 +1,353 @@
+//! What guests hold stays true: who is to be told of what, and when a change counts as done.
+//!
+//! | module | what it knows |
+//! |---|---|
+//! | `watch` | what programs of the host change |
+//! | this one | what guests change, and who is told of either |
+//!
+//! A guest is told of a change if it holds the node, or the directory of the name: those it was told of and has not forgotten.
+//!
+//! ```text
+//!  guest A          host                      guest B
+//!    | -- unlink ---> |  (done on the disk)      |
+//!    |                | -- invalidate 7 -------> |
+//!    |                | <------- acknowledge 7 - |   B's kernel has no old name any more
+//!    | <-- answered - |                          |
+//! ```
+//!
+//! With strict ordering A is answered after every such guest has acknowledged; with relaxed ordering at once. No thread waits for
+//! an acknowledgement: the answer lies here, and the last one to acknowledge sends it. So no number of guests that wait for each
+//! other can use up the threads. A guest that does not acknowledge in time loses its connection, since what it holds is not true.
+
+pub(crate) mod watch;
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{
+            AtomicU64, AtomicUsize,
+            Ordering::{AcqRel, Relaxed, SeqCst},
+        },
+    },
+    time::{Duration, Instant},
+};
+
+use crate::{
+    protocol::{
+        frame::{self, Kind},
+        invalidation::{Invalidation, encode},
+    },
+    server::nodes::{GuestId, Nodes},
+    transport::Outbox,
+};
+
+/// How long a guest may take to acknowledge.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+
+/// When a guest's change is acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ordering {
+    /// After every other guest has dropped what it held of it.
+    Strict,
+    /// At once; the others learn of it within moments.
+    Relaxed,
+}
+
+/// How a guest is reached.
+pub(crate) struct Link {
+    pub guest: GuestId,
+    pub outbox: Arc<Outbox>,
+    /// Messages that were sent, and that it acknowledged.
+    pub told: AtomicU64,
+    pub acknowledged: AtomicU64,
+}
+
+/// Who is told, and which answers wait for that.
+pub(crate) struct Coherence {
+    ordering: Ordering,
+    announce: bool,
+    last: AtomicU64,
+    guests: Mutex<HashMap<GuestId, Arc<Link>>>,
+    pending: Mutex<HashMap<u64, Pending>>,
+    /// How often it was begun, and how often it was done, to look at who holds what.
+    begun: AtomicU64,
+    done: AtomicU64,
+}
+
+/// That somebody looks at who holds what.
+pub(crate) struct Selecting<'a>(&'a Coherence);
+
+impl Drop for Selecting<'_> {
+    fn drop(&mut self) {
+        self.0.done.fetch_add(1, SeqCst);
+    }
+}
+
+/// A message that is not acknowledged.
+struct Pending {
+    guest: GuestId,
+    since: Instant,
+    answer: Option<Arc<Answer>>,
+}
+
+/// An answer that waits.
+struct Answer {
+    missing: AtomicUsize,
+    frame: Mutex<Option<Vec<u8>>>,
+    outbox: Arc<Outbox>,
+}
+
+impl Answer {
+    /// One acknowledgement less is missing.
+    fn one_less(&self) {
+        if self.missing.fetch_sub(1, AcqRel) == 1
+            && let Some(frame) = self.frame.lock().unwrap_or_else(PoisonError::into_inner).take()
+        {
+            self.outbox.send(&frame);
+        }
+    }
+}
+
+impl Coherence {
+    /// Without `announce` nobody is told of anything.
+    pub fn new(ordering: Ordering, announce: bool) -> Self {
+        Self {
+            ordering,
+            announce,
+            last: AtomicU64::new(0),
+            guests: Mutex::default(),
+            pending: Mutex::default(),
+            begun: AtomicU64::new(0),
+            done: AtomicU64::new(0),
+        }
+    }
+
+    fn guests(&self) -> MutexGuard<'_, HashMap<GuestId, Arc<Link>>> {
+        self.guests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn pending(&self) -> MutexGuard<'_, HashMap<u64, Pending>> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins to look at who holds what has changed.
+    pub fn selecting(&self) -> Selecting<'_> {
+        self.begun.fetch_add(1, SeqCst);
+        Selecting(self)
+    }
+
+    /// To be called before a file is looked at of which a guest will be told, for [`Coherence::is_missed`].
+    pub fn before(&self) -> u64 {
+        self.done.load(SeqCst)
+    }
+
+    /// Whether a change after `before` may have been told to all who held the file, while the guest did not hold it yet. Then the file
+    /// must be looked at again. Whatever changes from now on is told to it.
+    ///
+    /// ```text
+    ///   guest B looks at the file                      B holds it: is_missed
+    ///  ------|----------------------------------------------|------->
+    ///             changed by A    A looks at who holds it: not B
+    /// ```
+    pub fn is_missed(&self, before: u64) -> bool {
+        self.begun.load(SeqCst) != before
+    }
+
+    /// A guest comes.
+    pub fn enter(&self, guest: GuestId, outbox: Arc<Outbox>) -> Arc<Link> {
+        let link = Link { guest, outbox, told: AtomicU64::new(0), acknowledged: AtomicU64::new(0) };
+        let link = Arc::new(link);
+        self.guests().insert(guest, link.clone());
+        link
+    }
+
+    /// A guest is gone: it holds nothing.
+    pub fn leave(&self, guest: GuestId) {
+        self.guests().remove(&guest);
+        let left: Vec<Pending> = {
+            let mut pending = self.pending();
+            let numbers: Vec<u64> =
+                pending.iter().filter(|(_, one)| one.guest == guest).map(|(number, _)| *number).collect();
+            numbers.into_iter().filter_map(|number| pending.remove(&number)).collect()
+        };
+        left.into_iter().filter_map(|one| one.answer).for_each(|answer| answer.one_less());
+    }
+
+    /// Answers a guest whose request changed something. Returns the frame's memory if it is free again.
+    pub fn answer<'n>(
+        &self,
+        nodes: impl FnOnce() -> Shared<'n>,
+        origin: &Link,
+        changes: &[Invalidation],
+        frame: Vec<u8>,
+    ) -> Option<Vec<u8>> {
+        let others: Vec<_> = self.guests().values().filter(|link| link.guest != origin.guest).cloned().collect();
+        if changes.is_empty() || others.is_empty() || !self.announce {
+            origin.outbox.send(&frame);
+            return Some(frame);
+        }
+        let told = {
+            let _selecting = self.selecting();
+            nodes().select(others, changes)
+        };
+        if self.ordering == Ordering::Relaxed {
+            origin.outbox.send(&frame);
+            told.into_iter().for_each(|(link, list)| self.send(&link, &list, None));
+            return Some(frame);
+        }
+        // One more than there are, so that it is not sent while messages are still being sent.
+        let answer = Answer {
+            missing: AtomicUsize::new(told.len() + 1),
+            frame: Mutex::new(Some(frame)),
+            outbox: origin.outbox.clone(),
+        };
+        let answer = Arc::new(answer);
+        told.into_iter().for_each(|(link, list)| self.send(&link, &list, Some(answer.clone())));
+        answer.one_less();
+        None
+    }
+
+    /// Tells every guest of what a program of the host has changed.
+    pub fn announce<'n>(&self, nodes: impl FnOnce() -> Shared<'n>, changes: &[Invalidation]) {
+        let all: Vec<_> = self.guests().values().cloned().collect();
+        if changes.is_empty() || all.is_empty() || !self.announce {
+            return;
+        }
+        nodes().select(all, changes).into_iter().for_each(|(link, list)| self.send(&link, &list, None));
+    }
+
+    /// Tells one guest.
+    pub fn tell(&self, link: &Link, list: &[Invalidation]) {
+        if self.announce && !list.is_empty() {
+            self.send(link, list, None);
+        }
+    }
+
+    /// Every guest.
+    pub fn all(&self) -> Vec<Arc<Link>> {
+        self.guests().values().cloned().collect()
+    }
+
+    fn send(&self, link: &Link, list: &[Invalidation], answer: Option<Arc<Answer>>) {
+        let number = self.last.fetch_add(1, Relaxed) + 1;
+        self.pending().insert(number, Pending { guest: link.guest, since: Instant::now(), answer });
+        link.told.fetch_add(1, Relaxed);
+        link.outbox.send(&frame::whole(Kind::Invalidate, &encode(number, list)));
+        // It may have gone meanwhile, and then nobody else would acknowledge for it.
+        if !self.guests().contains_key(&link.guest) {
+            self.leave(link.guest);
+        }
+    }
+
+    /// A guest acknowledges a message.
+    pub fn acknowledged(&self, link: &Link, number: u64) {
+        let pending = {
+            let mut pending = self.pending();
+            match pending.get(&number) {
+                Some(one) if one.guest == link.guest => pending.remove(&number),
+                _ => None,
+            }
+        };
+        let Some(pending) = pending else { return };
+        link.acknowledged.fetch_add(1, Relaxed);
+        if let Some(answer) = pending.answer {
+            answer.one_less();
+        }
+    }
+
+    /// Ends the connections of guests that have not acknowledged for too long.
+    pub fn drop_silent(&self) {
+        let silent: Vec<GuestId> =
+            self.pending().values().filter(|one| one.since.elapsed() > PATIENCE).map(|one| one.guest).collect();
+        let guests = self.guests();
+        silent.iter().filter_map(|guest| guests.get(guest)).for_each(|link| link.outbox.close());
+    }
+}
+
+/// What guests hold, locked for as long as it takes to choose what each is told.
+pub(crate) struct Shared<'a>(pub MutexGuard<'a, Nodes>);
+
+impl Shared<'_> {
+    fn select(self, links: Vec<Arc<Link>>, changes: &[Invalidation]) -> Vec<(Arc<Link>, Vec<Invalidation>)> {
+        let held = |guest, change: &Invalidation| match change {
+            Invalidation::Node { node, .. } => self.0.holds(guest, *node),
+            Invalidation::Name { directory, .. } => self.0.holds(guest, *directory),
+            Invalidation::AllNames => true,
+        };
+        let lists = links.into_iter().map(|link| {
+            let list: Vec<_> = changes.iter().filter(|change| held(link.guest, change)).cloned().collect();
+            (link, list)
+        });
+        lists.filter(|(_, list)| !list.is_empty()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        protocol::invalidation::decode,
+        server::nodes::{Identity, ROOT},
+        transport::{Inbox, Stream, pair},
+    };
+
+    struct Guest {
+        link: Arc<Link>,
+        inbox: Inbox,
+        stream: Arc<dyn Stream>,
+    }
+
+    fn guest(coherence: &Coherence, number: GuestId) -> Guest {
+        let (ours, theirs) = pair();
+        theirs.set_patience(Some(Duration::from_millis(50))).unwrap();
+        let link = coherence.enter(number, Outbox::new(ours));
+        Guest { link, inbox: Inbox::new(theirs.clone()), stream: theirs }
+    }
+
+    fn next(guest: &mut Guest) -> Option<(Kind, Vec<u8>)> {
+        let mut payload = Vec::new();
+        guest.inbox.next(&mut payload).ok().map(|kind| (kind, payload))
+    }
+
+    fn nodes() -> Mutex<Nodes> {
+        let mut nodes = Nodes::new(Identity { device: 1, inode: 2, born: 0 });
+        for guest in [1, 2] {
+            nodes.tell(guest, Identity { device: 1, inode: 3, born: 0 }, ROOT, c"a");
+        }
+        Mutex::new(nodes)
+    }
+
+    #[test]
+    fn a_strict_answer_comes_after_the_acknowledgements() {
+        let nodes = nodes();
+        let coherence = Coherence::new(Ordering::Strict, true);
+        let [mut one, mut two, mut three] = [1, 2, 3].map(|number| guest(&coherence, number));
+        let changes = [Invalidation::data(2), Invalidation::name(2, c"x")];
+        coherence.answer(|| Shared(nodes.lock().unwrap()), &one.link, &changes, frame::whole(Kind::Reply, b"done"));
+        assert_eq!(next(&mut one), None);
+        assert_eq!(next(&mut three), None, "it does not hold the node");
+        let (kind, payload) = next(&mut two).unwrap();
+        let (number, list) = decode(&payload).unwrap();
+        assert_eq!((kind, &list[..]), (Kind::Invalidate, &changes[..]));
+        coherence.acknowledged(&three.link, number);
+        assert_eq!(next(&mut one), None, "not its to acknowledge");
+        coherence.acknowledged(&two.link, number);
+        assert_eq!(next(&mut one), Some((Kind::Reply, b"done".into())));
+    }
+
+    #[test]
+    fn who_leaves_is_waited_for_no_more_and_relaxed_waits_for_nobody() {
+        let nodes = nodes();
+        for ordering in [Ordering::Strict, Ordering::Relaxed] {
+            let coherence = Coherence::new(ordering, true);
+            let [mut one, two] = [1, 2].map(|number| guest(&coherence, number));
+            let reply = frame::whole(Kind::Reply, b"");
+            coherence.answer(|| Shared(nodes.lock().unwrap()), &one.link, &[Invalidation::data(2)], reply);
+            assert_eq!(next(&mut one).is_some(), ordering == Ordering::Relaxed);
+            two.stream.close();
+            coherence.leave(2);
+            assert_eq!(next(&mut one).is_some(), ordering == Ordering::Strict);
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! What programs of the host change: seen through a fanotify mark on the whole file system, which needs root. It tells of every
+//! change by whatever name and of no change late; where it is refused, guests believe what they are told for a moment only.
+//!
+//! Not seen: stores into a file that a program of the host has mapped, until it closes the file; other file systems that
+//! are mounted below the shared directory (what is on them is believed for a moment only); changes that a network
+//! file system's server hears from other clients.
+
+mod events;
+
+use std::{
+    collections::{HashMap, HashSet},
+    ffi::CStr,
+    io,
+    os::fd::{AsRawFd, FromRawFd, OwnedFd},
+    sync::{Arc, PoisonError, RwLock, atomic::Ordering::Relaxed},
+    thread,
+};
+
+use rustix::{
+    fs::{Mode, OFlags, openat},
+    io::Errno,
+    thread::gettid,
+};
+
+use super::Shared;
+use crate::{
+    ShareError,
+    protocol::invalidation::Invalidation,
+    server::{
+        export::{identity, stat, stat_at},
+        host::Host,
+        nodes::NodeId,
+    },
+};
+use events::{Event, Handle, parse};
+
+/// A name has come or gone.
+const NAMES: u64 = libc::FAN_CREATE | libc::FAN_DELETE | libc::FAN_MOVED_FROM | libc::FAN_MOVED_TO;
+
+/// Data have changed. A file that is closed after it could be written to may have been mapped.
+const DATA: u64 = libc::FAN_MODIFY | libc::FAN_CLOSE_WRITE;
+
+/// Of `include/uapi/linux/fanotify.h`; since Linux 5.17.
+const FAN_REPORT_TARGET_FID: u32 = 0x1000;
+
+/// The most that one message tells.
+const MOST_AT_ONCE: usize = 4096;
+
+/// Threads that serve guests: what they do is told by themselves.
+static OWN: RwLock<Option<HashSet<i32>>> = RwLock::new(None);
+
+/// That the calling thread is one of those, until dropped.
+pub(crate) struct OwnThread(i32);
+
+/// Notes that the calling thread serves guests.
+pub(crate) fn own_thread() -> OwnThread {
+    let thread = gettid().as_raw_nonzero().get();
+    OWN.write().unwrap_or_else(PoisonError::into_inner).get_or_insert_default().insert(thread);
+    OwnThread(thread)
+}
+
+impl Drop for OwnThread {
+    fn drop(&mut self) {
+        OWN.write().unwrap_or_else(PoisonError::into_inner).get_or_insert_default().remove(&self.0);
+    }
+}
+
+/// Begins to watch, and says how in a line for the user.
+pub(crate) fn start(host: &Arc<Host>) -> Result<String, ShareError> {
+    if !host.options.watch {
+        return Ok("changes on the host are not watched: guests believe what they are told for 1 s".into());
+    }
+    let (queue, mount) = match open(host) {
+        Ok(opened) => opened,
+        Err(error) => {
+            return Ok(format!(
+                "changes on the host cannot be watched ({error}; it needs root): guests believe what they are told for 1 s"
+            ));
+        }
+    };
+    let watcher = Watcher { host: host.clone(), queue, mount };
+    host.is_watched.store(true, Relaxed);
+    thread::Builder::new()
+        .name("share-watch".into())
+        .spawn(move || watcher.run())
+        .map_err(ShareError::system("start a thread"))?;
+    Ok("changes on the host are watched".into())
+}
+
+/// The queue of events, and a descriptor by which handles of the file system are opened.
+fn open(host: &Host) -> io::Result<(OwnedFd, OwnedFd)> {
+    let directory = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let mount = openat(host.export.root(), c".", directory, Mode::empty())?;
+    let flags = libc::FAN_CLASS_NOTIF
+        | libc::FAN_CLOEXEC
+        | libc::FAN_REPORT_FID
+        | libc::FAN_REPORT_DFID_NAME
+        | libc::FAN_REPORT_TID
+        | FAN_REPORT_TARGET_FID;
+    // SAFETY: no memory is passed.
+    let queue = unsafe { libc::fanotify_init(flags, libc::O_RDONLY as u32) };
+    if queue < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: just made, and nobody else's.
+    let queue = unsafe { OwnedFd::from_raw_fd(queue) };
+    let mask = NAMES | DATA | libc::FAN_ATTRIB | libc::FAN_ONDIR;
+    let how = libc::FAN_MARK_ADD | libc::FAN_MARK_FILESYSTEM;
+    // SAFETY: the path is a string of C.
+    let marked = unsafe { libc::fanotify_mark(queue.as_raw_fd(), how, mask, mount.as_raw_fd(), c".".as_ptr()) };
+    if marked < 0 { Err(io::Error::last_os_error()) } else { Ok((queue, mount)) }
+}
+
+struct Watcher {
+    host: Arc<Host>,
+    queue: OwnedFd,
+    mount: OwnedFd,
+}
+
+impl Watcher {
+    fn run(&self) {
+        let mut buffer = vec![0; 64 << 10];
+        loop {
+            let events = match rustix::io::read(&self.queue, &mut buffer[..]) {
+                Ok(length) => parse(&buffer[..length]),
+                Err(Errno::INTR | Errno::AGAIN) => continue,
+                Err(_) => None,
+            };
+            // Nothing could be vouched for any more.
+            let Some(events) = events else { break };
+            self.tell(&events);
+        }
+        self.host.is_watched.store(false, Relaxed);
+        self.tell_everything();
+    }
+
+    fn tell(&self, events: &[Event]) {
+        let own = OWN.read().unwrap_or_else(PoisonError::into_inner);
+        let is_own = |event: &&Event| own.as_ref().is_some_and(|own| own.contains(&event.thread));
+        let events: Vec<&Event> = events.iter().filter(|event| !is_own(event)).collect();
+        drop(own);
+        if events.is_empty() {
+            return;
+        }
+        self.host.events.fetch_add(events.len() as u64, Relaxed);
+        if events.iter().any(|event| event.mask & libc::FAN_Q_OVERFLOW != 0) {
+            self.host.overflows.fetch_add(1, Relaxed);
+            self.tell_everything();
+        }
+        // From here on it is looked at who holds what.
+        let _selecting = self.host.coherence.selecting();
+        let mut known = HashMap::new();
+        let mut changes = Vec::new();
+        events.into_iter().for_each(|event| self.changes(event, &mut known, &mut changes));
+        let mut seen = HashSet::new();
+        changes.retain(|change| seen.insert(change.clone()));
+        for changes in changes.chunks(MOST_AT_ONCE) {
+            self.host.coherence.announce(|| Shared(self.host.export.nodes()), changes);
+        }
+    }
+
+    fn changes<'a>(
+        &self,
+        event: &'a Event,
+        known: &mut HashMap<&'a Handle, Option<NodeId>>,
+        changes: &mut Vec<Invalidation>,
+    ) {
+        let target = event.target.as_ref().and_then(|handle| self.node(handle, known));
+        let place = event.place.as_ref().and_then(|(handle, name)| Some((self.node(handle, known)?, name)));
+        if event.mask & NAMES != 0 {
+            if let Some((directory, name)) = place {
+                self.renamed(target, directory, name);
+                changes.push(Invalidation::name(directory, name));
+                changes.push(Invalidation::data(directory));
+            } else if event.mask & libc::FAN_ONDIR != 0 && event.mask & libc::FAN_MOVED_TO != 0 && target.is_some() {
+                // It is not shared any more, and the descriptors of what is in it must not lead there.
+                self.host.export.drop_all_descriptors();
+            }
+        }
+        if let Some(node) = target {
+            changes.push(Invalidation::Node { node, data: event.mask & DATA != 0 });
+        }
+    }
+
+    /// Keeps up with the names of a file.
+    fn renamed(&self, target: Option<NodeId>, directory: NodeId, name: &CStr) {
+        let Some(target) = target else { return };
+        let Ok(found) = self.host.export.find(directory) else { return };
+        let is_there = stat_at(&found, name)
+            .is_ok_and(|stat| self.host.export.nodes().identity(target).is_some_and(|known| known == identity(&stat)));
+        let mut nodes = self.host.export.nodes();
+        if is_there {
+            nodes.named(target, directory, name);
+        } else {
+            let gone = nodes.unnamed(target, directory, name);
+            drop(nodes);
+            self.host.export.drop_descriptors(&gone);
+        }
+    }
+
+    /// The node of a handle, if any guest knows it.
+    fn node<'a>(&self, handle: &'a Handle, known: &mut HashMap<&'a Handle, Option<NodeId>>) -> Option<NodeId> {
+        *known.entry(handle).or_insert_with(|| {
+            let found = open_handle(&self.mount, handle).ok()?;
+            self.host.export.nodes().number(&identity(&stat(&found).ok()?))
+        })
+    }
+
+    /// Events were lost: nothing that any guest holds can be relied on.
+    fn tell_everything(&self) {
+        for link in self.host.coherence.all() {
+            let held = self.host.export.nodes().held_by(link.guest);
+            self.host.coherence.tell(&link, &[Invalidation::AllNames]);
+            for nodes in held.chunks(MOST_AT_ONCE) {
+                // Names one by one too, for kernels that know no word for all.
+                let names = nodes.iter().flat_map(|node| self.names(*node));
+                let list: Vec<_> = nodes.iter().map(|node| Invalidation::data(*node)).chain(names).collect();
+                self.host.coherence.tell(&link, &list);
+            }
+        }
+    }
+
+    fn names(&self, node: NodeId) -> Vec<Invalidation> {
+        self.host.export.nodes().names(node).map(|name| Invalidation::name(name.directory, &name.name)).collect()
+    }
+}
+
+/// A descriptor of the file that a handle means, which neither opens nor changes it.
+fn open_handle(mount: &OwnedFd, handle: &Handle) -> Result<OwnedFd, Errno> {
+    // The structure begins with integers.
+    let mut aligned = vec![0u32; handle.0.len().div_ceil(4)];
+    for (word, bytes) in aligned.iter_mut().zip(handle.0.chunks(4)) {
+        let mut four = [0; 4];
+        four[..bytes.len()].copy_from_slice(bytes);
+        *word = u32::from_ne_bytes(four);
+    }
+    // SAFETY: the kernel reads a `struct file_handle`, as long as its own header says, and `parse` has seen that it is.
+    let opened = unsafe {
+        libc::syscall(
+            libc::SYS_open_by_handle_at,
+            mount.as_raw_fd(),
+            aligned.as_ptr(),
+            libc::O_PATH | libc::O_CLOEXEC | libc::O_NOFOLLOW,
+        )
+    };
+    if opened < 0 {
+        return Err(Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::STALE));
+    }
+    // SAFETY: just opened, and nobody else's.
+    Ok(unsafe { OwnedFd::from_raw_fd(opened as i32) })
+}

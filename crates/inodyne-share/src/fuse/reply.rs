@@ -1,0 +1,82 @@
+//! Answers to the kernel, written behind the header of the frame that carries them, so that each is sent in one piece without
+//! being copied.
+
+use rustix::io::Errno;
+use zerocopy::{Immutable, IntoBytes};
+
+use super::abi::{OutHeader, padded};
+use crate::protocol::frame::{self, Kind};
+
+/// Where the payload of a reply begins in its bytes.
+const BODY: usize = frame::HEADER + size_of::<OutHeader>();
+
+/// An answer that is being written.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    bytes: Vec<u8>,
+    /// Directory and position behind its last entry, where the answer holds that one.
+    end: Option<(u64, u64)>,
+}
+
+impl Reply {
+    /// An empty one, in memory that may have served for another.
+    pub fn reusing(mut memory: Vec<u8>) -> Self {
+        memory.clear();
+        memory.resize(BODY, 0);
+        Self { bytes: memory, end: None }
+    }
+
+    /// Adds a structure.
+    pub fn put<T: IntoBytes + Immutable>(&mut self, value: &T) {
+        self.bytes.extend_from_slice(value.as_bytes());
+    }
+
+    /// Adds bytes.
+    pub fn put_bytes(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Adds zeros up to where the next entry of a directory may begin.
+    pub fn pad(&mut self) {
+        self.bytes.resize(BODY + padded(self.len()), 0);
+    }
+
+    /// Adds up to `size` bytes that `fill` writes; it says how many.
+    pub fn fill(&mut self, size: usize, fill: impl FnOnce(&mut [u8]) -> Result<usize, Errno>) -> Result<(), Errno> {
+        let start = self.bytes.len();
+        self.bytes.resize(start + size, 0);
+        let filled = fill(&mut self.bytes[start..]);
+        self.bytes.truncate(start + filled.unwrap_or(0).min(size));
+        filled.map(drop)
+    }
+
+    /// Bytes of the payload so far.
+    pub fn len(&self) -> usize {
+        self.bytes.len() - BODY
+    }
+
+    /// Notes that nothing comes behind what this answer says of a directory.
+    pub fn ends(&mut self, directory: u64, position: u64) {
+        self.end = Some((directory, position));
+    }
+
+    /// The frame, complete.
+    pub fn finish(mut self, unique: u64, done: Result<(), Errno>) -> Vec<u8> {
+        if done.is_err() {
+            self.bytes.truncate(BODY);
+            self.end = None;
+        }
+        let error = done.map_or_else(|errno| -errno.raw_os_error(), |()| 0);
+        let out = OutHeader { len: (self.bytes.len() - frame::HEADER) as u32, error, unique };
+        self.bytes[frame::HEADER..BODY].copy_from_slice(out.as_bytes());
+        if let Some((directory, position)) = self.end {
+            // Behind the reply, where the mounter cuts it off.
+            self.bytes.extend_from_slice(&directory.to_le_bytes());
+            self.bytes.extend_from_slice(&position.to_le_bytes());
+            frame::seal(&mut self.bytes, Kind::LastReply);
+        } else {
+            frame::seal(&mut self.bytes, Kind::Reply);
+        }
+        self.bytes
+    }
+}

@@ -1,0 +1,34 @@
+//! A shared folder: a directory of one machine, the host, used on another one, the guest, as if it were there.
+//!
+//! What goes over the connection is the FUSE protocol of the guest's own kernel. The guest keeps no cache of ours: its kernel's caches
+//! of names, attributes, directories and pages are all there is, and they may stay valid because the host tells the guest what has
+//! changed.
+//!
+//! | module | what it knows |
+//! |---|---|
+//! | `fuse` | the kernel's protocol: structures, requests from bytes, answers to bytes |
+//! | `protocol` | frames on a stream, the handshake, what the host says has changed |
+//! | `transport` | streams |
+//! | `server` | the host's side: a directory, shown to guests |
+//! | `coherence` | what guests hold stays true: who is told of what, and when a change is acknowledged |
+//! | `mount` | the guest's side: between the kernel and the stream |
+//! | `status` | how a share goes |
+//!
+//! `docs/ARCHITECTURE.md` of this crate says why it is so.
+
+mod address;
+mod coherence;
+mod error;
+mod fuse;
+mod mount;
+mod protocol;
+mod server;
+mod status;
+mod transport;
+
+pub use address::Address;
+pub use coherence::Ordering;
+pub use error::ShareError;
+pub use mount::{MountOptions, mount};
+pub use server::{Owners, ServeOptions, serve};
+pub use status::{GuestStatus, Status, status};

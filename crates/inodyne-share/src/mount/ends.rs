@@ -1,0 +1,59 @@
+//! Where directories end. The host says so with the answer that holds the last entry; the kernel asks all the same for what comes behind
+//! it, and is answered here.
+
+use std::{
+    collections::HashMap,
+    time::{Duration, Instant},
+};
+
+/// An end that is not asked for in this time is asked of the host again.
+const VALID: Duration = Duration::from_secs(10);
+
+/// The most ends that are kept.
+const MOST: usize = 4096;
+
+/// The ends of directories that are being read: node and position behind the last entry.
+#[derive(Debug, Default)]
+pub(super) struct Ends(HashMap<(u64, u64), Instant>);
+
+impl Ends {
+    /// Notes one.
+    pub fn put(&mut self, directory: u64, position: u64, now: Instant) {
+        if self.0.len() >= MOST {
+            self.0.retain(|_, noted| now.duration_since(*noted) < VALID);
+        }
+        if self.0.len() < MOST {
+            self.0.insert((directory, position), now);
+        }
+    }
+
+    /// Whether nothing comes at this position. It holds once: whoever reads the directory again asks the host.
+    pub fn take(&mut self, directory: u64, position: u64, now: Instant) -> bool {
+        self.0.remove(&(directory, position)).is_some_and(|noted| now.duration_since(noted) < VALID)
+    }
+
+    /// The directory has changed.
+    pub fn forget(&mut self, directory: u64) {
+        self.0.retain(|(node, _), _| *node != directory);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_is_known_once_and_for_a_while() {
+        let (mut ends, now) = (Ends::default(), Instant::now());
+        ends.put(1, 10, now);
+        ends.put(2, 10, now);
+        ends.put(3, 10, now);
+        assert!(!ends.take(1, 11, now));
+        assert!(ends.take(1, 10, now) && !ends.take(1, 10, now));
+        ends.forget(2);
+        assert!(!ends.take(2, 10, now));
+        assert!(!ends.take(3, 10, now + VALID));
+        (0..2 * MOST as u64).for_each(|node| ends.put(node, 0, now));
+        assert_eq!(ends.0.len(), MOST);
+    }
+}

@@ -1,0 +1,155 @@
+//! The guest's side: between the kernel and the stream.
+//!
+//! | module | what it knows |
+//! |---|---|
+//! | this one | mounting, and ending |
+//! | `channel` | requests to the host, answers to the kernel |
+//! | `ends` | where directories end, so that the host need not be asked |
+//! | `apply` | telling the kernel what is no longer true |
+//! | `guard` | unmounting if this process is killed |
+//!
+//! Nothing is cached here, and nothing is answered but that a directory has no further entries where the host has said so.
+
+mod apply;
+mod channel;
+mod ends;
+mod guard;
+
+use std::{
+    fs, io,
+    os::fd::{AsRawFd, BorrowedFd, OwnedFd},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    fs::{CWD, Mode, OFlags, open},
+    io::Errno,
+    mount::{
+        FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, UnmountFlags, fsconfig_create, fsconfig_set_flag,
+        fsconfig_set_string, fsmount, fsopen, move_mount, unmount,
+    },
+    process::{getegid, geteuid},
+};
+
+use crate::{
+    Address, ShareError,
+    protocol::greeting::{Purpose, Welcome},
+    status::greet,
+    transport::{Inbox, Outbox, connect},
+};
+use channel::{Channel, End};
+use guard::{Guard, Place};
+
+/// How long the host may be silent before it is asked whether it is there, and then how long until it is given up. Both together are the
+/// time after which whoever waits for a host that does not answer gets an error.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// What to mount, and where.
+#[derive(Clone, Debug)]
+pub struct MountOptions {
+    /// Where the host listens.
+    pub address: Address,
+    /// An existing directory.
+    pub directory: PathBuf,
+    /// Whose the files are where the host does not keep their owners: user and group; without it, who calls.
+    pub owner: Option<(u32, u32)>,
+    /// Nothing may be changed.
+    pub read_only: bool,
+}
+
+/// Mounts a share, and returns when it is unmounted or `stop` becomes readable. `ready` is called once it is mounted.
+///
+/// To be called from a process with one thread, as it forks; the process is to end afterwards: its threads still hold what the kernel
+/// asks through, and whoever waits for an answer gets an error as they go.
+///
+/// # Errors
+/// Where the host cannot be reached or is lost, and where the kernel does not mount it.
+pub fn mount(options: &MountOptions, stop: BorrowedFd<'_>, ready: impl FnOnce()) -> Result<(), ShareError> {
+    let directory = target(&options.directory)?;
+    let stream = connect(&options.address)?;
+    stream.set_patience(Some(SILENCE)).map_err(ShareError::system("set a time-out"))?;
+    let (outbox, mut inbox) = (Outbox::new(stream.clone()), Inbox::new(stream));
+    let (uid, gid) = options.owner.unwrap_or_else(|| (geteuid().as_raw(), getegid().as_raw()));
+    let is_read_only = match greet(&outbox, &mut inbox, Purpose::Mount { uid, gid })? {
+        Welcome::Mount { read_only } => read_only || options.read_only,
+        Welcome::Refused(reason) => return Err(ShareError::Refused(reason)),
+        Welcome::Status(_) => return Err(ShareError::NotAShare),
+    };
+    let device = open("/dev/fuse", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
+        .map_err(|errno| ShareError::lacking(format!("cannot open /dev/fuse: {errno} (modprobe fuse)")))?;
+    let mounted = make_mount(&device, &options.address, is_read_only)?;
+    let place = Place::of(&directory, &mounted)?;
+    let guard = Guard::start(&place)?;
+    let attached = move_mount(&mounted, "", CWD, &directory, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH);
+    attached.map_err(|errno| ShareError::directory("mount on", &directory, errno))?;
+    drop(mounted);
+    let channel = Channel::start(device, outbox, inbox)?;
+    ready();
+    let end = wait(&channel, stop);
+    // Whoever still uses it gets errors instead of waiting, once this process has ended.
+    place.unmount();
+    drop(guard);
+    end
+}
+
+/// Waits for the end, whichever comes first.
+fn wait(channel: &Arc<Channel>, stop: BorrowedFd<'_>) -> Result<(), ShareError> {
+    loop {
+        let mut events = [PollFd::new(channel.ended(), PollFlags::IN), PollFd::new(&stop, PollFlags::IN)];
+        match poll(&mut events, None) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(ShareError::System { what: "wait for the end", source: errno.into() }),
+        }
+        let is_stopped = !events[1].revents().is_empty();
+        match channel.end() {
+            Some(End::Unmounted) => return Ok(()),
+            Some(End::Lost(reason)) => return Err(ShareError::Gone(reason)),
+            None if is_stopped => return Ok(()),
+            None => {}
+        }
+    }
+}
+
+/// The directory to mount on. What a mounter that was killed together with its guard has left there is removed.
+fn target(directory: &Path) -> Result<PathBuf, ShareError> {
+    let failed = |error| ShareError::directory("mount on", directory, error);
+    let found = fs::canonicalize(directory).map_err(failed)?;
+    match fs::metadata(&found) {
+        Ok(metadata) if metadata.is_dir() => Ok(found),
+        Ok(_) => Err(failed(io::ErrorKind::NotADirectory.into())),
+        Err(error) if error.raw_os_error() == Some(Errno::NOTCONN.raw_os_error()) => {
+            unmount(&found, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW).map_err(|errno| failed(errno.into()))?;
+            Ok(found)
+        }
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// A mount that is nowhere yet.
+fn make_mount(device: &OwnedFd, address: &Address, is_read_only: bool) -> Result<OwnedFd, ShareError> {
+    let make = || {
+        let context = fsopen("fuse", FsOpenFlags::FSOPEN_CLOEXEC)?;
+        let device = device.as_raw_fd().to_string();
+        fsconfig_set_string(&context, "source", address.to_string())?;
+        for (key, value) in
+            [("fd", &*device), ("rootmode", "40000"), ("user_id", "0"), ("group_id", "0"), ("subtype", "inodyne")]
+        {
+            fsconfig_set_string(&context, key, value)?;
+        }
+        // The kernel looks at modes and owners, as in every file system, whoever asks.
+        for key in ["default_permissions", "allow_other"] {
+            fsconfig_set_flag(&context, key)?;
+        }
+        fsconfig_create(&context)?;
+        let mut attributes = MountAttrFlags::MOUNT_ATTR_NODEV | MountAttrFlags::MOUNT_ATTR_NOSUID;
+        attributes.set(MountAttrFlags::MOUNT_ATTR_RDONLY, is_read_only);
+        fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)
+    };
+    make().map_err(|errno: Errno| match errno {
+        Errno::PERM => ShareError::lacking("only root can mount a share"),
+        errno => ShareError::System { what: "make a FUSE mount", source: errno.into() },
+    })
+}

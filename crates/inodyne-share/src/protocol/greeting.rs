@@ -1,0 +1,54 @@
+//! The handshake: the first frame in each direction, as JSON, so that versions that differ can still tell each other so.
+
+use serde::{Deserialize, Serialize};
+
+use crate::status::Status;
+
+/// The version of everything on the stream but the kernel's messages.
+pub(crate) const VERSION: u32 = 1;
+
+/// Who connects.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Hello {
+    pub version: u32,
+    /// Structures of the kernel's protocol are laid out as 64-bit little-endian machines have them.
+    pub little_endian_64: bool,
+    pub purpose: Purpose,
+}
+
+/// What for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Purpose {
+    /// To mount what is shared. Where owners are squashed, everything is shown as this user's and group's.
+    Mount { uid: u32, gid: u32 },
+    /// To ask how it goes.
+    Status,
+}
+
+impl Hello {
+    pub fn new(purpose: Purpose) -> Self {
+        let little_endian_64 = cfg!(all(target_endian = "little", target_pointer_width = "64"));
+        Self { version: VERSION, little_endian_64, purpose }
+    }
+
+    /// Why nobody can be served who says so.
+    pub fn refusal(&self) -> Option<String> {
+        if self.version != VERSION {
+            return Some(format!("this host speaks version {VERSION} of the protocol, and not {}", self.version));
+        }
+        (!self.little_endian_64).then(|| "only 64-bit little-endian machines are served".into())
+    }
+}
+
+/// The answer.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Welcome {
+    /// Go on.
+    Mount { read_only: bool },
+    /// How it goes.
+    Status(Box<Status>),
+    /// In one line.
+    Refused(String),
+}

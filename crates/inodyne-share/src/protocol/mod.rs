@@ -1,0 +1,11 @@
+//! What goes over the stream.
+//!
+//! | module | what it knows |
+//! |---|---|
+//! | `frame` | where a message begins and ends, and its kind |
+//! | `greeting` | the first message in each direction |
+//! | `invalidation` | what the host says has changed |
+
+pub(crate) mod frame;
+pub(crate) mod greeting;
+pub(crate) mod invalidation;

@@ -1,0 +1,155 @@
+//! What all guests of a share have in common.
+
+use std::{
+    collections::BTreeMap,
+    os::fd::OwnedFd,
+    path::PathBuf,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed},
+    },
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    io::Errno,
+    process::{Resource, getrlimit},
+};
+
+use super::{
+    attributes::{Owners, UNWATCHED, View, WATCHED},
+    export::Export,
+    guest::Guest,
+    handles::Handles,
+    nodes::{GuestId, NodeId, ROOT},
+};
+use crate::{
+    Address, ShareError,
+    coherence::{Coherence, Ordering},
+    status::Status,
+};
+
+/// What to share, where and how.
+#[derive(Clone, Debug)]
+pub struct ServeOptions {
+    /// The directory.
+    pub directory: PathBuf,
+    /// Where guests connect.
+    pub listen: Address,
+    /// Nothing is changed for any guest.
+    pub read_only: bool,
+    /// Directories are read without the types of their entries, and nothing is told that was not asked.
+    pub withhold_types: bool,
+    /// Whose the files are.
+    pub owners: Owners,
+    /// When a change is acknowledged.
+    pub ordering: Ordering,
+    /// Whether changes on the host are looked out for.
+    pub watch: bool,
+    /// Whether guests are told of changes at all. Without this they are stale, which shows that a test can find that.
+    pub announce: bool,
+    /// Time added to each request that is answered: a slower connection, for measurements.
+    pub delay: Duration,
+}
+
+/// A share that is served.
+pub(crate) struct Host {
+    pub options: ServeOptions,
+    pub export: Export,
+    /// That of the shared directory itself.
+    device: u64,
+    pub handles: Handles,
+    pub coherence: Coherence,
+    pub since: Instant,
+    /// Whether guests hear of changes that programs of the host make.
+    pub is_watched: AtomicBool,
+    pub guests_seen: AtomicU32,
+    guests: Mutex<BTreeMap<GuestId, Arc<Guest>>>,
+    /// Events of the host's watch that were looked at, and how often some were lost.
+    pub events: AtomicU64,
+    pub overflows: AtomicU64,
+}
+
+impl Host {
+    pub fn new(options: ServeOptions) -> Result<Arc<Self>, ShareError> {
+        let export = Export::new(&options.directory)?;
+        let device = export.nodes().identity(ROOT).map_or(0, |root| root.device);
+        let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        // The other half is the export's; see there.
+        let handles = Handles::new(usize::try_from(limit / 4).unwrap_or(usize::MAX));
+        let coherence = Coherence::new(options.ordering, options.announce);
+        Ok(Arc::new(Self {
+            options,
+            export,
+            device,
+            handles,
+            coherence,
+            since: Instant::now(),
+            is_watched: AtomicBool::new(false),
+            guests_seen: AtomicU32::new(0),
+            guests: Mutex::default(),
+            events: AtomicU64::new(0),
+            overflows: AtomicU64::new(0),
+        }))
+    }
+
+    /// Whether guests are told of what happens on a device.
+    pub fn is_told(&self, device: u64) -> bool {
+        device == self.device && self.is_watched.load(Relaxed)
+    }
+
+    /// How long a guest may believe what it is told of something on a device.
+    pub fn valid(&self, device: u64) -> Duration {
+        if self.is_told(device) { WATCHED } else { UNWATCHED }
+    }
+
+    /// A descriptor of a node's file, open or not.
+    pub fn find(&self, node: NodeId) -> Result<Arc<OwnedFd>, Errno> {
+        // A file that is open may have no name any more.
+        self.handles.of_node(node).map_or_else(|| self.export.find(node), Ok)
+    }
+
+    /// How a guest sees attributes whose user is this one.
+    pub fn view(&self, owner: (u32, u32)) -> View {
+        View { owner: (self.options.owners == Owners::Squash).then_some(owner), device: self.device }
+    }
+
+    /// Forgets what a guest has forgotten.
+    pub fn forget(&self, guest: GuestId, node: NodeId, times: u64) {
+        let gone = self.export.nodes().forget(guest, node, times);
+        self.export.drop_descriptors(&gone);
+    }
+
+    /// Who has it mounted.
+    pub fn guests(&self) -> MutexGuard<'_, BTreeMap<GuestId, Arc<Guest>>> {
+        self.guests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How it goes.
+    pub fn status(&self) -> Status {
+        let guests: Vec<_> = self.guests().values().cloned().collect();
+        // Each lock is released before the next one is taken.
+        let guests = guests.iter().map(|guest| guest.status(self)).collect();
+        let nodes = self.export.nodes().count() as u64;
+        let descriptors = self.export.descriptor_count() as u64;
+        let open_files = self.handles.count() as u64;
+        Status {
+            directory: self.options.directory.display().to_string(),
+            read_only: self.options.read_only,
+            withhold_types: self.options.withhold_types,
+            ordering: match self.options.ordering {
+                Ordering::Strict => "strict".into(),
+                Ordering::Relaxed => "relaxed".into(),
+            },
+            watched: self.is_watched.load(Relaxed),
+            valid_seconds: self.valid(self.device).as_secs(),
+            served_seconds: self.since.elapsed().as_secs(),
+            nodes,
+            descriptors,
+            open_files,
+            host_events: self.events.load(Relaxed),
+            host_events_lost: self.overflows.load(Relaxed),
+            guests,
+        }
+    }
+}

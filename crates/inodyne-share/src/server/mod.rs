@@ -1,0 +1,113 @@
+//! The host's side: a directory, shown to guests.
+//!
+//! | module | what it knows |
+//! |---|---|
+//! | this one | listening, and ending |
+//! | `host` | what all guests have in common |
+//! | `guest` | one connection |
+//! | `operations` | what a guest asks |
+//! | `export` | finding the file of a node, and nothing outside of the directory |
+//! | `nodes` | what guests know |
+//! | `descriptors` | descriptors that were used lately |
+//! | `handles` | files that guests have open |
+//! | `attributes` | attributes, and whose the files are |
+
+mod attributes;
+mod descriptors;
+pub(crate) mod export;
+mod guest;
+mod handles;
+pub(crate) mod host;
+pub(crate) mod nodes;
+mod operations;
+#[cfg(test)]
+mod tests;
+
+pub use attributes::Owners;
+pub use host::ServeOptions;
+
+use std::{
+    io,
+    os::fd::BorrowedFd,
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+    thread,
+    time::Duration,
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    fs::Mode,
+    process::{Resource, Rlimit, getrlimit, setrlimit, umask},
+};
+
+use crate::{ShareError, coherence::watch, transport::Listener};
+use host::Host;
+
+/// More connections than this are refused, so that nobody uses up the host's threads.
+const MOST_GUESTS: usize = 128;
+
+/// How often it is looked for guests that do not acknowledge.
+const ROUND: Duration = Duration::from_secs(1);
+
+/// Serves until `stop` becomes readable. `ready` is called once guests can connect, with what they should know of how it is watched.
+///
+/// Changes limits and the file mode creation mask of the process. Threads that serve guests are still there on return: the process
+/// is to end then, which ends them and their connections.
+///
+/// # Errors
+/// Where the directory cannot be shared or nobody can listen at the address.
+pub fn serve(options: ServeOptions, stop: BorrowedFd<'_>, ready: impl FnOnce(&str)) -> Result<(), ShareError> {
+    if options.owners == Owners::Keep && !rustix::process::geteuid().is_root() {
+        return Err(ShareError::lacking("only root can keep the owners of files (--owners keep)"));
+    }
+    let limit = getrlimit(Resource::Nofile);
+    // What the system allows is enough for whatever comes; where not, there are fewer.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+    let listener = Listener::new(&options.listen)?;
+    let host = Host::new(options)?;
+    // The guest's kernel has applied the mask of who makes a file.
+    umask(Mode::empty());
+    let watched = watch::start(&host)?;
+    ready(&watched);
+    let connections = &*Box::leak(Box::new(AtomicUsize::new(0)));
+    loop {
+        let timeout = Timespec { tv_sec: ROUND.as_secs() as i64, tv_nsec: 0 };
+        let listening = listener.as_fd();
+        let mut events = [PollFd::new(&listening, PollFlags::IN), PollFd::new(&stop, PollFlags::IN)];
+        match poll(&mut events, Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(errno) => return Err(ShareError::System { what: "wait for guests", source: errno.into() }),
+        }
+        let [guest, stopped] = events.map(|event| !event.revents().is_empty());
+        if stopped {
+            return Ok(());
+        }
+        host.coherence.drop_silent();
+        if !guest {
+            continue;
+        }
+        let stream = match listener.accept() {
+            Ok(stream) => stream,
+            // Too many descriptors, or a guest that has gone again.
+            Err(_) => {
+                thread::sleep(Duration::from_millis(10));
+                continue;
+            }
+        };
+        if connections.fetch_add(1, Relaxed) >= MOST_GUESTS {
+            connections.fetch_sub(1, Relaxed);
+            continue;
+        }
+        let host = host.clone();
+        let served = thread::Builder::new().name("share-guest".into()).spawn(move || {
+            let _ = guest::serve(&host, stream);
+            connections.fetch_sub(1, Relaxed);
+        });
+        if let Err(error) = served {
+            connections.fetch_sub(1, Relaxed);
+            if error.kind() != io::ErrorKind::WouldBlock {
+                return Err(ShareError::System { what: "start a thread", source: error });
+            }
+        }
+    }
+}

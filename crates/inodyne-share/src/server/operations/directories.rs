@@ -1,0 +1,83 @@
+//! Reading directories: always with types and, unless they are to be withheld, with the attributes of all entries, so that nobody
+//! has to ask for them one by one.
+//!
+//! Directories are not opened by guests. Each request says how far the last one got, in the host's own terms.
+
+use std::{ffi::CStr, mem::MaybeUninit, os::fd::OwnedFd};
+
+use rustix::{
+    fs::{FileType, OFlags, RawDir, SeekFrom, seek},
+    io::Errno,
+};
+use zerocopy::IntoBytes;
+
+use super::Call;
+use crate::{
+    fuse::abi::{Dirent, EntryOut, ReadIn, padded},
+    protocol::frame::MOST_DATA,
+};
+
+impl Call<'_> {
+    pub(super) fn read_directory(&mut self, ask: &ReadIn, plus: bool) -> Result<(), Errno> {
+        let node = self.header.node;
+        let found = self.host.find(node)?;
+        let directory = self.host.export.open(&found, OFlags::RDONLY | OFlags::DIRECTORY)?;
+        if ask.offset != 0 {
+            seek(&directory, SeekFrom::Start(ask.offset))?;
+        }
+        let room = (ask.size as usize).min(MOST_DATA);
+        let withheld = self.host.options.withhold_types;
+        let mut buffer = [MaybeUninit::uninit(); 32 << 10];
+        let mut entries = RawDir::new(&directory, &mut buffer);
+        let mut position = ask.offset;
+        let mut is_end = true;
+        while let Some(found) = entries.next() {
+            let found = found?;
+            let name = found.file_name();
+            let head = if plus { size_of::<EntryOut>() } else { 0 } + size_of::<Dirent>();
+            if self.reply.len() + padded(head + name.count_bytes()) > room {
+                is_end = false;
+                break;
+            }
+            position = found.next_entry_cookie();
+            let mut dirent = Dirent {
+                ino: found.ino(),
+                off: position,
+                namelen: name.count_bytes() as u32,
+                kind: if withheld { 0 } else { number(found.file_type()) },
+            };
+            if plus {
+                let Some(entry) = self.ahead(&directory, node, name, &mut dirent) else { continue };
+                self.reply.put(&entry);
+            }
+            self.reply.put_bytes(dirent.as_bytes());
+            self.reply.put_bytes(name.to_bytes());
+            self.reply.pad();
+        }
+        if is_end {
+            self.reply.ends(node, position);
+        }
+        Ok(())
+    }
+
+    /// What a guest is told of an entry ahead of asking; `None` if it is there no more.
+    fn ahead(&self, directory: &OwnedFd, node: u64, name: &CStr, dirent: &mut Dirent) -> Option<EntryOut> {
+        // Node 0: only the name counts.
+        if matches!(name.to_bytes(), b"." | b"..") {
+            return Some(EntryOut::default());
+        }
+        match self.entry_of(node, directory, name) {
+            Ok(entry) => {
+                (dirent.ino, dirent.kind) = (entry.attr.ino, entry.attr.mode >> 12);
+                Some(entry)
+            }
+            Err(Errno::NOENT) => None,
+            Err(_) => Some(EntryOut::default()),
+        }
+    }
+}
+
+/// A type as directories have it: the upper bits of the mode. 0 is that it is not known.
+fn number(kind: FileType) -> u32 {
+    if kind == FileType::Unknown { 0 } else { kind.as_raw_mode() >> 12 }
+}

@@ -1,0 +1,236 @@
+//! What a guest asks, done on the host.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | `names` | finds, makes, removes and renames |
+//! | `attributes` | reads and sets attributes |
+//! | `directories` | reads directories |
+//! | `data` | opens, reads and writes files |
+//! | `xattrs` | extended attributes |
+//! | `locks` | locks |
+//!
+//! Each operation works on descriptors of nodes (`export`) and single names; none resolves a path of a guest's. What it has changed it
+//! notes in `changes`, so that other guests are told before this one is answered.
+
+mod attributes;
+mod data;
+mod directories;
+mod locks;
+mod names;
+mod xattrs;
+
+pub(super) use locks::Waiting;
+
+use std::{ffi::CStr, os::fd::OwnedFd, sync::atomic::Ordering::Relaxed};
+
+use rustix::io::Errno;
+
+use super::{
+    attributes::{View, entry},
+    export::{identity, stat_at},
+    guest::Guest,
+    host::Host,
+    nodes::{NodeId, ROOT},
+};
+use crate::{
+    fuse::{
+        abi::{EPOCH_SINCE, EntryOut, InHeader, InitIn, InitOut, MAJOR, MINOR, init},
+        reply::Reply,
+        request::{Malformed, Operation, Request},
+    },
+    protocol::{frame::MOST_DATA, invalidation::Invalidation},
+};
+
+/// One request that is being done.
+pub(super) struct Call<'a> {
+    pub host: &'a Host,
+    pub guest: &'a Guest,
+    pub header: InHeader,
+    pub reply: Reply,
+    pub changes: Vec<Invalidation>,
+}
+
+/// What became of a request.
+pub(super) enum Done {
+    /// It is answered: with what `reply` holds, or with this error.
+    Answer(Result<(), Errno>),
+    /// It has no answer.
+    Silent,
+    /// It will be answered when its lock is free.
+    Waits(Waiting),
+}
+
+impl Call<'_> {
+    /// Does what a request asks.
+    pub fn perform(&mut self, request: &Request<'_>) -> Done {
+        let operation = match request.operation() {
+            Ok(operation) => operation,
+            Err(Malformed) => return Done::Answer(Err(Errno::INVAL)),
+        };
+        if self.host.options.read_only && changes_something(&operation) {
+            return Done::Answer(Err(Errno::ROFS));
+        }
+        let node = self.header.node;
+        Done::Answer(match operation {
+            Operation::Init(ask) => self.init(&ask),
+            Operation::Destroy => Ok(()),
+            Operation::Interrupt { unique } => {
+                self.guest.interrupt(unique);
+                return Done::Silent;
+            }
+            Operation::Forget { lookups } => {
+                self.host.forget(self.guest.id, node, lookups);
+                return Done::Silent;
+            }
+            Operation::BatchForget(list) => {
+                list.iter().for_each(|one| self.host.forget(self.guest.id, one.node, one.lookups));
+                return Done::Silent;
+            }
+            Operation::Lookup { name } => self.lookup(name),
+            Operation::GetAttr(ask) => self.get_attributes(&ask),
+            Operation::SetAttr(ask) => self.set_attributes(&ask),
+            Operation::ReadLink => self.read_link(),
+            Operation::Symlink { name, target } => self.symlink(name, target),
+            Operation::MkNod { ask, name } => self.make_node(&ask, name),
+            Operation::MkDir { ask, name } => self.make_directory(&ask, name),
+            Operation::Unlink { name } => self.remove(name, false),
+            Operation::RmDir { name } => self.remove(name, true),
+            Operation::Rename { new_dir, flags, name, new_name } => self.rename(new_dir, flags, name, new_name),
+            Operation::Link { old, name } => self.link(old, name),
+            Operation::Open(ask) => self.open(&ask),
+            Operation::Create { ask, name } => self.create(&ask, name),
+            Operation::Read(ask) => self.read(&ask),
+            Operation::Write { ask, data } => self.write(&ask, data),
+            Operation::Flush(ask) => self.flush(&ask),
+            Operation::Release(ask) => self.release(&ask),
+            Operation::Fsync { ask, is_directory } => self.sync(&ask, is_directory),
+            Operation::SyncFs => self.open_again(ROOT).and_then(|root| rustix::fs::syncfs(&*root)),
+            Operation::StatFs => self.stat_file_system(),
+            Operation::SetXattr { flags, name, value } => self.set_xattr(flags, name, value),
+            Operation::GetXattr { size, name } => self.get_xattr(size, name),
+            Operation::ListXattr { size } => self.list_xattrs(size),
+            Operation::RemoveXattr { name } => self.remove_xattr(name),
+            // Directories need not be opened: the kernel is told so once, and does not ask again.
+            Operation::OpenDir | Operation::Unknown => Err(Errno::NOSYS),
+            Operation::ReleaseDir => Ok(()),
+            Operation::ReadDir { ask, plus } => self.read_directory(&ask, plus),
+            Operation::GetLk(ask) => self.get_lock(&ask),
+            Operation::SetLk { ask, wait } => match self.set_lock(&ask) {
+                Err(Errno::AGAIN) if wait => return Done::Waits(Waiting { unique: self.header.unique, node, ask }),
+                done => done,
+            },
+            Operation::Fallocate(ask) => self.allocate(&ask),
+            Operation::Lseek(ask) => self.seek(&ask),
+            Operation::CopyFileRange(ask) => self.copy(&ask),
+            Operation::Ioctl => Err(Errno::NOTTY),
+        })
+    }
+
+    fn init(&mut self, ask: &InitIn) -> Result<(), Errno> {
+        if ask.major != MAJOR {
+            return Err(Errno::PROTO);
+        }
+        let offered = u64::from(ask.flags) | u64::from(ask.flags2) << 32;
+        let mut wanted = init::ASYNC_READ
+            | init::ATOMIC_O_TRUNC
+            | init::BIG_WRITES
+            | init::AUTO_INVAL_DATA
+            | init::ASYNC_DIO
+            | init::PARALLEL_DIROPS
+            | init::MAX_PAGES
+            | init::CACHE_SYMLINKS
+            | init::NO_OPENDIR_SUPPORT
+            | init::HANDLE_KILLPRIV_V2
+            | init::POSIX_LOCKS
+            | init::FLOCK_LOCKS
+            | init::INIT_EXT;
+        if !self.host.options.withhold_types {
+            wanted |= init::DO_READDIRPLUS;
+        }
+        // Without these the kernel would ask in ways that are not answered here.
+        let needed = init::NO_OPENDIR_SUPPORT | init::MAX_PAGES | init::BIG_WRITES;
+        if offered & needed != needed {
+            return Err(Errno::PROTO);
+        }
+        self.guest.has_epoch.store(ask.minor >= EPOCH_SINCE, Relaxed);
+        let agreed = offered & wanted;
+        self.reply.put(&InitOut {
+            major: MAJOR,
+            minor: MINOR.min(ask.minor),
+            max_readahead: ask.max_readahead,
+            flags: agreed as u32,
+            flags2: (agreed >> 32) as u32,
+            max_background: 64,
+            congestion_threshold: 48,
+            max_write: MOST_DATA as u32,
+            time_gran: 1,
+            max_pages: (MOST_DATA / 4096) as u16,
+            ..InitOut::default()
+        });
+        Ok(())
+    }
+
+    fn view(&self) -> &View {
+        &self.guest.view
+    }
+
+    /// What a guest is told of the file that a name in an open directory means. From now on the guest holds it, and hears of its changes.
+    fn entry_of(&self, parent: NodeId, directory: &OwnedFd, name: &CStr) -> Result<EntryOut, Errno> {
+        let before = self.host.coherence.before();
+        let mut stat = stat_at(directory, name)?;
+        let mut identity = identity(&stat);
+        let mut node = self.host.export.nodes().tell(self.guest.id, identity, parent, name);
+        // At most as often as other files come under the same name, and not for ever.
+        for _ in 0..16 {
+            if !self.host.coherence.is_missed(before) {
+                break;
+            }
+            let again = stat_at(directory, name);
+            stat = again.inspect_err(|_| self.host.forget(self.guest.id, node, 1))?;
+            if identity == self::identity(&stat) {
+                break;
+            }
+            self.host.forget(self.guest.id, node, 1);
+            identity = self::identity(&stat);
+            node = self.host.export.nodes().tell(self.guest.id, identity, parent, name);
+        }
+        Ok(entry(node, self.guest.view.attr(&stat), self.host.valid(identity.device)))
+    }
+
+    /// Tells the guest of a name and its file.
+    fn put_entry(&mut self, parent: NodeId, directory: &OwnedFd, name: &CStr) -> Result<NodeId, Errno> {
+        let entry = self.entry_of(parent, directory, name)?;
+        self.reply.put(&entry);
+        Ok(entry.node)
+    }
+
+    /// The device that a node is on.
+    fn device(&self, node: NodeId) -> u64 {
+        self.host.export.nodes().identity(node).map_or(0, |identity| identity.device)
+    }
+}
+
+/// Whether an operation may change the shared directory.
+fn changes_something(operation: &Operation<'_>) -> bool {
+    match operation {
+        Operation::SetAttr(_)
+        | Operation::Symlink { .. }
+        | Operation::MkNod { .. }
+        | Operation::MkDir { .. }
+        | Operation::Unlink { .. }
+        | Operation::RmDir { .. }
+        | Operation::Rename { .. }
+        | Operation::Link { .. }
+        | Operation::Create { .. }
+        | Operation::Write { .. }
+        | Operation::SetXattr { .. }
+        | Operation::RemoveXattr { .. }
+        | Operation::Fallocate(_)
+        | Operation::CopyFileRange(_) => true,
+        Operation::Open(ask) => {
+            let flags = ask.flags as i32;
+            flags & libc::O_ACCMODE != libc::O_RDONLY || flags & libc::O_TRUNC != 0
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,199 @@
+//! Names: finding, making, removing and renaming files.
+
+use std::{ffi::CStr, os::fd::OwnedFd, sync::atomic::Ordering::Relaxed};
+
+use rustix::{
+    fs::{
+        AtFlags, FileType, Gid, Mode, OFlags, RenameFlags, Uid, chownat, linkat, mkdirat, mknodat, openat, readlinkat,
+        renameat_with, symlinkat, unlinkat,
+    },
+    io::Errno,
+};
+
+use super::Call;
+use crate::{
+    fuse::abi::{Attr, CreateIn, FOPEN_KEEP_CACHE, MkDirIn, MkNodIn, OpenIn, OpenOut},
+    protocol::invalidation::Invalidation,
+    server::{
+        Owners,
+        attributes::{UNWATCHED, entry},
+        export::{Export, identity, open_beneath, stat, stat_at},
+        nodes::NodeId,
+    },
+};
+
+impl Call<'_> {
+    pub(super) fn lookup(&mut self, name: &CStr) -> Result<(), Errno> {
+        let directory = self.header.node;
+        let found = self.host.export.find(directory)?;
+        match self.put_entry(directory, &found, name) {
+            Ok(_) => {}
+            // That there is nothing may be remembered too. Node 0 says it. Should events be lost, nobody knows for which names a guest
+            // holds that, so it must be able to forget them all.
+            Err(Errno::NOENT) => {
+                let valid = self.host.valid(self.device(directory));
+                let valid = if self.guest.has_epoch.load(Relaxed) { valid } else { valid.min(UNWATCHED) };
+                self.reply.put(&entry(0, Attr::default(), valid));
+            }
+            Err(errno) => return Err(errno),
+        }
+        Ok(())
+    }
+
+    pub(super) fn read_link(&mut self) -> Result<(), Errno> {
+        let found = self.host.export.find(self.header.node)?;
+        let target = readlinkat(&*found, c"", Vec::new())?;
+        self.reply.put_bytes(target.to_bytes());
+        Ok(())
+    }
+
+    pub(super) fn symlink(&mut self, name: &CStr, target: &CStr) -> Result<(), Errno> {
+        let directory = self.host.export.find(self.header.node)?;
+        symlinkat(target, &*directory, name)?;
+        self.made(&directory, name)
+    }
+
+    /// Regular files, pipes and sockets; never devices.
+    pub(super) fn make_node(&mut self, ask: &MkNodIn, name: &CStr) -> Result<(), Errno> {
+        let directory = self.host.export.find(self.header.node)?;
+        let mode = self.mode(ask.mode);
+        match FileType::from_raw_mode(ask.mode) {
+            FileType::RegularFile => drop(openat(&*directory, name, NEW | OFlags::WRONLY, mode)?),
+            kind @ (FileType::Fifo | FileType::Socket) => mknodat(&*directory, name, kind, mode, 0)?,
+            _ => return Err(Errno::PERM),
+        }
+        self.made(&directory, name)
+    }
+
+    pub(super) fn make_directory(&mut self, ask: &MkDirIn, name: &CStr) -> Result<(), Errno> {
+        let directory = self.host.export.find(self.header.node)?;
+        mkdirat(&*directory, name, Mode::from_raw_mode(ask.mode & 0o7777))?;
+        self.made(&directory, name)
+    }
+
+    /// Tells of a file that was just made.
+    fn made(&mut self, directory: &OwnedFd, name: &CStr) -> Result<(), Errno> {
+        self.give(directory, name)?;
+        self.put_entry(self.header.node, directory, name)?;
+        self.changed_name(self.header.node, name);
+        Ok(())
+    }
+
+    /// A new file belongs to who makes it.
+    fn give(&self, directory: &OwnedFd, name: &CStr) -> Result<(), Errno> {
+        if self.host.options.owners == Owners::Squash {
+            return Ok(());
+        }
+        // A directory with the set-group-id bit gives its group to what is in it, and the host has done that.
+        let is_group_given = u32::from(stat(directory)?.stx_mode) & Mode::SGID.bits() != 0;
+        let group = (!is_group_given).then_some(Gid::from_raw(self.header.gid));
+        let before = stat_at(directory, name)?;
+        chownat(directory, name, Some(Uid::from_raw(self.header.uid)), group, AtFlags::SYMLINK_NOFOLLOW)?;
+        let mode = u32::from(before.stx_mode);
+        if mode & 0o6000 != 0 && FileType::from_raw_mode(mode) == FileType::RegularFile {
+            // Giving it away has taken these.
+            let found = open_beneath(directory, name)?;
+            let mode = Mode::from_raw_mode(mode & 0o7777);
+            rustix::fs::chmodat(self.host.export.own(), Export::link(&found), mode, AtFlags::empty())?;
+        }
+        Ok(())
+    }
+
+    /// The mode of a new file that is no directory.
+    pub(super) fn mode(&self, mode: u32) -> Mode {
+        let kept = if self.host.options.owners == Owners::Squash { 0o1777 } else { 0o7777 };
+        Mode::from_raw_mode(mode & kept)
+    }
+
+    pub(super) fn create(&mut self, ask: &CreateIn, name: &CStr) -> Result<(), Errno> {
+        let directory = self.host.export.find(self.header.node)?;
+        let access = OFlags::from_bits_retain(ask.flags) & OFlags::ACCMODE;
+        let node = match openat(&*directory, name, NEW | access, self.mode(ask.mode)) {
+            Ok(file) => {
+                self.give(&directory, name)?;
+                self.changed_name(self.header.node, name);
+                let node = self.put_entry(self.header.node, &directory, name)?;
+                let fh = self.host.handles.add(self.guest.id, node, file)?;
+                self.reply.put(&OpenOut { fh, open_flags: self.keep_cache(node), padding: 0 });
+                return Ok(());
+            }
+            Err(Errno::EXIST) if ask.flags as i32 & libc::O_EXCL == 0 => {
+                self.put_entry(self.header.node, &directory, name)?
+            }
+            Err(errno) => return Err(errno),
+        };
+        self.open_node(node, &OpenIn { flags: ask.flags, open_flags: ask.open_flags })
+    }
+
+    /// Whether what the guest caches of a file outlives its being opened.
+    pub(super) fn keep_cache(&self, node: NodeId) -> u32 {
+        if self.host.is_told(self.device(node)) { FOPEN_KEEP_CACHE } else { 0 }
+    }
+
+    pub(super) fn remove(&mut self, name: &CStr, is_directory: bool) -> Result<(), Errno> {
+        let parent = self.header.node;
+        let directory = self.host.export.find(parent)?;
+        let before = self.node_of(&directory, name);
+        unlinkat(&*directory, name, if is_directory { AtFlags::REMOVEDIR } else { AtFlags::empty() })?;
+        self.gone(parent, name, before);
+        self.changed_name(parent, name);
+        Ok(())
+    }
+
+    pub(super) fn rename(&mut self, new: NodeId, flags: u32, name: &CStr, new_name: &CStr) -> Result<(), Errno> {
+        let old = self.header.node;
+        let flags = RenameFlags::from_bits(flags).filter(|flags| !flags.contains(RenameFlags::WHITEOUT));
+        let flags = flags.ok_or(Errno::INVAL)?;
+        let (from, to) = (self.host.export.find(old)?, self.host.export.find(new)?);
+        let (moved, replaced) = (self.node_of(&from, name), self.node_of(&to, new_name));
+        renameat_with(&*from, name, &*to, new_name, flags)?;
+        self.gone(old, name, moved);
+        self.gone(new, new_name, replaced);
+        {
+            let mut nodes = self.host.export.nodes();
+            if let Some(moved) = moved {
+                nodes.named(moved, new, new_name);
+            }
+            if let (true, Some(replaced)) = (flags.contains(RenameFlags::EXCHANGE), replaced) {
+                nodes.named(replaced, old, name);
+            }
+        }
+        self.changed_name(old, name);
+        self.changed_name(new, new_name);
+        Ok(())
+    }
+
+    pub(super) fn link(&mut self, old: NodeId, name: &CStr) -> Result<(), Errno> {
+        let file = self.host.find(old)?;
+        let directory = self.host.export.find(self.header.node)?;
+        linkat(self.host.export.own(), Export::link(&file), &*directory, name, AtFlags::SYMLINK_FOLLOW)?;
+        self.put_entry(self.header.node, &directory, name)?;
+        self.changed_name(self.header.node, name);
+        self.changes.push(Invalidation::attributes(old));
+        Ok(())
+    }
+
+    /// The node that a name means, if anybody knows it.
+    fn node_of(&self, directory: &OwnedFd, name: &CStr) -> Option<NodeId> {
+        let stat = stat_at(directory, name).ok()?;
+        self.host.export.nodes().number(&identity(&stat))
+    }
+
+    /// Notes that a node has lost a name.
+    fn gone(&mut self, directory: NodeId, name: &CStr, node: Option<NodeId>) {
+        let Some(node) = node else { return };
+        let forgotten = self.host.export.nodes().unnamed(node, directory, name);
+        self.host.export.drop_descriptors(&forgotten);
+        self.changes.push(Invalidation::attributes(node));
+    }
+
+    /// Notes that a name means something else now.
+    fn changed_name(&mut self, directory: NodeId, name: &CStr) {
+        self.changes.push(Invalidation::name(directory, name));
+        self.changes.push(Invalidation::data(directory));
+    }
+}
+
+/// Makes a file, and never opens one that is there.
+const NEW: OFlags =
+    OFlags::CREATE.union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC).union(OFlags::NOCTTY);

@@ -1,0 +1,287 @@
+//! What a guest that keeps to no rule can do: nothing outside of the directory, and nothing to other guests.
+
+use std::{
+    fs,
+    os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink},
+    path::Path,
+    sync::Arc,
+    thread,
+    time::Duration,
+};
+
+use proptest::prelude::*;
+use rustix::io::Errno;
+use tempfile::TempDir;
+use zerocopy::{FromBytes, IntoBytes};
+
+use super::{Owners, ServeOptions, guest, host::Host, nodes::ROOT};
+use crate::{
+    coherence::Ordering,
+    fuse::abi::{EntryOut, InHeader, MkNodIn, OpenIn, OpenOut, OutHeader, ReadIn, opcode},
+    protocol::{
+        frame::{self, Kind},
+        greeting::{Hello, Purpose},
+    },
+    transport::{Inbox, Outbox, Stream, pair},
+};
+
+fn host(directory: &Path) -> Arc<Host> {
+    let options = ServeOptions {
+        directory: directory.into(),
+        listen: "unix:unused".parse().unwrap(),
+        read_only: false,
+        withhold_types: false,
+        owners: Owners::Squash,
+        ordering: Ordering::Strict,
+        watch: false,
+        announce: true,
+        delay: Duration::ZERO,
+    };
+    Host::new(options).unwrap()
+}
+
+/// A guest that says what it likes.
+struct Liar {
+    outbox: Arc<Outbox>,
+    inbox: Inbox,
+    stream: Arc<dyn Stream>,
+    last: u64,
+}
+
+impl Liar {
+    fn new(host: &Arc<Host>) -> Self {
+        let mut liar = Self::silent(host);
+        let hello = serde_json::to_vec(&Hello::new(Purpose::Mount { uid: 1, gid: 2 })).unwrap();
+        liar.outbox.send(&frame::whole(Kind::Hello, &hello));
+        assert_eq!(liar.inbox.next(&mut Vec::new()), Ok(Kind::Welcome));
+        liar
+    }
+
+    /// Without the handshake.
+    fn silent(host: &Arc<Host>) -> Self {
+        let (ours, theirs) = pair();
+        let host = host.clone();
+        thread::spawn(move || guest::serve(&host, theirs));
+        ours.set_patience(Some(Duration::from_secs(20))).unwrap();
+        let mut inbox = Inbox::new(ours.clone());
+        inbox.trust();
+        Self { outbox: Outbox::new(ours.clone()), inbox, stream: ours, last: 0 }
+    }
+
+    fn ask(&mut self, opcode: u32, node: u64, body: &[&[u8]]) -> Result<Vec<u8>, Errno> {
+        self.last += 1;
+        let body = body.concat();
+        let header = InHeader { len: (40 + body.len()) as u32, opcode, unique: self.last, node, ..InHeader::default() };
+        self.outbox.send(&frame::whole(Kind::Request, &[header.as_bytes(), &body].concat()));
+        let mut payload = Vec::new();
+        loop {
+            let kind = self.inbox.next(&mut payload).unwrap();
+            if matches!(kind, Kind::Reply | Kind::LastReply) {
+                let (out, body) = OutHeader::read_from_prefix(&payload).unwrap();
+                assert_eq!(out.unique, self.last);
+                return if out.error == 0 { Ok(body.into()) } else { Err(Errno::from_raw_os_error(-out.error)) };
+            }
+        }
+    }
+
+    fn lookup(&mut self, node: u64, name: &str) -> Result<u64, Errno> {
+        let body = self.ask(opcode::LOOKUP, node, &[name.as_bytes(), b"\0"])?;
+        let (entry, _) = EntryOut::read_from_prefix(&body).unwrap();
+        if entry.node == 0 { Err(Errno::NOENT) } else { Ok(entry.node) }
+    }
+
+    fn open(&mut self, node: u64, flags: i32) -> Result<u64, Errno> {
+        let body = self.ask(opcode::OPEN, node, &[OpenIn { flags: flags as u32, open_flags: 0 }.as_bytes()])?;
+        Ok(OpenOut::read_from_prefix(&body).unwrap().0.fh)
+    }
+
+    fn read(&mut self, node: u64, fh: u64) -> Result<Vec<u8>, Errno> {
+        self.ask(opcode::READ, node, &[ReadIn { fh, size: 100, ..ReadIn::default() }.as_bytes()])
+    }
+}
+
+/// A directory to share, and a secret beside it.
+fn beside_a_secret() -> (TempDir, std::path::PathBuf) {
+    let all = tempfile::tempdir().unwrap();
+    fs::write(all.path().join("secret"), "secret").unwrap();
+    let shared = all.path().join("shared");
+    fs::create_dir_all(shared.join("d")).unwrap();
+    fs::write(shared.join("d/f"), "shared").unwrap();
+    (all, shared)
+}
+
+#[test]
+fn names_lead_down_only() {
+    let (all, shared) = beside_a_secret();
+    symlink(all.path(), shared.join("up")).unwrap();
+    symlink("../secret", shared.join("file")).unwrap();
+    let host = host(&shared);
+    let mut liar = Liar::new(&host);
+    for name in ["..", ".", "", "d/../..", "d/f", "/etc", "../secret"] {
+        assert_eq!(liar.lookup(ROOT, name), Err(Errno::INVAL), "{name:?}");
+    }
+    // A link is a link: it can be read, and is no directory and no file.
+    let up = liar.lookup(ROOT, "up").unwrap();
+    assert_eq!(liar.lookup(up, "secret"), Err(Errno::NOTDIR));
+    let file = liar.lookup(ROOT, "file").unwrap();
+    assert_eq!(liar.open(file, libc::O_RDWR), Err(Errno::LOOP));
+    assert_eq!(liar.ask(opcode::READLINK, file, &[]).unwrap(), b"../secret");
+    assert_eq!(liar.ask(opcode::RMDIR, ROOT, &[b"..\0"]), Err(Errno::INVAL));
+    // Nodes and handles that were never given out.
+    for node in [0, 99, u64::MAX] {
+        assert_eq!(liar.lookup(node, "f"), Err(Errno::STALE));
+        assert_eq!(liar.read(node, 77), Err(Errno::BADF));
+    }
+}
+
+#[test]
+fn a_directory_that_became_a_link_leads_nowhere() {
+    let (all, shared) = beside_a_secret();
+    let host = host(&shared);
+    let mut liar = Liar::new(&host);
+    let directory = liar.lookup(ROOT, "d").unwrap();
+    let file = liar.lookup(directory, "f").unwrap();
+    fs::write(all.path().join("f"), "secret").unwrap();
+    fs::rename(shared.join("d"), shared.join("moved")).unwrap();
+    symlink(all.path(), shared.join("d")).unwrap();
+    host.export.drop_all_descriptors();
+    assert_eq!(liar.open(file, libc::O_RDONLY), Err(Errno::STALE));
+    assert_eq!(liar.lookup(directory, "f"), Err(Errno::STALE));
+    assert_eq!(liar.ask(opcode::UNLINK, directory, &[b"f\0"]), Err(Errno::STALE));
+    assert!(all.path().join("f").exists());
+}
+
+/// While a directory is swapped for a link all the time, as fast as it goes.
+#[test]
+fn races_are_not_won() {
+    let (all, shared) = beside_a_secret();
+    fs::write(all.path().join("f"), "secret").unwrap();
+    let host = host(&shared);
+    let mut liar = Liar::new(&host);
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    let over = || is_over.load(std::sync::atomic::Ordering::Relaxed);
+    let read = thread::scope(|scope| {
+        scope.spawn(|| {
+            let (directory, kept) = (shared.join("d"), shared.join("kept"));
+            while !over() {
+                fs::rename(&directory, &kept).unwrap();
+                symlink(all.path(), &directory).unwrap();
+                fs::remove_file(&directory).unwrap();
+                fs::rename(&kept, &directory).unwrap();
+            }
+        });
+        let mut read = 0;
+        for _ in 0..1500 {
+            host.export.drop_all_descriptors();
+            let Ok(directory) = liar.lookup(ROOT, "d") else { continue };
+            let Ok(file) = liar.lookup(directory, "f") else { continue };
+            host.export.drop_all_descriptors();
+            let Ok(fh) = liar.open(file, libc::O_RDONLY) else { continue };
+            assert_eq!(liar.read(file, fh).unwrap(), b"shared");
+            liar.ask(opcode::RELEASE, file, &[&fh.to_le_bytes(), &[0; 16]]).unwrap();
+            read += 1;
+        }
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        read
+    });
+    assert!(read > 0, "nothing was ever read, so nothing was shown");
+}
+
+#[test]
+fn devices_are_neither_made_nor_opened() {
+    let (_all, shared) = beside_a_secret();
+    let device = rustix::fs::makedev(1, 3);
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        shared.join("null"),
+        rustix::fs::FileType::CharacterDevice,
+        rustix::fs::Mode::RWXU,
+        device,
+    )
+    .expect("as root");
+    let host = host(&shared);
+    let mut liar = Liar::new(&host);
+    let null = liar.lookup(ROOT, "null").unwrap();
+    assert_eq!(liar.open(null, libc::O_RDWR), Err(Errno::ACCESS));
+    for kind in [libc::S_IFCHR, libc::S_IFBLK] {
+        let ask = MkNodIn { mode: kind | 0o666, rdev: 0x103, ..MkNodIn::default() };
+        assert_eq!(liar.ask(opcode::MKNOD, ROOT, &[ask.as_bytes(), b"made\0"]), Err(Errno::PERM));
+    }
+    let ask = MkNodIn { mode: libc::S_IFIFO | 0o4666, ..MkNodIn::default() };
+    liar.ask(opcode::MKNOD, ROOT, &[ask.as_bytes(), b"pipe\0"]).unwrap();
+    let made = fs::metadata(shared.join("pipe")).unwrap();
+    assert!(made.file_type().is_fifo() && made.permissions().mode() & 0o4000 == 0);
+    let pipe = liar.lookup(ROOT, "pipe").unwrap();
+    assert_eq!(liar.open(pipe, libc::O_RDONLY), Err(Errno::ACCESS));
+}
+
+#[test]
+fn handles_are_their_guest_s_and_go_with_it() {
+    let (_all, shared) = beside_a_secret();
+    let host = host(&shared);
+    let (mut one, mut other) = (Liar::new(&host), Liar::new(&host));
+    let directory = one.lookup(ROOT, "d").unwrap();
+    let file = one.lookup(directory, "f").unwrap();
+    let fh = one.open(file, libc::O_RDONLY).unwrap();
+    assert_eq!(one.read(file, fh).unwrap(), b"shared");
+    assert_eq!(other.read(file, fh), Err(Errno::BADF));
+    assert_eq!(host.export.nodes().count(), 3);
+    one.stream.close();
+    drop(one);
+    let is_gone = || host.handles.count() == 0 && host.export.nodes().count() == 1;
+    assert!((0..2000).any(|_| is_gone() || {
+        thread::sleep(Duration::from_millis(5));
+        false
+    }));
+}
+
+#[test]
+fn a_guest_is_seen_in_the_status() {
+    let (_all, shared) = beside_a_secret();
+    let host = host(&shared);
+    let mut liar = Liar::new(&host);
+    liar.lookup(ROOT, "d").unwrap();
+    let status = host.status();
+    let [guest] = &status.guests[..] else { panic!("{status:?}") };
+    assert_eq!((status.nodes, guest.nodes_held, guest.round_trips, guest.requests["lookup"]), (2, 2, 1, 1));
+}
+
+#[test]
+fn nothing_is_answered_before_the_handshake_or_after_nonsense() {
+    let (_all, shared) = beside_a_secret();
+    let host = host(&shared);
+    let lookup = InHeader { len: 42, opcode: opcode::LOOKUP, node: ROOT, unique: 1, ..InHeader::default() };
+    let request = frame::whole(Kind::Request, &[lookup.as_bytes(), b"d\0"].concat());
+    let mut liar = Liar::silent(&host);
+    liar.outbox.send(&request);
+    assert!(liar.inbox.next(&mut Vec::new()).is_err());
+    let mut liar = Liar::new(&host);
+    liar.outbox.send(&frame::whole(Kind::Request, b"too short"));
+    assert!(liar.inbox.next(&mut Vec::new()).is_err());
+    // Others are served all the same.
+    assert!(Liar::new(&host).lookup(ROOT, "d").is_ok());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+    /// Requests that are right in form and wrong in all else: each is answered or has no answer, and the host goes on.
+    #[test]
+    fn no_request_breaks_the_host(
+        asks in prop::collection::vec((1u32..53, 0u64..5, prop::collection::vec(any::<u8>(), 0..120)), 1..12),
+    ) {
+        let (all, shared) = beside_a_secret();
+        let host = host(&shared);
+        let mut liar = Liar::new(&host);
+        let _ = liar.lookup(ROOT, "d");
+        for (opcode, node, body) in asks {
+            let is_silent =
+                matches!(opcode, opcode::FORGET | opcode::BATCH_FORGET | opcode::INTERRUPT | opcode::SETLKW);
+            if !is_silent {
+                let _ = liar.ask(opcode, node, &[&body, b"\0"]);
+            }
+        }
+        prop_assert!(Liar::new(&host).ask(opcode::GETATTR, ROOT, &[&[0; 16]]).is_ok());
+        prop_assert_eq!(fs::read(all.path().join("secret")).unwrap(), b"secret");
+        prop_assert_eq!(fs::metadata(all.path()).unwrap().nlink(), 3);
+    }
+}

@@ -1,0 +1,163 @@
+//! Writing frames. Whoever sends never waits for the other side to read: what the stream does not take at once is kept, and a thread
+//! that is started for it sends it later. So a guest that reads slowly holds up nobody but itself; and one that does not read at
+//! all, or leaves too much lying there, loses its connection.
+
+use std::{
+    collections::VecDeque,
+    io,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread,
+    time::Duration,
+};
+
+use super::Stream;
+
+/// The most that is kept for one that reads slowly.
+const MOST_KEPT: usize = 64 << 20;
+
+/// How long nothing may go before the connection is given up.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The writing end of a connection.
+pub(crate) struct Outbox {
+    stream: Arc<dyn Stream>,
+    kept: Mutex<Kept>,
+}
+
+/// What could not be sent at once.
+#[derive(Default)]
+struct Kept {
+    frames: VecDeque<Vec<u8>>,
+    bytes: usize,
+    /// Of the first frame, how much has been sent.
+    sent: usize,
+    is_closed: bool,
+}
+
+impl Outbox {
+    pub fn new(stream: Arc<dyn Stream>) -> Arc<Self> {
+        Arc::new(Self { stream, kept: Mutex::default() })
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends a whole frame, now or soon; after the end of the connection nothing. It is copied only where it must be kept.
+    pub fn send(self: &Arc<Self>, frame: &[u8]) {
+        let mut kept = self.kept();
+        if kept.is_closed {
+            return;
+        }
+        let mut sent = 0;
+        if kept.frames.is_empty() {
+            match send_some(&*self.stream, frame) {
+                Ok(length) if length == frame.len() => return,
+                Ok(length) => sent = length,
+                Err(_) => return kept.close(&*self.stream),
+            }
+        }
+        kept.bytes += frame.len();
+        if kept.bytes > MOST_KEPT {
+            return kept.close(&*self.stream);
+        }
+        let is_first = kept.frames.is_empty();
+        kept.frames.push_back(frame.into());
+        if is_first {
+            kept.sent = sent;
+            let outbox = self.clone();
+            if thread::Builder::new().name("share-backlog".into()).spawn(move || outbox.send_kept()).is_err() {
+                kept.close(&*self.stream);
+            }
+        }
+    }
+
+    /// Until nothing is kept any more.
+    fn send_kept(&self) {
+        loop {
+            let can = self.stream.wait_sendable(PATIENCE);
+            let mut kept = self.kept();
+            if !matches!(can, Ok(true)) {
+                return kept.close(&*self.stream);
+            }
+            let sent = kept.sent;
+            let Some(first) = kept.frames.front() else { return };
+            match send_some(&*self.stream, &first[sent..]) {
+                Ok(length) if sent + length == first.len() => {
+                    kept.bytes -= first.len();
+                    kept.frames.pop_front();
+                    kept.sent = 0;
+                    if kept.frames.is_empty() {
+                        return;
+                    }
+                }
+                Ok(length) => kept.sent += length,
+                Err(_) => return kept.close(&*self.stream),
+            }
+        }
+    }
+
+    /// Ends the connection.
+    pub fn close(&self) {
+        self.kept().close(&*self.stream);
+    }
+}
+
+impl Kept {
+    fn close(&mut self, stream: &dyn Stream) {
+        *self = Self { is_closed: true, ..Self::default() };
+        stream.close();
+    }
+}
+
+/// As much as goes.
+fn send_some(stream: &dyn Stream, bytes: &[u8]) -> io::Result<usize> {
+    let mut sent = 0;
+    while sent < bytes.len() {
+        match stream.try_send(&bytes[sent..]) {
+            Ok(length) => sent += length,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(sent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        protocol::frame::{self, Kind},
+        transport::{Inbox, Lost, socket::pair},
+    };
+
+    #[test]
+    fn nobody_waits_for_one_who_reads_late_and_the_order_stays() {
+        let (ours, theirs) = pair();
+        let outbox = Outbox::new(ours);
+        for number in 0..300u32 {
+            outbox.send(&frame::whole(Kind::Reply, &[number.to_le_bytes().as_slice(), &[0; 10_000]].concat()));
+        }
+        let mut inbox = Inbox::new(theirs);
+        inbox.trust();
+        for number in 0..300u32 {
+            let mut payload = Vec::new();
+            assert_eq!(inbox.next(&mut payload), Ok(Kind::Reply));
+            assert_eq!(payload[..4], number.to_le_bytes());
+        }
+    }
+
+    #[test]
+    fn one_who_never_reads_loses_the_connection() {
+        let (ours, theirs) = pair();
+        let outbox = Outbox::new(ours);
+        for _ in 0..(MOST_KEPT >> 20) + 2 {
+            outbox.send(&frame::whole(Kind::Reply, &vec![0; 1 << 20]));
+        }
+        let mut inbox = Inbox::new(theirs);
+        inbox.trust();
+        let end = std::iter::repeat_with(|| inbox.next(&mut Vec::new())).find_map(Result::err);
+        assert_eq!(end, Some(Lost::Ended));
+        assert!(outbox.kept().frames.is_empty());
+    }
+}

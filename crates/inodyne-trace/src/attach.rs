@@ -1,0 +1,64 @@
+//! Attaching programs to where they run, and what the kernel counts of them.
+
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use libbpf_rs::{Link, ProgramMut, libbpf_sys};
+
+use crate::libbpf_log;
+use crate::probe::Point;
+use crate::session::TraceError;
+
+/// Attaches a program; to a timer, on each of so many CPUs that is on line.
+///
+/// # Errors
+/// The kernel has no such point, or refuses it.
+pub fn attach(program: &ProgramMut<'_>, point: Point, cpus: usize, hz: u32) -> Result<Vec<Link>, TraceError> {
+    let error = |point: &str| {
+        let point = point.to_owned();
+        move |error: libbpf_rs::Error| TraceError::Attach { point, reason: libbpf_log::explained(&error) }
+    };
+    match point {
+        Point::Tracepoint(name) => Ok(vec![program.attach().map_err(error(name))?]),
+        Point::CpuClock => {
+            let mut links = Vec::new();
+            for cpu in 0..cpus as i32 {
+                // A CPU that is not on line has no clock to sample by.
+                let Ok(event) = open_cpu_clock(cpu, hz) else { continue };
+                let link = program.attach_perf_event(event.as_raw_fd());
+                links.push(link.map_err(error("the cpu-clock timer"))?);
+                // The link keeps the event open and closes its descriptor.
+                std::mem::forget(event);
+            }
+            Ok(links)
+        }
+    }
+}
+
+fn open_cpu_clock(cpu: i32, hz: u32) -> std::io::Result<OwnedFd> {
+    const PERF_FLAG_FD_CLOEXEC: u64 = 8; // include/uapi/linux/perf_event.h
+    let mut attributes = libbpf_sys::perf_event_attr {
+        type_: libbpf_sys::PERF_TYPE_SOFTWARE,
+        config: libbpf_sys::PERF_COUNT_SW_CPU_CLOCK.into(),
+        size: size_of::<libbpf_sys::perf_event_attr>() as u32,
+        ..Default::default()
+    };
+    attributes.__bindgen_anon_1.sample_freq = hz.into();
+    attributes.set_freq(1);
+    // SAFETY: the attributes are valid for their stated size; all processes (-1) on one CPU, no group.
+    let descriptor =
+        unsafe { libc::syscall(libc::SYS_perf_event_open, &attributes, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC) };
+    if descriptor < 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    // SAFETY: a new descriptor that nobody else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor as i32) })
+}
+
+/// Runs of a program that the kernel skipped because the same program already ran on that CPU.
+pub fn recursion_misses(program: BorrowedFd<'_>) -> u64 {
+    let mut info = libbpf_sys::bpf_prog_info::default();
+    let mut length = size_of_val(&info) as u32;
+    // SAFETY: the structure is valid for the length given.
+    let failed = unsafe { libbpf_sys::bpf_prog_get_info_by_fd(program.as_raw_fd(), &mut info, &mut length) };
+    if failed != 0 { 0 } else { info.recursion_misses }
+}

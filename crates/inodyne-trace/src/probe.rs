@@ -1,0 +1,119 @@
+//! A probe: one part of what is seen, which owns its programs, maps, structures and losses (in its folder below `probes/`).
+//!
+//! The session asks each in turn to prepare itself, to attach, and in the end to read what it has. It knows none of them by
+//! name. A probe that the options do not ask for, or that is left out, costs nothing: its programs are not even loaded.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use inodyne_model::Nanos;
+use libbpf_rs::RingBufferBuilder;
+
+use crate::contract::{Shared, Thread};
+use crate::probes::calls::CallSlots;
+use crate::session::{Collected, Options};
+use crate::skeleton::{InodyneMaps, OpenInodyneSkel};
+use crate::thread_numbers::ThreadNumbers;
+
+/// Where a program is attached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Point {
+    /// A tracepoint of the kernel, by name.
+    Tracepoint(&'static str),
+    /// A timer on every CPU, at [`Options::sample_hz`].
+    CpuClock,
+}
+
+/// A program in the object.
+#[derive(Debug, Clone, Copy)]
+pub struct Program {
+    /// Its function in C.
+    pub name: &'static str,
+    /// What it runs at.
+    pub point: Point,
+    /// What is lost without it, in words.
+    pub without: &'static str,
+}
+
+/// A part of what is seen.
+pub trait Probe {
+    /// What one has of it, in words: `"system calls"`.
+    fn feature(&self) -> &'static str;
+
+    /// Its programs, in the order in which to attach them.
+    fn programs(&self) -> &'static [Program];
+
+    /// Whether the options ask for it.
+    fn is_wanted(&self, _options: &Options) -> bool {
+        true
+    }
+
+    /// Before loading: sets constants and the sizes of maps for a machine with so many CPUs.
+    fn configure(&self, _object: &mut OpenInodyneSkel<'_>, _options: &Options, _cpus: usize) -> libbpf_rs::Result<()> {
+        Ok(())
+    }
+
+    /// After loading, before anything is attached: opens tables that are read while the trace runs, and ring buffers.
+    fn open<'maps>(
+        &mut self,
+        _maps: &'maps InodyneMaps<'static>,
+        _options: &Options,
+        _rings: &mut RingBufferBuilder<'maps, 'static>,
+    ) -> libbpf_rs::Result<()> {
+        Ok(())
+    }
+
+    /// Calls seen so far, for progress; of all probes together.
+    fn calls_so_far(&self, _maps: &InodyneMaps<'static>) -> u64 {
+        0
+    }
+
+    /// Whether everything has arrived that is to come when the command has ended.
+    fn is_complete(&self) -> bool {
+        true
+    }
+
+    /// After everything was detached and all ring buffers were drained: adds what it has to the result. It finds there what the
+    /// probes before it in the list have read.
+    fn read(&mut self, seen: &Seen<'_>, result: &mut Collected) -> libbpf_rs::Result<()>;
+}
+
+/// What all probes may look at in the end.
+pub struct Seen<'a> {
+    /// All maps of the object.
+    pub maps: &'a InodyneMaps<'static>,
+    /// What was asked for.
+    pub options: &'a Options,
+    /// When the programs were detached.
+    pub detached_ns: Nanos,
+    /// Accounts of threads, the command's and others', that had not ended.
+    pub alive: Vec<Thread>,
+    /// Which call each place in a thread's account stands for.
+    pub call_slots: CallSlots,
+    /// Numbers of threads in the recording.
+    pub numbers: ThreadNumbers,
+    /// Files that the command's processes had mapped as code.
+    pub mapped: BTreeSet<PathBuf>,
+}
+
+impl<'a> Seen<'a> {
+    /// Reads what is shared.
+    pub fn read(
+        maps: &'a InodyneMaps<'static>,
+        options: &'a Options,
+        detached_ns: Nanos,
+        shared: &Shared,
+        alive: Vec<Thread>,
+        mapped: BTreeSet<PathBuf>,
+    ) -> libbpf_rs::Result<Seen<'a>> {
+        Ok(Seen {
+            maps,
+            options,
+            detached_ns,
+            alive,
+            call_slots: CallSlots::read(maps)?,
+            numbers: ThreadNumbers { threads: shared.threads_born },
+            mapped,
+        })
+    }
+}

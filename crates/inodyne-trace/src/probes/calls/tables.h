@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
+/*
+ * Where a call is counted: a row for each pair of command name and call, and a call slot for each call, its place in the
+ * account of a thread. Both are given out when they are first needed.
+ */
+#ifndef INODYNE_CALLS_TABLES_H
+#define INODYNE_CALLS_TABLES_H
+
+#include "../../bpf/maps.h"
+#include "intf.h"
+
+/* Set before loading: rows for each CPU. */
+const volatile __u32 max_call_stats = 1;
+
+struct calls_used calls_used;
+
+/* Command name -> group. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, GROUPS);
+	__type(key, __u8[COMM_LENGTH]);
+	__type(value, __u32);
+} call_groups SEC(".maps");
+
+/* group * CALLS + call -> call_ref. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, GROUPS *CALLS);
+	__type(key, __u32);
+	__type(value, call_ref);
+} call_refs SEC(".maps");
+
+/* cpu * max_call_stats + row. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct call_stats);
+} call_stats SEC(".maps");
+
+/* call -> call slot + 1. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, CALLS);
+	__type(key, __u32);
+	__type(value, __u32);
+} call_slots SEC(".maps");
+
+/* The group of a command name; all share the last one when there are too many names. */
+static __noinline __u32 group_of(const char *comm)
+{
+	__u8 key[COMM_LENGTH] = {};
+	__u32 *known, group;
+
+	if (!comm)
+		return GROUP_OTHERS;
+	bpf_probe_read_kernel_str(key, sizeof(key), comm);
+	known = bpf_map_lookup_elem(&call_groups, &key);
+	if (known)
+		return *known;
+	group = __sync_fetch_and_add(&calls_used.groups, 1) + 1;
+	if (group >= GROUP_OTHERS)
+		return GROUP_OTHERS;
+	if (bpf_map_update_elem(&call_groups, &key, &group, BPF_NOEXIST)) {
+		known = bpf_map_lookup_elem(&call_groups, &key);
+		return known ? *known : GROUP_OTHERS;
+	}
+	return group;
+}
+
+static __noinline call_ref call_ref_make(__u32 index)
+{
+	__u32 call = index % CALLS;
+	call_ref *ref = bpf_map_lookup_elem(&call_refs, &index);
+	__u32 *slot = bpf_map_lookup_elem(&call_slots, &call);
+	__u32 number, row, made, before;
+
+	if (!ref || !slot)
+		return 0;
+	number = *slot;
+	if (!number) {
+		made = __sync_fetch_and_add(&calls_used.call_slots, 1);
+		if (made > CALL_SLOT_OTHERS)
+			made = CALL_SLOT_OTHERS;
+		before = __sync_val_compare_and_swap(slot, 0, made + 1);
+		number = before ? before : made + 1;
+	}
+	row = __sync_fetch_and_add(&calls_used.rows, 1);
+	made = (row < max_call_stats ? (row + 1) << 16 : 0) | number;
+	before = __sync_val_compare_and_swap(ref, 0, made);
+	return before ? before : made;
+}
+
+/* Where the calls of a group are counted: see call_ref. */
+static __always_inline call_ref call_ref_of(__u16 group, __u16 call)
+{
+	__u32 index = (group & (GROUPS - 1)) * CALLS + (call & (CALLS - 1));
+	call_ref *ref = bpf_map_lookup_elem(&call_refs, &index);
+
+	if (!ref)
+		return 0;
+	return *ref ? *ref : call_ref_make(index);
+}
+
+static __always_inline __u32 call_slot_of_ref(call_ref ref)
+{
+	return ((ref & 0xffff) - 1) & (CALL_SLOTS - 1);
+}
+
+static __always_inline __u32 call_slot_in_progress(struct thread *t)
+{
+	return t->call == CALL_NONE ? 0 : call_slot_of_ref(call_ref_of(t->group, t->call));
+}
+
+#endif

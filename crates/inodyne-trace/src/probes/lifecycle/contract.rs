@@ -1,0 +1,15 @@
+//! What both sides share of lives; the C is in `intf.h`.
+
+use crate::contract::{constants, structures};
+
+structures! {
+    /// An ended thread.
+    ThreadRecord = thread_record;
+    /// An executed program.
+    ProgramRecord = program_record;
+}
+
+constants! {
+    record_kind { RECORD_THREAD: u32, RECORD_PROGRAM: u32 }
+    program_limits { PROGRAM_ARGS: usize }
+}

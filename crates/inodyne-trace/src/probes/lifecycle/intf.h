@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
+/* What the probe of lives and its reader share. */
+#ifndef INODYNE_LIFECYCLE_INTF_H
+#define INODYNE_LIFECYCLE_INTF_H
+
+#include "../../bpf/intf.h"
+
+/* Records: what happens once in a life. The first word says which. */
+enum record_kind {
+	RECORD_THREAD = 1,
+	RECORD_PROGRAM = 2,
+};
+EXPORT(enum, record_kind);
+
+struct thread_record {
+	__u32 kind;
+	__u32 unused;
+	struct thread thread;
+};
+EXPORT(struct, thread_record);
+
+enum program_limits {
+	PROGRAM_FILE = 256,
+	PROGRAM_ARGS = 1024,
+};
+EXPORT(enum, program_limits);
+
+struct program_record {
+	__u32 kind;
+	__u32 thread;
+	__u32 pid;
+	__u32 args_length; /* of all arguments, also where more than PROGRAM_ARGS */
+	__u64 at;
+	__u8 file[PROGRAM_FILE];
+	__u8 args[PROGRAM_ARGS]; /* words, each ended by a zero byte */
+};
+EXPORT(struct, program_record);
+
+#endif

@@ -1,0 +1,286 @@
+//! Births, programs, names and ends: reads the records of ended threads and executed programs, and closes the accounts of
+//! those that still live.
+
+mod contract;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use inodyne_model::Nanos;
+use inodyne_model::observed::{Helper, Program as Executed, ROOT, ThreadObserved, Wait, Waker};
+use inodyne_model::stack::StackId;
+use libbpf_rs::RingBufferBuilder;
+
+use crate::contract::{CALL_NONE, FLAG_HELPER, FLAG_KTHREAD, STATE_BLOCKED, STATE_READY, Thread, text};
+use crate::map::record;
+use crate::names;
+use crate::probe::{Point, Probe, Program, Seen};
+use crate::probes::calls::CallSlots;
+use crate::session::{Collected, Options};
+use crate::skeleton::{InodyneMaps, OpenInodyneSkel};
+use crate::thread_numbers::ThreadNumbers;
+use contract::{PROGRAM_ARGS, ProgramRecord, RECORD_PROGRAM, RECORD_THREAD, ThreadRecord};
+
+/// The probe of lives.
+#[derive(Default)]
+pub struct Own {
+    arrived: Rc<RefCell<Arrived>>,
+}
+
+/// What has arrived so far.
+#[derive(Default)]
+struct Arrived {
+    threads: Vec<ThreadRecord>,
+    programs: Vec<ProgramRecord>,
+}
+
+impl Probe for Own {
+    fn feature(&self) -> &'static str {
+        "threads, processes and programs"
+    }
+
+    fn programs(&self) -> &'static [Program] {
+        &[
+            Program {
+                name: "lifecycle_fork",
+                point: Point::Tracepoint("sched_process_fork"),
+                without: "children and threads are not followed",
+            },
+            Program {
+                name: "lifecycle_exec",
+                point: Point::Tracepoint("sched_process_exec"),
+                without: "programs are not named",
+            },
+            Program {
+                name: "lifecycle_exit",
+                point: Point::Tracepoint("sched_process_exit"),
+                without: "the work of ending is not told apart",
+            },
+            Program {
+                name: "lifecycle_rename",
+                point: Point::Tracepoint("task_rename"),
+                without: "commands are not told apart",
+            },
+        ]
+    }
+
+    fn configure(&self, object: &mut OpenInodyneSkel<'_>, options: &Options, _cpus: usize) -> libbpf_rs::Result<()> {
+        object.maps.records.set_max_entries(options.records_bytes)
+    }
+
+    fn open<'maps>(
+        &mut self,
+        maps: &'maps InodyneMaps<'static>,
+        _options: &Options,
+        rings: &mut RingBufferBuilder<'maps, 'static>,
+    ) -> libbpf_rs::Result<()> {
+        let arrived = Rc::clone(&self.arrived);
+        rings.add(&maps.records, move |bytes| {
+            let mut arrived = arrived.borrow_mut();
+            match bytes.first_chunk().map(|kind| u32::from_ne_bytes(*kind)) {
+                Some(RECORD_THREAD) => arrived.threads.push(record(bytes)),
+                Some(RECORD_PROGRAM) => arrived.programs.push(record(bytes)),
+                _ => unreachable!("the programs send two kinds of records"),
+            }
+            0
+        })?;
+        Ok(())
+    }
+
+    fn is_complete(&self) -> bool {
+        self.arrived.borrow().threads.iter().any(|record| record.thread.number == ROOT)
+    }
+
+    fn read(&mut self, seen: &Seen<'_>, result: &mut Collected) -> libbpf_rs::Result<()> {
+        let arrived = self.arrived.take();
+        let alive = || seen.alive.iter().copied();
+        let observed = &mut result.observed;
+        observed.helpers = helpers(&arrived.threads, alive(), seen.detached_ns, seen.numbers);
+        (observed.threads, observed.waits) = threads(&arrived.threads, alive(), &seen.call_slots, seen.detached_ns);
+        observed.programs = programs(&arrived.programs);
+        observed.started_ns = observed.root().map_or(Nanos::ZERO, |root| root.born_ns);
+        Ok(())
+    }
+}
+
+/// All helpers in the order of their numbers.
+fn helpers(
+    ended: &[ThreadRecord],
+    alive: impl Iterator<Item = Thread>,
+    now: Nanos,
+    numbers: ThreadNumbers,
+) -> Vec<Helper> {
+    let alive = alive.map(|thread| Thread { ended: now.0, ..thread });
+    let all = ended.iter().map(|record| record.thread).chain(alive);
+    let helper = |thread: Thread| Helper {
+        number: numbers.of(thread.number),
+        pid: thread.pid,
+        tid: thread.tid,
+        comm: text(&thread.comm),
+        adopted_ns: Nanos(thread.born),
+        ended_ns: Nanos(thread.ended),
+        kernel_thread: thread.flags & FLAG_KTHREAD != 0,
+    };
+    let mut helpers: Vec<Helper> = all.filter(|thread| thread.flags & FLAG_HELPER != 0).map(helper).collect();
+    helpers.sort_by_key(|helper| helper.number);
+    helpers
+}
+
+/// All threads of the command in the order of their numbers, and the waits in which living ones were when the trace ended.
+fn threads(
+    ended: &[ThreadRecord],
+    alive: impl Iterator<Item = Thread>,
+    call_slots: &CallSlots,
+    now: Nanos,
+) -> (Vec<ThreadObserved>, Vec<Wait>) {
+    let is_ours = |thread: &Thread| thread.flags & FLAG_HELPER == 0;
+    let ended = ended.iter().filter(|record| is_ours(&record.thread));
+    let mut threads: Vec<ThreadObserved> = ended.map(|record| observed(&record.thread, call_slots)).collect();
+    let mut waits = Vec::new();
+    for mut thread in alive.filter(is_ours) {
+        let left = now.0.saturating_sub(thread.since);
+        let mut unfinished = Nanos::ZERO;
+        match thread.state {
+            STATE_BLOCKED => {
+                thread.blocked_ns += left;
+                waits.push(unfinished_wait(&thread, Nanos(left)));
+            }
+            STATE_READY => thread.ready_ns += left,
+            _ if thread.call == CALL_NONE => thread.user_ns += left,
+            _ => unfinished = Nanos(left),
+        }
+        thread.ended = thread.since.max(now.0);
+        let mut closed = observed(&thread, call_slots);
+        if let Some(call) = names::call(thread.call).filter(|_| unfinished > Nanos::ZERO) {
+            *closed.kernel_ns.entry(call).or_default() += unfinished;
+        }
+        closed.alive = true;
+        threads.push(closed);
+    }
+    threads.sort_by_key(|thread| thread.number);
+    (threads, waits)
+}
+
+fn observed(thread: &Thread, call_slots: &CallSlots) -> ThreadObserved {
+    ThreadObserved {
+        number: thread.number,
+        parent: thread.parent,
+        pid: thread.pid,
+        tid: thread.tid,
+        comm: text(&thread.comm),
+        born_ns: Nanos(thread.born),
+        ended_ns: Nanos(thread.ended),
+        alive: false,
+        user_ns: Nanos(thread.user_ns),
+        kernel_ns: call_slots.named(&thread.kernel_ns),
+        runqueue_ns: Nanos(thread.ready_ns),
+        blocked_ns: Nanos(thread.blocked_ns),
+        scheduler_cpu_ns: Nanos(thread.runtime),
+        waits: thread.waits,
+        preemptions: thread.preemptions,
+    }
+}
+
+fn unfinished_wait(thread: &Thread, ns: Nanos) -> Wait {
+    Wait {
+        thread: thread.number,
+        syscall: names::call(thread.call),
+        stack: StackId(thread.stack),
+        waker: Waker::Unknown,
+        waker_stack: StackId::default(),
+        ns,
+        count: 1,
+        max_ns: ns,
+    }
+}
+
+/// Executed programs in the order of time.
+fn programs(records: &[ProgramRecord]) -> Vec<Executed> {
+    let mut programs: Vec<Executed> = records.iter().map(program).collect();
+    programs.sort_by_key(|program| program.at_ns);
+    programs
+}
+
+fn program(record: &ProgramRecord) -> Executed {
+    let length = record.args_length as usize;
+    let kept = &record.args[..length.min(PROGRAM_ARGS)];
+    let words = kept.strip_suffix(&[0]).unwrap_or(kept);
+    let word = |word: &[u8]| String::from_utf8_lossy(word).into_owned();
+    Executed {
+        thread: record.thread,
+        pid: record.pid,
+        at_ns: Nanos(record.at),
+        file: text(&record.file),
+        args: if kept.is_empty() { Vec::new() } else { words.split(|b| *b == 0).map(word).collect() },
+        args_truncated: length > PROGRAM_ARGS,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::planted::{every_field_counts, planted};
+
+    unsafe extern "C" {
+        fn host_plant_thread(to: *mut Thread);
+        fn host_plant_program(to: *mut ProgramRecord);
+    }
+
+    /// The first call slot is that of `read`.
+    fn call_slots() -> CallSlots {
+        CallSlots::of(&[(1, 0, 1)])
+    }
+
+    /// Of a thread that has ended, and of one that lives in each of the three states.
+    fn decoded(thread: &Thread) -> impl std::fmt::Debug + use<> {
+        let now = Nanos(1_000_000);
+        let ended = observed(thread, &call_slots());
+        let ours = Thread { flags: thread.flags & !FLAG_HELPER, ..*thread };
+        let states = [0, STATE_READY, STATE_BLOCKED, ours.state].map(|state| Thread { state, ..ours });
+        let alive = states.map(|state| threads(&[], [state].into_iter(), &call_slots(), now));
+        let numbers = ThreadNumbers { threads: 7 };
+        let record = ThreadRecord { kind: RECORD_THREAD, unused: 0, thread: *thread };
+        (ended, alive, helpers(&[record], [].into_iter(), now, numbers))
+    }
+
+    /// What is the kernel side's alone.
+    const UNREAD: [&str; 18] = [
+        "task", "call_start", "call_blocked_ns", "call_ready_ns", "group", "depth", "unused", "touched", "wake_ns", "waker_stack",
+        "waker_tid", "waker", "unused2", "waker_number", "slot", "unseen_ns", "runtime_start", "unused3",
+    ];
+
+    #[test]
+    fn every_part_of_an_account_reaches_its_meaning() {
+        let thread: Thread = planted(host_plant_thread);
+        let of = observed(&thread, &call_slots());
+        let times = [of.born_ns, of.ended_ns, of.user_ns, of.runqueue_ns, of.blocked_ns, of.scheduler_cpu_ns];
+        assert_eq!(times, [221, 222, 203, 215, 216, 224].map(Nanos));
+        assert_eq!([of.number, of.parent, of.pid, of.tid], [209, 225, 226, 227]);
+        assert_eq!([of.waits, of.preemptions], [217, 218]);
+        assert_eq!((of.comm.as_str(), of.kernel_ns["read"]), ("planted", Nanos(229)));
+        let helper = helpers(
+            &[ThreadRecord { kind: RECORD_THREAD, unused: 0, thread }],
+            [].into_iter(),
+            Nanos(1),
+            ThreadNumbers { threads: 7 },
+        );
+        let helper = &helper[0];
+        assert_eq!([helper.number, helper.pid, helper.tid], [209, 226, 227]);
+        assert_eq!([helper.adopted_ns, helper.ended_ns], [Nanos(221), Nanos(222)]);
+        assert!(helper.kernel_thread);
+        let blocked = Thread { state: STATE_BLOCKED, flags: 0, ..thread };
+        let (_, waits) = threads(&[], [blocked].into_iter(), &call_slots(), Nanos(1_000));
+        assert_eq!((waits[0].stack, waits[0].ns), (StackId(211), Nanos(1_000 - 202)));
+        assert_eq!(waits[0].syscall.as_deref(), Some("write"));
+        every_field_counts("thread", thread, &UNREAD, decoded);
+    }
+
+    #[test]
+    fn every_part_of_a_program_reaches_its_meaning() {
+        let record: ProgramRecord = planted(host_plant_program);
+        let one = program(&record);
+        assert_eq!((one.thread, one.pid, one.at_ns), (302, 303, Nanos(305)));
+        assert_eq!((one.file.as_str(), one.args, one.args_truncated), ("/bin/file", vec!["ab".to_owned(), "c".to_owned()], false));
+        every_field_counts("program_record", record, &["kind"], program);
+    }
+}

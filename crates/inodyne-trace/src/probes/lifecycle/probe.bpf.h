@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
+/*
+ * Births, programs, names and ends: which threads are followed, and what they are called.
+ */
+#ifndef INODYNE_LIFECYCLE_PROBE_H
+#define INODYNE_LIFECYCLE_PROBE_H
+
+#include <asm/unistd_64.h>
+
+#include "../../bpf/run.h"
+#include "../../bpf/task.h"
+#include "end.h"
+
+static __always_inline void take_name(struct thread *t, const char *comm)
+{
+	t->group = group_of(comm);
+	bpf_probe_read_kernel_str(t->comm, sizeof(t->comm), comm);
+}
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(lifecycle_fork, struct task_struct *parent, struct task_struct *child)
+{
+	struct thread *of = thread_of(parent), *t;
+	__u32 pid = child->pid, slot;
+	__u64 now;
+
+	if (!of || !of->number || of->flags & FLAG_HELPER)
+		return 0;
+	slot = slot_take();
+	if (!slot)
+		return 0;
+	t = bpf_map_lookup_elem(&threads, &slot);
+	if (!t)
+		return 0;
+	t->group = of->group;
+	t->call = of->call;
+	t->flags = FLAG_CHILD;
+	t->state = STATE_READY;
+	t->parent = of->number;
+	__builtin_memcpy(t->comm, of->comm, COMM_LENGTH);
+	now = bpf_ktime_get_ns();
+	clock_born(t, now);
+	work_until(of, now, WORK_OF_FORK);
+	t->number = __sync_fetch_and_add(&shared.threads_born, 1) + 1;
+	t->pid = child->tgid;
+	t->tid = child->pid;
+	t->task = (__u64)child;
+	if (bpf_map_update_elem(&slot_of, &pid, &slot, BPF_ANY))
+		lose(LOST_THREADS);
+	return 0;
+}
+
+SEC("tp_btf/task_rename")
+int BPF_PROG(lifecycle_rename, struct task_struct *task, const char *comm)
+{
+	struct thread *t = thread_of(task);
+
+	if (!t || t->group == GROUP_CALIBRATION || t->flags & FLAG_HELPER)
+		return 0;
+	take_name(t, comm);
+	return 0;
+}
+
+/* A thread that executes a program and was not its process's first takes over the first one's pid (de_thread in
+ * fs/exec.c). The first has ended by then, but its last switch may not have come, or not under its own pid. */
+static __noinline struct thread *take_over_pid(struct task_struct *task, __u32 old_pid)
+{
+	__u32 slot = slot_forget(old_pid), pid = task->pid, leader_slot = slot_forget(pid);
+	struct thread *t = bpf_map_lookup_elem(&threads, &slot);
+	struct thread *leader = bpf_map_lookup_elem(&threads, &leader_slot);
+
+	if (leader_slot && leader && leader->task) {
+		struct task_struct *first = (struct task_struct *)leader->task;
+
+		leader->runtime = BPF_CORE_READ(first, se.sum_exec_runtime) - leader->runtime_start;
+		thread_end(leader, leader_slot, bpf_ktime_get_ns());
+	}
+	if (!slot || !t || t->task != (__u64)task)
+		return 0;
+	if (bpf_map_update_elem(&slot_of, &pid, &slot, BPF_ANY))
+		lose(LOST_THREADS);
+	t->tid = pid;
+	/* Its new name came while it could not be found. */
+	if (!(t->flags & FLAG_HELPER))
+		take_name(t, task->comm);
+	return t;
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(lifecycle_exec, struct task_struct *task, int old_pid, struct linux_binprm *binprm)
+{
+	struct thread *t = thread_of(task);
+	struct program_record *record;
+	unsigned long start, end;
+	__u32 length;
+
+	if (!t && task->pid != old_pid)
+		t = take_over_pid(task, old_pid);
+	if (!t || t->flags & FLAG_HELPER)
+		return 0;
+	record = bpf_ringbuf_reserve(&records, sizeof(*record), 0);
+	if (!record) {
+		lose(LOST_RECORDS);
+		return 0;
+	}
+	start = BPF_CORE_READ(task, mm, arg_start);
+	end = BPF_CORE_READ(task, mm, arg_end);
+	length = end > start ? end - start : 0;
+	record->kind = RECORD_PROGRAM;
+	record->thread = t->number;
+	record->pid = task->tgid;
+	record->at = bpf_ktime_get_ns();
+	record->args_length = length;
+	if (length > PROGRAM_ARGS)
+		length = PROGRAM_ARGS;
+	if (bpf_probe_read_user(record->args, length, (void *)start))
+		record->args_length = 0;
+	if (bpf_probe_read_kernel_str(record->file, sizeof(record->file), BPF_CORE_READ(binprm, filename)) < 0)
+		record->file[0] = 0;
+	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(lifecycle_exit, struct task_struct *task)
+{
+	struct thread *t = thread_of(task);
+	__u64 now;
+
+	if (!t || !t->number)
+		return 0;
+	t->flags |= FLAG_EXITING;
+	if (t->call == __NR_exit || t->call == __NR_exit_group)
+		return 0;
+	/* Killed, in whatever it did: what remains is the work of ending. */
+	now = bpf_ktime_get_ns();
+	thread_runs(t, now);
+	clock_charge_running(t, now, call_slot_in_progress(t));
+	t->call = __NR_exit_group;
+	return 0;
+}
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
+/*
+ * Stacks in user mode, by our own hash like those of the kernel (bpf/stack.h).
+ */
+#ifndef INODYNE_SAMPLES_USER_STACK_H
+#define INODYNE_SAMPLES_USER_STACK_H
+
+#include "../../bpf/maps.h"
+#include "intf.h"
+
+/* Stacks in `user_stacks` so far. */
+__u32 user_stacks_kept;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, USER_STACKS);
+	__type(key, __u64);
+	__type(value, struct user_frames);
+} user_stacks SEC(".maps");
+
+/* A stack in user mode under construction: a sample may interrupt the end of a call, but not another sample. */
+enum user_stack_user { USER_STACK_OF_SAMPLE, USER_STACK_OF_CALL, USER_STACK_USERS };
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, USER_STACK_USERS);
+	__type(key, __u32);
+	__type(value, struct user_frames);
+} user_stack_scratch SEC(".maps");
+
+/*
+ * The identity of the current stack in user mode; 0 where there is none. The kernel follows frame pointers: of a program
+ * that keeps none, the first frame is right and the others are whatever the register held.
+ *
+ * Finding the build ids costs some microseconds: for samples, not for every switch or call.
+ */
+static __always_inline __u64 take_user_stack(void *ctx, __u32 pid, __u32 user)
+{
+	struct user_frames *frames = bpf_map_lookup_elem(&user_stack_scratch, &user);
+	__u64 hash = 0xcbf29ce484222325ULL;
+	bool addresses = false, crowded = user_stacks_kept > USER_STACKS / 2;
+	__u32 depth;
+	long bytes;
+
+	if (!frames)
+		return 0;
+	bytes = bpf_get_stack(ctx, frames->frame, sizeof(frames->frame), BPF_F_USER_STACK | BPF_F_USER_BUILD_ID);
+	if (bytes <= 0)
+		return 0;
+	depth = bytes / sizeof(struct user_frame);
+	/*
+	 * A program that computes for long is seen at any of its instructions, and without frame pointers its callers are any numbers.
+	 * Before they fill the table, instructions close together count as one (compilers begin functions at multiples of 16 bytes,
+	 * unless they are told to save room), and what lies in no file ends the stack.
+	 */
+	if (crowded)
+		frames->frame[0].place &= ~15ULL;
+	for (__u32 i = 0; i < STACK_DEPTH; i++) {
+		struct user_frame *frame = &frames->frame[i];
+		const __u64 *words = (const __u64 *)frame;
+
+		if (i >= depth)
+			break;
+		if (frame->status != BPF_STACK_BUILD_ID_VALID && crowded && i) {
+			frame->status = BPF_STACK_BUILD_ID_EMPTY;
+			frame->place = 0;
+			depth = i + 1;
+		} else if (frame->status != BPF_STACK_BUILD_ID_VALID) {
+			addresses = true;
+		}
+		for (__u32 word = 0; word < sizeof(struct user_frame) / sizeof(__u64); word++)
+			hash = (hash ^ words[word]) * 0x9e3779b97f4a7c15ULL;
+		hash ^= hash >> 32;
+	}
+	frames->depth = depth;
+	frames->pid = addresses ? pid : 0;
+	hash ^= frames->pid;
+	if (bpf_map_lookup_elem(&user_stacks, &hash))
+		return hash;
+	if (!bpf_map_update_elem(&user_stacks, &hash, frames, BPF_NOEXIST)) {
+		__sync_fetch_and_add(&user_stacks_kept, 1);
+		return hash;
+	}
+	/* Another CPU was faster with the same stack; or the table is full, and the sample is one without a stack. */
+	return bpf_map_lookup_elem(&user_stacks, &hash) ? hash : 0;
+}
+
+#endif

@@ -1,0 +1,277 @@
+//! Frames in user mode to function names, also of processes that are gone.
+//!
+//! The kernel side gives a frame as the build id of its file and the offset in it. Which file has this build id is looked
+//! for where it most likely lies: among the files that the command's processes had mapped when they were looked at, the
+//! programs that they executed, what this process has mapped, and the libraries that the dynamic linker knows. Its symbols (or those of its separate debug file, by debug link) give the
+//! function, and debug information those inlined into it. A file that is not found there leaves its frames without names.
+//!
+//! What lies in no file may be code that a program made while it ran: then `/tmp/perf-PID.map`, which such programs can
+//! write, names it. Whatever else lies in no file is no code at all, but what a program without frame pointers had in
+//! that register: the stack ends before it, and is marked as cut off.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use blazesym::helper::read_elf_build_id;
+use blazesym::symbolize::source::{Elf, Source};
+use blazesym::symbolize::{Input, Sym, Symbolized, Symbolizer};
+use inodyne_model::observed::Program;
+use inodyne_model::stack::{Frame, Stack, StackId};
+
+use super::contract::{FRAME_IN_FILE, UserFrame, UserFrames};
+use crate::contract::STACK_DEPTH;
+use crate::mapped_files::mapped_in;
+
+const LINKER_CACHE: &str = "/etc/ld.so.cache";
+/// A larger map of generated code is read no further.
+const LARGEST_PERF_MAP: u64 = 64 << 20;
+
+type BuildId = [u8; 20];
+
+/// Names every frame of every stack.
+pub fn name_stacks(stacks: &[(u64, UserFrames)], programs: &[Program], mapped: &BTreeSet<PathBuf>) -> Vec<Stack> {
+    let mut wanted: HashMap<BuildId, BTreeSet<u64>> = HashMap::new();
+    for (at, frame) in stacks.iter().flat_map(|(_, stack)| frames(stack).enumerate()) {
+        if frame.status == FRAME_IN_FILE {
+            wanted.entry(frame.build_id).or_default().insert(place(at, frame));
+        }
+    }
+    let files = find_files(wanted.keys().copied().collect(), programs, mapped);
+    // With line information, which is where inlined functions are found.
+    let symbolizer = Symbolizer::new();
+    let named: HashMap<BuildId, HashMap<u64, Vec<Frame>>> = wanted
+        .into_iter()
+        .filter_map(|(id, places)| Some((id, name_places(&symbolizer, files.get(&id)?, &places))))
+        .collect();
+    let mut maps = PerfMaps::default();
+    let mut named: Vec<Stack> = stacks.iter().map(|(id, stack)| name_stack(*id, stack, &named, &mut maps)).collect();
+    named.sort_by_key(|stack| stack.id);
+    named
+}
+
+fn frames(stack: &UserFrames) -> impl Iterator<Item = &UserFrame> {
+    stack.frame.iter().take((stack.depth as usize).min(STACK_DEPTH))
+}
+
+/// Frames but the first are return addresses: the call is the instruction before, and may be the last of its function.
+fn place(at: usize, frame: &UserFrame) -> u64 {
+    frame.place.saturating_sub(u64::from(at > 0))
+}
+
+fn name_stack(
+    id: u64,
+    stack: &UserFrames,
+    named: &HashMap<BuildId, HashMap<u64, Vec<Frame>>>,
+    maps: &mut PerfMaps,
+) -> Stack {
+    let mut truncated = stack.depth as usize >= STACK_DEPTH;
+    let mut all = Vec::new();
+    for (at, frame) in frames(stack).enumerate() {
+        let place = place(at, frame);
+        if frame.status == FRAME_IN_FILE {
+            match named.get(&frame.build_id).and_then(|places| places.get(&place)) {
+                Some(names) => all.extend(names.iter().cloned()),
+                None => all.push(Frame::Unknown { address: place }),
+            }
+        } else if let Some(name) = maps.name(stack.pid, place) {
+            all.push(Frame::Symbol(name));
+        } else if at == 0 {
+            all.push(Frame::Unknown { address: place });
+        } else {
+            truncated = true;
+            break;
+        }
+    }
+    Stack { id: StackId(id), frames: all, truncated }
+}
+
+/// The files with these build ids, as far as they are found.
+fn find_files(
+    mut wanted: BTreeSet<BuildId>,
+    programs: &[Program],
+    mapped: &BTreeSet<PathBuf>,
+) -> HashMap<BuildId, PathBuf> {
+    let mut found = HashMap::new();
+    let executed = programs.iter().map(|program| PathBuf::from(&program.file)).filter(|path| path.is_absolute());
+    let own = mapped_in("self").into_iter().chain(known_to_the_linker());
+    let mut seen = BTreeSet::new();
+    for path in mapped.iter().cloned().chain(executed).chain(own) {
+        if wanted.is_empty() {
+            break;
+        }
+        if !seen.insert(path.clone()) {
+            continue;
+        }
+        if let Some(id) = build_id(&path).filter(|id| wanted.remove(id)) {
+            found.insert(id, path);
+        }
+    }
+    found
+}
+
+/// As the kernel has it: 20 bytes, zeroes after a shorter one.
+fn build_id(path: &Path) -> Option<BuildId> {
+    // A device or pipe of this name would block, or worse.
+    if !std::fs::metadata(path).is_ok_and(|data| data.is_file()) {
+        return None;
+    }
+    let read = read_elf_build_id(&path).ok()??;
+    let mut id = BuildId::default();
+    id.get_mut(..read.len())?.copy_from_slice(&read);
+    Some(id)
+}
+
+/// Every absolute path in the linker's cache, whose texts all end in a zero byte.
+fn known_to_the_linker() -> Vec<PathBuf> {
+    let cache = std::fs::read(LINKER_CACHE).unwrap_or_default();
+    let texts = cache.split(|byte| *byte == 0).filter(|text| text.first() == Some(&b'/'));
+    texts.filter_map(|text| std::str::from_utf8(text).ok()).map(PathBuf::from).collect()
+}
+
+/// For each place its functions, the innermost inlined one first.
+fn name_places(symbolizer: &Symbolizer, path: &Path, places: &BTreeSet<u64>) -> HashMap<u64, Vec<Frame>> {
+    let places: Vec<u64> = places.iter().copied().collect();
+    let file = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let symbols = symbolizer.symbolize(&Source::Elf(Elf::new(path)), Input::FileOffset(&places)).unwrap_or_default();
+    let mut named: HashMap<u64, Vec<Frame>> = HashMap::new();
+    for (index, place) in places.into_iter().enumerate() {
+        let functions = match symbols.get(index) {
+            Some(Symbolized::Sym(symbol)) => functions(symbol),
+            _ => vec![Frame::InFile { file: file.clone(), offset: place }],
+        };
+        named.insert(place, functions);
+    }
+    named
+}
+
+fn functions(symbol: &Sym<'_>) -> Vec<Frame> {
+    let inlined = symbol.inlined.iter().rev().map(|function| function.name.to_string());
+    inlined.chain([symbol.name.to_string()]).map(Frame::Symbol).collect()
+}
+
+/// The maps of generated code, by process: each function's first address, length and name.
+#[derive(Default)]
+struct PerfMaps(HashMap<u32, Vec<(u64, u64, String)>>);
+
+impl PerfMaps {
+    fn name(&mut self, pid: u32, address: u64) -> Option<String> {
+        let functions = self.0.entry(pid).or_insert_with(|| read_perf_map(pid).unwrap_or_default());
+        let after = functions.partition_point(|(start, ..)| *start <= address);
+        let (start, length, name) = functions.get(after.checked_sub(1)?)?;
+        (address - start < *length).then(|| name.clone())
+    }
+}
+
+/// The traced user owns the file and its directory: no link is followed, and nothing but a file is read.
+fn read_perf_map(pid: u32) -> Option<Vec<(u64, u64, String)>> {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
+    let file = File::options().read(true).custom_flags(flags).open(format!("/tmp/perf-{pid}.map")).ok()?;
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    file.take(LARGEST_PERF_MAP).read_to_end(&mut bytes).ok()?;
+    Some(perf_map(&String::from_utf8_lossy(&bytes)))
+}
+
+fn perf_map(text: &str) -> Vec<(u64, u64, String)> {
+    let hex = |word: &str| u64::from_str_radix(word.trim_start_matches("0x"), 16).ok();
+    let function = |line: &str| {
+        let mut words = line.splitn(3, ' ');
+        Some((hex(words.next()?)?, hex(words.next()?)?, words.next()?.to_owned()))
+    };
+    let mut functions: Vec<_> = text.lines().filter_map(function).collect();
+    functions.sort();
+    functions
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::planted::{every_field_counts, planted};
+
+    unsafe extern "C" {
+        fn host_plant_user_frames(to: *mut UserFrames);
+    }
+
+    #[test]
+    fn every_part_of_a_stack_reaches_its_meaning() {
+        let planted: UserFrames = planted(host_plant_user_frames);
+        // 802 in the file of this build id, then an address of process 801 that its map of generated code names.
+        let id: BuildId = std::array::from_fn(|at| if at == 0 { 9 } else { 0 });
+        let named = |stack: &UserFrames| {
+            let functions = HashMap::from([(802, vec![Frame::Symbol("f".to_owned())])]);
+            let mut maps = PerfMaps(HashMap::from([(801, vec![(802, 1, "g".to_owned())])]));
+            name_stack(1, stack, &HashMap::from([(id, functions)]), &mut maps)
+        };
+        let stack = named(&planted);
+        assert_eq!(stack.frames, [Frame::Symbol("f".to_owned()), Frame::Symbol("g".to_owned())]);
+        assert!(!stack.truncated);
+        every_field_counts("user_frames", planted, &[], named);
+        every_field_counts("user_frame", planted.frame[0], &[], |frame| {
+            let mut changed = planted;
+            changed.frame[0] = *frame;
+            named(&changed)
+        });
+    }
+
+    fn in_file(build_id: BuildId, place: u64) -> UserFrame {
+        UserFrame { status: FRAME_IN_FILE, build_id, place }
+    }
+
+    fn stack(all: &[UserFrame]) -> UserFrames {
+        let none = UserFrame { status: 0, build_id: BuildId::default(), place: 0 };
+        let mut frame = [none; STACK_DEPTH];
+        frame[..all.len()].copy_from_slice(all);
+        UserFrames { depth: all.len() as u32, pid: 0, frame }
+    }
+
+    /// Marked, so that its address is that of code in this very file.
+    #[inline(never)]
+    extern "C" fn a_function_to_be_found(n: u64) -> u64 {
+        std::hint::black_box(n + 1)
+    }
+
+    /// The offset in the file of an address of this process.
+    fn offset_here(address: u64) -> (PathBuf, u64) {
+        let maps = std::fs::read_to_string("/proc/self/maps").expect("our own mappings");
+        let found = maps.lines().find_map(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let (start, end) = words[0].split_once('-')?;
+            let hex = |word| u64::from_str_radix(word, 16).expect("hexadecimal");
+            let inside = (hex(start)..hex(end)).contains(&address);
+            inside.then(|| (PathBuf::from(words[5]), address - hex(start) + hex(words[2])))
+        });
+        found.expect("an address of ours")
+    }
+
+    #[test]
+    fn a_function_is_found_by_build_id_and_offset_alone() {
+        std::hint::black_box(a_function_to_be_found(1));
+        let (path, offset) = offset_here(a_function_to_be_found as *const () as u64);
+        let Some(id) = build_id(&path) else { panic!("{} has no build id", path.display()) };
+        let named = name_stacks(&[(7, stack(&[in_file(id, offset + 1)]))], &[], &BTreeSet::new());
+        let name = named[0].frames.last().and_then(Frame::symbol).expect("a name");
+        assert!(name.contains("a_function_to_be_found"), "{named:?}");
+    }
+
+    #[test]
+    fn what_is_no_code_ends_the_stack() {
+        let garbage = UserFrame { status: 2, build_id: BuildId::default(), place: 3 };
+        let named = name_stacks(&[(7, stack(&[in_file([9; 20], 5), garbage, garbage]))], &[], &BTreeSet::new());
+        assert_eq!(named[0].frames, [Frame::Unknown { address: 5 }]);
+        assert!(named[0].truncated);
+    }
+
+    #[test]
+    fn generated_code_is_named_by_its_map() {
+        let functions = perf_map("7f00 10 first\nnonsense\n0x7f20 8 LazyCompile:~ second function\n");
+        let mut maps = PerfMaps(HashMap::from([(4, functions)]));
+        let names = [0x7eff, 0x7f00, 0x7f0f, 0x7f10, 0x7f27, 0x7f28].map(|address| maps.name(4, address));
+        let (first, second) = (Some("first".to_owned()), Some("LazyCompile:~ second function".to_owned()));
+        assert_eq!(names, [None, first.clone(), first, None, second, None]);
+    }
+}

@@ -1,0 +1,67 @@
+//! A tracer's whole life, as root: what a command did is what was seen. The workload says what it does by its own arguments.
+
+use inodyne_launch::{Input, LaunchSpec, Leftovers, Output};
+use inodyne_model::Nanos;
+use inodyne_model::observed::{ROOT, Window};
+use inodyne_trace::{Collected, Options, Tracer};
+
+/// `dd` reads and writes a byte so often.
+const TIMES: u64 = 2_000;
+
+fn traced(options: &Options) -> Collected {
+    let words = ["sh", "-c", &format!("dd if=/dev/zero of=/dev/null bs=1 count={TIMES}; sleep 0.05")];
+    let spec = LaunchSpec {
+        argv: words.iter().map(Into::into).collect(),
+        input: Input::Nothing,
+        output: Output::Discard,
+        ..LaunchSpec::default()
+    };
+    let tracer = Tracer::new(options).expect("this machine can trace");
+    let started = inodyne_launch::start(&spec, Some(tracer.arm_program())).expect("sh starts");
+    started.release().expect("it is released");
+    started.ended(&spec).expect("it ends");
+    tracer.drain();
+    assert!(tracer.calls_so_far() > 2 * TIMES, "{} calls", tracer.calls_so_far());
+    let collected = tracer.finish().expect("it was seen");
+    started.finish(Leftovers::Leave).expect("the guard ends");
+    collected
+}
+
+/// What holds of every trace of it.
+fn is_complete(collected: &Collected) {
+    assert_eq!(collected.lost.total(), 0, "{:?}", collected.lost);
+    let dd = collected.by_comm.iter().find(|command| command.comm == "dd").expect("dd ran");
+    let write = dd.syscalls.iter().find(|call| call.name == "write").expect("dd writes");
+    // Beside its data, its summary on standard error.
+    assert!((TIMES..TIMES + 10).contains(&write.calls), "{} writes", write.calls);
+    assert_eq!(write.wall_ns, write.cpu_ns + write.runqueue_ns + write.blocked_ns);
+    let observed = &collected.observed;
+    assert_eq!(observed.window, Window::default());
+    assert_eq!(observed.root().map(|root| root.number), Some(ROOT));
+    for thread in &observed.threads {
+        let whole = thread.cpu_ns() + thread.runqueue_ns + thread.blocked_ns;
+        assert_eq!(whole, thread.lifetime_ns(), "{thread:?}");
+    }
+    let slept = observed.waits.iter().map(|wait| wait.max_ns).max();
+    assert!(slept >= Some(Nanos(50_000_000)), "{slept:?}");
+    let named = |name: &str| observed.programs.iter().any(|program| program.args.first().is_some_and(|a| a == name));
+    assert!(named("sh") && named("dd") && named("sleep"), "{:?}", observed.programs);
+}
+
+#[test]
+fn a_command_is_seen_as_it_was() {
+    let collected = traced(&Options { max_paths: 1_000, ..Options::default() });
+    is_complete(&collected);
+    assert!(!collected.observed.timeline.is_empty());
+    let paths = collected.paths.expect("these were asked for");
+    assert!(paths.looked_up.iter().any(|path| path.path == "/dev/zero"), "{paths:?}");
+}
+
+#[test]
+fn a_probe_that_is_not_asked_for_leaves_the_others_as_they_are() {
+    let collected = traced(&Options { sample_hz: 0, timeline: false, ..Options::default() });
+    is_complete(&collected);
+    let observed = &collected.observed;
+    assert!(observed.samples.is_empty() && observed.blocked_samples.is_empty() && collected.paths.is_none());
+    assert!(observed.timeline.is_empty());
+}

@@ -1,0 +1,61 @@
+//! Files for recordings and reports. Whether they can be written is looked at before anything runs; what then cannot be
+//! written all the same is kept elsewhere, so that no measurement is lost to a full disk.
+
+use std::path::Path;
+
+use inodyne_model::recording::Recording;
+use inodyne_recording::file::check_writable;
+
+use crate::failure::{ExitStatus, Failure};
+use crate::options::ReportOptions;
+use crate::report::{self, TextTo};
+
+/// Looks at the files that a recording and a report go to.
+///
+/// # Errors
+/// One of them could not be written.
+pub fn check(options: &ReportOptions) -> Result<(), Failure> {
+    let report = options.report.as_ref().map(|(path, _)| path);
+    options.output.iter().chain(report).try_for_each(|path| check_file(path))
+}
+
+/// Looks at one file.
+///
+/// # Errors
+/// It could not be written.
+pub fn check_file(path: &Path) -> Result<(), Failure> {
+    check_writable(path)
+        .map_err(|error| Failure::of_file(&error, format_args!("{}: {error}; nothing was run", path.display())))
+}
+
+/// Saves the recording in its file, or else elsewhere.
+///
+/// # Errors
+/// It is not in its file; the failure says where it is.
+pub fn save(recording: &Recording, path: &Path) -> Result<(), Failure> {
+    inodyne_recording::save(recording, path).map_err(|error| elsewhere(recording, &error))
+}
+
+/// What `run`, `compare` and `study` tell: a report where reports belong, and one in the file that was asked for. If that
+/// file cannot be written and there is no recording of which the report could be made again, there is one then.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn tell(recording: &Recording, options: &ReportOptions, text_to: TextTo) -> Result<(), Failure> {
+    report::show(recording, options.format, options.section, text_to, None)?;
+    let Some((path, format)) = &options.report else { return Ok(()) };
+    let shown = report::show(recording, *format, None, text_to, Some(path));
+    shown.map_err(|failure| match &options.output {
+        Some(_) => Failure::new(ExitStatus::Lacking, failure),
+        None => elsewhere(recording, &failure),
+    })
+}
+
+/// Keeps the recording although something could not be written.
+fn elsewhere(recording: &Recording, problem: &dyn std::fmt::Display) -> Failure {
+    let kept = match inodyne_recording::save_elsewhere(recording) {
+        Ok(path) => format!("the recording is in {}", path.display()),
+        Err(error) => format!("the recording is lost, since {error}"),
+    };
+    Failure::new(ExitStatus::Lacking, format_args!("{problem}; {kept}"))
+}

@@ -1,0 +1,175 @@
+//! Groups of arguments that several commands have, and how their values are written.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use inodyne_lab::{DataSpec, PlaceSpec};
+use inodyne_model::run::CacheState;
+use inodyne_render::Section;
+use inodyne_trace::Options;
+
+use crate::format::{Format, report_file};
+
+/// Where commands run.
+#[derive(Debug, Args)]
+pub struct PlaceOptions {
+    /// Where to run: a directory, or a file system to make; may be given several times
+    #[arg(long = "at", value_name = "PLACE", help_heading = "Places")]
+    pub places: Vec<PlaceSpec>,
+    /// What to put into a place made here: tree:dirs=1000,files=30,bytes=1, a directory, a tar archive, or script:PATH
+    #[arg(long, value_name = "DATA", help_heading = "Places")]
+    pub data: Option<DataSpec>,
+    /// Caches before each run; may be given several times
+    #[arg(long = "cache", value_name = "STATE", value_enum, default_value = "as-is", help_heading = "Places")]
+    pub caches: Vec<Cache>,
+    /// Make and fill the place anew before each run: for commands that change what they find
+    #[arg(long, help_heading = "Places")]
+    pub fresh: bool,
+}
+
+/// What is done around each run.
+#[derive(Debug, Args)]
+pub struct RunOptions {
+    /// Shell command to run in the place before each run, not measured
+    #[arg(long, value_name = "COMMAND", help_heading = "Runs")]
+    pub prepare: Option<OsString>,
+    /// Shell command to run in the place after each run, not measured
+    #[arg(long, value_name = "COMMAND", help_heading = "Runs")]
+    pub cleanup: Option<OsString>,
+    /// Kill a run after so long: 30s, 5min
+    #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Runs")]
+    pub timeout: Option<Duration>,
+    /// Time apart how long it takes until all that was written is on the device: flushes the file system right after each
+    /// untraced run (and before every run, so that nothing older is left)
+    #[arg(long, help_heading = "Runs")]
+    pub durable: bool,
+    /// Of the order in which places and commands take turns
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, help_heading = "Runs")]
+    pub seed: u64,
+}
+
+/// How the command is started.
+#[derive(Debug, Args)]
+pub struct CommandOptions {
+    /// Run the command as this user [default: who called sudo, otherwise who called]
+    #[arg(long, value_name = "NAME", help_heading = "Command")]
+    pub user: Option<String>,
+    /// Set a variable in the command's environment; may be given several times
+    #[arg(long = "env", value_name = "NAME=VALUE", value_parser = variable, help_heading = "Command")]
+    pub environment: Vec<(OsString, OsString)>,
+    /// Start the command in this directory below the place
+    #[arg(long, value_name = "DIRECTORY", help_heading = "Command")]
+    pub cwd: Option<PathBuf>,
+}
+
+/// How much is traced.
+#[derive(Debug, Args)]
+pub struct TraceOptions {
+    /// On-CPU samples a second and CPU; 0 for none
+    #[arg(long, value_name = "HZ", default_value_t = 997, value_parser = clap::value_parser!(u32).range(0..=10_000),
+          help_heading = "Tracing")]
+    pub sample_hz: u32,
+    /// Size of the ring buffer for the timeline, in bytes: a power of two from 4096 on
+    #[arg(long, value_name = "BYTES", default_value_t = 16 << 20, value_parser = ring_buffer, help_heading = "Tracing")]
+    pub ring_buffer: u32,
+    /// Count the paths that are looked up, the first 16,384 different ones; slows look-ups down by some 0.15 µs
+    #[arg(long, help_heading = "Tracing")]
+    pub paths: bool,
+    /// Lost events up to which the trace is trusted
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Tracing")]
+    pub max_lost: u64,
+}
+
+impl TraceOptions {
+    /// The same for the tracer.
+    pub fn tracer(&self) -> Options {
+        let TraceOptions { sample_hz, ring_buffer, paths, .. } = *self;
+        let max_paths = if paths { MOST_PATHS } else { 0 };
+        Options { sample_hz, timeline_bytes: ring_buffer, max_paths, ..Options::default() }
+    }
+}
+
+/// Different paths that `--paths` keeps.
+const MOST_PATHS: u32 = 16_384;
+
+/// What becomes of the results.
+#[derive(Debug, Args)]
+pub struct ReportOptions {
+    /// Form of the report
+    #[arg(long, value_enum, default_value_t, help_heading = "Report")]
+    pub format: Format,
+    /// Only this part: comparison, verdict, ledger, findings, syscalls, paths, threads, runs, overhead, by-comm
+    #[arg(long, value_name = "PART", help_heading = "Report")]
+    pub section: Option<Section>,
+    /// Write the report into this file as well: .html, .json, .md, .csv or .txt
+    #[arg(long, value_name = "FILE", value_parser = report_file, help_heading = "Report")]
+    pub report: Option<(PathBuf, Format)>,
+    /// Keep a recording in this file
+    #[arg(short, long, value_name = "FILE", help_heading = "Report")]
+    pub output: Option<PathBuf>,
+}
+
+/// The states of the caches that can be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Cache {
+    /// Change nothing
+    AsIs,
+    /// Read all names and attributes of the place first
+    Warm,
+    /// Forget everything cached of the place first
+    Cold,
+}
+
+impl From<Cache> for CacheState {
+    fn from(cache: Cache) -> CacheState {
+        match cache {
+            Cache::AsIs => CacheState::AsIs,
+            Cache::Warm => CacheState::Warm,
+            Cache::Cold => CacheState::Cold,
+        }
+    }
+}
+
+fn variable(text: &str) -> Result<(OsString, OsString), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
+        _ => Err("write NAME=VALUE".to_owned()),
+    }
+}
+
+/// A part of the whole: `2%`, or `2` with the same meaning.
+pub fn part(text: &str) -> Result<f64, String> {
+    match text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>() {
+        Ok(percent) if percent > 0.0 && percent < 100.0 => Ok(percent / 100.0),
+        _ => Err("write a percentage above 0 and below 100: 2%".to_owned()),
+    }
+}
+
+/// Nobody waits longer, and sums of such times do not overflow.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// A length of time of at most a year: `500ms`, `90s`, `5min`, `1h`; seconds without a unit.
+pub fn time(text: &str) -> Result<Duration, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let unit = match text[digits..].trim() {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return Err("the units are ms, s, min and h: 90s".to_owned()),
+    };
+    let seconds = text[..digits].parse::<f64>().map_err(|_| "write a number and a unit: 90s".to_owned())? * unit;
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(time) if !time.is_zero() && time <= LONGEST => Ok(time),
+        _ => Err("must be longer than nothing and no longer than a year: 90s".to_owned()),
+    }
+}
+
+fn ring_buffer(text: &str) -> Result<u32, String> {
+    match text.parse::<u32>() {
+        Ok(bytes) if bytes.is_power_of_two() && bytes >= 4096 => Ok(bytes),
+        _ => Err("must be a power of two, 4096 or more".to_owned()),
+    }
+}

@@ -1,0 +1,85 @@
+//! What a recording will have run, in full, and whether the user wants that.
+//!
+//! A recording is a file like any other: whoever made it wrote the commands in it. So what is shown is what runs, and not what
+//! the recording calls it.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+
+use inodyne_launch::User;
+use inodyne_model::command::quoted;
+use inodyne_render::escaped;
+
+use super::ProveArguments;
+use super::variant::Variant;
+use crate::failure::{ExitStatus, Failure};
+use crate::measure::Conditions;
+
+/// Shows what will be run and set, and as whom: a line each, only those that say something.
+pub fn show(user: Option<&User>, variant: &Variant) {
+    let Variant { place, data, command, .. } = variant;
+    let line = |name: &str, text: &str| anstream::println!("  {name:<10} {}", escaped(text));
+    line("command", &format!("{} on {place}", command.quoted()));
+    if let Some(user) = user {
+        line("as", &user.name);
+    }
+    if let Some(cwd) = &command.cwd {
+        line("in", &cwd.display().to_string());
+    }
+    let variables = command.env.iter().map(|(name, value)| format!("{}={}", text(name), quoted(&text(value))));
+    let variables: Vec<String> = variables.collect();
+    if !variables.is_empty() {
+        line("with", &variables.join(" "));
+    }
+    for (name, script) in [("prepare", &command.prepare), ("clean up", &command.cleanup)] {
+        if let Some(script) = script {
+            line(name, &text(script));
+        }
+    }
+    if let Some(data) = data {
+        line("data", data);
+    }
+}
+
+fn text(text: &std::ffi::OsStr) -> String {
+    text.to_string_lossy().into_owned()
+}
+
+/// Asks on a terminal; elsewhere the user must have said so.
+///
+/// # Errors
+/// The user does not want it, or cannot be asked.
+pub fn ask(arguments: &ProveArguments) -> Result<(), Failure> {
+    if arguments.yes {
+        return Ok(());
+    }
+    let refused = |message| Err(Failure::new(ExitStatus::Usage, message));
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return refused("prove runs what the recording says (above): give --yes if that is wanted");
+    }
+    anstream::eprint!("Run this? [y/N] ");
+    drop(io::stderr().flush());
+    let mut answer = String::new();
+    let answered = io::stdin().lock().read_line(&mut answer).is_ok();
+    match answered && matches!(answer.trim(), "y" | "Y" | "yes") {
+        true => Ok(()),
+        false => refused("nothing was run"),
+    }
+}
+
+/// Whoever calls sudo is not taken to be root because a recording says so.
+///
+/// # Errors
+/// The recording wants more than the user would have without it.
+pub fn check_root(
+    conditions: &Conditions<'_>,
+    recorded: Option<&str>,
+    arguments: &ProveArguments,
+) -> Result<(), Failure> {
+    let is_root = recorded.is_some() && conditions.user.as_ref().is_none_or(|user| user.uid == 0);
+    let would_be_root = Conditions::is_root_by_default()?;
+    if is_root && !would_be_root && arguments.user.is_none() && nix::unistd::geteuid().is_root() {
+        let message = "the recording's command ran as root: give --user root to run it so again, or another user";
+        return Err(Failure::new(ExitStatus::Usage, message));
+    }
+    Ok(())
+}

@@ -1,0 +1,249 @@
+//! `inodyne share`: arguments, and what a person sees of a share; the work is `inodyne-share`'s.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
+use inodyne_share::{Address, MountOptions, Ordering, Owners, ServeOptions, ShareError, Status, mount, serve, status};
+use nix::sys::signal::{SigSet, Signal};
+
+use crate::failure::{ExitStatus, Failure};
+
+/// Share a directory with another machine, whose kernel caches it and is told of every change
+#[derive(Args, Debug)]
+pub struct ShareArgs {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Share a directory, until ended
+    Serve(Serve),
+    /// Mount a share on an existing directory, until it is unmounted (root)
+    Mount(Mount),
+    /// Say how a share goes: who has mounted it, what was asked
+    Status(Ask),
+}
+
+#[derive(Args, Debug)]
+struct Serve {
+    /// The directory
+    directory: PathBuf,
+    /// Where guests connect: unix:PATH. Only the own user may, as the socket's permissions say
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Address,
+    /// Let nobody change anything
+    #[arg(long)]
+    read_only: bool,
+    /// Whose the files are for guests
+    #[arg(long, value_enum, default_value = "squash", value_name = "HOW")]
+    owners: OwnersArg,
+    /// When a guest's change is done: after every other guest has dropped what it held of it, or at once
+    #[arg(long, value_enum, default_value = "strict", value_name = "HOW")]
+    ordering: OrderingArg,
+    /// Do not look out for changes that programs of this machine make: guests see them after 1 s
+    #[arg(long)]
+    no_watch: bool,
+    /// Read directories without the types of their entries, as poor guest drivers do: every tool that needs them asks for each file
+    #[arg(long)]
+    withhold_types: bool,
+    /// Answer each request so many microseconds later, as a longer way would
+    #[arg(long, value_name = "MICROSECONDS", default_value_t = 0)]
+    delay_us: u64,
+    /// Tell guests of no change, so that they read what is no longer true. For tests of tests
+    #[arg(long, hide = true)]
+    stale: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum OwnersArg {
+    /// All belong to the user that mounts them; there are no set-user-id files
+    Squash,
+    /// The same numbers on both sides; needs root
+    Keep,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum OrderingArg {
+    Strict,
+    Relaxed,
+}
+
+#[derive(Args, Debug)]
+struct Mount {
+    /// Where the host listens
+    address: Address,
+    /// An existing directory
+    directory: PathBuf,
+    /// Whose the files are, unless the host keeps their owners: UID:GID [default: who calls]
+    #[arg(long, value_name = "UID:GID", value_parser = owner)]
+    owner: Option<(u32, u32)>,
+    /// Let nobody change anything
+    #[arg(long)]
+    read_only: bool,
+}
+
+#[derive(Args, Debug)]
+struct Ask {
+    /// Where the host listens
+    address: Address,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn owner(text: &str) -> Result<(u32, u32), String> {
+    let (uid, gid) = text.split_once(':').ok_or("not UID:GID, such as 1000:1000")?;
+    let number = |text: &str| text.parse().map_err(|_| format!("'{text}' is no number of a user or group"));
+    Ok((number(uid)?, number(gid)?))
+}
+
+impl From<ShareError> for Failure {
+    fn from(error: ShareError) -> Failure {
+        Failure::new(if error.is_usage() { ExitStatus::Usage } else { ExitStatus::Lacking }, error)
+    }
+}
+
+/// Does what the arguments say.
+pub fn run(arguments: &ShareArgs) -> Result<ExitCode, Failure> {
+    match &arguments.action {
+        Action::Serve(arguments) => {
+            let options = ServeOptions {
+                directory: arguments.directory.clone(),
+                listen: arguments.listen.clone(),
+                read_only: arguments.read_only,
+                withhold_types: arguments.withhold_types,
+                owners: match arguments.owners {
+                    OwnersArg::Squash => Owners::Squash,
+                    OwnersArg::Keep => Owners::Keep,
+                },
+                ordering: match arguments.ordering {
+                    OrderingArg::Strict => Ordering::Strict,
+                    OrderingArg::Relaxed => Ordering::Relaxed,
+                },
+                watch: !arguments.no_watch,
+                announce: !arguments.stale,
+                delay: Duration::from_micros(arguments.delay_us),
+            };
+            let stop = Stop::new()?;
+            let about = format!("{} at {}", options.directory.display(), options.listen);
+            serve(options, stop.wait()?.as_fd(), |watched| anstream::eprintln!("sharing {about}; {watched}"))?;
+        }
+        Action::Mount(arguments) => {
+            let options = MountOptions {
+                address: arguments.address.clone(),
+                directory: arguments.directory.clone(),
+                owner: arguments.owner,
+                read_only: arguments.read_only,
+            };
+            let stop = Stop::new()?;
+            let about = format!("{} on {}", options.address, options.directory.display());
+            // The thread that waits for signals is started once the library has forked.
+            let (stopped, stopper) = UnixStream::pair().map_err(|error| Failure::new(ExitStatus::Lacking, error))?;
+            let mut started = Ok(());
+            mount(&options, stopped.as_fd(), || {
+                started = stop.tell(stopper);
+                anstream::eprintln!("mounted {about}");
+            })?;
+            started?;
+        }
+        Action::Status(arguments) => {
+            let status = status(&arguments.address)?;
+            if arguments.json {
+                let json =
+                    serde_json::to_string_pretty(&status).map_err(|error| Failure::new(ExitStatus::Lacking, error))?;
+                anstream::println!("{json}");
+            } else {
+                anstream::print!("{}", text(&status));
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What a person reads of a share.
+fn text(status: &Status) -> String {
+    let yes = |is: bool, word: &str| if is { format!(", {word}") } else { String::new() };
+    let mut text = format!(
+        "{}, shared for {} s{}{}\nordering: {}\n",
+        status.directory,
+        status.served_seconds,
+        yes(status.read_only, "read-only"),
+        yes(status.withhold_types, "without types"),
+        status.ordering,
+    );
+    text += &if status.watched {
+        let lost = match status.host_events_lost {
+            0 => String::new(),
+            times => format!("; some were lost {times} times, and guests forgot everything"),
+        };
+        format!("changes on the host: watched, {} seen{lost}\n", status.host_events)
+    } else {
+        format!("changes on the host: not watched, seen after {} s\n", status.valid_seconds)
+    };
+    text += &format!(
+        "{} nodes known, {} descriptors kept for them, {} files open\n",
+        status.nodes, status.descriptors, status.open_files
+    );
+    for guest in &status.guests {
+        text += &format!(
+            "\nguest {}, for {} s: holds {} nodes; {} round trips; told {} times of changes, {} acknowledged\n",
+            guest.guest,
+            guest.connected_seconds,
+            guest.nodes_held,
+            guest.round_trips,
+            guest.invalidations_sent,
+            guest.invalidations_acknowledged,
+        );
+        let mut requests: Vec<_> = guest.requests.iter().collect();
+        requests.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+        requests.iter().for_each(|(name, count)| text += &format!("  {count:>10}  {name}\n"));
+    }
+    text
+}
+
+/// Ends what runs when the user says so: SIGINT, SIGTERM and SIGHUP become something that can be waited for.
+struct Stop(SigSet);
+
+impl Stop {
+    /// Before any thread is started, so that all inherit it.
+    fn new() -> Result<Stop, Failure> {
+        let signals: SigSet = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().collect();
+        signals.thread_block().map_err(|error| Failure::new(ExitStatus::Lacking, error))?;
+        Ok(Stop(signals))
+    }
+
+    /// What becomes readable at a signal.
+    fn wait(self) -> Result<OwnedFd, Failure> {
+        let (stopped, stopper) = UnixStream::pair().map_err(|error| Failure::new(ExitStatus::Lacking, error))?;
+        self.tell(stopper)?;
+        Ok(stopped.into())
+    }
+
+    /// Closes `stopper` at a signal.
+    fn tell(self, stopper: UnixStream) -> Result<(), Failure> {
+        let waited = std::thread::Builder::new().spawn(move || {
+            let _ = self.0.wait();
+            drop(stopper);
+        });
+        waited.map(drop).map_err(|error: io::Error| Failure::new(ExitStatus::Lacking, error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_owner_is_two_numbers() {
+        assert_eq!(owner("1000:100"), Ok((1000, 100)));
+        for wrong in ["", "1000", "root:root", "1:2:3", "-1:0"] {
+            assert!(owner(wrong).is_err(), "{wrong}");
+        }
+    }
+}

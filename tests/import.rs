@@ -1,0 +1,122 @@
+//! A log of strace becomes a recording with strace's own counts: the log ends with the table that strace makes of the same
+//! run (`-C`), and that is the oracle.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use inodyne_model::ledger::RowKind;
+use inodyne_model::recording::Recording;
+use support::{inodyne, prepare, run, scratch};
+
+type Counts = BTreeMap<String, (u64, u64)>;
+
+/// Makes a log of a script, table included.
+fn logged(directory: &Path, script: &str) -> String {
+    let log = directory.join("strace.log");
+    let strace = Command::new("strace")
+        .args(["-f", "-ttt", "-T", "-C", "-y", "-o"])
+        .arg(&log)
+        .args(["sh", "-c", script])
+        .current_dir(directory)
+        .output()
+        .expect("strace");
+    assert!(strace.status.success(), "{strace:?}");
+    String::from_utf8_lossy(&fs::read(&log).expect("the log")).into_owned()
+}
+
+fn imported(directory: &Path) -> Recording {
+    let outcome = run(inodyne().args(["import", "--format", "json"]).arg(directory.join("strace.log"))).ended_with(0);
+    outcome.recording()
+}
+
+/// The table at the end of the log: `% time, seconds, usecs/call, calls, [errors], syscall`.
+fn table(log: &str) -> Counts {
+    let rows = log.lines().filter_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (calls, errors, name) = match words[..] {
+            [_, _, _, calls, name] => (calls, "0", name),
+            [_, _, _, calls, errors, name] => (calls, errors, name),
+            _ => return None,
+        };
+        words[0].parse::<f64>().ok()?;
+        Some((name.to_owned(), (calls.parse().ok()?, errors.parse().ok()?)))
+    });
+    rows.filter(|(name, _)| name != "total").collect()
+}
+
+fn counts(recording: &Recording) -> Counts {
+    let calls = recording.traces[0].syscalls.iter();
+    calls.map(|call| (call.name.clone(), (call.calls, call.errors))).collect()
+}
+
+/// Many processes, pipes, failures, threads where the script has them.
+const BUSY: &str =
+    "mkdir tree; for i in 1 2 3 4 5 6 7 8; do echo $i >tree/$i; cat tree/$i tree/missing-$i; done | sort -r | wc -l
+    find tree | xargs -P 4 -n 1 stat -c %s >/dev/null; (sleep 0.05; true) & wait; rm -rf tree";
+
+#[test]
+fn counts_and_errors_are_those_of_strace() {
+    let scratch = scratch();
+    let log = logged(scratch.path(), BUSY);
+    let recording = imported(scratch.path());
+    assert_eq!(counts(&recording), table(&log));
+}
+
+#[test]
+fn the_path_leads_through_children_and_sums() {
+    let scratch = scratch();
+    logged(scratch.path(), "sh -c 'sleep 0.4; true'; true");
+    let recording = imported(scratch.path());
+    let ledger = &recording.traces[0].ledger;
+    assert_eq!(ledger.sum(), ledger.wall_ns);
+    assert!(ledger.unexplained_ns.share_of(ledger.wall_ns) < 0.01, "{ledger:?}");
+    for thread in &recording.traces[0].threads {
+        assert_eq!(thread.rows.iter().map(|row| row.ns).sum::<inodyne_model::Nanos>(), thread.lifetime_ns);
+    }
+    // The shell waited for the sleep of its child's child, and that is what is said.
+    let slept = ledger.rows.iter().find(|row| row.syscall.as_deref().is_some_and(|call| call.ends_with("nanosleep")));
+    let slept = slept.unwrap_or_else(|| panic!("{ledger:?}"));
+    assert_eq!(slept.kind, RowKind::InCall);
+    assert!(slept.ns.as_secs_f64() >= 0.4, "{slept:?}");
+    // What is inside of a call is nowhere invented.
+    let kinds = ledger.rows.iter().map(|row| row.kind);
+    assert!(kinds.clone().all(|kind| !matches!(kind, RowKind::User | RowKind::Kernel)), "{ledger:?}");
+}
+
+#[test]
+fn a_search_path_is_found_in_a_log() {
+    let scratch = scratch();
+    prepare(scratch.path(), "mkdir a b c d e && touch e/{x,y}");
+    let search = "import os
+for n in range(400):
+    for d in 'abcde':
+        try: os.stat(f'{d}/module{n}.py')
+        except FileNotFoundError: pass";
+    fs::write(scratch.path().join("search.py"), search).unwrap();
+    logged(scratch.path(), "exec python3 -S -E search.py");
+    let recording = imported(scratch.path());
+    let finding = recording.findings.iter().find(|finding| finding.id == "failed-lookups");
+    let finding = finding.unwrap_or_else(|| panic!("{:?}", recording.findings));
+    assert!(finding.evidence.iter().any(|line| line.contains("strace's own cost")), "{finding:?}");
+}
+
+#[test]
+fn what_is_no_log_is_refused_in_one_line() {
+    let scratch = scratch();
+    let log = scratch.path().join("strace.log");
+    for (text, said) in [
+        ("", "no call in it"),
+        ("hello\nworld\n", "no call in it"),
+        ("close(3) = 0\n", "no times"),
+        ("12:00:00.000001 close(3) = 0\n12:00:00.000002 close(4) = 0\n", "no durations"),
+    ] {
+        fs::write(&log, text).unwrap();
+        let outcome = run(inodyne().arg("import").arg(&log)).ended_with(2);
+        assert!(outcome.stderr.contains(said) && outcome.stderr.lines().count() == 1, "{text:?}: {}", outcome.stderr);
+    }
+    run(inodyne().args(["import", "/nowhere/log"])).ended_with(2);
+}
