@@ -159,13 +159,14 @@ impl Recording {
         let corrupt = |reason: &dyn std::fmt::Display| RecordingError::Corrupt(reason.to_string());
         let mut compressed = Vec::new();
         from.take(limit_bytes.saturating_add(1)).read_to_end(&mut compressed)?;
+        let too_large = |bytes: u64| if bytes > limit_bytes { Err(RecordingError::TooLarge { limit_bytes }) } else { Ok(()) };
+        // What is cut off here is no damage of the file.
+        too_large(compressed.len() as u64)?;
         // Once to learn its length: a buffer that grows as it is filled may take twice as much memory as the text.
         let expanded =
             || Ok::<_, std::io::Error>(zstd::Decoder::new(&compressed[..])?.take(limit_bytes.saturating_add(1)));
         let length = std::io::copy(&mut expanded()?, &mut std::io::sink()).map_err(|error| corrupt(&error))?;
-        if length.max(compressed.len() as u64) > limit_bytes {
-            return Err(RecordingError::TooLarge { limit_bytes });
-        }
+        too_large(length)?;
         let mut text = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
         expanded()?.read_to_end(&mut text).map_err(|error| corrupt(&error))?;
         drop(compressed);
