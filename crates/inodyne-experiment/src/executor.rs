@@ -10,7 +10,7 @@ use inodyne_launch::{Ended, Leftovers};
 use inodyne_model::Nanos;
 use inodyne_model::command::CommandSpec;
 use inodyne_model::place::Place;
-use inodyne_trace::Collected;
+use inodyne_model::trace::Trace;
 
 use crate::error::ExperimentError;
 use crate::event::Observer;
@@ -78,7 +78,7 @@ pub struct Execution {
     /// How it ended, and what it used.
     pub ended: Ended,
     /// What was traced of it.
-    pub collected: Option<Collected>,
+    pub collected: Option<Trace>,
     /// When all that had been written was on the device, or why that is not known; none where nobody asked.
     pub durable: Option<Result<Nanos, LabError>>,
     /// What the place's device moved meanwhile, where it has one.

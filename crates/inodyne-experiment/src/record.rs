@@ -6,7 +6,6 @@ use inodyne_model::place::Place;
 use inodyne_model::recording::Recording;
 use inodyne_model::run::{Run, median};
 use inodyne_model::trace::{Overhead, Trace};
-use inodyne_trace::Collected;
 
 use crate::executor::Execution;
 use crate::order::RunKey;
@@ -88,20 +87,15 @@ pub(crate) fn add(recording: &mut Recording, key: RunKey, execution: Execution) 
             cache: key.case.cache,
             settings: key.case.settings,
             wall_ns,
-            by_comm: collected.by_comm,
-            dtype: collected.dtype,
-            paths: collected.paths,
             overhead,
-            lost: collected.lost,
-            observed: collected.observed,
-            ..Trace::default()
+            ..collected
         });
     }
 }
 
 /// Measured against the median of the untraced runs of the same case where there are any; otherwise the number of calls
 /// times the measured cost of one, spread over as many CPUs as were busy.
-fn overhead(recording: &Recording, key: RunKey, collected: &Collected, wall_ns: Nanos) -> Overhead {
+fn overhead(recording: &Recording, key: RunKey, collected: &Trace, wall_ns: Nanos) -> Overhead {
     let wall = wall_ns.as_secs_f64();
     let (ratio, estimated) = match median(&recording.untraced_walls(key.case)) {
         Some(median) => (wall / median.as_secs_f64(), false),

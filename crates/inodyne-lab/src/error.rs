@@ -21,12 +21,6 @@ pub enum LabError {
         /// What is wrong with it.
         problem: String,
     },
-    /// A size that cannot be understood.
-    #[error("'{0}' is no size: write a number with K, M, G or T, such as 512M")]
-    SizeSyntax(String),
-    /// A delay that cannot be understood.
-    #[error("'{0}' is no delay: write a number with us, ms or s, such as 2ms, up to 10s")]
-    DelaySyntax(String),
     /// A description of data that cannot be understood.
     #[error("data '{text}': {problem}")]
     DataSyntax {
@@ -54,7 +48,7 @@ pub enum LabError {
     Hidden(PathBuf),
     /// No directory can be mounted over without hiding something.
     #[error("no empty directory to mount on (tried {tried}): set INODYNE_MOUNT to one")]
-    NoSpot {
+    NoMountDirectory {
         /// The directories that were looked at.
         tried: String,
     },
@@ -214,8 +208,6 @@ impl LabError {
         matches!(
             self,
             Self::PlaceSyntax { .. }
-                | Self::SizeSyntax(_)
-                | Self::DelaySyntax(_)
                 | Self::DataSyntax { .. }
                 | Self::NotThere(_)
                 | Self::NotADirectory(_)

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use crate::{Size, spec::Key};
+use crate::{Size, key::Key};
 
 /// A file system that can be made here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -7,7 +7,7 @@
 //!
 //! The mount points themselves must not remain on disk either. So the first place mounts a small tmpfs over an
 //! existing directory, in this namespace only, and all mount points are made in that. The directory must hide nothing
-//! that the command could need: it is the first of [`SPOTS`] that is empty, no mount of its own, not given as a place
+//! that the command could need: it is the first of [`CANDIDATES`] that is empty, no mount of its own, not given as a place
 //! and not above the current directory, or what `INODYNE_MOUNT` names. The mount points are called `place-1`, `place-2`:
 //! names of one length, so that no place has longer paths than another.
 //!
@@ -26,10 +26,10 @@ use rustix::{
     thread::{CapabilitySet, UnshareFlags, capabilities, unshare_unsafe},
 };
 
-use crate::{LabError, MountedPlace, Owner, PlaceSpec, Where, mount::Mount};
+use crate::{LabError, mount::Mount};
 
 /// Directories that exist nearly everywhere and are nearly always empty.
-const SPOTS: [&str; 4] = ["/mnt", "/media", "/srv", "/sys/fs/pstore"];
+const CANDIDATES: [&str; 4] = ["/mnt", "/media", "/srv", "/sys/fs/pstore"];
 
 /// The private corner in which places are made.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ struct State {
     /// The mount namespace that the process was in before it got its own.
     outside: Option<Arc<OwnedFd>>,
     /// Mounted as long as a place needs it.
-    hub: Weak<Hub>,
+    mount_points: Weak<MountPoints>,
     /// Existing directories that are places, and must not be mounted over.
     taken: Vec<PathBuf>,
 }
@@ -66,26 +66,14 @@ impl Lab {
         &self.scratch
     }
 
-    /// Makes the place, or checks it where it is an existing directory.
-    ///
-    /// The root directory of a made place belongs to `owner`; whether that user may write in an existing one is noted
-    /// ([`MountedPlace::notes`]). Places may outlive the lab.
-    ///
-    /// To be called while the process has one thread: the first place that is made moves the calling thread, with all
-    /// that it starts later, into a mount namespace, and others would stay outside.
-    pub fn make(&self, spec: &PlaceSpec, owner: Owner) -> Result<MountedPlace, LabError> {
-        match spec.place() {
-            Where::Existing(directory) => {
-                let place = MountedPlace::existing(spec, directory, owner)?;
-                let mut state = self.state();
-                if state.hub.upgrade().is_some_and(|hub| place.path().starts_with(&hub.directory)) {
-                    return Err(LabError::Hidden(place.path().into()));
-                }
-                state.taken.push(place.path().into());
-                Ok(place)
-            }
-            Where::Made(made) => MountedPlace::made(spec, made, owner, self),
+    /// Sees to it that no mount of ours hides this directory, from now on; an error where one does.
+    pub(crate) fn keep_visible(&self, directory: &Path) -> Result<(), LabError> {
+        let mut state = self.state();
+        if state.mount_points.upgrade().is_some_and(|mounted| directory.starts_with(&mounted.directory)) {
+            return Err(LabError::Hidden(directory.into()));
         }
+        state.taken.push(directory.into());
+        Ok(())
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -99,15 +87,15 @@ impl Lab {
             Some(outside) => outside.clone(),
             None => state.outside.insert(enter_private_namespace()?).clone(),
         };
-        let hub = match state.hub.upgrade() {
-            Some(hub) => hub,
+        let all = match state.mount_points.upgrade() {
+            Some(all) => all,
             None => {
-                let hub = Arc::new(Hub::open(&state.taken, outside)?);
-                state.hub = Arc::downgrade(&hub);
-                hub
+                let all = Arc::new(MountPoints::open(&state.taken, outside)?);
+                state.mount_points = Arc::downgrade(&all);
+                all
             }
         };
-        MountPoint::new(hub)
+        MountPoint::new(all)
     }
 }
 
@@ -134,15 +122,15 @@ fn enter_private_namespace() -> Result<Arc<OwnedFd>, LabError> {
 #[derive(Debug)]
 pub(crate) struct MountPoint {
     pub directory: PathBuf,
-    hub: Arc<Hub>,
+    all: Arc<MountPoints>,
 }
 
 impl MountPoint {
-    fn new(hub: Arc<Hub>) -> Result<Self, LabError> {
+    fn new(all: Arc<MountPoints>) -> Result<Self, LabError> {
         for number in 1.. {
-            let directory = hub.directory.join(format!("place-{number}"));
+            let directory = all.directory.join(format!("place-{number}"));
             match fs::create_dir(&directory) {
-                Ok(()) => return Ok(Self { directory, hub }),
+                Ok(()) => return Ok(Self { directory, all }),
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(LabError::io("make directory", directory, error)),
             }
@@ -152,12 +140,12 @@ impl MountPoint {
 
     /// The mount namespace in which this process was before.
     pub fn outside(&self) -> BorrowedFd<'_> {
-        self.hub.outside.as_fd()
+        self.all.outside.as_fd()
     }
 
     /// Another one beside it.
     pub fn another(&self) -> Result<Self, LabError> {
-        Self::new(self.hub.clone())
+        Self::new(self.all.clone())
     }
 }
 
@@ -170,31 +158,31 @@ impl Drop for MountPoint {
 
 /// The tmpfs that holds the mount points.
 #[derive(Debug)]
-struct Hub {
+struct MountPoints {
     directory: PathBuf,
     _mount: Mount,
     outside: Arc<OwnedFd>,
 }
 
-impl Hub {
+impl MountPoints {
     fn open(taken: &[PathBuf], outside: Arc<OwnedFd>) -> Result<Self, LabError> {
-        let directory = spot(taken)?;
+        let directory = directory_for_mount_points(taken)?;
         let mount = Mount::new("tmpfs", "inodyne", "size=1M,mode=755,nosuid,nodev", &directory)?;
         Ok(Self { directory, _mount: mount, outside })
     }
 }
 
-fn spot(taken: &[PathBuf]) -> Result<PathBuf, LabError> {
+fn directory_for_mount_points(taken: &[PathBuf]) -> Result<PathBuf, LabError> {
     let wanted = env::var_os("INODYNE_MOUNT").filter(|path| !path.is_empty()).map(PathBuf::from);
-    let candidates = wanted.map_or_else(|| SPOTS.map(PathBuf::from).to_vec(), |wanted| vec![wanted]);
+    let candidates = wanted.map_or_else(|| CANDIDATES.map(PathBuf::from).to_vec(), |wanted| vec![wanted]);
     let here = env::current_dir().unwrap_or_default();
-    let is_free = |spot: &PathBuf| {
-        let is_used = taken.iter().chain([&here]).any(|used| used.starts_with(spot));
-        !is_used && is_empty(spot) && !is_mount(spot)
+    let is_free = |directory: &PathBuf| {
+        let is_used = taken.iter().chain([&here]).any(|used| used.starts_with(directory));
+        !is_used && is_empty(directory) && !is_mount(directory)
     };
-    let tried = || candidates.iter().map(|spot| spot.display().to_string()).collect::<Vec<_>>().join(", ");
-    let found = candidates.iter().filter_map(|spot| spot.canonicalize().ok()).find(is_free);
-    found.ok_or_else(|| LabError::NoSpot { tried: tried() })
+    let tried = || candidates.iter().map(|directory| directory.display().to_string()).collect::<Vec<_>>().join(", ");
+    let found = candidates.iter().filter_map(|directory| directory.canonicalize().ok()).find(is_free);
+    found.ok_or_else(|| LabError::NoMountDirectory { tried: tried() })
 }
 
 fn is_empty(directory: &Path) -> bool {

@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr, time::Duration};
 
-use crate::{LabError, Size};
+use crate::Size;
 
 /// What a device made here is held to. Each on its own, or together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,6 +24,11 @@ impl Limits {
         *self == Self::default()
     }
 }
+
+/// A text that is no delay.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no delay: write a number with us, ms or s, such as 2ms, up to 10s")]
+pub struct ParseDelayError(String);
 
 /// A time by which answers come later: from 1 microsecond to 10 seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,10 +53,10 @@ impl fmt::Display for Delay {
 }
 
 impl FromStr for Delay {
-    type Err = LabError;
+    type Err = ParseDelayError;
 
-    fn from_str(text: &str) -> Result<Self, LabError> {
-        let wrong = || LabError::DelaySyntax(text.into());
+    fn from_str(text: &str) -> Result<Self, ParseDelayError> {
+        let wrong = || ParseDelayError(text.into());
         let found = UNITS.iter().find_map(|(suffix, unit)| Some((text.strip_suffix(suffix)?, unit)));
         let (digits, unit) = found.ok_or_else(wrong)?;
         if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -22,6 +22,9 @@ use rustix::{
 
 use crate::{Kind, LabError, kernel_log::KernelLog};
 
+/// How often a busy file system is asked to unmount, 10 ms apart, before that is an error.
+const UNMOUNT_ATTEMPTS: u32 = 50;
+
 /// Something mounted, until dropped.
 #[derive(Debug)]
 pub(crate) struct Mount {
@@ -85,15 +88,15 @@ impl Mount {
         attach(&tree, target)
     }
 
-    /// Unmounts; what still uses it gets a moment to end.
+    /// Unmounts; what still uses it has half a second to end.
     pub fn unmount(&mut self) -> Result<(), LabError> {
-        for attempt in 0..PATIENCE {
+        for attempt in 0..UNMOUNT_ATTEMPTS {
             match unmount(&self.target, UnmountFlags::NOFOLLOW) {
                 Ok(()) => {
                     self.is_mounted = false;
                     return Ok(());
                 }
-                Err(Errno::BUSY) if attempt + 1 < PATIENCE => thread::sleep(Duration::from_millis(10)),
+                Err(Errno::BUSY) if attempt + 1 < UNMOUNT_ATTEMPTS => thread::sleep(Duration::from_millis(10)),
                 Err(Errno::BUSY) => break,
                 Err(errno) => return Err(LabError::io("unmount", &self.target, errno)),
             }
@@ -181,9 +184,6 @@ fn set_attributes(mount: &OwnedFd, attributes: MountAttrFlags) -> io::Result<()>
     };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
-
-/// How often a busy mount is tried, ten milliseconds apart.
-const PATIENCE: u32 = 50;
 
 impl Drop for Mount {
     fn drop(&mut self) {

@@ -1,8 +1,9 @@
 //! A place that is ready for runs, until dropped: a directory that was there before (looked at, never touched), or
-//! something made here, of which [`crate::made`] knows more.
+//! something made here, of which [`made`] knows more.
+
+mod made;
 
 use std::{
-    fmt,
     io::ErrorKind,
     mem,
     path::{Path, PathBuf},
@@ -14,70 +15,10 @@ use inodyne_model::{Nanos, place::Place};
 use rustix::{fs::Access, io::Errno};
 
 use crate::{
-    DataSpec, DeviceStats, Filled, Lab, LabError, Limits, MadePlace, PlaceSpec, Size, device, digest, made,
-    made::{Made, is_in_memory},
-    mountinfo, permission,
-    setting::Setting,
-    spec::SettingSpec,
+    DataSpec, DeviceStats, Filled, Lab, LabError, Limits, MadePlace, Note, Owner, PlaceSpec, Size, Where, device,
+    digest, mountinfo, permission, setting::Setting, spec::SettingSpec,
 };
-
-/// For whom a place is made: the user that the command runs as.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Owner {
-    /// User.
-    pub uid: u32,
-    /// Group.
-    pub gid: u32,
-}
-
-impl Owner {
-    /// The superuser.
-    pub const ROOT: Self = Self { uid: 0, gid: 0 };
-}
-
-/// Something about a place that a reader of its results should know.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Note {
-    /// The image is read through the page cache, so a cold run may be served from memory.
-    NotDirect {
-        /// Where the image is.
-        scratch: PathBuf,
-    },
-    /// The image is in memory, so a cold run reads, but from no disk.
-    ScratchInMemory {
-        /// Where the image is.
-        scratch: PathBuf,
-    },
-    /// The directory is mounted read-only: commands that write will fail.
-    ReadOnly,
-    /// The user that the command runs as has no permission to write: commands that write will fail.
-    NotWritable {
-        /// That user.
-        uid: u32,
-    },
-}
-
-impl fmt::Display for Note {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotDirect { scratch } => write!(
-                f,
-                "{} does not allow direct I/O, so cold runs may be served from memory: set INODYNE_SCRATCH to a disk",
-                scratch.display()
-            ),
-            Self::ScratchInMemory { scratch } => write!(
-                f,
-                "{} is in memory, so the device is faster than any disk: set INODYNE_SCRATCH to a disk",
-                scratch.display()
-            ),
-            Self::NotWritable { uid } => {
-                write!(f, "user {uid} may not write in the place: commands that write will fail")
-            }
-            Self::ReadOnly => f.write_str("the place is read-only: commands that write will fail"),
-        }
-    }
-}
+use made::{Made, is_in_memory};
 
 /// A place that is ready for runs.
 #[derive(Debug)]
@@ -93,6 +34,26 @@ pub struct MountedPlace {
     owner: Owner,
     /// Its own, then those of what it stands on.
     devices: Vec<(u32, u32)>,
+}
+
+impl Lab {
+    /// Makes the place, or checks it where it is an existing directory.
+    ///
+    /// The root directory of a made place belongs to `owner`; whether that user may write in an existing one is noted
+    /// ([`MountedPlace::notes`]). Places may outlive the lab.
+    ///
+    /// To be called while the process has one thread: the first place that is made moves the calling thread, with all
+    /// that it starts later, into a mount namespace, and others would stay outside.
+    pub fn make(&self, spec: &PlaceSpec, owner: Owner) -> Result<MountedPlace, LabError> {
+        match spec.place() {
+            Where::Existing(directory) => {
+                let place = MountedPlace::existing(spec, directory, owner)?;
+                self.keep_visible(place.path())?;
+                Ok(place)
+            }
+            Where::Made(made) => MountedPlace::made(spec, made, owner, self),
+        }
+    }
 }
 
 impl MountedPlace {
@@ -183,7 +144,7 @@ impl MountedPlace {
         LabError::TooSmallForData { label: self.record.label.clone(), size, data: data.to_string() }
     }
 
-    pub(crate) fn existing(spec: &PlaceSpec, directory: &Path, owner: Owner) -> Result<Self, LabError> {
+    fn existing(spec: &PlaceSpec, directory: &Path, owner: Owner) -> Result<Self, LabError> {
         let path = directory.canonicalize().map_err(|error| match error.kind() {
             ErrorKind::NotFound => LabError::NotThere(directory.into()),
             ErrorKind::NotADirectory => LabError::NotADirectory(directory.into()),
@@ -210,7 +171,7 @@ impl MountedPlace {
         Ok(Self { settings: vec![], wanted: vec![], made: None, record, notes, owner, devices })
     }
 
-    pub(crate) fn made(spec: &PlaceSpec, made: &MadePlace, owner: Owner, lab: &Lab) -> Result<Self, LabError> {
+    fn made(spec: &PlaceSpec, made: &MadePlace, owner: Owner, lab: &Lab) -> Result<Self, LabError> {
         let (mounted, notes) = made::make(made, owner, lab)?;
         let shows_existing = made.kind.shows() && mounted.below().iter().all(|place| !place.record.made_here);
         let record = Place {

@@ -5,7 +5,10 @@
 
 use std::{fmt, str::FromStr};
 
-use crate::LabError;
+/// A text that is no size.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no size: write a number with K, M, G or T, such as 512M")]
+pub struct ParseSizeError(String);
 
 /// A number of bytes, more than none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -45,10 +48,10 @@ impl fmt::Display for Size {
 }
 
 impl FromStr for Size {
-    type Err = LabError;
+    type Err = ParseSizeError;
 
-    fn from_str(text: &str) -> Result<Self, LabError> {
-        let wrong = || LabError::SizeSyntax(text.into());
+    fn from_str(text: &str) -> Result<Self, ParseSizeError> {
+        let wrong = || ParseSizeError(text.into());
         let unit = UNITS.iter().find(|(suffix, _)| text.ends_with([*suffix, suffix.to_ascii_lowercase()]));
         let (digits, bits) = unit.map_or((text, 0), |(_, bits)| (&text[..text.len() - 1], *bits));
         if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {

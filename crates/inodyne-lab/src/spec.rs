@@ -52,7 +52,7 @@ mod options;
 
 pub use change::ChangeError;
 pub use made::MadePlace;
-pub(crate) use made::{Key, SettingSpec};
+pub(crate) use made::SettingSpec;
 
 /// A place as described by the user.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -159,7 +159,8 @@ impl Recording {
         let corrupt = |reason: &dyn std::fmt::Display| RecordingError::Corrupt(reason.to_string());
         let mut compressed = Vec::new();
         from.take(limit_bytes.saturating_add(1)).read_to_end(&mut compressed)?;
-        let too_large = |bytes: u64| if bytes > limit_bytes { Err(RecordingError::TooLarge { limit_bytes }) } else { Ok(()) };
+        let too_large =
+            |bytes: u64| if bytes > limit_bytes { Err(RecordingError::TooLarge { limit_bytes }) } else { Ok(()) };
         // What is cut off here is no damage of the file.
         too_large(compressed.len() as u64)?;
         // Once to learn its length: a buffer that grows as it is filled may take twice as much memory as the text.

@@ -12,7 +12,8 @@
 //! | `server` | the host's side: a directory, shown to guests |
 //! | `coherence` | what guests hold stays true: who is told of what, and when a change is acknowledged |
 //! | `mount` | the guest's side: between the kernel and the stream |
-//! | `status` | how a share goes |
+//! | `greet` | the guest's side of the handshake |
+//! | `status` | asking how a share goes |
 //!
 //! `docs/ARCHITECTURE.md` of this crate says why it is so.
 
@@ -20,6 +21,7 @@ mod address;
 mod coherence;
 mod error;
 mod fuse;
+mod greet;
 mod mount;
 mod protocol;
 mod server;
@@ -30,5 +32,6 @@ pub use address::Address;
 pub use coherence::Ordering;
 pub use error::ShareError;
 pub use mount::{MountOptions, mount};
+pub use protocol::status::{GuestStatus, Status};
 pub use server::{Owners, ServeOptions, serve};
-pub use status::{GuestStatus, Status, status};
+pub use status::status;

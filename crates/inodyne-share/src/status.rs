@@ -1,70 +1,19 @@
-//! How a share goes: what `share status` shows, and asking for it.
+//! Asking a host how its share goes, as `share status` does.
 
-use std::{collections::BTreeMap, time::Duration};
-
-use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 use crate::{
     Address, ShareError,
+    greet::greet,
     protocol::{
-        frame::{self, Kind},
-        greeting::{Hello, Purpose, Welcome},
+        greeting::{Purpose, Welcome},
+        status::Status,
     },
     transport::{Inbox, Outbox, connect},
 };
 
-/// A share that is served.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Status {
-    /// The directory.
-    pub directory: String,
-    /// Nothing is changed for any guest.
-    pub read_only: bool,
-    /// Directories are read without types.
-    pub withhold_types: bool,
-    /// `strict` or `relaxed`.
-    pub ordering: String,
-    /// Whether guests are told of what programs of the host change.
-    pub watched: bool,
-    /// How long guests believe what they are told, in seconds.
-    pub valid_seconds: u64,
-    /// How long it has been served, in seconds.
-    pub served_seconds: u64,
-    /// Nodes that any guest knows.
-    pub nodes: u64,
-    /// Descriptors of such that are open.
-    pub descriptors: u64,
-    /// Files that guests have open.
-    pub open_files: u64,
-    /// Events of the host's file system that were looked at.
-    pub host_events: u64,
-    /// How often some of them were lost, so that guests were told to forget everything.
-    pub host_events_lost: u64,
-    /// Who has it mounted.
-    pub guests: Vec<GuestStatus>,
-}
-
-/// One guest.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct GuestStatus {
-    /// Its number.
-    pub guest: u32,
-    /// For how long, in seconds.
-    pub connected_seconds: u64,
-    /// Nodes that its kernel holds.
-    pub nodes_held: u64,
-    /// Requests that it waited for.
-    pub round_trips: u64,
-    /// Requests by kind.
-    pub requests: BTreeMap<String, u64>,
-    /// Messages about changes.
-    pub invalidations_sent: u64,
-    /// Those that it has acknowledged.
-    pub invalidations_acknowledged: u64,
-}
-
 /// How long to wait for an answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Asks a host.
 ///
@@ -72,27 +21,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Where none answers there.
 pub fn status(address: &Address) -> Result<Status, ShareError> {
     let stream = connect(address)?;
-    stream.set_patience(Some(PATIENCE)).map_err(ShareError::system("set a time-out"))?;
+    stream.set_timeout(Some(TIMEOUT)).map_err(ShareError::system("set a time-out"))?;
     match greet(&Outbox::new(stream.clone()), &mut Inbox::new(stream), Purpose::Status)? {
         Welcome::Status(status) => Ok(*status),
         Welcome::Refused(reason) => Err(ShareError::Refused(reason)),
         Welcome::Mount { .. } => Err(ShareError::NotAShare),
-    }
-}
-
-/// The guest's side of the handshake.
-pub(crate) fn greet(
-    outbox: &std::sync::Arc<Outbox>,
-    inbox: &mut Inbox,
-    purpose: Purpose,
-) -> Result<Welcome, ShareError> {
-    let hello = serde_json::to_vec(&Hello::new(purpose)).map_err(|_| ShareError::NotAShare)?;
-    outbox.send(&frame::whole(Kind::Hello, &hello));
-    // The host is whom the user named: what it says may be longer.
-    inbox.trust();
-    let mut payload = Vec::new();
-    match inbox.next(&mut payload) {
-        Ok(Kind::Welcome) => serde_json::from_slice(&payload).map_err(|_| ShareError::NotAShare),
-        _ => Err(ShareError::NotAShare),
     }
 }

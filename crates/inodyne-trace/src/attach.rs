@@ -4,9 +4,9 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use libbpf_rs::{Link, ProgramMut, libbpf_sys};
 
+use crate::error::TraceError;
 use crate::libbpf_log;
 use crate::probe::Point;
-use crate::session::TraceError;
 
 /// Attaches a program; to a timer, on each of so many CPUs that is on line.
 ///

@@ -7,9 +7,10 @@
 //! bpf/            the C that all probes share: the contract (intf.h), who is followed, the state machine (clock.h)
 //! probes/NAME/    a probe: its BPF C, what both sides share of it (intf.h), and the Rust that reads its tables (mod.rs)
 //! probe           what every probe can do;  attach  where its programs run
-//! session         load, attach, drain, finish: the life of a Tracer
+//! options         what a Tracer is asked for;  session  load, attach, drain, finish: its life
 //! contract/       the structures of the C as Rust types, and the tests of what their fields mean
 //! map, names      reading maps;  names of system calls
+//! call_slots      which call each place in a thread's account stands for
 //! symbols         addresses in kernel stacks to names
 //! thread_numbers  numbers of threads in a recording
 //! mapped_files    where the code of processes lies that are gone when it is named
@@ -20,16 +21,19 @@
 
 mod attach;
 mod calibrate;
+mod call_slots;
 pub mod capability;
 #[cfg(test)]
 mod clock;
 mod contract;
+mod error;
 #[cfg(test)]
 mod headers;
 mod libbpf_log;
 mod map;
 mod mapped_files;
 mod names;
+mod options;
 mod probe;
 mod probes;
 mod session;
@@ -37,4 +41,6 @@ mod skeleton;
 mod symbols;
 mod thread_numbers;
 
-pub use session::{Collected, Options, TraceError, Tracer};
+pub use error::TraceError;
+pub use options::Options;
+pub use session::Tracer;

@@ -7,11 +7,12 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use inodyne_model::Nanos;
+use inodyne_model::trace::Trace;
 use libbpf_rs::RingBufferBuilder;
 
+use crate::call_slots::CallSlots;
 use crate::contract::{Shared, Thread};
-use crate::probes::calls::CallSlots;
-use crate::session::{Collected, Options};
+use crate::options::Options;
 use crate::skeleton::{InodyneMaps, OpenInodyneSkel};
 use crate::thread_numbers::ThreadNumbers;
 
@@ -75,7 +76,7 @@ pub trait Probe {
 
     /// After everything was detached and all ring buffers were drained: adds what it has to the result. It finds there what the
     /// probes before it in the list have read.
-    fn read(&mut self, seen: &Seen<'_>, result: &mut Collected) -> libbpf_rs::Result<()>;
+    fn read(&mut self, seen: &Seen<'_>, result: &mut Trace) -> libbpf_rs::Result<()>;
 }
 
 /// What all probes may look at in the end.

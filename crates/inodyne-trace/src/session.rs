@@ -14,88 +14,22 @@ use std::time::{Duration, Instant};
 
 use inodyne_launch::monotonic_ns;
 use inodyne_model::loss::{Loss, Lost};
-use inodyne_model::observed::{Begin, Observed};
-use inodyne_model::syscall::CommCalls;
-use inodyne_model::trace::{Dtype, Overhead, Paths};
+use inodyne_model::observed::Begin;
+use inodyne_model::trace::{Overhead, Trace};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{Link, OpenObject, ProgramInput, ProgramMut, RingBuffer, RingBufferBuilder};
 
 use crate::attach::{attach, recursion_misses};
 use crate::contract::{FLAG_EXITING, FLAG_HELPER, LOSSES, Shared, Thread, global};
+use crate::error::TraceError;
 use crate::map::{ArrayView, pairs};
 use crate::mapped_files::MappedFiles;
+use crate::options::Options;
 use crate::probe::{Probe, Program, Seen};
 use crate::skeleton::{InodyneSkel, InodyneSkelBuilder};
 use crate::{calibrate, libbpf_log, probes, symbols};
 
 const _: () = assert!(LOSSES == Loss::ALL.len(), "both sides count the same kinds of loss");
-
-/// How much a tracer may record. The defaults suit everything but tests and very long runs.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// On-CPU samples a second and CPU; 0 switches sampling off. 997 is not a multiple of any timer's rate.
-    pub sample_hz: u32,
-    /// Whether to keep the timeline.
-    pub timeline: bool,
-    /// Size of the timeline's ring buffer in bytes: a power of two, at least 4096.
-    pub timeline_bytes: u32,
-    /// Size of the ring buffer for ended threads and executed programs: a power of two, at least 4096.
-    pub records_bytes: u32,
-    /// Intervals kept of a run; the rest is counted as lost.
-    pub max_intervals: usize,
-    /// Different paths kept of those looked up; 0: none are asked for.
-    pub max_paths: u32,
-    /// Threads alive at the same time.
-    pub max_threads: u32,
-    /// Threads of others, alive at the same time, that are followed because the command waits for them.
-    pub max_helpers: u32,
-    /// Different (command, call) pairs, at most 65,534.
-    pub max_call_stats: u32,
-}
-
-impl Default for Options {
-    fn default() -> Options {
-        Options {
-            sample_hz: 997,
-            timeline: true,
-            timeline_bytes: 16 << 20,
-            records_bytes: 8 << 20,
-            max_intervals: 4_000_000,
-            max_paths: 0,
-            max_threads: 8192,
-            max_helpers: 256,
-            max_call_stats: 1024,
-        }
-    }
-}
-
-/// Why tracing is not possible.
-#[derive(Debug, thiserror::Error)]
-pub enum TraceError {
-    /// The kernel refused the programs or maps.
-    #[error("the kernel refused the tracing programs ({reason}); 'inodyne doctor' says what is missing")]
-    Load {
-        /// What libbpf said.
-        reason: String,
-    },
-    /// A program found nothing to attach to.
-    #[error("cannot attach to {point} ({reason}); 'inodyne doctor' says what is missing")]
-    Attach {
-        /// The tracepoint.
-        point: String,
-        /// What libbpf said.
-        reason: String,
-    },
-    /// A table could not be read back.
-    #[error("cannot read the tracing tables: {reason}")]
-    Read {
-        /// What the system said.
-        reason: String,
-    },
-    /// The command ended before it executed anything.
-    #[error("the command was never seen to start")]
-    NoStart,
-}
 
 fn load_error(error: impl std::fmt::Display) -> TraceError {
     TraceError::Load { reason: error.to_string() }
@@ -103,23 +37,6 @@ fn load_error(error: impl std::fmt::Display) -> TraceError {
 
 fn read_error(error: impl std::fmt::Display) -> TraceError {
     TraceError::Read { reason: error.to_string() }
-}
-
-/// Everything that was collected of one run.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Collected {
-    /// Calls by command name.
-    pub by_comm: Vec<CommCalls>,
-    /// Directory entries and their types.
-    pub dtype: Dtype,
-    /// Paths looked up, where these were asked for.
-    pub paths: Option<Paths>,
-    /// What a call costs more with tracing; `ratio` is still to be computed.
-    pub overhead: Overhead,
-    /// What could not be recorded.
-    pub lost: Lost,
-    /// Threads, waits, samples, stacks, timeline.
-    pub observed: Observed,
 }
 
 /// A loaded tracer, attached to every call and switch of the machine but following nobody yet.
@@ -183,11 +100,11 @@ impl Tracer {
         self.probes.iter().map(|probe| probe.calls_so_far(&self.skeleton.maps)).sum()
     }
 
-    /// Stops following and returns what was seen. To be called once the root process has ended.
+    /// Stops following and returns what was seen: a trace that does not know yet of which case it is, nor how long it took. To be called once the root process has ended.
     ///
     /// # Errors
     /// The root was never seen, or a table cannot be read.
-    pub fn finish(mut self) -> Result<Collected, TraceError> {
+    pub fn finish(mut self) -> Result<Trace, TraceError> {
         self.wait_for_ends();
         let skipped = self.skipped_runs();
         self.links.clear();
@@ -199,7 +116,7 @@ impl Tracer {
         let mapped = self.mapped.take().into_files();
         let seen = Seen::read(maps, &self.options, detached_ns, &shared, alive, mapped);
         let seen = seen.map_err(read_error)?;
-        let mut result = Collected { overhead: self.overhead, lost: counted(&shared), ..Collected::default() };
+        let mut result = Trace { overhead: self.overhead, lost: counted(&shared), ..Trace::default() };
         result.lost.add(Loss::Skipped, skipped);
         result.observed.stacks = symbols::name_stacks(&pairs(&maps.stacks).map_err(read_error)?);
         for probe in &mut self.probes {

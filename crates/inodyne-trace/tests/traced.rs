@@ -3,12 +3,13 @@
 use inodyne_launch::{Input, LaunchSpec, Leftovers, Output};
 use inodyne_model::Nanos;
 use inodyne_model::observed::{ROOT, Window};
-use inodyne_trace::{Collected, Options, Tracer};
+use inodyne_model::trace::Trace;
+use inodyne_trace::{Options, Tracer};
 
 /// `dd` reads and writes a byte so often.
 const TIMES: u64 = 2_000;
 
-fn traced(options: &Options) -> Collected {
+fn traced(options: &Options) -> Trace {
     let words = ["sh", "-c", &format!("dd if=/dev/zero of=/dev/null bs=1 count={TIMES}; sleep 0.05")];
     let spec = LaunchSpec {
         argv: words.iter().map(Into::into).collect(),
@@ -28,7 +29,7 @@ fn traced(options: &Options) -> Collected {
 }
 
 /// What holds of every trace of it.
-fn is_complete(collected: &Collected) {
+fn is_complete(collected: &Trace) {
     assert_eq!(collected.lost.total(), 0, "{:?}", collected.lost);
     let dd = collected.by_comm.iter().find(|command| command.comm == "dd").expect("dd ran");
     let write = dd.syscalls.iter().find(|call| call.name == "write").expect("dd writes");

@@ -17,6 +17,7 @@ mod expect;
 mod file;
 mod inputs;
 mod mistake;
+mod part;
 mod places;
 mod plan;
 mod run;

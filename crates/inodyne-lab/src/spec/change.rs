@@ -6,9 +6,9 @@
 
 use inodyne_model::cure::PlaceChange;
 
-use super::made::{Key, SettingSpec};
+use super::made::SettingSpec;
 use super::{DEEPEST, MadePlace, PlaceSpec, Where};
-use crate::Kind;
+use crate::{Kind, key::Key};
 
 /// Why a place cannot be changed so.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

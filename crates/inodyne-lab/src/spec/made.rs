@@ -7,69 +7,7 @@ use std::{
 };
 
 use super::{PlaceSpec, Where, options};
-use crate::{Kind, LabError, Limits, Size, wear::Wear};
-
-/// The name of an option.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Key {
-    Size,
-    Mkfs,
-    Lower,
-    Upper,
-    Layers,
-    Mount,
-    Age,
-    Full,
-    Delay,
-    Bandwidth,
-    Iops,
-    Set,
-}
-
-impl Key {
-    pub const ALL: [Self; 12] = [
-        Self::Size,
-        Self::Mkfs,
-        Self::Lower,
-        Self::Upper,
-        Self::Layers,
-        Self::Mount,
-        Self::Age,
-        Self::Full,
-        Self::Delay,
-        Self::Bandwidth,
-        Self::Iops,
-        Self::Set,
-    ];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Size => "size",
-            Self::Mkfs => "mkfs",
-            Self::Lower => "lower",
-            Self::Upper => "upper",
-            Self::Layers => "layers",
-            Self::Mount => "mount",
-            Self::Age => "age",
-            Self::Full => "full",
-            Self::Delay => "delay",
-            Self::Bandwidth => "bandwidth",
-            Self::Iops => "iops",
-            Self::Set => "set",
-        }
-    }
-
-    /// Whether its value is a place.
-    pub const fn is_place(self) -> bool {
-        matches!(self, Self::Lower | Self::Upper)
-    }
-
-    /// The key that `text` begins with, and what follows its `=`.
-    pub fn prefix(text: &str) -> Option<(Self, &str)> {
-        let (name, value) = text.split_once('=')?;
-        Self::ALL.into_iter().find(|key| key.name() == name).map(|key| (key, value))
-    }
-}
+use crate::{Kind, Limits, ParseDelayError, ParseSizeError, Size, key::Key, wear::Wear};
 
 /// A file under /sys or /proc/sys, and what to write into it as long as the place is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -245,7 +183,9 @@ impl MadePlace {
         Ok(match key {
             None | Some(Key::Lower) => self.lower.replace(place(&value)?).is_none(),
             Some(Key::Upper) => self.upper.replace(place(&value)?).is_none(),
-            Some(Key::Size) => self.size.replace(value.parse().map_err(|error: LabError| error.to_string())?).is_none(),
+            Some(Key::Size) => {
+                self.size.replace(value.parse().map_err(|error: ParseSizeError| error.to_string())?).is_none()
+            }
             Some(Key::Mkfs) => {
                 let words = shell_words::split(&value);
                 let words = words.map_err(|_| format!("mkfs={value} cannot be split into words"))?;
@@ -273,10 +213,10 @@ impl MadePlace {
                 self.wear.full.replace(percent.ok_or_else(problem)?).is_none()
             }
             Some(Key::Delay) => {
-                self.limits.delay.replace(value.parse().map_err(|error: LabError| error.to_string())?).is_none()
+                self.limits.delay.replace(value.parse().map_err(|error: ParseDelayError| error.to_string())?).is_none()
             }
             Some(Key::Bandwidth) => {
-                let bandwidth: Size = value.parse().map_err(|error: LabError| error.to_string())?;
+                let bandwidth: Size = value.parse().map_err(|error: ParseSizeError| error.to_string())?;
                 if bandwidth < Limits::LEAST_BANDWIDTH {
                     return Err(format!("bandwidth={value} is less than {} a second", Limits::LEAST_BANDWIDTH));
                 }

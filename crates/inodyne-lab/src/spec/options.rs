@@ -1,6 +1,6 @@
 //! Cutting a text of options into options: commas are everywhere, and only some of them separate.
 
-use super::Key;
+use crate::key::Key;
 
 /// The options in `text`, each with its key and value; the first may be a bare value where `is_bare`.
 pub(super) fn split(text: &str, own: &[Key], is_bare: bool) -> Result<Vec<(Option<Key>, String)>, String> {

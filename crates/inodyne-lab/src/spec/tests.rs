@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Limits, Size, wear::Wear};
+use crate::{Limits, Size, key::Key, wear::Wear};
 
 fn parse(text: &str) -> PlaceSpec {
     text.parse().unwrap_or_else(|error| panic!("{error}"))

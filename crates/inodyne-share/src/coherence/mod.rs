@@ -43,7 +43,7 @@ use crate::{
 };
 
 /// How long a guest may take to acknowledge.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// When a guest's change is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -259,7 +259,7 @@ impl Coherence {
     /// Ends the connections of guests that have not acknowledged for too long.
     pub fn drop_silent(&self) {
         let silent: Vec<GuestId> =
-            self.pending().values().filter(|one| one.since.elapsed() > PATIENCE).map(|one| one.guest).collect();
+            self.pending().values().filter(|one| one.since.elapsed() > TIMEOUT).map(|one| one.guest).collect();
         let guests = self.guests();
         silent.iter().filter_map(|guest| guests.get(guest)).for_each(|link| link.outbox.close());
     }
@@ -300,7 +300,7 @@ mod tests {
 
     fn guest(coherence: &Coherence, number: GuestId) -> Guest {
         let (ours, theirs) = pair();
-        theirs.set_patience(Some(Duration::from_millis(50))).unwrap();
+        theirs.set_timeout(Some(Duration::from_millis(50))).unwrap();
         let link = coherence.enter(number, Outbox::new(ours));
         Guest { link, inbox: Inbox::new(theirs.clone()), stream: theirs }
     }

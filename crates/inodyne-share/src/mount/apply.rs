@@ -6,7 +6,7 @@
 //! - that a file's pages are no longer true waits while one of them is being read. Other threads say so, and nobody waits for
 //!   them: with its attributes gone the kernel asks for the time of modification before it believes a page;
 //! - that a name is no longer true waits for the lock of its directory, which is held while a name in it is looked for, made or
-//!   removed. Several threads say so. A message whose names are not all done after [`PATIENCE`] is done by the epoch: one word
+//!   removed. Several threads say so. A message whose names are not all done after [`TIMEOUT`] is done by the epoch: one word
 //!   that takes no lock, after which the kernel believes no name it got before. Kernels before 6.16 do not know it; there the
 //!   message is acknowledged all the same, since the host's guests would wait for each other for ever otherwise.
 
@@ -37,7 +37,7 @@ use crate::{
 };
 
 /// How long names may take before the epoch is used.
-const PATIENCE: Duration = Duration::from_millis(2);
+const TIMEOUT: Duration = Duration::from_millis(2);
 
 /// Threads that say that names are no longer true.
 const FOR_NAMES: usize = 4;
@@ -111,7 +111,7 @@ impl Work {
             match next {
                 Ok((number, list)) => {
                     if let Some(message) = self.begin(number, list) {
-                        waiting.push_back((Instant::now() + PATIENCE, message));
+                        waiting.push_back((Instant::now() + TIMEOUT, message));
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => {

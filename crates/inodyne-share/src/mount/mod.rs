@@ -36,8 +36,8 @@ use rustix::{
 
 use crate::{
     Address, ShareError,
+    greet::greet,
     protocol::greeting::{Purpose, Welcome},
-    status::greet,
     transport::{Inbox, Outbox, connect},
 };
 use channel::{Channel, End};
@@ -70,7 +70,7 @@ pub struct MountOptions {
 pub fn mount(options: &MountOptions, stop: BorrowedFd<'_>, ready: impl FnOnce()) -> Result<(), ShareError> {
     let directory = target(&options.directory)?;
     let stream = connect(&options.address)?;
-    stream.set_patience(Some(SILENCE)).map_err(ShareError::system("set a time-out"))?;
+    stream.set_timeout(Some(SILENCE)).map_err(ShareError::system("set a time-out"))?;
     let (outbox, mut inbox) = (Outbox::new(stream.clone()), Inbox::new(stream));
     let (uid, gid) = options.owner.unwrap_or_else(|| (geteuid().as_raw(), getegid().as_raw()));
     let is_read_only = match greet(&outbox, &mut inbox, Purpose::Mount { uid, gid })? {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::status::Status;
+use super::status::Status;
 
 /// The version of everything on the stream but the kernel's messages.
 pub(crate) const VERSION: u32 = 1;

@@ -5,7 +5,9 @@
 //! | `frame` | where a message begins and ends, and its kind |
 //! | `greeting` | the first message in each direction |
 //! | `invalidation` | what the host says has changed |
+//! | `status` | how a share goes |
 
 pub(crate) mod frame;
 pub(crate) mod greeting;
 pub(crate) mod invalidation;
+pub(crate) mod status;

@@ -26,7 +26,7 @@ use super::{
 use crate::{
     Address, ShareError,
     coherence::{Coherence, Ordering},
-    status::Status,
+    protocol::status::Status,
 };
 
 /// What to share, where and how.
@@ -129,7 +129,8 @@ impl Host {
     pub fn status(&self) -> Status {
         let guests: Vec<_> = self.guests().values().cloned().collect();
         // Each lock is released before the next one is taken.
-        let guests = guests.iter().map(|guest| guest.status(self)).collect();
+        let guests =
+            guests.iter().map(|guest| guest.status(self.export.nodes().held_by(guest.id).len() as u64)).collect();
         let nodes = self.export.nodes().count() as u64;
         let descriptors = self.export.descriptor_count() as u64;
         let open_files = self.handles.count() as u64;

@@ -4,7 +4,8 @@
 //! |---|---|
 //! | this one | listening, and ending |
 //! | `host` | what all guests have in common |
-//! | `guest` | one connection |
+//! | `connection` | one connection, from the handshake to the end |
+//! | `guest` | who is at its other end |
 //! | `operations` | what a guest asks |
 //! | `export` | finding the file of a node, and nothing outside of the directory |
 //! | `nodes` | what guests know |
@@ -13,6 +14,7 @@
 //! | `attributes` | attributes, and whose the files are |
 
 mod attributes;
+mod connection;
 mod descriptors;
 pub(crate) mod export;
 mod guest;
@@ -100,7 +102,7 @@ pub fn serve(options: ServeOptions, stop: BorrowedFd<'_>, ready: impl FnOnce(&st
         }
         let host = host.clone();
         let served = thread::Builder::new().name("share-guest".into()).spawn(move || {
-            let _ = guest::serve(&host, stream);
+            let _ = connection::serve(&host, stream);
             connections.fetch_sub(1, Relaxed);
         });
         if let Err(error) = served {

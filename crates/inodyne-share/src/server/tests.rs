@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use tempfile::TempDir;
 use zerocopy::{FromBytes, IntoBytes};
 
-use super::{Owners, ServeOptions, guest, host::Host, nodes::ROOT};
+use super::{Owners, ServeOptions, connection, host::Host, nodes::ROOT};
 use crate::{
     coherence::Ordering,
     fuse::abi::{EntryOut, InHeader, MkNodIn, OpenIn, OpenOut, OutHeader, ReadIn, opcode},
@@ -61,8 +61,8 @@ impl Liar {
     fn silent(host: &Arc<Host>) -> Self {
         let (ours, theirs) = pair();
         let host = host.clone();
-        thread::spawn(move || guest::serve(&host, theirs));
-        ours.set_patience(Some(Duration::from_secs(20))).unwrap();
+        thread::spawn(move || connection::serve(&host, theirs));
+        ours.set_timeout(Some(Duration::from_secs(20))).unwrap();
         let mut inbox = Inbox::new(ours.clone());
         inbox.trust();
         Self { outbox: Outbox::new(ours.clone()), inbox, stream: ours, last: 0 }

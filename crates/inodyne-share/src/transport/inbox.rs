@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn silence_is_told_from_the_end() {
         let (ours, theirs) = pair();
-        theirs.set_patience(Some(Duration::from_millis(10))).unwrap();
+        theirs.set_timeout(Some(Duration::from_millis(10))).unwrap();
         let mut inbox = Inbox::new(theirs);
         assert_eq!(inbox.next(&mut Vec::new()), Err(Lost::Silent));
         ours.try_send(&frame::whole(Kind::Ping, b"")).unwrap();

@@ -24,13 +24,13 @@ pub(crate) trait Stream: Send + Sync {
     fn receive(&self, buffer: &mut [u8]) -> io::Result<usize>;
 
     /// How long to wait for bytes.
-    fn set_patience(&self, patience: Option<Duration>) -> io::Result<()>;
+    fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()>;
 
     /// Sends as much as goes without waiting; `WouldBlock` where that is nothing.
     fn try_send(&self, bytes: &[u8]) -> io::Result<usize>;
 
     /// Waits until something can be sent; whether it can.
-    fn wait_sendable(&self, patience: Duration) -> io::Result<bool>;
+    fn wait_sendable(&self, timeout: Duration) -> io::Result<bool>;
 
     /// Ends both directions, whoever waits on them.
     fn close(&self);

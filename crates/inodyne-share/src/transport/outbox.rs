@@ -16,7 +16,7 @@ use super::Stream;
 const MOST_KEPT: usize = 64 << 20;
 
 /// How long nothing may go before the connection is given up.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The writing end of a connection.
 pub(crate) struct Outbox {
@@ -75,7 +75,7 @@ impl Outbox {
     /// Until nothing is kept any more.
     fn send_kept(&self) {
         loop {
-            let can = self.stream.wait_sendable(PATIENCE);
+            let can = self.stream.wait_sendable(TIMEOUT);
             let mut kept = self.kept();
             if !matches!(can, Ok(true)) {
                 return kept.close(&*self.stream);

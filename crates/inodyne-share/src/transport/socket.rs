@@ -36,16 +36,16 @@ impl Stream for Socket {
         }
     }
 
-    fn set_patience(&self, patience: Option<Duration>) -> io::Result<()> {
-        Ok(sockopt::set_socket_timeout(&self.0, sockopt::Timeout::Recv, patience)?)
+    fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        Ok(sockopt::set_socket_timeout(&self.0, sockopt::Timeout::Recv, timeout)?)
     }
 
     fn try_send(&self, bytes: &[u8]) -> io::Result<usize> {
         Ok(rustix::io::retry_on_intr(|| send(&self.0, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL))?)
     }
 
-    fn wait_sendable(&self, patience: Duration) -> io::Result<bool> {
-        let timeout = Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: patience.subsec_nanos().into() };
+    fn wait_sendable(&self, timeout: Duration) -> io::Result<bool> {
+        let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: timeout.subsec_nanos().into() };
         match poll(&mut [PollFd::new(&self.0, PollFlags::OUT)], Some(&timeout)) {
             Ok(ready) => Ok(ready > 0),
             Err(Errno::INTR) => Ok(true),

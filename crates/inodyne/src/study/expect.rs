@@ -41,7 +41,7 @@ use serde_json::Value;
 
 use super::file::{Expect, Take, Text};
 use super::mistake::Mistake;
-use super::plan::Part;
+use super::part::Part;
 use fields::{Kind, Root};
 use path::{Path, Step};
 

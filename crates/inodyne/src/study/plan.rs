@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use inodyne_experiment::{Repetitions, is_below};
 use inodyne_lab::DataSpec;
@@ -16,6 +15,7 @@ use super::expect::Expected;
 use super::file::{self, File, Form, Quick, Text};
 use super::inputs::Recipe;
 use super::mistake::Mistake;
+use super::part::{Command, Part};
 use super::places::{self, Named};
 use super::words::{Dictionary, instead, is_name};
 use crate::options;
@@ -30,33 +30,6 @@ pub struct Plan {
     pub inputs: Vec<Recipe>,
     pub parts: Vec<Part>,
     pub expectations: Vec<Expected>,
-}
-
-/// A part, ready to be run.
-#[derive(Debug)]
-pub struct Part {
-    pub name: String,
-    pub title: String,
-    pub places: Vec<Named>,
-    pub commands: Vec<Command>,
-    pub data: Option<DataSpec>,
-    pub caches: Vec<CacheState>,
-    pub fresh: bool,
-    pub prepare: Option<OsString>,
-    pub cleanup: Option<OsString>,
-    pub cwd: Option<PathBuf>,
-    pub timeout: Option<Duration>,
-    pub compare: Compare,
-    pub repetitions: Repetitions,
-}
-
-/// A command, ready to be run.
-#[derive(Debug)]
-pub struct Command {
-    pub name: String,
-    pub argv: Vec<OsString>,
-    /// The program without which it is left out.
-    pub if_found: Option<String>,
 }
 
 /// What is outside of the file.

@@ -11,8 +11,9 @@ use inodyne_model::study::{Part as Begun, Study as Recorded};
 use inodyne_trace::capability;
 
 use super::file::Form;
+use super::part::{Command, Part};
 use super::places::Named;
-use super::plan::{Command, Part, Plan};
+use super::plan::Plan;
 use super::{Study, inputs};
 use crate::failure::{ExitStatus, Failure};
 use crate::keep;

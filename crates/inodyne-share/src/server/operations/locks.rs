@@ -10,14 +10,6 @@ use rustix::{
 use super::Call;
 use crate::fuse::abi::{FileLock, LK_FLOCK, LkIn};
 
-/// A lock that somebody else holds, and a process of the guest waits for.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::server) struct Waiting {
-    pub unique: u64,
-    pub node: u64,
-    pub ask: LkIn,
-}
-
 impl Call<'_> {
     /// Sets or releases a lock; `AGAIN` where somebody else holds one that excludes it.
     pub(in crate::server) fn set_lock(&mut self, ask: &LkIn) -> Result<(), Errno> {

@@ -19,8 +19,6 @@ mod locks;
 mod names;
 mod xattrs;
 
-pub(super) use locks::Waiting;
-
 use std::{ffi::CStr, os::fd::OwnedFd, sync::atomic::Ordering::Relaxed};
 
 use rustix::io::Errno;
@@ -28,7 +26,7 @@ use rustix::io::Errno;
 use super::{
     attributes::{View, entry},
     export::{identity, stat_at},
-    guest::Guest,
+    guest::{Guest, Waiting},
     host::Host,
     nodes::{NodeId, ROOT},
 };

@@ -1,6 +1,5 @@
 //! Reads the table of calls: one row for each (command, call) pair and CPU.
 
-mod call_slots;
 mod contract;
 mod errnos;
 
@@ -9,17 +8,16 @@ use std::collections::{BTreeMap, HashMap};
 use inodyne_model::Nanos;
 use inodyne_model::histogram::Histogram;
 use inodyne_model::syscall::{CommCalls, SyscallStats, returns_bytes};
+use inodyne_model::trace::Trace;
 use libbpf_rs::RingBufferBuilder;
 
-pub use call_slots::CallSlots;
-
+use crate::call_slots::used;
 use crate::contract::{COMM_LENGTH, GROUP_CALIBRATION, global, text};
 use crate::map::{ArrayView, pairs};
 use crate::names;
 use crate::probe::{Point, Probe, Program, Seen};
-use crate::session::{Collected, Options};
+use crate::options::Options;
 use crate::skeleton::{InodyneMaps, OpenInodyneSkel};
-use call_slots::used;
 use contract::{CallStats, CallsUsed};
 
 /// The probe of system calls.
@@ -69,7 +67,7 @@ impl Probe for Own {
         self.rows.iter().flat_map(|rows| rows.on_all_cpus(0..given_out.min(rows.each))).map(|stats| stats.calls).sum()
     }
 
-    fn read(&mut self, seen: &Seen<'_>, result: &mut Collected) -> libbpf_rs::Result<()> {
+    fn read(&mut self, seen: &Seen<'_>, result: &mut Trace) -> libbpf_rs::Result<()> {
         let Some(rows) = &self.rows else { return Ok(()) };
         let groups = Groups::new(pairs(&seen.maps.call_groups)?);
         result.by_comm = by_comm(rows, &used(seen.maps)?, &groups);

@@ -5,13 +5,12 @@ mod contract;
 use std::cmp::Reverse;
 
 use inodyne_model::Nanos;
-use inodyne_model::trace::{Dtype, DtypeDirectory, DtypeFs, ForcedLookup};
+use inodyne_model::trace::{Dtype, DtypeDirectory, DtypeFs, ForcedLookup, Trace};
 
 use crate::contract::text;
 use crate::map::{pairs, per_cpu};
 use crate::names;
 use crate::probe::{Probe, Program, Seen};
-use crate::session::Collected;
 use contract::{Directory, DirectoryKey, FilesystemSum, ForcedKey, ForcedSum, PATH_NAME, Walk};
 
 /// The probe of directory entries. It has no program of its own: those of system calls call it.
@@ -27,7 +26,7 @@ impl Probe for Own {
         &[]
     }
 
-    fn read(&mut self, seen: &Seen<'_>, result: &mut Collected) -> libbpf_rs::Result<()> {
+    fn read(&mut self, seen: &Seen<'_>, result: &mut Trace) -> libbpf_rs::Result<()> {
         let maps = seen.maps;
         result.dtype = read(
             per_cpu(&maps.dtype_walk)?,

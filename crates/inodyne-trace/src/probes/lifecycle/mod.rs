@@ -9,14 +9,15 @@ use std::rc::Rc;
 use inodyne_model::Nanos;
 use inodyne_model::observed::{Helper, Program as Executed, ROOT, ThreadObserved, Wait, Waker};
 use inodyne_model::stack::StackId;
+use inodyne_model::trace::Trace;
 use libbpf_rs::RingBufferBuilder;
 
+use crate::call_slots::CallSlots;
 use crate::contract::{CALL_NONE, FLAG_HELPER, FLAG_KTHREAD, STATE_BLOCKED, STATE_READY, Thread, text};
 use crate::map::record;
 use crate::names;
 use crate::probe::{Point, Probe, Program, Seen};
-use crate::probes::calls::CallSlots;
-use crate::session::{Collected, Options};
+use crate::options::Options;
 use crate::skeleton::{InodyneMaps, OpenInodyneSkel};
 use crate::thread_numbers::ThreadNumbers;
 use contract::{PROGRAM_ARGS, ProgramRecord, RECORD_PROGRAM, RECORD_THREAD, ThreadRecord};
@@ -91,7 +92,7 @@ impl Probe for Own {
         self.arrived.borrow().threads.iter().any(|record| record.thread.number == ROOT)
     }
 
-    fn read(&mut self, seen: &Seen<'_>, result: &mut Collected) -> libbpf_rs::Result<()> {
+    fn read(&mut self, seen: &Seen<'_>, result: &mut Trace) -> libbpf_rs::Result<()> {
         let arrived = self.arrived.take();
         let alive = || seen.alive.iter().copied();
         let observed = &mut result.observed;

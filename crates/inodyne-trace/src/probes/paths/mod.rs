@@ -5,13 +5,13 @@ mod contract;
 use std::cmp::Reverse;
 
 use inodyne_model::Nanos;
-use inodyne_model::trace::{PathCount, Paths};
+use inodyne_model::trace::{PathCount, Paths, Trace};
 
 use crate::contract::global;
 use crate::map::pairs;
 use crate::names;
 use crate::probe::{Probe, Program, Seen};
-use crate::session::{Collected, Options};
+use crate::options::Options;
 use crate::skeleton::OpenInodyneSkel;
 use contract::Counted;
 
@@ -38,7 +38,7 @@ impl Probe for Own {
         object.maps.paths.set_max_entries(options.max_paths)
     }
 
-    fn read(&mut self, seen: &Seen<'_>, result: &mut Collected) -> libbpf_rs::Result<()> {
+    fn read(&mut self, seen: &Seen<'_>, result: &mut Trace) -> libbpf_rs::Result<()> {
         let variables = seen.maps.bss_data.as_ref().expect("the object has global variables");
         result.paths = Some(read(pairs(&seen.maps.paths)?, global(&variables.paths_not_kept)));
         Ok(())

@@ -4,12 +4,13 @@ mod contract;
 mod user_symbols;
 
 use inodyne_model::observed::{BlockedSample, Sample};
+use inodyne_model::trace::Trace;
 use inodyne_model::stack::StackId;
 
 use crate::map::pairs;
 use crate::names;
 use crate::probe::{Point, Probe, Program, Seen};
-use crate::session::{Collected, Options};
+use crate::options::Options;
 use crate::skeleton::OpenInodyneSkel;
 use contract::SampleKey;
 
@@ -40,7 +41,7 @@ impl Probe for Own {
         Ok(())
     }
 
-    fn read(&mut self, seen: &Seen<'_>, result: &mut Collected) -> libbpf_rs::Result<()> {
+    fn read(&mut self, seen: &Seen<'_>, result: &mut Trace) -> libbpf_rs::Result<()> {
         let observed = &mut result.observed;
         let user_stacks = pairs(&seen.maps.user_stacks)?;
         observed.stacks.extend(user_symbols::name_stacks(&user_stacks, &observed.programs, &seen.mapped));

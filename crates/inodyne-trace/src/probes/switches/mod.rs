@@ -12,14 +12,15 @@ use inodyne_model::Nanos;
 use inodyne_model::loss::Loss;
 use inodyne_model::observed::{Timeline, Wait, Waker, Work};
 use inodyne_model::stack::{Stack, StackId};
+use inodyne_model::trace::Trace;
 use libbpf_rs::RingBufferBuilder;
 
+use crate::call_slots::CallSlots;
 use crate::contract::{CALL_SLOTS, WAKER_INTERRUPT, WAKER_KTHREAD, WAKER_PROCESS, WAKER_TRACED};
 use crate::map::pairs;
 use crate::names;
 use crate::probe::{Point, Probe, Program, Seen};
-use crate::probes::calls::CallSlots;
-use crate::session::{Collected, Options};
+use crate::options::Options;
 use crate::skeleton::{InodyneMaps, OpenInodyneSkel};
 use crate::thread_numbers::ThreadNumbers;
 use arrived::Arrived;
@@ -73,7 +74,7 @@ impl Probe for Own {
         Ok(())
     }
 
-    fn read(&mut self, seen: &Seen<'_>, result: &mut Collected) -> libbpf_rs::Result<()> {
+    fn read(&mut self, seen: &Seen<'_>, result: &mut Trace) -> libbpf_rs::Result<()> {
         let arrived = self.arrived.take();
         result.lost.add(Loss::Intervals, arrived.dropped_intervals);
         result.lost.add(Loss::Work, arrived.dropped_work);

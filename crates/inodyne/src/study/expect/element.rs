@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::fields::Root;
-use crate::study::plan::Part;
+use crate::study::part::Part;
 
 /// What an element is called, by the keys of selectors.
 pub type Names = BTreeMap<&'static str, String>;

@@ -12,7 +12,7 @@ use crate::skeleton::InodyneMaps;
 const OTHERS: &str = "(others)";
 
 /// (group, call, reference) of every pair of command name and call that was seen.
-pub(super) fn used(maps: &InodyneMaps<'_>) -> Result<Vec<(usize, usize, u32)>, libbpf_rs::Error> {
+pub fn used(maps: &InodyneMaps<'_>) -> Result<Vec<(usize, usize, u32)>, libbpf_rs::Error> {
     let references: ArrayView<u32> = ArrayView::new(&maps.call_refs)?;
     let all = (0..GROUPS).flat_map(|group| (0..CALLS).map(move |call| (group, call)));
     let all = all.map(|(group, call)| (group, call, references.get(group * CALLS + call)));

@@ -1,0 +1,55 @@
+//! How a share goes, as the host tells it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// A share that is served.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Status {
+    /// The directory.
+    pub directory: String,
+    /// Nothing is changed for any guest.
+    pub read_only: bool,
+    /// Directories are read without types.
+    pub withhold_types: bool,
+    /// `strict` or `relaxed`.
+    pub ordering: String,
+    /// Whether guests are told of what programs of the host change.
+    pub watched: bool,
+    /// How long guests believe what they are told, in seconds.
+    pub valid_seconds: u64,
+    /// How long it has been served, in seconds.
+    pub served_seconds: u64,
+    /// Nodes that any guest knows.
+    pub nodes: u64,
+    /// Descriptors of such that are open.
+    pub descriptors: u64,
+    /// Files that guests have open.
+    pub open_files: u64,
+    /// Events of the host's file system that were looked at.
+    pub host_events: u64,
+    /// How often some of them were lost, so that guests were told to forget everything.
+    pub host_events_lost: u64,
+    /// Who has it mounted.
+    pub guests: Vec<GuestStatus>,
+}
+
+/// One guest.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct GuestStatus {
+    /// Its number.
+    pub guest: u32,
+    /// For how long, in seconds.
+    pub connected_seconds: u64,
+    /// Nodes that its kernel holds.
+    pub nodes_held: u64,
+    /// Requests that it waited for.
+    pub round_trips: u64,
+    /// Requests by kind.
+    pub requests: BTreeMap<String, u64>,
+    /// Messages about changes.
+    pub invalidations_sent: u64,
+    /// Those that it has acknowledged.
+    pub invalidations_acknowledged: u64,
+}
