@@ -8,7 +8,6 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use inodyne_launch::{Ended, Leftovers};
-use inodyne_model::Nanos;
 use inodyne_model::command::CommandSpec;
 use inodyne_model::place::Place;
 use inodyne_model::recording::Recording;
@@ -154,14 +153,7 @@ impl Executor for Simulated {
             released_ns: began.into(),
             ended_ns: (began + took).into(),
             exit: if timed_out { Exit::Signal(9) } else { exit },
-            user_ns: Nanos::ZERO,
-            sys_ns: Nanos::ZERO,
-            voluntary_switches: 0,
-            involuntary_switches: 0,
-            major_faults: 0,
-            minor_faults: 0,
-            max_rss_bytes: 0,
-            left_running: 0,
+            ..Ended::default()
         };
         Ok(Some(Execution {
             ended,

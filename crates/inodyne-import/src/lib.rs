@@ -19,12 +19,11 @@ mod convert;
 mod history;
 mod line;
 
-use inodyne_model::Nanos;
 use inodyne_model::command::CommandSpec;
 use inodyne_model::host::Host;
 use inodyne_model::place::Place;
 use inodyne_model::recording::Recording;
-use inodyne_model::run::{CacheState, Exit, Run};
+use inodyne_model::run::{Exit, Run};
 
 use history::History;
 
@@ -73,25 +72,11 @@ pub fn strace(log: &str, program_version: &str, created_unix_s: u64) -> Result<I
     recording.commands.push(command(&history));
     recording.places.push(Place { label: "the log".to_owned(), ..Place::default() });
     recording.push_run(Run {
-        place: 0,
-        command: 0,
-        cache: CacheState::AsIs,
-        settings: 0,
-        block: 0,
         traced: true,
         wall_ns: trace.wall_ns,
-        durable_ns: None,
+        exit: history.threads.first().and_then(|root| root.ended).map_or(Exit::default(), |(_, exit)| exit),
         // A log does not say the rest.
-        user_ns: Nanos::ZERO,
-        sys_ns: Nanos::ZERO,
-        voluntary_switches: 0,
-        involuntary_switches: 0,
-        major_faults: 0,
-        minor_faults: 0,
-        max_rss_bytes: 0,
-        device_read_bytes: None,
-        device_write_bytes: None,
-        exit: history.threads.first().and_then(|root| root.ended).map_or(Exit::Code(0), |(_, exit)| exit),
+        ..Run::default()
     });
     recording.traces.push(trace);
     Ok(Imported { recording, unread_lines: history.unread, untimed_calls: history.untimed })

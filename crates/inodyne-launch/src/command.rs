@@ -124,7 +124,7 @@ impl LaunchError {
 }
 
 /// How a command ended and what it used: `wait4`'s account of it and of its children that were waited for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Ended {
     /// Its release, on the monotonic clock: just before its `execve`.
     pub released_ns: Nanos,

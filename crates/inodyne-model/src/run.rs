@@ -45,6 +45,13 @@ pub enum Exit {
     Signal(i32),
 }
 
+impl Default for Exit {
+    /// Success.
+    fn default() -> Exit {
+        Exit::Code(0)
+    }
+}
+
 impl Exit {
     /// True for a return of zero.
     pub fn success(self) -> bool {
@@ -61,7 +68,7 @@ impl Exit {
 }
 
 /// One run. CPU times and counts are those of `wait4`: the command and all its children that were waited for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Run {
     /// Index into the recording's places.
     pub place: usize,

@@ -1,12 +1,13 @@
-//! The forms of a report, and how a file's name says which.
+//! The forms in which a recording is shown, and how a file's name says which.
 
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
+use clap::builder::PossibleValue;
 
 /// The forms of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub enum Format {
+pub enum ReportFormat {
     /// For reading in a terminal; `run` prints it on standard error, after the command's own output
     #[default]
     Text,
@@ -22,21 +23,119 @@ pub enum Format {
     Hyperfine,
 }
 
-/// What a file's name says of its form.
-pub fn extension(path: &Path) -> Option<&str> {
+impl ReportFormat {
+    /// The form that a file's name asks for.
+    fn of_file(path: &Path) -> Option<ReportFormat> {
+        Some(match extension(path)? {
+            "html" | "htm" => ReportFormat::Html,
+            "json" => ReportFormat::Json,
+            "md" => ReportFormat::Markdown,
+            "csv" => ReportFormat::Csv,
+            "txt" => ReportFormat::Text,
+            _ => return None,
+        })
+    }
+}
+
+/// The forms in which other programs read stacks and timelines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ProfileFormat {
+    /// Stacks, one a line, with nanoseconds
+    Folded,
+    /// A flame graph
+    Svg,
+    /// Stacks for the Firefox Profiler
+    Firefox,
+    /// Stacks for speedscope
+    Speedscope,
+    /// Stacks for pprof
+    Pprof,
+    /// The timeline, for Perfetto
+    Perfetto,
+}
+
+impl ProfileFormat {
+    fn of_file(path: &Path) -> Option<ProfileFormat> {
+        Some(match extension(path)? {
+            "folded" => ProfileFormat::Folded,
+            "svg" => ProfileFormat::Svg,
+            "pb" | "gz" => ProfileFormat::Pprof,
+            _ => return None,
+        })
+    }
+}
+
+/// All forms in which a recording can be shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// A report.
+    Report(ReportFormat),
+    /// Stacks or a timeline.
+    Profile(ProfileFormat),
+}
+
+impl Format {
+    const ALL: [Format; 12] = [
+        Format::Report(ReportFormat::Text),
+        Format::Report(ReportFormat::Json),
+        Format::Report(ReportFormat::Html),
+        Format::Report(ReportFormat::Markdown),
+        Format::Report(ReportFormat::Csv),
+        Format::Report(ReportFormat::Hyperfine),
+        Format::Profile(ProfileFormat::Folded),
+        Format::Profile(ProfileFormat::Svg),
+        Format::Profile(ProfileFormat::Firefox),
+        Format::Profile(ProfileFormat::Speedscope),
+        Format::Profile(ProfileFormat::Pprof),
+        Format::Profile(ProfileFormat::Perfetto),
+    ];
+
+    /// The form that a file's name asks for; text where it asks for none.
+    pub fn of_file(path: &Path) -> Format {
+        let report = ReportFormat::of_file(path).map(Format::Report);
+        let profile = || ProfileFormat::of_file(path).map(Format::Profile);
+        report.or_else(profile).unwrap_or(Format::Report(ReportFormat::Text))
+    }
+}
+
+impl ValueEnum for Format {
+    fn value_variants<'a>() -> &'a [Format] {
+        &Format::ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        match self {
+            Format::Report(format) => format.to_possible_value(),
+            Format::Profile(format) => format.to_possible_value(),
+        }
+    }
+}
+
+fn extension(path: &Path) -> Option<&str> {
     path.extension().and_then(|extension| extension.to_str())
 }
 
 /// A report's file, whose name says in which form.
-pub fn report_file(name: &str) -> Result<(PathBuf, Format), String> {
+pub fn report_file(name: &str) -> Result<(PathBuf, ReportFormat), String> {
     let path = PathBuf::from(name);
-    let format = match extension(&path) {
-        Some("html" | "htm") => Format::Html,
-        Some("json") => Format::Json,
-        Some("md") => Format::Markdown,
-        Some("csv") => Format::Csv,
-        Some("txt") => Format::Text,
-        _ => return Err("the name must end in .html, .json, .md, .csv or .txt".to_owned()),
-    };
+    let format = ReportFormat::of_file(&path);
+    let format = format.ok_or("the name must end in .html, .json, .md, .csv or .txt")?;
     Ok((path, format))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_can_be_asked_for() {
+        let of_both = ReportFormat::value_variants().len() + ProfileFormat::value_variants().len();
+        assert_eq!(Format::ALL.len(), of_both);
+        for format in ReportFormat::value_variants() {
+            assert!(Format::ALL.contains(&Format::Report(*format)), "{format:?}");
+        }
+        for format in ProfileFormat::value_variants() {
+            assert!(Format::ALL.contains(&Format::Profile(*format)), "{format:?}");
+        }
+    }
 }

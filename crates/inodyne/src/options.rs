@@ -10,7 +10,7 @@ use inodyne_model::run::CacheState;
 use inodyne_render::Section;
 use inodyne_trace::Options;
 
-use crate::format::{Format, report_file};
+use crate::format::{ReportFormat, report_file};
 
 /// Where commands run.
 #[derive(Debug, Args)]
@@ -99,13 +99,13 @@ const MOST_PATHS: u32 = 16_384;
 pub struct ReportOptions {
     /// Form of the report
     #[arg(long, value_enum, default_value_t, help_heading = "Report")]
-    pub format: Format,
-    /// Only this part: comparison, verdict, ledger, findings, syscalls, paths, threads, runs, overhead, by-comm
-    #[arg(long, value_name = "PART", help_heading = "Report")]
+    pub format: ReportFormat,
+    /// Only this part
+    #[arg(long, value_name = "PART", help = format!("Only this part: {}", Section::names()), help_heading = "Report")]
     pub section: Option<Section>,
     /// Write the report into this file as well: .html, .json, .md, .csv or .txt
     #[arg(long, value_name = "FILE", value_parser = report_file, help_heading = "Report")]
-    pub report: Option<(PathBuf, Format)>,
+    pub report: Option<(PathBuf, ReportFormat)>,
     /// Keep a recording in this file
     #[arg(short, long, value_name = "FILE", help_heading = "Report")]
     pub output: Option<PathBuf>,

@@ -8,7 +8,7 @@ use inodyne_recording::file::{Access, write_whole};
 use inodyne_render::{Section, TextOptions};
 
 use crate::failure::{ExitStatus, Failure};
-use crate::format::Format;
+use crate::format::ReportFormat;
 
 /// Where a text report goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,7 @@ const NO_TIMES: &str =
 /// The file cannot be written, or the format has nothing to say about this recording, or no sections.
 pub fn show(
     recording: &Recording,
-    format: Format,
+    format: ReportFormat,
     section: Option<Section>,
     text_to: TextTo,
     output: Option<&Path>,
@@ -37,20 +37,20 @@ pub fn show(
     let untraced = recording.runs.iter().filter(|run| !run.traced).count();
     check(format, section, untraced)?;
     let report = match (format, text_to, output) {
-        (Format::Json, ..) => match section {
+        (ReportFormat::Json, ..) => match section {
             Some(section) => inodyne_render::json_section(recording, section),
             None => inodyne_render::json(recording),
         },
-        (Format::Html, ..) => inodyne_render::html(recording),
-        (Format::Markdown, ..) => inodyne_render::markdown(recording, section),
-        (Format::Csv, ..) => inodyne_render::csv(recording, section.unwrap_or(Section::RUNS)),
-        (Format::Hyperfine, ..) => inodyne_render::hyperfine(recording),
-        (Format::Text, TextTo::Stderr, None) => {
+        (ReportFormat::Html, ..) => inodyne_render::html(recording),
+        (ReportFormat::Markdown, ..) => inodyne_render::markdown(recording, section),
+        (ReportFormat::Csv, ..) => inodyne_render::csv(recording, section.unwrap_or(Section::RUNS)),
+        (ReportFormat::Hyperfine, ..) => inodyne_render::hyperfine(recording),
+        (ReportFormat::Text, TextTo::Stderr, None) => {
             let options = options(section, io::stderr().is_terminal());
             drop(io::stderr().lock().write_all(inodyne_render::text(recording, &options).as_bytes()));
             return Ok(());
         }
-        (Format::Text, ..) => {
+        (ReportFormat::Text, ..) => {
             let options = options(section, output.is_none() && io::stdout().is_terminal());
             inodyne_render::text(recording, &options)
         }
@@ -84,10 +84,10 @@ pub fn write(bytes: &[u8], output: Option<&Path>) -> Result<(), Failure> {
 ///
 /// # Errors
 /// They will not.
-pub fn check(format: Format, section: Option<Section>, untraced: usize) -> Result<(), Failure> {
+pub fn check(format: ReportFormat, section: Option<Section>, untraced: usize) -> Result<(), Failure> {
     match format {
-        Format::Hyperfine if untraced == 0 => Err(Failure::new(ExitStatus::Usage, NO_TIMES)),
-        Format::Html | Format::Hyperfine if section.is_some() => Err(Failure::new(
+        ReportFormat::Hyperfine if untraced == 0 => Err(Failure::new(ExitStatus::Usage, NO_TIMES)),
+        ReportFormat::Html | ReportFormat::Hyperfine if section.is_some() => Err(Failure::new(
             ExitStatus::Usage,
             "--section is for text, markdown, csv and json: the other formats have no parts",
         )),

@@ -9,7 +9,7 @@ use inodyne_launch::Output;
 use inodyne_model::command::Stdin;
 
 use crate::failure::{ExitStatus, Failure};
-use crate::format::Format;
+use crate::format::ReportFormat;
 use crate::keep;
 use crate::measure::{self, Conditions};
 use crate::options::{CommandOptions, PlaceOptions, ReportOptions, RunOptions, TraceOptions};
@@ -82,9 +82,9 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
 }
 
 /// Standard output is the command's, unless the report has the form of a file.
-fn output(format: Format) -> Output {
+fn output(format: ReportFormat) -> Output {
     match format {
-        Format::Text => Output::Inherit,
+        ReportFormat::Text => Output::Inherit,
         _ => Output::ToStderr,
     }
 }

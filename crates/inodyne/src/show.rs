@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use inodyne_lab::Size;
 use inodyne_model::recording::Recording;
 use inodyne_render::{
@@ -12,7 +12,7 @@ use inodyne_render::{
 };
 
 use crate::failure::{ExitStatus, Failure};
-use crate::format::{Format, extension};
+use crate::format::{Format, ProfileFormat, ReportFormat};
 use crate::report::{self, TextTo};
 
 /// Arguments of `inodyne show`.
@@ -30,10 +30,9 @@ pub struct ShowArguments {
     pub recording: PathBuf,
     /// Form of the report [default: by the name of the output, otherwise text]
     #[arg(long, value_enum)]
-    pub format: Option<ShowFormat>,
-    /// Only this part. Of a text, of Markdown, of CSV: comparison, verdict, ledger, findings, syscalls, paths, threads, runs, overhead, by-comm.
-    /// Of stacks: wall, on-cpu, off-cpu
-    #[arg(long)]
+    pub format: Option<Format>,
+    /// Only this part
+    #[arg(long, help = section_help())]
     pub section: Option<String>,
     /// Write into this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
@@ -55,75 +54,34 @@ pub struct ShowArguments {
 
 impl ShowArguments {
     /// What is asked for: by `--format`, or by how the output is called.
-    pub fn form(&self) -> ShowFormat {
-        let by_name = match self.output.as_deref().and_then(extension) {
-            Some("html" | "htm") => ShowFormat::Html,
-            Some("json") => ShowFormat::Json,
-            Some("md") => ShowFormat::Markdown,
-            Some("csv") => ShowFormat::Csv,
-            Some("folded") => ShowFormat::Folded,
-            Some("svg") => ShowFormat::Svg,
-            Some("pb" | "gz") => ShowFormat::Pprof,
-            _ => ShowFormat::Text,
-        };
-        self.format.unwrap_or(by_name)
+    pub fn form(&self) -> Format {
+        let by_name = || self.output.as_deref().map_or(Format::Report(ReportFormat::Text), Format::of_file);
+        self.format.unwrap_or_else(by_name)
     }
 }
 
-/// The forms in which a recording can be shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ShowFormat {
-    /// For reading in a terminal
-    Text,
-    /// Everything
-    Json,
-    /// A page for a browser that needs nothing else
-    Html,
-    /// The report for GitHub: an issue, a wiki, a pull request
-    Markdown,
-    /// One table, chosen by --section: the runs, unless another is named
-    Csv,
-    /// Times of the untraced runs, as `hyperfine --export-json` (1.x) writes them
-    Hyperfine,
-    /// Stacks, one a line, with nanoseconds
-    Folded,
-    /// A flame graph
-    Svg,
-    /// Stacks for the Firefox Profiler
-    Firefox,
-    /// Stacks for speedscope
-    Speedscope,
-    /// Stacks for pprof
-    Pprof,
-    /// The timeline, for Perfetto
-    Perfetto,
-}
-
 const NO_DIFFERENCE: &str = "only folded stacks and flame graphs (folded, svg) can be differences";
+
+fn section_help() -> String {
+    let of_stacks = View::ALL.map(|view| view.to_string()).join(", ");
+    format!("Only this part. Of a report: {}. Of stacks: {of_stacks}", Section::names())
+}
 
 /// Runs the command.
 pub fn run(arguments: &ShowArguments) -> Result<ExitCode, Failure> {
     let load = |path: &Path| explained(path, arguments.max_size.bytes());
     let recording = load(&arguments.recording)?;
     let before = arguments.against.as_deref().map(load).transpose()?;
-    let (form, output) = (arguments.form(), arguments.output.as_deref());
-    let report = match form {
-        ShowFormat::Text => Some(Format::Text),
-        ShowFormat::Json => Some(Format::Json),
-        ShowFormat::Html => Some(Format::Html),
-        ShowFormat::Markdown => Some(Format::Markdown),
-        ShowFormat::Csv => Some(Format::Csv),
-        ShowFormat::Hyperfine => Some(Format::Hyperfine),
-        _ => None,
-    };
-    if let Some(format) = report {
-        if before.is_some() || arguments.against_trace.is_some() {
-            return Err(usage(NO_DIFFERENCE));
+    let output = arguments.output.as_deref();
+    let format = match arguments.form() {
+        Format::Report(_) if before.is_some() || arguments.against_trace.is_some() => return Err(usage(NO_DIFFERENCE)),
+        Format::Report(format) => {
+            let section = arguments.section.as_deref().map(str::parse::<Section>).transpose().map_err(usage)?;
+            report::show(&recording, format, section, TextTo::Stdout, output)?;
+            return Ok(ExitCode::SUCCESS);
         }
-        let section = arguments.section.as_deref().map(str::parse::<Section>).transpose().map_err(usage)?;
-        report::show(&recording, format, section, TextTo::Stdout, output)?;
-        return Ok(ExitCode::SUCCESS);
-    }
+        Format::Profile(format) => format,
+    };
     let view = arguments.section.as_deref().map(str::parse::<View>).transpose().map_err(usage)?;
     let traced = chosen(&recording, arguments.trace, "--trace")?;
     let other = match (&before, arguments.against_trace) {
@@ -131,7 +89,7 @@ pub fn run(arguments: &ShowArguments) -> Result<ExitCode, Failure> {
         (None, Some(number)) => Some(chosen(&recording, Some(number), "--against-trace")?),
         (None, None) => None,
     };
-    report::write(&profile(form, &traced, other.as_ref(), view)?, output)?;
+    report::write(&profile(format, &traced, other.as_ref(), view)?, output)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -168,26 +126,25 @@ fn chosen<'a>(recording: &'a Recording, number: Option<usize>, option: &str) -> 
 }
 
 fn profile(
-    form: ShowFormat,
+    format: ProfileFormat,
     traced: &Traced<'_>,
     other: Option<&Traced<'_>>,
     view: Option<View>,
 ) -> Result<Vec<u8>, Failure> {
     let one = view.unwrap_or(View::Wall);
-    let text = match (form, other) {
-        (ShowFormat::Folded, Some(before)) => folded_difference(before, traced, one),
-        (ShowFormat::Folded, None) => folded(traced, one),
-        (ShowFormat::Svg, Some(before)) => flame_graph_difference(before, traced, one).map_err(usage)?,
-        (ShowFormat::Svg, None) => flame_graph(traced, one).map_err(usage)?,
+    let text = match (format, other) {
+        (ProfileFormat::Folded, Some(before)) => folded_difference(before, traced, one),
+        (ProfileFormat::Folded, None) => folded(traced, one),
+        (ProfileFormat::Svg, Some(before)) => flame_graph_difference(before, traced, one).map_err(usage)?,
+        (ProfileFormat::Svg, None) => flame_graph(traced, one).map_err(usage)?,
         (_, Some(_)) => return Err(usage(NO_DIFFERENCE)),
-        (ShowFormat::Firefox, None) => firefox(traced, one),
-        (ShowFormat::Speedscope, None) => speedscope(traced, view.as_ref().map_or(&View::ALL, std::slice::from_ref)),
-        (ShowFormat::Pprof, None) => return Ok(pprof(traced, one)),
-        (ShowFormat::Perfetto, None) if view.is_some() => {
+        (ProfileFormat::Firefox, None) => firefox(traced, one),
+        (ProfileFormat::Speedscope, None) => speedscope(traced, view.as_ref().map_or(&View::ALL, std::slice::from_ref)),
+        (ProfileFormat::Pprof, None) => return Ok(pprof(traced, one)),
+        (ProfileFormat::Perfetto, None) if view.is_some() => {
             return Err(usage("perfetto is the timeline: it has no sections"));
         }
-        (ShowFormat::Perfetto, None) => perfetto(traced),
-        _ => return Ok(Vec::new()),
+        (ProfileFormat::Perfetto, None) => perfetto(traced),
     };
     Ok(text.into_bytes())
 }

@@ -99,58 +99,44 @@ fn cells(call: &SyscallStats, whole: Nanos, divides: bool) -> [Cell; 14] {
     ]
 }
 
+/// The columns of [`values`].
+const COLUMNS: [&str; 15] = [
+    "syscall",
+    "calls",
+    "errors",
+    "errors_by_errno",
+    "bytes",
+    "wall_ns",
+    "cpu_ns",
+    "runqueue_ns",
+    "blocked_ns",
+    "failed_ns",
+    "min_ns",
+    "p50_ns",
+    "p90_ns",
+    "p99_ns",
+    "max_ns",
+];
+
 /// A row for each system call of all processes together.
 fn records(recording: &Recording) -> Records {
-    let columns = [
-        "syscall",
-        "calls",
-        "errors",
-        "errors_by_errno",
-        "bytes",
-        "wall_ns",
-        "cpu_ns",
-        "runqueue_ns",
-        "blocked_ns",
-        "failed_ns",
-        "min_ns",
-        "p50_ns",
-        "p90_ns",
-        "p99_ns",
-        "max_ns",
-    ];
-    Records::of_traces(recording, columns, |trace| trace.syscalls.iter().map(values).collect())
+    Records::of_traces(recording, COLUMNS, |trace| trace.syscalls.iter().map(values).collect())
 }
 
 /// The same by command name.
 fn records_by_comm(recording: &Recording) -> Records {
-    let columns = [
-        "comm",
-        "syscall",
-        "calls",
-        "errors",
-        "errors_by_errno",
-        "bytes",
-        "wall_ns",
-        "cpu_ns",
-        "runqueue_ns",
-        "blocked_ns",
-        "failed_ns",
-        "min_ns",
-        "p50_ns",
-        "p90_ns",
-        "p99_ns",
-        "max_ns",
-    ];
+    let columns: [&str; 16] = after("comm", COLUMNS);
     Records::of_traces(recording, columns, |trace| {
         let calls = trace.by_comm.iter().flat_map(|comm| comm.syscalls.iter().map(|call| (&comm.comm, call)));
-        let of_call = |(comm, call): (&String, &SyscallStats)| {
-            let [name, calls, errors, by_errno, bytes, wall, cpu, ready, blocked, failed, min, p50, p90, p99, max] =
-                values(call);
-            let comm = Value::from(comm);
-            [comm, name, calls, errors, by_errno, bytes, wall, cpu, ready, blocked, failed, min, p50, p90, p99, max]
-        };
-        calls.map(of_call).collect()
+        calls.map(|(comm, call)| after(Value::from(comm), values(call))).collect()
     })
+}
+
+/// One more, before the others.
+fn after<T, const N: usize, const M: usize>(first: T, others: [T; N]) -> [T; M] {
+    const { assert!(M == N + 1) };
+    let mut all = std::iter::once(first).chain(others);
+    std::array::from_fn(|_| all.next().expect("there are as many"))
 }
 
 fn values(call: &SyscallStats) -> [Value; 15] {
