@@ -46,6 +46,11 @@ pub enum LabError {
     /// An existing directory lies below where our own places are mounted.
     #[error("{} is where made places are mounted: set INODYNE_MOUNT to another empty directory", .0.display())]
     Hidden(PathBuf),
+    /// The root directory is not where a file system is mounted, so its mounts cannot be kept from others.
+    #[error(
+        "/ is no mount point (a chroot?), so places cannot be made here: mount it over itself first (mount --bind)"
+    )]
+    RootIsNoMount,
     /// No directory can be mounted over without hiding something.
     #[error("no empty directory to mount on (tried {tried}): set INODYNE_MOUNT to one")]
     NoMountDirectory {

@@ -22,6 +22,7 @@ use std::{
 
 use rustix::{
     fs::{AtFlags, CWD, StatxFlags, statx},
+    io::Errno,
     mount::{MountPropagationFlags, mount_change},
     thread::{CapabilitySet, UnshareFlags, capabilities, unshare_unsafe},
 };
@@ -113,8 +114,11 @@ fn enter_private_namespace() -> Result<Arc<OwnedFd>, LabError> {
     // SAFETY: CLONE_NEWNS unshares the mount namespace and the working directory, no memory and no descriptors.
     unsafe { unshare_unsafe(UnshareFlags::NEWNS) }
         .map_err(|errno| LabError::io("make a mount namespace for", "/", errno))?;
-    mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)
-        .map_err(|errno| LabError::io("make mounts private below", "/", errno))?;
+    mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC).map_err(|errno| match errno {
+        // After a chroot into a plain directory.
+        Errno::INVAL => LabError::RootIsNoMount,
+        _ => LabError::io("make mounts private below", "/", errno),
+    })?;
     Ok(Arc::new(outside.into()))
 }
 

@@ -53,7 +53,7 @@ pub(super) fn sources(
     }
 }
 
-/// Of a couple of cases, where its difference lies in a sentence.
+/// Of two cases, where its difference lies in a sentence.
 pub(super) fn source(recording: &Recording, of: &Comparison) -> Option<Remark> {
     let same = |found: &&LedgerDifference| found.cases == of.cases;
     let found = recording.ledger_differences.iter().find(same)?;

@@ -66,7 +66,7 @@ fn of_couple(part: &str, a: (&str, &str), b: (&str, &str), cache: CacheState) ->
 /// measurement shows.
 pub fn possible(root: Root, parts: &[Part], least_traced: u32) -> Vec<Names> {
     let measured = parts.iter().filter(|part| part.repetitions.traced >= least_traced);
-    measured.flat_map(|part| if root.is_of_couples() { couples(part) } else { cases(part) }).collect()
+    measured.flat_map(|part| if root.is_of_case_pairs() { couples(part) } else { cases(part) }).collect()
 }
 
 fn cases(part: &Part) -> Vec<Names> {
@@ -108,7 +108,7 @@ pub fn all(recording: &Recording, root: Root, next: Option<&str>) -> Vec<Element
     let place = |at: usize| recording.places.get(at).map_or("", |place| place.label.as_str());
     let command = |at: usize| recording.commands.get(at).map_or("", |command| command.label.as_str());
     let case = |key: CaseKey| of_case(part(key.place), place(key.place), command(key.command), key.cache);
-    let couple = |CasePair { a, b }: CasePair| {
+    let case_pair = |CasePair { a, b }: CasePair| {
         of_couple(part(a.place), (place(a.place), command(a.command)), (place(b.place), command(b.command)), a.cache)
     };
     let with = |mut names: Names, key: &'static str, name: String| {
@@ -125,14 +125,14 @@ pub fn all(recording: &Recording, root: Root, next: Option<&str>) -> Vec<Element
         }
         Root::Comparisons => {
             let element = |found: &inodyne_model::comparison::Comparison| Element {
-                names: with(couple(found.cases), "metric", found.metric.to_string()),
+                names: with(case_pair(found.cases), "metric", found.metric.to_string()),
                 value: plain(found),
             };
             recording.comparisons.iter().map(element).collect()
         }
         Root::LedgerDifferences => {
             let element = |found: &inodyne_model::comparison::LedgerDifference| Element {
-                names: couple(found.cases),
+                names: case_pair(found.cases),
                 value: plain(found),
             };
             recording.ledger_differences.iter().map(element).collect()

@@ -26,7 +26,7 @@ pub enum Root {
 }
 
 const CASE: &[&str] = &["part", "place", "command", "cache"];
-const COUPLE: &[&str] = &["part", "place", "command", "cache", "a.place", "b.place", "a.command", "b.command"];
+const CASE_PAIR: &[&str] = &["part", "place", "command", "cache", "a.place", "b.place", "a.command", "b.command"];
 
 impl Root {
     pub const ALL: [(&'static str, Root); 6] = [
@@ -50,11 +50,11 @@ impl Root {
 
     /// By which of the study's names its elements are taken.
     pub fn keys(self) -> &'static [&'static str] {
-        if self.is_of_couples() { COUPLE } else { CASE }
+        if self.is_of_case_pairs() { CASE_PAIR } else { CASE }
     }
 
     /// Whether its elements are about two cases.
-    pub fn is_of_couples(self) -> bool {
+    pub fn is_of_case_pairs(self) -> bool {
         matches!(self, Root::Comparisons | Root::LedgerDifferences)
     }
 
