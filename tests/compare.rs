@@ -37,12 +37,12 @@ fn a_difference_that_is_there_is_found_with_its_reason() {
     let places = ["--at", "slow=ext4:size=256M,mkfs=-O ^filetype", "--at", "fast=ext4:size=256M", "--data", TREE];
     let arguments = [&places[..], &["--cache", "warm", "-n", "8", "--traced", "10", "--", "find", "."]].concat();
     let recording = compared(&arguments).ended_with(0).recording();
-    let [wall] = of_wall(&recording)[..] else { panic!("one couple, one time") };
+    let [wall] = of_wall(&recording)[..] else { panic!("one pair of cases, one time") };
     assert_eq!((wall.verdict, wall.pairs, wall.failed), (Verdict::Faster, 8, 0), "{wall:?}");
     let stat = Metric::SyscallWall("newfstatat".to_owned());
     let of_stat = recording.comparisons.iter().find(|c| c.metric == stat).expect("it was traced");
     assert_eq!(of_stat.verdict, Verdict::Faster, "{of_stat:?}");
-    let [difference] = &recording.ledger_differences[..] else { panic!("one couple") };
+    let [difference] = &recording.ledger_differences[..] else { panic!("one pair of cases") };
     let sum: i64 = difference.rows.iter().map(|row| row.difference_ns).sum();
     let whole = difference.b_wall_ns.0 as i64 - difference.a_wall_ns.0 as i64;
     assert!((sum - whole).abs() <= difference.rows.len() as i64, "{sum} of {whole}");
@@ -66,7 +66,7 @@ fn a_place_does_not_differ_from_itself() {
         let rest = ["-n", "10", "--traced", "0", "--seed", &seed, "--", "find", ".", "-size", "+1k"];
         let recording = compared(&[&places[..], &rest].concat()).ended_with(0).recording();
         assert_eq!(recording.places[1].label, "ext4:size=256M #2");
-        let [wall] = of_wall(&recording)[..] else { panic!("one couple, one time") };
+        let [wall] = of_wall(&recording)[..] else { panic!("one pair of cases, one time") };
         println!("{:?} {:?} [{:?}, {:?}]", wall.verdict, wall.ratio, wall.ci_low, wall.ci_high);
         wall.verdict
     });
@@ -159,7 +159,7 @@ fn it_goes_on_until_the_interval_is_narrow_enough_and_not_for_ever() {
     let _machine = machine();
     let command = ["-c", "sleep 0.01", "-c", "sleep 0.011", "--no-trace", "-n", "6"];
     let enough = compared(&[&command[..], &["--until", "20%"]].concat()).ended_with(0).recording();
-    let [wall] = of_wall(&enough)[..] else { panic!("one couple, one time") };
+    let [wall] = of_wall(&enough)[..] else { panic!("one pair of cases, one time") };
     let half_width = (wall.ci_high.expect("an interval") - wall.ci_low.expect("an interval")) / 2.0;
     assert!(half_width <= 0.2 && enough.traces.is_empty(), "{wall:?}");
     let never =
@@ -464,9 +464,9 @@ fn a_slow_device_is_named_as_the_difference() {
     let places = ["--at", "fast=ext4:size=256M", "--at", "slow=ext4:size=256M,delay=2ms", "--data", TREE];
     let arguments = [&places[..], &["--cache", "cold", "-n", "8", "--traced", "2", "--", "find", "."]].concat();
     let recording = compared(&arguments).ended_with(0).recording();
-    let [wall] = of_wall(&recording)[..] else { panic!("one couple, one time") };
+    let [wall] = of_wall(&recording)[..] else { panic!("one pair of cases, one time") };
     assert_eq!(wall.verdict, Verdict::Slower, "{wall:?}");
-    let [difference] = &recording.ledger_differences[..] else { panic!("one couple") };
+    let [difference] = &recording.ledger_differences[..] else { panic!("one pair of cases") };
     assert_eq!(difference.rows[0].cause, Some(Cause::DeviceRead), "{:?}", difference.rows[0]);
     let whole = difference.b_wall_ns.0 as i64 - difference.a_wall_ns.0 as i64;
     let reads = difference.rows.iter().filter(|row| row.cause == Some(Cause::DeviceRead));

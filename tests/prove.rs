@@ -93,6 +93,9 @@ fn five_of_six_predictions_come_true() {
     assert!(told.len() <= 1, "these did not come true:\n{}", told.join("\n"));
 }
 
+/// A place where a cold command waits for the device, however busy the machine is.
+const SLOW: &str = "ext4:size=256M,delay=3ms";
+
 /// Makes a recording of a shell command.
 fn record(file: &Path, options: &[&str], script: &str) {
     let mut command = inodyne();
@@ -188,7 +191,7 @@ fn the_conditions_of_the_recording_are_those_of_the_trial() {
     let prepare = format!("mkdir -p below && touch prepared && echo prepare >>{}", log.display());
     let cleanup = format!("echo cleanup >>{}", log.display());
     let mut command = inodyne();
-    command.args(["run", "-o"]).arg(&file).args(["--at", "ext4:size=256M", "--data", "tree:dirs=100,files=20,bytes=1"]);
+    command.args(["run", "-o"]).arg(&file).args(["--at", SLOW, "--data", "tree:dirs=15,files=20,bytes=1"]);
     command.args(["--cache", "cold", "--cwd", "below", "--env", "WORD=two words"]);
     command.args(["--prepare", &format!("{prepare}; mv d* below/ 2>/dev/null; true"), "--cleanup", &cleanup]);
     run(command.args(["--", "sh", "-c", &script])).ended_with(0);
@@ -215,8 +218,8 @@ fn the_conditions_of_the_recording_are_those_of_the_trial() {
 fn what_a_recording_says_is_run_only_where_that_is_wanted() {
     let (_machine, scratch) = (machine(), scratch());
     let file = scratch.path().join("find.inodyne");
-    let data = "tree:dirs=100,files=20,bytes=1";
-    record(&file, &["--at", "ext4:size=256M", "--data", data, "--cache", "cold"], "find . -size +1k");
+    let data = "tree:dirs=15,files=20,bytes=1";
+    record(&file, &["--at", SLOW, "--data", data, "--cache", "cold"], "find . -size +1k");
     let before = std::fs::read(&file).expect("a recording");
     // The label may say anything: what is shown is what runs.
     let mut recording = load(&file).expect("it was written");
@@ -229,7 +232,7 @@ fn what_a_recording_says_is_run_only_where_that_is_wanted() {
     // Settings that have nothing to do with files are not for a recording to change.
     std::fs::write(&file, before).expect("as it was");
     let mut recording = load(&file).expect("it was written");
-    recording.places[0].spec = Some("ext4:size=256M,set=/proc/sys/kernel/panic=1".to_owned());
+    recording.places[0].spec = Some(format!("{SLOW},set=/proc/sys/kernel/panic=1"));
     inodyne_recording::save(&recording, &file).expect("it can be written");
     let refused = prove(&file, &["cold-metadata", "-n", "1"]).failed_in_one_line(2);
     assert!(refused.contains("/proc/sys/kernel/panic"), "{refused}");

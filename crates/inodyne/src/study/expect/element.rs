@@ -51,7 +51,7 @@ fn of_case(part: &str, place: &str, command: &str, cache: CacheState) -> Names {
 }
 
 /// `a` and `b` are place and command each. What both have in common counts as that of the element.
-fn of_couple(part: &str, a: (&str, &str), b: (&str, &str), cache: CacheState) -> Names {
+fn of_case_pair(part: &str, a: (&str, &str), b: (&str, &str), cache: CacheState) -> Names {
     let mut names: Names = [("part", part.to_owned()), ("cache", word(cache))].into();
     for (keys, (place, command)) in [(["a.place", "a.command"], a), (["b.place", "b.command"], b)] {
         names.insert(keys[0], place.to_owned());
@@ -66,7 +66,7 @@ fn of_couple(part: &str, a: (&str, &str), b: (&str, &str), cache: CacheState) ->
 /// measurement shows.
 pub fn possible(root: Root, parts: &[Part], least_traced: u32) -> Vec<Names> {
     let measured = parts.iter().filter(|part| part.repetitions.traced >= least_traced);
-    measured.flat_map(|part| if root.is_of_case_pairs() { couples(part) } else { cases(part) }).collect()
+    measured.flat_map(|part| if root.is_of_case_pairs() { case_pairs(part) } else { cases(part) }).collect()
 }
 
 fn cases(part: &Part) -> Vec<Names> {
@@ -79,14 +79,14 @@ fn cases(part: &Part) -> Vec<Names> {
     names
 }
 
-fn couples(part: &Part) -> Vec<Names> {
+fn case_pairs(part: &Part) -> Vec<Names> {
     let mut names = Vec::new();
     let (Some(first_place), Some(first_command)) = (part.places.first(), part.commands.first()) else { return names };
     for cache in &part.caches {
         for (at_place, place) in part.places.iter().enumerate() {
             for (at_command, command) in part.commands.iter().enumerate() {
                 let b = (place.name.as_str(), command.name.as_str());
-                let mut against = |a| names.push(of_couple(&part.name, a, b, *cache));
+                let mut against = |a| names.push(of_case_pair(&part.name, a, b, *cache));
                 if at_place > 0 && part.compare != Compare::Commands {
                     against((&first_place.name, &command.name));
                 }
@@ -109,7 +109,7 @@ pub fn all(recording: &Recording, root: Root, next: Option<&str>) -> Vec<Element
     let command = |at: usize| recording.commands.get(at).map_or("", |command| command.label.as_str());
     let case = |key: CaseKey| of_case(part(key.place), place(key.place), command(key.command), key.cache);
     let case_pair = |CasePair { a, b }: CasePair| {
-        of_couple(part(a.place), (place(a.place), command(a.command)), (place(b.place), command(b.command)), a.cache)
+        of_case_pair(part(a.place), (place(a.place), command(a.command)), (place(b.place), command(b.command)), a.cache)
     };
     let with = |mut names: Names, key: &'static str, name: String| {
         names.insert(key, name);
