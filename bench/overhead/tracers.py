@@ -42,8 +42,8 @@ def _inodyne(*options):
     return lambda shop, log: [shop.inodyne, "run", "-o", log, *options, "--"]
 
 
-def _inodyne_reads(shop):
-    recording = json.loads(shop.output([shop.inodyne, "show", "--format", "json", str(shop.log)]))
+def _inodyne_reads(shop, program):
+    recording = json.loads(shop.output([program, "show", "--format", "json", str(shop.log)]))
     return sum(row["calls"] for row in recording["traces"][0]["syscalls"] if row["name"] == "read")
 
 
@@ -61,7 +61,18 @@ def _bpftrace_reads(text):
 
 class _Inodyne(Tracer):
     def reads(self, workshop):
-        return _inodyne_reads(workshop)
+        return _inodyne_reads(workshop, workshop.inodyne)
+
+
+class Other(Tracer):
+    """Another version of inodyne, measured by turns with this one."""
+
+    def __init__(self, program):
+        super().__init__("other", "inodyne, other version", lambda shop, log: [program, "run", "-o", log, "--"])
+        self._program = program
+
+    def reads(self, workshop):
+        return _inodyne_reads(workshop, self._program)
 
 
 class _Bpftrace(Tracer):
