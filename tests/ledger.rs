@@ -133,7 +133,7 @@ impl CpuTime {
         CpuTime {
             ours: threads.iter().map(ThreadObserved::cpu_ns).sum(),
             scheduler: threads.iter().map(|thread| thread.scheduler_cpu_ns).sum(),
-            rusage: run.user_ns + run.sys_ns,
+            rusage: run.usage.user_ns + run.usage.sys_ns,
             woken: (0..timeline.len()).filter(after_wait).map(|at| Nanos(timeline.ready_ns[at])).sum(),
             switches: threads.iter().map(|thread| thread.waits + thread.preemptions).sum(),
         }

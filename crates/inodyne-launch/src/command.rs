@@ -22,7 +22,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
 use inodyne_model::Nanos;
-use inodyne_model::run::Exit;
+use inodyne_model::run::{Exit, Usage};
 use nix::sys::signal::Signal;
 use rustix::process::{Pid, PidfdFlags};
 
@@ -123,7 +123,7 @@ impl LaunchError {
     }
 }
 
-/// How a command ended and what it used: `wait4`'s account of it and of its children that were waited for.
+/// How a command ended and what it used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Ended {
     /// Its release, on the monotonic clock: just before its `execve`.
@@ -132,20 +132,8 @@ pub struct Ended {
     pub ended_ns: Nanos,
     /// How it ended.
     pub exit: Exit,
-    /// CPU time in user mode.
-    pub user_ns: Nanos,
-    /// CPU time in the kernel.
-    pub sys_ns: Nanos,
-    /// Times it gave up the CPU.
-    pub voluntary_switches: u64,
-    /// Times the CPU was taken from it.
-    pub involuntary_switches: u64,
-    /// Page faults that needed I/O.
-    pub major_faults: u64,
-    /// Page faults that did not.
-    pub minor_faults: u64,
-    /// Largest resident set in bytes.
-    pub max_rss_bytes: u64,
+    /// What it used.
+    pub usage: Usage,
     /// Processes it left running.
     pub left_running: u32,
 }

@@ -67,7 +67,41 @@ impl Exit {
     }
 }
 
-/// One run. CPU times and counts are those of `wait4`: the command and all its children that were waited for.
+/// What a command used, with all its children that were waited for: the account of `wait4`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Usage {
+    /// CPU time in user mode.
+    pub user_ns: Nanos,
+    /// CPU time in the kernel.
+    pub sys_ns: Nanos,
+    /// Times it gave up the CPU because it had to wait.
+    pub voluntary_switches: u64,
+    /// Times the CPU was taken from it.
+    pub involuntary_switches: u64,
+    /// Page faults that needed I/O.
+    pub major_faults: u64,
+    /// Page faults that did not.
+    pub minor_faults: u64,
+    /// Largest resident set of any of its processes, in bytes.
+    pub max_rss_bytes: u64,
+}
+
+impl Usage {
+    /// What came after `before`, of the same process; the largest memory stays what it is.
+    pub fn since(&self, before: &Usage) -> Usage {
+        Usage {
+            user_ns: self.user_ns.saturating_sub(before.user_ns),
+            sys_ns: self.sys_ns.saturating_sub(before.sys_ns),
+            voluntary_switches: self.voluntary_switches.saturating_sub(before.voluntary_switches),
+            involuntary_switches: self.involuntary_switches.saturating_sub(before.involuntary_switches),
+            major_faults: self.major_faults.saturating_sub(before.major_faults),
+            minor_faults: self.minor_faults.saturating_sub(before.minor_faults),
+            max_rss_bytes: self.max_rss_bytes,
+        }
+    }
+}
+
+/// One run.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Run {
     /// Index into the recording's places.
@@ -89,20 +123,9 @@ pub struct Run {
     /// flush right after it. Where it was asked for, of untraced runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub durable_ns: Option<Nanos>,
-    /// CPU time in user mode.
-    pub user_ns: Nanos,
-    /// CPU time in the kernel.
-    pub sys_ns: Nanos,
-    /// Times it gave up the CPU because it had to wait.
-    pub voluntary_switches: u64,
-    /// Times the CPU was taken from it.
-    pub involuntary_switches: u64,
-    /// Page faults that needed I/O.
-    pub major_faults: u64,
-    /// Page faults that did not.
-    pub minor_faults: u64,
-    /// Largest resident set of any of its processes, in bytes.
-    pub max_rss_bytes: u64,
+    /// What it used.
+    #[serde(flatten)]
+    pub usage: Usage,
     /// Bytes read from the place's device during the run, where it has one: how cold it really was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_read_bytes: Option<u64>,

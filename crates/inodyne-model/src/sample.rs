@@ -15,7 +15,7 @@ use crate::loss::Lost;
 use crate::observed::{Observed, Program, Sample, ThreadObserved, Wait, Waker};
 use crate::place::Place;
 use crate::recording::Recording;
-use crate::run::{CacheState, Exit, Run};
+use crate::run::{CacheState, Exit, Run, Usage};
 use crate::stack::{Frame, Stack, StackId};
 use crate::syscall::{CommCalls, SyscallStats};
 use crate::trace::{Dtype, DtypeDirectory, DtypeFs, ForcedLookup, Overhead, Trace};
@@ -81,13 +81,15 @@ pub fn run(place: usize, cache: CacheState, traced: bool, wall: Nanos) -> Run {
         traced,
         wall_ns: wall,
         durable_ns: None,
-        user_ns: Nanos(wall.0 / 10),
-        sys_ns: Nanos(wall.0 / 2),
-        voluntary_switches: 164,
-        involuntary_switches: 3,
-        major_faults: u64::from(cold),
-        minor_faults: 210,
-        max_rss_bytes: 4_300_000,
+        usage: Usage {
+            user_ns: Nanos(wall.0 / 10),
+            sys_ns: Nanos(wall.0 / 2),
+            voluntary_switches: 164,
+            involuntary_switches: 3,
+            major_faults: u64::from(cold),
+            minor_faults: 210,
+            max_rss_bytes: 4_300_000,
+        },
         device_read_bytes: Some(if cold { 12_300_000 } else { 0 }),
         device_write_bytes: Some(0),
         exit: Exit::Code(0),

@@ -41,7 +41,7 @@ pub(super) fn of(pair: &PairedCases<'_>) -> Vec<PendingComparison> {
     }
     let failed = failures(&runs);
     let times: [(Metric, Time); 3] =
-        [(Metric::Wall, |r| r.wall_ns), (Metric::User, |r| r.user_ns), (Metric::Sys, |r| r.sys_ns)];
+        [(Metric::Wall, |r| r.wall_ns), (Metric::User, |r| r.usage.user_ns), (Metric::Sys, |r| r.usage.sys_ns)];
     let mut pending: Vec<PendingComparison> = times
         .into_iter()
         .map(|(metric, time)| {

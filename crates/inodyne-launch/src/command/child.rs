@@ -11,6 +11,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use inodyne_model::Nanos;
+use inodyne_model::run::Usage;
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::sys::signal::{SigHandler, SigSet, Signal, signal};
@@ -34,7 +35,7 @@ pub struct Running {
     /// Its release.
     pub released_ns: Nanos,
     /// What it had used until then, none of it the command's.
-    pub used: Used,
+    pub used: Usage,
 }
 
 /// A command that does not.
@@ -47,57 +48,33 @@ pub enum NotRunning {
     Abandoned,
 }
 
-/// What a process and its children that were waited for have used.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Used {
-    pub user_ns: Nanos,
-    pub sys_ns: Nanos,
-    pub voluntary_switches: u64,
-    pub involuntary_switches: u64,
-    pub major_faults: u64,
-    pub minor_faults: u64,
+/// The kernel's account.
+pub fn usage(account: &libc::rusage) -> Usage {
+    let nanos = |time: libc::timeval| Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000);
+    Usage {
+        user_ns: nanos(account.ru_utime),
+        sys_ns: nanos(account.ru_stime),
+        voluntary_switches: account.ru_nvcsw as u64,
+        involuntary_switches: account.ru_nivcsw as u64,
+        major_faults: account.ru_majflt as u64,
+        minor_faults: account.ru_minflt as u64,
+        max_rss_bytes: account.ru_maxrss as u64 * 1024,
+    }
 }
 
-impl Used {
-    /// From the kernel's account.
-    pub fn of(usage: &libc::rusage) -> Used {
-        let nanos = |time: libc::timeval| Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000);
-        Used {
-            user_ns: nanos(usage.ru_utime),
-            sys_ns: nanos(usage.ru_stime),
-            voluntary_switches: usage.ru_nvcsw as u64,
-            involuntary_switches: usage.ru_nivcsw as u64,
-            major_faults: usage.ru_majflt as u64,
-            minor_faults: usage.ru_minflt as u64,
-        }
-    }
-
-    /// By this process so far.
-    fn by_now() -> Used {
-        // SAFETY: plain old data, valid when zero.
-        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-        // SAFETY: the pointer is valid for writing. The call cannot fail so.
-        unsafe { libc::getrusage(libc::RUSAGE_SELF, &mut usage) };
-        Used::of(&usage)
-    }
-
-    /// What came after `before`.
-    pub fn less(&self, before: &Used) -> Used {
-        Used {
-            user_ns: self.user_ns.saturating_sub(before.user_ns),
-            sys_ns: self.sys_ns.saturating_sub(before.sys_ns),
-            voluntary_switches: self.voluntary_switches.saturating_sub(before.voluntary_switches),
-            involuntary_switches: self.involuntary_switches.saturating_sub(before.involuntary_switches),
-            major_faults: self.major_faults.saturating_sub(before.major_faults),
-            minor_faults: self.minor_faults.saturating_sub(before.minor_faults),
-        }
-    }
+/// What this process has used so far.
+fn used_so_far() -> Usage {
+    // SAFETY: plain old data, valid when zero.
+    let mut account: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the pointer is valid for writing. The call cannot fail so.
+    unsafe { libc::getrusage(libc::RUSAGE_SELF, &mut account) };
+    usage(&account)
 }
 
 /// What the command's process leaves behind in the guard's memory.
 #[derive(Default)]
 struct Legacy {
-    released: Option<(Nanos, Used)>,
+    released: Option<(Nanos, Usage)>,
     failure: Option<Failure>,
 }
 
@@ -186,7 +163,7 @@ fn become_command(
     channel: &Channel,
     arm_program: Option<BorrowedFd<'_>>,
     ignored: &[Signal],
-    released: &mut Option<(Nanos, Used)>,
+    released: &mut Option<(Nanos, Usage)>,
 ) -> Result<(), Failure> {
     let program = prepare(spec, arm_program, ignored)?;
     let pid = nix::unistd::getpid().as_raw();
@@ -195,7 +172,7 @@ fn become_command(
     if channel.next_order().map_err(lost)? != Some(Order::Release) {
         return Ok(());
     }
-    *released = Some((monotonic_ns(), Used::by_now()));
+    *released = Some((monotonic_ns(), used_so_far()));
     // A signal that came while the command was held acts now, as it would on the command itself.
     SigSet::empty().thread_set_mask().map_err(|errno| (Stage::Prepare, errno as i32))?;
     Err((Stage::Execute, program.execute() as i32))

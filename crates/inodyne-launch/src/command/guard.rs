@@ -12,7 +12,7 @@ use nix::unistd::{ForkResult, Pid as NixPid};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::Pid;
 
-use super::child::{self, NotRunning, Running, Used};
+use super::child::{self, NotRunning, Running};
 use super::protocol::{Channel, Order, Report};
 use super::{Ended, LaunchSpec, Leftovers};
 use crate::clock::monotonic_ns;
@@ -131,8 +131,7 @@ fn reap(command: NixPid) -> Option<(i32, libc::rusage)> {
     }
 }
 
-fn ended(status: i32, usage: &libc::rusage, command: &Running, ended_ns: Nanos) -> Ended {
-    let used = Used::of(usage).less(&command.used);
+fn ended(status: i32, account: &libc::rusage, command: &Running, ended_ns: Nanos) -> Ended {
     let exit = if libc::WIFSIGNALED(status) {
         Exit::Signal(libc::WTERMSIG(status))
     } else {
@@ -142,13 +141,7 @@ fn ended(status: i32, usage: &libc::rusage, command: &Running, ended_ns: Nanos) 
         released_ns: command.released_ns,
         ended_ns,
         exit,
-        user_ns: used.user_ns,
-        sys_ns: used.sys_ns,
-        voluntary_switches: used.voluntary_switches,
-        involuntary_switches: used.involuntary_switches,
-        major_faults: used.major_faults,
-        minor_faults: used.minor_faults,
-        max_rss_bytes: usage.ru_maxrss as u64 * 1024,
+        usage: child::usage(account).since(&command.used),
         left_running: children().iter().filter(|(_, runs)| *runs).count() as u32,
     }
 }

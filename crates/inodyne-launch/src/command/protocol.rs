@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use inodyne_model::Nanos;
-use inodyne_model::run::Exit;
+use inodyne_model::run::{Exit, Usage};
 use nix::errno::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 
@@ -147,13 +147,13 @@ fn encode(report: &Report) -> Packet {
                 e.ended_ns.0,
                 kind,
                 code as u64,
-                e.user_ns.0,
-                e.sys_ns.0,
-                e.voluntary_switches,
-                e.involuntary_switches,
-                e.major_faults,
-                e.minor_faults,
-                e.max_rss_bytes,
+                e.usage.user_ns.0,
+                e.usage.sys_ns.0,
+                e.usage.voluntary_switches,
+                e.usage.involuntary_switches,
+                e.usage.major_faults,
+                e.usage.minor_faults,
+                e.usage.max_rss_bytes,
                 e.left_running.into(),
             ];
         }
@@ -170,13 +170,15 @@ fn decode(packet: &Packet) -> Report {
             released_ns: Nanos(packet[1]),
             ended_ns: Nanos(packet[2]),
             exit: if packet[3] == 0 { Exit::Code(packet[4] as i32) } else { Exit::Signal(packet[4] as i32) },
-            user_ns: Nanos(packet[5]),
-            sys_ns: Nanos(packet[6]),
-            voluntary_switches: packet[7],
-            involuntary_switches: packet[8],
-            major_faults: packet[9],
-            minor_faults: packet[10],
-            max_rss_bytes: packet[11],
+            usage: Usage {
+                user_ns: Nanos(packet[5]),
+                sys_ns: Nanos(packet[6]),
+                voluntary_switches: packet[7],
+                involuntary_switches: packet[8],
+                major_faults: packet[9],
+                minor_faults: packet[10],
+                max_rss_bytes: packet[11],
+            },
             left_running: packet[12] as u32,
         }),
     }
@@ -200,13 +202,15 @@ mod tests {
             released_ns: Nanos(1),
             ended_ns: Nanos(2),
             exit: Exit::Signal(9),
-            user_ns: Nanos(3),
-            sys_ns: Nanos(4),
-            voluntary_switches: 5,
-            involuntary_switches: 6,
-            major_faults: 7,
-            minor_faults: 8,
-            max_rss_bytes: 9,
+            usage: Usage {
+                user_ns: Nanos(3),
+                sys_ns: Nanos(4),
+                voluntary_switches: 5,
+                involuntary_switches: 6,
+                major_faults: 7,
+                minor_faults: 8,
+                max_rss_bytes: 9,
+            },
             left_running: 10,
         };
         theirs.send_report(&Report::Ended(ended)).unwrap();

@@ -82,10 +82,10 @@ fn table(untraced: &[&Run], statistics: Option<&RunStatistics>) -> Table {
         let times = [min_ns, mean_ns, median_ns, max_ns, sd_ns].map(|ns| Cell::seconds(ns, whole));
         table.row([Cell::of(name)].into_iter().chain(times));
     }
-    row(&mut table, "user s", |run| run.user_ns.0, &in_seconds);
-    row(&mut table, "system s", |run| run.sys_ns.0, &in_seconds);
-    row(&mut table, "switches, voluntary", |run| run.voluntary_switches, &|n| Cell::of(n));
-    row(&mut table, "largest memory", |run| run.max_rss_bytes, &in_bytes);
+    row(&mut table, "user s", |run| run.usage.user_ns.0, &in_seconds);
+    row(&mut table, "system s", |run| run.usage.sys_ns.0, &in_seconds);
+    row(&mut table, "switches, voluntary", |run| run.usage.voluntary_switches, &|n| Cell::of(n));
+    row(&mut table, "largest memory", |run| run.usage.max_rss_bytes, &in_bytes);
     if untraced.iter().all(|run| run.device_read_bytes.is_some()) {
         row(&mut table, "read from device", |run| run.device_read_bytes.unwrap_or_default(), &in_bytes);
         row(&mut table, "written to device", |run| run.device_write_bytes.unwrap_or_default(), &in_bytes);
@@ -166,13 +166,13 @@ fn records(recording: &Recording) -> Records {
             run.traced.into(),
             run.wall_ns.into(),
             run.durable_ns.into(),
-            run.user_ns.into(),
-            run.sys_ns.into(),
-            run.voluntary_switches.into(),
-            run.involuntary_switches.into(),
-            run.major_faults.into(),
-            run.minor_faults.into(),
-            Value::Bytes(run.max_rss_bytes),
+            run.usage.user_ns.into(),
+            run.usage.sys_ns.into(),
+            run.usage.voluntary_switches.into(),
+            run.usage.involuntary_switches.into(),
+            run.usage.major_faults.into(),
+            run.usage.minor_faults.into(),
+            Value::Bytes(run.usage.max_rss_bytes),
             run.device_read_bytes.map_or(Value::Nothing, Value::Bytes),
             run.device_write_bytes.map_or(Value::Nothing, Value::Bytes),
             code,

@@ -113,7 +113,8 @@ fn table(cases: &[(usize, &Case<'_>)]) -> Table {
     let whole = of_part.iter().map(|case| case.wall()).max().unwrap_or_default();
     for (number, case) in cases {
         let time = |of: fn(&Run) -> u64| Nanos(middle(case, of));
-        let (wall, user, sys) = (time(|run| run.wall_ns.0), time(|run| run.user_ns.0), time(|run| run.sys_ns.0));
+        let (wall, user, sys) =
+            (time(|run| run.wall_ns.0), time(|run| run.usage.user_ns.0), time(|run| run.usage.sys_ns.0));
         let cells = [
             Cell::of(name(case, &of_part)).leading_to(*number),
             Cell::of(measured(case).len()),
@@ -121,7 +122,7 @@ fn table(cases: &[(usize, &Case<'_>)]) -> Table {
             Cell::seconds(user, whole),
             Cell::seconds(sys, whole),
             Cell::share((user + sys).share_of(wall)),
-            Cell::of(middle(case, |run| run.voluntary_switches)),
+            Cell::of(middle(case, |run| run.usage.voluntary_switches)),
         ];
         let moved = moved.iter().map(|(_, of)| Cell::of(middle_moved(case, *of).map_or(Value::Nothing, Value::Bytes)));
         table.row(cells.into_iter().chain(moved));
