@@ -10,6 +10,13 @@ INODYNE := $(abspath $(or $(CARGO_TARGET_DIR),target))/release/inodyne
 build: setup-build ## the program, optimised
 	cargo build --release --locked
 
+.PHONY: dist install
+dist: setup-build ## in dist/: a static program, an archive and a Debian package of it, debug symbols
+	scripts/dist
+
+install: setup-build ## the program, man pages, completions and documentation below $(DESTDIR)$(PREFIX)
+	DESTDIR='$(DESTDIR)' PREFIX='$(or $(PREFIX),/usr/local)' scripts/dist install
+
 demo: setup-demo build ## why find is slow where readdir gives no types: found, predicted, measured (root; half a minute)
 	scripts/demo $(INODYNE)
 

@@ -49,6 +49,26 @@ fn completions_are_made_for_three_shells() {
 }
 
 #[test]
+fn every_subcommand_has_a_man_page_when_it_is_installed() {
+    let scratch = support::scratch();
+    let share = scratch.path().join("share");
+    run(inodyne().args(["manual", "install"]).arg(&share)).ended_with(0);
+    for page in ["inodyne", "inodyne-run", "inodyne-study-run", "inodyne-share-mount", "inodyne-tree-make"] {
+        let text = std::fs::read_to_string(share.join(format!("man/man1/{page}.1"))).expect("the page is there");
+        assert!(text.contains(".SH NAME") && text.contains(".SH SYNOPSIS"), "{page}: {text}");
+    }
+    for file in
+        ["bash-completion/completions/inodyne", "zsh/site-functions/_inodyne", "fish/vendor_completions.d/inodyne.fish"]
+    {
+        assert!(std::fs::metadata(share.join(file)).is_ok_and(|file| file.len() > 1000), "{file}");
+    }
+    let failed = run(inodyne().args(["manual", "install", "/proc/no/such"])).failed_in_one_line(3);
+    assert!(failed.contains("/proc/no/such"), "{failed}");
+    run(inodyne().args(["manual", "install"])).ended_with(2);
+    run(inodyne().args(["manual", "bash", "/tmp"])).failed_in_one_line(2);
+}
+
+#[test]
 fn usage_mistakes_end_with_two() {
     for arguments in [
         &["run"][..],

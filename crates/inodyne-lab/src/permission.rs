@@ -3,8 +3,9 @@
 //! Mode bits are not enough (groups, access lists, security modules), so a thread takes that user's identity for file
 //! access and asks. Identity belongs to a thread in Linux; the thread ends, and with it the identity.
 
-use std::{ffi::CStr, mem, path::Path, ptr, thread};
+use std::{path::Path, thread};
 
+use inodyne_launch::User;
 use rustix::{
     fs::{Access, AtFlags, CWD, accessat},
     io::Errno,
@@ -41,24 +42,8 @@ fn become_for_files(owner: Owner) -> Result<(), Errno> {
 }
 
 /// All groups of a user, as at login.
-fn groups(owner: Owner) -> Vec<libc::gid_t> {
-    let mut buffer = vec![0; 16 << 10];
-    // SAFETY: a passwd of zeros (null pointers and numbers) is only a place to write to.
-    let mut passwd: libc::passwd = unsafe { mem::zeroed() };
-    let mut found = ptr::null_mut();
-    // SAFETY: all pointers are to live variables; the strings are written into `buffer`, whose length is given.
-    unsafe { libc::getpwuid_r(owner.uid, &raw mut passwd, buffer.as_mut_ptr(), buffer.len(), &raw mut found) };
-    if found.is_null() {
-        return vec![owner.gid];
-    }
-    // SAFETY: a user that was found has a name, a C string within `buffer`, which is not touched any more.
-    let name = unsafe { CStr::from_ptr(passwd.pw_name) };
-    let mut groups = vec![0; 1024];
-    let mut count = groups.len() as libc::c_int;
-    // SAFETY: at most `count` numbers are written to `groups`, and `count` says how many afterwards.
-    unsafe { libc::getgrouplist(name.as_ptr(), owner.gid, groups.as_mut_ptr(), &raw mut count) };
-    groups.truncate(count.max(0) as usize);
-    groups
+fn groups(owner: Owner) -> Vec<u32> {
+    User::with_id(owner.uid).map_or_else(|| vec![owner.gid], |user| user.groups)
 }
 
 #[cfg(test)]

@@ -29,20 +29,7 @@ use rustix::process::{Pid, PidfdFlags};
 pub use protocol::Stage;
 use protocol::{Channel, Order, Report};
 
-/// Whom the command belongs to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct User {
-    /// Login name.
-    pub name: String,
-    /// User id.
-    pub uid: u32,
-    /// Primary group id.
-    pub gid: u32,
-    /// All group ids.
-    pub groups: Vec<u32>,
-    /// Home directory.
-    pub home: PathBuf,
-}
+use crate::user::User;
 
 /// A command to start.
 #[derive(Debug, Clone, Default)]

@@ -8,14 +8,17 @@
 //! | `command` | a command, held until it is released, its guard, and what they say to each other |
 //! | `detach` | how a forked helper process leaves descriptors, terminal and directory of its parent behind |
 //! | `signals` | which signals are not for guards and helpers, and which were ignored before inodyne began |
+//! | `user` | users and their groups |
 //! | `clock` | the clock on which starts and ends are told |
 
 mod clock;
 mod command;
 mod detach;
 mod signals;
+mod user;
 
 pub use clock::monotonic_ns;
-pub use command::{Ended, Input, LaunchError, LaunchSpec, Leftovers, Output, Stage, Started, User, start};
+pub use command::{Ended, Input, LaunchError, LaunchSpec, Leftovers, Output, Stage, Started, start};
 pub use detach::{all_except, detach};
 pub use signals::is_ignored;
+pub use user::User;

@@ -8,12 +8,12 @@ use clap::builder::PossibleValue;
 /// The forms of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum ReportFormat {
-    /// For reading in a terminal; `run` prints it on standard error, after the command's own output
+    /// For reading in a terminal
     #[default]
     Text,
-    /// Everything, on standard output; the command's own output then goes to standard error
+    /// Everything
     Json,
-    /// A page for a browser that needs nothing else, on standard output like JSON
+    /// A page for a browser that needs nothing else
     Html,
     /// The report for GitHub: an issue, a wiki, a pull request
     Markdown,

@@ -5,7 +5,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use inodyne_launch::User;
 use inodyne_model::host::Host;
-use nix::unistd::{self, Uid};
 
 use crate::failure::{ExitStatus, Failure};
 
@@ -35,31 +34,16 @@ pub fn now_unix_s() -> u64 {
 
 /// Whose the command is: the named user, or who called sudo, or none where nobody is to be changed.
 pub fn user(name: Option<&str>) -> Result<Option<User>, Failure> {
-    let known =
-        match name {
-            Some(name) => {
-                let found = unistd::User::from_name(name).ok().flatten();
-                Some(found.ok_or_else(|| {
-                    Failure::new(ExitStatus::Usage, format_args!("--user {name}: there is no such user"))
-                })?)
-            }
-            None => std::env::var("SUDO_UID")
-                .ok()
-                .filter(|_| unistd::geteuid().is_root())
-                .and_then(|uid| uid.parse().ok())
-                .and_then(|uid| unistd::User::from_uid(Uid::from_raw(uid)).ok().flatten()),
-        };
-    Ok(known.filter(|user| user.uid != unistd::geteuid()).map(with_groups))
-}
-
-fn with_groups(user: unistd::User) -> User {
-    let login = std::ffi::CString::new(user.name.clone()).unwrap_or_default();
-    let groups = unistd::getgrouplist(&login, user.gid).unwrap_or_else(|_| vec![user.gid]);
-    User {
-        name: user.name,
-        uid: user.uid.as_raw(),
-        gid: user.gid.as_raw(),
-        groups: groups.into_iter().map(unistd::Gid::as_raw).collect(),
-        home: user.dir,
-    }
+    let us = rustix::process::geteuid();
+    let known = match name {
+        Some(name) => Some(
+            User::named(name)
+                .ok_or_else(|| Failure::new(ExitStatus::Usage, format_args!("--user {name}: there is no such user")))?,
+        ),
+        None => {
+            let caller = std::env::var("SUDO_UID").ok().filter(|_| us.is_root());
+            caller.and_then(|uid| uid.parse().ok()).and_then(User::with_id)
+        }
+    };
+    Ok(known.filter(|user| user.uid != us.as_raw()))
 }

@@ -1,6 +1,8 @@
-//! `inodyne manual`: the man page and shell completions, generated from the arguments so that they cannot differ.
+//! `inodyne manual`: man pages and shell completions, generated from the arguments so that they cannot differ.
 
+use std::fs;
 use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Command, ValueEnum};
@@ -14,6 +16,9 @@ pub struct ManualArguments {
     /// What to print
     #[arg(value_enum)]
     pub what: Manual,
+    /// With `install`: the directory, such as /usr/local/share
+    #[arg(required_if_eq("what", "install"))]
+    pub directory: Option<PathBuf>,
 }
 
 /// What `inodyne manual` can print.
@@ -27,20 +32,35 @@ pub enum Manual {
     Zsh,
     /// Completions for fish
     Fish,
+    /// Nothing: writes a man page for each subcommand and all completions below DIRECTORY
+    Install,
 }
+
+/// Where each shell looks for completions, below a `share` directory.
+const COMPLETIONS: [(Shell, &str); 3] = [
+    (Shell::Bash, "bash-completion/completions/inodyne"),
+    (Shell::Zsh, "zsh/site-functions/_inodyne"),
+    (Shell::Fish, "fish/vendor_completions.d/inodyne.fish"),
+];
 
 /// Prints it, of this command line.
 pub fn run(arguments: &ManualArguments, command: Command) -> Result<ExitCode, Failure> {
     let mut text = Vec::new();
-    match arguments.what {
-        Manual::Man => man(command, &mut text).map_err(|error| Failure::new(ExitStatus::Lacking, error))?,
-        Manual::Bash => complete(command, Shell::Bash, &mut text),
-        Manual::Zsh => complete(command, Shell::Zsh, &mut text),
-        Manual::Fish => complete(command, Shell::Fish, &mut text),
+    match (arguments.what, &arguments.directory) {
+        (Manual::Install, Some(directory)) => install(command, directory)?,
+        (_, Some(_)) => return Err(Failure::new(ExitStatus::Usage, "only `manual install` takes a directory")),
+        (Manual::Man | Manual::Install, None) => man(command, &mut text).map_err(lacking)?,
+        (Manual::Bash, None) => complete(command, Shell::Bash, &mut text),
+        (Manual::Zsh, None) => complete(command, Shell::Zsh, &mut text),
+        (Manual::Fish, None) => complete(command, Shell::Fish, &mut text),
     }
     // A reader that went away is no error.
     drop(io::stdout().lock().write_all(&text));
     Ok(ExitCode::SUCCESS)
+}
+
+fn lacking(error: io::Error) -> Failure {
+    Failure::new(ExitStatus::Lacking, error)
 }
 
 fn complete(mut command: Command, shell: Shell, text: &mut Vec<u8>) {
@@ -57,6 +77,26 @@ fn man(mut command: Command, text: &mut Vec<u8>) -> io::Result<()> {
         page.render_description_section(text)?;
         page.render_synopsis_section(text)?;
         page.render_options_section(text)?;
+    }
+    Ok(())
+}
+
+/// A page for the command and for each subcommand, `inodyne-study-run.1`, and the completions, where other programs look for them.
+fn install(command: Command, directory: &Path) -> Result<(), Failure> {
+    let failed = |path: &Path, error: io::Error| {
+        Failure::new(ExitStatus::Lacking, format_args!("cannot write {}: {error}", path.display()))
+    };
+    let pages = directory.join("man/man1");
+    fs::create_dir_all(&pages).map_err(|error| failed(&pages, error))?;
+    // `help` explains itself.
+    let documented = command.clone().disable_help_subcommand(true);
+    clap_mangen::generate_to(documented, &pages).map_err(|error| failed(&pages, error))?;
+    for (shell, name) in COMPLETIONS {
+        let path = directory.join(name);
+        let mut text = Vec::new();
+        complete(command.clone(), shell, &mut text);
+        let written = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(&path, &text));
+        written.map_err(|error| failed(&path, error))?;
     }
     Ok(())
 }

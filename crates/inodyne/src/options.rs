@@ -97,7 +97,8 @@ const MOST_PATHS: u32 = 16_384;
 /// What becomes of the results.
 #[derive(Debug, Args)]
 pub struct ReportOptions {
-    /// Form of the report
+    /// Form of the report. `run` prints text on standard error, after the command's own output; any other form on standard output, and
+    /// the command's own output then goes to standard error
     #[arg(long, value_enum, default_value_t, help_heading = "Report")]
     pub format: ReportFormat,
     /// Only this part

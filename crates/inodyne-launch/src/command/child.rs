@@ -20,8 +20,9 @@ use nix::sys::wait::WaitStatus;
 use nix::unistd::{AccessFlags, Gid, Pid, Uid};
 
 use super::protocol::{Channel, Order, Report, Stage};
-use super::{Input, LaunchSpec, Output, User};
+use super::{Input, LaunchSpec, Output};
 use crate::clock::monotonic_ns;
+use crate::user::User;
 
 /// Why the command's process could not go on, and the error's number.
 pub type Failure = (Stage, i32);
