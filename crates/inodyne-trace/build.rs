@@ -10,16 +10,19 @@ const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-Werror", "-Wno-unused-paramet
 fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let arch = env::var("CARGO_CFG_TARGET_ARCH").expect("cargo sets the target's architecture");
-    assert_eq!(arch, "x86_64", "inodyne traces on x86-64 only: the numbers of system calls are known for it alone");
+    assert!(["x86_64", "aarch64"].contains(&arch.as_str()), "the registers of {arch} are not known (src/bpf/arch.h)");
     let sources =
         PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets the crate's directory")).join("src");
     list_probes(&sources, "probe.bpf.h", &out.join("probes.h"));
     list_probes(&sources, "host.h", &out.join("host_probes.h"));
     let generated = format!("-I{}", out.display());
+    let warnings = WARNINGS.map(str::to_owned);
     SkeletonBuilder::new()
         .source("src/bpf/inodyne.bpf.c")
         // v3: 32-bit jumps and atomic fetch-and-add; clang 14 crashes on the latter without it.
-        .clang_args(["-mcpu=v3", &generated, "-I/usr/include/x86_64-linux-gnu"].iter().chain(&WARNINGS))
+        .clang_args(
+            ["-mcpu=v3", &generated].into_iter().map(str::to_owned).chain(kernel_headers(&arch)).chain(warnings),
+        )
         .obj(out.join("inodyne.bpf.o"))
         // Nobody reads the skeleton, and a Rust without its rustfmt component may have a rustfmt that only fails.
         .rustfmt(out.join("no-rustfmt"))
@@ -28,6 +31,12 @@ fn main() {
     cc::Build::new().file("src/bpf/host.c").include(&out).warnings(true).compile("inodyne_host");
     println!("cargo:rerun-if-changed=src/bpf");
     println!("cargo:rerun-if-changed=src/probes");
+}
+
+/// Where Debian and its children keep the kernel's user headers that differ between processors: those of this machine, and those for
+/// cross compilers. Elsewhere all lie in /usr/include.
+fn kernel_headers(arch: &str) -> [String; 2] {
+    [format!("-I/usr/include/{arch}-linux-gnu"), format!("-I/usr/{arch}-linux-gnu/include")]
 }
 
 /// Writes a header that includes this file of every folder below `probes/` that has it.

@@ -215,6 +215,7 @@ fn load(probes: &[Box<dyn Probe>], options: &Options, cpus: usize) -> Result<Ino
     constants.max_threads = options.max_threads;
     constants.max_helpers = options.max_helpers;
     constants.record_timeline = u32::from(options.timeline);
+    constants.kernel_stack_bytes = kernel_stack_bytes();
     let maps = &mut open.maps;
     maps.slot_of.set_max_entries(pid_max()).map_err(load_error)?;
     maps.threads.set_max_entries(options.max_threads).map_err(load_error)?;
@@ -232,6 +233,11 @@ fn load(probes: &[Box<dyn Probe>], options: &Options, cpus: usize) -> Result<Ino
         }
     }
     open.load().map_err(|error| TraceError::Load { reason: libbpf_log::explained(&error) })
+}
+
+/// How large a thread's stack in the kernel is: 16 KiB, or a page where that is larger (arm64 with pages of 64 KiB).
+fn kernel_stack_bytes() -> u32 {
+    (rustix::param::page_size() as u32).max(16 << 10)
 }
 
 /// One more than the largest pid of this machine.

@@ -15,16 +15,18 @@
 #define TASK_INTERRUPTIBLE 0x00000001 /* include/linux/sched.h */
 #define TASK_NOLOAD 0x00000400        /* include/linux/sched.h */
 
+/* Of one thread's stack in the kernel: THREAD_SIZE of arch/x86/include/asm/page_64_types.h, arch/arm64/include/asm/memory.h. */
+const volatile __u32 kernel_stack_bytes = 16384;
+
 /* An interrupt runs on a stack of its CPU, not on that of the thread it interrupts; the arguments of a program lie on the
  * stack in use. Those that come in user mode may run on the thread's own; these are told by the waker's stack, later. */
-#define THREAD_SIZE 16384 /* arch/x86/include/asm/page_64_types.h */
 static __always_inline bool in_interrupt(void *ctx, struct task_struct *task)
 {
 	__u64 address = 0, arguments = (__u64)ctx;
 
 	/* Read back, the pointer is a number to the verifier. */
 	bpf_probe_read_kernel(&address, sizeof(address), &arguments);
-	return address - (__u64)task->stack >= THREAD_SIZE;
+	return address - (__u64)task->stack >= kernel_stack_bytes;
 }
 
 static __always_inline __u8 waker_kind(void *ctx, struct task_struct *waker)
@@ -47,7 +49,7 @@ static __always_inline void note_idle(struct thread *t, __u32 state)
 static __always_inline bool call_in_progress(struct task_struct *task, __u16 *call)
 {
 	struct pt_regs___kernel *regs = (void *)bpf_task_pt_regs(task);
-	long number = BPF_CORE_READ(regs, orig_ax);
+	long number = CALL_NUMBER(regs);
 
 	*call = number >= 0 ? call_of(task, number) : CALL_NONE;
 	return number >= -1;

@@ -15,11 +15,9 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+#include "arch.h"
 
-struct thread_info {
-	__u32 status;
-};
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct sched_entity {
 	__u64 sum_exec_runtime;
@@ -95,21 +93,9 @@ struct linux_binprm {
 	const char *filename;
 };
 
-/* The kernel's own names; <asm/ptrace.h> has the user side's. */
-struct pt_regs___kernel {
-	unsigned long r10, r8, dx, si, di, orig_ax;
-};
-
 #pragma clang attribute pop
-
-/* Arguments of a system call, by position. */
-#define CALL_ARG1(regs) BPF_CORE_READ((struct pt_regs___kernel *)(regs), di)
-#define CALL_ARG2(regs) BPF_CORE_READ((struct pt_regs___kernel *)(regs), si)
-#define CALL_ARG3(regs) BPF_CORE_READ((struct pt_regs___kernel *)(regs), dx)
-#define CALL_ARG5(regs) BPF_CORE_READ((struct pt_regs___kernel *)(regs), r8)
 
 #define PF_KTHREAD 0x00200000 /* include/linux/sched.h */
 #define TASK_DEAD 0x00000080  /* include/linux/sched.h */
-#define TS_COMPAT 0x0002      /* arch/x86/include/asm/thread_info.h */
 
 #endif

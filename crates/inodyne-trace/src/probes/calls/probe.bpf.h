@@ -6,8 +6,6 @@
 #ifndef INODYNE_CALLS_PROBE_H
 #define INODYNE_CALLS_PROBE_H
 
-#include <asm/unistd_64.h>
-
 #include "../../bpf/run.h"
 #include "../dtype/probe.bpf.h"
 #include "../paths/probe.bpf.h"

@@ -10,8 +10,6 @@
 #ifndef INODYNE_DTYPE_PROBE_H
 #define INODYNE_DTYPE_PROBE_H
 
-#include <asm/unistd_64.h>
-
 #include "../../bpf/hash.h"
 #include "../../bpf/maps.h"
 #include "intf.h"
@@ -19,7 +17,6 @@
 #define ENTRIES_AT_ONCE 16
 #define PATH_LENGTH 4096
 #define DT_UNKNOWN 0
-#define MODE_IN_STAT 24
 #define MODE_IN_STATX 28
 #define S_IFMT 0170000
 #define S_IFDIR 0040000

@@ -5,8 +5,6 @@
 #ifndef INODYNE_LIFECYCLE_PROBE_H
 #define INODYNE_LIFECYCLE_PROBE_H
 
-#include <asm/unistd_64.h>
-
 #include "../../bpf/run.h"
 #include "../../bpf/task.h"
 #include "end.h"

@@ -9,8 +9,6 @@
 #ifndef INODYNE_PATHS_PROBE_H
 #define INODYNE_PATHS_PROBE_H
 
-#include <asm/unistd_64.h>
-
 #include "../../bpf/hash.h"
 #include "../../bpf/maps.h"
 #include "intf.h"

@@ -9,8 +9,6 @@
 #ifndef INODYNE_SAMPLES_PROBE_H
 #define INODYNE_SAMPLES_PROBE_H
 
-#include <asm/unistd_64.h>
-
 #include "../../bpf/stack.h"
 #include "../../bpf/task.h"
 #include "intf.h"
@@ -52,7 +50,7 @@ int samples_take(struct bpf_perf_event_data *ctx)
 		return 0;
 	key.thread = t->number;
 	key.call = t->call;
-	key.user_mode = (ctx->regs.cs & 3) == 3;
+	key.user_mode = IN_USER_MODE(ctx->regs);
 	if (!key.user_mode)
 		key.stack = take_stack(ctx, STACK_OF_SAMPLE);
 	if (!changes_program(t->call))

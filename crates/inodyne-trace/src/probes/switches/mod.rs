@@ -27,7 +27,16 @@ use arrived::Arrived;
 use contract::{WaitKey, WaitSum};
 
 /// Functions that run with somebody else as the current task: a waker below one of these is an interrupt.
-const INTERRUPTS: [&str; 5] = ["asm_sysvec_", "asm_common_interrupt", "handle_softirqs", "asm_exc_nmi", "irq_exit_rcu"];
+const INTERRUPTS: [&str; 7] = [
+    "asm_sysvec_",
+    "asm_common_interrupt",
+    "handle_softirqs",
+    "asm_exc_nmi",
+    "irq_exit_rcu",
+    // arch/arm64/kernel/entry-common.c
+    "el0_interrupt",
+    "el1_interrupt",
+];
 
 /// The probe of switches.
 #[derive(Default)]

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
+/*
+ * What differs between processors: registers, how a 32-bit call is known, layouts of the user side. Which calls there are differs too:
+ * the numbers of those that a processor lacks stand for no call.
+ */
+#ifndef INODYNE_ARCH_H
+#define INODYNE_ARCH_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+
+#include <bpf/bpf_core_read.h>
+
+#if defined(__TARGET_ARCH_x86)
+#include <asm/unistd_64.h>
+#else
+#include <asm/unistd.h>
+#endif
+
+/* The kernel's own names of registers; <asm/ptrace.h> has the user side's. */
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+#if defined(__TARGET_ARCH_x86)
+struct pt_regs___kernel {
+	unsigned long r10, r8, dx, si, di, orig_ax;
+};
+
+struct thread_info {
+	__u32 status;
+};
+#elif defined(__TARGET_ARCH_arm64)
+struct pt_regs___kernel {
+	__u64 regs[31];
+	__u64 orig_x0;
+	int syscallno;
+};
+
+struct thread_info {
+	unsigned long flags;
+};
+#else
+#error "registers of this processor are not known"
+#endif
+#pragma clang attribute pop
+
+#define REGISTER(regs, name) BPF_CORE_READ((struct pt_regs___kernel *)(regs), name)
+
+/* Arguments of a system call, by position, and its number: below -1 in an interrupt. They are the same at its end. */
+#if defined(__TARGET_ARCH_x86)
+#define CALL_ARG1(regs) REGISTER(regs, di)
+#define CALL_ARG2(regs) REGISTER(regs, si)
+#define CALL_ARG3(regs) REGISTER(regs, dx)
+#define CALL_ARG5(regs) REGISTER(regs, r8)
+#define CALL_NUMBER(regs) ((long)REGISTER(regs, orig_ax))
+
+#define TS_COMPAT 0x0002 /* arch/x86/include/asm/thread_info.h */
+#define IS_COMPAT(info) ((info).status & TS_COMPAT)
+
+/* Of the registers that a sample comes with: the privilege that was interrupted. */
+#define IN_USER_MODE(regs) (((regs).cs & 3) == 3)
+
+#define MODE_IN_STAT 24 /* arch/x86/include/uapi/asm/stat.h */
+#else
+/* x0 is both the first argument and the result; the kernel keeps the argument apart (arch/arm64/kernel/syscall.c). */
+#define CALL_ARG1(regs) REGISTER(regs, orig_x0)
+#define CALL_ARG2(regs) REGISTER(regs, regs[1])
+#define CALL_ARG3(regs) REGISTER(regs, regs[2])
+#define CALL_ARG5(regs) REGISTER(regs, regs[4])
+#define CALL_NUMBER(regs) ((long)REGISTER(regs, syscallno))
+
+#define TIF_32BIT 22 /* arch/arm64/include/asm/thread_info.h */
+#define IS_COMPAT(info) ((info).flags & (1UL << TIF_32BIT))
+
+#define IN_USER_MODE(regs) (((regs).pstate & 0xf) == 0) /* EL0, arch/arm64/include/uapi/asm/ptrace.h */
+
+#define MODE_IN_STAT 16 /* include/uapi/asm-generic/stat.h */
+#endif
+
+/* Calls that are younger processors' only by way of others: `stat` is `newfstatat` there. */
+#define NO_CALL 0xfffe
+#ifndef __NR_stat
+#define __NR_stat NO_CALL
+#define __NR_lstat (NO_CALL - 1)
+#define __NR_open (NO_CALL - 2)
+#define __NR_access (NO_CALL - 3)
+#define __NR_readlink (NO_CALL - 4)
+#endif
+
+#endif
