@@ -108,6 +108,7 @@ fn calls_agree_with_threads(trace: &Trace) {
 }
 
 /// What three accounts say of the CPU time of a run whose processes were all waited for.
+#[derive(Debug)]
 struct CpuTime {
     /// Our ledger: from switch to switch.
     ours: Nanos,
@@ -117,11 +118,37 @@ struct CpuTime {
     rusage: Nanos,
     /// Waiting for a CPU, after a wake-up.
     woken: Nanos,
-    switches: u64,
+    waits: u64,
+    preemptions: u64,
+    /// What the machine below took from this virtual machine meanwhile, at most. Our ledger tells the time between switches by the
+    /// clock; the scheduler leaves out what was stolen (CONFIG_PARAVIRT_TIME_ACCOUNTING).
+    stolen: Nanos,
+}
+
+/// A recording, and what was stolen while it was made.
+struct Recorded {
+    recording: Recording,
+    stolen: Nanos,
+}
+
+impl std::ops::Deref for Recorded {
+    type Target = Recording;
+
+    fn deref(&self) -> &Recording {
+        &self.recording
+    }
+}
+
+/// What was stolen from all CPUs so far, in whole ticks of 10 ms: `/proc/stat`, proc(5).
+fn stolen_so_far() -> Nanos {
+    let stat = std::fs::read_to_string("/proc/stat").expect("counters");
+    let ticks = stat.split_whitespace().nth(8).and_then(|ticks| ticks.parse().ok());
+    Nanos(ticks.unwrap_or(0u64) * 10_000_000)
 }
 
 impl CpuTime {
-    fn of(recording: &Recording, trace: &Trace) -> CpuTime {
+    fn of(recorded: &Recorded, trace: &Trace) -> CpuTime {
+        let Recorded { recording, stolen } = recorded;
         let same = |run: &&Run| run.traced && run.place == trace.place && run.cache == trace.cache;
         let run = recording.runs.iter().find(same).expect("the run of the trace");
         let threads = &trace.observed.threads;
@@ -135,7 +162,9 @@ impl CpuTime {
             scheduler: threads.iter().map(|thread| thread.scheduler_cpu_ns).sum(),
             rusage: run.usage.user_ns + run.usage.sys_ns,
             woken: (0..timeline.len()).filter(after_wait).map(|at| Nanos(timeline.ready_ns[at])).sum(),
-            switches: threads.iter().map(|thread| thread.waits + thread.preemptions).sum(),
+            waits: threads.iter().map(|thread| thread.waits).sum(),
+            preemptions: threads.iter().map(|thread| thread.preemptions).sum(),
+            stolen: *stolen,
         }
     }
 
@@ -148,33 +177,46 @@ impl CpuTime {
     /// or ends its idling: it saves reading the clock again at the switch (`rq_clock_skip_update` in
     /// kernel/sched/core.c). So what our ledger calls "ready, no CPU" is in part CPU time to rusage; in a virtual
     /// machine, where an idle CPU takes long to come back, that is microseconds a wake-up. In the other direction, our
-    /// switch comes some hundred nanoseconds after the scheduler's last look at the clock.
+    /// switch comes after the scheduler's last look at the clock: some hundred nanoseconds, and microseconds where it has to
+    /// choose among many that want the CPU.
     fn differs_by_wake_ups_only(&self) {
-        let CpuTime { ours, rusage, woken, switches, .. } = *self;
-        let tolerated = rusage.0 / 100 + 1000 * switches;
-        assert!(ours.0 <= rusage.0 + tolerated, "ours {ours}, rusage {rusage}, {switches} switches");
+        let CpuTime { ours, rusage, woken, .. } = *self;
+        let tolerated = rusage.0 / 100 + self.after_last_look();
+        assert!(ours.0 <= rusage.0 + tolerated, "{self:?}");
         let least = rusage.saturating_sub(woken).saturating_sub(Nanos(rusage.0 / 100));
         assert!(ours >= least, "ours {ours}, rusage {rusage}, ready after wake-ups {woken}");
     }
 
     /// Where a command mostly computes, wake-ups do not matter.
     fn is_the_same(&self) {
-        assert!(is_about(self.ours, self.rusage, 0.01), "ours {}, rusage {}", self.ours, self.rusage);
+        let [least, most] = [0.99, 1.01].map(|part| (self.rusage.0 as f64 * part) as u64);
+        assert!((least..=most + self.after_last_look()).contains(&self.ours.0), "{self:?}");
+    }
+
+    /// Nanoseconds that only our ledger counts.
+    fn after_last_look(&self) -> u64 {
+        1_000 * self.waits + 20_000 * self.preemptions + self.stolen.0
     }
 }
 
-fn cpu_is_what_the_kernel_says(recording: &Recording) {
-    for trace in &recording.traces {
-        let cpu = CpuTime::of(recording, trace);
+fn cpu_is_what_the_kernel_says(recorded: &Recorded) {
+    for trace in &recorded.recording.traces {
+        let cpu = CpuTime::of(recorded, trace);
         cpu.everybody_was_followed();
         cpu.differs_by_wake_ups_only();
     }
 }
 
-fn recorded(options: &[&str], argv: &[&str]) -> Recording {
+fn recorded(options: &[&str], argv: &[&str]) -> Recorded {
+    let before = stolen_so_far();
     let recording = run(&mut traced(options, argv)).ended_with(0).recording();
+    let stolen = match stolen_so_far().saturating_sub(before) {
+        Nanos::ZERO => Nanos::ZERO,
+        // Of each CPU a part of a tick is not told yet.
+        some => some + Nanos(10_000_000),
+    };
     recording.traces.iter().for_each(adds_up);
-    recording
+    Recorded { recording, stolen }
 }
 
 /// Looks at, reads and writes files, in processes of several kinds, as often as it takes to last a tenth of a second on
@@ -224,7 +266,10 @@ fn of_one_busy_process() {
     CpuTime::of(&recording, trace).is_the_same();
     let root = &trace.observed.threads[0];
     assert_eq!(root.number, ROOT);
-    assert!(is_about(root.cpu_ns(), root.scheduler_cpu_ns, 0.01), "{root:?}");
+    let after = Nanos(CpuTime::of(&recording, trace).after_last_look());
+    let is_same = is_about(root.cpu_ns(), root.scheduler_cpu_ns, 0.01)
+        || (root.scheduler_cpu_ns..=root.scheduler_cpu_ns + after).contains(&root.cpu_ns());
+    assert!(is_same, "{root:?}");
 }
 
 #[test]
