@@ -28,6 +28,39 @@ struct {
 	__type(value, struct user_frames);
 } user_stack_scratch SEC(".maps");
 
+/* A stack that is hashed, frame by frame. */
+struct user_stack_walk {
+	struct user_frames *frames;
+	__u64 hash;
+	__u32 depth;
+	bool crowded;
+	bool addresses; /* some are in no file */
+};
+
+/* One frame. Stops (1) after the last. */
+static long take_user_frame(__u64 index, struct user_stack_walk *walk)
+{
+	struct user_frame *frame;
+	const __u64 *words;
+	__u64 hash = walk->hash;
+
+	if (index >= walk->depth || index >= STACK_DEPTH)
+		return 1;
+	frame = &walk->frames->frame[index];
+	words = (const __u64 *)frame;
+	if (frame->status != BPF_STACK_BUILD_ID_VALID && walk->crowded && index) {
+		frame->status = BPF_STACK_BUILD_ID_EMPTY;
+		frame->place = 0;
+		walk->depth = index + 1;
+	} else if (frame->status != BPF_STACK_BUILD_ID_VALID) {
+		walk->addresses = true;
+	}
+	for (__u32 word = 0; word < sizeof(struct user_frame) / sizeof(__u64); word++)
+		hash = (hash ^ words[word]) * 0x9e3779b97f4a7c15ULL;
+	walk->hash = hash ^ hash >> 32;
+	return 0;
+}
+
 /*
  * The identity of the current stack in user mode; 0 where there is none. The kernel follows frame pointers: of a program
  * that keeps none, the first frame is right and the others are whatever the register held.
@@ -37,9 +70,12 @@ struct {
 static __always_inline __u64 take_user_stack(void *ctx, __u32 pid, __u32 user)
 {
 	struct user_frames *frames = bpf_map_lookup_elem(&user_stack_scratch, &user);
-	__u64 hash = 0xcbf29ce484222325ULL;
-	bool addresses = false, crowded = user_stacks_kept > USER_STACKS / 2;
-	__u32 depth;
+	struct user_stack_walk walk = {
+		.frames = frames,
+		.hash = 0xcbf29ce484222325ULL,
+		.crowded = user_stacks_kept > USER_STACKS / 2,
+	};
+	__u64 hash;
 	long bytes;
 
 	if (!frames)
@@ -47,34 +83,19 @@ static __always_inline __u64 take_user_stack(void *ctx, __u32 pid, __u32 user)
 	bytes = bpf_get_stack(ctx, frames->frame, sizeof(frames->frame), BPF_F_USER_STACK | BPF_F_USER_BUILD_ID);
 	if (bytes <= 0)
 		return 0;
-	depth = bytes / sizeof(struct user_frame);
+	walk.depth = bytes / sizeof(struct user_frame);
 	/*
 	 * A program that computes for long is seen at any of its instructions, and without frame pointers its callers are any numbers.
 	 * Before they fill the table, instructions close together count as one (compilers begin functions at multiples of 16 bytes,
 	 * unless they are told to save room), and what lies in no file ends the stack.
 	 */
-	if (crowded)
+	if (walk.crowded)
 		frames->frame[0].place &= ~15ULL;
-	for (__u32 i = 0; i < STACK_DEPTH; i++) {
-		struct user_frame *frame = &frames->frame[i];
-		const __u64 *words = (const __u64 *)frame;
-
-		if (i >= depth)
-			break;
-		if (frame->status != BPF_STACK_BUILD_ID_VALID && crowded && i) {
-			frame->status = BPF_STACK_BUILD_ID_EMPTY;
-			frame->place = 0;
-			depth = i + 1;
-		} else if (frame->status != BPF_STACK_BUILD_ID_VALID) {
-			addresses = true;
-		}
-		for (__u32 word = 0; word < sizeof(struct user_frame) / sizeof(__u64); word++)
-			hash = (hash ^ words[word]) * 0x9e3779b97f4a7c15ULL;
-		hash ^= hash >> 32;
-	}
-	frames->depth = depth;
-	frames->pid = addresses ? pid : 0;
-	hash ^= frames->pid;
+	/* Not a loop of ours: the verifier would follow each way through all of its rounds. */
+	bpf_loop(STACK_DEPTH, take_user_frame, &walk, 0);
+	frames->depth = walk.depth;
+	frames->pid = walk.addresses ? pid : 0;
+	hash = walk.hash ^ frames->pid;
 	if (bpf_map_lookup_elem(&user_stacks, &hash))
 		return hash;
 	if (!bpf_map_update_elem(&user_stacks, &hash, frames, BPF_NOEXIST)) {
