@@ -154,13 +154,14 @@ fn build_all(
     with_inodyne: bool,
 ) -> Result<Vec<(Option<String>, PathBuf)>, Failure> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(if with_tests { &["test", "--no-run"][..] } else { &["build"] });
-    cargo.args(["--locked", "--message-format=json", "-p", "inodyne", "--bin", "inodyne"]).current_dir(workspace);
+    // The program comes with its tests. Of the whole workspace: of a part of it, libraries may have other features, and would be
+    // built again.
     match (with_tests, with_inodyne) {
-        (true, _) => _ = cargo.args(TESTS.iter().flat_map(|test| ["--test", test])),
-        (false, true) => {}
+        (true, _) => _ = cargo.args(["test", "--no-run"]).args(TESTS.iter().flat_map(|test| ["--test", test])),
+        (false, true) => _ = cargo.args(["build", "--bin", "inodyne"]),
         (false, false) => return Ok(Vec::new()),
     }
+    cargo.args(["--workspace", "--locked", "--message-format=json"]).current_dir(workspace);
     let messages = output(&mut cargo)?;
     let artifacts = messages.lines().filter_map(|line| serde_json::from_str::<Message>(line).ok());
     let mut built = Vec::new();
