@@ -139,6 +139,7 @@ fn the_recording_compared_leaves_nothing_out() {
         "proved",
         "ratio_of_means",
         "ratio_of_medians",
+        "refused",
         "signal",
         "size_bytes",
         "stack",

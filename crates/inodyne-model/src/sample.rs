@@ -18,7 +18,7 @@ use crate::recording::Recording;
 use crate::run::{CacheState, Exit, Run, Usage};
 use crate::stack::{Frame, Stack, StackId};
 use crate::syscall::{CommCalls, SyscallStats};
-use crate::trace::{Dtype, DtypeDirectory, DtypeFs, ForcedLookup, Overhead, Trace};
+use crate::trace::{Dtype, DtypeDirectory, DtypeFs, ForcedLookup, Overhead, Refused, Trace};
 
 pub use comparison::{commands_recording, durable_recording, overlay_recording};
 
@@ -350,6 +350,11 @@ pub fn pipeline_recording() -> Recording {
         ],
         overhead: Overhead { ratio: 1.012, estimated: false, ns_per_call: 130.0 },
         lost: Lost { stacks: 12, waits: 3, ..Lost::default() },
+        refused: vec![Refused {
+            feature: "types of directory entries".to_owned(),
+            without: "directories without file types are not found".to_owned(),
+            reason: "dtype_read_exit: R0 invalid mem access 'scalar'".to_owned(),
+        }],
         observed: Observed { threads, waits, stacks, sample_hz: 997, ..Observed::default() },
         ..Trace::default()
     }];

@@ -60,8 +60,22 @@ pub struct Trace {
     /// What could not be recorded.
     #[serde(default)]
     pub lost: Lost,
+    /// What was not looked at because the kernel refused it. Usually nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<Refused>,
     /// The rest of what the kernel side saw.
     pub observed: Observed,
+}
+
+/// A part of what is traced that the kernel refused: the trace is complete but for it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Refused {
+    /// What one would have of it: `types of directory entries`.
+    pub feature: String,
+    /// What is not known without it, in words.
+    pub without: String,
+    /// Which program was refused, and what the kernel said.
+    pub reason: String,
 }
 
 /// What collected a trace.

@@ -8,6 +8,8 @@ use crate::error::TraceError;
 use crate::libbpf_log;
 use crate::probe::Point;
 
+const CPU_CLOCK: &str = "the cpu-clock timer";
+
 /// Attaches a program; to a timer, on each of so many CPUs that is on line.
 ///
 /// # Errors
@@ -20,16 +22,25 @@ pub fn attach(program: &ProgramMut<'_>, point: Point, cpus: usize, hz: u32) -> R
     match point {
         Point::Tracepoint(name) => Ok(vec![program.attach().map_err(error(name))?]),
         Point::CpuClock => {
-            let mut links = Vec::new();
+            let (mut links, mut refused) = (Vec::new(), None);
             for cpu in 0..cpus as i32 {
-                // A CPU that is not on line has no clock to sample by.
-                let Ok(event) = open_cpu_clock(cpu, hz) else { continue };
+                let event = match open_cpu_clock(cpu, hz) {
+                    Ok(event) => event,
+                    // A CPU that is not on line has no clock to sample by.
+                    Err(error) => {
+                        refused = Some(error);
+                        continue;
+                    }
+                };
                 let link = program.attach_perf_event(event.as_raw_fd());
-                links.push(link.map_err(error("the cpu-clock timer"))?);
+                links.push(link.map_err(error(CPU_CLOCK))?);
                 // The link keeps the event open and closes its descriptor.
                 std::mem::forget(event);
             }
-            Ok(links)
+            match refused.filter(|_| links.is_empty()) {
+                Some(refused) => Err(TraceError::Attach { point: CPU_CLOCK.to_owned(), reason: refused.to_string() }),
+                None => Ok(links),
+            }
         }
     }
 }

@@ -1,14 +1,15 @@
 //! What tracing needs of a machine: each need with what is lost without it and how to get it.
 
 use std::fmt;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use libbpf_rs::btf::Btf;
-use libbpf_rs::btf::types::Typedef;
 use rustix::thread::CapabilitySet;
 
-use crate::probe::{Point, Program};
+use crate::options::Options;
+use crate::probe::Probe;
 use crate::probes;
+use crate::session::Tracer;
 
 /// One need.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +21,7 @@ pub struct Check {
     /// What inodyne cannot do without it.
     pub loss: &'static str,
     /// How to get it.
-    pub remedy: &'static str,
+    pub remedy: String,
     /// Whether nothing can be traced without it.
     pub is_needed: bool,
 }
@@ -33,12 +34,17 @@ impl fmt::Display for Check {
 }
 
 const VMLINUX: &str = "/sys/kernel/btf/vmlinux";
+/// What libbpf asks for the number of CPUs.
+const CPUS: &str = "/sys/devices/system/cpu/possible";
 
-/// Everything that is looked at, needed or not, in the order in which to mend it.
-pub fn all() -> Vec<Check> {
-    let mut checks = vec![capabilities(), btf()];
-    checks.extend(tracepoints());
-    checks.push(symbols());
+/// Everything that is looked at, needed or not, in the order in which to mend it. Where nothing stands against it the programs are
+/// loaded and attached, as they are for a run: nothing but that tells whether this kernel takes them.
+pub fn all(options: &Options) -> Vec<Check> {
+    let mut checks = needs();
+    if checks.iter().all(|check| check.problem.is_none()) {
+        checks.extend(features(options));
+    }
+    checks.extend([symbols(), administration()]);
     checks
 }
 
@@ -47,24 +53,113 @@ pub fn all() -> Vec<Check> {
 /// # Errors
 /// The first need that is not met.
 pub fn require_for_tracing() -> Result<(), Check> {
-    let needs = [capabilities(), btf()];
-    needs.into_iter().find(|check| check.problem.is_some()).map_or(Ok(()), Err)
+    needs().into_iter().find(|check| check.problem.is_some()).map_or(Ok(()), Err)
 }
 
-fn capabilities() -> Check {
-    let needed = [
-        (CapabilitySet::BPF, "CAP_BPF"),
-        (CapabilitySet::PERFMON, "CAP_PERFMON"),
-        (CapabilitySet::SYS_ADMIN, "CAP_SYS_ADMIN"),
-    ];
+/// What can be told without loading anything. What lies in /sys is only looked for where there is a /sys.
+fn needs() -> Vec<Check> {
+    let mut needs = vec![capabilities(), initial_user_namespace(), sysfs()];
+    if needs.iter().all(|check| check.problem.is_none()) {
+        needs.push(btf());
+    }
+    needs
+}
+
+/// The programs, by loading them: each feature with why this kernel refuses it.
+fn features(options: &Options) -> Vec<Check> {
+    let tracer = match Tracer::new(options) {
+        Ok(tracer) => tracer,
+        Err(error) => {
+            return vec![Check {
+                what: "the tracing programs".to_owned(),
+                remedy: remedy().to_owned(),
+                problem: Some(format!("the kernel refused {}", error.reason())),
+                loss: "nothing can be traced",
+                is_needed: true,
+            }];
+        }
+    };
+    let check = |probe: Box<dyn Probe>| {
+        let refused = tracer.refused().iter().find(|refused| refused.feature == probe.feature());
+        Check {
+            what: probe.feature().to_owned(),
+            problem: refused.map(|refused| format!("the kernel refused {}", refused.reason)),
+            loss: probe.without(),
+            remedy: remedy().to_owned(),
+            is_needed: false,
+        }
+    };
+    probes::wanted(options).into_iter().map(check).collect()
+}
+
+/// What to do where the kernel refuses a program.
+fn remedy() -> &'static str {
+    let lockdown = std::fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
+    if lockdown.contains("[confidentiality]") {
+        "boot without lockdown=confidentiality (integrity, as with Secure Boot, does no harm)"
+    } else {
+        "use a kernel on which it was tried: docs/kernels.md lists them"
+    }
+}
+
+/// What tracing itself asks for.
+const TO_TRACE: [(CapabilitySet, &str); 2] = [(CapabilitySet::BPF, "CAP_BPF"), (CapabilitySet::PERFMON, "CAP_PERFMON")];
+
+/// Those of the capabilities that this process lacks, if any.
+fn lacks(needed: &[(CapabilitySet, &str)]) -> Option<String> {
     let effective = rustix::thread::capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.effective);
     let missing: Vec<&str> =
         needed.iter().filter(|(set, _)| !effective.contains(*set)).map(|(_, name)| *name).collect();
+    (!missing.is_empty()).then(|| format!("this process lacks {}", missing.join(", ")))
+}
+
+fn capabilities() -> Check {
+    let program = std::env::current_exe().map_or_else(|_| "inodyne".to_owned(), |path| path.display().to_string());
     Check {
-        what: "CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN".to_owned(),
-        problem: (!missing.is_empty()).then(|| format!("this process lacks {}", missing.join(", "))),
-        loss: "nothing can be traced and no file system made; 'inodyne show' still works",
-        remedy: "run as root (sudo inodyne ...), or in a container with --privileged",
+        what: "CAP_BPF and CAP_PERFMON".to_owned(),
+        problem: lacks(&TO_TRACE),
+        loss: "nothing can be traced; 'inodyne show' still works",
+        // The third shows the symbols of the kernel: kallsyms_show_value(), kernel/ksyms_common.c.
+        remedy: format!(
+            "run as root (sudo inodyne ...), or, for runs in existing directories, once sudo setcap \
+             cap_bpf,cap_perfmon,cap_syslog=ep {program}; a container needs --privileged"
+        ),
+        is_needed: true,
+    }
+}
+
+/// What only places and caches need: the lab asks for it itself.
+fn administration() -> Check {
+    Check {
+        what: "CAP_SYS_ADMIN".to_owned(),
+        problem: lacks(&[(CapabilitySet::SYS_ADMIN, "CAP_SYS_ADMIN")]),
+        loss: "no file system is made (--at ext4) and no cache emptied; runs in existing directories work",
+        remedy: "run as root (sudo inodyne ...), or in a container with --privileged".to_owned(),
+        is_needed: false,
+    }
+}
+
+/// In any other user namespace capabilities count for what belongs to it, which the kernel's programs do not.
+fn initial_user_namespace() -> Check {
+    const INITIAL: u64 = 0xEFFF_FFFD; // PROC_USER_INIT_INO, include/linux/proc_ns.h
+    let is_other = std::fs::metadata("/proc/self/ns/user").is_ok_and(|namespace| namespace.ino() != INITIAL);
+    Check {
+        what: "the machine's own user namespace".to_owned(),
+        problem: is_other.then(|| "this is another one, whose root may not trace".to_owned()),
+        loss: "nothing can be traced; 'inodyne show' still works",
+        remedy:
+            "run outside of it, as root of the machine; a container must not be rootless, nor have a user namespace"
+                .to_owned(),
+        is_needed: true,
+    }
+}
+
+fn sysfs() -> Check {
+    Check {
+        what: "/sys".to_owned(),
+        problem: (!Path::new(CPUS).exists()).then(|| "it is not mounted, or hidden".to_owned()),
+        loss: "the kernel's type information cannot be read, so nothing can be traced",
+        remedy: "mount -t sysfs sysfs /sys; a container needs --privileged, or --volume /sys:/sys:ro".to_owned(),
         is_needed: true,
     }
 }
@@ -74,29 +169,9 @@ fn btf() -> Check {
         what: "the kernel's type information (BTF)".to_owned(),
         problem: (!Path::new(VMLINUX).exists()).then(|| format!("{VMLINUX} does not exist")),
         loss: "the programs cannot find the kernel's structures, so nothing can be traced",
-        remedy: "use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as the distributions' own are",
+        remedy: "use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as the distributions' own are".to_owned(),
         is_needed: true,
     }
-}
-
-fn tracepoints() -> Vec<Check> {
-    let btf = Btf::from_path(VMLINUX).ok();
-    // A tracepoint that programs can attach to has a type of this name (kernel/trace/bpf_trace.c).
-    let has = |name: &str| {
-        btf.as_ref().is_some_and(|b| b.type_by_name::<Typedef<'_>>(&format!("btf_trace_{name}")).is_some())
-    };
-    let check = |(name, loss): (&str, &'static str)| Check {
-        what: format!("the tracepoint {name}"),
-        problem: (!has(name)).then(|| "this kernel has none".to_owned()),
-        loss,
-        remedy: "use a kernel with CONFIG_TRACEPOINTS=y and CONFIG_FTRACE_SYSCALLS=y",
-        is_needed: true,
-    };
-    let tracepoint = |program: &Program| match program.point {
-        Point::Tracepoint(name) => Some(check((name, program.without))),
-        Point::CpuClock => None,
-    };
-    probes::all().iter().flat_map(|probe| probe.programs()).filter_map(tracepoint).collect()
 }
 
 fn symbols() -> Check {
@@ -106,7 +181,7 @@ fn symbols() -> Check {
         what: "the kernel's symbol table".to_owned(),
         problem: (!visible).then(|| "/proc/kallsyms hides its addresses".to_owned()),
         loss: "waits cannot be named: all of them are 'other'",
-        remedy: "run as root, with the sysctl kernel.kptr_restrict at 0 or 1",
+        remedy: "run as root or with CAP_SYSLOG, with the sysctl kernel.kptr_restrict at 0 or 1".to_owned(),
         is_needed: false,
     }
 }

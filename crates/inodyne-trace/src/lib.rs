@@ -15,7 +15,8 @@
 //! thread_numbers  numbers of threads in a recording
 //! mapped_files    where the code of processes lies that are gone when it is named
 //! calibrate       what one call costs more with tracing
-//! libbpf_log      what libbpf says goes into the error
+//! refused         what is kept where the kernel refuses a part
+//! libbpf_log      what libbpf and the verifier say goes into the error
 //! capability      what this machine lacks
 //! ```
 
@@ -36,6 +37,7 @@ mod names;
 mod options;
 mod probe;
 mod probes;
+mod refused;
 mod session;
 mod skeleton;
 mod symbols;

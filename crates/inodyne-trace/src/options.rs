@@ -21,6 +21,8 @@ pub struct Options {
     pub max_helpers: u32,
     /// Different (command, call) pairs, at most 65,534.
     pub max_call_stats: u32,
+    /// For tests: the name of a probe that the kernel is to refuse.
+    pub refuse: Option<String>,
 }
 
 impl Default for Options {
@@ -35,6 +37,7 @@ impl Default for Options {
             max_threads: 8192,
             max_helpers: 256,
             max_call_stats: 1024,
+            refuse: None,
         }
     }
 }

@@ -32,14 +32,20 @@ pub struct Program {
     pub name: &'static str,
     /// What it runs at.
     pub point: Point,
-    /// What is lost without it, in words.
-    pub without: &'static str,
 }
 
 /// A part of what is seen.
 pub trait Probe {
     /// What one has of it, in words: `"system calls"`.
     fn feature(&self) -> &'static str;
+
+    /// What is not known without it, in words: `"no system call is seen"`.
+    fn without(&self) -> &'static str;
+
+    /// Whether the others go on where the kernel refuses it.
+    fn is_optional(&self) -> bool {
+        false
+    }
 
     /// Its programs, in the order in which to attach them.
     fn programs(&self) -> &'static [Program];

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use inodyne_launch::monotonic_ns;
 use inodyne_model::loss::{Loss, Lost};
 use inodyne_model::observed::Begin;
-use inodyne_model::trace::{Overhead, Trace};
+use inodyne_model::trace::{Overhead, Refused, Trace};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{Link, OpenObject, ProgramInput, ProgramMut, RingBuffer, RingBufferBuilder};
 
@@ -26,10 +26,18 @@ use crate::map::{ArrayView, pairs};
 use crate::mapped_files::MappedFiles;
 use crate::options::Options;
 use crate::probe::{Probe, Program, Seen};
+use crate::refused::with_most;
 use crate::skeleton::{InodyneSkel, InodyneSkelBuilder};
 use crate::{calibrate, libbpf_log, probes, symbols};
 
 const _: () = assert!(LOSSES == Loss::ALL.len(), "both sides count the same kinds of loss");
+
+/// What a trace says of a probe that was refused.
+fn refused(feature: &str, error: &TraceError) -> Refused {
+    let probe = probes::all().into_iter().find(|probe| probe.feature() == feature);
+    let without = probe.map_or("", |probe| probe.without()).to_owned();
+    Refused { feature: feature.to_owned(), without, reason: error.reason() }
+}
 
 fn load_error(error: impl std::fmt::Display) -> TraceError {
     TraceError::Load { reason: error.to_string() }
@@ -49,19 +57,32 @@ pub struct Tracer {
     options: Options,
     cpus: usize,
     overhead: Overhead,
+    refused: Vec<Refused>,
     skeleton: InodyneSkel<'static>,
 }
 
 impl Tracer {
-    /// Loads and attaches the programs, and measures what they cost.
+    /// Loads and attaches the programs, and measures what they cost. Where the kernel refuses some that the rest can do without,
+    /// these are left out: see [`Tracer::refused`].
     ///
     /// # Errors
-    /// The machine lacks a privilege or a feature.
+    /// The machine lacks a privilege or a feature without which nothing can be traced.
     pub fn new(options: &Options) -> Result<Tracer, TraceError> {
         let untraced = calibrate::nanoseconds_per_call();
+        let wanted = probes::wanted(options);
+        let optional: Vec<&str> =
+            wanted.iter().filter(|probe| probe.is_optional()).map(|probe| probe.feature()).collect();
+        let (mut tracer, left_out) = with_most(&optional, |left_out| Tracer::without(options, left_out))?;
+        tracer.refused = left_out.into_iter().map(|(feature, error)| refused(feature, &error)).collect();
+        tracer.overhead = tracer.calibrate(untraced)?;
+        Ok(tracer)
+    }
+
+    /// Loads and attaches all probes that the options ask for, but for those that are left out.
+    fn without(options: &Options, left_out: &[&str]) -> Result<Tracer, TraceError> {
         let cpus = libbpf_rs::num_possible_cpus().map_err(load_error)?;
-        let mut probes = probes::all();
-        probes.retain(|probe| probe.is_wanted(options));
+        let mut probes = probes::wanted(options);
+        probes.retain(|probe| !left_out.contains(&probe.feature()));
         let skeleton = load(&probes, options, cpus)?;
         let mut rings = RingBufferBuilder::new();
         for probe in &mut probes {
@@ -76,11 +97,16 @@ impl Tracer {
             options: options.clone(),
             cpus,
             overhead: Overhead::default(),
+            refused: Vec::new(),
             skeleton,
         };
         tracer.attach()?;
-        tracer.overhead = tracer.calibrate(untraced)?;
         Ok(tracer)
+    }
+
+    /// What is not looked at because the kernel refused it.
+    pub fn refused(&self) -> &[Refused] {
+        &self.refused
     }
 
     /// The program that a held command runs (`BPF_PROG_TEST_RUN`, `args[0]` = 1) to be followed from its `execve`.
@@ -117,6 +143,7 @@ impl Tracer {
         let seen = Seen::read(maps, &self.options, detached_ns, &shared, alive, mapped);
         let seen = seen.map_err(read_error)?;
         let mut result = Trace { overhead: self.overhead, lost: counted(&shared), ..Trace::default() };
+        result.refused = std::mem::take(&mut self.refused);
         result.lost.add(Loss::Skipped, skipped);
         result.observed.stacks = symbols::name_stacks(&pairs(&maps.stacks).map_err(read_error)?);
         for probe in &mut self.probes {
@@ -216,6 +243,7 @@ fn load(probes: &[Box<dyn Probe>], options: &Options, cpus: usize) -> Result<Ino
     constants.max_helpers = options.max_helpers;
     constants.record_timeline = u32::from(options.timeline);
     constants.kernel_stack_bytes = kernel_stack_bytes();
+    constants.refused_probe = options.refuse.as_deref().map_or(Ok(0), number_of)?;
     let maps = &mut open.maps;
     maps.slot_of.set_max_entries(pid_max()).map_err(load_error)?;
     maps.threads.set_max_entries(options.max_threads).map_err(load_error)?;
@@ -238,6 +266,14 @@ fn load(probes: &[Box<dyn Probe>], options: &Options, cpus: usize) -> Result<Ino
 /// How large a thread's stack in the kernel is: 16 KiB, or a page where that is larger (arm64 with pages of 64 KiB).
 fn kernel_stack_bytes() -> u32 {
     (rustix::param::page_size() as u32).max(16 << 10)
+}
+
+/// How `bpf/refuse.h` numbers a probe.
+fn number_of(name: &str) -> Result<u32, TraceError> {
+    let place = probes::NAMES.iter().position(|known| *known == name);
+    place
+        .map(|place| place as u32 + 1)
+        .ok_or_else(|| TraceError::NoSuchProbe { name: name.to_owned(), known: probes::NAMES.join(", ") })
 }
 
 /// One more than the largest pid of this machine.

@@ -5,10 +5,11 @@ use std::process::ExitCode;
 use inodyne_trace::capability::{self, Check};
 
 use crate::failure::{ExitStatus, Failure};
+use crate::options;
 
 /// Runs the command: 0 where `inodyne run` can trace, otherwise 3.
 pub fn run() -> Result<ExitCode, Failure> {
-    let checks = capability::all();
+    let checks = capability::all(&options::everything_traced());
     for check in &checks {
         anstream::println!("{}", line(check));
     }

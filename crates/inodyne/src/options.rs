@@ -87,8 +87,18 @@ impl TraceOptions {
     pub fn tracer(&self) -> Options {
         let TraceOptions { sample_hz, ring_buffer, paths, .. } = *self;
         let max_paths = if paths { MOST_PATHS } else { 0 };
-        Options { sample_hz, timeline_bytes: ring_buffer, max_paths, ..Options::default() }
+        Options { sample_hz, timeline_bytes: ring_buffer, max_paths, refuse: refuse(), ..Options::default() }
     }
+}
+
+/// A tracer of all there is to trace.
+pub fn everything_traced() -> Options {
+    Options { max_paths: MOST_PATHS, refuse: refuse(), ..Options::default() }
+}
+
+/// For tests: what the kernel is to refuse (CONTRIBUTING.md).
+fn refuse() -> Option<String> {
+    std::env::var("INODYNE_TEST_REFUSE").ok()
 }
 
 /// Different paths that `--paths` keeps.

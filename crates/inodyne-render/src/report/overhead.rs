@@ -7,7 +7,7 @@ use inodyne_model::loss::{Loss, Lost};
 use inodyne_model::observed::Sample;
 use inodyne_model::recording::Recording;
 use inodyne_model::stack::{Frame, Stack, StackId};
-use inodyne_model::trace::Trace;
+use inodyne_model::trace::{Refused, Trace};
 
 use super::block::Page;
 use super::case::Case;
@@ -25,6 +25,15 @@ fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
     let style = if trace.lost.total() == 0 { Style::Dim } else { Style::Warning };
     page.gap();
     page.paragraph(Span::default(), &in_a_line(trace), style);
+    for refused in &trace.refused {
+        page.paragraph(Span::default(), &not_seen(refused), Style::Warning);
+    }
+}
+
+/// What is not in the trace because this kernel refused it.
+fn not_seen(refused: &Refused) -> String {
+    let Refused { feature, without, reason } = refused;
+    format!("No {feature}: the kernel refused {reason}. So {without}.")
 }
 
 /// Cost and losses in one line.
@@ -127,10 +136,12 @@ fn records(recording: &Recording) -> Records {
         let ratio = Value::Ratio(cost.ratio);
         let own = [number.into(), place, command, cache, trace.wall_ns.into(), ratio, cost.estimated.into()];
         let losses = trace.lost.counts().map(|(_, count)| Value::Count(count));
-        own.into_iter().chain([cost.ns_per_call.into()]).chain(losses).collect()
+        let features: Vec<&str> = trace.refused.iter().map(|refused| refused.feature.as_str()).collect();
+        let refused = Value::from(features.join(", "));
+        own.into_iter().chain([cost.ns_per_call.into()]).chain(losses).chain([refused]).collect()
     };
     Records {
-        columns: own.into_iter().chain(lost).collect(),
+        columns: own.into_iter().chain(lost).chain(["refused".to_owned()]).collect(),
         rows: recording.traces.iter().enumerate().map(of_trace).collect(),
     }
 }

@@ -1,17 +1,26 @@
 //! One folder a probe: its BPF C, and the Rust that reads the tables it fills. A probe is a folder here and a line below; every
 //! folder with a `probe.bpf.h` is compiled into the object.
 
+use crate::options::Options;
 use crate::probe::Probe;
 
 macro_rules! probes {
     ($($name:ident,)+) => {
         $(pub mod $name;)+
 
+        /// Their names, in the same order.
+        pub const NAMES: &[&str] = &[$(stringify!($name),)+];
+
         /// All probes, in the order in which they read.
         pub fn all() -> Vec<Box<dyn Probe>> {
             vec![$(Box::<$name::Own>::default(),)+]
         }
     };
+}
+
+/// Those that the options ask for.
+pub fn wanted(options: &Options) -> Vec<Box<dyn Probe>> {
+    all().into_iter().filter(|probe| probe.is_wanted(options)).collect()
 }
 
 probes! {
@@ -31,10 +40,20 @@ mod tests {
     use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 
     use super::*;
+    use crate::contract::layout::Contract;
     use crate::skeleton::InodyneSkelBuilder;
 
     /// What the session itself runs, and attaches nowhere.
     const OF_THE_SESSION: [&str; 2] = ["follow_arm", "follow_disarm"];
+
+    #[test]
+    fn every_probe_can_be_refused_by_its_name() {
+        let refusable = &Contract::read().enums["refusable"];
+        let expected = std::iter::once("none").chain(NAMES.iter().copied());
+        let expected: Vec<(String, i64)> =
+            expected.zip(0..).map(|(name, value)| (format!("REFUSE_{}", name.to_uppercase()), value)).collect();
+        assert_eq!(*refusable, expected, "bpf/refuse.h");
+    }
 
     #[test]
     fn every_program_has_one_owner() {

@@ -38,11 +38,14 @@ impl Probe for Own {
         "system calls"
     }
 
+    fn without(&self) -> &'static str {
+        "no system call is seen"
+    }
+
     fn programs(&self) -> &'static [Program] {
-        const WITHOUT: &str = "no system call is seen";
         &[
-            Program { name: "calls_enter", point: Point::Tracepoint("sys_enter"), without: WITHOUT },
-            Program { name: "calls_exit", point: Point::Tracepoint("sys_exit"), without: WITHOUT },
+            Program { name: "calls_enter", point: Point::Tracepoint("sys_enter") },
+            Program { name: "calls_exit", point: Point::Tracepoint("sys_exit") },
         ]
     }
 

@@ -6,6 +6,7 @@
 #ifndef INODYNE_CALLS_PROBE_H
 #define INODYNE_CALLS_PROBE_H
 
+#include "../../bpf/refuse.h"
 #include "../../bpf/run.h"
 #include "../dtype/probe.bpf.h"
 #include "../paths/probe.bpf.h"
@@ -33,6 +34,7 @@ int calls_enter(struct bpf_raw_tracepoint_args *ctx)
 	__u64 now;
 	__u16 call;
 
+	refusable(REFUSE_CALLS);
 	if (!t)
 		return 0;
 	now = bpf_ktime_get_ns();
@@ -125,7 +127,7 @@ int calls_exit(struct bpf_raw_tracepoint_args *ctx)
 		samples_blocked(ctx, t, call);
 	if (record_paths && t->number)
 		paths_exit(call, ctx->args[0], ctx->args[1], wall);
-	if (call == __NR_getdents64)
+	if (call == __NR_getdents64 && record_types)
 		dtype_read_exit(t, ctx->args[0], ctx->args[1]);
 	else if (t->flags & FLAG_FORCED)
 		dtype_lookup_exit(t, ctx->args[0], call, ctx->args[1], wall);

@@ -10,7 +10,9 @@ use inodyne_model::trace::{Dtype, DtypeDirectory, DtypeFs, ForcedLookup, Trace};
 use crate::contract::text;
 use crate::map::{pairs, per_cpu};
 use crate::names;
+use crate::options::Options;
 use crate::probe::{Probe, Program, Seen};
+use crate::skeleton::OpenInodyneSkel;
 use contract::{Directory, DirectoryKey, FilesystemSum, ForcedKey, ForcedSum, PATH_NAME, Walk};
 
 /// The probe of directory entries. It has no program of its own: those of system calls call it.
@@ -22,8 +24,21 @@ impl Probe for Own {
         "types of directory entries"
     }
 
+    fn without(&self) -> &'static str {
+        "directories without file types are not found, nor the look-ups that these force"
+    }
+
+    fn is_optional(&self) -> bool {
+        true
+    }
+
     fn programs(&self) -> &'static [Program] {
         &[]
+    }
+
+    fn configure(&self, object: &mut OpenInodyneSkel<'_>, _options: &Options, _cpus: usize) -> libbpf_rs::Result<()> {
+        object.maps.rodata_data.as_mut().expect("the object has constants").record_types = 1;
+        Ok(())
     }
 
     fn read(&mut self, seen: &Seen<'_>, result: &mut Trace) -> libbpf_rs::Result<()> {

@@ -12,6 +12,7 @@
 
 #include "../../bpf/hash.h"
 #include "../../bpf/maps.h"
+#include "../../bpf/refuse.h"
 #include "intf.h"
 
 #define ENTRIES_AT_ONCE 16
@@ -20,6 +21,9 @@
 #define MODE_IN_STATX 28
 #define S_IFMT 0170000
 #define S_IFDIR 0040000
+
+/* Set before loading. */
+const volatile __u32 record_types = 0;
 
 /* Names read without a type and not looked up yet. */
 __u32 untyped_now;
@@ -90,7 +94,7 @@ __noinline int remember_untyped(__u32 at)
 	__u64 hash;
 	long length;
 
-	if (!walk || at >= CHUNK + DIRENT_HEAD)
+	if (!record_types || !walk || at >= CHUNK + DIRENT_HEAD)
 		return 0;
 	length = bpf_probe_read_kernel_str(walk->name, NAME_LENGTH, walk->bytes + at);
 	if (length <= 1 || length > NAME_LENGTH)
@@ -254,6 +258,10 @@ __noinline int dtype_read_exit(struct thread *t, __u64 regs, long result)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct walk *walk = dtype_walk_here();
 
+	/* Asked here too: kernels before 6.8 verify a global function also where none calls it (commit 2afae08c9dcb). */
+	if (!record_types)
+		return 0;
+	refusable(REFUSE_DTYPE);
 	if (!t || result <= 0 || !t->number || !walk)
 		return 0;
 	walk->buffer = CALL_ARG2(regs);
@@ -298,7 +306,7 @@ __noinline int dtype_lookup_enter(struct thread *t, __u32 tgid, __u64 regs, __u1
 	__u64 hash;
 	long length;
 
-	if (!t || !walk)
+	if (!record_types || !t || !walk)
 		return 0;
 	if (call == __NR_lstat || call == __NR_stat)
 		path = (const void *)CALL_ARG1(regs);
@@ -334,7 +342,7 @@ __noinline int dtype_lookup_exit(struct thread *t, __u64 regs, __u16 call, long 
 	const void *buffer;
 	__u16 mode = 0;
 
-	if (!t)
+	if (!record_types || !t)
 		return 0;
 	key.thread = t->number;
 	t->flags &= ~FLAG_FORCED;

@@ -40,28 +40,16 @@ impl Probe for Own {
         "threads, processes and programs"
     }
 
+    fn without(&self) -> &'static str {
+        "children and threads are not followed, and programs not named"
+    }
+
     fn programs(&self) -> &'static [Program] {
         &[
-            Program {
-                name: "lifecycle_fork",
-                point: Point::Tracepoint("sched_process_fork"),
-                without: "children and threads are not followed",
-            },
-            Program {
-                name: "lifecycle_exec",
-                point: Point::Tracepoint("sched_process_exec"),
-                without: "programs are not named",
-            },
-            Program {
-                name: "lifecycle_exit",
-                point: Point::Tracepoint("sched_process_exit"),
-                without: "the work of ending is not told apart",
-            },
-            Program {
-                name: "lifecycle_rename",
-                point: Point::Tracepoint("task_rename"),
-                without: "commands are not told apart",
-            },
+            Program { name: "lifecycle_fork", point: Point::Tracepoint("sched_process_fork") },
+            Program { name: "lifecycle_exec", point: Point::Tracepoint("sched_process_exec") },
+            Program { name: "lifecycle_exit", point: Point::Tracepoint("sched_process_exit") },
+            Program { name: "lifecycle_rename", point: Point::Tracepoint("task_rename") },
         ]
     }
 

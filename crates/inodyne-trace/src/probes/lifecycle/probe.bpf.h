@@ -5,6 +5,7 @@
 #ifndef INODYNE_LIFECYCLE_PROBE_H
 #define INODYNE_LIFECYCLE_PROBE_H
 
+#include "../../bpf/refuse.h"
 #include "../../bpf/run.h"
 #include "../../bpf/task.h"
 #include "end.h"
@@ -22,6 +23,7 @@ int BPF_PROG(lifecycle_fork, struct task_struct *parent, struct task_struct *chi
 	__u32 pid = child->pid, slot;
 	__u64 now;
 
+	refusable(REFUSE_LIFECYCLE);
 	if (!of || !of->number || of->flags & FLAG_HELPER)
 		return 0;
 	slot = slot_take();

@@ -24,6 +24,14 @@ impl Probe for Own {
         "paths"
     }
 
+    fn without(&self) -> &'static str {
+        "it is not counted which paths are looked up"
+    }
+
+    fn is_optional(&self) -> bool {
+        true
+    }
+
     fn programs(&self) -> &'static [Program] {
         &[]
     }

@@ -11,6 +11,7 @@
 
 #include "../../bpf/hash.h"
 #include "../../bpf/maps.h"
+#include "../../bpf/refuse.h"
 #include "intf.h"
 
 const volatile __u32 record_paths = 0;
@@ -86,6 +87,10 @@ __noinline int paths_exit(__u16 call, __u64 regs, long result, __u64 wall)
 	__u64 hash;
 	long length;
 
+	/* Asked here too: kernels before 6.8 verify a global function also where none calls it (commit 2afae08c9dcb). */
+	if (!record_paths)
+		return 0;
+	refusable(REFUSE_PATHS);
 	if (!argument)
 		return 0;
 	scratch = bpf_map_lookup_elem(&path_scratch, &zero);

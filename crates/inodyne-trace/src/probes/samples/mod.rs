@@ -23,12 +23,16 @@ impl Probe for Own {
         "samples"
     }
 
+    fn without(&self) -> &'static str {
+        "functions that run are not seen, nor page faults told from user mode"
+    }
+
+    fn is_optional(&self) -> bool {
+        true
+    }
+
     fn programs(&self) -> &'static [Program] {
-        &[Program {
-            name: "samples_take",
-            point: Point::CpuClock,
-            without: "functions that run are not seen, nor page faults told from user mode",
-        }]
+        &[Program { name: "samples_take", point: Point::CpuClock }]
     }
 
     fn is_wanted(&self, options: &Options) -> bool {

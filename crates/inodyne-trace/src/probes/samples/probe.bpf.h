@@ -9,6 +9,7 @@
 #ifndef INODYNE_SAMPLES_PROBE_H
 #define INODYNE_SAMPLES_PROBE_H
 
+#include "../../bpf/refuse.h"
 #include "../../bpf/stack.h"
 #include "../../bpf/task.h"
 #include "intf.h"
@@ -46,6 +47,7 @@ int samples_take(struct bpf_perf_event_data *ctx)
 	struct thread *t = thread_of(bpf_get_current_task_btf());
 	struct sample_key key = {};
 
+	refusable(REFUSE_SAMPLES);
 	if (!t || !t->number || t->flags & FLAG_HELPER)
 		return 0;
 	key.thread = t->number;

@@ -49,18 +49,14 @@ impl Probe for Own {
         "time off the CPU"
     }
 
+    fn without(&self) -> &'static str {
+        "it is not seen who waits, and for what"
+    }
+
     fn programs(&self) -> &'static [Program] {
         &[
-            Program {
-                name: "switches_switch",
-                point: Point::Tracepoint("sched_switch"),
-                without: "time off the CPU is not seen",
-            },
-            Program {
-                name: "switches_waking",
-                point: Point::Tracepoint("sched_waking"),
-                without: "time blocked cannot be told from time in the run queue",
-            },
+            Program { name: "switches_switch", point: Point::Tracepoint("sched_switch") },
+            Program { name: "switches_waking", point: Point::Tracepoint("sched_waking") },
         ]
     }
 
