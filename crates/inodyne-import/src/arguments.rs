@@ -23,39 +23,31 @@ pub(crate) fn strings(arguments: &str) -> impl Iterator<Item = Text> {
     })
 }
 
-/// Whether the first string among the arguments of this call is a path that it looks up.
-pub(crate) fn looks_up(call: &str) -> bool {
-    matches!(
-        call,
-        "stat"
-            | "lstat"
-            | "newfstatat"
-            | "fstatat64"
-            | "statx"
-            | "stat64"
-            | "lstat64"
-            | "open"
-            | "openat"
-            | "openat2"
-            | "access"
-            | "faccessat"
-            | "faccessat2"
-            | "readlink"
-            | "readlinkat"
-            | "execve"
-            | "execveat"
-    )
+/// The words of an `execve`: the strings in the first list. The second value says whether some are missing. The environment is an
+/// address, unless strace was told to write it out (-v); that is the second list.
+pub(crate) fn words(arguments: &str) -> (Vec<String>, bool) {
+    let Some(list) = outside_strings(arguments, b'[') else { return (Vec::new(), true) };
+    let list = &arguments[list + 1..];
+    let end = outside_strings(list, b']');
+    let list = &list[..end.unwrap_or(list.len())];
+    let file = strings(arguments).next();
+    let words: Vec<Text> = strings(list).collect();
+    let cut =
+        end.is_none() || list.ends_with("...") || file.into_iter().chain(words.iter().cloned()).any(|text| text.is_cut);
+    (words.into_iter().map(|word| word.text).collect(), cut)
 }
 
-/// The words of an `execve`: the strings in the first brackets. The second value says whether some are missing.
-pub(crate) fn words(arguments: &str) -> (Vec<String>, bool) {
-    let Some(file) = strings(arguments).next() else { return (Vec::new(), true) };
-    let all: Vec<Text> = strings(arguments).skip(1).collect();
-    let cut = file.is_cut || all.iter().any(|word| word.is_cut) || arguments.contains(", ...]");
-    // The environment is an address unless strace was told to write it out (-v): then only the first list is meant.
-    let listed = arguments.split_once('[').map_or("", |(_, list)| list);
-    let count = strings(listed.split("], ").next().unwrap_or("")).count();
-    (all.into_iter().take(count).map(|word| word.text).collect(), cut)
+/// Where this byte stands for the first time outside of strings: names of files may hold any.
+fn outside_strings(text: &str, byte: u8) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    loop {
+        match *bytes.get(at)? {
+            b'"' => at += 1 + unescaped(&bytes[at + 1..])?.1,
+            found if found == byte => return Some(at),
+            _ => at += 1,
+        }
+    }
 }
 
 /// The string that begins here, up to its closing quote, and how long it is in the log with that; none where it is not closed.
@@ -119,5 +111,9 @@ mod tests {
         assert_eq!((of.join("|"), cut), ("sh|-c|ls; cat".to_owned(), true));
         let (of, cut) = words(r#""/bin/true", ["true"], ["HOME=/root", "A=b"]"#);
         assert_eq!((of.join("|"), cut), ("true".to_owned(), false));
+        let (of, cut) = words(r#""/opt/[old]/a \" [b", ["a], [b", "c]"], 0x7fff /* 35 vars */"#);
+        assert_eq!((of.join("|"), cut), ("a], [b|c]".to_owned(), false));
+        let (of, cut) = words(r#""/bin/ls", ["ls", "x", ...], 0x7fff"#);
+        assert_eq!((of.join("|"), cut), ("ls|x".to_owned(), true));
     }
 }

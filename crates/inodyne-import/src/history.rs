@@ -11,6 +11,7 @@
 use std::collections::HashMap;
 
 use inodyne_model::run::Exit;
+use inodyne_model::syscall::looks_up;
 
 use crate::arguments;
 use crate::line::{self, Event, Instant, Outcome, Returned};
@@ -268,7 +269,7 @@ impl History {
             Returned::Error(name) => Result::Error(name.to_owned()),
             Returned::Never => Result::Never,
         };
-        let path = arguments::looks_up(call.name).then(|| arguments::strings(call.arguments).next()).flatten();
+        let path = looks_up(call.name).then(|| arguments::strings(call.arguments).next()).flatten();
         let comm = self.threads[thread].comm;
         let calls = &mut self.threads[thread].calls;
         // Two halves may overlap the line before by what printing took.

@@ -11,7 +11,7 @@ use crate::histogram::Histogram;
 /// CPU + run queue + blocked; where the tracer does not divide calls ([`crate::trace::Tracer`]) these three are zero.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SyscallStats {
-    /// The kernel's name, as strace prints it (`newfstatat`); `i386:NUMBER` for a 32-bit call.
+    /// The kernel's name, as strace prints it (`newfstatat`); `i386:` stands before the name of a 32-bit call. See [`plain_name`].
     pub name: String,
     /// Calls that returned. `exit` and `exit_group` never do.
     pub calls: u64,
@@ -99,10 +99,71 @@ impl SyscallStats {
     }
 }
 
+/// What stands before the name of a call of a 32-bit program, by processor.
+pub const OF_32_BITS: [&str; 2] = ["i386:", "arm:"];
+
+/// The name by which a call is known in 64 bits: `i386:stat64` does what `stat` does. Numbers, which recordings of before have in
+/// the place of 32-bit names, stay.
+pub fn plain_name(name: &str) -> &str {
+    let Some(name) = OF_32_BITS.iter().find_map(|processor| name.strip_prefix(processor)) else { return name };
+    match name {
+        "oldstat" | "stat64" => "stat",
+        "oldlstat" | "lstat64" => "lstat",
+        "oldfstat" | "fstat64" => "fstat",
+        "fstatat64" => "newfstatat",
+        "statfs64" => "statfs",
+        "fstatfs64" => "fstatfs",
+        "_llseek" => "lseek",
+        "_newselect" => "select",
+        "waitpid" => "wait4",
+        "fcntl64" => "fcntl",
+        "mmap2" => "mmap",
+        "sendfile64" => "sendfile",
+        "truncate64" => "truncate",
+        "ftruncate64" => "ftruncate",
+        "chown32" => "chown",
+        "lchown32" => "lchown",
+        "fchown32" => "fchown",
+        "fadvise64_64" => "fadvise64",
+        "utimensat_time64" => "utimensat",
+        "futex_time64" => "futex",
+        "clock_nanosleep_time64" => "clock_nanosleep",
+        "ppoll_time64" => "ppoll",
+        "pselect6_time64" => "pselect6",
+        "io_pgetevents_time64" => "io_pgetevents",
+        "recvmmsg_time64" => "recvmmsg",
+        _ => name,
+    }
+}
+
+/// Whether a call of this name looks a path up, and may find nothing there. A log may name the calls of 32 bits without saying so.
+pub fn looks_up(name: &str) -> bool {
+    matches!(
+        plain_name(name),
+        "stat"
+            | "stat64"
+            | "lstat"
+            | "lstat64"
+            | "newfstatat"
+            | "fstatat64"
+            | "statx"
+            | "open"
+            | "openat"
+            | "openat2"
+            | "access"
+            | "faccessat"
+            | "faccessat2"
+            | "readlink"
+            | "readlinkat"
+            | "execve"
+            | "execveat"
+    )
+}
+
 /// Whether a call of this name returns a number of bytes that it has moved between a file and the process, or two files.
 pub fn returns_bytes(name: &str) -> bool {
     matches!(
-        name,
+        plain_name(name),
         "read"
             | "write"
             | "pread64"
@@ -131,4 +192,22 @@ pub struct CommCalls {
     pub comm: String,
     /// Its calls, most wall time first.
     pub syscalls: Vec<SyscallStats>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_of_32_bits_are_what_they_do() {
+        assert_eq!(
+            ["i386:stat64", "i386:read", "i386:futex_time64", "stat"].map(plain_name),
+            ["stat", "read", "futex", "stat"]
+        );
+        // What recordings of before say.
+        assert_eq!(plain_name("i386:195"), "195");
+        assert_eq!(plain_name("arm:fstatat64"), "newfstatat");
+        assert!(looks_up("i386:fstatat64") && looks_up("openat") && !looks_up("i386:getpid"));
+        assert!(returns_bytes("i386:pread64") && !returns_bytes("i386:_llseek"));
+    }
 }

@@ -1,6 +1,10 @@
 //! Names for the numbers of system calls.
 
 use syscalls::Sysno;
+#[cfg(target_arch = "aarch64")]
+use syscalls::arm::Sysno as Sysno32;
+#[cfg(not(target_arch = "aarch64"))]
+use syscalls::x86::Sysno as Sysno32;
 
 use crate::contract::{CALL_INVALID, CALL_NONE, CALLS_64};
 
@@ -13,7 +17,11 @@ pub fn call(call: u16) -> Option<String> {
     match number {
         _ if call == CALL_NONE => None,
         CALL_INVALID => Some("invalid".to_owned()),
-        _ if number >= CALLS_64 => Some(format!("{COMPAT}:{}", number - CALLS_64)),
+        _ if number >= CALLS_64 => {
+            let number = number - CALLS_64;
+            let name = Sysno32::new(number).map_or_else(|| number.to_string(), |call| call.name().to_owned());
+            Some(format!("{COMPAT}:{name}"))
+        }
         // As strace and x86-64 call it; arm64's own table says fstatat.
         _ if number == libc::SYS_newfstatat as usize => Some("newfstatat".to_owned()),
         _ => Some(Sysno::new(number).map_or_else(|| format!("syscall_{number:#x}"), |s| s.name().to_owned())),
@@ -28,7 +36,10 @@ mod tests {
     fn calls_are_named_as_strace_names_them() {
         assert_eq!(call(libc::SYS_newfstatat as u16).as_deref(), Some("newfstatat"));
         assert_eq!(call(libc::SYS_pread64 as u16).as_deref(), Some("pread64"));
-        assert_eq!(call(512 + 4), Some(format!("{COMPAT}:4")));
+        // i386 and 32-bit arm number these alike.
+        assert_eq!(call(512 + 4), Some(format!("{COMPAT}:write")));
+        assert_eq!(call(512 + 195), Some(format!("{COMPAT}:stat64")));
+        assert_eq!(call(512 + 511), Some(format!("{COMPAT}:511")));
         assert_eq!(call(500).as_deref(), Some("syscall_0x1f4"));
         assert_eq!(call(CALL_NONE), None);
     }

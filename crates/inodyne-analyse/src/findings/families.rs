@@ -1,52 +1,45 @@
-//! Which system calls do alike, by name.
+//! Which system calls do alike, by name. Those of 32 bits are what they do ([`plain_name`]).
 
-/// Look a path up, and may find nothing there.
-pub(super) fn looks_up(call: &str) -> bool {
-    stats(call)
-        || matches!(
-            call,
-            "open"
-                | "openat"
-                | "openat2"
-                | "access"
-                | "faccessat"
-                | "faccessat2"
-                | "readlink"
-                | "readlinkat"
-                | "execve"
-                | "execveat"
-        )
-}
+pub(super) use inodyne_model::syscall::looks_up;
+use inodyne_model::syscall::plain_name;
 
 /// Ask for the attributes of a path.
 pub(super) fn stats(call: &str) -> bool {
-    matches!(call, "stat" | "lstat" | "newfstatat" | "statx")
+    matches!(plain_name(call), "stat" | "lstat" | "newfstatat" | "statx")
+}
+
+/// Open a file.
+pub(super) fn opens(call: &str) -> bool {
+    matches!(plain_name(call), "open" | "openat" | "openat2" | "creat")
 }
 
 /// Remove a name.
 pub(super) fn removes(call: &str) -> bool {
-    matches!(call, "unlink" | "unlinkat" | "rmdir")
+    matches!(plain_name(call), "unlink" | "unlinkat" | "rmdir")
 }
 
 /// Read contents.
 pub(super) fn reads(call: &str) -> bool {
-    matches!(call, "read" | "pread64" | "readv" | "preadv" | "preadv2" | "sendfile" | "splice" | "copy_file_range")
+    matches!(
+        plain_name(call),
+        "read" | "pread64" | "readv" | "preadv" | "preadv2" | "sendfile" | "splice" | "copy_file_range"
+    )
 }
 
 /// Write contents.
 pub(super) fn writes(call: &str) -> bool {
-    matches!(call, "write" | "pwrite64" | "writev" | "pwritev" | "pwritev2")
+    matches!(plain_name(call), "write" | "pwrite64" | "writev" | "pwritev" | "pwritev2")
 }
 
 /// Wait until something is on a device.
 pub(super) fn syncs(call: &str) -> bool {
-    matches!(call, "fsync" | "fdatasync" | "sync" | "syncfs" | "sync_file_range" | "msync")
+    matches!(plain_name(call), "fsync" | "fdatasync" | "sync" | "syncfs" | "sync_file_range" | "msync")
 }
 
 /// Start and end processes, and map programs: what every new process does before and after its work.
 pub(super) fn starts_processes(call: &str) -> bool {
     matches!(
-        call,
+        plain_name(call),
         "execve"
             | "execveat"
             | "exit"
@@ -78,7 +71,7 @@ pub(super) fn concerns_files(call: &str) -> bool {
         || writes(call)
         || syncs(call)
         || matches!(
-            call,
+            plain_name(call),
             "getdents64"
                 | "getdents"
                 | "close"
