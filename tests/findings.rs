@@ -234,11 +234,11 @@ fn healthy_commands_are_left_in_peace() {
 fn the_program_of_the_third_study_is_seen_through() {
     let (_machine, programs) = (machine(), scratch());
     let program = fixture_cpp("prm", programs.path());
-    // A deep tree, so that the queue runs empty and threads wait for each other's entries, on a machine of any speed.
     let gather = "rm -rf all && mkdir all && mv d* all";
     let options = ["--at", "tmpfs", "--data", "tree:dirs=1000,fan=2,files=30,bytes=1", "--prepare", gather];
     let found = said(&options, &format!("{} all", program.display()));
-    let expected = ["failed-calls", "stat-per-entry", "futex-contention"];
+    // Its threads wait for entries that others have yet to find: they are idle, and no lock keeps them from anything.
+    let expected = ["failed-calls", "stat-per-entry"];
     let missing: Vec<_> = expected.into_iter().filter(|id| !found.iter().any(|said| said == id)).collect();
     assert!(missing.is_empty(), "{missing:?} are not among {found:?}");
 }

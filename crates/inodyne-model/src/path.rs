@@ -6,7 +6,8 @@
 use crate::Nanos;
 use crate::cause::Cause;
 use crate::ledger::RowKind;
-use crate::observed::ThreadNumber;
+use crate::observed::{ThreadNumber, Waker};
+use crate::stack::StackId;
 
 /// The path from its beginning to its end. Empty where it could not be walked.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -17,6 +18,46 @@ pub struct CriticalPath {
     pub parts: Vec<StepPart>,
     /// What the parts name.
     pub rows: Vec<PathRow>,
+    /// The same time summed by what a thread of the command was doing.
+    pub doings: Vec<Doing>,
+}
+
+/// Time on the path, by what a thread of the command was doing. But for [`DoingKind::Followed`] these sum to all of the steps: what
+/// others did for a thread that waited for them is time of its wait.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Doing {
+    /// The thread.
+    pub thread: ThreadNumber,
+    /// The call it was in; none outside of calls.
+    pub syscall: Option<String>,
+    /// What it did there.
+    pub kind: DoingKind,
+    /// How long, in all.
+    pub ns: Nanos,
+}
+
+/// What a thread was doing while the path was in it, or with whoever it waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DoingKind {
+    /// It ran.
+    Running,
+    /// It was ready, without a CPU.
+    Ready,
+    /// It waited, for a device, a helper, or somebody who was not followed.
+    Waiting(WaitPlace),
+    /// It waited for another thread of the command, and the path was in that one. So this time is among that one's as well.
+    Followed(WaitPlace),
+}
+
+/// Where a thread waited and who ended it: with thread and call the key of a [`Wait`](crate::observed::Wait).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WaitPlace {
+    /// Where it waited.
+    pub stack: StackId,
+    /// Who ended the wait.
+    pub waker: Waker,
+    /// Where that one stood.
+    pub waker_stack: StackId,
 }
 
 /// A stretch in one thread.

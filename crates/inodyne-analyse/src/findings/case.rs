@@ -1,8 +1,10 @@
 //! One trace and what stands around it, asked for times: of waits, of calls, of samples.
 //!
-//! A time is summed over threads, and threads work side by side. Its share of the wall-clock time is therefore the sum
-//! over the number of its threads that lived at the same time, and never more than what the ledger leaves for it: what a
-//! thread in the background waits for costs nobody anything. See [`Case::share`].
+//! A time is summed over threads, and threads work side by side: what a thread in the background waits for costs nobody
+//! anything. Its share of the wall-clock time is therefore what of it lies on the critical path ([`OnPath`]): of waits exactly, of calls
+//! and samples in proportion to how much of their call and thread does. Where no path is known (recordings of before, or where
+//! some of the timeline was lost) it is the sum over the number of its threads that lived at the same time, and at most what
+//! the ledger leaves for it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,6 +20,8 @@ use inodyne_model::trace::Trace;
 use crate::causes::Classifier;
 use crate::faults::Outside;
 
+use super::on_path::OnPath;
+
 /// One trace and what stands around it.
 pub(crate) struct Case<'a> {
     pub(crate) recording: &'a Recording,
@@ -25,6 +29,8 @@ pub(crate) struct Case<'a> {
     pub(crate) index: usize,
     pub(crate) trace: &'a Trace,
     pub(crate) classifier: Classifier<'a>,
+    /// None where no path could be walked.
+    pub(crate) path: Option<OnPath<'a>>,
 }
 
 /// A wait with what is known of it.
@@ -93,6 +99,10 @@ pub(super) struct Time {
     pub(super) threads: BTreeSet<ThreadNumber>,
     /// Nanoseconds and count by call.
     pub(super) calls: BTreeMap<String, (f64, u64)>,
+    /// What of it is known to be on the critical path, in nanoseconds.
+    on_path: f64,
+    /// Time by call of which it is not known when it was, so that it has the call's part of the path.
+    by_call: BTreeMap<String, f64>,
 }
 
 /// A sum that stops at the end of the range, so that a damaged recording gives nonsense and no panic.
@@ -101,13 +111,24 @@ pub(super) fn total(counts: impl Iterator<Item = u64>) -> u64 {
 }
 
 impl Time {
-    fn add(&mut self, thread: ThreadNumber, call: &str, ns: f64, count: u64) {
+    /// Of no calls yet, by these threads.
+    pub(super) fn of_threads(threads: BTreeSet<ThreadNumber>) -> Time {
+        Time { threads, ..Time::default() }
+    }
+
+    fn add(&mut self, thread: ThreadNumber, call: &str, ns: f64, count: u64, on_path: f64) {
         self.threads.insert(thread);
-        self.add_calls(call, ns, count);
+        self.on_path += on_path;
+        self.count_in(call, ns, count);
     }
 
     /// Adds calls, of threads that are named elsewhere.
     pub(super) fn add_calls(&mut self, call: &str, ns: f64, count: u64) {
+        *self.by_call.entry(call.to_owned()).or_default() += ns;
+        self.count_in(call, ns, count);
+    }
+
+    fn count_in(&mut self, call: &str, ns: f64, count: u64) {
         self.ns += ns;
         self.count = self.count.saturating_add(count);
         let (sum, counted) = self.calls.entry(call.to_owned()).or_default();
@@ -120,6 +141,10 @@ impl Time {
         self.ns += other.ns;
         self.count = self.count.saturating_add(other.count);
         self.threads.extend(other.threads);
+        self.on_path += other.on_path;
+        for (call, ns) in other.by_call {
+            *self.by_call.entry(call).or_default() += ns;
+        }
         for (call, (ns, count)) in other.calls {
             let (sum, counted) = self.calls.entry(call).or_default();
             *sum += ns;
@@ -159,9 +184,17 @@ impl<'a> Case<'a> {
     pub(super) fn waiting(&self, is_meant: impl Fn(&Waited<'a>) -> bool) -> Time {
         let mut time = Time::default();
         for waited in self.waits().filter(|waited| is_meant(waited)) {
-            time.add(waited.wait.thread, waited.call, waited.wait.ns.0 as f64, waited.wait.count);
+            let on_path = self.path.as_ref().map_or(0.0, |path| path.waiting(waited.wait));
+            time.add(waited.wait.thread, waited.call, waited.wait.ns.0 as f64, waited.wait.count, on_path);
         }
         time
+    }
+
+    /// Time on the critical path in which it was in another thread of the command, since one of these waits was for that one; in
+    /// nanoseconds. Waits for the same cause inside of each other count once.
+    pub(super) fn followed(&self, is_meant: impl Fn(&Waited<'a>) -> bool) -> f64 {
+        let Some(path) = &self.path else { return 0.0 };
+        self.waits().filter(|waited| is_meant(waited)).map(|waited| path.followed(waited.wait)).sum()
     }
 
     /// The waits of one thread for one cause.
@@ -179,10 +212,22 @@ impl<'a> Case<'a> {
         for sample in self.trace.observed.samples.iter().filter(|sample| !sample.user_mode) {
             let Some(stack) = self.classifier.stack(sample.stack) else { continue };
             if stack.symbols().any(|symbol| function(function_name(symbol))) {
-                time.add(sample.thread, call_of(sample, stack), sample.count as f64 * 1e9 / hz, sample.count);
+                let ns = sample.count as f64 * 1e9 / hz;
+                let on_path = ns * self.running_on_path(sample.thread, sample.syscall.as_deref());
+                time.add(sample.thread, call_of(sample, stack), ns, sample.count, on_path);
             }
         }
         time
+    }
+
+    /// Which part of what a thread ran in a call, or outside of calls, was on the critical path.
+    fn running_on_path(&self, number: ThreadNumber, call: Option<&str>) -> f64 {
+        let Some(path) = &self.path else { return 0.0 };
+        let threads = &self.trace.observed.threads;
+        let Ok(at) = threads.binary_search_by_key(&number, |thread| thread.number) else { return 0.0 };
+        let thread = &threads[at];
+        let ran = call.map_or(Some(&thread.user_ns), |call| thread.kernel_ns.get(call));
+        part(path.running(number, call), ran.map_or(0.0, |ns| ns.0 as f64))
     }
 
     /// The rows of the table of calls with these names.
@@ -215,7 +260,24 @@ impl<'a> Case<'a> {
 
     /// What a sum over threads takes of the wall-clock time, in nanoseconds.
     pub(super) fn on_path(&self, time: &Time) -> f64 {
-        (time.ns / parallel(self.trace, &time.threads)).min(self.room(time))
+        let Some(path) = &self.path else {
+            return (time.ns / parallel(self.trace, &time.threads)).min(self.room(time));
+        };
+        let in_all = |call: &str| self.calls(|name| name == call).map(|call| call.wall_ns.0 as f64).sum::<f64>();
+        let of_calls = time.by_call.iter().map(|(call, ns)| ns * part(path.in_call(call), in_all(call)));
+        (time.on_path + of_calls.sum::<f64>()).min(self.wall())
+    }
+
+    /// What these threads take of the wall-clock time, in nanoseconds.
+    pub(super) fn threads_on_path(&self, threads: &BTreeSet<ThreadNumber>) -> f64 {
+        match &self.path {
+            Some(path) => threads.iter().map(|thread| path.in_thread(*thread)).sum(),
+            None => {
+                let threads_of = |number: &ThreadNumber| threads.contains(number);
+                let all = self.trace.observed.threads.iter().filter(|thread| threads_of(&thread.number));
+                all.map(|thread| thread.lifetime_ns().0 as f64).sum::<f64>() / parallel(self.trace, threads)
+            }
+        }
     }
 
     /// What the ledger leaves for time in these calls: the rows of the calls themselves, and those in which the ledger's
@@ -271,6 +333,24 @@ impl<'a> Case<'a> {
     pub(super) fn fs(&self) -> &str {
         self.recording.places.get(self.trace.place).map_or("", |place| place.fs.as_str())
     }
+}
+
+/// The part of a call's time that it did not wait for a CPU: what others took meanwhile is no cost of the call. Of a short
+/// command on a busy machine, one call that loses its CPU can be the whole time.
+pub(super) fn active(call: &SyscallStats) -> f64 {
+    1.0 - part(call.runqueue_ns.0 as f64, call.wall_ns.0 as f64)
+}
+
+/// The time in calls that failed, without the waiting for a CPU: of that it is not known in which calls it was, so as much as
+/// possible is taken to have been in these, and at least their part.
+pub(super) fn failed(call: &SyscallStats) -> f64 {
+    let (failed, ready) = (call.failed_ns.0 as f64, call.runqueue_ns.0 as f64);
+    (failed - ready).max(failed * active(call))
+}
+
+/// A part of a whole, between zero and one.
+fn part(of: f64, whole: f64) -> f64 {
+    if whole > 0.0 { (of / whole).clamp(0.0, 1.0) } else { 0.0 }
 }
 
 fn call_of<'a>(sample: &'a Sample, stack: &Stack) -> &'a str {

@@ -5,6 +5,8 @@ use inodyne_model::count::Grouped;
 use inodyne_model::cure::{CacheChange, Change, PlaceChange};
 use inodyne_model::finding::Finding;
 use inodyne_model::ledger::{PAGE_FAULT, RowKind};
+use inodyne_model::stack::function_name;
+use inodyne_model::trace::Dtype;
 
 use super::case::{Case, Time, Waited, parallel, total};
 use super::estimate::{self, Diagnosed, percent, seconds};
@@ -17,6 +19,8 @@ const LEAST_SHARE: f64 = 0.15;
 const LEAST_READS: u64 = 50;
 /// More threads than this on average do not read one at a time.
 const MOST_THREADS: f64 = 1.5;
+/// From so many names for each call of readdir on, directories are large: with 32 KiB for each, as glibc has, a thousand fit.
+const LARGE_DIRECTORY: u64 = 400;
 /// How much of the work on a CPU that goes with a read is seen in samples, and how well.
 const UNCERTAIN: f64 = 0.15;
 /// The same for a command that changes much: while it waits for a read, the kernel works off in the background what it has
@@ -50,6 +54,22 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     };
     let order_line = evidence.len();
     evidence.push(format!("a read takes {} on average; {order}", seconds(time.mean())));
+    let of_inodes = case.waiting(|waited| is_metadata(waited) && waited.passes(reads_inode));
+    let inode_line = evidence.len();
+    if of_inodes.count > 0 {
+        let part = percent(of_inodes.ns / time.ns.max(1.0));
+        evidence.push(format!("{} of these waits are for inodes, {part} of their time", Grouped(of_inodes.count)));
+    }
+    // readdir returns as many names as fit: many at once come from a large directory, which only one thread can read.
+    let Dtype { reads, entries, .. } = case.trace.dtype;
+    let is_flat = entries > reads.saturating_mul(LARGE_DIRECTORY);
+    if is_flat {
+        evidence.push(format!(
+            "{} names came in {} calls: from few, large directories",
+            Grouped(entries),
+            Grouped(reads)
+        ));
+    }
     let work = work_of_reading(case);
     let loading = case
         .waiting(|waited| waited.cause == Cause::DeviceRead && (waited.call == PAGE_FAULT || waited.call == "execve"));
@@ -57,8 +77,9 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         evidence.push(format!("{} more were spent on loading programs from the device", seconds(loading.ns)));
     }
     let waits = case.on_path(&time);
-    let removing: f64 = case.calls(removes).map(|call| call.wall_ns.0 as f64).sum();
-    let is_changing = removing / parallel(case.trace, &case.threads_of(removes)) > case.wall() * CHANGES;
+    let mut removing = Time::of_threads(case.threads_of(removes));
+    case.calls(removes).for_each(|call| removing.add_calls(&call.name, call.wall_ns.0 as f64, call.calls));
+    let is_changing = case.share(&removing) > CHANGES;
     let after = if is_changing { 0.0 } else { ready_after(case, &time) };
     let saved = waits + case.on_path(&work) + case.on_path(&loading) + after;
     let uncertain = if is_changing { UNCERTAIN_CHANGING } else { UNCERTAIN };
@@ -72,7 +93,11 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             share,
             evidence,
             predicted: estimate::without(case, saved, uncertain),
-            cure: cures(case, is_alone, order_line),
+            cure: cures(
+                case,
+                (is_alone && !is_flat).then_some(order_line),
+                (of_inodes.ns > time.ns / 2.0).then_some(inode_line),
+            ),
             avoidable_calls: None,
             bound: false,
         }
@@ -122,21 +147,31 @@ fn work_of_reading(case: &Case<'_>) -> Time {
     })
 }
 
-/// First what the prediction is about. `order` is the line of the evidence that says in which order the reads come.
-fn cures(case: &Case<'_>, is_alone: bool, order: usize) -> Vec<Remedy> {
+/// Whether a wait in this function is for an inode, not for a block of a directory.
+fn reads_inode(function: &str) -> bool {
+    matches!(
+        function_name(function),
+        "__ext4_get_inode_loc" | "ext4_get_inode_loc" | "__ext4_iget" | "ext2_get_inode" | "xfs_iget"
+    )
+}
+
+/// First what the prediction is about. The others answer a line of the evidence: that the reads come one at a time, from several
+/// directories, and that they are for inodes.
+fn cures(case: &Case<'_>, one_at_a_time: Option<usize>, inodes: Option<usize>) -> Vec<Remedy> {
     let mut cures = vec![Remedy::new(
         "keep it in memory, as is predicted: a walk beforehand warms it, vm.vfs_cache_pressure below 100 keeps it longer",
         Change::Cache(CacheChange::Warm),
     )];
-    if is_alone {
+    if let Some(order) = one_at_a_time {
         let several = "or, for a part of that, walk the tree in several threads, so that several reads are on their way (bfs, fd, inodyne rm)";
         cures.push(Remedy::advice(several).answering(order));
     }
-    if matches!(case.fs(), "ext4" | "ext3" | "ext2") {
-        cures.push(Remedy::new(
-            "or read more inodes at once: mount with inode_readahead_blks=256 (ext4), or make fewer, larger directories",
+    if let Some(inodes) = inodes.filter(|_| case.fs() == "ext4") {
+        let more = Remedy::new(
+            "or read more inodes at once: mount with inode_readahead_blks=256",
             Change::Place(PlaceChange::Mount("inode_readahead_blks=256".to_owned())),
-        ));
+        );
+        cures.push(more.answering(inodes));
     }
     cures
 }

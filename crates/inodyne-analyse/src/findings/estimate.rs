@@ -12,6 +12,7 @@
 
 use inodyne_model::Nanos;
 use inodyne_model::finding::{Finding, Prediction};
+use inodyne_model::ledger::RowKind;
 use inodyne_model::run::median;
 
 use super::case::{Case, Time};
@@ -99,10 +100,17 @@ pub(super) fn without(case: &Case<'_>, saved: f64, uncertain: f64) -> Prediction
     }
 }
 
-/// What a bound says: the time if all of `saved` could go, and never less.
+/// What a bound says: the time if all of `saved` could go, and never less. It is as large a part of the time now as of the traced
+/// time, both without what passed in waiting for a CPU: a busy machine makes that longer, and nothing else.
 pub(super) fn at_best(case: &Case<'_>, saved: f64) -> Prediction {
-    let Now { ns: now, scale } = now(case, 0.0);
-    let best = (now - saved.max(0.0) * scale).max(0.0);
+    let ready = case.ledger(|row| row.kind == RowKind::Runqueue);
+    at_best_of(case, saved / (case.wall() - ready).max(1.0))
+}
+
+/// The same for a part of all of the time.
+pub(super) fn at_best_of(case: &Case<'_>, part: f64) -> Prediction {
+    let Now { ns: now, .. } = now(case, 0.0);
+    let best = now * (1.0 - part.clamp(0.0, 1.0));
     Prediction {
         now_ns: Nanos::rounded(now),
         wall_ns: Nanos::rounded(best),

@@ -5,7 +5,7 @@ use inodyne_model::count::Grouped;
 use inodyne_model::finding::Finding;
 use inodyne_model::syscall::SyscallStats;
 
-use super::case::{Case, Time};
+use super::case::{Case, Time, failed};
 use super::estimate::{self, Diagnosed, INSIDE, seconds};
 use super::remedy::Remedy;
 
@@ -58,10 +58,9 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         })
         .collect();
     failing.sort_by_key(|(_, _, count)| std::cmp::Reverse(*count));
-    let mut time =
-        Time { threads: case.threads_of(|call| failing.iter().any(|(s, _, _)| s.name == call)), ..Time::default() };
+    let mut time = Time::of_threads(case.threads_of(|call| failing.iter().any(|(s, _, _)| s.name == call)));
     for (call, _, count) in &failing {
-        let ns = call.failed_ns.0 as f64 * *count as f64 / call.errors.max(1) as f64;
+        let ns = failed(call) * *count as f64 / call.errors.max(1) as f64;
         time.add_calls(&call.name, ns, *count);
     }
     let share = case.share(&time);

@@ -4,7 +4,7 @@ use inodyne_model::count::Grouped;
 use inodyne_model::finding::Finding;
 use inodyne_model::syscall::SyscallStats;
 
-use super::case::{Case, Time, total};
+use super::case::{Case, Time, failed, total};
 use super::estimate::{self, Diagnosed, INSIDE, percent, seconds};
 use super::families::looks_up;
 use super::remedy::advice;
@@ -23,10 +23,9 @@ const NAMED: usize = 5;
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let searching: Vec<&SyscallStats> =
         case.calls(looks_up).filter(|call| missing(call) >= LEAST_FAILURES.max(call.calls / LEAST_PART)).collect();
-    let mut time =
-        Time { threads: case.threads_of(|call| searching.iter().any(|s| s.name == call)), ..Time::default() };
+    let mut time = Time::of_threads(case.threads_of(|call| searching.iter().any(|s| s.name == call)));
     for call in &searching {
-        let of_missing = call.failed_ns.0 as f64 * missing(call) as f64 / (call.errors.max(1)) as f64;
+        let of_missing = failed(call) * missing(call) as f64 / (call.errors.max(1)) as f64;
         time.add_calls(&call.name, of_missing, missing(call));
     }
     let share = case.share(&time);
@@ -40,14 +39,20 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         .collect();
     evidence.push(format!("{} each, {} together", seconds(time.mean()), seconds(time.ns)));
     evidence.extend(top_paths(case));
-    let each = (time.mean() - case.cost() * INSIDE).max(time.mean() * 0.2) + estimate::around(case, &time);
+    // Time between calls is known as an average only. Where nearly all calls are such look-ups, it is theirs; a program that does other
+    // things as well (a dynamic linker relocates what it has found) spends it on these.
+    let all = total(case.calls(|_| true).map(|call| call.calls));
+    let is_search = (time.count as f64 / all.max(1) as f64).min(1.0);
+    let around = estimate::around(case, &time);
+    let each = (time.mean() - case.cost() * INSIDE).max(time.mean() * 0.2) + around * is_search;
+    let uncertain = UNCERTAIN.hypot(around * (1.0 - is_search) / 2.0 / each.max(1.0));
     let parallel = time.ns / case.on_path(&time).max(1.0);
     Some(
         Diagnosed {
             title: format!("{who} looks for files where they are not: {} of the time", percent(share)),
             share,
             evidence,
-            predicted: estimate::without(case, each * time.count as f64 / parallel, UNCERTAIN),
+            predicted: estimate::without(case, each * time.count as f64 / parallel, uncertain),
             cure: advice(&[
                 "shorten the search path, or put first the directory in which most is found (PATH, PYTHONPATH, -I, RPATH)",
                 "or let the program remember what it has found: bootsnap, ldconfig, an index of the package manager",

@@ -1,10 +1,16 @@
 //! `fs-not-to-blame`: the time is spent on something that has nothing to do with files. A bound, and often the answer that
 //! was looked for.
+//!
+//! One wrong "no file system can help" costs more trust than many right ones earn, so it is said only where it is known:
+//! * What others did for the command is judged by what they did, not by the call in which the command waited for them.
+//! * What somebody did who was not watched is neither files nor something else: a server may read files all the time.
+//! * A thread that lets time pass while others of the command work with files may wait for these ([`beside`](super::beside)).
 
 use inodyne_model::cause::Cause;
 use inodyne_model::finding::Finding;
 use inodyne_model::ledger::{PAGE_FAULT, Row, RowKind};
 
+use super::beside::files_beside;
 use super::case::Case;
 use super::estimate::{self, Diagnosed, percent, seconds};
 use super::families::concerns_files;
@@ -16,13 +22,14 @@ const LEAST_SHARE: f64 = 0.5;
 const MOST_OF_FILES: f64 = 0.15;
 
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
-    let elsewhere = case.ledger(is_elsewhere);
-    let files = case.ledger(is_of_files);
+    let elsewhere = case.ledger(|row| kind_of(row) == Kind::Elsewhere);
+    let files = case.ledger(|row| kind_of(row) == Kind::Files);
     let share = elsewhere / case.wall();
-    if share < LEAST_SHARE || files / case.wall() > MOST_OF_FILES {
+    let is_of_files = |ns: f64| ns / case.wall() > MOST_OF_FILES;
+    if share < LEAST_SHARE || is_of_files(files) || is_of_files(files + files_beside(case)) {
         return None;
     }
-    let mut rows: Vec<&Row> = case.trace.ledger.rows.iter().filter(is_elsewhere).collect();
+    let mut rows: Vec<&Row> = case.trace.ledger.rows.iter().filter(|row| kind_of(row) == Kind::Elsewhere).collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.ns));
     let top: Vec<_> = rows.iter().take(3).map(|row| format!("{} {}", named(row), seconds(row.ns.0 as f64))).collect();
     Some(
@@ -42,39 +49,123 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     )
 }
 
-/// Sleeps, sockets, terminals: what no file system has a part in. Children, pipes and locks are others' work, which may be
-/// with files, and so neither here nor there.
-fn is_elsewhere(row: &&Row) -> bool {
+/// What time was about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Files, directories and devices.
+    Files,
+    /// What no file system has a part in.
+    Elsewhere,
+    /// Others' work that was not seen, locks, and what no rule knows.
+    Unknown,
+}
+
+fn kind_of(row: &Row) -> Kind {
+    // What was asked of a server of files, a journal or a device is about files, whatever is done for it.
+    let serves_files = |word: &String| Cause::ALL.iter().any(|cause| cause.as_str() == word && is_of_files(*cause));
+    if row.via.iter().any(serves_files) {
+        return Kind::Files;
+    }
+    // Of somebody else's work the last word of the chain may be a call; otherwise it is who did it.
+    let call = row.via.last().or(row.syscall.as_ref()).map(String::as_str);
+    let calls_about_files = call.is_some_and(|call| concerns_files(call) || call == PAGE_FAULT);
     match (row.kind, row.cause) {
-        // Others' work, for a call of ours: it is the call that says what it is about.
-        _ if !row.via.is_empty() => !is_of_files(row),
-        (RowKind::User, _) => true,
-        (RowKind::Blocked, Some(Cause::Sleep | Cause::Socket | Cause::Poll | Cause::Stopped)) => true,
-        (RowKind::Kernel, _) => !is_of_files(row),
-        _ => false,
+        (RowKind::User, _) => Kind::Elsewhere,
+        (RowKind::Kernel, _) if calls_about_files => Kind::Files,
+        (RowKind::Kernel, _) => Kind::Elsewhere,
+        (RowKind::Blocked, Some(cause)) if is_of_files(cause) => Kind::Files,
+        (RowKind::Blocked, Some(Cause::Sleep | Cause::Stopped)) => Kind::Elsewhere,
+        _ => Kind::Unknown,
     }
 }
 
-fn is_of_files(row: &&Row) -> bool {
-    let of_call = row.syscall.as_deref().is_some_and(|call| concerns_files(call) || call == PAGE_FAULT);
-    match (row.kind, row.cause) {
-        _ if !row.via.is_empty() => of_call,
-        (RowKind::Kernel, _) => of_call,
-        (
-            RowKind::Blocked,
-            Some(
-                Cause::Sleep | Cause::Socket | Cause::Poll | Cause::Stopped | Cause::Child | Cause::Pipe | Cause::Futex,
-            ),
-        ) => false,
-        (RowKind::Blocked, _) => true,
-        _ => false,
+/// Whether somebody who waits for this waits for files.
+pub(super) fn is_of_files(cause: Cause) -> bool {
+    match cause {
+        Cause::DeviceRead
+        | Cause::DeviceWrite
+        | Cause::DeviceFlush
+        | Cause::Journal
+        | Cause::InodeLock
+        | Cause::BufferLock
+        | Cause::WriteThrottle
+        | Cause::QueueFull
+        | Cause::FuseServer
+        | Cause::RemoteServer => true,
+        Cause::Lock
+        | Cause::Pipe
+        | Cause::Socket
+        | Cause::Futex
+        | Cause::Child
+        | Cause::Sleep
+        | Cause::Poll
+        | Cause::Memory
+        | Cause::Stopped
+        | Cause::Other => false,
     }
 }
 
 fn named(row: &Row) -> String {
-    match (row.kind, row.cause) {
+    let who = row.via.iter().rfind(|word| !concerns_files(word));
+    let by = who.map_or_else(String::new, |who| format!(" ({who})"));
+    let what = match (row.kind, row.cause) {
         (RowKind::User, _) => "user mode".to_owned(),
         (_, Some(cause)) => cause.to_string(),
         _ => row.syscall.clone().unwrap_or_else(|| "entry and exit of calls".to_owned()),
+    };
+    what + &by
+}
+
+#[cfg(test)]
+mod tests {
+    use inodyne_model::Nanos;
+
+    use super::*;
+
+    /// `kind syscall cause via…`, with `-` for nothing.
+    fn row(words: &str) -> Row {
+        let mut words = words.split(' ');
+        let kind = match words.next() {
+            Some("user") => RowKind::User,
+            Some("kernel") => RowKind::Kernel,
+            Some("ready") => RowKind::Runqueue,
+            _ => RowKind::Blocked,
+        };
+        let mut row = Row::new(kind, Nanos(1));
+        row.syscall = words.next().filter(|word| *word != "-").map(str::to_owned);
+        row.cause = words.next().and_then(|word| Cause::ALL.into_iter().find(|cause| cause.as_str() == word));
+        row.via = words.map(str::to_owned).collect();
+        row
+    }
+
+    #[test]
+    fn others_are_judged_by_what_they_did() {
+        for (words, kind) in [
+            // A client waits for a daemon: that reads, computes, sleeps.
+            ("blocked recvfrom device-read socket walkd openat", Kind::Files),
+            ("kernel recvfrom - socket walkd getdents64", Kind::Files),
+            ("kernel recvfrom - socket walkd brk", Kind::Elsewhere),
+            ("user recvfrom - socket walkd", Kind::Elsewhere),
+            ("blocked recvfrom sleep socket walkd clock_nanosleep", Kind::Elsewhere),
+            // Whoever serves files works for files, whatever it does.
+            ("user newfstatat - fuse-server sshfs", Kind::Files),
+            ("blocked newfstatat poll fuse-server sshfs poll", Kind::Files),
+            ("kernel fsync - journal jbd2", Kind::Files),
+            ("blocked fsync device-write journal jbd2", Kind::Files),
+            // The same without anybody between.
+            ("blocked read device-read", Kind::Files),
+            ("kernel newfstatat -", Kind::Files),
+            ("kernel page-fault -", Kind::Files),
+            ("kernel brk -", Kind::Elsewhere),
+            ("user - -", Kind::Elsewhere),
+            ("blocked clock_nanosleep sleep", Kind::Elsewhere),
+            // Nobody knows what the other end does.
+            ("blocked recvfrom socket", Kind::Unknown),
+            ("blocked poll poll", Kind::Unknown),
+            ("blocked futex futex", Kind::Unknown),
+            ("ready - -", Kind::Unknown),
+        ] {
+            assert_eq!(kind_of(&row(words)), kind, "{words}");
+        }
     }
 }

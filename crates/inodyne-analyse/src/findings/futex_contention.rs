@@ -1,14 +1,21 @@
-//! `futex-contention`: threads of the program hand a lock of its own to and fro, by many short waits and wake-ups.
+//! `futex-contention`: threads of the program hand a lock of its own to and fro, by many wake-ups and short waits.
 //!
-//! A thread that waits long and seldom waits for work or for another's end: that is how it should be, and not counted.
+//! Most waits on a futex are none for a lock: the idle threads of a pool, of a JVM or of Go wait for work, and one that waits for a
+//! result waits for whoever computes it. So waits are not added up. What is counted is what the critical path holds of it: the
+//! calls themselves, the way back to a CPU after them, and where the stacks in user mode say that it was a lock, what the path did in
+//! its holder meanwhile.
+
+use std::collections::BTreeMap;
 
 use inodyne_model::cause::Cause;
 use inodyne_model::count::Grouped;
 use inodyne_model::finding::Finding;
+use inodyne_model::observed::ThreadNumber;
+use inodyne_model::stack::{StackId, function_name};
 
-use super::case::{Case, Time, parallel, total};
+use super::case::{Case, Time, Waited, parallel, total};
 use super::estimate::{self, Diagnosed, percent, seconds};
-use super::remedy::advice;
+use super::remedy::{Remedy, advice};
 
 /// Fewer calls are what any program with threads makes.
 const LEAST_CALLS: u64 = 1_000;
@@ -16,67 +23,140 @@ const LEAST_CALLS: u64 = 1_000;
 const SHORT_WAIT: f64 = 2e6;
 /// Below this share of the wall-clock time nobody pays.
 const LEAST_SHARE: f64 = 0.1;
+/// From this part of the calls on, it is not waits that cost but attempts that come too late.
+const MOSTLY_LATE: f64 = 0.5;
+/// The way back to a free CPU takes no longer, in nanoseconds. What is longer is waiting for one that others have, the program's own
+/// threads among them, and would be so without the lock.
+const WAY_BACK: f64 = 50_000.0;
 /// With a better lock some of the waiting stays.
 const STAYS: f64 = 0.3;
 const UNCERTAIN: f64 = 0.4;
 
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
-    let is_futex = |call: &str| matches!(call, "futex" | "futex_wait" | "futex_waitv" | "futex_wake");
     let calls = total(case.calls(is_futex).map(|call| call.calls));
     if calls < LEAST_CALLS {
         return None;
     }
-    let mut time = Time { count: calls, ..Time::default() };
-    let mut waits = 0u64;
-    // All of the calls' time, on a CPU, blocked, and waiting for a CPU again, less what those wait who wait for work.
-    time.ns = case.calls(is_futex).map(|call| call.wall_ns.0 as f64).sum();
-    for thread in &case.trace.observed.threads {
-        let of_thread = case.waiting_of(thread.number, Cause::Futex);
-        if of_thread.mean() >= SHORT_WAIT {
-            time.ns -= of_thread.ns;
-        } else if thread.kernel_ns.keys().any(|call| is_futex(call)) {
-            waits = waits.saturating_add(of_thread.count);
-            time.threads.insert(thread.number);
-        }
-    }
-    time.ns = time.ns.max(0.0);
-    time.calls.insert("futex".to_owned(), (time.ns, calls));
-    // Not held against the ledger: on a critical path there are no waits for each other, only what each does in its turn.
+    let late = total(case.calls(is_futex).filter_map(|call| call.errors_by_errno.get("EAGAIN").copied()));
+    let is_late = late as f64 > calls as f64 * MOSTLY_LATE;
+    let mut time = all_time(case, calls);
+    time.threads.retain(|thread| is_late || case.waiting_of(*thread, Cause::Futex).mean() < SHORT_WAIT);
     let side_by_side = parallel(case.trace, &time.threads);
-    let on_path = time.ns / side_by_side;
+    let on_path = on_path(case, &time, side_by_side);
     let share = on_path / case.wall();
     if share < LEAST_SHARE || side_by_side < 1.2 {
         return None;
     }
     let all = total(case.calls(|_| true).map(|call| call.calls));
     let who = case.who(&time);
+    let many = format!(
+        "{} futex, {} of all calls, by {} threads",
+        Grouped(calls),
+        percent(calls as f64 / all.max(1) as f64),
+        time.threads.len()
+    );
+    let path = format!(
+        "{} of the critical path is in these calls, in the way back to a CPU after them, or behind the lock",
+        seconds(on_path)
+    );
+    let (title, evidence, cure) = if is_late {
+        let title =
+            format!("{who} asks to wait where there is nothing to wait for any more: {} of the time", percent(share));
+        let returned =
+            format!("{} of them returned at once (EAGAIN): what they were to wait for had changed", Grouped(late));
+        (title, vec![many, returned, path], late_cure())
+    } else {
+        let title = format!("The threads of {who} wait for each other's lock: {} of the time", percent(share));
+        let waits = total(case.waits().filter(|waited| waited.cause == Cause::Futex).map(|waited| waited.wait.count));
+        (title, vec![many, format!("{} of them had to wait", Grouped(waits)), path], lock_cure())
+    };
     Some(
         Diagnosed {
-            title: format!("The threads of {who} wait for each other's lock: {} of the time", percent(share)),
+            title,
             share,
-            evidence: vec![
-                format!(
-                    "{} futex, {} of all calls, by {} threads",
-                    Grouped(calls),
-                    percent(calls as f64 / all.max(1) as f64),
-                    time.threads.len()
-                ),
-                format!(
-                    "{} of them had to wait; {} of each thread's life goes into them",
-                    Grouped(waits),
-                    percent(share)
-                ),
-                format!("{} together", seconds(time.ns)),
-            ],
+            evidence,
             predicted: estimate::without(case, on_path * (1.0 - STAYS), UNCERTAIN),
-            cure: advice(&[
-                "take the lock less often: hand over many entries at once, or give each thread a queue of its own",
-                "wake a thread only where one sleeps, and after the lock is released",
-                "or use fewer threads",
-            ]),
+            cure,
             avoidable_calls: None,
             bound: false,
         }
         .finding(case),
     )
+}
+
+fn is_futex(call: &str) -> bool {
+    matches!(call, "futex" | "futex_wait" | "futex_waitv" | "futex_wake")
+}
+
+fn lock_cure() -> Vec<Remedy> {
+    advice(&[
+        "take the lock less often: hand over many entries at once, or give each thread a queue of its own",
+        "wake a thread only where one sleeps, and after the lock is released",
+        "or use fewer threads",
+    ])
+}
+
+fn late_cure() -> Vec<Remedy> {
+    let look_first = "look at the value once more, and spin a little, before asking the kernel to wait for it";
+    vec![Remedy::advice(look_first).answering(1), Remedy::advice("or use fewer threads on the same word")]
+}
+
+/// All of the calls' time, on a CPU, blocked, and waiting for a CPU again.
+fn all_time(case: &Case<'_>, calls: u64) -> Time {
+    let mut time = Time::of_threads(case.threads_of(is_futex));
+    let ns: f64 = case.calls(is_futex).map(|call| call.wall_ns.0 as f64).sum();
+    time.add_calls("futex", ns, calls);
+    time
+}
+
+/// What of the critical path is the locking, in nanoseconds.
+fn on_path(case: &Case<'_>, time: &Time, side_by_side: f64) -> f64 {
+    let Some(path) = &case.path else {
+        // Without a path there is only the sum; less what those wait who wait for work.
+        let for_work =
+            case.waiting(|waited| waited.cause == Cause::Futex && !time.threads.contains(&waited.wait.thread));
+        return (time.ns - for_work.ns).max(0.0) / side_by_side;
+    };
+    let calls = ["futex", "futex_wait", "futex_waitv", "futex_wake"];
+    let running: f64 = time.threads.iter().flat_map(|thread| calls.map(|call| path.running(*thread, Some(call)))).sum();
+    let waits: u64 = total(waits_of(case, time).map(|waited| waited.wait.count));
+    let ready: f64 = calls.iter().map(|call| path.ready(Some(call))).sum();
+    let ready = ready.min(waits as f64 * WAY_BACK / side_by_side);
+    let locked = locked(case);
+    let of_lock = |thread: ThreadNumber| locked.get(&thread).copied().unwrap_or(0.0);
+    let behind_lock: f64 =
+        waits_of(case, time).map(|waited| path.followed(waited.wait) * of_lock(waited.wait.thread)).sum();
+    (running + ready + behind_lock).min(case.wall())
+}
+
+/// The waits of these threads on futexes.
+fn waits_of<'c>(case: &'c Case<'_>, time: &'c Time) -> impl Iterator<Item = Waited<'c>> {
+    case.waits().filter(|waited| waited.cause == Cause::Futex && time.threads.contains(&waited.wait.thread))
+}
+
+/// Which part of its time in futexes each thread waited for a lock, by its stacks in user mode; nothing where these do not say.
+fn locked(case: &Case<'_>) -> BTreeMap<ThreadNumber, f64> {
+    let takes_lock = |id: StackId| {
+        let stack = case.classifier.stack(id)?;
+        stack.symbols().map(function_name).find_map(|function| match function {
+            "__lll_lock_wait" | "lll_lock_wait" | "__lll_lock_wait_private" | "pthread_mutex_lock" => Some(true),
+            "___pthread_mutex_lock"
+            | "__pthread_mutex_lock"
+            | "__pthread_rwlock_wrlock"
+            | "__pthread_rwlock_rdlock" => Some(true),
+            _ if function.contains("cond_wait") || function.contains("cond_timedwait") => Some(false),
+            _ if function.contains("sem_wait") || function.contains("sem_timedwait") => Some(false),
+            _ => None,
+        })
+    };
+    let mut sums: BTreeMap<ThreadNumber, (f64, f64)> = BTreeMap::new();
+    let blocked = &case.trace.observed.blocked_samples;
+    for sample in blocked.iter().filter(|sample| sample.syscall.as_deref().is_some_and(is_futex)) {
+        let (of_lock, all) = sums.entry(sample.thread).or_default();
+        *all += sample.count as f64;
+        if takes_lock(sample.user_stack) == Some(true) {
+            *of_lock += sample.count as f64;
+        }
+    }
+    sums.into_iter().map(|(thread, (of_lock, all))| (thread, of_lock / all)).collect()
 }

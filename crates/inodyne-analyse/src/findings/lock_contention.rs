@@ -1,4 +1,7 @@
 //! `lock-contention`: threads want the same lock of the kernel, and wait for each other, asleep or spinning.
+//!
+//! The critical path is seldom in such a wait: it is in whoever holds the lock. What counts is how much of it passed there while
+//! somebody on the path waited ([`Case::followed`]): without the lock, these would have worked side by side.
 
 use std::collections::BTreeMap;
 
@@ -6,17 +9,21 @@ use inodyne_model::cause::Cause;
 use inodyne_model::count::Grouped;
 use inodyne_model::cure::{Change, PlaceChange};
 use inodyne_model::finding::Finding;
+use inodyne_model::ledger::RowKind;
 use inodyne_model::stack::{Stack, function_name};
 
-use super::case::{Case, Time, parallel};
+use super::case::{Case, Time, Waited, parallel};
 use super::estimate::{self, Diagnosed, percent, seconds};
+use super::families::{reads, syncs, writes};
 use super::remedy::{Remedy, advice};
 
 /// Below this share of the wall-clock time threads seldom meet.
 const LEAST_SHARE: f64 = 0.1;
 /// A wait or two are an accident.
 const LEAST_WAITS: u64 = 50;
-/// Divided over several locks, some of the waiting stays.
+/// Fewer threads than this on average are one: whatever it waits for, others of the command do not hold it.
+const SEVERAL: f64 = 1.2;
+/// Divided over several locks, some of the waiting stays, where it is only known as a sum.
 const STAYS: f64 = 0.3;
 const UNCERTAIN: f64 = 0.4;
 
@@ -42,6 +49,7 @@ fn is_lock_itself(function: &str) -> bool {
         || function.contains("rwsem")
         || function.contains("wake_up")
         || function.contains("wake_q")
+        || function.ends_with("wake_function")
         || matches!(
             function,
             "down"
@@ -60,22 +68,40 @@ fn is_lock_itself(function: &str) -> bool {
 }
 
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
-    let waiting = case.waiting(|waited| {
+    let is_lock = |waited: &Waited<'_>| {
         matches!(waited.cause, Cause::InodeLock | Cause::BufferLock | Cause::Lock)
             && !waited.is_copy_up()
             && !waited.call.starts_with("exit")
-    });
+    };
+    let waiting = case.waiting(is_lock);
     let spinning = case.sampled(spins);
-    let time = waiting.clone().and(Time { count: 0, ..spinning.clone() });
-    let share = case.share(&time);
-    if waiting.count < LEAST_WAITS || share < LEAST_SHARE || parallel(case.trace, &time.threads) < 1.2 {
+    let time = waiting.clone().and(spinning.clone());
+    let side_by_side = parallel(case.trace, &time.threads);
+    let behind = case.followed(is_lock);
+    // Whoever spins does so while others on the path may wait: of the spinning, only what lies outside of these waits comes on top.
+    let outside = 1.0 - (behind / case.wall()).min(1.0);
+    let alone = case.on_path(&waiting) + case.on_path(&spinning) * outside;
+    let share = ((behind + alone) / case.wall()).min(1.0);
+    // A lock that a program takes on purpose may be waited for once and long, and be held by somebody else.
+    let on_purpose = case.waiting(|waited| is_lock(waited) && is_file_lock(waited));
+    let is_on_purpose = on_purpose.ns > waiting.ns / 2.0;
+    if share < LEAST_SHARE || !is_on_purpose && (waiting.count < LEAST_WAITS || side_by_side < SEVERAL) {
         return None;
     }
+    let saved = match case.path {
+        // What is done behind the lock is then done side by side; where it needs CPUs, as far as there are some.
+        Some(_) => {
+            let on_cpu = case.ledger(|row| matches!(row.kind, RowKind::User | RowKind::Kernel | RowKind::Runqueue));
+            let cpus = if on_cpu > case.wall() / 2.0 { f64::from(case.recording.host.cpus) } else { f64::INFINITY };
+            alone + behind * (1.0 - 1.0 / side_by_side.min(cpus).max(1.0))
+        }
+        None => case.on_path(&time) * (1.0 - STAYS),
+    };
     let (lock, holder) = (lock(case), holder(case));
     // The second line of the evidence names the lock.
     let of_lock = match &lock {
-        Some(lock) => cure(lock).into_iter().map(|remedy| remedy.answering(1)).collect(),
-        None => cure(""),
+        Some(lock) => cure(lock, &waiting).into_iter().map(|remedy| remedy.answering(1)).collect(),
+        None => cure("", &waiting),
     };
     let mut evidence = vec![format!(
         "{} threads: {} waits, {} asleep and {} spinning on a CPU, together",
@@ -86,16 +112,25 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     )];
     evidence.extend(lock.iter().map(|lock| format!("most for the lock that {lock} takes")));
     evidence.extend(holder.iter().map(|holder| format!("mostly released by {holder}")));
+    if case.path.is_some() {
+        let path = "of the critical path passed behind the lock, in whoever held it";
+        evidence.push(format!("{} {path}; {} in waiting for it", seconds(behind), seconds(alone)));
+    }
     Some(
         Diagnosed {
-            title: format!(
-                "Threads wait for each other's lock{}: {} of the time",
-                lock.map_or_else(String::new, |lock| format!(" in {lock}")),
-                percent(share)
-            ),
+            title: match is_on_purpose {
+                true => {
+                    format!("{} waits for the lock of a file: {} of the time", case.who(&on_purpose), percent(share))
+                }
+                false => format!(
+                    "Threads wait for each other's lock{}: {} of the time",
+                    lock.map_or_else(String::new, |lock| format!(" in {lock}")),
+                    percent(share)
+                ),
+            },
             share,
             evidence,
-            predicted: estimate::without(case, case.on_path(&time) * (1.0 - STAYS), UNCERTAIN),
+            predicted: estimate::without(case, saved, UNCERTAIN),
             cure: of_lock,
             avoidable_calls: None,
             bound: false,
@@ -104,10 +139,30 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     )
 }
 
-/// What to do about the lock that this function takes.
-fn cure(lock: &str) -> Vec<Remedy> {
+/// A lock of a file that a program takes by `flock`, `fcntl` or `lockf`.
+fn is_file_lock(waited: &Waited<'_>) -> bool {
+    matches!(waited.call, "flock" | "fcntl" | "fcntl64") && waited.cause == Cause::Lock
+}
+
+/// What to do about the lock that this function takes, in these calls.
+fn cure(lock: &str, waiting: &Time) -> Vec<Remedy> {
     let fewer = "or use fewer threads: beyond what the lock admits, each more makes it slower";
-    if lock.starts_with("xfs_buf") {
+    let in_calls = |is_meant: fn(&str) -> bool| {
+        let of_calls = waiting.calls.iter().filter(|(call, _)| is_meant(call)).map(|(_, (ns, _))| *ns);
+        of_calls.sum::<f64>() > waiting.ns / 2.0
+    };
+    if in_calls(|call| matches!(call, "flock" | "fcntl" | "fcntl64")) {
+        advice(&[
+            "hold the file's lock for less: prepare outside of it, and only put in place what is ready",
+            "or divide what it protects into files with a lock each; readers can share one (LOCK_SH, F_RDLCK)",
+        ])
+    } else if in_calls(|call| writes(call) || reads(call) || syncs(call) || matches!(call, "ftruncate" | "fallocate")) {
+        advice(&[
+            "let each thread write to a file of its own, or let one write for all: the file's own lock admits one writer",
+            "or preallocate the file and write past the cache (O_DIRECT), where ext4 and XFS admit several writers",
+            fewer,
+        ])
+    } else if lock.starts_with("xfs_buf") {
         advice(&[
             "keep each thread to the directories of one allocation group, whose header its changes lock",
             fewer,
@@ -158,18 +213,25 @@ fn most<'a>(times: impl Iterator<Item = (&'a str, u64)>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::cure;
+    use super::*;
 
     #[test]
     fn the_cure_fits_the_lock() {
-        for (lock, first) in [
-            ("do_unlinkat", "let each thread work in a directory of its own"),
-            ("xfs_buf_lock", "keep each thread to the directories of one allocation group"),
-            ("btrfs_tree_read_lock_nested", "use one thread"),
-            ("ext4_orphan_add", "unmounted: tune2fs -O orphan_file"),
-            ("", "let each thread work in a directory of its own"),
+        for (lock, call, first) in [
+            ("do_unlinkat", "unlink", "let each thread work in a directory of its own"),
+            ("xfs_buf_lock", "unlink", "keep each thread to the directories of one allocation group"),
+            ("btrfs_tree_read_lock_nested", "openat", "use one thread"),
+            ("ext4_orphan_add", "unlink", "unmounted: tune2fs -O orphan_file"),
+            ("", "rename", "let each thread work in a directory of its own"),
+            // Two writers of one file are not helped by directories.
+            ("ext4_buffered_write_iter", "pwrite64", "let each thread write to a file of its own"),
+            ("xfs_file_fsync", "fdatasync", "let each thread write to a file of its own"),
+            ("flock_lock_inode_wait", "flock", "hold the file's lock for less"),
+            ("fcntl_setlk", "fcntl", "hold the file's lock for less"),
         ] {
-            assert!(cure(lock)[0].text.starts_with(first), "{lock}: {:?}", cure(lock));
+            let mut waiting = Time::default();
+            waiting.add_calls(call, 1.0, 1);
+            assert!(cure(lock, &waiting)[0].text.starts_with(first), "{lock}: {:?}", cure(lock, &waiting));
         }
     }
 }

@@ -7,6 +7,8 @@
 //! | module | what it knows |
 //! |---|---|
 //! | [`case`] | a trace, asked for times: of waits, of calls, of samples, and their share of the wall-clock time |
+//! | [`on_path`] | how much of the critical path a wait, a call or a thread is |
+//! | [`beside`] | what was done with files while the path only let time pass |
 //! | [`estimate`] | from time that a cure saves to a wall-clock time to expect |
 //! | [`contents`] | waits for contents from the device |
 //! | [`families`] | which system calls do alike |
@@ -15,6 +17,7 @@
 //! | `stat_users` | which programs stat every file in any case |
 //! | the others | a diagnosis each, named like its id |
 
+mod beside;
 mod case;
 mod cold_data;
 mod cold_metadata;
@@ -32,6 +35,7 @@ mod kernel_cpu_bound;
 mod lock_contention;
 mod memory_pressure;
 mod mmap_faults;
+mod on_path;
 mod process_storm;
 mod queue_full;
 mod remedy;
@@ -51,9 +55,11 @@ mod write_throttled;
 
 use inodyne_model::finding::Finding;
 use inodyne_model::recording::Recording;
+use inodyne_model::trace::Trace;
 
 use crate::causes::Classifier;
 use case::Case;
+use on_path::OnPath;
 
 type Diagnosis = fn(&Case<'_>) -> Option<Finding>;
 
@@ -98,8 +104,9 @@ pub fn ids() -> impl Iterator<Item = &'static str> {
 
 /// The findings of all traces. A score that an earlier reading of the recording holds stays with its finding.
 pub fn all(recording: &Recording) -> Vec<Finding> {
-    let of_trace = |(index, trace)| {
-        let case = Case { recording, index, trace, classifier: Classifier::new(&trace.observed.stacks) };
+    let of_trace = |(index, trace): (usize, &Trace)| {
+        let (classifier, path) = (Classifier::new(&trace.observed.stacks), OnPath::of(trace));
+        let case = Case { recording, index, trace, classifier, path };
         let divides = case.trace.tracer.divides_calls();
         let possible = DIAGNOSES.iter().filter(|(id, _)| divides || OF_CALLS.contains(id));
         let mut made: Vec<Finding> =

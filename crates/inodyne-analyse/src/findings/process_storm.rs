@@ -6,7 +6,7 @@ use inodyne_model::count::Grouped;
 use inodyne_model::finding::Finding;
 use inodyne_model::ledger::RowKind;
 
-use super::case::{Case, parallel};
+use super::case::Case;
 use super::estimate::{self, Diagnosed, percent, seconds};
 use super::families::starts_processes;
 use super::remedy::Remedy;
@@ -64,13 +64,15 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         of.threads.insert(thread.number);
     }
     let (name, of) = programs.into_iter().max_by(|a, b| a.1.lifetime.total_cmp(&b.1.lifetime))?;
-    let side_by_side = parallel(trace, &of.threads);
-    let share = (of.lifetime / side_by_side / case.wall()).min(waited_for(case) / case.wall());
+    let on_path = case.threads_on_path(&of.threads).min(waited_for(case));
+    let share = on_path / case.wall();
     let part = of.starting / of.active.max(1.0);
     if of.count < LEAST_PROCESSES || share < LEAST_SHARE || part < LEAST_PART {
         return None;
     }
-    let saved = of.starting / side_by_side + between(case, &of, side_by_side);
+    // The path leads through some of the processes; those are as the others.
+    let part_on_path = (on_path / of.lifetime.max(1.0)).min(1.0);
+    let saved = (of.starting + making(case, &of)) * part_on_path;
     let evidence = vec![
         format!("{} processes of {name}, {} each", Grouped(of.count as u64), seconds(of.active / of.count as f64)),
         format!("{} of that to start, load and end them; the rest is their work", percent(part)),
@@ -100,9 +102,13 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     )
 }
 
-/// What the ledger leaves for processes: waits of its thread for others, calls that make them, and theirs on the path.
+/// What the ledger leaves for processes: waits of its thread for others, calls that make them, and theirs on the path. All of
+/// it where the path is known.
 fn waited_for(case: &Case<'_>) -> f64 {
     use inodyne_model::cause::Cause;
+    if case.path.is_some() {
+        return case.wall();
+    }
     case.ledger(|row| {
         let of_others =
             matches!(row.cause, Some(Cause::Child | Cause::Pipe | Cause::Poll | Cause::Other | Cause::Futex));
@@ -112,12 +118,12 @@ fn waited_for(case: &Case<'_>) -> f64 {
 }
 
 /// What their parents spend on making them.
-fn between(case: &Case<'_>, of: &Of, side_by_side: f64) -> f64 {
+fn making(case: &Case<'_>, of: &Of) -> f64 {
     let parents: BTreeSet<_> =
         case.trace.observed.threads.iter().filter(|t| of.threads.contains(&t.number)).map(|t| t.parent).collect();
     let threads = case.trace.observed.threads.iter().filter(|t| parents.contains(&t.number));
     let making = threads
         .flat_map(|t| &t.kernel_ns)
         .filter(|(call, _)| matches!(call.as_str(), "clone" | "clone3" | "vfork" | "fork"));
-    making.map(|(_, ns)| ns.0 as f64).sum::<f64>() / side_by_side
+    making.map(|(_, ns)| ns.0 as f64).sum()
 }

@@ -4,7 +4,7 @@ use inodyne_model::count::Grouped;
 use inodyne_model::finding::Finding;
 use inodyne_model::trace::PathCount;
 
-use super::case::{Case, Time, total};
+use super::case::{Case, Time, active, total};
 use super::estimate::{self, Diagnosed, INSIDE, percent, seconds};
 use super::families::stats;
 use super::remedy::advice;
@@ -22,7 +22,7 @@ const NAMED: usize = 5;
 
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let paths = case.trace.paths.as_ref()?;
-    let mut time = Time { threads: case.threads_of(stats), ..Time::default() };
+    let mut time = Time::of_threads(case.threads_of(stats));
     // Of those that are too long to be kept, many may end alike.
     let is_whole = |path: &str| !path.starts_with('…');
     let is_repeated = |p: &&PathCount| stats(&p.syscall) && p.calls >= LEAST_TIMES && is_whole(&p.path);
@@ -30,7 +30,8 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     repeated.sort_by(|a, b| (std::cmp::Reverse(a.calls), &a.path).cmp(&(std::cmp::Reverse(b.calls), &b.path)));
     for path in &repeated {
         let again = path.calls - 1;
-        let ns = path.wall_ns.0 as f64 * again as f64 / path.calls as f64;
+        let active = case.calls(|call| call == path.syscall).map(active).next().unwrap_or(1.0);
+        let ns = path.wall_ns.0 as f64 * active * again as f64 / path.calls as f64;
         time.add_calls(&path.syscall, ns, again);
     }
     let share = case.share(&time);

@@ -31,7 +31,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
                 "{} ready without a CPU; it used {own:.1} of {cpus} CPUs on average",
                 seconds(ready)
             )],
-            predicted: estimate::at_best(case, ready),
+            predicted: estimate::at_best_of(case, share),
             cure: match by_itself {
                 true => advice(&["more CPUs, or less work; fewer threads than CPUs switch less"]),
                 false => advice(&[

@@ -1,18 +1,32 @@
 //! `small-io`: contents are read or written in pieces so small that the calls cost more than the bytes.
+//!
+//! Whether they do is seen by what a call costs, not by how little it moves: on a mount of FUSE or of the network a call costs a
+//! message there and back. And a buffer only helps who makes many calls on one file: a small file takes two in any case, one for
+//! its data and one that finds its end.
 
+use inodyne_model::cause::Cause;
 use inodyne_model::count::Grouped;
 use inodyne_model::finding::Finding;
 use inodyne_model::syscall::SyscallStats;
 
-use super::case::{Case, Time};
+use super::case::{Case, Time, total};
 use super::estimate::{self, Diagnosed, INSIDE, percent, seconds};
-use super::families::{reads, writes};
+use super::families::{opens, reads, writes};
 use super::remedy::advice;
 
-/// Mean bytes of a call below which the way in and out of the kernel outweighs the copying (some 10 GB/s: 100 ns).
-const SMALL: f64 = 1_024.0;
-/// Fewer calls take no time that matters.
+/// Bytes that are copied in a nanosecond.
+const COPIES: f64 = 10.0;
+/// From this part of a call's cost on that is not copying, the calls cost more than the bytes.
+const MOSTLY_CALL: f64 = 0.5;
+/// Who moves a page or more at once pays for the page, which no buffer makes cheaper; but where each call is a message.
+const PAGE: f64 = 4_096.0;
+/// Fewer calls take no time that matters, unless each is a message.
 const LEAST_CALLS: u64 = 10_000;
+const LEAST_MESSAGES: u64 = 1_000;
+/// A message takes this long at least, in nanoseconds.
+const MESSAGE: f64 = 10_000.0;
+/// Fewer calls for each file that is opened are what a small file takes.
+const LEAST_PER_FILE: f64 = 8.0;
 /// Below this share of the wall-clock time buffering is not worth it.
 const LEAST_SHARE: f64 = 0.1;
 /// What a buffer is taken to hold.
@@ -21,20 +35,34 @@ const BUFFER: f64 = 65_536.0;
 const UNCERTAIN: f64 = 0.2;
 
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
+    let divides = case.trace.tracer.divides_calls();
+    let opened = total(case.calls(opens).map(|call| call.calls.saturating_sub(call.errors)));
+    let server = case.waiting(|waited| matches!(waited.cause, Cause::FuseServer | Cause::RemoteServer));
+    // What waits, waits for something else than the call itself, but where that is a message for each.
+    let cost = |call: &SyscallStats| {
+        let asked = server.calls.get(&call.name).map_or(0.0, |(ns, _)| *ns);
+        if divides { call.cpu_ns.0 as f64 + asked } else { call.wall_ns.0 as f64 }
+    };
+    let is_small = |call: &SyscallStats, mean: f64| {
+        let each = cost(call) / call.calls.max(1) as f64;
+        let is_message = divides && each >= MESSAGE && server.calls.contains_key(&call.name);
+        let (least, below) = if is_message { (LEAST_MESSAGES, BUFFER) } else { (LEAST_CALLS, PAGE) };
+        call.calls >= least
+            && call.calls as f64 >= opened.max(1) as f64 * LEAST_PER_FILE
+            && mean < below
+            && each - mean / COPIES > each * MOSTLY_CALL
+    };
     let small: Vec<(&SyscallStats, f64)> = case
         .calls(|call| reads(call) || writes(call))
         .filter_map(|call| Some((call, call.bytes? as f64 / call.calls.saturating_sub(call.errors).max(1) as f64)))
-        .filter(|(call, mean)| call.calls >= LEAST_CALLS && *mean < SMALL)
+        .filter(|(call, mean)| is_small(call, *mean))
         .collect();
-    let mut time =
-        Time { threads: case.threads_of(|call| small.iter().any(|(s, _)| s.name == call)), ..Time::default() };
-    let divides = case.trace.tracer.divides_calls();
-    let mut avoidable = 0.0;
+    let mut time = Time::of_threads(case.threads_of(|call| small.iter().any(|(s, _)| s.name == call)));
+    let (mut avoidable, mut copying) = (0.0, 0.0);
     for (call, mean) in &small {
-        // What waits, waits for something else than the call itself.
-        let ns = if divides { call.cpu_ns } else { call.wall_ns };
-        time.add_calls(&call.name, ns.0 as f64, call.calls);
+        time.add_calls(&call.name, cost(call), call.calls);
         avoidable += call.calls as f64 * (1.0 - mean / BUFFER);
+        copying += call.calls as f64 * mean / COPIES;
     }
     let share = case.share(&time);
     if small.is_empty() || share < LEAST_SHARE {
@@ -45,9 +73,14 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         .iter()
         .map(|(call, mean)| format!("{} {} of {mean:.0} bytes on average", Grouped(call.calls), call.name))
         .collect();
-    let spent = if divides { " on a CPU" } else { "" };
+    let spent = if divides { " on a CPU or with a server" } else { "" };
     evidence.push(format!("{}{spent} each, {} together", seconds(time.mean()), seconds(time.ns)));
-    let each = (time.mean() - case.cost() * INSIDE).max(time.mean() * 0.2) + estimate::around(case, &time);
+    if opened > 0 {
+        let per_file = time.count as f64 / opened as f64;
+        evidence.push(format!("{per_file:.0} for each of {} files that were opened", Grouped(opened)));
+    }
+    let call = time.mean() - case.cost() * INSIDE - copying / time.count.max(1) as f64;
+    let each = call.max(time.mean() * 0.2) + estimate::around(case, &time);
     let parallel = time.ns / case.on_path(&time).max(1.0);
     let (first, mean) = small.first()?;
     Some(

@@ -4,7 +4,7 @@
 use inodyne_model::count::Grouped;
 use inodyne_model::finding::Finding;
 
-use super::case::{Case, Time, total};
+use super::case::{Case, Time, active, total};
 use super::estimate::{self, Diagnosed, INSIDE, percent, seconds};
 use super::families::{reads, removes, stats, writes};
 use super::remedy::advice;
@@ -29,9 +29,9 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     if entries < LEAST_ENTRIES || dtype.unknown > 0 {
         return None;
     }
-    let mut time = Time { threads: case.threads_of(stats), ..Time::default() };
+    let mut time = Time::of_threads(case.threads_of(stats));
     for call in case.calls(stats) {
-        time.add_calls(&call.name, call.wall_ns.0 as f64, call.calls);
+        time.add_calls(&call.name, call.wall_ns.0 as f64 * active(call), call.calls);
     }
     let removed = total(case.calls(removes).map(|call| call.calls.saturating_sub(call.errors)));
     let covers = |count: u64| count as f64 >= entries as f64 * LEAST_PART;

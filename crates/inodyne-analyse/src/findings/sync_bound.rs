@@ -26,7 +26,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let divides = case.trace.tracer.divides_calls();
     let waits = |call: &str| if divides { waiting.calls.contains_key(call) } else { syncs(call) };
     let threads = if divides { waiting.threads.clone() } else { case.threads_of(syncs) };
-    let mut time = Time { threads, ..Time::default() };
+    let mut time = Time::of_threads(threads);
     let mut evidence = Vec::new();
     for call in case.calls(|call| syncs(call) || (writes(call) && waits(call))) {
         if !waits(&call.name) {

@@ -106,6 +106,98 @@ fn what_a_thread_in_the_background_waits_for_costs_nobody_anything() {
     assert_eq!(ids(syncing(true)), ["user-cpu-bound"]);
 }
 
+/// A compiler that looks for its parts where they are not, 783 times, in a run of a quarter of a second; `ready` of that time one
+/// of these calls had no CPU.
+fn compiling(ready: Nanos) -> Recording {
+    let mut recording = sample::empty();
+    recording.places = vec![sample::ext4("ext4", &[])];
+    recording.commands = vec![sample::command("cc")];
+    let mut calls = sample::call("access", 943, &[("ENOENT", 783)], ms(1.0), Nanos::ZERO);
+    (calls.runqueue_ns, calls.wall_ns, calls.failed_ns) = (ready, calls.wall_ns + ready, calls.failed_ns + ready);
+    let mut root = sample::thread(1, "cc", ms(230.0), &[("access", ms(1.0))], &[]);
+    (root.runqueue_ns, root.ended_ns) = (root.runqueue_ns + ready, root.ended_ns + ready);
+    let mut trace = Trace { wall_ns: root.lifetime_ns(), ..Trace::default() };
+    trace.by_comm = vec![inodyne_model::syscall::CommCalls { comm: "cc".to_owned(), syscalls: vec![calls] }];
+    (trace.observed.started_ns, trace.observed.threads) = (root.born_ns, vec![root]);
+    recording.traces = vec![trace];
+    crate::explain(&mut recording);
+    recording
+}
+
+#[test]
+fn losing_the_cpu_in_a_failing_call_makes_the_failure_no_dearer() {
+    for ready in [Nanos::ZERO, ms(20.0), ms(100.0)] {
+        let ids: Vec<String> = compiling(ready).findings.into_iter().map(|finding| finding.id).collect();
+        assert_eq!(ids, ["user-cpu-bound"], "{ready:?} without a CPU");
+    }
+}
+
+/// A program that computes for 20 ms and makes these calls: name, how often, bytes each, time on a CPU and time waiting for a
+/// server of FUSE, in milliseconds.
+fn moving(calls: &[(&str, u64, u64, f64, f64)]) -> Recording {
+    let mut recording = sample::empty();
+    recording.places = vec![sample::ext4("ext4", &[])];
+    recording.commands = vec![sample::command("move")];
+    let waits: Vec<_> = calls
+        .iter()
+        .filter(|call| call.4 > 0.0)
+        .map(|(name, count, _, _, asked)| sample::wait(1, Some(name), 0xf1, ms(*asked), *count))
+        .collect();
+    let kernel: Vec<_> = calls.iter().map(|(name, _, _, cpu, _)| (*name, ms(*cpu))).collect();
+    let root = sample::thread(1, "move", ms(20.0), &kernel, &waits);
+    let mut trace = Trace { wall_ns: root.lifetime_ns(), ..Trace::default() };
+    let stats = calls.iter().map(|(name, count, bytes, cpu, asked)| {
+        let mut stats = sample::call(name, *count, &[], ms(*cpu), ms(*asked));
+        stats.bytes = stats.bytes.map(|_| count * bytes);
+        stats
+    });
+    let syscalls = stats.collect();
+    trace.by_comm = vec![inodyne_model::syscall::CommCalls { comm: "move".to_owned(), syscalls }];
+    trace.observed.started_ns = root.born_ns;
+    trace.observed.stacks =
+        vec![sample::stack(0xf1, "__schedule schedule request_wait_answer __fuse_simple_request fuse_file_read_iter")];
+    (trace.observed.threads, trace.observed.waits) = (vec![root], waits);
+    recording.traces = vec![trace];
+    crate::explain(&mut recording);
+    recording
+}
+
+#[test]
+fn what_is_small_is_told_by_calls_for_each_file_and_by_their_cost() {
+    let is_small =
+        |calls: &[(&str, u64, u64, f64, f64)]| moving(calls).findings.iter().any(|finding| finding.id == "small-io");
+    // 9,000 files of 800 bytes copied: two reads and a write for each, which no buffer makes fewer.
+    let copy = [("openat", 18_000, 0, 30.0, 0.0), ("read", 18_000, 400, 9.0, 0.0), ("write", 9_000, 800, 12.0, 0.0)];
+    assert!(!is_small(&copy));
+    // A kibibyte at a time into one file, and a byte at a time.
+    assert!(is_small(&[("openat", 3, 0, 0.1, 0.0), ("write", 100_000, 1_024, 45.0, 0.0)]));
+    assert!(is_small(&[("openat", 3, 0, 0.1, 0.0), ("write", 200_000, 1, 45.0, 0.0)]));
+    // A page at a time, and calls whose time is the copying.
+    assert!(!is_small(&[("openat", 3, 0, 0.1, 0.0), ("write", 100_000, 4_096, 90.0, 0.0)]));
+    assert!(!is_small(&[("openat", 3, 0, 0.1, 0.0), ("read", 100_000, 3_000, 40.0, 0.0)]));
+    // The same page where each call is a message to a server, and where it comes from the cache.
+    assert!(is_small(&[("openat", 3, 0, 0.1, 0.0), ("read", 5_000, 4_096, 10.0, 700.0)]));
+    assert!(!is_small(&[("openat", 3, 0, 0.1, 0.0), ("read", 5_000, 4_096, 10.0, 0.0)]));
+}
+
+#[test]
+fn what_a_bound_says_does_not_depend_on_how_busy_the_machine_was() {
+    let bound = |ready: Nanos| {
+        let mut recording = compiling(Nanos::ZERO);
+        // Untraced, without load: as long as the program takes by itself.
+        recording.push_run(sample::run(0, Default::default(), false, ms(231.0)));
+        let trace = &mut recording.traces[0];
+        let root = &mut trace.observed.threads[0];
+        (root.runqueue_ns, root.ended_ns) = (root.runqueue_ns + ready, root.ended_ns + ready);
+        trace.wall_ns = root.lifetime_ns();
+        crate::explain(&mut recording);
+        let bound = recording.findings.iter().find(|finding| finding.id == "user-cpu-bound").expect("it computes");
+        bound.predicted.wall_ns.as_secs_f64()
+    };
+    let (quiet, busy) = (bound(Nanos::ZERO), bound(ms(200.0)));
+    assert!((quiet / busy - 1.0).abs() < 0.01, "{quiet} {busy}");
+}
+
 #[test]
 fn a_prediction_lies_in_its_interval_and_begins_with_the_time_now() {
     for recording in [syncing(false), syncing(true), {

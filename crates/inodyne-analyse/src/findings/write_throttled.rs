@@ -40,6 +40,8 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     if bytes > 0 {
         evidence.push(format!("{:.1} MB were written by calls", bytes as f64 / 1e6));
     }
+    let durable = "the time to exit is what it concerns: until all of it is on the device, it takes as long as before";
+    evidence.push(durable.to_owned());
     Some(
         Diagnosed {
             title: format!("Writes are held back until the device has caught up: {} of the time", percent(share)),

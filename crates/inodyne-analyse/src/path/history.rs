@@ -68,6 +68,8 @@ impl History<'_> {
 pub(super) struct Histories<'a> {
     pub(super) of: HashMap<ThreadNumber, History<'a>>,
     pub(super) calls: Vec<String>,
+    /// The ends of the command's threads, in the order of time.
+    pub(super) ends: Vec<(u64, ThreadNumber)>,
     parts: Vec<(u32, u64)>,
 }
 
@@ -80,8 +82,10 @@ impl<'a> Histories<'a> {
         let mut all = Histories {
             of: helpers.chain(threads).collect(),
             calls: observed.timeline.calls.clone(),
+            ends: observed.threads.iter().map(|thread| (thread.ended_ns.0, thread.number)).collect(),
             parts: observed.work.call.iter().copied().zip(observed.work.ns.iter().copied()).collect(),
         };
+        all.ends.sort_unstable();
         all.add_intervals(observed);
         all.add_work(observed);
         for history in all.of.values_mut() {

@@ -6,10 +6,12 @@
 //! | `walk` | from the end back to the beginning |
 //! | `waker` | who ended a wait: its name, and whether it had been idle |
 //! | `rows` | how charges add up, and when they were |
+//! | `doings` | the same by what threads of the command were doing |
 //!
 //! Every instant of the wall-clock time is charged exactly once, so the rows sum to it. The walk is made only where the timeline
 //! is there and complete; what is said otherwise is the business of `headline`.
 
+mod doings;
 mod history;
 mod rows;
 mod waker;
@@ -37,8 +39,10 @@ pub(crate) fn walked(trace: &Trace, classifier: &Classifier<'_>) -> Option<(Ledg
     // The wall-clock time ends with the last instant of the root process, see `Trace::wall_ns`.
     let end = last.ended_ns.0;
     let start = end.saturating_sub(trace.wall_ns.0);
-    let rows = Walk::back(&histories, classifier, last.number, end, start);
-    Some(rows.finish(trace.wall_ns, observed, classifier))
+    let (rows, doings) = Walk::back(&histories, classifier, last.number, end, start);
+    let (ledger, mut path) = rows.finish(trace.wall_ns, observed, classifier);
+    path.doings = doings.finish(|call| histories.call(call).to_owned());
+    Some((ledger, path))
 }
 
 fn is_complete(trace: &Trace) -> bool {

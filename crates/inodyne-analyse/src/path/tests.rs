@@ -12,7 +12,7 @@ use inodyne_model::Nanos;
 use inodyne_model::cause::Cause;
 use inodyne_model::ledger::{Ledger, RowKind, View};
 use inodyne_model::observed::{Helper, Observed, ThreadObserved, Waker};
-use inodyne_model::path::{Step, StepPart};
+use inodyne_model::path::{DoingKind, Step, StepPart};
 use inodyne_model::sample::stack;
 use inodyne_model::stack::StackId;
 use inodyne_model::trace::Trace;
@@ -24,7 +24,7 @@ const START: u64 = 1_000;
 const CALLS: [&str; 3] = ["", "fsync", "wait4"];
 
 /// Stacks by their index in the timeline: none, then these.
-const STACKS: [&str; 7] = [
+const STACKS: [&str; 8] = [
     "__schedule schedule jbd2_log_wait_commit ext4_sync_file do_fsync",
     "__schedule schedule do_wait kernel_wait4",
     "__schedule schedule io_schedule bit_wait_io __wait_on_bit jbd2_journal_commit_transaction kjournald2 kthread",
@@ -32,6 +32,7 @@ const STACKS: [&str; 7] = [
     "__schedule schedule unheard_of",
     "try_to_wake_up blk_complete_reqs handle_softirqs",
     "__schedule schedule futex_do_wait __futex_wait futex_wait do_futex",
+    "__schedule schedule do_nanosleep hrtimer_nanosleep common_nsleep __x64_sys_clock_nanosleep",
 ];
 
 struct Drawing {
@@ -209,6 +210,63 @@ fn what_is_slept_during_a_wait_is_waited_for() {
         .thread(2, 1, 0, "...uubbbbbbbbuu...", &[(0, 7)])
         .ledger();
     assert_eq!(words(&ledger), ["futex 8", "ready 1", "user 6", "wait4 kernel 3"]);
+}
+
+#[test]
+fn who_looks_again_and_again_whether_another_is_done_waits_for_it() {
+    // As an I/O benchmark does with its workers: nobody wakes the first thread but its own timer.
+    let sleeper = "ukbbbubbbubbbubbbubbbuu";
+    let ledger = Drawing::new()
+        .thread(1, 0, 2, sleeper, &[(0, 8); 5])
+        .thread(2, 1, 1, "..kbbbbbbbbbbbbbbbkk...", &[(0, 1)])
+        .ledger();
+    let rows = ["fsync journal 15", "fsync kernel 3", "user 3", "wait4 kernel 1", "wait4 sleep 1"];
+    assert_eq!(words(&ledger), rows);
+    // Who sleeps once does not look for anybody, nor does one who sleeps for about as long as the other works.
+    for drawing in [".uuuuuuuuuuuuuuuuubbbuu", "ukbbbbbbbbbbbbbbbbbbbuu"] {
+        let ledger = Drawing::new()
+            .thread(1, 0, 2, drawing, &[(0, 8)])
+            .thread(2, 1, 1, "..kbbbbbbbbbbbbbbbkk...", &[(0, 1)])
+            .ledger();
+        assert!(!words(&ledger).iter().any(|row| row.contains("fsync")), "{:?}", words(&ledger));
+    }
+}
+
+#[test]
+fn the_doings_say_whose_wait_was_on_the_path_and_whose_was_followed() {
+    let trace = Drawing::new()
+        .thread(1, 0, 2, "uukkbbbbbbbbbbrkku", &[(2, 2)])
+        .thread(2, 1, 1, "...ruukbbbkkkkk...", &[(0, 1)])
+        .thread(3, 1, 1, "...ubbbbbbbbbku...", &[(0, 1)])
+        .ended();
+    let (ledger, path) = walked(&trace, &Classifier::new(&trace.observed.stacks)).unwrap();
+    let mut said: Vec<String> = Vec::new();
+    let mut sum = 0;
+    for doing in &path.doings {
+        let what = match doing.kind {
+            DoingKind::Running => "runs",
+            DoingKind::Ready => "is ready",
+            DoingKind::Waiting(_) => "waits",
+            DoingKind::Followed(_) => "is waited with",
+        };
+        sum += if matches!(doing.kind, DoingKind::Followed(_)) { 0 } else { doing.ns.0 };
+        said.push(format!("{} {what} in {} {}", doing.thread, doing.syscall.as_deref().unwrap_or("-"), doing.ns.0));
+    }
+    let expected = [
+        "1 runs in - 3",
+        "1 runs in wait4 3",
+        "1 is ready in wait4 1",
+        "1 is waited with in wait4 10",
+        "2 runs in - 2",
+        "2 is ready in fsync 1",
+        "2 runs in fsync 5",
+        "2 waits in fsync 3",
+    ];
+    said.sort();
+    let mut expected = expected.map(str::to_owned);
+    expected.sort();
+    assert_eq!(said, expected);
+    assert_eq!(sum, ledger.wall_ns.0);
 }
 
 #[test]

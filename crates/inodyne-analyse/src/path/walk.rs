@@ -14,6 +14,8 @@
 //!   it returns: a thread that looks at something every 50 ms is not why the others took so long, though they wait for its end.
 //! * A wait that a helper ended: the walk goes there too, but no farther back than to the beginning of the wait; then it
 //!   returns. Helpers live for many, and what they did before was not for this wait.
+//! * A thread that sleeps again and again, and in the last of these sleeps a far longer life of another thread ended: it looked
+//!   whether that one was done, though nobody woke it. The walk goes to that one, at its end.
 //! * Any other wait (an interrupt, somebody who is not followed) is charged to its cause.
 //! * A helper that was idle until an interrupt came gave no reason to wait: that time belongs to the cause of whoever waited.
 //! * At the birth of a thread the walk goes to who created it.
@@ -25,8 +27,10 @@ use std::collections::HashMap;
 use inodyne_model::cause::Cause;
 use inodyne_model::ledger::{PAGE_FAULT, RowKind};
 use inodyne_model::observed::{Helper, ROOT, ThreadNumber, Waker};
+use inodyne_model::path::{DoingKind, WaitPlace};
 use inodyne_model::stack::StackId;
 
+use super::doings::{self, Doings, Waiting};
 use super::history::{Histories, History, Off, Who};
 use super::rows::{Key, Rows};
 use super::waker;
@@ -37,6 +41,8 @@ use crate::faults::Outside;
 const DEEPEST: usize = 6;
 /// Jumps without moving back in time; more only come from a damaged file.
 const MOST_JUMPS: u32 = 16;
+/// Whoever looks whether another is done does so this often, at least, while that one lives.
+const LOOKS: u64 = 5;
 
 /// A wait that a helper ended: the walk is inside of it.
 struct Frame {
@@ -51,6 +57,8 @@ struct Frame {
     call: Option<String>,
     /// The helper's name.
     helper: String,
+    /// The waiter's wait.
+    waiting: Waiting,
 }
 
 /// How far a thread's past has been used up.
@@ -72,6 +80,7 @@ pub(super) struct Walk<'a> {
     start: u64,
     jumps: u32,
     rows: Rows,
+    doings: Doings,
 }
 
 impl<'a> Walk<'a> {
@@ -82,7 +91,7 @@ impl<'a> Walk<'a> {
         thread: ThreadNumber,
         end: u64,
         start: u64,
-    ) -> Rows {
+    ) -> (Rows, Doings) {
         let mut walk = Walk {
             histories,
             classifier,
@@ -94,9 +103,10 @@ impl<'a> Walk<'a> {
             start,
             jumps: 0,
             rows: Rows::default(),
+            doings: Doings::default(),
         };
         while walk.now > start && walk.step() {}
-        walk.rows
+        (walk.rows, walk.doings)
     }
 
     /// One step back; false where nothing is known from there on.
@@ -155,7 +165,8 @@ impl<'a> Walk<'a> {
         let Some(frame) = self.frames.last() else { return false };
         let key = Key { kind: RowKind::Blocked, cause: Some(frame.cause), ..subject(&self.frames) };
         let (stack, limit) = (frame.stack, self.limit());
-        self.charge_wait(limit, key, stack);
+        let doing = self.frames.first().map_or_else(|| frame.waiting.key(), |frame| frame.waiting.key());
+        self.charge_wait(limit, key, stack, doing);
         true
     }
 
@@ -163,6 +174,7 @@ impl<'a> Walk<'a> {
     fn was_idle(&mut self) {
         let limit = self.limit();
         let Some(outer) = self.frames.iter().rposition(|frame| !frame.was_idle) else { return };
+        let Some(doing) = self.frames.first().map(|frame| frame.waiting.key()) else { return };
         let Some(innermost) = self.frames.pop() else { return };
         self.thread = innermost.waiter;
         let (key, stack) = {
@@ -174,7 +186,7 @@ impl<'a> Walk<'a> {
             }
             (key, frame.stack)
         };
-        self.charge_wait(limit, key, stack);
+        self.charge_wait(limit, key, stack, doing);
     }
 
     fn off_cpu(&mut self, history: &History<'_>, off: Off) {
@@ -186,7 +198,8 @@ impl<'a> Walk<'a> {
             if self.frames.is_empty() {
                 key.syscall = None;
             }
-            self.charge_wait(ready_since, key, StackId(0));
+            let doing = self.doing(off.call, DoingKind::Ready);
+            self.charge_wait(ready_since, key, StackId(0), doing);
             return;
         }
         let idle = |helper: &Helper| waker::is_idle(helper, self.classifier.stack(off.stack));
@@ -198,16 +211,49 @@ impl<'a> Walk<'a> {
             return self.was_idle();
         }
         let (call, cause) = (self.call_of(&off), self.cause(&off));
+        let key = |walk: &Walk<'_>| Key { kind: RowKind::Blocked, cause: Some(cause), ..walk.subject_in(call.clone()) };
+        let doing = self.doing(off.call, DoingKind::Waiting(place(&off)));
+        if let Some((worker, ended)) = self.looked_for(history, &off, cause) {
+            let waiting = self.waiting(&off);
+            self.charge_wait(ended, key(self), off.stack, doing);
+            if self.jump(worker) {
+                self.doings.follow(waiting);
+            }
+            return;
+        }
         let let_time_pass = matches!(cause, Cause::Sleep | Cause::Futex) && matches!(off.waker, Waker::Interrupt);
         let left = self.left.last().filter(|(_, floor)| let_time_pass && self.frames.is_empty() && *floor > off.out);
         let left = left.copied();
         let limit = left.map_or(limit, |(_, floor)| limit.max(floor.min(self.now)));
-        let key = Key { kind: RowKind::Blocked, cause: Some(cause), ..self.subject_in(call) };
-        self.charge_wait(limit, key, off.stack);
+        self.charge_wait(limit, key(self), off.stack, doing);
         if let Some((waiter, _)) = left {
             self.left.pop();
             self.thread = waiter;
         }
+    }
+
+    /// The thread of the command for whose end the current one slept, and when that came: where it had slept like this before.
+    fn looked_for(&mut self, history: &History<'_>, off: &Off, cause: Cause) -> Option<(ThreadNumber, u64)> {
+        let let_time_pass = |off: &Off, cause| {
+            matches!(cause, Cause::Sleep | Cause::Poll)
+                && matches!(off.waker, Waker::Interrupt)
+                && off.stack != StackId(0)
+        };
+        if !self.frames.is_empty() || !let_time_pass(off, cause) || self.jumps >= MOST_JUMPS {
+            return None;
+        }
+        let before = self.cursor(history).offs.checked_sub(2).map(|at| history.offs[at])?;
+        if !let_time_pass(&before, self.cause(&before)) || before.call != off.call {
+            return None;
+        }
+        let slept = off.wake.saturating_sub(off.out);
+        let ended = &self.histories.ends[..self.histories.ends.partition_point(|(ended, _)| *ended < self.now)];
+        let since = ended.iter().rev().take_while(|(ended, _)| *ended > off.out.max(self.start));
+        let lived_long = |number: &ThreadNumber| {
+            let life = self.histories.of.get(number).map_or(0, |other| other.ends().saturating_sub(other.begins()));
+            *number != self.thread && life / LOOKS >= slept.max(1)
+        };
+        since.map(|(ended, number)| (*number, *ended)).find(|(number, _)| lived_long(number))
     }
 
     /// Goes to who ended a wait, if that is known and leads on.
@@ -223,8 +269,12 @@ impl<'a> Walk<'a> {
         let Who::Helper(helper) = history.who else {
             // Where the walk stands in helpers, the one that waits for them is no thread to return to.
             let left = self.frames.is_empty().then_some((self.thread, off.out));
+            let waiting = self.frames.first().map_or_else(|| self.waiting(off), |frame| frame.waiting);
             let jumped = self.jump(to);
-            self.left.extend(left.filter(|_| jumped));
+            if jumped {
+                self.left.extend(left);
+                self.doings.follow(waiting);
+            }
             return jumped;
         };
         if self.frames.len() >= DEEPEST || self.jumps >= MOST_JUMPS {
@@ -241,6 +291,7 @@ impl<'a> Walk<'a> {
             was_idle,
             call: if was_idle { None } else { self.call_of(off) },
             helper: waker::name(helper, self.classifier.stack(off.waker_stack)),
+            waiting: self.waiting(off),
         });
         self.thread = to;
         true
@@ -282,11 +333,24 @@ impl<'a> Walk<'a> {
         key
     }
 
-    fn charge_wait(&mut self, to: u64, key: Key, stack: StackId) {
+    /// The wait of the current thread that ended now.
+    fn waiting(&self, off: &Off) -> Waiting {
+        Waiting { thread: self.thread, call: off.call, place: place(off), cause: self.cause(off), since: off.out }
+    }
+
+    /// What the thread of the command does of which the walk is about: the current one, or the one that waits for it.
+    fn doing(&self, call: u32, kind: DoingKind) -> doings::Key {
+        let own = doings::Key { thread: self.thread, call, kind };
+        self.frames.first().map_or(own, |frame| frame.waiting.key())
+    }
+
+    fn charge_wait(&mut self, to: u64, key: Key, stack: StackId, doing: doings::Key) {
         let ns = self.now.saturating_sub(to);
         if ns > 0 {
             self.rows.waited(key, ns, stack);
             self.rows.step(to, self.thread);
+            self.doings.add(doing, ns);
+            self.doings.pass(self.now, to);
         }
         self.move_to(to);
     }
@@ -312,6 +376,7 @@ impl<'a> Walk<'a> {
             let parts = history.pieces.get(at).map_or(&history.last[..], |piece| self.histories.parts(piece));
             self.charge_piece(history, parts, now - begins);
             self.rows.step(begins, self.thread);
+            self.doings.pass(now, begins);
             self.move_to(begins);
         }
     }
@@ -320,7 +385,7 @@ impl<'a> Walk<'a> {
     fn charge_piece(&mut self, history: &History<'_>, parts: &[(u32, u64)], ns: u64) {
         let all = parts.iter().fold(0u64, |sum, (_, part)| sum.saturating_add(*part));
         if matches!(history.who, Who::Helper(helper) if helper.kernel_thread) {
-            return self.charge_run(history, "", ns, false);
+            return self.charge_run(history, u32::MAX, ns, false);
         }
         let estimated = all != ns;
         let mut left = ns;
@@ -332,15 +397,17 @@ impl<'a> Walk<'a> {
             };
             let share = share.min(left);
             left -= share;
-            self.charge_run(history, self.histories.call(*call), share, estimated);
+            self.charge_run(history, *call, share, estimated);
         }
-        self.charge_run(history, "", left, true);
+        self.charge_run(history, u32::MAX, left, true);
     }
 
-    fn charge_run(&mut self, history: &History<'_>, call: &str, ns: u64, estimated: bool) {
+    fn charge_run(&mut self, history: &History<'_>, call: u32, ns: u64, estimated: bool) {
         if ns == 0 {
             return;
         }
+        self.doings.add(self.doing(call, DoingKind::Running), ns);
+        let call = self.histories.call(call);
         let named = (!call.is_empty()).then(|| call.to_owned());
         match history.who {
             Who::Command(_) if call.is_empty() => self.rows.ran_outside(self.thread, ns, estimated),
@@ -350,6 +417,11 @@ impl<'a> Walk<'a> {
             _ => self.rows.ran(Key { kind: RowKind::Kernel, ..self.subject_in(named) }, ns, estimated),
         }
     }
+}
+
+/// Where a thread waited, and who ended that.
+fn place(off: &Off) -> WaitPlace {
+    WaitPlace { stack: off.stack, waker: off.waker, waker_stack: off.waker_stack }
 }
 
 /// On whose behalf something is charged: the call of the command that waits, and through whom.

@@ -319,6 +319,7 @@ fn the_path_is_a_track_of_its_own() {
             Step { from_ns: 5_000, thread: 1, first: 0, count: 2 },
             Step { from_ns: 15_000, thread: 1, first: 2, count: 1 },
         ],
+        doings: Vec::new(),
     };
     let file: Value = serde_json::from_str(&perfetto(&Traced::all(&recording)[0])).unwrap();
     let slices: Vec<&Value> =

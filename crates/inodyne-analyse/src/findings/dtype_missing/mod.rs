@@ -27,7 +27,7 @@ const KEPT_DIRECTORIES: usize = 4_096;
 
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let trace = case.trace;
-    let paid = Paid::of(trace);
+    let paid = Paid::of(case);
     let share = (paid.files.wall_ns.as_secs_f64() / paid.parallel / trace.wall_ns.as_secs_f64()).min(1.0);
     if paid.files.calls == 0 || !share.is_finite() || share < LEAST_SHARE {
         return None;

@@ -6,7 +6,7 @@ use inodyne_model::Nanos;
 use inodyne_model::observed::{Program, ThreadNumber};
 use inodyne_model::trace::{ForcedLookup, Trace};
 
-use super::super::case::parallel;
+use super::super::case::{Case, Time};
 use super::super::stat_users::{Gain, base_name, gain};
 
 /// Forced look-ups added up.
@@ -42,12 +42,13 @@ pub(super) struct Paid {
     pub(super) assumed: BTreeSet<String>,
     /// The threads that made them.
     pub(super) threads: BTreeSet<ThreadNumber>,
-    /// How many of these threads lived at the same time, on average.
+    /// So much of the avoidable calls' time there is for each of it on the critical path: 1 where nobody works beside.
     pub(super) parallel: f64,
 }
 
 impl Paid {
-    pub(super) fn of(trace: &Trace) -> Paid {
+    pub(super) fn of(case: &Case<'_>) -> Paid {
+        let trace = case.trace;
         let mut paid = Paid {
             files: Sum::default(),
             directories: Sum::default(),
@@ -58,6 +59,7 @@ impl Paid {
             parallel: 1.0,
         };
         let programs = ProgramsByThread::of(trace);
+        let mut by_call = BTreeMap::<&str, (f64, u64)>::new();
         for forced in &trace.dtype.forced {
             let program = programs.of_thread(forced.thread);
             let gains = program.map_or(Gain::Unknown, gain);
@@ -72,13 +74,21 @@ impl Paid {
             let calls = paid.calls.entry(forced.syscall.clone()).or_default();
             *calls = calls.saturating_add(forced.calls);
             paid.threads.insert(forced.thread);
+            let (ns, count): &mut (f64, u64) = by_call.entry(&forced.syscall).or_default();
+            *ns += forced.wall_ns.0 as f64;
+            *count = count.saturating_add(forced.calls);
             let name = program.map_or("the program", |p| base_name(p.args.first().unwrap_or(&p.file))).to_owned();
             if gains == Gain::Unknown {
                 paid.assumed.insert(name.clone());
             }
             paid.programs.insert(name);
         }
-        paid.parallel = parallel(trace, &paid.threads);
+        let mut time = Time::of_threads(paid.threads.clone());
+        for (call, (ns, count)) in &by_call {
+            time.add_calls(call, *ns, *count);
+        }
+        let all = paid.files.wall_ns.0 as f64;
+        paid.parallel = if all > 0.0 { (all / case.on_path(&time)).max(1.0) } else { 1.0 };
         paid
     }
 }
