@@ -4,6 +4,10 @@ mod support;
 
 use std::path::Path;
 
+use inodyne_model::Nanos;
+use inodyne_model::finding::Score;
+use inodyne_model::recording::Recording;
+use inodyne_model::run::median;
 use support::{Outcome, fixture, inodyne, load, machine, run, scratch};
 
 /// A trouble, and a cure that is tried.
@@ -63,8 +67,16 @@ fn six() -> [Cured; 6] {
 /// How far the interval of the saving may reach to either side, as a part of the saving.
 const WIDEST: f64 = 0.25;
 
-/// One trial: whether the saving was as predicted, and the interval narrow enough to mean something.
-fn comes_true(cured: &Cured, programs: &Path) -> Result<(), String> {
+/// How far two runs may lie apart, as twice the median deviation, for the machine to be quiet. Where it is not, the interval says so
+/// by being wide, and has to.
+const QUIET: f64 = 0.12;
+
+/// Pairs that are tried first, and where they do not decide.
+const PAIRS: [&str; 2] = ["6", "20"];
+
+/// One trial: what it says of the prediction, and the report. A prediction whose interval is too wide to mean something is none, but
+/// where the runs themselves lay far apart.
+fn tried(cured: &Cured, programs: &Path) -> (Score, String) {
     let file = programs.join(format!("{}.inodyne", cured.id));
     let program = match cured.command.contains("FIXTURE") {
         true => fixture(&format!("findings/{}", cured.id), programs).display().to_string(),
@@ -75,22 +87,43 @@ fn comes_true(cured: &Cured, programs: &Path) -> Result<(), String> {
     command.args(cured.command.replace("FIXTURE", &program).split(' '));
     run(&mut command).ended_with(0);
     let instead = cured.instead.map(|instead| instead.replace("FIXTURE", &program));
-    let mut more = vec![cured.id, "-n", "6"];
-    more.extend(instead.iter().flat_map(|instead| ["--instead", instead]));
-    let told = prove(&file, &more).ended_with(0).text();
-    let recording = load(&file).expect("it was written again");
-    let finding = recording.findings.iter().find(|finding| finding.id == cured.id).expect("it was proved");
-    let [low, likely, high] = inodyne_analyse::predicted_saving(&finding.predicted);
-    let is_narrow = (high - likely).max(likely - low) <= likely * WIDEST;
-    let is_true = finding.proved.as_ref().is_some_and(|proof| proof.within);
-    if is_narrow && is_true { Ok(()) } else { Err(told) }
+    let mut told = String::new();
+    for pairs in PAIRS {
+        let mut more = vec![cured.id, "-n", pairs];
+        more.extend(instead.iter().flat_map(|instead| ["--instead", instead]));
+        told = prove(&file, &more).ended_with(0).text();
+        let recording = load(&file).expect("it was written again");
+        let finding = recording.findings.iter().find(|finding| finding.id == cured.id).expect("it was proved");
+        let [low, likely, high] = finding.predicted.savings();
+        let is_narrow = (high - likely).max(likely - low) <= likely * WIDEST;
+        match finding.proved.as_ref().expect("the score is kept").score(&finding.predicted) {
+            Score::Undecided => {}
+            Score::AsPredicted if !is_narrow && was_quiet(&recording) => return (Score::Otherwise, told),
+            score => return (score, told),
+        }
+    }
+    (Score::Undecided, told)
+}
+
+/// Whether the untraced runs of a recording lie close together.
+fn was_quiet(recording: &Recording) -> bool {
+    let mut walls = recording.untraced_walls(recording.traces[0].key());
+    let Some(middle) = median(&walls) else { return true };
+    walls.iter_mut().for_each(|wall| *wall = Nanos(wall.0.abs_diff(middle.0)));
+    walls.sort_unstable();
+    median(&walls).unwrap_or_default().share_of(middle) * 2.0 <= QUIET
 }
 
 #[test]
 fn five_of_six_predictions_come_true() {
     let (_machine, programs) = (machine(), scratch());
-    let told: Vec<String> = six().iter().filter_map(|cured| comes_true(cured, programs.path()).err()).collect();
-    assert!(told.len() <= 1, "these did not come true:\n{}", told.join("\n"));
+    let tried: Vec<(Score, String)> = six().iter().map(|cured| tried(cured, programs.path())).collect();
+    let told = |score| tried.iter().filter(|one| one.0 == score).map(|one| one.1.as_str()).collect::<Vec<_>>();
+    let refuted = told(Score::Otherwise);
+    assert!(refuted.len() <= 1, "these did not come true:\n{}", refuted.join("\n"));
+    // A machine that is busy with other things leaves some undecided. One where most are tells nothing.
+    let undecided = told(Score::Undecided);
+    assert!(undecided.len() <= 2, "these were not decided:\n{}", undecided.join("\n"));
 }
 
 /// A place where a cold command waits for the device, however busy the machine is.

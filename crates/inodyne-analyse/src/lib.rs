@@ -41,7 +41,7 @@ use inodyne_model::recording::Recording;
 use inodyne_model::trace::Trace;
 
 use crate::causes::Classifier;
-pub use score::{predicted_saving, score};
+pub use score::score;
 
 /// Computes every derived part of a recording. Explaining again gives the same.
 pub fn explain(recording: &mut Recording) {

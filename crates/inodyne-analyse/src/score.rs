@@ -13,12 +13,6 @@ use crate::statistics::{bootstrap, summary};
 /// Every score starts with this seed, so that it is the same again.
 const SEED: u64 = 0x5c04e;
 
-/// The part of the time now that a prediction says will be saved: low, likely, high.
-pub fn predicted_saving(predicted: &Prediction) -> [f64; 3] {
-    let part = |wall: Nanos| 1.0 - wall.share_of(predicted.now_ns);
-    [part(predicted.high_ns), part(predicted.wall_ns), part(predicted.low_ns)]
-}
-
 /// What these pairs, without the cure and with it, say of the prediction. None without pairs.
 pub fn score(predicted: &Prediction, pairs: &[(Nanos, Nanos)], how: &str) -> Option<Proof> {
     let values: Vec<bootstrap::Pair> = pairs.iter().map(|(a, b)| (a.0 as f64, b.0 as f64)).collect();
@@ -30,7 +24,7 @@ pub fn score(predicted: &Prediction, pairs: &[(Nanos, Nanos)], how: &str) -> Opt
     let interval = bootstrap::median_ratio(&values, &mut Random::seeded(SEED));
     let median =
         |of: fn(&bootstrap::Pair) -> f64| Nanos(summary::median_of(&Vec::from_iter(values.iter().map(of))) as u64);
-    let [low, _, high] = predicted_saving(predicted);
+    let [low, _, high] = predicted.savings();
     Some(Proof {
         how: how.to_owned(),
         pairs: u32::try_from(pairs.len()).unwrap_or(u32::MAX),

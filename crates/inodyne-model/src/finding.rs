@@ -70,6 +70,34 @@ impl Prediction {
     pub fn saving(&self) -> f64 {
         self.now_ns.saturating_sub(self.wall_ns).share_of(self.now_ns)
     }
+
+    /// The part of the time now that will be saved: low, likely, high.
+    pub fn savings(&self) -> [f64; 3] {
+        let part = |wall: Nanos| 1.0 - wall.share_of(self.now_ns);
+        [part(self.high_ns), part(self.wall_ns), part(self.low_ns)]
+    }
+}
+
+/// What a trial says of a prediction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Score {
+    /// What was saved is what was predicted.
+    AsPredicted,
+    /// It may be or may not: what was measured lies outside of the predicted interval, and its own interval reaches into it.
+    Undecided,
+    /// The two intervals have nothing in common.
+    Otherwise,
+}
+
+impl Score {
+    /// As reports say it.
+    pub fn words(self) -> &'static str {
+        match self {
+            Score::AsPredicted => "as predicted",
+            Score::Undecided => "not decided, the runs lie too far apart",
+            Score::Otherwise => "not as predicted",
+        }
+    }
 }
 
 /// The score of a prediction: the cure was tried, in turns with what was before.
@@ -92,4 +120,46 @@ pub struct Proof {
     pub ci_high: f64,
     /// Whether the part that is saved, 1 − ratio, lies in the predicted interval.
     pub within: bool,
+}
+
+impl Proof {
+    /// What it says of this prediction, the one that it was made for.
+    pub fn score(&self, predicted: &Prediction) -> Score {
+        let [low, _, high] = predicted.savings();
+        match self.within {
+            true => Score::AsPredicted,
+            false if 1.0 - self.ci_high <= high && 1.0 - self.ci_low >= low => Score::Undecided,
+            false => Score::Otherwise,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prediction_is_refuted_only_where_the_measured_interval_lies_outside_of_it() {
+        let predicted =
+            Prediction { now_ns: Nanos(1_000), wall_ns: Nanos(400), low_ns: Nanos(300), high_ns: Nanos(500) };
+        let score = |ci_low, ratio, ci_high| {
+            let within = (0.3..=0.5).contains(&ratio);
+            let proof = Proof {
+                how: String::new(),
+                pairs: 6,
+                base_ns: Nanos(1_000),
+                wall_ns: Nanos::rounded(1_000.0 * ratio),
+                ratio,
+                ci_low,
+                ci_high,
+                within,
+            };
+            proof.score(&predicted)
+        };
+        assert_eq!(score(0.2, 0.4, 0.9), Score::AsPredicted);
+        assert_eq!(score(0.45, 0.6, 0.7), Score::Undecided);
+        assert_eq!(score(0.1, 0.2, 0.35), Score::Undecided);
+        assert_eq!(score(0.55, 0.6, 0.7), Score::Otherwise);
+        assert_eq!(score(0.1, 0.2, 0.25), Score::Otherwise);
+    }
 }

@@ -22,9 +22,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use inodyne_analyse::{predicted_saving, score};
+use inodyne_analyse::score;
 use inodyne_launch::Output;
-use inodyne_model::finding::{Finding, Proof};
+use inodyne_model::finding::{Finding, Prediction, Proof};
 use inodyne_model::recording::Recording;
 use inodyne_recording::DEFAULT_LIMIT_BYTES;
 use inodyne_render::{duration_beside, escaped};
@@ -120,7 +120,7 @@ pub fn run(arguments: &ProveArguments) -> Result<ExitCode, Failure> {
             }
         }
         let Some(proof) = score(&finding.predicted, &variant::pairs(&measured.recording), &trial.how) else { continue };
-        tell(&proof);
+        tell(&proof, &finding.predicted);
         finding.proved = Some(proof);
         keep::save(&recording, output)?;
     }
@@ -168,7 +168,7 @@ fn provings<'a>(recording: &Recording, arguments: &ProveArguments) -> Result<Vec
 fn state(finding: &Finding, proving: &Proving<'_>) {
     let Proving { trial, conditions, .. } = proving;
     let predicted = &finding.predicted;
-    let [low, likely, high] = predicted_saving(predicted).map(|part| part * 100.0);
+    let [low, likely, high] = predicted.savings().map(|part| part * 100.0);
     anstream::println!("{}: {}", finding.id, escaped(&finding.title));
     consent::show(conditions.user.as_ref(), &trial.base);
     let time = |ns| duration_beside(ns, predicted.now_ns);
@@ -182,9 +182,9 @@ fn state(finding: &Finding, proving: &Proving<'_>) {
     anstream::println!("  trying     {}", escaped(&trial.how));
 }
 
-fn tell(proof: &Proof) {
+fn tell(proof: &Proof, predicted: &Prediction) {
     let saved = |ratio: f64| (1.0 - ratio) * 100.0;
-    let verdict = if proof.within { "as predicted" } else { "not as predicted" };
+    let verdict = proof.score(predicted).words();
     let time = |ns| duration_beside(ns, proof.base_ns);
     anstream::println!(
         "  measured   {} instead of {}: saves {:.0}% [{:.0}, {:.0}], {} pairs: {verdict}",

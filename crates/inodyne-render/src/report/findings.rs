@@ -1,6 +1,6 @@
 //! The diagnoses, each with its prediction, evidence and cure.
 
-use inodyne_model::finding::{Finding, Proof};
+use inodyne_model::finding::{Finding, Prediction, Proof, Score};
 use inodyne_model::recording::Recording;
 
 use super::block::{Block, FindingBlock, Page};
@@ -33,7 +33,7 @@ fn block(number: usize, finding: &Finding) -> FindingBlock {
         evidence: finding.evidence.clone(),
         prediction: prediction(finding),
         cure: finding.cure.clone(),
-        proved: finding.proved.as_ref().map(proved),
+        proved: finding.proved.as_ref().map(|proof| proved(proof, &finding.predicted)),
         more: format!("docs/findings/{}.md", finding.id),
     }
 }
@@ -55,9 +55,10 @@ fn prediction(finding: &Finding) -> Line {
 }
 
 /// What trying the cure gave, and how it was tried.
-fn proved(proof: &Proof) -> (Line, String) {
-    let verdict = if proof.within { "as predicted" } else { "outside of what was predicted" };
-    let style = if proof.within { Style::Good } else { Style::Warning };
+fn proved(proof: &Proof, predicted: &Prediction) -> (Line, String) {
+    let score = proof.score(predicted);
+    let style = if score == Score::AsPredicted { Style::Good } else { Style::Warning };
+    let verdict = score.words();
     let time = |ns| duration_beside(ns, proof.base_ns);
     let measured = format!("{} instead of {}", time(proof.wall_ns), time(proof.base_ns));
     let score = format!(", {verdict}: saves {}", percent(1.0 - proof.ratio));
