@@ -96,6 +96,9 @@ fn tried(cured: &Cured, programs: &Path) -> (Score, String) {
         let finding = recording.findings.iter().find(|finding| finding.id == cured.id).expect("it was proved");
         let [low, likely, high] = finding.predicted.savings();
         let is_narrow = (high - likely).max(likely - low) <= likely * WIDEST;
+        if !recording.traces[finding.trace].doubts.is_empty() {
+            return (Score::Undecided, told);
+        }
         match finding.proved.as_ref().expect("the score is kept").score(&finding.predicted) {
             Score::Undecided => {}
             Score::AsPredicted if !is_narrow && was_quiet(&recording) => return (Score::Otherwise, told),

@@ -14,6 +14,7 @@
 //! | `headline` | the same where the path cannot be walked |
 //! | `undivided` | the words for time that a tracer could not divide |
 //! | `stacks` | the time of threads by stack |
+//! | `doubts` | what a recording says against a prediction of it |
 //! | `findings` | one file a diagnosis |
 //! | `score` | what measured pairs say of a prediction |
 //! | `runs` | what the runs of one case say |
@@ -23,6 +24,7 @@
 mod calls;
 mod causes;
 mod comparison;
+mod doubts;
 mod faults;
 mod findings;
 mod headline;
@@ -47,6 +49,10 @@ pub use score::score;
 pub fn explain(recording: &mut Recording) {
     for trace in &mut recording.traces {
         explain_trace(trace);
+    }
+    let doubts: Vec<Vec<String>> = recording.traces.iter().map(|trace| doubts::of(recording, trace)).collect();
+    for (trace, doubts) in recording.traces.iter_mut().zip(doubts) {
+        trace.doubts = doubts;
     }
     recording.findings = findings::all(recording);
     recording.statistics = runs::statistics(recording);

@@ -57,6 +57,9 @@ pub struct Trace {
     /// What the tracing cost.
     #[serde(default)]
     pub overhead: Overhead,
+    /// What speaks against a prediction, a sentence each: the runs disagree, or the machine was busy. Derived.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub doubts: Vec<String>,
     /// What could not be recorded.
     #[serde(default)]
     pub lost: Lost,

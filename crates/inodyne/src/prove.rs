@@ -24,7 +24,7 @@ use std::process::ExitCode;
 use clap::Args;
 use inodyne_analyse::score;
 use inodyne_launch::Output;
-use inodyne_model::finding::{Finding, Prediction, Proof};
+use inodyne_model::finding::{Finding, Proof};
 use inodyne_model::recording::Recording;
 use inodyne_recording::DEFAULT_LIMIT_BYTES;
 use inodyne_render::{duration_beside, escaped};
@@ -98,7 +98,8 @@ pub fn run(arguments: &ProveArguments) -> Result<ExitCode, Failure> {
     let provings = provings(&recording, arguments)?;
     keep::check_file(output)?;
     for proving in &provings {
-        state(&recording.findings[proving.finding], proving);
+        let finding = &recording.findings[proving.finding];
+        state(finding, proving, &recording.traces[finding.trace].doubts);
     }
     consent::ask(arguments)?;
     let mut failures = Vec::new();
@@ -120,7 +121,9 @@ pub fn run(arguments: &ProveArguments) -> Result<ExitCode, Failure> {
             }
         }
         let Some(proof) = score(&finding.predicted, &variant::pairs(&measured.recording), &trial.how) else { continue };
-        tell(&proof, &finding.predicted);
+        let is_doubted = !recording.traces[finding.trace].doubts.is_empty();
+        let score = if is_doubted { NOTHING_PREDICTED } else { proof.score(&finding.predicted).words() };
+        tell(&proof, score);
         finding.proved = Some(proof);
         keep::save(&recording, output)?;
     }
@@ -164,14 +167,20 @@ fn provings<'a>(recording: &Recording, arguments: &ProveArguments) -> Result<Vec
     }
 }
 
+/// The score of a finding of which the recording is no ground for a prediction.
+const NOTHING_PREDICTED: &str = "nothing was predicted";
+
 /// The prediction and what will be run, before anything is tried.
-fn state(finding: &Finding, proving: &Proving<'_>) {
+fn state(finding: &Finding, proving: &Proving<'_>, doubts: &[String]) {
     let Proving { trial, conditions, .. } = proving;
     let predicted = &finding.predicted;
     let [low, likely, high] = predicted.savings().map(|part| part * 100.0);
     anstream::println!("{}: {}", finding.id, escaped(&finding.title));
     consent::show(conditions.user.as_ref(), &trial.base);
     let time = |ns| duration_beside(ns, predicted.now_ns);
+    for doubt in doubts {
+        anstream::println!("  doubtful   {}: the prediction is not scored", escaped(doubt));
+    }
     anstream::println!(
         "  predicted  {} [{}, {}] instead of {}: saves {likely:.0}% [{low:.0}, {high:.0}]",
         time(predicted.wall_ns),
@@ -182,12 +191,11 @@ fn state(finding: &Finding, proving: &Proving<'_>) {
     anstream::println!("  trying     {}", escaped(&trial.how));
 }
 
-fn tell(proof: &Proof, predicted: &Prediction) {
+fn tell(proof: &Proof, score: &str) {
     let saved = |ratio: f64| (1.0 - ratio) * 100.0;
-    let verdict = proof.score(predicted).words();
     let time = |ns| duration_beside(ns, proof.base_ns);
     anstream::println!(
-        "  measured   {} instead of {}: saves {:.0}% [{:.0}, {:.0}], {} pairs: {verdict}",
+        "  measured   {} instead of {}: saves {:.0}% [{:.0}, {:.0}], {} pairs: {score}",
         time(proof.wall_ns),
         time(proof.base_ns),
         saved(proof.ratio),

@@ -105,11 +105,13 @@ fn finding(page: &mut Html, of: &FindingBlock) {
             page.text(&format!(" concerns {} of the time", of.share));
         });
         page.element("p", &[], &of.title);
-        page.inside("p", &[], |page| {
-            page.text(if of.is_bound { "At best " } else { "Expect " });
-            page.line(&of.prediction);
-            page.text(".");
-        });
+        if let Some(prediction) = &of.prediction {
+            page.inside("p", &[], |page| {
+                page.text(if of.is_bound { "At best " } else { "Expect " });
+                page.line(prediction);
+                page.text(".");
+            });
+        }
         page.inside("ul", &[("class", "cure")], |page| of.cure.iter().for_each(|cure| page.element("li", &[], cure)));
         if let Some((score, how)) = &of.proved {
             page.inside("p", &[], |page| {

@@ -118,7 +118,9 @@ impl Printer {
         for evidence in evidence {
             self.point("", &Line::from([evidence.into()]));
         }
-        self.point(if is_bound { "at best" } else { "expect" }, &prediction);
+        if let Some(prediction) = prediction {
+            self.point(if is_bound { "at best" } else { "expect" }, &prediction);
+        }
         for (at, cure) in cure.into_iter().enumerate() {
             self.point(if at == 0 { "cure" } else { "" }, &Line::from([cure.into()]));
         }

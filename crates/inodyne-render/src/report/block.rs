@@ -114,8 +114,8 @@ pub(crate) struct FindingBlock {
     /// Whether only a limit of the saving is known.
     pub(crate) is_bound: bool,
     pub(crate) evidence: Vec<String>,
-    /// What it could be instead.
-    pub(crate) prediction: Line,
+    /// What it could be instead; none where nothing is promised.
+    pub(crate) prediction: Option<Line>,
     pub(crate) cure: Vec<String>,
     /// What trying it gave, and how it was tried.
     pub(crate) proved: Option<(Line, String)>,

@@ -68,6 +68,11 @@ impl<'a> Case<'a> {
         self.key.cache
     }
 
+    /// What speaks against predictions.
+    pub(crate) fn doubts(&self) -> &'a [String] {
+        self.trace.map_or(&[], |trace| &trace.doubts)
+    }
+
     /// The command as it is called in reports.
     pub(crate) fn command(&self) -> &'a str {
         self.recording.commands.get(self.key.command).map_or("?", |command| &command.label)

@@ -14,28 +14,41 @@ use crate::units::{duration_beside, percent};
 
 pub(super) const SECTION: Definition = Definition { name: "findings", unasked: true, show: Show::Case(show), records };
 
+/// A best case that saves less says nothing.
+const LEAST_BEST: f64 = 0.01;
+
 fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
     if !case.findings.is_empty() {
         page.heading("Findings");
     }
     for (at, finding) in case.findings.iter().enumerate() {
-        page.add(Block::Finding(block(at + 1, finding)));
+        page.add(Block::Finding(block(at + 1, finding, case.doubts())));
     }
 }
 
-fn block(number: usize, finding: &Finding) -> FindingBlock {
+/// What speaks against predictions is said above; there are none then.
+fn block(number: usize, finding: &Finding, doubts: &[String]) -> FindingBlock {
+    let mut evidence = finding.evidence.clone();
+    if !doubts.is_empty() && !finding.bound {
+        evidence.push(format!("no prediction is made: {}", doubts.join("; ")));
+    }
     FindingBlock {
         number,
         id: finding.id.clone(),
         share: percent(finding.share_of_wall),
         title: finding.title.clone(),
         is_bound: finding.bound,
-        evidence: finding.evidence.clone(),
-        prediction: prediction(finding),
+        evidence,
+        prediction: promises(finding, doubts).then(|| prediction(finding)),
         cure: finding.cure.clone(),
         proved: finding.proved.as_ref().map(|proof| proved(proof, &finding.predicted)),
         more: format!("docs/findings/{}.md", finding.id),
     }
+}
+
+/// Whether there is anything to expect: runs that agree, and of a bound that it is not the time now.
+fn promises(finding: &Finding, doubts: &[String]) -> bool {
+    if finding.bound { finding.predicted.saving() >= LEAST_BEST } else { doubts.is_empty() }
 }
 
 /// `0.103 s [0.08 s, 0.12 s] instead of 0.334 s: saves 0.231 s`

@@ -2,6 +2,7 @@
 //! Below them how the place was made, and what is unusual about the run.
 
 use inodyne_model::cause::Cause;
+use inodyne_model::finding::Finding;
 use inodyne_model::ledger::{Row, RowKind};
 use inodyne_model::metric::Metric;
 use inodyne_model::place::{Limits, Place, Wear};
@@ -28,6 +29,9 @@ const REASONS: usize = 2;
 fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
     page.gap();
     page.add(Block::Title(title(case)));
+    for doubt in case.doubts() {
+        page.paragraph("  ".into(), doubt, Style::Warning);
+    }
     let remarks = remarks(case);
     if !remarks.is_empty() {
         page.add(Block::Remarks(remarks));
@@ -63,7 +67,8 @@ fn title(case: &Case<'_>) -> Title {
 
 /// `likely 0.103 s once cured`, where a cure is worth the change.
 fn likely(case: &Case<'_>) -> Option<String> {
-    let finding = case.findings.first().filter(|finding| !finding.bound && finding.is_an_answer())?;
+    let is_promised = |finding: &&&Finding| !finding.bound && finding.is_an_answer() && case.doubts().is_empty();
+    let finding = case.findings.first().filter(is_promised)?;
     Some(format!("likely {} once cured", duration_beside(finding.predicted.wall_ns, case.wall())))
 }
 

@@ -113,7 +113,9 @@ impl Lines {
         for evidence in evidence {
             self.point("·", plain(evidence));
         }
-        self.point(if is_bound { "at best" } else { "expect" }, Body::Line(prediction));
+        if let Some(prediction) = prediction {
+            self.point(if is_bound { "at best" } else { "expect" }, Body::Line(prediction));
+        }
         for (at, cure) in cure.into_iter().enumerate() {
             self.point(if at == 0 { "cure" } else { "" }, plain(cure));
         }
