@@ -58,7 +58,7 @@ def compare(recording):
             low, high = seconds(predicted["low_ns"]), seconds(predicted["high_ns"])
             text = f"{seconds(predicted['wall_ns'])} [{low}, {high}]"
         print(f"  {cache:6}{seconds(slow):>15}   {text:>34}   {seconds(fast):>10}")
-    print("  (medians of six untraced runs, the two places taking turns)")
+    print("  (medians of seven untraced runs, the two places taking turns)")
     for cache in ("cold", "warm"):
         with_and_without = [calls(traces[place, cache], "newfstatat") for place in (0, 1)]
         named = found[cache]["avoidable_calls"] if cache in found else 0

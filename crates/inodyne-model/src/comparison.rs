@@ -54,6 +54,9 @@ pub struct Comparison {
     pub p_corrected: f64,
     /// The part below which a difference counts as none.
     pub margin: f64,
+    /// How many pairs can decide it at all, with what it is corrected for; 0 where that is not known.
+    #[serde(default)]
+    pub needs_pairs: usize,
     /// What it comes to.
     pub verdict: Verdict,
 }

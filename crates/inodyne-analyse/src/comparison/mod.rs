@@ -38,9 +38,9 @@ pub(crate) fn all(recording: &Recording) -> Vec<Comparison> {
         .collect();
     let p_values: Vec<f64> = pending.iter().map(|(_, comparison)| paired::p_value(&comparison.pairs)).collect();
     let corrected = corrected(&pending, &p_values);
-    let finish = |((number, comparison), (p, p_corrected))| {
+    let finish = |((number, comparison), (p, (p_corrected, needs_pairs)))| {
         let pair = &case_pairs[number];
-        finished(pair, comparison, p, p_corrected, recording.margin)
+        Comparison { needs_pairs, ..finished(pair, comparison, p, p_corrected, recording.margin) }
     };
     pending.into_iter().zip(p_values.into_iter().zip(corrected)).map(finish).collect()
 }
@@ -72,8 +72,9 @@ pub(crate) fn ledger_differences(recording: &Recording) -> Vec<LedgerDifference>
 }
 
 /// Corrects in families. The headlines of all pairs of cases are one; of each pair of cases its CPU times, the wall times of its
-/// calls, their CPU times, and the rows of its ledger are one each: questions that are asked together.
-fn corrected(pending: &[(usize, PendingComparison)], p_values: &[f64]) -> Vec<f64> {
+/// calls, their CPU times, and the rows of its ledger are one each: questions that are asked together. With each goes how many pairs
+/// its family needs.
+fn corrected(pending: &[(usize, PendingComparison)], p_values: &[f64]) -> Vec<(f64, usize)> {
     let mut families: BTreeMap<(u8, usize), Vec<usize>> = BTreeMap::new();
     for (at, (pair, comparison)) in pending.iter().enumerate() {
         let family = match comparison.metric {
@@ -85,11 +86,12 @@ fn corrected(pending: &[(usize, PendingComparison)], p_values: &[f64]) -> Vec<f6
         };
         families.entry(family).or_default().push(at);
     }
-    let mut corrected = vec![1.0; pending.len()];
+    let mut corrected = vec![(1.0, 0); pending.len()];
     for family in families.into_values() {
         let of_family: Vec<f64> = family.iter().map(|at| p_values[*at]).collect();
+        let needs = verdict::pairs_needed(family.len());
         for (at, p) in family.into_iter().zip(holm::corrected(&of_family)) {
-            corrected[at] = p;
+            corrected[at] = (p, needs);
         }
     }
     corrected
@@ -129,6 +131,7 @@ fn finished(
         p,
         p_corrected,
         margin,
+        needs_pairs: 0,
         verdict,
     }
 }

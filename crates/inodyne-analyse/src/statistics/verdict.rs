@@ -18,6 +18,19 @@ use inodyne_model::comparison::{Interval, LEAST_PAIRS, Verdict};
 
 /// What is rarer than this is no chance.
 pub const LEVEL: f64 = 0.05;
+/// Enough for more comparisons than anybody makes.
+const MOST_NEEDED: usize = 64;
+
+/// How many pairs can decide all of so many comparisons that are corrected for one another (Holm), where every pair points the same
+/// way: with fewer, the smallest p-value that there can be is no verdict, however large the differences.
+pub fn pairs_needed(together: usize) -> usize {
+    let least = |pairs: i32| together as f64 * 2.0f64.powi(1 - pairs);
+    let mut pairs = LEAST_PAIRS;
+    while pairs < MOST_NEEDED && least(pairs as i32) >= LEVEL {
+        pairs += 1;
+    }
+    pairs
+}
 
 /// The verdict about `b / a`.
 pub fn judge(pairs: usize, ratio: Option<Interval>, p_corrected: f64, margin: f64) -> Verdict {
@@ -48,6 +61,21 @@ mod tests {
         assert_eq!(of(1.01, 1.08), Verdict::Slower);
         assert_eq!(of(0.80, 0.95), Verdict::Faster);
         assert_eq!(of(0.97, 1.01), Verdict::NotEnoughRuns);
+    }
+
+    #[test]
+    fn as_many_pairs_are_needed_as_can_decide() {
+        for (together, pairs) in [(0, 6), (1, 6), (2, 7), (3, 7), (4, 8), (20, 10), (1_000_000, 26)] {
+            assert_eq!(pairs_needed(together), pairs, "{together}");
+            // All pairs on one side, each comparison as the others: with one fewer the same is no verdict.
+            let decides = |pairs: usize| {
+                let one = vec![(1.0, 2.0); pairs];
+                let p = crate::statistics::paired::p_value(&one);
+                let all = crate::statistics::holm::corrected(&vec![p; together.min(100)]);
+                all.iter().all(|p| *p < LEVEL)
+            };
+            assert!(together > 100 || decides(pairs) && (pairs == LEAST_PAIRS || !decides(pairs - 1)), "{together}");
+        }
     }
 
     #[test]

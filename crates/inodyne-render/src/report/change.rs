@@ -2,6 +2,7 @@
 
 use inodyne_model::comparison::{Comparison, LEAST_PAIRS, Verdict};
 use inodyne_model::count::Grouped;
+use inodyne_model::metric::Metric;
 
 /// From here on "times" says more than "per cent".
 const MANY: f64 = 2.0;
@@ -17,7 +18,7 @@ pub(crate) fn sentence(comparison: &Comparison, a: &str, b: &str) -> String {
         Verdict::NoDifference => {
             format!("no difference of {} or more between {b} and {a}", percent(comparison.margin))
         }
-        Verdict::NotEnoughRuns if comparison.pairs < LEAST_PAIRS => match comparison.ratio {
+        Verdict::NotEnoughRuns if comparison.pairs < needed(comparison) => match comparison.ratio {
             Some(ratio) => format!("{b} against {a}: {} so far, not enough runs", change(ratio)),
             None => format!("{b} against {a}: not enough runs"),
         },
@@ -54,6 +55,16 @@ impl Whisker {
     }
 }
 
+/// Whether it is about the whole time, which has room for more than an interval.
+fn is_headline(comparison: &Comparison) -> bool {
+    matches!(comparison.metric, Metric::Wall | Metric::Durable)
+}
+
+/// How many pairs could decide it.
+fn needed(comparison: &Comparison) -> usize {
+    comparison.needs_pairs.max(LEAST_PAIRS)
+}
+
 /// The ends of the interval, where there are enough pairs to show it.
 fn ends(comparison: &Comparison) -> Option<(f64, f64)> {
     comparison.ci_low.zip(comparison.ci_high).filter(|_| comparison.pairs >= LEAST_PAIRS)
@@ -65,7 +76,10 @@ pub(crate) fn interval(comparison: &Comparison) -> String {
         return String::new();
     };
     match comparison.verdict {
-        _ if comparison.pairs < LEAST_PAIRS => format!("(needs {LEAST_PAIRS} pairs)"),
+        _ if comparison.pairs < LEAST_PAIRS => format!("(needs {} pairs)", needed(comparison)),
+        Verdict::NotEnoughRuns if is_headline(comparison) && comparison.pairs < needed(comparison) => {
+            format!("{} (needs {} pairs)", changes(low, high), needed(comparison))
+        }
         Verdict::Slower if ratio >= MANY => format!("[{}, {}]", times(low), times(high)),
         Verdict::Faster if ratio <= 1.0 / MANY => format!("[{}, {}]", times(1.0 / high), times(1.0 / low)),
         _ => changes(low, high),
