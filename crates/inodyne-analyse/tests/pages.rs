@@ -13,7 +13,7 @@ use inodyne_model::sample;
 use inodyne_model::stack::{Frame, StackId};
 use inodyne_model::statistics::{CallSpread, ChangePoint, Modes, Trend};
 use inodyne_model::study::{Expectation, Part, Study};
-use inodyne_model::trace::{PathCount, Paths};
+use inodyne_model::trace::{PathCount, Paths, Refused};
 use serde_json::Value;
 
 /// Objects whose keys are data: names of errors, calls and settings.
@@ -60,6 +60,7 @@ fn full() -> Recording {
     let path = PathCount { path: "a".into(), syscall: "stat".into(), calls: 1, not_found: 0, wall_ns: Nanos(1) };
     recording.traces[0].paths = Some(Paths { looked_up: vec![path], not_kept: 0 });
     recording.traces[0].ledger.rows[0].via = vec!["journal".to_owned()];
+    recording.traces[0].refused = vec![Refused::default()];
     let of_runs = &mut recording.statistics[0];
     of_runs.trend = Some(Trend { slope_ns_per_run: 1.0, change: 0.1, p: 0.0 });
     of_runs.change_point = Some(ChangePoint { run: 1, before_ns: Nanos(1), after_ns: Nanos(2), p: 0.0 });
