@@ -136,19 +136,29 @@ fn scores(cases: &[Case<'_>], comparison: &Comparison) -> Option<Line> {
     let comparable = kind(base) == kind(other) && other.trace.is_some() && base.key.command == other.key.command;
     let is_cured = |finding: &&&Finding| !finding.bound && other.findings.iter().all(|there| there.id != finding.id);
     let finding = base.findings.iter().find(is_cured).filter(|_| comparable)?;
-    Some(score(finding, base.wall(), other.wall()))
+    Some(score(finding, comparison, base.wall(), other.wall()))
 }
 
-fn score(finding: &Finding, now: Nanos, cured: Nanos) -> Line {
+fn score(finding: &Finding, comparison: &Comparison, now: Nanos, cured: Nanos) -> Line {
     let time = |ns| duration_beside(ns, now);
     let predicted = &finding.predicted;
     let hit = (predicted.low_ns..=predicted.high_ns).contains(&cured);
     let interval = format!("[{}, {}]", time(predicted.low_ns), time(predicted.high_ns));
-    let (score, style) = if hit { ("true", Style::Good) } else { ("missed", Style::Warning) };
+    // A prediction is refuted only where the measured interval lies outside of it.
+    let measured = comparison.ci_low.zip(comparison.ci_high).map(|ends| (scaled(now, ends.0), scaled(now, ends.1)));
+    let (score, style) = match measured {
+        _ if hit => ("true", Style::Good),
+        Some((low, high)) if low <= predicted.high_ns && high >= predicted.low_ns => ("not decided", Style::Dim),
+        _ => ("missed", Style::Warning),
+    };
     Line::from([
         Span::from(format!("  predicted without {}: {} {interval}: ", finding.id, time(predicted.wall_ns))),
         Span::new(score, style),
     ])
+}
+
+fn scaled(time: Nanos, ratio: f64) -> Nanos {
+    Nanos((time.0 as f64 * ratio) as u64)
 }
 
 /// A row for each comparison.
