@@ -13,7 +13,7 @@ use inodyne_model::ledger::{PAGE_FAULT, Row, RowKind};
 use super::beside::files_beside;
 use super::case::Case;
 use super::estimate::{self, Diagnosed, percent, seconds};
-use super::families::concerns_files;
+use super::families::{concerns_files, waits_for_files};
 use super::remedy::advice;
 
 /// From this share of the wall-clock time on, something else is the reason.
@@ -62,7 +62,7 @@ enum Kind {
 
 fn kind_of(row: &Row) -> Kind {
     // What was asked of a server of files, a journal or a device is about files, whatever is done for it.
-    let serves_files = |word: &String| Cause::ALL.iter().any(|cause| cause.as_str() == word && is_of_files(*cause));
+    let serves_files = |word: &String| Cause::ALL.iter().any(|cause| cause.as_str() == word && waits_for_files(*cause));
     if row.via.iter().any(serves_files) {
         return Kind::Files;
     }
@@ -73,35 +73,9 @@ fn kind_of(row: &Row) -> Kind {
         (RowKind::User, _) => Kind::Elsewhere,
         (RowKind::Kernel, _) if calls_about_files => Kind::Files,
         (RowKind::Kernel, _) => Kind::Elsewhere,
-        (RowKind::Blocked, Some(cause)) if is_of_files(cause) => Kind::Files,
+        (RowKind::Blocked, Some(cause)) if waits_for_files(cause) => Kind::Files,
         (RowKind::Blocked, Some(Cause::Sleep | Cause::Stopped)) => Kind::Elsewhere,
         _ => Kind::Unknown,
-    }
-}
-
-/// Whether somebody who waits for this waits for files.
-pub(super) fn is_of_files(cause: Cause) -> bool {
-    match cause {
-        Cause::DeviceRead
-        | Cause::DeviceWrite
-        | Cause::DeviceFlush
-        | Cause::Journal
-        | Cause::InodeLock
-        | Cause::BufferLock
-        | Cause::WriteThrottle
-        | Cause::QueueFull
-        | Cause::FuseServer
-        | Cause::RemoteServer => true,
-        Cause::Lock
-        | Cause::Pipe
-        | Cause::Socket
-        | Cause::Futex
-        | Cause::Child
-        | Cause::Sleep
-        | Cause::Poll
-        | Cause::Memory
-        | Cause::Stopped
-        | Cause::Other => false,
     }
 }
 
