@@ -31,7 +31,8 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         let of_missing = of_missing.min(missing(call) as f64 * usual);
         time.add_calls(&call.name, of_missing, missing(call));
     }
-    let share = case.share(&time);
+    // The path passes through no more of it than there is.
+    let share = case.share(&time).min(time.ns / case.wall());
     if searching.is_empty() || share < LEAST_SHARE {
         return None;
     }
