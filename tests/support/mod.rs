@@ -69,6 +69,8 @@ pub fn inodyne() -> Command {
     for name in ["COLUMNS", "NO_COLOR", "SUDO_UID", "SUDO_GID", "SUDO_USER", "INODYNE_MOUNT", "INODYNE_SCRATCH"] {
         command.env_remove(name);
     }
+    // Cargo's, with the directories of all that was built: every program that is traced would look there for its libraries.
+    command.env_remove("LD_LIBRARY_PATH");
     command.env("LC_ALL", "C").stdin(Stdio::null());
     command
 }
