@@ -227,7 +227,7 @@ fn the_conditions_of_the_recording_are_those_of_the_trial() {
     let prepare = format!("mkdir -p below && touch prepared && echo prepare >>{}", log.display());
     let cleanup = format!("echo cleanup >>{}", log.display());
     let mut command = inodyne();
-    command.args(["run", "-o"]).arg(&file).args(["--at", SLOW, "--data", "tree:dirs=15,files=20,bytes=1"]);
+    command.args(["run", "-o"]).arg(&file).args(["--at", SLOW, "--data", "tree:dirs=80,files=5,bytes=1"]);
     command.args(["--cache", "cold", "--cwd", "below", "--env", "WORD=two words"]);
     command.args(["--prepare", &format!("{prepare}; mv d* below/ 2>/dev/null; true"), "--cleanup", &cleanup]);
     run(command.args(["--", "sh", "-c", &script])).ended_with(0);
@@ -254,7 +254,7 @@ fn the_conditions_of_the_recording_are_those_of_the_trial() {
 fn what_a_recording_says_is_run_only_where_that_is_wanted() {
     let (_machine, scratch) = (machine(), scratch());
     let file = scratch.path().join("find.inodyne");
-    let data = "tree:dirs=15,files=20,bytes=1";
+    let data = "tree:dirs=80,files=5,bytes=1";
     record(&file, &["--at", SLOW, "--data", data, "--cache", "cold"], "find . -size +1k");
     let before = std::fs::read(&file).expect("a recording");
     // The label may say anything: what is shown is what runs.

@@ -8,6 +8,7 @@ use inodyne_model::run::median;
 use inodyne_model::trace::Trace;
 
 use crate::statistics::trend::trend;
+use crate::units::{percent, seconds};
 
 /// Fewer untraced runs do not show how they spread.
 const ENOUGH_RUNS: usize = 3;
@@ -80,13 +81,9 @@ fn busy(recording: &Recording, trace: &Trace) -> Option<String> {
     let own = trace.observed.threads.iter().map(|thread| thread.cpu_ns().0 as f64).sum::<f64>() / wall;
     let is_busy = share > NO_CPU && own < cpus * OWN_CPUS;
     is_busy.then(|| {
-        let share = share * 100.0;
-        format!("the machine was busy: it had no CPU for {share:.0}% of the time, and used {own:.1} of {cpus:.0}")
+        let share = percent(share);
+        format!("the machine was busy: it had no CPU for {share} of the time, and used {own:.1} of {cpus:.0}")
     })
-}
-
-fn seconds(ns: f64) -> String {
-    if ns < 1e9 { format!("{:.1} ms", ns / 1e6) } else { format!("{:.2} s", ns / 1e9) }
 }
 
 #[cfg(test)]

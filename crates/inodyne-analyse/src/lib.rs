@@ -19,6 +19,7 @@
 //! | `score` | what measured pairs say of a prediction |
 //! | `runs` | what the runs of one case say |
 //! | `comparison` | cases held against each other |
+//! | `units` | times and shares, as sentences write them |
 //! | [`statistics`] | how repeated measurements spread, and what differs |
 
 mod calls;
@@ -35,6 +36,7 @@ mod stacks;
 pub mod statistics;
 mod threads;
 mod undivided;
+mod units;
 
 pub use comparison::precision;
 pub use findings::ids as finding_ids;

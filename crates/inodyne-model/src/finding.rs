@@ -78,6 +78,9 @@ impl Prediction {
     }
 }
 
+/// In place of a score, where the recording is no ground for a prediction ([`Trace::doubts`](crate::trace::Trace::doubts)).
+pub const NOTHING_PREDICTED: &str = "nothing was predicted";
+
 /// What a trial says of a prediction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Score {

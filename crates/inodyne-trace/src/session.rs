@@ -126,7 +126,8 @@ impl Tracer {
         self.probes.iter().map(|probe| probe.calls_so_far(&self.skeleton.maps)).sum()
     }
 
-    /// Stops following and returns what was seen: a trace that does not know yet of which case it is, nor how long it took. To be called once the root process has ended.
+    /// Stops following and returns what was seen: a trace that does not know yet of which case it is, nor how long it took. To be
+    /// called once the root process has ended.
     ///
     /// # Errors
     /// The root was never seen, or a table cannot be read.

@@ -40,10 +40,51 @@ pub fn user(name: Option<&str>) -> Result<Option<User>, Failure> {
             User::named(name)
                 .ok_or_else(|| Failure::new(ExitStatus::Usage, format_args!("--user {name}: there is no such user")))?,
         ),
-        None => {
-            let caller = std::env::var("SUDO_UID").ok().filter(|_| us.is_root());
-            caller.and_then(|uid| uid.parse().ok()).and_then(User::with_id)
-        }
+        None if us.is_root() => who_called_sudo(|name| std::env::var(name).ok())?,
+        None => None,
     };
     Ok(known.filter(|user| user.uid != us.as_raw()))
+}
+
+/// Who called sudo, by the variables that it sets (sudo(8)). Where this program does not find the user, as a static one does not find
+/// those of a directory service, the variables say enough to run the command as that user; never is it run as root instead.
+fn who_called_sudo(variable: impl Fn(&str) -> Option<String>) -> Result<Option<User>, Failure> {
+    let Some(uid) = variable("SUDO_UID") else { return Ok(None) };
+    let number = |text: &str| text.parse::<u32>().ok();
+    let known = number(&uid).and_then(|uid| {
+        User::with_id(uid).or_else(|| {
+            let (name, gid) = (variable("SUDO_USER")?, number(&variable("SUDO_GID")?)?);
+            let home = variable("SUDO_HOME").unwrap_or_else(|| "/".to_owned()).into();
+            Some(User { name, uid, gid, groups: vec![gid], home })
+        })
+    });
+    let unknown = || {
+        Failure::new(
+            ExitStatus::Usage,
+            format_args!("SUDO_UID={uid}: there is no such user: --user NAME says whose the command is"),
+        )
+    };
+    known.map(Some).ok_or_else(unknown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_called_sudo_is_never_root_for_want_of_an_entry() {
+        let called = |set: &[(&str, &str)]| {
+            who_called_sudo(|name| set.iter().find(|one| one.0 == name).map(|one| one.1.to_owned()))
+        };
+        assert!(called(&[]).expect("nobody did").is_none());
+        let elsewhere = [("SUDO_UID", "3999999"), ("SUDO_GID", "3999998"), ("SUDO_USER", "somebody")];
+        let user = called(&elsewhere).expect("sudo said who").expect("somebody did");
+        assert_eq!(
+            (user.uid, user.gid, user.groups, user.name.as_str()),
+            (3_999_999, 3_999_998, vec![3_999_998], "somebody")
+        );
+        assert!(called(&elsewhere[..1]).is_err());
+        assert!(called(&[("SUDO_UID", "me")]).is_err());
+        assert_eq!(called(&[("SUDO_UID", "0")]).ok().flatten().map(|user| user.name), Some("root".to_owned()));
+    }
 }

@@ -24,7 +24,7 @@ use std::process::ExitCode;
 use clap::Args;
 use inodyne_analyse::score;
 use inodyne_launch::Output;
-use inodyne_model::finding::{Finding, Proof};
+use inodyne_model::finding::{Finding, NOTHING_PREDICTED, Proof};
 use inodyne_model::recording::Recording;
 use inodyne_recording::DEFAULT_LIMIT_BYTES;
 use inodyne_render::{duration_beside, escaped};
@@ -166,9 +166,6 @@ fn provings<'a>(recording: &Recording, arguments: &ProveArguments) -> Result<Vec
         }
     }
 }
-
-/// The score of a finding of which the recording is no ground for a prediction.
-const NOTHING_PREDICTED: &str = "nothing was predicted";
 
 /// The prediction and what will be run, before anything is tried.
 fn state(finding: &Finding, proving: &Proving<'_>, doubts: &[String]) {

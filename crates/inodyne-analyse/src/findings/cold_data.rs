@@ -8,8 +8,9 @@ use inodyne_model::finding::Finding;
 
 use super::case::Case;
 use super::contents::{LARGE_READ, bytes_a_wait, bytes_read, waiting_for_contents};
-use super::estimate::{self, Diagnosed, percent, seconds};
+use super::estimate::{self, Diagnosed};
 use super::remedy::Remedy;
+use crate::units::{percent, seconds};
 
 /// Below this share of the wall-clock time contents are warm enough.
 const LEAST_SHARE: f64 = 0.15;

@@ -9,9 +9,10 @@ use inodyne_model::stack::function_name;
 use inodyne_model::trace::Dtype;
 
 use super::case::{Case, Time, Waited, parallel, total};
-use super::estimate::{self, Diagnosed, percent, seconds};
+use super::estimate::{self, Diagnosed};
 use super::families::{concerns_files, reads, removes, writes};
 use super::remedy::Remedy;
+use crate::units::{percent, seconds};
 
 /// Below this share of the wall-clock time metadata is warm enough.
 const LEAST_SHARE: f64 = 0.15;

@@ -5,8 +5,9 @@ use inodyne_model::cure::{Change, PlaceChange};
 use inodyne_model::finding::Finding;
 
 use super::case::{Case, copies_up};
-use super::estimate::{self, Diagnosed, percent, seconds};
+use super::estimate::{self, Diagnosed};
 use super::remedy::Remedy;
+use crate::units::{percent, seconds};
 
 /// Below this share of the wall-clock time copying up does not matter.
 const LEAST_SHARE: f64 = 0.1;

@@ -6,8 +6,9 @@ use inodyne_model::finding::Finding;
 use inodyne_model::syscall::SyscallStats;
 
 use super::case::{Case, Time, failed};
-use super::estimate::{self, Diagnosed, INSIDE, seconds};
+use super::estimate::{self, Diagnosed, INSIDE};
 use super::remedy::Remedy;
+use crate::units::seconds;
 
 /// Fewer are somebody's start-up.
 const LEAST_FAILURES: u64 = 200;

@@ -5,9 +5,10 @@ use inodyne_model::finding::Finding;
 use inodyne_model::syscall::SyscallStats;
 
 use super::case::{Case, Time, failed, total};
-use super::estimate::{self, Diagnosed, INSIDE, percent, seconds};
+use super::estimate::{self, Diagnosed, INSIDE};
 use super::families::looks_up;
 use super::remedy::advice;
+use crate::units::{percent, seconds};
 
 /// A program's start fails some hundred times; that is nothing to look into.
 const LEAST_FAILURES: u64 = 500;
@@ -31,8 +32,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         let of_missing = of_missing.min(missing(call) as f64 * usual);
         time.add_calls(&call.name, of_missing, missing(call));
     }
-    // The path passes through no more of it than there is.
-    let share = case.share(&time).min(time.ns / case.wall());
+    let share = case.share(&time);
     if searching.is_empty() || share < LEAST_SHARE {
         return None;
     }

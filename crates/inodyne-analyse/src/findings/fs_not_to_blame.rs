@@ -12,9 +12,10 @@ use inodyne_model::ledger::{PAGE_FAULT, Row, RowKind};
 
 use super::beside::files_beside;
 use super::case::Case;
-use super::estimate::{self, Diagnosed, percent, seconds};
+use super::estimate::{self, Diagnosed};
 use super::families::{concerns_files, waits_for_files};
 use super::remedy::advice;
+use crate::units::{percent, seconds};
 
 /// From this share of the wall-clock time on, something else is the reason.
 const LEAST_SHARE: f64 = 0.5;

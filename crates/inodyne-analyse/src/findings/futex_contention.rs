@@ -14,8 +14,9 @@ use inodyne_model::observed::ThreadNumber;
 use inodyne_model::stack::{StackId, function_name};
 
 use super::case::{Case, Time, Waited, parallel, total};
-use super::estimate::{self, Diagnosed, percent, seconds};
+use super::estimate::{self, Diagnosed};
 use super::remedy::{Remedy, advice};
+use crate::units::{percent, seconds};
 
 /// Fewer calls are what any program with threads makes.
 const LEAST_CALLS: u64 = 1_000;

@@ -6,8 +6,9 @@ use inodyne_model::cure::{Change, PlaceChange};
 use inodyne_model::finding::Finding;
 
 use super::case::Case;
-use super::estimate::{self, Diagnosed, percent, seconds};
+use super::estimate::{self, Diagnosed};
 use super::remedy::Remedy;
+use crate::units::{percent, seconds};
 
 /// Below this share of the wall-clock time the journal keeps up.
 const LEAST_SHARE: f64 = 0.1;

@@ -13,9 +13,10 @@ use inodyne_model::ledger::RowKind;
 use inodyne_model::stack::{Stack, function_name};
 
 use super::case::{Case, Time, Waited, parallel};
-use super::estimate::{self, Diagnosed, percent, seconds};
+use super::estimate::{self, Diagnosed};
 use super::families::{reads, syncs, writes};
 use super::remedy::{Remedy, advice};
+use crate::units::{percent, seconds};
 
 /// Below this share of the wall-clock time threads seldom meet.
 const LEAST_SHARE: f64 = 0.1;

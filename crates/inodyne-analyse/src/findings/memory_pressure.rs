@@ -4,8 +4,9 @@ use inodyne_model::cause::Cause;
 use inodyne_model::finding::Finding;
 
 use super::case::Case;
-use super::estimate::{self, Diagnosed, percent, seconds};
+use super::estimate::{self, Diagnosed};
 use super::remedy::advice;
+use crate::units::{percent, seconds};
 
 /// Below this share of the wall-clock time memory is no problem.
 const LEAST_SHARE: f64 = 0.1;

@@ -6,8 +6,9 @@ use inodyne_model::finding::Finding;
 use inodyne_model::ledger::PAGE_FAULT;
 
 use super::case::Case;
-use super::estimate::{self, Diagnosed, percent, seconds};
+use super::estimate::{self, Diagnosed};
 use super::remedy::advice;
+use crate::units::{percent, seconds};
 
 /// Below this share of the wall-clock time faults are the price of any program.
 const LEAST_SHARE: f64 = 0.2;

@@ -7,10 +7,11 @@ use inodyne_model::finding::Finding;
 use inodyne_model::ledger::RowKind;
 
 use super::case::Case;
-use super::estimate::{self, Diagnosed, percent, seconds};
+use super::estimate::{self, Diagnosed};
 use super::families::starts_processes;
 use super::remedy::Remedy;
 use super::stat_users::base_name;
+use crate::units::{percent, seconds};
 
 /// Fewer processes than this are an ordinary script.
 const LEAST_PROCESSES: usize = 50;

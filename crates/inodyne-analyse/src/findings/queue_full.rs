@@ -6,8 +6,9 @@ use inodyne_model::finding::Finding;
 use inodyne_model::stack::function_name;
 
 use super::case::{Case, parallel};
-use super::estimate::{self, Diagnosed, percent, seconds};
+use super::estimate::{self, Diagnosed};
 use super::remedy::{Remedy, advice, without_settings};
+use crate::units::{percent, seconds};
 
 /// Below this share of the wall-clock time the queue has room.
 const LEAST_SHARE: f64 = 0.1;

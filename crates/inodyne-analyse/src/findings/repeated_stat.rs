@@ -5,9 +5,10 @@ use inodyne_model::finding::Finding;
 use inodyne_model::trace::PathCount;
 
 use super::case::{Case, Time, active, total};
-use super::estimate::{self, Diagnosed, INSIDE, percent, seconds};
+use super::estimate::{self, Diagnosed, INSIDE};
 use super::families::stats;
 use super::remedy::advice;
+use crate::units::{percent, seconds};
 
 /// Fewer repetitions take no time.
 const LEAST_REPETITIONS: u64 = 500;

@@ -5,8 +5,9 @@ use inodyne_model::count::Grouped;
 use inodyne_model::finding::Finding;
 
 use super::case::Case;
-use super::estimate::{self, Diagnosed, percent, seconds};
+use super::estimate::{self, Diagnosed};
 use super::remedy::{Remedy, advice};
+use crate::units::{percent, seconds};
 
 /// Below this share of the wall-clock time the server is fast enough.
 const LEAST_SHARE: f64 = 0.2;

@@ -4,8 +4,9 @@ use inodyne_model::finding::Finding;
 use inodyne_model::ledger::RowKind;
 
 use super::case::Case;
-use super::estimate::{self, Diagnosed, percent, seconds};
+use super::estimate::{self, Diagnosed};
 use super::remedy::advice;
+use crate::units::{percent, seconds};
 
 /// From this share of the wall-clock time on, CPUs are what is missing. Wake-ups alone take a tenth on a virtual machine.
 const LEAST_SHARE: f64 = 0.35;

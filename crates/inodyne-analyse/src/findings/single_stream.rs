@@ -12,8 +12,9 @@ use inodyne_model::observed::ThreadNumber;
 
 use super::case::{Case, Time, parallel};
 use super::contents::{LARGE_READ, bytes_a_wait, waiting_for_contents};
-use super::estimate::{self, Diagnosed, percent, seconds};
+use super::estimate::{self, Diagnosed};
 use super::remedy::Remedy;
+use crate::units::{percent, seconds};
 
 /// Below this share of the wall-clock time there is little to overlap.
 const LEAST_SHARE: f64 = 0.3;

@@ -10,9 +10,10 @@ use inodyne_model::finding::Finding;
 use inodyne_model::syscall::SyscallStats;
 
 use super::case::{Case, Time, total};
-use super::estimate::{self, Diagnosed, INSIDE, percent, seconds};
+use super::estimate::{self, Diagnosed, INSIDE};
 use super::families::{opens, reads, writes};
 use super::remedy::advice;
+use crate::units::{percent, seconds};
 
 /// Bytes that are copied in a nanosecond.
 const COPIES: f64 = 10.0;

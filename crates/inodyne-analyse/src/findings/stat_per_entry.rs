@@ -5,9 +5,10 @@ use inodyne_model::count::Grouped;
 use inodyne_model::finding::Finding;
 
 use super::case::{Case, Time, active, total};
-use super::estimate::{self, Diagnosed, INSIDE, percent, seconds};
+use super::estimate::{self, Diagnosed, INSIDE};
 use super::families::{reads, removes, stats, writes};
 use super::remedy::advice;
+use crate::units::{percent, seconds};
 
 /// Fewer entries take no time.
 const LEAST_ENTRIES: u64 = 500;

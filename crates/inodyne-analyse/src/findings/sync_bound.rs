@@ -6,9 +6,10 @@ use inodyne_model::cure::{Change, PlaceChange};
 use inodyne_model::finding::Finding;
 
 use super::case::{Case, Time};
-use super::estimate::{self, Diagnosed, percent, seconds};
+use super::estimate::{self, Diagnosed};
 use super::families::{syncs, writes};
 use super::remedy::Remedy;
+use crate::units::{percent, seconds};
 
 /// Below this share of the wall-clock time the program does not wait for syncs.
 const LEAST_SHARE: f64 = 0.1;

@@ -4,9 +4,10 @@ use inodyne_model::finding::Finding;
 use inodyne_model::ledger::RowKind;
 
 use super::case::Case;
-use super::estimate::{self, Diagnosed, percent, seconds};
+use super::estimate::{self, Diagnosed};
 use super::kernel_cpu_bound::waiting_for_devices;
 use super::remedy::advice;
+use crate::units::{percent, seconds};
 
 /// From this share of the wall-clock time on it is what the command does.
 const LEAST_SHARE: f64 = 0.5;

@@ -5,8 +5,9 @@ use inodyne_model::count::Grouped;
 use inodyne_model::finding::Finding;
 
 use super::case::{Case, total};
-use super::estimate::{self, Diagnosed, percent, seconds};
+use super::estimate::{self, Diagnosed};
 use super::remedy::{Remedy, without_settings};
+use crate::units::{percent, seconds};
 
 /// Below this share of the wall-clock time the limits are high enough.
 const LEAST_SHARE: f64 = 0.1;

@@ -1,6 +1,6 @@
 //! The diagnoses, each with its prediction, evidence and cure.
 
-use inodyne_model::finding::{Finding, Prediction, Proof, Score};
+use inodyne_model::finding::{Finding, NOTHING_PREDICTED, Proof, Score};
 use inodyne_model::recording::Recording;
 
 use super::block::{Block, FindingBlock, Page};
@@ -30,7 +30,7 @@ fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
 fn block(number: usize, finding: &Finding, doubts: &[String]) -> FindingBlock {
     let mut evidence = finding.evidence.clone();
     if !doubts.is_empty() && !finding.bound {
-        evidence.push(format!("no prediction is made: {}", doubts.join("; ")));
+        evidence.push("no prediction is made, for the reason above".to_owned());
     }
     FindingBlock {
         number,
@@ -41,7 +41,7 @@ fn block(number: usize, finding: &Finding, doubts: &[String]) -> FindingBlock {
         evidence,
         prediction: promises(finding, doubts).then(|| prediction(finding)),
         cure: finding.cure.clone(),
-        proved: finding.proved.as_ref().map(|proof| proved(proof, &finding.predicted)),
+        proved: finding.proved.as_ref().map(|proof| proved(proof, finding, doubts)),
         more: format!("docs/findings/{}.md", finding.id),
     }
 }
@@ -68,10 +68,10 @@ fn prediction(finding: &Finding) -> Line {
 }
 
 /// What trying the cure gave, and how it was tried.
-fn proved(proof: &Proof, predicted: &Prediction) -> (Line, String) {
-    let score = proof.score(predicted);
-    let style = if score == Score::AsPredicted { Style::Good } else { Style::Warning };
-    let verdict = score.words();
+fn proved(proof: &Proof, finding: &Finding, doubts: &[String]) -> (Line, String) {
+    let score = doubts.is_empty().then(|| proof.score(&finding.predicted));
+    let style = if score == Some(Score::AsPredicted) { Style::Good } else { Style::Warning };
+    let verdict = score.map_or(NOTHING_PREDICTED, Score::words);
     let time = |ns| duration_beside(ns, proof.base_ns);
     let measured = format!("{} instead of {}", time(proof.wall_ns), time(proof.base_ns));
     let score = format!(", {verdict}: saves {}", percent(1.0 - proof.ratio));

@@ -75,7 +75,7 @@ struct thread_info {
 #define MODE_IN_STAT 16 /* include/uapi/asm-generic/stat.h */
 #endif
 
-/* Calls that are younger processors' only by way of others: `stat` is `newfstatat` there. */
+/* Calls that newer architectures do not have: `newfstatat` serves for `stat` there. */
 #define NO_CALL 0xfffe
 #ifndef __NR_stat
 #define __NR_stat NO_CALL

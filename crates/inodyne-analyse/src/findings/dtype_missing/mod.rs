@@ -15,7 +15,8 @@ use inodyne_model::finding::Finding;
 use inodyne_model::trace::{DtypeFs, Trace};
 
 use super::case::Case;
-use super::estimate::{Diagnosed, seconds};
+use super::estimate::Diagnosed;
+use crate::units::seconds;
 use paid::Paid;
 
 /// Below this share of the wall-clock time nobody cares.
