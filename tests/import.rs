@@ -97,7 +97,8 @@ for n in range(400):
         try: os.stat(f'{d}/module{n}.py')
         except FileNotFoundError: pass";
     fs::write(scratch.path().join("search.py"), search).unwrap();
-    logged(scratch.path(), "exec python3 -S -E search.py");
+    // Some wrap it in a shell script of their own.
+    logged(scratch.path(), "PATH=/usr/bin:$PATH; exec python3 -S -E search.py");
     let recording = imported(scratch.path());
     let finding = recording.findings.iter().find(|finding| finding.id == "failed-lookups");
     let finding = finding.unwrap_or_else(|| panic!("{:?}", recording.findings));
