@@ -120,7 +120,7 @@ fn doctor_says_what_run_does() {
     for situation in situations(&fixture("refuse_call", scratch.path())) {
         let name = situation.name;
         let doctor = run(&mut situation.command(&program, &["doctor"]));
-        let does = run(&mut situation.command(&program, &["run", "--", "true"]));
+        let does = run(&mut situation.command(&program, &["run", "--tracer", "bpf", "--", "true"]));
         let (doctors, runs) = (doctor.text(), &does.stderr);
         assert_eq!(doctor.code(), Some(situation.code), "{name}: doctor says\n{doctors}{}", doctor.stderr);
         assert_eq!(does.code(), Some(situation.code), "{name}: run says\n{runs}");

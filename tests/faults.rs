@@ -83,7 +83,8 @@ fn without_root_the_capability_is_named() {
     let program = scratch.path().join("inodyne");
     fs::copy(env!("CARGO_BIN_EXE_inodyne"), &program).expect("a copy that everybody may run");
     let mut command = Command::new(&program);
-    let line = run(as_nobody(command.args(["run", "--", "true"]).current_dir("/"))).failed_in_one_line(3);
+    let line =
+        run(as_nobody(command.args(["run", "--tracer", "bpf", "--", "true"]).current_dir("/"))).failed_in_one_line(3);
     for word in ["CAP_BPF", "CAP_PERFMON", "sudo", "setcap"] {
         assert!(line.contains(word), "{line}");
     }

@@ -30,7 +30,9 @@ const OWN_CPUS: f64 = 0.7;
 /// The reasons, a sentence each; none where a prediction can be made.
 pub(crate) fn of(recording: &Recording, trace: &Trace) -> Vec<String> {
     if !trace.tracer.divides_calls() {
-        return Vec::new();
+        // Of an imported log it is not known how much that is; each finding says that it is there.
+        let is_known = trace.overhead.ns_per_call > 0.0;
+        return is_known.then(|| "strace's own cost is in the times of calls".to_owned()).into_iter().collect();
     }
     let untraced = recording.runs.iter().filter(|run| !run.traced && run.key() == trace.key());
     let walls: Vec<f64> = untraced.map(|run| run.wall_ns.0 as f64).collect();

@@ -71,6 +71,9 @@ pub enum ExperimentError {
     /// The user ended it at once.
     #[error("interrupted: the command was killed")]
     Killed,
+    /// strace ran, and its log holds no call.
+    #[error("strace traced nothing: it may not, or the command never began")]
+    NothingFromStrace,
     /// Signals or the command cannot be waited for.
     #[error("cannot {what}: {source}")]
     System {

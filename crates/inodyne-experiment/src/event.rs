@@ -85,6 +85,11 @@ pub enum Event<'a> {
         /// Which one.
         key: RunKey,
     },
+    /// The kernel refuses the BPF programs, and strace traces from here on.
+    StraceInstead {
+        /// Why.
+        reason: &'a str,
+    },
     /// A traced command runs; told every half second or so.
     Running {
         /// Since its release.

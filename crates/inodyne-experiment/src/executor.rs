@@ -101,6 +101,10 @@ impl Execution {
     /// The wall-clock time: to the last instant on a CPU of the root process, where it was traced. Its parent learns of the
     /// end at another time: a few microseconds before, or, where it has to wait for a CPU, long after.
     pub fn wall_ns(&self) -> Nanos {
+        // The log of strace has a clock of its own.
+        if let Some(collected) = self.collected.as_ref().filter(|collected| !collected.tracer.divides_calls()) {
+            return collected.wall_ns;
+        }
         let threads = self.collected.as_ref().map_or(&[][..], |collected| &collected.observed.threads);
         let root = threads.first().map(|thread| thread.pid);
         let of_root = threads.iter().filter(|thread| Some(thread.pid) == root && !thread.alive);

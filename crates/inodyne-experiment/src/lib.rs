@@ -38,5 +38,5 @@ pub use error::ExperimentError;
 pub use event::{Event, Observer, Phase};
 pub use executor::{Execution, Executor};
 pub use experiment::{Experiment, Group, PlaceSetup, Repetitions, is_below};
-pub use machine::{Machine, run_to_end};
+pub use machine::{Collector, Machine};
 pub use scheduler::{Measured, run};

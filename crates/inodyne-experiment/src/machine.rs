@@ -3,12 +3,16 @@
 //! | module | what it knows |
 //! |---|---|
 //! | `place` | a place with its data, and its caches |
+//! | `collect` | what traces an execution: the BPF programs, or strace |
+//! | `strace` | a command below strace, and its log |
 //! | `follow` | one execution: held, released, followed to its end |
 //! | `interrupt` | what Ctrl-C and its like do meanwhile |
 
+mod collect;
 mod follow;
 mod interrupt;
 mod place;
+mod strace;
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -18,14 +22,13 @@ use inodyne_lab::{Lab, Owner};
 use inodyne_launch::{Input, LaunchSpec, Leftovers, Output, User};
 use inodyne_model::command::{CommandSpec, Stdin};
 use inodyne_model::place::Place;
-use inodyne_trace::Options;
 
 use crate::error::ExperimentError;
 use crate::event::{Event, Observer};
 use crate::executor::{Execution, Executor};
 use crate::experiment::{Experiment, PlaceSetup};
 use crate::order::RunKey;
-pub use follow::run_to_end;
+pub use collect::Collector;
 use follow::{Following, follow};
 use interrupt::Interrupts;
 use place::ReadyPlace;
@@ -35,15 +38,15 @@ pub struct Machine {
     lab: Lab,
     user: Option<User>,
     output: Output,
-    tracing: Options,
+    collector: Collector,
     interrupts: Option<Interrupts>,
     begun: Instant,
 }
 
 impl Machine {
-    /// Runs commands as this user (none to change nothing), with their output there, traced runs with these options.
-    pub fn new(user: Option<User>, output: Output, tracing: Options) -> Machine {
-        Machine { lab: Lab::new(), user, output, tracing, interrupts: None, begun: Instant::now() }
+    /// Runs commands as this user (none to change nothing), with their output there, traced runs by this collector.
+    pub fn new(user: Option<User>, output: Output, collector: Collector) -> Machine {
+        Machine { lab: Lab::new(), user, output, collector, interrupts: None, begun: Instant::now() }
     }
 
     fn launch_spec(&self, command: &CommandSpec, directory: PathBuf) -> LaunchSpec {
@@ -113,8 +116,8 @@ impl Executor for Machine {
             ..command.clone()
         };
         let spec = LaunchSpec { output: Output::ToStderr, ..self.launch_spec(&shell, place.directory(None)) };
-        let following = Following { tracing: None, leftovers: Leftovers::Leave, timeout: None, flusher: None };
-        let execution = follow(&spec, &following, self.interrupts()?, &mut |_| {})?;
+        let following = Following { collecting: None, leftovers: Leftovers::Leave, timeout: None, flusher: None };
+        let execution = follow(&spec, following, self.interrupts()?, &mut |_| {})?;
         if execution.ended.exit.success() || execution.interrupted {
             return Ok(());
         }
@@ -141,15 +144,15 @@ impl Executor for Machine {
         if self.is_interrupted() {
             return Ok(None);
         }
-        let tracing = key.traced.then(|| self.tracing.clone());
+        let mut tell = |event: Event<'_>| observer.event(&event);
+        let collecting = key.traced.then(|| self.collector.ready(&spec, &mut tell)).transpose()?;
         let following = Following {
-            tracing: tracing.as_ref(),
+            collecting,
             leftovers: if place.is_made_here() { Leftovers::Kill } else { Leftovers::Leave },
             timeout: experiment.timeout,
             flusher: flusher.as_ref().filter(|_| !key.traced),
         };
-        let mut tell = |event: Event<'_>| observer.event(&event);
-        let mut execution = follow(&spec, &following, self.interrupts()?, &mut tell)?;
+        let mut execution = follow(&spec, following, self.interrupts()?, &mut tell)?;
         execution.moved = place.device_stats().zip(before).map(|(after, before)| after.since(before));
         Ok(Some(execution))
     }

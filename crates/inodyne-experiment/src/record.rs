@@ -96,7 +96,8 @@ fn overhead(recording: &Recording, key: RunKey, collected: &Trace, wall_ns: Nano
         None => {
             let calls: u64 = collected.by_comm.iter().flat_map(|c| &c.syscalls).map(|s| s.calls).sum();
             let cpu: Nanos = collected.observed.threads.iter().map(|thread| thread.cpu_ns()).sum();
-            let busy_cpus = (cpu.as_secs_f64() / wall).max(1.0);
+            // strace is one process, which stops all others.
+            let busy_cpus = if collected.tracer.divides_calls() { (cpu.as_secs_f64() / wall).max(1.0) } else { 1.0 };
             let cost = calls as f64 * collected.overhead.ns_per_call / 1e9 / busy_cpus;
             (wall / (wall - cost).max(wall / 100.0), true)
         }

@@ -145,6 +145,7 @@ pub enum Leftovers {
 pub struct Started {
     channel: Channel,
     guard: Pid,
+    pid: Pid,
     command: OwnedFd,
     finished: bool,
 }
@@ -171,7 +172,19 @@ pub fn start(spec: &LaunchSpec, arm_program: Option<BorrowedFd<'_>>) -> Result<S
     };
     let pid = Pid::from_raw(command).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
     let command = rustix::process::pidfd_open(pid, PidfdFlags::empty()).map_err(io::Error::from)?;
-    Ok(Started { channel: ours, guard, command, finished: false })
+    Ok(Started { channel: ours, guard, pid, command, finished: false })
+}
+
+/// Runs a command that is not measured.
+///
+/// # Errors
+/// It cannot be started, or its guard is gone.
+pub fn run_to_end(spec: &LaunchSpec) -> Result<Ended, LaunchError> {
+    let started = start(spec, None)?;
+    started.release()?;
+    let ended = started.ended(spec)?;
+    started.finish(Leftovers::Leave)?;
+    Ok(ended)
 }
 
 /// Waits for the guard's end, which comes by itself; its status says nothing. The only error is that somebody else has waited
@@ -220,6 +233,16 @@ impl Started {
         if let Some(signal) = rustix::process::Signal::from_named_raw(signal as i32) {
             // ESRCH: it has ended.
             let _ = rustix::process::pidfd_send_signal(&self.command, signal);
+        }
+    }
+
+    /// Sends the command's children a signal: those of its first thread, as proc(5) lists them. One that has ended is no error.
+    pub fn signal_children(&self, signal: Signal) {
+        let pid = self.pid.as_raw_nonzero();
+        let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        for child in children.split_whitespace().filter_map(|child| child.parse().ok()) {
+            // ESRCH: it has ended.
+            let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(child), signal);
         }
     }
 

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use inodyne_experiment::Repetitions;
+use inodyne_experiment::{Collector, Repetitions};
 use inodyne_launch::Output;
 use inodyne_model::command::words;
 
@@ -86,7 +86,7 @@ pub fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
     let conditions = Conditions::new(
         arguments.command.user.as_deref(),
         if arguments.show_output { Output::ToStderr } else { Output::Discard },
-        arguments.tracing.tracer(),
+        Collector::Bpf(arguments.tracing.tracer()),
         arguments.report.output.as_deref(),
     )?;
     let commands = commands.into_iter();

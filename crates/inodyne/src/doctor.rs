@@ -7,7 +7,7 @@ use inodyne_trace::capability::{self, Check};
 use crate::failure::{ExitStatus, Failure};
 use crate::options;
 
-/// Runs the command: 0 where `inodyne run` can trace, otherwise 3.
+/// Runs the command: 0 where `inodyne run` can trace with the BPF programs, otherwise 3.
 pub fn run() -> Result<ExitCode, Failure> {
     let checks = capability::all(&options::everything_traced());
     for check in &checks {
@@ -18,9 +18,11 @@ pub fn run() -> Result<ExitCode, Failure> {
     }
     let needed = checks.iter().filter(|check| check.is_needed && check.problem.is_some()).count();
     if needed > 0 {
+        let strace = inodyne_launch::find("strace".as_ref(), std::env::var_os("PATH").as_deref());
+        let meanwhile = if strace.is_ok() { "; until then inodyne run uses strace" } else { "" };
         return Err(Failure::new(
             ExitStatus::Lacking,
-            format_args!("this machine cannot trace: {needed} of the above must be mended first"),
+            format_args!("this machine cannot trace: {needed} of the above must be mended first{meanwhile}"),
         ));
     }
     anstream::println!("inodyne run works here");

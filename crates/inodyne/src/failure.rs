@@ -128,7 +128,7 @@ impl From<ExperimentError> for Failure {
             ExperimentError::Script { .. } | ExperimentError::UnexpectedExit { .. } => ExitStatus::Failed,
             ExperimentError::KilledEarly { signal } => ExitStatus::of(Exit::Signal(signal)),
             ExperimentError::InterruptedEarly | ExperimentError::Killed => ExitStatus::Interrupted,
-            ExperimentError::System { .. } => ExitStatus::Lacking,
+            ExperimentError::System { .. } | ExperimentError::NothingFromStrace => ExitStatus::Lacking,
         };
         Failure::new(status, error)
     }

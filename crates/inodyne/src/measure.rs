@@ -4,13 +4,13 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use inodyne_experiment::{Experiment, Group, Machine, Measured, PlaceSetup, Repetitions, is_below};
+use inodyne_experiment::{Collector, Experiment, Group, Machine, Measured, PlaceSetup, Repetitions, is_below};
 use inodyne_lab::PlaceSpec;
 use inodyne_launch::{Output, User};
 use inodyne_model::command::CommandSpec;
 use inodyne_model::recording::Recording;
 use inodyne_model::run::CacheState;
-use inodyne_trace::{Options, capability};
+use inodyne_trace::capability;
 
 use crate::failure::{ExitStatus, Failure};
 use crate::options::{CommandOptions, PlaceOptions, RunOptions, TraceOptions};
@@ -22,7 +22,7 @@ pub struct Conditions<'a> {
     /// Whose the commands are; none where that is who called.
     pub user: Option<User>,
     output: Output,
-    tracing: Options,
+    collector: Collector,
     /// Where what was measured so far is kept.
     file: Option<&'a Path>,
 }
@@ -35,10 +35,10 @@ impl<'a> Conditions<'a> {
     pub fn new(
         user: Option<&str>,
         output: Output,
-        tracing: Options,
+        collector: Collector,
         file: Option<&'a Path>,
     ) -> Result<Conditions<'a>, Failure> {
-        Ok(Conditions { user: host::user(user)?, output, tracing, file })
+        Ok(Conditions { user: host::user(user)?, output, collector, file })
     }
 
     /// Whether commands run as root where nobody is named.
@@ -75,10 +75,10 @@ impl<'a> Conditions<'a> {
     /// # Errors
     /// It could not be run to the end; what was measured until then is kept.
     pub fn add(&self, experiment: &Experiment, measured: &mut Measured) -> Result<(), Failure> {
-        if experiment.repetitions.traced > 0 {
+        if experiment.repetitions.traced > 0 && !matches!(self.collector, Collector::Strace(_)) {
             capability::require_for_tracing().map_err(|missing| Failure::new(ExitStatus::Lacking, missing))?;
         }
-        let mut machine = Machine::new(self.user.clone(), self.output, self.tracing.clone());
+        let mut machine = Machine::new(self.user.clone(), self.output, self.collector.clone());
         let mut terminal = Terminal::new(self.output, self.file);
         Ok(inodyne_experiment::run(experiment, &mut machine, &mut terminal, measured)?)
     }

@@ -12,6 +12,20 @@ use inodyne_trace::Options;
 
 use crate::format::{ReportFormat, report_file};
 
+/// What can trace a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum TracerChoice {
+    /// The BPF programs, or strace where they cannot be loaded
+    #[default]
+    Auto,
+    /// The BPF programs: all that inodyne can say
+    Bpf,
+    /// strace, which needs no root: calls, their times and paths; slow, and its cost is in the times
+    Strace,
+    /// Nothing: the command is only timed
+    None,
+}
+
 /// Where commands run.
 #[derive(Debug, Args)]
 pub struct PlaceOptions {

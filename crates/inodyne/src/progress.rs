@@ -66,6 +66,7 @@ impl Observer for Terminal {
                 self.block = self.eta.begin(*cache, *later_groups, *phase, *elapsed);
                 self.line(self.block.clone());
             }
+            Event::StraceInstead { reason } => self.say(format_args!("{reason}; strace is used instead")),
             Event::Running { elapsed, calls_per_s } => {
                 let separator = if self.block.is_empty() { "" } else { " · " };
                 let (block, elapsed) = (&self.block, elapsed.as_secs_f64());

@@ -23,6 +23,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use inodyne_analyse::score;
+use inodyne_experiment::Collector;
 use inodyne_launch::Output;
 use inodyne_model::finding::{Finding, NOTHING_PREDICTED, Proof};
 use inodyne_model::recording::Recording;
@@ -148,7 +149,7 @@ fn provings<'a>(recording: &Recording, arguments: &ProveArguments) -> Result<Vec
         match cure::trial(recording, finding, arguments) {
             Ok(trial) => {
                 let user = trial.base.command.user.as_deref();
-                let conditions = Conditions::new(user, Output::Discard, Options::default(), None)?;
+                let conditions = Conditions::new(user, Output::Discard, Collector::Bpf(Options::default()), None)?;
                 consent::check_root(&conditions, user, arguments)?;
                 provings.push(Proving { finding: at, trial, conditions });
             }

@@ -4,15 +4,16 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Args;
-use inodyne_experiment::Repetitions;
+use inodyne_experiment::{Collector, Repetitions};
 use inodyne_launch::Output;
 use inodyne_model::command::Stdin;
+use inodyne_trace::capability::{self, Check};
 
 use crate::failure::{ExitStatus, Failure};
 use crate::format::ReportFormat;
 use crate::keep;
 use crate::measure::{self, Conditions};
-use crate::options::{CommandOptions, PlaceOptions, ReportOptions, RunOptions, TraceOptions};
+use crate::options::{CommandOptions, PlaceOptions, ReportOptions, RunOptions, TraceOptions, TracerChoice};
 use crate::report::{self, TextTo};
 
 /// Arguments of `inodyne run`.
@@ -32,7 +33,7 @@ pub struct RunArguments {
     /// Untraced runs to time, besides the traced one
     #[arg(short = 'n', long, value_name = "N", default_value_t = 0, help_heading = "Runs")]
     pub runs: u32,
-    /// Only time the command, do not trace it
+    /// Only time the command, do not trace it; as --tracer none
     #[arg(long, help_heading = "Runs")]
     pub no_trace: bool,
     #[command(flatten)]
@@ -40,6 +41,9 @@ pub struct RunArguments {
 
     #[command(flatten)]
     pub command: CommandOptions,
+    /// What traces the command
+    #[arg(long, value_enum, default_value_t, value_name = "TRACER", help_heading = "Tracing")]
+    pub tracer: TracerChoice,
     #[command(flatten)]
     pub tracing: TraceOptions,
     #[command(flatten)]
@@ -52,7 +56,8 @@ pub struct RunArguments {
 
 /// Runs the command.
 pub fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
-    let untraced = if arguments.no_trace { arguments.runs.max(1) } else { arguments.runs };
+    let is_traced = !arguments.no_trace && arguments.tracer != TracerChoice::None;
+    let untraced = if !is_traced { arguments.runs.max(1) } else { arguments.runs };
     measure::check_fresh(&arguments.places)?;
     report::check(arguments.report.format, arguments.report.section, untraced as usize)?;
     if arguments.around.durable && untraced == 0 {
@@ -62,11 +67,11 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     let conditions = Conditions::new(
         arguments.command.user.as_deref(),
         output(arguments.report.format),
-        arguments.tracing.tracer(),
+        collector(arguments)?,
         arguments.report.output.as_deref(),
     )?;
     let command = measure::command(arguments.argv.clone(), &arguments.command, &arguments.around, &conditions)?;
-    let repetitions = Repetitions { untraced, traced: u32::from(!arguments.no_trace), ..Repetitions::default() };
+    let repetitions = Repetitions { untraced, traced: u32::from(is_traced), ..Repetitions::default() };
     let mut experiment = measure::experiment(&arguments.places, &arguments.around, vec![command], repetitions)?;
     // The command's own input, as without inodyne.
     experiment.commands[0].stdin = Stdin::Inherited;
@@ -79,6 +84,28 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     }
     measure::trusted(&measured.recording, &arguments.tracing)?;
     Ok(ExitStatus::of(measured.exit).into())
+}
+
+/// What can trace the command here, if it is to be traced.
+fn collector(arguments: &RunArguments) -> Result<Collector, Failure> {
+    let options = arguments.tracing.tracer();
+    let strace = inodyne_launch::find("strace".as_ref(), std::env::var_os("PATH").as_deref());
+    match (arguments.tracer, strace) {
+        (TracerChoice::Strace, Ok(strace)) => Ok(Collector::Strace(strace)),
+        (TracerChoice::Strace, Err(_)) => {
+            Err(Failure::new(ExitStatus::Lacking, "--tracer strace: strace is not installed"))
+        }
+        (TracerChoice::Auto, Ok(strace)) if !arguments.no_trace => match capability::require_for_tracing() {
+            Ok(()) => Ok(Collector::BpfOrStrace(options, strace)),
+            Err(Check { what, problem, .. }) => {
+                let problem = problem.unwrap_or_default();
+                let doctor = "'inodyne doctor' says what to do";
+                anstream::eprintln!("inodyne: tracing needs {what}: {problem} ({doctor}); strace is used instead");
+                Ok(Collector::Strace(strace))
+            }
+        },
+        _ => Ok(Collector::Bpf(options)),
+    }
 }
 
 /// Standard output is the command's, unless the report has the form of a file.

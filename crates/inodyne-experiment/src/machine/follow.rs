@@ -1,14 +1,15 @@
 //! One execution of a command: held, released, followed to its end.
 
+use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use inodyne_lab::Flusher;
-use inodyne_launch::{Ended, LaunchError, LaunchSpec, Leftovers, Started, monotonic_ns};
-use inodyne_model::run::Exit;
-use inodyne_trace::{Options, TraceError, Tracer};
+use inodyne_launch::{Ended, LaunchSpec, Leftovers, Started, monotonic_ns};
+use inodyne_model::run::Usage;
 use nix::sys::signal::Signal;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::collect::Collecting;
 use super::interrupt::{Interrupts, SignalAction};
 use crate::error::ExperimentError;
 use crate::event::Event;
@@ -20,7 +21,7 @@ const DRAIN_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 /// How a command is to be followed.
 pub(super) struct Following<'a> {
     /// None for an untraced run.
-    pub(super) tracing: Option<&'a Options>,
+    pub(super) collecting: Option<Collecting>,
     /// What becomes of processes that it leaves running.
     pub(super) leftovers: Leftovers,
     /// Kill it after so long.
@@ -32,31 +33,31 @@ pub(super) struct Following<'a> {
 /// Runs a command once.
 pub(super) fn follow(
     spec: &LaunchSpec,
-    following: &Following<'_>,
+    following: Following<'_>,
     interrupts: &mut Interrupts,
     tell: &mut dyn FnMut(Event<'_>),
 ) -> Result<Execution, ExperimentError> {
-    let tracer = following.tracing.map(Tracer::new).transpose()?;
-    let started = inodyne_launch::start(spec, tracer.as_ref().map(Tracer::arm_program))?;
+    let collecting = following.collecting;
+    let spec = match &collecting {
+        Some(collecting) => collecting.around(spec)?,
+        None => Cow::Borrowed(spec),
+    };
+    let started = inodyne_launch::start(&spec, collecting.as_ref().and_then(Collecting::arm_program))?;
     started.release()?;
     let mut timeout = Timeout { until: following.timeout.map(|timeout| Instant::now() + timeout), passed: false };
-    let ended = wait(&started, spec, tracer.as_ref(), interrupts, &mut timeout, tell)?;
+    let mut ended = wait(&started, &spec, collecting.as_ref(), interrupts, &mut timeout, tell)?;
     // Whoever interrupted does not want to wait for a disk.
     let flusher = following.flusher.filter(|_| !interrupts.any_seen());
     let durable = flusher.map(|flusher| flusher.flush().map(|()| monotonic_ns()));
-    let collected = tracer.map(Tracer::finish).transpose().map_err(|error| not_traced(error, ended.exit))?;
+    let collected = collecting.map(|collecting| collecting.finish(ended.exit)).transpose()?;
+    if collected.as_ref().is_some_and(|trace| !trace.tracer.divides_calls()) {
+        // It is strace's own as well, and cannot be told apart.
+        ended.usage = Usage::default();
+    }
     let leftovers = if timeout.passed { Leftovers::Kill } else { following.leftovers };
     started.finish(leftovers)?;
     let (interrupted, timed_out) = (interrupts.any_seen(), timeout.passed);
     Ok(Execution { ended, collected, durable, moved: None, interrupted, timed_out, leftovers })
-}
-
-/// Nothing is traced of a command that a signal ended while it was being started, Ctrl-C for example.
-fn not_traced(error: TraceError, exit: Exit) -> ExperimentError {
-    match (error, exit) {
-        (TraceError::NoStart, Exit::Signal(signal)) => ExperimentError::KilledEarly { signal },
-        (error, _) => error.into(),
-    }
 }
 
 /// How long a command may take.
@@ -78,7 +79,7 @@ impl Timeout {
 fn wait(
     started: &Started,
     spec: &LaunchSpec,
-    tracer: Option<&Tracer>,
+    collecting: Option<&Collecting>,
     interrupts: &mut Interrupts,
     timeout: &mut Timeout,
     tell: &mut dyn FnMut(Event<'_>),
@@ -91,9 +92,9 @@ fn wait(
                 .map_err(|error| ExperimentError::System { what: "wait for the command", source: error.into() })?;
             (!ready[0].revents().is_empty(), !ready[1].revents().is_empty())
         };
-        if let Some(tracer) = tracer {
-            tracer.drain();
-            if let Some(event) = rate.event(|| tracer.calls_so_far()) {
+        if let Some(collecting) = collecting {
+            collecting.drain();
+            if let Some(event) = rate.event(|| collecting.calls_so_far()) {
                 tell(event);
             }
         }
@@ -103,7 +104,10 @@ fn wait(
         timeout.enforce(started);
         if interrupted {
             match interrupts.next() {
-                Some(SignalAction::Forward(signal)) => started.signal(signal),
+                Some(SignalAction::Forward(signal)) => match collecting {
+                    Some(collecting) => collecting.signal(started, signal),
+                    None => started.signal(signal),
+                },
                 // Dropping what was started kills it.
                 Some(SignalAction::Kill) => return Err(ExperimentError::Killed),
                 Some(SignalAction::Wait) | None => {}
@@ -128,28 +132,16 @@ impl CallRate {
     }
 
     /// What to tell when it is time; `calls` is only asked for then.
-    fn event(&mut self, calls: impl FnOnce() -> u64) -> Option<Event<'static>> {
+    fn event(&mut self, calls: impl FnOnce() -> Option<u64>) -> Option<Event<'static>> {
         let now = Instant::now();
         let (since, before) = self.last.unwrap_or((self.started, 0));
         let pause = if self.last.is_some() { EVERY } else { FIRST_AFTER };
         if now - since < pause {
             return None;
         }
-        let calls = calls();
+        let calls = calls()?;
         self.last = Some((now, calls));
         let calls_per_s = calls.saturating_sub(before) as f64 / (now - since).as_secs_f64();
         Some(Event::Running { elapsed: now - self.started, calls_per_s })
     }
-}
-
-/// Runs a command that is not measured.
-///
-/// # Errors
-/// It cannot be started, or its guard is gone.
-pub fn run_to_end(spec: &LaunchSpec) -> Result<Ended, LaunchError> {
-    let started = inodyne_launch::start(spec, None)?;
-    started.release()?;
-    let ended = started.ended(spec)?;
-    started.finish(Leftovers::Leave)?;
-    Ok(ended)
 }

@@ -8,7 +8,6 @@
 use std::ffi::{CString, OsStr, OsString};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
 
 use inodyne_model::Nanos;
 use inodyne_model::run::Usage;
@@ -17,11 +16,12 @@ use nix::fcntl::OFlag;
 use nix::sys::signal::{SigHandler, SigSet, Signal, signal};
 use nix::sys::stat::Mode;
 use nix::sys::wait::WaitStatus;
-use nix::unistd::{AccessFlags, Gid, Pid, Uid};
+use nix::unistd::{Gid, Pid, Uid};
 
 use super::protocol::{Channel, Order, Report, Stage};
 use super::{Input, LaunchSpec, Output};
 use crate::clock::monotonic_ns;
+use crate::search;
 use crate::user::User;
 
 /// Why the command's process could not go on, and the error's number.
@@ -301,13 +301,9 @@ struct Program {
 impl Program {
     /// Looks the first word up as `execvp` does, but before the trace begins.
     fn find(argv: &[OsString], environment: &[(OsString, OsString)]) -> Result<Program, Errno> {
-        let first = argv.first().filter(|word| !word.is_empty()).ok_or(Errno::ENOENT)?;
-        let file = if first.as_bytes().contains(&b'/') {
-            executable(Path::new(first)).map(|()| PathBuf::from(first))?
-        } else {
-            let path = environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.clone());
-            search(first, &path.unwrap_or_else(|| OsString::from("/usr/local/bin:/usr/bin:/bin")))?
-        };
+        let first = argv.first().map_or(OsStr::new(""), OsString::as_os_str);
+        let path = environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
+        let file = search::find(first, path)?;
         let word = |word: &OsStr| CString::new(word.as_bytes()).map_err(|_| Errno::EINVAL);
         let variable = |(name, value): &(OsString, OsString)| {
             CString::new([name.as_bytes(), b"=", value.as_bytes()].concat()).map_err(|_| Errno::EINVAL)
@@ -330,26 +326,4 @@ impl Program {
         let Err(error) = nix::unistd::execve(c"/bin/sh", &self.arguments, &self.environment);
         error
     }
-}
-
-fn search(name: &OsStr, path: &OsStr) -> Result<PathBuf, Errno> {
-    let mut result = Errno::ENOENT;
-    for directory in std::env::split_paths(path) {
-        let candidate = directory.join(name);
-        match executable(&candidate) {
-            Ok(()) => return Ok(candidate),
-            // What is found but must not be executed is the better answer, should nothing else be found.
-            Err(Errno::EACCES) => result = Errno::EACCES,
-            Err(_) => {}
-        }
-    }
-    Err(result)
-}
-
-fn executable(file: &Path) -> Result<(), Errno> {
-    let kind = nix::sys::stat::stat(file)?.st_mode & libc::S_IFMT;
-    if kind == libc::S_IFDIR {
-        return Err(Errno::EISDIR);
-    }
-    nix::unistd::access(file, AccessFlags::X_OK)
 }

@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::fmt;
 
+use inodyne_model::Nanos;
 use inodyne_model::loss::{Loss, Lost};
 use inodyne_model::observed::Sample;
 use inodyne_model::recording::Recording;
 use inodyne_model::stack::{Frame, Stack, StackId};
-use inodyne_model::trace::{Refused, Trace};
+use inodyne_model::trace::{Overhead, Refused, Trace};
 
 use super::block::Page;
 use super::case::Case;
@@ -16,7 +17,7 @@ use super::names;
 use super::table::Records;
 use super::value::Value;
 use crate::line::{Span, Style};
-use crate::units::percent;
+use crate::units::{duration, percent};
 
 pub(super) const SECTION: Definition = Definition { name: "overhead", unasked: true, show: Show::Case(show), records };
 
@@ -39,13 +40,22 @@ fn not_seen(refused: &Refused) -> String {
 /// Cost and losses in one line.
 fn in_a_line(trace: &Trace) -> String {
     if !trace.tracer.divides_calls() {
-        return "Made from a log of strace, whose own cost is in all times. What happened inside of a call is not in a log."
-            .to_owned();
+        let cost = if trace.overhead.ns_per_call > 0.0 { of_strace(trace) } else { String::new() };
+        let inside = "What happened inside of a call is not in a log.";
+        return format!("Made from a log of strace, whose own cost{cost} is in all times. {inside}");
     }
     let losses = losses(&trace.lost);
     let lost = if losses.is_empty() { "nothing lost".to_owned() } else { format!("LOST: {}", losses.join(", ")) };
     let user = UserStacks::of(trace).map_or_else(String::new, |user| format!(", {user}"));
     format!("{} · {lost} · stacks unknown {}{user}", cost(trace), percent(unknown_stacks(trace)))
+}
+
+/// What strace cost here: a call, and as a part of the time.
+fn of_strace(trace: &Trace) -> String {
+    let Overhead { ratio, estimated, ns_per_call } = trace.overhead;
+    let how = if estimated { "estimated" } else { "measured" };
+    let of_time = percent((1.0 - 1.0 / ratio.max(1.0)).max(0.0));
+    format!(", {} a call and {of_time} of the time ({how}),", duration(Nanos(ns_per_call as u64)))
 }
 
 fn cost(trace: &Trace) -> String {

@@ -72,7 +72,7 @@ impl Recipe {
             input: StandardInput::Nothing,
             output: Output::ToStderr,
         };
-        let ended = inodyne_experiment::run_to_end(&command)?;
+        let ended = inodyne_launch::run_to_end(&command)?;
         if ended.exit.success() {
             return Ok(());
         }

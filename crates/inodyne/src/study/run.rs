@@ -1,10 +1,10 @@
 //! `inodyne study run`: inputs, then part after part into one recording, then what was expected of it. A part is an experiment.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use inodyne_experiment::{Experiment, Group, Measured, PlaceSetup};
+use inodyne_experiment::{Collector, Experiment, Group, Measured, PlaceSetup};
 use inodyne_launch::Output;
 use inodyne_model::command::CommandSpec;
 use inodyne_model::study::{Part as Begun, Study as Recorded};
@@ -55,7 +55,8 @@ pub struct StudyRunArguments {
 pub fn run(arguments: &StudyRunArguments) -> Result<ExitCode, Failure> {
     let study = Study::read(&arguments.study)?;
     let file = arguments.report.output.as_deref();
-    let conditions = Conditions::new(arguments.user.as_deref(), Output::Discard, arguments.tracing.tracer(), file)?;
+    let conditions =
+        Conditions::new(arguments.user.as_deref(), Output::Discard, Collector::Bpf(arguments.tracing.tracer()), file)?;
     let user = conditions.user.as_ref();
     let form = if arguments.quick { Form::Quick } else { Form::Full };
     let plan = study.plan(form, user)?;
@@ -165,11 +166,7 @@ fn measure_part(
 /// Whether the program is there without which a command is left out.
 fn is_here(command: &Command) -> bool {
     let Some(program) = &command.if_found else { return true };
-    if program.contains('/') {
-        return Path::new(program).is_file();
-    }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
+    inodyne_launch::find(program.as_ref(), std::env::var_os("PATH").as_deref()).is_ok()
 }
 
 /// Explains, holds the result against what was expected, keeps it, and shows it.

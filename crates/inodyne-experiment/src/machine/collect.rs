@@ -1,0 +1,117 @@
+//! What traces a command: the BPF programs, or strace where these cannot be loaded.
+
+use std::borrow::Cow;
+use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
+
+use inodyne_launch::{LaunchSpec, Started};
+use inodyne_model::run::Exit;
+use inodyne_model::trace::Trace;
+use inodyne_trace::{Options, TraceError, Tracer};
+use nix::sys::signal::Signal;
+
+use super::strace::{self, Strace};
+use crate::error::ExperimentError;
+use crate::event::Event;
+
+/// What is to trace commands.
+#[derive(Debug, Clone)]
+pub enum Collector {
+    /// The BPF programs.
+    Bpf(Options),
+    /// strace, which is this file.
+    Strace(PathBuf),
+    /// The BPF programs, or strace where the kernel refuses them.
+    BpfOrStrace(Options, PathBuf),
+}
+
+/// What traces one execution, ready for it to begin.
+pub(super) enum Collecting {
+    Bpf(Box<Tracer>),
+    Strace { strace: Strace, ns_per_call: f64 },
+}
+
+impl Collector {
+    /// Gets ready for an execution. What the kernel has refused once is not tried again.
+    pub(super) fn ready(
+        &mut self,
+        spec: &LaunchSpec,
+        tell: &mut dyn FnMut(Event<'_>),
+    ) -> Result<Collecting, ExperimentError> {
+        if let Collector::BpfOrStrace(options, program) = self {
+            match Tracer::new(options) {
+                Err(error @ (TraceError::Load { .. } | TraceError::Attach { .. })) => {
+                    tell(Event::StraceInstead { reason: &error.to_string() });
+                    *self = Collector::Strace(std::mem::take(program));
+                }
+                tracer => return Ok(Collecting::Bpf(Box::new(tracer?))),
+            }
+        }
+        match self {
+            Collector::Bpf(options) | Collector::BpfOrStrace(options, _) => {
+                Ok(Collecting::Bpf(Box::new(Tracer::new(options)?)))
+            }
+            Collector::Strace(program) => {
+                let ns_per_call = strace::cost(program, spec);
+                Ok(Collecting::Strace { strace: Strace::new(program, spec)?, ns_per_call })
+            }
+        }
+    }
+}
+
+impl Collecting {
+    /// What is to be started for the command to be traced.
+    pub(super) fn around<'a>(&self, spec: &'a LaunchSpec) -> Result<Cow<'a, LaunchSpec>, ExperimentError> {
+        match self {
+            Collecting::Bpf(_) => Ok(Cow::Borrowed(spec)),
+            Collecting::Strace { strace, .. } => strace.around(spec).map(Cow::Owned),
+        }
+    }
+
+    /// The program with which the command's process arms the tracer.
+    pub(super) fn arm_program(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Collecting::Bpf(tracer) => Some(tracer.arm_program()),
+            Collecting::Strace { .. } => None,
+        }
+    }
+
+    /// Takes what has been traced so far. To be called every few milliseconds.
+    pub(super) fn drain(&self) {
+        if let Collecting::Bpf(tracer) = self {
+            tracer.drain();
+        }
+    }
+
+    /// Calls so far, where that is known.
+    pub(super) fn calls_so_far(&self) -> Option<u64> {
+        match self {
+            Collecting::Bpf(tracer) => Some(tracer.calls_so_far()),
+            Collecting::Strace { .. } => None,
+        }
+    }
+
+    /// Passes a signal on to the command. strace itself takes none while it runs one.
+    pub(super) fn signal(&self, started: &Started, signal: Signal) {
+        match self {
+            Collecting::Bpf(_) => started.signal(signal),
+            Collecting::Strace { .. } => started.signal_children(signal),
+        }
+    }
+
+    /// The trace, once the command has ended.
+    pub(super) fn finish(self, exit: Exit) -> Result<Trace, ExperimentError> {
+        match self {
+            Collecting::Bpf(tracer) => tracer.finish().map_err(|error| not_traced(error, exit)),
+            Collecting::Strace { strace, ns_per_call } => strace.finish(ns_per_call),
+        }
+    }
+}
+
+/// Nothing is traced of a command that a signal ended while it was being started, Ctrl-C for example.
+fn not_traced(error: TraceError, exit: Exit) -> ExperimentError {
+    match (error, exit) {
+        (TraceError::NoStart, Exit::Signal(signal)) => ExperimentError::KilledEarly { signal },
+        (error, _) => error.into(),
+    }
+}

@@ -1,0 +1,102 @@
+//! Traced by strace: for whoever may not load programs into the kernel. The command runs below it, and its log is read at the end.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use inodyne_launch::{LaunchError, LaunchSpec, Output, Stage, run_to_end};
+use inodyne_model::trace::{Overhead, Trace};
+use nix::fcntl::{FcntlArg, fcntl};
+use rustix::process::{Gid, Uid};
+
+use crate::error::ExperimentError;
+
+/// All descendants, the time of each call and how long it took; nothing of what strace attaches to.
+const OPTIONS: [&str; 5] = ["-f", "-ttt", "-T", "-q", "-o"];
+/// The log has a descriptor of this number or a higher one, so that the command, which inherits it, gets the same numbers for its own
+/// files as without strace.
+const LEAST_DESCRIPTOR: i32 = 500;
+/// What is traced to see what strace costs: so many reads and writes of a byte.
+const CALIBRATION: &str = "count=2000";
+/// How often that is done.
+const CALIBRATIONS: u32 = 3;
+
+/// A log of strace's in the making. It has no name, so nothing is left of it after any end.
+pub(super) struct Strace {
+    program: PathBuf,
+    log: File,
+    /// The same, for strace to inherit.
+    inherited: OwnedFd,
+}
+
+impl Strace {
+    /// Makes an empty log for strace at `program`, which will run as the user of the command.
+    pub(super) fn new(program: &Path, spec: &LaunchSpec) -> Result<Strace, ExperimentError> {
+        let failed = |source| ExperimentError::System { what: "make a log for strace", source };
+        let log = tempfile::tempfile().map_err(failed)?;
+        if let Some(user) = &spec.user {
+            let owner = (Uid::from_raw(user.uid), Gid::from_raw(user.gid));
+            rustix::fs::fchown(&log, Some(owner.0), Some(owner.1)).map_err(|errno| failed(errno.into()))?;
+        }
+        let number = fcntl(&log, FcntlArg::F_DUPFD(LEAST_DESCRIPTOR)).map_err(|errno| failed(errno.into()))?;
+        // SAFETY: the descriptor was made just now, and nobody else knows of it.
+        let inherited = unsafe { OwnedFd::from_raw_fd(number) };
+        Ok(Strace { program: program.to_owned(), log, inherited })
+    }
+
+    /// The command below strace, in the same circumstances.
+    ///
+    /// # Errors
+    /// There is no such command: strace itself would end with another code.
+    pub(super) fn around(&self, spec: &LaunchSpec) -> Result<LaunchSpec, ExperimentError> {
+        let command = spec.argv.first().map_or(OsStr::new(""), OsString::as_os_str);
+        // A relative path is one from the directory in which the command will be: strace says itself what is wrong with that.
+        if !command.as_bytes().contains(&b'/')
+            && let Err(errno) = inodyne_launch::find(command, path(spec).as_deref())
+        {
+            let command = command.to_string_lossy().into_owned();
+            return Err(LaunchError::NotStarted { command, stage: Stage::Execute, errno: errno as i32 }.into());
+        }
+        let log = format!("/proc/self/fd/{}", self.inherited.as_raw_fd());
+        let own = [self.program.clone().into_os_string()].into_iter().chain(OPTIONS.map(OsString::from));
+        let argv = own.chain([log.into(), "--".into()]).chain(spec.argv.iter().cloned()).collect();
+        Ok(LaunchSpec { argv, ..spec.clone() })
+    }
+
+    /// The trace that the log gives, with what strace cost.
+    pub(super) fn finish(mut self, ns_per_call: f64) -> Result<Trace, ExperimentError> {
+        let failed = |source| ExperimentError::System { what: "read the log of strace", source };
+        let mut bytes = Vec::new();
+        self.log.rewind().and_then(|()| self.log.read_to_end(&mut bytes)).map_err(failed)?;
+        let log = String::from_utf8_lossy(&bytes);
+        let imported = inodyne_import::strace(&log, "", 0).map_err(|_| ExperimentError::NothingFromStrace)?;
+        let trace = imported.recording.traces.into_iter().next().ok_or(ExperimentError::NothingFromStrace)?;
+        Ok(Trace { overhead: Overhead { ns_per_call, ..trace.overhead }, ..trace })
+    }
+}
+
+/// What strace at `program` adds to a call of this user's, in nanoseconds: a program that does nothing but calls, with it and without;
+/// the least of several times, since whatever else runs only adds to it. Zero where that cannot be measured.
+pub(super) fn cost(program: &Path, spec: &LaunchSpec) -> f64 {
+    let argv = ["dd", "if=/dev/zero", "of=/dev/null", "bs=1", CALIBRATION, "status=none"].map(OsString::from).to_vec();
+    let plain = LaunchSpec { argv, output: Output::Discard, directory: Some("/".into()), ..spec.clone() };
+    let measured = || {
+        let strace = Strace::new(program, &plain).ok()?;
+        let untraced = run_to_end(&plain).ok().filter(|ended| ended.exit.success())?;
+        run_to_end(&strace.around(&plain).ok()?).ok().filter(|ended| ended.exit.success())?;
+        let trace = strace.finish(0.0).ok()?;
+        let calls: u64 = trace.by_comm.iter().flat_map(|comm| &comm.syscalls).map(|call| call.calls).sum();
+        let more = trace.wall_ns.saturating_sub(untraced.wall_ns());
+        Some(more.0 as f64 / calls.max(1) as f64)
+    };
+    (0..CALIBRATIONS).filter_map(|_| measured()).min_by(f64::total_cmp).unwrap_or_default()
+}
+
+/// The command's PATH.
+fn path(spec: &LaunchSpec) -> Option<OsString> {
+    let given = spec.environment.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value.clone());
+    given.or_else(|| std::env::var_os("PATH"))
+}

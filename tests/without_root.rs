@@ -1,0 +1,176 @@
+//! `inodyne run` by somebody who may not trace: strace collects, and what it cannot know is not said.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use inodyne_model::ledger::RowKind;
+use inodyne_model::recording::Recording;
+use inodyne_model::trace::Tracer;
+use nix::sys::signal::{Signal, kill};
+use support::{as_nobody, inodyne, machine, prepare, run, scratch, start};
+
+/// Directories that nobody may search.
+const PATH: &str = "/usr/bin:/bin";
+
+/// A place of nobody's with a repository in it, and a copy of the program that everybody may run.
+struct Home {
+    scratch: tempfile::TempDir,
+    program: PathBuf,
+}
+
+impl Home {
+    fn new() -> Home {
+        let scratch = scratch();
+        let program = scratch.path().join("inodyne");
+        fs::copy(env!("CARGO_BIN_EXE_inodyne"), &program).expect("a copy");
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("it is ours");
+        prepare(
+            scratch.path(),
+            "mkdir place counts; chown 65534:65534 counts; cd place; git init -q; git config user.email a@b; git config user.name a
+             mkdir one two; for i in 1 2 3 4 5; do echo $i >one/$i; echo $i >two/$i; done; git add .; git commit -qm all
+             echo more >>one/1; chown -R 65534:65534 .",
+        );
+        Home { scratch, program }
+    }
+
+    fn place(&self) -> PathBuf {
+        self.scratch.path().join("place")
+    }
+
+    /// The program as nobody; git leaves its index as it is.
+    fn inodyne(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        for name in ["SUDO_UID", "SUDO_GID", "SUDO_USER", "LD_LIBRARY_PATH"] {
+            command.env_remove(name);
+        }
+        command
+            .args(arguments)
+            .env("HOME", self.place())
+            .env("LC_ALL", "C")
+            .env("PATH", PATH)
+            .env("GIT_OPTIONAL_LOCKS", "0")
+            .current_dir(self.place());
+        as_nobody(&mut command);
+        command
+    }
+}
+
+fn counts(recording: &Recording) -> BTreeMap<String, (u64, u64)> {
+    let calls = recording.traces[0].syscalls.iter();
+    calls.map(|call| (call.name.clone(), (call.calls, call.errors))).collect()
+}
+
+/// What strace counts itself.
+fn strace_counts(home: &Home, argv: &[&str]) -> BTreeMap<String, (u64, u64)> {
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-c", "-o", "../counts/log"]).args(argv).current_dir(home.place());
+    strace
+        .env("HOME", home.place())
+        .env("LC_ALL", "C")
+        .env("PATH", PATH)
+        .env("GIT_OPTIONAL_LOCKS", "0")
+        .env_remove("LD_LIBRARY_PATH");
+    run(as_nobody(&mut strace)).ended_with(0);
+    let text = fs::read_to_string(home.scratch.path().join("counts/log")).expect("a log");
+    let rows = text.lines().filter_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (calls, errors, name) = match words[..] {
+            [_, _, _, calls, name] => (calls, "0", name),
+            [_, _, _, calls, errors, name] => (calls, errors, name),
+            _ => return None,
+        };
+        Some((name.to_owned(), (calls.parse().ok()?, errors.parse().ok()?)))
+    });
+    rows.filter(|(name, _)| name != "total").collect()
+}
+
+#[test]
+fn who_may_not_trace_gets_exact_counts_and_no_false_row() {
+    let (_machine, home) = (machine(), Home::new());
+    let argv = ["git", "status", "--porcelain"];
+    let outcome = run(&mut home.inodyne(&[&["run", "--format", "json", "--"], &argv[..]].concat())).ended_with(0);
+    let told: Vec<&str> = outcome.stderr.lines().filter(|line| line.starts_with("inodyne: ")).collect();
+    assert!(
+        matches!(told[..], [line] if line.contains("CAP_BPF") && line.contains("strace is used instead")),
+        "{told:?}"
+    );
+    let recording = outcome.recording();
+    let trace = &recording.traces[0];
+    assert_eq!(trace.tracer, Tracer::Strace);
+    let mut theirs = strace_counts(&home, &argv);
+    // A call without end is no call to either, but strace -c counts it among those that it has begun.
+    theirs.remove("exit_group");
+    assert_eq!(counts(&recording), theirs);
+    // Only what a log of calls can tell: the time of calls, between them, and waits for children.
+    for row in &trace.ledger.rows {
+        let is_known = matches!(row.kind, RowKind::InCall | RowKind::OutsideCalls | RowKind::Unexplained)
+            || row.cause == Some(inodyne_model::cause::Cause::Child);
+        assert!(is_known, "{row:?}");
+    }
+    assert_eq!(trace.ledger.rows.iter().map(|row| row.ns.0).sum::<u64>(), trace.ledger.wall_ns.0);
+    assert!(trace.overhead.ns_per_call > 0.0 && trace.overhead.ratio > 1.0, "{:?}", trace.overhead);
+    assert_eq!(fs::read_dir(home.place()).expect("a directory").count(), 3, "nothing is left there");
+}
+
+#[test]
+fn the_command_ends_as_it_does_without_strace() {
+    let (_machine, home) = (machine(), Home::new());
+    let code = |script: &str| run(&mut home.inodyne(&["run", "--", "sh", "-c", script])).code();
+    assert_eq!(code("exit 7"), Some(7));
+    assert_eq!(code("kill -9 $$"), Some(137));
+    let line = run(&mut home.inodyne(&["run", "--tracer", "strace", "--", "no-such-command"])).failed_in_one_line(127);
+    assert!(line.contains("no-such-command"), "{line}");
+    // Its files have the numbers that they have without.
+    let script = "exec 3</dev/null; ls /proc/self/fd";
+    let numbers = |outcome: support::Outcome| {
+        let text = outcome.ended_with(0).text();
+        text.lines().filter(|line| line.parse().is_ok_and(|number: u32| number < 500)).collect::<Vec<_>>().join(" ")
+    };
+    let traced = numbers(run(&mut home.inodyne(&["run", "--", "sh", "-c", script])));
+    assert_eq!(traced, numbers(run(&mut home.inodyne(&["run", "--no-trace", "--", "sh", "-c", script]))));
+}
+
+#[test]
+fn a_signal_is_passed_on_to_the_command() {
+    let (_machine, home) = (machine(), Home::new());
+    let ready = home.place().join("ready");
+    let script = "trap 'exit 9' TERM; touch ready; while :; do sleep 0.05; done";
+    let running = start(&mut home.inodyne(&["run", "--tracer", "strace", "--", "sh", "-c", script]));
+    assert!(support::eventually(|| Path::new(&ready).exists()));
+    std::thread::sleep(Duration::from_millis(100));
+    kill(running.pid(), Signal::SIGTERM).expect("it runs");
+    running.end().ended_with(9);
+}
+
+#[test]
+fn it_is_said_what_is_missing() {
+    let (_machine, home) = (machine(), Home::new());
+    let mut command = home.inodyne(&["run", "--", "/bin/true"]);
+    let line = run(command.env("PATH", "/nowhere")).failed_in_one_line(3);
+    assert!(line.contains("CAP_BPF"), "{line}");
+    let mut command = home.inodyne(&["run", "--tracer", "strace", "--", "/bin/true"]);
+    let line = run(command.env("PATH", "/nowhere")).failed_in_one_line(3);
+    assert!(line.contains("strace is not installed"), "{line}");
+    let doctor = run(&mut home.inodyne(&["doctor"])).ended_with(3).stderr;
+    assert!(doctor.contains("until then inodyne run uses strace"), "{doctor}");
+    // A report says where its times are from.
+    let report = run(&mut home.inodyne(&["run", "--", "ls"])).ended_with(0).stderr;
+    let words = report.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("Made from a log of strace, whose own cost, "), "{report}");
+}
+
+#[test]
+fn where_the_kernel_refuses_the_programs_strace_is_used() {
+    let _machine = machine();
+    let mut command = inodyne();
+    command.args(["run", "--format", "json", "--", "ls", "/"]).env("INODYNE_TEST_REFUSE", "calls");
+    let outcome = run(&mut command).ended_with(0);
+    assert!(outcome.stderr.contains("strace is used instead"), "{}", outcome.stderr);
+    assert_eq!(outcome.recording().traces[0].tracer, Tracer::Strace);
+}
