@@ -17,7 +17,7 @@ use support::{Cgroup, fixture, fixture_cpp, inodyne, machine, nothing_lost, prep
 use tempfile::TempDir;
 
 /// A program that makes one kind of trouble, and how it is run. `FIXTURE` stands for the compiled `fixtures/findings/ID.c`,
-/// `CGROUP` for a cgroup with two megabytes of memory.
+/// `CGROUP` for a cgroup with two megabytes of memory, `READS` and `CPU` for what lets a shell into one with few reads and little CPU time.
 struct Case {
     id: &'static str,
     options: &'static [&'static str],
@@ -58,6 +58,12 @@ const CASES: &[Case] = &[
     case("failed-lookups", SMALL, "FIXTURE 500 40"),
     case("fs-not-to-blame", TMPFS, "sleep 0.2"),
     case("futex-contention", TMPFS, "FIXTURE 4 20000"),
+    case("cpu-limited", TMPFS, "sh -c 'CPU; i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done'"),
+    case(
+        "io-limited",
+        &["--at", "ext4:size=1G", "--data", "tree:dirs=150,files=5,bytes=1", "--cache", "cold"],
+        "sh -c 'READS; exec find . -size +1k'",
+    ),
     case("journal-wait", &["--at", "ext4:size=1G,mkfs=-J size=1 -b 1024"], "FIXTURE 4 3000"),
     case("kernel-cpu-bound", TMPFS, "FIXTURE 30000"),
     case("lock-contention", TMPFS, "FIXTURE 8 2000"),
@@ -139,24 +145,35 @@ fn is_said_of_a_busy_machine(recording: &Recording, expected: &BTreeSet<&str>) -
 /// Of so many fixtures at most a busy machine may change what is said.
 const MOST_BUSY: usize = 4;
 
+/// Cgroups that allow little.
+struct Limits {
+    memory: Cgroup,
+    reads: Cgroup,
+    cpu: Cgroup,
+}
+
 /// The options and the command of a case, its fixture compiled where it has one.
-fn words(case: &Case, programs: &TempDir, cgroup: &Cgroup) -> (Vec<String>, String) {
+fn words(case: &Case, programs: &TempDir, limits: &Limits) -> (Vec<String>, String) {
     let program = match case.script.contains("FIXTURE") {
         true => fixture(&format!("findings/{}", case.id), programs.path()).display().to_string(),
         false => String::new(),
     };
-    let cgroup = cgroup.0.display().to_string();
-    let filled = |text: &&str| text.replace("CGROUP", &cgroup).replace("FIXTURE", &program);
+    let cgroup = limits.memory.0.display().to_string();
+    let filled = |text: &&str| {
+        let text = text.replace("READS", &limits.reads.reads(100)).replace("CPU", &limits.cpu.cpu(5));
+        text.replace("CGROUP", &cgroup).replace("FIXTURE", &program)
+    };
     (case.options.iter().map(filled).collect(), filled(&case.script))
 }
 
 #[test]
 fn every_fixture_has_its_finding_and_no_other() {
-    let (_machine, programs, cgroup) = (machine(), scratch(), Cgroup::new());
+    let (_machine, programs) = (machine(), scratch());
+    let limits = Limits { memory: Cgroup::new(), reads: Cgroup::of("blkio"), cpu: Cgroup::of("cpu") };
     let mut table = String::new();
     let (mut wrong, mut busy) = (Vec::new(), Vec::new());
     for case in CASES {
-        let (options, script) = words(case, &programs, &cgroup);
+        let (options, script) = words(case, &programs, &limits);
         let options: Vec<&str> = options.iter().map(String::as_str).collect();
         let recording = recorded(&options, &script);
         let mut found = ids(&recording);

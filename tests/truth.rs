@@ -11,7 +11,7 @@ use inodyne_model::ledger::Row;
 use inodyne_model::recording::Recording;
 use inodyne_model::run::median;
 use inodyne_model::trace::Trace;
-use support::{calls, fixture, inodyne, machine, nothing_lost, run, scratch};
+use support::{Cgroup, calls, fixture, inodyne, machine, nothing_lost, run, scratch};
 
 /// The recording of a program of `fixtures/truth/`, with what it printed in its last run.
 fn recorded(scratch: &Path, options: &[&str], name: &str, arguments: &str) -> (Recording, String) {
@@ -131,6 +131,51 @@ fn those_who_rename_in_one_directory_would_be_done_sooner_in_their_own() {
     assert!(said(&own, "lock-contention").is_none(), "{:?}", own.findings);
     let finding = expected(&shared, "lock-contention");
     holds(finding, &shared, &own);
+}
+
+#[test]
+fn a_limit_of_the_cgroup_is_named_and_not_the_device() {
+    let (_machine, scratch, cgroup) = (machine(), scratch(), Cgroup::of("blkio"));
+    // A hundred and fifty directories are as many blocks, one after the other.
+    let tree = ["--at", "ext4:size=256M", "--data", "tree:dirs=150,files=5,bytes=1", "--cache", "cold"];
+    let limited = sh_recorded(scratch.path(), &tree, &format!("{} && exec find . -size +1k", cgroup.reads(100)));
+    let finding = expected(&limited, "io-limited");
+    assert!(finding.title.contains("allows no more than 100 read requests a second of 7:"), "{finding:?}");
+    let name = cgroup.0.file_name().and_then(|name| name.to_str()).expect("a name");
+    assert!(finding.evidence[0].contains(name), "{finding:?}");
+    assert!(finding.bound && said(&limited, "cold-metadata").is_none(), "{:?}", limited.findings);
+    // Where as much is allowed as the device gives, it is the device.
+    let script = format!("{} && exec find . -size +1k", cgroup.reads(1_000_000));
+    let slow = ["--at", "ext4:size=256M,delay=3ms", "--data", "tree:dirs=150,files=5,bytes=1", "--cache", "cold"];
+    let allowed = sh_recorded(scratch.path(), &slow, &script);
+    assert!(!allowed.traces[0].limits.is_empty(), "the limit is recorded");
+    assert!(
+        said(&allowed, "io-limited").is_none() && said(&allowed, "cold-metadata").is_some(),
+        "{:?}",
+        allowed.findings
+    );
+}
+
+#[test]
+fn a_limit_on_cpu_time_is_told_from_a_busy_machine() {
+    let (_machine, scratch, cgroup) = (machine(), scratch(), Cgroup::of("cpu"));
+    let count = "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done";
+    let script = format!("{} && {count}", cgroup.cpu(5));
+    let recording = sh_recorded(scratch.path(), &["--at", "tmpfs"], &script);
+    let finding = expected(&recording, "cpu-limited");
+    assert!(finding.title.contains("allows it 0.05 CPUs"), "{finding:?}");
+    assert!(said(&recording, "run-queue-bound").is_none(), "{:?}", recording.findings);
+    let free = sh_recorded(scratch.path(), &["--at", "tmpfs"], count);
+    assert!(said(&free, "cpu-limited").is_none(), "{:?}", free.findings);
+}
+
+/// The recording of a shell script.
+fn sh_recorded(scratch: &Path, options: &[&str], script: &str) -> Recording {
+    let file = scratch.join("recording.inodyne");
+    let mut command = inodyne();
+    command.args(["run", "-o"]).arg(&file).args(options).args(["--", "sh", "-c", script]);
+    run(&mut command).ended_with(0);
+    support::load(&file).expect("it was written")
 }
 
 /// Insists that the cured program takes what was predicted, within the interval and half of the saving. Of a recording that is no ground

@@ -309,21 +309,46 @@ impl Drop for Sshfs {
     }
 }
 
-/// A cgroup with little memory, of either version, gone at the end.
+/// A cgroup of either version, gone at the end.
 pub struct Cgroup(pub PathBuf);
 
 #[allow(clippy::new_without_default, reason = "it makes something")]
 impl Cgroup {
-    /// With two megabytes.
+    /// With two megabytes of memory.
     pub fn new() -> Cgroup {
-        let one = Path::new("/sys/fs/cgroup/memory");
-        let (root, file) =
-            if one.is_dir() { (one, "memory.limit_in_bytes") } else { (Path::new("/sys/fs/cgroup"), "memory.max") };
-        let path = root.join(format!("inodyne-test-{}", std::process::id()));
-        fs::create_dir(&path).expect("a cgroup of our own");
-        let cgroup = Cgroup(path);
+        let cgroup = Cgroup::of("memory");
+        let file = if cgroup.0.join("memory.max").exists() { "memory.max" } else { "memory.limit_in_bytes" };
         fs::write(cgroup.0.join(file), "2M").expect("the memory controller");
         cgroup
+    }
+
+    /// For this controller, without a limit yet.
+    pub fn of(controller: &str) -> Cgroup {
+        let one = Path::new("/sys/fs/cgroup").join(controller);
+        let root = if one.is_dir() { one } else { PathBuf::from("/sys/fs/cgroup") };
+        let path = root.join(format!("inodyne-test-{controller}-{}", std::process::id()));
+        fs::create_dir(&path).expect("a cgroup of our own");
+        Cgroup(path)
+    }
+
+    /// Shell words that let the shell itself into it, held to so many read requests a second of the current directory's device.
+    pub fn reads(&self, a_second: u32) -> String {
+        let directory = self.0.display();
+        let limit = match self.0.join("io.max").exists() {
+            true => format!("echo \"$(mountpoint -d .) riops={a_second}\" >{directory}/io.max"),
+            false => format!("echo \"$(mountpoint -d .) {a_second}\" >{directory}/blkio.throttle.read_iops_device"),
+        };
+        format!("{limit} && echo $$ >{directory}/cgroup.procs")
+    }
+
+    /// The same, held to this part of a CPU.
+    pub fn cpu(&self, percent: u32) -> String {
+        let (directory, quota) = (self.0.display(), percent * 1000);
+        let limit = match self.0.join("cpu.max").exists() {
+            true => format!("echo {quota} 100000 >{directory}/cpu.max"),
+            false => format!("echo {quota} >{directory}/cpu.cfs_quota_us"),
+        };
+        format!("{limit} && echo $$ >{directory}/cgroup.procs")
     }
 }
 

@@ -78,7 +78,9 @@ fn disagreement(recording: &Recording, trace: &Trace) -> Option<String> {
 fn busy(recording: &Recording, trace: &Trace) -> Option<String> {
     let wall = (trace.wall_ns.0 as f64).max(1.0);
     let ready = trace.ledger.rows.iter().filter(|row| row.kind == RowKind::Runqueue).map(|row| row.ns.0 as f64);
-    let share = ready.sum::<f64>() / wall;
+    // What a limit of its cgroup holds back is no other program's doing.
+    let held: f64 = trace.limits.iter().map(|limit| limit.held_ns.0 as f64).sum();
+    let share = (ready.sum::<f64>() - held).max(0.0) / wall;
     let cpus = f64::from(recording.host.cpus);
     let own = trace.observed.threads.iter().map(|thread| thread.cpu_ns().0 as f64).sum::<f64>() / wall;
     let is_busy = share > NO_CPU && own < cpus * OWN_CPUS;

@@ -6,11 +6,13 @@
 //! | `collect` | what traces an execution: the BPF programs, or strace |
 //! | `strace` | a command below strace, and its log |
 //! | `follow` | one execution: held, released, followed to its end |
+//! | `limits` | what the command's cgroups allow it |
 //! | `interrupt` | what Ctrl-C and its like do meanwhile |
 
 mod collect;
 mod follow;
 mod interrupt;
+mod limits;
 mod place;
 mod strace;
 

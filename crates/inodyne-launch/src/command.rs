@@ -228,6 +228,11 @@ impl Started {
         }
     }
 
+    /// The command's process id.
+    pub fn pid(&self) -> i32 {
+        self.pid.as_raw_nonzero().get()
+    }
+
     /// Sends the command a signal. A command that has ended is not there to get it: no error.
     pub fn signal(&self, signal: Signal) {
         if let Some(signal) = rustix::process::Signal::from_named_raw(signal as i32) {
@@ -238,7 +243,7 @@ impl Started {
 
     /// Sends the command's children a signal: those of its first thread, as proc(5) lists them. One that has ended is no error.
     pub fn signal_children(&self, signal: Signal) {
-        let pid = self.pid.as_raw_nonzero();
+        let pid = self.pid();
         let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
         for child in children.split_whitespace().filter_map(|child| child.parse().ok()) {
             // ESRCH: it has ended.

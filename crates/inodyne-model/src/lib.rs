@@ -39,6 +39,7 @@ pub mod finding;
 pub mod histogram;
 pub mod host;
 pub mod ledger;
+pub mod limit;
 pub mod loss;
 pub mod metric;
 pub mod observed;

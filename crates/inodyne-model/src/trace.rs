@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Nanos;
 use crate::ledger::{Ledger, Row};
+use crate::limit::Limit;
 use crate::loss::Lost;
 use crate::observed::{Observed, ThreadNumber};
 use crate::path::CriticalPath;
@@ -60,6 +61,9 @@ pub struct Trace {
     /// What speaks against a prediction, a sentence each: the runs disagree, or the machine was busy. Derived.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub doubts: Vec<String>,
+    /// What the cgroups of the command allowed it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<Limit>,
     /// What could not be recorded.
     #[serde(default)]
     pub lost: Lost,

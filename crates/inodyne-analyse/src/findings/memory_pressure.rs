@@ -2,6 +2,7 @@
 
 use inodyne_model::cause::Cause;
 use inodyne_model::finding::Finding;
+use inodyne_model::limit::LimitKind;
 
 use super::case::Case;
 use super::estimate::{self, Diagnosed};
@@ -54,7 +55,12 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         seconds(waiting.ns)
     )];
     evidence.push(match limit {
-        true => "the limit of its cgroup is what it runs into (memory.max, memory.high)".to_owned(),
+        true => {
+            match case.trace.limits.iter().filter(|limit| limit.kind == LimitKind::Memory).min_by_key(|l| l.value) {
+                Some(limit) => format!("its cgroup allows it {limit}: {}", limit.file),
+                None => "the limit of its cgroup is what it runs into (memory.max, memory.high)".to_owned(),
+            }
+        }
         false => format!("the machine has {:.1} GB in all", case.recording.host.memory_bytes as f64 / 1e9),
     });
     Some(

@@ -23,6 +23,7 @@ mod cold_data;
 mod cold_metadata;
 mod contents;
 mod copy_up;
+mod cpu_limited;
 mod dtype_missing;
 mod estimate;
 mod failed_calls;
@@ -30,6 +31,7 @@ mod failed_lookups;
 mod families;
 mod fs_not_to_blame;
 mod futex_contention;
+mod io_limited;
 mod journal_wait;
 mod kernel_cpu_bound;
 mod lock_contention;
@@ -68,11 +70,13 @@ const DIAGNOSES: &[(&str, Diagnosis)] = &[
     ("cold-data", cold_data::diagnose),
     ("cold-metadata", cold_metadata::diagnose),
     ("copy-up", copy_up::diagnose),
+    ("cpu-limited", cpu_limited::diagnose),
     ("dtype-missing", dtype_missing::diagnose),
     ("failed-calls", failed_calls::diagnose),
     ("failed-lookups", failed_lookups::diagnose),
     ("fs-not-to-blame", fs_not_to_blame::diagnose),
     ("futex-contention", futex_contention::diagnose),
+    ("io-limited", io_limited::diagnose),
     ("journal-wait", journal_wait::diagnose),
     ("kernel-cpu-bound", kernel_cpu_bound::diagnose),
     ("lock-contention", lock_contention::diagnose),

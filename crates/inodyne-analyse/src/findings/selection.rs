@@ -19,18 +19,20 @@ const NEED_WARMTH: &[&str] = &["cold-metadata", "cold-data"];
 /// The first is left out where one of the others is said, and why.
 const EXPLAINED_BY: &[(&str, &[&str])] = &[
     // A file that a sync waits for is written, and its journal: the sync is the reason.
-    ("journal-wait", &["sync-bound"]),
+    ("journal-wait", &["sync-bound", "io-limited"]),
     // And whoever finds the journal full empties it, through the queue.
     // So does a reader that is ahead of its device.
-    ("queue-full", &["sync-bound", "journal-wait", "cold-data"]),
+    ("queue-full", &["sync-bound", "journal-wait", "cold-data", "io-limited"]),
     // What is thrown away for want of memory is read again, and dirty memory is limited with memory.
-    ("cold-data", &["memory-pressure"]),
-    ("single-stream", &["memory-pressure", "copy-up"]),
-    ("mmap-faults", &["memory-pressure"]),
-    ("write-throttled", &["memory-pressure", "copy-up"]),
+    // What a cgroup allows is no matter of the device, nor of how much is read ahead.
+    ("cold-data", &["memory-pressure", "io-limited"]),
+    ("single-stream", &["memory-pressure", "copy-up", "io-limited"]),
+    ("mmap-faults", &["memory-pressure", "io-limited"]),
+    ("write-throttled", &["memory-pressure", "copy-up", "io-limited"]),
+    ("run-queue-bound", &["cpu-limited"]),
     // Copying up reads, writes and syncs.
-    ("cold-metadata", &["copy-up", "round-trips"]),
-    ("sync-bound", &["copy-up"]),
+    ("cold-metadata", &["copy-up", "round-trips", "io-limited"]),
+    ("sync-bound", &["copy-up", "io-limited"]),
     // Look-ups without a result, of a hundred thousand short processes: the processes are the reason.
     ("failed-lookups", &["process-storm"]),
     ("failed-calls", &["process-storm"]),

@@ -6,11 +6,13 @@ use std::time::{Duration, Instant};
 use inodyne_lab::Flusher;
 use inodyne_launch::{Ended, LaunchSpec, Leftovers, Started, monotonic_ns};
 use inodyne_model::run::Usage;
+use inodyne_model::trace::Trace;
 use nix::sys::signal::Signal;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::collect::Collecting;
 use super::interrupt::{Interrupts, SignalAction};
+use super::limits::Limits;
 use crate::error::ExperimentError;
 use crate::event::Event;
 use crate::executor::Execution;
@@ -43,13 +45,17 @@ pub(super) fn follow(
         None => Cow::Borrowed(spec),
     };
     let started = inodyne_launch::start(&spec, collecting.as_ref().and_then(Collecting::arm_program))?;
+    let mut watched = Watched { limits: Limits::new(), looked: None };
+    watched.look(&started);
     started.release()?;
     let mut timeout = Timeout { until: following.timeout.map(|timeout| Instant::now() + timeout), passed: false };
-    let mut ended = wait(&started, &spec, collecting.as_ref(), interrupts, &mut timeout, tell)?;
+    let mut ended = wait(&started, &spec, collecting.as_ref(), &mut watched, interrupts, &mut timeout, tell)?;
     // Whoever interrupted does not want to wait for a disk.
     let flusher = following.flusher.filter(|_| !interrupts.any_seen());
     let durable = flusher.map(|flusher| flusher.flush().map(|()| monotonic_ns()));
+    let limits = watched.limits.finish();
     let collected = collecting.map(|collecting| collecting.finish(ended.exit)).transpose()?;
+    let collected = collected.map(|trace| Trace { limits, ..trace });
     if collected.as_ref().is_some_and(|trace| !trace.tracer.divides_calls()) {
         // It is strace's own as well, and cannot be told apart.
         ended.usage = Usage::default();
@@ -80,6 +86,7 @@ fn wait(
     started: &Started,
     spec: &LaunchSpec,
     collecting: Option<&Collecting>,
+    watched: &mut Watched,
     interrupts: &mut Interrupts,
     timeout: &mut Timeout,
     tell: &mut dyn FnMut(Event<'_>),
@@ -94,6 +101,7 @@ fn wait(
         };
         if let Some(collecting) = collecting {
             collecting.drain();
+            watched.look(started);
             if let Some(event) = rate.event(|| collecting.calls_so_far()) {
                 tell(event);
             }
@@ -112,6 +120,24 @@ fn wait(
                 Some(SignalAction::Kill) => return Err(ExperimentError::Killed),
                 Some(SignalAction::Wait) | None => {}
             }
+        }
+    }
+}
+
+/// The command's cgroups, looked at from time to time.
+struct Watched {
+    limits: Limits,
+    looked: Option<Instant>,
+}
+
+/// How often: a command that moves itself does so at its beginning.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+impl Watched {
+    fn look(&mut self, started: &Started) {
+        if self.looked.is_none_or(|looked| looked.elapsed() >= LOOK_EVERY) {
+            self.limits.look(started.pid());
+            self.looked = Some(Instant::now());
         }
     }
 }

@@ -1,0 +1,64 @@
+//! `io-limited`: a limit of a cgroup on a device's rate is what the command waits for, and not the device.
+//!
+//! The kernel holds a limited request back before the device sees it (block/blk-throttle.c): whoever waits for it waits as for a slow
+//! device, with the same stack. What tells them apart is the rate: at the limit it is the limit.
+
+use inodyne_model::cause::Cause;
+use inodyne_model::count::Grouped;
+use inodyne_model::finding::Finding;
+use inodyne_model::limit::{Limit, LimitKind};
+
+use super::case::{Case, Time};
+use super::estimate::{self, Diagnosed};
+use super::remedy::advice;
+use crate::units::{percent, seconds};
+
+/// Below this share of the wall-clock time the device is not waited for.
+const LEAST_SHARE: f64 = 0.15;
+/// From this part of what is allowed on, in the time in which it was waited for, it is what holds the command back.
+const AT_LIMIT: f64 = 0.75;
+/// The kernel lets requests through in slices of this many seconds: one of them may be cut short (DFL_THROTL_SLICE).
+const SLICE: f64 = 0.1;
+
+pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
+    let limits = case.trace.limits.iter().filter(|limit| limit.kind.is_of_reads() || limit.kind.is_of_writes());
+    let held = limits.filter_map(|limit| Some((limit, is_at(limit, case)?)));
+    let (limit, time) = held.max_by(|a, b| case.share(&a.1).total_cmp(&case.share(&b.1)))?;
+    let share = case.share(&time);
+    let rate = limit.used as f64 / (case.wall() / 1e9);
+    let rate = match limit.kind {
+        LimitKind::ReadBytes | LimitKind::WriteBytes => format!("{:.1} MB a second", rate / 1e6),
+        _ => format!("{} a second", Grouped(rate.round() as u64)),
+    };
+    Some(
+        Diagnosed {
+            title: format!("Its cgroup allows no more than {limit}: {} of the time", percent(share)),
+            share,
+            evidence: vec![
+                format!("{} says so", limit.file),
+                format!("{rate} came through; waited {} times, {} together", Grouped(time.count), seconds(time.ns)),
+            ],
+            predicted: estimate::at_best_of(case, share),
+            cure: advice(&[
+                "raise the limit, or run it in another cgroup (docker run --device-read-bps, systemd IOReadBandwidthMax, a pod's class)",
+                "or ask for less: what is in the page cache is not limited",
+            ]),
+            avoidable_calls: None,
+            bound: true,
+        }
+        .finding(case),
+    )
+}
+
+/// The waiting for the device that a limit explains; none where the device was not asked for as much as that allows.
+fn is_at(limit: &Limit, case: &Case<'_>) -> Option<Time> {
+    let time = case.waiting(|waited| match waited.cause {
+        Cause::DeviceRead => limit.kind.is_of_reads(),
+        Cause::DeviceWrite | Cause::Journal | Cause::DeviceFlush => limit.kind.is_of_writes(),
+        Cause::QueueFull => true,
+        _ => false,
+    });
+    let on_path = case.on_path(&time);
+    let allowed = limit.value as f64 * (on_path / 1e9 - SLICE).max(0.0);
+    (on_path >= case.wall() * LEAST_SHARE && limit.used as f64 >= (allowed * AT_LIMIT).max(1.0)).then_some(time)
+}

@@ -1,0 +1,242 @@
+//! The limits of the cgroups that a command is in, and what came of them while it ran: cgroups(7), Documentation/admin-guide/cgroup-v2.rst
+//! and cgroup-v1/.
+//!
+//! A command may move itself into another cgroup, so that is looked at from time to time. What an ancestor allows counts as well.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use inodyne_model::Nanos;
+use inodyne_model::limit::{Limit, LimitKind};
+
+/// The directory of a cgroup, for the controllers of one hierarchy.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Group(PathBuf);
+
+/// Where a hierarchy is mounted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Hierarchy {
+    /// Its controllers; none of version 2.
+    controllers: Vec<String>,
+    /// What of it is mounted.
+    root: String,
+    mounted: PathBuf,
+}
+
+/// The limits met so far.
+pub(super) struct Limits {
+    hierarchies: Vec<Hierarchy>,
+    /// As /proc/PID/cgroup told last.
+    membership: String,
+    seen: BTreeSet<Group>,
+    /// With what had been used of them, and how long they had held, when they were met.
+    limits: Vec<Limit>,
+}
+
+impl Limits {
+    /// None met yet.
+    pub(super) fn new() -> Limits {
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        Limits {
+            hierarchies: mounts.lines().filter_map(hierarchy).collect(),
+            membership: String::new(),
+            seen: BTreeSet::new(),
+            limits: Vec::new(),
+        }
+    }
+
+    /// Looks in which cgroups the process is now. Of one that has ended nothing can be told any more.
+    pub(super) fn look(&mut self, pid: i32) {
+        let membership = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+        if membership == self.membership {
+            return;
+        }
+        for group in groups(&membership, &self.hierarchies) {
+            if self.seen.insert(group.clone()) {
+                self.limits.extend(limits(&|name| fs::read_to_string(group.0.join(name)).ok(), &group.0));
+            }
+        }
+        self.membership = membership;
+    }
+
+    /// The limits with what came of them since they were met.
+    pub(super) fn finish(self) -> Vec<Limit> {
+        let since = |before: Limit| {
+            let directory = Path::new(&before.file).parent().unwrap_or(Path::new("/"));
+            let now = limits(&|name| fs::read_to_string(directory.join(name)).ok(), directory);
+            let same = |now: &Limit| now.kind == before.kind && now.device == before.device && now.file == before.file;
+            let now = now.into_iter().find(same);
+            let used = now.as_ref().map_or(0, |now| now.used.saturating_sub(before.used));
+            let held_ns = now.map_or(Nanos::ZERO, |now| now.held_ns.saturating_sub(before.held_ns));
+            Limit { used, held_ns, ..before }
+        };
+        self.limits.into_iter().map(since).collect()
+    }
+}
+
+/// A line of mountinfo, if it is of cgroups: `36 35 0:31 / /sys/fs/cgroup/blkio rw - cgroup cgroup rw,blkio`.
+fn hierarchy(line: &str) -> Option<Hierarchy> {
+    let (before, after) = line.split_once(" - ")?;
+    let before: Vec<&str> = before.split(' ').collect();
+    let [_, _, _, root, mounted, ..] = before[..] else { return None };
+    let [kind, _, options] = after.split(' ').collect::<Vec<_>>()[..] else { return None };
+    let controllers = match kind {
+        "cgroup2" => Vec::new(),
+        "cgroup" => options.split(',').map(str::to_owned).collect(),
+        _ => return None,
+    };
+    Some(Hierarchy { controllers, root: root.to_owned(), mounted: mounted.into() })
+}
+
+/// The cgroups of a process and all above them, by the lines of its /proc/PID/cgroup: `7:blkio:/build`, `0::/build`.
+fn groups(membership: &str, hierarchies: &[Hierarchy]) -> Vec<Group> {
+    let of_line = |line: &str| {
+        let [_, controllers, path] = line.splitn(3, ':').collect::<Vec<_>>()[..] else { return None };
+        let is_meant = |hierarchy: &&Hierarchy| match controllers {
+            "" => hierarchy.controllers.is_empty(),
+            _ => controllers.split(',').any(|each| hierarchy.controllers.iter().any(|own| own == each)),
+        };
+        let hierarchy = hierarchies.iter().find(is_meant)?;
+        let below = path.strip_prefix(hierarchy.root.trim_end_matches('/')).unwrap_or(path).trim_start_matches('/');
+        let own = hierarchy.mounted.join(below);
+        let all = own.ancestors().take_while(|directory| directory.starts_with(&hierarchy.mounted));
+        Some(all.map(|directory| Group(directory.to_owned())).collect::<Vec<_>>())
+    };
+    membership.lines().filter_map(of_line).flatten().collect()
+}
+
+/// What a cgroup of this directory limits, with what it has used so far, by its files.
+fn limits(read: &dyn Fn(&str) -> Option<String>, directory: &Path) -> Vec<Limit> {
+    let file = |name: &str| directory.join(name).display().to_string();
+    let limit =
+        |name: &str, kind, value| Limit { file: file(name), kind, device: None, value, used: 0, held_ns: Nanos::ZERO };
+    let mut all = Vec::new();
+    // Version 2: "8:0 rbps=1048576 wbps=max riops=max wiops=120".
+    let statistics = read("io.stat").unwrap_or_default();
+    for line in read("io.max").unwrap_or_default().lines() {
+        let Some((device, settings)) = line.split_once(' ') else { continue };
+        for (key, kind, counter) in [
+            ("rbps", LimitKind::ReadBytes, "rbytes"),
+            ("wbps", LimitKind::WriteBytes, "wbytes"),
+            ("riops", LimitKind::ReadRequests, "rios"),
+            ("wiops", LimitKind::WriteRequests, "wios"),
+        ] {
+            let Some(value) = setting(settings, key) else { continue };
+            let of_device = statistics.lines().find_map(|line| line.strip_prefix(device)?.strip_prefix(' '));
+            let used = of_device.and_then(|line| setting(line, counter)).unwrap_or(0);
+            all.push(Limit { device: Some(device.to_owned()), used, ..limit("io.max", kind, value) });
+        }
+    }
+    // Version 1: "8:0 1048576", and "8:0 Read 4096" of what was used.
+    for (name, kind, counter, word) in [
+        ("blkio.throttle.read_bps_device", LimitKind::ReadBytes, "io_service_bytes", "Read"),
+        ("blkio.throttle.write_bps_device", LimitKind::WriteBytes, "io_service_bytes", "Write"),
+        ("blkio.throttle.read_iops_device", LimitKind::ReadRequests, "io_serviced", "Read"),
+        ("blkio.throttle.write_iops_device", LimitKind::WriteRequests, "io_serviced", "Write"),
+    ] {
+        for line in read(name).unwrap_or_default().lines() {
+            let Some((device, value)) = line.split_once(' ') else { continue };
+            let Ok(value) = value.trim().parse() else { continue };
+            let counted = read(&format!("blkio.throttle.{counter}_recursive")).unwrap_or_default();
+            let key = format!("{device} {word} ");
+            let used = counted.lines().find_map(|line| line.strip_prefix(&key)?.trim().parse().ok()).unwrap_or(0);
+            all.push(Limit { device: Some(device.to_owned()), used, ..limit(name, kind, value) });
+        }
+    }
+    // CPU time: "50000 100000" of version 2, quota and period in microseconds; -1 for no quota in version 1.
+    let number = |name: &str| read(name)?.trim().parse::<u64>().ok();
+    let cpu = match read("cpu.max") {
+        Some(text) => text.split_once(' ').and_then(|(quota, period)| {
+            Some(("cpu.max", quota.parse::<u64>().ok()?, period.trim().parse::<u64>().ok()?))
+        }),
+        None => {
+            number("cpu.cfs_quota_us").and_then(|quota| Some(("cpu.cfs_quota_us", quota, number("cpu.cfs_period_us")?)))
+        }
+    };
+    if let Some((name, quota, period)) = cpu {
+        let statistics = read("cpu.stat").unwrap_or_default();
+        let counter =
+            |key: &str| statistics.lines().find_map(|line| line.strip_prefix(key)?.trim().parse::<u64>().ok());
+        // Microseconds in version 2, nanoseconds in version 1.
+        let held = counter("throttled_usec ").map(|us| us.saturating_mul(1000)).or_else(|| counter("throttled_time "));
+        let thousandths = quota.saturating_mul(1000) / period.max(1);
+        all.push(Limit { held_ns: Nanos(held.unwrap_or(0)), ..limit(name, LimitKind::Cpu, thousandths) });
+    }
+    // "max" of version 2 is no number; what stands for it in version 1 is more than any machine has.
+    for name in ["memory.high", "memory.max", "memory.limit_in_bytes"] {
+        if let Some(value) = number(name).filter(|value| *value < 1 << 60) {
+            all.push(limit(name, LimitKind::Memory, value));
+        }
+    }
+    all
+}
+
+/// The number of a key among `key=number` words; none where it is `max`.
+fn setting(words: &str, key: &str) -> Option<u64> {
+    words.split(' ').find_map(|word| word.strip_prefix(key)?.strip_prefix('=')?.parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a cgroup with these files limits.
+    fn of(files: &[(&str, &str)]) -> Vec<(LimitKind, String, u64, u64, u64)> {
+        let read = |name: &str| files.iter().find(|file| file.0 == name).map(|file| file.1.to_owned());
+        let all = limits(&read, Path::new("/g"));
+        all.into_iter()
+            .map(|limit| (limit.kind, limit.device.unwrap_or(limit.file), limit.value, limit.used, limit.held_ns.0))
+            .collect()
+    }
+
+    #[test]
+    fn limits_of_both_versions_are_read() {
+        let two = of(&[
+            ("io.max", "8:0 rbps=1048576 wbps=max riops=max wiops=120\n"),
+            ("io.stat", "7:0 rbytes=1\n8:0 rbytes=4096 wbytes=5 rios=1 wios=2 dbytes=0 dios=0\n"),
+            ("cpu.max", "50000 100000\n"),
+            ("cpu.stat", "usage_usec 9\nnr_throttled 4\nthrottled_usec 70\n"),
+            ("memory.high", "max\n"),
+            ("memory.max", "2097152\n"),
+        ]);
+        let device = || "8:0".to_owned();
+        assert_eq!(
+            two,
+            [
+                (LimitKind::ReadBytes, device(), 1 << 20, 4096, 0),
+                (LimitKind::WriteRequests, device(), 120, 2, 0),
+                (LimitKind::Cpu, "/g/cpu.max".to_owned(), 500, 0, 70_000),
+                (LimitKind::Memory, "/g/memory.max".to_owned(), 1 << 21, 0, 0),
+            ]
+        );
+        let one = of(&[
+            ("blkio.throttle.read_iops_device", "8:0 100\n"),
+            ("blkio.throttle.io_serviced_recursive", "8:0 Read 17\n8:0 Write 3\nTotal 20\n"),
+            ("cpu.cfs_quota_us", "-1\n"),
+            ("cpu.cfs_period_us", "100000\n"),
+            ("memory.limit_in_bytes", "9223372036854771712\n"),
+        ]);
+        assert_eq!(one, [(LimitKind::ReadRequests, device(), 100, 17, 0)]);
+    }
+
+    #[test]
+    fn what_limits_those_above_counts() {
+        let mounts = "36 35 0:31 / /sys/fs/cgroup/blkio rw,relatime shared:9 - cgroup cgroup rw,blkio\n\
+                      37 35 0:32 /pod /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n38 1 8:1 / / rw - ext4 /dev/a rw";
+        let hierarchies: Vec<Hierarchy> = mounts.lines().filter_map(hierarchy).collect();
+        assert_eq!(hierarchies.len(), 2);
+        let found = groups("7:blkio:/a/b\n3:cpuset:/\n0::/pod/c\n", &hierarchies);
+        let paths: Vec<&str> = found.iter().filter_map(|group| group.0.to_str()).collect();
+        assert_eq!(
+            paths,
+            [
+                "/sys/fs/cgroup/blkio/a/b",
+                "/sys/fs/cgroup/blkio/a",
+                "/sys/fs/cgroup/blkio",
+                "/sys/fs/cgroup/unified/c",
+                "/sys/fs/cgroup/unified"
+            ]
+        );
+    }
+}
