@@ -54,6 +54,21 @@ fn a_difference_that_is_there_is_found_with_its_reason() {
     assert!(largest.syscall.as_deref() == Some("newfstatat"), "{largest:?}");
 }
 
+/// Whoever asks for too few runs is told before they are made, and as many as are named decide a difference that is none of chance.
+#[test]
+fn too_few_runs_are_warned_of_and_enough_decide() {
+    let _machine = machine();
+    let commands = ["-c", "true", "-c", "sleep 0.02", "-c", "sleep 0.06", "--traced", "0"];
+    let few = compared(&[&commands[..], &["-n", "3"]].concat()).ended_with(0);
+    let warned = few.stderr.lines().find(|line| line.contains("cannot decide")).expect("a warning");
+    assert!(warned.starts_with("inodyne: 3 pairs of runs cannot decide 2 comparisons at once"), "{warned}");
+    let needed = warned.rsplit_once("-n ").and_then(|(_, rest)| rest.split(' ').next()).expect("a number");
+    let enough = compared(&[&commands[..], &["-n", needed]].concat()).ended_with(0);
+    assert!(!enough.stderr.contains("cannot decide"), "{}", enough.stderr);
+    let verdicts: Vec<Verdict> = of_wall(&enough.recording()).iter().map(|wall| wall.verdict).collect();
+    assert_eq!(verdicts, [Verdict::Slower, Verdict::Slower]);
+}
+
 /// Ten real ones; how often chance alone is called a difference is counted in crates/inodyne-analyse/tests/trust.rs, over
 /// hundreds of simulated ones. What only a real one can show is that one of two places is favoured, which is then the same
 /// one each time. Of ten trials of which each is wrongly called so with 2.5%, four or more are by chance once in 6,000 times.
@@ -379,9 +394,10 @@ fn hyperfine_measures_the_same() {
         let exported = scratch.path().join(format!("{round}.json"));
         let command = format!("python3 -c '{script}' {tree}");
         let options = ["--shell=none", "--warmup", "0", "--runs", "2", "--style", "none", "--export-json"];
-        // As inodyne has it in these tests: a locale takes milliseconds to load.
+        // As inodyne has them in these tests: a locale takes milliseconds to load, and cargo's directories are searched for each library.
         let mut hyperfine = Command::new("hyperfine");
-        let _ = run(hyperfine.args(options).arg(&exported).arg(command).env("LC_ALL", "C")).ended_with(0);
+        hyperfine.args(options).arg(&exported).arg(command).env("LC_ALL", "C").env_remove("LD_LIBRARY_PATH");
+        let _ = run(&mut hyperfine).ended_with(0);
         let text = fs::read_to_string(&exported).expect("it was exported");
         let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
         theirs.push(json["results"][0]["mean"].as_f64().expect("a mean"));
@@ -486,7 +502,7 @@ fn data_that_is_not_the_same_in_all_places_is_refused() {
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("ours");
     let data = format!("script:{}", script.display());
     let differs =
-        ["--at", "x=ext4:size=64M", "--at", "y=tmpfs", "--data", &data, "-n", "1", "--traced", "0", "--", "true"];
+        ["--at", "x=ext4:size=64M", "--at", "y=tmpfs", "--data", &data, "-n", "6", "--traced", "0", "--", "true"];
     let line = run(inodyne().arg("compare").args(differs)).failed_in_one_line(4);
     assert!(line.starts_with("x and y were filled with different data, first different: b;"), "{line}");
     let fresh = ["--at", "x=tmpfs", "--fresh", "--data", &data, "-n", "2", "--no-trace", "--", "true"];

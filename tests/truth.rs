@@ -7,7 +7,7 @@ use std::path::Path;
 
 use inodyne_model::cause::Cause;
 use inodyne_model::finding::Finding;
-use inodyne_model::ledger::Row;
+use inodyne_model::ledger::{Row, RowKind};
 use inodyne_model::recording::Recording;
 use inodyne_model::run::median;
 use inodyne_model::trace::Trace;
@@ -102,9 +102,14 @@ fn those_who_take_turns_in_syncing_wait_for_that_all_the_time() {
     let (recording, printed) = recorded(scratch.path(), &options, "two-syncers", "2 60");
     assert!(printed.contains("syncs 120"), "{printed}");
     let syncing = part(&recording.traces[0], |row| row.syscall.as_deref() == Some("fdatasync"));
-    assert!(syncing > 0.8, "{:?}", recording.traces[0].ledger);
+    assert!(syncing > 0.7, "{:?}", recording.traces[0].ledger);
     let finding = expected(&recording, "sync-bound");
-    assert!((finding.share_of_wall - syncing).abs() < 0.05, "{syncing} of the path, {finding:?}");
+    // In the call, too, is who is ready again and has no CPU yet.
+    let ready = part(&recording.traces[0], |row| row.kind == RowKind::Runqueue);
+    assert!(
+        (syncing - 0.05..=syncing + ready + 0.05).contains(&finding.share_of_wall),
+        "{syncing} of the path, {finding:?}"
+    );
 }
 
 #[test]

@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use inodyne_experiment::{Collector, Repetitions};
+use inodyne_analyse::statistics::verdict;
+use inodyne_experiment::{Collector, Experiment, Repetitions};
 use inodyne_launch::Output;
 use inodyne_model::command::words;
 
@@ -102,6 +103,7 @@ pub fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
     let mut experiment = measure::experiment(&arguments.places, &arguments.around, commands, repetitions)?;
     experiment.margin = Some(arguments.margin);
     keep::check(&arguments.report)?;
+    warn_of_few_runs(arguments, &experiment);
     let (measured, failure) = conditions.measure(&experiment)?;
     keep::tell(&measured.recording, &arguments.report, TextTo::Stdout)?;
     if let Some(failure) = failure {
@@ -118,6 +120,22 @@ pub fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
         return Err(Failure::new(ExitStatus::Failed, message));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says before anything runs where no verdict can come of it.
+fn warn_of_few_runs(arguments: &CompareArguments, experiment: &Experiment) {
+    let (places, commands) = (experiment.places.len(), experiment.commands.len());
+    // Every place but the first is held against that one, and so is every command; each to exit, and to durable where that is timed.
+    let in_a_state = commands * (places - 1) + places * (commands - 1);
+    let together = in_a_state * experiment.groups.len() * if experiment.durable { 2 } else { 1 };
+    let needed = verdict::pairs_needed(together);
+    let runs = arguments.runs as usize;
+    if arguments.until.is_none() && runs < needed {
+        let asked = if together == 1 { "a comparison".to_owned() } else { format!("{together} comparisons at once") };
+        anstream::eprintln!(
+            "inodyne: {runs} pairs of runs cannot decide {asked}, however large the difference: -n {needed} can"
+        );
+    }
 }
 
 /// The words of every command.
