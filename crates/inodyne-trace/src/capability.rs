@@ -44,7 +44,7 @@ pub fn all(options: &Options) -> Vec<Check> {
     if checks.iter().all(|check| check.problem.is_none()) {
         checks.extend(features(options));
     }
-    checks.extend([symbols(), administration()]);
+    checks.push(administration());
     checks
 }
 
@@ -119,10 +119,9 @@ fn capabilities() -> Check {
         what: "CAP_BPF and CAP_PERFMON".to_owned(),
         problem: lacks(&TO_TRACE),
         loss: "nothing can be traced; 'inodyne show' still works",
-        // The third shows the symbols of the kernel: kallsyms_show_value(), kernel/ksyms_common.c.
         remedy: format!(
             "run as root (sudo inodyne ...), or, for runs in existing directories, once sudo setcap \
-             cap_bpf,cap_perfmon,cap_syslog=ep {program}; a container needs --privileged"
+             cap_bpf,cap_perfmon=ep {program}; a container needs --privileged"
         ),
         is_needed: true,
     }
@@ -171,17 +170,5 @@ fn btf() -> Check {
         loss: "the programs cannot find the kernel's structures, so nothing can be traced",
         remedy: "use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as the distributions' own are".to_owned(),
         is_needed: true,
-    }
-}
-
-fn symbols() -> Check {
-    let text = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
-    let visible = text.lines().take(64).any(|line| !line.starts_with("0000000000000000"));
-    Check {
-        what: "the kernel's symbol table".to_owned(),
-        problem: (!visible).then(|| "/proc/kallsyms hides its addresses".to_owned()),
-        loss: "waits cannot be named: all of them are 'other'",
-        remedy: "run as root or with CAP_SYSLOG, with the sysctl kernel.kptr_restrict at 0 or 1".to_owned(),
-        is_needed: false,
     }
 }

@@ -139,6 +139,8 @@ impl Tracer {
         let detached_ns = monotonic_ns();
         self.take_arrived();
         let alive = self.accounts().filter(|thread| thread.number != 0).collect();
+        let stacks = pairs(&self.skeleton.maps.stacks).map_err(read_error)?;
+        let stacks = symbols::name_stacks(&stacks, &mut self.skeleton).map_err(read_error)?;
         let (maps, shared) = (&self.skeleton.maps, self.shared());
         let mapped = self.mapped.take().into_files();
         let seen = Seen::read(maps, &self.options, detached_ns, &shared, alive, mapped);
@@ -146,7 +148,7 @@ impl Tracer {
         let mut result = Trace { overhead: self.overhead, lost: counted(&shared), ..Trace::default() };
         result.refused = std::mem::take(&mut self.refused);
         result.lost.add(Loss::Skipped, skipped);
-        result.observed.stacks = symbols::name_stacks(&pairs(&maps.stacks).map_err(read_error)?);
+        result.observed.stacks = stacks;
         for probe in &mut self.probes {
             let read = probe.read(&seen, &mut result);
             read.map_err(|error| read_error(format!("{}: {error}", probe.feature())))?;

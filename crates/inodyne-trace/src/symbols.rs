@@ -1,34 +1,42 @@
-//! Kernel addresses to function names, through the kernel's own symbol table.
+//! Kernel addresses to function names, by the kernel itself (`bpf/names.bpf.h`).
 
 use std::collections::HashMap;
 
-use blazesym::symbolize::source::{Kernel, Source};
-use blazesym::symbolize::{Input, Symbolizer};
-use blazesym::{Addr, MaybeDefault};
 use inodyne_model::stack::{Frame, Stack, StackId};
+use libbpf_rs::ProgramInput;
 
 use crate::contract::{STACK_DEPTH, StackFrames};
+use crate::skeleton::{InodyneSkel, types};
+
+/// The global variables of the programs.
+type Variables = types::bss;
+/// As in `bpf/names.bpf.h`.
+const NAMED_AT_ONCE: usize = 256;
+const NAME_BYTES: usize = 128;
 
 /// Frames that stand between the traced place and the program that took the stack; they say nothing of the place.
 const OF_THE_TRACER: [&str; 6] =
     ["bpf_prog_", "bpf_trace_run", "__bpf_trace_", "__traceiter_", "bpf_get_stack", "bpf_overflow_handler"];
 
 /// Names every frame of every stack. An address without a symbol stays an address.
-pub fn name_stacks(stacks: &[(u64, StackFrames)]) -> Vec<Stack> {
-    let mut addresses: Vec<Addr> = stacks.iter().flat_map(|(_, frames)| frame_addresses(frames)).collect();
+pub fn name_stacks(
+    stacks: &[(u64, StackFrames)],
+    skeleton: &mut InodyneSkel<'_>,
+) -> Result<Vec<Stack>, libbpf_rs::Error> {
+    let mut addresses: Vec<u64> = stacks.iter().flat_map(|(_, frames)| frame_addresses(frames)).collect();
     addresses.sort_unstable();
     addresses.dedup();
-    let names = name_addresses(&addresses);
+    let names = name_addresses(&addresses, skeleton)?;
     let mut named: Vec<Stack> = stacks.iter().map(|(id, frames)| name_stack(*id, frames, &names)).collect();
     named.sort_by_key(|stack| stack.id);
-    named
+    Ok(named)
 }
 
-fn frame_addresses(frames: &StackFrames) -> impl Iterator<Item = Addr> + '_ {
+fn frame_addresses(frames: &StackFrames) -> impl Iterator<Item = u64> + '_ {
     frames.address.iter().take((frames.depth as usize).min(STACK_DEPTH)).copied()
 }
 
-fn name_stack(id: u64, frames: &StackFrames, names: &HashMap<Addr, String>) -> Stack {
+fn name_stack(id: u64, frames: &StackFrames, names: &HashMap<u64, String>) -> Stack {
     let frame = |address| match names.get(&address) {
         Some(name) => Frame::Symbol(name.clone()),
         None => Frame::Unknown { address },
@@ -40,15 +48,30 @@ fn name_stack(id: u64, frames: &StackFrames, names: &HashMap<Addr, String>) -> S
     Stack { id: StackId(id), frames: frames_named, truncated: frames.truncated != 0 }
 }
 
-fn name_addresses(addresses: &[Addr]) -> HashMap<Addr, String> {
-    let kernel = Kernel { vmlinux: MaybeDefault::None, debug_syms: false, ..Kernel::default() };
-    let symbolizer = Symbolizer::builder().enable_code_info(false).enable_inlined_fns(false).build();
-    // Without symbols (kallsyms hidden) every frame is an address, and is counted as unknown in the report.
-    let Ok(symbols) = symbolizer.symbolize(&Source::Kernel(kernel), Input::AbsAddr(addresses)) else {
-        return HashMap::new();
-    };
-    let named = addresses.iter().zip(symbols);
-    named.filter_map(|(address, symbol)| Some((*address, symbol.as_sym()?.name.to_string()))).collect()
+/// Asks the kernel for the names, some at a time. An address that is in no function has none.
+fn name_addresses(addresses: &[u64], skeleton: &mut InodyneSkel<'_>) -> Result<HashMap<u64, String>, libbpf_rs::Error> {
+    let mut names = HashMap::with_capacity(addresses.len());
+    for some in addresses.chunks(NAMED_AT_ONCE) {
+        variables(skeleton).named_addresses[..some.len()].copy_from_slice(some);
+        let mut count = (some.len() as u64).to_ne_bytes();
+        let input = ProgramInput { context_in: Some(&mut count), ..ProgramInput::default() };
+        skeleton.progs.name_addresses.test_run(input)?;
+        let written = &variables(skeleton).address_names;
+        names.extend(some.iter().zip(written).filter_map(|(address, name)| Some((*address, function(name)?))));
+    }
+    Ok(names)
+}
+
+fn variables<'a>(skeleton: &'a mut InodyneSkel<'_>) -> &'a mut Variables {
+    skeleton.maps.bss_data.as_mut().expect("the object has global variables")
+}
+
+/// The function that the kernel wrote: `xfs_iget [xfs]` where it is one of a module's, a number where it knows none.
+fn function(written: &[i8; NAME_BYTES]) -> Option<String> {
+    let bytes: Vec<u8> = written.iter().map(|byte| byte.cast_unsigned()).take_while(|byte| *byte != 0).collect();
+    let text = String::from_utf8_lossy(&bytes);
+    let name = text.split(' ').next().filter(|name| !name.is_empty() && !name.starts_with("0x"))?;
+    Some(name.to_owned())
 }
 
 #[cfg(test)]
@@ -58,6 +81,20 @@ mod tests {
 
     unsafe extern "C" {
         fn host_plant_stack_frames(to: *mut StackFrames);
+    }
+
+    #[test]
+    fn what_the_kernel_writes_is_a_function_of_the_kernel_or_of_a_module() {
+        let written = |text: &str| {
+            let mut name = [0; NAME_BYTES];
+            name.iter_mut().zip(text.bytes()).for_each(|(to, byte)| *to = byte.cast_signed());
+            function(&name)
+        };
+        assert_eq!(written("schedule").as_deref(), Some("schedule"));
+        assert_eq!(written("xfs_iget [xfs]").as_deref(), Some("xfs_iget"));
+        assert_eq!(written("0xffff888012345678"), None);
+        assert_eq!(written(""), None);
+        assert_eq!(written(&"x".repeat(NAME_BYTES)).map(|name| name.len()), Some(NAME_BYTES));
     }
 
     #[test]

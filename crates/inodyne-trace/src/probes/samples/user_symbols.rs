@@ -35,7 +35,7 @@ type BuildId = [u8; 20];
 pub fn name_stacks(stacks: &[(u64, UserFrames)], programs: &[Program], mapped: &BTreeSet<PathBuf>) -> Vec<Stack> {
     let mut wanted: HashMap<BuildId, BTreeSet<u64>> = HashMap::new();
     for (at, frame) in stacks.iter().flat_map(|(_, stack)| frames(stack).enumerate()) {
-        if frame.status == FRAME_IN_FILE {
+        if is_in_file(frame) {
             wanted.entry(frame.build_id).or_default().insert(place(at, frame));
         }
     }
@@ -56,6 +56,12 @@ fn frames(stack: &UserFrames) -> impl Iterator<Item = &UserFrame> {
     stack.frame.iter().take((stack.depth as usize).min(STACK_DEPTH))
 }
 
+/// Whether the kernel found it in a file. For an address that lies in no mapping it takes the next one above, and gives a place before
+/// that one's beginning (`stack_map_get_build_id_offset`, kernel/bpf/stackmap.c): a negative number.
+fn is_in_file(frame: &UserFrame) -> bool {
+    frame.status == FRAME_IN_FILE && frame.place.cast_signed() >= 0
+}
+
 /// Frames but the first are return addresses: the call is the instruction before, and may be the last of its function.
 fn place(at: usize, frame: &UserFrame) -> u64 {
     frame.place.saturating_sub(u64::from(at > 0))
@@ -71,7 +77,7 @@ fn name_stack(
     let mut all = Vec::new();
     for (at, frame) in frames(stack).enumerate() {
         let place = place(at, frame);
-        if frame.status == FRAME_IN_FILE {
+        if is_in_file(frame) {
             match named.get(&frame.build_id).and_then(|places| places.get(&place)) {
                 Some(names) => all.extend(names.iter().cloned()),
                 None => all.push(Frame::Unknown { address: place }),
@@ -227,6 +233,16 @@ mod tests {
         let mut frame = [none; STACK_DEPTH];
         frame[..all.len()].copy_from_slice(all);
         UserFrames { depth: all.len() as u32, pid: 0, frame }
+    }
+
+    #[test]
+    fn what_lies_before_a_file_is_no_code_of_it() {
+        let id = BuildId::default();
+        let before = in_file(id, 5_u64.wrapping_sub(4096));
+        let functions = HashMap::from([(id, HashMap::from([(802, vec![Frame::Symbol("f".to_owned())])]))]);
+        let named = name_stack(1, &stack(&[in_file(id, 802), before]), &functions, &mut PerfMaps::default());
+        assert_eq!(named.frames, [Frame::Symbol("f".to_owned())]);
+        assert!(named.truncated, "a program without frame pointers had that in the register");
     }
 
     /// Marked, so that its address is that of code in this very file.
