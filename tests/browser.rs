@@ -186,6 +186,7 @@ fn ten_minutes() -> Recording {
             ns: Nanos(ns),
             count,
             max_ns: Nanos(TURN_NS),
+            began_before: false,
         });
     }
     for number in 1..=2 {

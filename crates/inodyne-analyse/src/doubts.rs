@@ -3,6 +3,7 @@
 
 use inodyne_model::Nanos;
 use inodyne_model::ledger::RowKind;
+use inodyne_model::observed::Begin;
 use inodyne_model::recording::Recording;
 use inodyne_model::run::median;
 use inodyne_model::trace::Trace;
@@ -26,6 +27,8 @@ const AGREES_NS: f64 = 5e6;
 /// From this share of the path without a CPU on, and less than this part of the CPUs used by the command, others had them.
 const NO_CPU: f64 = 0.5;
 const OWN_CPUS: f64 = 0.7;
+/// What is said of every window.
+const NO_END: &str = "a window has no end that could come sooner: shares are of the time of those who wait";
 
 /// The reasons, a sentence each; none where a prediction can be made.
 pub(crate) fn of(recording: &Recording, trace: &Trace) -> Vec<String> {
@@ -33,6 +36,9 @@ pub(crate) fn of(recording: &Recording, trace: &Trace) -> Vec<String> {
         // Of an imported log it is not known how much that is; each finding says that it is there.
         let is_known = trace.overhead.ns_per_call > 0.0;
         return is_known.then(|| "strace's own cost is in the times of calls".to_owned()).into_iter().collect();
+    }
+    if trace.observed.window.begin == Begin::Attached {
+        return vec![NO_END.to_owned()];
     }
     let untraced = recording.runs.iter().filter(|run| !run.traced && run.key() == trace.key());
     let walls: Vec<f64> = untraced.map(|run| run.wall_ns.0 as f64).collect();

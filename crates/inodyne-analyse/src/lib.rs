@@ -12,6 +12,7 @@
 //! | `threads` | the ledger of one thread |
 //! | `path` | the critical path: the ledger of the wall-clock time, and what it was from instant to instant |
 //! | `headline` | the same where the path cannot be walked |
+//! | `window` | the same of a window of running processes: all their threads |
 //! | `undivided` | the words for time that a tracer could not divide |
 //! | `stacks` | the time of threads by stack |
 //! | `doubts` | what a recording says against a prediction of it |
@@ -37,9 +38,11 @@ pub mod statistics;
 mod threads;
 mod undivided;
 mod units;
+mod window;
 
 pub use comparison::precision;
 pub use findings::ids as finding_ids;
+use inodyne_model::observed::Begin;
 use inodyne_model::path::CriticalPath;
 use inodyne_model::recording::Recording;
 use inodyne_model::trace::Trace;
@@ -66,9 +69,11 @@ fn explain_trace(trace: &mut Trace) {
     let classifier = Classifier::new(&trace.observed.stacks);
     trace.syscalls = calls::merged(&trace.by_comm);
     trace.threads = threads::ledgers(&trace.observed, &classifier);
-    let walked = path::walked(trace, &classifier);
-    let by_root = || (headline::ledger(trace.wall_ns, &trace.threads), CriticalPath::default());
-    (trace.ledger, trace.path) = walked.unwrap_or_else(by_root);
+    (trace.ledger, trace.path) = match trace.observed.window.begin {
+        Begin::Attached => (window::ledger(&trace.threads), CriticalPath::default()),
+        Begin::Launched => path::walked(trace, &classifier)
+            .unwrap_or_else(|| (headline::ledger(trace.wall_ns, &trace.threads), CriticalPath::default())),
+    };
     if trace.tracer.divides_calls() {
         trace.stacks = stacks::times(&trace.observed, &trace.threads, &classifier);
     } else {

@@ -66,13 +66,14 @@ fn ledger(thread: &ThreadObserved, waits: &[&Wait], samples: &[&Sample], classif
 
 /// Blocked time by call and cause. The rows sum to `total`: what the waits do not cover becomes a row of its own.
 fn blocked(total: Nanos, waits: &[&Wait], classifier: &Classifier<'_>) -> Vec<Row> {
-    let mut groups: BTreeMap<(Option<&str>, Cause), Vec<&Wait>> = BTreeMap::new();
+    let mut groups: BTreeMap<(Option<&str>, Cause, bool), Vec<&Wait>> = BTreeMap::new();
     for wait in waits {
-        groups.entry((call_of(wait, classifier), classifier.cause(wait))).or_default().push(wait);
+        let key = (call_of(wait, classifier), classifier.cause(wait), wait.began_before);
+        groups.entry(key).or_default().push(wait);
     }
     let mut left = total;
     let mut rows = Vec::new();
-    for ((call, cause), waits) in groups {
+    for ((call, cause, began_before), waits) in groups {
         let waited: Nanos = waits.iter().map(|wait| wait.ns).sum();
         let ns = waited.min(left);
         left = left - ns;
@@ -80,6 +81,7 @@ fn blocked(total: Nanos, waits: &[&Wait], classifier: &Classifier<'_>) -> Vec<Ro
             syscall: call.map(str::to_owned),
             cause: Some(cause),
             count: waits.iter().fold(0, |sum, wait| sum.saturating_add(wait.count)),
+            began_before,
             stack: if cause == Cause::Other { longest_stack(&waits, classifier) } else { Vec::new() },
             ..Row::new(RowKind::Blocked, ns)
         });

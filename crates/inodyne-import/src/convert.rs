@@ -297,6 +297,7 @@ impl<'a> Parts<'a> {
             ns: Nanos::ZERO,
             count: 0,
             max_ns: Nanos::ZERO,
+            began_before: false,
         });
         wait.ns += Nanos(blocked);
         wait.count += 1;

@@ -98,6 +98,32 @@ impl Cause {
             Cause::Other => "other",
         }
     }
+
+    /// Whether somebody who waits for this waits for files.
+    pub fn is_of_files(self) -> bool {
+        match self {
+            Cause::DeviceRead
+            | Cause::DeviceWrite
+            | Cause::DeviceFlush
+            | Cause::Journal
+            | Cause::InodeLock
+            | Cause::BufferLock
+            | Cause::WriteThrottle
+            | Cause::QueueFull
+            | Cause::FuseServer
+            | Cause::RemoteServer => true,
+            Cause::Lock
+            | Cause::Pipe
+            | Cause::Socket
+            | Cause::Futex
+            | Cause::Child
+            | Cause::Sleep
+            | Cause::Poll
+            | Cause::Memory
+            | Cause::Stopped
+            | Cause::Other => false,
+        }
+    }
 }
 
 impl std::fmt::Display for Cause {

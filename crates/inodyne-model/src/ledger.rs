@@ -53,6 +53,9 @@ pub struct Row {
     /// True where the row was split from another by sampling, so its size has a statistical error.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,
+    /// True where the wait was under way when the window began: what is here is its part inside the window.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub began_before: bool,
     /// For the cause `other`: the kernel stack that took most of the time, leaf first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stack: Vec<String>,
@@ -61,7 +64,8 @@ pub struct Row {
 impl Row {
     /// A row with a kind and a duration only.
     pub fn new(kind: RowKind, ns: Nanos) -> Row {
-        Row { kind, syscall: None, cause: None, via: Vec::new(), ns, count: 0, estimated: false, stack: Vec::new() }
+        let (via, stack) = (Vec::new(), Vec::new());
+        Row { kind, syscall: None, cause: None, via, ns, count: 0, estimated: false, began_before: false, stack }
     }
 }
 
@@ -74,6 +78,8 @@ pub enum View {
     RootThread,
     /// The critical path: from the end back through whoever was waited for.
     CriticalPath,
+    /// All threads together, each for as long as it lived inside a window: a window has no end that something led to.
+    Window,
 }
 
 /// A partition of `wall_ns`: the rows and the residual sum to it exactly.
@@ -82,7 +88,7 @@ pub struct Ledger {
     /// How it was made.
     #[serde(default)]
     pub view: View,
-    /// The whole.
+    /// The whole: the wall-clock time; of [`View::Window`] the time of all threads together.
     pub wall_ns: Nanos,
     /// The residual; also present as the row of kind `unexplained`.
     pub unexplained_ns: Nanos,

@@ -127,7 +127,7 @@ pub struct Helper {
 pub struct ThreadObserved {
     /// Its number in this trace.
     pub number: ThreadNumber,
-    /// The number of the thread that created it; 0 for the root.
+    /// The number of the thread that created it; 0 for the root, and for those that were joined while they ran.
     pub parent: ThreadNumber,
     /// Process id (the kernel's tgid), as seen from the initial pid namespace.
     pub pid: u32,
@@ -135,7 +135,7 @@ pub struct ThreadObserved {
     pub tid: u32,
     /// Its last command name.
     pub comm: String,
-    /// Its creation (for the root: entry of `execve`).
+    /// Its creation (for the root: entry of `execve`), or from when on it was followed, where it was joined while it ran.
     pub born_ns: Nanos,
     /// Its last instant on a CPU, or the end of the trace.
     pub ended_ns: Nanos,
@@ -224,6 +224,9 @@ pub struct Wait {
     pub count: u64,
     /// The longest of them.
     pub max_ns: Nanos,
+    /// True where it was under way when the window began: its time before that is not in it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub began_before: bool,
 }
 
 /// On-CPU samples.

@@ -12,7 +12,7 @@ use crate::command::CommandSpec;
 use crate::histogram::{BUCKETS, Histogram, bucket_of};
 use crate::host::Host;
 use crate::loss::Lost;
-use crate::observed::{Observed, Program, Sample, ThreadObserved, Wait, Waker};
+use crate::observed::{Begin, End, Observed, Program, Sample, ThreadObserved, Wait, Waker, Window};
 use crate::place::Place;
 use crate::recording::Recording;
 use crate::run::{CacheState, Exit, Run, Usage};
@@ -132,6 +132,7 @@ pub fn wait(thread: u32, syscall: Option<&str>, stack: u64, ns: Nanos, count: u6
         ns,
         count,
         max_ns: Nanos(ns.0 / count.max(1) * 2),
+        began_before: false,
     }
 }
 
@@ -358,5 +359,36 @@ pub fn pipeline_recording() -> Recording {
         observed: Observed { threads, waits, stacks, sample_hz: 997, ..Observed::default() },
         ..Trace::default()
     }];
+    recording
+}
+
+/// A window of almost a second: two threads that sync, one of them in a sync from before, and one that sleeps through all of it.
+pub fn window_recording() -> Recording {
+    let mut recording = empty();
+    recording.places = vec![Place { label: "this machine".to_owned(), ..Place::default() }];
+    recording.commands = vec![CommandSpec { label: "pid 4001 (work)".to_owned(), ..CommandSpec::default() }];
+    let waits = vec![
+        wait(1, Some("fsync"), 0xa1, ms(900.0), 300),
+        Wait { began_before: true, ..wait(2, Some("fsync"), 0xa1, ms(40.0), 1) },
+        wait(2, Some("fsync"), 0xa1, ms(800.0), 250),
+        Wait { began_before: true, ..wait(3, Some("clock_nanosleep"), 0xa2, ms(914.9), 1) },
+    ];
+    let stacks = vec![
+        stack(0xa1, "__schedule schedule jbd2_log_wait_commit ext4_sync_file do_fsync __x64_sys_fsync do_syscall_64"),
+        stack(0xa2, "__schedule schedule do_nanosleep hrtimer_nanosleep __x64_sys_clock_nanosleep do_syscall_64"),
+    ];
+    let threads = vec![
+        thread(1, "work", ms(10.0), &[("fsync", ms(5.0))], &waits),
+        thread(2, "work", ms(70.0), &[("fsync", ms(5.0))], &waits),
+        ThreadObserved { pid: 4_001, ..thread(3, "idle", ms(0.5), &[], &waits) },
+    ];
+    let calls = call("fsync", 550, &[], ms(10.0), ms(1_700.0));
+    let mut trace = Trace { wall_ns: ms(916.0), ..Trace::default() };
+    trace.overhead = Overhead { ratio: 1.0, estimated: true, ns_per_call: 310.0 };
+    trace.by_comm = vec![CommCalls { comm: "work".to_owned(), syscalls: vec![calls] }];
+    trace.observed.started_ns = threads[0].born_ns;
+    trace.observed.window = Window { begin: Begin::Attached, end: End::Detached };
+    (trace.observed.threads, trace.observed.waits, trace.observed.stacks) = (threads, waits, stacks);
+    recording.traces = vec![trace];
     recording
 }

@@ -30,7 +30,7 @@ pub struct Trace {
     /// What collected it, and so what is known of the inside of a call.
     #[serde(default, skip_serializing_if = "Tracer::divides_calls")]
     pub tracer: Tracer,
-    /// From the release of the command to the last instant on a CPU of its process, tracing included.
+    /// From the release of the command to the last instant on a CPU of its process, tracing included; of a window its length.
     pub wall_ns: Nanos,
     /// Calls of all processes together, most wall time first. Derived.
     #[serde(default)]

@@ -17,7 +17,7 @@ fn stack(id: u64, functions: &str) -> Stack {
 fn wait(waker_stack: u64) -> Wait {
     let (waker, waker_stack) = (Waker::KernelThread, StackId(waker_stack));
     let (ns, max_ns) = (Nanos(5), Nanos(5));
-    Wait { thread: 1, syscall: None, stack: StackId(1), waker, waker_stack, ns, count: 1, max_ns }
+    Wait { thread: 1, syscall: None, stack: StackId(1), waker, waker_stack, ns, count: 1, max_ns, began_before: false }
 }
 
 /// The cause of a wait in the first stack that a thread in the second one ended.

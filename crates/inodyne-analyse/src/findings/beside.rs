@@ -7,7 +7,7 @@ use inodyne_model::path::PathRow;
 use inodyne_model::stack::StackId;
 
 use super::case::Case;
-use super::families::{concerns_files, waits_for_files};
+use super::families::concerns_files;
 
 /// A stretch of time: from, to, in nanoseconds after the trace began.
 type Stretch = (u64, u64);
@@ -44,7 +44,7 @@ fn with_files(case: &Case<'_>) -> Vec<Stretch> {
         let (out, blocked) = (*timeline.out_ns.get(at)?, *timeline.blocked_ns.get(at)?);
         let (stack, waker_stack) = (stack(timeline.stack.get(at)), stack(timeline.waker_stack.get(at)));
         let cause = case.classifier.cause_of(stack, *timeline.waker.get(at)?, waker_stack);
-        (blocked > 0 && waits_for_files(cause)).then_some((out, out.saturating_add(blocked)))
+        (blocked > 0 && cause.is_of_files()).then_some((out, out.saturating_add(blocked)))
     });
     let is_of_file: Vec<bool> = timeline.calls.iter().map(|call| concerns_files(call)).collect();
     let work = &observed.work;

@@ -1,6 +1,5 @@
-//! Which system calls do alike, by name, and which causes. Calls of 32 bits are what they do ([`plain_name`]).
+//! Which system calls do alike, by name. Calls of 32 bits are what they do ([`plain_name`]).
 
-use inodyne_model::cause::Cause;
 pub(super) use inodyne_model::syscall::looks_up;
 use inodyne_model::syscall::plain_name;
 
@@ -119,30 +118,4 @@ pub(super) fn concerns_files(call: &str) -> bool {
                 | "io_submit"
                 | "io_getevents"
         )
-}
-
-/// Whether somebody who waits for this waits for files.
-pub(super) fn waits_for_files(cause: Cause) -> bool {
-    match cause {
-        Cause::DeviceRead
-        | Cause::DeviceWrite
-        | Cause::DeviceFlush
-        | Cause::Journal
-        | Cause::InodeLock
-        | Cause::BufferLock
-        | Cause::WriteThrottle
-        | Cause::QueueFull
-        | Cause::FuseServer
-        | Cause::RemoteServer => true,
-        Cause::Lock
-        | Cause::Pipe
-        | Cause::Socket
-        | Cause::Futex
-        | Cause::Child
-        | Cause::Sleep
-        | Cause::Poll
-        | Cause::Memory
-        | Cause::Stopped
-        | Cause::Other => false,
-    }
 }

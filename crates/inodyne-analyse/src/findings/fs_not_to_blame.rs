@@ -13,7 +13,7 @@ use inodyne_model::ledger::{PAGE_FAULT, Row, RowKind};
 use super::beside::files_beside;
 use super::case::Case;
 use super::estimate::{self, Diagnosed};
-use super::families::{concerns_files, waits_for_files};
+use super::families::concerns_files;
 use super::remedy::advice;
 use crate::units::{percent, seconds};
 
@@ -63,7 +63,7 @@ enum Kind {
 
 fn kind_of(row: &Row) -> Kind {
     // What was asked of a server of files, a journal or a device is about files, whatever is done for it.
-    let serves_files = |word: &String| Cause::ALL.iter().any(|cause| cause.as_str() == word && waits_for_files(*cause));
+    let serves_files = |word: &String| Cause::ALL.iter().any(|cause| cause.as_str() == word && cause.is_of_files());
     if row.via.iter().any(serves_files) {
         return Kind::Files;
     }
@@ -74,7 +74,7 @@ fn kind_of(row: &Row) -> Kind {
         (RowKind::User, _) => Kind::Elsewhere,
         (RowKind::Kernel, _) if calls_about_files => Kind::Files,
         (RowKind::Kernel, _) => Kind::Elsewhere,
-        (RowKind::Blocked, Some(cause)) if waits_for_files(cause) => Kind::Files,
+        (RowKind::Blocked, Some(cause)) if cause.is_of_files() => Kind::Files,
         (RowKind::Blocked, Some(Cause::Sleep | Cause::Stopped)) => Kind::Elsewhere,
         _ => Kind::Unknown,
     }

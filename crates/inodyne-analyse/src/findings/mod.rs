@@ -56,6 +56,7 @@ mod user_cpu_bound;
 mod write_throttled;
 
 use inodyne_model::finding::Finding;
+use inodyne_model::observed::Begin;
 use inodyne_model::recording::Recording;
 use inodyne_model::trace::Trace;
 
@@ -98,6 +99,20 @@ const DIAGNOSES: &[(&str, Diagnosis)] = &[
 /// Those that need counts, errors, bytes and wall times of calls, and no more: a log of strace's has that.
 const OF_CALLS: &[&str] =
     &["failed-calls", "failed-lookups", "process-storm", "repeated-stat", "small-io", "sync-bound"];
+/// Those that are about what certain threads wait for, or which calls they make, and so as true of a window as of a whole run. The
+/// others ask for the end of the command, or for all of its life.
+const OF_WINDOW: &[&str] = &[
+    "cold-data",
+    "failed-calls",
+    "failed-lookups",
+    "journal-wait",
+    "memory-pressure",
+    "queue-full",
+    "repeated-stat",
+    "small-io",
+    "sync-bound",
+    "write-throttled",
+];
 /// What stands below each finding about such a log.
 const COST_IS_IN_IT: &str = "strace's own cost is in all of these times: the counts are exact, the seconds are not";
 
@@ -112,7 +127,9 @@ pub fn all(recording: &Recording) -> Vec<Finding> {
         let (classifier, path) = (Classifier::new(&trace.observed.stacks), OnPath::of(trace));
         let case = Case { recording, index, trace, classifier, path };
         let divides = case.trace.tracer.divides_calls();
-        let possible = DIAGNOSES.iter().filter(|(id, _)| divides || OF_CALLS.contains(id));
+        let is_window = trace.observed.window.begin == Begin::Attached;
+        let applies = |id: &&str| (divides || OF_CALLS.contains(id)) && (!is_window || OF_WINDOW.contains(id));
+        let possible = DIAGNOSES.iter().filter(|(id, _)| applies(id));
         let mut made: Vec<Finding> =
             possible.filter_map(|(id, diagnose)| Some(Finding { id: (*id).to_owned(), ..diagnose(&case)? })).collect();
         if !divides {

@@ -68,7 +68,7 @@ fn what_another_explains_or_saves_nothing_is_not_said() {
 fn the_rules_of_selection_name_findings_that_exist() {
     let all: BTreeSet<&str> = super::ids().collect();
     assert_eq!(all.len(), super::DIAGNOSES.len(), "each id once");
-    for id in selection::named() {
+    for id in selection::named().chain(super::OF_CALLS.iter().copied()).chain(super::OF_WINDOW.iter().copied()) {
         assert!(all.contains(id), "{id}");
     }
 }

@@ -140,7 +140,7 @@ impl Rows {
             let longest = sum.stacks.into_iter().max_by_key(|(id, ns)| (*ns, *id)).map(|(id, _)| id);
             let stack = longest.and_then(|id| classifier.stack(id)).map_or_else(Vec::new, frames);
             let Sum { ns, count, estimated, .. } = sum;
-            rows.push(Row { kind, syscall, cause, via, ns: Nanos(ns), count, estimated, stack });
+            rows.push(Row { kind, syscall, cause, via, ns: Nanos(ns), count, estimated, began_before: false, stack });
         }
         let explained: Nanos = rows.iter().map(|row| row.ns).sum();
         let unexplained_ns = wall_ns.saturating_sub(explained);

@@ -9,7 +9,7 @@ use inodyne_model::run::{CacheState, Run, median};
 use inodyne_model::statistics::RunStatistics;
 use inodyne_model::trace::Trace;
 
-use super::names;
+use super::{names, window};
 
 /// Everything a section may want to know.
 #[derive(Clone)]
@@ -71,6 +71,11 @@ impl<'a> Case<'a> {
     /// What speaks against predictions.
     pub(crate) fn doubts(&self) -> &'a [String] {
         self.trace.map_or(&[], |trace| &trace.doubts)
+    }
+
+    /// The trace, where it is of a window of running processes.
+    pub(crate) fn window(&self) -> Option<&'a Trace> {
+        self.trace.filter(|trace| window::is_window(trace))
     }
 
     /// The command as it is called in reports.

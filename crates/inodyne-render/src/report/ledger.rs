@@ -39,6 +39,9 @@ fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
 
 /// Whose time it is: that above may be of untraced runs; this is of a traced one.
 fn heading(case: &Case<'_>) -> String {
+    if case.window().is_some() {
+        return "Where the time of all threads went, in seconds".to_owned();
+    }
     let of = match case.traces {
         2.. => format!(" in the traced run of {} with the middle time", case.traces),
         _ if case.untraced().next().is_some() => " in the traced run".to_owned(),
@@ -92,7 +95,8 @@ fn table(ledger: &Ledger) -> Table {
     for row in residual {
         push(&mut table, table::RowKind::Plain, row, whole, largest);
     }
-    let sum = [Cell::nothing(), Cell::of("wall-clock"), Cell::seconds(whole, whole), Cell::share(1.0), Cell::nothing()];
+    let name = if ledger.view == View::Window { "all threads" } else { "wall-clock" };
+    let sum = [Cell::nothing(), Cell::of(name), Cell::seconds(whole, whole), Cell::share(1.0), Cell::nothing()];
     table.sum(sum);
     table
 }
@@ -129,7 +133,8 @@ pub(crate) fn parts(row: &Row) -> Parts {
     if row.kind == RowKind::User && !row.via.is_empty() {
         what = "user".to_owned();
     }
-    let what = format!("{what}{estimated}").trim_start().to_owned();
+    let before = if row.began_before { " (began before)" } else { "" };
+    let what = format!("{what}{estimated}{before}").trim_start().to_owned();
     let frames = row.stack.iter().map(String::as_str).skip_while(|frame| SCHEDULER.contains(frame));
     let stack = frames.take(FRAMES).collect::<Vec<_>>().join(" < ");
     let via = if row.via.is_empty() { String::new() } else { chain(&row.via) };
@@ -147,12 +152,12 @@ fn chain(via: &[String]) -> String {
 
 /// A row for each row of the headline's ledger. Those of a trace sum to its `wall_ns`.
 fn records(recording: &Recording) -> Records {
-    let columns = ["view", "wall_ns", "kind", "syscall", "cause", "via", "ns", "count", "estimated"];
+    let columns = ["view", "wall_ns", "kind", "syscall", "cause", "via", "ns", "count", "estimated", "began_before"];
     Records::of_traces(recording, columns, |trace| {
         let Ledger { view, wall_ns, rows, .. } = &trace.ledger;
         let of_row = |row: &Row| {
-            let [kind, syscall, cause, via, ns, count, estimated] = values(row);
-            [word(view), (*wall_ns).into(), kind, syscall, cause, via, ns, count, estimated]
+            let [kind, syscall, cause, via, ns, count, estimated, before] = values(row);
+            [word(view), (*wall_ns).into(), kind, syscall, cause, via, ns, count, estimated, before]
         };
         rows.iter().map(of_row).collect()
     })

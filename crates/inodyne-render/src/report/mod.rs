@@ -12,6 +12,7 @@
 //! | `comparison` | the section about several cases, with `spreads`, `difference`, `call_changes`, `others` |
 //! | `call_times` | single calls, below the table of calls |
 //! | `study` | the parts of a study |
+//! | `window` | what is said of a window of running processes |
 //! | `case` | a case with all that is known of it |
 //! | `block`, `table`, `value` | what reports are made of: blocks, tables, typed cells and how each is written |
 //! | `change`, `flags`, `names`, `rows`, `state` | the words for a difference, for odd runs, for cases, for a row of a ledger, for what a thread did |
@@ -47,6 +48,7 @@ mod tests;
 pub(crate) mod threads;
 pub(crate) mod value;
 mod verdict;
+mod window;
 
 use inodyne_model::recording::Recording;
 

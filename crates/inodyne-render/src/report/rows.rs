@@ -27,8 +27,8 @@ pub(crate) fn words(kind: RowKind, syscall: Option<&str>, cause: Option<Cause>) 
     (subject.to_owned(), what, state.style())
 }
 
-/// A row for programs: `kind`, `syscall`, `cause`, `via`, `ns`, `count`, `estimated`.
-pub(super) fn values(row: &Row) -> [Value; 7] {
+/// A row for programs: `kind`, `syscall`, `cause`, `via`, `ns`, `count`, `estimated`, `began_before`.
+pub(super) fn values(row: &Row) -> [Value; 8] {
     [
         word(row.kind),
         row.syscall.as_ref().into(),
@@ -37,6 +37,7 @@ pub(super) fn values(row: &Row) -> [Value; 7] {
         row.ns.into(),
         row.count.into(),
         row.estimated.into(),
+        row.began_before.into(),
     ]
 }
 

@@ -16,7 +16,7 @@ use crate::text::tests::{explained, study};
 /// Wide enough for every column and every cell.
 const WIDTH: usize = 1_000;
 
-fn samples() -> [(&'static str, Recording); 6] {
+fn samples() -> [(&'static str, Recording); 7] {
     [
         ("find", explained(sample::find_recording())),
         ("pipeline", explained(sample::pipeline_recording())),
@@ -24,6 +24,7 @@ fn samples() -> [(&'static str, Recording); 6] {
         ("commands", explained(sample::commands_recording())),
         ("durable", explained(sample::durable_recording())),
         ("study", study()),
+        ("window", explained(sample::window_recording())),
     ]
 }
 

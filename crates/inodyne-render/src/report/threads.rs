@@ -129,14 +129,27 @@ fn mostly(row: &Row) -> String {
 
 /// A row for each row of every thread's ledger. Those of a thread sum to its `lifetime_ns`.
 fn records(recording: &Recording) -> Records {
-    let columns =
-        ["number", "pid", "tid", "comm", "lifetime_ns", "kind", "syscall", "cause", "via", "ns", "count", "estimated"];
+    let columns = [
+        "number",
+        "pid",
+        "tid",
+        "comm",
+        "lifetime_ns",
+        "kind",
+        "syscall",
+        "cause",
+        "via",
+        "ns",
+        "count",
+        "estimated",
+        "began_before",
+    ];
     Records::of_traces(recording, columns, |trace| {
         let of_row = |thread: &ThreadLedger, row: &Row| {
-            let [kind, syscall, cause, via, ns, count, estimated] = values(row);
+            let [kind, syscall, cause, via, ns, count, estimated, before] = values(row);
             let [number, pid, tid] = [thread.number, thread.pid, thread.tid].map(Into::into);
             let (comm, life) = ((&thread.comm).into(), thread.lifetime_ns.into());
-            [number, pid, tid, comm, life, kind, syscall, cause, via, ns, count, estimated]
+            [number, pid, tid, comm, life, kind, syscall, cause, via, ns, count, estimated, before]
         };
         trace.threads.iter().flat_map(|thread| thread.rows.iter().map(move |row| of_row(thread, row))).collect()
     })

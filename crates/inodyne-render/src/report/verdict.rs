@@ -16,6 +16,7 @@ use super::definition::{Definition, Show};
 use super::names;
 use super::table::Records;
 use super::value::Value;
+use super::window;
 use crate::line::Style;
 use crate::units::{bytes, duration, duration_beside, percent};
 
@@ -32,6 +33,9 @@ fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
     for doubt in case.doubts() {
         page.paragraph("  ".into(), doubt, Style::Warning);
     }
+    if let Some(waiters) = case.window().and_then(window::waiters) {
+        page.paragraph("  ".into(), &waiters, Style::Plain);
+    }
     let remarks = remarks(case);
     if !remarks.is_empty() {
         page.add(Block::Remarks(remarks));
@@ -43,6 +47,9 @@ fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
 
 /// `find . on slow (ext4 -O ^filetype, cold): 0.334 s`
 pub(crate) fn in_a_line(case: &Case<'_>) -> String {
+    if let Some(trace) = case.window() {
+        return format!("{}: {}", case.command(), window::extent(trace));
+    }
     format!("{} on {} ({}): {}", case.command(), case.place_name(), circumstances(case), time(case))
 }
 
@@ -56,6 +63,10 @@ fn time(case: &Case<'_>) -> String {
 }
 
 fn title(case: &Case<'_>) -> Title {
+    if let Some(trace) = case.window() {
+        let (command, time, reason) = (case.command().to_owned(), window::extent(trace), window::division(trace));
+        return Title { command, place: String::new(), time, likely: String::new(), reason };
+    }
     Title {
         command: case.command().to_owned(),
         place: format!(" on {} ({})", case.place_name(), circumstances(case)),

@@ -35,7 +35,12 @@ fn stripped(coloured: &str) -> String {
 
 #[test]
 fn golden_reports() {
-    for (name, recording) in [("find", sample::find_recording()), ("pipeline", sample::pipeline_recording())] {
+    let samples = [
+        ("find", sample::find_recording()),
+        ("pipeline", sample::pipeline_recording()),
+        ("window", sample::window_recording()),
+    ];
+    for (name, recording) in samples {
         let recording = explained(recording);
         for width in [80, 160] {
             insta::assert_snapshot!(format!("{name}_{width}"), at(&recording, width));

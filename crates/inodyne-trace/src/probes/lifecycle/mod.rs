@@ -180,6 +180,7 @@ fn unfinished_wait(thread: &Thread, ns: Nanos) -> Wait {
         ns,
         count: 1,
         max_ns: ns,
+        began_before: false,
     }
 }
 

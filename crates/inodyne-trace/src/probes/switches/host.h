@@ -4,7 +4,7 @@
 
 void host_plant_wait_key(struct wait_key *to)
 {
-	*to = (struct wait_key){ .thread = 401, .call = 1, .waker = WAKER_KTHREAD, .stack = 403, .waker_stack = 404 };
+	*to = (struct wait_key){ .thread = 401, .call = 1, .waker = WAKER_KTHREAD, .began_before = 1, .stack = 403, .waker_stack = 404 };
 }
 
 void host_plant_wait_sum(struct wait_sum *to)

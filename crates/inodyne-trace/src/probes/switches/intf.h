@@ -9,7 +9,7 @@ struct wait_key {
 	__u32 thread;
 	__u16 call;
 	__u8 waker;
-	__u8 unused;
+	__u8 began_before; /* 1: was under way when the thread was joined */
 	__u64 stack;
 	__u64 waker_stack;
 };

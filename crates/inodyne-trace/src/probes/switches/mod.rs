@@ -105,6 +105,7 @@ fn waits(pairs: Vec<(WaitKey, WaitSum)>) -> Vec<Wait> {
         ns: Nanos(sum.ns),
         count: sum.count,
         max_ns: Nanos(sum.max_ns),
+        began_before: key.began_before != 0,
     };
     pairs.into_iter().map(wait).collect()
 }
@@ -245,9 +246,10 @@ mod tests {
             ns: Nanos(405),
             count: 406,
             max_ns: Nanos(407),
+            began_before: true,
         };
         assert_eq!(waits(vec![(key, sum)]), [expected]);
-        every_field_counts("wait_key", key, &["unused"], |key| waits(vec![(*key, sum)]));
+        every_field_counts("wait_key", key, &[], |key| waits(vec![(*key, sum)]));
         every_field_counts("wait_sum", sum, &[], |sum| waits(vec![(key, *sum)]));
     }
 
