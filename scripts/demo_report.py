@@ -1,8 +1,5 @@
-"""What the demo prints after its run, from the recording alone.
-
-shorten   the text report, with only the first rows of each table
-compare   from JSON: what the finding predicted for the first place, and what the second place, which is the cure,
-          really took; exit 1 where the finding is not in the first place only
+"""What the demo prints after its run, from the recording as JSON alone: what the finding predicted for the first place, and
+what the second place, which is the cure, really took. Exits with 1 where the finding is not in the first place only.
 """
 
 import json
@@ -10,24 +7,6 @@ import statistics
 import sys
 
 FINDING = "dtype-missing"
-ROWS = 4
-
-
-def shorten(lines):
-    """Cuts the tables of system calls and of runs; everything else passes."""
-    table, row = None, 0
-    for line in lines:
-        row += 1
-        if line.startswith(("System calls", "Runs:")):
-            table, row = line.split()[0], -1  # the heading of the columns comes next
-        elif table == "System" and line.lstrip().startswith("─"):
-            print(f"  ... {row - 1 - ROWS} more" if row - 1 > ROWS else "", end="\n" if row - 1 > ROWS else "")
-            table = None
-        elif not line.strip() or line.lstrip().startswith("traced:"):
-            table = None
-        elif table == "System" and row > ROWS or table == "Runs:" and row > 1:
-            continue
-        print(line, end="")
 
 
 def seconds(ns):
@@ -70,9 +49,4 @@ def compare(recording):
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["shorten"]:
-        shorten(sys.stdin)
-    elif sys.argv[1:] == ["compare"]:
-        compare(json.load(sys.stdin))
-    else:
-        sys.exit(__doc__)
+    compare(json.load(sys.stdin))

@@ -20,6 +20,7 @@ fn help() {
         &["import", "--help"],
         &["show", "--help"],
         &["prove", "--help"],
+        &["explain", "--help"],
         &["rm", "--help"],
         &["tree", "make", "--help"],
         &["tree", "check", "--help"],
@@ -39,6 +40,20 @@ fn the_manual_names_every_option_of_run() {
         assert!(manual.contains(&format!("\\-\\-{}", option.replace('-', "\\-"))), "{option}");
     }
     assert!(manual.starts_with(".ie"), "{}", &manual[..40]);
+}
+
+#[test]
+fn words_of_a_report_are_explained() {
+    let page = printed(&["explain", "cold-data"]);
+    assert!(page.starts_with("cold-data\n\n") && page.contains("\nCure\n"), "{page}");
+    assert!(printed(&["explain", "waiting", "for", "a", "CPU"]).contains("`runqueue`"));
+    let all = printed(&["explain"]);
+    for word in ["Findings\n", "sync-bound", "write-throttle", "unexplained", "log2 histogram"] {
+        assert!(all.contains(word), "{word}: {all}");
+    }
+    assert!(all.lines().all(|line| line.len() <= 80) && !all.contains('\x1b'), "{all}");
+    let line = run(inodyne().args(["explain", "dtype"])).failed_in_one_line(2);
+    assert!(line.contains("did you mean dtype-missing?"), "{line}");
 }
 
 #[test]

@@ -175,7 +175,7 @@ impl CpuTime {
 
     /// The scheduler begins to charge a thread that it wakes from the wake-up on, if that preempts what ran on the CPU
     /// or ends its idling: it saves reading the clock again at the switch (`rq_clock_skip_update` in
-    /// kernel/sched/core.c). So what our ledger calls "ready, no CPU" is in part CPU time to rusage; in a virtual
+    /// kernel/sched/core.c). So what our ledger calls "waiting for a CPU" is in part CPU time to rusage; in a virtual
     /// machine, where an idle CPU takes long to come back, that is microseconds a wake-up. In the other direction, our
     /// switch comes after the scheduler's last look at the clock: some hundred nanoseconds, and microseconds where it has to
     /// choose among many that want the CPU.

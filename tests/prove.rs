@@ -163,7 +163,7 @@ fn a_prediction_is_stated_then_scored_then_kept() {
     assert_eq!(proof.pairs, 6);
     assert!(proof.ratio < 0.9, "types make find faster: {proof:?}");
     // Shown again, with its score.
-    let shown = run(inodyne().arg("show").arg(&file)).ended_with(0).text();
+    let shown = run(inodyne().args(["show", "-v"]).arg(&file)).ended_with(0).text();
     assert!(shown.contains("proved ") && shown.contains("6 pairs of runs"), "{shown}");
 }
 

@@ -52,7 +52,7 @@ impl Seen {
     /// That a part took as long as the program says. Time without a CPU, on a busy machine, has no stack.
     fn holds(&self, key: &str, frames: &str) {
         let told: u64 = self.word(key).parse().expect("nanoseconds");
-        let (seen, ready) = (self.time(frames), self.time("[ready, no CPU]"));
+        let (seen, ready) = (self.time(frames), self.time("[waiting for a CPU]"));
         let most = told + told / 10;
         let least = (told - told / 10).saturating_sub(ready);
         assert!((least..=most).contains(&seen), "{frames}: {seen} of {told}, {ready} ready: {:#?}", self.folded);

@@ -38,6 +38,7 @@ pub use profile::{
     NoFlameGraph, Traced, UnknownView, View, firefox, flame_graph, flame_graph_difference, folded, folded_difference,
     perfetto, pprof, speedscope,
 };
+pub use report::row_words;
 pub use report::section::{Section, UnknownSection};
 pub use text::{TextOptions, text};
 pub use units::duration_beside;

@@ -26,26 +26,50 @@ fn three_digits(value: f64, other: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// Seconds in a column whose largest value is `whole`: enough decimals to see its small rows.
-pub(crate) fn seconds(ns: Nanos, whole: Nanos) -> String {
-    let decimals = match whole.0 {
-        0..10_000_000 => 6,
-        10_000_000..100_000_000 => 5,
-        100_000_000..1_000_000_000 => 4,
-        _ => 3,
-    };
-    format!("{:.decimals$}", ns.as_secs_f64())
+/// The unit of a table of times: the one in which its largest time has one to three digits before the point.
+pub(crate) fn unit(largest: Nanos) -> &'static str {
+    scale(largest).0
 }
 
-/// The same of a difference, with its sign.
-pub(crate) fn signed_seconds(ns: i64, whole: Nanos) -> String {
-    let size = seconds(Nanos(ns.unsigned_abs()), whole);
-    let is_zero = size.bytes().all(|c| c == b'0' || c == b'.');
+/// The unit, how many nanoseconds it is, and with how many decimals the largest time has three significant digits or
+/// more, so that something is left of small rows.
+fn scale(largest: Nanos) -> (&'static str, f64, usize) {
+    let (unit, ns) = match largest.0 {
+        0..1_000 => return ("ns", 1.0, 0),
+        1_000..999_950 => ("µs", 1e3),
+        999_950..999_950_000 => ("ms", 1e6),
+        _ => ("s", 1e9),
+    };
+    let decimals = match largest.0 as f64 / ns {
+        ..9.995 => 2,
+        ..9_999.5 => 1,
+        _ => 0,
+    };
+    // A hundredth of a second is much to a system call.
+    let decimals = decimals + usize::from(unit == "s" && largest.0 < 1_000_000_000_000);
+    (unit, ns, decimals)
+}
+
+/// A time in the unit of a table whose largest time is `largest`, without the unit. What is there at all is not written as zero.
+pub(crate) fn scaled(ns: Nanos, largest: Nanos) -> String {
+    let (_, unit, decimals) = scale(largest);
+    let text = format!("{:.decimals$}", ns.0 as f64 / unit);
+    if ns.0 > 0 && is_zero(&text) { format!("<{:.decimals$}", 0.1f64.powi(decimals as i32)) } else { text }
+}
+
+/// The same of a difference, with its sign; none where it rounds to nothing.
+pub(crate) fn scaled_difference(ns: i64, largest: Nanos) -> String {
+    let (_, unit, decimals) = scale(largest);
+    let size = format!("{:.decimals$}", ns.unsigned_abs() as f64 / unit);
     match ns {
-        _ if is_zero => size,
+        _ if is_zero(&size) => size,
         0.. => format!("+{size}"),
         _ => format!("-{size}"),
     }
+}
+
+fn is_zero(number: &str) -> bool {
+    number.bytes().all(|c| c == b'0' || c == b'.')
 }
 
 /// A share in whole per cent; small ones with a decimal, and nothing looks like zero that is not.
@@ -151,11 +175,19 @@ mod tests {
     }
 
     #[test]
+    fn the_largest_time_of_a_table_chooses_its_unit() {
+        let largest = [900, 56_700, 5_678_000, 50_080_000, 185_100_000, 999_960_000, 12_345_000_000].map(Nanos);
+        assert_eq!(largest.map(unit), ["ns", "µs", "ms", "ms", "ms", "s", "s"]);
+        assert_eq!(largest.map(|ns| scaled(ns, ns)), ["900", "56.7", "5.68", "50.1", "185.1", "1.000", "12.35"]);
+        assert_eq!([40_000, 200_000, 0].map(|ns| scaled(Nanos(ns), largest[4])), ["<0.1", "0.2", "0.0"]);
+    }
+
+    #[test]
     fn differences_have_a_sign_unless_they_are_none() {
-        let whole = Nanos(2_000_000_000);
+        let largest = Nanos(2_000_000_000);
         assert_eq!(
-            [1_500_000, -3_000_000, 400, -400].map(|ns| signed_seconds(ns, whole)),
-            ["+0.002", "-0.003", "0.000", "0.000"]
+            [15_000_000, -30_000_000, 400, -400].map(|ns| scaled_difference(ns, largest)),
+            ["+0.015", "-0.030", "0.000", "0.000"]
         );
     }
 

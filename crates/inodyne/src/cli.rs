@@ -3,6 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::compare::CompareArguments;
+use crate::explain::ExplainArguments;
 use crate::import::ImportArguments;
 use crate::manual::ManualArguments;
 use crate::prove::ProveArguments;
@@ -37,6 +38,8 @@ pub enum Command {
     Import(ImportArguments),
     /// Show a recording again; needs no privileges
     Show(ShowArguments),
+    /// Explain a finding, a cause, or a word of a report
+    Explain(ExplainArguments),
     /// Remove files and directories like GNU rm, but faster and safer
     Rm(RmArgs),
     /// Make a tree of files that follows from a few numbers, or verify one to the byte

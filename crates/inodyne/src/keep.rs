@@ -8,7 +8,7 @@ use inodyne_recording::file::check_writable;
 
 use crate::failure::{ExitStatus, Failure};
 use crate::options::ReportOptions;
-use crate::report::{self, TextTo};
+use crate::report::{self, Extent, TextTo};
 
 /// Looks at the files that a recording and a report go to.
 ///
@@ -42,9 +42,9 @@ pub fn save(recording: &Recording, path: &Path) -> Result<(), Failure> {
 /// # Errors
 /// The file cannot be written.
 pub fn tell(recording: &Recording, options: &ReportOptions, text_to: TextTo) -> Result<(), Failure> {
-    report::show(recording, options.format, options.section, text_to, None)?;
+    report::show(recording, options.format, Extent::new(options.section, options.verbose), text_to, None)?;
     let Some((path, format)) = &options.report else { return Ok(()) };
-    let shown = report::show(recording, *format, None, text_to, Some(path));
+    let shown = report::show(recording, *format, Extent::Whole, text_to, Some(path));
     shown.map_err(|failure| match &options.output {
         Some(_) => Failure::new(ExitStatus::Lacking, failure),
         None => elsewhere(recording, &failure),

@@ -13,6 +13,7 @@
 //! | `prove` | `inodyne prove`: a prediction, and its score |
 //! | `import` | `inodyne import`: a recording from a log of strace |
 //! | `show` | `inodyne show`: a recording, explained and shown again |
+//! | `explain` | `inodyne explain`: what a word of a report means |
 //! | `rm`, `tree` | `inodyne rm`, `inodyne tree`: what they say; the work is inodyne-tree's |
 //! | `share` | `inodyne share`: a shared folder; the work is inodyne-share's |
 //! | `doctor` | `inodyne doctor`: what this machine can do |
@@ -25,6 +26,7 @@
 mod cli;
 mod compare;
 mod doctor;
+mod explain;
 mod failure;
 mod format;
 mod host;
@@ -63,6 +65,7 @@ fn main() -> ExitCode {
         Command::Prove(arguments) => prove::run(&arguments),
         Command::Import(arguments) => import::run(&arguments),
         Command::Show(arguments) => show::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
         Command::Rm(_) => Ok(rm::run(arguments)),
         Command::Tree(arguments) => tree::run(&arguments),
         Command::Share(arguments) => share::run(&arguments),

@@ -128,6 +128,9 @@ pub struct ReportOptions {
     /// Only this part
     #[arg(long, value_name = "PART", help = format!("Only this part: {}", Section::names()), help_heading = "Report")]
     pub section: Option<Section>,
+    /// Print everything, not the first screen alone
+    #[arg(short, long, help_heading = "Report")]
+    pub verbose: bool,
     /// Write the report into this file as well: .html, .json, .md, .csv or .txt
     #[arg(long, value_name = "FILE", value_parser = report_file, help_heading = "Report")]
     pub report: Option<(PathBuf, ReportFormat)>,

@@ -19,6 +19,35 @@ pub enum TextTo {
     Stdout,
 }
 
+/// How much of a recording a report has. Only text leaves something out of its own accord.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// What fits a small terminal.
+    FirstScreen,
+    /// Everything.
+    Whole,
+    /// One part, in full.
+    Section(Section),
+}
+
+impl Extent {
+    /// As `--section` and `--verbose` ask for it.
+    pub fn new(section: Option<Section>, verbose: bool) -> Extent {
+        match section {
+            Some(section) => Extent::Section(section),
+            None if verbose => Extent::Whole,
+            None => Extent::FirstScreen,
+        }
+    }
+
+    fn section(self) -> Option<Section> {
+        match self {
+            Extent::Section(section) => Some(section),
+            Extent::FirstScreen | Extent::Whole => None,
+        }
+    }
+}
+
 const WIDTH_WITHOUT_TERMINAL: usize = 80;
 const NO_TIMES: &str =
     "hyperfine's format holds times of untraced runs, and there are none: run with -n N or --no-trace";
@@ -30,10 +59,11 @@ const NO_TIMES: &str =
 pub fn show(
     recording: &Recording,
     format: ReportFormat,
-    section: Option<Section>,
+    extent: Extent,
     text_to: TextTo,
     output: Option<&Path>,
 ) -> Result<(), Failure> {
+    let section = extent.section();
     let untraced = recording.runs.iter().filter(|run| !run.traced).count();
     check(format, section, untraced)?;
     let report = match (format, text_to, output) {
@@ -46,12 +76,14 @@ pub fn show(
         (ReportFormat::Csv, ..) => inodyne_render::csv(recording, section.unwrap_or(Section::RUNS)),
         (ReportFormat::Hyperfine, ..) => inodyne_render::hyperfine(recording),
         (ReportFormat::Text, TextTo::Stderr, None) => {
-            let options = options(section, io::stderr().is_terminal());
+            let options = options(extent, io::stderr().is_terminal());
             drop(io::stderr().lock().write_all(inodyne_render::text(recording, &options).as_bytes()));
             return Ok(());
         }
         (ReportFormat::Text, ..) => {
-            let options = options(section, output.is_none() && io::stdout().is_terminal());
+            // A file is no screen.
+            let extent = if output.is_some() && section.is_none() { Extent::Whole } else { extent };
+            let options = options(extent, output.is_none() && io::stdout().is_terminal());
             inodyne_render::text(recording, &options)
         }
     };
@@ -100,12 +132,16 @@ pub fn shows_progress() -> bool {
     io::stderr().is_terminal()
 }
 
-fn options(section: Option<Section>, terminal: bool) -> TextOptions {
+/// Columns of the terminal; of something else as many as `COLUMNS` says.
+pub fn width(terminal: bool) -> usize {
     let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    let width = match terminal_size::terminal_size() {
+    match terminal_size::terminal_size() {
         Some((width, _)) if terminal => usize::from(width.0),
         _ => columns.unwrap_or(WIDTH_WITHOUT_TERMINAL),
-    };
+    }
+}
+
+fn options(extent: Extent, terminal: bool) -> TextOptions {
     let colour = terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    TextOptions { width, colour, section }
+    TextOptions { width: width(terminal), colour, verbose: extent == Extent::Whole, section: extent.section() }
 }

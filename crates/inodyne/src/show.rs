@@ -13,7 +13,7 @@ use inodyne_render::{
 
 use crate::failure::{ExitStatus, Failure};
 use crate::format::{Format, ProfileFormat, ReportFormat};
-use crate::report::{self, TextTo};
+use crate::report::{self, Extent, TextTo};
 
 /// Arguments of `inodyne show`.
 #[derive(Debug, Args)]
@@ -34,6 +34,9 @@ pub struct ShowArguments {
     /// Only this part
     #[arg(long, help = section_help())]
     pub section: Option<String>,
+    /// Print everything, not the first screen alone
+    #[arg(short, long)]
+    pub verbose: bool,
     /// Write into this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -77,7 +80,7 @@ pub fn run(arguments: &ShowArguments) -> Result<ExitCode, Failure> {
         Format::Report(_) if before.is_some() || arguments.against_trace.is_some() => return Err(usage(NO_DIFFERENCE)),
         Format::Report(format) => {
             let section = arguments.section.as_deref().map(str::parse::<Section>).transpose().map_err(usage)?;
-            report::show(&recording, format, section, TextTo::Stdout, output)?;
+            report::show(&recording, format, Extent::new(section, arguments.verbose), TextTo::Stdout, output)?;
             return Ok(ExitCode::SUCCESS);
         }
         Format::Profile(format) => format,

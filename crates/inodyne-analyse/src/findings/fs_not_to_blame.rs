@@ -86,7 +86,7 @@ fn named(row: &Row) -> String {
     let what = match (row.kind, row.cause) {
         (RowKind::User, _) => "user mode".to_owned(),
         (_, Some(cause)) => cause.to_string(),
-        _ => row.syscall.clone().unwrap_or_else(|| "entry and exit of calls".to_owned()),
+        _ => row.syscall.clone().unwrap_or_else(|| "system-call overhead".to_owned()),
     };
     what + &by
 }

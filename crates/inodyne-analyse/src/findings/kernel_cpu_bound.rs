@@ -21,7 +21,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let mut rows: Vec<_> = case.trace.ledger.rows.iter().filter(|row| row.kind == RowKind::Kernel).collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.ns));
     let top = rows.iter().take(3).map(|row| {
-        let call = row.syscall.as_deref().unwrap_or("entry and exit");
+        let call = row.syscall.as_deref().unwrap_or("system-call overhead");
         format!("{call} {}", seconds(row.ns.0 as f64))
     });
     let device = waiting_for_devices(case);

@@ -26,7 +26,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     };
     Some(
         Diagnosed {
-            title: format!("Ready, but without a CPU, for {} of the time: {whose}", percent(share)),
+            title: format!("Waiting for a CPU accounts for {} of the time: {whose}", percent(share)),
             share,
             evidence: vec![format!(
                 "{} ready without a CPU; it used {own:.1} of {cpus} CPUs on average",

@@ -21,7 +21,9 @@ fn one(page: &mut Html, block: &Block<'_>, heading: &'static str) {
         Block::Gap | Block::StudyTitle(_) | Block::CaseName(_) => {}
         Block::Heading(text) => page.element(heading, &[], text),
         Block::Line(text) => line(page, text),
-        Block::Paragraph { text, style, .. } => page.element("p", &[("class", class_of(*style))], text),
+        Block::Paragraph { text, style, .. } | Block::Brief { text, style, .. } => {
+            page.element("p", &[("class", class_of(*style))], text);
+        }
         Block::Table(table) => tables::show(page, table),
         Block::Title(of) => title(page, of),
         Block::Remarks(remarks) => page.inside("details", &[], |page| {
@@ -102,7 +104,7 @@ fn finding(page: &mut Html, of: &FindingBlock) {
     page.inside("article", &[("class", class)], |page| {
         page.inside("h4", &[], |page| {
             page.element("code", &[], &of.id);
-            page.text(&format!(" concerns {} of the time", of.share));
+            page.text(&format!(" accounts for {} of the time", of.share));
         });
         page.element("p", &[], &of.title);
         if let Some(prediction) = &of.prediction {

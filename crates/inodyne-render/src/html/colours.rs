@@ -32,7 +32,7 @@ fn of_cause(cause: Cause) -> &'static str {
 pub(super) const LEGEND: [(&str, &str); 12] = [
     ("user", "user"),
     ("kernel", "kernel"),
-    ("ready", "ready, no CPU"),
+    ("ready", "waiting for a CPU"),
     ("device", "blocked: device"),
     ("journal", "blocked: journal"),
     ("lock", "blocked: lock"),

@@ -27,7 +27,7 @@ pub(super) fn show(page: &mut Html, cases: &[(usize, Case<'_>)]) {
         page.text(&format!("Wall-clock time from 0 to {}. ", duration(axis.longest)));
         page.text("● untraced, ○ traced, │ median of the untraced with its 95% interval");
         if findings().next().is_some() {
-            page.text(", ▬ predicted once cured");
+            page.text(", ▬ predicted if fixed");
         }
         page.text(". Every run is shown.");
     });

@@ -89,10 +89,10 @@ fn show_cell(page: &mut Html, column: &Column, cell: &Cell, notes: &[String]) {
             let raw = cell.value.raw();
             let class = if cell.is_zero() { "n dim" } else { "n" };
             let attributes = [("class", class), ("data-v", raw.as_str())];
-            page.element("td", if column.sorts { &attributes } else { &attributes[..1] }, &cell.written(false));
+            page.element("td", if column.sorts { &attributes } else { &attributes[..1] }, &cell.written());
         }
         _ if column.holds_notes => page.inside("td", &[("class", column.class)], |page| {
-            page.element("span", &[], &cell.written(false));
+            page.element("span", &[], &cell.written());
             notes.iter().for_each(|note| page.element("span", &[("class", "via")], note));
         }),
         _ => {
@@ -102,13 +102,13 @@ fn show_cell(page: &mut Html, column: &Column, cell: &Cell, notes: &[String]) {
                 _ => "",
             };
             let class = format!("{} {of_style}", column.class);
-            page.element("td", &[("class", class.trim())], &cell.written(false));
+            page.element("td", &[("class", class.trim())], &cell.written());
         }
     }
 }
 
 fn name(page: &mut Html, cell: &Cell) {
-    let words = cell.written(false);
+    let words = cell.written();
     match cell.case {
         Some(number) => page.element("a", &[("href", &format!("#case-{number}"))], &words),
         None => page.text(&words),

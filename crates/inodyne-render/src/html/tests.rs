@@ -45,16 +45,17 @@ fn names_are_text() {
 fn a_study_says_what_came_out() {
     let recording = crate::text::tests::study();
     let page = html(&recording);
-    let text = crate::text(&recording, &crate::TextOptions { width: 200, ..crate::TextOptions::default() });
+    let text =
+        crate::text(&recording, &crate::TextOptions { width: 200, verbose: true, ..crate::TextOptions::default() });
     for said in [
         "ext4-vs-overlay, quick form: Does an overlay slow my application&#39;s start?",
         "Not as expected, in 1 of 2 points",
         "start: from the device, and from memory",
         "overlay is 11% slower than ext4, cold",
-        "+0.0277 s: +0.0276 newfstatat, +0.0001 the rest",
+        "+27.7 ms: +27.6 newfstatat, +0.1 the rest",
         "left out: rails: rails is not installed",
         "nothing was measured",
-        "0.3716",
+        "371.6",
     ] {
         assert!(page.contains(said), "{said} in the page");
         assert!(text.contains(&said.replace("&#39;", "'")), "{said} in the text:\n{text}");
@@ -77,7 +78,8 @@ fn a_page_says_what_the_text_says() {
         let mut recording = recording;
         inodyne_analyse::explain(&mut recording);
         let page = html(&recording);
-        let text = crate::text(&recording, &crate::TextOptions { width: 200, ..crate::TextOptions::default() });
+        let text =
+            crate::text(&recording, &crate::TextOptions { width: 200, verbose: true, ..crate::TextOptions::default() });
         for begin in ["  predicted without ", "Runs: "] {
             for line in text.lines().filter(|line| line.starts_with(begin)) {
                 let words = [": true", ": missed", ": not decided"]

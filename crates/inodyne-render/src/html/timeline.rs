@@ -84,7 +84,7 @@ impl Drawn {
                  thread shows when the path ran through it. ",
             );
         }
-        words.push_str("Threads: when each was on a CPU, blocked or ready. ");
+        words.push_str("Threads: when each was on a CPU, blocked, or waiting for one. ");
         words.push_str(&self.path.in_words("stretches of the path", self.end_ns));
         words.push_str(&self.threads.in_words("stretches off the CPU", self.end_ns));
         if self.undrawn > 0 {

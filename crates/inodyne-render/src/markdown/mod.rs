@@ -79,6 +79,7 @@ impl Printer {
                 }
             }
             Block::Paragraph { lead, text, style } => self.line(&Line::from([lead, Span::new(text, style)])),
+            Block::Brief { text, style, .. } => self.line(&Line::from([Span::new(text, style)])),
             Block::Table(table) => {
                 self.block(&pipes(&table));
                 if let Some(line) = &table.below {
@@ -113,7 +114,7 @@ impl Printer {
     fn finding(&mut self, finding: FindingBlock) {
         let FindingBlock { number, id, share, is_bound, evidence, prediction, cure, proved, more, .. } = finding;
         let share = Span::new(share, Style::Bold);
-        let head = [Span::new(id, Style::Bold), "   concerns ".into(), share, " of the time".into()];
+        let head = [Span::new(id, Style::Bold), "   accounts for ".into(), share, " of the time".into()];
         self.block(&format!("{number}. {}", inline(&Line::from(head))));
         for evidence in evidence {
             self.point("", &Line::from([evidence.into()]));

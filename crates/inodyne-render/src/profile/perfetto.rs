@@ -52,7 +52,7 @@ pub fn perfetto(traced: &Traced<'_>) -> String {
                 let name = State::Blocked(cause).words();
                 events.slice(thread, &name, interval.out_ns, wake, &details(interval, &stacks));
             }
-            events.slice(thread, "ready, no CPU", wake, back, &json!({ "call": escaped(interval.call) }));
+            events.slice(thread, "waiting for a CPU", wake, back, &json!({ "call": escaped(interval.call) }));
             at = back;
         }
         events.slice(thread, "on CPU", at, end, &json!({}));

@@ -272,7 +272,7 @@ fn the_timeline_fills_the_life_of_every_thread() {
         })
         .collect();
     let names: Vec<&str> = slices.iter().map(|(name, ..)| name.as_str()).collect();
-    assert_eq!(names, ["on CPU", "blocked: device-read", "ready, no CPU", "on CPU", "ready, no CPU", "on CPU"]);
+    assert_eq!(names, ["on CPU", "blocked: device-read", "waiting for a CPU", "on CPU", "waiting for a CPU", "on CPU"]);
     let mut at = 0.0;
     for (name, ts, dur) in &slices {
         assert!((ts - at).abs() < 1e-3, "{name} begins at {ts}, not at {at}");

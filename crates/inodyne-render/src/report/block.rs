@@ -25,6 +25,12 @@ pub(crate) enum Block<'a> {
         text: String,
         style: Style,
     },
+    /// Text over at most so many lines; the last one is cut where there is more.
+    Brief {
+        text: String,
+        style: Style,
+        most: usize,
+    },
     Table(Table),
     /// What case the section is of that follows.
     CaseName(String),
@@ -59,7 +65,7 @@ pub(crate) enum Widget<'a> {
     Stacked(&'a Trace),
 }
 
-/// `find . on slow (ext4 -O ^filetype, cold): 0.334 s, likely 0.103 s once cured`
+/// `find . on slow (ext4 -O ^filetype, cold): 0.334 s, could be about 0.103 s if fixed`
 pub(crate) struct Title {
     pub(crate) command: String,
     /// ` on slow (ext4 -O ^filetype, cold)`

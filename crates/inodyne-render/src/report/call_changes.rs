@@ -12,6 +12,7 @@ use super::names::Names;
 use super::table::{Column, RowKind, Table};
 use super::value::{Cell, Picture};
 use crate::line::{Line, Span, Style};
+use crate::units::unit;
 
 /// At most so many calls are shown; the JSON has all.
 const MOST_ROWS: usize = 12;
@@ -35,7 +36,6 @@ pub(super) fn show(page: &mut Page<'_>, recording: &Recording, of: &LedgerDiffer
     // Beside others it is not clear whose calls these are.
     let is_one_of_several = recording.study.is_some() || recording.ledger_differences.len() > 1;
     let whose = if is_one_of_several { names.circumstances(of.cases.cache()) } else { String::new() };
-    page.heading(&format!("Time in system calls{whose}, medians of {pairs} of traced runs, in seconds"));
     let both = names.both();
     let columns = [
         Column::text("").naming(),
@@ -48,14 +48,16 @@ pub(super) fn show(page: &mut Page<'_>, recording: &Recording, of: &LedgerDiffer
     ];
     let mut table = Table::new("comparisons", columns);
     let whole = calls.iter().map(|(_, c)| c.a_median_ns.max(c.b_median_ns)).max().unwrap_or_default();
+    let of_all = "summed over all threads";
+    page.heading(&format!("System calls{whose}, {of_all}: medians of {pairs} of traced runs, in {}", unit(whole)));
     for (at, (call, comparison)) in calls.iter().enumerate() {
         let kind = if at < MOST_ROWS { RowKind::Plain } else { RowKind::Hidden };
         table.push(
             kind,
             [
                 Cell::of(*call),
-                Cell::seconds(comparison.a_median_ns, whole),
-                Cell::seconds(comparison.b_median_ns, whole),
+                Cell::scaled(comparison.a_median_ns, whole),
+                Cell::scaled(comparison.b_median_ns, whole),
                 Cell::change(comparison.ratio).styled(Style::Bold),
                 Cell::picture(Picture::Whisker(Whisker::of(comparison))),
                 Cell::changes(comparison.ci_low.zip(comparison.ci_high)),

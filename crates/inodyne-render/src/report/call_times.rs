@@ -19,7 +19,7 @@ pub(super) fn show(page: &mut Page<'_>, calls: &[SyscallStats]) {
     if calls.is_empty() {
         return;
     }
-    page.heading("Single calls, in microseconds");
+    page.heading("Single calls, in µs");
     let columns = [
         Column::text("").yielding().naming(),
         Column::number("calls").key("calls"),
@@ -28,7 +28,7 @@ pub(super) fn show(page: &mut Page<'_>, calls: &[SyscallStats]) {
         Column::number("median").key("p50_ns"),
         Column::number("max").key("max_ns"),
         Column::number("sd"),
-        Column::text("a column for each doubling"),
+        Column::text("log2 histogram"),
     ];
     let mut table = Table::new("single", columns);
     for (at, call) in calls.iter().enumerate() {

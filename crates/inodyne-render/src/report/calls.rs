@@ -12,17 +12,18 @@ use super::definition::{Definition, Show};
 use super::table::{Column, Records, Table};
 use super::value::{Cell, Picture, Value};
 use crate::line::Style;
+use crate::units::unit;
 
 pub(super) const SECTION: Definition = Definition { name: "syscalls", unasked: true, show: Show::Case(show), records };
 pub(super) const BY_COMM: Definition =
     Definition { name: "by-comm", unasked: false, show: Show::Case(show_by_comm), records: records_by_comm };
 
-/// A narrow table has decimals as for times from here on: the names of the calls need the room of further ones.
-const LEAST_WHOLE: Nanos = Nanos(100_000_000);
+/// Times of threads that run at once add up to more than the time of the command.
+const HEADING: &str = "System calls, summed over all threads";
 
 fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
     let Some(trace) = case.trace else { return };
-    page.heading("System calls");
+    page.heading(HEADING);
     let divides = trace.tracer.divides_calls();
     page.table(table(&trace.syscalls, divides));
     if page.is_whole() && trace.by_comm.len() > 1 {
@@ -36,31 +37,32 @@ fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
 fn show_by_comm<'a>(page: &mut Page<'a>, case: &Case<'a>) {
     let Some(trace) = case.trace else { return };
     for comm in &trace.by_comm {
-        page.heading(&format!("System calls of {}", comm.comm));
+        page.heading(&format!("System calls of {}, summed over its threads", comm.comm));
         page.table(table(&comm.syscalls, trace.tracer.divides_calls()));
     }
 }
 
 /// What is not known of the inside of calls stays empty.
 fn table(calls: &[SyscallStats], divides: bool) -> Table {
-    let number = |heading, key| Column::number(heading).key(key).sorting();
+    let whole: Nanos = calls.iter().map(|c| c.wall_ns).sum();
+    let number = |heading: &str, key| Column::number(heading).key(key).sorting();
+    let time = |of: &str, key| number(&format!("{of} {}", unit(whole)), key);
     let columns = [
         Column::number("% time").sorting(),
-        number("wall s", "wall_ns"),
-        number("cpu s", "cpu_ns"),
-        number("blocked s", "blocked_ns"),
-        number("ready s", "runqueue_ns").wide(),
-        Column::number("usecs/call").on_page("µs/call").sorting(),
-        number("p50 us", "p50_ns").on_page("p50 µs").wide(),
-        number("p99 us", "p99_ns").on_page("p99 µs"),
-        number("max us", "max_ns").on_page("max µs").wide(),
+        time("wall", "wall_ns"),
+        time("CPU", "cpu_ns"),
+        time("blocked", "blocked_ns"),
+        time("waiting for CPU", "runqueue_ns").wide(),
+        Column::number("µs/call").sorting(),
+        number("p50 µs", "p50_ns").wide(),
+        number("p99 µs", "p99_ns"),
+        number("max µs", "max_ns").wide(),
         number("calls", "calls"),
         number("errors", "errors"),
         Column::text("syscall").key("syscall").sorting().naming().yielding(),
         Column::text("100 ns … 1 s, log.").class("h").page(),
         Column::text("").on_page("failed with").class("errors").wide().yielding(),
     ];
-    let whole: Nanos = calls.iter().map(|c| c.wall_ns).sum();
     let mut table = Table::new("calls", columns);
     for call in calls {
         table.row(cells(call, whole, divides));
@@ -76,7 +78,7 @@ fn table(calls: &[SyscallStats], divides: bool) -> Table {
 }
 
 fn cells(call: &SyscallStats, whole: Nanos, divides: bool) -> [Cell; 14] {
-    let time = |ns: Nanos| Cell::seconds(ns, whole).coarser_when_narrow(LEAST_WHOLE).short_if_zero();
+    let time = |ns: Nanos| Cell::scaled(ns, whole).short_if_zero();
     let part = |ns: Nanos| if divides { time(ns) } else { Cell::nothing() };
     let average = Nanos(call.wall_ns.0.checked_div(call.calls).unwrap_or(0));
     let errors: Vec<String> =

@@ -19,7 +19,7 @@ use super::table::Records;
 use super::value::Value;
 use super::{call_changes, difference, others, spreads, verdict};
 use crate::line::{Line, Span, Style};
-use crate::units::duration_beside;
+use crate::units::{duration_beside, unit};
 
 pub(super) const SECTION: Definition =
     Definition { name: "comparison", unasked: true, show: Show::Recording(show), records };
@@ -60,8 +60,8 @@ pub(super) fn source(recording: &Recording, of: &Comparison) -> Option<Remark> {
     Some(Remark::Text(difference::sentence(found)))
 }
 
-/// `Where the cold difference comes from, in seconds`; with the sides, where there are several differences.
-fn heading(recording: &Recording, found: &LedgerDifference) -> String {
+/// `Where the cold difference comes from, in ms`; with the sides, where there are several differences.
+pub(super) fn heading(recording: &Recording, found: &LedgerDifference) -> String {
     let state = match found.cases.cache() {
         CacheState::AsIs => String::new(),
         cache => format!("{cache} "),
@@ -71,7 +71,7 @@ fn heading(recording: &Recording, found: &LedgerDifference) -> String {
     let names = Names::of(recording, found.cases);
     let of = if alone { String::new() } else { format!(" of {} from {}", names.b, names.a) };
     let common = if names.common.is_empty() { String::new() } else { format!(", {}", names.common) };
-    format!("Where the {state}difference{of} comes from{common}, in seconds")
+    format!("Where the {state}difference{of} comes from{common}, in {}", unit(difference::largest_time(found)))
 }
 
 /// The verdicts on times of those that begin with one of these cases, each with what is to stand below it.
@@ -129,7 +129,7 @@ fn times(comparison: &Comparison) -> String {
 
 /// What was predicted for the base, where the other side is its cure: the same kind of file system, made otherwise,
 /// without the finding.
-fn scores(cases: &[Case<'_>], comparison: &Comparison) -> Option<Line> {
+pub(super) fn scores(cases: &[Case<'_>], comparison: &Comparison) -> Option<Line> {
     let case = |key: CaseKey| cases.iter().find(|case| case.key == key);
     let (base, other) = (case(comparison.cases.a)?, case(comparison.cases.b)?);
     let kind = |case: &Case<'_>| case.place().map(|place| place.fs.clone());

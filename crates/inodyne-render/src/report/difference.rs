@@ -14,7 +14,7 @@ use super::state::State;
 use super::table::{Column, RowKind, Table};
 use super::value::{Cell, Picture};
 use crate::line::{Span, Style};
-use crate::units::signed_seconds;
+use crate::units::{scaled_difference, unit};
 
 /// Rows below this part of the largest difference are shown as one, unless they are few.
 const SMALL: f64 = 0.01;
@@ -37,7 +37,14 @@ pub(super) fn show(page: &mut Page<'_>, recording: &Recording, heading: &str, fo
     }
 }
 
-/// `+1.310 s: +1.220 newfstatat, +0.060 runqueue, +0.030 in other rows`
+/// The largest rows of a difference, as they stand on the first screen.
+pub(super) fn in_short(found: &LedgerDifference, names: &Names, most: usize) -> Table {
+    let mut table = with_rows(found, names, most);
+    table.rows.retain(|row| row.kind != RowKind::Sum);
+    table
+}
+
+/// `+1.310 s: +1.220 newfstatat, +0.060 waiting for a CPU, +0.030 the rest`
 pub(super) fn sentence(found: &LedgerDifference) -> String {
     let mut by_subject: BTreeMap<String, i64> = BTreeMap::new();
     for row in &found.rows {
@@ -49,7 +56,7 @@ pub(super) fn sentence(found: &LedgerDifference) -> String {
     parts.sort_by_key(|(_, ns)| std::cmp::Reverse(ns.unsigned_abs()));
     let largest = parts.first().map_or(0, |(_, ns)| ns.unsigned_abs());
     let whole = largest_time(found);
-    let time = |ns: i64| signed_seconds(ns, whole);
+    let time = |ns: i64| scaled_difference(ns, whole);
     let named = |(at, (_, ns)): &(usize, &(String, i64))| {
         *at < MOST_PARTS && *ns != 0 && ns.unsigned_abs() as f64 >= largest as f64 * LEAST_PART
     };
@@ -61,9 +68,9 @@ pub(super) fn sentence(found: &LedgerDifference) -> String {
     }
     let difference = difference(found.a_wall_ns, found.b_wall_ns);
     if said.is_empty() {
-        format!("{} s", time(difference))
+        format!("{} {}", time(difference), unit(whole))
     } else {
-        format!("{} s: {}", time(difference), said.join(", "))
+        format!("{} {}: {}", time(difference), unit(whole), said.join(", "))
     }
 }
 
@@ -79,10 +86,10 @@ fn doubt(recording: &Recording, found: &LedgerDifference) -> Option<String> {
         Verdict::NoDifference => traced.unsigned_abs() as f64 <= 2.0 * timed.margin * found.a_wall_ns.0 as f64,
         Verdict::NotEnoughRuns | Verdict::Withheld => true,
     };
-    let time = |ns: i64| signed_seconds(ns, largest_time(found));
+    let time = |ns: i64| format!("{} {}", scaled_difference(ns, largest_time(found)), unit(largest_time(found)));
     let told = || {
         let (traced, untraced) = (time(traced), time(untraced));
-        format!("Traced, the difference is {traced} s, untraced {untraced} s: the rows explain the traced one.")
+        format!("Traced, the difference is {traced}, untraced {untraced}: the rows explain the traced one.")
     };
     (!agree).then(told)
 }
@@ -91,11 +98,15 @@ fn difference(a: Nanos, b: Nanos) -> i64 {
     i64::try_from(i128::from(b.0) - i128::from(a.0)).unwrap_or(i64::MAX)
 }
 
-fn largest_time(found: &LedgerDifference) -> Nanos {
+pub(super) fn largest_time(found: &LedgerDifference) -> Nanos {
     found.a_wall_ns.max(found.b_wall_ns)
 }
 
 fn table(found: &LedgerDifference, names: &Names) -> Table {
+    with_rows(found, names, MOST_ROWS)
+}
+
+fn with_rows(found: &LedgerDifference, names: &Names, most: usize) -> Table {
     let whole = largest_time(found);
     let both = names.both();
     let mut columns = vec![
@@ -103,7 +114,7 @@ fn table(found: &LedgerDifference, names: &Names) -> Table {
         Column::text("").on_page("what").class("what").yielding(),
         Column::side(&both, 0),
         Column::side(&both, 1),
-        Column::number("difference").on_page("difference s"),
+        Column::number("difference"),
     ];
     // Of too few traced runs there are none.
     let with_interval = found.rows.iter().any(|row| row.low_ns.is_some());
@@ -113,7 +124,7 @@ fn table(found: &LedgerDifference, names: &Names) -> Table {
     let mut table = Table::new("difference", columns);
     let largest = found.rows.first().map_or(0, |row| row.difference_ns.unsigned_abs());
     let is_large = |(at, row): &(usize, &RowDifference)| {
-        *at < MOST_ROWS && (*at < 3 || row.difference_ns.unsigned_abs() as f64 >= largest as f64 * SMALL)
+        *at < most && (*at < 3 || row.difference_ns.unsigned_abs() as f64 >= largest as f64 * SMALL)
     };
     let large = found.rows.iter().enumerate().filter(is_large).count();
     for (at, row) in found.rows.iter().enumerate() {
@@ -129,14 +140,14 @@ fn table(found: &LedgerDifference, names: &Names) -> Table {
         let sum = |of: fn(&RowDifference) -> Nanos| small.iter().map(of).sum::<Nanos>();
         let (a, b) = (sum(|row| row.a_ns), sum(|row| row.b_ns));
         let rest = format!("{} smaller rows", small.len());
-        table.hidden = format!("{rest}, {} s together", signed_seconds(difference(a, b), whole));
-        let change = Cell::signed_seconds(difference(a, b), whole);
-        let cells = [Cell::of(rest), Cell::nothing(), Cell::seconds(a, whole), Cell::seconds(b, whole), change];
+        table.hidden = format!("{rest}, {} {} together", scaled_difference(difference(a, b), whole), unit(whole));
+        let change = Cell::scaled_difference(difference(a, b), whole);
+        let cells = [Cell::of(rest), Cell::nothing(), Cell::scaled(a, whole), Cell::scaled(b, whole), change];
         table.rest(padded(cells));
     }
     let (a, b) = (found.a_wall_ns, found.b_wall_ns);
-    let change = Cell::signed_seconds(difference(a, b), whole);
-    let cells = [Cell::nothing(), Cell::of("wall-clock"), Cell::seconds(a, whole), Cell::seconds(b, whole), change];
+    let change = Cell::scaled_difference(difference(a, b), whole);
+    let cells = [Cell::nothing(), Cell::of("wall-clock"), Cell::scaled(a, whole), Cell::scaled(b, whole), change];
     table.sum(padded(cells));
     table
 }
@@ -148,11 +159,11 @@ fn cells(row: &RowDifference, whole: Nanos, largest: u64, with_interval: bool) -
     let mut cells = vec![
         Cell::of(subject),
         Cell::of(what).styled(style),
-        Cell::seconds(row.a_ns, whole),
-        Cell::seconds(row.b_ns, whole),
-        Cell::signed_seconds(row.difference_ns, whole).styled(Style::Bold),
+        Cell::scaled(row.a_ns, whole),
+        Cell::scaled(row.b_ns, whole),
+        Cell::scaled_difference(row.difference_ns, whole).styled(Style::Bold),
     ];
-    cells.extend(with_interval.then(|| Cell::signed_seconds_interval(row.low_ns.zip(row.high_ns), whole)));
+    cells.extend(with_interval.then(|| Cell::scaled_interval(row.low_ns.zip(row.high_ns), whole)));
     let part = row.difference_ns as f64 / largest.max(1) as f64;
     cells.push(Cell::picture(Picture::Diverging(part, State::new(row.kind, row.cause))));
     cells

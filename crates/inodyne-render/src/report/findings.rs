@@ -1,6 +1,6 @@
 //! The diagnoses, each with its prediction, evidence and cure.
 
-use inodyne_model::finding::{Finding, NOTHING_PREDICTED, Proof, Score};
+use inodyne_model::finding::{Finding, NOTHING_PREDICTED, Prediction, Proof, Score};
 use inodyne_model::recording::Recording;
 
 use super::block::{Block, FindingBlock, Page};
@@ -10,7 +10,7 @@ use super::names;
 use super::table::Records;
 use super::value::Value;
 use crate::line::{Line, Span, Style};
-use crate::units::{duration_beside, percent};
+use crate::units::{duration, duration_beside, percent};
 
 pub(super) const SECTION: Definition = Definition { name: "findings", unasked: true, show: Show::Case(show), records };
 
@@ -24,6 +24,31 @@ fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
     for (at, finding) in case.findings.iter().enumerate() {
         page.add(Block::Finding(block(at + 1, finding, case.doubts())));
     }
+}
+
+/// A finding in two lines, each cut where it is too long: its title with its share; what trying the
+/// cure gave, or what to expect and the cure.
+pub(super) fn in_short(number: usize, finding: &Finding, doubts: &[String]) -> [Line; 2] {
+    let share = percent(finding.share_of_wall);
+    let title = [
+        Span::from(format!("  {number}  {share:>4}  ")),
+        Span::new(&finding.id, Style::Bold),
+        format!("  {}", finding.title).into(),
+    ];
+    let mut more = Line::from([Span::from("           ")]);
+    if let Some(proof) = &finding.proved {
+        more.push("tried: ");
+        proved(proof, finding, doubts).0.spans().iter().for_each(|span| more.push(span.clone()));
+        return [title.into(), more];
+    }
+    if promises(finding, doubts) {
+        let Prediction { now_ns, wall_ns, .. } = finding.predicted;
+        let limit = if finding.bound { "at best " } else { "about " };
+        more.push(Span::new(format!("{limit}{}", duration_beside(wall_ns, now_ns)), Style::Good));
+        more.push(format!(" instead of {}: ", duration(now_ns)));
+    }
+    more.push(finding.cure.first().map_or("", String::as_str));
+    [title.into(), more]
 }
 
 /// What speaks against predictions is said above; there are none then.
@@ -42,7 +67,7 @@ fn block(number: usize, finding: &Finding, doubts: &[String]) -> FindingBlock {
         prediction: promises(finding, doubts).then(|| prediction(finding)),
         cure: finding.cure.clone(),
         proved: finding.proved.as_ref().map(|proof| proved(proof, finding, doubts)),
-        more: format!("docs/findings/{}.md", finding.id),
+        more: format!("inodyne explain {}", finding.id),
     }
 }
 

@@ -10,9 +10,9 @@ use super::definition::{Definition, Show};
 use super::rows::{values, word, words};
 use super::state::State;
 use super::table::{self, Column, Records, Table};
-use super::value::{Cell, Picture};
-use crate::line::Style;
-use crate::units::seconds;
+use super::value::{Cell, Picture, Value};
+use crate::line::{Style, cut, escaped};
+use crate::units::{scaled, unit};
 
 pub(super) const SECTION: Definition = Definition { name: "ledger", unasked: true, show: Show::Case(show), records };
 
@@ -24,6 +24,14 @@ const MOST_ROWS: usize = 16;
 const FRAMES: usize = 6;
 /// Links shown of a chain of those that waited for each other.
 const LINKS: usize = 5;
+/// Columns of the table.
+const SUBJECT: usize = 0;
+const WHAT: usize = 1;
+const TIME: usize = 2;
+/// On the first screen the bars need room as well.
+const WIDEST_WHAT: usize = 34;
+/// How the note begins that says whose work was waited for.
+const THROUGH: &str = "through";
 /// Frames at the leaf of every wait: they say nothing.
 const SCHEDULER: [&str; 5] = ["__schedule", "schedule", "io_schedule", "schedule_timeout", "schedule_preempt_disabled"];
 
@@ -38,31 +46,53 @@ fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
 }
 
 /// Whose time it is: that above may be of untraced runs; this is of a traced one.
-fn heading(case: &Case<'_>) -> String {
+pub(super) fn heading(case: &Case<'_>) -> String {
+    let unit = case.trace.map_or("s", |trace| unit(trace.ledger.wall_ns));
     if case.window().is_some() {
-        return "Where the time of all threads went, in seconds".to_owned();
+        return format!("Where the time of all threads went, in {unit}");
     }
     let of = match case.traces {
-        2.. => format!(" in the traced run of {} with the middle time", case.traces),
+        2.. => format!(" in the median traced run of {}", case.traces),
         _ if case.untraced().next().is_some() => " in the traced run".to_owned(),
         _ => String::new(),
     };
-    format!("Where the time went{of}, in seconds")
+    format!("Where the time went{of}, in {unit}")
 }
 
 /// That it is not the critical path, where it should be.
-fn note(case: &Case<'_>) -> Option<&'static str> {
+pub(super) fn note(case: &Case<'_>) -> Option<&'static str> {
     let trace = case.trace.filter(|trace| trace.ledger.view == View::RootThread && trace.threads.len() > 1)?;
     (!trace.observed.timeline.is_empty() || trace.lost.intervals + trace.lost.work > 0)
         .then_some("The timeline is not complete, so this is what the first process did, and not who it waited for.")
 }
 
+/// The largest rows as they stand on the first screen: each in a line, without those that are nothing.
+pub(super) fn in_short(ledger: &Ledger, most: usize) -> Table {
+    let mut table = with_rows(ledger, |at, _| at < most);
+    table.rows.retain(|row| row.kind != table::RowKind::Sum && !row.cells[TIME].is_zero());
+    table.columns[SUBJECT].yields = false;
+    table.columns[WHAT].yields = true;
+    for row in &mut table.rows {
+        // The stack of a wait that no rule knows is longer than a line.
+        let via = row.notes.drain(..).find(|note| note.starts_with(THROUGH));
+        if let (Some(via), Value::Text(what)) = (via, &mut row.cells[WHAT].value) {
+            *what = cut(&escaped(&format!("{what} {via}")), WIDEST_WHAT);
+        }
+    }
+    table
+}
+
 fn table(ledger: &Ledger) -> Table {
+    with_rows(ledger, |at, row| at < MOST_ROWS && (row.ns.share_of(ledger.wall_ns) >= SMALL || at < 3))
+}
+
+/// The rows of which `is_large` says so by their place and size, all others as one, and the residual.
+fn with_rows(ledger: &Ledger, is_large: impl Fn(usize, &Row) -> bool) -> Table {
     let whole = ledger.wall_ns;
     let columns = [
         Column::text("").on_page("where").yielding(),
         Column::text("").on_page("what").class("what").with_notes(),
-        Column::number("").on_page("seconds").key("ns"),
+        Column::number("").on_page(unit(whole)).key("ns"),
         Column::number("").on_page("share"),
         Column::text("").class("bar"),
     ];
@@ -70,7 +100,6 @@ fn table(ledger: &Ledger) -> Table {
     // What no row accounts for is always last.
     let (explained, residual): (Vec<&Row>, Vec<&Row>) =
         ledger.rows.iter().partition(|row| row.kind != RowKind::Unexplained);
-    let is_large = |at: usize, row: &Row| at < MOST_ROWS && (row.ns.share_of(whole) >= SMALL || at < 3);
     let is_shown = |at: usize, row: &Row| row.kind == RowKind::Unexplained || is_large(at, row);
     let shown = explained.iter().enumerate().filter(|(at, row)| is_shown(*at, row)).map(|(_, row)| row.ns);
     let largest = shown.chain(residual.iter().map(|row| row.ns)).max().unwrap_or_default();
@@ -85,10 +114,10 @@ fn table(ledger: &Ledger) -> Table {
     if !small.is_empty() {
         let sum: Nanos = small.iter().copied().sum();
         let words = format!("{} smaller rows", small.len());
-        table.hidden = format!("{words}, {} s together", seconds(sum, whole));
+        table.hidden = format!("{words}, {} {} together", scaled(sum, whole), unit(whole));
         let bar = Picture::Bar(sum.share_of(largest), State::Unexplained);
         let cells = [Cell::of(words).styled(Style::Plain), Cell::nothing()];
-        let numbers = [Cell::seconds(sum, whole), Cell::share(sum.share_of(whole))];
+        let numbers = [Cell::scaled(sum, whole), Cell::share(sum.share_of(whole))];
         let bar = Cell::picture(bar).styled(Style::Dim);
         table.push(table::RowKind::Rest, cells.into_iter().chain(numbers).chain([bar]));
     }
@@ -96,7 +125,7 @@ fn table(ledger: &Ledger) -> Table {
         push(&mut table, table::RowKind::Plain, row, whole, largest);
     }
     let name = if ledger.view == View::Window { "all threads" } else { "wall-clock" };
-    let sum = [Cell::nothing(), Cell::of(name), Cell::seconds(whole, whole), Cell::share(1.0), Cell::nothing()];
+    let sum = [Cell::nothing(), Cell::of(name), Cell::scaled(whole, whole), Cell::share(1.0), Cell::nothing()];
     table.sum(sum);
     table
 }
@@ -107,7 +136,7 @@ fn push(table: &mut Table, kind: table::RowKind, row: &Row, whole: Nanos, larges
     let cells = [
         Cell::of(words.subject),
         Cell::of(words.what).styled(words.style),
-        Cell::seconds(row.ns, whole),
+        Cell::scaled(row.ns, whole),
         Cell::share(row.ns.share_of(whole)),
         Cell::picture(bar).styled(words.style),
     ];
@@ -137,16 +166,20 @@ pub(crate) fn parts(row: &Row) -> Parts {
     let what = format!("{what}{estimated}{before}").trim_start().to_owned();
     let frames = row.stack.iter().map(String::as_str).skip_while(|frame| SCHEDULER.contains(frame));
     let stack = frames.take(FRAMES).collect::<Vec<_>>().join(" < ");
-    let via = if row.via.is_empty() { String::new() } else { chain(&row.via) };
-    Parts { subject, what, style, via, stack }
+    Parts { subject, what, style, via: via(row), stack }
+}
+
+/// Through whom a row is; empty where there is nobody.
+pub(super) fn via(row: &Row) -> String {
+    if row.via.is_empty() { String::new() } else { chain(&row.via) }
 }
 
 /// `through journal › jbd2`. Links in the middle are left out where there are too many to read.
 fn chain(via: &[String]) -> String {
     let links: Vec<&str> = via.iter().map(String::as_str).collect();
     match links.split_at_checked(LINKS) {
-        Some((near, [.., last])) => format!("through {} › … › {last}", near[..LINKS - 1].join(" › ")),
-        _ => format!("through {}", links.join(" › ")),
+        Some((near, [.., last])) => format!("{THROUGH} {} › … › {last}", near[..LINKS - 1].join(" › ")),
+        _ => format!("{THROUGH} {}", links.join(" › ")),
     }
 }
 

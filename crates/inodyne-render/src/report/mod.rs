@@ -13,6 +13,8 @@
 //! | `call_times` | single calls, below the table of calls |
 //! | `study` | the parts of a study |
 //! | `window` | what is said of a window of running processes |
+//! | `screen` | the first screen: the least that answers how long, why, what to do, and whether to believe it |
+//! | `sentence` | the one sentence that says where most of the time went |
 //! | `case` | a case with all that is known of it |
 //! | `block`, `table`, `value` | what reports are made of: blocks, tables, typed cells and how each is written |
 //! | `change`, `flags`, `names`, `rows`, `state` | the words for a difference, for odd runs, for cases, for a row of a ledger, for what a thread did |
@@ -38,7 +40,9 @@ mod overhead;
 mod paths;
 mod rows;
 mod runs;
+mod screen;
 pub(crate) mod section;
+mod sentence;
 mod spreads;
 pub(crate) mod state;
 mod study;
@@ -61,7 +65,9 @@ use table::Records;
 pub(crate) use change::Whisker;
 pub(crate) use flags::all as flags;
 pub(crate) use ledger::parts as row_in_words;
+pub use rows::row_words;
 pub(crate) use rows::words;
+pub(crate) use screen::{Room, first_screen};
 pub(crate) use study::title as study_title;
 
 /// The rows of a section for programs.

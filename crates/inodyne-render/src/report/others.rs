@@ -11,6 +11,7 @@ use super::change::{self, Whisker};
 use super::names::Names;
 use super::table::{Column, Table};
 use super::value::{Cell, Picture};
+use crate::units::unit;
 
 /// The comparisons that begin with one of these cases.
 pub(super) fn show(page: &mut Page<'_>, recording: &Recording, wanted: impl Fn(CaseKey) -> bool) {
@@ -21,18 +22,18 @@ pub(super) fn show(page: &mut Page<'_>, recording: &Recording, wanted: impl Fn(C
     if others.is_empty() {
         return;
     }
+    let whole = others.iter().map(|c| c.a_median_ns.max(c.b_median_ns)).max().unwrap_or_default();
     let columns = [
         Column::text("time of").key("metric").naming().sorting(),
         Column::text("compared").sorting(),
-        Column::number("before s").key("a_median_ns").sorting(),
-        Column::number("after s").key("b_median_ns").sorting(),
+        Column::number(&format!("before {}", unit(whole))).key("a_median_ns").sorting(),
+        Column::number(&format!("after {}", unit(whole))).key("b_median_ns").sorting(),
         Column::number("change").key("ratio").sorting(),
         Column::text("faster │ slower").class("plot").page(),
         Column::text("95% interval"),
         Column::text("verdict").sorting(),
     ];
     let mut table = Table::new("comparisons", columns);
-    let whole = others.iter().map(|c| c.a_median_ns.max(c.b_median_ns)).max().unwrap_or_default();
     for comparison in others {
         let names = Names::of(recording, comparison.cases);
         let compared = format!("{} against {}{}", names.b, names.a, names.circumstances(comparison.cases.cache()));
@@ -40,8 +41,8 @@ pub(super) fn show(page: &mut Page<'_>, recording: &Recording, wanted: impl Fn(C
         table.row([
             Cell::of(comparison.metric.to_string()),
             Cell::of(compared),
-            Cell::seconds(comparison.a_median_ns, whole),
-            Cell::seconds(comparison.b_median_ns, whole),
+            Cell::scaled(comparison.a_median_ns, whole),
+            Cell::scaled(comparison.b_median_ns, whole),
             Cell::change(comparison.ratio),
             Cell::picture(Picture::Whisker(whisker)),
             Cell::changes(whisker.interval),

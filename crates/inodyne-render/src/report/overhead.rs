@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 use inodyne_model::Nanos;
-use inodyne_model::loss::{Loss, Lost};
+use inodyne_model::loss::Loss;
 use inodyne_model::observed::Sample;
 use inodyne_model::recording::Recording;
 use inodyne_model::stack::{Frame, Stack, StackId};
@@ -31,8 +31,22 @@ fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
     }
 }
 
+/// Whether to believe a trace, in a line: what tracing cost, what was lost, how many stacks are incomplete.
+pub(super) fn trust(trace: &Trace) -> (String, Style) {
+    let style = if trace.lost.total() == 0 { Style::Dim } else { Style::Warning };
+    if !trace.tracer.divides_calls() {
+        return (in_a_line(trace), style);
+    }
+    let cost = cost(trace);
+    // "About" says it already.
+    let cost = cost.strip_suffix(" (estimated)").unwrap_or(&cost);
+    let stacks = UserStacks::of(trace);
+    let stacks = stacks.map_or_else(String::new, |user| format!(" · {} of stacks incomplete", percent(user.cut)));
+    (format!("{cost} · {}{stacks}", lost(trace)), style)
+}
+
 /// What is not in the trace because this kernel refused it.
-fn not_seen(refused: &Refused) -> String {
+pub(super) fn not_seen(refused: &Refused) -> String {
     let Refused { feature, without, reason } = refused;
     format!("No {feature}: the kernel refused {reason}. So {without}.")
 }
@@ -44,10 +58,9 @@ fn in_a_line(trace: &Trace) -> String {
         let inside = "What happened inside of a call is not in a log.";
         return format!("Made from a log of strace, whose own cost{cost} is in all times. {inside}");
     }
-    let losses = losses(&trace.lost);
-    let lost = if losses.is_empty() { "nothing lost".to_owned() } else { format!("LOST: {}", losses.join(", ")) };
+    let lost = lost(trace);
     let user = UserStacks::of(trace).map_or_else(String::new, |user| format!(", {user}"));
-    format!("{} · {lost} · stacks unknown {}{user}", cost(trace), percent(unknown_stacks(trace)))
+    format!("{} · {lost} · kernel stacks without names {}{user}", cost(trace), percent(unknown_stacks(trace)))
 }
 
 /// What strace cost here: a call, and as a part of the time.
@@ -62,17 +75,18 @@ fn cost(trace: &Trace) -> String {
     let overhead = &trace.overhead;
     let cost = percent(overhead.ratio - 1.0);
     match overhead.estimated {
-        _ if overhead.ratio <= 0.0 || !overhead.ratio.is_finite() => "Tracing cost unknown".to_owned(),
-        true if cost.starts_with('<') => format!("Tracing cost less than {} (estimated)", &cost[1..]),
-        true => format!("Tracing cost about {cost} (estimated)"),
-        false if overhead.ratio < 1.0 => "Tracing cost lost in the noise of the runs".to_owned(),
-        false => format!("Tracing cost {cost} (measured)"),
+        _ if overhead.ratio <= 0.0 || !overhead.ratio.is_finite() => "Tracing overhead unknown".to_owned(),
+        true if cost.starts_with('<') => format!("Tracing overhead less than {} (estimated)", &cost[1..]),
+        true => format!("Tracing overhead about {cost} (estimated)"),
+        false if overhead.ratio < 1.0 => "Tracing overhead below the noise of the runs".to_owned(),
+        false => format!("Tracing overhead {cost} (measured)"),
     }
 }
 
-fn losses(lost: &Lost) -> Vec<String> {
-    let some = lost.counts().filter(|(_, count)| *count > 0);
-    some.map(|(loss, count)| format!("{count} {}", loss.words())).collect()
+fn lost(trace: &Trace) -> String {
+    let some = trace.lost.counts().filter(|(_, count)| *count > 0);
+    let some: Vec<String> = some.map(|(loss, count)| format!("{count} {}", loss.words())).collect();
+    if some.is_empty() { "no events lost".to_owned() } else { format!("LOST: {}", some.join(", ")) }
 }
 
 /// What is not known of stacks in user mode, as parts of all of them.
@@ -88,7 +102,7 @@ struct UserStacks {
 impl fmt::Display for UserStacks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [unknown, nameless, cut] = [self.unknown, self.nameless, self.cut].map(percent);
-        write!(f, "in user mode unknown {unknown}, in files without symbols {nameless}, broken off {cut}")
+        write!(f, "stacks in user mode: {unknown} unknown, {nameless} without symbols, {cut} incomplete")
     }
 }
 

@@ -14,6 +14,7 @@ use super::definition::{Definition, Show};
 use super::table::{Column, Records, RowKind, Table};
 use super::value::Cell;
 use crate::line::{Span, Style};
+use crate::units::unit;
 
 pub(super) const SECTION: Definition = Definition { name: "paths", unasked: true, show: Show::Case(show), records };
 
@@ -73,15 +74,16 @@ fn directory(path: &str) -> &str {
 }
 
 fn table(rows: &[(&str, Sum)], name: &'static str) -> Table {
-    let number = |heading| Column::number(heading).sorting();
-    let columns =
-        [number("wall s"), number("calls"), number("not found"), Column::text(name).class("path").sorting().yielding()];
-    let mut table = Table::new("paths", columns);
     let longest = rows.iter().map(|(_, sum)| sum.wall_ns).max().unwrap_or_default();
+    let wall = format!("wall {}", unit(longest));
+    let number = |heading: &str| Column::number(heading).sorting();
+    let columns =
+        [number(&wall), number("calls"), number("not found"), Column::text(name).class("path").sorting().yielding()];
+    let mut table = Table::new("paths", columns);
     for (at, (path, sum)) in rows.iter().enumerate() {
         let kind = if at < MOST_ROWS { RowKind::Plain } else { RowKind::Hidden };
         let not_found = Cell::grouped(sum.not_found).blank_if_zero();
-        table.push(kind, [Cell::seconds(sum.wall_ns, longest), Cell::grouped(sum.calls), not_found, Cell::of(*path)]);
+        table.push(kind, [Cell::scaled(sum.wall_ns, longest), Cell::grouped(sum.calls), not_found, Cell::of(*path)]);
     }
     table.hidden = format!("{} more", Grouped(table.hidden_rows() as u64));
     table

@@ -1,7 +1,7 @@
 //! A row of a ledger: in words, and as values for programs.
 
 use inodyne_model::cause::Cause;
-use inodyne_model::ledger::{Row, RowKind};
+use inodyne_model::ledger::{INTERRUPT, PAGE_FAULT, Row, RowKind};
 
 use super::state::State;
 use super::value::Value;
@@ -15,16 +15,41 @@ pub(crate) fn words(kind: RowKind, syscall: Option<&str>, cause: Option<Cause>) 
         // The time of somebody who worked for a call is told under that call.
         (_, Some(call)) => call,
         (RowKind::User, None) => "user",
-        (RowKind::Runqueue, None) => "runqueue",
-        (RowKind::Kernel, None) => "entry and exit",
+        (RowKind::Runqueue, None) => "waiting for a CPU",
+        (RowKind::Kernel, None) => "system-call overhead",
         (RowKind::Blocked | RowKind::InCall | RowKind::OutsideCalls, None) => "outside of calls",
     };
     let what = match kind {
-        RowKind::User | RowKind::OutsideCalls if syscall.is_none() => String::new(),
+        RowKind::User | RowKind::Runqueue | RowKind::OutsideCalls if syscall.is_none() => String::new(),
         RowKind::Unexplained => String::new(),
         _ => state.words(),
     };
     (subject.to_owned(), what, state.style())
+}
+
+/// Every word that stands in a row of a ledger, but names of system calls: what a reader may look up.
+pub fn row_words() -> Vec<String> {
+    let kinds = [
+        RowKind::User,
+        RowKind::Kernel,
+        RowKind::Runqueue,
+        RowKind::Blocked,
+        RowKind::InCall,
+        RowKind::OutsideCalls,
+        RowKind::Unexplained,
+    ];
+    let mut all = Vec::new();
+    for kind in kinds {
+        for subject in [None, Some(PAGE_FAULT), Some(INTERRUPT)] {
+            for cause in Cause::ALL {
+                let (subject, what, _) = words(kind, subject, (kind == RowKind::Blocked).then_some(cause));
+                all.extend([subject, what].into_iter().filter(|word| !word.is_empty()));
+            }
+        }
+    }
+    all.sort_unstable();
+    all.dedup();
+    all
 }
 
 /// A row for programs: `kind`, `syscall`, `cause`, `via`, `ns`, `count`, `estimated`, `began_before`.

@@ -14,7 +14,7 @@ use super::names;
 use super::table::{Column, Records, RowKind, Table};
 use super::value::{Cell, Value};
 use crate::line::{Span, Style};
-use crate::units::duration;
+use crate::units::{duration, unit};
 
 pub(super) const SECTION: Definition = Definition { name: "runs", unasked: true, show: Show::Case(show), records };
 
@@ -25,7 +25,7 @@ const LEAST_FOR_SHAPE: usize = 5;
 /// At most so many calls are shown; the JSON has all.
 const MOST_CALLS: usize = 12;
 
-fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
+pub(super) fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
     let untraced: Vec<&Run> = case.untraced().collect();
     if case.runs.len() < 2 || untraced.is_empty() {
         return;
@@ -39,7 +39,7 @@ fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
         for (name, spread) in [(to_exit, &found.wall)].into_iter().chain(durable) {
             if spread.n >= LEAST_FOR_SHAPE {
                 let ends = format!("  {name} from {} to {}: ", duration(spread.min_ns), duration(spread.max_ns));
-                page.line([Span::new(ends, Style::Dim), shape(spread).span(false)]);
+                page.line([Span::new(ends, Style::Dim), shape(spread).span()]);
             }
         }
         for flag in flags::all(case.recording, found) {
@@ -69,21 +69,23 @@ fn table(untraced: &[&Run], statistics: Option<&RunStatistics>) -> Table {
     let mut table = Table::new("runs", std::iter::once(Column::text("").naming()).chain(numbers));
     let durable = statistics.and_then(|found| found.durable.as_ref()).map(|times| &times.spread);
     let whole = untraced.iter().map(|run| run.durable_ns.unwrap_or(run.wall_ns)).max().unwrap_or_default();
-    let in_seconds = |ns: u64| Cell::seconds(Nanos(ns), whole);
+    let scaled = |ns: u64| Cell::scaled(Nanos(ns), whole);
     let in_bytes = |size: u64| Cell::of(Value::Bytes(size));
     type Of = fn(&Run) -> u64;
     let row = |table: &mut Table, name: &str, of: Of, cell: &dyn Fn(u64) -> Cell| {
         table.row(spread(name, untraced, of, cell));
     };
-    row(&mut table, if durable.is_some() { "to exit s" } else { "wall s" }, |run| run.wall_ns.0, &in_seconds);
+    let name = |of: &str| format!("{of} {}", unit(whole));
+    row(&mut table, &name(if durable.is_some() { "to exit" } else { "wall" }), |run| run.wall_ns.0, &scaled);
     if let Some(spread) = durable {
         let Spread { n, min_ns, mean_ns, median_ns, max_ns, sd_ns, .. } = *spread;
-        let name = if n < untraced.len() { format!("to durable s, {n} runs") } else { "to durable s".to_owned() };
-        let times = [min_ns, mean_ns, median_ns, max_ns, sd_ns].map(|ns| Cell::seconds(ns, whole));
+        let of_some = if n < untraced.len() { format!(", {n} runs") } else { String::new() };
+        let name = name("to durable") + &of_some;
+        let times = [min_ns, mean_ns, median_ns, max_ns, sd_ns].map(|ns| Cell::scaled(ns, whole));
         table.row([Cell::of(name)].into_iter().chain(times));
     }
-    row(&mut table, "user s", |run| run.usage.user_ns.0, &in_seconds);
-    row(&mut table, "system s", |run| run.usage.sys_ns.0, &in_seconds);
+    row(&mut table, &name("user"), |run| run.usage.user_ns.0, &scaled);
+    row(&mut table, &name("system"), |run| run.usage.sys_ns.0, &scaled);
     row(&mut table, "switches, voluntary", |run| run.usage.voluntary_switches, &|n| Cell::of(n));
     row(&mut table, "largest memory", |run| run.usage.max_rss_bytes, &in_bytes);
     if untraced.iter().all(|run| run.device_read_bytes.is_some()) {
@@ -113,14 +115,14 @@ pub(super) fn shape(spread: &Spread) -> Cell {
 
 fn calls(page: &mut Page<'_>, found: &RunStatistics) {
     let runs = found.calls[0].wall.n;
-    page.heading(&format!("System calls over {runs} traced runs, seconds in a run"));
     let numbers = ["min", "mean", "median", "max", "sd"].map(Column::number);
     let columns = std::iter::once(Column::text("").naming().yielding()).chain(numbers).chain([Column::text("")]);
     let mut table = Table::new("runs", columns);
     let whole = found.calls.iter().map(|call| call.wall.max_ns).max().unwrap_or_default();
+    page.heading(&format!("System calls over {runs} traced runs, {} in a run, summed over all threads", unit(whole)));
     for (at, call) in found.calls.iter().enumerate() {
         let Spread { min_ns, mean_ns, median_ns, max_ns, sd_ns, .. } = call.wall;
-        let times = [min_ns, mean_ns, median_ns, max_ns, sd_ns].map(|ns| Cell::seconds(ns, whole));
+        let times = [min_ns, mean_ns, median_ns, max_ns, sd_ns].map(|ns| Cell::scaled(ns, whole));
         let kind = if at < MOST_CALLS { RowKind::Plain } else { RowKind::Hidden };
         table.push(kind, [Cell::of(&call.name)].into_iter().chain(times).chain([shape(&call.wall)]));
     }

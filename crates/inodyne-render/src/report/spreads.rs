@@ -12,6 +12,7 @@ use super::runs::shape;
 use super::table::{Column, Table};
 use super::value::Cell;
 use crate::line::Style;
+use crate::units::unit;
 
 pub(super) fn show(page: &mut Page<'_>, recording: &Recording, cases: &[Case<'_>]) {
     let found: Vec<(&Case<'_>, &RunStatistics)> =
@@ -19,7 +20,6 @@ pub(super) fn show(page: &mut Page<'_>, recording: &Recording, cases: &[Case<'_>
     if found.is_empty() {
         return;
     }
-    page.heading("Untraced runs, in seconds");
     let has_caches = found.iter().any(|(case, _)| case.cache() != found[0].0.cache());
     let name = |case: &Case<'_>| {
         let name = names::case(recording, case.key.place, case.key.command);
@@ -38,6 +38,7 @@ pub(super) fn show(page: &mut Page<'_>, recording: &Recording, cases: &[Case<'_>
     let durable = |found: &RunStatistics| found.durable.as_ref().map(|times| times.spread.max_ns);
     let longest = |(_, found): &(&Case<'_>, &RunStatistics)| found.wall.max_ns.max(durable(found).unwrap_or_default());
     let whole = found.iter().map(longest).max().unwrap_or_default();
+    page.heading(&format!("Untraced runs, in {}", unit(whole)));
     for (case, found) in &found {
         let name = Cell::of(name(case));
         let to_exit = has_durable.then_some("to exit");
@@ -59,7 +60,7 @@ fn row(name: Cell, until: Option<&str>, spread: &Spread, whole: Nanos) -> Vec<Ce
     let mut cells = vec![name];
     cells.extend(until.map(|until| Cell::of(until).styled(Style::Dim)));
     cells.push(Cell::of(n));
-    cells.extend([min_ns, mean_ns, median_ns, max_ns, sd_ns].map(|ns| Cell::seconds(ns, whole)));
+    cells.extend([min_ns, mean_ns, median_ns, max_ns, sd_ns].map(|ns| Cell::scaled(ns, whole)));
     cells.push(shape(spread));
     cells
 }

@@ -35,7 +35,7 @@ impl State {
         match self {
             State::User => "user".to_owned(),
             State::Kernel => "kernel".to_owned(),
-            State::Ready => "ready, no CPU".to_owned(),
+            State::Ready => "waiting for a CPU".to_owned(),
             State::Blocked(cause) => format!("blocked: {cause}"),
             State::InCall => "in the call".to_owned(),
             State::OutsideCalls => "outside of calls".to_owned(),

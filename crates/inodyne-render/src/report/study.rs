@@ -14,7 +14,7 @@ use super::table::{Column, Table};
 use super::value::{Cell, Value};
 use super::{call_changes, comparison, flags};
 use crate::line::{Span, Style, escaped};
-use crate::units::percent;
+use crate::units::{percent, unit};
 
 /// With fewer traced pairs the changes of calls have no interval.
 const LEAST_FOR_CALLS: usize = 6;
@@ -101,7 +101,11 @@ fn show_part<'a>(recording: &'a Recording, part: &study::Part, cases: &[(usize, 
 fn table(cases: &[(usize, &Case<'_>)]) -> Table {
     let of_part: Vec<&Case<'_>> = cases.iter().map(|(_, case)| *case).collect();
     let mut columns = vec![Column::text("").naming().yielding()];
-    columns.extend(["runs", "wall s", "user s", "system s", "CPU", "switches"].map(Column::number));
+    let whole = of_part.iter().map(|case| case.wall()).max().unwrap_or_default();
+    let times = ["wall", "user", "system"].map(|of| format!("{of} {}", unit(whole)));
+    columns.push(Column::number("runs"));
+    columns.extend(times.iter().map(|heading| Column::number(heading)));
+    columns.extend(["CPU", "switches"].map(Column::number));
     // Nothing is said of devices by places without one, and by caches that were warm.
     let moved: Vec<(&str, Moved)> =
         [("read", (|run| run.device_read_bytes) as Moved), ("written", |run| run.device_write_bytes)]
@@ -110,7 +114,6 @@ fn table(cases: &[(usize, &Case<'_>)]) -> Table {
             .collect();
     columns.extend(moved.iter().map(|(heading, _)| Column::number(heading)));
     let mut table = Table::new("medians", columns);
-    let whole = of_part.iter().map(|case| case.wall()).max().unwrap_or_default();
     for (number, case) in cases {
         let time = |of: fn(&Run) -> u64| Nanos(middle(case, of));
         let (wall, user, sys) =
@@ -118,9 +121,9 @@ fn table(cases: &[(usize, &Case<'_>)]) -> Table {
         let cells = [
             Cell::of(name(case, &of_part)).leading_to(*number),
             Cell::of(measured(case).len()),
-            Cell::seconds(wall, whole),
-            Cell::seconds(user, whole),
-            Cell::seconds(sys, whole),
+            Cell::scaled(wall, whole),
+            Cell::scaled(user, whole),
+            Cell::scaled(sys, whole),
             Cell::share((user + sys).share_of(wall)),
             Cell::of(middle(case, |run| run.usage.voluntary_switches)),
         ];

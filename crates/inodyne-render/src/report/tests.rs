@@ -80,7 +80,10 @@ fn is_same(read: &serde_json::Value, written: &serde_json::Value) -> bool {
 #[test]
 fn text_and_markdown_say_every_value_of_every_row_that_is_not_hidden() {
     for (name, recording) in samples() {
-        let text = crate::text(&recording, &crate::TextOptions { width: WIDTH, ..crate::TextOptions::default() });
+        let text = crate::text(
+            &recording,
+            &crate::TextOptions { width: WIDTH, verbose: true, ..crate::TextOptions::default() },
+        );
         let markdown = crate::markdown(&recording, None).replace(['\\', '*'], "").replace("<!-- -->", "");
         let (of_text, of_markdown): (Vec<&str>, Vec<&str>) = (text.lines().collect(), markdown.lines().collect());
         let mut rows = 0;
@@ -89,12 +92,9 @@ fn text_and_markdown_say_every_value_of_every_row_that_is_not_hidden() {
                 continue;
             }
             for row in tables(&blocks, false).into_iter().flat_map(|table| shown(table, false)) {
-                let said: Vec<String> = row.iter().map(|(_, cell)| cell.span(false).text().to_owned()).collect();
-                assert!(
-                    find_row(&of_text, &row, |cell| cell.span(false).text().to_owned()),
-                    "{name}: {said:?}\n{text}"
-                );
-                let in_markdown = |cell: &Cell| cell.span(false).text().replace(['\\', '*'], "");
+                let said: Vec<String> = row.iter().map(|(_, cell)| cell.span().text().to_owned()).collect();
+                assert!(find_row(&of_text, &row, |cell| cell.span().text().to_owned()), "{name}: {said:?}\n{text}");
+                let in_markdown = |cell: &Cell| cell.span().text().replace(['\\', '*'], "");
                 assert!(find_row(&of_markdown, &row, in_markdown), "{name}: {said:?}\n{markdown}");
                 rows += 1;
             }
@@ -112,8 +112,8 @@ fn a_page_says_every_value_of_every_row() {
         let raw: HashSet<&str> = html.split("data-v=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
         for Part { blocks, .. } in report(&recording, None) {
             for row in tables(&blocks, true).into_iter().flat_map(|table| shown(table, true)) {
-                let said: Vec<String> = row.iter().map(|(_, cell)| cell.written(false)).collect();
-                assert!(find_row(&lines, &row, |cell| escaped(&cell.written(false))), "{name}: {said:?}");
+                let said: Vec<String> = row.iter().map(|(_, cell)| cell.written()).collect();
+                assert!(find_row(&lines, &row, |cell| escaped(&cell.written())), "{name}: {said:?}");
                 for (column, cell) in row.iter().filter(|(column, _)| column.sorts && column.align == Align::Right) {
                     assert!(raw.contains(cell.value.raw().as_str()), "{name}: {:?} {cell:?}", column.heading);
                 }

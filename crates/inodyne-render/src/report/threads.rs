@@ -20,7 +20,7 @@ use super::state::State;
 use super::table::{self, Column, Records, Table};
 use super::value::{Cell, Picture};
 use crate::line::Style;
-use crate::units::duration;
+use crate::units::{duration, unit};
 
 pub(super) const SECTION: Definition = Definition { name: "threads", unasked: true, show: Show::Case(show), records };
 
@@ -45,12 +45,14 @@ pub(crate) fn ordered(trace: &Trace) -> Vec<&ThreadLedger> {
 
 fn table(trace: &Trace) -> Table {
     let threads = ordered(trace);
-    let number = |heading| Column::number(heading).sorting();
+    let longest = threads.iter().map(|thread| thread.lifetime_ns).max().unwrap_or_default();
+    let number = |heading: &str| Column::number(heading).sorting();
+    let time = |of: &str| number(&format!("{of} {}", unit(longest)));
     let columns = [
-        number("life s").key("lifetime_ns"),
-        number("cpu s"),
-        number("ready s"),
-        number("blocked s"),
+        time("life").key("lifetime_ns"),
+        time("CPU"),
+        time("no CPU"),
+        time("blocked"),
         number("pid").key("pid"),
         number("tid").key("tid"),
         Column::text("command").key("comm").sorting().naming(),
@@ -58,11 +60,10 @@ fn table(trace: &Trace) -> Table {
         Column::text("its life").class("bar").page(),
     ];
     let mut table = Table::new("threads", columns);
-    let longest = threads.iter().map(|thread| thread.lifetime_ns).max().unwrap_or_default();
     let times = |threads: &[&ThreadLedger]| {
         let sum = |of: fn(&Row) -> bool| threads.iter().map(|thread| time_in(thread, of)).sum::<Nanos>();
         let life = threads.iter().map(|thread| thread.lifetime_ns).sum();
-        let known = |ns: Nanos, is_known: bool| if is_known { Cell::seconds(ns, longest) } else { Cell::nothing() };
+        let known = |ns: Nanos, is_known: bool| if is_known { Cell::scaled(ns, longest) } else { Cell::nothing() };
         let divides = trace.tracer.divides_calls();
         [known(life, true), known(sum(on_cpu), divides), known(sum(ready), divides), known(sum(blocked), divides)]
     };
@@ -119,7 +120,7 @@ fn mostly(row: &Row) -> String {
     match row.kind {
         RowKind::User => "user".to_owned(),
         RowKind::Kernel => format!("kernel {call}"),
-        RowKind::Runqueue => "runqueue".to_owned(),
+        RowKind::Runqueue => "waiting for a CPU".to_owned(),
         RowKind::Blocked => row.cause.map_or_else(String::new, |cause| format!("{cause} {call}")),
         RowKind::InCall => call.to_owned(),
         RowKind::OutsideCalls => "outside of calls".to_owned(),

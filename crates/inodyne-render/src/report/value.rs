@@ -10,7 +10,7 @@ use serde_json::json;
 use super::change::{self, Whisker};
 use super::state::State;
 use crate::line::{Span, Style};
-use crate::units::{bytes, columns, duration, micros, percent, seconds, signed_seconds};
+use crate::units::{bytes, columns, duration, micros, percent, scaled, scaled_difference};
 
 /// What was measured, or what it is called.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -132,8 +132,8 @@ impl<T: Into<Value>> From<Option<T>> for Value {
 enum Unit {
     /// As suits the value alone.
     Own,
-    /// Seconds, in a column whose largest time is `whole`; a narrow table counts with `narrow`, which has fewer decimals.
-    Seconds { whole: Nanos, narrow: Nanos },
+    /// In the unit and with the decimals that suit the largest time of the table, without the unit.
+    Scaled { largest: Nanos },
     /// Microseconds without the unit.
     Micros,
     /// Per cent with two decimals and without the sign.
@@ -180,20 +180,20 @@ impl Cell {
         Cell::new(value.into(), Unit::Own)
     }
 
-    /// A time in a column of seconds whose largest value is `whole`.
-    pub(crate) fn seconds(ns: Nanos, whole: Nanos) -> Cell {
-        Cell::new(Value::Time(ns), Unit::Seconds { whole, narrow: whole })
+    /// A time in the unit of a table whose largest time is `largest`.
+    pub(crate) fn scaled(ns: Nanos, largest: Nanos) -> Cell {
+        Cell::new(Value::Time(ns), Unit::Scaled { largest })
     }
 
-    /// A difference of times in such a column.
-    pub(crate) fn signed_seconds(ns: i64, whole: Nanos) -> Cell {
-        Cell::new(Value::TimeDifference(ns), Unit::Seconds { whole, narrow: whole })
+    /// A difference of times in such a table.
+    pub(crate) fn scaled_difference(ns: i64, largest: Nanos) -> Cell {
+        Cell::new(Value::TimeDifference(ns), Unit::Scaled { largest })
     }
 
-    /// The interval of a difference of times in such a column; empty where there is none.
-    pub(crate) fn signed_seconds_interval(ends: Option<(i64, i64)>, whole: Nanos) -> Cell {
+    /// The interval of a difference of times in such a table; empty where there is none.
+    pub(crate) fn scaled_interval(ends: Option<(i64, i64)>, largest: Nanos) -> Cell {
         let value = ends.map_or(Value::Nothing, |(low, high)| Value::TimeDifferenceInterval(low, high));
-        Cell::new(value, Unit::Seconds { whole, narrow: whole })
+        Cell::new(value, Unit::Scaled { largest })
     }
 
     /// A time in a column of microseconds.
@@ -246,14 +246,6 @@ impl Cell {
         Cell { zero: Zero::Short, ..self }
     }
 
-    /// With decimals as for times up to this in a narrow table.
-    pub(crate) fn coarser_when_narrow(mut self, least: Nanos) -> Cell {
-        if let Unit::Seconds { whole, narrow } = &mut self.unit {
-            *narrow = (*whole).max(least);
-        }
-        self
-    }
-
     /// Leading to a case, on a page.
     pub(crate) fn leading_to(self, case: usize) -> Cell {
         Cell { case: Some(case), ..self }
@@ -269,29 +261,27 @@ impl Cell {
         matches!(self.value, Value::Count(0) | Value::Time(Nanos(0)) | Value::Bytes(0))
     }
 
-    /// The cell for people; in a table of few columns where `narrow`.
-    pub(crate) fn span(&self, narrow: bool) -> Span {
+    /// The cell for people.
+    pub(crate) fn span(&self) -> Span {
         match self.zero {
             Zero::Blank if self.is_zero() => Span::default(),
             Zero::Short if self.is_zero() => Span::new("0", Style::Dim),
-            _ => Span::new(self.written(narrow), self.style),
+            _ => Span::new(self.written(), self.style),
         }
     }
 
     /// The value as it is written for people. Pictures are drawn by the printers.
-    pub(crate) fn written(&self, narrow: bool) -> String {
-        let in_seconds = match self.unit {
-            Unit::Seconds { narrow: whole, .. } if narrow => Some(whole),
-            Unit::Seconds { whole, .. } => Some(whole),
-            _ => None,
+    pub(crate) fn written(&self) -> String {
+        let signed = |ns: i64| match self.unit {
+            Unit::Scaled { largest } => scaled_difference(ns, largest),
+            _ => scaled_difference(ns, Nanos(ns.unsigned_abs())),
         };
-        let signed = |ns: i64| signed_seconds(ns, in_seconds.unwrap_or_default());
         match &self.value {
             Value::Nothing | Value::Picture(_) => String::new(),
-            Value::Time(ns) => match (in_seconds, self.unit) {
-                (Some(whole), _) => seconds(*ns, whole),
-                (None, Unit::Micros) => micros(*ns),
-                (None, _) => duration(*ns),
+            Value::Time(ns) => match self.unit {
+                Unit::Scaled { largest } => scaled(*ns, largest),
+                Unit::Micros => micros(*ns),
+                _ => duration(*ns),
             },
             Value::TimeDifference(ns) => signed(*ns),
             Value::TimeDifferenceInterval(low, high) => format!("[{}, {}]", signed(*low), signed(*high)),
@@ -316,17 +306,14 @@ mod tests {
     #[test]
     fn a_value_is_written_in_the_unit_of_its_column() {
         let ns = Nanos(12_345_678);
-        assert_eq!(Cell::seconds(ns, ns).written(false), "0.01235");
-        assert_eq!(Cell::seconds(ns, ns).coarser_when_narrow(Nanos(100_000_000)).written(true), "0.0123");
-        assert_eq!([Cell::micros(ns), Cell::of(ns)].map(|cell| cell.written(false)), ["12346", "12.3 ms"]);
-        assert_eq!([Cell::share(0.123), Cell::hundredths(0.123)].map(|cell| cell.written(false)), ["12%", "12.30"]);
+        assert_eq!(Cell::scaled(ns, ns).written(), "12.3");
+        assert_eq!(Cell::scaled(ns, Nanos(1_000_000_000)).written(), "0.012");
+        assert_eq!([Cell::micros(ns), Cell::of(ns)].map(|cell| cell.written()), ["12346", "12.3 ms"]);
+        assert_eq!([Cell::share(0.123), Cell::hundredths(0.123)].map(|cell| cell.written()), ["12%", "12.30"]);
+        assert_eq!(Cell::scaled_interval(Some((-1_000_000, 2_000_000)), ns).written(), "[-1.0, +2.0]");
         assert_eq!(
-            Cell::signed_seconds_interval(Some((-1_000_000, 2_000_000)), ns).written(false),
-            "[-0.00100, +0.00200]"
-        );
-        assert_eq!(
-            [Cell::grouped(0).blank_if_zero(), Cell::seconds(Nanos(0), ns).short_if_zero()]
-                .map(|cell| cell.span(false).text().to_owned()),
+            [Cell::grouped(0).blank_if_zero(), Cell::scaled(Nanos(0), ns).short_if_zero()]
+                .map(|cell| cell.span().text().to_owned()),
             ["", "0"]
         );
     }

@@ -1,9 +1,7 @@
 //! The verdict: what ran where and how long, then the plainest reason in one sentence. Two lines, before anything else.
 //! Below them how the place was made, and what is unusual about the run.
 
-use inodyne_model::cause::Cause;
 use inodyne_model::finding::Finding;
-use inodyne_model::ledger::{Row, RowKind};
 use inodyne_model::metric::Metric;
 use inodyne_model::place::{Limits, Place, Wear};
 use inodyne_model::recording::Recording;
@@ -14,24 +12,20 @@ use super::block::{Block, Page, Title};
 use super::case::Case;
 use super::definition::{Definition, Show};
 use super::names;
+use super::sentence;
 use super::table::Records;
 use super::value::Value;
 use super::window;
 use crate::line::Style;
-use crate::units::{bytes, duration, duration_beside, percent};
+use crate::units::{bytes, duration, duration_beside};
 
 pub(super) const SECTION: Definition = Definition { name: "verdict", unasked: true, show: Show::Case(show), records };
-
-/// Parts below this share are no reason.
-const LEAST_REASON: f64 = 0.10;
-/// How many parts a sentence names.
-const REASONS: usize = 2;
 
 fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
     page.gap();
     page.add(Block::Title(title(case)));
-    for doubt in case.doubts() {
-        page.paragraph("  ".into(), doubt, Style::Warning);
+    for doubt in doubts(case) {
+        page.paragraph("  ".into(), &doubt, Style::Warning);
     }
     if let Some(waiters) = case.window().and_then(window::waiters) {
         page.paragraph("  ".into(), &waiters, Style::Plain);
@@ -40,9 +34,11 @@ fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
     if !remarks.is_empty() {
         page.add(Block::Remarks(remarks));
     }
-    if let Some(text) = ending(case) {
-        page.paragraph("  ".into(), &text, Style::Warning);
-    }
+}
+
+/// What speaks against the figures, and how the command ended where that is no success.
+pub(super) fn doubts(case: &Case<'_>) -> Vec<String> {
+    case.doubts().iter().cloned().chain(ending(case)).collect()
 }
 
 /// `find . on slow (ext4 -O ^filetype, cold): 0.334 s`
@@ -62,7 +58,7 @@ fn time(case: &Case<'_>) -> String {
     }
 }
 
-fn title(case: &Case<'_>) -> Title {
+pub(super) fn title(case: &Case<'_>) -> Title {
     if let Some(trace) = case.window() {
         let (command, time, reason) = (case.command().to_owned(), window::extent(trace), window::division(trace));
         return Title { command, place: String::new(), time, likely: String::new(), reason };
@@ -72,15 +68,15 @@ fn title(case: &Case<'_>) -> Title {
         place: format!(" on {} ({})", case.place_name(), circumstances(case)),
         time: time(case),
         likely: likely(case).unwrap_or_default(),
-        reason: reason(case),
+        reason: sentence::of(case).unwrap_or_default(),
     }
 }
 
-/// `likely 0.103 s once cured`, where a cure is worth the change.
+/// `could be about 0.103 s if fixed`, where a cure is worth the change.
 fn likely(case: &Case<'_>) -> Option<String> {
     let is_promised = |finding: &&&Finding| !finding.bound && finding.is_an_answer() && case.doubts().is_empty();
     let finding = case.findings.first().filter(is_promised)?;
-    Some(format!("likely {} once cured", duration_beside(finding.predicted.wall_ns, case.wall())))
+    Some(format!("could be about {} if fixed", duration_beside(finding.predicted.wall_ns, case.wall())))
 }
 
 fn circumstances(case: &Case<'_>) -> String {
@@ -94,34 +90,6 @@ fn circumstances(case: &Case<'_>) -> String {
 
 fn with_options(place: &Place) -> String {
     if place.mkfs.is_empty() { place.fs.clone() } else { format!("{} {}", place.fs, place.mkfs.join(" ")) }
-}
-
-/// The first finding that answers where the time goes, or the largest parts of the ledger.
-fn reason(case: &Case<'_>) -> String {
-    if let Some(finding) = case.findings.first().filter(|finding| finding.is_an_answer()) {
-        return format!("{}.", finding.title);
-    }
-    let Some(trace) = case.trace else { return String::new() };
-    let whole = trace.ledger.wall_ns;
-    let mut rows: Vec<&Row> = trace.ledger.rows.iter().collect();
-    rows.sort_by_key(|row| std::cmp::Reverse(row.ns));
-    let large = rows.iter().enumerate().filter(|(at, row)| *at == 0 || row.ns.share_of(whole) >= LEAST_REASON);
-    let parts: Vec<_> =
-        large.take(REASONS).map(|(_, row)| format!("{} {}", percent(row.ns.share_of(whole)), in_words(row))).collect();
-    if parts.is_empty() { String::new() } else { format!("{}.", parts.join(", ")) }
-}
-
-fn in_words(row: &Row) -> String {
-    let call = row.syscall.as_deref().map_or_else(String::new, |call| format!(" in {call}"));
-    match (row.kind, row.cause) {
-        (RowKind::User, _) => "computing in user mode".to_owned(),
-        (RowKind::Kernel, _) => format!("kernel CPU{call}"),
-        (RowKind::Runqueue, _) => "ready but without a CPU".to_owned(),
-        (RowKind::Blocked, cause) => format!("blocked on {}{call}", cause.unwrap_or(Cause::Other)),
-        (RowKind::InCall, _) => format!("spent{call}"),
-        (RowKind::OutsideCalls, _) => "outside of calls".to_owned(),
-        (RowKind::Unexplained, _) => "unexplained".to_owned(),
-    }
 }
 
 /// How the place was made, what was in it, and how cold it was.

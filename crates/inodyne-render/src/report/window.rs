@@ -37,7 +37,7 @@ pub(super) fn population(trace: &Trace) -> String {
     format!("{threads} in {}", count(processes.len(), "process", "processes"))
 }
 
-/// `2.75 thread-seconds: 3% running, 0% ready, 97% blocked (63% journal, 33% sleep).`
+/// `2.75 thread-seconds: 3% running, 0% waiting for a CPU, 97% blocked (63% journal, 33% sleep).`
 pub(super) fn division(trace: &Trace) -> String {
     let whole = trace.ledger.wall_ns;
     let sum = |is_meant: &dyn Fn(&Row) -> bool| -> Nanos {
@@ -56,7 +56,7 @@ pub(super) fn division(trace: &Trace) -> String {
         causes.iter().take(CAUSES).map(|(share, cause)| format!("{} {cause}", percent(*share))).collect();
     let causes = if causes.is_empty() { String::new() } else { format!(" ({})", causes.join(", ")) };
     let seconds = duration(whole).replace(" s", "");
-    format!("{seconds} thread-seconds: {running} running, {ready} ready, {blocked} blocked{causes}.")
+    format!("{seconds} thread-seconds: {running} running, {ready} waiting for a CPU, {blocked} blocked{causes}.")
 }
 
 /// Who waits for files most, and for what: `Waiting for files most: work 4001 0.900 s (journal in fsync)`. None where nobody does.

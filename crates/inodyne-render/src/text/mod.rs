@@ -17,25 +17,45 @@ pub struct TextOptions {
     pub width: usize,
     /// Whether the terminal shows colours.
     pub colour: bool,
-    /// Only this part; everything but the tables by command name where there is none.
+    /// Everything but the tables by command name, instead of the first screen.
+    pub verbose: bool,
+    /// Only this part, in full.
     pub section: Option<Section>,
 }
 
 impl TextOptions {
     /// The least width at which the tables can be read.
     pub const NARROWEST: usize = 60;
+    /// Lines of the first screen: a small terminal has as many.
+    pub const SCREEN: usize = 24;
 }
 
 impl Default for TextOptions {
     fn default() -> TextOptions {
-        TextOptions { width: 80, colour: false, section: None }
+        TextOptions { width: 80, colour: false, verbose: false, section: None }
     }
 }
 
 /// The report of a recording, ready to be printed.
 pub fn text(recording: &Recording, options: &TextOptions) -> String {
     let options = TextOptions { width: options.width.max(TextOptions::NARROWEST), ..*options };
-    print::print(report::report(recording, options.section), &options)
+    // A study is shown in short in any case.
+    if options.verbose || options.section.is_some() || recording.study.is_some() {
+        return print::print(report::report(recording, options.section), &options);
+    }
+    first_screen(recording, &options)
+}
+
+/// The most that fits; more than that only where doubts need the lines.
+fn first_screen(recording: &Recording, options: &TextOptions) -> String {
+    let mut screen = String::new();
+    for room in report::Room::ALL {
+        screen = print::print(report::first_screen(recording, room), options);
+        if screen.lines().count() <= TextOptions::SCREEN {
+            break;
+        }
+    }
+    screen
 }
 
 #[cfg(test)]

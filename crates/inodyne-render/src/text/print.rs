@@ -9,6 +9,8 @@ use crate::report::block::{Block, Expectation, FindingBlock, Fold, Headline, Kin
 const POINT: usize = 5;
 /// Columns of a point's label.
 const LABEL: usize = 8;
+/// Columns that a command has in a title, and more where there is room.
+const LEAST_COMMAND: usize = 10;
 /// Columns of what was seen of an expectation that holds.
 const LONGEST_SEEN: usize = 24;
 
@@ -37,11 +39,17 @@ pub(super) fn print(parts: Vec<Part<'_>>, options: &TextOptions) -> String {
 impl Title {
     /// In the width of a report: the command is cut, and the place where it is very long.
     pub(crate) fn line(&self, width: usize) -> Line {
-        let likely = if self.likely.is_empty() { String::new() } else { format!(", {}", self.likely) };
         let place = cut(&escaped(&self.place), width / 2);
-        let around: usize =
-            [&place, &self.time, &likely].map(|text| Span::from(text.as_str()).width()).iter().sum::<usize>() + 2;
-        let command = Span::new(&self.command, Style::Bold).cut(width.saturating_sub(around).max(10));
+        let left = |others: &[&str]| {
+            let others: usize = others.iter().map(|text| Span::from(*text).width()).sum();
+            width.saturating_sub(others + ": ".len())
+        };
+        let command = Span::new(&self.command, Style::Bold);
+        let likely = format!(", {}", self.likely);
+        // The findings say it as well.
+        let fits = left(&[&place, &self.time, &likely]) >= command.width().min(LEAST_COMMAND);
+        let likely = if self.likely.is_empty() || !fits { String::new() } else { likely };
+        let command = command.cut(left(&[&place, &self.time, &likely]).max(LEAST_COMMAND));
         [command, place.into(), ": ".into(), Span::new(&self.time, Style::Bold), Span::new(likely, Style::Good)].into()
     }
 }
@@ -80,6 +88,7 @@ impl Lines {
             }
             Block::Line(line) => self.line(line),
             Block::Paragraph { lead, text, style } => self.paragraph(lead, &text, style),
+            Block::Brief { text, style, most } => self.brief(&text, style, most),
             Block::Table(table) => {
                 self.lines.extend(laid_out(&table, self.width).lines(self.width));
                 self.lines.extend(table.below);
@@ -108,7 +117,7 @@ impl Lines {
         let FindingBlock { number, id, share, is_bound, evidence, prediction, cure, proved, more, .. } = finding;
         let share = Span::new(share, Style::Bold);
         let number = Span::from(format!("  {number}  "));
-        self.line([number, Span::new(id, Style::Bold), "   concerns ".into(), share, " of the time".into()]);
+        self.line([number, Span::new(id, Style::Bold), "   accounts for ".into(), share, " of the time".into()]);
         let plain = |text: String| Body::Text(text, Style::Plain);
         for evidence in evidence {
             self.point("·", plain(evidence));
@@ -148,6 +157,16 @@ impl Lines {
             let lead = lead.take().unwrap_or_else(|| " ".repeat(indent).into());
             self.line([lead, Span::new(part, style)]);
         }
+    }
+
+    /// Text over at most `most` lines; `…` stands for the rest.
+    fn brief(&mut self, text: &str, style: Style, most: usize) {
+        let mut lines = wrapped(text, self.width);
+        if lines.len() > most {
+            let rest = lines.split_off(most.saturating_sub(1)).join(" ");
+            lines.push(cut(&rest, self.width));
+        }
+        lines.into_iter().for_each(|line| self.line([Span::new(line, style)]));
     }
 
     /// `     · evidence`, `     cure    make it otherwise`

@@ -49,10 +49,7 @@ pub(crate) fn laid_out(table: &Table, width: usize) -> LaidOut {
     let rows = table.rows.iter().filter(|row| row.kind != RowKind::Hidden);
     let row = |row: &crate::report::table::Row| LaidOutRow {
         is_sum: row.kind == RowKind::Sum,
-        cells: shown
-            .iter()
-            .map(|at| row.cells.get(*at).map_or_else(Span::default, |cell| cell.span(!is_wide)))
-            .collect(),
+        cells: shown.iter().map(|at| row.cells.get(*at).map_or_else(Span::default, |cell| cell.span())).collect(),
         notes: row.notes.iter().map(|note| [Span::new(format!("      {note}"), Style::Dim)].into()).collect(),
     };
     let mut laid_out = LaidOut {

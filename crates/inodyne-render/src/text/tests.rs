@@ -1,6 +1,7 @@
 //! Golden reports, and what must hold for every report.
 
 use inodyne_model::recording::Recording;
+use inodyne_model::run::Exit;
 use inodyne_model::sample;
 use inodyne_model::study::{Compare, Expectation, Part, Study};
 use inodyne_model::trace::{PathCount, Paths};
@@ -19,11 +20,15 @@ pub(crate) fn section(name: &str) -> Section {
 }
 
 fn at(recording: &Recording, width: usize) -> String {
-    text(recording, &TextOptions { width, ..TextOptions::default() })
+    text(recording, &TextOptions { width, verbose: true, ..TextOptions::default() })
 }
 
 fn only(recording: &Recording, section: Section) -> String {
     text(recording, &TextOptions { section: Some(section), ..TextOptions::default() })
+}
+
+fn first_screen(recording: &Recording, width: usize) -> String {
+    text(recording, &TextOptions { width, ..TextOptions::default() })
 }
 
 /// The report without its styles.
@@ -45,6 +50,57 @@ fn golden_reports() {
         for width in [80, 160] {
             insta::assert_snapshot!(format!("{name}_{width}"), at(&recording, width));
         }
+    }
+}
+
+/// Every sample, and what makes a screen long: one case of many, doubts, losses, a signal, times of runs that lie apart.
+fn screens() -> Vec<(&'static str, Recording)> {
+    let mut one_case = sample::find_recording();
+    one_case.traces.truncate(1);
+    let key = one_case.traces[0].key();
+    one_case.runs.retain(|run| run.key() == key);
+    let mut doubtful = one_case.clone();
+    doubtful.traces[0].lost.intervals = 12;
+    doubtful.traces[0].overhead.ratio = 2.5;
+    doubtful.runs.iter_mut().for_each(|run| run.exit = Exit::Signal(9));
+    let mut untraced = one_case.clone();
+    untraced.traces.clear();
+    let samples = [
+        ("find", sample::find_recording()),
+        ("one", one_case),
+        ("doubtful", doubtful),
+        ("untraced", untraced),
+        ("pipeline", sample::pipeline_recording()),
+        ("overlay", sample::overlay_recording()),
+        ("commands", sample::commands_recording()),
+        ("durable", sample::durable_recording()),
+        ("window", sample::window_recording()),
+    ];
+    samples.map(|(name, recording)| (name, explained(recording))).into()
+}
+
+#[test]
+fn golden_first_screens() {
+    let all: Vec<String> =
+        screens().iter().map(|(name, recording)| format!("== {name} ==\n{}", first_screen(recording, 80))).collect();
+    insta::assert_snapshot!(all.join("\n"));
+}
+
+#[test]
+fn a_first_screen_has_24_lines_of_80_columns_at_most() {
+    for (name, recording) in screens() {
+        let screen = first_screen(&recording, 80);
+        assert!(screen.lines().count() <= TextOptions::SCREEN, "{name}:\n{screen}");
+        assert!(screen.lines().all(|line| line.width() <= 80), "{name}:\n{screen}");
+    }
+}
+
+#[test]
+fn a_first_screen_keeps_every_doubt() {
+    let (_, recording) = screens().into_iter().find(|(name, _)| *name == "doubtful").unwrap();
+    let screen = first_screen(&recording, 80);
+    for said in ["LOST: 12", "killed by signal 9"] {
+        assert!(screen.contains(said), "{said}:\n{screen}");
     }
 }
 
@@ -184,7 +240,7 @@ fn no_line_is_wider_than_the_report() {
 fn colours_change_nothing_but_the_colour() {
     for recording in [explained(sample::find_recording()), explained(sample::pipeline_recording())] {
         let plain = at(&recording, 100);
-        let coloured = text(&recording, &TextOptions { width: 100, colour: true, section: None });
+        let coloured = text(&recording, &TextOptions { width: 100, colour: true, verbose: true, section: None });
         assert!(!plain.contains('\x1b') && coloured.contains("\x1b["));
         assert_eq!(stripped(&coloured), plain);
     }

@@ -320,7 +320,7 @@ fn check_words(path: &Path) -> Result<(), String> {
             _ => true,
         };
         if !is_known {
-            let more = if key == "id" { ": docs/findings has all of them" } else { "" };
+            let more = if key == "id" { ": 'inodyne explain' lists all of them" } else { "" };
             return Err(format!("there is no {key} '{value}'{more}"));
         }
     }

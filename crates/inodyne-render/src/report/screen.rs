@@ -1,0 +1,206 @@
+//! The first screen: what ran where and how long, why in a sentence, what to do, where the time went, and whether to believe it.
+//! It has to fit a small terminal, so it is made for a [`Room`]; everything that it leaves out stands in the whole report.
+//!
+//! What casts doubt on the figures is never left out: how the command ended, losses, what the kernel refused.
+
+use inodyne_model::comparison::Comparison;
+use inodyne_model::finding::Finding;
+use inodyne_model::recording::Recording;
+
+use super::block::{Block, Fold, Kind, Page, Part, Remark};
+use super::case::Case;
+use super::names::Names;
+use super::{comparison, difference, findings, flags, ledger, names, overhead, runs, sentence, verdict, window};
+use crate::line::{Span, Style};
+use crate::units::{duration, percent};
+
+/// Cases of a comparison that have a line of their own.
+const MOST_CASES: usize = 6;
+
+/// How much of what can be left out is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Room {
+    /// Rows of a ledger that stand by themselves, or of a difference of two.
+    rows: usize,
+    /// Findings, each in two lines; of a comparison, differences with their rows.
+    items: usize,
+    /// Lines of a sentence or an advice, the last one cut; remarks about runs.
+    lines: usize,
+}
+
+impl Room {
+    /// From the most to the least.
+    pub(crate) const ALL: [Room; 8] = [
+        Room { rows: 9, items: 3, lines: 3 },
+        Room { rows: 7, items: 3, lines: 3 },
+        Room { rows: 6, items: 2, lines: 2 },
+        Room { rows: 5, items: 2, lines: 2 },
+        Room { rows: 4, items: 1, lines: 2 },
+        Room { rows: 3, items: 1, lines: 1 },
+        Room { rows: 3, items: 0, lines: 1 },
+        Room { rows: 1, items: 0, lines: 1 },
+    ];
+}
+
+/// The first screen of a recording that is no study.
+pub(crate) fn first_screen(recording: &Recording, room: Room) -> Vec<Part<'_>> {
+    let cases = Case::all(recording);
+    let mut page = Page::new(None);
+    match cases.as_slice() {
+        [] => {}
+        [case] => of_case(&mut page, case, room),
+        cases => of_several(&mut page, recording, cases, room),
+    }
+    vec![Part {
+        kind: Kind::Case { number: 0, name: String::new(), summary: String::new(), fold: Fold::Alone },
+        blocks: page.blocks,
+    }]
+}
+
+fn of_case<'a>(page: &mut Page<'a>, case: &Case<'a>, room: Room) {
+    let mut title = verdict::title(case);
+    let reason = std::mem::take(&mut title.reason);
+    page.add(Block::Title(title));
+    in_lines(page, &reason, Style::Plain, room.lines);
+    in_lines(page, &advice(case), Style::Plain, room.lines);
+    for doubt in verdict::doubts(case) {
+        page.paragraph("  ".into(), &doubt, Style::Warning);
+    }
+    if let Some(waiters) = case.window().and_then(window::waiters) {
+        in_lines(page, &waiters, Style::Plain, room.lines);
+    }
+    of_runs(page, case, room);
+    let Some(trace) = case.trace else {
+        runs::show(page, case);
+        return;
+    };
+    page.heading(&ledger::heading(case));
+    if let Some(text) = ledger::note(case) {
+        page.paragraph("  ".into(), text, Style::Dim);
+    }
+    page.table(ledger::in_short(&trace.ledger, room.rows));
+    in_short(page, case, room.items);
+    page.gap();
+    believe(page, std::slice::from_ref(case));
+    more(page, case.findings.first().copied());
+}
+
+/// What to do first; or that nothing about files would help.
+fn advice(case: &Case<'_>) -> String {
+    let is_traced = case.trace.is_some();
+    match case.findings.first().filter(|finding| finding.is_an_answer()) {
+        Some(bound) if bound.bound => bound.cure.first().map_or_else(String::new, |cure| sentence::capitalised(cure)),
+        Some(finding) => {
+            let cure = finding.cure.first().map_or("", String::as_str);
+            format!("Fix {} ({} of the time): {cure}.", finding.id, percent(finding.share_of_wall))
+        }
+        // A window of running processes is looked at for what they do, and not for how long they take.
+        None if is_traced && case.window().is_none() => {
+            "Nothing that inodyne knows about files would make it much faster.".to_owned()
+        }
+        None => String::new(),
+    }
+}
+
+/// How its untraced runs spread, and what about them asks for a second look. A report without a trace says it in full.
+fn of_runs(page: &mut Page<'_>, case: &Case<'_>, room: Room) {
+    let Some(found) = case.statistics().filter(|found| found.wall.n > 1 && case.trace.is_some()) else { return };
+    let [least, most] = [found.wall.min_ns, found.wall.max_ns].map(duration);
+    let times = format!("median of {} untraced runs, from {least} to {most}", found.wall.n);
+    page.line([Span::new(format!("  {times}"), Style::Dim)]);
+    remarkable(page, flags::all(case.recording, found), room);
+}
+
+/// The first of the remarks about runs, a line each, and how many more there are.
+fn remarkable(page: &mut Page<'_>, flags: Vec<String>, room: Room) {
+    let more = flags.len().saturating_sub(room.lines);
+    for flag in flags.into_iter().take(room.lines) {
+        page.line([Span::new(format!("  ! {flag}"), Style::Warning)]);
+    }
+    if more > 0 {
+        page.line([Span::new(format!("  ! and {more} more remarks on the runs"), Style::Warning)]);
+    }
+}
+
+/// The findings in two lines each.
+fn in_short(page: &mut Page<'_>, case: &Case<'_>, most: usize) {
+    if case.findings.is_empty() {
+        return;
+    }
+    page.heading("Findings");
+    for (at, finding) in case.findings.iter().take(most).enumerate() {
+        findings::in_short(at + 1, finding, case.doubts()).into_iter().for_each(|line| page.line(line));
+    }
+    let left = case.findings.iter().skip(most).map(|finding| finding.id.as_str()).collect::<Vec<_>>();
+    if !left.is_empty() {
+        let and = if most > 0 { "and " } else { "" };
+        page.line([Span::new(format!("  {and}{} more: {}", left.len(), left.join(", ")), Style::Dim)]);
+    }
+}
+
+/// Whether to believe the traces, the worst of several.
+fn believe(page: &mut Page<'_>, cases: &[Case<'_>]) {
+    let mut traces: Vec<_> = cases.iter().filter_map(|case| case.trace).collect();
+    traces.sort_by(|a, b| a.lost.total().cmp(&b.lost.total()).then(a.overhead.ratio.total_cmp(&b.overhead.ratio)));
+    let Some(worst) = traces.last() else { return };
+    let (text, style) = overhead::trust(worst);
+    page.paragraph(Span::default(), &text, style);
+    let refused = traces.iter().max_by_key(|trace| trace.refused.len()).map_or(&[][..], |trace| &trace.refused);
+    for refused in refused {
+        page.paragraph(Span::default(), &overhead::not_seen(refused), Style::Warning);
+    }
+}
+
+/// Where everything else is.
+fn more(page: &mut Page<'_>, finding: Option<&Finding>) {
+    let explain = finding.map_or_else(|| "WORD".to_owned(), |finding| finding.id.clone());
+    let text = format!("-v: system calls, threads, evidence, cures · inodyne explain {explain}");
+    page.line([Span::new(text, Style::Dim)]);
+}
+
+/// A text over at most so many lines.
+fn in_lines(page: &mut Page<'_>, text: &str, style: Style, most: usize) {
+    if !text.is_empty() {
+        page.add(Block::Brief { text: text.to_owned(), style, most });
+    }
+}
+
+fn of_several<'a>(page: &mut Page<'a>, recording: &'a Recording, cases: &[Case<'a>], room: Room) {
+    let below = |of: &Comparison| {
+        let score = comparison::scores(cases, of).map(Remark::Line);
+        score.or_else(|| comparison::source(recording, of)).filter(|_| room.lines > 1)
+    };
+    comparison::headlines(page, recording, |_| true, below);
+    let mut flags = Vec::new();
+    for case in cases {
+        let name = names::case(recording, case.key.place, case.key.command);
+        let found = case.statistics().map_or_else(Vec::new, |found| flags::all(recording, found));
+        flags.extend(found.into_iter().map(|flag| format!("{name}, {}: {flag}", case.cache())));
+    }
+    remarkable(page, flags, room);
+    for found in recording.ledger_differences.iter().take(room.items) {
+        page.heading(&comparison::heading(recording, found));
+        page.table(difference::in_short(found, &Names::of(recording, found.cases), room.rows));
+    }
+    page.gap();
+    for case in cases.iter().take(MOST_CASES) {
+        of_one_of_several(page, case, room);
+    }
+    if cases.len() > MOST_CASES {
+        page.line([Span::new(format!("and {} more", cases.len() - MOST_CASES), Style::Dim)]);
+    }
+    page.gap();
+    believe(page, cases);
+    more(page, cases.iter().find_map(|case| case.findings.first().copied()));
+}
+
+/// A case in a line, and why it took so long where there is room.
+fn of_one_of_several(page: &mut Page<'_>, case: &Case<'_>, room: Room) {
+    page.line([Span::from(verdict::in_a_line(case))]);
+    for doubt in verdict::doubts(case) {
+        page.line([Span::new(format!("  {doubt}"), Style::Warning)]);
+    }
+    if let Some(sentence) = sentence::of(case).filter(|_| room.lines > 1) {
+        page.line([Span::new(format!("  {sentence}"), Style::Dim)]);
+    }
+}
