@@ -37,10 +37,12 @@ pub fn run(arguments: &ExplainArguments) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     let word = arguments.words.join(" ");
-    match pages::find(&word) {
-        Some(entry) => print(&page::rendered(entry.page, width))?,
-        None => return Err(Failure::new(ExitStatus::Usage, unknown(&word))),
+    let found = pages::find(&word);
+    if found.is_empty() {
+        return Err(Failure::new(ExitStatus::Usage, unknown(&word)));
     }
+    let pages: Vec<String> = found.iter().map(|entry| page::rendered(entry.page, width)).collect();
+    print(&pages.join("\n"))?;
     Ok(ExitCode::SUCCESS)
 }
 

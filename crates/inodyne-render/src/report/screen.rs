@@ -3,17 +3,23 @@
 //!
 //! What casts doubt on the figures is never left out: how the command ended, losses, what the kernel refused.
 
+use inodyne_model::Nanos;
+use inodyne_model::cause::Cause;
 use inodyne_model::comparison::Comparison;
 use inodyne_model::finding::Finding;
 use inodyne_model::recording::Recording;
+use inodyne_model::trace::Trace;
 
 use super::block::{Block, Fold, Kind, Page, Part, Remark};
 use super::case::Case;
 use super::names::Names;
+use super::sentence::Subject;
 use super::{comparison, difference, findings, flags, ledger, names, overhead, runs, sentence, verdict, window};
 use crate::line::{Span, Style};
 use crate::units::{duration, percent};
 
+/// Waits for files below this part of the time are not worth a faster device.
+const LEAST_WAITS: f64 = 0.05;
 /// Cases of a comparison that have a line of their own.
 const MOST_CASES: usize = 6;
 
@@ -85,20 +91,32 @@ fn of_case<'a>(page: &mut Page<'a>, case: &Case<'a>, room: Room) {
     more(page, case.findings.first().copied());
 }
 
-/// What to do first; or that nothing about files would help.
+/// What to do first; or what the waits for files are, where nothing is known that would shorten them.
 fn advice(case: &Case<'_>) -> String {
-    let is_traced = case.trace.is_some();
-    match case.findings.first().filter(|finding| finding.is_an_answer()) {
-        Some(bound) if bound.bound => bound.cure.first().map_or_else(String::new, |cure| sentence::capitalised(cure)),
-        Some(finding) => {
-            let cure = finding.cure.first().map_or("", String::as_str);
-            format!("Fix {} ({} of the time): {cure}.", finding.id, percent(finding.share_of_wall))
+    let finding = case.findings.first().filter(|finding| finding.is_an_answer());
+    let cure = finding.and_then(|finding| finding.cure.first()).map_or("", String::as_str);
+    match (finding, sentence::subject(case)) {
+        (Some(bound), Some(Subject::Finding(_))) if bound.bound => sentence::capitalised(cure),
+        (Some(finding), _) => {
+            let verb = if finding.bound { "For" } else { "Fix" };
+            format!("{verb} {} ({} of the time): {cure}.", finding.id, percent(finding.share_of_wall))
         }
         // A window of running processes is looked at for what they do, and not for how long they take.
-        None if is_traced && case.window().is_none() => {
-            "Nothing that inodyne knows about files would make it much faster.".to_owned()
-        }
-        None => String::new(),
+        (None, _) => case.trace.filter(|_| case.window().is_none()).map_or_else(String::new, without_a_cure),
+    }
+}
+
+/// How much of the time is spent waiting for files.
+fn without_a_cure(trace: &Trace) -> String {
+    if !trace.tracer.divides_calls() {
+        return "No finding says what would make it faster.".to_owned();
+    }
+    let of_files = trace.ledger.rows.iter().filter(|row| row.cause.is_some_and(Cause::is_of_files));
+    let share = of_files.map(|row| row.ns).sum::<Nanos>().share_of(trace.ledger.wall_ns);
+    if share < LEAST_WAITS {
+        format!("A faster disk would not help: waits for files are {} of the time.", percent(share))
+    } else {
+        format!("No finding: waits for files are {} of the time; a faster device would shorten them.", percent(share))
     }
 }
 
