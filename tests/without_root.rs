@@ -126,6 +126,10 @@ fn the_command_ends_as_it_does_without_strace() {
     assert_eq!(code("kill -9 $$"), Some(137));
     let line = run(&mut home.inodyne(&["run", "--tracer", "strace", "--", "no-such-command"])).failed_in_one_line(127);
     assert!(line.contains("no-such-command"), "{line}");
+    let line = run(&mut home.inodyne(&["run", "--", "./no-such-command"])).stderr;
+    assert!(line.contains("no-such-command: "), "{line}");
+    assert_eq!(run(&mut home.inodyne(&["run", "--", "./no-such-command"])).code(), Some(127));
+    assert_eq!(run(&mut home.inodyne(&["run", "--", "/tmp"])).code(), Some(126));
     // Its files have the numbers that they have without.
     let script = "exec 3</dev/null; ls /proc/self/fd";
     let numbers = |outcome: support::Outcome| {

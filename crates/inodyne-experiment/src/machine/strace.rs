@@ -53,10 +53,12 @@ impl Strace {
     /// There is no such command: strace itself would end with another code.
     pub(super) fn around(&self, spec: &LaunchSpec) -> Result<LaunchSpec, ExperimentError> {
         let command = spec.argv.first().map_or(OsStr::new(""), OsString::as_os_str);
-        // A relative path is one from the directory in which the command will be: strace says itself what is wrong with that.
-        if !command.as_bytes().contains(&b'/')
-            && let Err(errno) = inodyne_launch::find(command, path(spec).as_deref())
-        {
+        // A relative path is one from the directory in which the command will be.
+        let file = match (&spec.directory, command.as_bytes().contains(&b'/')) {
+            (Some(directory), true) => directory.join(command).into_os_string(),
+            _ => command.to_owned(),
+        };
+        if let Err(errno) = inodyne_launch::find(&file, path(spec).as_deref()) {
             let command = command.to_string_lossy().into_owned();
             return Err(LaunchError::NotStarted { command, stage: Stage::Execute, errno: errno as i32 }.into());
         }
