@@ -30,6 +30,10 @@ test-loom: setup-build ## the pool of the delete engine, in every order in which
 check: ## what a change must pass: the tests, then formatting, lints and documentation
 	.ci/run
 
+.PHONY: score
+score: setup-bench build ## how often findings are right on programs that nobody here wrote; writes docs/findings/score.md (root, a quiet machine)
+	flock /sys/kernel scripts/score-findings $(INODYNE) --write
+
 test-kernels: setup-vm ## the checks of tests/vm on each kernel of the matrix, in virtual machines; writes docs/kernels.md (hours without KVM)
 	cargo build --locked -p inodyne-vm && $(abspath $(dir $(INODYNE))../debug/inodyne-vm) matrix --write docs/kernels.md $(KERNELS)
 

@@ -268,6 +268,16 @@ impl<'a> Case<'a> {
         (time.on_path + of_calls.sum::<f64>()).min(self.wall())
     }
 
+    /// How many of these threads waited at the same time, on average while the path did; where no path is known, how many of them lived
+    /// at the same time.
+    pub(super) fn side_by_side(&self, time: &Time) -> f64 {
+        let on_path = self.on_path(time);
+        match &self.path {
+            Some(_) if on_path > 0.0 => (time.ns / on_path).max(1.0),
+            _ => parallel(self.trace, &time.threads),
+        }
+    }
+
     /// What these threads take of the wall-clock time, in nanoseconds.
     pub(super) fn threads_on_path(&self, threads: &BTreeSet<ThreadNumber>) -> f64 {
         match &self.path {

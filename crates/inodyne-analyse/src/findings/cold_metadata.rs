@@ -8,7 +8,7 @@ use inodyne_model::ledger::{PAGE_FAULT, RowKind};
 use inodyne_model::stack::function_name;
 use inodyne_model::trace::Dtype;
 
-use super::case::{Case, Time, Waited, parallel, total};
+use super::case::{Case, Time, Waited, total};
 use super::estimate::{self, Diagnosed};
 use super::families::{concerns_files, reads, removes, writes};
 use super::remedy::Remedy;
@@ -18,7 +18,7 @@ use crate::units::{percent, seconds};
 const LEAST_SHARE: f64 = 0.15;
 /// Fewer reads are a program being started.
 const LEAST_READS: u64 = 50;
-/// More threads than this on average do not read one at a time.
+/// More threads than this that wait at the same time on average do not read one at a time.
 const MOST_THREADS: f64 = 1.5;
 /// From so many names for each call of readdir on, directories are large: with 32 KiB for each, as glibc has, a thousand fit.
 const LARGE_DIRECTORY: u64 = 400;
@@ -47,7 +47,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             format!("{call} waited {} times for a block, {} together", Grouped(*count), seconds(*ns))
         })
         .collect();
-    let is_alone = parallel(case.trace, &time.threads) <= MOST_THREADS;
+    let is_alone = case.side_by_side(&time) <= MOST_THREADS;
     let order = if is_alone {
         "they come one after the other".to_owned()
     } else {

@@ -145,36 +145,68 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     )
 }
 
-/// By how much sooner the last of these threads would be done if none had to wait for the lock, in nanoseconds: each one earlier by all
-/// that it waited for it, on a CPU or off, and for other threads of the command, which would be as much earlier; but no sooner than the processors can
-/// do the work, and by no more than the path is in these threads.
+/// By how much sooner the command would be done if nobody had to wait for the lock, in nanoseconds; but no sooner than the processors can
+/// do the work.
+///
+/// ```text
+/// sooner(thread) = its waits for the lock, asleep or spinning
+///                + what it waited for others, at most what that gets shorter by: of those of its children that lived side by
+///                  side, the last one ends as much sooner; of those that lived one after the other, each one
+/// ```
 fn sooner(
     case: &Case<'_>,
     among: &BTreeSet<ThreadNumber>,
     is_lock: impl Fn(&Waited<'_>) -> bool,
     contending: f64,
 ) -> f64 {
-    let mut waited_for_others = BTreeMap::<ThreadNumber, f64>::new();
-    for waited in case.waits().filter(|waited| is_lock(waited) || waited.wait.waker == Waker::Traced) {
-        *waited_for_others.entry(waited.wait.thread).or_default() += waited.wait.ns.0 as f64;
-    }
     let on_cpu = case.ledger(|row| matches!(row.kind, RowKind::User | RowKind::Kernel | RowKind::Runqueue));
     let is_on_cpu = on_cpu > case.wall() / 2.0;
-    let threads = || case.trace.observed.threads.iter().filter(|thread| among.contains(&thread.number));
-    let started = case.trace.observed.started_ns;
-    let last = |end: &dyn Fn(&ThreadObserved) -> f64| threads().map(end).fold(0.0, f64::max);
-    let now = last(&|thread| thread.ended_ns.saturating_sub(started).0 as f64);
-    let then = last(&|thread| {
-        // With enough to run at once, it is the processors that say how long it takes, below.
-        let ready = if is_on_cpu { thread.runqueue_ns.0 as f64 } else { 0.0 };
-        let waited = waited_for_others.get(&thread.number).copied().unwrap_or_default()
-            + ready
-            + contending / among.len() as f64;
-        thread.ended_ns.saturating_sub(started).0 as f64 - waited.min(thread.lifetime_ns().0 as f64)
-    });
-    let work: f64 = case.trace.observed.threads.iter().map(|thread| thread.cpu_ns().0 as f64).sum();
+    let (mut for_lock, mut for_others) = (BTreeMap::<ThreadNumber, f64>::new(), BTreeMap::<ThreadNumber, f64>::new());
+    for waited in case.waits() {
+        let ns = waited.wait.ns.0 as f64;
+        if is_lock(&waited) {
+            *for_lock.entry(waited.wait.thread).or_default() += ns;
+        } else if waited.wait.waker == Waker::Traced {
+            *for_others.entry(waited.wait.thread).or_default() += ns;
+        }
+    }
+    let threads = &case.trace.observed.threads;
+    let mut children = BTreeMap::<ThreadNumber, Vec<(&ThreadObserved, f64)>>::new();
+    let mut of_root = 0.0;
+    // Who was created later has a larger number.
+    for thread in threads.iter().rev() {
+        let own = |sums: &BTreeMap<ThreadNumber, f64>| sums.get(&thread.number).copied().unwrap_or_default();
+        let mut sooner = own(&for_lock);
+        if among.contains(&thread.number) {
+            // With enough to run at once, it is the processors that say how long it takes, below.
+            let ready = if is_on_cpu { thread.runqueue_ns.0 as f64 } else { 0.0 };
+            sooner += ready + contending / among.len() as f64;
+        }
+        let shorter = children.remove(&thread.number).map_or(0.0, by_the_last);
+        sooner = (sooner + shorter.min(own(&for_others))).min(thread.lifetime_ns().0 as f64);
+        children.entry(thread.parent).or_default().push((thread, sooner));
+        of_root = sooner;
+    }
+    let work: f64 = threads.iter().map(|thread| thread.cpu_ns().0 as f64).sum();
     let least = (work - contending).max(0.0) * (1.0 - DEARER) / f64::from(case.recording.host.cpus.max(1));
-    (now - then).min(case.wall() - least).min(case.threads_on_path(among)).max(0.0)
+    of_root.min(case.wall() - least).max(0.0)
+}
+
+/// By how much sooner all of these threads are done, each of which is by so much: those that lived side by side with the last of them.
+fn by_the_last(mut threads: Vec<(&ThreadObserved, f64)>) -> f64 {
+    threads.sort_by_key(|(thread, _)| thread.born_ns);
+    // The end of those that live side by side, now and then.
+    let (mut all, mut now, mut then) = (0.0, 0.0f64, 0.0f64);
+    for (thread, sooner) in threads {
+        let (born, ended) = (thread.born_ns.0 as f64, thread.ended_ns.0 as f64);
+        if born >= now {
+            all += now - then;
+            (now, then) = (ended, ended - sooner);
+        } else {
+            (now, then) = (now.max(ended), then.max(ended - sooner));
+        }
+    }
+    all + now - then
 }
 
 /// A lock of a file that a program takes by `flock`, `fcntl` or `lockf`.
@@ -251,7 +283,22 @@ fn most<'a>(times: impl Iterator<Item = (&'a str, u64)>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use inodyne_model::sample::ms;
+
     use super::*;
+
+    #[test]
+    fn who_waits_for_several_is_sooner_by_the_last_of_those_side_by_side_and_by_each_of_those_in_turn() {
+        let thread =
+            |born, ended| ThreadObserved { born_ns: ms(born), ended_ns: ms(ended), ..ThreadObserved::default() };
+        let sooner = |lives: &[(f64, f64, f64)]| {
+            let threads: Vec<ThreadObserved> = lives.iter().map(|life| thread(life.0, life.1)).collect();
+            by_the_last(threads.iter().zip(lives).map(|(thread, life)| (thread, life.2 * 1e6)).collect()) / 1e6
+        };
+        assert_eq!(sooner(&[]), 0.0);
+        assert_eq!(sooner(&[(10.0, 110.0, 70.0), (10.0, 120.0, 40.0)]), 40.0);
+        assert_eq!(sooner(&[(200.0, 300.0, 5.0), (10.0, 110.0, 70.0)]), 75.0);
+    }
 
     #[test]
     fn the_cure_fits_the_lock() {

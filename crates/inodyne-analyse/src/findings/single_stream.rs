@@ -10,7 +10,7 @@ use inodyne_model::finding::Finding;
 use inodyne_model::ledger::RowKind;
 use inodyne_model::observed::ThreadNumber;
 
-use super::case::{Case, Time, parallel};
+use super::case::{Case, Time};
 use super::contents::{LARGE_READ, bytes_a_wait, waiting_for_contents};
 use super::estimate::{self, Diagnosed};
 use super::remedy::Remedy;
@@ -20,7 +20,7 @@ use crate::units::{percent, seconds};
 const LEAST_SHARE: f64 = 0.3;
 /// Fewer are not worth a second thread.
 const LEAST_REQUESTS: u64 = 100;
-/// More threads than this on average are no single stream.
+/// More threads than this that wait at the same time on average are no single stream.
 const MOST_THREADS: f64 = 1.5;
 /// Workers that are proposed, at most: more gain little on one device, and nobody has tried.
 const MOST_WORKERS: u32 = 4;
@@ -32,7 +32,7 @@ const UNCERTAIN: f64 = 0.18;
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let time = requests(case);
     let share = case.share(&time);
-    if time.count < LEAST_REQUESTS || share < LEAST_SHARE || parallel(case.trace, &time.threads) > MOST_THREADS {
+    if time.count < LEAST_REQUESTS || share < LEAST_SHARE || case.side_by_side(&time) > MOST_THREADS {
         return None;
     }
     let workers = workers(case.recording.host.cpus);
