@@ -20,12 +20,14 @@
 //! | `score` | what measured pairs say of a prediction |
 //! | `runs` | what the runs of one case say |
 //! | `comparison` | cases held against each other |
+//! | `difference` | two recordings held against each other, and what must not get worse |
 //! | `units` | times and shares, as sentences write them |
 //! | [`statistics`] | how repeated measurements spread, and what differs |
 
 mod calls;
 mod causes;
 mod comparison;
+mod difference;
 mod doubts;
 mod faults;
 mod findings;
@@ -41,6 +43,7 @@ mod units;
 mod window;
 
 pub use comparison::precision;
+pub use difference::difference;
 pub use findings::ids as finding_ids;
 use inodyne_model::observed::Begin;
 use inodyne_model::path::CriticalPath;

@@ -23,6 +23,7 @@
 //! | [`finding`], [`cure`] | a diagnosis, and what a program can do about it |
 //! | [`case`] | which command, place, caches and settings something belongs to |
 //! | [`comparison`], [`metric`] | two cases held against each other, and by what |
+//! | [`difference`], [`gate`] | two recordings held against each other, and what must not get worse |
 //! | [`statistics`] | what many runs of one case say |
 //! | [`loss`] | what could not be recorded |
 //! | [`study`] | several measurements in one recording, and what was expected of them |
@@ -35,7 +36,9 @@ pub mod command;
 pub mod comparison;
 pub mod count;
 pub mod cure;
+pub mod difference;
 pub mod finding;
+pub mod gate;
 pub mod histogram;
 pub mod host;
 pub mod ledger;

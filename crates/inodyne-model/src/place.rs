@@ -53,6 +53,13 @@ pub struct Place {
     pub below: Vec<Place>,
 }
 
+impl Place {
+    /// The name used in reports: the label, or where it is.
+    pub fn name(&self) -> String {
+        if self.label.is_empty() { self.path.display().to_string() } else { self.label.clone() }
+    }
+}
+
 /// What a device is held to: each request of anybody, the kernel's own threads included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Limits {

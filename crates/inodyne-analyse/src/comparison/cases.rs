@@ -9,8 +9,8 @@ use inodyne_model::study::Compare;
 use inodyne_model::trace::Trace;
 
 /// Everything measured of a command in a place in a state of the caches.
-pub(super) struct MeasuredCase<'a> {
-    pub(super) key: CaseKey,
+pub(crate) struct MeasuredCase<'a> {
+    pub(crate) key: CaseKey,
     /// Untraced runs by their block.
     untraced: BTreeMap<u32, Vec<&'a Run>>,
     /// Traced runs by their block.
@@ -19,14 +19,36 @@ pub(super) struct MeasuredCase<'a> {
     traces: Vec<&'a Trace>,
 }
 
+impl<'a> MeasuredCase<'a> {
+    /// The same with a block for each run, in the order of the blocks: to be held against a case of another recording, whose blocks have
+    /// nothing to do with these.
+    pub(crate) fn run_by_run(self) -> MeasuredCase<'a> {
+        let one_by_one = |blocks: BTreeMap<u32, Vec<&'a Run>>| {
+            (0..).zip(blocks.into_values().flatten()).map(|(number, run)| (number, vec![run])).collect()
+        };
+        let MeasuredCase { key, untraced, traced, traces } = self;
+        MeasuredCase { key, untraced: one_by_one(untraced), traced: one_by_one(traced), traces }
+    }
+
+    /// All runs, the untraced ones first.
+    pub(crate) fn runs(&self) -> impl Iterator<Item = &'a Run> {
+        self.untraced.values().chain(self.traced.values()).flatten().copied()
+    }
+
+    /// Traces in the order in which they were made.
+    pub(crate) fn traces(&self) -> &[&'a Trace] {
+        &self.traces
+    }
+}
+
 /// Two cases that differ in one thing.
-pub(super) struct PairedCases<'c> {
-    pub(super) a: &'c MeasuredCase<'c>,
-    pub(super) b: &'c MeasuredCase<'c>,
+pub(crate) struct PairedCases<'c> {
+    pub(crate) a: &'c MeasuredCase<'c>,
+    pub(crate) b: &'c MeasuredCase<'c>,
 }
 
 /// All cases: in the order of the caches' first runs, then of commands and places.
-pub(super) fn all(recording: &Recording) -> Vec<MeasuredCase<'_>> {
+pub(crate) fn all(recording: &Recording) -> Vec<MeasuredCase<'_>> {
     let mut cases: Vec<MeasuredCase<'_>> = Vec::new();
     let mut case_of = |key: CaseKey| {
         let at = cases.iter().position(|case| case.key == key).unwrap_or(cases.len());
@@ -53,7 +75,7 @@ pub(super) fn all(recording: &Recording) -> Vec<MeasuredCase<'_>> {
 
 /// In each state of the caches: every place with the first one that ran the same command, and every command with the
 /// first one that ran in the same place. A part of a study may want only one of the two.
-pub(super) fn case_pairs<'c>(recording: &Recording, cases: &'c [MeasuredCase<'c>]) -> Vec<PairedCases<'c>> {
+pub(crate) fn case_pairs<'c>(recording: &Recording, cases: &'c [MeasuredCase<'c>]) -> Vec<PairedCases<'c>> {
     let wanted = |place| {
         let part = recording.study.as_ref().and_then(|study| study.part_of_place(place));
         part.map_or(Compare::Both, |part| part.compare)
@@ -75,12 +97,12 @@ pub(super) fn case_pairs<'c>(recording: &Recording, cases: &'c [MeasuredCase<'c>
 
 impl<'c> PairedCases<'c> {
     /// Which two cases they are.
-    pub(super) fn keys(&self) -> CasePair {
+    pub(crate) fn keys(&self) -> CasePair {
         CasePair { a: self.a.key, b: self.b.key }
     }
 
     /// Runs of the same block, side by side.
-    pub(super) fn runs(&self, traced: bool) -> Vec<(&'c Run, &'c Run)> {
+    pub(crate) fn runs(&self, traced: bool) -> Vec<(&'c Run, &'c Run)> {
         let blocks = |case: &'c MeasuredCase<'c>| if traced { &case.traced } else { &case.untraced };
         let (a, b) = (blocks(self.a), blocks(self.b));
         let of_block = |(block, a): (&u32, &'c Vec<&'c Run>)| {
@@ -91,17 +113,17 @@ impl<'c> PairedCases<'c> {
     }
 
     /// Traces side by side, the first with the first.
-    pub(super) fn traces(&self) -> Vec<(&'c Trace, &'c Trace)> {
+    pub(crate) fn traces(&self) -> Vec<(&'c Trace, &'c Trace)> {
         self.a.traces.iter().copied().zip(self.b.traces.iter().copied()).collect()
     }
 
     /// Whether both have an untraced run.
-    pub(super) fn has_untraced(&self) -> bool {
+    pub(crate) fn has_untraced(&self) -> bool {
         !self.a.untraced.is_empty() && !self.b.untraced.is_empty()
     }
 }
 
 /// How many of the runs did not end with success.
-pub(super) fn failures(pairs: &[(&Run, &Run)]) -> usize {
+pub(crate) fn failures(pairs: &[(&Run, &Run)]) -> usize {
     pairs.iter().flat_map(|(a, b)| [a, b]).filter(|run| !run.exit.success()).count()
 }

@@ -17,7 +17,7 @@ use super::pending::{SEED, time_in};
 use crate::statistics::bootstrap::{self, Pair};
 
 /// The difference of the ledgers of two cases; none without a trace of each.
-pub(super) fn subtracted(pair: &PairedCases<'_>) -> Option<LedgerDifference> {
+pub(crate) fn subtracted(pair: &PairedCases<'_>) -> Option<LedgerDifference> {
     let traces = pair.traces();
     if traces.is_empty() {
         return None;

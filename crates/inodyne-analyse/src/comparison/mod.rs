@@ -10,7 +10,7 @@
 //! runs, where there are any, and so is the time until all was durable; calls and rows of the ledger come from traced ones, and are compared where there are at
 //! least two of each. Runs that failed stay in, are counted, and withhold the verdict.
 
-mod cases;
+pub(crate) mod cases;
 mod ledgers;
 mod pending;
 
@@ -25,12 +25,18 @@ use inodyne_model::run::CacheState;
 
 use crate::statistics::{bootstrap, holm, paired, summary, verdict};
 use cases::PairedCases;
+pub(crate) use ledgers::subtracted;
 use pending::{PendingComparison, SEED};
 
 /// All comparisons of a recording, the wall-clock time of each pair of cases first; none where there is only one case.
 pub(crate) fn all(recording: &Recording) -> Vec<Comparison> {
     let cases = cases::all(recording);
-    let case_pairs = cases::case_pairs(recording, &cases);
+    let compared = compared(&cases::case_pairs(recording, &cases), recording.margin);
+    compared.into_iter().map(|(_, comparison)| comparison).collect()
+}
+
+/// All comparisons of these pairs of cases, each with the number of its pair.
+pub(crate) fn compared(case_pairs: &[PairedCases<'_>], margin: f64) -> Vec<(usize, Comparison)> {
     let pending: Vec<(usize, PendingComparison)> = case_pairs
         .iter()
         .enumerate()
@@ -40,7 +46,7 @@ pub(crate) fn all(recording: &Recording) -> Vec<Comparison> {
     let corrected = corrected(&pending, &p_values);
     let finish = |((number, comparison), (p, (p_corrected, needs_pairs)))| {
         let pair = &case_pairs[number];
-        Comparison { needs_pairs, ..finished(pair, comparison, p, p_corrected, recording.margin) }
+        (number, Comparison { needs_pairs, ..finished(pair, comparison, p, p_corrected, margin) })
     };
     pending.into_iter().zip(p_values.into_iter().zip(corrected)).map(finish).collect()
 }
@@ -68,7 +74,7 @@ pub fn precision(recording: &Recording, first_place: usize, cache: CacheState) -
 /// Where the differences come from, for every pair of cases with traces.
 pub(crate) fn ledger_differences(recording: &Recording) -> Vec<LedgerDifference> {
     let cases = cases::all(recording);
-    cases::case_pairs(recording, &cases).iter().filter_map(ledgers::subtracted).collect()
+    cases::case_pairs(recording, &cases).iter().filter_map(subtracted).collect()
 }
 
 /// Corrects in families. The headlines of all pairs of cases are one; of each pair of cases its CPU times, the wall times of its

@@ -1,0 +1,258 @@
+//! Two recordings held against each other: what the new one says that the old one did not.
+//!
+//! Cases of the same command, place and state of the caches are held against each other. Their counts are exact; their times
+//! were not measured by turns, so that a difference of them may be the machine's. All of this is derived, and in no recording.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::comparison::{Comparison, Interval, LedgerDifference};
+use crate::gate::Gate;
+use crate::run::CacheState;
+
+/// What stands first in a difference for programs.
+pub const SCHEMA: &str = "inodyne-diff/1";
+
+/// Something of the old recording and of the new one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Sides<T> {
+    /// Of the old recording.
+    pub old: T,
+    /// Of the new recording.
+    pub new: T,
+}
+
+impl<T> Sides<T> {
+    /// The same of both.
+    pub fn map<U>(self, of: impl Fn(T) -> U) -> Sides<U> {
+        Sides { old: of(self.old), new: of(self.new) }
+    }
+}
+
+impl<T: PartialEq> Sides<T> {
+    /// Whether it is not the same in both.
+    pub fn differ(&self) -> bool {
+        self.old != self.new
+    }
+}
+
+impl Sides<u64> {
+    /// What the new recording has more.
+    pub fn change(&self) -> i64 {
+        let change = i128::from(self.new) - i128::from(self.old);
+        i64::try_from(change).unwrap_or(if change < 0 { i64::MIN } else { i64::MAX })
+    }
+}
+
+/// Which of the two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Side {
+    /// The old recording.
+    Old,
+    /// The new recording.
+    New,
+}
+
+/// What two recordings come to.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Difference {
+    /// [`SCHEMA`].
+    pub schema: &'static str,
+    /// What else differs than what was measured: the machine, the program.
+    pub differs: Vec<Differing>,
+    /// The cases that both have, in the order of the new recording.
+    pub cases: Vec<CaseDifference>,
+    /// The cases that only one of them has.
+    pub unmatched: Vec<Unmatched>,
+    /// What was not to become worse, for each case.
+    pub gates: Vec<GateResult>,
+}
+
+impl Difference {
+    /// Whether something became worse that was not to, or that cannot be told for want of what it asks for.
+    pub fn fails(&self) -> bool {
+        self.gates.iter().any(|gate| gate.outcome.fails())
+    }
+}
+
+/// Something that is not the same in both, in words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Differing {
+    /// What it is: `kernel`.
+    pub what: &'static str,
+    /// What it was and what it is.
+    #[serde(flatten)]
+    pub sides: Sides<String>,
+}
+
+/// A case by what a person calls it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CaseName {
+    /// The label of the command.
+    pub command: String,
+    /// The label of the place, or its path.
+    pub place: String,
+    /// State of the caches before.
+    pub cache: CacheState,
+}
+
+/// A case that only one of the two has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Unmatched {
+    /// Which of them has it.
+    pub only: Side,
+    /// The case.
+    #[serde(flatten)]
+    pub case: CaseName,
+}
+
+/// A case of both.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CaseDifference {
+    /// What it is called in the new recording.
+    #[serde(flatten)]
+    pub case: CaseName,
+    /// What else differs: how the place was made, how the command was started, how it ended.
+    pub differs: Vec<Differing>,
+    /// What makes counts inexact, a sentence each: events that were lost.
+    pub inexact: Vec<String>,
+    /// The wall-clock time, to the end and until all was durable. `a` is the case in the old recording and `b` in the new one; pairs
+    /// are the first run with the first, and so on.
+    pub times: Vec<Comparison>,
+    /// Traced runs of each.
+    pub traces: Sides<usize>,
+    /// Their ledgers, subtracted. None without a trace of each, as all that follows.
+    pub ledger: Option<LedgerDifference>,
+    /// All calls together.
+    pub total: Option<Counts>,
+    /// Each system call of either, by what changed most. Of several traces of a side the median.
+    pub calls: Vec<CallDifference>,
+    /// Findings that most traces of the one have, and not those of the other.
+    pub findings: Changed<FindingName>,
+    /// The paths that were looked up, where both have them.
+    pub paths: Option<PathsDifference>,
+}
+
+/// Calls, of one system call or of all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Counts {
+    /// Calls that returned.
+    pub calls: Sides<u64>,
+    /// Calls that returned an error.
+    pub errors: Sides<u64>,
+    /// Bytes moved.
+    pub bytes: Sides<u64>,
+}
+
+impl Counts {
+    /// Whether anything of it is not the same.
+    pub fn differ(&self) -> bool {
+        self.calls.differ() || self.errors.differ() || self.bytes.differ()
+    }
+}
+
+/// One system call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CallDifference {
+    /// Its name.
+    pub name: String,
+    /// What was counted.
+    #[serde(flatten)]
+    pub counts: Counts,
+    /// The errors by name.
+    pub errors_by_errno: BTreeMap<String, Sides<u64>>,
+}
+
+/// What came and what went.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Changed<T> {
+    /// Only the new recording has it.
+    pub new: Vec<T>,
+    /// Only the old recording had it.
+    pub gone: Vec<T>,
+}
+
+impl<T> Changed<T> {
+    /// Whether nothing came or went.
+    pub fn is_empty(&self) -> bool {
+        self.new.is_empty() && self.gone.is_empty()
+    }
+}
+
+impl<T> Default for Changed<T> {
+    fn default() -> Changed<T> {
+        Changed { new: Vec::new(), gone: Vec::new() }
+    }
+}
+
+/// A finding, as it is said.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FindingName {
+    /// Its stable name.
+    pub id: String,
+    /// What it says.
+    pub title: String,
+}
+
+/// Paths that were looked up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PathsDifference {
+    /// How many different ones.
+    pub count: Sides<u64>,
+    /// Look-ups of paths that found no room in the table: with any of them there may be more paths than were counted.
+    pub not_kept: Sides<u64>,
+    /// Paths that no trace of the other side has, most calls first.
+    #[serde(flatten)]
+    pub changed: Changed<ChangedPath>,
+}
+
+/// A path that one side looked up and the other did not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ChangedPath {
+    /// The path, as it was given to the calls.
+    pub path: String,
+    /// How often, by all calls together; the most of any trace.
+    pub calls: u64,
+    /// How often nothing was there.
+    pub not_found: u64,
+}
+
+/// What became of a gate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GateOutcome {
+    /// Nothing became worse than allowed.
+    Held,
+    /// Something did.
+    Failed,
+    /// The runs cannot tell.
+    Undecided,
+    /// What it asks for was not measured.
+    NotMeasured,
+}
+
+impl GateOutcome {
+    /// Whether whoever set the gate is to be stopped. A gate that nothing was measured for would otherwise hold for ever.
+    pub fn fails(self) -> bool {
+        matches!(self, GateOutcome::Failed | GateOutcome::NotMeasured)
+    }
+}
+
+/// A gate and a case.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct GateResult {
+    /// What may not become true.
+    pub gate: Gate,
+    /// Of which case; none where both recordings have none in common.
+    pub case: Option<CaseName>,
+    /// What became of it.
+    pub outcome: GateOutcome,
+    /// The counts that decided; of a time the medians, in nanoseconds; of a finding whether it is there.
+    pub figures: Option<Sides<u64>>,
+    /// Of a time the ratio, with its interval.
+    pub ratio: Option<Interval>,
+    /// Why it is not decided.
+    pub reason: Option<String>,
+}
