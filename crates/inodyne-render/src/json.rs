@@ -22,9 +22,9 @@ pub fn json_section(recording: &Recording, section: Section) -> String {
     indented(&records.rows.iter().map(object).collect::<Vec<_>>())
 }
 
-fn indented(value: &impl serde::Serialize) -> String {
+pub(crate) fn indented(value: &impl serde::Serialize) -> String {
     // Plain data with string keys: there is nothing in it that JSON cannot say.
-    let mut text = serde_json::to_string_pretty(value).expect("a recording is plain data");
+    let mut text = serde_json::to_string_pretty(value).expect("plain data");
     text.push('\n');
     text
 }

@@ -10,6 +10,7 @@
 //! | [`markdown`](fn@markdown) | prints it for GitHub |
 //! | [`html`](fn@html) | prints it as a page for a browser, with pictures |
 //! | [`csv`](fn@csv), [`json`](fn@json) | rows and recordings for programs |
+//! | `difference`, `junit` | the difference of two recordings, in all forms |
 //! | [`hyperfine`](fn@hyperfine) | times as hyperfine exports them |
 //! | `profile` | stacks and timeline in the formats of other programs, one file a format |
 //! | `timeline` | the intervals of a trace, with their causes |
@@ -17,9 +18,11 @@
 //! | `units` | how times, shares and sizes are written |
 
 mod csv;
+mod difference;
 mod html;
 mod hyperfine;
 mod json;
+mod junit;
 mod line;
 mod markdown;
 mod profile;
@@ -29,15 +32,18 @@ mod timeline;
 mod units;
 
 pub use self::csv::csv;
+pub use difference::{difference_html, difference_json, difference_markdown, difference_text};
 pub use html::html;
 pub use hyperfine::hyperfine;
 pub use json::{json, json_section};
+pub use junit::difference_junit;
 pub use line::{cut, escaped};
 pub use markdown::markdown;
 pub use profile::{
     NoFlameGraph, Traced, UnknownView, View, firefox, flame_graph, flame_graph_difference, folded, folded_difference,
     perfetto, pprof, speedscope,
 };
+pub use report::recordings::gate_in_words;
 pub use report::row_words;
 pub use report::section::{Section, UnknownSection};
 pub use text::{TextOptions, text};

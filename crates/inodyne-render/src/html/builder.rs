@@ -113,7 +113,7 @@ pub(super) fn class_of(style: Style) -> &'static str {
 }
 
 /// Marks of direction and control characters are written out, so that they are seen and do nothing.
-fn markup_free(text: &str) -> String {
+pub(crate) fn markup_free(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in escaped(text).chars() {
         match c {

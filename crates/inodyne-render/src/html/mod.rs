@@ -30,18 +30,23 @@ use crate::report::{report, study_title};
 use crate::units::{bytes, date};
 use builder::Html;
 
+pub(crate) use builder::markup_free;
+
 /// The page of a recording.
 pub fn html(recording: &Recording) -> String {
-    let parts = report(recording, None);
-    let title = title(recording);
+    printed(&report(recording, None), &title(recording), &circumstances(recording))
+}
+
+/// The parts of a report as a page with a title, and a line about what was measured.
+pub(crate) fn printed(parts: &[Part<'_>], title: &str, circumstances: &str) -> String {
     let mut page = Html::new(&format!("inodyne: {title}"), include_str!("page.css"));
     page.inside("header", &[("class", "top")], |page| {
-        page.element("h1", &[], &title);
-        page.element("p", &[("class", "dim")], &circumstances(recording));
+        page.element("h1", &[], title);
+        page.element("p", &[("class", "dim")], circumstances);
         // The script shows it.
         page.element("button", &[("type", "button"), ("id", "theme"), ("hidden", "")], "");
     });
-    contents(&mut page, &parts);
+    contents(&mut page, parts);
     page.inside("main", &[], |page| {
         let (within, shown): (Vec<&Part<'_>>, Vec<&Part<'_>>) = parts.iter().partition(|part| is_folded(part));
         shown.into_iter().for_each(|one| part(page, one));

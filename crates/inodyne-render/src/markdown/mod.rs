@@ -19,8 +19,13 @@ const UNBOUNDED: usize = 1_000;
 
 /// The report of a recording; only one part of it where a section is given.
 pub fn markdown(recording: &Recording, section: Option<Section>) -> String {
+    printed(report(recording, section))
+}
+
+/// The parts of a report.
+pub(crate) fn printed(parts: Vec<Part<'_>>) -> String {
     let mut printer = Printer::default();
-    for part in report(recording, section) {
+    for part in parts {
         printer.part(part);
     }
     printer.out

@@ -111,7 +111,7 @@ fn until(recording: &Recording, comparison: &Comparison) -> &'static str {
     }
 }
 
-fn style(comparison: &Comparison) -> Style {
+pub(super) fn style(comparison: &Comparison) -> Style {
     match comparison.verdict {
         Verdict::Faster => Style::Good,
         Verdict::Slower => Style::Worse,
@@ -121,7 +121,7 @@ fn style(comparison: &Comparison) -> Style {
 }
 
 /// `0.412 s against 0.368 s`
-fn times(comparison: &Comparison) -> String {
+pub(super) fn times(comparison: &Comparison) -> String {
     let time = |ns| duration_beside(ns, comparison.a_median_ns);
     let traced = if comparison.traced { ", traced" } else { "" };
     format!("{} against {}{traced}", time(comparison.b_median_ns), time(comparison.a_median_ns))

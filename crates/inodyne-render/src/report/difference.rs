@@ -102,7 +102,7 @@ pub(super) fn largest_time(found: &LedgerDifference) -> Nanos {
     found.a_wall_ns.max(found.b_wall_ns)
 }
 
-fn table(found: &LedgerDifference, names: &Names) -> Table {
+pub(super) fn table(found: &LedgerDifference, names: &Names) -> Table {
     with_rows(found, names, MOST_ROWS)
 }
 

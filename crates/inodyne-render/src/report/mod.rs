@@ -15,6 +15,7 @@
 //! | `window` | what is said of a window of running processes |
 //! | `screen` | the first screen: the least that answers how long, why, what to do, and whether to believe it |
 //! | `sentence` | the one sentence that says where most of the time went |
+//! | `recordings` | the parts of a difference of two recordings |
 //! | `case` | a case with all that is known of it |
 //! | `block`, `table`, `value` | what reports are made of: blocks, tables, typed cells and how each is written |
 //! | `change`, `flags`, `names`, `rows`, `state` | the words for a difference, for odd runs, for cases, for a row of a ledger, for what a thread did |
@@ -38,6 +39,7 @@ pub(crate) mod names;
 mod others;
 mod overhead;
 mod paths;
+pub(crate) mod recordings;
 mod rows;
 mod runs;
 mod screen;

@@ -1,6 +1,7 @@
 //! What the sides of a comparison are called: by what they differ in, and in words that say nothing twice.
 
 use inodyne_model::case::{CaseKey, CasePair};
+use inodyne_model::place::Place;
 use inodyne_model::recording::Recording;
 use inodyne_model::run::CacheState;
 
@@ -66,11 +67,7 @@ fn end(text: &str, width: usize) -> String {
 
 /// A place's label, or where it is.
 pub(crate) fn place(recording: &Recording, index: usize) -> String {
-    match recording.places.get(index) {
-        Some(place) if !place.label.is_empty() => place.label.clone(),
-        Some(place) => place.path.display().to_string(),
-        None => "?".to_owned(),
-    }
+    recording.places.get(index).map_or_else(|| "?".to_owned(), Place::name)
 }
 
 /// A case by what the recording has several of: its command, its place, or both.

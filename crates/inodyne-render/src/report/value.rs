@@ -34,6 +34,8 @@ pub(crate) enum Value {
     TimeDifference(i64),
     /// The 95% interval of such a difference.
     TimeDifferenceInterval(i64, i64),
+    /// One count less another.
+    CountDifference(i64),
     /// A part of a whole: 1 is all of it.
     Share(f64),
     /// One time divided by another.
@@ -70,7 +72,7 @@ impl Value {
             Value::Nothing | Value::Picture(_) => String::new(),
             Value::Text(text) => text.clone(),
             Value::Count(n) | Value::Bytes(n) => n.to_string(),
-            Value::Integer(n) | Value::TimeDifference(n) => n.to_string(),
+            Value::Integer(n) | Value::TimeDifference(n) | Value::CountDifference(n) => n.to_string(),
             Value::Number(x) | Value::Share(x) | Value::Ratio(x) => x.to_string(),
             Value::Truth(is) => is.to_string(),
             Value::Time(ns) => ns.0.to_string(),
@@ -86,7 +88,7 @@ impl Value {
             Value::Nothing | Value::Picture(_) => serde_json::Value::Null,
             Value::Text(text) => json!(text),
             Value::Count(n) | Value::Bytes(n) => json!(n),
-            Value::Integer(n) | Value::TimeDifference(n) => json!(n),
+            Value::Integer(n) | Value::TimeDifference(n) | Value::CountDifference(n) => json!(n),
             Value::Number(x) | Value::Share(x) | Value::Ratio(x) => json!(x),
             Value::Truth(is) => json!(is),
             Value::Time(ns) => json!(ns.0),
@@ -206,6 +208,11 @@ impl Cell {
         Cell::new(Value::Count(count), Unit::Grouped)
     }
 
+    /// What one count is more or less than another.
+    pub(crate) fn count_difference(count: i64) -> Cell {
+        Cell::new(Value::CountDifference(count), Unit::Own)
+    }
+
     /// A part of a whole in per cent.
     pub(crate) fn share(share: f64) -> Cell {
         Cell::new(Value::Share(share), Unit::Own)
@@ -285,6 +292,10 @@ impl Cell {
             },
             Value::TimeDifference(ns) => signed(*ns),
             Value::TimeDifferenceInterval(low, high) => format!("[{}, {}]", signed(*low), signed(*high)),
+            Value::CountDifference(0) => "0".to_owned(),
+            Value::CountDifference(n) => {
+                format!("{}{}", if *n < 0 { '-' } else { '+' }, Grouped(n.unsigned_abs()))
+            }
             Value::Count(n) if self.unit == Unit::Grouped => Grouped(*n).to_string(),
             Value::Share(share) if self.unit == Unit::Hundredths => format!("{:.2}", share * 100.0),
             Value::Share(share) => percent(*share),

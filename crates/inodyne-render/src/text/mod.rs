@@ -6,6 +6,7 @@ mod table;
 use inodyne_model::recording::Recording;
 
 use crate::report;
+use crate::report::block::Part;
 use crate::report::section::Section;
 
 pub(crate) use table::laid_out;
@@ -38,19 +39,24 @@ impl Default for TextOptions {
 
 /// The report of a recording, ready to be printed.
 pub fn text(recording: &Recording, options: &TextOptions) -> String {
-    let options = TextOptions { width: options.width.max(TextOptions::NARROWEST), ..*options };
     // A study is shown in short in any case.
     if options.verbose || options.section.is_some() || recording.study.is_some() {
-        return print::print(report::report(recording, options.section), &options);
+        return printed(report::report(recording, options.section), options);
     }
-    first_screen(recording, &options)
+    first_screen(recording, options)
+}
+
+/// The parts of a report, ready to be printed.
+pub(crate) fn printed(parts: Vec<Part<'_>>, options: &TextOptions) -> String {
+    let options = TextOptions { width: options.width.max(TextOptions::NARROWEST), ..*options };
+    print::print(parts, &options)
 }
 
 /// The most that fits; more than that only where doubts need the lines.
 fn first_screen(recording: &Recording, options: &TextOptions) -> String {
     let mut screen = String::new();
     for room in report::Room::ALL {
-        screen = print::print(report::first_screen(recording, room), options);
+        screen = printed(report::first_screen(recording, room), options);
         if screen.lines().count() <= TextOptions::SCREEN {
             break;
         }
