@@ -3,6 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::compare::CompareArguments;
+use crate::diff::DiffArguments;
 use crate::explain::ExplainArguments;
 use crate::import::ImportArguments;
 use crate::manual::ManualArguments;
@@ -38,6 +39,8 @@ pub enum Command {
     Import(ImportArguments),
     /// Show a recording again; needs no privileges
     Show(ShowArguments),
+    /// Say what differs between two recordings, and whether it became worse; needs no privileges
+    Diff(DiffArguments),
     /// Explain a finding, a cause, or a word of a report
     Explain(ExplainArguments),
     /// Remove files and directories like GNU rm, but faster and safer

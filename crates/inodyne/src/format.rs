@@ -65,6 +65,46 @@ impl ProfileFormat {
     }
 }
 
+/// The forms in which the difference of two recordings is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum DifferenceFormat {
+    /// For reading in a terminal
+    #[default]
+    Text,
+    /// Everything
+    Json,
+    /// A page for a browser that needs nothing else
+    Html,
+    /// For GitHub: an issue, a pull request
+    Markdown,
+    /// A test for each gate, for continuous integration
+    Junit,
+    /// Stacks of one trace of each, one a line, with nanoseconds before and after
+    Folded,
+    /// The same as a flame graph
+    Svg,
+}
+
+impl DifferenceFormat {
+    /// The form that a file's name asks for; text where it asks for none.
+    pub fn of_file(path: &Path) -> DifferenceFormat {
+        match extension(path) {
+            Some("html" | "htm") => DifferenceFormat::Html,
+            Some("json") => DifferenceFormat::Json,
+            Some("md") => DifferenceFormat::Markdown,
+            Some("xml") => DifferenceFormat::Junit,
+            Some("folded") => DifferenceFormat::Folded,
+            Some("svg") => DifferenceFormat::Svg,
+            _ => DifferenceFormat::Text,
+        }
+    }
+
+    /// Whether it shows stacks, of one trace of each.
+    pub fn is_of_stacks(self) -> bool {
+        matches!(self, DifferenceFormat::Folded | DifferenceFormat::Svg)
+    }
+}
+
 /// All forms in which a recording can be shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {

@@ -13,22 +13,27 @@
 //! | `prove` | `inodyne prove`: a prediction, and its score |
 //! | `import` | `inodyne import`: a recording from a log of strace |
 //! | `show` | `inodyne show`: a recording, explained and shown again |
+//! | `diff` | `inodyne diff`: two recordings held against each other |
 //! | `explain` | `inodyne explain`: what a word of a report means |
 //! | `rm`, `tree` | `inodyne rm`, `inodyne tree`: what they say; the work is inodyne-tree's |
 //! | `share` | `inodyne share`: a shared folder; the work is inodyne-share's |
 //! | `doctor` | `inodyne doctor`: what this machine can do |
 //! | `manual` | man pages and shell completions, from the arguments |
 //! | `format`, `report` | the forms of a report, and where it is printed |
+//! | `stored` | recordings from files, explained, and one trace of several |
+//! | `gates` | what is not to become worse, and the exit code where it does |
 //! | `keep` | files for recordings and reports: looked at before anything runs, and written at the end |
 //! | `host` | the machine and the user, as the system tells them |
 //! | `failure` | one line, and an exit code |
 
 mod cli;
 mod compare;
+mod diff;
 mod doctor;
 mod explain;
 mod failure;
 mod format;
+mod gates;
 mod host;
 mod import;
 mod keep;
@@ -42,6 +47,7 @@ mod rm;
 mod run;
 mod share;
 mod show;
+mod stored;
 mod study;
 mod tree;
 
@@ -65,6 +71,7 @@ fn main() -> ExitCode {
         Command::Prove(arguments) => prove::run(&arguments),
         Command::Import(arguments) => import::run(&arguments),
         Command::Show(arguments) => show::run(&arguments),
+        Command::Diff(arguments) => diff::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Rm(_) => Ok(rm::run(arguments)),
         Command::Tree(arguments) => tree::run(&arguments),

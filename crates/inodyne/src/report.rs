@@ -3,12 +3,13 @@
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
+use inodyne_model::difference::Difference;
 use inodyne_model::recording::Recording;
 use inodyne_recording::file::{Access, write_whole};
 use inodyne_render::{Section, TextOptions};
 
 use crate::failure::{ExitStatus, Failure};
-use crate::format::ReportFormat;
+use crate::format::{DifferenceFormat, ReportFormat};
 
 /// Where a text report goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,6 +89,30 @@ pub fn show(
         }
     };
     write(report.as_bytes(), output)
+}
+
+/// Prints the difference of two recordings, or writes it into a file.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn difference(found: &Difference, format: DifferenceFormat, output: Option<&Path>) -> Result<(), Failure> {
+    let report = match format {
+        DifferenceFormat::Json => inodyne_render::difference_json(found),
+        DifferenceFormat::Html => inodyne_render::difference_html(found),
+        DifferenceFormat::Markdown => inodyne_render::difference_markdown(found),
+        DifferenceFormat::Junit => inodyne_render::difference_junit(found),
+        DifferenceFormat::Text | DifferenceFormat::Folded | DifferenceFormat::Svg => {
+            let options = options(Extent::Whole, output.is_none() && io::stdout().is_terminal());
+            inodyne_render::difference_text(found, &options)
+        }
+    };
+    write(report.as_bytes(), output)
+}
+
+/// Prints the difference where the text of `run` goes: below its report.
+pub fn difference_below(found: &Difference) {
+    let text = inodyne_render::difference_text(found, &options(Extent::Whole, io::stderr().is_terminal()));
+    drop(io::stderr().lock().write_all(format!("\nAgainst the baseline\n{text}").as_bytes()));
 }
 
 /// Writes to standard output, or into a file.

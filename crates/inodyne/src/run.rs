@@ -1,6 +1,7 @@
 //! `inodyne run`: one command, measured, explained and shown.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -11,10 +12,12 @@ use inodyne_trace::capability::{self, Check};
 
 use crate::failure::{ExitStatus, Failure};
 use crate::format::ReportFormat;
+use crate::gates::{self, GateOptions};
 use crate::keep;
 use crate::measure::{self, Conditions};
 use crate::options::{CommandOptions, PlaceOptions, ReportOptions, RunOptions, TraceOptions, TracerChoice};
 use crate::report::{self, TextTo};
+use crate::stored;
 
 /// Arguments of `inodyne run`.
 #[derive(Debug, Args)]
@@ -24,8 +27,10 @@ use crate::report::{self, TextTo};
     options after a colon: size=4G, mkfs=ARGUMENTS, mount=OPTIONS, set=FILE=VALUE;\n  \
     a slow device: delay=2ms, bandwidth=50M, iops=200; a used file system: age=3, full=80%.\n\n  \
     inodyne run --at ext4 --data tree:dirs=1000,files=30,bytes=1 -- find .\n  \
-    inodyne run --at 'slow=ext4:mkfs=-O ^filetype' --cache cold -o find.inodyne -- find .\n\n\
-    The exit code is the command's own; 2 usage, 3 the machine lacks something, 4 events were lost.")]
+    inodyne run --at 'slow=ext4:mkfs=-O ^filetype' --cache cold -o find.inodyne -- find .\n  \
+    inodyne run --baseline old.inodyne --fail-if 'calls(openat) > +5%' -- ./start\n\n\
+    The exit code is the command's own; 1 a gate does not hold (see inodyne diff --help), 2 usage,\n\
+    3 the machine lacks something, 4 events were lost.")]
 pub struct RunArguments {
     #[command(flatten)]
     pub places: PlaceOptions,
@@ -49,6 +54,12 @@ pub struct RunArguments {
     #[command(flatten)]
     pub report: ReportOptions,
 
+    /// Hold the run against this recording, made earlier, and say below the report what differs
+    #[arg(long, value_name = "RECORDING", help_heading = "Gates")]
+    pub baseline: Option<PathBuf>,
+    #[command(flatten)]
+    pub gates: GateOptions,
+
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub argv: Vec<OsString>,
@@ -64,6 +75,13 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
         let message = "--durable is timed in untraced runs: run with -n N or --no-trace";
         return Err(Failure::new(ExitStatus::Usage, message));
     }
+    let gates = arguments.gates.parsed()?;
+    if arguments.baseline.is_none() && !gates.is_empty() {
+        let message = "--fail-if holds a run against an earlier one: name its recording with --baseline";
+        return Err(Failure::new(ExitStatus::Usage, message));
+    }
+    let load = |path: &PathBuf| stored::load(path, inodyne_recording::DEFAULT_LIMIT_BYTES);
+    let baseline = arguments.baseline.as_ref().map(load).transpose()?;
     let conditions = Conditions::new(
         arguments.command.user.as_deref(),
         output(arguments.report.format),
@@ -79,11 +97,19 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     keep::check(&arguments.report)?;
     let (measured, failure) = conditions.measure(&experiment)?;
     keep::tell(&measured.recording, &arguments.report, TextTo::Stderr)?;
+    let found = baseline.map(|baseline| inodyne_analyse::difference(&baseline, &measured.recording, &gates));
+    let gated = found.map_or(Ok(()), |found| {
+        report::difference_below(&found);
+        gates::told(&found)
+    });
     if let Some(failure) = failure {
         return Err(failure);
     }
     measure::trusted(&measured.recording, &arguments.tracing)?;
-    Ok(ExitStatus::of(measured.exit).into())
+    match gated {
+        Err(failed) if measured.exit.success() => Ok(failed.into()),
+        _ => Ok(ExitStatus::of(measured.exit).into()),
+    }
 }
 
 /// What can trace the command here, if it is to be traced.

@@ -1,0 +1,58 @@
+//! What is not to become worse (`--fail-if`), as `diff` and `run --baseline` have it.
+
+use clap::Args;
+use inodyne_model::difference::{Difference, GateOutcome};
+use inodyne_model::gate::{Gate, GateError};
+use inodyne_render::{escaped, gate_in_words};
+
+use crate::failure::{ExitStatus, Failure};
+
+/// What may not become true.
+#[derive(Debug, Args)]
+pub struct GateOptions {
+    /// End with 1 where this is so: 'calls(openat) > +5%', 'errors > 0', 'finding(sync-bound)'; may be given several times
+    #[arg(long = "fail-if", value_name = "EXPRESSION", help_heading = "Gates")]
+    pub fail_if: Vec<String>,
+}
+
+/// What help says of expressions.
+pub const EXPRESSIONS: &str = "EXPRESSION is what may not become true:\n  \
+    calls, errors, bytes > LIMIT   counts of traced runs; of one call calls(openat), bytes(read)\n  \
+    paths > LIMIT                  different paths that were looked up, where both have --paths\n  \
+    wall > +10%                    where the interval of untraced runs decides it\n  \
+    finding(NAME)                  where there was none of this name before\n\
+    LIMIT is a change, +5% or +20, or without a sign the most that is allowed.";
+
+impl GateOptions {
+    /// The gates.
+    ///
+    /// # Errors
+    /// One of the texts is none; the failure says where.
+    pub fn parsed(&self) -> Result<Vec<Gate>, Failure> {
+        let parse = |text: &String| {
+            let gate = text.parse().and_then(|gate| known(gate, text));
+            gate.map_err(|error| Failure::new(ExitStatus::Usage, format_args!("--fail-if '{text}': {error}")))
+        };
+        self.fail_if.iter().map(parse).collect()
+    }
+}
+
+/// A gate on a finding that there can be: one of another name would hold for ever.
+fn known(gate: Gate, text: &str) -> Result<Gate, GateError> {
+    match &gate {
+        Gate::Finding(id) if !inodyne_analyse::finding_ids().any(|known| known == id) => {
+            let names = inodyne_analyse::finding_ids().collect::<Vec<_>>().join(", ");
+            let column = text.find(id.as_str()).map_or(1, |at| text[..at].chars().count() + 1);
+            Err(GateError { column, problem: format!("no finding is called {id}: use {names}") })
+        }
+        _ => Ok(gate),
+    }
+}
+
+/// Says on standard error which gates do not hold, or are not decided, and what that comes to.
+pub fn told(found: &Difference) -> Result<(), ExitStatus> {
+    for result in found.gates.iter().filter(|result| result.outcome != GateOutcome::Held) {
+        anstream::eprintln!("inodyne: {}", escaped(&gate_in_words(result)));
+    }
+    if found.fails() { Err(ExitStatus::Failed) } else { Ok(()) }
+}

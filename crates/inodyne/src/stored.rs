@@ -1,0 +1,44 @@
+//! Recordings from files, explained; and one trace of several.
+
+use std::path::Path;
+
+use inodyne_model::recording::Recording;
+use inodyne_render::Traced;
+
+use crate::failure::{ExitStatus, Failure};
+
+/// Reads a recording that expands to no more than this, and explains it.
+///
+/// # Errors
+/// It cannot be read, or is no recording.
+pub fn load(path: &Path, limit_bytes: u64) -> Result<Recording, Failure> {
+    let mut recording = inodyne_recording::load(path, limit_bytes)?;
+    inodyne_analyse::explain(&mut recording);
+    Ok(recording)
+}
+
+/// The trace with this number, from 1 on. Without a number the only one, or that of the middle time where all are of one
+/// case.
+///
+/// # Errors
+/// There is none, or several, and the option with which to choose one was not given or names another.
+pub fn chosen<'a>(recording: &'a Recording, number: Option<usize>, option: &str) -> Result<Traced<'a>, Failure> {
+    let usage = |message: String| Failure::new(ExitStatus::Usage, message);
+    let all = Traced::all(recording);
+    let list = || {
+        let names = all.iter().enumerate().map(|(at, traced)| format!("{} {}", at + 1, traced.title()));
+        names.collect::<Vec<_>>().join("; ")
+    };
+    let of_one_case = all.iter().all(|one| one.is_same_case(&all[0]));
+    match (number, Traced::middle(&all)) {
+        (_, None) => Err(usage("the recording holds no trace: record without --no-trace".to_owned())),
+        (None, Some(middle)) if of_one_case => Ok(middle),
+        (None, _) => {
+            Err(usage(format!("the recording holds {} traces: choose one with {option}: {}", all.len(), list())))
+        }
+        (Some(number), _) => match number.checked_sub(1).and_then(|at| all.get(at)) {
+            Some(traced) => Ok(*traced),
+            None => Err(usage(format!("no trace {number}: there are {}", list()))),
+        },
+    }
+}
