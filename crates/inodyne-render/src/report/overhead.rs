@@ -31,7 +31,10 @@ fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
     }
 }
 
-/// Whether to believe a trace, in a line: what tracing cost, what was lost, how many stacks are incomplete.
+/// From this part on, stacks of the kernel without names say something of how far causes can be believed.
+const UNKNOWN: f64 = 0.01;
+
+/// Whether to believe a trace, in a line: what tracing cost, what was lost, how many stacks of the kernel have no names.
 pub(super) fn trust(trace: &Trace) -> (String, Style) {
     let style = if trace.lost.total() == 0 { Style::Dim } else { Style::Warning };
     if !trace.tracer.divides_calls() {
@@ -40,8 +43,12 @@ pub(super) fn trust(trace: &Trace) -> (String, Style) {
     let cost = cost(trace);
     // "About" says it already.
     let cost = cost.strip_suffix(" (estimated)").unwrap_or(&cost);
-    let stacks = UserStacks::of(trace);
-    let stacks = stacks.map_or_else(String::new, |user| format!(" · {} of stacks incomplete", percent(user.cut)));
+    // Those of the kernel say why it waited; what a program without frame pointers leaves out is said with -v.
+    let nameless = unknown_stacks(trace);
+    let stacks = match nameless > UNKNOWN {
+        true => format!(" · {} of kernel stacks without names", percent(nameless)),
+        false => String::new(),
+    };
     (format!("{cost} · {}{stacks}", lost(trace)), style)
 }
 
