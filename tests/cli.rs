@@ -17,6 +17,7 @@ fn help() {
         &["compare", "--help"],
         &["study", "--help"],
         &["study", "run", "--help"],
+        &["attach", "--help"],
         &["import", "--help"],
         &["show", "--help"],
         &["diff", "--help"],

@@ -9,6 +9,7 @@
 //! probe           what every probe can do;  attach  where its programs run
 //! options         what a Tracer is asked for;  session  load, attach, drain, finish: its life
 //! contract/       the structures of the C as Rust types, and the tests of what their fields mean
+//! join            threads that run already
 //! map, names      reading maps;  names of system calls
 //! call_slots      which call each place in a thread's account stands for
 //! symbols         addresses in kernel stacks to names
@@ -30,6 +31,7 @@ mod contract;
 mod error;
 #[cfg(test)]
 mod headers;
+mod join;
 mod libbpf_log;
 mod map;
 mod mapped_files;
@@ -44,5 +46,6 @@ mod symbols;
 mod thread_numbers;
 
 pub use error::TraceError;
+pub use join::Whom;
 pub use options::Options;
 pub use session::Tracer;

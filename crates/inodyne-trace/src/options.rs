@@ -21,6 +21,8 @@ pub struct Options {
     pub max_helpers: u32,
     /// Different (command, call) pairs, at most 65,534.
     pub max_call_stats: u32,
+    /// Whether threads that run already are to be joined ([`crate::Tracer::join`]).
+    pub joins: bool,
     /// For tests: the name of a probe that the kernel is to refuse.
     pub refuse: Option<String>,
 }
@@ -37,6 +39,7 @@ impl Default for Options {
             max_threads: 8192,
             max_helpers: 256,
             max_call_stats: 1024,
+            joins: false,
             refuse: None,
         }
     }

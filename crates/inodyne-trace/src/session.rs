@@ -3,7 +3,7 @@
 //! A tracer serves one traced run. It is made before the command is launched (loading costs some tens of
 //! milliseconds, none of it in the command's time), the held command arms itself through [`Tracer::arm_program`], and
 //! [`Tracer::drain`] is called every few milliseconds until the command has ended. There is no thread: whoever waits for
-//! the command drains meanwhile.
+//! the command drains meanwhile. Processes that run already are joined instead ([`Tracer::join`]), and left when it finishes.
 //!
 //! What is seen is the business of the probes (`probes::all`): here is only who is followed.
 
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use inodyne_launch::monotonic_ns;
 use inodyne_model::loss::{Loss, Lost};
-use inodyne_model::observed::Begin;
+use inodyne_model::observed::{Begin, End, Window};
 use inodyne_model::trace::{Overhead, Refused, Trace};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{Link, OpenObject, ProgramInput, ProgramMut, RingBuffer, RingBufferBuilder};
@@ -22,6 +22,7 @@ use libbpf_rs::{Link, OpenObject, ProgramInput, ProgramMut, RingBuffer, RingBuff
 use crate::attach::{attach, recursion_misses};
 use crate::contract::{FLAG_EXITING, FLAG_HELPER, LOSSES, Shared, Thread, global};
 use crate::error::TraceError;
+use crate::join::{Whom, join};
 use crate::map::{ArrayView, pairs};
 use crate::mapped_files::MappedFiles;
 use crate::options::Options;
@@ -58,6 +59,7 @@ pub struct Tracer {
     cpus: usize,
     overhead: Overhead,
     refused: Vec<Refused>,
+    begin: Begin,
     skeleton: InodyneSkel<'static>,
 }
 
@@ -98,6 +100,7 @@ impl Tracer {
             cpus,
             overhead: Overhead::default(),
             refused: Vec::new(),
+            begin: Begin::Launched,
             skeleton,
         };
         tracer.attach()?;
@@ -114,6 +117,21 @@ impl Tracer {
         self.skeleton.progs.follow_arm.as_fd()
     }
 
+    /// Follows processes that run already, from now on, with all their threads; those that are followed stay as they are. Returns how
+    /// many threads are new. Needs [`Options::joins`].
+    ///
+    /// # Errors
+    /// The kernel refuses to show its tasks.
+    pub fn join(&mut self, whom: &Whom) -> Result<u32, TraceError> {
+        self.begin = Begin::Attached;
+        join(&mut self.skeleton, whom).map_err(load_error)
+    }
+
+    /// Whether any thread is followed that has not ended, helpers aside.
+    pub fn follows_anyone(&self) -> bool {
+        self.accounts().any(|thread| thread.number != 0 && thread.flags & FLAG_HELPER == 0)
+    }
+
     /// Takes what has arrived. To be called at least every 10 ms or so while the command runs.
     pub fn drain(&self) {
         self.take_arrived();
@@ -126,8 +144,8 @@ impl Tracer {
         self.probes.iter().map(|probe| probe.calls_so_far(&self.skeleton.maps)).sum()
     }
 
-    /// Stops following and returns what was seen: a trace that does not know yet of which case it is, nor how long it took. To be
-    /// called once the root process has ended.
+    /// Stops following and returns what was seen: a trace that does not know yet of which case it is, nor how long it took, unless it is
+    /// of a window. To be called once the root process has ended, or at the window's end.
     ///
     /// # Errors
     /// The root was never seen, or a table cannot be read.
@@ -149,6 +167,11 @@ impl Tracer {
         result.refused = std::mem::take(&mut self.refused);
         result.lost.add(Loss::Skipped, skipped);
         result.observed.stacks = stacks;
+        let is_anyone_left = seen.alive.iter().any(|thread| thread.flags & FLAG_HELPER == 0);
+        if self.begin == Begin::Attached {
+            let end = if is_anyone_left { End::Detached } else { End::Exit };
+            result.observed.window = Window { begin: Begin::Attached, end };
+        }
         for probe in &mut self.probes {
             let read = probe.read(&seen, &mut result);
             read.map_err(|error| read_error(format!("{}: {error}", probe.feature())))?;
@@ -156,6 +179,10 @@ impl Tracer {
         let observed = &result.observed;
         if observed.window.begin == Begin::Launched && observed.root().is_none() {
             return Err(TraceError::NoStart);
+        }
+        if observed.window.begin == Begin::Attached {
+            let ended = observed.threads.iter().map(|thread| thread.ended_ns).max().unwrap_or_default();
+            result.wall_ns = ended.saturating_sub(observed.started_ns);
         }
         Ok(result)
     }
@@ -208,8 +235,11 @@ impl Tracer {
     }
 
     /// A parent learns of its child's end some microseconds before the child leaves its CPU for the last time: waits
-    /// for the root, and for all others that are on their way out, at most a second.
+    /// for the root, and for all others that are on their way out, at most a second. Nobody waits for the end of a window.
     fn wait_for_ends(&self) {
+        if self.begin == Begin::Attached {
+            return;
+        }
         let deadline = Instant::now() + Duration::from_secs(1);
         loop {
             self.drain();
@@ -258,6 +288,7 @@ fn load(probes: &[Box<dyn Probe>], options: &Options, cpus: usize) -> Result<Ino
     let wanted: Vec<&str> = probes.iter().flat_map(|probe| probe.programs()).map(|program| program.name).collect();
     let all = probes::all();
     let known = || all.iter().flat_map(|probe| probe.programs());
+    open.progs.follow_running.set_autoload(options.joins);
     for mut program in open.open_object_mut().progs_mut() {
         if known().any(|own| own.name == program.name()) && !wanted.iter().any(|name| *name == program.name()) {
             program.set_autoload(false);

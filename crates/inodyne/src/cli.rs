@@ -2,6 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
+use crate::attach::AttachArguments;
 use crate::compare::CompareArguments;
 use crate::diff::DiffArguments;
 use crate::explain::ExplainArguments;
@@ -35,6 +36,8 @@ pub enum Command {
     Study(StudyArguments),
     /// Try the cure of a finding in a place made for it, and score the prediction
     Prove(ProveArguments),
+    /// Watch processes that run already, and say what they wait for
+    Attach(AttachArguments),
     /// Make a recording of a log of strace; needs no privileges
     Import(ImportArguments),
     /// Show a recording again; needs no privileges

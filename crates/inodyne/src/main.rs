@@ -12,6 +12,7 @@
 //! | `study` | `inodyne study`: several questions from a file, and what was expected of the answers |
 //! | `prove` | `inodyne prove`: a prediction, and its score |
 //! | `import` | `inodyne import`: a recording from a log of strace |
+//! | `attach` | `inodyne attach`: a window of processes that run already |
 //! | `show` | `inodyne show`: a recording, explained and shown again |
 //! | `diff` | `inodyne diff`: two recordings held against each other |
 //! | `explain` | `inodyne explain`: what a word of a report means |
@@ -26,6 +27,7 @@
 //! | `host` | the machine and the user, as the system tells them |
 //! | `failure` | one line, and an exit code |
 
+mod attach;
 mod cli;
 mod compare;
 mod diff;
@@ -69,6 +71,7 @@ fn main() -> ExitCode {
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Study(arguments) => study::run(&arguments),
         Command::Prove(arguments) => prove::run(&arguments),
+        Command::Attach(arguments) => attach::run(&arguments),
         Command::Import(arguments) => import::run(&arguments),
         Command::Show(arguments) => show::run(&arguments),
         Command::Diff(arguments) => diff::run(&arguments),

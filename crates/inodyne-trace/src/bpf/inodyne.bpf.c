@@ -3,6 +3,7 @@
  * The kernel side, as one object. Each probe lies beside the Rust that reads it; build.rs lists the folders in probes.h.
  */
 #include "follow.bpf.h"
+#include "join.bpf.h"
 #include "names.bpf.h"
 #include "probes.h"
 

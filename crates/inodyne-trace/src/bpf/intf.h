@@ -57,7 +57,7 @@ enum thread_flag {
 	FLAG_ARMED = 1,    /* waits for its execve: nothing is counted yet */
 	FLAG_EXITING = 2,  /* in do_exit: will be gone at the next switch */
 	FLAG_FORCED = 4,   /* the call in progress looks up a name that came without a type */
-	FLAG_CHILD = 8,    /* born in the middle of its parent's call: the first sys_exit has no sys_enter */
+	FLAG_CHILD = 8,    /* born, or joined, in the middle of a call: the first sys_exit has no sys_enter */
 	FLAG_HELPER = 16,  /* not the command's: adopted, see adopt.h */
 	FLAG_KTHREAD = 32, /* a thread of the kernel */
 	FLAG_IDLE = 64,    /* a thread of the kernel that sleeps until there is work */
@@ -87,7 +87,7 @@ struct thread {
 	__u8 state;
 	__u8 flags;
 	__u8 depth;       /* 0; of helpers, how far from the command */
-	__u8 unused;
+	__u8 joined;      /* 1: was joined while it ran, and no switch was seen since */
 	__u32 number;     /* 1, 2, 3 ... in order of birth; 0: not in use, or calibration */
 	__u32 touched[CALL_SLOTS / 32]; /* calls that ran since the last piece of work was sent */
 
@@ -107,7 +107,7 @@ struct thread {
 	__u64 unseen_ns;    /* blocked in calls since that was last sampled */
 
 	/* Who it is. */
-	__u64 born;
+	__u64 born;         /* or joined */
 	__u64 ended;
 	__u64 runtime_start; /* the scheduler's sum_exec_runtime at birth */
 	__u64 runtime;       /* ... and from birth to the last switch away from it, in the end its last of all */

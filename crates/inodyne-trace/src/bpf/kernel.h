@@ -80,6 +80,8 @@ struct task_struct {
 	struct thread_info thread_info;
 	void *stack;
 	unsigned int flags;
+	unsigned int __state;
+	int on_cpu;
 	int pid;
 	int tgid;
 	struct sched_entity se;
@@ -95,7 +97,16 @@ struct linux_binprm {
 
 #pragma clang attribute pop
 
-#define PF_KTHREAD 0x00200000 /* include/linux/sched.h */
-#define TASK_DEAD 0x00000080  /* include/linux/sched.h */
+/* A program that is called for each task is called once more at the end, without one. */
+struct bpf_iter__task {
+	struct task_struct *task;
+} __attribute__((preserve_access_index));
+
+/* include/linux/sched.h */
+#define PF_EXITING 0x00000004
+#define PF_IO_WORKER 0x00000010
+#define PF_KTHREAD 0x00200000
+#define TASK_DEAD 0x00000080
+#define TASK_NEW 0x00000800
 
 #endif

@@ -12,13 +12,18 @@
 
 static __always_inline void thread_in(struct thread *t, __u64 now)
 {
-	bool blocked = t->state == STATE_BLOCKED;
-	__u64 out = t->since;
-	__u64 wake = clock_switch_in(t, now);
+	__u64 out = t->since, wake;
+	bool blocked;
 
+	/* It left its CPU between the look that was taken at it and the instant from which on its switches are seen. */
+	if (t->joined && t->state == STATE_RUNNING)
+		t->state = t->wake_ns ? STATE_BLOCKED : STATE_READY;
+	blocked = t->state == STATE_BLOCKED;
+	wake = clock_switch_in(t, now);
 	if (blocked && !(t->flags & FLAG_HELPER))
 		note_wait(t, wake - out);
 	note_interval(t, out, wake, now, blocked);
+	t->joined = 0;
 }
 
 /*

@@ -20,7 +20,7 @@ struct {
 } stacks SEC(".maps");
 
 /* A stack under construction, one for each program that can be interrupted by another. */
-enum stack_user { STACK_OF_SWITCH, STACK_OF_WAKING, STACK_OF_SAMPLE, STACK_USERS };
+enum stack_user { STACK_OF_SWITCH, STACK_OF_WAKING, STACK_OF_SAMPLE, STACK_OF_OTHER, STACK_USERS };
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, STACK_USERS);
@@ -28,28 +28,17 @@ struct {
 	__type(value, struct stack_frames);
 } stack_scratch SEC(".maps");
 
-/* The current kernel stack's identity; 0 where it could not be taken. */
-static __always_inline __u64 take_stack(void *ctx, __u32 user)
+/* Keeps a stack that was taken into the scratch; its identity, 0 where it could not be taken. */
+static __always_inline __u64 keep_stack(struct stack_frames *frames, long bytes)
 {
-	struct stack_frames *frames = bpf_map_lookup_elem(&stack_scratch, &user);
 	__u64 hash = 0xcbf29ce484222325ULL;
-	long bytes;
 	__u32 depth;
 
-	if (!frames)
-		return 0;
-	bytes = bpf_get_stack(ctx, frames->address, sizeof(frames->address), 0);
 	if (bytes <= 0) {
 		lose(LOST_STACKS);
 		return 0;
 	}
 	depth = bytes / sizeof(__u64);
-	/*
-	 * A sample may hit any instruction, and a stack for each of them would fill the table. Functions of the kernel begin at
-	 * multiples of 16 bytes (arch/x86/Kconfig: FUNCTION_ALIGNMENT_16B), so the function stays the same.
-	 */
-	if (user == STACK_OF_SAMPLE)
-		frames->address[0] &= ~15ULL;
 	for (__u32 i = 0; i < STACK_DEPTH; i++) {
 		if (i >= depth)
 			break;
@@ -64,6 +53,35 @@ static __always_inline __u64 take_stack(void *ctx, __u32 user)
 	if (bpf_map_update_elem(&stacks, &hash, frames, BPF_NOEXIST) && !bpf_map_lookup_elem(&stacks, &hash))
 		lose(LOST_STACKS);
 	return hash;
+}
+
+/* The current kernel stack's identity; 0 where it could not be taken. */
+static __always_inline __u64 take_stack(void *ctx, __u32 user)
+{
+	struct stack_frames *frames = bpf_map_lookup_elem(&stack_scratch, &user);
+	long bytes;
+
+	if (!frames)
+		return 0;
+	bytes = bpf_get_stack(ctx, frames->address, sizeof(frames->address), 0);
+	/*
+	 * A sample may hit any instruction, and a stack for each of them would fill the table. Functions of the kernel begin at
+	 * multiples of 16 bytes (arch/x86/Kconfig: FUNCTION_ALIGNMENT_16B), so the function stays the same.
+	 */
+	if (user == STACK_OF_SAMPLE)
+		frames->address[0] &= ~15ULL;
+	return keep_stack(frames, bytes);
+}
+
+/* The same of a thread that is off the CPU. The kernel leaves the functions of the scheduler and of locks out of it. */
+static __always_inline __u64 take_stack_of(struct task_struct *task)
+{
+	__u32 user = STACK_OF_OTHER;
+	struct stack_frames *frames = bpf_map_lookup_elem(&stack_scratch, &user);
+
+	if (!frames)
+		return 0;
+	return keep_stack(frames, bpf_get_task_stack(task, frames->address, sizeof(frames->address), 0));
 }
 
 #endif

@@ -44,7 +44,7 @@ mod tests {
     use crate::skeleton::InodyneSkelBuilder;
 
     /// What the session itself runs, and attaches nowhere.
-    const OF_THE_SESSION: [&str; 3] = ["follow_arm", "follow_disarm", "name_addresses"];
+    const OF_THE_SESSION: [&str; 4] = ["follow_arm", "follow_disarm", "follow_running", "name_addresses"];
 
     #[test]
     fn every_probe_can_be_refused_by_its_name() {

@@ -46,6 +46,9 @@ pub fn base(recording: &Recording, finding: &Finding, arguments: &ProveArguments
     let place = recording.places.get(finding.place).ok_or("its place is not in the recording")?;
     let command = recording.commands.get(finding.command).ok_or("its command is not in the recording")?;
     let trace = recording.traces.get(finding.trace).ok_or("its trace is not in the recording")?;
+    if command.argv.is_empty() {
+        return Err("it is of a window of processes that ran already, and cannot be run again".to_owned());
+    }
     if command.argv.iter().any(|word| word.to_string_lossy().contains(char::REPLACEMENT_CHARACTER)) {
         return Err("its command has words that are not UTF-8, which a recording does not keep".to_owned());
     }

@@ -26,6 +26,13 @@ static __noinline int start_of_trace(struct thread *t, __u16 call, __u64 now, __
 	return 1;
 }
 
+/* A thread that was armed, or is in the middle of a call that began before it was followed. False: nothing counts yet. */
+static __noinline int enter_first(struct thread *t, __u16 call, __u64 now, __u64 runtime)
+{
+	t->flags &= ~FLAG_CHILD;
+	return t->flags & FLAG_ARMED ? start_of_trace(t, call, now, runtime) : 1;
+}
+
 SEC("raw_tp/sys_enter")
 int calls_enter(struct bpf_raw_tracepoint_args *ctx)
 {
@@ -39,7 +46,7 @@ int calls_enter(struct bpf_raw_tracepoint_args *ctx)
 		return 0;
 	now = bpf_ktime_get_ns();
 	call = call_of(task, ctx->args[1]);
-	if (t->flags & FLAG_ARMED && !start_of_trace(t, call, now, task->se.sum_exec_runtime))
+	if (t->flags & (FLAG_ARMED | FLAG_CHILD) && !enter_first(t, call, now, task->se.sum_exec_runtime))
 		return 0;
 	thread_runs(t, now);
 	clock_enter(t, now, call);
@@ -99,6 +106,18 @@ static __always_inline void count_call(struct thread *t, call_ref ref, __u64 wal
 	}
 }
 
+/* The end of a call that a thread was in when it was joined on a CPU, where one cannot see whether it is in a call. */
+static __noinline int exit_unseen(struct thread *t, __u16 call)
+{
+	__u64 now = bpf_ktime_get_ns();
+
+	t->flags &= ~FLAG_CHILD;
+	thread_runs(t, now);
+	t->call = call;
+	clock_exit(t, now, call_slot_in_progress(t));
+	return 0;
+}
+
 SEC("raw_tp/sys_exit")
 int calls_exit(struct bpf_raw_tracepoint_args *ctx)
 {
@@ -112,8 +131,11 @@ int calls_exit(struct bpf_raw_tracepoint_args *ctx)
 		return 0;
 	call = t->call;
 	/* Armed, or the call began before it was followed. */
-	if (call == CALL_NONE)
+	if (call == CALL_NONE) {
+		if (t->flags & FLAG_CHILD)
+			exit_unseen(t, call_of(task, CALL_NUMBER(ctx->args[0])));
 		return 0;
+	}
 	now = bpf_ktime_get_ns();
 	thread_runs(t, now);
 	ref = call_ref_of(t->group, call);

@@ -13,9 +13,10 @@ void host_plant_thread(struct thread *to)
 		.call_ready_ns = 206,
 		.call = 1, /* write */
 		.group = 208,
-		.state = STATE_READY,
+		.state = STATE_BLOCKED,
 		.flags = FLAG_HELPER | FLAG_KTHREAD,
 		.depth = 3,
+		.joined = 1,
 		.number = 209,
 		.touched = { 1 },
 		.wake_ns = 210,

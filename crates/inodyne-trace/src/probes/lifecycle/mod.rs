@@ -76,6 +76,7 @@ impl Probe for Own {
         Ok(())
     }
 
+    /// Where a command was launched: once its first process has ended.
     fn is_complete(&self) -> bool {
         self.arrived.borrow().threads.iter().any(|record| record.thread.number == ROOT)
     }
@@ -87,7 +88,8 @@ impl Probe for Own {
         observed.helpers = helpers(&arrived.threads, alive(), seen.detached_ns, seen.numbers);
         (observed.threads, observed.waits) = threads(&arrived.threads, alive(), &seen.call_slots, seen.detached_ns);
         observed.programs = programs(&arrived.programs);
-        observed.started_ns = observed.root().map_or(Nanos::ZERO, |root| root.born_ns);
+        // Of a command that is the root, of processes that were joined the first of them.
+        observed.started_ns = observed.threads.first().map_or(Nanos::ZERO, |first| first.born_ns);
         Ok(())
     }
 }
@@ -180,7 +182,7 @@ fn unfinished_wait(thread: &Thread, ns: Nanos) -> Wait {
         ns,
         count: 1,
         max_ns: ns,
-        began_before: false,
+        began_before: thread.joined == 1,
     }
 }
 
@@ -234,8 +236,8 @@ mod tests {
     }
 
     /// What is the kernel side's alone.
-    const UNREAD: [&str; 18] = [
-        "task", "call_start", "call_blocked_ns", "call_ready_ns", "group", "depth", "unused", "touched", "wake_ns", "waker_stack",
+    const UNREAD: [&str; 17] = [
+        "task", "call_start", "call_blocked_ns", "call_ready_ns", "group", "depth", "touched", "wake_ns", "waker_stack",
         "waker_tid", "waker", "unused2", "waker_number", "slot", "unseen_ns", "runtime_start", "unused3",
     ];
 

@@ -41,6 +41,7 @@ int BPF_PROG(switches_switch, bool preempt, struct task_struct *prev, struct tas
 				from->stack = take_stack(ctx, STACK_OF_SWITCH);
 			if (from->flags & FLAG_KTHREAD)
 				note_idle(from, prev_state);
+			from->joined = 0;
 			clock_switch_out(from, now, call_slot_in_progress(from), blocked);
 			work_send(from, now, WORK_OF_SWITCH);
 		}

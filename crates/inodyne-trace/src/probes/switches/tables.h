@@ -50,6 +50,7 @@ static __always_inline void note_wait(struct thread *t, __u64 ns)
 		.thread = t->number,
 		.call = t->call,
 		.waker = t->waker,
+		.began_before = t->joined,
 		.stack = t->stack,
 		.waker_stack = t->waker_stack,
 	};

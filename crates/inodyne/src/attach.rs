@@ -1,0 +1,98 @@
+//! `inodyne attach`: a window of processes that run already, explained and shown. They go on as if nothing had been.
+
+mod target;
+mod watch;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use inodyne_model::Nanos;
+use inodyne_model::command::CommandSpec;
+use inodyne_model::place::Place;
+use inodyne_model::recording::Recording;
+use inodyne_model::trace::{Overhead, Trace};
+use inodyne_trace::{Options, Tracer, capability};
+
+use crate::failure::{ExitStatus, Failure};
+use crate::options::{ReportOptions, TraceOptions, time};
+use crate::report::{self, TextTo};
+use crate::{host, keep, measure};
+use target::{Target, TargetOptions};
+use watch::Signals;
+
+/// Arguments of `inodyne attach`.
+#[derive(Debug, Args)]
+#[command(
+    after_long_help = "All threads of the processes named are followed, and whatever they start. What they were in when the \
+    window began is told as begun before, with its time inside the window; it is not among the counts of calls.\n\n  \
+    inodyne attach --pid 4711 --for 10s\n  \
+    inodyne attach --name postgres --for 30s -o postgres.inodyne --report postgres.html\n  \
+    inodyne attach --cgroup /sys/fs/cgroup/system.slice/nginx.service\n  \
+    inodyne attach --all --for 5s\n\n\
+    Without --for it ends with Ctrl-C, or when nobody is left. The exit code is 0; 2 usage, 3 the machine lacks something, 4 events \
+    were lost."
+)]
+pub struct AttachArguments {
+    #[command(flatten)]
+    pub target: TargetOptions,
+    /// How long to watch: 500ms, 10s, 5min [default: until Ctrl-C, or until nobody is left]
+    #[arg(long = "for", value_name = "TIME", value_parser = time, help_heading = "Window")]
+    pub length: Option<Duration>,
+    #[command(flatten)]
+    pub tracing: TraceOptions,
+    #[command(flatten)]
+    pub report: ReportOptions,
+}
+
+/// Runs the command.
+pub fn run(arguments: &AttachArguments) -> Result<ExitCode, Failure> {
+    report::check(arguments.report.format, arguments.report.section, 0)?;
+    let target = Target::new(&arguments.target)?;
+    target.whom()?;
+    keep::check(&arguments.report)?;
+    capability::require_for_tracing().map_err(|missing| Failure::new(ExitStatus::Lacking, missing))?;
+    let label = target.label();
+    // A path leads to an end, and a window has none: so nobody pays for the timeline.
+    let options = Options { joins: true, timeline: false, ..arguments.tracing.tracer() };
+    let mut tracer = Tracer::new(&options)?;
+    let mut signals = Signals::watch()?;
+    let threads = tracer.join(&target.whom()?)?;
+    if threads == 0 && !target.may_grow() {
+        return Err(Failure::new(ExitStatus::Usage, format_args!("{label}: there is no thread to follow")));
+    }
+    let threads = if threads == 1 { "1 thread".to_owned() } else { format!("{threads} threads") };
+    let how = if arguments.length.is_some() { "sooner" } else { "it" };
+    anstream::eprintln!("inodyne: following {threads} of {}; Ctrl-C ends {how}", inodyne_render::escaped(&label));
+    watch::watch(&mut tracer, &target, arguments.length, &mut signals)?;
+    let trace = tracer.finish()?;
+    drop(signals);
+    let mut recording = recording(&label, trace);
+    inodyne_analyse::explain(&mut recording);
+    if let Some(output) = &arguments.report.output {
+        keep::save(&recording, output)?;
+    }
+    keep::tell(&recording, &arguments.report, TextTo::Stdout)?;
+    measure::trusted(&recording, &arguments.tracing)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A recording of no run, with one trace.
+fn recording(label: &str, trace: Trace) -> Recording {
+    let mut recording = Recording::new(env!("CARGO_PKG_VERSION"), host::now_unix_s(), host::describe());
+    recording.commands.push(CommandSpec { label: label.to_owned(), ..CommandSpec::default() });
+    recording.places.push(Place { label: "this machine".to_owned(), ..Place::default() });
+    let overhead = overhead(&trace);
+    recording.traces.push(Trace { overhead, ..trace });
+    recording
+}
+
+/// How much of the window went into tracing: the number of calls times the measured cost of one, spread over as many CPUs as were busy.
+fn overhead(trace: &Trace) -> Overhead {
+    let calls: u64 = trace.by_comm.iter().flat_map(|command| &command.syscalls).map(|call| call.calls).sum();
+    let cpu = trace.observed.threads.iter().map(|thread| thread.cpu_ns()).sum::<Nanos>().as_secs_f64();
+    let wall = trace.wall_ns.as_secs_f64().max(1e-9);
+    let cost = calls as f64 * trace.overhead.ns_per_call / 1e9 / (cpu / wall).max(1.0);
+    let ratio = wall / (wall - cost).max(wall / 100.0);
+    Overhead { ratio, estimated: true, ..trace.overhead }
+}

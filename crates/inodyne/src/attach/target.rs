@@ -1,0 +1,188 @@
+//! Whom to follow, from what the user wrote to pids; and what is wrong with it, in one line.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use inodyne_trace::Whom;
+
+use crate::failure::{ExitStatus, Failure};
+
+/// Whom to follow.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub struct TargetOptions {
+    /// A process, with all its threads; may be given several times
+    #[arg(long = "pid", value_name = "PID", help_heading = "Processes")]
+    pub pids: Vec<u32>,
+    /// All processes of this command name, as ps -o comm shows it
+    #[arg(long, value_name = "COMM", help_heading = "Processes")]
+    pub name: Option<String>,
+    /// All processes of a control group and of those below it, also those that enter it later
+    #[arg(long, value_name = "PATH", help_heading = "Processes")]
+    pub cgroup: Option<PathBuf>,
+    /// Everybody but inodyne itself
+    #[arg(long, help_heading = "Processes")]
+    pub all: bool,
+}
+
+/// Where control groups usually are.
+const CGROUPS: &str = "/sys/fs/cgroup";
+/// The members of a control group, in its directory.
+const MEMBERS: &str = "cgroup.procs";
+/// A command name is cut at so many bytes (TASK_COMM_LEN, include/linux/sched.h).
+const LONGEST_NAME: usize = 15;
+
+/// Whom to follow.
+#[derive(Debug)]
+pub enum Target {
+    Pids(BTreeSet<u32>),
+    Name(String),
+    Cgroup(PathBuf),
+    All,
+}
+
+fn usage(message: impl std::fmt::Display) -> Failure {
+    Failure::new(ExitStatus::Usage, message)
+}
+
+impl Target {
+    /// What the options say.
+    ///
+    /// # Errors
+    /// A process or a control group is none.
+    pub fn new(options: &TargetOptions) -> Result<Target, Failure> {
+        if let Some(path) = &options.cgroup {
+            return cgroup(path).map(Target::Cgroup);
+        }
+        if let Some(name) = &options.name {
+            return Ok(Target::Name(name.clone()));
+        }
+        if options.all {
+            return Ok(Target::All);
+        }
+        options.pids.iter().try_for_each(|pid| check_pid(*pid))?;
+        Ok(Target::Pids(options.pids.iter().copied().collect()))
+    }
+
+    /// The processes as they are now.
+    ///
+    /// # Errors
+    /// Nobody has the name, or the control group is gone.
+    pub fn whom(&self) -> Result<Whom, Failure> {
+        let pids = match self {
+            Target::All => return Ok(Whom::All),
+            Target::Pids(pids) => pids.clone(),
+            Target::Name(name) => named(name),
+            Target::Cgroup(path) => {
+                let mut pids = BTreeSet::new();
+                members(path, &mut pids).map_err(|error| usage(format_args!("{}: {error}", path.display())))?;
+                pids
+            }
+        };
+        if let (Target::Name(name), true) = (self, pids.is_empty()) {
+            return Err(usage(format_args!("no process is called {name}: names are those of ps -o comm")));
+        }
+        Ok(Whom::Processes(pids.into_iter().collect()))
+    }
+
+    /// Whether others than the children of those who are followed may join later.
+    pub fn may_grow(&self) -> bool {
+        matches!(self, Target::Cgroup(_))
+    }
+
+    /// What reports call it: `pid 4711 (postgres)`.
+    pub fn label(&self) -> String {
+        match self {
+            Target::Pids(pids) => {
+                let words: Vec<String> = pids.iter().map(|pid| format!("{pid} ({})", comm(*pid))).collect();
+                format!("pid {}", words.join(", "))
+            }
+            Target::Name(name) => format!("all {name}"),
+            Target::Cgroup(path) => format!("cgroup {}", path.display()),
+            Target::All => "all processes".to_owned(),
+        }
+    }
+}
+
+/// A process is one that has not ended, and neither a thread of another nor one of the kernel, nor inodyne.
+fn check_pid(pid: u32) -> Result<(), Failure> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).map_err(|error| match error.kind() {
+        ErrorKind::PermissionDenied => Failure::new(ExitStatus::Lacking, format_args!("--pid {pid}: {error}")),
+        _ => usage(format_args!("--pid {pid}: there is no such process")),
+    })?;
+    let field = |key: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(key));
+        line.map(|value| value.trim_start_matches(':').trim()).unwrap_or_default()
+    };
+    let process: u32 = field("Tgid").parse().unwrap_or(pid);
+    if process != pid {
+        return Err(usage(format_args!("--pid {pid}: this is a thread of process {process}: use --pid {process}")));
+    }
+    if field("State").starts_with(['Z', 'X']) && threads(pid) < 2 {
+        return Err(usage(format_args!("--pid {pid}: the process has ended")));
+    }
+    if pid == std::process::id() {
+        return Err(usage(format_args!("--pid {pid}: this is inodyne itself")));
+    }
+    // Only the kernel's own have no memory.
+    if field("VmSize").is_empty() && !field("State").starts_with(['Z', 'X']) {
+        return Err(usage(format_args!("--pid {pid}: this is a thread of the kernel, which makes no calls")));
+    }
+    Ok(())
+}
+
+fn threads(pid: u32) -> usize {
+    fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count)
+}
+
+fn comm(pid: u32) -> String {
+    fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim_end_matches('\n').to_owned()
+}
+
+/// The processes whose first thread has this name.
+fn named(name: &str) -> BTreeSet<u32> {
+    let cut = name.as_bytes().get(..LONGEST_NAME).unwrap_or(name.as_bytes());
+    let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter(|pid| *pid != std::process::id() && comm(*pid).as_bytes() == cut).collect()
+}
+
+/// The directory of a control group, by its path or by that below where they usually are.
+fn cgroup(path: &Path) -> Result<PathBuf, Failure> {
+    let below = Path::new(CGROUPS).join(path.strip_prefix("/").unwrap_or(path));
+    let is_one = |path: &&PathBuf| path.join(MEMBERS).is_file();
+    [path.to_owned(), below].iter().find(is_one).cloned().ok_or_else(|| {
+        let why = if path.exists() { "is no control group" } else { "there is no such control group" };
+        usage(format_args!("--cgroup {}: {why}; they are below {CGROUPS}", path.display()))
+    })
+}
+
+/// The processes of a control group and of all below. One below that goes away meanwhile has none.
+fn members(path: &Path, pids: &mut BTreeSet<u32>) -> std::io::Result<()> {
+    // Of a threaded group the kernel does not say the processes.
+    let listed = fs::read_to_string(path.join(MEMBERS))?;
+    pids.extend(listed.lines().filter_map(|pid| pid.parse::<u32>().ok()));
+    for entry in fs::read_dir(path)?.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
+        drop(members(&entry.path(), pids));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_followed_is_told_in_a_line() {
+        let says = |result: Result<(), Failure>| result.err().map(|failure| failure.to_string()).unwrap_or_default();
+        assert!(says(check_pid(0)).contains("no such process"));
+        assert!(says(check_pid(std::process::id())).contains("inodyne itself"));
+        assert!(says(cgroup(Path::new("/proc")).map(drop)).contains("is no control group"));
+        assert!(says(cgroup(Path::new("no/such/one")).map(drop)).contains("there is no such control group"));
+        let nobody = Target::Name("nobody is called that".to_owned());
+        assert!(says(nobody.whom().map(drop)).contains("no process is called"));
+    }
+}

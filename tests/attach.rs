@@ -1,0 +1,280 @@
+//! `inodyne attach`: what a window says of processes that ran before it and go on after it, held against what they say themselves.
+
+mod support;
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use inodyne_model::Nanos;
+use inodyne_model::cause::Cause;
+use inodyne_model::ledger::{Row, RowKind, View};
+use inodyne_model::observed::{Begin, End, Window};
+use inodyne_model::recording::Recording;
+use inodyne_model::trace::Trace;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use support::state::{Moments, our_programs};
+use support::{
+    Cgroup, as_nobody, calls, eventually, fixture, inodyne, is_alive, load, machine, nothing_lost, run, scratch, start,
+};
+
+/// A program of `fixtures/attached.c` that does what it is told to.
+struct Attached {
+    child: Child,
+    says: BufReader<ChildStdout>,
+}
+
+impl Attached {
+    fn start(program: &Path, threads: u32, calls: u32) -> Attached {
+        let mut command = Command::new(program);
+        command.args([threads.to_string(), calls.to_string()]).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("it starts");
+        let says = BufReader::new(child.stdout.take().expect("a pipe"));
+        let mut attached = Attached { child, says };
+        attached.hears("ready");
+        attached
+    }
+
+    fn pid(&self) -> i32 {
+        self.child.id() as i32
+    }
+
+    fn hears(&mut self, word: &str) {
+        let mut line = String::new();
+        self.says.read_line(&mut line).expect("it says something");
+        assert_eq!(line.trim(), word);
+    }
+
+    /// Has it do something, and waits until it has.
+    fn does(&mut self, signal: Signal) {
+        kill(Pid::from_raw(self.pid()), signal).expect("it is there");
+        self.hears("done");
+    }
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// A window that was opened, once its processes are followed.
+struct Open {
+    child: Child,
+    says: BufReader<std::process::ChildStderr>,
+    file: tempfile::TempPath,
+}
+
+impl Open {
+    fn new(arguments: &[&str]) -> Open {
+        let file = tempfile::Builder::new().suffix(".inodyne").tempfile().expect("a file").into_temp_path();
+        let mut command = inodyne();
+        command.arg("attach").args(arguments).arg("-o").arg(&file);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
+        let mut says = BufReader::new(child.stderr.take().expect("a pipe"));
+        let mut line = String::new();
+        says.read_line(&mut line).expect("it says something");
+        assert!(line.contains("following"), "{line}");
+        Open { child, says, file }
+    }
+
+    /// Waits until it ends by itself.
+    fn ended(mut self) -> Recording {
+        let status = self.child.wait().expect("it is our child");
+        let mut rest = String::new();
+        drop(std::io::Read::read_to_string(&mut self.says, &mut rest));
+        assert_eq!(status.code(), Some(0), "{rest}");
+        load(&self.file).expect("a recording")
+    }
+
+    /// Ends it as Ctrl-C does.
+    fn interrupted(self) -> Recording {
+        kill(Pid::from_raw(self.child.id() as i32), Signal::SIGINT).expect("it is there");
+        self.ended()
+    }
+}
+
+fn window(recording: &Recording) -> &Trace {
+    let [trace] = &recording.traces[..] else { panic!("one window, one trace") };
+    trace
+}
+
+/// What holds of every window: nothing is lost, each ledger sums to its thread's time, and all of them to the headline's.
+fn holds_together(trace: &Trace) {
+    nothing_lost(trace);
+    assert_eq!(trace.observed.window.begin, Begin::Attached);
+    for thread in &trace.threads {
+        assert_eq!(thread.rows.iter().map(|row| row.ns).sum::<Nanos>(), thread.lifetime_ns, "{thread:?}");
+    }
+    let lives: Nanos = trace.threads.iter().map(|thread| thread.lifetime_ns).sum();
+    let ledger = &trace.ledger;
+    assert_eq!((ledger.view, ledger.wall_ns, ledger.sum()), (View::Window, lives, lives));
+    assert!(ledger.unexplained_ns.share_of(lives) < 0.01, "{:?} of {lives:?}", ledger.unexplained_ns);
+}
+
+#[test]
+fn counts_are_exactly_those_of_the_window() {
+    const THREADS: u32 = 8;
+    const CALLS: u32 = 5_000;
+    let (_machine, scratch) = (machine(), scratch());
+    let program = fixture("attached", scratch.path());
+    let mut stranger = Attached::start(&program, 2, CALLS);
+    let mut target = Attached::start(&program, THREADS, CALLS);
+    target.does(Signal::SIGUSR1);
+    let open = Open::new(&["--pid", &target.pid().to_string()]);
+    target.does(Signal::SIGUSR1);
+    stranger.does(Signal::SIGUSR1);
+    target.does(Signal::SIGUSR2);
+    let recording = open.interrupted();
+    target.does(Signal::SIGUSR1);
+    let trace = window(&recording);
+    holds_together(trace);
+    assert_eq!(trace.observed.window, Window { begin: Begin::Attached, end: End::Detached });
+    assert_eq!(calls(trace, "pread64"), u64::from((THREADS + 1) * CALLS), "its threads, and its child");
+    assert_eq!(trace.threads.len(), THREADS as usize + 2, "the first thread, the others, the child");
+    let born = trace.observed.threads.iter().filter(|thread| thread.parent != 0).count();
+    assert_eq!(born, 1, "the child alone was born inside the window");
+    // All of them waited when the window began.
+    let before: Vec<_> = trace.observed.waits.iter().filter(|wait| wait.began_before).collect();
+    assert_eq!(before.len(), THREADS as usize + 1, "{before:?}");
+    let in_futex = trace.ledger.rows.iter().any(|row| row.began_before && row.cause == Some(Cause::Futex));
+    assert!(in_futex, "{:?}", trace.ledger.rows);
+    // The calls that they were in are not counted: eight threads wait for the end, and then for the beginning again.
+    let waited = calls(trace, "futex");
+    assert!(waited >= u64::from(THREADS), "{waited}");
+    assert!(is_alive(target.pid()));
+}
+
+#[test]
+fn a_window_ends_when_nobody_is_left() {
+    let (_machine, scratch) = (machine(), scratch());
+    let program = fixture("attached", scratch.path());
+    let mut target = Attached::start(&program, 3, 10);
+    let open = Open::new(&["--pid", &target.pid().to_string()]);
+    target.does(Signal::SIGUSR1);
+    kill(Pid::from_raw(target.pid()), Signal::SIGTERM).expect("it is there");
+    let recording = open.ended();
+    let trace = window(&recording);
+    holds_together(trace);
+    assert_eq!(trace.observed.window.end, End::Exit);
+    assert_eq!(calls(trace, "pread64"), 30);
+}
+
+#[test]
+fn who_syncs_waits_for_the_journal_or_the_device() {
+    let (_machine, scratch) = (machine(), scratch());
+    let script = "import os\nf = os.open('synced', os.O_CREAT | os.O_WRONLY)\nwhile True:\n  os.write(f, b'x' * 4096)\n  os.fsync(f)\n";
+    let mut command = Command::new("python3");
+    let mut target = command.args(["-c", script]).current_dir(scratch.path()).spawn().expect("the tests need python3");
+    thread::sleep(Duration::from_millis(500));
+    let pid = target.id().to_string();
+    let recording = Open::new(&["--pid", &pid, "--for", "2s"]).ended();
+    let is_there = is_alive(target.id() as i32);
+    drop((target.kill(), target.wait()));
+    assert!(is_there);
+    let trace = window(&recording);
+    holds_together(trace);
+    let long = trace.wall_ns.as_secs_f64();
+    assert!((2.0..4.0).contains(&long), "{long}");
+    let of = |is_meant: &dyn Fn(&Row) -> bool| -> Nanos {
+        trace.ledger.rows.iter().filter(|row| is_meant(row)).map(|row| row.ns).sum()
+    };
+    // A busy machine takes the CPU from whoever has just waited.
+    let had_cpu = trace.ledger.wall_ns.saturating_sub(of(&|row| row.kind == RowKind::Runqueue));
+    let share = of(&|row| row.cause.is_some_and(Cause::is_of_files)).share_of(had_cpu);
+    assert!(share > 0.5, "{share}: {:?}", trace.ledger.rows);
+    let ids: Vec<&str> = recording.findings.iter().map(|finding| finding.id.as_str()).collect();
+    assert_eq!(ids, ["sync-bound"]);
+    let report = inodyne_render::text(
+        &recording,
+        &inodyne_render::TextOptions { width: 100, colour: false, verbose: true, section: None },
+    );
+    assert!(report.contains("window of 2.") && report.contains("1 thread in 1 process"), "{report}");
+    assert!(!report.contains("saves"), "nothing is promised of a window: {report}");
+}
+
+#[test]
+fn who_enters_a_control_group_is_followed_and_strangers_are_not() {
+    let (_machine, scratch) = (machine(), scratch());
+    let program = fixture("attached", scratch.path());
+    let cgroup = Cgroup::of("cpu");
+    let members = cgroup.0.join("cgroup.procs");
+    let mut stranger = Attached::start(&program, 1, 100);
+    let mut first = Attached::start(&program, 2, 100);
+    std::fs::write(&members, first.pid().to_string()).expect("it enters");
+    let open = Open::new(&["--cgroup", cgroup.0.to_str().expect("text")]);
+    let mut later = Attached::start(&program, 4, 100);
+    std::fs::write(&members, later.pid().to_string()).expect("it enters");
+    thread::sleep(Duration::from_millis(500));
+    first.does(Signal::SIGUSR1);
+    later.does(Signal::SIGUSR1);
+    stranger.does(Signal::SIGUSR1);
+    let recording = open.interrupted();
+    drop((first, later));
+    let trace = window(&recording);
+    holds_together(trace);
+    assert_eq!(calls(trace, "pread64"), 600);
+    assert_eq!(trace.threads.len(), 8);
+}
+
+#[test]
+fn a_thousand_threads_are_joined_at_once() {
+    const THREADS: u32 = 1_000;
+    let (_machine, scratch) = (machine(), scratch());
+    let program = fixture("attached", scratch.path());
+    let mut target = Attached::start(&program, THREADS, 3);
+    // By its name, which nobody else has.
+    let open = Open::new(&["--name", "attached"]);
+    target.does(Signal::SIGUSR1);
+    let recording = open.interrupted();
+    let trace = window(&recording);
+    holds_together(trace);
+    assert_eq!(trace.threads.len(), THREADS as usize + 1);
+    assert_eq!(calls(trace, "pread64"), u64::from(THREADS * 3));
+    let joined = trace.observed.threads.iter().filter(|thread| thread.parent == 0).map(|thread| thread.born_ns);
+    let (first, last) = (joined.clone().min().expect("some"), joined.max().expect("some"));
+    let took = last.saturating_sub(first).as_secs_f64();
+    assert!(took < 0.5, "it took {took} s");
+    eprintln!("joined {THREADS} threads in {took} s");
+}
+
+#[test]
+fn killed_at_any_moment_it_leaves_nothing_loaded_and_its_target_running() {
+    let (_machine, scratch) = (machine(), scratch());
+    let program = fixture("attached", scratch.path());
+    let mut target = Attached::start(&program, 4, 100);
+    let before = our_programs();
+    let mut moments = Moments::new();
+    for number in 0..20 {
+        let mut command = inodyne();
+        let running = start(command.args(["attach", "--pid", &target.pid().to_string()]));
+        thread::sleep(Duration::from_millis(moments.below(1_500)));
+        kill(running.pid(), Signal::SIGKILL).expect("it is killed");
+        drop(running.end());
+        assert!(eventually(|| our_programs() <= before), "kill {number}: programs are still loaded");
+        assert!(is_alive(target.pid()), "kill {number}");
+    }
+    target.does(Signal::SIGUSR1);
+    target.does(Signal::SIGUSR2);
+}
+
+#[test]
+fn what_cannot_be_followed_is_said_in_one_line() {
+    let says = |arguments: &[&str], code: i32| run(inodyne().arg("attach").args(arguments)).failed_in_one_line(code);
+    assert!(says(&["--pid", "4194304"], 2).contains("no such process"));
+    assert!(says(&["--pid", "2"], 2).contains("thread of the kernel"));
+    assert!(says(&["--name", "nobody-has-this"], 2).contains("no process is called"));
+    assert!(says(&["--cgroup", "/no/such/group"], 2).contains("no such control group"));
+    assert!(says(&["--cgroup", "/proc"], 2).contains("is no control group"));
+    let scratch = scratch();
+    let program = scratch.path().join("inodyne");
+    std::fs::copy(env!("CARGO_BIN_EXE_inodyne"), &program).expect("a copy that everybody may run");
+    let mut command = Command::new(&program);
+    let line = run(as_nobody(command.args(["attach", "--all", "--for", "1s"]).current_dir("/"))).failed_in_one_line(3);
+    assert!(line.contains("CAP_BPF"), "{line}");
+    assert_eq!(run(inodyne().arg("attach")).code(), Some(2));
+}
