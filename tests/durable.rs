@@ -90,6 +90,6 @@ fn where_nothing_can_be_durable_that_is_said() {
     let line = run(&mut traced(&["--durable"], ["touch", "/never"])).failed_in_one_line(2);
     assert!(line.contains("--durable is timed in untraced runs"), "{line}");
     let text =
-        run(inodyne().args(["run", "--durable", "-n", "2"]).args(PLACE).args(["--", "true"])).ended_with(0).stderr;
+        run(inodyne().args(["run", "-v", "--durable", "-n", "2"]).args(PLACE).args(["--", "true"])).ended_with(0).stderr;
     assert!(text.contains(" to exit, ") && text.contains(" to durable") && text.contains("to durable s"), "{text}");
 }

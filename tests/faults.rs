@@ -406,7 +406,7 @@ fn names_with_escapes_and_broken_text_are_shown_harmlessly() {
     let prepare = "for i in $(seq 9); do d=\"$(printf 'wild\\033[2J\\nname\\377\\342\\200\\256')$i\"; mkdir \"$d\"; \
                    for j in $(seq 99); do : > \"$d/$j\"; done; done";
     let mut command = inodyne();
-    command.args(["run", "--at", "ext4:size=64M,mkfs=-O ^filetype", "--prepare", prepare]);
+    command.args(["run", "-v", "--at", "ext4:size=64M,mkfs=-O ^filetype", "--prepare", prepare]);
     let outcome = run(command.args(["--", "find", "."]).arg("-not").arg("-name").arg(wild)).ended_with(0);
     let told = &outcome.stderr;
     assert!(told.matches("wild").count() >= 2, "the report names the argument and the directories:\n{told}");
