@@ -3,16 +3,13 @@
 
 mod support;
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 use inodyne_model::ledger::RowKind;
 use inodyne_model::recording::Recording;
-use support::{inodyne, prepare, run, scratch};
-
-type Counts = BTreeMap<String, (u64, u64)>;
+use support::{counts, inodyne, prepare, run, scratch, strace_table};
 
 /// Makes a log of a script, table included.
 fn logged(directory: &Path, script: &str) -> String {
@@ -33,26 +30,6 @@ fn imported(directory: &Path) -> Recording {
     outcome.recording()
 }
 
-/// The table at the end of the log: `% time, seconds, usecs/call, calls, [errors], syscall`.
-fn table(log: &str) -> Counts {
-    let rows = log.lines().filter_map(|line| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let (calls, errors, name) = match words[..] {
-            [_, _, _, calls, name] => (calls, "0", name),
-            [_, _, _, calls, errors, name] => (calls, errors, name),
-            _ => return None,
-        };
-        words[0].parse::<f64>().ok()?;
-        Some((name.to_owned(), (calls.parse().ok()?, errors.parse().ok()?)))
-    });
-    rows.filter(|(name, _)| name != "total").collect()
-}
-
-fn counts(recording: &Recording) -> Counts {
-    let calls = recording.traces[0].syscalls.iter();
-    calls.map(|call| (call.name.clone(), (call.calls, call.errors))).collect()
-}
-
 /// Many processes, pipes, failures, threads where the script has them.
 const BUSY: &str =
     "mkdir tree; for i in 1 2 3 4 5 6 7 8; do echo $i >tree/$i; cat tree/$i tree/missing-$i; done | sort -r | wc -l
@@ -63,7 +40,7 @@ fn counts_and_errors_are_those_of_strace() {
     let scratch = scratch();
     let log = logged(scratch.path(), BUSY);
     let recording = imported(scratch.path());
-    assert_eq!(counts(&recording), table(&log));
+    assert_eq!(counts(&recording), strace_table(&log));
 }
 
 #[test]

@@ -6,33 +6,19 @@
 
 mod support;
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
 use inodyne_model::trace::Trace;
-use support::{machine, nothing_lost, prepare, run, scratch, traced};
-
-type Counts = BTreeMap<String, (u64, u64)>;
+use support::{Counts, machine, nothing_lost, prepare, run, scratch, strace_table, traced};
 
 const NEVER_RETURN: [&str; 2] = ["exit", "exit_group"];
 
-/// The table that strace wrote: `% time, seconds, usecs/call, calls, [errors], syscall`.
+/// The table that strace wrote, but for calls that never return.
 fn strace_counts(file: &Path) -> Counts {
     let text = fs::read_to_string(file).expect("the table of strace");
-    let mut counts = Counts::new();
-    for line in text.lines() {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let (calls, errors, name) = match words[..] {
-            [_, _, _, calls, name] => (calls, "0", name),
-            [_, _, _, calls, errors, name] => (calls, errors, name),
-            _ => continue,
-        };
-        let (Ok(calls), Ok(errors)) = (calls.parse(), errors.parse()) else { continue };
-        if name != "total" && !NEVER_RETURN.contains(&name) {
-            counts.insert(name.to_owned(), (calls, errors));
-        }
-    }
+    let mut counts = strace_table(&text);
+    counts.retain(|name, _| !NEVER_RETURN.contains(&name.as_str()));
     counts
 }
 

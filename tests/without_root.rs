@@ -2,7 +2,6 @@
 
 mod support;
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -10,10 +9,9 @@ use std::process::Command;
 use std::time::Duration;
 
 use inodyne_model::ledger::RowKind;
-use inodyne_model::recording::Recording;
 use inodyne_model::trace::Tracer;
 use nix::sys::signal::{Signal, kill};
-use support::{as_nobody, inodyne, machine, prepare, run, scratch, start};
+use support::{Counts, as_nobody, counts, inodyne, machine, prepare, run, scratch, start, strace_table};
 
 /// Directories that nobody may search.
 const PATH: &str = "/usr/bin:/bin";
@@ -61,13 +59,8 @@ impl Home {
     }
 }
 
-fn counts(recording: &Recording) -> BTreeMap<String, (u64, u64)> {
-    let calls = recording.traces[0].syscalls.iter();
-    calls.map(|call| (call.name.clone(), (call.calls, call.errors))).collect()
-}
-
 /// What strace counts itself.
-fn strace_counts(home: &Home, argv: &[&str]) -> BTreeMap<String, (u64, u64)> {
+fn strace_counts(home: &Home, argv: &[&str]) -> Counts {
     let mut strace = Command::new("strace");
     strace.args(["-f", "-c", "-o", "../counts/log"]).args(argv).current_dir(home.place());
     strace
@@ -78,16 +71,7 @@ fn strace_counts(home: &Home, argv: &[&str]) -> BTreeMap<String, (u64, u64)> {
         .env_remove("LD_LIBRARY_PATH");
     run(as_nobody(&mut strace)).ended_with(0);
     let text = fs::read_to_string(home.scratch.path().join("counts/log")).expect("a log");
-    let rows = text.lines().filter_map(|line| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let (calls, errors, name) = match words[..] {
-            [_, _, _, calls, name] => (calls, "0", name),
-            [_, _, _, calls, errors, name] => (calls, errors, name),
-            _ => return None,
-        };
-        Some((name.to_owned(), (calls.parse().ok()?, errors.parse().ok()?)))
-    });
-    rows.filter(|(name, _)| name != "total").collect()
+    strace_table(&text)
 }
 
 #[test]

@@ -14,6 +14,7 @@
 
 pub mod state;
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::Read;
@@ -268,6 +269,30 @@ pub fn eventually(happens: impl Fn() -> bool) -> bool {
 pub fn is_alive(pid: i32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+}
+
+/// Calls and errors by the name of the call.
+pub type Counts = BTreeMap<String, (u64, u64)>;
+
+/// The table that `strace -c` and `-C` write: `% time, seconds, usecs/call, calls, [errors], syscall`.
+pub fn strace_table(text: &str) -> Counts {
+    let rows = text.lines().filter_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (calls, errors, name) = match words[..] {
+            [_, _, _, calls, name] => (calls, "0", name),
+            [_, _, _, calls, errors, name] => (calls, errors, name),
+            _ => return None,
+        };
+        words[0].parse::<f64>().ok()?;
+        Some((name.to_owned(), (calls.parse().ok()?, errors.parse().ok()?)))
+    });
+    rows.filter(|(name, _)| name != "total").collect()
+}
+
+/// The same of the first trace of a recording.
+pub fn counts(recording: &Recording) -> Counts {
+    let calls = recording.traces[0].syscalls.iter();
+    calls.map(|call| (call.name.clone(), (call.calls, call.errors))).collect()
 }
 
 /// Runs as an unprivileged user without any group of ours.

@@ -87,22 +87,15 @@ pub(crate) fn add(recording: &mut Recording, key: RunKey, execution: Execution) 
     }
 }
 
-/// Measured against the median of the untraced runs of the same case where there are any; otherwise the number of calls
-/// times the measured cost of one, spread over as many CPUs as were busy.
+/// Measured against the median of the untraced runs of the same case where there are any; otherwise estimated.
 fn overhead(recording: &Recording, key: RunKey, collected: &Trace, wall_ns: Nanos) -> Overhead {
-    let wall = wall_ns.as_secs_f64();
-    let (ratio, estimated) = match median(&recording.untraced_walls(key.case)) {
-        Some(median) => (wall / median.as_secs_f64(), false),
-        None => {
-            let calls: u64 = collected.by_comm.iter().flat_map(|c| &c.syscalls).map(|s| s.calls).sum();
-            let cpu: Nanos = collected.observed.threads.iter().map(|thread| thread.cpu_ns()).sum();
-            // strace is one process, which stops all others.
-            let busy_cpus = if collected.tracer.divides_calls() { (cpu.as_secs_f64() / wall).max(1.0) } else { 1.0 };
-            let cost = calls as f64 * collected.overhead.ns_per_call / 1e9 / busy_cpus;
-            (wall / (wall - cost).max(wall / 100.0), true)
+    match median(&recording.untraced_walls(key.case)) {
+        Some(median) => {
+            let ratio = wall_ns.as_secs_f64() / median.as_secs_f64();
+            Overhead { ratio, estimated: false, ..collected.overhead }
         }
-    };
-    Overhead { ratio, estimated, ..collected.overhead }
+        None => collected.estimated_overhead(wall_ns),
+    }
 }
 
 #[cfg(test)]

@@ -87,7 +87,7 @@ fn die_with(parent: Pid) -> Result<(), Error> {
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let directories = env::split_paths(&path).chain(["/usr/sbin", "/sbin", "/usr/local/sbin"].map(PathBuf::from));
-    directories.map(|directory| directory.join(program)).find(|path| path.is_file())
+    inodyne_launch::find(program.as_ref(), env::join_paths(directories).ok().as_deref()).ok()
 }
 
 fn complains_about(output: &Output, option: &str) -> bool {

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `command` | a command, held until it is released, its guard, and what they say to each other |
 //! | `detach` | how a forked helper process leaves descriptors, terminal and directory of its parent behind |
-//! | `signals` | which signals are not for guards and helpers, and which were ignored before inodyne began |
+//! | `signals` | which signals are not for guards and helpers, which were ignored before inodyne began, and how it reads its own |
 //! | `search` | where the file of a command is |
 //! | `user` | users and their groups |
 //! | `clock` | the clock on which starts and ends are told |
@@ -23,5 +23,5 @@ pub use clock::monotonic_ns;
 pub use command::{Ended, Input, LaunchError, LaunchSpec, Leftovers, Output, Stage, Started, run_to_end, start};
 pub use detach::{all_except, detach};
 pub use search::find;
-pub use signals::is_ignored;
+pub use signals::{SignalReader, is_ignored};
 pub use user::User;

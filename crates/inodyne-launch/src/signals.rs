@@ -1,8 +1,10 @@
-//! Which signals guards and helper processes ignore, and which were ignored before inodyne began.
+//! Which signals guards and helper processes ignore, which were ignored before inodyne began, and those that it reads itself.
 
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 
-use nix::sys::signal::Signal;
+use nix::sys::signal::{SigSet, SigmaskHow, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd, siginfo};
 
 /// Signals that a terminal sends to everybody at it, or that a user sends to the whole process group: the command acts on
 /// them, not its guard nor a file system's server. Those end when their work does.
@@ -37,6 +39,43 @@ pub fn is_ignored(signal: Signal) -> io::Result<bool> {
         return Err(io::Error::last_os_error());
     }
     Ok(action.sa_sigaction == libc::SIG_IGN)
+}
+
+/// Signals that are read from a descriptor, from here on until it is dropped. Before and after they do what they do to any program.
+pub struct SignalReader {
+    signals: SignalFd,
+    before: SigSet,
+}
+
+impl SignalReader {
+    /// Takes these signals from their default actions, except for those that are ignored (`nohup`, a background job).
+    ///
+    /// # Errors
+    /// The system does not allow that.
+    pub fn of(signals: impl IntoIterator<Item = Signal>) -> io::Result<SignalReader> {
+        let set: SigSet = signals.into_iter().filter(|signal| !is_ignored(*signal).unwrap_or(false)).collect();
+        let before = set.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
+        let signals = SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
+        Ok(SignalReader { signals, before })
+    }
+
+    /// The next one that has arrived; none where none has.
+    pub fn arrived(&mut self) -> Option<siginfo> {
+        self.signals.read_signal().ok().flatten()
+    }
+}
+
+impl Drop for SignalReader {
+    fn drop(&mut self) {
+        // The mask is one that was there before.
+        let _ = self.before.thread_set_mask();
+    }
+}
+
+impl AsFd for SignalReader {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.signals.as_fd()
+    }
 }
 
 /// The signals that whoever started inodyne wants to be ignored (`nohup`, a shell's background job), so that the command

@@ -98,6 +98,20 @@ pub enum Tracer {
     Strace,
 }
 
+impl Trace {
+    /// What tracing cost, as far as that is known without untraced runs: the number of calls times the measured cost of one, spread over
+    /// as many CPUs as were busy in this time.
+    pub fn estimated_overhead(&self, wall_ns: Nanos) -> Overhead {
+        let wall = wall_ns.as_secs_f64().max(1e-9);
+        let calls: u64 = self.by_comm.iter().flat_map(|command| &command.syscalls).map(|call| call.calls).sum();
+        let cpu: Nanos = self.observed.threads.iter().map(|thread| thread.cpu_ns()).sum();
+        // strace is one process, which stops all others.
+        let busy_cpus = if self.tracer.divides_calls() { (cpu.as_secs_f64() / wall).max(1.0) } else { 1.0 };
+        let cost = calls as f64 * self.overhead.ns_per_call / 1e9 / busy_cpus;
+        Overhead { ratio: wall / (wall - cost).max(wall / 100.0), estimated: true, ..self.overhead }
+    }
+}
+
 impl Tracer {
     /// Whether it is known what happened inside of a call.
     pub fn divides_calls(&self) -> bool {

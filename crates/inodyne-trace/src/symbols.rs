@@ -10,9 +10,6 @@ use crate::skeleton::{InodyneSkel, types};
 
 /// The global variables of the programs.
 type Variables = types::bss;
-/// As in `bpf/names.bpf.h`.
-const NAMED_AT_ONCE: usize = 256;
-const NAME_BYTES: usize = 128;
 
 /// Frames that stand between the traced place and the program that took the stack; they say nothing of the place.
 const OF_THE_TRACER: [&str; 6] =
@@ -51,7 +48,8 @@ fn name_stack(id: u64, frames: &StackFrames, names: &HashMap<u64, String>) -> St
 /// Asks the kernel for the names, some at a time. An address that is in no function has none.
 fn name_addresses(addresses: &[u64], skeleton: &mut InodyneSkel<'_>) -> Result<HashMap<u64, String>, libbpf_rs::Error> {
     let mut names = HashMap::with_capacity(addresses.len());
-    for some in addresses.chunks(NAMED_AT_ONCE) {
+    let at_once = variables(skeleton).named_addresses.len();
+    for some in addresses.chunks(at_once) {
         variables(skeleton).named_addresses[..some.len()].copy_from_slice(some);
         let mut count = (some.len() as u64).to_ne_bytes();
         let input = ProgramInput { context_in: Some(&mut count), ..ProgramInput::default() };
@@ -67,7 +65,7 @@ fn variables<'a>(skeleton: &'a mut InodyneSkel<'_>) -> &'a mut Variables {
 }
 
 /// The function that the kernel wrote: `xfs_iget [xfs]` where it is one of a module's, a number where it knows none.
-fn function(written: &[i8; NAME_BYTES]) -> Option<String> {
+fn function(written: &[i8]) -> Option<String> {
     let bytes: Vec<u8> = written.iter().map(|byte| byte.cast_unsigned()).take_while(|byte| *byte != 0).collect();
     let text = String::from_utf8_lossy(&bytes);
     let name = text.split(' ').next().filter(|name| !name.is_empty() && !name.starts_with("0x"))?;
@@ -85,8 +83,9 @@ mod tests {
 
     #[test]
     fn what_the_kernel_writes_is_a_function_of_the_kernel_or_of_a_module() {
+        const LENGTH: usize = 32;
         let written = |text: &str| {
-            let mut name = [0; NAME_BYTES];
+            let mut name = [0; LENGTH];
             name.iter_mut().zip(text.bytes()).for_each(|(to, byte)| *to = byte.cast_signed());
             function(&name)
         };
@@ -94,7 +93,7 @@ mod tests {
         assert_eq!(written("xfs_iget [xfs]").as_deref(), Some("xfs_iget"));
         assert_eq!(written("0xffff888012345678"), None);
         assert_eq!(written(""), None);
-        assert_eq!(written(&"x".repeat(NAME_BYTES)).map(|name| name.len()), Some(NAME_BYTES));
+        assert_eq!(written(&"x".repeat(LENGTH)).map(|name| name.len()), Some(LENGTH));
     }
 
     #[test]

@@ -7,11 +7,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use inodyne_model::Nanos;
+use inodyne_launch::SignalReader;
 use inodyne_model::command::CommandSpec;
 use inodyne_model::place::Place;
 use inodyne_model::recording::Recording;
-use inodyne_model::trace::{Overhead, Trace};
+use inodyne_model::trace::Trace;
 use inodyne_trace::{Options, Tracer, capability};
 
 use crate::failure::{ExitStatus, Failure};
@@ -19,7 +19,6 @@ use crate::options::{ReportOptions, TraceOptions, time};
 use crate::report::{self, TextTo};
 use crate::{host, keep, measure};
 use target::{Target, TargetOptions};
-use watch::Signals;
 
 /// Arguments of `inodyne attach`.
 #[derive(Debug, Args)]
@@ -56,7 +55,8 @@ pub fn run(arguments: &AttachArguments) -> Result<ExitCode, Failure> {
     // A path leads to an end, and a window has none: so nobody pays for the timeline.
     let options = Options { joins: true, timeline: false, ..arguments.tracing.tracer() };
     let mut tracer = Tracer::new(&options)?;
-    let mut signals = Signals::watch()?;
+    let unwatched = |error| Failure::new(ExitStatus::Lacking, format_args!("cannot watch signals: {error}"));
+    let mut signals = SignalReader::of(watch::ENDING).map_err(unwatched)?;
     let threads = tracer.join(&target.whom()?)?;
     if threads == 0 && !target.may_grow() {
         return Err(Failure::new(ExitStatus::Usage, format_args!("{label}: there is no thread to follow")));
@@ -82,17 +82,7 @@ fn recording(label: &str, trace: Trace) -> Recording {
     let mut recording = Recording::new(env!("CARGO_PKG_VERSION"), host::now_unix_s(), host::describe());
     recording.commands.push(CommandSpec { label: label.to_owned(), ..CommandSpec::default() });
     recording.places.push(Place { label: "this machine".to_owned(), ..Place::default() });
-    let overhead = overhead(&trace);
+    let overhead = trace.estimated_overhead(trace.wall_ns);
     recording.traces.push(Trace { overhead, ..trace });
     recording
-}
-
-/// How much of the window went into tracing: the number of calls times the measured cost of one, spread over as many CPUs as were busy.
-fn overhead(trace: &Trace) -> Overhead {
-    let calls: u64 = trace.by_comm.iter().flat_map(|command| &command.syscalls).map(|call| call.calls).sum();
-    let cpu = trace.observed.threads.iter().map(|thread| thread.cpu_ns()).sum::<Nanos>().as_secs_f64();
-    let wall = trace.wall_ns.as_secs_f64().max(1e-9);
-    let cost = calls as f64 * trace.overhead.ns_per_call / 1e9 / (cpu / wall).max(1.0);
-    let ratio = wall / (wall - cost).max(wall / 100.0);
-    Overhead { ratio, estimated: true, ..trace.overhead }
 }

@@ -38,19 +38,16 @@ impl Collector {
         spec: &LaunchSpec,
         tell: &mut dyn FnMut(Event<'_>),
     ) -> Result<Collecting, ExperimentError> {
-        if let Collector::BpfOrStrace(options, program) = self {
-            match Tracer::new(options) {
+        match self {
+            Collector::Bpf(options) => Ok(Collecting::Bpf(Box::new(Tracer::new(options)?))),
+            Collector::BpfOrStrace(options, program) => match Tracer::new(options) {
                 Err(error @ (TraceError::Load { .. } | TraceError::Attach { .. })) => {
                     tell(Event::StraceInstead { reason: &error.to_string() });
                     *self = Collector::Strace(std::mem::take(program));
+                    self.ready(spec, tell)
                 }
-                tracer => return Ok(Collecting::Bpf(Box::new(tracer?))),
-            }
-        }
-        match self {
-            Collector::Bpf(options) | Collector::BpfOrStrace(options, _) => {
-                Ok(Collecting::Bpf(Box::new(Tracer::new(options)?)))
-            }
+                tracer => Ok(Collecting::Bpf(Box::new(tracer?))),
+            },
             Collector::Strace(program) => {
                 let ns_per_call = strace::cost(program, spec);
                 Ok(Collecting::Strace { strace: Strace::new(program, spec)?, ns_per_call })

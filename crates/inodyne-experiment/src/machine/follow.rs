@@ -45,15 +45,18 @@ pub(super) fn follow(
         None => Cow::Borrowed(spec),
     };
     let started = inodyne_launch::start(&spec, collecting.as_ref().and_then(Collecting::arm_program))?;
-    let mut watched = Watched { limits: Limits::new(), looked: None };
-    watched.look(&started);
+    // Only a trace says them.
+    let mut watched = collecting.as_ref().map(|_| Watched { limits: Limits::new(), looked: None });
+    if let Some(watched) = &mut watched {
+        watched.look(&started);
+    }
     started.release()?;
     let mut timeout = Timeout { until: following.timeout.map(|timeout| Instant::now() + timeout), passed: false };
-    let mut ended = wait(&started, &spec, collecting.as_ref(), &mut watched, interrupts, &mut timeout, tell)?;
+    let mut ended = wait(&started, &spec, collecting.as_ref(), watched.as_mut(), interrupts, &mut timeout, tell)?;
     // Whoever interrupted does not want to wait for a disk.
     let flusher = following.flusher.filter(|_| !interrupts.any_seen());
     let durable = flusher.map(|flusher| flusher.flush().map(|()| monotonic_ns()));
-    let limits = watched.limits.finish();
+    let limits = watched.map_or_else(Vec::new, |watched| watched.limits.finish());
     let collected = collecting.map(|collecting| collecting.finish(ended.exit)).transpose()?;
     let collected = collected.map(|trace| Trace { limits, ..trace });
     if collected.as_ref().is_some_and(|trace| !trace.tracer.divides_calls()) {
@@ -86,7 +89,7 @@ fn wait(
     started: &Started,
     spec: &LaunchSpec,
     collecting: Option<&Collecting>,
-    watched: &mut Watched,
+    mut watched: Option<&mut Watched>,
     interrupts: &mut Interrupts,
     timeout: &mut Timeout,
     tell: &mut dyn FnMut(Event<'_>),
@@ -101,7 +104,9 @@ fn wait(
         };
         if let Some(collecting) = collecting {
             collecting.drain();
-            watched.look(started);
+            if let Some(watched) = &mut watched {
+                watched.look(started);
+            }
             if let Some(event) = rate.event(|| collecting.calls_so_far()) {
                 tell(event);
             }

@@ -6,9 +6,8 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
-use nix::errno::Errno;
-use nix::sys::signal::{SigSet, SigmaskHow, Signal};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
+use inodyne_launch::SignalReader;
+use nix::sys::signal::Signal;
 
 use crate::error::ExperimentError;
 
@@ -27,8 +26,7 @@ pub(super) enum SignalAction {
 /// next one, or before it. Before and after they do what they do to any program: they end it, and with it goes whatever
 /// was made.
 pub(super) struct Interrupts {
-    signals: SignalFd,
-    before: SigSet,
+    signals: SignalReader,
     seen: u32,
 }
 
@@ -37,19 +35,15 @@ const WATCHED: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, S
 impl Interrupts {
     /// Takes the signals from their default actions, except for those that are ignored (`nohup`, a background job).
     pub(super) fn watch() -> Result<Interrupts, ExperimentError> {
-        let lacking = |errno: Errno| ExperimentError::System { what: "watch signals", source: errno.into() };
-        let set: SigSet =
-            WATCHED.into_iter().filter(|signal| !inodyne_launch::is_ignored(*signal).unwrap_or(false)).collect();
-        let before = set.thread_swap_mask(SigmaskHow::SIG_BLOCK).map_err(lacking)?;
-        let signals = SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK).map_err(lacking)?;
-        Ok(Interrupts { signals, before, seen: 0 })
+        let lacking = |source| ExperimentError::System { what: "watch signals", source };
+        Ok(Interrupts { signals: SignalReader::of(WATCHED).map_err(lacking)?, seen: 0 })
     }
 
     /// The next signal's meaning; none where none has arrived.
     pub(super) fn next(&mut self) -> Option<SignalAction> {
         /// From the kernel itself, as a terminal's signals are (include/uapi/asm-generic/siginfo.h).
         const SI_KERNEL: i32 = 0x80;
-        let arrived = self.signals.read_signal().ok().flatten()?;
+        let arrived = self.signals.arrived()?;
         self.seen += 1;
         Some(match Signal::try_from(arrived.ssi_signo as i32) {
             _ if self.seen > 1 => SignalAction::Kill,
@@ -73,8 +67,6 @@ impl Drop for Interrupts {
     fn drop(&mut self) {
         // What was not taken would end inodyne now, instead of at the time it came.
         self.take_all();
-        // The mask is one that was there before.
-        let _ = self.before.thread_set_mask();
     }
 }
 

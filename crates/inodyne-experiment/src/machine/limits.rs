@@ -3,16 +3,12 @@
 //!
 //! A command may move itself into another cgroup, so that is looked at from time to time. What an ancestor allows counts as well.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use inodyne_model::Nanos;
 use inodyne_model::limit::{Limit, LimitKind};
-
-/// The directory of a cgroup, for the controllers of one hierarchy.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Group(PathBuf);
 
 /// Where a hierarchy is mounted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,9 +25,8 @@ pub(super) struct Limits {
     hierarchies: Vec<Hierarchy>,
     /// As /proc/PID/cgroup told last.
     membership: String,
-    seen: BTreeSet<Group>,
-    /// With what had been used of them, and how long they had held, when they were met.
-    limits: Vec<Limit>,
+    /// By the directory of their cgroup, with what had been used of them, and how long they had held, when it was met.
+    met: BTreeMap<PathBuf, Vec<Limit>>,
 }
 
 impl Limits {
@@ -41,8 +36,7 @@ impl Limits {
         Limits {
             hierarchies: mounts.lines().filter_map(hierarchy).collect(),
             membership: String::new(),
-            seen: BTreeSet::new(),
-            limits: Vec::new(),
+            met: BTreeMap::new(),
         }
     }
 
@@ -53,26 +47,33 @@ impl Limits {
             return;
         }
         for group in groups(&membership, &self.hierarchies) {
-            if self.seen.insert(group.clone()) {
-                self.limits.extend(limits(&|name| fs::read_to_string(group.0.join(name)).ok(), &group.0));
-            }
+            self.met.entry(group).or_insert_with_key(|group| limits_of(group));
         }
         self.membership = membership;
     }
 
     /// The limits with what came of them since they were met.
     pub(super) fn finish(self) -> Vec<Limit> {
-        let since = |before: Limit| {
-            let directory = Path::new(&before.file).parent().unwrap_or(Path::new("/"));
-            let now = limits(&|name| fs::read_to_string(directory.join(name)).ok(), directory);
-            let same = |now: &Limit| now.kind == before.kind && now.device == before.device && now.file == before.file;
-            let now = now.into_iter().find(same);
-            let used = now.as_ref().map_or(0, |now| now.used.saturating_sub(before.used));
-            let held_ns = now.map_or(Nanos::ZERO, |now| now.held_ns.saturating_sub(before.held_ns));
-            Limit { used, held_ns, ..before }
-        };
-        self.limits.into_iter().map(since).collect()
+        let mut all = Vec::new();
+        for (group, met) in self.met.into_iter().filter(|(_, met)| !met.is_empty()) {
+            let now = limits_of(&group);
+            all.extend(met.into_iter().map(|before| since(before, &now)));
+        }
+        all
     }
+}
+
+/// What came of a limit since it was met, by the limits of its cgroup now: nothing, where it is no longer there.
+fn since(before: Limit, now: &[Limit]) -> Limit {
+    let same = |now: &&Limit| now.kind == before.kind && now.device == before.device && now.file == before.file;
+    let now = now.iter().find(same).unwrap_or(&before);
+    let (used, held_ns) = (now.used.saturating_sub(before.used), now.held_ns.saturating_sub(before.held_ns));
+    Limit { used, held_ns, ..before }
+}
+
+/// What a cgroup limits, by the files in its directory.
+fn limits_of(group: &Path) -> Vec<Limit> {
+    limits(&|name| fs::read_to_string(group.join(name)).ok(), group)
 }
 
 /// A line of mountinfo, if it is of cgroups: `36 35 0:31 / /sys/fs/cgroup/blkio rw - cgroup cgroup rw,blkio`.
@@ -90,7 +91,7 @@ fn hierarchy(line: &str) -> Option<Hierarchy> {
 }
 
 /// The cgroups of a process and all above them, by the lines of its /proc/PID/cgroup: `7:blkio:/build`, `0::/build`.
-fn groups(membership: &str, hierarchies: &[Hierarchy]) -> Vec<Group> {
+fn groups(membership: &str, hierarchies: &[Hierarchy]) -> Vec<PathBuf> {
     let of_line = |line: &str| {
         let [_, controllers, path] = line.splitn(3, ':').collect::<Vec<_>>()[..] else { return None };
         let is_meant = |hierarchy: &&Hierarchy| match controllers {
@@ -98,10 +99,11 @@ fn groups(membership: &str, hierarchies: &[Hierarchy]) -> Vec<Group> {
             _ => controllers.split(',').any(|each| hierarchy.controllers.iter().any(|own| own == each)),
         };
         let hierarchy = hierarchies.iter().find(is_meant)?;
-        let below = path.strip_prefix(hierarchy.root.trim_end_matches('/')).unwrap_or(path).trim_start_matches('/');
+        let path = Path::new(path);
+        let below = path.strip_prefix(&hierarchy.root).or_else(|_| path.strip_prefix("/")).unwrap_or(path);
         let own = hierarchy.mounted.join(below);
         let all = own.ancestors().take_while(|directory| directory.starts_with(&hierarchy.mounted));
-        Some(all.map(|directory| Group(directory.to_owned())).collect::<Vec<_>>())
+        Some(all.map(Path::to_owned).collect::<Vec<_>>())
     };
     membership.lines().filter_map(of_line).flatten().collect()
 }
@@ -227,7 +229,7 @@ mod tests {
         let hierarchies: Vec<Hierarchy> = mounts.lines().filter_map(hierarchy).collect();
         assert_eq!(hierarchies.len(), 2);
         let found = groups("7:blkio:/a/b\n3:cpuset:/\n0::/pod/c\n", &hierarchies);
-        let paths: Vec<&str> = found.iter().filter_map(|group| group.0.to_str()).collect();
+        let paths: Vec<&str> = found.iter().filter_map(|group| group.to_str()).collect();
         assert_eq!(
             paths,
             [
@@ -238,5 +240,8 @@ mod tests {
                 "/sys/fs/cgroup/unified"
             ]
         );
+        // What is mounted is /pod, and this is another one.
+        let other = groups("0::/pod2/c\n", &hierarchies);
+        assert_eq!(other.first().and_then(|group| group.to_str()), Some("/sys/fs/cgroup/unified/pod2/c"));
     }
 }
