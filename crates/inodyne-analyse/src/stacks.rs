@@ -74,7 +74,7 @@ fn grouped<'a, T>(all: Option<&Vec<&'a T>>, row: impl Fn(&T) -> RowKey) -> HashM
 }
 
 /// The row that a sample was taken in: as `faults` divides the time outside of calls.
-fn sample_row(sample: &Sample, classifier: &Classifier<'_>) -> RowKey {
+pub(crate) fn sample_row(sample: &Sample, classifier: &Classifier<'_>) -> RowKey {
     let outside = || classifier.stack(sample.stack).map_or(Outside::Border, Outside::of).name().map(str::to_owned);
     let (kind, syscall) = match &sample.syscall {
         Some(call) => (RowKind::Kernel, Some(call.clone())),
@@ -89,7 +89,7 @@ fn wait_row(wait: &Wait, classifier: &Classifier<'_>) -> RowKey {
     RowKey { kind: RowKind::Blocked, syscall, cause: Some(classifier.cause(wait)) }
 }
 
-fn blank(thread: u32, row: &RowKey) -> StackTime {
+pub(crate) fn blank(thread: u32, row: &RowKey) -> StackTime {
     StackTime {
         thread,
         kind: row.kind,
@@ -105,7 +105,7 @@ fn blank(thread: u32, row: &RowKey) -> StackTime {
 }
 
 /// A row on a CPU, in proportion to its samples. Rounded where the parts meet, so that nothing is left over.
-fn sampled(blank: &StackTime, ns: Nanos, samples: &[&Sample]) -> Vec<StackTime> {
+pub(crate) fn sampled(blank: &StackTime, ns: Nanos, samples: &[&Sample]) -> Vec<StackTime> {
     let all = samples.iter().fold(0, |sum: u64, sample| sum.saturating_add(sample.count));
     if all == 0 {
         return vec![StackTime { ns, ..blank.clone() }];
@@ -138,7 +138,7 @@ fn waited(blank: &StackTime, ns: Nanos, waits: &[&Wait]) -> Vec<StackTime> {
 }
 
 /// A part of a blocked row, in proportion to the samples of its call.
-fn divided(part: StackTime, samples: &[&BlockedSample]) -> Vec<StackTime> {
+pub(crate) fn divided(part: StackTime, samples: &[&BlockedSample]) -> Vec<StackTime> {
     let all = samples.iter().fold(0u64, |sum, sample| sum.saturating_add(sample.count));
     if all == 0 {
         return vec![part];

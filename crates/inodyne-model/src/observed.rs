@@ -78,6 +78,9 @@ pub struct Observed {
     /// Where in the program threads were blocked, a sample for each period of the same rate. Empty in recordings of before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blocked_samples: Vec<BlockedSample>,
+    /// On-CPU samples of helpers, without their stacks in user mode. Empty in recordings of before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub helper_samples: Vec<Sample>,
     /// Sampling rate per CPU in hertz; 0 where sampling was off.
     pub sample_hz: u32,
     /// Every stack named by the other tables.
@@ -102,7 +105,7 @@ impl Observed {
 }
 
 /// A thread of another process or of the kernel that made one of the command's threads ready, followed from then on: its
-/// intervals are in the timeline, its work in [`Work`], and it is in no other table.
+/// intervals are in the timeline, its work in [`Work`], its samples in [`Observed::helper_samples`], and it is in no other table.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Helper {
     /// Its number in this trace.

@@ -7,6 +7,7 @@ use crate::Nanos;
 use crate::cause::Cause;
 use crate::ledger::RowKind;
 use crate::observed::{ThreadNumber, Waker};
+use crate::profile::StackTime;
 use crate::stack::StackId;
 
 /// The path from its beginning to its end. Empty where it could not be walked.
@@ -20,6 +21,44 @@ pub struct CriticalPath {
     pub rows: Vec<PathRow>,
     /// The same time summed by what a thread of the command was doing.
     pub doings: Vec<Doing>,
+    /// The same time summed by where it was spent, and what is unexplained: together the wall-clock time.
+    pub stacks: Vec<PathTime>,
+}
+
+/// A part of a row of the ledger, by stack: divided among them as in [`StackTimes`](crate::profile::StackTimes), as if the path
+/// had met the stacks of a thread as often as the samples did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PathTime {
+    /// The row.
+    pub row: PathRow,
+    /// The waits inside of which others did this, the outermost first, which is one of the command's. Empty where a thread of the
+    /// command did it.
+    pub waits: Vec<PathWait>,
+    /// Whose time, in which call, and where in the kernel: of the last helper where there are waits. The stack in user mode is that
+    /// of the command's thread: where it ran, or from where it called what it waited in.
+    pub time: StackTime,
+}
+
+impl PathTime {
+    /// The thread of the command that this is time of, or that it was waited for in.
+    pub fn of(&self) -> ThreadNumber {
+        self.waits.first().map_or(self.time.thread, |wait| wait.thread)
+    }
+}
+
+/// A wait that a helper ended.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PathWait {
+    /// Who waited.
+    pub thread: ThreadNumber,
+    /// In which call.
+    pub syscall: Option<String>,
+    /// For what; none where it was idle and waited for nothing of its own.
+    pub cause: Option<Cause>,
+    /// Where in the kernel.
+    pub stack: StackId,
+    /// Who ended it, by a name that people know.
+    pub helper: String,
 }
 
 /// Time on the path, by what a thread of the command was doing. But for [`DoingKind::Followed`] these sum to all of the steps: what

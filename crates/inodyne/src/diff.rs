@@ -53,7 +53,10 @@ pub struct DiffArguments {
 }
 
 fn stacks_help() -> String {
-    format!("Which stacks, of svg and folded: {}", View::ALL.map(|view| view.to_string()).join(", "))
+    format!(
+        "Which stacks, of svg and folded, the first that both have unless one is asked for: {}",
+        View::ALL.map(|view| view.to_string()).join(", ")
+    )
 }
 
 /// Runs the command.
@@ -85,9 +88,12 @@ fn stacks(
     old: &Recording,
     new: &Recording,
 ) -> Result<String, Failure> {
-    let view = arguments.section.as_deref().map(str::parse::<View>).transpose().map_err(usage)?.unwrap_or(View::Wall);
+    let asked = arguments.section.as_deref().map(str::parse::<View>).transpose().map_err(usage)?;
     let before = chosen(old, arguments.old_trace, "--old-trace")?;
     let after = chosen(new, arguments.new_trace, "--new-trace")?;
+    let mut of_both =
+        View::ALL.into_iter().filter(|view| before.views().contains(view) && after.views().contains(view));
+    let view = asked.or_else(|| of_both.next()).unwrap_or(View::Wall);
     if format == DifferenceFormat::Svg {
         flame_graph_difference(&before, &after, view).map_err(usage)
     } else {

@@ -16,7 +16,7 @@ use crate::stored::{chosen, load};
 #[derive(Debug, Args)]
 #[command(
     after_long_help = "folded, svg, firefox, speedscope and pprof show stacks: where the time was spent, on a CPU and off it.\n\
-    Widths are times: those of a section sum to the ledgers of all threads.\n\n  \
+    Widths are times: those of critical-path sum to the wall-clock time, those of the others to the ledgers of all threads.\n\n  \
     inodyne show find.inodyne -o report.html\n  \
     inodyne show find.inodyne --format folded --section off-cpu --trace 1 | sort -rnk2 | head\n\n\
     Open firefox in profiler.firefox.com, speedscope in speedscope.app, perfetto in ui.perfetto.dev."
@@ -55,7 +55,10 @@ impl ShowArguments {
 
 fn section_help() -> String {
     let of_stacks = View::ALL.map(|view| view.to_string()).join(", ");
-    format!("Only this part. Of a report: {}. Of stacks: {of_stacks}", Section::names())
+    format!(
+        "Only this part. Of a report: {}. Of stacks, the first unless it is not known: {of_stacks}",
+        Section::names()
+    )
 }
 
 /// Runs the command.
@@ -81,12 +84,16 @@ fn usage(message: impl std::fmt::Display) -> Failure {
 }
 
 fn profile(format: ProfileFormat, traced: &Traced<'_>, view: Option<View>) -> Result<Vec<u8>, Failure> {
-    let one = view.unwrap_or(View::Wall);
+    let views = traced.views();
+    if let Some(view) = view.filter(|view| !views.contains(view)) {
+        return Err(usage(format!("no {view} in this trace: its timeline was off, or is not complete")));
+    }
+    let one = view.or(views.first().copied()).unwrap_or(View::Wall);
     let text = match format {
         ProfileFormat::Folded => folded(traced, one),
         ProfileFormat::Svg => flame_graph(traced, one).map_err(usage)?,
         ProfileFormat::Firefox => firefox(traced, one),
-        ProfileFormat::Speedscope => speedscope(traced, view.as_ref().map_or(&View::ALL, std::slice::from_ref)),
+        ProfileFormat::Speedscope => speedscope(traced, view.as_ref().map_or(views, std::slice::from_ref)),
         ProfileFormat::Pprof => return Ok(pprof(traced, one)),
         ProfileFormat::Perfetto if view.is_some() => {
             return Err(usage("perfetto is the timeline: it has no sections"));

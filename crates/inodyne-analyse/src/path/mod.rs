@@ -7,22 +7,28 @@
 //! | `waker` | who ended a wait: its name, and whether it had been idle |
 //! | `rows` | how charges add up, and when they were |
 //! | `doings` | the same by what threads of the command were doing |
+//! | `places` | the same by where they and their helpers were: stacks |
 //!
 //! Every instant of the wall-clock time is charged exactly once, so the rows sum to it. The walk is made only where the timeline
 //! is there and complete; what is said otherwise is the business of `headline`.
 
 mod doings;
 mod history;
+mod places;
 mod rows;
 mod waker;
 mod walk;
 
-use inodyne_model::ledger::Ledger;
-use inodyne_model::path::CriticalPath;
+use inodyne_model::Nanos;
+use inodyne_model::ledger::{Ledger, RowKey, RowKind};
+use inodyne_model::path::{CriticalPath, PathRow, PathTime};
+use inodyne_model::profile::StackTime;
 use inodyne_model::trace::Trace;
 
 use crate::causes::Classifier;
+use crate::stacks::blank;
 use history::Histories;
+use places::Seen;
 use walk::Walk;
 
 /// The critical path, its ledger first; none where the timeline was off, lost something, or is of a version without pieces of
@@ -39,10 +45,20 @@ pub(crate) fn walked(trace: &Trace, classifier: &Classifier<'_>) -> Option<(Ledg
     // The wall-clock time ends with the last instant of the root process, see `Trace::wall_ns`.
     let end = last.ended_ns.0;
     let start = end.saturating_sub(trace.wall_ns.0);
-    let (rows, doings) = Walk::back(&histories, classifier, last.number, end, start);
+    let (rows, doings, places) = Walk::back(&histories, classifier, last.number, end, start);
     let (ledger, mut path) = rows.finish(trace.wall_ns, observed, classifier);
-    path.doings = doings.finish(|call| histories.call(call).to_owned());
+    let name = |call| histories.call(call).to_owned();
+    path.doings = doings.finish(name);
+    path.stacks = places.finish(&path.rows, name, &Seen::new(observed, classifier));
+    path.stacks.extend(residual(ledger.unexplained_ns));
     Some((ledger, path))
+}
+
+/// What is unexplained is nobody's time, and nowhere.
+fn residual(ns: Nanos) -> Option<PathTime> {
+    let row = PathRow { kind: RowKind::Unexplained, syscall: None, cause: None, via: Vec::new() };
+    let time = StackTime { ns, ..blank(0, &RowKey { kind: row.kind, syscall: None, cause: None }) };
+    (ns > Nanos::ZERO).then(|| PathTime { row, waits: Vec::new(), time })
 }
 
 fn is_complete(trace: &Trace) -> bool {

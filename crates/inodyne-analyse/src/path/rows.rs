@@ -49,13 +49,14 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// Time on a CPU.
-    pub(super) fn ran(&mut self, key: Key, ns: u64, estimated: bool) {
+    /// Time on a CPU; the row's number in the path.
+    pub(super) fn ran(&mut self, key: Key, ns: u64, estimated: bool) -> u32 {
         let sum = self.sum(key);
         sum.ns = sum.ns.saturating_add(ns);
         sum.estimated |= estimated;
         let row = sum.number;
         push(&mut self.path.parts, StepPart { row, ns: Nanos(ns) });
+        row
     }
 
     /// The sum of a row, and the row itself where it is new.
@@ -84,18 +85,19 @@ impl Rows {
         }
     }
 
-    /// Time of a thread of the command outside of calls.
-    pub(super) fn ran_outside(&mut self, thread: ThreadNumber, ns: u64, estimated: bool) {
+    /// Time of a thread of the command outside of calls; the row's number in the path.
+    pub(super) fn ran_outside(&mut self, thread: ThreadNumber, ns: u64, estimated: bool) -> u32 {
         let (sum, any) = self.outside.entry(thread).or_default();
         *sum = sum.saturating_add(ns);
         *any |= estimated;
         let outside = Key { kind: RowKind::User, syscall: None, cause: None, via: Vec::new() };
         let row = self.sum(outside).number;
         push(&mut self.path.parts, StepPart { row, ns: Nanos(ns) });
+        row
     }
 
-    /// Time off the CPU, once.
-    pub(super) fn waited(&mut self, key: Key, ns: u64, stack: StackId) {
+    /// Time off the CPU, once; the row's number in the path.
+    pub(super) fn waited(&mut self, key: Key, ns: u64, stack: StackId) -> u32 {
         let is_other = key.cause == Some(Cause::Other);
         let sum = self.sum(key);
         sum.ns = sum.ns.saturating_add(ns);
@@ -106,6 +108,7 @@ impl Rows {
         }
         let row = sum.number;
         push(&mut self.path.parts, StepPart { row, ns: Nanos(ns) });
+        row
     }
 
     /// The ledger of `wall_ns`, in which what was charged to nothing is the residual, and the path through time.

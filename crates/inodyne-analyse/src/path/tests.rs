@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use inodyne_model::Nanos;
 use inodyne_model::cause::Cause;
 use inodyne_model::ledger::{Ledger, RowKind, View};
-use inodyne_model::observed::{Helper, Observed, ThreadObserved, Waker};
-use inodyne_model::path::{DoingKind, Step, StepPart};
+use inodyne_model::observed::{BlockedSample, Helper, Observed, Sample, ThreadObserved, Waker};
+use inodyne_model::path::{DoingKind, PathWait, Step, StepPart};
 use inodyne_model::sample::stack;
 use inodyne_model::stack::StackId;
 use inodyne_model::trace::Trace;
@@ -147,7 +147,28 @@ fn path_of(trace: &Trace) -> Option<Ledger> {
     let (ledger, path) = walked(trace, &Classifier::new(&trace.observed.stacks))?;
     let in_steps: u128 = path.iter().flat_map(|(_, parts)| parts).map(|part| u128::from(part.ns.0)).sum();
     assert_eq!(in_steps + u128::from(ledger.unexplained_ns.0), u128::from(ledger.wall_ns.0));
+    assert_eq!(
+        by_row(path.stacks.iter().map(|part| (&part.row, part.time.ns))),
+        by_row(of_ledger(&ledger).iter().map(|(row, ns)| (row, *ns)))
+    );
     Some(ledger)
+}
+
+/// Sums, those of nothing left out.
+fn by_row<'a>(all: impl Iterator<Item = (&'a PathRow, Nanos)>) -> BTreeMap<PathRow, u128> {
+    let mut sums = BTreeMap::new();
+    for (row, ns) in all.filter(|(_, ns)| *ns > Nanos::ZERO) {
+        *sums.entry(row.clone()).or_default() += u128::from(ns.0);
+    }
+    sums
+}
+
+fn of_ledger(ledger: &Ledger) -> Vec<(PathRow, Nanos)> {
+    let row = |row: &inodyne_model::ledger::Row| {
+        let (syscall, via) = (row.syscall.clone(), row.via.clone());
+        (PathRow { kind: row.kind, syscall, cause: row.cause, via }, row.ns)
+    };
+    ledger.rows.iter().map(row).collect()
 }
 
 fn word(kind: RowKind, cause: Option<Cause>) -> &'static str {
@@ -322,6 +343,67 @@ fn what_a_helper_did_before_it_was_known_belongs_to_the_wait() {
         .helper(2, "jbd2/loop0-8", ".............uuu", &[])
         .ledger();
     assert_eq!(words(&ledger), ["fsync journal jbd2 journal 10", "fsync kernel 3", "user 2"]);
+}
+
+#[test]
+fn a_part_of_the_path_has_its_stack_and_the_waits_around_it() {
+    let mut drawing = Drawing::new().thread(1, 0, 1, "ukkbbbbbbbbbbku", &[(2, 1)]).helper(
+        2,
+        "jbd2/loop0-8",
+        "uubuuubbbuuuuuuu",
+        &[(1, 4), (0, 3)],
+    );
+    let observed = &mut drawing.trace.observed;
+    // The journal's thread was seen at two places, and the command called from two of its functions, once from the first.
+    let ran = |stack, count| Sample {
+        thread: 2,
+        syscall: None,
+        user_mode: false,
+        stack: StackId(stack),
+        user_stack: StackId(0),
+        count,
+    };
+    observed.helper_samples = vec![ran(20, 3), ran(21, 4)];
+    let called = |user_stack, count| BlockedSample {
+        thread: 1,
+        syscall: Some("fsync".to_owned()),
+        user_stack: StackId(user_stack),
+        count,
+    };
+    observed.blocked_samples = vec![called(30, 1), called(31, 0)];
+    let trace = drawing.ended();
+    let (_, path) = walked(&trace, &Classifier::new(&trace.observed.stacks)).unwrap();
+    let part = |part: &PathTime| {
+        let wait = |wait: &PathWait| {
+            format!(
+                "{} in {} at {} for {}",
+                wait.thread,
+                wait.syscall.as_deref().unwrap_or("-"),
+                wait.stack.0,
+                wait.helper
+            )
+        };
+        let waits: Vec<String> = part.waits.iter().map(wait).collect();
+        let StackTime { thread, stack, user_stack, ns, .. } = part.time;
+        format!(
+            "[{}] {thread}: {} at {}, from {}: {ns}",
+            waits.join(", "),
+            word(part.row.kind, part.row.cause),
+            stack.0,
+            user_stack.0,
+            ns = ns.0
+        )
+    };
+    let mut said: Vec<String> = path.stacks.iter().map(part).collect();
+    said.sort();
+    let expected = [
+        "[1 in fsync at 1 for jbd2] 2: device-write at 3, from 30: 3",
+        "[1 in fsync at 1 for jbd2] 2: kernel at 20, from 30: 3",
+        "[1 in fsync at 1 for jbd2] 2: kernel at 21, from 30: 4",
+        "[] 1: kernel at 0, from 0: 3",
+        "[] 1: user at 0, from 0: 2",
+    ];
+    assert_eq!(said, expected);
 }
 
 /// `at LENGTH thread: what it was`, step by step.

@@ -27,11 +27,12 @@ use std::collections::HashMap;
 use inodyne_model::cause::Cause;
 use inodyne_model::ledger::{PAGE_FAULT, RowKind};
 use inodyne_model::observed::{Helper, ROOT, ThreadNumber, Waker};
-use inodyne_model::path::{DoingKind, WaitPlace};
+use inodyne_model::path::{DoingKind, PathWait, WaitPlace};
 use inodyne_model::stack::StackId;
 
 use super::doings::{self, Doings, Waiting};
 use super::history::{Histories, History, Off, Who};
+use super::places::{ALONE, Place, Places};
 use super::rows::{Key, Rows};
 use super::waker;
 use crate::causes::Classifier;
@@ -41,6 +42,8 @@ use crate::faults::Outside;
 const DEEPEST: usize = 6;
 /// Jumps without moving back in time; more only come from a damaged file.
 const MOST_JUMPS: u32 = 16;
+/// The number of no call.
+const OUTSIDE: u32 = u32::MAX;
 /// Whoever looks whether another is done does so this often, at least, while that one lives.
 const LOOKS: u64 = 5;
 
@@ -59,6 +62,8 @@ struct Frame {
     helper: String,
     /// The waiter's wait.
     waiting: Waiting,
+    /// The waits that the walk is inside of, this one included, as `places` numbers them.
+    waits: u32,
 }
 
 /// How far a thread's past has been used up.
@@ -81,6 +86,7 @@ pub(super) struct Walk<'a> {
     jumps: u32,
     rows: Rows,
     doings: Doings,
+    places: Places,
 }
 
 impl<'a> Walk<'a> {
@@ -91,7 +97,7 @@ impl<'a> Walk<'a> {
         thread: ThreadNumber,
         end: u64,
         start: u64,
-    ) -> (Rows, Doings) {
+    ) -> (Rows, Doings, Places) {
         let mut walk = Walk {
             histories,
             classifier,
@@ -104,9 +110,10 @@ impl<'a> Walk<'a> {
             jumps: 0,
             rows: Rows::default(),
             doings: Doings::default(),
+            places: Places::default(),
         };
         while walk.now > start && walk.step() {}
-        (walk.rows, walk.doings)
+        (walk.rows, walk.doings, walk.places)
     }
 
     /// One step back; false where nothing is known from there on.
@@ -164,9 +171,11 @@ impl<'a> Walk<'a> {
     fn give_up(&mut self) -> bool {
         let Some(frame) = self.frames.last() else { return false };
         let key = Key { kind: RowKind::Blocked, cause: Some(frame.cause), ..subject(&self.frames) };
-        let (stack, limit) = (frame.stack, self.limit());
+        let limit = self.limit();
         let doing = self.frames.first().map_or_else(|| frame.waiting.key(), |frame| frame.waiting.key());
-        self.charge_wait(limit, key, stack, doing);
+        let waited = self.frames.iter().rposition(|frame| !frame.was_idle).and_then(|at| self.of_waiter(at));
+        let place = waited.unwrap_or_else(|| self.here(OUTSIDE, frame.stack));
+        self.charge_wait(limit, key, place, doing);
         true
     }
 
@@ -175,18 +184,19 @@ impl<'a> Walk<'a> {
         let limit = self.limit();
         let Some(outer) = self.frames.iter().rposition(|frame| !frame.was_idle) else { return };
         let Some(doing) = self.frames.first().map(|frame| frame.waiting.key()) else { return };
+        let Some(place) = self.of_waiter(outer) else { return };
         let Some(innermost) = self.frames.pop() else { return };
         self.thread = innermost.waiter;
-        let (key, stack) = {
+        let key = {
             let frame = self.frames.get(outer).unwrap_or(&innermost);
             let around = &self.frames[..outer];
             let mut key = Key { cause: Some(frame.cause), ..subject(around) };
             if around.is_empty() {
                 key.syscall = frame.call.clone();
             }
-            (key, frame.stack)
+            key
         };
-        self.charge_wait(limit, key, stack, doing);
+        self.charge_wait(limit, key, place, doing);
     }
 
     fn off_cpu(&mut self, history: &History<'_>, off: Off) {
@@ -199,7 +209,7 @@ impl<'a> Walk<'a> {
                 key.syscall = None;
             }
             let doing = self.doing(off.call, DoingKind::Ready);
-            self.charge_wait(ready_since, key, StackId(0), doing);
+            self.charge_wait(ready_since, key, self.here(off.call, StackId(0)), doing);
             return;
         }
         let idle = |helper: &Helper| waker::is_idle(helper, self.classifier.stack(off.stack));
@@ -215,7 +225,7 @@ impl<'a> Walk<'a> {
         let doing = self.doing(off.call, DoingKind::Waiting(place(&off)));
         if let Some((worker, ended)) = self.looked_for(history, &off, cause) {
             let waiting = self.waiting(&off);
-            self.charge_wait(ended, key(self), off.stack, doing);
+            self.charge_wait(ended, key(self), self.here(off.call, off.stack), doing);
             if self.jump(worker) {
                 self.doings.follow(waiting);
             }
@@ -225,7 +235,7 @@ impl<'a> Walk<'a> {
         let left = self.left.last().filter(|(_, floor)| let_time_pass && self.frames.is_empty() && *floor > off.out);
         let left = left.copied();
         let limit = left.map_or(limit, |(_, floor)| limit.max(floor.min(self.now)));
-        self.charge_wait(limit, key(self), off.stack, doing);
+        self.charge_wait(limit, key(self), self.here(off.call, off.stack), doing);
         if let Some((waiter, _)) = left {
             self.left.pop();
             self.thread = waiter;
@@ -283,15 +293,27 @@ impl<'a> Walk<'a> {
         self.jumps += 1;
         let around = self.frames.last().filter(|_| was_idle).map(|frame| (frame.cause, frame.stack));
         let (cause, stack) = around.unwrap_or_else(|| (self.cause(off), off.stack));
+        let call = if was_idle { None } else { self.call_of(off) };
+        let helper = waker::name(helper, self.classifier.stack(off.waker_stack));
+        let waits = match self.frames.last() {
+            Some(around) if is_more_of(around, cause, &helper) => around.waits,
+            _ => {
+                let (cause, stack) = if was_idle { (None, StackId(0)) } else { (Some(cause), off.stack) };
+                let wait =
+                    PathWait { thread: self.thread, syscall: call.clone(), cause, stack, helper: helper.clone() };
+                self.places.inside(self.waits(), wait)
+            }
+        };
         self.frames.push(Frame {
             waiter: self.thread,
             floor: self.limit().max(off.out),
             cause,
             stack,
             was_idle,
-            call: if was_idle { None } else { self.call_of(off) },
-            helper: waker::name(helper, self.classifier.stack(off.waker_stack)),
+            call,
+            helper,
             waiting: self.waiting(off),
+            waits,
         });
         self.thread = to;
         true
@@ -344,10 +366,28 @@ impl<'a> Walk<'a> {
         self.frames.first().map_or(own, |frame| frame.waiting.key())
     }
 
-    fn charge_wait(&mut self, to: u64, key: Key, stack: StackId, doing: doings::Key) {
+    /// The number of the waits that the walk is inside of.
+    fn waits(&self) -> u32 {
+        self.frames.last().map_or(ALONE, |frame| frame.waits)
+    }
+
+    /// Where the current thread is.
+    fn here(&self, call: u32, stack: StackId) -> Place {
+        Place { waits: self.waits(), thread: self.thread, call, stack }
+    }
+
+    /// Where the thread is that waits in this frame.
+    fn of_waiter(&self, at: usize) -> Option<Place> {
+        let frame = self.frames.get(at)?;
+        let waits = at.checked_sub(1).map_or(ALONE, |around| self.frames[around].waits);
+        Some(Place { waits, thread: frame.waiter, call: frame.waiting.call, stack: frame.stack })
+    }
+
+    fn charge_wait(&mut self, to: u64, key: Key, place: Place, doing: doings::Key) {
         let ns = self.now.saturating_sub(to);
         if ns > 0 {
-            self.rows.waited(key, ns, stack);
+            let row = self.rows.waited(key, ns, place.stack);
+            self.places.add(row, place, ns);
             self.rows.step(to, self.thread);
             self.doings.add(doing, ns);
             self.doings.pass(self.now, to);
@@ -385,7 +425,7 @@ impl<'a> Walk<'a> {
     fn charge_piece(&mut self, history: &History<'_>, parts: &[(u32, u64)], ns: u64) {
         let all = parts.iter().fold(0u64, |sum, (_, part)| sum.saturating_add(*part));
         if matches!(history.who, Who::Helper(helper) if helper.kernel_thread) {
-            return self.charge_run(history, u32::MAX, ns, false);
+            return self.charge_run(history, OUTSIDE, ns, false);
         }
         let estimated = all != ns;
         let mut left = ns;
@@ -399,7 +439,7 @@ impl<'a> Walk<'a> {
             left -= share;
             self.charge_run(history, *call, share, estimated);
         }
-        self.charge_run(history, u32::MAX, left, true);
+        self.charge_run(history, OUTSIDE, left, true);
     }
 
     fn charge_run(&mut self, history: &History<'_>, call: u32, ns: u64, estimated: bool) {
@@ -407,15 +447,17 @@ impl<'a> Walk<'a> {
             return;
         }
         self.doings.add(self.doing(call, DoingKind::Running), ns);
-        let call = self.histories.call(call);
-        let named = (!call.is_empty()).then(|| call.to_owned());
-        match history.who {
-            Who::Command(_) if call.is_empty() => self.rows.ran_outside(self.thread, ns, estimated),
-            Who::Helper(helper) if call.is_empty() && !helper.kernel_thread => {
-                self.rows.ran(Key { kind: RowKind::User, ..self.subject_in(None) }, ns, estimated);
+        let name = self.histories.call(call);
+        let place = self.here(if name.is_empty() { OUTSIDE } else { call }, StackId(0));
+        let named = (!name.is_empty()).then(|| name.to_owned());
+        let row = match history.who {
+            Who::Command(_) if name.is_empty() => self.rows.ran_outside(self.thread, ns, estimated),
+            Who::Helper(helper) if name.is_empty() && !helper.kernel_thread => {
+                self.rows.ran(Key { kind: RowKind::User, ..self.subject_in(None) }, ns, estimated)
             }
             _ => self.rows.ran(Key { kind: RowKind::Kernel, ..self.subject_in(named) }, ns, estimated),
-        }
+        };
+        self.places.add(row, place, ns);
     }
 }
 
@@ -424,13 +466,17 @@ fn place(off: &Off) -> WaitPlace {
     WaitPlace { stack: off.stack, waker: off.waker, waker_stack: off.waker_stack }
 }
 
+/// One worker that waits for the next, and so on, is said once.
+fn is_more_of(around: &Frame, cause: Cause, helper: &str) -> bool {
+    around.cause == cause && around.helper == helper
+}
+
 /// On whose behalf something is charged: the call of the command that waits, and through whom.
 fn subject(frames: &[Frame]) -> Key {
     let mut via: Vec<String> = Vec::new();
     for (at, frame) in frames.iter().enumerate() {
-        // One worker that waits for the next, and so on, is said once.
         let before = at.checked_sub(1).map(|before| &frames[before]);
-        if before.is_some_and(|before| before.cause == frame.cause && before.helper == frame.helper) {
+        if before.is_some_and(|before| is_more_of(before, frame.cause, &frame.helper)) {
             continue;
         }
         if before.is_some() {

@@ -1,4 +1,5 @@
-//! The wall-clock flame graph: stacks on a CPU and off it merged into a tree, which `page.js` draws.
+//! The flame graph: stacks on a CPU and off it merged into a tree, which `page.js` draws. That of the critical path comes first, which
+//! is as wide as the wall-clock time; that of all threads can be chosen.
 //!
 //! The tree is a list in depth-first order: for each node its depth, its name, what it is, and its own time (without that of
 //! its children) with its state. Nodes beyond the largest, and those that no screen could show,
@@ -30,33 +31,54 @@ const MOSTLY: f64 = 0.5;
 
 pub(super) fn show(page: &mut Html, trace: &Trace) {
     let stacks = weighted(trace, View::Wall);
-    if stacks.is_empty() {
+    let path = weighted(trace, View::CriticalPath);
+    if stacks.is_empty() && path.is_empty() {
         return;
     }
-    let first: Vec<&Weighted<'_>> = stacks.iter().filter(|stack| stack.time.thread == ROOT).collect();
     let mut names = Names::default();
-    let mut trees = vec![tree("the command's first thread".to_owned(), first.iter().copied(), &mut names)];
-    if first.len() < stacks.len() {
-        let label = format!("all {} threads, their lives summed", Grouped(trace.threads.len() as u64));
-        trees.push(tree(label, stacks.iter(), &mut names));
+    let all_label = format!("all {} threads, their lives summed", Grouped(trace.threads.len() as u64));
+    let mut trees = Vec::new();
+    if path.is_empty() {
+        trees.extend(of_first_thread(&stacks, &mut names));
+    } else {
+        trees.push(tree("critical path: the wall-clock time".to_owned(), path.iter(), &mut names));
     }
-    // A shell that only waits for others has nothing to say.
-    let sum = |of: &dyn Fn(&Weighted<'_>) -> bool| first.iter().filter(|s| of(s)).map(|s| s.ns()).sum::<Nanos>();
-    let waited = sum(&|stack| stack.state == State::Blocked(Cause::Child));
-    if waited.share_of(sum(&|_| true)) > MOSTLY || first.is_empty() {
+    if trace.threads.len() > 1 || trees.is_empty() {
+        trees.push(tree(all_label, stacks.iter(), &mut names));
+    }
+    if path.is_empty() && !first_thread_matters(&stacks) {
         trees.reverse();
     }
-    page.element("h3", &[], "Wall-clock flame graph");
-    page.element(
-        "p",
-        &[("class", "dim")],
-        "Widths are time, on a CPU and off it; colours say what the time below was. Time on a CPU is that of the ledger, \
-         divided by samples; waits are as they were timed. The order from left to right means nothing.",
+    page.element("h3", &[], if path.is_empty() { "Flame graph" } else { "Flame graph of the critical path" });
+    let what = if path.is_empty() {
+        "Widths are time, on a CPU and off it"
+    } else {
+        "Widths are wall-clock time: what the end of the command had to wait for, and inside of a wait what others did meanwhile"
+    };
+    let text = format!(
+        "{what}; colours say what the time below was. Time on a CPU is that of the ledger, divided by samples; waits are as they were \
+         timed. The order from left to right means nothing."
     );
+    page.element("p", &[("class", "dim")], &text);
     page.inside("div", &[("class", "widget flame")], |page| {
         page.data("flame", &json!({ "names": names.0, "legend": LEGEND, "trees": trees }));
         page.element("p", &[("class", "noscript")], "The flame graph needs scripts, which are switched off here.");
     });
+}
+
+/// The tree of the command's first thread, where it has any time.
+fn of_first_thread(stacks: &[Weighted<'_>], names: &mut Names) -> Option<Value> {
+    let mut first = stacks.iter().filter(|stack| stack.time.thread == ROOT).peekable();
+    first.peek()?;
+    Some(tree("the command's first thread".to_owned(), first, names))
+}
+
+/// A shell that only waits for others has nothing to say.
+fn first_thread_matters(stacks: &[Weighted<'_>]) -> bool {
+    let first = || stacks.iter().filter(|stack| stack.time.thread == ROOT);
+    let waits = |stack: &&Weighted<'_>| stack.state == State::Blocked(Cause::Child);
+    let waited: Nanos = first().filter(waits).map(Weighted::ns).sum();
+    waited.share_of(first().map(Weighted::ns).sum()) <= MOSTLY
 }
 
 /// Names by number.
@@ -126,7 +148,7 @@ impl List {
             Part::User => 1,
             Part::Call => 2,
             Part::Kernel => 3,
-            Part::State => 4,
+            Part::Waiting(_) | Part::State => 4,
         };
         let mut own = node.own.clone();
         let small = |child: &Node| child.ns < self.least;

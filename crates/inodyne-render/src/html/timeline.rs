@@ -195,7 +195,7 @@ mod tests {
                 Step { from_ns: 0, thread: 1, first: 0, count: 3 },
                 Step { from_ns: 100, thread: 1, first: 3, count: 1 },
             ],
-            doings: Vec::new(),
+            ..CriticalPath::default()
         };
         let drawn = Drawn::new(trace);
         let kept: Vec<_> = drawn.path.kept.iter().map(|one| (one.from, one.ns, one.low, one.high)).collect();

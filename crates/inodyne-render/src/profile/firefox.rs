@@ -10,9 +10,9 @@ use fxprof_processed_profile::{
     SamplingInterval, ThreadHandle, Timestamp, WeightType,
 };
 use inodyne_model::Nanos;
-use inodyne_model::trace::ThreadLedger;
 use serde_json::{Value, json};
 
+use super::perfetto::PATH;
 use super::weighted::{Part, Weighted, weighted};
 use super::{Traced, View};
 use crate::line::escaped;
@@ -21,8 +21,13 @@ use crate::report::state::State;
 /// The profile of a view as JSON.
 pub fn firefox(traced: &Traced<'_>, view: View) -> String {
     let mut stacks = weighted(traced.trace, view);
-    stacks.sort_by(|a, b| (a.time.thread, &a.frames).cmp(&(b.time.thread, &b.frames)));
     let mut builder = Builder::new(traced, view);
+    if view == View::CriticalPath {
+        stacks.sort_by(|a, b| a.frames.cmp(&b.frames));
+        builder.path(&stacks);
+        return builder.json();
+    }
+    stacks.sort_by(|a, b| (a.time.thread, &a.frames).cmp(&(b.time.thread, &b.frames)));
     for of_thread in stacks.chunk_by(|a, b| a.time.thread == b.time.thread) {
         builder.thread(of_thread);
     }
@@ -63,8 +68,19 @@ impl<'a> Builder<'a> {
     fn thread(&mut self, stacks: &[Weighted<'_>]) {
         let number = stacks.first().map_or(0, |stack| stack.time.thread);
         let Some(ledger) = self.traced.trace.threads.iter().find(|thread| thread.number == number) else { return };
-        let handle = self.handle(ledger);
-        let mut at = self.born(number);
+        let (comm, born) = (escaped(&ledger.comm), self.born(number));
+        let handle = self.handle(&comm, ledger.pid, ledger.tid, born);
+        self.samples(handle, born, stacks);
+    }
+
+    /// All stacks of the critical path, which goes through several threads.
+    fn path(&mut self, stacks: &[Weighted<'_>]) {
+        let handle = self.handle("critical path", PATH, PATH, Nanos::ZERO);
+        self.samples(handle, Nanos::ZERO, stacks);
+    }
+
+    fn samples(&mut self, handle: ThreadHandle, from: Nanos, stacks: &[Weighted<'_>]) {
+        let mut at = from;
         for stack in stacks {
             let frames: Vec<FrameInfo> =
                 stack.frames.iter().map(|frame| self.frame(frame.part, stack.state, &frame.name)).collect();
@@ -86,13 +102,11 @@ impl<'a> Builder<'a> {
         born.saturating_sub(observed.started_ns)
     }
 
-    fn handle(&mut self, ledger: &ThreadLedger) -> ThreadHandle {
-        let comm = escaped(&ledger.comm);
-        let born = timestamp(self.born(ledger.number));
-        let profile = &mut self.profile;
-        let process = *self.processes.entry(ledger.pid).or_insert_with(|| profile.add_process(&comm, ledger.pid, born));
-        let thread = profile.add_thread(process, ledger.tid, born, ledger.pid == ledger.tid);
-        profile.set_thread_name(thread, &comm);
+    fn handle(&mut self, name: &str, pid: u32, tid: u32, born: Nanos) -> ThreadHandle {
+        let (profile, born) = (&mut self.profile, timestamp(born));
+        let process = *self.processes.entry(pid).or_insert_with(|| profile.add_process(name, pid, born));
+        let thread = profile.add_thread(process, tid, born, pid == tid);
+        profile.set_thread_name(thread, name);
         profile.set_thread_samples_weight_type(thread, WeightType::TracingMs);
         thread
     }
@@ -103,7 +117,7 @@ impl<'a> Builder<'a> {
             (Part::Kernel, _) | (Part::State, State::Kernel | State::InCall) => "Kernel",
             (Part::Call, _) => "Call",
             (Part::State, State::Ready) => "Ready",
-            (Part::State, State::Blocked(_)) => "Blocked",
+            (Part::Waiting(_), _) | (Part::State, State::Blocked(_)) => "Blocked",
             (Part::Command, _) | (Part::State, State::Unexplained) => "Other",
         };
         let category = self.categories.get(category).copied().unwrap_or(CategoryHandle::OTHER);

@@ -39,7 +39,8 @@ pub fn flame_graph(traced: &Traced<'_>, view: View) -> Result<String, NoFlameGra
         }
     }
     let (what, state) = match view {
-        View::Wall => ("Wall-clock time", "lives of all threads"),
+        View::CriticalPath => ("Critical path", "the wall-clock time, by what the end of the command had to wait for"),
+        View::Wall => ("All threads", "their lives, summed"),
         View::OnCpu => ("On a CPU", "CPU time of all threads"),
         View::OffCpu => ("Off the CPU", "blocked or ready, all threads"),
     };
@@ -84,7 +85,7 @@ fn colour(part: Part, state: State) -> Color {
         (Part::Kernel, _) | (Part::State, State::Kernel | State::InCall) => (235, 160, 90),
         (Part::State, State::Ready) => (180, 140, 210),
         (Part::State, State::Unexplained) => (170, 170, 170),
-        (Part::State, State::Blocked(cause)) => cause_colour(cause),
+        (Part::Waiting(cause), _) | (Part::State, State::Blocked(cause)) => cause_colour(cause),
     };
     Color { r, g, b }
 }

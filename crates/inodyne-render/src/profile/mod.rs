@@ -8,8 +8,9 @@
 //! | `perfetto` | the timeline |
 //! | `weighted` | which stacks, how long, and what their frames are called |
 //!
-//! All of them but the timeline show the same: [`StackTimes`](inodyne_model::profile::StackTimes), whose parts sum to the
-//! threads' ledgers. None shows when something happened, since samples are summed where they are taken.
+//! All of them but the timeline show the same: the critical path by stack ([`PathTime`](inodyne_model::path::PathTime)), which is as
+//! wide as the wall-clock time, or all threads ([`StackTimes`](inodyne_model::profile::StackTimes)), whose parts sum to their ledgers.
+//! None shows when something happened, since samples are summed where they are taken.
 
 mod firefox;
 mod flame_svg;
@@ -39,21 +40,29 @@ pub use speedscope::speedscope;
 /// Which time a profile is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum View {
-    /// On a CPU and off it together: as wide as the lives of the threads.
+    /// What the end of the command had to wait for: as wide as the wall-clock time.
+    CriticalPath,
+    /// All threads, on a CPU and off it together: as wide as their lives.
     Wall,
-    /// On a CPU: from samples, as wide as the CPU time of the ledgers.
+    /// All threads on a CPU: from samples, as wide as the CPU time of the ledgers.
     OnCpu,
-    /// Blocked, or ready without a CPU: from the waits themselves.
+    /// All threads, blocked or ready without a CPU: from the waits themselves.
     OffCpu,
 }
 
 impl View {
     /// All of them, the most telling first.
-    pub const ALL: [View; 3] = [View::Wall, View::OnCpu, View::OffCpu];
+    pub const ALL: [View; 4] = [View::CriticalPath, View::Wall, View::OnCpu, View::OffCpu];
+
+    /// What is shown of a trace where nothing else is asked for: the critical path, unless it could not be walked.
+    pub(crate) fn first_of(trace: &Trace) -> View {
+        if trace.path.stacks.is_empty() { View::Wall } else { View::CriticalPath }
+    }
 
     /// The name used on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
+            View::CriticalPath => "critical-path",
             View::Wall => "wall",
             View::OnCpu => "on-cpu",
             View::OffCpu => "off-cpu",
@@ -103,6 +112,14 @@ impl<'a> Traced<'a> {
         let mut by_time: Vec<Traced<'a>> = all.to_vec();
         by_time.sort_by_key(|one| one.trace.wall_ns);
         by_time.get(by_time.len().checked_sub(1)? / 2).copied()
+    }
+
+    /// The views that there are of it, the first of which is shown where nothing else is asked for.
+    pub fn views(&self) -> &'static [View] {
+        match View::first_of(self.trace) {
+            View::CriticalPath => &View::ALL,
+            _ => &View::ALL[1..],
+        }
     }
 
     /// What ran where: `find . on slow (cold)`.

@@ -61,8 +61,8 @@ pub fn perfetto(traced: &Traced<'_>) -> String {
     events.finish()
 }
 
-/// No process has the number of this track: Linux gives none beyond 2²². Zero would be the idle task's to Perfetto.
-const PATH: u32 = (1 << 22) + 1;
+/// No process has the number of the path's track: Linux gives none beyond 2²². Zero would be the idle task's to Perfetto.
+pub(super) const PATH: u32 = (1 << 22) + 1;
 
 fn critical_path(events: &mut Events, trace: &Trace) {
     let path = &trace.path;

@@ -29,6 +29,7 @@ fn encode(traced: &Traced<'_>, view: View) -> Vec<u8> {
         View::OnCpu => ("samples", "cpu"),
         View::OffCpu => ("waits", "delay"),
         View::Wall => ("samples and waits", "wall"),
+        View::CriticalPath => ("samples and waits", "critical path"),
     };
     for (name, unit) in [(count, "count"), (time, "nanoseconds")] {
         profile.message(1, &value_type(&mut strings, name, unit));

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::io::Read;
 
 use inodyne_model::Nanos;
+use inodyne_model::cause::Cause;
 use inodyne_model::ledger::RowKind;
-use inodyne_model::path::{CriticalPath, PathRow, Step, StepPart};
+use inodyne_model::path::{CriticalPath, PathRow, PathTime, PathWait, Step, StepPart};
+use inodyne_model::profile::StackTime;
 use inodyne_model::recording::Recording;
 use inodyne_model::sample;
 use inodyne_model::trace::Trace;
@@ -17,7 +19,34 @@ use super::*;
 fn recordings() -> Vec<Recording> {
     let mut all = vec![sample::find_recording(), sample::pipeline_recording(), hostile()];
     all.iter_mut().for_each(inodyne_analyse::explain);
+    all.push(with_path(all[0].clone()));
     all
+}
+
+/// As if its path had been walked: some time of its own, some in a wait in which a journal waited for its device, the rest in nothing.
+fn with_path(mut recording: Recording) -> Recording {
+    for trace in &mut recording.traces {
+        let stack = trace.observed.stacks[0].id;
+        let seen = StackTime { thread: 1, stack, syscall: None, count: 1, ..trace.stacks.on_cpu[0].clone() };
+        let row = |kind, cause| PathRow { kind, syscall: Some("fsync".to_owned()), cause, via: Vec::new() };
+        let wait = PathWait {
+            thread: 1,
+            syscall: Some("fsync".to_owned()),
+            cause: Some(Cause::Journal),
+            stack,
+            helper: "jbd2 7".to_owned(),
+        };
+        let part = |row: PathRow, waits: &[PathWait], ns| {
+            let (kind, cause) = (row.kind, row.cause);
+            PathTime { row, waits: waits.to_vec(), time: StackTime { kind, cause, ns: Nanos(ns), ..seen.clone() } }
+        };
+        trace.path.stacks = vec![
+            part(row(RowKind::Kernel, None), &[], 3_000),
+            part(row(RowKind::Blocked, Some(Cause::DeviceWrite)), &[wait], 2_000),
+            part(row(RowKind::Unexplained, None), &[], trace.wall_ns.0 - 5_000),
+        ];
+    }
+    recording
 }
 
 /// Names that would break each of the formats if they were taken as they are.
@@ -34,20 +63,23 @@ fn hostile() -> Recording {
 fn each(check: impl Fn(&Traced<'_>, View, u64)) {
     for recording in recordings() {
         for traced in Traced::all(&recording) {
-            for view in View::ALL {
+            for view in traced.views().iter().copied() {
                 check(&traced, view, of_ledgers(traced.trace, view));
             }
         }
     }
 }
 
-/// What a view must sum to, from the ledgers of all threads.
+/// What a view must sum to: the wall-clock time, or the ledgers of all threads.
 fn of_ledgers(trace: &Trace, view: View) -> u64 {
     let of_view = |kind| match view {
-        View::Wall => true,
+        View::CriticalPath | View::Wall => true,
         View::OnCpu => matches!(kind, RowKind::User | RowKind::Kernel),
         View::OffCpu => !matches!(kind, RowKind::User | RowKind::Kernel),
     };
+    if view == View::CriticalPath {
+        return trace.wall_ns.0;
+    }
     let rows = trace.threads.iter().flat_map(|thread| &thread.rows);
     rows.filter(|row| of_view(row.kind)).map(|row| row.ns).sum::<Nanos>().0
 }
@@ -70,13 +102,27 @@ fn folded_stacks_sum_to_the_ledgers() {
         assert_eq!(text.lines().map(count).sum::<u64>(), expected);
         // By cause, too: what ends in a cause's frame is what the ledgers say of it.
         for row in traced.trace.threads.iter().flat_map(|thread| &thread.rows) {
-            let Some(cause) = row.cause.filter(|_| view != View::OnCpu) else { continue };
+            let of_threads = matches!(view, View::Wall | View::OffCpu);
+            let Some(cause) = row.cause.filter(|_| of_threads) else { continue };
             let tail = format!("[blocked: {cause}]");
             let blocked = text.lines().filter(|line| line.contains(&tail)).map(count).sum::<u64>();
             let rows = traced.trace.threads.iter().flat_map(|thread| &thread.rows);
             assert_eq!(blocked, rows.filter(|row| row.cause == Some(cause)).map(|row| row.ns.0).sum::<u64>());
         }
     });
+}
+
+#[test]
+fn a_wait_on_the_path_goes_on_in_who_was_waited_for() {
+    let recording = with_path(recordings().swap_remove(0));
+    let traced = Traced::all(&recording)[0];
+    assert_eq!(traced.views()[0], View::CriticalPath);
+    let text = folded(&traced, View::CriticalPath);
+    let line = text.lines().find(|line| line.contains("jbd2")).expect("the wait");
+    let (stack, ns) = line.rsplit_once(' ').unwrap();
+    assert!(stack.starts_with("find;") && stack.ends_with("[blocked: device-write]") && ns == "2000", "{line}");
+    assert!(stack.contains(";fsync;") && stack.contains(";[blocked: journal];jbd2_7;"), "{line}");
+    assert!(text.lines().any(|line| line.starts_with("[unexplained] ")), "the residual is a frame: {text}");
 }
 
 #[test]
@@ -120,10 +166,10 @@ fn flame_graphs_hold_every_nanosecond_and_no_markup_of_the_data() {
 fn speedscope_weights_sum_to_the_ledgers() {
     for recording in recordings() {
         for traced in Traced::all(&recording) {
-            let file: Value = serde_json::from_str(&speedscope(&traced, &View::ALL)).unwrap();
+            let file: Value = serde_json::from_str(&speedscope(&traced, traced.views())).unwrap();
             let frames = file["shared"]["frames"].as_array().unwrap();
             assert!(frames.iter().all(|frame| frame["name"].is_string()));
-            for (profile, view) in file["profiles"].as_array().unwrap().iter().zip(View::ALL) {
+            for (profile, view) in file["profiles"].as_array().unwrap().iter().zip(traced.views().iter().copied()) {
                 assert_eq!(
                     (profile["type"].as_str(), profile["unit"].as_str()),
                     (Some("sampled"), Some("nanoseconds"))
@@ -233,7 +279,7 @@ fn pprof_values_sum_to_the_ledgers_and_every_number_points_at_something() {
         let comms: Vec<String> = traced.trace.threads.iter().map(|thread| crate::line::escaped(&thread.comm)).collect();
         for sample in &profile.sample {
             let root = locations[sample.location_id.last().unwrap()];
-            assert!(comms.iter().any(|comm| comm == root), "{root}");
+            assert!(comms.iter().any(|comm| comm == root) || root == "[unexplained]", "{root}");
         }
         assert_eq!(profile.sample.iter().map(|sample| sample.value[1] as u64).sum::<u64>(), expected);
     });
@@ -319,7 +365,7 @@ fn the_path_is_a_track_of_its_own() {
             Step { from_ns: 5_000, thread: 1, first: 0, count: 2 },
             Step { from_ns: 15_000, thread: 1, first: 2, count: 1 },
         ],
-        doings: Vec::new(),
+        ..CriticalPath::default()
     };
     let file: Value = serde_json::from_str(&perfetto(&Traced::all(&recording)[0])).unwrap();
     let slices: Vec<&Value> =

@@ -7,11 +7,21 @@
 //!
 //! Waiting always ends in a frame that names its cause, so that one graph can show running and waiting together: what lies
 //! below such a frame waited, everything else ran. Where nothing was sampled a frame says so.
+//!
+//! On the critical path a wait does not end there, where it is known who worked meanwhile:
+//!
+//! ```text
+//! sync ; main ; fsync ; … ; [blocked: journal] ; jbd2 ; … ; io_schedule ; [blocked: device-write]
+//! command | user mode | call | kernel | its wait | who was waited for | kernel | state
+//! ```
 
 use std::collections::HashMap;
 
 use inodyne_model::Nanos;
+use inodyne_model::cause::Cause;
 use inodyne_model::ledger::RowKind;
+use inodyne_model::observed::ThreadNumber;
+use inodyne_model::path::PathTime;
 use inodyne_model::profile::StackTime;
 use inodyne_model::stack::{Frame, Stack, StackId};
 use inodyne_model::trace::Trace;
@@ -23,7 +33,7 @@ use crate::report::state::State;
 /// What a frame is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Part {
-    /// The name of the command whose thread it is.
+    /// The name of the command whose thread it is, or of who was waited for.
     Command,
     /// A function in user mode.
     User,
@@ -31,6 +41,8 @@ pub(crate) enum Part {
     Call,
     /// A function of the kernel.
     Kernel,
+    /// No function: what the thread waited for while others did what follows.
+    Waiting(Cause),
     /// No function: what the thread did there.
     State,
 }
@@ -57,24 +69,69 @@ impl Weighted<'_> {
 }
 
 /// All stacks of a view that took any time.
-pub(crate) fn weighted<'a>(trace: &'a Trace, view: View) -> Vec<Weighted<'a>> {
-    let stacks: HashMap<StackId, &Stack> = trace.observed.stacks.iter().map(|stack| (stack.id, stack)).collect();
-    let comms: HashMap<u32, &str> = trace.threads.iter().map(|thread| (thread.number, thread.comm.as_str())).collect();
+pub(crate) fn weighted(trace: &Trace, view: View) -> Vec<Weighted<'_>> {
+    let names = Names::new(trace);
+    if view == View::CriticalPath {
+        let times = trace.path.stacks.iter().filter(|part| part.time.ns > Nanos::ZERO);
+        return times.map(|part| names.on_path(part)).collect();
+    }
     let on_cpu = trace.stacks.on_cpu.iter().filter(|_| view != View::OffCpu);
     let off_cpu = trace.stacks.off_cpu.iter().filter(|_| view != View::OnCpu);
     let times = on_cpu.chain(off_cpu).filter(|time| time.ns > Nanos::ZERO);
-    let one = |time: &'a StackTime| {
-        let comm = comms.get(&time.thread).copied().unwrap_or("?");
-        Weighted { frames: frames(time, comm, &stacks), state: State::new(time.kind, time.cause), time }
-    };
-    times.map(one).collect()
+    times.map(|time| names.of_thread(time)).collect()
 }
 
-fn frames(time: &StackTime, comm: &str, stacks: &HashMap<StackId, &Stack>) -> Vec<Named> {
-    let named = |part, name: &str| Named { part, name: escaped(name) };
-    let mut frames = vec![named(Part::Command, comm)];
-    let of_stack = |part, id: StackId, frames: &mut Vec<Named>| {
-        let Some(stack) = stacks.get(&id) else {
+/// What the numbers of a trace stand for.
+struct Names<'a> {
+    stacks: HashMap<StackId, &'a Stack>,
+    comms: HashMap<ThreadNumber, &'a str>,
+}
+
+impl<'a> Names<'a> {
+    fn new(trace: &'a Trace) -> Names<'a> {
+        let stacks = trace.observed.stacks.iter().map(|stack| (stack.id, stack)).collect();
+        let comms = trace.threads.iter().map(|thread| (thread.number, thread.comm.as_str())).collect();
+        Names { stacks, comms }
+    }
+
+    fn of_thread(&self, time: &'a StackTime) -> Weighted<'a> {
+        let mut frames = self.thread(time.thread, time.user_stack);
+        self.in_kernel(time.syscall.as_deref(), time.stack, &mut frames);
+        weigh(frames, time, time.count > 0)
+    }
+
+    fn on_path(&self, part: &'a PathTime) -> Weighted<'a> {
+        let time = &part.time;
+        if time.kind == RowKind::Unexplained {
+            return weigh(Vec::new(), time, false);
+        }
+        let mut frames = self.thread(part.of(), time.user_stack);
+        for wait in &part.waits {
+            self.in_kernel(wait.syscall.as_deref(), wait.stack, &mut frames);
+            let waiting =
+                wait.cause.map(|cause| (Part::Waiting(cause), format!("[{}]", State::Blocked(cause).words())));
+            frames.extend(waiting.map(|(part, name)| Named { part, name }));
+            frames.push(named(Part::Command, &wait.helper));
+        }
+        self.in_kernel(time.syscall.as_deref(), time.stack, &mut frames);
+        // Of a helper the stack in user mode is not known.
+        let is_sampled = if part.waits.is_empty() { time.count > 0 } else { !time.stack.is_none() };
+        weigh(frames, time, is_sampled)
+    }
+
+    fn thread(&self, thread: ThreadNumber, user_stack: StackId) -> Vec<Named> {
+        let mut frames = vec![named(Part::Command, self.comms.get(&thread).copied().unwrap_or("?"))];
+        self.of_stack(Part::User, user_stack, &mut frames);
+        frames
+    }
+
+    fn in_kernel(&self, call: Option<&str>, stack: StackId, frames: &mut Vec<Named>) {
+        frames.extend(call.map(|call| named(Part::Call, call)));
+        self.of_stack(Part::Kernel, stack, frames);
+    }
+
+    fn of_stack(&self, part: Part, id: StackId, frames: &mut Vec<Named>) {
+        let Some(stack) = self.stacks.get(&id) else {
             if !id.is_none() {
                 frames.push(named(Part::State, "[lost stack]"));
             }
@@ -84,22 +141,25 @@ fn frames(time: &StackTime, comm: &str, stacks: &HashMap<StackId, &Stack>) -> Ve
             frames.push(named(Part::State, "[cut off]"));
         }
         frames.extend(stack.frames.iter().rev().map(|frame| named(part, &frame_name(frame))));
-    };
-    of_stack(Part::User, time.user_stack, &mut frames);
-    if let Some(call) = &time.syscall {
-        frames.push(named(Part::Call, call));
     }
-    of_stack(Part::Kernel, time.stack, &mut frames);
-    match State::new(time.kind, time.cause) {
-        State::User | State::Kernel if time.count == 0 => {
-            let kind = if time.kind == RowKind::User { "user" } else { "kernel" };
-            frames.push(named(Part::State, &format!("[{kind}, not sampled]")));
+}
+
+fn named(part: Part, name: &str) -> Named {
+    Named { part, name: escaped(name) }
+}
+
+/// Ends a stack in what was done there.
+fn weigh(mut frames: Vec<Named>, time: &StackTime, is_sampled: bool) -> Weighted<'_> {
+    let state = State::new(time.kind, time.cause);
+    match state {
+        State::User | State::Kernel if !is_sampled => {
+            frames.push(named(Part::State, &format!("[{}, not sampled]", state.words())));
         }
         State::User if time.user_stack.is_none() => frames.push(named(Part::State, "[user]")),
         State::User | State::Kernel => {}
         state => frames.push(named(Part::State, &format!("[{}]", state.words()))),
     }
-    frames
+    Weighted { frames, state, time }
 }
 
 /// A function's name, or the address that no symbol covers.

@@ -7,11 +7,13 @@ use inodyne_model::observed::{BlockedSample, Sample};
 use inodyne_model::trace::Trace;
 use inodyne_model::stack::StackId;
 
+use crate::contract::HELPER_FIRST;
 use crate::map::pairs;
 use crate::names;
 use crate::probe::{Point, Probe, Program, Seen};
 use crate::options::Options;
 use crate::skeleton::OpenInodyneSkel;
+use crate::thread_numbers::ThreadNumbers;
 use contract::SampleKey;
 
 /// The probe of samples.
@@ -49,17 +51,20 @@ impl Probe for Own {
         let observed = &mut result.observed;
         let user_stacks = pairs(&seen.maps.user_stacks)?;
         observed.stacks.extend(user_symbols::name_stacks(&user_stacks, &observed.programs, &seen.mapped));
-        (observed.samples, observed.blocked_samples) = read(pairs(&seen.maps.samples)?);
+        let all: Vec<(SampleKey, u64)> = pairs(&seen.maps.samples)?;
+        let (of_helpers, of_command): (Vec<_>, Vec<_>) = all.into_iter().partition(|(key, _)| key.thread >= HELPER_FIRST);
+        (observed.samples, observed.blocked_samples) = read(of_command, seen.numbers);
+        observed.helper_samples = read(of_helpers, seen.numbers).0;
         observed.sample_hz = seen.options.sample_hz;
         Ok(())
     }
 }
 
 /// All samples, on a CPU and off it, each in a fixed order.
-fn read(pairs: Vec<(SampleKey, u64)>) -> (Vec<Sample>, Vec<BlockedSample>) {
+fn read(pairs: Vec<(SampleKey, u64)>, numbers: ThreadNumbers) -> (Vec<Sample>, Vec<BlockedSample>) {
     let (off, on): (Vec<_>, Vec<_>) = pairs.into_iter().partition(|(key, _)| key.blocked != 0);
     let sample = |(key, count): (SampleKey, u64)| Sample {
-        thread: key.thread,
+        thread: numbers.of(key.thread),
         syscall: names::call(key.call),
         user_mode: key.user_mode != 0,
         stack: StackId(key.stack),
@@ -67,7 +72,7 @@ fn read(pairs: Vec<(SampleKey, u64)>) -> (Vec<Sample>, Vec<BlockedSample>) {
         count,
     };
     let blocked = |(key, count): (SampleKey, u64)| BlockedSample {
-        thread: key.thread,
+        thread: numbers.of(key.thread),
         syscall: names::call(key.call),
         user_stack: StackId(key.user_stack),
         count,
@@ -84,6 +89,8 @@ mod tests {
     use super::*;
     use crate::contract::planted::{every_field_counts, planted};
 
+    const NUMBERS: ThreadNumbers = ThreadNumbers { threads: 0 };
+
     unsafe extern "C" {
         fn host_plant_sample_key(to: *mut SampleKey);
     }
@@ -91,7 +98,7 @@ mod tests {
     #[test]
     fn every_part_of_a_sample_reaches_its_meaning() {
         let key: SampleKey = planted(host_plant_sample_key);
-        let (samples, blocked) = read(vec![(key, 709)]);
+        let (samples, blocked) = read(vec![(key, 709)], NUMBERS);
         assert!(blocked.is_empty());
         let expected = Sample {
             thread: 701,
@@ -102,9 +109,9 @@ mod tests {
             count: 709,
         };
         assert_eq!(samples, [expected]);
-        let (samples, blocked) = read(vec![(SampleKey { blocked: 1, ..key }, 709)]);
+        let (samples, blocked) = read(vec![(SampleKey { blocked: 1, ..key }, 709)], NUMBERS);
         assert!(samples.is_empty());
         assert_eq!((blocked[0].thread, blocked[0].user_stack, blocked[0].count), (701, StackId(706), 709));
-        every_field_counts("sample_key", key, &[], |key| read(vec![(*key, 709)]));
+        every_field_counts("sample_key", key, &[], |key| read(vec![(*key, 709)], NUMBERS));
     }
 }

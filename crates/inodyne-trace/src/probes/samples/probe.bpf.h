@@ -48,14 +48,15 @@ int samples_take(struct bpf_perf_event_data *ctx)
 	struct sample_key key = {};
 
 	refusable(REFUSE_SAMPLES);
-	if (!t || !t->number || t->flags & FLAG_HELPER)
+	if (!t || !t->number)
 		return 0;
 	key.thread = t->number;
 	key.call = t->call;
 	key.user_mode = IN_USER_MODE(ctx->regs);
 	if (!key.user_mode)
 		key.stack = take_stack(ctx, STACK_OF_SAMPLE);
-	if (!changes_program(t->call))
+	/* Whose files the frames of a helper are in is not known later. */
+	if (!changes_program(t->call) && !(t->flags & FLAG_HELPER))
 		key.user_stack = take_user_stack(ctx, t->pid, USER_STACK_OF_SAMPLE);
 	count_sample(&key, 1);
 	return 0;
