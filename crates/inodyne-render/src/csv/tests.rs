@@ -50,6 +50,7 @@ fn rows_are_those_of_the_recording_with_all_digits() {
         ("verdict", 4),
         ("ledger", traces.iter().map(|trace| trace.ledger.rows.len()).sum()),
         ("findings", recording.findings.len()),
+        ("functions", 384),
         ("syscalls", traces.iter().map(|trace| trace.syscalls.len()).sum()),
         ("paths", 1),
         ("threads", traces.iter().flat_map(|trace| &trace.threads).map(|thread| thread.rows.len()).sum()),

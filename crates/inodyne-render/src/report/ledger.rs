@@ -3,16 +3,18 @@
 use inodyne_model::Nanos;
 use inodyne_model::ledger::{Ledger, Row, RowKind, View};
 use inodyne_model::recording::Recording;
+use inodyne_model::trace::Trace;
 
 use super::block::{Page, Widget};
 use super::case::Case;
 use super::definition::{Definition, Show};
 use super::rows::{values, word, words};
+use super::stack_frames::Holders;
 use super::state::State;
 use super::table::{self, Column, Records, Table};
 use super::value::{Cell, Picture, Value};
 use crate::line::{Style, cut, escaped};
-use crate::units::{scaled, unit};
+use crate::units::{percent, scaled, unit};
 
 pub(super) const SECTION: Definition = Definition { name: "ledger", unasked: true, show: Show::Case(show), records };
 
@@ -22,6 +24,14 @@ const SMALL: f64 = 0.002;
 const MOST_ROWS: usize = 16;
 /// Frames shown of a stack that no rule knows.
 const FRAMES: usize = 6;
+/// On the first screen one function is named that has at least this part of the largest row.
+const MOST: f64 = 0.5;
+/// Rows from this share on are shown with the functions that hold them, …
+const LARGE: f64 = 0.02;
+/// … those that have this part of the row, …
+const MUCH: f64 = 0.1;
+/// … and not more.
+const MOST_FUNCTIONS: usize = 3;
 /// Links shown of a chain of those that waited for each other.
 const LINKS: usize = 5;
 /// Columns of the table.
@@ -42,7 +52,7 @@ fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
         page.paragraph("  ".into(), text, Style::Dim);
     }
     page.widget(Widget::Stacked(trace));
-    page.table(table(&trace.ledger));
+    page.table(table(trace));
 }
 
 /// Whose time it is: that above may be of untraced runs; this is of a traced one.
@@ -68,7 +78,7 @@ pub(super) fn note(case: &Case<'_>) -> Option<&'static str> {
 
 /// The largest rows as they stand on the first screen: each in a line, without those that are nothing.
 pub(super) fn in_short(ledger: &Ledger, most: usize) -> Table {
-    let mut table = with_rows(ledger, |at, _| at < most);
+    let mut table = with_rows(ledger, |at, _| at < most, |_| Vec::new());
     table.rows.retain(|row| row.kind != table::RowKind::Sum && !row.cells[TIME].is_zero());
     table.columns[SUBJECT].yields = false;
     table.columns[WHAT].yields = true;
@@ -82,12 +92,30 @@ pub(super) fn in_short(ledger: &Ledger, most: usize) -> Table {
     table
 }
 
-fn table(ledger: &Ledger) -> Table {
-    with_rows(ledger, |at, row| at < MOST_ROWS && (row.ns.share_of(ledger.wall_ns) >= SMALL || at < 3))
+fn table(trace: &Trace) -> Table {
+    let ledger = &trace.ledger;
+    let is_large = |at, row: &Row| at < MOST_ROWS && (row.ns.share_of(ledger.wall_ns) >= SMALL || at < 3);
+    let holders = Holders::new(trace);
+    with_rows(ledger, is_large, |row| {
+        // The stack of a wait that no rule knows stands there already.
+        if row.ns.share_of(ledger.wall_ns) < LARGE || !row.stack.is_empty() {
+            return Vec::new();
+        }
+        let found = holders.of(row, MUCH).into_iter().take(MOST_FUNCTIONS);
+        found.map(|holder| format!("{} in {}", percent(holder.share), holder.frames)).collect()
+    })
 }
 
-/// The rows of which `is_large` says so by their place and size, all others as one, and the residual.
-fn with_rows(ledger: &Ledger, is_large: impl Fn(usize, &Row) -> bool) -> Table {
+/// The function of the kernel that holds most of the largest row, where there is one: `openat kernel 77%: recently_deleted < …`.
+pub(super) fn most_in(trace: &Trace) -> Option<String> {
+    let row = trace.ledger.rows.first().filter(|row| row.kind == RowKind::Kernel)?;
+    let holder = Holders::new(trace).of(row, MOST).into_iter().next()?;
+    let Parts { subject, what, .. } = parts(row);
+    Some(format!("{subject} {what} {}: {}", percent(holder.share), holder.frames))
+}
+
+/// The rows of which `is_large` says so by their place and size, with these notes, all others as one, and the residual.
+fn with_rows(ledger: &Ledger, is_large: impl Fn(usize, &Row) -> bool, notes: impl Fn(&Row) -> Vec<String>) -> Table {
     let whole = ledger.wall_ns;
     let columns = [
         Column::text("").on_page("where").yielding(),
@@ -109,7 +137,7 @@ fn with_rows(ledger: &Ledger, is_large: impl Fn(usize, &Row) -> bool) -> Table {
         if kind == table::RowKind::Hidden {
             small.push(row.ns);
         }
-        push(&mut table, kind, row, whole, largest);
+        push(&mut table, kind, row, whole, largest).notes.extend(notes(row));
     }
     if !small.is_empty() {
         let sum: Nanos = small.iter().copied().sum();
@@ -130,7 +158,7 @@ fn with_rows(ledger: &Ledger, is_large: impl Fn(usize, &Row) -> bool) -> Table {
     table
 }
 
-fn push(table: &mut Table, kind: table::RowKind, row: &Row, whole: Nanos, largest: Nanos) {
+fn push<'t>(table: &'t mut Table, kind: table::RowKind, row: &Row, whole: Nanos, largest: Nanos) -> &'t mut table::Row {
     let words = parts(row);
     let bar = Picture::Bar(row.ns.share_of(largest), State::new(row.kind, row.cause));
     let cells = [
@@ -142,7 +170,9 @@ fn push(table: &mut Table, kind: table::RowKind, row: &Row, whole: Nanos, larges
     ];
     let in_stack = if words.stack.is_empty() { String::new() } else { format!("in {}", words.stack) };
     let notes = [words.via, in_stack].into_iter().filter(|note| !note.is_empty());
-    table.push(kind, cells).notes.extend(notes);
+    let pushed = table.push(kind, cells);
+    pushed.notes.extend(notes);
+    pushed
 }
 
 /// A row in words.

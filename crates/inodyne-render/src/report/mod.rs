@@ -8,8 +8,9 @@
 //! | module | what it knows |
 //! |---|---|
 //! | `section` | the list of all sections; `definition`: what each of them gives |
-//! | `verdict`, `ledger`, `findings`, `calls`, `paths`, `threads`, `runs`, `overhead` | a section of a case each |
+//! | `verdict`, `ledger`, `findings`, `functions`, `calls`, `paths`, `threads`, `runs`, `overhead` | a section of a case each |
 //! | `comparison` | the section about several cases, with `spreads`, `difference`, `call_changes`, `others` |
+//! | `stack_frames` | which frames of a stack say something, and which functions hold a row of the ledger |
 //! | `call_times` | single calls, below the table of calls |
 //! | `study` | the parts of a study |
 //! | `window` | what is said of a window of running processes |
@@ -34,6 +35,7 @@ mod definition;
 mod difference;
 mod findings;
 mod flags;
+mod functions;
 mod ledger;
 pub(crate) mod names;
 mod others;
@@ -46,6 +48,7 @@ mod screen;
 pub(crate) mod section;
 mod sentence;
 mod spreads;
+mod stack_frames;
 pub(crate) mod state;
 mod study;
 pub(crate) mod table;

@@ -85,6 +85,9 @@ fn of_case<'a>(page: &mut Page<'a>, case: &Case<'a>, room: Room) {
         page.paragraph("  ".into(), text, Style::Dim);
     }
     page.table(ledger::in_short(&trace.ledger, room.rows));
+    if let Some(function) = ledger::most_in(trace).filter(|_| room.lines > 1) {
+        page.line([Span::new(format!("  {function}"), Style::Dim)]);
+    }
     in_short(page, case, room.items);
     page.gap();
     believe(page, std::slice::from_ref(case));

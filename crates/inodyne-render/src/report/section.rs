@@ -4,14 +4,15 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::definition::Definition;
-use super::{calls, comparison, findings, ledger, overhead, paths, runs, threads, verdict};
+use super::{calls, comparison, findings, functions, ledger, overhead, paths, runs, threads, verdict};
 
 /// All sections, in the order of a report.
-static SECTIONS: [&Definition; 10] = [
+static SECTIONS: [&Definition; 11] = [
     &comparison::SECTION,
     &verdict::SECTION,
     &ledger::SECTION,
     &findings::SECTION,
+    &functions::SECTION,
     &calls::SECTION,
     &paths::SECTION,
     &threads::SECTION,
