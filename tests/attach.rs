@@ -191,7 +191,7 @@ fn who_syncs_waits_for_the_journal_or_the_device() {
     assert_eq!(ids, ["sync-bound"]);
     let report = inodyne_render::text(
         &recording,
-        &inodyne_render::TextOptions { width: 100, colour: false, verbose: true, section: None },
+        &inodyne_render::TextOptions { width: 100, verbose: true, ..Default::default() },
     );
     assert!(report.contains("window of 2.") && report.contains("1 thread in 1 process"), "{report}");
     assert!(!report.contains("saves"), "nothing is promised of a window: {report}");

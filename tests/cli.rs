@@ -2,6 +2,11 @@
 
 mod support;
 
+use std::fs;
+use std::path::Path;
+
+use inodyne_model::sample;
+use serde_json::Value;
 use support::{inodyne, run};
 
 fn printed(arguments: &[&str]) -> String {
@@ -74,6 +79,7 @@ fn every_subcommand_has_a_man_page_when_it_is_installed() {
         let text = std::fs::read_to_string(share.join(format!("man/man1/{page}.1"))).expect("the page is there");
         assert!(text.contains(".SH NAME") && text.contains(".SH SYNOPSIS"), "{page}: {text}");
     }
+    pages_lead_to_pages(&share.join("man/man1"));
     for file in
         ["bash-completion/completions/inodyne", "zsh/site-functions/_inodyne", "fish/vendor_completions.d/inodyne.fish"]
     {
@@ -83,6 +89,137 @@ fn every_subcommand_has_a_man_page_when_it_is_installed() {
     assert!(failed.contains("/proc/no/such"), "{failed}");
     run(inodyne().args(["manual", "install"])).ended_with(2);
     run(inodyne().args(["manual", "bash", "/tmp"])).failed_in_one_line(2);
+}
+
+/// Each page has examples and exit codes, and names pages that there are.
+fn pages_lead_to_pages(directory: &Path) {
+    let mut named = 0;
+    for entry in fs::read_dir(directory).expect("made") {
+        let path = entry.expect("an entry").path();
+        let text = fs::read_to_string(&path).expect("a page");
+        for section in [".SH EXAMPLES", ".SH \"EXIT STATUS\"", ".SH \"SEE ALSO\""] {
+            assert!(text.contains(section), "{section} in {}: {text}", path.display());
+        }
+        for (at, _) in text.match_indices("(1)") {
+            let name =
+                text[..at].rsplit([' ', '\n', ',']).next().unwrap_or_default().replace("\\fB", "").replace('\\', "");
+            assert!(directory.join(format!("{name}.1")).exists(), "{name} in {}", path.display());
+            named += 1;
+        }
+    }
+    assert!(named > 50, "{named}");
+}
+
+#[test]
+fn a_program_without_run_is_hinted_at() {
+    let line = run(inodyne().args(["true", "."])).failed_in_one_line(2);
+    assert!(line.contains("inodyne run true"), "{line}");
+}
+
+#[test]
+fn files_of_another_form_are_refused_before_anything_runs() {
+    let scratch = support::scratch();
+    let touched = scratch.path().join("touched");
+    for arguments in [&["-o", "x.pdf"][..], &["-o", "x.html"], &["--report", "x.pdf"]] {
+        let outcome = run(inodyne().arg("run").args(arguments).arg("touch").arg(&touched)).ended_with(2);
+        assert!(outcome.stderr.contains(arguments[1]) && outcome.stderr.contains(".html"), "{}", outcome.stderr);
+    }
+    assert!(!touched.exists());
+    for arguments in [&["show", "none.inodyne", "-o", "x.pdf"][..], &["diff", "none", "none", "-o", "x.csv"]] {
+        let line = run(inodyne().args(arguments)).failed_in_one_line(2);
+        assert!(line.contains("says no form that there is"), "{line}");
+    }
+}
+
+#[test]
+fn colours_and_signs_are_as_asked() {
+    let shown = |locale: &str, arguments: &[&str]| {
+        let _machine = support::machine();
+        let outcome = run(inodyne().args(arguments).args(["run", "true"]).env("LC_ALL", locale)).ended_with(0);
+        outcome.stderr
+    };
+    let plain = shown("C", &[]);
+    assert!(plain.is_ascii() && !plain.contains('\x1b'), "{plain}");
+    let coloured = shown("en_US.UTF-8", &["--color", "always"]);
+    assert!(!coloured.is_ascii() && coloured.contains("\x1b[1m"), "{coloured}");
+}
+
+#[test]
+fn the_output_of_several_runs_is_shown_once() {
+    let _machine = support::machine();
+    for options in [&["-n", "3"][..], &["-n", "3", "--no-trace"], &["--no-trace"], &[]] {
+        // A command's own options, and a second `--`, are its own.
+        let outcome = run(inodyne().arg("run").args(options).args(["printf", "%s-", "-n", "--"])).ended_with(0);
+        assert_eq!(outcome.text(), "-n----", "{options:?}");
+    }
+}
+
+#[test]
+fn calls_of_a_class_are_shown_alone() {
+    let _machine = support::machine();
+    let calls = |section: &str| {
+        let arguments = ["run", "--format", "json", "--section", section, "cat", "/dev/null"];
+        let rows: Vec<Value> = serde_json::from_slice(&run(inodyne().args(arguments)).ended_with(0).stdout).unwrap();
+        rows.iter().map(|row| row["syscall"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let [all, of_files] = ["syscalls", "calls=file"].map(calls);
+    assert!(all.contains(&"read".to_owned()) && all.contains(&"openat".to_owned()), "{all:?}");
+    assert!(of_files.contains(&"openat".to_owned()) && !of_files.contains(&"read".to_owned()), "{of_files:?}");
+    let arguments = ["run", "--section", "calls=%memory", "cat", "/dev/null"];
+    let text = run(inodyne().args(arguments)).ended_with(0).stderr;
+    assert!(text.contains("System calls on memory") && text.contains("mmap") && !text.contains("openat"), "{text}");
+}
+
+/// Every key that there is must be described, although readers are to ignore others.
+fn described(recording: &Value, schema: &jsonschema::Validator) {
+    let errors: Vec<String> =
+        schema.iter_errors(recording).take(5).map(|error| format!("{}: {error:.200}", error.instance_path())).collect();
+    assert!(errors.is_empty(), "{errors:#?}");
+}
+
+/// The schema with no keys but those that it names.
+fn strict(schema: &mut Value) {
+    match schema {
+        Value::Object(object) => {
+            if object.contains_key("properties") {
+                object.insert("additionalProperties".to_owned(), false.into());
+            }
+            object.values_mut().for_each(strict);
+        }
+        Value::Array(values) => values.iter_mut().for_each(strict),
+        _ => {}
+    }
+}
+
+#[test]
+fn recordings_are_as_the_schema_says() {
+    let mut schema = serde_json::from_str(include_str!("../docs/recording.schema.json")).expect("it is JSON");
+    strict(&mut schema);
+    let schema = jsonschema::validator_for(&schema).expect("it is a schema");
+    for mut sample in [sample::find_recording(), sample::pipeline_recording(), sample::window_recording()] {
+        inodyne_analyse::explain(&mut sample);
+        described(&serde_json::to_value(&sample).expect("plain data"), &schema);
+    }
+    let _machine = support::machine();
+    let around = [
+        "--paths",
+        "--prepare",
+        "true",
+        "-n",
+        "2",
+        "--cache",
+        "warm",
+        "--at",
+        "tmpfs",
+        "--at",
+        "ext4:size=64M,delay=1ms",
+    ];
+    let script = "find /usr/include | head -n 100 & dd if=/dev/zero of=x bs=64k count=9 conv=fsync; ls /none; wait";
+    let outcome = run(support::traced(&around, support::sh(script)).env("X", "y"));
+    let mut recording: Value = serde_json::from_slice(&outcome.stdout).expect("a recording");
+    described(&recording, &schema);
+    recording["traces"][0]["other"] = 1.into();
+    assert!(!schema.is_valid(&recording));
 }
 
 #[test]

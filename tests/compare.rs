@@ -494,6 +494,20 @@ fn a_slow_device_is_named_as_the_difference() {
 }
 
 #[test]
+fn parameters_take_one_value_after_the_other() {
+    let _machine = machine();
+    let scan = ["-L", "n=1,2", "-n", "2", "--no-trace", "-w", "1"];
+    let recording = compared(&[&scan[..], &["-c", "sleep 0.0{n}", "-c", "true"]].concat()).ended_with(0).recording();
+    let labels: Vec<&str> = recording.commands.iter().map(|command| command.label.as_str()).collect();
+    assert_eq!(labels, ["sleep 0.01", "sleep 0.02", "true"]);
+    let recording = compared(&[&scan[..], &["--prepare", "sleep 0.0{n}", "true"]].concat()).ended_with(0).recording();
+    let labels: Vec<&str> = recording.commands.iter().map(|command| command.label.as_str()).collect();
+    assert_eq!(labels, ["true (n=1)", "true (n=2)"]);
+    let line = run(inodyne().arg("compare").args(scan).args(["true", "{m}"])).failed_in_one_line(2);
+    assert!(line.contains("{n} stands in no command"), "{line}");
+}
+
+#[test]
 fn data_that_is_not_the_same_in_all_places_is_refused() {
     let _machine = machine();
     let scratch = scratch();

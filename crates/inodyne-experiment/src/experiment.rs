@@ -37,6 +37,15 @@ pub struct Experiment {
     pub expected_exit: Option<Exit>,
     /// Whether a run that the user cut short is kept if it is the only one. It is no time to compare.
     pub keep_cut_short: bool,
+    /// Whether what the command prints is shown once for each case: of the traced run, or of the first one where none is traced.
+    pub output_once: bool,
+}
+
+impl Experiment {
+    /// Whether what a run of this block prints is shown, where there is anything to show.
+    pub(crate) fn shows_output(&self, block: u32, traced: bool) -> bool {
+        !self.output_once || if self.repetitions.traced > 0 { traced } else { block == 0 }
+    }
 }
 
 /// A place and what is put into it first.

@@ -143,6 +143,8 @@ impl Executor for Machine {
         let before = place.device_stats();
         let command = &experiment.commands[key.case.command];
         let spec = self.launch_spec(command, place.directory(command.cwd.as_deref()));
+        let output = if experiment.shows_output(key.block, key.traced) { self.output } else { Output::Discard };
+        let spec = LaunchSpec { output, ..spec };
         if self.is_interrupted() {
             return Ok(None);
         }

@@ -14,6 +14,7 @@
 //! | [`ledger`] | the partition of wall-clock time |
 //! | [`path`] | the critical path through time |
 //! | [`syscall`] | what is known of one system call |
+//! | [`call_class`] | what system calls are about |
 //! | [`observed`] | what the kernel side saw of one run, before any explanation |
 //! | [`profile`] | time by stack |
 //! | [`trace`] | a traced run: what was observed and what it means |
@@ -30,6 +31,7 @@
 //! | [`recording`] | the saved file |
 //! | [`random`] | the one generator of pseudo-random numbers |
 
+pub mod call_class;
 pub mod case;
 pub mod cause;
 pub mod command;

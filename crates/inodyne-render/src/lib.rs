@@ -46,5 +46,5 @@ pub use profile::{
 pub use report::recordings::gate_in_words;
 pub use report::row_words;
 pub use report::section::{Section, UnknownSection};
-pub use text::{TextOptions, text};
+pub use text::{TextOptions, ascii, text};
 pub use units::duration_beside;

@@ -1,6 +1,6 @@
 //! The command line: which commands there are. Each has a module of its own with its arguments and what it does.
 
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::attach::AttachArguments;
 use crate::compare::CompareArguments;
@@ -20,9 +20,44 @@ use crate::tree::TreeArgs;
 #[derive(Debug, Parser)]
 #[command(name = "inodyne", version, max_term_width = 100)]
 pub struct Cli {
+    /// Whether reports are coloured: auto (on a terminal, unless NO_COLOR is set), always or never
+    #[arg(
+        long,
+        value_enum,
+        default_value_t,
+        value_name = "WHEN",
+        global = true,
+        hide_possible_values = true,
+        hide_default_value = true
+    )]
+    pub color: ColorWhen,
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+}
+
+/// When reports are coloured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum ColorWhen {
+    /// On a terminal that shows colours, unless NO_COLOR is set
+    #[default]
+    Auto,
+    /// In any case
+    Always,
+    /// In no case
+    Never,
+}
+
+impl ColorWhen {
+    /// From here on all that is printed is so.
+    pub fn apply(self) {
+        let choice = match self {
+            ColorWhen::Auto => return,
+            ColorWhen::Always => anstream::ColorChoice::Always,
+            ColorWhen::Never => anstream::ColorChoice::Never,
+        };
+        choice.write_global();
+    }
 }
 
 /// What to do.
@@ -53,6 +88,7 @@ pub enum Command {
     /// Share a directory with another machine, whose kernel caches it and is told of every change
     Share(ShareArgs),
     /// Say what this machine can do, and how to get the rest
+    #[command(after_long_help = "  inodyne doctor")]
     Doctor,
     /// Print a man page or a shell completion
     Manual(ManualArguments),

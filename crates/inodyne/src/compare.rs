@@ -8,19 +8,21 @@ use clap::Args;
 use inodyne_analyse::statistics::verdict;
 use inodyne_experiment::{Collector, Experiment, Repetitions};
 use inodyne_launch::Output;
-use inodyne_model::command::words;
+use inodyne_model::command::CommandSpec;
 
 use crate::failure::{ExitStatus, Failure};
 use crate::keep;
 use crate::measure::{self, Conditions};
 use crate::options::{CommandOptions, PlaceOptions, ReportOptions, RunOptions, TraceOptions, part, time};
+use crate::parameters::{self, Given, Parameter, Variant, parameter};
 use crate::report::{self, TextTo};
 
 /// Arguments of `inodyne compare`.
 #[derive(Debug, Args)]
 #[command(after_long_help = "The first place, or the first command, is what the others are held against.\n\n  \
     inodyne compare --at ext4 --at overlay:lower=ext4 --data tree:dirs=100,files=30 -- find . -size +1k\n  \
-    inodyne compare -c 'rm -rf tree' -c 'inodyne rm -rf tree' --at xfs --data app.tar --fresh\n\n\
+    inodyne compare -c 'rm -rf tree' -c 'inodyne rm -rf tree' --at xfs --data app.tar --fresh\n  \
+    inodyne compare -L jobs=1,2,4 -c 'make -j{jobs}' --prepare 'make clean'\n\n\
     Runs that fail are kept and counted, and withhold the verdict. The exit code is then 1, unless --ignore-failure.")]
 pub struct CompareArguments {
     #[command(flatten)]
@@ -29,6 +31,9 @@ pub struct CompareArguments {
     /// A command to compare; may be given several times. Plain words are run as they are, all else by /bin/sh -c
     #[arg(short = 'c', long = "command", value_name = "COMMAND", help_heading = "Command")]
     pub commands: Vec<String>,
+    /// Put each value in the place of {NAME}, in commands, --prepare and --cleanup; may be given several times
+    #[arg(short = 'L', long = "parameter-list", value_name = "NAME=VALUE,...", value_parser = parameter, help_heading = "Command")]
+    pub parameters: Vec<Parameter>,
 
     /// Pairs of untraced runs: at least so many with --until
     #[arg(short = 'n', long, value_name = "N", default_value_t = 10, help_heading = "Runs",
@@ -41,7 +46,7 @@ pub struct CompareArguments {
     #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Runs")]
     pub max_time: Option<Duration>,
     /// Runs of each kind that are thrown away first
-    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Runs")]
+    #[arg(short, long, value_name = "N", default_value_t = 0, help_heading = "Runs")]
     pub warmup: u32,
     /// Traced runs of each kind, which say where the difference comes from; 0 for none [default: as --runs, at most 10]
     #[arg(long, value_name = "N", help_heading = "Runs")]
@@ -69,7 +74,12 @@ pub struct CompareArguments {
     pub report: ReportOptions,
 
     /// The command and its arguments, instead of --command
-    #[arg(last = true, value_name = "COMMAND", required_unless_present = "commands", conflicts_with = "commands")]
+    #[arg(
+        trailing_var_arg = true,
+        value_name = "COMMAND",
+        required_unless_present = "commands",
+        conflicts_with = "commands"
+    )]
     pub argv: Vec<OsString>,
 }
 
@@ -80,9 +90,12 @@ const MOST_TRACED: u32 = 10;
 pub fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
     measure::check_fresh(&arguments.places)?;
     report::check(arguments.report.format, arguments.report.section, arguments.runs as usize)?;
-    let commands = commands(arguments)?;
-    if commands.len() < 2 && arguments.places.places.len() < 2 {
-        return Err(Failure::new(ExitStatus::Usage, "nothing to compare: give --at twice, or --command twice"));
+    let variants = variants(arguments)?;
+    if variants.len() < 2 && arguments.places.places.len() < 2 {
+        return Err(Failure::new(
+            ExitStatus::Usage,
+            "nothing to compare: give --at twice, --command twice, or -L NAME=VALUE,VALUE",
+        ));
     }
     let conditions = Conditions::new(
         arguments.command.user.as_deref(),
@@ -90,8 +103,7 @@ pub fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
         Collector::Bpf(arguments.tracing.tracer()),
         arguments.report.output.as_deref(),
     )?;
-    let commands = commands.into_iter();
-    let commands = commands.map(|argv| measure::command(argv, &arguments.command, &arguments.around, &conditions));
+    let commands = variants.into_iter().map(|variant| command(variant, arguments, &conditions));
     let repetitions = Repetitions {
         warmup: arguments.warmup,
         untraced: arguments.runs,
@@ -138,11 +150,30 @@ fn warn_of_few_runs(arguments: &CompareArguments, experiment: &Experiment) {
     }
 }
 
-/// The words of every command.
-fn commands(arguments: &CompareArguments) -> Result<Vec<Vec<OsString>>, Failure> {
-    if arguments.commands.is_empty() {
-        return Ok(vec![arguments.argv.clone()]);
-    }
-    let all = arguments.commands.iter();
-    all.map(|command| words(command).ok_or_else(|| Failure::new(ExitStatus::Usage, "a command is empty"))).collect()
+/// Every command with every choice of values.
+fn variants(arguments: &CompareArguments) -> Result<Vec<Variant>, Failure> {
+    let usage = |message: String| Failure::new(ExitStatus::Usage, message);
+    let given: Vec<Given<'_>> = match arguments.commands.as_slice() {
+        [] => vec![Given::Words(&arguments.argv)],
+        lines => lines.iter().map(|line| Given::Line(line)).collect(),
+    };
+    let around = [arguments.around.prepare.as_ref(), arguments.around.cleanup.as_ref()];
+    parameters::check(&arguments.parameters, &given, around).map_err(usage)?;
+    let of_one = |command: &Given<'_>| parameters::variants(*command, around, &arguments.parameters);
+    let all = given.iter().map(of_one).collect::<Result<Vec<_>, _>>().map_err(usage)?;
+    Ok(all.into_iter().flatten().collect())
+}
+
+/// A command under its conditions. Where only what is around it differs, its name says the values.
+fn command(
+    variant: Variant,
+    arguments: &CompareArguments,
+    conditions: &Conditions<'_>,
+) -> Result<CommandSpec, Failure> {
+    let command = measure::command(variant.argv, &arguments.command, &arguments.around, conditions)?;
+    let label = match variant.values_around.as_str() {
+        "" => command.label,
+        values => format!("{} ({values})", command.label),
+    };
+    Ok(CommandSpec { label, prepare: variant.prepare, cleanup: variant.cleanup, ..command })
 }

@@ -63,7 +63,11 @@ fn stacks_help() -> String {
 pub fn run(arguments: &DiffArguments) -> Result<ExitCode, Failure> {
     let gates = arguments.gates.parsed()?;
     let output = arguments.output.as_deref();
-    let format = arguments.format.unwrap_or_else(|| output.map_or_else(Default::default, DifferenceFormat::of_file));
+    let format = match (arguments.format, output) {
+        (Some(format), _) => format,
+        (None, Some(output)) => DifferenceFormat::of_file(output).map_err(usage)?,
+        (None, None) => DifferenceFormat::default(),
+    };
     let of_stacks = arguments.section.is_some() || arguments.old_trace.is_some() || arguments.new_trace.is_some();
     if of_stacks && !format.is_of_stacks() {
         return Err(usage(

@@ -70,6 +70,7 @@ fn unknown(word: &str) -> String {
 
 /// A reader that went away (`| head`) is no error.
 fn print(text: &str) -> Result<(), Failure> {
+    let text = if report::shows_utf8() { text.to_owned() } else { inodyne_render::ascii(text) };
     let mut stdout = anstream::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

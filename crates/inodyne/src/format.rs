@@ -86,17 +86,21 @@ pub enum DifferenceFormat {
 }
 
 impl DifferenceFormat {
-    /// The form that a file's name asks for; text where it asks for none.
-    pub fn of_file(path: &Path) -> DifferenceFormat {
-        match extension(path) {
+    /// The form that a file's name asks for; text where it has no extension.
+    ///
+    /// # Errors
+    /// It asks for a form that there is not; the text says which there are.
+    pub fn of_file(path: &Path) -> Result<DifferenceFormat, String> {
+        Ok(match extension(path) {
             Some("html" | "htm") => DifferenceFormat::Html,
             Some("json") => DifferenceFormat::Json,
             Some("md") => DifferenceFormat::Markdown,
             Some("xml") => DifferenceFormat::Junit,
             Some("folded") => DifferenceFormat::Folded,
             Some("svg") => DifferenceFormat::Svg,
-            _ => DifferenceFormat::Text,
-        }
+            None | Some("txt") => DifferenceFormat::Text,
+            Some(_) => return Err(no_form(path, ".html, .json, .md, .txt, .xml, .folded or .svg")),
+        })
     }
 
     /// Whether it shows stacks, of one trace of each.
@@ -130,11 +134,18 @@ impl Format {
         Format::Profile(ProfileFormat::Perfetto),
     ];
 
-    /// The form that a file's name asks for; text where it asks for none.
-    pub fn of_file(path: &Path) -> Format {
+    /// The form that a file's name asks for; text where it has no extension.
+    ///
+    /// # Errors
+    /// It asks for a form that there is not; the text says which there are.
+    pub fn of_file(path: &Path) -> Result<Format, String> {
         let report = ReportFormat::of_file(path).map(Format::Report);
         let profile = || ProfileFormat::of_file(path).map(Format::Profile);
-        report.or_else(profile).unwrap_or(Format::Report(ReportFormat::Text))
+        match (report.or_else(profile), extension(path)) {
+            (Some(format), _) => Ok(format),
+            (None, None) => Ok(Format::Report(ReportFormat::Text)),
+            (None, Some(_)) => Err(no_form(path, ".html, .json, .md, .csv, .txt, .folded, .svg, .pb or .gz")),
+        }
     }
 }
 
@@ -155,6 +166,22 @@ fn extension(path: &Path) -> Option<&str> {
     path.extension().and_then(|extension| extension.to_str())
 }
 
+fn no_form(path: &Path, forms: &str) -> String {
+    format!("{}: the name says no form that there is: end it in {forms}, or give --format", path.display())
+}
+
+/// A recording's file. Another form is asked for in another way, so its name is taken for a mistake.
+pub fn recording_file(name: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(name);
+    match extension(&path) {
+        None | Some("inodyne") => Ok(path),
+        Some(_) => {
+            Err("this keeps a recording, FILE.inodyne; a report is written by --report FILE.html, or by inodyne show"
+                .to_owned())
+        }
+    }
+}
+
 /// A report's file, whose name says in which form.
 pub fn report_file(name: &str) -> Result<(PathBuf, ReportFormat), String> {
     let path = PathBuf::from(name);
@@ -166,6 +193,16 @@ pub fn report_file(name: &str) -> Result<(PathBuf, ReportFormat), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_form_that_there_is_not_is_refused() {
+        assert!(Format::of_file(Path::new("x.pdf")).unwrap_err().contains("x.pdf"));
+        assert!(DifferenceFormat::of_file(Path::new("x.csv")).is_err());
+        assert_eq!(Format::of_file(Path::new("a/x")), Ok(Format::Report(ReportFormat::Text)));
+        assert!(
+            recording_file("x.html").is_err() && recording_file("x.inodyne").is_ok() && recording_file("x").is_ok()
+        );
+    }
 
     #[test]
     fn every_form_can_be_asked_for() {

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `cli` | which commands there are |
 //! | `options` | groups of arguments that several commands have |
+//! | `parameters` | words in braces that stand for one value after the other |
 //! | `measure` | from these options to an experiment, and running it: prepare → collect → recording |
 //! | `progress` | what is said while an experiment runs |
 //! | `run` | `inodyne run`: one command, measured, explained and shown |
@@ -42,6 +43,7 @@ mod keep;
 mod manual;
 mod measure;
 mod options;
+mod parameters;
 mod progress;
 mod prove;
 mod report;
@@ -55,10 +57,11 @@ mod tree;
 
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 
 use cli::{Cli, Command};
-use failure::Failure;
+use failure::{ExitStatus, Failure};
 
 fn main() -> ExitCode {
     // `rm` reads its arguments as GNU rm does, so that scripts can call it unchanged.
@@ -66,7 +69,12 @@ fn main() -> ExitCode {
     if arguments.next().is_some_and(|first| first == "rm") {
         return rm::run(arguments);
     }
-    let done = match Cli::parse().command {
+    let parsed = match Cli::try_parse() {
+        Ok(parsed) => parsed,
+        Err(error) => return not_parsed(&error),
+    };
+    parsed.color.apply();
+    let done = match parsed.command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Study(arguments) => study::run(&arguments),
@@ -82,8 +90,24 @@ fn main() -> ExitCode {
         Command::Doctor => doctor::run(),
         Command::Manual(arguments) => manual::run(&arguments, Cli::command()),
     };
-    done.unwrap_or_else(|failure: Failure| {
-        anstream::eprintln!("inodyne: {failure}");
-        failure.status().into()
-    })
+    done.unwrap_or_else(told)
+}
+
+/// Says what went wrong.
+fn told(failure: Failure) -> ExitCode {
+    anstream::eprintln!("inodyne: {failure}");
+    failure.status().into()
+}
+
+/// Says what is wrong with the arguments, or prints the help. Whoever writes `inodyne find .` means `inodyne run find .`.
+fn not_parsed(error: &clap::Error) -> ExitCode {
+    if error.kind() == ErrorKind::InvalidSubcommand
+        && let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
+        && inodyne_launch::find(word.as_ref(), std::env::var_os("PATH").as_deref()).is_ok()
+    {
+        let message =
+            format_args!("'{word}' is a program and no command of inodyne: trace it with 'inodyne run {word} ...'");
+        return told(Failure::new(ExitStatus::Usage, message));
+    }
+    error.exit()
 }

@@ -1,4 +1,6 @@
-//! `inodyne manual`: man pages and shell completions, generated from the arguments so that they cannot differ.
+//! `inodyne manual`: man pages and shell completions, generated from the arguments so that they cannot differ. `page` knows what is in a page.
+
+mod page;
 
 use std::fs;
 use std::io::{self, Write};
@@ -7,11 +9,13 @@ use std::process::ExitCode;
 
 use clap::{Args, Command, ValueEnum};
 use clap_complete::Shell;
+use roff::Roff;
 
 use crate::failure::{ExitStatus, Failure};
 
 /// Arguments of `inodyne manual`.
 #[derive(Debug, Args)]
+#[command(after_long_help = "  inodyne manual install /usr/local/share\n  inodyne manual man | man -l -")]
 pub struct ManualArguments {
     /// What to print
     #[arg(value_enum)]
@@ -72,13 +76,32 @@ fn man(mut command: Command, text: &mut Vec<u8>) -> io::Result<()> {
     command.build();
     clap_mangen::Man::new(command.clone()).render(text)?;
     for subcommand in command.get_subcommands().filter(|sub| sub.get_name() != "help") {
-        let page = clap_mangen::Man::new(subcommand.clone());
+        let page = clap_mangen::Man::new(page::own(subcommand));
         writeln!(text, ".SH \"{}\"", subcommand.get_name().to_uppercase())?;
         page.render_description_section(text)?;
         page.render_synopsis_section(text)?;
         page.render_options_section(text)?;
     }
-    Ok(())
+    let mut roff = Roff::default();
+    page::below(&mut roff, &command);
+    roff.to_writer(text)
+}
+
+/// The command and all below it, each with the names of the pages that it leads to: those above, beside and below it.
+fn pages(command: &Command) -> Vec<(&Command, Vec<String>)> {
+    let names = |command: &Command| command.get_subcommands().map(page::name).collect::<Vec<_>>();
+    let below = |sub| {
+        let of_sub = pages(sub).into_iter();
+        of_sub.map(|(each, mut others)| {
+            if std::ptr::eq(each, sub) {
+                let beside = names(command).into_iter().filter(|name| *name != page::name(sub));
+                others.splice(..0, std::iter::once(page::name(command)).chain(beside));
+            }
+            (each, others)
+        })
+    };
+    let all = command.get_subcommands().flat_map(below).collect::<Vec<_>>();
+    std::iter::once((command, names(command))).chain(all).collect()
 }
 
 /// A page for the command and for each subcommand, `inodyne-study-run.1`, and the completions, where other programs look for them.
@@ -89,8 +112,13 @@ fn install(command: Command, directory: &Path) -> Result<(), Failure> {
     let pages = directory.join("man/man1");
     fs::create_dir_all(&pages).map_err(|error| failed(&pages, error))?;
     // `help` explains itself.
-    let documented = command.clone().disable_help_subcommand(true);
-    clap_mangen::generate_to(documented, &pages).map_err(|error| failed(&pages, error))?;
+    let mut documented = command.clone().disable_help_subcommand(true);
+    documented.build();
+    for (each, others) in self::pages(&documented) {
+        let path = pages.join(format!("{}.1", page::name(each)));
+        let written = page::page(each, &others).and_then(|text| fs::write(&path, text));
+        written.map_err(|error| failed(&path, error))?;
+    }
     for (shell, name) in COMPLETIONS {
         let path = directory.join(name);
         let mut text = Vec::new();

@@ -10,7 +10,7 @@ use inodyne_model::run::CacheState;
 use inodyne_render::Section;
 use inodyne_trace::Options;
 
-use crate::format::{ReportFormat, report_file};
+use crate::format::{ReportFormat, recording_file, report_file};
 
 /// What can trace a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -126,7 +126,7 @@ pub struct ReportOptions {
     #[arg(long, value_enum, default_value_t, help_heading = "Report")]
     pub format: ReportFormat,
     /// Only this part
-    #[arg(long, value_name = "PART", help = format!("Only this part: {}", Section::names()), help_heading = "Report")]
+    #[arg(long, value_name = "PART", help = section_help(), help_heading = "Report")]
     pub section: Option<Section>,
     /// Print everything, not the first screen alone
     #[arg(short, long, help_heading = "Report")]
@@ -134,9 +134,14 @@ pub struct ReportOptions {
     /// Write the report into this file as well: .html, .json, .md, .csv or .txt
     #[arg(long, value_name = "FILE", value_parser = report_file, help_heading = "Report")]
     pub report: Option<(PathBuf, ReportFormat)>,
-    /// Keep a recording in this file
-    #[arg(short, long, value_name = "FILE", help_heading = "Report")]
+    /// Keep a recording in this file, FILE.inodyne
+    #[arg(short, long, value_name = "FILE", value_parser = recording_file, help_heading = "Report")]
     pub output: Option<PathBuf>,
+}
+
+/// Which parts of a report there are.
+pub fn section_help() -> String {
+    format!("Only this part: {}; of system calls also {}", Section::names(), Section::classes_of_calls())
 }
 
 /// The states of the caches that can be asked for.

@@ -68,10 +68,10 @@ impl Observer for Terminal {
             }
             Event::StraceInstead { reason } => self.say(format_args!("{reason}; strace is used instead")),
             Event::Running { elapsed, calls_per_s } => {
-                let separator = if self.block.is_empty() { "" } else { " · " };
+                let separator = if self.block.is_empty() { "" } else { ", " };
                 let (block, elapsed) = (&self.block, elapsed.as_secs_f64());
                 let rate = HumanCount(*calls_per_s as u64);
-                self.line(format!("{block}{separator}{elapsed:.1} s · {rate} calls a second"));
+                self.line(format!("{block}{separator}{elapsed:.1} s, {rate} calls a second"));
             }
             Event::RunFinished { .. } => self.line(self.block.clone()),
             Event::TimedOut { timeout } => {

@@ -32,6 +32,7 @@ use inodyne_render::{duration_beside, escaped};
 use inodyne_trace::Options;
 
 use crate::failure::{ExitStatus, Failure};
+use crate::format::recording_file;
 use crate::keep;
 use crate::measure::{self, Conditions};
 use variant::Trial;
@@ -73,7 +74,7 @@ pub struct ProveArguments {
     #[arg(long, value_name = "NAME")]
     pub user: Option<String>,
     /// Keep the scored recording in this file instead of its own
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", value_parser = recording_file)]
     pub output: Option<PathBuf>,
     /// Of the order in which runs with and without the cure take turns
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]

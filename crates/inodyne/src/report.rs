@@ -77,14 +77,14 @@ pub fn show(
         (ReportFormat::Csv, ..) => inodyne_render::csv(recording, section.unwrap_or(Section::RUNS)),
         (ReportFormat::Hyperfine, ..) => inodyne_render::hyperfine(recording),
         (ReportFormat::Text, TextTo::Stderr, None) => {
-            let options = options(extent, io::stderr().is_terminal());
+            let options = options(extent, io::stderr().is_terminal(), false);
             drop(io::stderr().lock().write_all(inodyne_render::text(recording, &options).as_bytes()));
             return Ok(());
         }
         (ReportFormat::Text, ..) => {
             // A file is no screen.
             let extent = if output.is_some() && section.is_none() { Extent::Whole } else { extent };
-            let options = options(extent, output.is_none() && io::stdout().is_terminal());
+            let options = options(extent, output.is_none() && io::stdout().is_terminal(), output.is_some());
             inodyne_render::text(recording, &options)
         }
     };
@@ -102,7 +102,7 @@ pub fn difference(found: &Difference, format: DifferenceFormat, output: Option<&
         DifferenceFormat::Markdown => inodyne_render::difference_markdown(found),
         DifferenceFormat::Junit => inodyne_render::difference_junit(found),
         DifferenceFormat::Text | DifferenceFormat::Folded | DifferenceFormat::Svg => {
-            let options = options(Extent::Whole, output.is_none() && io::stdout().is_terminal());
+            let options = options(Extent::Whole, output.is_none() && io::stdout().is_terminal(), output.is_some());
             inodyne_render::difference_text(found, &options)
         }
     };
@@ -111,7 +111,7 @@ pub fn difference(found: &Difference, format: DifferenceFormat, output: Option<&
 
 /// Prints the difference where the text of `run` goes: below its report.
 pub fn difference_below(found: &Difference) {
-    let text = inodyne_render::difference_text(found, &options(Extent::Whole, io::stderr().is_terminal()));
+    let text = inodyne_render::difference_text(found, &options(Extent::Whole, io::stderr().is_terminal(), false));
     drop(io::stderr().lock().write_all(format!("\nAgainst the baseline\n{text}").as_bytes()));
 }
 
@@ -166,7 +166,33 @@ pub fn width(terminal: bool) -> usize {
     }
 }
 
-fn options(extent: Extent, terminal: bool) -> TextOptions {
-    let colour = terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    TextOptions { width: width(terminal), colour, verbose: extent == Extent::Whole, section: extent.section() }
+/// How text is to look there. A file keeps all characters, whoever reads it.
+fn options(extent: Extent, terminal: bool, is_file: bool) -> TextOptions {
+    TextOptions {
+        width: width(terminal),
+        colour: is_coloured(terminal) && !is_file,
+        ascii: !is_file && !shows_utf8(),
+        verbose: extent == Extent::Whole,
+        section: extent.section(),
+    }
+}
+
+/// As `--color` says, and otherwise the terminal.
+fn is_coloured(terminal: bool) -> bool {
+    let is_set = |name: &str, value: &str| std::env::var_os(name).is_some_and(|given| given == value);
+    match anstream::ColorChoice::global() {
+        anstream::ColorChoice::Always | anstream::ColorChoice::AlwaysAnsi => true,
+        anstream::ColorChoice::Never => false,
+        anstream::ColorChoice::Auto => {
+            let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+            terminal && !no_color && !is_set("TERM", "dumb")
+        }
+    }
+}
+
+/// Whether the locale has more characters than ASCII: what stands in the first of these variables that is set.
+pub fn shows_utf8() -> bool {
+    let set = |name: &&str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(set).unwrap_or_default().to_ascii_lowercase();
+    locale.contains("utf-8") || locale.contains("utf8")
 }

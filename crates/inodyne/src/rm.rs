@@ -26,6 +26,7 @@ use crate::report;
 
 /// What the help, the man page and the completions say. The arguments themselves are parsed as GNU rm does.
 #[derive(Args, Debug)]
+#[command(after_long_help = "  inodyne rm -rf build\n  inodyne rm -r --one-file-system tree")]
 pub struct RmArgs {
     /// What to remove; links above the last name are followed, the last name is not
     #[arg(value_name = "FILE")]

@@ -26,6 +26,7 @@ use crate::stored;
     overlay:lower=PLACE, bind:PLACE, fuse:PLACE (through a FUSE server). A label may stand before it,\n  \
     options after a colon: size=4G, mkfs=ARGUMENTS, mount=OPTIONS, set=FILE=VALUE;\n  \
     a slow device: delay=2ms, bandwidth=50M, iops=200; a used file system: age=3, full=80%.\n\n  \
+    inodyne run find /usr -name '*.h'\n  \
     inodyne run --at ext4 --data tree:dirs=1000,files=30,bytes=1 -- find .\n  \
     inodyne run --at 'slow=ext4:mkfs=-O ^filetype' --cache cold -o find.inodyne -- find .\n  \
     inodyne run --baseline old.inodyne --fail-if 'calls(openat) > +5%' -- ./start\n\n\
@@ -35,7 +36,7 @@ pub struct RunArguments {
     #[command(flatten)]
     pub places: PlaceOptions,
 
-    /// Untraced runs to time, besides the traced one
+    /// Untraced runs to time, besides the traced one, which alone shows its output
     #[arg(short = 'n', long, value_name = "N", default_value_t = 0, help_heading = "Runs")]
     pub runs: u32,
     /// Only time the command, do not trace it; as --tracer none
@@ -60,8 +61,8 @@ pub struct RunArguments {
     #[command(flatten)]
     pub gates: GateOptions,
 
-    /// The command and its arguments
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    /// The command and its arguments; options of inodyne stand before it
+    #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     pub argv: Vec<OsString>,
 }
 
@@ -94,6 +95,7 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     // The command's own input, as without inodyne.
     experiment.commands[0].stdin = Stdin::Inherited;
     experiment.keep_cut_short = true;
+    experiment.output_once = true;
     keep::check(&arguments.report)?;
     let (measured, failure) = conditions.measure(&experiment)?;
     keep::tell(&measured.recording, &arguments.report, TextTo::Stderr)?;

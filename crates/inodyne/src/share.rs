@@ -23,10 +23,13 @@ pub struct ShareArgs {
 #[derive(Debug, Subcommand)]
 enum Action {
     /// Share a directory, until ended
+    #[command(after_long_help = "  inodyne share serve /srv/files --listen unix:/run/files.sock")]
     Serve(Serve),
     /// Mount a share on an existing directory, until it is unmounted (root)
+    #[command(after_long_help = "  inodyne share mount unix:/run/files.sock /mnt")]
     Mount(Mount),
     /// Say how a share goes: who has mounted it, what was asked
+    #[command(after_long_help = "  inodyne share status unix:/run/files.sock")]
     Status(Ask),
 }
 

@@ -9,6 +9,7 @@ use inodyne_render::{Section, Traced, View, firefox, flame_graph, folded, perfet
 
 use crate::failure::{ExitStatus, Failure};
 use crate::format::{Format, ProfileFormat, ReportFormat};
+use crate::options;
 use crate::report::{self, Extent, TextTo};
 use crate::stored::{chosen, load};
 
@@ -47,25 +48,29 @@ pub struct ShowArguments {
 
 impl ShowArguments {
     /// What is asked for: by `--format`, or by how the output is called.
-    pub fn form(&self) -> Format {
-        let by_name = || self.output.as_deref().map_or(Format::Report(ReportFormat::Text), Format::of_file);
-        self.format.unwrap_or_else(by_name)
+    ///
+    /// # Errors
+    /// It is called after a form that there is not.
+    pub fn form(&self) -> Result<Format, Failure> {
+        match (self.format, self.output.as_deref()) {
+            (Some(format), _) => Ok(format),
+            (None, Some(output)) => Format::of_file(output).map_err(usage),
+            (None, None) => Ok(Format::Report(ReportFormat::Text)),
+        }
     }
 }
 
 fn section_help() -> String {
     let of_stacks = View::ALL.map(|view| view.to_string()).join(", ");
-    format!(
-        "Only this part. Of a report: {}. Of stacks, the first unless it is not known: {of_stacks}",
-        Section::names()
-    )
+    format!("{}. Of stacks, the first unless it is not known: {of_stacks}", options::section_help())
 }
 
 /// Runs the command.
 pub fn run(arguments: &ShowArguments) -> Result<ExitCode, Failure> {
+    let form = arguments.form()?;
     let recording = load(&arguments.recording, arguments.max_size.bytes())?;
     let output = arguments.output.as_deref();
-    let format = match arguments.form() {
+    let format = match form {
         Format::Report(format) => {
             let section = arguments.section.as_deref().map(str::parse::<Section>).transpose().map_err(usage)?;
             report::show(&recording, format, Extent::new(section, arguments.verbose), TextTo::Stdout, output)?;

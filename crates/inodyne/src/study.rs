@@ -52,14 +52,17 @@ pub enum StudyAction {
     /// Measure a study, and check what it expects
     Run(Box<StudyRunArguments>),
     /// The studies that come with the program
+    #[command(after_long_help = "  inodyne study list")]
     List,
     /// Print a study's file, which can be the start of one's own
+    #[command(after_long_help = "  inodyne study show find-dtype")]
     Show {
         /// A built-in study's name, or a file
         #[arg(value_name = "STUDY")]
         study: PathBuf,
     },
     /// Find the mistakes in a study without running anything
+    #[command(after_long_help = "  inodyne study check ./mine.toml")]
     Check {
         /// A file, or a built-in study's name
         #[arg(value_name = "STUDY")]

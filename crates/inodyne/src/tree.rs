@@ -21,6 +21,9 @@ pub struct TreeArgs {
 #[derive(Debug, Subcommand)]
 enum Action {
     /// Make a tree in PATH, a new or an empty directory
+    #[command(
+        after_long_help = "  inodyne tree make big --depth 4 --width 32 --bytes 1\n  inodyne tree make app --spec dirs=1000,files=30"
+    )]
     Make {
         #[command(flatten)]
         tree: Tree,
@@ -31,6 +34,7 @@ enum Action {
     /// Verify every name, type, length and byte of a tree; exit code 1 if anything differs
     ///
     /// Without options, the tree is the one that `make` noted in an attribute of PATH.
+    #[command(after_long_help = "  inodyne tree check big")]
     Check(Tree),
 }
 

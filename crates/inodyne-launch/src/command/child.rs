@@ -187,7 +187,8 @@ fn redirect(input: Input, output: Output) -> Result<(), Errno> {
         Output::Inherit => Ok(()),
         Output::ToStderr => nix::unistd::dup2_stdout(std::io::stderr()),
         Output::Discard => {
-            let nowhere = nix::fcntl::open("/dev/null", OFlag::O_WRONLY | OFlag::O_CLOEXEC, Mode::empty())?;
+            // Some programs do less where their output is /dev/null: GNU grep and tar, for example.
+            let nowhere = nix::fcntl::open("/dev/zero", OFlag::O_WRONLY | OFlag::O_CLOEXEC, Mode::empty())?;
             nix::unistd::dup2_stdout(&nowhere)?;
             nix::unistd::dup2_stderr(&nowhere)
         }

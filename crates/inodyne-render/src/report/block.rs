@@ -3,6 +3,7 @@
 //! The sections know neither how wide a terminal is nor what Markdown or HTML look like. Each printer knows all kinds of
 //! blocks, and skips those that it cannot show: pictures exist on pages only.
 
+use inodyne_model::call_class::CallClass;
 use inodyne_model::comparison::Comparison;
 use inodyne_model::trace::Trace;
 
@@ -180,21 +181,35 @@ pub(crate) struct Part<'a> {
     pub(crate) blocks: Vec<Block<'a>>,
 }
 
+/// The part of a report that alone is shown.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Only {
+    /// The section of this name.
+    pub(super) section: &'static str,
+    /// Of system calls those of this class; none for all.
+    pub(super) calls: Option<CallClass>,
+}
+
 /// The blocks of a part as they grow.
 pub(crate) struct Page<'a> {
-    only: Option<&'static str>,
+    only: Option<Only>,
     pub(super) blocks: Vec<Block<'a>>,
 }
 
 impl<'a> Page<'a> {
-    /// An empty one, of a report of which only the section of this name is shown.
-    pub(super) fn new(only: Option<&'static str>) -> Page<'a> {
+    /// An empty one, of a report of which only this is shown.
+    pub(super) fn new(only: Option<Only>) -> Page<'a> {
         Page { only, blocks: Vec::new() }
     }
 
     /// Whether the section of this name is shown.
     pub(super) fn wants(&self, name: &str) -> bool {
-        self.only.is_none_or(|only| only == name)
+        self.only.is_none_or(|only| only.section == name)
+    }
+
+    /// Of which class of calls its sections are; none for all calls.
+    pub(super) fn calls(&self) -> Option<CallClass> {
+        self.only.and_then(|only| only.calls)
     }
 
     /// Whether all is shown, and not one section.

@@ -1,6 +1,9 @@
 //! The table of system calls, in the column order of `strace -c`, extended: all of it, or by command name.
 
+use std::borrow::Cow;
+
 use inodyne_model::Nanos;
+use inodyne_model::call_class::CallClass;
 use inodyne_model::count::Grouped;
 use inodyne_model::recording::Recording;
 use inodyne_model::syscall::{CommCalls, SyscallStats};
@@ -18,28 +21,40 @@ pub(super) const SECTION: Definition = Definition { name: "syscalls", unasked: t
 pub(super) const BY_COMM: Definition =
     Definition { name: "by-comm", unasked: false, show: Show::Case(show_by_comm), records: records_by_comm };
 
-/// Times of threads that run at once add up to more than the time of the command.
-const HEADING: &str = "System calls, summed over all threads";
-
 fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
     let Some(trace) = case.trace else { return };
-    page.heading(HEADING);
+    let calls = of_class(&trace.syscalls, page.calls());
+    // Times of threads that run at once add up to more than the time of the command.
+    page.heading(&format!("System calls{}, summed over all threads", in_words(page.calls())));
     let divides = trace.tracer.divides_calls();
-    page.table(table(&trace.syscalls, divides));
+    page.table(table(&calls, divides));
     if page.is_whole() && trace.by_comm.len() > 1 {
         let of_comm =
             |comm: &CommCalls| [Block::Heading(comm.comm.clone()), Block::Table(table(&comm.syscalls, divides))];
         page.add(Block::Folded("By command name".to_owned(), trace.by_comm.iter().flat_map(of_comm).collect()));
     }
-    call_times::show(page, &trace.syscalls);
+    call_times::show(page, &calls);
 }
 
 fn show_by_comm<'a>(page: &mut Page<'a>, case: &Case<'a>) {
     let Some(trace) = case.trace else { return };
     for comm in &trace.by_comm {
-        page.heading(&format!("System calls of {}, summed over its threads", comm.comm));
-        page.table(table(&comm.syscalls, trace.tracer.divides_calls()));
+        let calls = of_class(&comm.syscalls, page.calls());
+        page.heading(&format!("System calls{} of {}, summed over its threads", in_words(page.calls()), comm.comm));
+        page.table(table(&calls, trace.tracer.divides_calls()));
     }
+}
+
+/// The calls that are asked for.
+fn of_class(calls: &[SyscallStats], class: Option<CallClass>) -> Cow<'_, [SyscallStats]> {
+    match class {
+        Some(class) => calls.iter().filter(|call| class.has(&call.name)).cloned().collect(),
+        None => calls.into(),
+    }
+}
+
+fn in_words(class: Option<CallClass>) -> String {
+    class.map_or_else(String::new, |class| format!(" {}", class.in_words()))
 }
 
 /// What is not known of the inside of calls stays empty.

@@ -61,7 +61,7 @@ mod window;
 
 use inodyne_model::recording::Recording;
 
-use block::{Fold, Kind, Page, Part, Widget};
+use block::{Fold, Kind, Only, Page, Part, Widget};
 use case::Case;
 use definition::Show;
 use section::Section;
@@ -77,7 +77,11 @@ pub(crate) use study::title as study_title;
 
 /// The rows of a section for programs.
 pub(crate) fn records(recording: &Recording, section: Section) -> Records {
-    (section.definition().records)(recording)
+    let mut records = (section.definition().records)(recording);
+    if let Some(class) = section.calls() {
+        records.keep_calls(class);
+    }
+    records
 }
 
 /// The parts of a report; of one section alone where one is asked for.
@@ -112,12 +116,12 @@ fn pictures<'a>(page: &mut Page<'a>, case: &Case<'a>) {
     }
 }
 
-fn name(only: Option<Section>) -> Option<&'static str> {
-    only.map(Section::as_str)
+fn of_section(only: Option<Section>) -> Option<Only> {
+    only.map(|section| Only { section: section.as_str(), calls: section.calls() })
 }
 
 fn differences<'a>(recording: &'a Recording, cases: &[Case<'a>], only: Option<Section>) -> Part<'a> {
-    let mut page = Page::new(name(only));
+    let mut page = Page::new(of_section(only));
     for section in Section::all() {
         if let Show::Recording(show) = section.definition().show {
             show(&mut page, recording, cases);
@@ -127,7 +131,7 @@ fn differences<'a>(recording: &'a Recording, cases: &[Case<'a>], only: Option<Se
 }
 
 fn of_case<'a>(recording: &Recording, case: &Case<'a>, number: usize, fold: Fold, only: Option<Section>) -> Part<'a> {
-    let mut page = Page::new(name(only));
+    let mut page = Page::new(of_section(only));
     for section in Section::all() {
         let definition = section.definition();
         if let Show::Case(show) = definition.show

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use inodyne_model::call_class::CallClass;
+
 use super::definition::Definition;
 use super::{calls, comparison, findings, functions, ledger, overhead, paths, runs, threads, verdict};
 
@@ -21,22 +23,36 @@ static SECTIONS: [&Definition; 11] = [
     &calls::BY_COMM,
 ];
 
-/// One section of a report.
+/// Sections of system calls, of which a class of calls can be asked for.
+const OF_CALLS: [&str; 2] = [calls::SECTION.name, calls::BY_COMM.name];
+
+/// Another name for the section of system calls: `calls=file`.
+const CALLS: &str = "calls";
+
+/// One section of a report. Two are equal if they are the same section, of whichever calls.
 #[derive(Clone, Copy)]
-pub struct Section(&'static Definition);
+pub struct Section {
+    definition: &'static Definition,
+    /// Only calls of this class.
+    calls: Option<CallClass>,
+}
 
 impl Section {
     /// The runs one by one: the section of a table without a section's name.
-    pub const RUNS: Section = Section(&runs::SECTION);
+    pub const RUNS: Section = Section::whole(&runs::SECTION);
+
+    const fn whole(definition: &'static Definition) -> Section {
+        Section { definition, calls: None }
+    }
 
     /// All sections, in the order of a report.
     pub fn all() -> impl Iterator<Item = Section> {
-        SECTIONS.into_iter().map(Section)
+        SECTIONS.into_iter().map(Section::whole)
     }
 
     /// The name used on the command line.
     pub fn as_str(self) -> &'static str {
-        self.0.name
+        self.definition.name
     }
 
     /// The names of all sections, with commas between.
@@ -44,14 +60,24 @@ impl Section {
         Section::all().map(Section::as_str).collect::<Vec<_>>().join(", ")
     }
 
+    /// How classes of calls are asked for: `calls=file, calls=desc …`.
+    pub fn classes_of_calls() -> String {
+        CallClass::ALL.map(|class| format!("{CALLS}={class}")).join(", ")
+    }
+
     pub(crate) fn definition(self) -> &'static Definition {
-        self.0
+        self.definition
+    }
+
+    /// The class of calls that it is about; none for all calls.
+    pub(crate) fn calls(self) -> Option<CallClass> {
+        self.calls
     }
 }
 
 impl PartialEq for Section {
     fn eq(&self, other: &Section) -> bool {
-        self.0.name == other.0.name
+        self.as_str() == other.as_str()
     }
 }
 
@@ -59,7 +85,7 @@ impl Eq for Section {}
 
 impl fmt::Debug for Section {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Section").field(&self.0.name).finish()
+        f.debug_tuple("Section").field(&self.as_str()).finish()
     }
 }
 
@@ -71,14 +97,24 @@ impl fmt::Display for Section {
 
 /// A name that is no section's; its text lists the names there are.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no section {0:?}: use {names}", names = Section::names())]
+#[error("no section {0:?}: use {names}; of calls also {classes}", names = Section::names(), classes = Section::classes_of_calls())]
 pub struct UnknownSection(String);
 
 impl FromStr for Section {
     type Err = UnknownSection;
 
     fn from_str(name: &str) -> Result<Section, UnknownSection> {
-        Section::all().find(|section| section.as_str() == name).ok_or_else(|| UnknownSection(name.to_owned()))
+        let unknown = || UnknownSection(name.to_owned());
+        let (section, class) = name.split_once('=').map_or((name, None), |(section, class)| (section, Some(class)));
+        let section = if section == CALLS { calls::SECTION.name } else { section };
+        let found = Section::all().find(|found| found.as_str() == section).ok_or_else(unknown)?;
+        match class {
+            None => Ok(found),
+            Some(class) if OF_CALLS.contains(&section) => {
+                Ok(Section { calls: Some(class.parse().map_err(|()| unknown())?), ..found })
+            }
+            Some(_) => Err(unknown()),
+        }
     }
 }
 
@@ -91,6 +127,9 @@ mod tests {
         for section in Section::all() {
             assert_eq!(section.to_string().parse(), Ok(section));
         }
+        assert_eq!("calls=%file".parse::<Section>().map(Section::calls), Ok(Some(CallClass::File)));
+        assert_eq!("by-comm=network".parse(), Ok(Section::whole(&calls::BY_COMM)));
+        assert!(["ledger=file", "calls=files", "calls="].iter().all(|name| name.parse::<Section>().is_err()));
         assert!("cpu".parse::<Section>().unwrap_err().to_string().contains("by-comm"));
     }
 }

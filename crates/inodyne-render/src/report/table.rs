@@ -1,5 +1,6 @@
 //! Tables of a report: typed cells, what each column holds, and which rows need not be shown.
 
+use inodyne_model::call_class::CallClass;
 use inodyne_model::recording::Recording;
 use inodyne_model::trace::Trace;
 
@@ -220,6 +221,12 @@ impl Records {
     /// A row has as many values as there are columns, or it does not compile.
     pub(crate) fn new<const N: usize>(columns: [&str; N], rows: impl IntoIterator<Item = [Value; N]>) -> Records {
         Records { columns: columns.map(str::to_owned).into(), rows: rows.into_iter().map(Vec::from).collect() }
+    }
+
+    /// Only the rows about calls of a class.
+    pub(crate) fn keep_calls(&mut self, class: CallClass) {
+        let Some(at) = self.columns.iter().position(|column| column == "syscall") else { return };
+        self.rows.retain(|row| matches!(&row[at], Value::Text(call) if class.has(call)));
     }
 
     /// The rows of each trace of the recording, each after the trace's number and case.

@@ -1,5 +1,6 @@
 //! The report in a terminal: lines of a width, with colours or without.
 
+mod ascii;
 mod print;
 mod table;
 
@@ -9,6 +10,7 @@ use crate::report;
 use crate::report::block::Part;
 use crate::report::section::Section;
 
+pub use ascii::ascii;
 pub(crate) use table::laid_out;
 
 /// How a report is to look.
@@ -18,6 +20,8 @@ pub struct TextOptions {
     pub width: usize,
     /// Whether the terminal shows colours.
     pub colour: bool,
+    /// Whether only ASCII can be shown: other signs of the report, its bars among them, then stand in similar ones.
+    pub ascii: bool,
     /// Everything but the tables by command name, instead of the first screen.
     pub verbose: bool,
     /// Only this part, in full.
@@ -33,7 +37,7 @@ impl TextOptions {
 
 impl Default for TextOptions {
     fn default() -> TextOptions {
-        TextOptions { width: 80, colour: false, verbose: false, section: None }
+        TextOptions { width: 80, colour: false, ascii: false, verbose: false, section: None }
     }
 }
 
@@ -49,7 +53,8 @@ pub fn text(recording: &Recording, options: &TextOptions) -> String {
 /// The parts of a report, ready to be printed.
 pub(crate) fn printed(parts: Vec<Part<'_>>, options: &TextOptions) -> String {
     let options = TextOptions { width: options.width.max(TextOptions::NARROWEST), ..*options };
-    print::print(parts, &options)
+    let text = print::print(parts, &options);
+    if options.ascii { ascii(&text) } else { text }
 }
 
 /// The most that fits; more than that only where doubts need the lines.

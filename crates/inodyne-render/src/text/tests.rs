@@ -240,7 +240,8 @@ fn no_line_is_wider_than_the_report() {
 fn colours_change_nothing_but_the_colour() {
     for recording in [explained(sample::find_recording()), explained(sample::pipeline_recording())] {
         let plain = at(&recording, 100);
-        let coloured = text(&recording, &TextOptions { width: 100, colour: true, verbose: true, section: None });
+        let coloured =
+            text(&recording, &TextOptions { width: 100, colour: true, verbose: true, ..TextOptions::default() });
         assert!(!plain.contains('\x1b') && coloured.contains("\x1b["));
         assert_eq!(stripped(&coloured), plain);
     }
