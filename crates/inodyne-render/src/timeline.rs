@@ -24,6 +24,8 @@ pub(crate) struct Interval<'a> {
     pub(crate) stack: StackId,
     pub(crate) waker: Waker,
     pub(crate) waker_tid: u32,
+    /// 0 where it was not followed.
+    pub(crate) waker_thread: ThreadNumber,
 }
 
 /// The intervals of a trace.
@@ -65,6 +67,7 @@ impl<'a> Intervals<'a> {
             stack,
             waker,
             waker_tid: *timeline.waker_tid.get(index)?,
+            waker_thread: timeline.waker_thread.get(index).copied().unwrap_or(0),
         })
     }
 }

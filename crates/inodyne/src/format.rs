@@ -60,6 +60,7 @@ impl ProfileFormat {
             "folded" => ProfileFormat::Folded,
             "svg" => ProfileFormat::Svg,
             "pb" | "gz" => ProfileFormat::Pprof,
+            "pftrace" | "perfetto-trace" => ProfileFormat::Perfetto,
             _ => return None,
         })
     }

@@ -103,7 +103,7 @@ fn profile(format: ProfileFormat, traced: &Traced<'_>, view: Option<View>) -> Re
         ProfileFormat::Perfetto if view.is_some() => {
             return Err(usage("perfetto is the timeline: it has no sections"));
         }
-        ProfileFormat::Perfetto => perfetto(traced),
+        ProfileFormat::Perfetto => return Ok(perfetto(traced)),
     };
     Ok(text.into_bytes())
 }

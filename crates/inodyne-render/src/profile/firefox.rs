@@ -1,7 +1,7 @@
 //! Stacks for the Firefox Profiler (its "processed profile format"): a track for each thread, weights in milliseconds.
 //!
 //! The samples stand one after the other, from the thread's birth on, in the order of their stacks: call tree, flame graph
-//! and search say how long; the time axis does not say when. For that there is the timeline (`perfetto`).
+//! and search say how long; the time axis does not say when. The markers do: waits, and the steps of the critical path.
 
 use std::collections::HashMap;
 
@@ -10,8 +10,10 @@ use fxprof_processed_profile::{
     SamplingInterval, ThreadHandle, Timestamp, WeightType,
 };
 use inodyne_model::Nanos;
+use inodyne_model::observed::ThreadNumber;
 use serde_json::{Value, json};
 
+use super::markers::{self, Categories};
 use super::perfetto::PATH;
 use super::weighted::{Part, Weighted, weighted};
 use super::{Traced, View};
@@ -31,13 +33,15 @@ pub fn firefox(traced: &Traced<'_>, view: View) -> String {
     for of_thread in stacks.chunk_by(|a, b| a.time.thread == b.time.thread) {
         builder.thread(of_thread);
     }
+    markers::of_threads(&mut builder.profile, &builder.categories, traced.trace, &builder.tracks);
     builder.json()
 }
 
 struct Builder<'a> {
     traced: Traced<'a>,
     profile: Profile,
-    categories: HashMap<&'static str, CategoryHandle>,
+    categories: Categories,
+    tracks: HashMap<ThreadNumber, ThreadHandle>,
     processes: HashMap<u32, fxprof_processed_profile::ProcessHandle>,
     /// Every sample's weight, by the number that stands in its place in the profile.
     weights: Vec<Nanos>,
@@ -61,7 +65,14 @@ impl<'a> Builder<'a> {
         let product = format!("{} ({view}, summed by stack)", traced.title());
         let mut profile = Profile::new(&product, reference, interval);
         let categories = CATEGORIES.map(|(name, colour)| (name, profile.add_category(name, colour))).into();
-        Builder { traced: *traced, profile, categories, processes: HashMap::new(), weights: Vec::new() }
+        Builder {
+            traced: *traced,
+            profile,
+            categories,
+            tracks: HashMap::new(),
+            processes: HashMap::new(),
+            weights: Vec::new(),
+        }
     }
 
     /// The stacks of one thread.
@@ -71,12 +82,14 @@ impl<'a> Builder<'a> {
         let (comm, born) = (escaped(&ledger.comm), self.born(number));
         let handle = self.handle(&comm, ledger.pid, ledger.tid, born);
         self.samples(handle, born, stacks);
+        self.tracks.insert(number, handle);
     }
 
     /// All stacks of the critical path, which goes through several threads.
     fn path(&mut self, stacks: &[Weighted<'_>]) {
         let handle = self.handle("critical path", PATH, PATH, Nanos::ZERO);
         self.samples(handle, Nanos::ZERO, stacks);
+        markers::of_path(&mut self.profile, &self.categories, self.traced.trace, handle);
     }
 
     fn samples(&mut self, handle: ThreadHandle, from: Nanos, stacks: &[Weighted<'_>]) {

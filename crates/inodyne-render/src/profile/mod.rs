@@ -5,18 +5,22 @@
 //! | `folded` | a line a stack, also of the difference of two traces |
 //! | `flame_svg` | flame graphs as pictures |
 //! | `firefox`, `speedscope`, `pprof` | stacks for these programs |
+//! | `markers` | when something happened, for the Firefox Profiler |
 //! | `perfetto` | the timeline |
+//! | `protobuf` | messages as pprof and Perfetto read them |
 //! | `weighted` | which stacks, how long, and what their frames are called |
 //!
 //! All of them but the timeline show the same: the critical path by stack ([`PathTime`](inodyne_model::path::PathTime)), which is as
 //! wide as the wall-clock time, or all threads ([`StackTimes`](inodyne_model::profile::StackTimes)), whose parts sum to their ledgers.
-//! None shows when something happened, since samples are summed where they are taken.
+//! Their stacks do not say when something happened, since samples are summed where they are taken.
 
 mod firefox;
 mod flame_svg;
 mod folded;
+mod markers;
 mod perfetto;
 mod pprof;
+mod protobuf;
 mod speedscope;
 #[cfg(test)]
 mod tests;

@@ -1,16 +1,13 @@
 //! Stacks for pprof: `profile.proto` of github.com/google/pprof, compressed with gzip. Two values a stack, a count (samples
 //! or waits) and nanoseconds; the thread, the call and the cause are labels.
-//!
-//! The few kinds of field that the message needs are encoded here: numbers, texts, messages, and lists of numbers.
 
-use std::collections::HashMap;
 use std::io::Write;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
+use super::protobuf::{Message, Strings};
 use super::weighted::{Weighted, weighted};
-
 use super::{Traced, View};
 
 /// The compressed profile of a view.
@@ -24,7 +21,9 @@ pub fn pprof(traced: &Traced<'_>, view: View) -> Vec<u8> {
 
 fn encode(traced: &Traced<'_>, view: View) -> Vec<u8> {
     let mut profile = Message::default();
-    let mut strings = Strings::new();
+    // The empty text is number zero, as the format asks for.
+    let mut strings = Strings::default();
+    strings.index("");
     let (count, time) = match view {
         View::OnCpu => ("samples", "cpu"),
         View::OffCpu => ("waits", "delay"),
@@ -99,70 +98,4 @@ fn sample(stack: &Weighted<'_>, traced: &Traced<'_>, strings: &mut Strings, func
         label("tid", None, thread.tid.into());
     }
     message
-}
-
-/// Texts by number, in the order of their first use.
-#[derive(Default)]
-struct Strings {
-    all: Vec<String>,
-    numbers: HashMap<String, u64>,
-}
-
-impl Strings {
-    /// With the empty text as number zero, as the format asks for.
-    fn new() -> Strings {
-        let mut strings = Strings::default();
-        strings.index("");
-        strings
-    }
-
-    fn index(&mut self, text: &str) -> u64 {
-        if let Some(number) = self.numbers.get(text) {
-            return *number;
-        }
-        let number = self.all.len() as u64;
-        self.all.push(text.to_owned());
-        self.numbers.insert(text.to_owned(), number);
-        number
-    }
-}
-
-/// A protobuf message under construction.
-#[derive(Default)]
-struct Message(Vec<u8>);
-
-const VARINT: u64 = 0;
-const LENGTH_DELIMITED: u64 = 2;
-
-impl Message {
-    fn varint(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.0.push(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.0.push(value as u8);
-    }
-
-    fn number(&mut self, field: u64, value: u64) {
-        self.varint(field << 3 | VARINT);
-        self.varint(value);
-    }
-
-    fn bytes(&mut self, field: u64, bytes: &[u8]) {
-        self.varint(field << 3 | LENGTH_DELIMITED);
-        self.varint(bytes.len() as u64);
-        self.0.extend_from_slice(bytes);
-    }
-
-    fn message(&mut self, field: u64, message: &Message) {
-        self.bytes(field, &message.0);
-    }
-
-    fn numbers(&mut self, field: u64, values: &[u64]) {
-        let mut packed = Message::default();
-        for value in values {
-            packed.varint(*value);
-        }
-        self.message(field, &packed);
-    }
 }

@@ -6,13 +6,15 @@ use std::io::Read;
 use inodyne_model::Nanos;
 use inodyne_model::cause::Cause;
 use inodyne_model::ledger::RowKind;
-use inodyne_model::path::{CriticalPath, PathRow, PathTime, PathWait, Step, StepPart};
+use inodyne_model::observed::Timeline;
+use inodyne_model::path::{PathRow, PathTime, PathWait, Step, StepPart};
 use inodyne_model::profile::StackTime;
 use inodyne_model::recording::Recording;
 use inodyne_model::sample;
+use inodyne_model::stack::StackId;
 use inodyne_model::trace::Trace;
 use prost::Message;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::*;
 
@@ -204,6 +206,47 @@ fn firefox_weights_sum_to_the_ledgers() {
     });
 }
 
+#[test]
+fn firefox_has_a_marker_for_each_wait_and_each_step_of_the_path() {
+    let mut recording = with_path(recordings().swap_remove(0));
+    let trace = &mut recording.traces[0];
+    let waited = trace.observed.waits[1].clone();
+    trace.observed.timeline = Timeline {
+        thread: vec![1],
+        out_ns: vec![1_000_000],
+        blocked_ns: vec![2_000_000],
+        ready_ns: vec![500_000],
+        call: vec![0],
+        stack: vec![1],
+        waker: vec![waited.waker],
+        waker_tid: vec![0],
+        waker_thread: vec![0],
+        waker_stack: vec![0],
+        calls: vec!["getdents64".to_owned()],
+        stacks: vec![StackId(0), waited.stack],
+    };
+    let row = PathRow { kind: RowKind::Kernel, syscall: Some("openat".to_owned()), cause: None, via: Vec::new() };
+    trace.path.rows = vec![row];
+    trace.path.parts = vec![StepPart { row: 0, ns: Nanos(3_000_000) }];
+    trace.path.steps = vec![Step { from_ns: 2_000_000, thread: 1, first: 0, count: 1 }];
+    let traced = Traced::all(&recording)[0];
+    let markers = |view| {
+        let file: Value = serde_json::from_str(&firefox(&traced, view)).unwrap();
+        let (thread, names) = (&file["threads"][0], &file["threads"][0]["stringArray"]);
+        let markers = &thread["markers"];
+        let at = |column: &str, at: usize| markers[column][at].clone();
+        let text = |index: Value| names[index.as_u64().unwrap() as usize].as_str().unwrap().to_owned();
+        let count = markers["length"].as_u64().unwrap() as usize;
+        let one = |n| {
+            format!("{} {} {} {}", text(at("name", n)), at("startTime", n), at("endTime", n), at("data", n)["type"])
+        };
+        (0..count).map(one).collect::<Vec<_>>()
+    };
+    assert_eq!(markers(View::CriticalPath), ["openat kernel 2.0 5.0 \"inodyne\""]);
+    let of_threads = ["blocked: device-read 1.0 3.0 \"inodyne\"", "waiting for a CPU 3.0 3.5 \"inodyne\""];
+    assert_eq!(markers(View::Wall), of_threads);
+}
+
 /// The parts of `profile.proto` that a reader needs to sum it up, decoded by another implementation than the one that
 /// encodes.
 #[derive(Clone, PartialEq, Message)]
@@ -283,96 +326,4 @@ fn pprof_values_sum_to_the_ledgers_and_every_number_points_at_something() {
         }
         assert_eq!(profile.sample.iter().map(|sample| sample.value[1] as u64).sum::<u64>(), expected);
     });
-}
-
-#[test]
-fn the_timeline_fills_the_life_of_every_thread() {
-    let mut recording = sample::find_recording();
-    let observed = &mut recording.traces[0].observed;
-    let (waited, ms) = (observed.waits[1].clone(), |n: u64| n * 1_000_000);
-    observed.timeline = inodyne_model::observed::Timeline {
-        thread: vec![1, 1],
-        out_ns: vec![ms(10), ms(30)],
-        blocked_ns: vec![ms(5), 0],
-        ready_ns: vec![ms(1), ms(2)],
-        call: vec![1, 0],
-        stack: vec![1, 0],
-        waker: vec![waited.waker, inodyne_model::observed::Waker::Unknown],
-        waker_tid: vec![0, 0],
-        waker_thread: vec![0; 2],
-        waker_stack: vec![0, 0],
-        calls: vec![String::new(), "getdents64".to_owned()],
-        stacks: vec![inodyne_model::stack::StackId(0), waited.stack],
-    };
-    inodyne_analyse::explain(&mut recording);
-    let traced = Traced::all(&recording)[0];
-    let file: Value = serde_json::from_str(&perfetto(&traced)).unwrap();
-    let slices: Vec<(String, f64, f64)> = file["traceEvents"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter(|event| event["ph"] == "X")
-        .map(|event| {
-            let number = |key: &str| event[key].as_f64().unwrap();
-            (event["name"].as_str().unwrap().to_owned(), number("ts"), number("dur"))
-        })
-        .collect();
-    let names: Vec<&str> = slices.iter().map(|(name, ..)| name.as_str()).collect();
-    assert_eq!(names, ["on CPU", "blocked: device-read", "waiting for a CPU", "on CPU", "waiting for a CPU", "on CPU"]);
-    let mut at = 0.0;
-    for (name, ts, dur) in &slices {
-        assert!((ts - at).abs() < 1e-3, "{name} begins at {ts}, not at {at}");
-        at = ts + dur;
-    }
-    let life = traced.trace.threads[0].lifetime_ns.0 as f64 / 1e3;
-    assert!((at - life).abs() < 1e-3, "{at} of {life}");
-}
-
-#[test]
-fn damaged_columns_are_no_reason_to_panic() {
-    let mut recording = sample::find_recording();
-    let timeline = &mut recording.traces[0].observed.timeline;
-    timeline.thread = vec![1, 9, 9];
-    timeline.out_ns = vec![u64::MAX, 3];
-    timeline.call = vec![77, 78];
-    for column in [&mut timeline.blocked_ns, &mut timeline.ready_ns] {
-        *column = vec![u64::MAX, u64::MAX];
-    }
-    inodyne_analyse::explain(&mut recording);
-    for traced in Traced::all(&recording) {
-        assert!(serde_json::from_str::<Value>(&perfetto(&traced)).is_ok());
-    }
-}
-
-#[test]
-fn the_path_is_a_track_of_its_own() {
-    let mut recording = sample::find_recording();
-    inodyne_analyse::explain(&mut recording);
-    let row = |kind, syscall: Option<&str>| PathRow {
-        kind,
-        syscall: syscall.map(str::to_owned),
-        cause: None,
-        via: Vec::new(),
-    };
-    recording.traces[0].path = CriticalPath {
-        rows: vec![row(RowKind::User, None), row(RowKind::Kernel, Some("openat"))],
-        parts: vec![
-            StepPart { row: 0, ns: Nanos(3_000) },
-            StepPart { row: 1, ns: Nanos(7_000) },
-            StepPart { row: 0, ns: Nanos(1_000) },
-        ],
-        steps: vec![
-            Step { from_ns: 5_000, thread: 1, first: 0, count: 2 },
-            Step { from_ns: 15_000, thread: 1, first: 2, count: 1 },
-        ],
-        ..CriticalPath::default()
-    };
-    let file: Value = serde_json::from_str(&perfetto(&Traced::all(&recording)[0])).unwrap();
-    let slices: Vec<&Value> =
-        file["traceEvents"].as_array().unwrap().iter().filter(|event| event["pid"] == (1 << 22) + 1).collect();
-    let [name, first, second] = slices[..] else { panic!("{slices:#?}") };
-    assert_eq!(name["args"]["name"], "critical path");
-    assert_eq!((&first["name"], &first["ts"], &first["dur"]), (&json!("openat kernel"), &json!(5.0), &json!(10.0)));
-    assert_eq!(first["args"], json!({ "in": "find", "of": "openat kernel: 7.00 µs, user: 3.00 µs" }));
-    assert_eq!((&second["name"], &second["dur"]), (&json!("user"), &json!(1.0)));
 }

@@ -1,5 +1,5 @@
-//! The timeline, for Perfetto and everything else that reads the "trace event" format: for each thread when it was on a CPU,
-//! when blocked and on what, and when ready without a CPU.
+//! The timeline, for Perfetto: for each thread when it was on a CPU, when blocked and on what, and when ready without a CPU; an arrow from
+//! who ended a wait to who waited.
 //!
 //! ```text
 //! recorded     out        wake   in             out  in (preempted)
@@ -7,20 +7,23 @@
 //! drawn   on CPU|          |      | on CPU       |     | on CPU … until the thread's end
 //! ```
 //!
-//! The critical path is a track of its own, a slice a step, named by what took most of it.
+//! The critical path is a track of its own, a slice a step, named by what took most of it. Helpers are tracks below the command's
+//! threads. Counters say how many of the command's threads were in which state.
 //!
 //! Which functions ran meanwhile is not in it: samples are summed where they are taken.
 
+mod packets;
+#[cfg(test)]
+mod tests;
+
 use std::cmp::Reverse;
-use std::collections::HashMap;
-use std::fmt::Write;
+use std::collections::{BTreeSet, HashMap};
 
 use inodyne_model::Nanos;
-use inodyne_model::observed::{ThreadNumber, ThreadObserved, Waker};
+use inodyne_model::observed::{ThreadNumber, Waker};
 use inodyne_model::path::StepPart;
 use inodyne_model::stack::{Stack, StackId};
 use inodyne_model::trace::Trace;
-use serde_json::{Value, json};
 
 use super::Traced;
 use super::weighted::frame_name;
@@ -29,47 +32,117 @@ use crate::report::state::State;
 use crate::report::words;
 use crate::timeline::{Interval, Intervals};
 use crate::units::duration;
+use packets::{Flow, Packets};
 
-/// The timeline as JSON, an event a line.
-pub fn perfetto(traced: &Traced<'_>) -> String {
+/// No process has the number of the path's track: Linux gives none beyond 2²².
+pub(super) const PATH: u32 = (1 << 22) + 1;
+/// Tracks have numbers: these, those of processes, and those of threads by their number in the trace.
+const PATH_TRACK: u64 = 1;
+const COUNTERS: [(u64, &str); 3] = [(2, "threads on a CPU"), (3, "threads waiting for a CPU"), (4, "threads blocked")];
+const PROCESSES: u64 = 1 << 32;
+const THREADS: u64 = 1 << 33;
+/// Counters have a value for each of so many parts of the time.
+const COUNTED: usize = 1_000;
+
+/// The timeline as a file of protobuf packets.
+pub fn perfetto(traced: &Traced<'_>) -> Vec<u8> {
     let trace = traced.trace;
     let intervals = Intervals::new(trace);
     let stacks: HashMap<StackId, &Stack> = trace.observed.stacks.iter().map(|stack| (stack.id, stack)).collect();
-    let mut events = Events::new(&traced.title());
-    let mut of_thread: HashMap<u32, Vec<Interval<'_>>> = HashMap::new();
-    for interval in intervals.iter() {
-        of_thread.entry(interval.thread).or_default().push(interval);
+    let mut packets = Packets::default();
+    let mut of_thread: HashMap<ThreadNumber, Vec<(u64, Interval<'_>)>> = HashMap::new();
+    for (number, interval) in (1..).zip(intervals.iter()) {
+        of_thread.entry(interval.thread).or_default().push((number, interval));
     }
-    for thread in &trace.observed.threads {
-        events.names(thread);
-        let mut at = thread.born_ns.saturating_sub(trace.observed.started_ns).0;
-        let end = thread.ended_ns.saturating_sub(trace.observed.started_ns).0;
-        for interval in of_thread.get(&thread.number).into_iter().flatten() {
-            events.slice(thread, "on CPU", at, interval.out_ns, &json!({}));
+    let lives = lives(trace);
+    let drawn: BTreeSet<ThreadNumber> = lives.iter().map(|life| life.number).collect();
+    packets.track(PATH_TRACK, &format!("critical path: {}", traced.title()));
+    let mut processes = BTreeSet::new();
+    for life in &lives {
+        let process = PROCESSES + u64::from(life.pid);
+        if processes.insert(life.pid) {
+            packets.process(process, life.pid, &life.comm);
+        }
+        packets.thread(THREADS + u64::from(life.number), process, life.pid, life.tid, &life.comm);
+    }
+    let mut counts = Counts::new(trace.wall_ns.0);
+    for life in &lives {
+        let track = THREADS + u64::from(life.number);
+        let (mut at, mut flow) = (life.from, Flow::None);
+        for (number, interval) in of_thread.get(&life.number).into_iter().flatten() {
+            packets.slice(track, "on CPU", at, interval.out_ns, &[], flow);
             let wake = interval.out_ns.saturating_add(interval.blocked_ns);
             let back = wake.saturating_add(interval.ready_ns);
             if let Some(cause) = interval.cause {
                 let name = State::Blocked(cause).words();
-                events.slice(thread, &name, interval.out_ns, wake, &details(interval, &stacks));
+                packets.slice(track, &name, interval.out_ns, wake, &details(interval, &stacks), Flow::None);
             }
-            events.slice(thread, "waiting for a CPU", wake, back, &json!({ "call": escaped(interval.call) }));
+            packets.slice(track, "waiting for a CPU", wake, back, &[("call", escaped(interval.call))], Flow::None);
+            flow = Flow::None;
+            if is_known(interval) && drawn.contains(&interval.waker_thread) {
+                let waker = THREADS + u64::from(interval.waker_thread);
+                packets.instant(waker, &format!("wakes {}", life.comm), wake, Flow::From(*number));
+                flow = Flow::To(*number);
+            }
+            if life.counts {
+                counts.add([(at, interval.out_ns), (wake, back), (interval.out_ns, wake)]);
+            }
             at = back;
         }
-        events.slice(thread, "on CPU", at, end, &json!({}));
+        packets.slice(track, "on CPU", at, life.to, &[], flow);
+        if life.counts {
+            counts.add([(at, life.to), (0, 0), (0, 0)]);
+        }
     }
-    critical_path(&mut events, trace);
-    events.finish()
+    critical_path(&mut packets, trace);
+    counts.write(&mut packets);
+    packets.finish()
 }
 
-/// No process has the number of the path's track: Linux gives none beyond 2²². Zero would be the idle task's to Perfetto.
-pub(super) const PATH: u32 = (1 << 22) + 1;
+/// A thread to be drawn, with the beginning and the end of what is known of it, after the start.
+struct Life {
+    number: ThreadNumber,
+    pid: u32,
+    tid: u32,
+    comm: String,
+    from: u64,
+    to: u64,
+    /// Whether it is one of the command's.
+    counts: bool,
+}
 
-fn critical_path(events: &mut Events, trace: &Trace) {
+fn lives(trace: &Trace) -> Vec<Life> {
+    let observed = &trace.observed;
+    let since = |ns: Nanos| ns.saturating_sub(observed.started_ns).0;
+    let threads = observed.threads.iter().map(|thread| Life {
+        number: thread.number,
+        pid: thread.pid,
+        tid: thread.tid,
+        comm: escaped(&thread.comm),
+        from: since(thread.born_ns),
+        to: since(thread.ended_ns),
+        counts: true,
+    });
+    let helpers = observed.helpers.iter().map(|helper| Life {
+        number: helper.number,
+        // A thread of the kernel is a process of its own.
+        pid: if helper.pid == 0 { helper.tid } else { helper.pid },
+        tid: helper.tid,
+        comm: escaped(&helper.comm),
+        from: since(helper.adopted_ns),
+        to: since(helper.ended_ns),
+        counts: false,
+    });
+    threads.chain(helpers).collect()
+}
+
+/// Whether it is known who ended the wait.
+fn is_known(interval: &Interval<'_>) -> bool {
+    interval.waker_thread != interval.thread && !matches!(interval.waker, Waker::Interrupt | Waker::Unknown)
+}
+
+fn critical_path(packets: &mut Packets, trace: &Trace) {
     let path = &trace.path;
-    if path.steps.is_empty() {
-        return;
-    }
-    events.event(&json!({ "ph": "M", "name": "process_name", "pid": PATH, "args": { "name": "critical path" } }));
     let row = |part: &StepPart| {
         let row = path.rows.get(part.row as usize)?;
         let (subject, what, _) = words(row.kind, row.syscall.as_deref(), row.cause);
@@ -80,20 +153,21 @@ fn critical_path(events: &mut Events, trace: &Trace) {
     let threads = trace.observed.threads.iter().map(|thread| (thread.number, &thread.comm));
     let helpers = trace.observed.helpers.iter().map(|helper| (helper.number, &helper.comm));
     let comms: HashMap<ThreadNumber, &String> = threads.chain(helpers).collect();
-    let track = ThreadObserved { pid: PATH, tid: PATH, ..ThreadObserved::default() };
     for (step, parts) in path.iter() {
         let mut parts: Vec<(String, Nanos)> = parts.iter().filter_map(row).collect();
         parts.sort_by_key(|(_, ns)| Reverse(*ns));
         let ns: u64 = parts.iter().fold(0, |sum, (_, ns)| sum.saturating_add(ns.0));
         let Some((name, _)) = parts.first().cloned() else { continue };
+        // A step of one part says all by its name and length.
         let of: Vec<String> = parts.iter().map(|(words, ns)| format!("{words}: {}", duration(*ns))).collect();
+        let of = if of.len() > 1 { of.join(", ") } else { String::new() };
         let thread = comms.get(&step.thread).map_or_else(String::new, |comm| escaped(comm));
-        let args = json!({ "in": thread, "of": of.join(", ") });
-        events.slice(&track, &name, step.from_ns, step.from_ns.saturating_add(ns), &args);
+        let to = step.from_ns.saturating_add(ns);
+        packets.slice(PATH_TRACK, &name, step.from_ns, to, &[("in", thread), ("of", of)], Flow::None);
     }
 }
 
-fn details(interval: &Interval<'_>, stacks: &HashMap<StackId, &Stack>) -> Value {
+fn details(interval: &Interval<'_>, stacks: &HashMap<StackId, &Stack>) -> [(&'static str, String); 3] {
     let names = |id| {
         let frames = stacks.get(&id).map_or(&[][..], |stack| stack.frames.as_slice());
         frames.iter().map(|frame| escaped(&frame_name(frame))).collect::<Vec<_>>().join(" < ")
@@ -105,48 +179,47 @@ fn details(interval: &Interval<'_>, stacks: &HashMap<StackId, &Stack>) -> Value 
         Waker::Interrupt => "an interrupt".to_owned(),
         Waker::Unknown => "unknown".to_owned(),
     };
-    json!({ "call": escaped(interval.call), "woken by": waker, "stack": names(interval.stack) })
+    [("call", escaped(interval.call)), ("woken by", waker), ("stack", names(interval.stack))]
 }
 
-/// The file as it grows.
-struct Events(String);
+/// How many threads were in which state, on average in each part of the time.
+struct Counts {
+    /// Nanoseconds of each part.
+    each: u64,
+    sums: [Vec<u64>; COUNTERS.len()],
+}
 
-impl Events {
-    fn new(title: &str) -> Events {
-        let head = json!({ "title": title, "exporter": format!("inodyne {}", env!("CARGO_PKG_VERSION")) });
-        Events(format!("{{\"displayTimeUnit\":\"ns\",\"otherData\":{head},\"traceEvents\":[\n"))
+impl Counts {
+    fn new(wall_ns: u64) -> Counts {
+        Counts { each: (wall_ns / COUNTED as u64).max(1), sums: [(); COUNTERS.len()].map(|()| vec![0; COUNTED + 1]) }
     }
 
-    fn event(&mut self, event: &Value) {
-        if !self.0.ends_with("[\n") {
-            self.0.push_str(",\n");
+    /// Times of a thread in the states.
+    fn add(&mut self, times: [(u64, u64); COUNTERS.len()]) {
+        for (sums, (from, to)) in self.sums.iter_mut().zip(times) {
+            let end = self.each.saturating_mul(sums.len() as u64).min(to);
+            let mut at = from;
+            while at < end {
+                let part = at / self.each;
+                let until = (part + 1).saturating_mul(self.each).min(end);
+                let sum = &mut sums[part as usize];
+                *sum = sum.saturating_add(until - at);
+                at = until;
+            }
         }
-        // Writing to a string does not fail.
-        let _ = write!(self.0, "{event}");
     }
 
-    fn names(&mut self, thread: &ThreadObserved) {
-        let (pid, tid, name) = (thread.pid, thread.tid, escaped(&thread.comm));
-        if pid == tid {
-            self.event(&json!({ "ph": "M", "name": "process_name", "pid": pid, "args": { "name": name } }));
+    /// The counters, where something changes.
+    fn write(&self, packets: &mut Packets) {
+        for ((track, name), sums) in COUNTERS.into_iter().zip(&self.sums) {
+            packets.counter_track(track, name);
+            let mut before = None;
+            for (part, sum) in (0u64..).zip(sums).filter(|(part, _)| *part < COUNTED as u64) {
+                if before != Some(sum) {
+                    packets.counter(track, part.saturating_mul(self.each), *sum as f64 / self.each as f64);
+                }
+                before = Some(sum);
+            }
         }
-        self.event(&json!({ "ph": "M", "name": "thread_name", "pid": pid, "tid": tid, "args": { "name": name } }));
-    }
-
-    /// Nothing, where it would have no length.
-    fn slice(&mut self, thread: &ThreadObserved, name: &str, from: u64, to: u64, args: &Value) {
-        if to <= from {
-            return;
-        }
-        let micros = |ns: u64| ns as f64 / 1e3;
-        self.event(&json!({
-            "ph": "X", "name": name, "pid": thread.pid, "tid": thread.tid,
-            "ts": micros(from), "dur": micros(to - from), "args": args,
-        }));
-    }
-
-    fn finish(mut self) -> String {
-        self.0.push_str("\n]}\n");
-        self.0
     }
 }
