@@ -291,6 +291,11 @@ def timelines(browser, checks):
         browser.post("/actions", actions=[{"type": "pointer", "id": "mouse", "actions": [
             {"type": "pointerMove", "duration": 0, "origin": {ELEMENT: canvas}, "x": 0, "y": 0}]}])
         checks.hold("the timeline says what is under the pointer", " at " in status() or "to" in status(), status())
+        shown = browser.run("""
+            const tip = arguments[0].querySelector('.tip');
+            return [tip.hidden, tip.textContent, tip.getBoundingClientRect().right <= innerWidth];
+        """, here)
+        checks.hold("and says it beside the pointer", shown == [False, status(), True], shown)
 
 
 def keyboard(browser, checks):

@@ -13,6 +13,7 @@
 //! | `difference`, `junit` | the difference of two recordings, in all forms |
 //! | [`hyperfine`](fn@hyperfine) | times as hyperfine exports them |
 //! | `profile` | stacks and timeline in the formats of other programs, one file a format |
+//! | `process` | the processes of a trace as a tree, and what they are called |
 //! | `timeline` | the intervals of a trace, with their causes |
 //! | `line` | styled pieces of text, and that nothing from a recording can move the cursor |
 //! | `units` | how times, shares and sizes are written |
@@ -25,6 +26,7 @@ mod json;
 mod junit;
 mod line;
 mod markdown;
+mod process;
 mod profile;
 mod report;
 mod text;

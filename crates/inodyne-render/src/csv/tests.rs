@@ -53,6 +53,7 @@ fn rows_are_those_of_the_recording_with_all_digits() {
         ("functions", 384),
         ("syscalls", traces.iter().map(|trace| trace.syscalls.len()).sum()),
         ("paths", 1),
+        ("processes", traces.iter().map(|trace| crate::process::Processes::new(trace).all.len()).sum()),
         ("threads", traces.iter().flat_map(|trace| &trace.threads).map(|thread| thread.rows.len()).sum()),
         ("runs", recording.runs.len()),
         ("overhead", traces.len()),

@@ -307,8 +307,9 @@
   document.querySelectorAll(".widget.flame").forEach((widget) => whenShown(widget, flame));
 
   // The timeline -----------------------------------------------------------------------------------------------------
-  const LANE = 26;
-  const LABEL = 14;
+  const LANE = 20; // a row, and the bars in it
+  const BAR = 15;
+  const LEAST_LABEL = 28; // a bar that is narrower has no words in it
   const AXIS = 18;
   const PATH = 44; // the lane of the critical path
   // Numbers of a stretch that is drawn as it was, and of a sum: see timeline.rs.
@@ -366,6 +367,13 @@
     }
   }
 
+  // The distance between ticks: 1, 2 or 5 times a power of ten, so that at most `most` of them stand in a time.
+  const roundStep = (span, most) => {
+    const least = span / most;
+    const power = 10 ** Math.floor(Math.log10(least));
+    return [1, 2, 5, 10].map((times) => times * power).find((step) => step >= least);
+  };
+
   const timeline = (widget) => {
     const data = dataOf(widget);
     const lanes = data.lanes;
@@ -381,7 +389,12 @@
     canvas.setAttribute("aria-label", `${what} ${lanes.length} threads. Plus and minus zoom, arrows move, Escape shows all.`);
     const status = make("p", "status", "");
     status.setAttribute("aria-live", "polite");
-    const height = AXIS + top + lanes.length * LANE;
+    const rows = [];
+    lanes.forEach((lane, index) => (rows[lane.row] ||= []).push(index));
+    const height = AXIS + top + rows.length * LANE;
+    const yOf = (lane) => AXIS + top + lane.row * LANE;
+    const tip = make("div", "tip");
+    tip.hidden = true;
     canvas.style.height = `${height}px`;
 
     const draw = () => {
@@ -392,7 +405,7 @@
       const context = canvas.getContext("2d");
       context.scale(scale, scale);
       const colours = data.legend.map(([name]) => colour(name));
-      const [ink, dim, onCpu, line] = ["ink", "dim", "on-cpu", "line"].map(colour);
+      const [ink, dim, onCpu, line, inBar] = ["ink", "dim", "on-cpu", "line", "frame-ink"].map(colour);
       const x = (ns) => clamp(((ns - from) / (to - from)) * width, 0, width);
       const box = (begin, end, y, tall, fill) => {
         if (end < from || begin > to) return;
@@ -424,26 +437,39 @@
       context.clearRect(0, 0, width, height);
       context.font = "11px system-ui, sans-serif";
       context.fillStyle = dim;
-      const ticks = Math.max(2, Math.floor(width / 160));
-      for (let tick = 0; tick <= ticks; tick += 1) {
-        const at = from + ((to - from) * tick) / ticks;
-        context.textAlign = tick === 0 ? "left" : tick === ticks ? "right" : "center";
-        context.fillText(time(at, to, (to - from) / ticks), (width * tick) / ticks, 11);
+      const step = roundStep(to - from, Math.max(2, Math.floor(width / 110)));
+      for (let at = Math.ceil(from / step) * step; at <= to; at += step) {
+        context.fillStyle = line;
+        context.fillRect(x(at), 0, 1, height);
+        const words = time(at, to, step);
+        if (x(at) + 4 + context.measureText(words).width > width) continue;
+        context.fillStyle = dim;
+        context.fillText(words, x(at) + 4, 11);
       }
-      context.textAlign = "left";
+      // In the part of the bar that is seen, cut where the bar ends.
+      const label = (lane, y) => {
+        const [begin, end] = [x(lane.born), lane.helper ? width : x(lane.ended)];
+        if (end - begin < LEAST_LABEL || lane.ended < from || lane.born > to) return;
+        context.save();
+        context.beginPath();
+        context.rect(begin, y, end - begin - 2, BAR);
+        context.clip();
+        context.fillStyle = lane.helper ? dim : inBar;
+        context.fillText(lane.label, begin + 3, y + 11);
+        context.restore();
+      };
       lanes.forEach((lane, index) => {
-        const y = AXIS + top + index * LANE;
-        context.fillStyle = lane.helper ? dim : ink;
-        context.fillText(lane.name, 0, y + 11);
+        const y = yOf(lane);
         if (lane.helper) box(lane.born, lane.ended, y + LANE - 3, 1, line);
-        else box(lane.born, lane.ended, y + LABEL, LANE - LABEL - 3, onCpu);
-        sums(threads[index], y + LABEL, LANE - LABEL - 3);
-        stretches(threads[index], threads[index].firstAfter(from), y + LABEL, LANE - LABEL - 3);
+        else box(lane.born, lane.ended, y, BAR, onCpu);
+        sums(threads[index], y, BAR);
+        stretches(threads[index], threads[index].firstAfter(from), y, BAR);
+        label(lane, y);
       });
       if (top) {
         sums(path, AXIS, top - 6);
         stretches(path, path.firstAfter(from), AXIS, top - 6, (lane, begin, end) => {
-          if (lane >= 0) box(begin, end, AXIS + top + lane * LANE + LANE - 3, 2, ink);
+          if (lane >= 0) box(begin, end, yOf(lanes[lane]) + LANE - 4, 2, ink);
         });
       }
       whole.disabled = from === 0 && to === data.end;
@@ -484,16 +510,29 @@
         status.textContent = `critical path at ${instant(when)}${lane ? `, in ${lane.name}` : ""}: ${words}`;
         return;
       }
-      const index = Math.floor((event.offsetY - AXIS - top) / LANE);
+      const row = rows[Math.floor((event.offsetY - AXIS - top) / LANE)] || [];
+      const index = row.find((one) => when >= lanes[one].born && when <= lanes[one].ended);
+      if (index === undefined) {
+        status.textContent = instant(when);
+        return;
+      }
       const lane = lanes[index];
-      if (!lane) return;
       const found = threads[index].at(when, 1);
       let words = "on a CPU, or off it for too short a time to be drawn";
-      if (when < lane.born || when > lane.ended) words = "not alive";
-      else if (lane.helper) words = "only what the path saw of it is known here";
+      if (lane.helper) words = "only what the path saw of it is known here";
       else if (found >= 0) words = said(threads[index], found);
       status.textContent = `${lane.name} at ${instant(when)}: ${words}`;
     };
+    // The same beside the pointer, never beyond the widget.
+    const follow = (event) => {
+      tip.textContent = status.textContent;
+      tip.hidden = false;
+      tip.style.left = `${clamp(event.offsetX + 14, 0, Math.max(canvas.clientWidth - tip.offsetWidth, 0))}px`;
+      tip.style.top = `${event.offsetY + 18}px`;
+    };
+    canvas.addEventListener("pointerleave", () => {
+      tip.hidden = true;
+    });
     let pressed = null;
     canvas.addEventListener("pointerdown", (event) => {
       pressed = { x: event.offsetX, from, to };
@@ -508,7 +547,10 @@
       if (pressed) {
         const moved = ((pressed.x - event.offsetX) / canvas.clientWidth) * (pressed.to - pressed.from);
         show(pressed.from + moved, pressed.to + moved);
-      } else describe(event);
+      } else {
+        describe(event);
+        follow(event);
+      }
     });
     canvas.addEventListener("dblclick", (event) => zoom(0.25, timeAt(event)));
     canvas.addEventListener(
@@ -548,7 +590,9 @@
     sample.style.background = "var(--on-cpu)";
     running.append(sample, document.createTextNode("on a CPU"));
     colours.prepend(running);
-    widget.replaceChildren(controls, canvas, status, colours);
+    const drawing = make("div", "drawing");
+    drawing.append(canvas, tip);
+    widget.replaceChildren(controls, drawing, status, colours);
     status.textContent = "Drag to move, double-click or Shift and the wheel to zoom.";
     redraws.push(draw);
     new ResizeObserver(draw).observe(canvas);

@@ -27,7 +27,7 @@ use crate::timeline::Interval;
 use crate::units::{duration, percent};
 
 /// Stretches kept as they are: of the path, and of all threads together.
-pub(super) const MOST: usize = 20_000;
+pub(super) const MOST: usize = 8_000;
 /// Parts of the time in which shorter ones are summed.
 pub(super) const PARTS: u64 = 1_500;
 /// The height of a lane.

@@ -1,8 +1,17 @@
 //! The timeline: the critical path through time, and below it, for the threads that did most, when they were on a CPU, blocked
 //! or ready. `page.js` draws it. Who has a lane is decided here; what is drawn in it, in `stretches`.
+//!
+//! Threads stand in the order of the tree of processes. One that begins after another has ended may stand in the same row, so that
+//! a build of hundreds of processes has as many rows as ran at once:
+//!
+//! ```text
+//! row 0  |make                                  |
+//! row 1    |sh cc1 a.c   |  |sh cc1 b.c     |
+//! row 2       |as a.o|         |as b.o|
+//! ```
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use inodyne_model::Nanos;
 use inodyne_model::count::Grouped;
@@ -15,11 +24,14 @@ use super::builder::Html;
 use super::colours::LEGEND;
 use super::stretches::{self, HEIGHT, PARTS, Said, Stretches, Words};
 use crate::line::escaped;
+use crate::process::{Process, Processes};
 use crate::report::threads::ordered;
 use crate::timeline::Intervals;
 
 /// Threads that have a lane.
-const MOST_THREADS: usize = 40;
+const MOST_THREADS: usize = 400;
+/// Rows in which these stand; where they need more, only so many threads have a lane.
+const MOST_ROWS: usize = 40;
 /// Helpers that have a lane.
 const MOST_HELPERS: usize = 12;
 
@@ -49,7 +61,12 @@ struct Drawn {
 
 /// A thread.
 struct Lane {
+    /// What stands in it.
+    label: String,
+    /// The same with its number.
     name: String,
+    /// Where it stands, from 0 on.
+    row: usize,
     born_ns: u64,
     ended_ns: u64,
     /// Of a helper only what the path saw of it is drawn.
@@ -84,7 +101,7 @@ impl Drawn {
                  thread shows when the path ran through it. ",
             );
         }
-        words.push_str("Threads: when each was on a CPU, blocked, or waiting for one. ");
+        words.push_str("Threads, by process and begin: when each was on a CPU, blocked, or waiting for one. ");
         words.push_str(&self.path.in_words("stretches of the path", self.end_ns));
         words.push_str(&self.threads.in_words("stretches off the CPU", self.end_ns));
         if self.undrawn > 0 {
@@ -98,7 +115,7 @@ impl Drawn {
             .lanes
             .iter()
             .map(|lane| {
-                json!({ "name": lane.name, "born": lane.born_ns, "ended": lane.ended_ns, "helper": lane.is_helper })
+                json!({ "label": lane.label, "name": lane.name, "row": lane.row, "born": lane.born_ns, "ended": lane.ended_ns, "helper": lane.is_helper })
             })
             .collect();
         json!({
@@ -112,16 +129,14 @@ impl Drawn {
 fn lanes(trace: &Trace) -> (Vec<Lane>, HashMap<ThreadNumber, usize>, usize) {
     let observed = &trace.observed;
     let since = |ns: Nanos| ns.saturating_sub(observed.started_ns).0;
-    let lives: HashMap<ThreadNumber, (u64, u64)> =
-        observed.threads.iter().map(|t| (t.number, (since(t.born_ns), since(t.ended_ns)))).collect();
-    let threads = ordered(trace);
-    let (mut lanes, mut lane_of) = (Vec::new(), HashMap::new());
-    for thread in threads.iter().take(MOST_THREADS) {
-        let (born_ns, ended_ns) = lives.get(&thread.number).copied().unwrap_or_default();
-        lane_of.insert(thread.number, lanes.len());
-        let name = escaped(&format!("{} {}", thread.comm, thread.tid));
-        lanes.push(Lane { name, born_ns, ended_ns, is_helper: false });
+    let most_active: Vec<ThreadNumber> = ordered(trace).iter().map(|thread| thread.number).collect();
+    let processes = Processes::new(trace);
+    let (mut lanes, mut numbers) =
+        of_threads(trace, &processes, most_active.iter().take(MOST_THREADS).copied().collect());
+    if rows(&lanes) > MOST_ROWS {
+        (lanes, numbers) = of_threads(trace, &processes, most_active.iter().take(MOST_ROWS).copied().collect());
     }
+    let undrawn = most_active.len().saturating_sub(lanes.len());
     let mut on_path: HashMap<ThreadNumber, Nanos> = HashMap::new();
     for (step, parts) in trace.path.iter() {
         *on_path.entry(step.thread).or_default() += parts.iter().map(|part| part.ns).sum();
@@ -129,18 +144,69 @@ fn lanes(trace: &Trace) -> (Vec<Lane>, HashMap<ThreadNumber, usize>, usize) {
     let time = |number: &ThreadNumber| on_path.get(number).copied().unwrap_or_default();
     let mut helpers: Vec<_> = observed.helpers.iter().filter(|helper| time(&helper.number) > Nanos::ZERO).collect();
     helpers.sort_by_key(|helper| (Reverse(time(&helper.number)), helper.number));
-    for helper in helpers.into_iter().take(MOST_HELPERS) {
-        lane_of.insert(helper.number, lanes.len());
+    let first = rows(&lanes);
+    for (at, helper) in helpers.into_iter().take(MOST_HELPERS).enumerate() {
+        numbers.push(helper.number);
         let name = escaped(&format!("{} {} (not the command's)", helper.comm, helper.tid));
-        lanes.push(Lane { name, born_ns: since(helper.adopted_ns), ended_ns: since(helper.ended_ns), is_helper: true });
+        lanes.push(Lane {
+            label: name.clone(),
+            name,
+            row: first + at,
+            born_ns: since(helper.adopted_ns),
+            ended_ns: since(helper.ended_ns),
+            is_helper: true,
+        });
     }
-    (lanes, lane_of, threads.len().saturating_sub(MOST_THREADS))
+    let lane_of = numbers.into_iter().enumerate().map(|(lane, number)| (number, lane)).collect();
+    (lanes, lane_of, undrawn)
+}
+
+fn rows(lanes: &[Lane]) -> usize {
+    lanes.iter().map(|lane| lane.row + 1).max().unwrap_or(0)
+}
+
+/// The lanes of these threads and whose they are, each in the first row below that of its process's parent where nobody else
+/// stands meanwhile.
+fn of_threads(trace: &Trace, processes: &Processes, wanted: HashSet<ThreadNumber>) -> (Vec<Lane>, Vec<ThreadNumber>) {
+    let observed = &trace.observed;
+    let since = |ns: Nanos| ns.saturating_sub(observed.started_ns).0;
+    let by_number: HashMap<ThreadNumber, _> = observed.threads.iter().map(|thread| (thread.number, thread)).collect();
+    let (mut lanes, mut numbers): (Vec<Lane>, Vec<ThreadNumber>) = (Vec::new(), Vec::new());
+    let mut taken: Vec<Vec<(u64, u64)>> = Vec::new();
+    let mut row_of: Vec<Option<usize>> = vec![None; processes.all.len()];
+    for (at, process) in processes.all.iter().enumerate() {
+        let below = process.parent.and_then(|parent| row_of[parent]).map_or(0, |row| row + 1);
+        for thread in process.threads.iter().filter(|number| wanted.contains(number)).map(|number| by_number[number]) {
+            let life = (since(thread.born_ns), since(thread.ended_ns));
+            let is_free = |row: &usize| {
+                taken
+                    .get(*row)
+                    .is_none_or(|lives| lives.iter().all(|(born, ended)| life.0 >= *ended || life.1 <= *born))
+            };
+            let row = (below..).find(is_free).expect("an empty row is free");
+            taken.resize_with(taken.len().max(row + 1), Vec::new);
+            taken[row].push(life);
+            row_of[at].get_or_insert(row);
+            let (label, name) = names(process, &thread.comm, thread.tid);
+            lanes.push(Lane { label, name, row, born_ns: life.0, ended_ns: life.1, is_helper: false });
+            numbers.push(thread.number);
+        }
+    }
+    (lanes, numbers)
+}
+
+/// What stands in the lane of a thread, and the same with its number: a process's first thread is called as the process is.
+fn names(process: &Process, comm: &str, tid: u32) -> (String, String) {
+    let label = if tid == process.pid { process.name.clone() } else { format!("{comm} {tid}") };
+    let name =
+        if tid == process.pid { format!("{} ({tid})", process.name) } else { format!("{label} of {}", process.name) };
+    (escaped(&label), escaped(&name))
 }
 
 #[cfg(test)]
 mod tests {
     use inodyne_model::ledger::RowKind;
-    use inodyne_model::observed::{Timeline, Waker};
+    use inodyne_model::observed::{ThreadObserved, Timeline, Waker};
     use inodyne_model::path::{CriticalPath, PathRow, Step, StepPart};
     use inodyne_model::sample;
 
@@ -171,10 +237,38 @@ mod tests {
         let drawn = Drawn::new(&recording.traces[0]);
         assert_eq!(drawn.threads.kept.len(), MOST);
         let words = drawn.in_words();
-        assert!(words.contains("20,000 stretches off the CPU are drawn as they were"), "{words}");
+        assert!(words.contains("8,000 stretches off the CPU are drawn as they were"), "{words}");
         let kept: u64 = drawn.threads.kept.iter().map(|one| one.ns).sum();
         let summed: u64 = drawn.threads.summed.values().sum();
         assert_eq!(kept + summed, (0..count).map(|at| at % 500 + 3).sum::<u64>());
+    }
+
+    /// Two after each other beside one that lasts.
+    #[test]
+    fn a_row_holds_one_thread_after_the_other() {
+        let mut recording = sample::find_recording();
+        inodyne_analyse::explain(&mut recording);
+        let trace = &mut recording.traces[0];
+        let first = trace.observed.threads[0].clone();
+        let thread = |number, parent, born, ended| ThreadObserved {
+            number,
+            parent,
+            pid: number,
+            tid: number,
+            born_ns: first.born_ns + Nanos(born),
+            ended_ns: first.born_ns + Nanos(ended),
+            ..first.clone()
+        };
+        trace.observed.threads = vec![
+            thread(1, 0, 0, 100),
+            thread(2, 1, 10, 40),
+            thread(3, 1, 50, 90),
+            thread(4, 1, 20, 60),
+            thread(5, 2, 20, 30),
+        ];
+        let (lanes, numbers) = of_threads(trace, &Processes::new(trace), (1..=5).collect());
+        let told: Vec<(ThreadNumber, usize)> = numbers.into_iter().zip(lanes.iter().map(|lane| lane.row)).collect();
+        assert_eq!(told, [(1, 0), (2, 1), (5, 2), (4, 3), (3, 1)]);
     }
 
     /// Every step to its full height, what was done in it one above the other.

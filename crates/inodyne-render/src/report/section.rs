@@ -6,10 +6,10 @@ use std::str::FromStr;
 use inodyne_model::call_class::CallClass;
 
 use super::definition::Definition;
-use super::{calls, comparison, findings, functions, ledger, overhead, paths, runs, threads, verdict};
+use super::{calls, comparison, findings, functions, ledger, overhead, paths, processes, runs, threads, verdict};
 
 /// All sections, in the order of a report.
-static SECTIONS: [&Definition; 11] = [
+static SECTIONS: [&Definition; 12] = [
     &comparison::SECTION,
     &verdict::SECTION,
     &ledger::SECTION,
@@ -17,6 +17,7 @@ static SECTIONS: [&Definition; 11] = [
     &functions::SECTION,
     &calls::SECTION,
     &paths::SECTION,
+    &processes::SECTION,
     &threads::SECTION,
     &runs::SECTION,
     &overhead::SECTION,
