@@ -66,6 +66,8 @@ fn the_critical_path_is_as_wide_as_the_wall_clock_time_in_every_format() {
     let lives: u64 = recorded.trace.threads.iter().map(|thread| thread.lifetime_ns.0).sum();
     assert!(lives > recorded.trace.wall_ns.0 * 2, "all threads take longer than the wall-clock time");
 
+    assert!(!recorded.trace.observed.helper_samples.is_empty(), "the journal's thread was seen at work");
+
     let folded = recorded.text("folded");
     recorded.is_wall("folded", lines(&folded).values().sum::<u64>() as f64);
     let waits_for_journal =
@@ -87,6 +89,8 @@ fn the_critical_path_is_as_wide_as_the_wall_clock_time_in_every_format() {
     let threads = firefox["threads"].as_array().expect("threads");
     let weights = threads.iter().filter_map(|thread| thread["samples"]["weight"].as_array()).flatten();
     recorded.is_wall("firefox", weights.filter_map(Value::as_f64).sum::<f64>() * 1e6);
+    let steps = threads.iter().filter_map(|thread| thread["markers"]["length"].as_u64()).sum::<u64>();
+    assert!(steps > 100, "{steps} steps of the path");
 
     let html = recorded.text("html");
     let (_, flame) = html.split_once("data-kind=\"flame\">").expect("a flame graph");

@@ -21,7 +21,7 @@ use crate::profile::weighted::frame_name;
 const SHOWN: usize = 3;
 
 /// How a thread comes to wait, whatever for.
-const WAITING: [&str; 30] = [
+const WAITING: [&str; 32] = [
     "__schedule",
     "schedule",
     "schedule_preempt_disabled",
@@ -40,6 +40,8 @@ const WAITING: [&str; 30] = [
     "folio_wait_bit",
     "wait_for_completion",
     "wait_for_completion_io",
+    "wait_for_completion_io_timeout",
+    "wait_for_completion_timeout",
     "wait_for_completion_state",
     "__wait_for_common",
     "__down_common",
