@@ -137,6 +137,7 @@ def look(browser, checks, report, width, scheme, screenshots):
     back = browser.run("return getComputedStyle(document.body).backgroundColor")
     checks.hold("the colours follow the system", (back == "rgb(255, 255, 255)") == (scheme == "light"), back)
     fits(browser, checks, "at first")
+    uncropped(browser, checks, width)
     themes(browser, checks)
     fold_out(browser, checks)
     tables(browser, checks, thoroughly=width > 600 and scheme == "light")
@@ -185,6 +186,17 @@ def paper(browser, checks, width):
     browser.cdp("Emulation.setEmulatedMedia", media="")
     browser.cdp("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600)
     checks.hold("the screen is as it was", dark())
+
+
+def uncropped(browser, checks, width):
+    """Where there is room, the table of calls has not to be scrolled."""
+    if width < 1000:
+        return
+    cropped = browser.run("""
+        return [...document.querySelectorAll('.scroll')].filter(one => one.scrollWidth > one.clientWidth)
+            .map(one => one.firstElementChild.className).filter(name => name.includes("calls"));
+    """)
+    checks.hold("the table of calls is not cropped", cropped == [], cropped)
 
 
 def themes(browser, checks):
