@@ -197,6 +197,7 @@ fn recordings_are_as_the_schema_says() {
     strict(&mut schema);
     let schema = jsonschema::validator_for(&schema).expect("it is a schema");
     for mut sample in [sample::find_recording(), sample::pipeline_recording(), sample::window_recording()] {
+        sample::add_block_io(&mut sample.traces[0]);
         inodyne_analyse::explain(&mut sample);
         described(&serde_json::to_value(&sample).expect("plain data"), &schema);
     }

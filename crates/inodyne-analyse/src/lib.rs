@@ -13,6 +13,7 @@
 //! | `path` | the critical path: the ledger of the wall-clock time, and what it was from instant to instant |
 //! | `headline` | the same where the path cannot be walked |
 //! | `window` | the same of a window of running processes: all their threads |
+//! | `io_paths` | on which path through the kernel block I/O was asked for |
 //! | `undivided` | the words for time that a tracer could not divide |
 //! | `stacks` | the time of threads by stack |
 //! | `doubts` | what a recording says against a prediction of it |
@@ -32,6 +33,7 @@ mod doubts;
 mod faults;
 mod findings;
 mod headline;
+mod io_paths;
 mod path;
 mod runs;
 mod score;
@@ -77,6 +79,9 @@ fn explain_trace(trace: &mut Trace) {
         Begin::Launched => path::walked(trace, &classifier)
             .unwrap_or_else(|| (headline::ledger(trace.wall_ns, &trace.threads), CriticalPath::default())),
     };
+    if let Some(block) = &mut trace.block {
+        block.paths = io_paths::of(block, &trace.observed);
+    }
     if trace.tracer.divides_calls() {
         trace.stacks = stacks::times(&trace.observed, &trace.threads, &classifier);
     } else {

@@ -154,7 +154,7 @@ impl Executor for Machine {
             collecting,
             leftovers: if place.is_made_here() { Leftovers::Kill } else { Leftovers::Leave },
             timeout: experiment.timeout,
-            flusher: flusher.as_ref().filter(|_| !key.traced),
+            flusher: flusher.as_ref(),
         };
         let mut execution = follow(&spec, following, self.interrupts()?, &mut tell)?;
         execution.moved = place.device_stats().zip(before).map(|(after, before)| after.since(before));

@@ -75,6 +75,18 @@ impl Histogram {
         Histogram { buckets }
     }
 
+    /// From one count for each power of two: the first is of 0 and 1 ns, the last of all that is longer too. The middle of such a bucket is
+    /// within 50% of every value in it.
+    pub fn from_octaves(counts: &[u32]) -> Histogram {
+        let used = counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        let bucket = |(octave, count): (usize, &u32)| Bucket {
+            low_ns: if octave == 0 { 0 } else { 1 << octave },
+            high_ns: 2 << octave,
+            count: u64::from(*count),
+        };
+        Histogram { buckets: used.map(bucket).collect() }
+    }
+
     /// The buckets in use, in rising order.
     pub fn buckets(&self) -> &[Bucket] {
         &self.buckets

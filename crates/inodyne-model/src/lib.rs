@@ -17,6 +17,7 @@
 //! | [`call_class`] | what system calls are about |
 //! | [`observed`] | what the kernel side saw of one run, before any explanation |
 //! | [`profile`] | time by stack |
+//! | [`block`] | requests to block devices |
 //! | [`trace`] | a traced run: what was observed and what it means |
 //! | [`count`] | counts as people read them |
 //! | [`command`] | a command and the conditions under which it runs |
@@ -31,6 +32,7 @@
 //! | [`recording`] | the saved file |
 //! | [`random`] | the one generator of pseudo-random numbers |
 
+pub mod block;
 pub mod call_class;
 pub mod case;
 pub mod cause;

@@ -82,6 +82,8 @@ losses! {
     Helpers = helpers, "wake-ups by others";
     /// Program runs that the kernel skipped (recursion on one CPU).
     Skipped = skipped, "events skipped by the kernel";
+    /// Requests to block devices that found no room in a table.
+    Requests = requests, "requests to block devices";
 }
 
 impl Lost {

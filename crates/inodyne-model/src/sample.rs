@@ -3,6 +3,7 @@
 //! The figures are close to what `find` and a shell pipeline do on a small machine; the times of a thread add up as
 //! the kernel side's do. Only what is observed is filled in: the derived parts are empty until `explain` has run.
 
+mod block;
 mod comparison;
 
 use std::collections::BTreeMap;
@@ -20,6 +21,7 @@ use crate::stack::{Frame, Stack, StackId};
 use crate::syscall::{CommCalls, SyscallStats};
 use crate::trace::{Dtype, DtypeDirectory, DtypeFs, ForcedLookup, Overhead, Refused, Trace};
 
+pub use block::add_block_io;
 pub use comparison::{commands_recording, durable_recording, overlay_recording};
 
 const MS: u64 = 1_000_000;

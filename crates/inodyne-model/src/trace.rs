@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Nanos;
+use crate::block::{BlockIo, Journal};
 use crate::ledger::{Ledger, Row};
 use crate::limit::Limit;
 use crate::loss::Lost;
@@ -55,6 +56,12 @@ pub struct Trace {
     /// Paths looked up, where these were asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paths: Option<Paths>,
+    /// Requests to block devices. None where they were not looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block: Option<BlockIo>,
+    /// Journals and logs of file systems that were written, most commits first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub journals: Vec<Journal>,
     /// What the tracing cost.
     #[serde(default)]
     pub overhead: Overhead,

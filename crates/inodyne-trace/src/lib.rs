@@ -10,7 +10,7 @@
 //! options         what a Tracer is asked for;  session  load, attach, drain, finish: its life
 //! contract/       the structures of the C as Rust types, and the tests of what their fields mean
 //! join            threads that run already
-//! map, names      reading maps;  names of system calls
+//! map, names      reading maps;  names of system calls;  devices  numbers and names of devices
 //! call_slots      which call each place in a thread's account stands for
 //! symbols         addresses in kernel stacks to names
 //! thread_numbers  numbers of threads in a recording
@@ -28,6 +28,7 @@ pub mod capability;
 #[cfg(test)]
 mod clock;
 mod contract;
+mod devices;
 mod error;
 #[cfg(test)]
 mod headers;

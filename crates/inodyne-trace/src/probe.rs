@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use inodyne_model::Nanos;
 use inodyne_model::trace::Trace;
@@ -21,6 +22,13 @@ use crate::thread_numbers::ThreadNumbers;
 pub enum Point {
     /// A tracepoint of the kernel, by name.
     Tracepoint(&'static str),
+    /// A tracepoint of a file system, which may be a module that is not there.
+    TracepointOf {
+        /// The file system, as in /proc/filesystems.
+        filesystem: &'static str,
+        /// The tracepoint.
+        name: &'static str,
+    },
     /// A timer on every CPU, at [`Options::sample_hz`].
     CpuClock,
 }
@@ -32,6 +40,25 @@ pub struct Program {
     pub name: &'static str,
     /// What it runs at.
     pub point: Point,
+}
+
+impl Program {
+    /// Whether this machine has what it runs at.
+    pub fn is_there(&self) -> bool {
+        match self.point {
+            Point::TracepointOf { filesystem, .. } => filesystems().contains(filesystem),
+            Point::Tracepoint(_) | Point::CpuClock => true,
+        }
+    }
+}
+
+/// The file systems of this kernel, modules that are not loaded aside.
+fn filesystems() -> &'static BTreeSet<String> {
+    static KNOWN: OnceLock<BTreeSet<String>> = OnceLock::new();
+    KNOWN.get_or_init(|| {
+        let text = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
+        text.lines().filter_map(|line| line.split_whitespace().last()).map(str::to_owned).collect()
+    })
 }
 
 /// A part of what is seen.
@@ -74,6 +101,9 @@ pub trait Probe {
     fn calls_so_far(&self, _maps: &InodyneMaps<'static>) -> u64 {
         0
     }
+
+    /// When the command has ended, and what it left to be written may be seen yet.
+    fn command_ended(&mut self, _maps: &mut InodyneMaps<'static>) {}
 
     /// Whether everything has arrived that is to come when the command has ended.
     fn is_complete(&self) -> bool {

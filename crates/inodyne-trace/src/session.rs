@@ -139,6 +139,13 @@ impl Tracer {
         self.mapped.borrow_mut().look(of_command.map(|thread| thread.pid));
     }
 
+    /// Tells that the command has ended: what is seen of devices from here on is kept apart.
+    pub fn command_ended(&mut self) {
+        for probe in &mut self.probes {
+            probe.command_ended(&mut self.skeleton.maps);
+        }
+    }
+
     /// Calls seen so far, for progress.
     pub fn calls_so_far(&self) -> u64 {
         self.probes.iter().map(|probe| probe.calls_so_far(&self.skeleton.maps)).sum()
@@ -206,7 +213,8 @@ impl Tracer {
     /// The loaded programs of the probes.
     fn programs(&self) -> impl Iterator<Item = (ProgramMut<'_>, &Program)> {
         let owner = |name: &std::ffi::OsStr| {
-            self.probes.iter().flat_map(|probe| probe.programs()).find(|program| program.name == name)
+            let mut own = self.probes.iter().flat_map(|probe| probe.programs()).filter(|program| program.is_there());
+            own.find(|program| program.name == name)
         };
         let all = self.skeleton.object().progs_mut();
         all.filter_map(move |program| owner(program.name()).map(|own| (program, own)))
@@ -285,7 +293,8 @@ fn load(probes: &[Box<dyn Probe>], options: &Options, cpus: usize) -> Result<Ino
         probe.configure(&mut open, options, cpus).map_err(load_error)?;
     }
     // What belongs to a probe that is left out is not loaded.
-    let wanted: Vec<&str> = probes.iter().flat_map(|probe| probe.programs()).map(|program| program.name).collect();
+    let wanted = probes.iter().flat_map(|probe| probe.programs()).filter(|program| program.is_there());
+    let wanted: Vec<&str> = wanted.map(|program| program.name).collect();
     let all = probes::all();
     let known = || all.iter().flat_map(|probe| probe.programs());
     open.progs.follow_running.set_autoload(options.joins);

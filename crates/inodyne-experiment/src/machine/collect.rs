@@ -96,6 +96,13 @@ impl Collecting {
         }
     }
 
+    /// Tells that the command has ended, and only what it left to be written is still to be seen.
+    pub(super) fn command_ended(&mut self) {
+        if let Collecting::Bpf(tracer) = self {
+            tracer.command_ended();
+        }
+    }
+
     /// The trace, once the command has ended.
     pub(super) fn finish(self, exit: Exit) -> Result<Trace, ExperimentError> {
         match self {

@@ -39,7 +39,7 @@ pub(super) fn follow(
     interrupts: &mut Interrupts,
     tell: &mut dyn FnMut(Event<'_>),
 ) -> Result<Execution, ExperimentError> {
-    let collecting = following.collecting;
+    let mut collecting = following.collecting;
     let spec = match &collecting {
         Some(collecting) => collecting.around(spec)?,
         None => Cow::Borrowed(spec),
@@ -53,9 +53,14 @@ pub(super) fn follow(
     started.release()?;
     let mut timeout = Timeout { until: following.timeout.map(|timeout| Instant::now() + timeout), passed: false };
     let mut ended = wait(&started, &spec, collecting.as_ref(), watched.as_mut(), interrupts, &mut timeout, tell)?;
+    if let Some(collecting) = &mut collecting {
+        collecting.command_ended();
+    }
     // Whoever interrupted does not want to wait for a disk.
     let flusher = following.flusher.filter(|_| !interrupts.any_seen());
     let durable = flusher.map(|flusher| flusher.flush().map(|()| monotonic_ns()));
+    // Times are those of untraced runs. Of a traced one it is seen what is written.
+    let durable = durable.filter(|_| collecting.is_none());
     let limits = watched.map_or_else(Vec::new, |watched| watched.limits.finish());
     let collected = collecting.map(|collecting| collecting.finish(ended.exit)).transpose()?;
     let collected = collected.map(|trace| Trace { limits, ..trace });

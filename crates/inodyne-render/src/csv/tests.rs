@@ -32,7 +32,9 @@ fn numbers(text: &str, column: &str) -> Vec<f64> {
 
 #[test]
 fn rows_are_those_of_the_recording_with_all_digits() {
-    let mut recording = explained(sample::overlay_recording());
+    let mut recording = sample::overlay_recording();
+    sample::add_block_io(&mut recording.traces[0]);
+    let mut recording = explained(recording);
     recording.traces[0].paths = Some(Paths {
         looked_up: vec![PathCount {
             path: "a,\"b\"\nc".to_owned(),
@@ -53,6 +55,8 @@ fn rows_are_those_of_the_recording_with_all_digits() {
         ("functions", 384),
         ("syscalls", traces.iter().map(|trace| trace.syscalls.len()).sum()),
         ("paths", 1),
+        ("block", 5),
+        ("journals", 1),
         ("processes", traces.iter().map(|trace| crate::process::Processes::new(trace).all.len()).sum()),
         ("threads", traces.iter().flat_map(|trace| &trace.threads).map(|thread| thread.rows.len()).sum()),
         ("runs", recording.runs.len()),

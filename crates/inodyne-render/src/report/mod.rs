@@ -25,6 +25,7 @@
 //! [`crate::html`](fn@crate::html) print its blocks, [`crate::csv`](fn@crate::csv) and [`crate::json_section`] its records.
 
 pub(crate) mod block;
+mod block_io;
 mod call_changes;
 mod call_times;
 mod calls;
@@ -36,6 +37,7 @@ mod difference;
 mod findings;
 mod flags;
 mod functions;
+mod journals;
 mod ledger;
 pub(crate) mod names;
 mod others;

@@ -6,10 +6,13 @@ use std::str::FromStr;
 use inodyne_model::call_class::CallClass;
 
 use super::definition::Definition;
-use super::{calls, comparison, findings, functions, ledger, overhead, paths, processes, runs, threads, verdict};
+use super::{
+    block_io, calls, comparison, findings, functions, journals, ledger, overhead, paths, processes, runs, threads,
+    verdict,
+};
 
 /// All sections, in the order of a report.
-static SECTIONS: [&Definition; 12] = [
+static SECTIONS: [&Definition; 14] = [
     &comparison::SECTION,
     &verdict::SECTION,
     &ledger::SECTION,
@@ -17,6 +20,8 @@ static SECTIONS: [&Definition; 12] = [
     &functions::SECTION,
     &calls::SECTION,
     &paths::SECTION,
+    &block_io::SECTION,
+    &journals::SECTION,
     &processes::SECTION,
     &threads::SECTION,
     &runs::SECTION,

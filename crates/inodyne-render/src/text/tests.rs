@@ -193,6 +193,20 @@ fn the_tables_by_command_name_stand_alone() {
 }
 
 #[test]
+fn requests_to_block_devices_are_shown_by_disk_and_path() {
+    let mut recording = sample::find_recording();
+    sample::add_block_io(&mut recording.traces[0]);
+    insta::assert_snapshot!(only(&explained(recording), section("block")));
+}
+
+#[test]
+fn journals_are_shown_with_the_phases_of_their_commits() {
+    let mut recording = sample::find_recording();
+    sample::add_block_io(&mut recording.traces[0]);
+    insta::assert_snapshot!(only(&explained(recording), section("journals")));
+}
+
+#[test]
 fn paths_are_shown_by_time_and_by_directory() {
     let mut recording = explained(sample::find_recording());
     let path = |path: &str, calls, not_found, ms| PathCount {

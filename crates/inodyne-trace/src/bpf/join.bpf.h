@@ -18,7 +18,7 @@
 #include "stack.h"
 #include "task.h"
 
-/* Processes to join; all that there are, where `join_all` is set. */
+/* Processes to join, by their number in the PID namespace of whoever reads the iterator; all that there are, where `join_all` is set. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -78,19 +78,34 @@ static __always_inline void join(struct task_struct *task)
 	__sync_fetch_and_add(&threads_joined, 1);
 }
 
+/* The number of its process in the PID namespace of the current task. The iterator shows only tasks that have one there
+ * (kernel/bpf/task_iter.c). */
+static __always_inline __u32 number_of(struct task_struct *task)
+{
+	struct task_struct *reader = bpf_get_current_task_btf();
+	unsigned int level = BPF_CORE_READ(reader, thread_pid, level);
+	struct pid *pid = BPF_CORE_READ(task, group_leader, thread_pid);
+	const char *numbers = (const char *)pid + bpf_core_field_offset(struct pid, numbers);
+	int number = 0;
+
+	bpf_probe_read_kernel(&number, sizeof(number),
+			      numbers + level * bpf_core_type_size(struct upid) + bpf_core_field_offset(struct upid, nr));
+	return number;
+}
+
 /* Run for each task by whoever reads the iterator. */
 SEC("iter/task")
 int follow_running(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
-	__u32 pid;
+	__u32 number;
 
 	if (!task)
 		return 0;
-	pid = task->tgid;
-	if (task->flags & (PF_KTHREAD | PF_EXITING) || task->__state & TASK_NEW || pid == shared.tracer)
+	if (task->flags & (PF_KTHREAD | PF_EXITING) || task->__state & TASK_NEW || (__u32)task->tgid == shared.tracer)
 		return 0;
-	if (!join_all && !bpf_map_lookup_elem(&joining, &pid))
+	number = number_of(task);
+	if (!join_all && !bpf_map_lookup_elem(&joining, &number))
 		return 0;
 	if (!thread_of(task))
 		join(task);

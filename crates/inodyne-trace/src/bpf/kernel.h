@@ -76,6 +76,16 @@ struct mm_struct {
 	unsigned long arg_start, arg_end;
 };
 
+struct upid {
+	int nr;
+	struct pid_namespace *ns;
+};
+
+struct pid {
+	unsigned int level;
+	struct upid numbers[];
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	void *stack;
@@ -84,6 +94,8 @@ struct task_struct {
 	int on_cpu;
 	int pid;
 	int tgid;
+	struct task_struct *group_leader;
+	struct pid *thread_pid;
 	struct sched_entity se;
 	struct fs_struct *fs;
 	struct files_struct *files;

@@ -20,6 +20,7 @@ enum loss {
 	LOST_WORK,
 	LOST_HELPERS,
 	LOST_SKIPPED, /* counted by the kernel, and read by the user side */
+	LOST_REQUESTS,
 	LOSSES,
 };
 EXPORT(enum, loss);

@@ -18,6 +18,8 @@ enum refusable {
 	REFUSE_SAMPLES,
 	REFUSE_PATHS,
 	REFUSE_DTYPE,
+	REFUSE_BLOCK,
+	REFUSE_COMMITS,
 };
 EXPORT(enum, refusable);
 

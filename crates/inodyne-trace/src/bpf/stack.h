@@ -20,7 +20,7 @@ struct {
 } stacks SEC(".maps");
 
 /* A stack under construction, one for each program that can be interrupted by another. */
-enum stack_user { STACK_OF_SWITCH, STACK_OF_WAKING, STACK_OF_SAMPLE, STACK_OF_OTHER, STACK_USERS };
+enum stack_user { STACK_OF_SWITCH, STACK_OF_WAKING, STACK_OF_SAMPLE, STACK_OF_OTHER, STACK_OF_REQUEST, STACK_USERS };
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, STACK_USERS);

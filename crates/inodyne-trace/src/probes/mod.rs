@@ -30,6 +30,8 @@ probes! {
     samples,
     paths,
     dtype,
+    block,
+    commits,
 }
 
 #[cfg(test)]

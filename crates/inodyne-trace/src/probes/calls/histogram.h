@@ -6,19 +6,8 @@
 #ifndef INODYNE_CALLS_HISTOGRAM_H
 #define INODYNE_CALLS_HISTOGRAM_H
 
+#include "../../bpf/log2.h"
 #include "intf.h"
-
-static __always_inline __u32 log2_of(__u64 v)
-{
-	__u32 r = 0;
-
-	if (v >> 32) { v >>= 32; r += 32; }
-	if (v >> 16) { v >>= 16; r += 16; }
-	if (v >> 8) { v >>= 8; r += 8; }
-	if (v >> 4) { v >>= 4; r += 4; }
-	if (v >> 2) { v >>= 2; r += 2; }
-	return r + (__u32)(v >> 1);
-}
 
 static __always_inline __u32 bucket_of(__u64 ns)
 {

@@ -8,6 +8,7 @@ use inodyne_model::Nanos;
 use inodyne_model::trace::{Dtype, DtypeDirectory, DtypeFs, ForcedLookup, Trace};
 
 use crate::contract::text;
+use crate::devices;
 use crate::map::{pairs, per_cpu};
 use crate::names;
 use crate::options::Options;
@@ -78,7 +79,7 @@ fn read(
 }
 
 fn filesystem(device: u32, row: &FilesystemSum) -> DtypeFs {
-    DtypeFs { fs: text(&row.fs), device: device_name(device), entries: row.entries, unknown: row.unknown }
+    DtypeFs { fs: text(&row.fs), device: devices::number(device), entries: row.entries, unknown: row.unknown }
 }
 
 fn directory(key: &DirectoryKey, row: &Directory) -> DtypeDirectory {
@@ -86,7 +87,7 @@ fn directory(key: &DirectoryKey, row: &Directory) -> DtypeDirectory {
     let path = names.collect::<Vec<_>>().join("/");
     DtypeDirectory {
         path: if row.cut != 0 { format!("…/{path}") } else { format!("/{path}") },
-        device: device_name(key.device),
+        device: devices::number(key.device),
         inode: key.inode,
         entries: row.entries,
         unknown: row.unknown,
@@ -103,11 +104,6 @@ fn lookup(key: &ForcedKey, sum: &ForcedSum) -> Option<ForcedLookup> {
         cpu_ns: Nanos(sum.wall_ns.saturating_sub(sum.blocked_ns + sum.ready_ns)),
         blocked_ns: Nanos(sum.blocked_ns),
     })
-}
-
-/// The kernel's own encoding of a device number: 12 bits of major, 20 of minor (include/linux/kdev_t.h).
-fn device_name(device: u32) -> String {
-    format!("{}:{}", device >> 20, device & 0xf_ffff)
 }
 
 #[cfg(test)]

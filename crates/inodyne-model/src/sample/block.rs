@@ -1,0 +1,81 @@
+//! What a block device did for a command that made files on ext4, and its journal.
+
+use super::ms;
+use crate::Nanos;
+use crate::block::{Amount, BlockIo, Disk, Flag, Journal, JournalKind, Operation, Requests, Size};
+use crate::histogram::Histogram;
+use crate::stack::{Frame, Stack, StackId};
+use crate::trace::Trace;
+
+/// Stacks on which it was asked for, leaf first.
+const COMMIT: (u64, &[&str]) =
+    (901, &["submit_bio_noacct_nocheck", "jbd2_journal_commit_transaction", "kjournald2", "kthread"]);
+const WRITEBACK: (u64, &[&str]) = (902, &["submit_bio_noacct_nocheck", "ext4_do_writepages", "wb_workfn", "kthread"]);
+const INODES: (u64, &[&str]) = (903, &["submit_bio_noacct_nocheck", "__ext4_get_inode_loc", "ext4_create"]);
+
+fn amount(requests: u64, kilobytes: u64, each: Nanos) -> Amount {
+    let bytes = kilobytes << 10;
+    let mut octaves = [0; 40];
+    octaves[each.0.max(1).ilog2() as usize] = requests as u32;
+    let size = |bytes: u64| Size { from_bytes: 1 << bytes.ilog2(), count: requests };
+    Amount {
+        requests,
+        bytes,
+        sequential: requests / 2,
+        timed: requests,
+        queue_ns: Nanos(20_000 * requests),
+        device_ns: Nanos(each.0 * requests),
+        sizes: bytes.checked_div(requests).filter(|mean| *mean >= 512).map(size).into_iter().collect(),
+        queue: Histogram::from_octaves(&[0; 14].into_iter().chain([requests as u32]).collect::<Vec<_>>()),
+        device: Histogram::from_octaves(&octaves),
+    }
+}
+
+/// Adds it to a trace.
+pub fn add_block_io(trace: &mut Trace) {
+    let of = |(id, functions): (u64, &[&str])| Stack {
+        id: StackId(id),
+        frames: functions.iter().map(|name| Frame::Symbol((*name).to_owned())).collect(),
+        truncated: false,
+    };
+    trace.observed.stacks.extend([COMMIT, WRITEBACK, INODES].map(of));
+    let own = trace.observed.threads.first().map(|root| root.pid);
+    let requests = |operation, flags: &[Flag], stack: u64, comm: &str, amount| Requests {
+        disk: "7:0".to_owned(),
+        operation,
+        flags: flags.to_vec(),
+        stack: StackId(stack),
+        comm: comm.to_owned(),
+        amount,
+        ..Requests::default()
+    };
+    let read = requests(Operation::Read, &[Flag::Meta], INODES.0, "tar", amount(40, 160, ms(0.2)));
+    let written = requests(Operation::Write, &[], WRITEBACK.0, "kworker", amount(12, 9_000, ms(4.0)));
+    trace.block = Some(BlockIo {
+        disks: vec![Disk { number: "7:0".to_owned(), name: "loop0".to_owned(), merged: 310, busy_ns: ms(60.0) }],
+        requests: vec![
+            requests(Operation::Write, &[Flag::Sync], COMMIT.0, "jbd2/loop0-8", amount(30, 1_800, ms(1.0))),
+            Requests { after: true, ..written },
+            Requests { pid: own, ..read.clone() },
+            Requests { pid: Some(1), comm: "stranger".to_owned(), ..read },
+            requests(Operation::Flush, &[Flag::Preflush], 0, "", amount(30, 0, ms(0.5))),
+        ],
+        paths: Vec::new(),
+    });
+    trace.journals = vec![Journal {
+        device: "7:0".to_owned(),
+        name: "loop0".to_owned(),
+        kind: JournalKind::Jbd2,
+        commits: 30,
+        handles: Some(1_234),
+        blocks: Some(450),
+        locked_ns: Some(ms(0.3)),
+        flushing_ns: Some(ms(6.0)),
+        logging_ns: Some(ms(45.0)),
+        longest_ns: Some(ms(3.5)),
+        checkpoints: Some(2),
+        checkpointed: Some(170),
+        forces: None,
+        waits_for_space: None,
+    }];
+}

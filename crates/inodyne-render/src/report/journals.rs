@@ -1,0 +1,111 @@
+//! Journals and logs of file systems: how often they were committed, how much that was, how long it took.
+
+use inodyne_model::Nanos;
+use inodyne_model::block::{Journal, JournalKind};
+use inodyne_model::recording::Recording;
+
+use super::block::Page;
+use super::case::Case;
+use super::definition::{Definition, Show};
+use super::table::{Column, Records, Table};
+use super::value::{Cell, Value};
+
+pub(super) const SECTION: Definition = Definition { name: "journals", unasked: true, show: Show::Case(show), records };
+
+fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
+    let Some(trace) = case.trace.filter(|trace| !trace.journals.is_empty()) else { return };
+    page.heading("Journals, each commit on average");
+    page.table(table(&trace.journals, trace.wall_ns));
+}
+
+fn table(journals: &[Journal], wall: Nanos) -> Table {
+    let columns = [
+        Column::text("device").naming(),
+        Column::text("journal"),
+        Column::number("commits"),
+        Column::number("every"),
+        Column::number("handles"),
+        Column::number("blocks"),
+        Column::number("locked"),
+        Column::number("flushed"),
+        Column::number("logged"),
+        Column::number("longest").wide(),
+        Column::number("checkpointed").wide(),
+        Column::number("waits for space").wide(),
+    ];
+    let mut table = Table::new("journals", columns);
+    for journal in journals {
+        let commits = journal.commits.max(1);
+        let each = |sum: Option<u64>| sum.map_or_else(Cell::nothing, |sum| Cell::of(tenths(sum, commits)));
+        let mean = |sum: Option<Nanos>| sum.map_or_else(Cell::nothing, |sum| Cell::of(Nanos(sum.0 / commits)));
+        let count = |count: Option<u64>| count.map_or_else(Cell::nothing, |count| Cell::grouped(count).blank_if_zero());
+        let every = match journal.commits {
+            0 => Cell::nothing(),
+            _ => Cell::of(Nanos(wall.0 / commits)),
+        };
+        let kind = match journal.kind {
+            JournalKind::Jbd2 => "jbd2",
+            JournalKind::XfsLog => "XFS log",
+            JournalKind::Btrfs => "btrfs",
+        };
+        table.row([
+            Cell::of(&journal.name),
+            Cell::of(kind),
+            Cell::grouped(journal.commits),
+            every,
+            each(journal.handles),
+            each(journal.blocks),
+            mean(journal.locked_ns),
+            mean(journal.flushing_ns),
+            mean(journal.logging_ns),
+            journal.longest_ns.map_or_else(Cell::nothing, Cell::of),
+            count(journal.checkpointed),
+            count(journal.waits_for_space),
+        ]);
+    }
+    table
+}
+
+/// A mean with one decimal.
+fn tenths(sum: u64, count: u64) -> Value {
+    Value::Text(format!("{:.1}", sum as f64 / count as f64))
+}
+
+/// A row for each journal or log.
+fn records(recording: &Recording) -> Records {
+    let columns = [
+        "device",
+        "name",
+        "kind",
+        "commits",
+        "handles",
+        "blocks",
+        "locked_ns",
+        "flushing_ns",
+        "logging_ns",
+        "longest_ns",
+        "checkpoints",
+        "checkpointed",
+        "forces",
+        "waits_for_space",
+    ];
+    let values = |journal: &Journal| {
+        [
+            (&journal.device).into(),
+            (&journal.name).into(),
+            journal.kind.as_str().into(),
+            journal.commits.into(),
+            journal.handles.into(),
+            journal.blocks.into(),
+            journal.locked_ns.into(),
+            journal.flushing_ns.into(),
+            journal.logging_ns.into(),
+            journal.longest_ns.into(),
+            journal.checkpoints.into(),
+            journal.checkpointed.into(),
+            journal.forces.into(),
+            journal.waits_for_space.into(),
+        ]
+    };
+    Records::of_traces(recording, columns, |trace| trace.journals.iter().map(values).collect())
+}

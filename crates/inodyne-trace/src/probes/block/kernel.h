@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
+/* What the block layer's structures look like, as far as this probe looks into them: see bpf/kernel.h. */
+#ifndef INODYNE_BLOCK_KERNEL_H
+#define INODYNE_BLOCK_KERNEL_H
+
+#include "../../bpf/kernel.h"
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct gendisk {
+	int major;
+	int first_minor;
+};
+
+struct block_device {
+	__u32 bd_dev;
+	struct gendisk *bd_disk;
+};
+
+struct request_queue {
+	struct gendisk *disk;
+};
+
+struct bio {
+	struct block_device *bi_bdev;
+	unsigned int bi_opf;
+	void *bi_private;
+};
+
+struct request {
+	struct request_queue *q;
+	unsigned int cmd_flags;
+	unsigned int rq_flags;
+	unsigned int __data_len;
+	__u64 __sector;
+	struct bio *bio;
+	struct block_device *part;
+};
+
+#pragma clang attribute pop
+
+/* The values are of this kernel or that: CO-RE puts the right ones in. */
+enum req_flag_bits {
+	__REQ_SYNC,
+	__REQ_META,
+	__REQ_FUA,
+	__REQ_PREFLUSH,
+	__REQ_RAHEAD,
+	__REQ_BACKGROUND,
+	__REQ_SWAP,
+};
+
+/* Since Linux 6.11; before, they were macros (include/linux/blk-mq.h). */
+enum rqf_flags {
+	__RQF_FLUSH_SEQ,
+	__RQF_IO_STAT,
+};
+
+#define REQUEST_FLAG(name) (1U << bpf_core_enum_value(enum req_flag_bits, __REQ_##name))
+#define RQF_FLAG(name, before) \
+	(bpf_core_enum_value_exists(enum rqf_flags, __RQF_##name) ? 1U << bpf_core_enum_value(enum rqf_flags, __RQF_##name) : (before))
+#define RQF_FLUSH_SEQ RQF_FLAG(FLUSH_SEQ, 1U << 4)
+#define RQF_IO_STAT RQF_FLAG(IO_STAT, 1U << 13)
+
+/* include/linux/blk_types.h */
+#define REQ_OP_MASK 0xff
+#define REQ_OP_FLUSH 2
+#define REQ_OP_DRV_IN 34 /* from here on what is passed through to a driver */
+
+#define PF_WQ_WORKER 0x00000020
+
+#endif

@@ -1,0 +1,196 @@
+//! Reads the tables of requests to block devices.
+
+mod contract;
+
+use std::cmp::Reverse;
+
+use inodyne_model::Nanos;
+use inodyne_model::block::{Amount, BlockIo, Disk, Flag, Operation, Requests, Size};
+use inodyne_model::histogram::Histogram;
+use inodyne_model::stack::StackId;
+use inodyne_model::trace::Trace;
+
+use crate::contract::text;
+use crate::devices;
+use crate::map::pairs;
+use crate::probe::{Point, Probe, Program, Seen};
+use crate::skeleton::InodyneMaps;
+use contract::{
+    BLOCK_BACKGROUND, BLOCK_FUA, BLOCK_META, BLOCK_PREFLUSH, BLOCK_READ_AHEAD, BLOCK_SWAP, BLOCK_SYNC, DiskTotals, Key,
+    Row,
+};
+
+/// The least size that is told apart.
+const SECTOR_BYTES: u64 = 512;
+
+/// The probe of block devices.
+#[derive(Default)]
+pub struct Own;
+
+impl Probe for Own {
+    fn feature(&self) -> &'static str {
+        "block devices"
+    }
+
+    fn without(&self) -> &'static str {
+        "it is not known what was asked of block devices, nor by whom"
+    }
+
+    fn is_optional(&self) -> bool {
+        true
+    }
+
+    fn programs(&self) -> &'static [Program] {
+        &[
+            Program { name: "block_complete", point: Point::Tracepoint("block_rq_complete") },
+            Program { name: "block_issue", point: Point::Tracepoint("block_rq_issue") },
+            Program { name: "block_queue", point: Point::Tracepoint("block_bio_queue") },
+            Program { name: "block_merge_after", point: Point::Tracepoint("block_bio_backmerge") },
+            Program { name: "block_merge_before", point: Point::Tracepoint("block_bio_frontmerge") },
+            Program { name: "block_merge_requests", point: Point::Tracepoint("block_rq_merge") },
+        ]
+    }
+
+    fn command_ended(&mut self, maps: &mut InodyneMaps<'static>) {
+        maps.bss_data.as_mut().expect("the object has global variables").block_after = 1;
+    }
+
+    fn read(&mut self, seen: &Seen<'_>, result: &mut Trace) -> libbpf_rs::Result<()> {
+        let rows: Vec<(Key, Row)> = pairs(&seen.maps.block_rows)?;
+        let disks: Vec<(u32, DiskTotals)> = pairs(&seen.maps.block_disks)?;
+        result.block = Some(read(&rows, &disks, seen.detached_ns));
+        Ok(())
+    }
+}
+
+/// Everything known of block devices, most bytes first.
+fn read(rows: &[(Key, Row)], disks: &[(u32, DiskTotals)], until: Nanos) -> BlockIo {
+    let mut disks: Vec<Disk> = disks.iter().map(|(number, totals)| disk(*number, totals, until)).collect();
+    disks.sort_by(|a, b| a.number.cmp(&b.number));
+    let mut requests: Vec<Requests> = rows.iter().map(|(key, row)| requests(key, row)).collect();
+    requests.sort_by(|a, b| {
+        (Reverse(a.amount.bytes), &a.disk, a.operation, a.stack, a.pid)
+            .cmp(&(Reverse(b.amount.bytes), &b.disk, b.operation, b.stack, b.pid))
+    });
+    BlockIo { disks, requests, paths: Vec::new() }
+}
+
+fn disk(number: u32, totals: &DiskTotals, until: Nanos) -> Disk {
+    let still = if totals.in_flight > 0 { until.saturating_sub(Nanos(totals.since)) } else { Nanos::ZERO };
+    let number = devices::number(number);
+    Disk {
+        name: devices::name(&number).unwrap_or_else(|| number.clone()),
+        number,
+        merged: totals.merged,
+        busy_ns: Nanos(totals.busy_ns) + still,
+    }
+}
+
+fn requests(key: &Key, row: &Row) -> Requests {
+    let partition = (key.device != key.disk).then(|| devices::number(key.device));
+    Requests {
+        disk: devices::number(key.disk),
+        partition: partition.map(|number| devices::name(&number).unwrap_or(number)),
+        operation: operation(key.op),
+        flags: FLAGS.iter().filter(|(bit, _)| key.flags & bit != 0).map(|(_, flag)| *flag).collect(),
+        stack: StackId(key.stack),
+        pid: Some(key.pid).filter(|pid| *pid != 0),
+        comm: text(&key.comm),
+        after: key.after != 0,
+        amount: amount(row),
+    }
+}
+
+fn amount(row: &Row) -> Amount {
+    let size = |(at, count): (usize, &u32)| Size { from_bytes: SECTOR_BYTES << at, count: u64::from(*count) };
+    Amount {
+        requests: row.requests,
+        bytes: row.bytes,
+        sequential: row.sequential,
+        timed: row.timed,
+        queue_ns: Nanos(row.queue_ns),
+        device_ns: Nanos(row.device_ns),
+        sizes: row.sizes.iter().enumerate().filter(|(_, count)| **count > 0).map(size).collect(),
+        queue: Histogram::from_octaves(&row.queue_times),
+        device: Histogram::from_octaves(&row.device_times),
+    }
+}
+
+const FLAGS: [(u16, Flag); 7] = [
+    (BLOCK_SYNC, Flag::Sync),
+    (BLOCK_META, Flag::Meta),
+    (BLOCK_READ_AHEAD, Flag::ReadAhead),
+    (BLOCK_FUA, Flag::Fua),
+    (BLOCK_PREFLUSH, Flag::Preflush),
+    (BLOCK_BACKGROUND, Flag::Background),
+    (BLOCK_SWAP, Flag::Swap),
+];
+
+/// By the kernel's number of it (include/linux/blk_types.h: enum req_op).
+fn operation(number: u8) -> Operation {
+    match number {
+        0 => Operation::Read,
+        1 => Operation::Write,
+        2 => Operation::Flush,
+        3 | 5 => Operation::Discard,
+        _ => Operation::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::planted::{every_field_counts, planted};
+
+    unsafe extern "C" {
+        fn host_plant_block_key(to: *mut Key);
+        fn host_plant_block_row(to: *mut Row);
+        fn host_plant_block_disk(to: *mut DiskTotals);
+    }
+
+    #[test]
+    fn every_part_of_requests_reaches_its_meaning() {
+        let (key, row): (Key, Row) = (planted(host_plant_block_key), planted(host_plant_block_row));
+        let amount = Amount {
+            requests: 411,
+            bytes: 412,
+            sequential: 413,
+            timed: 414,
+            queue_ns: Nanos(415),
+            device_ns: Nanos(416),
+            sizes: vec![Size { from_bytes: 512, count: 417 }],
+            queue: Histogram::from_octaves(&[418]),
+            device: Histogram::from_octaves(&[419]),
+        };
+        let expected = Requests {
+            disk: "259:2".to_owned(),
+            partition: Some("259:3".to_owned()),
+            operation: Operation::Flush,
+            flags: vec![Flag::Meta],
+            stack: StackId(401),
+            pid: Some(402),
+            comm: "planted".to_owned(),
+            after: true,
+            amount,
+        };
+        assert_eq!(requests(&key, &row), expected);
+        every_field_counts("block_key", key, &[], |key| requests(key, &row));
+        every_field_counts("block_row", row, &[], |row| requests(&key, row));
+    }
+
+    #[test]
+    fn every_part_of_a_disk_reaches_its_meaning() {
+        let totals: DiskTotals = planted(host_plant_block_disk);
+        let expected = Disk {
+            number: "259:2".to_owned(),
+            name: "259:2".to_owned(),
+            merged: 421,
+            busy_ns: Nanos(422 + 1_000 - 423),
+        };
+        let number = 259 << 20 | 2;
+        assert_eq!(disk(number, &totals, Nanos(1_000)), expected);
+        every_field_counts("block_disk", totals, &["next_sector", "unused"], |totals| {
+            disk(number, totals, Nanos(1_000))
+        });
+    }
+}

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
+/*
+ * Requests to block devices, of the whole machine, from the command's begin on: who asked for them, where in the kernel, how many,
+ * how large, how long they queued and how long the device took.
+ *
+ * Who asked is known when a bio is submitted; from then on it belongs to a request, alone or with others, and is completed by
+ * an interrupt. So what is known of a bio waits under its address until the request goes to the device, and what is known of that
+ * under the request's until it is done. Requests are counted as /proc/diskstats does (block/blk-mq.c: blk_account_io_done,
+ * blk_account_io_completion), so that both agree.
+ */
+#ifndef INODYNE_BLOCK_PROBE_H
+#define INODYNE_BLOCK_PROBE_H
+
+#include "../../bpf/log2.h"
+#include "../../bpf/maps.h"
+#include "../../bpf/refuse.h"
+#include "../../bpf/stack.h"
+#include "intf.h"
+#include "kernel.h"
+
+/* Set by the user side once the command has ended. */
+__u32 block_after;
+
+/* Nobody says when a bio has served: the oldest go. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, __u64);
+	__type(value, struct block_bio);
+} block_bios SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 8192);
+	__type(key, __u64);
+	__type(value, struct block_request);
+} block_requests SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 2048);
+	__type(key, struct block_key);
+	__type(value, struct block_row);
+} block_rows SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 256);
+	__type(key, __u32);
+	__type(value, struct block_disk);
+} block_disks SEC(".maps");
+
+/* Rows begin as copies of this. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct block_row);
+} block_blank SEC(".maps");
+
+static __always_inline bool block_is_counted(struct request *rq)
+{
+	return shared.threads_born && (rq->cmd_flags & REQ_OP_MASK) < REQ_OP_DRV_IN;
+}
+
+static __always_inline __u32 disk_number(struct gendisk *disk)
+{
+	return (__u32)disk->major << 20 | disk->first_minor;
+}
+
+static __always_inline struct block_disk *block_disk_of(struct gendisk *gendisk)
+{
+	struct block_disk *disk, blank = {};
+	__u32 number = disk_number(gendisk);
+
+	disk = bpf_map_lookup_elem(&block_disks, &number);
+	if (disk)
+		return disk;
+	/* Where another CPU was faster, its entry serves. */
+	bpf_map_update_elem(&block_disks, &number, &blank, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&block_disks, &number);
+}
+
+static __always_inline __u16 block_flags(__u32 flags)
+{
+	__u16 own = 0;
+
+	if (flags & REQUEST_FLAG(SYNC))
+		own |= BLOCK_SYNC;
+	if (flags & REQUEST_FLAG(META))
+		own |= BLOCK_META;
+	if (flags & REQUEST_FLAG(RAHEAD))
+		own |= BLOCK_READ_AHEAD;
+	if (flags & REQUEST_FLAG(FUA))
+		own |= BLOCK_FUA;
+	if (flags & REQUEST_FLAG(PREFLUSH))
+		own |= BLOCK_PREFLUSH;
+	if (flags & REQUEST_FLAG(BACKGROUND))
+		own |= BLOCK_BACKGROUND;
+	if (flags & REQUEST_FLAG(SWAP))
+		own |= BLOCK_SWAP;
+	return own;
+}
+
+/* What a request is, and who asked for its first bio. A bio that was split off from a larger one has that as its private data
+ * (block/bio.c: bio_chain). */
+static __always_inline void block_describe(struct block_request *to, struct request *rq)
+{
+	struct block_device *part = rq->part;
+	struct bio *bio = rq->bio;
+	__u64 key = (__u64)bio;
+	struct block_bio *known = 0;
+
+	if (bio) {
+		known = bpf_map_lookup_elem(&block_bios, &key);
+		if (!known) {
+			key = (__u64)bio->bi_private;
+			known = bpf_map_lookup_elem(&block_bios, &key);
+		}
+	}
+	if (known) {
+		to->key.stack = known->stack;
+		to->key.pid = known->pid;
+		__builtin_memcpy(to->key.comm, known->comm, sizeof(to->key.comm));
+		to->queued = known->at;
+	}
+	to->key.disk = disk_number(rq->q->disk);
+	to->key.device = part ? part->bd_dev : to->key.disk;
+	to->key.op = rq->cmd_flags & REQ_OP_MASK;
+	to->key.flags = block_flags(rq->cmd_flags);
+	to->bytes = rq->__data_len;
+}
+
+static __always_inline struct block_row *block_row_of(struct block_key *key)
+{
+	struct block_row *row = bpf_map_lookup_elem(&block_rows, key), *blank;
+	__u32 zero = 0;
+
+	if (row)
+		return row;
+	blank = bpf_map_lookup_elem(&block_blank, &zero);
+	if (!blank)
+		return 0;
+	bpf_map_update_elem(&block_rows, key, blank, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&block_rows, key);
+}
+
+static __always_inline void block_time(__u32 *histogram, __u64 ns)
+{
+	__u32 bucket = log2_of(ns);
+
+	if (bucket >= BLOCK_TIMES)
+		bucket = BLOCK_TIMES - 1;
+	__sync_fetch_and_add(&histogram[bucket], 1);
+}
+
+SEC("tp_btf/block_bio_queue")
+int BPF_PROG(block_queue, struct bio *bio)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct block_bio new = {};
+	__u64 key = (__u64)bio;
+
+	refusable(REFUSE_BLOCK);
+	if (!shared.threads_born)
+		return 0;
+	new.at = bpf_ktime_get_ns();
+	new.stack = take_stack(ctx, STACK_OF_REQUEST);
+	if (task->flags & PF_WQ_WORKER) {
+		/* Which one of them did it says nothing. */
+		__builtin_memcpy(new.comm, "kworker", sizeof("kworker"));
+	} else {
+		new.pid = task->tgid;
+		bpf_get_current_comm(new.comm, sizeof(new.comm));
+	}
+	bpf_map_update_elem(&block_bios, &key, &new, BPF_ANY);
+	return 0;
+}
+
+SEC("tp_btf/block_rq_issue")
+int BPF_PROG(block_issue, struct request *rq)
+{
+	struct block_request new = {}, *again;
+	struct block_disk *disk;
+	__u64 key = (__u64)rq, now;
+	__u32 write;
+
+	if (!block_is_counted(rq))
+		return 0;
+	now = bpf_ktime_get_ns();
+	again = bpf_map_lookup_elem(&block_requests, &key);
+	if (again && !again->arrived) {
+		/* The driver had no room for it before. */
+		again->issued = now;
+		return 0;
+	}
+	block_describe(&new, rq);
+	new.issued = now;
+	disk = block_disk_of(rq->q->disk);
+	if (disk) {
+		write = new.key.op & 1;
+		new.sequential = new.bytes && disk->next_sector[write] == rq->__sector;
+		disk->next_sector[write] = rq->__sector + (new.bytes >> 9);
+		if (!__sync_fetch_and_add(&disk->in_flight, 1))
+			disk->since = now;
+	}
+	if (bpf_map_update_elem(&block_requests, &key, &new, BPF_ANY))
+		lose(LOST_REQUESTS);
+	return 0;
+}
+
+/* Counts what has arrived of a request. */
+static __always_inline void block_count(struct block_request *request, struct gendisk *gendisk, __u32 bytes, bool is_over)
+{
+	struct block_row *row = block_row_of(&request->key);
+	struct block_disk *disk;
+	__u64 now;
+
+	if (!row) {
+		lose(LOST_REQUESTS);
+		return;
+	}
+	__sync_fetch_and_add(&row->bytes, bytes);
+	if (is_over)
+		__sync_fetch_and_add(&row->requests, 1);
+	if (!request->issued || request->arrived)
+		return;
+	now = bpf_ktime_get_ns();
+	__sync_fetch_and_add(&row->timed, 1);
+	__sync_fetch_and_add(&row->sequential, request->sequential);
+	__sync_fetch_and_add(&row->device_ns, now - request->issued);
+	block_time(row->device_times, now - request->issued);
+	if (request->queued) {
+		__sync_fetch_and_add(&row->queue_ns, request->issued - request->queued);
+		block_time(row->queue_times, request->issued - request->queued);
+	}
+	if (request->bytes) {
+		__u32 size = log2_of(request->bytes >> 9);
+
+		__sync_fetch_and_add(&row->sizes[size < BLOCK_SIZES ? size : BLOCK_SIZES - 1], 1);
+	}
+	disk = block_disk_of(gendisk);
+	if (disk && __sync_fetch_and_add(&disk->in_flight, -1) == 1)
+		__sync_fetch_and_add(&disk->busy_ns, now - disk->since);
+}
+
+SEC("tp_btf/block_rq_complete")
+int BPF_PROG(block_complete, struct request *rq, int error, unsigned int bytes)
+{
+	struct block_request request = {}, *known;
+	__u64 key = (__u64)rq;
+	bool is_whole, is_flushed, is_over;
+
+	if (!block_is_counted(rq))
+		return 0;
+	known = bpf_map_lookup_elem(&block_requests, &key);
+	if (known)
+		request = *known;
+	else
+		block_describe(&request, rq);
+	request.key.after = !!block_after;
+	is_whole = bytes >= rq->__data_len;
+	/* A write with a flush before or after it is completed once for its data, and once for all (block/blk-flush.c). */
+	is_flushed = (rq->rq_flags & RQF_FLUSH_SEQ) && request.key.op != REQ_OP_FLUSH;
+	is_over = is_whole && !is_flushed && ((rq->rq_flags & RQF_IO_STAT) || request.key.op == REQ_OP_FLUSH);
+	if (!is_whole)
+		request.arrived = 1; /* not yet: its times are counted at the end */
+	block_count(&request, rq->q->disk, bytes, is_over);
+	if (!known || !is_whole)
+		return 0;
+	if (is_flushed)
+		known->arrived = 1;
+	else
+		bpf_map_delete_elem(&block_requests, &key);
+	return 0;
+}
+
+static __always_inline void block_merged(struct gendisk *gendisk)
+{
+	struct block_disk *disk;
+
+	if (!shared.threads_born)
+		return;
+	disk = block_disk_of(gendisk);
+	if (disk)
+		__sync_fetch_and_add(&disk->merged, 1);
+}
+
+SEC("tp_btf/block_bio_backmerge")
+int BPF_PROG(block_merge_after, struct bio *bio)
+{
+	block_merged(bio->bi_bdev->bd_disk);
+	return 0;
+}
+
+SEC("tp_btf/block_bio_frontmerge")
+int BPF_PROG(block_merge_before, struct bio *bio)
+{
+	block_merged(bio->bi_bdev->bd_disk);
+	return 0;
+}
+
+SEC("tp_btf/block_rq_merge")
+int BPF_PROG(block_merge_requests, struct request *rq)
+{
+	block_merged(rq->q->disk);
+	return 0;
+}
+
+#endif

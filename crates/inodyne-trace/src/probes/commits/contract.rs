@@ -1,0 +1,14 @@
+//! What both sides share of journals; the C is in `intf.h`.
+
+use crate::contract::{constants, structures};
+
+structures! {
+    /// Which journal.
+    Key = journal_key;
+    /// What it did.
+    Row = journal_row;
+}
+
+constants! {
+    journal_kind { JOURNAL_JBD2: u32, JOURNAL_XFS: u32, JOURNAL_BTRFS: u32 }
+}

@@ -1,0 +1,129 @@
+//! Reads the table of journals.
+
+mod contract;
+
+use inodyne_model::Nanos;
+use inodyne_model::block::{Journal, JournalKind};
+use inodyne_model::trace::Trace;
+
+use crate::devices;
+use crate::map::pairs;
+use crate::probe::{Point, Probe, Program, Seen};
+use contract::{JOURNAL_BTRFS, JOURNAL_JBD2, JOURNAL_XFS, Key, Row};
+
+/// The probe of journals.
+#[derive(Default)]
+pub struct Own;
+
+/// ext3 is ext4 since Linux 4.3.
+const JBD2: &str = "ext4";
+const XFS: &str = "xfs";
+const BTRFS: &str = "btrfs";
+
+const fn of(filesystem: &'static str, name: &'static str, tracepoint: &'static str) -> Program {
+    Program { name, point: Point::TracepointOf { filesystem, name: tracepoint } }
+}
+
+const PROGRAMS: &[Program] = &[
+    of(JBD2, "commits_locking", "jbd2_commit_locking"),
+    of(JBD2, "commits_flushing", "jbd2_commit_flushing"),
+    of(JBD2, "commits_logging", "jbd2_commit_logging"),
+    of(JBD2, "commits_committed", "jbd2_run_stats"),
+    of(JBD2, "commits_checkpointed", "jbd2_checkpoint_stats"),
+    of(XFS, "commits_xfs_write", "xlog_iclog_write"),
+    of(XFS, "commits_xfs_force", "xfs_log_force"),
+    of(XFS, "commits_xfs_full", "xfs_log_grant_sleep"),
+    of(BTRFS, "commits_btrfs", "btrfs_transaction_commit"),
+];
+
+impl Probe for Own {
+    fn feature(&self) -> &'static str {
+        "journals"
+    }
+
+    fn without(&self) -> &'static str {
+        "commits and checkpoints of journals are not counted"
+    }
+
+    fn is_optional(&self) -> bool {
+        true
+    }
+
+    fn programs(&self) -> &'static [Program] {
+        PROGRAMS
+    }
+
+    fn read(&mut self, seen: &Seen<'_>, result: &mut Trace) -> libbpf_rs::Result<()> {
+        let rows: Vec<(Key, Row)> = pairs(&seen.maps.journals)?;
+        let mut journals: Vec<Journal> = rows.iter().filter_map(|(key, row)| journal(key, row)).collect();
+        journals.sort_by(|a, b| (std::cmp::Reverse(a.commits), &a.device).cmp(&(std::cmp::Reverse(b.commits), &b.device)));
+        result.journals = journals;
+        Ok(())
+    }
+}
+
+fn journal(key: &Key, row: &Row) -> Option<Journal> {
+    let kind = match key.kind {
+        JOURNAL_JBD2 => JournalKind::Jbd2,
+        JOURNAL_XFS => JournalKind::XfsLog,
+        JOURNAL_BTRFS => JournalKind::Btrfs,
+        _ => return None,
+    };
+    let device = devices::number(key.device);
+    let only = |kinds: &[JournalKind], value: u64| kinds.contains(&kind).then_some(value);
+    let (jbd2, xfs) = ([JournalKind::Jbd2], [JournalKind::XfsLog]);
+    Some(Journal {
+        name: devices::name(&device).unwrap_or_else(|| device.clone()),
+        device,
+        kind,
+        commits: row.commits,
+        handles: only(&jbd2, row.handles),
+        blocks: only(&jbd2, row.blocks),
+        locked_ns: only(&jbd2, row.locked_ns).map(Nanos),
+        flushing_ns: only(&jbd2, row.flushing_ns).map(Nanos),
+        logging_ns: only(&jbd2, row.logging_ns).map(Nanos),
+        longest_ns: only(&jbd2, row.longest_ns).map(Nanos),
+        checkpoints: only(&jbd2, row.checkpoints),
+        checkpointed: only(&jbd2, row.checkpointed),
+        forces: only(&xfs, row.forces),
+        waits_for_space: only(&xfs, row.full),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::planted::{every_field_counts, planted};
+
+    unsafe extern "C" {
+        fn host_plant_journal_key(to: *mut Key);
+        fn host_plant_journal_row(to: *mut Row);
+    }
+
+    #[test]
+    fn every_part_of_a_journal_reaches_its_meaning() {
+        let (key, row): (Key, Row) = (planted(host_plant_journal_key), planted(host_plant_journal_row));
+        let expected = Journal {
+            device: "259:2".to_owned(),
+            name: "259:2".to_owned(),
+            kind: JournalKind::Jbd2,
+            commits: 501,
+            handles: Some(502),
+            blocks: Some(503),
+            locked_ns: Some(Nanos(504)),
+            flushing_ns: Some(Nanos(505)),
+            logging_ns: Some(Nanos(506)),
+            longest_ns: Some(Nanos(507)),
+            checkpoints: Some(508),
+            checkpointed: Some(509),
+            forces: None,
+            waits_for_space: None,
+        };
+        assert_eq!(journal(&key, &row), Some(expected));
+        let of_kind = |row: &Row, kind| journal(&Key { kind, ..key }, row);
+        every_field_counts("journal_key", key, &[], |key| journal(key, &row));
+        every_field_counts("journal_row", row, &["began", "since"], |row| {
+            [JOURNAL_JBD2, JOURNAL_XFS].map(|kind| of_kind(row, kind))
+        });
+    }
+}

@@ -1,0 +1,170 @@
+//! Requests to block devices against what the kernel itself counts, and against what a device was made to do.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use inodyne_model::block::{BlockIo, Disk, IoPath, Operation};
+use inodyne_model::trace::Trace;
+use support::{machine, nothing_lost, run, scratch, sh, traced};
+
+/// A little of everything: many small files, a large one that is synced, cold reads, deletions.
+const WORK: &str = "mkdir d; for i in $(seq 200); do echo $i > d/$i; done; \
+    dd if=/dev/zero of=big bs=1M count=12 conv=fsync status=none; dd if=/dev/zero of=direct bs=64k count=20 oflag=direct status=none; \
+    sync -f .; echo 3 > /proc/sys/vm/drop_caches; cat big d/* > /dev/null; rm -rf d; sync -f .";
+
+/// What /proc/diskstats counts of a device, in its order (Documentation/admin-guide/iostats.rst): reads, reads merged, sectors read, ms
+/// reading, the same of writes, in flight, ms busy, ms weighted, the four of discards, flushes, ms flushing.
+type Counters = [u64; 17];
+
+fn diskstats(file: &Path) -> BTreeMap<String, Counters> {
+    let text = std::fs::read_to_string(file).expect("the command wrote it");
+    let line = |line: &str| {
+        let mut words = line.split_whitespace().skip(2);
+        let name = words.next().expect("a name").to_owned();
+        let mut counters = [0; 17];
+        for (counter, word) in counters.iter_mut().zip(words) {
+            *counter = word.parse().expect("a number");
+        }
+        (name, counters)
+    };
+    text.lines().map(line).collect()
+}
+
+/// The trace of `script` between two readings of /proc/diskstats, with the change of all counters.
+fn between_readings(scratch: &Path, place: &str, script: &str) -> (Trace, BTreeMap<String, Counters>) {
+    let (before, after) = (scratch.join("before"), scratch.join("after"));
+    let script =
+        format!("cat /proc/diskstats > {}; {script}; cat /proc/diskstats > {}", before.display(), after.display());
+    let recording = run(&mut traced(&["--at", place], sh(&script))).ended_with(0).recording();
+    let trace = recording.traces.into_iter().next().expect("one trace");
+    nothing_lost(&trace);
+    let (before, mut after) = (diskstats(&before), diskstats(&after));
+    for (name, counters) in &mut after {
+        for (now, then) in counters.iter_mut().zip(before.get(name).copied().unwrap_or_default()) {
+            *now -= then.min(*now);
+        }
+    }
+    (trace, after)
+}
+
+/// The disk that a file system lies on which was made for the command: the only one that read or wrote for it besides those that others
+/// use, and no other loop device did.
+fn own_disk<'a>(block: &'a BlockIo, changed: &BTreeMap<String, Counters>) -> &'a Disk {
+    let is_used = |disk: &&Disk| disk.name.starts_with("loop") && changed[&disk.name].iter().any(|count| *count > 0);
+    let own = |disk: &&Disk| block.paths.iter().any(|row| row.disk == disk.number && row.of_command);
+    let disks: Vec<&Disk> = block.disks.iter().filter(is_used).filter(own).collect();
+    let [disk] = disks[..] else { panic!("not one loop device: {disks:?}") };
+    disk
+}
+
+#[test]
+fn requests_bytes_merges_and_flushes_are_those_of_diskstats() {
+    let (_machine, scratch) = (machine(), scratch());
+    let journaled = ["ext4", "ext4:mount=data=journal", "ext4:mount=data=writeback"];
+    for place in ["ext2", "ext3", "xfs:size=512M", "btrfs:size=512M"].into_iter().chain(journaled) {
+        let (trace, changed) = between_readings(scratch.path(), place, WORK);
+        let block = trace.block.as_ref().expect("block devices are looked at");
+        let disk = own_disk(block, &changed);
+        let counted = changed[&disk.name];
+        let sum = |operations: &[Operation]| {
+            let rows = block.requests.iter();
+            let of_disk = rows.filter(|row| row.disk == disk.number && operations.contains(&row.operation));
+            of_disk.fold((0, 0), |sum, row| (sum.0 + row.amount.requests, sum.1 + row.amount.bytes / 512))
+        };
+        assert_eq!(sum(&[Operation::Read]), (counted[0], counted[2]), "{place}: reads and their sectors");
+        let writes = sum(&[Operation::Write, Operation::Other]);
+        assert_eq!(writes, (counted[4], counted[6]), "{place}: writes and their sectors");
+        assert_eq!(sum(&[Operation::Discard]), (counted[11], counted[13]), "{place}: discards and their sectors");
+        assert_eq!(sum(&[Operation::Flush]).0, counted[15], "{place}: flushes");
+        assert_eq!(disk.merged, counted[1] + counted[5] + counted[12], "{place}: merged");
+        let of_paths: u64 = block.paths.iter().map(|row| row.amount.requests).sum();
+        assert_eq!(of_paths, block.requests.iter().map(|row| row.amount.requests).sum::<u64>());
+        let unknown = block.paths.iter().filter(|row| row.disk == disk.number && row.path == IoPath::Other);
+        let unknown: Vec<_> = unknown.map(|row| (&row.comm, row.amount.requests)).collect();
+        assert!(
+            unknown.iter().map(|(_, requests)| requests).sum::<u64>() <= 2,
+            "{place}: no path is known of {unknown:?}"
+        );
+    }
+}
+
+/// The bytes on a path, of the disk that the command used.
+fn bytes_on(trace: &Trace, changed: &BTreeMap<String, Counters>, path: IoPath) -> u64 {
+    let block = trace.block.as_ref().expect("block devices are looked at");
+    let disk = own_disk(block, changed);
+    let rows = block.paths.iter().filter(|row| row.disk == disk.number && row.path == path);
+    rows.map(|row| row.amount.bytes).sum()
+}
+
+#[test]
+fn a_journal_of_data_writes_several_times_what_one_of_metadata_writes() {
+    let (_machine, scratch) = (machine(), scratch());
+    let script = "dd if=/dev/zero of=big bs=1M count=16 status=none; sync -f .";
+    let committed = |place| {
+        let (trace, changed) = between_readings(scratch.path(), place, script);
+        bytes_on(&trace, &changed, IoPath::JournalCommit)
+    };
+    let (ordered, data) = (committed("ext4"), committed("ext4:mount=data=journal"));
+    assert!(data >= 16 << 20, "all data go to the journal: {data}");
+    assert!(ordered < data / 4, "only metadata: {ordered} of {data}");
+}
+
+#[test]
+fn the_time_at_a_device_is_the_time_it_takes() {
+    const DELAY_NS: u64 = 5_000_000;
+    let (_machine, scratch) = (machine(), scratch());
+    let script = "dd if=/dev/zero of=f bs=4k count=40 oflag=direct status=none; sync -f .; echo 3 > /proc/sys/vm/drop_caches; \
+        dd if=f of=/dev/null bs=4k count=40 iflag=direct status=none";
+    let (trace, changed) = between_readings(scratch.path(), "ext4:delay=5ms", script);
+    let block = trace.block.as_ref().expect("block devices are looked at");
+    let disk = own_disk(block, &changed);
+    let direct = block.paths.iter().find(|row| row.disk == disk.number && row.path == IoPath::Direct);
+    let amount = &direct.expect("dd reads and writes directly").amount;
+    assert_eq!(amount.requests, 80);
+    assert_eq!(amount.timed, 80);
+    // A busy machine adds to some, so the time that half of them stay below says it.
+    let median = amount.device.quantile(0.5, inodyne_model::Nanos::ZERO, amount.device_ns);
+    let mean = amount.mean_device_ns().expect("they are timed");
+    assert!(mean.0 >= DELAY_NS, "{mean:?}");
+    assert!(median.0 < 2 * DELAY_NS, "{median:?}");
+}
+
+#[test]
+fn what_is_written_after_the_end_is_told_apart() {
+    let _machine = machine();
+    let script = sh("dd if=/dev/zero of=f bs=1M count=8 status=none");
+    let recording = run(&mut traced(&["-n", "1", "--at", "ext4", "--durable"], script)).ended_with(0).recording();
+    let block = recording.traces[0].block.as_ref().expect("block devices are looked at");
+    let written = |after: bool| {
+        let rows = block.paths.iter().filter(|row| row.after == after && row.path == IoPath::Writeback);
+        let on_loop = rows.filter(|row| block.disks.iter().any(|d| d.number == row.disk && d.name.starts_with("loop")));
+        on_loop.map(|row| row.amount.bytes).sum::<u64>()
+    };
+    assert!(written(true) >= 8 << 20, "{:?}", block.paths);
+    assert!(written(false) < 8 << 20, "{:?}", block.paths);
+}
+
+#[test]
+fn commits_of_a_journal_are_those_that_its_file_system_counts() {
+    let (_machine, scratch) = (machine(), scratch());
+    let counted = scratch.path().join("commits");
+    // Each fsync of a file that has just been made commits a transaction (fs/jbd2: /proc/fs/jbd2/DEVICE/info).
+    let script = format!(
+        "info=/proc/fs/jbd2/$(basename $(findmnt -no SOURCE -T .))-8/info; head -n 1 $info > {0}; \
+         for i in 1 2 3 4 5 6 7; do echo $i > $i; sync $i; done; head -n 1 $info >> {0}",
+        counted.display()
+    );
+    let trace = support::trace_of(&["--at", "ext4"], sh(&script));
+    nothing_lost(&trace);
+    let text = std::fs::read_to_string(&counted).expect("the command wrote it");
+    let totals: Vec<u64> = text.lines().filter_map(|line| line.split(' ').next()?.parse().ok()).collect();
+    let [before, after] = totals[..] else { panic!("{text:?}") };
+    let journal = trace.journals.iter().find(|journal| journal.name.starts_with("loop") && journal.commits >= 7);
+    let journal = journal.unwrap_or_else(|| panic!("{:?}", trace.journals));
+    assert_eq!(journal.commits, after - before);
+    assert!(
+        journal.handles >= Some(7) && journal.blocks >= Some(7) && journal.logging_ns > Some(inodyne_model::Nanos(0))
+    );
+}
