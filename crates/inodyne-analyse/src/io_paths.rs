@@ -145,13 +145,16 @@ mod tests {
         path(&requests, Some(&Stack { id: StackId(1), frames, truncated: false }))
     }
 
+    /// A path, and the operation, flags, bytes and functions that have it.
+    type Case = (IoPath, Operation, &'static [Flag], u64, Vec<&'static str>);
+
     /// Stacks as Linux 6.18 gave them, shortened.
     #[test]
     fn real_stacks_have_their_paths() {
         use Operation::{Discard, Flush, Read, Write};
         let kworker = ["process_one_work", "worker_thread", "kthread"];
         let with = |functions: &[&'static str]| functions.iter().copied().chain(kworker).collect::<Vec<_>>();
-        let cases: [(IoPath, Operation, &[Flag], u64, Vec<&str>); 16] = [
+        let cases: [Case; 16] = [
             (
                 IoPath::JournalCommit,
                 Write,
