@@ -7,6 +7,9 @@
  * an interrupt. So what is known of a bio waits under its address until the request goes to the device, and what is known of that
  * under the request's until it is done. Requests are counted as /proc/diskstats does (block/blk-mq.c: blk_account_io_done,
  * blk_account_io_completion), so that both agree.
+ *
+ * These are raw tracepoints without types: for each program with types the kernel and libbpf search all of the kernel's BTF, which is
+ * milliseconds a program. So what is read of the kernel's structures is copied (BPF_CORE_READ).
  */
 #ifndef INODYNE_BLOCK_PROBE_H
 #define INODYNE_BLOCK_PROBE_H
@@ -60,12 +63,12 @@ struct {
 
 static __always_inline bool block_is_counted(struct request *rq)
 {
-	return shared.threads_born && (rq->cmd_flags & REQ_OP_MASK) < REQ_OP_DRV_IN;
+	return shared.threads_born && (BPF_CORE_READ(rq, cmd_flags) & REQ_OP_MASK) < REQ_OP_DRV_IN;
 }
 
 static __always_inline __u32 disk_number(struct gendisk *disk)
 {
-	return (__u32)disk->major << 20 | disk->first_minor;
+	return (__u32)BPF_CORE_READ(disk, major) << 20 | BPF_CORE_READ(disk, first_minor);
 }
 
 static __always_inline struct block_disk *block_disk_of(struct gendisk *gendisk)
@@ -106,15 +109,16 @@ static __always_inline __u16 block_flags(__u32 flags)
  * (block/bio.c: bio_chain). */
 static __always_inline void block_describe(struct block_request *to, struct request *rq)
 {
-	struct block_device *part = rq->part;
-	struct bio *bio = rq->bio;
+	struct block_device *part = BPF_CORE_READ(rq, part);
+	struct bio *bio = BPF_CORE_READ(rq, bio);
+	__u32 flags = BPF_CORE_READ(rq, cmd_flags);
 	__u64 key = (__u64)bio;
 	struct block_bio *known = 0;
 
 	if (bio) {
 		known = bpf_map_lookup_elem(&block_bios, &key);
 		if (!known) {
-			key = (__u64)bio->bi_private;
+			key = (__u64)BPF_CORE_READ(bio, bi_private);
 			known = bpf_map_lookup_elem(&block_bios, &key);
 		}
 	}
@@ -124,11 +128,11 @@ static __always_inline void block_describe(struct block_request *to, struct requ
 		__builtin_memcpy(to->key.comm, known->comm, sizeof(to->key.comm));
 		to->queued = known->at;
 	}
-	to->key.disk = disk_number(rq->q->disk);
-	to->key.device = part ? part->bd_dev : to->key.disk;
-	to->key.op = rq->cmd_flags & REQ_OP_MASK;
-	to->key.flags = block_flags(rq->cmd_flags);
-	to->bytes = rq->__data_len;
+	to->key.disk = disk_number(BPF_CORE_READ(rq, q, disk));
+	to->key.device = part ? BPF_CORE_READ(part, bd_dev) : to->key.disk;
+	to->key.op = flags & REQ_OP_MASK;
+	to->key.flags = block_flags(flags);
+	to->bytes = BPF_CORE_READ(rq, __data_len);
 }
 
 static __always_inline struct block_row *block_row_of(struct block_key *key)
@@ -154,7 +158,7 @@ static __always_inline void block_time(__u32 *histogram, __u64 ns)
 	__sync_fetch_and_add(&histogram[bucket], 1);
 }
 
-SEC("tp_btf/block_bio_queue")
+SEC("raw_tp/block_bio_queue")
 int BPF_PROG(block_queue, struct bio *bio)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -177,12 +181,12 @@ int BPF_PROG(block_queue, struct bio *bio)
 	return 0;
 }
 
-SEC("tp_btf/block_rq_issue")
+SEC("raw_tp/block_rq_issue")
 int BPF_PROG(block_issue, struct request *rq)
 {
 	struct block_request new = {}, *again;
 	struct block_disk *disk;
-	__u64 key = (__u64)rq, now;
+	__u64 key = (__u64)rq, now, sector;
 	__u32 write;
 
 	if (!block_is_counted(rq))
@@ -196,11 +200,12 @@ int BPF_PROG(block_issue, struct request *rq)
 	}
 	block_describe(&new, rq);
 	new.issued = now;
-	disk = block_disk_of(rq->q->disk);
+	disk = block_disk_of(BPF_CORE_READ(rq, q, disk));
 	if (disk) {
+		sector = BPF_CORE_READ(rq, __sector);
 		write = new.key.op & 1;
-		new.sequential = new.bytes && disk->next_sector[write] == rq->__sector;
-		disk->next_sector[write] = rq->__sector + (new.bytes >> 9);
+		new.sequential = new.bytes && disk->next_sector[write] == sector;
+		disk->next_sector[write] = sector + (new.bytes >> 9);
 		if (!__sync_fetch_and_add(&disk->in_flight, 1))
 			disk->since = now;
 	}
@@ -244,12 +249,13 @@ static __always_inline void block_count(struct block_request *request, struct ge
 		__sync_fetch_and_add(&disk->busy_ns, now - disk->since);
 }
 
-SEC("tp_btf/block_rq_complete")
+SEC("raw_tp/block_rq_complete")
 int BPF_PROG(block_complete, struct request *rq, int error, unsigned int bytes)
 {
 	struct block_request request = {}, *known;
 	__u64 key = (__u64)rq;
 	bool is_whole, is_flushed, is_over;
+	__u32 flags;
 
 	if (!block_is_counted(rq))
 		return 0;
@@ -259,13 +265,14 @@ int BPF_PROG(block_complete, struct request *rq, int error, unsigned int bytes)
 	else
 		block_describe(&request, rq);
 	request.key.after = !!block_after;
-	is_whole = bytes >= rq->__data_len;
+	is_whole = bytes >= BPF_CORE_READ(rq, __data_len);
+	flags = BPF_CORE_READ(rq, rq_flags);
 	/* A write with a flush before or after it is completed once for its data, and once for all (block/blk-flush.c). */
-	is_flushed = (rq->rq_flags & RQF_FLUSH_SEQ) && request.key.op != REQ_OP_FLUSH;
-	is_over = is_whole && !is_flushed && ((rq->rq_flags & RQF_IO_STAT) || request.key.op == REQ_OP_FLUSH);
+	is_flushed = (flags & RQF_FLUSH_SEQ) && request.key.op != REQ_OP_FLUSH;
+	is_over = is_whole && !is_flushed && ((flags & RQF_IO_STAT) || request.key.op == REQ_OP_FLUSH);
 	if (!is_whole)
 		request.arrived = 1; /* not yet: its times are counted at the end */
-	block_count(&request, rq->q->disk, bytes, is_over);
+	block_count(&request, BPF_CORE_READ(rq, q, disk), bytes, is_over);
 	if (!known || !is_whole)
 		return 0;
 	if (is_flushed)
@@ -286,24 +293,24 @@ static __always_inline void block_merged(struct gendisk *gendisk)
 		__sync_fetch_and_add(&disk->merged, 1);
 }
 
-SEC("tp_btf/block_bio_backmerge")
+SEC("raw_tp/block_bio_backmerge")
 int BPF_PROG(block_merge_after, struct bio *bio)
 {
-	block_merged(bio->bi_bdev->bd_disk);
+	block_merged(BPF_CORE_READ(bio, bi_bdev, bd_disk));
 	return 0;
 }
 
-SEC("tp_btf/block_bio_frontmerge")
+SEC("raw_tp/block_bio_frontmerge")
 int BPF_PROG(block_merge_before, struct bio *bio)
 {
-	block_merged(bio->bi_bdev->bd_disk);
+	block_merged(BPF_CORE_READ(bio, bi_bdev, bd_disk));
 	return 0;
 }
 
-SEC("tp_btf/block_rq_merge")
+SEC("raw_tp/block_rq_merge")
 int BPF_PROG(block_merge_requests, struct request *rq)
 {
-	block_merged(rq->q->disk);
+	block_merged(BPF_CORE_READ(rq, q, disk));
 	return 0;
 }
 

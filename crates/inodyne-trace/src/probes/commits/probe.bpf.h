@@ -3,7 +3,7 @@
  * Journals and logs: how often they were committed, how much went into them, and how long the phases of a commit took. Of all file
  * systems of the machine, from the command's begin on. Each program is loaded only where its file system is.
  *
- * A journal of jbd2 is committed by one thread, one transaction after the other, so its row needs no atomics.
+ * Raw tracepoints without types, as in the probe of block devices. A journal of jbd2 is committed by one thread, one transaction after the other, so its row needs no atomics.
  */
 #ifndef INODYNE_COMMITS_PROBE_H
 #define INODYNE_COMMITS_PROBE_H
@@ -43,10 +43,10 @@ static __always_inline __u64 journal_phase(struct journal_row *row)
 	return before ? now - before : 0;
 }
 
-SEC("tp_btf/jbd2_commit_locking")
+SEC("raw_tp/jbd2_commit_locking")
 int BPF_PROG(commits_locking, struct journal_s *journal)
 {
-	struct journal_row *row = journal_of(journal->j_fs_dev->bd_dev, JOURNAL_JBD2);
+	struct journal_row *row = journal_of(BPF_CORE_READ(journal, j_fs_dev, bd_dev), JOURNAL_JBD2);
 
 	refusable(REFUSE_COMMITS);
 	if (row) {
@@ -56,27 +56,27 @@ int BPF_PROG(commits_locking, struct journal_s *journal)
 	return 0;
 }
 
-SEC("tp_btf/jbd2_commit_flushing")
+SEC("raw_tp/jbd2_commit_flushing")
 int BPF_PROG(commits_flushing, struct journal_s *journal)
 {
-	struct journal_row *row = journal_of(journal->j_fs_dev->bd_dev, JOURNAL_JBD2);
+	struct journal_row *row = journal_of(BPF_CORE_READ(journal, j_fs_dev, bd_dev), JOURNAL_JBD2);
 
 	if (row)
 		row->locked_ns += journal_phase(row);
 	return 0;
 }
 
-SEC("tp_btf/jbd2_commit_logging")
+SEC("raw_tp/jbd2_commit_logging")
 int BPF_PROG(commits_logging, struct journal_s *journal)
 {
-	struct journal_row *row = journal_of(journal->j_fs_dev->bd_dev, JOURNAL_JBD2);
+	struct journal_row *row = journal_of(BPF_CORE_READ(journal, j_fs_dev, bd_dev), JOURNAL_JBD2);
 
 	if (row)
 		row->flushing_ns += journal_phase(row);
 	return 0;
 }
 
-SEC("tp_btf/jbd2_run_stats")
+SEC("raw_tp/jbd2_run_stats")
 int BPF_PROG(commits_committed, __u32 device, __u32 transaction, struct transaction_run_stats_s *stats)
 {
 	struct journal_row *row = journal_of(device, JOURNAL_JBD2);
@@ -85,8 +85,8 @@ int BPF_PROG(commits_committed, __u32 device, __u32 transaction, struct transact
 	if (!row)
 		return 0;
 	row->commits++;
-	row->handles += stats->rs_handle_count;
-	row->blocks += stats->rs_blocks_logged;
+	row->handles += BPF_CORE_READ(stats, rs_handle_count);
+	row->blocks += BPF_CORE_READ(stats, rs_blocks_logged);
 	row->logging_ns += journal_phase(row);
 	took = row->began ? row->since - row->began : 0;
 	if (took > row->longest_ns)
@@ -97,52 +97,52 @@ int BPF_PROG(commits_committed, __u32 device, __u32 transaction, struct transact
 	return 0;
 }
 
-SEC("tp_btf/jbd2_checkpoint_stats")
+SEC("raw_tp/jbd2_checkpoint_stats")
 int BPF_PROG(commits_checkpointed, __u32 device, __u32 transaction, struct transaction_chp_stats_s *stats)
 {
 	struct journal_row *row = journal_of(device, JOURNAL_JBD2);
 
 	if (row) {
 		__sync_fetch_and_add(&row->checkpoints, 1);
-		__sync_fetch_and_add(&row->checkpointed, stats->cs_written);
+		__sync_fetch_and_add(&row->checkpointed, BPF_CORE_READ(stats, cs_written));
 	}
 	return 0;
 }
 
-SEC("tp_btf/xlog_iclog_write")
+SEC("raw_tp/xlog_iclog_write")
 int BPF_PROG(commits_xfs_write, struct xlog_in_core *iclog)
 {
-	struct journal_row *row = journal_of(iclog->ic_log->l_mp->m_super->s_dev, JOURNAL_XFS);
+	struct journal_row *row = journal_of(BPF_CORE_READ(iclog, ic_log, l_mp, m_super, s_dev), JOURNAL_XFS);
 
 	if (row)
 		__sync_fetch_and_add(&row->commits, 1);
 	return 0;
 }
 
-SEC("tp_btf/xfs_log_force")
+SEC("raw_tp/xfs_log_force")
 int BPF_PROG(commits_xfs_force, struct xfs_mount *mount)
 {
-	struct journal_row *row = journal_of(mount->m_super->s_dev, JOURNAL_XFS);
+	struct journal_row *row = journal_of(BPF_CORE_READ(mount, m_super, s_dev), JOURNAL_XFS);
 
 	if (row)
 		__sync_fetch_and_add(&row->forces, 1);
 	return 0;
 }
 
-SEC("tp_btf/xfs_log_grant_sleep")
+SEC("raw_tp/xfs_log_grant_sleep")
 int BPF_PROG(commits_xfs_full, struct xlog *log)
 {
-	struct journal_row *row = journal_of(log->l_mp->m_super->s_dev, JOURNAL_XFS);
+	struct journal_row *row = journal_of(BPF_CORE_READ(log, l_mp, m_super, s_dev), JOURNAL_XFS);
 
 	if (row)
 		__sync_fetch_and_add(&row->full, 1);
 	return 0;
 }
 
-SEC("tp_btf/btrfs_transaction_commit")
+SEC("raw_tp/btrfs_transaction_commit")
 int BPF_PROG(commits_btrfs, struct btrfs_fs_info *fs)
 {
-	struct journal_row *row = journal_of(fs->sb->s_dev, JOURNAL_BTRFS);
+	struct journal_row *row = journal_of(BPF_CORE_READ(fs, sb, s_dev), JOURNAL_BTRFS);
 
 	if (row)
 		__sync_fetch_and_add(&row->commits, 1);
