@@ -32,27 +32,43 @@ fn diskstats(file: &Path) -> BTreeMap<String, Counters> {
     text.lines().map(line).collect()
 }
 
-/// The trace of `script` between two readings of /proc/diskstats, with the change of all counters.
-fn between_readings(scratch: &Path, place: &str, script: &str) -> (Trace, BTreeMap<String, Counters>) {
-    let (before, after) = (scratch.join("before"), scratch.join("after"));
-    let script =
-        format!("cat /proc/diskstats > {}; {script}; cat /proc/diskstats > {}", before.display(), after.display());
-    let recording = run(&mut traced(&["--at", place], sh(&script))).ended_with(0).recording();
+/// What /proc/diskstats counted of all devices meanwhile.
+struct Counted {
+    /// Between two readings by the command itself.
+    within: BTreeMap<String, Counters>,
+    /// Between two readings before and after it: a file system may write something of its own at the edges.
+    around: BTreeMap<String, Counters>,
+}
+
+/// The trace of `script`, with the change of all counters.
+fn between_readings(scratch: &Path, place: &str, script: &str) -> (Trace, Counted) {
+    let files = ["around-before", "before", "after", "around-after"].map(|name| scratch.join(name));
+    let [first, before, after, last] = files.each_ref().map(|file| format!("cat /proc/diskstats > {}", file.display()));
+    let options = ["--at", place, "--prepare", &first, "--cleanup", &last];
+    let script = format!("{before}; {script}; {after}");
+    let recording = run(&mut traced(&options, sh(&script))).ended_with(0).recording();
     let trace = recording.traces.into_iter().next().expect("one trace");
     nothing_lost(&trace);
-    let (before, mut after) = (diskstats(&before), diskstats(&after));
+    let [first, before, after, last] = files.each_ref().map(|file| diskstats(file));
+    let counted = Counted { within: change(&before, after), around: change(&first, last) };
+    (trace, counted)
+}
+
+/// What was counted since `before`.
+fn change(before: &BTreeMap<String, Counters>, mut after: BTreeMap<String, Counters>) -> BTreeMap<String, Counters> {
     for (name, counters) in &mut after {
         for (now, then) in counters.iter_mut().zip(before.get(name).copied().unwrap_or_default()) {
             *now -= then.min(*now);
         }
     }
-    (trace, after)
+    after
 }
 
 /// The disk that a file system lies on which was made for the command: the only one that read or wrote for it besides those that others
 /// use, and no other loop device did.
-fn own_disk<'a>(block: &'a BlockIo, changed: &BTreeMap<String, Counters>) -> &'a Disk {
-    let is_used = |disk: &&Disk| disk.name.starts_with("loop") && changed[&disk.name].iter().any(|count| *count > 0);
+fn own_disk<'a>(block: &'a BlockIo, counted: &Counted) -> &'a Disk {
+    let is_used =
+        |disk: &&Disk| disk.name.starts_with("loop") && counted.within[&disk.name].iter().any(|count| *count > 0);
     let own = |disk: &&Disk| block.paths.iter().any(|row| row.disk == disk.number && row.of_command);
     let disks: Vec<&Disk> = block.disks.iter().filter(is_used).filter(own).collect();
     let [disk] = disks[..] else { panic!("not one loop device: {disks:?}") };
@@ -64,21 +80,30 @@ fn requests_bytes_merges_and_flushes_are_those_of_diskstats() {
     let (_machine, scratch) = (machine(), scratch());
     let journaled = ["ext4", "ext4:mount=data=journal", "ext4:mount=data=writeback"];
     for place in ["ext2", "ext3", "xfs:size=512M", "btrfs:size=512M"].into_iter().chain(journaled) {
-        let (trace, changed) = between_readings(scratch.path(), place, WORK);
+        let (trace, counted) = between_readings(scratch.path(), place, WORK);
         let block = trace.block.as_ref().expect("block devices are looked at");
-        let disk = own_disk(block, &changed);
-        let counted = changed[&disk.name];
+        let disk = own_disk(block, &counted);
+        let of_disk = |counters: &BTreeMap<String, Counters>| counters[&disk.name];
+        let (within, around) = (of_disk(&counted.within), of_disk(&counted.around));
+        let agrees = |seen: u64, what: &str, sum: fn(&Counters) -> u64| {
+            let (least, most) = (sum(&within), sum(&around));
+            assert!((least..=most).contains(&seen), "{place}: {what}: {seen}, and not {least} to {most}");
+        };
         let sum = |operations: &[Operation]| {
             let rows = block.requests.iter();
             let of_disk = rows.filter(|row| row.disk == disk.number && operations.contains(&row.operation));
             of_disk.fold((0, 0), |sum, row| (sum.0 + row.amount.requests, sum.1 + row.amount.bytes / 512))
         };
-        assert_eq!(sum(&[Operation::Read]), (counted[0], counted[2]), "{place}: reads and their sectors");
-        let writes = sum(&[Operation::Write, Operation::Other]);
-        assert_eq!(writes, (counted[4], counted[6]), "{place}: writes and their sectors");
-        assert_eq!(sum(&[Operation::Discard]), (counted[11], counted[13]), "{place}: discards and their sectors");
-        assert_eq!(sum(&[Operation::Flush]).0, counted[15], "{place}: flushes");
-        assert_eq!(disk.merged, counted[1] + counted[5] + counted[12], "{place}: merged");
+        let (reads, writes) = (sum(&[Operation::Read]), sum(&[Operation::Write, Operation::Other]));
+        let discards = sum(&[Operation::Discard]);
+        agrees(reads.0, "reads", |counted| counted[0]);
+        agrees(reads.1, "sectors read", |counted| counted[2]);
+        agrees(writes.0, "writes", |counted| counted[4]);
+        agrees(writes.1, "sectors written", |counted| counted[6]);
+        agrees(discards.0, "discards", |counted| counted[11]);
+        agrees(discards.1, "sectors discarded", |counted| counted[13]);
+        agrees(sum(&[Operation::Flush]).0, "flushes", |counted| counted[15]);
+        agrees(disk.merged, "merged", |counted| counted[1] + counted[5] + counted[12]);
         let of_paths: u64 = block.paths.iter().map(|row| row.amount.requests).sum();
         assert_eq!(of_paths, block.requests.iter().map(|row| row.amount.requests).sum::<u64>());
         let unknown = block.paths.iter().filter(|row| row.disk == disk.number && row.path == IoPath::Other);
@@ -91,9 +116,9 @@ fn requests_bytes_merges_and_flushes_are_those_of_diskstats() {
 }
 
 /// The bytes on a path, of the disk that the command used.
-fn bytes_on(trace: &Trace, changed: &BTreeMap<String, Counters>, path: IoPath) -> u64 {
+fn bytes_on(trace: &Trace, counted: &Counted, path: IoPath) -> u64 {
     let block = trace.block.as_ref().expect("block devices are looked at");
-    let disk = own_disk(block, changed);
+    let disk = own_disk(block, counted);
     let rows = block.paths.iter().filter(|row| row.disk == disk.number && row.path == path);
     rows.map(|row| row.amount.bytes).sum()
 }
@@ -103,8 +128,8 @@ fn a_journal_of_data_writes_several_times_what_one_of_metadata_writes() {
     let (_machine, scratch) = (machine(), scratch());
     let script = "dd if=/dev/zero of=big bs=1M count=16 status=none; sync -f .";
     let committed = |place| {
-        let (trace, changed) = between_readings(scratch.path(), place, script);
-        bytes_on(&trace, &changed, IoPath::JournalCommit)
+        let (trace, counted) = between_readings(scratch.path(), place, script);
+        bytes_on(&trace, &counted, IoPath::JournalCommit)
     };
     let (ordered, data) = (committed("ext4"), committed("ext4:mount=data=journal"));
     assert!(data >= 16 << 20, "all data go to the journal: {data}");
@@ -117,9 +142,9 @@ fn the_time_at_a_device_is_the_time_it_takes() {
     let (_machine, scratch) = (machine(), scratch());
     let script = "dd if=/dev/zero of=f bs=4k count=40 oflag=direct status=none; sync -f .; echo 3 > /proc/sys/vm/drop_caches; \
         dd if=f of=/dev/null bs=4k count=40 iflag=direct status=none";
-    let (trace, changed) = between_readings(scratch.path(), "ext4:delay=5ms", script);
+    let (trace, counted) = between_readings(scratch.path(), "ext4:delay=5ms", script);
     let block = trace.block.as_ref().expect("block devices are looked at");
-    let disk = own_disk(block, &changed);
+    let disk = own_disk(block, &counted);
     let direct = block.paths.iter().find(|row| row.disk == disk.number && row.path == IoPath::Direct);
     let amount = &direct.expect("dd reads and writes directly").amount;
     assert_eq!(amount.requests, 80);

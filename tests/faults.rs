@@ -484,8 +484,13 @@ fn a_recording_may_come_through_a_pipe() {
     run(inodyne().args(["run", "-o"]).arg(&recording).args(["--", "true"])).ended_with(0);
     let direct = run(inodyne().arg("show").arg(&recording)).ended_with(0);
     let program = env!("CARGO_BIN_EXE_inodyne");
-    let piped = run(Command::new("bash").args(["-c", "\"$0\" show <(cat \"$1\")", program]).arg(&recording));
+    let bash = |script: &str| {
+        let mut command = Command::new("bash");
+        command.args(["-c", script, program]).env("LC_ALL", "C");
+        command
+    };
+    let piped = run(bash("\"$0\" show <(cat \"$1\")").arg(&recording));
     assert_eq!(piped.ended_with(0).stdout, direct.stdout);
-    let line = run(Command::new("bash").args(["-c", "\"$0\" show <(echo nonsense)", program])).failed_in_one_line(2);
+    let line = run(&mut bash("\"$0\" show <(echo nonsense)")).failed_in_one_line(2);
     assert!(line.contains("not a readable recording"), "{line}");
 }
