@@ -75,43 +75,63 @@ fn own_disk<'a>(block: &'a BlockIo, counted: &Counted) -> &'a Disk {
     disk
 }
 
+/// Where what was seen differs from what was counted: no request may be seen that was not done, of each kind nearly all must be.
+fn differences(block: &BlockIo, disk: &Disk, counted: &Counted) -> Vec<String> {
+    let of_disk = |counters: &BTreeMap<String, Counters>| counters[&disk.name];
+    let (within, around) = (of_disk(&counted.within), of_disk(&counted.around));
+    let mut differences = Vec::new();
+    let mut compare = |seen: u64, what: &str, sum: fn(&Counters) -> u64| {
+        let (least, most) = (sum(&within), sum(&around));
+        assert!(seen <= most, "{what}: {seen}, and only {most} were done");
+        assert!(seen >= least - least / 5, "{what}: {seen} of {least}");
+        if seen < least {
+            differences.push(format!("{what}: {seen}, and not {least} to {most}"));
+        }
+    };
+    let sum = |operations: &[Operation]| {
+        let rows = block.requests.iter();
+        let of_disk = rows.filter(|row| row.disk == disk.number && operations.contains(&row.operation));
+        of_disk.fold((0, 0), |sum, row| (sum.0 + row.amount.requests, sum.1 + row.amount.bytes / 512))
+    };
+    let (reads, writes) = (sum(&[Operation::Read]), sum(&[Operation::Write, Operation::Other]));
+    let discards = sum(&[Operation::Discard]);
+    compare(reads.0, "reads", |counted| counted[0]);
+    compare(reads.1, "sectors read", |counted| counted[2]);
+    compare(writes.0, "writes", |counted| counted[4]);
+    compare(writes.1, "sectors written", |counted| counted[6]);
+    compare(discards.0, "discards", |counted| counted[11]);
+    compare(discards.1, "sectors discarded", |counted| counted[13]);
+    compare(sum(&[Operation::Flush]).0, "flushes", |counted| counted[15]);
+    compare(disk.merged, "merged", |counted| counted[1] + counted[5] + counted[12]);
+    differences
+}
+
+/// Some kernels run no programs in the context of certain processes, which includes interrupts that arrive there; so one run in
+/// twenty or so misses a request, and of several runs one must be exact.
+const RUNS: usize = 6;
+
 #[test]
 fn requests_bytes_merges_and_flushes_are_those_of_diskstats() {
     let (_machine, scratch) = (machine(), scratch());
     let journaled = ["ext4", "ext4:mount=data=journal", "ext4:mount=data=writeback"];
     for place in ["ext2", "ext3", "xfs:size=512M", "btrfs:size=512M"].into_iter().chain(journaled) {
-        let (trace, counted) = between_readings(scratch.path(), place, WORK);
-        let block = trace.block.as_ref().expect("block devices are looked at");
-        let disk = own_disk(block, &counted);
-        let of_disk = |counters: &BTreeMap<String, Counters>| counters[&disk.name];
-        let (within, around) = (of_disk(&counted.within), of_disk(&counted.around));
-        let agrees = |seen: u64, what: &str, sum: fn(&Counters) -> u64| {
-            let (least, most) = (sum(&within), sum(&around));
-            assert!((least..=most).contains(&seen), "{place}: {what}: {seen}, and not {least} to {most}");
-        };
-        let sum = |operations: &[Operation]| {
-            let rows = block.requests.iter();
-            let of_disk = rows.filter(|row| row.disk == disk.number && operations.contains(&row.operation));
-            of_disk.fold((0, 0), |sum, row| (sum.0 + row.amount.requests, sum.1 + row.amount.bytes / 512))
-        };
-        let (reads, writes) = (sum(&[Operation::Read]), sum(&[Operation::Write, Operation::Other]));
-        let discards = sum(&[Operation::Discard]);
-        agrees(reads.0, "reads", |counted| counted[0]);
-        agrees(reads.1, "sectors read", |counted| counted[2]);
-        agrees(writes.0, "writes", |counted| counted[4]);
-        agrees(writes.1, "sectors written", |counted| counted[6]);
-        agrees(discards.0, "discards", |counted| counted[11]);
-        agrees(discards.1, "sectors discarded", |counted| counted[13]);
-        agrees(sum(&[Operation::Flush]).0, "flushes", |counted| counted[15]);
-        agrees(disk.merged, "merged", |counted| counted[1] + counted[5] + counted[12]);
-        let of_paths: u64 = block.paths.iter().map(|row| row.amount.requests).sum();
-        assert_eq!(of_paths, block.requests.iter().map(|row| row.amount.requests).sum::<u64>());
-        let unknown = block.paths.iter().filter(|row| row.disk == disk.number && row.path == IoPath::Other);
-        let unknown: Vec<_> = unknown.map(|row| (&row.comm, row.amount.requests)).collect();
-        assert!(
-            unknown.iter().map(|(_, requests)| requests).sum::<u64>() <= 2,
-            "{place}: no path is known of {unknown:?}"
-        );
+        let mut different = Vec::new();
+        for _ in 0..RUNS {
+            let (trace, counted) = between_readings(scratch.path(), place, WORK);
+            let block = trace.block.as_ref().expect("block devices are looked at");
+            let disk = own_disk(block, &counted);
+            let of_paths: u64 = block.paths.iter().map(|row| row.amount.requests).sum();
+            assert_eq!(of_paths, block.requests.iter().map(|row| row.amount.requests).sum::<u64>());
+            let unknown = block.paths.iter().filter(|row| row.disk == disk.number && row.path == IoPath::Other);
+            let unknown: Vec<_> = unknown.map(|row| (&row.comm, row.amount.requests)).collect();
+            let requests: u64 = unknown.iter().map(|(_, requests)| requests).sum();
+            assert!(requests <= 2, "{place}: no path is known of {unknown:?}");
+            different.push(differences(block, disk, &counted));
+            if different.last().is_some_and(Vec::is_empty) {
+                break;
+            }
+        }
+        assert!(different.iter().any(Vec::is_empty), "{place}: {different:#?}");
     }
 }
 
@@ -147,8 +167,9 @@ fn the_time_at_a_device_is_the_time_it_takes() {
     let disk = own_disk(block, &counted);
     let direct = block.paths.iter().find(|row| row.disk == disk.number && row.path == IoPath::Direct);
     let amount = &direct.expect("dd reads and writes directly").amount;
-    assert_eq!(amount.requests, 80);
-    assert_eq!(amount.timed, 80);
+    // Not all: see RUNS.
+    assert!((76..=80).contains(&amount.requests), "{}", amount.requests);
+    assert_eq!(amount.timed, amount.requests);
     // A busy machine adds to some, so the time that half of them stay below says it.
     let median = amount.device.quantile(0.5, inodyne_model::Nanos::ZERO, amount.device_ns);
     let mean = amount.mean_device_ns().expect("they are timed");
@@ -192,4 +213,19 @@ fn commits_of_a_journal_are_those_that_its_file_system_counts() {
     assert!(
         journal.handles >= Some(7) && journal.blocks >= Some(7) && journal.logging_ns > Some(inodyne_model::Nanos(0))
     );
+}
+
+#[test]
+fn thousands_of_processes_that_read_need_no_more_room_than_one() {
+    let _machine = machine();
+    // More than there are rows.
+    let script = sh("dd if=/dev/zero of=f bs=4k count=1 conv=fsync status=none; for i in $(seq 5000); do \
+        dd if=f of=/dev/null bs=4k count=1 iflag=direct status=none; done");
+    let trace = support::trace_of(&["--at", "ext4"], script);
+    nothing_lost(&trace);
+    let block = trace.block.as_ref().expect("block devices are looked at");
+    let direct = block.paths.iter().filter(|row| row.path == IoPath::Direct && row.of_command);
+    let requests: u64 = direct.map(|row| row.amount.requests).sum();
+    // Not all: see RUNS.
+    assert!((4_950..=5_000).contains(&requests), "{requests}");
 }

@@ -69,12 +69,10 @@ const METADATA_WRITERS: &[&str] =
 /// The rows of `paths`.
 pub(crate) fn of(block: &BlockIo, observed: &Observed) -> Vec<PathRequests> {
     let stacks: HashMap<StackId, &Stack> = observed.stacks.iter().map(|stack| (stack.id, stack)).collect();
-    let own: HashSet<u32> = observed.threads.iter().map(|thread| thread.pid).collect();
     let mut rows: BTreeMap<_, Amount> = BTreeMap::new();
     for requests in &block.requests {
         let path = path(requests, stacks.get(&requests.stack).copied());
-        let of_command = requests.pid.is_some_and(|pid| own.contains(&pid));
-        let key = (&requests.disk, requests.after, path, comm(&requests.comm), of_command);
+        let key = (&requests.disk, requests.after, path, comm(&requests.comm), requests.of_command);
         rows.entry(key).or_default().add(&requests.amount);
     }
     let row = |((disk, after, path, comm, of_command), amount): ((&String, bool, IoPath, &str, bool), Amount)| {

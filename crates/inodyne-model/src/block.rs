@@ -51,11 +51,10 @@ pub struct Requests {
     pub flags: Vec<Flag>,
     /// Where in the kernel the first part of a request was asked for; zero where that was before the command began.
     pub stack: StackId,
-    /// The process that asked; none for a worker of the kernel's, or where it is not known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pid: Option<u32>,
     /// The command name of the thread that asked; empty where it is not known.
     pub comm: String,
+    /// Whether that is a thread of the command's.
+    pub of_command: bool,
     /// Whether they were done after the command had ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub after: bool,

@@ -212,10 +212,7 @@ impl Tracer {
 
     /// The loaded programs of the probes.
     fn programs(&self) -> impl Iterator<Item = (ProgramMut<'_>, &Program)> {
-        let owner = |name: &std::ffi::OsStr| {
-            let mut own = self.probes.iter().flat_map(|probe| probe.programs()).filter(|program| program.is_there());
-            own.find(|program| program.name == name)
-        };
+        let owner = |name: &std::ffi::OsStr| present(&self.probes).find(|program| program.name == name);
         let all = self.skeleton.object().progs_mut();
         all.filter_map(move |program| owner(program.name()).map(|own| (program, own)))
     }
@@ -265,6 +262,11 @@ impl Tracer {
     }
 }
 
+/// The programs of these probes, but for those of file systems that this machine does not have.
+fn present(probes: &[Box<dyn Probe>]) -> impl Iterator<Item = &'static Program> + '_ {
+    probes.iter().flat_map(|probe| probe.programs()).filter(|program| program.is_there())
+}
+
 /// The kernel side's counts.
 fn counted(shared: &Shared) -> Lost {
     let mut lost = Lost::default();
@@ -293,8 +295,7 @@ fn load(probes: &[Box<dyn Probe>], options: &Options, cpus: usize) -> Result<Ino
         probe.configure(&mut open, options, cpus).map_err(load_error)?;
     }
     // What belongs to a probe that is left out is not loaded.
-    let wanted = probes.iter().flat_map(|probe| probe.programs()).filter(|program| program.is_there());
-    let wanted: Vec<&str> = wanted.map(|program| program.name).collect();
+    let wanted: Vec<&str> = present(probes).map(|program| program.name).collect();
     let all = probes::all();
     let known = || all.iter().flat_map(|probe| probe.programs());
     open.progs.follow_running.set_autoload(options.joins);

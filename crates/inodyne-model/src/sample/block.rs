@@ -39,7 +39,6 @@ pub fn add_block_io(trace: &mut Trace) {
         truncated: false,
     };
     trace.observed.stacks.extend([COMMIT, WRITEBACK, INODES].map(of));
-    let own = trace.observed.threads.first().map(|root| root.pid);
     let requests = |operation, flags: &[Flag], stack: u64, comm: &str, amount| Requests {
         disk: "7:0".to_owned(),
         operation,
@@ -56,8 +55,8 @@ pub fn add_block_io(trace: &mut Trace) {
         requests: vec![
             requests(Operation::Write, &[Flag::Sync], COMMIT.0, "jbd2/loop0-8", amount(30, 1_800, ms(1.0))),
             Requests { after: true, ..written },
-            Requests { pid: own, ..read.clone() },
-            Requests { pid: Some(1), comm: "stranger".to_owned(), ..read },
+            Requests { of_command: true, ..read.clone() },
+            Requests { comm: "stranger".to_owned(), ..read },
             requests(Operation::Flush, &[Flag::Preflush], 0, "", amount(30, 0, ms(0.5))),
         ],
         paths: Vec::new(),

@@ -25,7 +25,7 @@ fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
     let mut disks: Vec<(&Disk, Vec<&PathRequests>)> = block.disks.iter().map(|disk| (disk, of(block, disk))).collect();
     disks.retain(|(_, rows)| rows.iter().any(|row| row.amount.requests > 0));
     // What the command asked for comes first.
-    disks.sort_by_key(|(_, rows)| std::cmp::Reverse(device_time(rows, true)));
+    disks.sort_by_key(|(_, rows)| std::cmp::Reverse(own_device_time(rows)));
     if disks.is_empty() {
         return;
     }
@@ -43,23 +43,20 @@ fn of<'a>(block: &'a BlockIo, disk: &Disk) -> Vec<&'a PathRequests> {
     block.paths.iter().filter(|row| row.disk == disk.number).collect()
 }
 
-/// How long the requests were at the device, together; those of the command only, or all.
-fn device_time(rows: &[&PathRequests], only_own: bool) -> Nanos {
-    rows.iter().filter(|row| row.of_command || !only_own).map(|row| row.amount.device_ns).sum()
+/// How long the command's own requests were at the device, together.
+fn own_device_time(rows: &[&PathRequests]) -> Nanos {
+    rows.iter().filter(|row| row.of_command).map(|row| row.amount.device_ns).sum()
 }
 
-/// `74 requests of 42.1 MB, 569 kB on average; 431 merged; busy 31% of the time with 2.1 requests on average`
+/// `74 requests of 42.1 MB, 569 kB on average; 431 merged; busy 31% of the time, 2.1 at once while busy`
 fn sentence(disk: &Disk, rows: &[&PathRequests], trace: &Trace) -> String {
     let mut all = Amount::default();
     // What is discarded moves nothing.
     rows.iter().filter(|row| row.path != IoPath::Discard).for_each(|row| all.add(&row.amount));
     let busy = disk.busy_ns.as_secs_f64() / trace.wall_ns.as_secs_f64().max(1e-9);
     let depth = all.device_ns.as_secs_f64() / disk.busy_ns.as_secs_f64().max(1e-9);
-    let own = device_time(rows, true).as_secs_f64() / all.device_ns.as_secs_f64().max(1e-9);
-    let whose = match own {
-        0.0 => "; none asked for by the command itself",
-        _ => "",
-    };
+    let is_used = rows.iter().any(|row| row.of_command);
+    let whose = if is_used { "" } else { "; none asked for by the command itself" };
     format!(
         "{} requests of {}, {} on average; {} merged; busy {} of the time, {depth:.1} at once while busy{whose}",
         Grouped(all.requests),

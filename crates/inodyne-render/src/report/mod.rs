@@ -8,7 +8,7 @@
 //! | module | what it knows |
 //! |---|---|
 //! | `section` | the list of all sections; `definition`: what each of them gives |
-//! | `verdict`, `ledger`, `findings`, `functions`, `calls`, `paths`, `processes`, `threads`, `runs`, `overhead` | a section of a case each |
+//! | `verdict`, `ledger`, `findings`, `functions`, `calls`, `paths`, `block_io`, `journals`, `processes`, `threads`, `runs`, `overhead` | a section of a case each |
 //! | `comparison` | the section about several cases, with `spreads`, `difference`, `call_changes`, `others` |
 //! | `stack_frames` | which frames of a stack say something, and which functions hold a row of the ledger |
 //! | `call_times` | single calls, below the table of calls |

@@ -104,9 +104,11 @@ int follow_running(struct bpf_iter__task *ctx)
 		return 0;
 	if (task->flags & (PF_KTHREAD | PF_EXITING) || task->__state & TASK_NEW || (__u32)task->tgid == shared.tracer)
 		return 0;
-	number = number_of(task);
-	if (!join_all && !bpf_map_lookup_elem(&joining, &number))
-		return 0;
+	if (!join_all) {
+		number = number_of(task);
+		if (!bpf_map_lookup_elem(&joining, &number))
+			return 0;
+	}
 	if (!thread_of(task))
 		join(task);
 	return 0;

@@ -28,6 +28,16 @@ struct qstr {
 	const unsigned char *name;
 };
 
+struct gendisk {
+	int major;
+	int first_minor;
+};
+
+struct block_device {
+	__u32 bd_dev;
+	struct gendisk *bd_disk;
+};
+
 struct super_block;
 
 struct file_system_type {

@@ -27,21 +27,22 @@ EXPORT(enum, block_flag);
 struct block_bio {
 	__u64 at;
 	__u64 stack;
-	__u32 pid;
-	__u32 unused;
+	__u8 of_command;
+	__u8 unused[7];
 	__u8 comm[COMM_LENGTH];
 };
 
 /* What requests have in common that are counted together. */
 struct block_key {
 	__u64 stack;  /* where it was asked for; 0: not known, or before the command began */
-	__u32 pid;    /* who asked; 0: not known, or a worker of the kernel's */
 	__u32 device; /* a partition where it is of one */
 	__u32 disk;
 	__u16 flags;  /* enum block_flag */
 	__u8 op;      /* REQ_OP_*: include/linux/blk_types.h */
 	__u8 after;   /* the command had ended */
-	__u8 comm[COMM_LENGTH];
+	__u8 of_command; /* a thread of the command's asked for it */
+	__u8 unused[3];
+	__u8 comm[COMM_LENGTH]; /* of who asked: the name and not the process, of which there may be thousands */
 };
 
 /* A request on its way. */

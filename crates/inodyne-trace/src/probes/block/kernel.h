@@ -7,16 +7,6 @@
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
-struct gendisk {
-	int major;
-	int first_minor;
-};
-
-struct block_device {
-	__u32 bd_dev;
-	struct gendisk *bd_disk;
-};
-
 struct request_queue {
 	struct gendisk *disk;
 };

@@ -69,8 +69,8 @@ fn read(rows: &[(Key, Row)], disks: &[(u32, DiskTotals)], until: Nanos) -> Block
     disks.sort_by(|a, b| a.number.cmp(&b.number));
     let mut requests: Vec<Requests> = rows.iter().map(|(key, row)| requests(key, row)).collect();
     requests.sort_by(|a, b| {
-        (Reverse(a.amount.bytes), &a.disk, a.operation, a.stack, a.pid)
-            .cmp(&(Reverse(b.amount.bytes), &b.disk, b.operation, b.stack, b.pid))
+        (Reverse(a.amount.bytes), &a.disk, a.operation, a.stack, &a.comm)
+            .cmp(&(Reverse(b.amount.bytes), &b.disk, b.operation, b.stack, &b.comm))
     });
     BlockIo { disks, requests, paths: Vec::new() }
 }
@@ -79,7 +79,7 @@ fn disk(number: u32, totals: &DiskTotals, until: Nanos) -> Disk {
     let still = if totals.in_flight > 0 { until.saturating_sub(Nanos(totals.since)) } else { Nanos::ZERO };
     let number = devices::number(number);
     Disk {
-        name: devices::name(&number).unwrap_or_else(|| number.clone()),
+        name: devices::name(&number),
         number,
         merged: totals.merged,
         busy_ns: Nanos(totals.busy_ns) + still,
@@ -87,14 +87,14 @@ fn disk(number: u32, totals: &DiskTotals, until: Nanos) -> Disk {
 }
 
 fn requests(key: &Key, row: &Row) -> Requests {
-    let partition = (key.device != key.disk).then(|| devices::number(key.device));
+    let partition = (key.device != key.disk).then(|| devices::name(&devices::number(key.device)));
     Requests {
         disk: devices::number(key.disk),
-        partition: partition.map(|number| devices::name(&number).unwrap_or(number)),
+        partition,
         operation: operation(key.op),
         flags: FLAGS.iter().filter(|(bit, _)| key.flags & bit != 0).map(|(_, flag)| *flag).collect(),
         stack: StackId(key.stack),
-        pid: Some(key.pid).filter(|pid| *pid != 0),
+        of_command: key.of_command != 0,
         comm: text(&key.comm),
         after: key.after != 0,
         amount: amount(row),
@@ -168,13 +168,13 @@ mod tests {
             operation: Operation::Flush,
             flags: vec![Flag::Meta],
             stack: StackId(401),
-            pid: Some(402),
+            of_command: false,
             comm: "planted".to_owned(),
             after: true,
             amount,
         };
         assert_eq!(requests(&key, &row), expected);
-        every_field_counts("block_key", key, &[], |key| requests(key, &row));
+        every_field_counts("block_key", key, &["unused"], |key| requests(key, &row));
         every_field_counts("block_row", row, &[], |row| requests(&key, row));
     }
 

@@ -18,6 +18,7 @@
 #include "../../bpf/maps.h"
 #include "../../bpf/refuse.h"
 #include "../../bpf/stack.h"
+#include "../../bpf/task.h"
 #include "intf.h"
 #include "kernel.h"
 
@@ -41,7 +42,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 2048);
+	__uint(max_entries, 4096);
 	__type(key, struct block_key);
 	__type(value, struct block_row);
 } block_rows SEC(".maps");
@@ -124,7 +125,7 @@ static __always_inline void block_describe(struct block_request *to, struct requ
 	}
 	if (known) {
 		to->key.stack = known->stack;
-		to->key.pid = known->pid;
+		to->key.of_command = known->of_command;
 		__builtin_memcpy(to->key.comm, known->comm, sizeof(to->key.comm));
 		to->queued = known->at;
 	}
@@ -162,6 +163,7 @@ SEC("raw_tp/block_bio_queue")
 int BPF_PROG(block_queue, struct bio *bio)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *t;
 	struct block_bio new = {};
 	__u64 key = (__u64)bio;
 
@@ -174,7 +176,8 @@ int BPF_PROG(block_queue, struct bio *bio)
 		/* Which one of them did it says nothing. */
 		__builtin_memcpy(new.comm, "kworker", sizeof("kworker"));
 	} else {
-		new.pid = task->tgid;
+		t = thread_of(task);
+		new.of_command = t && t->number && !(t->flags & FLAG_HELPER);
 		bpf_get_current_comm(new.comm, sizeof(new.comm));
 	}
 	bpf_map_update_elem(&block_bios, &key, &new, BPF_ANY);

@@ -3,7 +3,7 @@
 #ifndef INODYNE_COMMITS_KERNEL_H
 #define INODYNE_COMMITS_KERNEL_H
 
-#include "../block/kernel.h"
+#include "../../bpf/kernel.h"
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 

@@ -73,7 +73,7 @@ fn journal(key: &Key, row: &Row) -> Option<Journal> {
     let only = |kinds: &[JournalKind], value: u64| kinds.contains(&kind).then_some(value);
     let (jbd2, xfs) = ([JournalKind::Jbd2], [JournalKind::XfsLog]);
     Some(Journal {
-        name: devices::name(&device).unwrap_or_else(|| device.clone()),
+        name: devices::name(&device),
         device,
         kind,
         commits: row.commits,
