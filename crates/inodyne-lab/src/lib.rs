@@ -33,6 +33,7 @@ mod archive;
 mod beneath;
 mod cache;
 mod capability;
+pub mod catalogue;
 mod copy;
 mod data;
 mod device;
@@ -63,6 +64,7 @@ mod wear;
 
 pub use cache::{Warmed, make_cold, warm};
 pub use capability::{Need, needs};
+pub use catalogue::Tunable;
 pub use data::{DataSpec, Filled};
 pub use device::DeviceStats;
 pub use error::LabError;

@@ -44,7 +44,7 @@ use std::{
     str::FromStr,
 };
 
-use crate::{Kind, LabError};
+use crate::{Kind, LabError, Size};
 
 mod change;
 mod made;
@@ -85,6 +85,11 @@ impl PlaceSpec {
         self.label.clone().unwrap_or_else(|| self.to_string())
     }
 
+    /// The same under another name.
+    pub fn called(&self, label: &str) -> Self {
+        Self { label: Some(label.to_owned()), ..self.clone() }
+    }
+
     /// Where it is.
     pub fn place(&self) -> &Where {
         &self.place
@@ -106,6 +111,21 @@ impl PlaceSpec {
     /// A kind with nothing said about it.
     pub(crate) fn plain(kind: Kind) -> Self {
         Self { label: None, place: Where::Made(MadePlace::plain(kind)) }
+    }
+
+    /// What kinds it is made of, from the outermost one inwards.
+    pub fn kinds(&self) -> Vec<Kind> {
+        let Where::Made(made) = &self.place else { return Vec::new() };
+        // What an overlay lies over is ext4 where nothing is said.
+        let unsaid = (made.kind == Kind::Overlay && made.lower.is_none()).then_some(Kind::Ext4);
+        std::iter::once(made.kind).chain(unsaid).chain(made.below().flat_map(Self::kinds)).collect()
+    }
+
+    /// The least size that is said of a file system of these kinds in it; none where none is said.
+    pub(crate) fn size_of(&self, kinds: &[Kind]) -> Option<Size> {
+        let Where::Made(made) = &self.place else { return None };
+        let own = made.size.filter(|_| kinds.contains(&made.kind));
+        own.into_iter().chain(made.below().filter_map(|place| place.size_of(kinds))).min()
     }
 
     /// How many overlays lie on each other.

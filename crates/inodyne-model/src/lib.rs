@@ -29,6 +29,7 @@
 //! | [`statistics`] | what many runs of one case say |
 //! | [`loss`] | what could not be recorded |
 //! | [`study`] | several measurements in one recording, and what was expected of them |
+//! | [`tuning`] | settings that were tried, and what each came to |
 //! | [`recording`] | the saved file |
 //! | [`random`] | the one generator of pseudo-random numbers |
 
@@ -64,5 +65,6 @@ pub mod study;
 pub mod syscall;
 pub mod time;
 pub mod trace;
+pub mod tuning;
 
 pub use time::Nanos;

@@ -55,6 +55,66 @@ impl PlaceSpec {
         self.with_mkfs_entry(option, &with).ok_or_else(problem)
     }
 
+    /// Made with an entry of an option of mkfs, which replaces one of the same name: with `-J` and `size=256`, `-J size=4` becomes
+    /// `-J size=256`; with `-O` and `^dir_index`, `-O filetype` becomes `-O filetype,^dir_index`. An entry that is neither a
+    /// parameter nor a feature is all that the option has: `-I 128`.
+    ///
+    /// # Errors
+    /// It is not made by a program that takes options.
+    pub fn made_with(&self, option: &str, entry: &str) -> Result<Self, ChangeError> {
+        let has_options = matches!(&self.place, Where::Made(made) if made.kind.mkfs().is_some());
+        if !has_options || entry.contains("/dev/") {
+            return Err(self.refuse(format!("cannot be made with {option} {entry}")));
+        }
+        let name = |entry: &str| match entry.split_once('=') {
+            Some((name, _)) => name.to_owned(),
+            None if option == "-O" => entry.trim_start_matches('^').to_owned(),
+            None => String::new(),
+        };
+        self.with(|made| {
+            let mut words = made.mkfs_words();
+            match words.iter().position(|word| word == option).filter(|at| at + 1 < words.len()) {
+                Some(at) => {
+                    let is_other = |other: &&str| name(other) != name(entry);
+                    let others: Vec<&str> = words[at + 1].split(',').filter(is_other).collect();
+                    words[at + 1] = others.into_iter().chain([entry]).collect::<Vec<_>>().join(",");
+                }
+                None => words.extend([option.to_owned(), entry.to_owned()]),
+            }
+            MadePlace { mkfs: Some(joined(&words)), ..made.clone() }
+        })
+    }
+
+    /// With a change of each file system of these kinds in it: the outermost one, and those that it is laid over side by side.
+    ///
+    /// # Errors
+    /// It has none of them, or one cannot be changed so.
+    pub fn within(
+        &self,
+        kinds: &[Kind],
+        change: &dyn Fn(&Self) -> Result<Self, ChangeError>,
+    ) -> Result<Self, ChangeError> {
+        match &self.place {
+            Where::Made(made) if kinds.contains(&made.kind) => change(self),
+            Where::Made(made) if self.kinds().iter().any(|kind| kinds.contains(kind)) => {
+                let mut made = made.clone();
+                if made.kind == Kind::Overlay && made.lower.is_none() {
+                    made.lower = Some(Box::new(Self::plain(Kind::Ext4)));
+                }
+                for inner in [&mut made.lower, &mut made.upper].into_iter().flatten() {
+                    if inner.kinds().iter().any(|kind| kinds.contains(kind)) {
+                        **inner = inner.within(kinds, change)?;
+                    }
+                }
+                Ok(Self { label: self.label.clone(), place: Where::Made(made) })
+            }
+            _ => {
+                let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
+                Err(self.refuse(format!("has no {}", names.join(" or "))))
+            }
+        }
+    }
+
     /// Mounted with one more option, or with another value for it.
     ///
     /// # Errors

@@ -1,0 +1,207 @@
+//! Known settings: what each does, for which file systems, which values are worth trying, what they risk, and what to write where to
+//! keep one. One file a setting. `inodyne tune` tries them, docs/tune.md lists them.
+//!
+//! A setting is applied by the operations that change a description of a place ([`PlaceSpec`]): nothing here touches the machine.
+
+mod btrfs_compress;
+mod cache_pressure;
+mod commit;
+mod data_mode;
+mod dir_index;
+mod dirty_bytes;
+mod inode_readahead;
+mod inode_size;
+mod journal_size;
+mod lazytime;
+mod metacopy;
+mod noatime;
+mod nr_requests;
+mod orphan_file;
+mod read_ahead;
+mod redirect_dir;
+mod scheduler;
+mod xfs_allocsize;
+mod xfs_groups;
+mod xfs_log_buffers;
+mod xfs_log_size;
+
+use inodyne_model::tuning::Risk;
+
+use crate::{ChangeError, Kind, PlaceSpec, Size};
+
+/// All of them: those of how a file system is made, of how it is mounted, of its device, of the machine.
+pub static CATALOGUE: [&Tunable; 21] = [
+    &journal_size::TUNABLE,
+    &inode_size::TUNABLE,
+    &dir_index::TUNABLE,
+    &orphan_file::TUNABLE,
+    &xfs_log_size::TUNABLE,
+    &xfs_groups::TUNABLE,
+    &inode_readahead::TUNABLE,
+    &data_mode::TUNABLE,
+    &commit::TUNABLE,
+    &noatime::TUNABLE,
+    &lazytime::TUNABLE,
+    &xfs_log_buffers::TUNABLE,
+    &xfs_allocsize::TUNABLE,
+    &btrfs_compress::TUNABLE,
+    &metacopy::TUNABLE,
+    &redirect_dir::TUNABLE,
+    &nr_requests::TUNABLE,
+    &scheduler::TUNABLE,
+    &read_ahead::TUNABLE,
+    &dirty_bytes::TUNABLE,
+    &cache_pressure::TUNABLE,
+];
+
+/// A setting that may make something faster.
+#[derive(Debug)]
+pub struct Tunable {
+    /// What it is called on the command line.
+    pub name: &'static str,
+    /// What it is, as the end of a sentence.
+    pub what: &'static str,
+    /// When it can matter.
+    pub matters: &'static str,
+    /// The file systems that it is for, wherever they lie below others; none where it is the machine's.
+    pub kinds: &'static [Kind],
+    /// How it is set.
+    pub means: Means,
+    /// The values that are worth trying.
+    pub values: &'static [Value],
+}
+
+/// How a setting is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Means {
+    /// A mount option with the value: `commit=60`.
+    Mount(&'static str),
+    /// The value is a mount option.
+    MountWord,
+    /// A parameter of an option of mkfs: `-J size=64`.
+    Mkfs {
+        /// The option.
+        option: &'static str,
+        /// The parameter in it.
+        parameter: &'static str,
+    },
+    /// An option of mkfs: `-I 128`.
+    MkfsValue(&'static str),
+    /// The value is a feature for `-O`, left out where it begins with `^`.
+    MkfsFeature,
+    /// A file of the queue of the device: `/sys/block/LOOP/queue/…`.
+    Queue(&'static str),
+    /// A file of the memory management: `/proc/sys/vm/…`.
+    Vm(&'static str),
+}
+
+/// A value that is worth trying.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Value {
+    /// As it is written.
+    pub text: &'static str,
+    /// What it risks.
+    pub risk: Risk,
+    /// In smaller file systems it has no room, in MiB.
+    least_mib: u64,
+}
+
+impl Value {
+    const fn safe(text: &'static str) -> Value {
+        Value::risky(text, Risk::None)
+    }
+
+    const fn risky(text: &'static str, risk: Risk) -> Value {
+        Value { text, risk, least_mib: 0 }
+    }
+
+    const fn needing(self, least_mib: u64) -> Value {
+        Value { least_mib, ..self }
+    }
+}
+
+impl Tunable {
+    /// The setting of this name.
+    pub fn named(name: &str) -> Option<&'static Tunable> {
+        CATALOGUE.into_iter().find(|tunable| tunable.name == name)
+    }
+
+    /// What it risks at a value. One that nobody has thought of risks as much as any other of the setting.
+    pub fn risk(&self, value: &str) -> Risk {
+        let known = self.values.iter().find(|known| known.text == value);
+        known.or(self.values.iter().max_by_key(|known| known.risk)).map_or(Risk::None, |known| known.risk)
+    }
+
+    /// The values that are worth trying in this place, in which it is as it is: those that change something and have room.
+    pub fn values_for(&self, place: &PlaceSpec) -> impl Iterator<Item = &'static Value> {
+        let size = place.size_of(self.kinds);
+        let has_room = move |value: &&Value| size.is_none_or(|size| size >= Size::from_mib(value.least_mib));
+        let changes = move |value: &&Value| self.apply(place, value.text).is_ok_and(|changed| changed != *place);
+        self.values.iter().filter(has_room).filter(changes)
+    }
+
+    /// The place with this value.
+    ///
+    /// # Errors
+    /// The place has nothing that the setting is about.
+    pub fn apply(&self, place: &PlaceSpec, value: &str) -> Result<PlaceSpec, ChangeError> {
+        match self.means {
+            Means::Vm(file) => place.with_setting(&format!("/proc/sys/vm/{file}"), value),
+            means => place.within(self.kinds, &|place| means.apply(place, value)),
+        }
+    }
+
+    /// It and a value, as somebody would write it: `commit=60`, `-J size=64`.
+    pub fn written(&self, value: &str) -> String {
+        match self.means {
+            Means::Mount(name) | Means::Queue(name) | Means::Vm(name) => format!("{name}={value}"),
+            Means::MountWord => value.to_owned(),
+            Means::Mkfs { option, parameter } => format!("{option} {parameter}={value}"),
+            Means::MkfsValue(option) => format!("{option} {value}"),
+            Means::MkfsFeature => format!("-O {value}"),
+        }
+    }
+
+    /// What to write where, so that it stays at this value.
+    pub fn permanent(&self, place: &PlaceSpec, value: &str) -> String {
+        let written = self.written(value);
+        match self.means {
+            Means::Mount(_) | Means::MountWord if self.kinds == [Kind::Overlay] => {
+                format!("mount the overlay with -o {written} (containers: in the storage options of the engine)")
+            }
+            Means::Mount(_) | Means::MountWord => format!("/etc/fstab: add {written} to the mount options"),
+            Means::Mkfs { .. } | Means::MkfsValue(_) | Means::MkfsFeature => {
+                let kind = place.kinds().into_iter().find(|kind| self.kinds.contains(kind));
+                format!("make it anew: mkfs.{} {written}", kind.map_or("ext4", Kind::name))
+            }
+            Means::Queue(file) => format!(
+                "/etc/udev/rules.d/60-inodyne.rules: ACTION==\"add|change\", KERNEL==\"DEVICE\", ATTR{{queue/{file}}}=\"{value}\""
+            ),
+            Means::Vm(file) => format!("/etc/sysctl.d/60-inodyne.conf: vm.{file} = {value}"),
+        }
+    }
+}
+
+impl Means {
+    fn apply(self, place: &PlaceSpec, value: &str) -> Result<PlaceSpec, ChangeError> {
+        match self {
+            Means::Mount(name) => place.with_mount(&format!("{name}={value}")),
+            Means::MountWord => place.with_mount(value),
+            Means::Mkfs { option, parameter } => place.made_with(option, &format!("{parameter}={value}")),
+            Means::MkfsValue(option) => place.made_with(option, value),
+            // What is not left out is there by default, or nobody knows whether it is.
+            Means::MkfsFeature if !value.starts_with('^') => place.with_feature(value),
+            Means::MkfsFeature => place.made_with("-O", value),
+            Means::Queue(file) => place.with_setting(&format!("/sys/block/LOOP/queue/{file}"), value),
+            Means::Vm(file) => place.with_setting(&format!("/proc/sys/vm/{file}"), value),
+        }
+    }
+
+    /// Whether it can be changed, and back, while the file system is mounted.
+    pub fn is_live(self) -> bool {
+        matches!(self, Means::Queue(_) | Means::Vm(_))
+    }
+}
+
+#[cfg(test)]
+mod tests;
