@@ -18,7 +18,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use support::state::{Moments, our_programs};
 use support::{
-    Cgroup, as_nobody, calls, eventually, fixture, inodyne, is_alive, load, machine, nothing_lost, run, scratch, start,
+    Cgroup, as_in_a_terminal, as_nobody, calls, eventually, fixture, inodyne, is_alive, load, machine, nothing_lost,
+    run, scratch, start,
 };
 
 /// A program of `fixtures/attached.c` that does what it is told to.
@@ -74,7 +75,8 @@ impl Open {
         let file = tempfile::Builder::new().suffix(".inodyne").tempfile().expect("a file").into_temp_path();
         let mut command = inodyne();
         command.arg("attach").args(arguments).arg("-o").arg(&file);
-        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
+        let command = as_in_a_terminal(&mut command).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("it starts");
         let mut says = BufReader::new(child.stderr.take().expect("a pipe"));
         let mut line = String::new();
         says.read_line(&mut line).expect("it says something");

@@ -5,7 +5,7 @@ mod support;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use inodyne_model::block::{BlockIo, Disk, IoPath, Operation};
+use inodyne_model::block::{Asker, BlockIo, Disk, IoPath, Operation};
 use inodyne_model::trace::Trace;
 use support::{machine, nothing_lost, run, scratch, sh, traced};
 
@@ -69,7 +69,7 @@ fn change(before: &BTreeMap<String, Counters>, mut after: BTreeMap<String, Count
 fn own_disk<'a>(block: &'a BlockIo, counted: &Counted) -> &'a Disk {
     let is_used =
         |disk: &&Disk| disk.name.starts_with("loop") && counted.within[&disk.name].iter().any(|count| *count > 0);
-    let own = |disk: &&Disk| block.paths.iter().any(|row| row.disk == disk.number && row.of_command);
+    let own = |disk: &&Disk| block.paths.iter().any(|row| row.disk == disk.number && row.asker == Asker::Command);
     let disks: Vec<&Disk> = block.disks.iter().filter(is_used).filter(own).collect();
     let [disk] = disks[..] else { panic!("not one loop device: {disks:?}") };
     disk
@@ -224,7 +224,7 @@ fn thousands_of_processes_that_read_need_no_more_room_than_one() {
     let trace = support::trace_of(&["--at", "ext4"], script);
     nothing_lost(&trace);
     let block = trace.block.as_ref().expect("block devices are looked at");
-    let direct = block.paths.iter().filter(|row| row.path == IoPath::Direct && row.of_command);
+    let direct = block.paths.iter().filter(|row| row.path == IoPath::Direct && row.asker == Asker::Command);
     let requests: u64 = direct.map(|row| row.amount.requests).sum();
     // Not all: see RUNS.
     assert!((4_950..=5_000).contains(&requests), "{requests}");

@@ -4,6 +4,7 @@
 mod support;
 
 use std::path::Path;
+use std::process::{Child, Command};
 
 use inodyne_model::cause::Cause;
 use inodyne_model::finding::Finding;
@@ -11,7 +12,9 @@ use inodyne_model::ledger::{Row, RowKind};
 use inodyne_model::recording::Recording;
 use inodyne_model::run::median;
 use inodyne_model::trace::Trace;
-use support::{Cgroup, calls, fixture, inodyne, machine, nothing_lost, run, scratch};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use support::{Cgroup, as_in_a_terminal, calls, fixture, inodyne, machine, nothing_lost, run, scratch};
 
 /// The recording of a program of `fixtures/truth/`, with what it printed in its last run.
 fn recorded(scratch: &Path, options: &[&str], name: &str, arguments: &str) -> (Recording, String) {
@@ -172,6 +175,52 @@ fn a_limit_on_cpu_time_is_told_from_a_busy_machine() {
     assert!(said(&recording, "run-queue-bound").is_none(), "{:?}", recording.findings);
     let free = sh_recorded(scratch.path(), &["--at", "tmpfs"], count);
     assert!(said(&free, "cpu-limited").is_none(), "{:?}", free.findings);
+}
+
+/// A program beside the command, until the end of the test: in a session of its own, before others as the command is.
+struct Beside(Child);
+
+impl Beside {
+    fn new(script: &str) -> Beside {
+        let mut command = Command::new("sh");
+        let command = as_in_a_terminal(command.args(["-c", script]));
+        Beside(command.spawn().expect("a shell"))
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        // Whoever has ended needs no signal.
+        let _ = kill(Pid::from_raw(-(self.0.id() as i32)), Signal::SIGKILL);
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn who_else_has_the_cpus_or_the_disk_is_named() {
+    let (_machine, scratch) = (machine(), scratch());
+    let count = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done";
+    let of_cpus = {
+        let _beside: Vec<Beside> = (0..6).map(|_| Beside::new("while :; do :; done")).collect();
+        sh_recorded(scratch.path(), &["--at", "tmpfs"], count)
+    };
+    let doubts = &of_cpus.traces[0].doubts;
+    // Others may have more than the shells.
+    let names =
+        |doubt: &String| doubt.starts_with("the machine was busy") && doubt.contains("; ") && doubt.contains(" had ");
+    assert!(doubts.iter().any(names), "{doubts:?}: {:?}, {:?}", of_cpus.traces[0].neighbours, of_cpus.traces[0].ledger);
+    // Read from the disk below, where the place lies as well.
+    let file = scratch.path().join("read").display().to_string();
+    let read = format!("while :; do dd if={file} of=/dev/null bs=1M iflag=direct status=none; done");
+    run(Command::new("dd").args(["if=/dev/zero", &format!("of={file}"), "bs=1M", "count=64", "conv=fsync"]))
+        .ended_with(0);
+    let of_disk = {
+        let _beside = [Beside::new(&read), Beside::new(&read)];
+        let options = ["--at", "ext4:size=1G", "--data", "tree:dirs=300,files=10,bytes=1000", "--cache", "cold"];
+        sh_recorded(scratch.path(), &options, "find . -type f | xargs cat > /dev/null")
+    };
+    let doubts = &of_disk.traces[0].doubts;
+    assert!(doubts.iter().any(|doubt| doubt.contains(" dd") && doubt.contains("of what the disk did")), "{doubts:?}");
 }
 
 /// The recording of a shell script.

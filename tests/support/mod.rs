@@ -133,9 +133,9 @@ pub struct Running {
 /// Whoever runs the tests may ignore these (`nohup`, a background job), and programs inherit that.
 const NOT_TO_BE_IGNORED: [Signal; 4] = [Signal::SIGINT, Signal::SIGQUIT, Signal::SIGHUP, Signal::SIGTERM];
 
-/// Starts a program, with signals as they are in a terminal, and before others on a busy machine.
-pub fn start(command: &mut Command) -> Running {
-    let as_in_a_terminal = || {
+/// A program with signals as they are in a terminal, and before others on a busy machine.
+pub fn as_in_a_terminal(command: &mut Command) -> &mut Command {
+    let set = || {
         for each in NOT_TO_BE_IGNORED {
             // SAFETY: the default action is no handler.
             unsafe { signal(each, SigHandler::SigDfl) }?;
@@ -144,7 +144,12 @@ pub fn start(command: &mut Command) -> Running {
         Ok(())
     };
     // SAFETY: between fork and exec only system calls are made, which is async-signal-safe; nothing is allocated.
-    unsafe { command.pre_exec(as_in_a_terminal) };
+    unsafe { command.pre_exec(set) }
+}
+
+/// Starts a program as in a terminal.
+pub fn start(command: &mut Command) -> Running {
+    let command = as_in_a_terminal(command);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
     let stdout = child.stdout.take().map(collect);
     let stderr = child.stderr.take().map(collect);

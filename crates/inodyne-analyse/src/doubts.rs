@@ -1,7 +1,12 @@
 //! What a recording itself says against making a prediction of it: runs that disagree with each other or with the trace, and a machine
 //! that was busy with other things. A prediction would mix what does not belong together.
 
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
 use inodyne_model::Nanos;
+use inodyne_model::block::{Asker, BlockIo, Disk, IoPath, PathRequests};
+use inodyne_model::cause::Cause;
 use inodyne_model::ledger::RowKind;
 use inodyne_model::observed::Begin;
 use inodyne_model::recording::Recording;
@@ -26,6 +31,16 @@ const AGREES: f64 = 1.6;
 const AGREES_NS: f64 = 5e6;
 /// From this share of the path without a CPU on, and less than this part of the CPUs used by the command, others had them.
 const NO_CPU: f64 = 0.5;
+/// Where others are known to have had this part of all CPUs, a smaller share is enough.
+const OTHERS_CPUS: f64 = 0.25;
+const NO_CPU_FOR_OTHERS: f64 = 0.2;
+/// From this part of all CPUs on that the hypervisor kept, times are not the command's.
+const STOLEN: f64 = 0.1;
+/// From this part of a disk's time on that others had, and this share of the path in which the command waits for devices, it waited for them.
+const OTHERS_DISK: f64 = 0.3;
+const WAITS_FOR_DEVICES: f64 = 0.2;
+/// The name of servers of this program: a slow device, a place of FUSE.
+const OWN: &str = "inodyne";
 const OWN_CPUS: f64 = 0.7;
 /// What is said of every window.
 const NO_END: &str = "a window has no end that could come sooner: shares are of the time of those who wait";
@@ -42,10 +57,9 @@ pub(crate) fn of(recording: &Recording, trace: &Trace) -> Vec<String> {
     }
     let untraced = recording.runs.iter().filter(|run| !run.traced && run.key() == trace.key());
     let walls: Vec<f64> = untraced.map(|run| run.wall_ns.0 as f64).collect();
-    [spread(recording, trace), drift(&walls), disagreement(recording, trace), busy(recording, trace)]
-        .into_iter()
-        .flatten()
-        .collect()
+    let of_runs = [spread(recording, trace), drift(&walls), disagreement(recording, trace)];
+    let of_machine = [busy(recording, trace), stolen(recording, trace), busy_disk(trace)];
+    of_runs.into_iter().chain(of_machine).flatten().collect()
 }
 
 fn spread(recording: &Recording, trace: &Trace) -> Option<String> {
@@ -89,15 +103,83 @@ fn busy(recording: &Recording, trace: &Trace) -> Option<String> {
     let share = (ready.sum::<f64>() - held).max(0.0) / wall;
     let cpus = f64::from(recording.host.cpus);
     let own = trace.observed.threads.iter().map(|thread| thread.cpu_ns().0 as f64).sum::<f64>() / wall;
-    let is_busy = share > NO_CPU && own < cpus * OWN_CPUS;
+    let others = strangers(trace);
+    let had = others.iter().map(|(_, ns)| ns.0 as f64).sum::<f64>() / wall;
+    let enough = if had > cpus * OTHERS_CPUS { NO_CPU_FOR_OTHERS } else { NO_CPU };
+    let is_busy = share > enough && own < cpus * OWN_CPUS;
     is_busy.then(|| {
         let share = percent(share);
-        format!("the machine was busy: it had no CPU for {share} of the time, and used {own:.1} of {cpus:.0}")
+        let who = others.first().map_or_else(String::new, |(comm, ns)| {
+            let more = if others.len() > 1 { " and others" } else { "" };
+            format!("; {comm}{more} had {:.1}", if more.is_empty() { ns.0 as f64 / wall } else { had })
+        });
+        format!("the machine was busy: it had no CPU for {share} of the time, and used {own:.1} of {cpus:.0}{who}")
     })
+}
+
+/// CPU time of programs that are none of the command's, nor worked for it, by name, the most first.
+fn strangers(trace: &Trace) -> Vec<(&str, Nanos)> {
+    let known: BTreeSet<u32> = trace.observed.threads.iter().map(|thread| thread.pid).collect();
+    let processes = trace.neighbours.iter().flat_map(|all| &all.processes);
+    let mut by_name = BTreeMap::<&str, Nanos>::new();
+    for process in processes.filter(|process| !known.contains(&process.pid)) {
+        *by_name.entry(&process.comm).or_default() += process.cpu_ns;
+    }
+    let mut all: Vec<(&str, Nanos)> = by_name.into_iter().filter(|(_, ns)| *ns > Nanos::ZERO).collect();
+    all.sort_by_key(|(_, ns)| Reverse(*ns));
+    all
+}
+
+fn stolen(recording: &Recording, trace: &Trace) -> Option<String> {
+    let all = trace.wall_ns.0 as f64 * f64::from(recording.host.cpus.max(1));
+    let share = trace.neighbours.as_ref()?.stolen_ns.0 as f64 / all.max(1.0);
+    (share > STOLEN).then(|| format!("the hypervisor kept {} of the CPUs' time for others", percent(share)))
+}
+
+/// Reads and writes of others on a disk that the command waited for. Whose pages the kernel writes back is not known.
+fn busy_disk(trace: &Trace) -> Option<String> {
+    let block = trace.block.as_ref()?;
+    let waits = trace.ledger.rows.iter().filter(|row| row.cause.is_some_and(is_of_a_device)).map(|row| row.ns);
+    if waits.sum::<Nanos>().share_of(trace.ledger.wall_ns) < WAITS_FOR_DEVICES {
+        return None;
+    }
+    // Servers and helpers of the command, and those of its place, do what they do for it.
+    let known: BTreeSet<&str> = trace.observed.threads.iter().map(|thread| thread.comm.as_str()).collect();
+    let is_strange = |row: &PathRequests| row.asker == Asker::Other && row.comm != OWN && !known.contains(&*row.comm);
+    block.disks.iter().find_map(|disk| of_others(disk, block, is_strange))
+}
+
+fn of_others(disk: &Disk, block: &BlockIo, is_strange: impl Fn(&PathRequests) -> bool) -> Option<String> {
+    let rows: Vec<&PathRequests> =
+        block.paths.iter().filter(|row| row.disk == disk.number && !row.after && row.path != IoPath::Discard).collect();
+    // What goes through a loop device to this disk is asked for by a thread of the kernel.
+    if !rows.iter().any(|row| row.asker == Asker::Command || row.path == IoPath::Loop) {
+        return None;
+    }
+    let time = |rows: &[&PathRequests]| rows.iter().map(|row| row.amount.device_ns).sum::<Nanos>();
+    let strange: Vec<&PathRequests> = rows.iter().copied().filter(|row| is_strange(row)).collect();
+    let most = strange.iter().max_by_key(|row| row.amount.device_ns)?;
+    let share = time(&strange).share_of(time(&rows));
+    (share > OTHERS_DISK).then(|| {
+        let megabytes = strange.iter().map(|row| row.amount.bytes).sum::<u64>() as f64 / 1e6;
+        let (comm, name, share) = (&most.comm, &disk.name, percent(share));
+        let who = match strange.iter().all(|row| row.comm == *comm) {
+            true => format!("another program, {comm},"),
+            false => format!("other programs, {comm} above all,"),
+        };
+        format!("{who} moved {megabytes:.1} MB on {name} meanwhile: {share} of what the disk did")
+    })
+}
+
+fn is_of_a_device(cause: Cause) -> bool {
+    matches!(cause, Cause::DeviceRead | Cause::DeviceWrite | Cause::DeviceFlush | Cause::Journal | Cause::QueueFull)
 }
 
 #[cfg(test)]
 mod tests {
+    use inodyne_model::ledger::Row;
+    use inodyne_model::neighbours::{Neighbour, Neighbours};
+    use inodyne_model::observed::ThreadObserved;
     use inodyne_model::run::CacheState;
     use inodyne_model::sample::{self, ms};
 
@@ -126,6 +208,52 @@ mod tests {
         assert!(said(&[240.0, 251.0, 238.0, 260.0, 244.0, 249.0], 0.0).is_empty());
         // One that is far out is an outlier and no more.
         assert!(said(&[240.0, 251.0, 900.0, 245.0, 250.0], 0.0).is_empty());
+    }
+
+    #[test]
+    fn others_are_named() {
+        let neighbour =
+            |comm: &str, cpu_ms: f64| Neighbour { comm: comm.to_owned(), cpu_ns: ms(cpu_ms), ..Neighbour::default() };
+        let mut recording = sample::empty();
+        recording.host.cpus = 2;
+        let mut trace = Trace { wall_ns: ms(1_000.0), ..Trace::default() };
+        trace.ledger.rows = vec![Row::new(RowKind::Runqueue, ms(300.0))];
+        // A wait for a CPU of a third is no reason for doubts while nobody is known to have had one.
+        assert_eq!(busy(&recording, &trace), None);
+        let all = vec![neighbour("cc1", 900.0), neighbour("cc1", 500.0), neighbour("idle", 0.0)];
+        trace.neighbours = Some(Neighbours { stolen_ns: ms(100.0), processes: all });
+        let said = busy(&recording, &trace).expect("others had most");
+        assert!(said.ends_with("; cc1 had 1.4"), "{said}");
+        assert_eq!(stolen(&recording, &trace), None);
+        trace.neighbours.as_mut().expect("set above").stolen_ns = ms(500.0);
+        assert!(stolen(&recording, &trace).is_some_and(|said| said.contains("25%")));
+        // Who worked for the command is no stranger.
+        trace.observed.threads = vec![ThreadObserved { pid: 0, ..sample::thread(1, "cc1", ms(1.0), &[], &[]) }];
+        assert_eq!(busy(&recording, &trace), None);
+    }
+
+    #[test]
+    fn others_on_the_same_disk_are_named() {
+        let mut trace = Trace { wall_ns: ms(100.0), ..Trace::default() };
+        sample::add_block_io(&mut trace);
+        trace.block.as_mut().expect("added").paths =
+            crate::io_paths::of(trace.block.as_ref().expect("added"), &trace.observed);
+        trace.ledger.wall_ns = ms(100.0);
+        trace.ledger.rows = vec![Row { cause: Some(Cause::DeviceRead), ..Row::new(RowKind::Blocked, ms(30.0)) }];
+        // A tenth of what the disk does.
+        assert_eq!(busy_disk(&trace), None);
+        let rows = &mut trace.block.as_mut().expect("added").paths;
+        let stranger = rows.iter_mut().find(|row| row.asker == Asker::Other).expect("there is one");
+        stranger.amount.device_ns = ms(500.0);
+        assert!(
+            busy_disk(&trace).is_some_and(|said| said.starts_with("another program, stranger, moved 0.2 MB on loop0"))
+        );
+        // It does not matter to who does not wait for the disk, and who works for the command is no stranger.
+        let waits = std::mem::take(&mut trace.ledger.rows);
+        assert_eq!(busy_disk(&trace), None);
+        trace.ledger.rows = waits;
+        trace.observed.threads = vec![sample::thread(1, "stranger", ms(1.0), &[], &[])];
+        assert_eq!(busy_disk(&trace), None);
     }
 
     #[test]

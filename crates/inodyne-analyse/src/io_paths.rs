@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use inodyne_model::block::{Amount, BlockIo, Flag, IoPath, Operation, PathRequests, Requests};
+use inodyne_model::block::{Amount, Asker, BlockIo, Flag, IoPath, Operation, PathRequests, Requests};
 use inodyne_model::observed::Observed;
 use inodyne_model::stack::{Stack, StackId, function_name};
 
@@ -72,11 +72,11 @@ pub(crate) fn of(block: &BlockIo, observed: &Observed) -> Vec<PathRequests> {
     let mut rows: BTreeMap<_, Amount> = BTreeMap::new();
     for requests in &block.requests {
         let path = path(requests, stacks.get(&requests.stack).copied());
-        let key = (&requests.disk, requests.after, path, comm(&requests.comm), requests.of_command);
+        let key = (&requests.disk, requests.after, path, comm(&requests.comm), requests.asker);
         rows.entry(key).or_default().add(&requests.amount);
     }
-    let row = |((disk, after, path, comm, of_command), amount): ((&String, bool, IoPath, &str, bool), Amount)| {
-        PathRequests { disk: disk.clone(), path, comm: comm.to_owned(), of_command, after, amount }
+    let row = |((disk, after, path, comm, asker), amount): ((&String, bool, IoPath, &str, Asker), Amount)| {
+        PathRequests { disk: disk.clone(), path, comm: comm.to_owned(), asker, after, amount }
     };
     let mut rows: Vec<PathRequests> = rows.into_iter().map(row).collect();
     rows.sort_by_key(|row| std::cmp::Reverse((row.amount.bytes, row.amount.requests)));

@@ -7,12 +7,14 @@
 //! | `strace` | a command below strace, and its log |
 //! | `follow` | one execution: held, released, followed to its end |
 //! | `limits` | what the command's cgroups allow it |
+//! | `neighbours` | what other programs had of the machine meanwhile |
 //! | `interrupt` | what Ctrl-C and its like do meanwhile |
 
 mod collect;
 mod follow;
 mod interrupt;
 mod limits;
+mod neighbours;
 mod place;
 mod strace;
 

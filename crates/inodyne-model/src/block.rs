@@ -53,8 +53,8 @@ pub struct Requests {
     pub stack: StackId,
     /// The command name of the thread that asked; empty where it is not known.
     pub comm: String,
-    /// Whether that is a thread of the command's.
-    pub of_command: bool,
+    /// Whose thread that is.
+    pub asker: Asker,
     /// Whether they were done after the command had ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub after: bool,
@@ -167,6 +167,33 @@ pub enum Flag {
     Swap,
 }
 
+/// Whose thread asked for something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Asker {
+    /// It is not known: asked for before the command began, or by the block layer itself.
+    #[default]
+    Unknown,
+    /// The command's own.
+    Command,
+    /// The kernel's, for whomever.
+    Kernel,
+    /// Another program's.
+    Other,
+}
+
+impl Asker {
+    /// Its name in recordings and tables.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Asker::Unknown => "unknown",
+            Asker::Command => "command",
+            Asker::Kernel => "kernel",
+            Asker::Other => "other",
+        }
+    }
+}
+
 /// Requests to one disk on one path, asked for by one command name.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PathRequests {
@@ -176,8 +203,8 @@ pub struct PathRequests {
     pub path: IoPath,
     /// The command name that asked, numbers of kernel threads removed: `jbd2`, `tar`. Empty where it is not known.
     pub comm: String,
-    /// Whether that is one of the command's own processes.
-    pub of_command: bool,
+    /// Whose threads these are.
+    pub asker: Asker,
     /// Whether they were done after the command had ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub after: bool,

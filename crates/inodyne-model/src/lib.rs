@@ -50,6 +50,7 @@ pub mod ledger;
 pub mod limit;
 pub mod loss;
 pub mod metric;
+pub mod neighbours;
 pub mod observed;
 pub mod path;
 pub mod place;

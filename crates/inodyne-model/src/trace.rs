@@ -10,6 +10,7 @@ use crate::block::{BlockIo, Journal};
 use crate::ledger::{Ledger, Row};
 use crate::limit::Limit;
 use crate::loss::Lost;
+use crate::neighbours::Neighbours;
 use crate::observed::{Observed, ThreadNumber};
 use crate::path::CriticalPath;
 use crate::profile::StackTimes;
@@ -71,6 +72,9 @@ pub struct Trace {
     /// What the cgroups of the command allowed it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<Limit>,
+    /// What others had of the machine meanwhile. None where it was not looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub neighbours: Option<Neighbours>,
     /// What could not be recorded.
     #[serde(default)]
     pub lost: Lost,

@@ -13,6 +13,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::collect::Collecting;
 use super::interrupt::{Interrupts, SignalAction};
 use super::limits::Limits;
+use super::neighbours::Look;
 use crate::error::ExperimentError;
 use crate::event::Event;
 use crate::executor::Execution;
@@ -46,7 +47,7 @@ pub(super) fn follow(
     };
     let started = inodyne_launch::start(&spec, collecting.as_ref().and_then(Collecting::arm_program))?;
     // Only a trace says them.
-    let mut watched = collecting.as_ref().map(|_| Watched { limits: Limits::new(), looked: None });
+    let mut watched = collecting.as_ref().map(|_| Watched { before: Look::now(), limits: Limits::new(), looked: None });
     if let Some(watched) = &mut watched {
         watched.look(&started);
     }
@@ -56,6 +57,7 @@ pub(super) fn follow(
     if let Some(collecting) = &mut collecting {
         collecting.command_ended();
     }
+    let neighbours = watched.as_ref().map(|watched| Look::now().since(&watched.before));
     // Whoever interrupted does not want to wait for a disk.
     let flusher = following.flusher.filter(|_| !interrupts.any_seen());
     let durable = flusher.map(|flusher| flusher.flush().map(|()| monotonic_ns()));
@@ -63,7 +65,7 @@ pub(super) fn follow(
     let durable = durable.filter(|_| collecting.is_none());
     let limits = watched.map_or_else(Vec::new, |watched| watched.limits.finish());
     let collected = collecting.map(|collecting| collecting.finish(ended.exit)).transpose()?;
-    let collected = collected.map(|trace| Trace { limits, ..trace });
+    let collected = collected.map(|trace| Trace { limits, neighbours, ..trace });
     if collected.as_ref().is_some_and(|trace| !trace.tracer.divides_calls()) {
         // It is strace's own as well, and cannot be told apart.
         ended.usage = Usage::default();
@@ -134,8 +136,9 @@ fn wait(
     }
 }
 
-/// The command's cgroups, looked at from time to time.
+/// What is around the command: the machine before it, and its cgroups, looked at from time to time.
 struct Watched {
+    before: Look,
     limits: Limits,
     looked: Option<Instant>,
 }

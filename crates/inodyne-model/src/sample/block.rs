@@ -2,8 +2,9 @@
 
 use super::ms;
 use crate::Nanos;
-use crate::block::{Amount, BlockIo, Disk, Flag, Journal, JournalKind, Operation, Requests, Size};
+use crate::block::{Amount, Asker, BlockIo, Disk, Flag, Journal, JournalKind, Operation, Requests, Size};
 use crate::histogram::Histogram;
+use crate::neighbours::{Neighbour, Neighbours};
 use crate::stack::{Frame, Stack, StackId};
 use crate::trace::Trace;
 
@@ -45,6 +46,7 @@ pub fn add_block_io(trace: &mut Trace) {
         flags: flags.to_vec(),
         stack: StackId(stack),
         comm: comm.to_owned(),
+        asker: if comm.is_empty() { Asker::Unknown } else { Asker::Kernel },
         amount,
         ..Requests::default()
     };
@@ -55,12 +57,15 @@ pub fn add_block_io(trace: &mut Trace) {
         requests: vec![
             requests(Operation::Write, &[Flag::Sync], COMMIT.0, "jbd2/loop0-8", amount(30, 1_800, ms(1.0))),
             Requests { after: true, ..written },
-            Requests { of_command: true, ..read.clone() },
-            Requests { comm: "stranger".to_owned(), ..read },
+            Requests { asker: Asker::Command, ..read.clone() },
+            Requests { comm: "stranger".to_owned(), asker: Asker::Other, ..read },
             requests(Operation::Flush, &[Flag::Preflush], 0, "", amount(30, 0, ms(0.5))),
         ],
         paths: Vec::new(),
     });
+    let stranger =
+        Neighbour { pid: 77, comm: "stranger".to_owned(), cpu_ns: ms(10.0), read_bytes: 160 << 10, write_bytes: 0 };
+    trace.neighbours = Some(Neighbours { stolen_ns: Nanos::ZERO, processes: vec![stranger] });
     trace.journals = vec![Journal {
         device: "7:0".to_owned(),
         name: "loop0".to_owned(),

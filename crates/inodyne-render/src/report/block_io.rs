@@ -1,7 +1,7 @@
 //! Requests to block devices: a table for each disk, by the path through the kernel and by who asked.
 
 use inodyne_model::Nanos;
-use inodyne_model::block::{Amount, BlockIo, Disk, IoPath, PathRequests};
+use inodyne_model::block::{Amount, Asker, BlockIo, Disk, IoPath, PathRequests};
 use inodyne_model::count::Grouped;
 use inodyne_model::recording::Recording;
 use inodyne_model::trace::Trace;
@@ -33,7 +33,7 @@ fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
     for (disk, rows) in &disks {
         page.gap();
         page.paragraph(Span::new(format!("{}: ", disk.name), Style::Bold), &sentence(disk, rows, trace), Style::Plain);
-        if rows.iter().any(|row| row.of_command) || disks.len() == 1 {
+        if rows.iter().any(|row| row.asker == Asker::Command) || disks.len() == 1 {
             page.table(table(rows));
         }
     }
@@ -45,7 +45,7 @@ fn of<'a>(block: &'a BlockIo, disk: &Disk) -> Vec<&'a PathRequests> {
 
 /// How long the command's own requests were at the device, together.
 fn own_device_time(rows: &[&PathRequests]) -> Nanos {
-    rows.iter().filter(|row| row.of_command).map(|row| row.amount.device_ns).sum()
+    rows.iter().filter(|row| row.asker == Asker::Command).map(|row| row.amount.device_ns).sum()
 }
 
 /// `74 requests of 42.1 MB, 569 kB on average; 431 merged; busy 31% of the time, 2.1 at once while busy`
@@ -55,7 +55,7 @@ fn sentence(disk: &Disk, rows: &[&PathRequests], trace: &Trace) -> String {
     rows.iter().filter(|row| row.path != IoPath::Discard).for_each(|row| all.add(&row.amount));
     let busy = disk.busy_ns.as_secs_f64() / trace.wall_ns.as_secs_f64().max(1e-9);
     let depth = all.device_ns.as_secs_f64() / disk.busy_ns.as_secs_f64().max(1e-9);
-    let is_used = rows.iter().any(|row| row.of_command);
+    let is_used = rows.iter().any(|row| row.asker == Asker::Command);
     let whose = if is_used { "" } else { "; none asked for by the command itself" };
     format!(
         "{} requests of {}, {} on average; {} merged; busy {} of the time, {depth:.1} at once while busy{whose}",
@@ -123,12 +123,11 @@ fn quantile(amount: &Amount, quantile: f64) -> Nanos {
 
 /// Who asked: processes that are not the command's are marked.
 fn asker(row: &PathRequests) -> String {
-    let of_the_kernel = ["kworker", "jbd2", "xfsaild", "kswapd0"];
-    match row.comm.as_str() {
-        "" if row.path == IoPath::Flush => "the kernel".to_owned(),
-        "" => "not known".to_owned(),
-        comm if row.of_command || of_the_kernel.contains(&comm) => comm.to_owned(),
-        comm => format!("{comm} (other)"),
+    match (row.comm.as_str(), row.asker) {
+        ("", _) if row.path == IoPath::Flush => "the kernel".to_owned(),
+        ("", _) => "not known".to_owned(),
+        (comm, Asker::Other) => format!("{comm} (other)"),
+        (comm, _) => comm.to_owned(),
     }
 }
 
@@ -139,7 +138,7 @@ fn records(recording: &Recording) -> Records {
         "name",
         "path",
         "comm",
-        "of_command",
+        "asker",
         "after",
         "requests",
         "bytes",
@@ -161,7 +160,7 @@ fn records(recording: &Recording) -> Records {
                 name(row).into(),
                 row.path.as_str().into(),
                 (&row.comm).into(),
-                row.of_command.into(),
+                row.asker.as_str().into(),
                 row.after.into(),
                 amount.requests.into(),
                 amount.bytes.into(),

@@ -23,11 +23,20 @@ enum block_flag {
 };
 EXPORT(enum, block_flag);
 
+/* Whose thread asked. */
+enum block_asker {
+	BLOCK_UNKNOWN = 0,
+	BLOCK_OF_COMMAND = 1,
+	BLOCK_OF_KERNEL = 2,
+	BLOCK_OF_OTHERS = 3,
+};
+EXPORT(enum, block_asker);
+
 /* A piece of I/O that was asked for: by whom, and where. */
 struct block_bio {
 	__u64 at;
 	__u64 stack;
-	__u8 of_command;
+	__u8 asker; /* enum block_asker */
 	__u8 unused[7];
 	__u8 comm[COMM_LENGTH];
 };
@@ -40,7 +49,7 @@ struct block_key {
 	__u16 flags;  /* enum block_flag */
 	__u8 op;      /* REQ_OP_*: include/linux/blk_types.h */
 	__u8 after;   /* the command had ended */
-	__u8 of_command; /* a thread of the command's asked for it */
+	__u8 asker;   /* enum block_asker */
 	__u8 unused[3];
 	__u8 comm[COMM_LENGTH]; /* of who asked: the name and not the process, of which there may be thousands */
 };

@@ -5,7 +5,7 @@ mod contract;
 use std::cmp::Reverse;
 
 use inodyne_model::Nanos;
-use inodyne_model::block::{Amount, BlockIo, Disk, Flag, Operation, Requests, Size};
+use inodyne_model::block::{Amount, Asker, BlockIo, Disk, Flag, Operation, Requests, Size};
 use inodyne_model::histogram::Histogram;
 use inodyne_model::stack::StackId;
 use inodyne_model::trace::Trace;
@@ -16,7 +16,7 @@ use crate::map::pairs;
 use crate::probe::{Point, Probe, Program, Seen};
 use crate::skeleton::InodyneMaps;
 use contract::{
-    BLOCK_BACKGROUND, BLOCK_FUA, BLOCK_META, BLOCK_PREFLUSH, BLOCK_READ_AHEAD, BLOCK_SWAP, BLOCK_SYNC, DiskTotals, Key,
+    BLOCK_BACKGROUND, BLOCK_FUA, BLOCK_META, BLOCK_OF_COMMAND, BLOCK_OF_KERNEL, BLOCK_OF_OTHERS, BLOCK_PREFLUSH, BLOCK_READ_AHEAD, BLOCK_SWAP, BLOCK_SYNC, DiskTotals, Key,
     Row,
 };
 
@@ -94,7 +94,7 @@ fn requests(key: &Key, row: &Row) -> Requests {
         operation: operation(key.op),
         flags: FLAGS.iter().filter(|(bit, _)| key.flags & bit != 0).map(|(_, flag)| *flag).collect(),
         stack: StackId(key.stack),
-        of_command: key.of_command != 0,
+        asker: asker(key.asker),
         comm: text(&key.comm),
         after: key.after != 0,
         amount: amount(row),
@@ -137,6 +137,15 @@ fn operation(number: u8) -> Operation {
     }
 }
 
+fn asker(number: u8) -> Asker {
+    match number {
+        BLOCK_OF_COMMAND => Asker::Command,
+        BLOCK_OF_KERNEL => Asker::Kernel,
+        BLOCK_OF_OTHERS => Asker::Other,
+        _ => Asker::Unknown,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,7 +177,7 @@ mod tests {
             operation: Operation::Flush,
             flags: vec![Flag::Meta],
             stack: StackId(401),
-            of_command: false,
+            asker: Asker::Other,
             comm: "planted".to_owned(),
             after: true,
             amount,

@@ -125,7 +125,7 @@ static __always_inline void block_describe(struct block_request *to, struct requ
 	}
 	if (known) {
 		to->key.stack = known->stack;
-		to->key.of_command = known->of_command;
+		to->key.asker = known->asker;
 		__builtin_memcpy(to->key.comm, known->comm, sizeof(to->key.comm));
 		to->queued = known->at;
 	}
@@ -159,11 +159,20 @@ static __always_inline void block_time(__u32 *histogram, __u64 ns)
 	__sync_fetch_and_add(&histogram[bucket], 1);
 }
 
+/* A helper of the command's works for others, too. */
+static __always_inline __u8 block_asker_of(struct task_struct *task)
+{
+	struct thread *t = thread_of(task);
+
+	if (t && t->number && !(t->flags & FLAG_HELPER))
+		return BLOCK_OF_COMMAND;
+	return task->flags & PF_KTHREAD ? BLOCK_OF_KERNEL : BLOCK_OF_OTHERS;
+}
+
 SEC("raw_tp/block_bio_queue")
 int BPF_PROG(block_queue, struct bio *bio)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread *t;
 	struct block_bio new = {};
 	__u64 key = (__u64)bio;
 
@@ -175,9 +184,9 @@ int BPF_PROG(block_queue, struct bio *bio)
 	if (task->flags & PF_WQ_WORKER) {
 		/* Which one of them did it says nothing. */
 		__builtin_memcpy(new.comm, "kworker", sizeof("kworker"));
+		new.asker = BLOCK_OF_KERNEL;
 	} else {
-		t = thread_of(task);
-		new.of_command = t && t->number && !(t->flags & FLAG_HELPER);
+		new.asker = block_asker_of(task);
 		bpf_get_current_comm(new.comm, sizeof(new.comm));
 	}
 	bpf_map_update_elem(&block_bios, &key, &new, BPF_ANY);

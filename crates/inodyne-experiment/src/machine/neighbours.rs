@@ -1,0 +1,146 @@
+//! What other programs had of the machine while a command ran: proc_stat(5), proc_pid_stat(5), proc_pid_io(5).
+//!
+//! All processes are looked at before and after. Who was there before and still is has done what lies between; a shell or `make` has
+//! then waited for the children that it started meanwhile, so these count as its own. Whoever came later is not known to be a stranger.
+
+use std::collections::HashMap;
+use std::fs;
+
+use inodyne_model::Nanos;
+use inodyne_model::neighbours::{Neighbour, Neighbours};
+
+/// Processes with this name are servers of this program: a slow device, a place of FUSE.
+const OWN: &str = "inodyne";
+/// `PF_KTHREAD` of include/linux/sched.h: what kernel threads do may be the command's doing.
+const KERNEL_THREAD: u64 = 0x0020_0000;
+/// The kernel tells times in hundredths of a second (include/asm-generic/param.h: USER_HZ, the same on all architectures).
+const TICK: Nanos = Nanos(10_000_000);
+/// Less I/O than this is not worth keeping.
+const LEAST_BYTES: u64 = 1 << 20;
+
+/// The machine at one instant.
+pub(super) struct Look {
+    stolen: u64,
+    /// By pid and the instant at which they were started: pids are used again.
+    processes: HashMap<(u32, u64), Process>,
+}
+
+struct Process {
+    comm: String,
+    ticks: u64,
+    read_bytes: u64,
+    write_bytes: u64,
+}
+
+impl Look {
+    /// As it is now.
+    pub(super) fn now() -> Look {
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+        Look {
+            stolen: fs::read_to_string("/proc/stat").ok().and_then(|text| stolen(&text)).unwrap_or(0),
+            processes: pids.filter_map(process).collect(),
+        }
+    }
+
+    /// What came since then.
+    pub(super) fn since(&self, before: &Look) -> Neighbours {
+        let both = self.processes.iter().filter_map(|(key, now)| Some((key.0, now, before.processes.get(key)?)));
+        let mut processes: Vec<Neighbour> = both.map(|(pid, now, then)| between(pid, now, then)).collect();
+        let bytes = |of: &Neighbour| of.read_bytes + of.write_bytes;
+        processes.retain(|process| process.cpu_ns > Nanos::ZERO || bytes(process) >= LEAST_BYTES);
+        processes.sort_by_key(|process| (std::cmp::Reverse((process.cpu_ns, bytes(process))), process.pid));
+        processes.truncate(Neighbours::MOST);
+        Neighbours { stolen_ns: ticks(self.stolen.saturating_sub(before.stolen)), processes }
+    }
+}
+
+fn between(pid: u32, now: &Process, then: &Process) -> Neighbour {
+    Neighbour {
+        pid,
+        comm: now.comm.clone(),
+        cpu_ns: ticks(now.ticks.saturating_sub(then.ticks)),
+        read_bytes: now.read_bytes.saturating_sub(then.read_bytes),
+        write_bytes: now.write_bytes.saturating_sub(then.write_bytes),
+    }
+}
+
+fn ticks(count: u64) -> Nanos {
+    Nanos(count.saturating_mul(TICK.0))
+}
+
+/// The eighth number of the first line, which is of all CPUs.
+fn stolen(stat: &str) -> Option<u64> {
+    stat.lines().next()?.split_whitespace().nth(8)?.parse().ok()
+}
+
+/// A process with what it and its children have used; none of a kernel thread, one of ours, or one that has ended.
+fn process(pid: u32) -> Option<((u32, u64), Process)> {
+    let (comm, started, ticks) = parsed(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?;
+    let io = fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
+    let [read_bytes, write_bytes] = ["read_bytes: ", "write_bytes: "].map(|name| {
+        let line = io.lines().find_map(|line| line.strip_prefix(name));
+        line.and_then(|number| number.parse().ok()).unwrap_or(0)
+    });
+    Some(((pid, started), Process { comm, ticks, read_bytes, write_bytes }))
+}
+
+/// Name, instant of the start, and ticks of CPU time of a line of /proc/PID/stat.
+fn parsed(stat: &str) -> Option<(String, u64, u64)> {
+    let (open, close) = (stat.find('(')?, stat.rfind(')')?);
+    let comm = stat.get(open + 1..close)?;
+    let numbers: Vec<u64> = stat.get(close + 1..)?.split_whitespace().map(|word| word.parse().unwrap_or(0)).collect();
+    // The third field of proc_pid_stat(5) is the first here.
+    let field = |number: usize| numbers.get(number - 3).copied();
+    if comm == OWN || field(9)? & KERNEL_THREAD != 0 {
+        return None;
+    }
+    Some((comm.to_owned(), field(22)?, field(14)? + field(15)? + field(16)? + field(17)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(comm: &str, flags: u64, ticks: [u64; 4], started: u64) -> String {
+        let [user, sys, children_user, children_sys] = ticks;
+        format!(
+            "77 ({comm}) S 1 77 77 0 -1 {flags} 100 0 3 0 {user} {sys} {children_user} {children_sys} 20 0 1 0 {started} 1000"
+        )
+    }
+
+    #[test]
+    fn a_process_is_told_with_its_children_whatever_its_name() {
+        let name = "a) R 1 (b";
+        assert_eq!(parsed(&line(name, 0, [1, 20, 300, 4_000], 55)), Some((name.to_owned(), 55, 4_321)));
+        assert_eq!(parsed(&line("kworker/0:1", KERNEL_THREAD, [1; 4], 5)), None);
+        assert_eq!(parsed(&line(OWN, 0, [1; 4], 5)), None);
+        assert_eq!(parsed(""), None);
+        assert_eq!(parsed("77 (sh) S 1"), None);
+    }
+
+    #[test]
+    fn only_what_lies_between_is_told_and_the_busiest_first() {
+        let of = |ticks, read_bytes| Process { comm: "cc1".to_owned(), ticks, read_bytes, write_bytes: 0 };
+        let look = |stolen, all: &[(u32, u64, Process)]| {
+            let processes = all.iter().map(|(pid, started, p)| ((*pid, *started), of(p.ticks, p.read_bytes))).collect();
+            Look { stolen, processes }
+        };
+        let before = look(5, &[(1, 1, of(100, 0)), (2, 1, of(7, 0)), (3, 1, of(9, 9)), (4, 1, of(0, 0))]);
+        // 2 does nothing, 3 is another process by now, 5 is new.
+        let after = look(
+            8,
+            &[(1, 1, of(103, 0)), (2, 1, of(7, 0)), (3, 2, of(50, 9)), (4, 1, of(0, 2 << 20)), (5, 9, of(80, 0))],
+        );
+        let found = after.since(&before);
+        assert_eq!(found.stolen_ns, Nanos(30_000_000));
+        let all: Vec<_> = found.processes.iter().map(|p| (p.pid, p.cpu_ns.0 / 1_000_000, p.read_bytes >> 20)).collect();
+        assert_eq!(all, [(1, 30, 0), (4, 0, 2)]);
+    }
+
+    #[test]
+    fn stolen_time_is_that_of_all_cpus() {
+        assert_eq!(stolen("cpu  1 2 3 4 5 6 7 88 9 10\ncpu0 1 2 3 4 5 6 7 44 9 10\n"), Some(88));
+        assert_eq!(stolen(""), None);
+    }
+}

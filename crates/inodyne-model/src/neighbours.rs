@@ -1,0 +1,39 @@
+//! What others had of the machine while a command ran.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Nanos;
+
+/// What others had of the machine, from just before the command's release until its end. None of it is the command's doing: its own
+/// processes, kernel threads and inodyne's servers are left out.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Neighbours {
+    /// What the hypervisor gave to other virtual machines, summed over CPUs, in steps of 10 ms (proc_stat(5): steal).
+    #[serde(default)]
+    pub stolen_ns: Nanos,
+    /// Programs that ran or did I/O, the busiest first, at most [`Neighbours::MOST`].
+    #[serde(default)]
+    pub processes: Vec<Neighbour>,
+}
+
+/// A process that was there before the command, with its children that ended meanwhile and that it waited for.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Neighbour {
+    /// Its number.
+    pub pid: u32,
+    /// Its name.
+    pub comm: String,
+    /// CPU time, in steps of 10 ms (proc_pid_stat(5)).
+    pub cpu_ns: Nanos,
+    /// Bytes that it had read from storage (proc_pid_io(5)).
+    #[serde(default)]
+    pub read_bytes: u64,
+    /// Bytes that it had written to storage, or that were to be written for it.
+    #[serde(default)]
+    pub write_bytes: u64,
+}
+
+impl Neighbours {
+    /// So many processes are kept.
+    pub const MOST: usize = 20;
+}
