@@ -14,6 +14,7 @@
 //! | `headline` | the same where the path cannot be walked |
 //! | `window` | the same of a window of running processes: all their threads |
 //! | `io_paths` | on which path through the kernel block I/O was asked for |
+//! | `device` | which disk a command worked with, and whether that bounds it |
 //! | `undivided` | the words for time that a tracer could not divide |
 //! | `stacks` | the time of threads by stack |
 //! | `doubts` | what a recording says against a prediction of it |
@@ -28,6 +29,7 @@
 mod calls;
 mod causes;
 mod comparison;
+mod device;
 mod difference;
 mod doubts;
 mod faults;
@@ -49,6 +51,7 @@ pub use difference::difference;
 pub use findings::ids as finding_ids;
 use inodyne_model::observed::Begin;
 use inodyne_model::path::CriticalPath;
+use inodyne_model::place::Place;
 use inodyne_model::recording::Recording;
 use inodyne_model::trace::Trace;
 
@@ -58,7 +61,7 @@ pub use score::score;
 /// Computes every derived part of a recording. Explaining again gives the same.
 pub fn explain(recording: &mut Recording) {
     for trace in &mut recording.traces {
-        explain_trace(trace);
+        explain_trace(trace, recording.places.get(trace.place));
     }
     let doubts: Vec<Vec<String>> = recording.traces.iter().map(|trace| doubts::of(recording, trace)).collect();
     for (trace, doubts) in recording.traces.iter_mut().zip(doubts) {
@@ -70,7 +73,7 @@ pub fn explain(recording: &mut Recording) {
     recording.ledger_differences = comparison::ledger_differences(recording);
 }
 
-fn explain_trace(trace: &mut Trace) {
+fn explain_trace(trace: &mut Trace, place: Option<&Place>) {
     let classifier = Classifier::new(&trace.observed.stacks);
     trace.syscalls = calls::merged(&trace.by_comm);
     trace.threads = threads::ledgers(&trace.observed, &classifier);
@@ -81,6 +84,7 @@ fn explain_trace(trace: &mut Trace) {
     };
     if let Some(block) = &mut trace.block {
         block.paths = io_paths::of(block, &trace.observed);
+        block.bound = device::bound(block, trace.wall_ns, &trace.ledger, place);
     }
     if trace.tracer.divides_calls() {
         trace.stacks = stacks::times(&trace.observed, &trace.threads, &classifier);

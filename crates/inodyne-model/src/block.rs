@@ -21,6 +21,34 @@ pub struct BlockIo {
     /// The same by disk, path and who asked, most bytes first. Derived.
     #[serde(default)]
     pub paths: Vec<PathRequests>,
+    /// The disk that the command worked with, and whether it bounds the command; none where there is no such disk. Derived.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bound: Option<Bound>,
+}
+
+/// What of a disk bounds a command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bound {
+    /// The number of the disk that it worked with.
+    pub disk: String,
+    /// For how long the critical path waited for a device.
+    pub waiting_ns: Nanos,
+    /// What it was that bounds it.
+    pub by: BoundBy,
+}
+
+/// What bounds a command, as far as a disk has to do with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BoundBy {
+    /// Something else: it hardly waited for a device.
+    NotTheDevice,
+    /// How long the device takes for one request: there were few at once.
+    Latency,
+    /// How much the device does at all: it was busy with many at once.
+    Throughput,
+    /// The commits of a journal.
+    Journal,
 }
 
 /// A disk: what `/proc/diskstats` calls a device, partitions aside.
@@ -99,6 +127,11 @@ impl Amount {
     /// The mean size in bytes.
     pub fn mean_bytes(&self) -> u64 {
         self.bytes.checked_div(self.requests).unwrap_or(0)
+    }
+
+    /// The part that began where the last one had ended, of those whose times are known.
+    pub fn in_order(&self) -> f64 {
+        self.sequential as f64 / self.timed.max(1) as f64
     }
 
     /// The mean time at the device; none where no time is known.

@@ -17,7 +17,7 @@
 //! | [`call_class`] | what system calls are about |
 //! | [`observed`] | what the kernel side saw of one run, before any explanation |
 //! | [`profile`] | time by stack |
-//! | [`block`] | requests to block devices |
+//! | [`block`], [`load`] | requests to block devices, and what a disk did in figures |
 //! | [`trace`] | a traced run: what was observed and what it means |
 //! | [`count`] | counts as people read them |
 //! | [`command`] | a command and the conditions under which it runs |
@@ -48,6 +48,7 @@ pub mod histogram;
 pub mod host;
 pub mod ledger;
 pub mod limit;
+pub mod load;
 pub mod loss;
 pub mod metric;
 pub mod neighbours;

@@ -61,7 +61,7 @@ pub fn add_block_io(trace: &mut Trace) {
             Requests { comm: "stranger".to_owned(), asker: Asker::Other, ..read },
             requests(Operation::Flush, &[Flag::Preflush], 0, "", amount(30, 0, ms(0.5))),
         ],
-        paths: Vec::new(),
+        ..BlockIo::default()
     });
     let stranger =
         Neighbour { pid: 77, comm: "stranger".to_owned(), cpu_ns: ms(10.0), read_bytes: 160 << 10, write_bytes: 0 };

@@ -1,8 +1,9 @@
-//! Requests to block devices: a table for each disk, by the path through the kernel and by who asked.
+//! Requests to block devices: whether they bound the command, and a table for each disk, by the path through the kernel and by who asked.
 
 use inodyne_model::Nanos;
-use inodyne_model::block::{Amount, Asker, BlockIo, Disk, IoPath, PathRequests};
+use inodyne_model::block::{Amount, Asker, BlockIo, Bound, BoundBy, Disk, IoPath, PathRequests};
 use inodyne_model::count::Grouped;
+use inodyne_model::load::Load;
 use inodyne_model::recording::Recording;
 use inodyne_model::trace::Trace;
 
@@ -12,7 +13,7 @@ use super::definition::{Definition, Show};
 use super::table::{Column, Records, RowKind, Table};
 use super::value::{Cell, Value};
 use crate::line::{Span, Style};
-use crate::units::{bytes, percent};
+use crate::units::{bytes, duration, percent};
 
 pub(super) const SECTION: Definition = Definition { name: "block", unasked: true, show: Show::Case(show), records };
 
@@ -30,9 +31,14 @@ fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
         return;
     }
     page.heading("Block devices");
+    if let Some((bound, disk)) = block.bound.as_ref().and_then(|bound| Some((bound, disk_of(block, bound)?))) {
+        page.gap();
+        page.paragraph(Span::new("what bounds it: ", Style::Bold), &bounds(block, bound, disk, trace), Style::Plain);
+    }
     for (disk, rows) in &disks {
         page.gap();
-        page.paragraph(Span::new(format!("{}: ", disk.name), Style::Bold), &sentence(disk, rows, trace), Style::Plain);
+        let load = Load::of(disk, &block.paths, trace.wall_ns);
+        page.paragraph(Span::new(format!("{}: ", disk.name), Style::Bold), &sentence(disk, rows, &load), Style::Plain);
         if rows.iter().any(|row| row.asker == Asker::Command) || disks.len() == 1 {
             page.table(table(rows));
         }
@@ -43,18 +49,43 @@ fn of<'a>(block: &'a BlockIo, disk: &Disk) -> Vec<&'a PathRequests> {
     block.paths.iter().filter(|row| row.disk == disk.number).collect()
 }
 
+fn disk_of<'a>(block: &'a BlockIo, bound: &Bound) -> Option<&'a Disk> {
+    block.disks.iter().find(|disk| disk.number == bound.disk)
+}
+
+/// `how fast loop0 answers: waited for a device 95% of the time; loop0 busy 98% of it, 1.0 requests at once, 192 requests and 786 kB a
+/// second, 5.20 ms each`
+fn bounds(block: &BlockIo, bound: &Bound, disk: &Disk, trace: &Trace) -> String {
+    let name = &disk.name;
+    let what = match bound.by {
+        BoundBy::NotTheDevice => "not the device".to_owned(),
+        BoundBy::Latency => format!("how fast {name} answers"),
+        BoundBy::Throughput => format!("how much {name} does at all"),
+        BoundBy::Journal => format!("the journal on {name}"),
+    };
+    let load = Load::of(disk, &block.paths, trace.wall_ns);
+    let each = load.device_ns.map_or_else(String::new, |ns| format!(", {} each", duration(ns)));
+    format!(
+        "{what}: waited for a device {} of the time; {name} busy {} of it, {:.1} requests at once, {:.0} requests and {} a second{each}",
+        percent(bound.waiting_ns.share_of(trace.ledger.wall_ns)),
+        percent(load.busy),
+        load.depth,
+        load.requests_per_s,
+        bytes(load.bytes_per_s.round() as u64),
+    )
+}
+
 /// How long the command's own requests were at the device, together.
 fn own_device_time(rows: &[&PathRequests]) -> Nanos {
     rows.iter().filter(|row| row.asker == Asker::Command).map(|row| row.amount.device_ns).sum()
 }
 
 /// `74 requests of 42.1 MB, 569 kB on average; 431 merged; busy 31% of the time, 2.1 at once while busy`
-fn sentence(disk: &Disk, rows: &[&PathRequests], trace: &Trace) -> String {
+fn sentence(disk: &Disk, rows: &[&PathRequests], load: &Load) -> String {
     let mut all = Amount::default();
     // What is discarded moves nothing.
     rows.iter().filter(|row| row.path != IoPath::Discard).for_each(|row| all.add(&row.amount));
-    let busy = disk.busy_ns.as_secs_f64() / trace.wall_ns.as_secs_f64().max(1e-9);
-    let depth = all.device_ns.as_secs_f64() / disk.busy_ns.as_secs_f64().max(1e-9);
+    let Load { busy, depth, .. } = load;
     let is_used = rows.iter().any(|row| row.asker == Asker::Command);
     let whose = if is_used { "" } else { "; none asked for by the command itself" };
     format!(
@@ -63,7 +94,7 @@ fn sentence(disk: &Disk, rows: &[&PathRequests], trace: &Trace) -> String {
         bytes(all.bytes),
         bytes(all.mean_bytes()),
         Grouped(disk.merged),
-        percent(busy.min(1.0)),
+        percent(*busy),
     )
 }
 

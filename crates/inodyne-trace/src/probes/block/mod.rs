@@ -72,7 +72,7 @@ fn read(rows: &[(Key, Row)], disks: &[(u32, DiskTotals)], until: Nanos) -> Block
         (Reverse(a.amount.bytes), &a.disk, a.operation, a.stack, &a.comm)
             .cmp(&(Reverse(b.amount.bytes), &b.disk, b.operation, b.stack, &b.comm))
     });
-    BlockIo { disks, requests, paths: Vec::new() }
+    BlockIo { disks, requests, ..BlockIo::default() }
 }
 
 fn disk(number: u32, totals: &DiskTotals, until: Nanos) -> Disk {
