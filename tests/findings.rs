@@ -51,6 +51,11 @@ const CASES: &[Case] = &[
         "chown -R 1 .",
     ),
     case(
+        "device-saturated",
+        &["--at", "ext4:size=1G,bandwidth=50M"],
+        "dd if=/dev/zero of=f bs=1M count=100 conv=fsync",
+    ),
+    case(
         "dtype-missing",
         &["--at", "ext4:size=256M,mkfs=-O ^filetype", "--data", "tree:dirs=300,files=30,bytes=1", "--cache", "warm"],
         "find .",
@@ -80,6 +85,11 @@ const CASES: &[Case] = &[
         "find . -type f -exec /bin/cat {} ';'",
     ),
     case("queue-full", &["--at", "ext4:size=1G,set=/sys/block/LOOP/queue/nr_requests=4"], "FIXTURE 32 200"),
+    case(
+        "random-io",
+        &["--at", "ext4:size=1G,delay=5ms", "--data", "tree:dirs=1,files=1,bytes=100000000", "--cache", "cold"],
+        "FIXTURE d0/f0 300",
+    ),
     case("repeated-stat", &["--at", "tmpfs", "--paths"], "FIXTURE 20 5000"),
     // The server is none of the command, as servers are.
     case(
@@ -95,6 +105,18 @@ const CASES: &[Case] = &[
         "FIXTURE d0/*",
     ),
     case("small-io", SMALL, "FIXTURE 200000"),
+    case(
+        "small-requests",
+        &[
+            "--at",
+            "ext4:size=1G,delay=5ms,set=/sys/block/LOOP/queue/read_ahead_kb=4",
+            "--data",
+            "tree:dirs=1,files=1,bytes=1600000",
+            "--cache",
+            "cold",
+        ],
+        "dd if=d0/f0 of=/dev/null bs=4k",
+    ),
     case("stat-per-entry", &["--at", "ext4:size=256M", "--data", "tree:dirs=30,files=100"], "FIXTURE d*"),
     case("sync-bound", SMALL, "FIXTURE 200"),
     case("user-cpu-bound", TMPFS, "FIXTURE 200"),
@@ -246,6 +268,48 @@ fn healthy_commands_are_left_in_peace() {
         }
     }
     assert!(said_of.is_empty(), "{said_of:#?}");
+}
+
+/// The same commands without the trouble: what is not said of them.
+const TWINS: &[Case] = &[
+    case(
+        "small-requests",
+        &["--at", "ext4:size=1G,delay=5ms", "--data", "tree:dirs=1,files=1,bytes=1600000", "--cache", "cold"],
+        "dd if=d0/f0 of=/dev/null bs=4k",
+    ),
+    case(
+        "small-requests",
+        &["--at", "ext4:size=1G,delay=5ms", "--data", "tree:dirs=1,files=1,bytes=1600000", "--cache", "cold"],
+        "dd if=d0/f0 of=/dev/null bs=1M iflag=direct",
+    ),
+    case(
+        "random-io",
+        &[
+            "--at",
+            "ext4:size=1G",
+            "--data",
+            "tree:dirs=1,files=1,bytes=4000000",
+            "--cache",
+            "warm",
+            "--prepare",
+            "cat d0/f0 >/dev/null",
+        ],
+        "FIXTURE d0/f0 3000",
+    ),
+    // One after the other is never several at once.
+    case("device-saturated", &["--at", "ext4:size=1G,delay=5ms"], "dd if=/dev/zero of=f bs=1M count=40 oflag=direct"),
+];
+
+#[test]
+fn without_the_trouble_it_is_not_said() {
+    let (_machine, programs) = (machine(), scratch());
+    let limits = Limits { memory: Cgroup::new(), reads: Cgroup::of("blkio"), cpu: Cgroup::of("cpu") };
+    for twin in TWINS {
+        let (options, script) = words(twin, &programs, &limits);
+        let options: Vec<&str> = options.iter().map(String::as_str).collect();
+        let found = said(&options, &script);
+        assert!(!found.iter().any(|id| id == twin.id), "{}: {found:?}", twin.script);
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@ use inodyne_model::count::Grouped;
 use inodyne_model::cure::{CacheChange, Change};
 use inodyne_model::finding::Finding;
 
+use super::at_device::AtDevice;
 use super::case::Case;
 use super::contents::{LARGE_READ, bytes_a_wait, bytes_read, waiting_for_contents};
 use super::estimate::{self, Diagnosed};
@@ -25,10 +26,11 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         return None;
     }
     let bytes = bytes_read(case);
-    let evidence = vec![
+    let mut evidence = vec![
         format!("waited {} times for contents, {} together", Grouped(time.count), seconds(time.ns)),
         format!("{:.1} MB were read in all, {:.0} KB for each wait", bytes / 1e6, size / 1e3),
     ];
+    evidence.extend(AtDevice::of(case).and_then(|device| device.line()));
     Some(
         Diagnosed {
             title: format!("Contents come from the device, not from memory: {} of the time", percent(share)),

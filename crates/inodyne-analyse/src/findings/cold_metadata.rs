@@ -8,6 +8,7 @@ use inodyne_model::ledger::{PAGE_FAULT, RowKind};
 use inodyne_model::stack::function_name;
 use inodyne_model::trace::Dtype;
 
+use super::at_device::AtDevice;
 use super::case::{Case, Time, Waited, total};
 use super::estimate::{self, Diagnosed};
 use super::families::{concerns_files, reads, removes, writes};
@@ -77,6 +78,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     if loading.ns > 0.0 {
         evidence.push(format!("{} more were spent on loading programs from the device", seconds(loading.ns)));
     }
+    evidence.extend(AtDevice::of(case).and_then(|device| device.line()));
     let waits = case.on_path(&time);
     let mut removing = Time::of_threads(case.threads_of(removes));
     case.calls(removes).for_each(|call| removing.add_calls(&call.name, call.wall_ns.0 as f64, call.calls));

@@ -1,10 +1,10 @@
-//! Contents that come from the device through the cache: who waits for them, and how large the requests are.
+//! Contents that come from the device, through the cache or past it: who waits for them, and how large the requests are.
 
 use inodyne_model::cause::Cause;
 use inodyne_model::ledger::PAGE_FAULT;
 
-use super::case::{Case, Time, Waited};
-use super::families::reads;
+use super::case::{Case, Time, Waited, total};
+use super::families::{opens, reads};
 
 /// Below this a request is over before the device has reached its speed. Read-ahead asks for 128 KiB at once.
 pub(super) const LARGE_READ: f64 = 65_536.0;
@@ -17,6 +17,19 @@ pub(super) fn waiting_for_contents(case: &Case<'_>) -> Time {
     case.waiting(|waited| {
         is_content(waited) && waited.call != PAGE_FAULT && !waited.is_direct() && !waited.is_copy_up()
     })
+}
+
+/// Waits for contents that go to or from the device past the cache, by calls.
+pub(super) fn waiting_directly(case: &Case<'_>) -> Time {
+    case.waiting(|waited| {
+        matches!(waited.cause, Cause::DeviceRead | Cause::DeviceWrite) && waited.is_direct() && !waited.is_sync()
+    })
+}
+
+/// So many requests are how many for each file that was opened.
+pub(super) fn for_each_file(case: &Case<'_>, requests: u64) -> f64 {
+    let opened = total(case.calls(opens).map(|call| call.calls.saturating_sub(call.errors)));
+    requests as f64 / opened.max(1) as f64
 }
 
 /// Bytes that calls have read.

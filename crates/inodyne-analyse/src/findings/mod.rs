@@ -11,12 +11,14 @@
 //! | [`beside`] | what was done with files while the path only let time pass |
 //! | [`estimate`] | from time that a cure saves to a wall-clock time to expect |
 //! | [`contents`] | waits for contents from the device |
+//! | [`at_device`] | what the disk did meanwhile |
 //! | [`families`] | which system calls do alike |
 //! | [`remedy`] | what to do, in words and as data |
 //! | [`selection`] | which findings are said, in which order |
 //! | `stat_users` | which programs stat every file in any case |
 //! | the others | a diagnosis each, named like its id |
 
+mod at_device;
 mod beside;
 mod case;
 mod cold_data;
@@ -24,6 +26,7 @@ mod cold_metadata;
 mod contents;
 mod copy_up;
 mod cpu_limited;
+mod device_saturated;
 mod dtype_missing;
 mod estimate;
 mod failed_calls;
@@ -40,6 +43,7 @@ mod mmap_faults;
 mod on_path;
 mod process_storm;
 mod queue_full;
+mod random_io;
 mod remedy;
 mod repeated_stat;
 mod round_trips;
@@ -47,6 +51,7 @@ mod run_queue_bound;
 mod selection;
 mod single_stream;
 mod small_io;
+mod small_requests;
 mod stat_per_entry;
 mod stat_users;
 mod sync_bound;
@@ -72,6 +77,7 @@ const DIAGNOSES: &[(&str, Diagnosis)] = &[
     ("cold-metadata", cold_metadata::diagnose),
     ("copy-up", copy_up::diagnose),
     ("cpu-limited", cpu_limited::diagnose),
+    ("device-saturated", device_saturated::diagnose),
     ("dtype-missing", dtype_missing::diagnose),
     ("failed-calls", failed_calls::diagnose),
     ("failed-lookups", failed_lookups::diagnose),
@@ -85,11 +91,13 @@ const DIAGNOSES: &[(&str, Diagnosis)] = &[
     ("mmap-faults", mmap_faults::diagnose),
     ("process-storm", process_storm::diagnose),
     ("queue-full", queue_full::diagnose),
+    ("random-io", random_io::diagnose),
     ("repeated-stat", repeated_stat::diagnose),
     ("round-trips", round_trips::diagnose),
     ("run-queue-bound", run_queue_bound::diagnose),
     ("single-stream", single_stream::diagnose),
     ("small-io", small_io::diagnose),
+    ("small-requests", small_requests::diagnose),
     ("stat-per-entry", stat_per_entry::diagnose),
     ("sync-bound", sync_bound::diagnose),
     ("user-cpu-bound", user_cpu_bound::diagnose),
@@ -108,8 +116,10 @@ const OF_WINDOW: &[&str] = &[
     "journal-wait",
     "memory-pressure",
     "queue-full",
+    "random-io",
     "repeated-stat",
     "small-io",
+    "small-requests",
     "sync-bound",
     "write-throttled",
 ];

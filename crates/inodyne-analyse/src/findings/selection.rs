@@ -14,7 +14,7 @@
 use inodyne_model::finding::Finding;
 
 /// Cured by a warm cache before all else.
-const NEED_WARMTH: &[&str] = &["cold-metadata", "cold-data"];
+const NEED_WARMTH: &[&str] = &["cold-metadata", "cold-data", "random-io"];
 
 /// The first is left out where one of the others is said, and why.
 const EXPLAINED_BY: &[(&str, &[&str])] = &[
@@ -26,7 +26,11 @@ const EXPLAINED_BY: &[(&str, &[&str])] = &[
     // What is thrown away for want of memory is read again, and dirty memory is limited with memory.
     // What a cgroup allows is no matter of the device, nor of how much is read ahead.
     ("cold-data", &["memory-pressure", "io-limited"]),
-    ("single-stream", &["memory-pressure", "copy-up", "io-limited"]),
+    // One at a time, too, is who asks for small pieces: in order they could be fewer, and otherwise their order is what there is to say.
+    ("single-stream", &["memory-pressure", "copy-up", "io-limited", "small-requests", "random-io"]),
+    ("small-requests", &["memory-pressure", "copy-up", "io-limited"]),
+    ("random-io", &["memory-pressure", "copy-up", "io-limited"]),
+    ("device-saturated", &["io-limited"]),
     ("mmap-faults", &["memory-pressure", "io-limited"]),
     ("write-throttled", &["memory-pressure", "copy-up", "io-limited"]),
     ("run-queue-bound", &["cpu-limited"]),

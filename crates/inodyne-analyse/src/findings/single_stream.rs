@@ -3,15 +3,15 @@
 
 use std::collections::BTreeSet;
 
-use inodyne_model::cause::Cause;
 use inodyne_model::count::Grouped;
 use inodyne_model::cure::{Change, CommandChange};
 use inodyne_model::finding::Finding;
 use inodyne_model::ledger::RowKind;
 use inodyne_model::observed::ThreadNumber;
 
+use super::at_device::AtDevice;
 use super::case::{Case, Time};
-use super::contents::{LARGE_READ, bytes_a_wait, waiting_for_contents};
+use super::contents::{LARGE_READ, bytes_a_wait, waiting_directly, waiting_for_contents};
 use super::estimate::{self, Diagnosed};
 use super::remedy::Remedy;
 use crate::units::{percent, seconds};
@@ -41,7 +41,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     // did with what was read, and not the waiting for a CPU, of which several threads have more.
     let saved = divisible(case, &time) * (1.0 - 1.0 / each) * (1.0 - LOSS);
     let who = case.who(&time);
-    let evidence = vec![
+    let mut evidence = vec![
         format!("{who} waited {} times for one request, {} each", Grouped(time.count), seconds(time.mean())),
         format!(
             "each after the last: {:.0} requests a second, {workers} at once would be up to {:.0}",
@@ -49,6 +49,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             each * time.count as f64 / case.wall() * 1e9
         ),
     ];
+    evidence.extend(AtDevice::of(case).and_then(|device| device.line()));
     Some(
         Diagnosed {
             title: format!("{who} asks the device for one small thing at a time: {} of the time", percent(share)),
@@ -96,9 +97,7 @@ fn workers(cpus: u32) -> u32 {
 fn requests(case: &Case<'_>) -> Time {
     let cached = waiting_for_contents(case);
     let cached = if bytes_a_wait(case, &cached) < LARGE_READ { cached } else { Time::default() };
-    let direct = case.waiting(|waited| {
-        matches!(waited.cause, Cause::DeviceRead | Cause::DeviceWrite) && waited.is_direct() && !waited.is_sync()
-    });
+    let direct = waiting_directly(case);
     let bytes: f64 =
         case.calls(|call| direct.calls.contains_key(call)).filter_map(|call| call.bytes).map(|b| b as f64).sum();
     let is_small = bytes / (direct.count.max(1) as f64) < LARGE_READ;

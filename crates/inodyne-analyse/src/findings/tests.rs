@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 
 use inodyne_model::Nanos;
+use inodyne_model::block::{Amount, Asker, BlockIo, Disk, Requests};
 use inodyne_model::cause::Cause;
 use inodyne_model::cure::{Change, PlaceChange};
 use inodyne_model::finding::{Finding, Prediction};
 use inodyne_model::recording::Recording;
 use inodyne_model::sample::{self, ms};
+use inodyne_model::stack::StackId;
 use inodyne_model::trace::{PathCount, Paths, Trace};
 
 use super::selection;
@@ -178,6 +180,80 @@ fn what_is_small_is_told_by_calls_for_each_file_and_by_their_cost() {
     // The same page where each call is a message to a server, and where it comes from the cache.
     assert!(is_small(&[("openat", 3, 0, 0.1, 0.0), ("read", 5_000, 4_096, 10.0, 700.0)]));
     assert!(!is_small(&[("openat", 3, 0, 0.1, 0.0), ("read", 5_000, 4_096, 10.0, 0.0)]));
+}
+
+/// A program that reads a file: how many requests, of how many KiB each, how many of them in order, by how many threads, 4 ms each, and
+/// how many files it opens.
+fn reading(requests: u64, kib: u64, in_order: u64, threads: u32, files: u64) -> Recording {
+    let mut recording = sample::empty();
+    recording.places = vec![sample::ext4("ext4", &[])];
+    recording.commands = vec![sample::command("read")];
+    let each = ms(4.0 * requests as f64 / f64::from(threads));
+    let waits: Vec<_> = (1..=threads)
+        .map(|number| sample::wait(number, Some("read"), 0xd1, each, requests / u64::from(threads)))
+        .collect();
+    let thread = |number| sample::thread(number, "read", ms(10.0), &[("read", ms(5.0))], &waits);
+    let mut trace = Trace { wall_ns: each + ms(20.0), ..Trace::default() };
+    let mut calls = sample::call("read", requests, &[], ms(5.0), ms(4.0 * requests as f64));
+    calls.bytes = Some((requests * kib) << 10);
+    let opens = sample::call("openat", files, &[], ms(0.1), Nanos::ZERO);
+    trace.by_comm = vec![inodyne_model::syscall::CommCalls { comm: "read".to_owned(), syscalls: vec![calls, opens] }];
+    trace.observed.threads = (1..=threads).map(thread).collect();
+    trace.observed.stacks =
+        vec![sample::stack(0xd1, "__schedule schedule io_schedule folio_wait_bit_common filemap_get_pages")];
+    (trace.observed.waits, trace.observed.started_ns) = (waits, trace.observed.threads[0].born_ns);
+    let amount = Amount {
+        requests,
+        bytes: (requests * kib) << 10,
+        sequential: in_order,
+        timed: requests,
+        device_ns: ms(4.0 * requests as f64),
+        ..Amount::default()
+    };
+    let disk = || "7:0".to_owned();
+    let asked = Requests { disk: disk(), stack: StackId(0xd1), asker: Asker::Command, amount, ..Requests::default() };
+    let disks = vec![Disk { number: disk(), name: "loop0".to_owned(), busy_ns: each, merged: 0 }];
+    trace.block = Some(BlockIo { disks, requests: vec![asked], ..BlockIo::default() });
+    recording.traces = vec![trace];
+    crate::explain(&mut recording);
+    recording
+}
+
+#[test]
+fn what_is_asked_of_a_device_is_told_apart_by_size_order_and_file() {
+    let said = |recording: Recording| recording.findings.into_iter().map(|finding| finding.id).collect::<Vec<_>>();
+    // One file in order, in pages; the same in large pieces, where each is worth its wait.
+    assert_eq!(said(reading(400, 4, 396, 1, 1)), ["small-requests"]);
+    assert_eq!(said(reading(400, 128, 396, 1, 1)), ["cold-data"]);
+    // At random, by one or by several; with an order that nothing is to be said about.
+    assert_eq!(said(reading(400, 4, 3, 1, 1)), ["random-io"]);
+    assert_eq!(said(reading(400, 4, 3, 2, 1)), ["random-io"]);
+    assert_eq!(said(reading(400, 4, 150, 1, 1)), ["single-stream"]);
+    // Many small files, wherever they lie.
+    assert_eq!(said(reading(400, 4, 396, 1, 400)), ["single-stream"]);
+    assert_eq!(said(reading(400, 4, 3, 1, 400)), ["single-stream"]);
+    // A few.
+    assert!(said(reading(90, 4, 3, 1, 1)).is_empty());
+}
+
+/// The same threads wait until what they wrote is there.
+fn writing(threads: u32) -> Recording {
+    let mut recording = reading(800, 128, 3, threads, 1);
+    let trace = &mut recording.traces[0];
+    let stack = "__schedule schedule io_schedule folio_wait_writeback truncate_inode_pages_range";
+    trace.observed.stacks = vec![sample::stack(0xd1, stack)];
+    trace.observed.waits.iter_mut().for_each(|wait| wait.syscall = Some("ftruncate".to_owned()));
+    crate::explain(&mut recording);
+    recording
+}
+
+#[test]
+fn a_device_is_saturated_only_with_several_requests_at_once() {
+    let said = |recording: Recording| recording.findings.into_iter().map(|finding| finding.id).collect::<Vec<_>>();
+    assert_eq!(said(writing(8)), ["device-saturated"]);
+    assert!(said(writing(1)).is_empty());
+    // Warmth is a cure, and said before a bound.
+    assert_eq!(said(reading(800, 128, 3, 8, 1)), ["cold-data"]);
 }
 
 #[test]

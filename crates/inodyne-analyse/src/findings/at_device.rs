@@ -1,0 +1,49 @@
+//! What the disk did that the command worked with, beside what the command waited for.
+
+use inodyne_model::block::{Amount, Asker, Disk, IoPath, PathRequests};
+use inodyne_model::load::Load;
+
+use super::case::Case;
+use crate::units::{percent, seconds};
+
+/// The disk that the command worked with, and what it did.
+pub(super) struct AtDevice<'a> {
+    disk: &'a Disk,
+    /// All that it did while the command ran, whoever asked.
+    pub(super) load: Load,
+    requests: &'a [PathRequests],
+}
+
+impl<'a> AtDevice<'a> {
+    /// None where block devices were not looked at, or the command worked with none.
+    pub(super) fn of(case: &Case<'a>) -> Option<AtDevice<'a>> {
+        let block = case.trace.block.as_ref()?;
+        let number = &block.bound.as_ref()?.disk;
+        let disk = block.disks.iter().find(|disk| disk.number == *number)?;
+        Some(AtDevice { disk, load: Load::of(disk, &block.paths, case.trace.wall_ns), requests: &block.paths })
+    }
+
+    /// `loop0 has 1.0 requests at once while it is busy, 98% of the time; each takes 5.21 ms there`; none where no request was timed.
+    pub(super) fn line(&self) -> Option<String> {
+        let Load { busy, depth, device_ns, .. } = &self.load;
+        let each = seconds(device_ns.as_ref()?.0 as f64);
+        let (name, busy) = (&self.disk.name, percent(*busy));
+        Some(format!(
+            "{name} has {depth:.1} requests at once while it is busy, {busy} of the time; each takes {each} there"
+        ))
+    }
+
+    /// What the command itself asked for of contents, through the cache and past it.
+    pub(super) fn contents(&self) -> Amount {
+        let is_content = |path| matches!(path, IoPath::DataRead | IoPath::ReadAhead | IoPath::Direct);
+        self.sum(|row| row.asker == Asker::Command && is_content(row.path))
+    }
+
+    /// The requests to this disk of which this is true, while the command ran.
+    pub(super) fn sum(&self, is_meant: impl Fn(&PathRequests) -> bool) -> Amount {
+        let mut all = Amount::default();
+        let of_disk = self.requests.iter().filter(|row| row.disk == self.disk.number && !row.after);
+        of_disk.filter(|row| is_meant(row)).for_each(|row| all.add(&row.amount));
+        all
+    }
+}
