@@ -24,6 +24,7 @@
 //! | `comparison` | cases held against each other |
 //! | `difference` | two recordings held against each other, and what must not get worse |
 //! | `units` | times and shares, as sentences write them |
+//! | [`tuning`] | what pairs of runs say of settings that were tried |
 //! | [`statistics`] | how repeated measurements spread, and what differs |
 
 mod calls;
@@ -42,6 +43,7 @@ mod score;
 mod stacks;
 pub mod statistics;
 mod threads;
+pub mod tuning;
 mod undivided;
 mod units;
 mod window;

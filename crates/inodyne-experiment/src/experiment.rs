@@ -3,12 +3,13 @@
 use std::path::{Component, Path};
 use std::time::Duration;
 
-use inodyne_lab::{DataSpec, PlaceSpec};
+use inodyne_lab::{DataSpec, PlaceSpec, Where};
 use inodyne_model::case::CaseKey;
 use inodyne_model::command::CommandSpec;
 use inodyne_model::run::{CacheState, Exit};
 
 use crate::error::ExperimentError;
+use crate::race::Race;
 
 /// What is to be measured.
 ///
@@ -37,6 +38,9 @@ pub struct Experiment {
     pub expected_exit: Option<Exit>,
     /// Whether a run that the user cut short is kept if it is the only one. It is no time to compare.
     pub keep_cut_short: bool,
+    /// Whether the cases of a group race against its first one. Then a place that cannot be made, but the first, only leaves the
+    /// race, and none but the first is made before it is needed.
+    pub race: Option<Race>,
     /// Whether what the command prints is shown once for each case: of the traced run, or of the first one where none is traced.
     pub output_once: bool,
 }
@@ -106,7 +110,12 @@ impl Experiment {
         if let Some(cwd) = outside {
             return Err(ExperimentError::NotBelow(cwd.to_owned()));
         }
-        match self.places.iter().find(|place| self.fresh && !place.spec.is_made()) {
+        // A directory that is only shown holds what it did when it is shown anew.
+        let can_be_anew = |spec: &PlaceSpec| match self.race {
+            Some(_) => matches!(spec.place(), Where::Made(_)),
+            None => spec.is_made(),
+        };
+        match self.places.iter().find(|place| self.fresh && !can_be_anew(&place.spec)) {
             Some(place) => Err(ExperimentError::NotMadeHere(place.spec.name())),
             None => Ok(()),
         }

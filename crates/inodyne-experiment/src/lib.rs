@@ -1,6 +1,6 @@
 //! Experiments: which commands run in which places, how often, in which order, and what is kept of it.
 //!
-//! Whatever measures, measures by an [`Experiment`]: `run`, `compare`, `study` and `prove` only build one and hand it to the
+//! Whatever measures, measures by an [`Experiment`]: `run`, `compare`, `study`, `prove` and `tune` only build one and hand it to the
 //! one scheduler ([`run()`]). An experiment is data: it knows nothing of a command line, and neither prints nor saves. What
 //! happens meanwhile is told as [`Event`]s to an [`Observer`].
 //!
@@ -16,7 +16,9 @@
 //! |---|---|
 //! | [`experiment`] | what is to be measured, as data, checked before anything happens |
 //! | [`order`] | in which order the runs of a block take place: seeded shuffles |
+//! | [`race`] | when an alternative has lost and takes no further part |
 //! | [`scheduler`] | the loop: warm-up, blocks, precision, time limits, interruptions |
+//! | [`tuner`] | several alternatives raced against a base, and the best of them confirmed on fresh runs |
 //! | [`executor`] | what the scheduler asks of a machine, and what it gets |
 //! | [`machine`] | the real machine: the lab's places, held commands, the tracer, signals |
 //! | [`event`] | what is told while it happens |
@@ -29,14 +31,17 @@ pub mod executor;
 pub mod experiment;
 pub mod machine;
 pub mod order;
+pub mod race;
 pub mod record;
 pub mod scheduler;
 #[cfg(test)]
 mod simulated;
+pub mod tuner;
 
 pub use error::ExperimentError;
 pub use event::{Event, Observer, Phase};
 pub use executor::{Execution, Executor};
 pub use experiment::{Experiment, Group, PlaceSetup, Repetitions, is_below};
 pub use machine::{Collector, Machine};
+pub use race::Race;
 pub use scheduler::{Measured, run};

@@ -1,6 +1,7 @@
 //! From an execution to the recording.
 
 use inodyne_model::Nanos;
+use inodyne_model::case::CaseKey;
 use inodyne_model::command::CommandSpec;
 use inodyne_model::place::Place;
 use inodyne_model::recording::Recording;
@@ -21,10 +22,15 @@ pub(crate) struct Offset {
 
 impl Offset {
     /// The key of a run within the recording.
-    pub(crate) fn apply(self, mut key: RunKey) -> RunKey {
-        key.case.place += self.places;
-        key.case.command += self.commands;
-        key
+    pub(crate) fn apply(self, key: RunKey) -> RunKey {
+        RunKey { case: self.of_case(key.case), ..key }
+    }
+
+    /// The key of a case within the recording.
+    pub(crate) fn of_case(self, mut case: CaseKey) -> CaseKey {
+        case.place += self.places;
+        case.command += self.commands;
+        case
     }
 }
 

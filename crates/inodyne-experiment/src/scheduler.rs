@@ -2,13 +2,15 @@
 //!
 //! What was measured before something went wrong stays in the recording, which is offered to the observer from time to time.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::time::Duration;
 
+use inodyne_model::case::CaseKey;
 use inodyne_model::command::CommandSpec;
 use inodyne_model::place::Place;
 use inodyne_model::recording::Recording;
-use inodyne_model::run::Exit;
+use inodyne_model::run::{Exit, Run};
 
 use crate::error::ExperimentError;
 use crate::event::{Event, Fate, Observer, Phase};
@@ -32,12 +34,14 @@ pub struct Measured {
     pub exit: Exit,
     /// Whether the user ended it.
     pub interrupted: bool,
+    /// Why places of a race could not be made, by their index in the recording.
+    pub refused: BTreeMap<usize, String>,
 }
 
 impl Measured {
     /// Nothing measured yet.
     pub fn nothing(recording: Recording) -> Measured {
-        Measured { recording, exit: Exit::Code(0), interrupted: false }
+        Measured { recording, exit: Exit::Code(0), interrupted: false, refused: BTreeMap::new() }
     }
 }
 
@@ -53,7 +57,11 @@ pub fn run<E: Executor>(
 ) -> Result<(), ExperimentError> {
     experiment.check()?;
     let (places, described) = make_places(experiment, executor, observer)?;
-    let digests = described.iter().map(|place| place.data_digest.clone()).collect();
+    let digests = match (experiment.race, described.first()) {
+        // The others are made when they are needed, and hold the same.
+        (Some(_), Some(first)) => vec![first.data_digest.clone(); described.len()],
+        _ => described.iter().map(|place| place.data_digest.clone()).collect(),
+    };
     let recording = &mut measured.recording;
     let offset = Offset { places: recording.places.len(), commands: recording.commands.len() };
     recording.margin = experiment.margin.unwrap_or(recording.margin);
@@ -61,10 +69,16 @@ pub fn run<E: Executor>(
     recording.places.extend(record::places(described));
     executor.watch_signals()?;
     let saved = executor.now();
+    let (made_late, out) = (BTreeMap::new(), Vec::new());
+    let saving = Duration::ZERO;
     let mut running =
-        Running { experiment, executor, observer, places, digests, offset, saving: Duration::ZERO, saved };
+        Running { experiment, executor, observer, places, digests, offset, saving, saved, made_late, out };
     let ended = running.all(measured);
     running.observer.event(&Event::Finished);
+    for (at, place) in running.made_late {
+        let known = &mut measured.recording.places[offset.places + at];
+        *known = Place { label: std::mem::take(&mut known.label), ..place };
+    }
     ended
 }
 
@@ -79,6 +93,11 @@ fn make_places<E: Executor>(
     let mut places: Places<E::Place> = Vec::new();
     let mut described: Vec<Place> = Vec::new();
     for setup in &experiment.places {
+        if experiment.race.is_some() && !described.is_empty() {
+            described.push(Place { label: setup.spec.name(), made_here: setup.spec.is_made(), ..Place::default() });
+            places.push(None);
+            continue;
+        }
         let place = make_place(setup, false, executor, observer)?;
         let description = executor.describe(&place);
         if let Some(first) = described.first().filter(|first| differ(first, &description)) {
@@ -127,6 +146,10 @@ struct Running<'a, E: Executor> {
     /// How long the last save took, and when it ended.
     saving: Duration,
     saved: Duration,
+    /// What the recording says of places that were not made before the first run.
+    made_late: BTreeMap<usize, Place>,
+    /// Cases that have left the race.
+    out: Vec<CaseKey>,
 }
 
 /// Whether to go on after a block.
@@ -173,9 +196,14 @@ impl<E: Executor> Running<'_, E> {
                     break;
                 }
                 told(self, Phase::Untraced(block));
-                if self.block(&order.next(group, block, false), measured)? == Next::Stop {
+                let group = self.in_the_race(group);
+                if group.cases.len() < 2 && experiment.race.is_some() {
+                    break;
+                }
+                if self.block(&order.next(&group, block, false), measured)? == Next::Stop {
                     return Ok(());
                 }
+                self.race(&group, &measured.recording);
                 block += 1;
             }
             for number in 0..repetitions.traced {
@@ -188,6 +216,31 @@ impl<E: Executor> Running<'_, E> {
         Ok(())
     }
 
+    /// The group without those that have left the race.
+    fn in_the_race(&self, group: &Group) -> Group {
+        Group { cases: group.cases.iter().filter(|case| !self.out.contains(case)).copied().collect() }
+    }
+
+    /// Ends the race for those that have lost it, or that end otherwise than the first case.
+    fn race(&mut self, group: &Group, recording: &Recording) {
+        let (Some(race), Some((first, others))) = (self.experiment.race, group.cases.split_first()) else { return };
+        let runs = |case: CaseKey| {
+            let key = self.offset.of_case(case);
+            recording.runs.iter().filter(move |run| !run.traced && run.key() == key)
+        };
+        let time = |run: &Run| match self.experiment.durable {
+            true => run.durable_ns.unwrap_or(run.wall_ns),
+            false => run.wall_ns,
+        };
+        let is_out = |case: &CaseKey| {
+            let pairs = || runs(*case).filter_map(|run| Some((runs(*first).find(|of| of.block == run.block)?, run)));
+            let ratios: Vec<f64> = pairs().map(|(a, b)| time(b).0 as f64 / time(a).0.max(1) as f64).collect();
+            race.is_lost(&ratios) || pairs().any(|(a, b)| a.exit != b.exit)
+        };
+        let out: Vec<CaseKey> = others.iter().filter(|case| is_out(case)).copied().collect();
+        self.out.extend(out);
+    }
+
     /// Whether the intervals are as narrow as asked for, or never will be.
     fn is_precise(&self, recording: &Recording, group: &Group, blocks: u32) -> bool {
         let (Some(until), Some(cache)) = (self.experiment.repetitions.until, group.cache()) else { return true };
@@ -197,7 +250,15 @@ impl<E: Executor> Running<'_, E> {
 
     fn block(&mut self, runs: &[RunKey], measured: &mut Measured) -> Result<Next, ExperimentError> {
         for key in runs {
-            let Iteration { execution, cleaned_up } = self.iteration(*key)?;
+            let iteration = match self.iteration(*key) {
+                Err(ExperimentError::Lab(error)) if self.experiment.race.is_some() && key.case.place > 0 => {
+                    measured.refused.insert(self.offset.places + key.case.place, error.to_string());
+                    self.out.push(key.case);
+                    continue;
+                }
+                iteration => iteration?,
+            };
+            let Iteration { execution, cleaned_up } = iteration;
             let is_complete = execution.as_ref().is_some_and(|execution| !execution.interrupted);
             if let Some(execution) = execution {
                 let exit = execution.ended.exit;
@@ -284,10 +345,15 @@ impl<E: Executor> Running<'_, E> {
         }
         let place = make_place(&self.experiment.places[at], true, self.executor, self.observer)?;
         let description = self.executor.describe(&place);
-        match self.digests[at].as_ref().zip(description.data_digest.as_ref()) {
-            Some((before, now)) if before != now => Err(ExperimentError::ChangedData { place: description.label }),
-            _ => Ok(place),
+        if let Some((before, now)) = self.digests[at].as_ref().zip(description.data_digest.as_ref())
+            && before != now
+        {
+            return Err(ExperimentError::ChangedData { place: description.label });
         }
+        if self.experiment.race.is_some() && at > 0 {
+            self.made_late.entry(at).or_insert(description);
+        }
+        Ok(place)
     }
 
     fn iteration_in(&mut self, place: &mut E::Place, key: RunKey) -> Result<Iteration, ExperimentError> {

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
+use inodyne_lab::LabError;
 use inodyne_launch::{Ended, Leftovers};
 use inodyne_model::command::CommandSpec;
 use inodyne_model::place::Place;
@@ -36,6 +37,10 @@ pub(crate) struct Simulated {
     /// The user ends it during the run with this number, or, of a script, before it.
     pub(crate) interrupted_in_run: Option<usize>,
     pub(crate) interrupted: bool,
+    /// In places whose name holds one of these words, a run takes so many times as long.
+    pub(crate) factors: Vec<(&'static str, f64)>,
+    /// Places with such a name are refused.
+    pub(crate) refused: Option<&'static str>,
     /// The digest of the data of the place that is made as the n-th.
     pub(crate) digest: fn(usize) -> &'static str,
     pub(crate) runs: usize,
@@ -55,6 +60,8 @@ impl Simulated {
             failing: Vec::new(),
             interrupted_in_run: None,
             interrupted: false,
+            factors: Vec::new(),
+            refused: None,
             digest: |_| "same",
             runs: 0,
             made: 0,
@@ -89,6 +96,10 @@ impl Executor for Simulated {
         self.existing.set((now + 1, most.max(now + 1)));
         let label = setup.spec.name();
         self.log(format!("make {label}"));
+        if self.refused.is_some_and(|refused| label.contains(refused)) {
+            self.existing.set((now, most));
+            return Err(LabError::MkfsFailed { program: "mkfs.ext4", said: "no".to_owned() }.into());
+        }
         self.made += 1;
         Ok(SimulatedPlace { label, digest: (self.digest)(self.made).to_owned(), existing: self.existing.clone() })
     }
@@ -142,7 +153,8 @@ impl Executor for Simulated {
         let traced = if key.traced { ", traced" } else { "" };
         self.log(format!("{command} in {}, {}{traced}", place.label, key.case.cache));
         let began = self.clock.get();
-        let took = (self.takes)(key, self.runs);
+        let factors = self.factors.iter().filter(|(word, _)| place.label.contains(word));
+        let took = (self.takes)(key, self.runs).mul_f64(factors.map(|(_, factor)| factor).product());
         self.runs += 1;
         self.interrupted |= self.interrupted_in_run == Some(self.runs);
         let timed_out = experiment.timeout.is_some_and(|timeout| took > timeout);

@@ -19,6 +19,7 @@ pub struct Tuning {
     /// What was tried, in the order in which it came to mind; combinations last.
     pub tried: Vec<Tried>,
     /// What to take: an index into `tried`. None where nothing helps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub best: Option<usize>,
     /// False where it ended early: by the user, by the time it had, or by a failure.
     pub complete: bool,
@@ -104,6 +105,8 @@ pub enum TuneVerdict {
     Helps,
     /// It looked better, and fresh runs do not show that it is.
     NotConfirmed,
+    /// It looked better too, but others of more promise were confirmed.
+    NotPursued,
     /// It showed no gain and was dropped.
     NoGain,
     /// The command ended otherwise with it.
@@ -120,6 +123,7 @@ impl TuneVerdict {
         match self {
             TuneVerdict::Helps => "helps",
             TuneVerdict::NotConfirmed => "not confirmed",
+            TuneVerdict::NotPursued => "not pursued",
             TuneVerdict::NoGain => "no gain",
             TuneVerdict::Failed => "failed",
             TuneVerdict::Refused => "refused",

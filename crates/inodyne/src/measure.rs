@@ -119,6 +119,7 @@ pub fn experiment(
         margin: None,
         expected_exit: None,
         keep_cut_short: false,
+        race: None,
         output_once: false,
     })
 }

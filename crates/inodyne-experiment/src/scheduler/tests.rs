@@ -35,6 +35,7 @@ fn experiment(repetitions: Repetitions) -> Experiment {
         margin: None,
         expected_exit: None,
         keep_cut_short: false,
+        race: None,
         output_once: false,
     }
 }

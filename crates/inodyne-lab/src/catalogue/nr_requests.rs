@@ -1,4 +1,4 @@
-//! How many requests may wait for a device.
+//! How many requests may wait for a device: 128 by default, which loop devices cannot exceed.
 
 use super::{Means, Tunable, Value};
 use crate::Kind;
@@ -9,5 +9,5 @@ pub(super) const TUNABLE: Tunable = Tunable {
     matters: "many writes at once: whoever finds the queue full waits",
     kinds: &[Kind::Ext2, Kind::Ext3, Kind::Ext4, Kind::Xfs, Kind::Btrfs],
     means: Means::Queue("nr_requests"),
-    values: &[Value::safe("32"), Value::safe("1024")],
+    values: &[Value::safe("32")],
 };

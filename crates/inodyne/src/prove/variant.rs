@@ -114,6 +114,7 @@ impl Trial {
             margin: None,
             expected_exit: Some(self.base.exit),
             keep_cut_short: false,
+            race: None,
             output_once: false,
         })
     }

@@ -152,6 +152,7 @@ fn measure_part(
         margin: Some(plan.margin),
         expected_exit: None,
         keep_cut_short: false,
+        race: None,
         output_once: false,
     };
     let done = conditions.add(&experiment, measured);

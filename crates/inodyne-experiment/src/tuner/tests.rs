@@ -1,0 +1,131 @@
+//! Tunings on a simulated machine: planted truths are found, nothing is found where there is nothing, and losers cost little.
+
+use inodyne_model::host::Host;
+use inodyne_model::random::Random;
+
+use super::*;
+use crate::simulated::{Heard, Simulated};
+
+fn alternative(label: &str) -> Alternative {
+    let place: PlaceSpec = "ext4".parse().unwrap();
+    Alternative { place: place.called(label), command: CommandSpec::new(vec!["find".into()]) }
+}
+
+/// A machine whose runs take a second, give or take so much.
+fn machine(seed: u64, noise: f64) -> Simulated {
+    let takes = move |_, run: usize| {
+        let mut random = Random::seeded(inodyne_model::random::mix(seed * 1_000_003 + run as u64));
+        Duration::from_secs_f64((random.normal() * noise).exp())
+    };
+    Simulated { takes: Box::new(takes), ..Simulated::new() }
+}
+
+/// Tries settings of these names, whose places are called as they are.
+fn tuned(names: &[&str], mut machine: Simulated, max_time: Option<Duration>) -> (Tuned, Measured) {
+    let candidate = |name: &&str| Candidate { setting: (*name).to_owned(), alternative: alternative(name) };
+    let combined = |of: &[usize]| {
+        let mut names: Vec<&str> = of.iter().map(|at| names[*at]).collect();
+        names.sort_unstable();
+        Some(alternative(&names.join("+")))
+    };
+    let plan = Plan {
+        base: alternative("now"),
+        candidates: names.iter().map(candidate).collect(),
+        combined: &combined,
+        data: None,
+        cache: CacheState::Cold,
+        objective: Objective::Exit,
+        margin: 0.02,
+        screening: 5,
+        confirming: 10,
+        seed: 1,
+        timeout: None,
+        max_time,
+    };
+    let mut heard = Heard::new(&machine);
+    let mut measured = Measured::nothing(Recording::new("0.0.0", 0, Host::default()));
+    let tuned = tune(&plan, &mut machine, &mut heard, &mut measured);
+    (tuned, measured)
+}
+
+const NAMES: [&str; 10] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
+
+#[test]
+fn a_planted_truth_is_found_and_losers_are_dropped_early() {
+    let machine = Simulated { factors: vec![("c", 0.7), ("e", 1.3)], ..machine(7, 0.01) };
+    let (tuned, measured) = tuned(&NAMES, machine, None);
+    assert!(tuned.failure.is_none() && tuned.complete);
+    assert_eq!(tuned.best, Some(2));
+    let judged = |at: usize| &tuned.judged[at];
+    assert_eq!((judged(2).verdict, judged(4).verdict), (TuneVerdict::Helps, TuneVerdict::NoGain));
+    assert_eq!(judged(2).confirmed.unwrap().pairs, 10);
+    assert!(judged(2).confirmed.unwrap().interval().unwrap().1 < 0.75);
+    // The slow one is out after two blocks, most of those without any gain after three.
+    assert_eq!(judged(4).screened.unwrap().pairs, 2);
+    let early = tuned.judged.iter().filter(|judged| judged.screened.is_some_and(|screened| screened.pairs <= 3));
+    assert!(early.count() >= 6, "{:?}", tuned.judged);
+    let pairs: usize = tuned.judged.iter().filter_map(|judged| judged.screened).map(|screened| screened.pairs).sum();
+    assert!(pairs < 40, "{pairs} of 50");
+    assert!(measured.recording.places.iter().all(|place| place.label.len() <= 7));
+}
+
+#[test]
+fn two_that_help_are_combined_where_that_is_faster() {
+    let (tuned, _) = tuned(&NAMES, Simulated { factors: vec![("b", 0.8), ("h", 0.85)], ..machine(3, 0.01) }, None);
+    assert_eq!(tuned.judged.len(), 11);
+    assert_eq!((tuned.best, tuned.judged[10].candidates.clone()), (Some(10), vec![1, 7]));
+    assert_eq!(tuned.judged[1].verdict, TuneVerdict::Helps);
+}
+
+#[test]
+fn of_two_that_do_the_same_one_is_taken_alone() {
+    // Together they are as fast as one of them.
+    let factors = vec![("b", 0.8), ("h", 0.8), ("b+h", 1.25)];
+    let (tuned, _) = tuned(&NAMES, Simulated { factors, ..machine(5, 0.01) }, None);
+    assert!(tuned.best.is_some_and(|best| tuned.judged[best].candidates.len() == 1), "{tuned:?}");
+}
+
+#[test]
+fn one_that_looked_better_and_was_passed_over_is_not_called_useless() {
+    let factors = vec![("a", 0.5), ("b", 0.6), ("c", 0.7), ("d", 0.8), ("e", 0.85), ("f", 0.9)];
+    let (tuned, _) = tuned(&NAMES, Simulated { factors, ..machine(2, 0.01) }, None);
+    let verdicts =
+        |range: std::ops::Range<usize>| tuned.judged[range].iter().map(|one| one.verdict).collect::<Vec<_>>();
+    assert_eq!(verdicts(0..3), [TuneVerdict::Helps; 3]);
+    assert_eq!(verdicts(3..6), [TuneVerdict::NotPursued; 3]);
+}
+
+#[test]
+fn nothing_is_found_where_there_is_nothing() {
+    let wins = |noise| {
+        let won = |seed: &u64| tuned(&NAMES, machine(*seed, noise), None).0.best.is_some();
+        (0..40).filter(won).count()
+    };
+    for noise in [0.01, 0.05, 0.2] {
+        let wins = wins(noise);
+        assert!(wins <= 2, "{wins} of 40 tunings at {noise} have a winner");
+    }
+}
+
+#[test]
+fn what_is_refused_is_told_and_the_rest_goes_on() {
+    let (tuned, measured) =
+        tuned(&NAMES, Simulated { refused: Some("d"), factors: vec![("a", 0.6)], ..machine(1, 0.01) }, None);
+    let refused = &tuned.judged[3];
+    assert_eq!(refused.verdict, TuneVerdict::Refused);
+    assert_eq!(refused.reason.as_deref(), Some("mkfs.ext4 failed: no"));
+    assert_eq!((tuned.best, tuned.complete, measured.refused.len()), (Some(0), true, 1));
+}
+
+#[test]
+fn an_end_before_the_end_leaves_what_is_known() {
+    let interrupted = Simulated { interrupted_in_run: Some(25), ..machine(1, 0.01) };
+    let (ended, measured) = tuned(&NAMES, interrupted, None);
+    assert!(measured.interrupted && !ended.complete && ended.best.is_none() && ended.failure.is_none());
+    assert!(ended.judged.iter().all(|judged| judged.screened.is_some()));
+    let (at_once, measured) = tuned(&NAMES, Simulated { interrupted: true, ..machine(1, 0.01) }, None);
+    assert!(measured.interrupted && at_once.judged.iter().all(|judged| judged.verdict == TuneVerdict::NotTried));
+    let little = Some(Duration::from_secs(10));
+    let (short, _) = tuned(&NAMES, Simulated { factors: vec![("a", 0.6)], ..machine(1, 0.01) }, little);
+    assert!(!short.complete && short.best.is_none());
+}
