@@ -68,6 +68,7 @@ fn full() -> Recording {
     of_runs.calls = vec![CallSpread { name: "read".to_owned(), wall: of_runs.wall.clone() }];
     let part = Part { left_out: vec!["rmz: not here".to_owned()], ..Part::default() };
     recording.study = Some(Study { parts: vec![part], expectations: vec![Expectation::default()], ..Study::default() });
+    recording.tuning = sample::tuned_recording().tuning;
     let row = &mut recording.ledger_differences[0].rows[0];
     (row.low_ns, row.high_ns) = (Some(1), Some(2));
     recording
@@ -148,6 +149,7 @@ fn the_recording_compared_leaves_nothing_out() {
         "syscall",
         "trend",
         "truncated",
+        "tuning",
         "via",
     ] {
         assert!(all.contains(optional), "{optional} is not in the recording that FORMAT.md is compared with");

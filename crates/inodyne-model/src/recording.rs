@@ -17,6 +17,7 @@ use crate::run::{CacheState, Run};
 use crate::statistics::RunStatistics;
 use crate::study::Study;
 use crate::trace::Trace;
+use crate::tuning::Tuning;
 
 /// The version that this program writes, and the newest that it reads.
 pub const VERSION: u32 = 1;
@@ -62,6 +63,9 @@ pub struct Recording {
     /// Where it is a study: its parts, and what was expected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub study: Option<Study>,
+    /// Where settings were tried: which, and what each came to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tuning: Option<Tuning>,
 }
 
 fn default_margin() -> f64 {
@@ -126,6 +130,7 @@ impl Recording {
             comparisons: Vec::new(),
             ledger_differences: Vec::new(),
             study: None,
+            tuning: None,
         }
     }
 
@@ -215,7 +220,8 @@ impl Recording {
             let places = part.places.iter().all(|place| *place < self.places.len());
             places && part.commands.iter().all(|command| *command < self.commands.len())
         });
-        if runs && traces && findings && order && comparisons && differences && statistics && study {
+        let tuning = self.tuning.iter().all(|tuning| tuning.best.is_none_or(|best| best < tuning.tried.len()));
+        if runs && traces && findings && order && comparisons && differences && statistics && study && tuning {
             Ok(())
         } else {
             Err("an index points at nothing".to_owned())

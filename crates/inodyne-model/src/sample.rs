@@ -5,6 +5,7 @@
 
 mod block;
 mod comparison;
+mod tuning;
 
 use std::collections::BTreeMap;
 
@@ -23,6 +24,7 @@ use crate::trace::{Dtype, DtypeDirectory, DtypeFs, ForcedLookup, Overhead, Refus
 
 pub use block::add_block_io;
 pub use comparison::{commands_recording, durable_recording, overlay_recording};
+pub use tuning::tuned_recording;
 
 const MS: u64 = 1_000_000;
 

@@ -48,6 +48,7 @@ fn rows_are_those_of_the_recording_with_all_digits() {
     let counts = Section::all().map(|section| (section.as_str(), read(&csv(&recording, section)).1.len()));
     let traces = &recording.traces;
     let expected = [
+        ("tune", 0),
         ("comparison", recording.comparisons.len()),
         ("verdict", 4),
         ("ledger", traces.iter().map(|trace| trace.ledger.rows.len()).sum()),

@@ -13,6 +13,7 @@
 //! | `stack_frames` | which frames of a stack say something, and which functions hold a row of the ledger |
 //! | `call_times` | single calls, below the table of calls |
 //! | `study` | the parts of a study |
+//! | `tune` | the section about settings that were tried |
 //! | `window` | what is said of a window of running processes |
 //! | `screen` | the first screen: the least that answers how long, why, what to do, and whether to believe it |
 //! | `sentence` | the one sentence that says where most of the time went |
@@ -58,6 +59,7 @@ pub(crate) mod table;
 #[cfg(test)]
 mod tests;
 pub(crate) mod threads;
+mod tune;
 pub(crate) mod value;
 mod verdict;
 mod window;
@@ -91,17 +93,20 @@ pub(crate) fn records(recording: &Recording, section: Section) -> Records {
 pub(crate) fn report(recording: &Recording, only: Option<Section>) -> Vec<Part<'_>> {
     let cases = Case::all(recording);
     let study = recording.study.as_ref().filter(|_| only.is_none());
+    // Of a tuning, what its runs come to stands in its own section.
+    let is_tuning = recording.tuning.is_some() && only.is_none();
     let mut parts = match study {
         Some(found) => study::parts(recording, found, &cases),
         None => vec![differences(recording, &cases, only)],
     };
     let has_runs = cases.len() > 1 || cases.iter().any(|case| case.runs.len() > 1);
-    if study.is_none() && only.is_none() && has_runs {
+    if study.is_none() && only.is_none() && has_runs && !is_tuning {
         let mut page = Page::new(None);
         page.widget(Widget::Dots(cases.iter().cloned().enumerate().collect()));
         parts.push(Part { kind: Kind::Runs, blocks: page.blocks });
     }
     let fold = match (study, cases.as_slice()) {
+        _ if is_tuning => Fold::Within,
         (Some(_), _) => Fold::Within,
         (None, [_]) => Fold::Alone,
         (None, _) => Fold::Beside,
@@ -126,7 +131,10 @@ fn of_section(only: Option<Section>) -> Option<Only> {
 fn differences<'a>(recording: &'a Recording, cases: &[Case<'a>], only: Option<Section>) -> Part<'a> {
     let mut page = Page::new(of_section(only));
     for section in Section::all() {
-        if let Show::Recording(show) = section.definition().show {
+        let is_told = recording.tuning.is_none() || only.is_some() || section.as_str() == tune::SECTION.name;
+        if let Show::Recording(show) = section.definition().show
+            && is_told
+        {
             show(&mut page, recording, cases);
         }
     }

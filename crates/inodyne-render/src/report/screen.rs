@@ -14,7 +14,7 @@ use super::block::{Block, Fold, Kind, Page, Part, Remark};
 use super::case::Case;
 use super::names::Names;
 use super::sentence::Subject;
-use super::{comparison, difference, findings, flags, ledger, names, overhead, runs, sentence, verdict, window};
+use super::{comparison, difference, findings, flags, ledger, names, overhead, runs, sentence, tune, verdict, window};
 use crate::line::{Span, Style};
 use crate::units::{duration, percent};
 
@@ -53,6 +53,7 @@ pub(crate) fn first_screen(recording: &Recording, room: Room) -> Vec<Part<'_>> {
     let cases = Case::all(recording);
     let mut page = Page::new(None);
     match cases.as_slice() {
+        _ if recording.tuning.is_some() => of_tuning(&mut page, recording, room),
         [] => {}
         [case] => of_case(&mut page, case, room),
         cases => of_several(&mut page, recording, cases, room),
@@ -61,6 +62,14 @@ pub(crate) fn first_screen(recording: &Recording, room: Room) -> Vec<Part<'_>> {
         kind: Kind::Case { number: 0, name: String::new(), summary: String::new(), fold: Fold::Alone },
         blocks: page.blocks,
     }]
+}
+
+/// What settings come to, and where everything else is.
+fn of_tuning(page: &mut Page<'_>, recording: &Recording, room: Room) {
+    let Some(tuning) = &recording.tuning else { return };
+    tune::in_short(page, recording, tuning, room.rows);
+    page.gap();
+    page.line([Span::new("-v: all that was tried · --section comparison: its runs · docs/tune.md", Style::Dim)]);
 }
 
 fn of_case<'a>(page: &mut Page<'a>, case: &Case<'a>, room: Room) {

@@ -8,11 +8,12 @@ use inodyne_model::call_class::CallClass;
 use super::definition::Definition;
 use super::{
     block_io, calls, comparison, findings, functions, journals, ledger, overhead, paths, processes, runs, threads,
-    verdict,
+    tune, verdict,
 };
 
 /// All sections, in the order of a report.
-static SECTIONS: [&Definition; 14] = [
+static SECTIONS: [&Definition; 15] = [
+    &tune::SECTION,
     &comparison::SECTION,
     &verdict::SECTION,
     &ledger::SECTION,

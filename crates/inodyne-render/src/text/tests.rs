@@ -162,6 +162,25 @@ fn golden_studies() {
 }
 
 #[test]
+fn golden_tunings() {
+    let recording = explained(sample::tuned_recording());
+    insta::assert_snapshot!("tuning_screen", crate::text(&recording, &TextOptions::default()));
+    let whole = at(&recording, 100);
+    assert!(whole.contains("inode_readahead_blks=256 helps") && !whole.contains("no difference"), "{whole}");
+    // The runs are there for who asks.
+    assert!(only(&recording, section("runs")).contains("noatime"));
+    let mut nothing = recording;
+    nothing.tuning.iter_mut().for_each(|tuning| {
+        tuning.best = None;
+        tuning.tried.retain(|tried| tried.confirmed.is_none());
+        tuning.complete = false;
+    });
+    let told = crate::text(&nothing, &TextOptions::default());
+    assert!(told.contains("No setting that was tried helps by 2% or more. It ended early"), "{told}");
+    assert!(!told.contains("What to write where"), "{told}");
+}
+
+#[test]
 fn a_comparison_begins_with_its_verdict_and_nothing_of_it_is_cut() {
     let lines = |width| {
         let text = at(&explained(sample::overlay_recording()), width);

@@ -1,0 +1,192 @@
+//! A tuning: whether a setting helps, what was tried, and what to write where.
+
+use inodyne_model::comparison::LEAST_PAIRS;
+use inodyne_model::recording::Recording;
+use inodyne_model::tuning::{Measured, Objective, Risk, Tried, TuneVerdict, Tuning};
+
+use super::block::Page;
+use super::case::Case;
+use super::change;
+use super::definition::{Definition, Show};
+use super::table::{Column, Records, RowKind, Table};
+use super::value::{Cell, Value};
+use crate::line::{Span, Style, escaped};
+use crate::units::{duration, duration_beside, percent};
+
+pub(super) const SECTION: Definition = Definition { name: "tune", unasked: true, show: Show::Recording(show), records };
+
+fn show<'a>(page: &mut Page<'a>, recording: &'a Recording, _: &[Case<'a>]) {
+    let Some(tuning) = recording.tuning.as_ref().filter(|_| page.wants(SECTION.name)) else { return };
+    in_short(page, recording, tuning, usize::MAX);
+}
+
+/// The verdict, at most so many rows of what was tried, and what to write.
+pub(super) fn in_short(page: &mut Page<'_>, recording: &Recording, tuning: &Tuning, rows: usize) {
+    page.gap();
+    let cache = recording.runs.first().map(|run| run.cache.to_string());
+    let circumstances = cache.map_or_else(String::new, |cache| format!(" ({cache})"));
+    let time = base(tuning).map_or_else(String::new, |base| format!(": {}", duration(base.base_ns)));
+    let title = format!("{} on {}{circumstances}{time}", escaped(&tuning.command), escaped(&tuning.place));
+    page.line([Span::new(title, Style::Bold)]);
+    let (text, style) = verdict(tuning, recording.margin);
+    page.paragraph(Span::default(), &text, style);
+    page.heading(&heading(tuning, recording));
+    page.table(table(tuning, rows));
+    for tried in tuning.tried.iter().filter(|tried| tried.reason.is_some()) {
+        let reason = tried.reason.as_deref().unwrap_or_default();
+        let text = format!("{} {}: {reason}", tried.written(), tried.verdict.as_str());
+        page.paragraph("  ".into(), &escaped(&text), Style::Warning);
+    }
+    if let Some(best) = tuning.best.and_then(|best| tuning.tried.get(best)) {
+        page.heading("What to write where");
+        for set in &best.settings {
+            page.paragraph("  ".into(), &escaped(&set.permanent), Style::Plain);
+        }
+    }
+}
+
+/// The measurement of the base that has most pairs.
+fn base(tuning: &Tuning) -> Option<Measured> {
+    let measured = tuning.tried.iter().flat_map(|tried| tried.confirmed.or(tried.screened));
+    measured.max_by_key(|measured| measured.pairs)
+}
+
+/// What it comes to, in a sentence.
+fn verdict(tuning: &Tuning, margin: f64) -> (String, Style) {
+    let early = if tuning.complete { "" } else { " It ended early: there is more to be tried." };
+    let until = match tuning.objective {
+        Objective::Exit => "",
+        Objective::Durable => " until durable",
+    };
+    let best = tuning.best.and_then(|best| tuning.tried.get(best)).and_then(|tried| Some((tried, tried.confirmed?)));
+    let Some((best, measured)) = best else {
+        let least = percent(margin);
+        let tried = tuning.tried.iter().any(|tried| tried.screened.is_some());
+        let text = match tried {
+            true => format!("No setting that was tried helps by {least} or more{until}.{early}"),
+            false => format!("Nothing was tried.{early}"),
+        };
+        return (text, Style::Plain);
+    };
+    let [before, after] = [measured.base_ns, measured.wall_ns].map(|ns| duration_beside(ns, measured.base_ns));
+    let interval =
+        measured.interval().map_or_else(String::new, |(low, high)| format!(" {}", change::changes(low, high)));
+    let risk = match best.risk() {
+        Risk::None => String::new(),
+        risk => format!(" Its risk: {}.", risk.as_str()),
+    };
+    let text = format!(
+        "{} helps: {after} instead of {before}{until}, {}{interval}, confirmed on {} of fresh runs.{risk}{early}",
+        best.written(),
+        change::change(measured.ratio),
+        change::pairs(measured.pairs),
+    );
+    (escaped(&text), Style::Good)
+}
+
+/// `Tried: 12 settings, 64 runs`
+fn heading(tuning: &Tuning, recording: &Recording) -> String {
+    let alone = tuning.tried.iter().filter(|tried| tried.settings.len() == 1).count();
+    let settings = if alone == 1 { "1 setting".to_owned() } else { format!("{alone} settings") };
+    let runs = recording.runs.iter().filter(|run| !run.traced).count();
+    format!("Tried: {settings} in {runs} runs")
+}
+
+/// What was measured of one that was tried: fresh runs say more.
+fn measured(tried: &Tried) -> Option<Measured> {
+    tried.confirmed.or(tried.screened)
+}
+
+/// Those that say something first: what was confirmed, then by how much faster it looked.
+fn table(tuning: &Tuning, rows: usize) -> Table {
+    let columns = [
+        Column::text("setting").naming().yielding(),
+        Column::number("change"),
+        Column::number("interval"),
+        Column::number("pairs"),
+        Column::text("risk"),
+        Column::text("verdict"),
+    ];
+    let mut table = Table::new("tune", columns);
+    let mut all: Vec<&Tried> = tuning.tried.iter().collect();
+    let ratio = |tried: &Tried| measured(tried).map_or(f64::INFINITY, |measured| measured.ratio);
+    all.sort_by(|a, b| b.confirmed.is_some().cmp(&a.confirmed.is_some()).then(ratio(a).total_cmp(&ratio(b))));
+    for (at, tried) in all.into_iter().enumerate() {
+        let kind = if at < rows { RowKind::Plain } else { RowKind::Hidden };
+        let figures = measured(tried);
+        let finding = tried.settings.iter().find_map(|set| set.finding.as_ref());
+        let from = finding.map_or_else(String::new, |id| format!(" ({id})"));
+        let helps = tried.verdict == TuneVerdict::Helps;
+        let risk = tried.risk();
+        table.push(
+            kind,
+            [
+                Cell::of(format!("{}{from}", escaped(&tried.written()))).styled(if helps {
+                    Style::Bold
+                } else {
+                    Style::Plain
+                }),
+                Cell::change(figures.map(|figures| figures.ratio)),
+                Cell::changes(
+                    figures.filter(|figures| figures.pairs >= LEAST_PAIRS).and_then(|figures| figures.interval()),
+                ),
+                figures.map_or_else(Cell::nothing, |figures| Cell::of(figures.pairs)),
+                Cell::of(if risk == Risk::None { "" } else { risk.as_str() }),
+                Cell::of(tried.verdict.as_str()).styled(if helps { Style::Good } else { Style::Plain }),
+            ],
+        );
+    }
+    let hidden = table.hidden_rows();
+    if hidden > 0 {
+        table.hidden = "settings".to_owned();
+        let name = Cell::of(format!("{hidden} more without a gain, with -v"));
+        table.rest(std::iter::once(name).chain(std::iter::repeat_with(Cell::nothing).take(5)));
+    }
+    table
+}
+
+/// A row for each setting, or several at once, that was tried.
+fn records(recording: &Recording) -> Records {
+    let columns = [
+        "setting",
+        "risk",
+        "finding",
+        "verdict",
+        "reason",
+        "screened_pairs",
+        "screened_ratio",
+        "pairs",
+        "base_ns",
+        "wall_ns",
+        "ratio",
+        "ci_low",
+        "ci_high",
+        "p_corrected",
+        "permanent",
+    ];
+    let row = |tried: &Tried| -> [Value; 15] {
+        let joined = |of: fn(&inodyne_model::tuning::Set) -> Option<&String>| {
+            let all: Vec<&str> = tried.settings.iter().filter_map(of).map(String::as_str).collect();
+            all.join("; ")
+        };
+        let (screened, confirmed) = (tried.screened, tried.confirmed);
+        [
+            tried.written().into(),
+            tried.risk().as_str().into(),
+            Some(joined(|set| set.finding.as_ref())).filter(|ids| !ids.is_empty()).into(),
+            tried.verdict.as_str().into(),
+            tried.reason.clone().into(),
+            screened.map(|measured| measured.pairs).into(),
+            screened.map(|measured| measured.ratio).into(),
+            confirmed.map(|measured| measured.pairs).into(),
+            confirmed.map(|measured| measured.base_ns).into(),
+            confirmed.map(|measured| measured.wall_ns).into(),
+            confirmed.map(|measured| measured.ratio).into(),
+            confirmed.and_then(|measured| measured.ci_low).into(),
+            confirmed.and_then(|measured| measured.ci_high).into(),
+            confirmed.map(|measured| measured.p).into(),
+            joined(|set| Some(&set.permanent)).into(),
+        ]
+    };
+    Records::new(columns, recording.tuning.iter().flat_map(|tuning| &tuning.tried).map(row))
+}
