@@ -27,6 +27,7 @@ fn help() {
         &["show", "--help"],
         &["diff", "--help"],
         &["prove", "--help"],
+        &["tune", "--help"],
         &["explain", "--help"],
         &["rm", "--help"],
         &["tree", "make", "--help"],
@@ -196,8 +197,10 @@ fn recordings_are_as_the_schema_says() {
     let mut schema = serde_json::from_str(include_str!("../docs/recording.schema.json")).expect("it is JSON");
     strict(&mut schema);
     let schema = jsonschema::validator_for(&schema).expect("it is a schema");
-    for mut sample in [sample::find_recording(), sample::pipeline_recording(), sample::window_recording()] {
-        sample::add_block_io(&mut sample.traces[0]);
+    let samples =
+        [sample::find_recording(), sample::pipeline_recording(), sample::window_recording(), sample::tuned_recording()];
+    for mut sample in samples {
+        sample.traces.iter_mut().take(1).for_each(sample::add_block_io);
         inodyne_analyse::explain(&mut sample);
         described(&serde_json::to_value(&sample).expect("plain data"), &schema);
     }
@@ -239,6 +242,10 @@ fn usage_mistakes_end_with_two() {
         &["diff", "x.inodyne"],
         &["prove"],
         &["prove", "-n", "0", "x.inodyne"],
+        &["tune", "--at", "ext4"],
+        &["tune", "--at", "ext4", "--setting", "comit=60", "--", "true"],
+        &["tune", "--at", "/etc", "--", "true"],
+        &["tune", "--at", "ext4", "--live", "--", "true"],
         &["dance"],
     ] {
         let outcome = run(inodyne().args(arguments)).ended_with(2);

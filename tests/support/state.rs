@@ -23,7 +23,7 @@ impl State {
             mounts: mounts(),
             loop_devices: loop_devices(images),
             images: names(images),
-            settings: ["vm/drop_caches", "kernel/perf_event_paranoid", "vm/dirty_ratio"]
+            settings: ["vm/drop_caches", "kernel/perf_event_paranoid", "vm/dirty_ratio", "vm/vfs_cache_pressure"]
                 .map(setting)
                 .into_iter()
                 .chain(of_writeback())

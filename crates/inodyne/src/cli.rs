@@ -15,6 +15,7 @@ use crate::share::ShareArgs;
 use crate::show::ShowArguments;
 use crate::study::StudyArguments;
 use crate::tree::TreeArgs;
+use crate::tune::TuneArguments;
 
 /// Where the wall-clock time of a file-heavy command went (all of it), why, and what makes it faster.
 #[derive(Debug, Parser)]
@@ -71,6 +72,8 @@ pub enum Command {
     Study(StudyArguments),
     /// Try the cure of a finding in a place made for it, and score the prediction
     Prove(ProveArguments),
+    /// Tell which settings make a command faster at a place, tried and confirmed
+    Tune(Box<TuneArguments>),
     /// Watch processes that run already, and say what they wait for
     Attach(AttachArguments),
     /// Make a recording of a log of strace; needs no privileges

@@ -12,6 +12,7 @@
 //! | `compare` | `inodyne compare`: several places or commands by turns |
 //! | `study` | `inodyne study`: several questions from a file, and what was expected of the answers |
 //! | `prove` | `inodyne prove`: a prediction, and its score |
+//! | `tune` | `inodyne tune`: which settings make a command faster, tried and confirmed |
 //! | `import` | `inodyne import`: a recording from a log of strace |
 //! | `attach` | `inodyne attach`: a window of processes that run already |
 //! | `show` | `inodyne show`: a recording, explained and shown again |
@@ -54,6 +55,7 @@ mod show;
 mod stored;
 mod study;
 mod tree;
+mod tune;
 
 use std::process::ExitCode;
 
@@ -79,6 +81,7 @@ fn main() -> ExitCode {
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Study(arguments) => study::run(&arguments),
         Command::Prove(arguments) => prove::run(&arguments),
+        Command::Tune(arguments) => tune::run(&arguments),
         Command::Attach(arguments) => attach::run(&arguments),
         Command::Import(arguments) => import::run(&arguments),
         Command::Show(arguments) => show::run(&arguments),

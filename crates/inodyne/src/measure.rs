@@ -1,9 +1,10 @@
-//! From the options of a command line to an experiment, and running it on this machine: what `run`, `compare`, `study` and
-//! `prove` have in common. The scheduler itself is that of `inodyne-experiment`.
+//! From the options of a command line to an experiment, and running it on this machine: what `run`, `compare`, `study`,
+//! `prove` and `tune` have in common. The scheduler itself is that of `inodyne-experiment`.
 
 use std::ffi::OsString;
 use std::path::Path;
 
+use inodyne_experiment::tuner::{self, Plan, Tuned};
 use inodyne_experiment::{Collector, Experiment, Group, Machine, Measured, PlaceSetup, Repetitions, is_below};
 use inodyne_lab::PlaceSpec;
 use inodyne_launch::{Output, User};
@@ -78,9 +79,20 @@ impl<'a> Conditions<'a> {
         if experiment.repetitions.traced > 0 && !matches!(self.collector, Collector::Strace(_)) {
             capability::require_for_tracing().map_err(|missing| Failure::new(ExitStatus::Lacking, missing))?;
         }
-        let mut machine = Machine::new(self.user.clone(), self.output, self.collector.clone());
-        let mut terminal = Terminal::new(self.output, self.file);
+        let (mut machine, mut terminal) = self.machine();
         Ok(inodyne_experiment::run(experiment, &mut machine, &mut terminal, measured)?)
+    }
+
+    /// Tries alternatives behind what the recording holds already.
+    pub fn tune(&self, plan: &Plan<'_>, measured: &mut Measured) -> Tuned {
+        let (mut machine, mut terminal) = self.machine();
+        tuner::tune(plan, &mut machine, &mut terminal, measured)
+    }
+
+    /// What runs an experiment, and what tells of it.
+    fn machine(&self) -> (Machine, Terminal) {
+        let machine = Machine::new(self.user.clone(), self.output, self.collector.clone());
+        (machine, Terminal::new(self.output, self.file))
     }
 }
 

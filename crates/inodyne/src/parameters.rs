@@ -1,4 +1,4 @@
-//! Parameters of `inodyne compare`: words in braces that stand for one value after the other, as `hyperfine -L` has them.
+//! Parameters of `inodyne compare` and `inodyne tune`: words in braces that stand for one value after the other, as `hyperfine -L` has them.
 //! Pure.
 
 use std::ffi::OsString;
@@ -91,6 +91,26 @@ pub fn check(parameters: &[Parameter], commands: &[Given<'_>], around: [Option<&
 }
 
 impl Parameter {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The value that is named first.
+    pub fn first(&self) -> &str {
+        &self.values[0]
+    }
+
+    /// The values after it.
+    pub fn others(&self) -> &[String] {
+        &self.values[1..]
+    }
+
+    /// The same with one value.
+    pub fn only(&self, value: &str) -> Parameter {
+        Parameter { name: self.name.clone(), values: vec![value.to_owned()] }
+    }
+
     fn stands_in(&self, command: Given<'_>, around: [Option<&OsString>; 2]) -> bool {
         stands_in_command(&self.name, command)
             || around.into_iter().flatten().any(|script| stands_in_word(&self.name, script))

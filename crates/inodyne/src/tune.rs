@@ -1,0 +1,270 @@
+//! `inodyne tune`: which settings make a command faster at a place, tried and confirmed.
+//!
+//! The command runs once as it is, traced; then candidates take turns with it, each run in a place made and filled anew. The race
+//! itself is `inodyne_experiment::tuner`'s, the settings are those of the lab's catalogue.
+//!
+//! | module | what it knows |
+//! |---|---|
+//! | `candidates` | what is tried: cures of findings, settings that fit the place, the user's own parameters |
+//! | `ways` | the command with some of them: a place and its words |
+//! | `live` | a directory that was there before, of which only settings that are restored may change |
+
+mod candidates;
+mod live;
+mod ways;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use inodyne_experiment::tuner::{self, Plan, Tuned};
+use inodyne_experiment::{Collector, Experiment, Group, Measured, PlaceSetup, Repetitions};
+use inodyne_lab::{DataSpec, PlaceSpec};
+use inodyne_launch::Output;
+use inodyne_model::tuning::{Objective, Set, Tried, Tuning};
+
+use crate::failure::{ExitStatus, Failure};
+use crate::keep;
+use crate::measure::{self, Conditions};
+use crate::options::{Cache, CommandOptions, ReportOptions, RunOptions, TraceOptions, part, time};
+use crate::parameters::{Parameter, parameter};
+use crate::report::{self, TextTo};
+use candidates::{Candidate, Wanted};
+use ways::Base;
+
+/// Arguments of `inodyne tune`.
+#[derive(Debug, Args)]
+#[command(
+    after_long_help = "The command runs once as it is, traced. Then the cures of its findings and the settings that fit the \
+    place take turns with it in shuffled blocks, each run in a place made and filled anew; what shows no gain is dropped early. \
+    What looks better is confirmed on fresh runs. docs/tune.md lists the settings, with what each risks.\n\n  \
+    inodyne tune --at ext4:delay=2ms --data tree:dirs=1000,files=30,bytes=1 --cache cold -- find . -size +1k\n  \
+    inodyne tune --at xfs --data app.tar --setting logbsize --setting nr_requests=1024 -- make test\n  \
+    inodyne tune --at ext4 --data app.tar -L jobs=1,2,4 -- make -j{jobs}\n\n\
+    A setting that is refused is reported, and the rest goes on. Ctrl-C ends with what is known so far. The exit code is 0 also where \
+    nothing helps."
+)]
+pub struct TuneArguments {
+    /// Where to run: a file system to make; with --live a directory
+    #[arg(long = "at", value_name = "PLACE", help_heading = "Places")]
+    pub place: PlaceSpec,
+    /// What to put into the place: tree:dirs=1000,files=30,bytes=1, a directory, a tar archive, or script:PATH
+    #[arg(long, value_name = "DATA", help_heading = "Places")]
+    pub data: Option<DataSpec>,
+    /// Caches before each run
+    #[arg(long, value_name = "STATE", value_enum, default_value = "as-is", help_heading = "Places")]
+    pub cache: Cache,
+    /// Run in an existing directory, and try only settings that are restored at the end: those of its device and of the machine
+    #[arg(long, help_heading = "Places", conflicts_with = "data")]
+    pub live: bool,
+
+    /// Try only this setting, at this value or at those that are known; may be given several times
+    #[arg(long = "setting", value_name = "NAME[=VALUE]", help_heading = "Settings")]
+    pub settings: Vec<String>,
+    /// Also try settings with which more is lost in a crash
+    #[arg(long, help_heading = "Settings")]
+    pub risky: bool,
+    /// Try each value in the place of {NAME}, in the command, --prepare and --cleanup; the first is what it is now
+    #[arg(short = 'L', long = "param", value_name = "NAME=VALUE,...", value_parser = parameter, help_heading = "Settings")]
+    pub parameters: Vec<Parameter>,
+    /// What is to become shorter
+    #[arg(long, value_name = "TIME", value_enum, default_value = "exit", help_heading = "Settings")]
+    pub objective: ObjectiveChoice,
+
+    /// Pairs of runs that confirm what looks better; more where so many cannot decide
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 10, help_heading = "Runs",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub runs: u32,
+    /// Blocks in which everything takes turns before that, at most
+    #[arg(long, value_name = "N", default_value_t = 5, help_heading = "Runs",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub screening: u32,
+    /// Begin no further block after so long: 90s, 5min
+    #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Runs")]
+    pub max_time: Option<Duration>,
+    /// Gains below this part count as none
+    #[arg(long, value_name = "PERCENT", value_parser = part, default_value = "2%", help_heading = "Runs")]
+    pub margin: f64,
+    /// Do not trace the command first: nothing comes from findings then
+    #[arg(long, help_heading = "Runs")]
+    pub no_trace: bool,
+    /// Shell command to run in the place before each run, not measured
+    #[arg(long, value_name = "COMMAND", help_heading = "Runs")]
+    pub prepare: Option<OsString>,
+    /// Shell command to run in the place after each run, not measured
+    #[arg(long, value_name = "COMMAND", help_heading = "Runs")]
+    pub cleanup: Option<OsString>,
+    /// Kill a run after so long: 30s, 5min
+    #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Runs")]
+    pub timeout: Option<Duration>,
+    /// Of the order in which settings take turns
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, help_heading = "Runs")]
+    pub seed: u64,
+
+    #[command(flatten)]
+    pub command: CommandOptions,
+    #[command(flatten)]
+    pub tracing: TraceOptions,
+    #[command(flatten)]
+    pub report: ReportOptions,
+
+    /// The command and its arguments
+    #[arg(trailing_var_arg = true, value_name = "COMMAND", required = true)]
+    pub argv: Vec<OsString>,
+}
+
+/// What can become shorter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ObjectiveChoice {
+    /// The time until the command ends
+    Exit,
+    /// The time until all that it wrote is on the device
+    Durable,
+}
+
+impl From<ObjectiveChoice> for Objective {
+    fn from(choice: ObjectiveChoice) -> Objective {
+        match choice {
+            ObjectiveChoice::Exit => Objective::Exit,
+            ObjectiveChoice::Durable => Objective::Durable,
+        }
+    }
+}
+
+fn usage(message: String) -> Failure {
+    Failure::new(ExitStatus::Usage, message)
+}
+
+/// Runs the command.
+pub fn run(arguments: &TuneArguments) -> Result<ExitCode, Failure> {
+    report::check(arguments.report.format, arguments.report.section, arguments.runs as usize)?;
+    let (place, live) = match arguments.live {
+        true => live::shown(&arguments.place).map_err(usage)?,
+        false => (made(&arguments.place)?, None),
+    };
+    candidates::check(&arguments.settings).map_err(usage)?;
+    let conditions = Conditions::new(
+        arguments.command.user.as_deref(),
+        Output::Discard,
+        Collector::Bpf(arguments.tracing.tracer()),
+        arguments.report.output.as_deref(),
+    )?;
+    let base = base(arguments, place, &conditions)?;
+    keep::check(&arguments.report)?;
+    let mut measured = measure::nothing();
+    measured.recording.margin = arguments.margin;
+    if !arguments.no_trace {
+        conditions.add(&traced(arguments, &base), &mut measured)?;
+        inodyne_analyse::explain(&mut measured.recording);
+    }
+    if measured.interrupted {
+        return Ok(ExitStatus::Interrupted.into());
+    }
+    let wanted = Wanted { settings: &arguments.settings, risky: arguments.risky, live: live.as_deref() };
+    let candidates = candidates::all(&wanted, &base, &measured.recording.findings).map_err(usage)?;
+    let combined = |of: &[usize]| base.with(of.iter().map(|at| &candidates[*at].step)).ok();
+    let race = |candidate: &Candidate| tuner::Candidate {
+        setting: candidate.set.name.clone(),
+        alternative: candidate.alternative.clone(),
+    };
+    let plan = Plan {
+        base: base.as_it_is(),
+        candidates: candidates.iter().map(race).collect(),
+        combined: &combined,
+        data: arguments.data.clone(),
+        cache: arguments.cache.into(),
+        objective: arguments.objective.into(),
+        margin: arguments.margin,
+        screening: arguments.screening,
+        confirming: arguments.runs,
+        seed: arguments.seed,
+        timeout: arguments.timeout,
+        max_time: arguments.max_time,
+    };
+    let tuned = conditions.tune(&plan, &mut measured);
+    finish(arguments, &base, &candidates, tuned, measured)
+}
+
+/// A command may be an `rm`, and settings are of file systems: both only concern what is made for them.
+fn made(place: &PlaceSpec) -> Result<PlaceSpec, Failure> {
+    match place.is_all_made() {
+        true => Ok(place.clone()),
+        false => Err(usage(format!(
+            "{place} is there already, and its file system is not changed: give a file system to make, with a copy of \
+             the data (--at ext4 --data {place}), or --live for settings of the machine alone"
+        ))),
+    }
+}
+
+fn base(arguments: &TuneArguments, place: PlaceSpec, conditions: &Conditions<'_>) -> Result<Base, Failure> {
+    let TuneArguments { prepare, cleanup, timeout, seed, .. } = arguments;
+    let around = RunOptions {
+        prepare: prepare.clone(),
+        cleanup: cleanup.clone(),
+        timeout: *timeout,
+        durable: arguments.objective == ObjectiveChoice::Durable,
+        seed: *seed,
+    };
+    let command = measure::command(arguments.argv.clone(), &arguments.command, &around, conditions)?;
+    Base::new(place, command, &arguments.parameters).map_err(usage)
+}
+
+/// One traced run of the command as it is.
+fn traced(arguments: &TuneArguments, base: &Base) -> Experiment {
+    let as_it_is = base.as_it_is();
+    Experiment {
+        places: vec![PlaceSetup { spec: as_it_is.place, data: arguments.data.clone() }],
+        commands: vec![as_it_is.command],
+        groups: Group::crossed(1, 1, &[arguments.cache.into()]),
+        repetitions: Repetitions { traced: 1, ..Repetitions::default() },
+        seed: arguments.seed,
+        fresh: false,
+        timeout: arguments.timeout,
+        durable: false,
+        margin: Some(arguments.margin),
+        expected_exit: None,
+        keep_cut_short: false,
+        race: None,
+        output_once: false,
+    }
+}
+
+/// What came of it goes into the recording, then to the user.
+fn finish(
+    arguments: &TuneArguments,
+    base: &Base,
+    candidates: &[Candidate],
+    tuned: Tuned,
+    measured: Measured,
+) -> Result<ExitCode, Failure> {
+    let Measured { mut recording, interrupted, .. } = measured;
+    let sets = |of: &[usize]| of.iter().map(|at| candidates[*at].set.clone()).collect::<Vec<Set>>();
+    let tried = tuned.judged.into_iter().map(|judged| Tried {
+        settings: sets(&judged.candidates),
+        verdict: judged.verdict,
+        reason: judged.reason,
+        screened: judged.screened,
+        confirmed: judged.confirmed,
+    });
+    recording.tuning = Some(Tuning {
+        objective: arguments.objective.into(),
+        place: arguments.place.to_string(),
+        command: base.as_it_is().command.label,
+        tried: tried.collect(),
+        best: tuned.best,
+        complete: tuned.complete,
+    });
+    inodyne_analyse::explain(&mut recording);
+    let mut failure = tuned.failure.map(Failure::from);
+    // What cannot be kept can still be told.
+    if let Some(Err(unsaved)) = arguments.report.output.as_ref().map(|output| keep::save(&recording, output)) {
+        failure.get_or_insert(unsaved);
+    }
+    keep::tell(&recording, &arguments.report, TextTo::Stdout)?;
+    match failure {
+        Some(failure) => Err(failure),
+        None if interrupted => Ok(ExitStatus::Interrupted.into()),
+        None => measure::trusted(&recording, &arguments.tracing).map(|()| ExitCode::SUCCESS),
+    }
+}

@@ -1,0 +1,240 @@
+//! What is tried: the cures of findings that can be tried at this place, then the settings that fit it, then the user's own
+//! parameters.
+//!
+//! What costs durability is left out unless it is asked for, by name or by `--risky`.
+
+use inodyne_experiment::tuner::Alternative;
+use inodyne_lab::Tunable;
+use inodyne_lab::catalogue::{CATALOGUE, Means};
+use inodyne_model::cure::{Change, PlaceChange};
+use inodyne_model::finding::Finding;
+use inodyne_model::tuning::{Risk, Set};
+
+use super::ways::{Base, Step};
+
+/// Something that may be faster.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Candidate {
+    /// What it is, for the report.
+    pub set: Set,
+    /// What it changes.
+    pub step: Step,
+    /// The command with it.
+    pub alternative: Alternative,
+}
+
+/// What the user wants tried.
+pub struct Wanted<'a> {
+    /// Only these, where there are some: `NAME` or `NAME=VALUE`.
+    pub settings: &'a [String],
+    /// Also what costs durability.
+    pub risky: bool,
+    /// Of a directory that was there before, the disk under it.
+    pub live: Option<&'a str>,
+}
+
+/// Looks at the names of settings before anything runs.
+///
+/// # Errors
+/// One is unknown; the text says which there are.
+pub fn check(settings: &[String]) -> Result<(), String> {
+    let unknown = settings.iter().map(|setting| split(setting).0).find(|name| Tunable::named(name).is_none());
+    match unknown {
+        Some(name) => {
+            let names: Vec<&str> = CATALOGUE.iter().map(|tunable| tunable.name).collect();
+            Err(format!("--setting {name}: there is no such setting; there are {}", names.join(", ")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// `NAME=VALUE`, or a name alone.
+fn split(setting: &str) -> (&str, Option<&str>) {
+    setting.split_once('=').map_or((setting, None), |(name, value)| (name, Some(value)))
+}
+
+/// All that is tried, what findings say first.
+///
+/// # Errors
+/// There is nothing to try here.
+pub fn all(wanted: &Wanted<'_>, base: &Base, findings: &[Finding]) -> Result<Vec<Candidate>, String> {
+    let mut all = if wanted.settings.is_empty() { of_findings(wanted, base, findings) } else { Vec::new() };
+    for candidate in of_catalogue(wanted, base)? {
+        match all
+            .iter_mut()
+            .find(|known| known.alternative.place.to_string() == candidate.alternative.place.to_string())
+        {
+            // The catalogue knows more about it, the finding that it comes first.
+            Some(known) => {
+                let finding = known.set.finding.take();
+                *known = Candidate { set: Set { finding, ..candidate.set }, ..candidate };
+            }
+            None => all.push(candidate),
+        }
+    }
+    all.retain(|candidate| !wanted.settings.is_empty() || wanted.risky || candidate.set.risk < Risk::Durability);
+    all.extend(of_parameters(base));
+    for candidate in &mut all {
+        candidate.alternative.place = candidate.alternative.place.called(&candidate.set.written);
+    }
+    match all.is_empty() {
+        true => Err(format!("no known setting fits {}", base.place)),
+        false => Ok(all),
+    }
+}
+
+/// Those that are settings of a place; a warm cache is none, nor is another command.
+fn of_findings(wanted: &Wanted<'_>, base: &Base, findings: &[Finding]) -> Vec<Candidate> {
+    let cures =
+        findings.iter().flat_map(|finding| finding.cures.iter().zip(&finding.cure).map(move |cure| (finding, cure)));
+    let candidate = |(finding, (cure, text)): (&Finding, (&inodyne_model::cure::Cure, &String))| {
+        let written = written(&cure.change)?;
+        let risk = match &cure.change {
+            Change::Place(PlaceChange::Over(_)) => Risk::Durability,
+            Change::Place(PlaceChange::Mount(option)) => {
+                let (name, value) = split(option);
+                Tunable::named(name).map_or(Risk::None, |tunable| tunable.risk(value.unwrap_or(name)))
+            }
+            _ => Risk::None,
+        };
+        let step = Step::Cure(cure.change.clone());
+        let set =
+            Set { name: finding.id.clone(), written, risk, finding: Some(finding.id.clone()), permanent: text.clone() };
+        Some(Candidate { set, alternative: base.with([&step]).ok()?, step })
+    };
+    let is_live = wanted.live.is_some();
+    cures.filter(|_| !is_live).filter_map(candidate).collect()
+}
+
+/// A change of a place as somebody would write it; none for other changes.
+fn written(change: &Change) -> Option<String> {
+    Some(match change {
+        Change::Place(PlaceChange::Feature(name)) => format!("-O {name}"),
+        Change::Place(PlaceChange::Mkfs { option, parameter, value }) => format!("{option} {parameter}={value}"),
+        Change::Place(PlaceChange::Mount(option)) => option.clone(),
+        Change::Place(PlaceChange::WithoutSettings(names)) => format!("{} as the machine has it", names.join(", ")),
+        Change::Place(PlaceChange::Over(options)) => format!("an overlay over it ({options})"),
+        Change::Place(PlaceChange::Below) => "without the overlay".to_owned(),
+        Change::Setting { file, value } => format!("{}={value}", file.rsplit('/').next().unwrap_or(file)),
+        Change::Cache(_) | Change::Command(_) | Change::Advice { .. } => return None,
+    })
+}
+
+/// The settings that fit, or those that were asked for, whether or not they fit.
+fn of_catalogue(wanted: &Wanted<'_>, base: &Base) -> Result<Vec<Candidate>, String> {
+    let mut all = Vec::new();
+    let mut add = |tunable: &'static Tunable, value: &str| {
+        let step = match (tunable.means, wanted.live) {
+            (Means::Queue(name), Some(disk)) => {
+                Step::File { file: format!("/sys/block/{disk}/queue/{name}"), value: value.to_owned() }
+            }
+            _ => Step::Known(tunable.name, value.to_owned()),
+        };
+        let set = Set {
+            name: tunable.name.to_owned(),
+            written: tunable.written(value),
+            risk: tunable.risk(value),
+            finding: None,
+            permanent: tunable.permanent(&base.place, value),
+        };
+        let alternative = base.with([&step])?;
+        all.push(Candidate { set, step, alternative });
+        Ok(())
+    };
+    if wanted.settings.is_empty() {
+        for tunable in CATALOGUE {
+            let fitting: Vec<&str> = match wanted.live {
+                Some(_) if tunable.means.is_live() => tunable.values.iter().map(|value| value.text).collect(),
+                _ => tunable.values_for(&base.place).map(|value| value.text).collect(),
+            };
+            for value in fitting {
+                // What cannot be set here was not asked for.
+                let _: Result<(), String> = add(tunable, value);
+            }
+        }
+    }
+    for setting in wanted.settings {
+        let (name, value) = split(setting);
+        let Some(tunable) = Tunable::named(name) else { continue };
+        let known = || tunable.values_for(&base.place).map(|value| value.text).collect::<Vec<_>>();
+        let values = value.map_or_else(known, |value| vec![value]);
+        if values.is_empty() {
+            return Err(format!("--setting {name}: {} has nothing that it is about", base.place));
+        }
+        for value in values {
+            add(tunable, value).map_err(|problem| format!("--setting {setting}: {problem}"))?;
+        }
+    }
+    Ok(all)
+}
+
+/// Every value but the first of each parameter.
+fn of_parameters(base: &Base) -> Vec<Candidate> {
+    let of_one = |parameter: &crate::parameters::Parameter| {
+        let name = parameter.name().to_owned();
+        let candidate = move |value: &String| {
+            let step = Step::Parameter(name.clone(), value.clone());
+            let written = format!("{name}={value}");
+            let permanent = format!("run it with {written}");
+            let set = Set { name: name.clone(), written, risk: Risk::None, finding: None, permanent };
+            Some(Candidate { set, alternative: base.with([&step]).ok()?, step })
+        };
+        parameter.others().iter().filter_map(candidate).collect::<Vec<_>>()
+    };
+    base.parameters.iter().flat_map(of_one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use inodyne_model::command::CommandSpec;
+    use inodyne_model::cure::Cure;
+    use inodyne_model::sample;
+
+    use super::*;
+
+    fn base(place: &str) -> Base {
+        Base::new(place.parse().unwrap(), CommandSpec::new(vec!["find".into()]), &[]).unwrap()
+    }
+
+    fn tried(place: &str, settings: &[&str], risky: bool) -> Result<Vec<String>, String> {
+        let settings: Vec<String> = settings.iter().map(|one| (*one).to_owned()).collect();
+        let wanted = Wanted { settings: &settings, risky, live: None };
+        all(&wanted, &base(place), &[]).map(|all| all.into_iter().map(|one| one.set.written).collect())
+    }
+
+    #[test]
+    fn what_costs_durability_is_tried_only_where_it_is_asked_for() {
+        let has = |risky| tried("ext4", &[], risky).unwrap().contains(&"commit=60".to_owned());
+        assert_eq!((has(false), has(true)), (false, true));
+        assert_eq!(tried("ext4", &["commit=7"], false).unwrap(), ["commit=7"]);
+        assert_eq!(tried("xfs", &["logbsize", "dirty_bytes=1"], false).unwrap(), ["logbsize=256k", "dirty_bytes=1"]);
+    }
+
+    #[test]
+    fn what_cannot_be_tried_says_why() {
+        assert!(tried("tmpfs", &["commit"], false).unwrap_err().contains("nothing that it is about"));
+        assert!(tried("tmpfs", &["commit=7"], false).unwrap_err().contains("has no ext3"));
+        assert!(check(&["comit=7".to_owned()]).unwrap_err().contains("inode_readahead_blks"));
+    }
+
+    #[test]
+    fn the_cure_of_a_finding_comes_first_and_the_catalogue_says_what_it_is() {
+        let mut recording = sample::find_recording();
+        inodyne_analyse::explain(&mut recording);
+        let mut finding = recording.findings[0].clone();
+        let mount = |option: &str| Change::Place(PlaceChange::Mount(option.to_owned()));
+        finding.cures = vec![
+            Cure { change: Change::advice(), answers: 0 },
+            Cure { change: mount("inode_readahead_blks=256"), answers: 0 },
+            Cure { change: mount("commit=120"), answers: 0 },
+        ];
+        finding.cure = vec!["a".to_owned(), "b".to_owned(), "c".to_owned()];
+        let wanted = Wanted { settings: &[], risky: false, live: None };
+        let all = all(&wanted, &base("ext4"), &[finding.clone()]).unwrap();
+        let first = &all[0].set;
+        assert_eq!((first.name.as_str(), first.finding.as_ref()), ("inode_readahead_blks", Some(&finding.id)));
+        assert!(first.permanent.starts_with("/etc/fstab"));
+        assert!(all.iter().all(|one| one.set.written != "commit=120"));
+        assert_eq!(all.iter().filter(|one| one.set.written == "inode_readahead_blks=256").count(), 1);
+    }
+}

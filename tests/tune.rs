@@ -1,0 +1,148 @@
+//! Tuning for real: planted truths are found with what they need, nothing is found where nothing can help, and nothing is left.
+
+mod support;
+
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use inodyne_model::recording::Recording;
+use inodyne_model::tuning::{Risk, Tried, TuneVerdict, Tuning};
+use nix::sys::signal::{Signal, kill};
+use support::state::{Moments, State};
+use support::{Outcome, eventually, inodyne, load, machine, run, scratch, start};
+
+/// Tunes, and reads what was kept.
+fn tuned(file: &Path, options: &[&str], command: &[&str]) -> (Outcome, Tuning) {
+    let mut tune = inodyne();
+    tune.args(["tune", "--no-trace", "-n", "6", "-o"]).arg(file).args(options).arg("--").args(command);
+    let outcome = run(&mut tune).ended_with(0);
+    let tuning = load(file).expect("it was kept").tuning.expect("a tuning");
+    (outcome, tuning)
+}
+
+fn best(tuning: &Tuning) -> &Tried {
+    &tuning.tried[tuning.best.unwrap_or_else(|| panic!("nothing helps: {tuning:?}"))]
+}
+
+/// Most of the time of a walk over large inodes goes into waiting for blocks of the inode table.
+#[test]
+fn read_ahead_of_inodes_helps_a_cold_walk_on_a_slow_device() {
+    let (_machine, scratch) = (machine(), scratch());
+    let file = scratch.path().join("walk.inodyne");
+    let place = "ext4:size=128M,mkfs=-O ^dir_index -I 1024,delay=3ms";
+    let options = ["--at", place, "--data", "tree:dirs=30,files=100,bytes=1", "--cache", "cold", "--setting"];
+    let options: Vec<&str> = options.into_iter().chain(["inode_readahead_blks"]).collect();
+    let (outcome, tuning) = tuned(&file, &options, &["find", ".", "-size", "+1k"]);
+    let best = best(&tuning);
+    assert_eq!((best.verdict, best.risk(), tuning.complete), (TuneVerdict::Helps, Risk::None, true));
+    let confirmed = best.confirmed.expect("it was confirmed");
+    assert!(confirmed.pairs >= 6 && confirmed.ci_high.is_some_and(|high| high < 0.8), "{confirmed:?}");
+    let told = outcome.text();
+    assert!(told.contains("inode_readahead_blks=") && told.contains("/etc/fstab: add"), "{told}");
+    assert!(told.lines().count() <= 24 && told.lines().all(|line| line.chars().count() <= 80), "{told}");
+    let shown = run(inodyne().arg("show").arg(&file)).ended_with(0).text();
+    assert_eq!(shown, told);
+    let csv = run(inodyne().args(["show", "--section", "tune", "--format", "csv"]).arg(&file)).ended_with(0).text();
+    assert_eq!(csv.lines().count(), 1 + tuning.tried.len(), "{csv}");
+}
+
+/// With a trace, the finding comes first; its risk is told.
+#[test]
+fn metacopy_helps_a_chown_on_an_overlay() {
+    let (_machine, scratch) = (machine(), scratch());
+    let file = scratch.path().join("chown.inodyne");
+    let options = ["--at", "overlay:lower=ext4:size=128M", "--data", "tree:dirs=3,files=100,bytes=8000"];
+    let settings = ["--setting", "metacopy", "--setting", "redirect_dir"];
+    let options: Vec<&str> = options.into_iter().chain(settings).collect();
+    let (outcome, tuning) = tuned(&file, &options, &["chown", "-R", "1", "."]);
+    let best = best(&tuning);
+    assert_eq!((best.written().as_str(), best.risk()), ("metacopy=on", Risk::Security));
+    assert!(outcome.text().contains("Its risk: security"), "{}", outcome.text());
+    // Renaming is no part of it.
+    assert_ne!(tuning.tried[1].verdict, TuneVerdict::Helps);
+}
+
+#[test]
+fn nothing_helps_a_loop_of_cached_reads_and_what_is_refused_is_told() {
+    let (_machine, scratch) = (machine(), scratch());
+    let file = scratch.path().join("reads.inodyne");
+    let settings =
+        ["commit=60", "read_ahead_kb=1024", "vfs_cache_pressure=50", "nr_requests=100000", "journal-size=900"];
+    let settings = settings.iter().flat_map(|setting| ["--setting", setting]);
+    let place = ["--at", "ext4:size=64M", "--data", "tree:dirs=1,files=1,bytes=65536", "--margin", "10%"];
+    let options: Vec<&str> = place.into_iter().chain(settings).collect();
+    let reads = "for i in $(seq 100); do read line < d0/f0; done; true";
+    let (outcome, tuning) = tuned(&file, &options, &["sh", "-c", reads]);
+    assert_eq!((tuning.best, tuning.complete, tuning.tried.len() >= 5), (None, true, true), "{tuning:?}");
+    assert!(outcome.text().contains("No setting that was tried helps by 10% or more."), "{}", outcome.text());
+    let refused: Vec<&Tried> = tuning.tried.iter().filter(|tried| tried.verdict == TuneVerdict::Refused).collect();
+    let reasons: Vec<&str> = refused.iter().filter_map(|tried| tried.reason.as_deref()).collect();
+    assert_eq!(refused.len(), 2, "{tuning:?}");
+    assert!(reasons[0].contains("nr_requests") && reasons[1].contains("mkfs.ext4"), "{reasons:?}");
+    assert!(outcome.text().contains("nr_requests=100000 refused"), "{}", outcome.text());
+}
+
+#[test]
+fn the_users_own_parameters_are_tuned_too() {
+    let (_machine, scratch) = (machine(), scratch());
+    let file = scratch.path().join("sleep.inodyne");
+    let options = ["--at", "tmpfs", "--setting", "vfs_cache_pressure=50", "--param", "time=0.3,0.05"];
+    let (_, tuning) = tuned(&file, &options, &["sleep", "{time}"]);
+    assert_eq!(best(&tuning).written(), "time=0.05");
+}
+
+/// In a directory that was there before only what is restored changes.
+#[test]
+fn live_settings_are_restored() {
+    let (_machine, scratch) = (machine(), scratch());
+    let file = scratch.path().join("live.inodyne");
+    let pressure = || std::fs::read_to_string("/proc/sys/vm/vfs_cache_pressure").expect("it is there");
+    let before = pressure();
+    let at = scratch.path().display().to_string();
+    let options = ["--live", "--at", at.as_str(), "--setting", "vfs_cache_pressure=77"];
+    let (_, tuning) = tuned(&file, &options, &["sh", "-c", "cat /proc/sys/vm/vfs_cache_pressure >> seen"]);
+    assert_eq!(tuning.tried.len(), 1);
+    let seen = std::fs::read_to_string(scratch.path().join("seen")).expect("the command wrote it");
+    assert!(seen.lines().any(|line| line == "77") && seen.lines().any(|line| line == before.trim()), "{seen}");
+    assert_eq!(pressure(), before);
+}
+
+/// Ctrl-C ends with what is known; SIGKILL leaves nothing either.
+#[test]
+fn an_end_at_any_moment_leaves_the_machine_as_it_was() {
+    let (_machine, images) = (machine(), scratch());
+    let before = State::now(images.path());
+    let tune = |file: Option<&Path>| {
+        let mut command = inodyne();
+        command.env("INODYNE_SCRATCH", images.path()).args(["tune", "--no-trace", "-n", "50", "--screening", "50"]);
+        command.args(file.iter().flat_map(|file| [Path::new("-o"), file]));
+        command.args(["--at", "ext4:size=64M,delay=1ms", "--data", "tree:dirs=10,files=10,bytes=1", "--cache", "cold"]);
+        command.args(["--setting", "vfs_cache_pressure=77", "--setting", "read_ahead_kb=64", "--setting", "atime"]);
+        start(command.args(["--", "find", "."]))
+    };
+    let mut moments = Moments::new();
+    for number in 0..10 {
+        let running = tune(None);
+        let moment = moments.below(2_000);
+        thread::sleep(Duration::from_millis(moment));
+        kill(running.pid(), Signal::SIGKILL).expect("it is killed");
+        drop(running.end());
+        let told = format!("kill {number} after {moment} ms");
+        assert!(
+            eventually(|| State::now(images.path()) == before),
+            "{told}: {before:?}\n{:?}",
+            State::now(images.path())
+        );
+    }
+    let kept = scratch();
+    let file = kept.path().join("ended.inodyne");
+    let running = tune(Some(&file));
+    let has_runs = |recording: Recording| recording.runs.len() >= 6;
+    assert!(eventually(|| load(&file).is_ok_and(has_runs)), "nothing was kept");
+    kill(running.pid(), Signal::SIGINT).expect("it runs");
+    let outcome = running.end().ended_with(130);
+    assert!(outcome.text().contains("It ended early"), "{}", outcome.text());
+    assert!(load(&file).expect("it was kept").tuning.is_some_and(|tuning| !tuning.complete));
+    assert!(eventually(|| State::now(images.path()) == before));
+}
