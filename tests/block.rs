@@ -5,7 +5,8 @@ mod support;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use inodyne_model::block::{Asker, BlockIo, Disk, IoPath, Operation};
+use inodyne_model::block::{Asker, BlockIo, BoundBy, Disk, IoPath, Operation};
+use inodyne_model::load::Load;
 use inodyne_model::trace::Trace;
 use support::{machine, nothing_lost, run, scratch, sh, traced};
 
@@ -175,6 +176,27 @@ fn the_time_at_a_device_is_the_time_it_takes() {
     let mean = amount.mean_device_ns().expect("they are timed");
     assert!(mean.0 >= DELAY_NS, "{mean:?}");
     assert!(median.0 < 2 * DELAY_NS, "{median:?}");
+}
+
+#[test]
+fn what_bounds_a_command_is_said_with_the_depth_that_its_disk_had() {
+    let _machine = machine();
+    for (place, script, by, depth) in [
+        ("ext4:delay=5ms", "dd if=/dev/zero of=f bs=4k count=100 oflag=direct", BoundBy::Latency, 0.9..1.5),
+        ("ext4:bandwidth=50M", "dd if=/dev/zero of=f bs=1M count=60 conv=fsync", BoundBy::Throughput, 4.0..1e3),
+        ("ext4:delay=5ms", "sleep 0.3", BoundBy::NotTheDevice, 0.0..1e3),
+    ] {
+        // Something of its own, so that the disk does anything at all.
+        let script = format!("echo > begun; sync begun; {script}");
+        let trace = support::trace_of(&["--at", place], sh(&script));
+        let block = trace.block.as_ref().expect("block devices are looked at");
+        let bound = block.bound.as_ref().expect("it worked with a disk");
+        let disk = block.disks.iter().find(|disk| disk.number == bound.disk).expect("one of those");
+        assert!(disk.name.starts_with("loop"), "{disk:?}");
+        let load = Load::of(disk, &block.paths, trace.wall_ns);
+        assert_eq!(bound.by, by, "{script}: {load:?}");
+        assert!(depth.contains(&load.depth), "{script}: {load:?}");
+    }
 }
 
 #[test]

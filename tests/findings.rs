@@ -50,9 +50,10 @@ const CASES: &[Case] = &[
         &["--at", "overlay:lower=ext4:size=1G", "--data", "tree:dirs=3,files=100,bytes=100"],
         "chown -R 1 .",
     ),
+    // Without writeback throttling, which would hold back what makes the queue long.
     case(
         "device-saturated",
-        &["--at", "ext4:size=1G,bandwidth=50M"],
+        &["--at", "ext4:size=1G,bandwidth=50M,set=/sys/block/LOOP/queue/wbt_lat_usec=0"],
         "dd if=/dev/zero of=f bs=1M count=100 conv=fsync",
     ),
     case(
@@ -120,6 +121,11 @@ const CASES: &[Case] = &[
     case("stat-per-entry", &["--at", "ext4:size=256M", "--data", "tree:dirs=30,files=100"], "FIXTURE d*"),
     case("sync-bound", SMALL, "FIXTURE 200"),
     case("user-cpu-bound", TMPFS, "FIXTURE 200"),
+    case(
+        "write-amplification",
+        &["--at", "ext4:size=1G,bandwidth=100M,mount=data=journal,mkfs=-J size=16"],
+        "dd if=/dev/zero of=f bs=1M count=100 conv=fsync",
+    ),
     case("write-throttled", &["--at", "ext4:size=1G,set=/proc/sys/vm/dirty_bytes=8388608"], "FIXTURE 100"),
 ];
 
@@ -295,6 +301,11 @@ const TWINS: &[Case] = &[
             "cat d0/f0 >/dev/null",
         ],
         "FIXTURE d0/f0 3000",
+    ),
+    case(
+        "write-amplification",
+        &["--at", "ext4:size=1G,bandwidth=100M,mkfs=-J size=16"],
+        "dd if=/dev/zero of=f bs=1M count=100 conv=fsync",
     ),
     // One after the other is never several at once.
     case("device-saturated", &["--at", "ext4:size=1G,delay=5ms"], "dd if=/dev/zero of=f bs=1M count=40 oflag=direct"),

@@ -58,6 +58,7 @@ mod sync_bound;
 #[cfg(test)]
 mod tests;
 mod user_cpu_bound;
+mod write_amplification;
 mod write_throttled;
 
 use inodyne_model::finding::Finding;
@@ -101,6 +102,7 @@ const DIAGNOSES: &[(&str, Diagnosis)] = &[
     ("stat-per-entry", stat_per_entry::diagnose),
     ("sync-bound", sync_bound::diagnose),
     ("user-cpu-bound", user_cpu_bound::diagnose),
+    ("write-amplification", write_amplification::diagnose),
     ("write-throttled", write_throttled::diagnose),
 ];
 

@@ -19,10 +19,12 @@ const NEED_WARMTH: &[&str] = &["cold-metadata", "cold-data", "random-io"];
 /// The first is left out where one of the others is said, and why.
 const EXPLAINED_BY: &[(&str, &[&str])] = &[
     // A file that a sync waits for is written, and its journal: the sync is the reason.
-    ("journal-wait", &["sync-bound", "io-limited"]),
+    // And a journal that holds data is full sooner.
+    ("journal-wait", &["sync-bound", "io-limited", "write-amplification"]),
+    ("write-amplification", &["sync-bound", "memory-pressure", "copy-up", "io-limited"]),
     // And whoever finds the journal full empties it, through the queue.
     // So does a reader that is ahead of its device.
-    ("queue-full", &["sync-bound", "journal-wait", "cold-data", "io-limited"]),
+    ("queue-full", &["sync-bound", "journal-wait", "cold-data", "io-limited", "write-amplification"]),
     // What is thrown away for want of memory is read again, and dirty memory is limited with memory.
     // What a cgroup allows is no matter of the device, nor of how much is read ahead.
     ("cold-data", &["memory-pressure", "io-limited"]),
@@ -32,7 +34,7 @@ const EXPLAINED_BY: &[(&str, &[&str])] = &[
     ("random-io", &["memory-pressure", "copy-up", "io-limited"]),
     ("device-saturated", &["io-limited"]),
     ("mmap-faults", &["memory-pressure", "io-limited"]),
-    ("write-throttled", &["memory-pressure", "copy-up", "io-limited"]),
+    ("write-throttled", &["memory-pressure", "copy-up", "io-limited", "write-amplification"]),
     ("run-queue-bound", &["cpu-limited"]),
     // Copying up reads, writes and syncs.
     ("cold-metadata", &["copy-up", "round-trips", "io-limited"]),

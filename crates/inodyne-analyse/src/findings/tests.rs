@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use inodyne_model::Nanos;
-use inodyne_model::block::{Amount, Asker, BlockIo, Disk, Requests};
+use inodyne_model::block::{Amount, Asker, BlockIo, Disk, Operation, Requests};
 use inodyne_model::cause::Cause;
 use inodyne_model::cure::{Change, PlaceChange};
 use inodyne_model::finding::{Finding, Prediction};
@@ -234,6 +234,37 @@ fn what_is_asked_of_a_device_is_told_apart_by_size_order_and_file() {
     assert_eq!(said(reading(400, 4, 3, 1, 400)), ["single-stream"]);
     // A few.
     assert!(said(reading(90, 4, 3, 1, 1)).is_empty());
+}
+
+#[test]
+fn what_a_journal_of_data_writes_twice_is_said_and_what_one_of_metadata_adds_is_not() {
+    // Megabytes that calls wrote, and that the device wrote: to the journal, and where they belong.
+    let said = |wrote: u64, journal: u64, data: u64| {
+        let mut recording = writing(8);
+        recording.places[0].mount_options = "rw,data=journal".to_owned();
+        let trace = &mut recording.traces[0];
+        let calls = &mut trace.by_comm[0].syscalls[0];
+        (calls.name, calls.bytes) = ("write".to_owned(), Some(wrote << 20));
+        let commit = "submit_bio jbd2_journal_commit_transaction kjournald2";
+        trace.observed.stacks.extend([sample::stack(0xd2, commit), sample::stack(0xd3, "submit_bio wb_writeback")]);
+        let block = trace.block.as_mut().expect("it has one");
+        let written = |stack, megabytes: u64| Requests {
+            operation: Operation::Write,
+            stack: StackId(stack),
+            asker: Asker::Kernel,
+            amount: Amount { bytes: megabytes << 20, ..block.requests[0].amount.clone() },
+            ..block.requests[0].clone()
+        };
+        block.requests = vec![written(0xd2, journal), written(0xd3, data)];
+        crate::explain(&mut recording);
+        recording.findings.first().map(|finding| (finding.id.clone(), finding.cures[0].change.clone()))
+    };
+    let ordered = Change::Place(PlaceChange::Mount("data=ordered".to_owned()));
+    assert_eq!(said(100, 101, 100), Some(("write-amplification".to_owned(), ordered)));
+    for (wrote, journal, data) in [(100, 3, 100), (100, 3, 300), (4, 8, 4)] {
+        let found = said(wrote, journal, data).map(|(id, _)| id);
+        assert_ne!(found.as_deref(), Some("write-amplification"), "{wrote} {journal} {data}");
+    }
 }
 
 /// The same threads wait until what they wrote is there.

@@ -15,7 +15,7 @@ static FINDINGS: &[(&str, &str)] = pages! {
      "cold-data" "cold-metadata" "copy-up" "cpu-limited" "device-saturated" "dtype-missing" "failed-calls" "failed-lookups"
      "fs-not-to-blame" "futex-contention" "io-limited" "journal-wait" "kernel-cpu-bound" "lock-contention" "memory-pressure"
      "mmap-faults" "process-storm" "queue-full" "random-io" "repeated-stat" "round-trips" "run-queue-bound" "single-stream"
-     "small-io" "small-requests" "stat-per-entry" "sync-bound" "user-cpu-bound" "write-throttled"
+     "small-io" "small-requests" "stat-per-entry" "sync-bound" "user-cpu-bound" "write-amplification" "write-throttled"
 };
 
 static CAUSES: &[(&str, &str)] = pages! {

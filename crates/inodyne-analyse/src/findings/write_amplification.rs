@@ -1,0 +1,92 @@
+//! `write-amplification`: the device writes much more than the command wrote, since the same goes to a journal first, and the command
+//! waits for that.
+//!
+//! Many small synchronous writes cost a journal's blocks each; that is `sync-bound`.
+
+use inodyne_model::block::IoPath;
+use inodyne_model::cause::Cause;
+use inodyne_model::cure::{Change, PlaceChange};
+use inodyne_model::finding::Finding;
+
+use super::at_device::AtDevice;
+use super::case::{Case, total};
+use super::estimate::{self, Diagnosed};
+use super::families::writes;
+use super::remedy::Remedy;
+use crate::units::{percent, seconds};
+
+/// Below this share of the wall-clock time nobody waits for what is written.
+const LEAST_SHARE: f64 = 0.15;
+/// Who writes less works with names, of which a journal holds whole blocks.
+const LEAST_BYTES: f64 = 8e6;
+/// From so many times of what the command wrote on, the device writes too much. Metadata are a few percent.
+const AMPLIFIED: f64 = 1.5;
+/// From this part of what the command wrote on, the journal holds the data.
+const IN_JOURNAL: f64 = 0.5;
+/// With larger pieces and fewer flushes the rest becomes quicker, too, or what is not waited for any more is waited for elsewhere.
+const UNCERTAIN: f64 = 0.5;
+
+pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
+    let device = AtDevice::of(case)?;
+    let bytes_on = |paths: &[IoPath]| device.sum(|row| paths.contains(&row.path)).bytes as f64;
+    let journal = bytes_on(&[IoPath::JournalCommit, IoPath::Log]);
+    let checkpoint = bytes_on(&[IoPath::Checkpoint]);
+    let data = bytes_on(&[IoPath::SyncWrite, IoPath::Writeback, IoPath::MetadataWrite]);
+    let written = journal + checkpoint + data;
+    let copies = |call: &str| matches!(call, "copy_file_range" | "sendfile" | "splice");
+    let wrote = total(case.calls(|call| writes(call) || copies(call)).filter_map(|call| call.bytes)) as f64;
+    let time = case.waiting(|waited| {
+        matches!(
+            waited.cause,
+            Cause::Journal | Cause::DeviceWrite | Cause::DeviceFlush | Cause::WriteThrottle | Cause::QueueFull
+        )
+    });
+    let share = case.share(&time);
+    if share < LEAST_SHARE || wrote < LEAST_BYTES || written < wrote * AMPLIFIED || journal < wrote * IN_JOURNAL {
+        return None;
+    }
+    let mb = |bytes: f64| format!("{:.1} MB", bytes / 1e6);
+    let mut evidence = vec![
+        format!(
+            "{} were written by calls, {} by the device: {} to the journal, {} from there to where it belongs",
+            mb(wrote),
+            mb(written),
+            mb(journal),
+            mb(checkpoint)
+        ),
+        format!("waits for writes took {} together", seconds(time.ns)),
+    ];
+    evidence.extend(device.line());
+    let saved = case.on_path(&time) * (1.0 - wrote / written);
+    Some(
+        Diagnosed {
+            title: format!(
+                "The device writes {:.1} times what the command wrote: {} of the time is waiting for writes",
+                written / wrote,
+                percent(share)
+            ),
+            share,
+            evidence,
+            predicted: estimate::without(case, saved, UNCERTAIN),
+            cure: vec![
+                ordered(case),
+                Remedy::advice(
+                    "or write what many small changes make in one go, in larger pieces: a journal holds whole blocks",
+                ),
+            ],
+            avoidable_calls: None,
+            bound: false,
+        }
+        .finding(case),
+    )
+}
+
+/// Only metadata in the journal, where the place is mounted with data in it.
+fn ordered(case: &Case<'_>) -> Remedy {
+    let words = "keep only metadata in the journal: mount with data=ordered, where a crash may leave a file with a part of what was written last";
+    let place = case.recording.places.get(case.trace.place);
+    match place.is_some_and(|place| place.mount_options.split(',').any(|option| option == "data=journal")) {
+        true => Remedy::new(words, Change::Place(PlaceChange::Mount("data=ordered".to_owned()))),
+        false => Remedy::advice(words),
+    }
+}
