@@ -25,7 +25,7 @@ pub struct Finding {
     /// Calls that the cure would make unnecessary, where the finding is about calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub avoidable_calls: Option<u64>,
-    /// The wall-clock time to expect once cured.
+    /// The wall-clock time to expect with the cure.
     pub predicted: Prediction,
     /// What to do, a line each, the best first.
     pub cure: Vec<String>,

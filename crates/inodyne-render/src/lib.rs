@@ -11,6 +11,7 @@
 //! | [`html`](fn@html) | prints it as a page for a browser, with pictures |
 //! | [`csv`](fn@csv), [`json`](fn@json) | rows and recordings for programs |
 //! | `difference`, `junit` | the difference of two recordings, in all forms |
+//! | [`card`](fn@card) | a recording in one picture |
 //! | [`hyperfine`](fn@hyperfine) | times as hyperfine exports them |
 //! | `profile` | stacks and timeline in the formats of other programs, one file a format |
 //! | `process` | the processes of a trace as a tree, and what they are called |
@@ -18,6 +19,7 @@
 //! | `line` | styled pieces of text, and that nothing from a recording can move the cursor |
 //! | `units` | how times, shares and sizes are written |
 
+mod card;
 mod csv;
 mod difference;
 mod html;
@@ -33,6 +35,7 @@ mod text;
 mod timeline;
 mod units;
 
+pub use self::card::{NoCard, card};
 pub use self::csv::csv;
 pub use difference::{difference_html, difference_json, difference_markdown, difference_text};
 pub use html::html;

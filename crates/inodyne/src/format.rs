@@ -21,6 +21,8 @@ pub enum ReportFormat {
     Csv,
     /// Times of the untraced runs, as `hyperfine --export-json` (1.x) writes them
     Hyperfine,
+    /// One picture with the verdict and a bar, for an issue or a chat
+    SvgCard,
 }
 
 impl ReportFormat {
@@ -120,13 +122,14 @@ pub enum Format {
 }
 
 impl Format {
-    const ALL: [Format; 12] = [
+    const ALL: [Format; 13] = [
         Format::Report(ReportFormat::Text),
         Format::Report(ReportFormat::Json),
         Format::Report(ReportFormat::Html),
         Format::Report(ReportFormat::Markdown),
         Format::Report(ReportFormat::Csv),
         Format::Report(ReportFormat::Hyperfine),
+        Format::Report(ReportFormat::SvgCard),
         Format::Profile(ProfileFormat::Folded),
         Format::Profile(ProfileFormat::Svg),
         Format::Profile(ProfileFormat::Firefox),

@@ -76,6 +76,9 @@ pub fn show(
         (ReportFormat::Markdown, ..) => inodyne_render::markdown(recording, section),
         (ReportFormat::Csv, ..) => inodyne_render::csv(recording, section.unwrap_or(Section::RUNS)),
         (ReportFormat::Hyperfine, ..) => inodyne_render::hyperfine(recording),
+        (ReportFormat::SvgCard, ..) => {
+            inodyne_render::card(recording).map_err(|error| Failure::new(ExitStatus::Usage, error))?
+        }
         (ReportFormat::Text, TextTo::Stderr, None) => {
             let options = options(extent, io::stderr().is_terminal(), false);
             drop(io::stderr().lock().write_all(inodyne_render::text(recording, &options).as_bytes()));
@@ -144,7 +147,7 @@ pub fn write(bytes: &[u8], output: Option<&Path>) -> Result<(), Failure> {
 pub fn check(format: ReportFormat, section: Option<Section>, untraced: usize) -> Result<(), Failure> {
     match format {
         ReportFormat::Hyperfine if untraced == 0 => Err(Failure::new(ExitStatus::Usage, NO_TIMES)),
-        ReportFormat::Html | ReportFormat::Hyperfine if section.is_some() => Err(Failure::new(
+        ReportFormat::Html | ReportFormat::Hyperfine | ReportFormat::SvgCard if section.is_some() => Err(Failure::new(
             ExitStatus::Usage,
             "--section is for text, markdown, csv and json: the other formats have no parts",
         )),

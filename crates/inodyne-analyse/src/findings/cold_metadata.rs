@@ -162,7 +162,7 @@ fn reads_inode(function: &str) -> bool {
 /// directories, and that they are for inodes.
 fn cures(case: &Case<'_>, one_at_a_time: Option<usize>, inodes: Option<usize>) -> Vec<Remedy> {
     let mut cures = vec![Remedy::new(
-        "keep it in memory, as is predicted: a walk beforehand warms it, vm.vfs_cache_pressure below 100 keeps it longer",
+        "keep it in memory: a walk beforehand warms it, vm.vfs_cache_pressure below 100 keeps it longer",
         Change::Cache(CacheChange::Warm),
     )];
     if let Some(order) = one_at_a_time {

@@ -77,6 +77,12 @@ fn draw(mut options: Options<'_>, lines: &str, total: Nanos) -> Result<String, N
     Ok(String::from_utf8_lossy(&svg).into_owned())
 }
 
+/// The colour of a state, as CSS has it.
+pub(crate) fn state_colour(state: State) -> String {
+    let Color { r, g, b } = colour(Part::State, state);
+    format!("#{r:02x}{g:02x}{b:02x}")
+}
+
 fn colour(part: Part, state: State) -> Color {
     let (r, g, b) = match (part, state) {
         (Part::Command, _) => (200, 200, 200),

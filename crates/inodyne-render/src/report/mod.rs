@@ -16,6 +16,7 @@
 //! | `tune` | the section about settings that were tried |
 //! | `window` | what is said of a window of running processes |
 //! | `screen` | the first screen: the least that answers how long, why, what to do, and whether to believe it |
+//! | `card` | what a recording says in one picture |
 //! | `sentence` | the one sentence that says where most of the time went |
 //! | `recordings` | the parts of a difference of two recordings |
 //! | `case` | a case with all that is known of it |
@@ -30,6 +31,7 @@ mod block_io;
 mod call_changes;
 mod call_times;
 mod calls;
+pub(crate) mod card;
 pub(crate) mod case;
 mod change;
 mod comparison;

@@ -1,0 +1,147 @@
+//! What a card says: a recording in one picture, for an issue or a chat. It is the first screen without what to do next.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use inodyne_model::Nanos;
+use inodyne_model::ledger::Row;
+use inodyne_model::recording::Recording;
+use inodyne_model::trace::Trace;
+
+use super::block::{Block, Headline, Page};
+use super::case::Case;
+use super::state::State;
+use super::{comparison, ledger, names, overhead, verdict};
+use crate::units::{duration, percent};
+
+/// Rows of a ledger, and states of several, that have a line of their own.
+const MOST_ROWS: usize = 5;
+/// Cases that have a bar.
+const MOST_BARS: usize = 6;
+/// A name, in characters.
+const WIDEST_NAME: usize = 48;
+
+/// What a card says.
+pub(crate) struct Card {
+    /// What ran.
+    pub(crate) title: String,
+    /// Where, where that is not said of each bar.
+    pub(crate) place: String,
+    /// The verdicts; of a single case its time.
+    pub(crate) verdicts: Vec<(String, String)>,
+    /// Why, in a sentence; empty where that is not known.
+    pub(crate) reason: String,
+    pub(crate) bars: Vec<Bar>,
+    /// What the colours stand for: words, and what stands to the right of them.
+    pub(crate) legend: Vec<(State, String, String)>,
+    /// What speaks against the figures, or that nothing does.
+    pub(crate) trust: String,
+}
+
+/// A case, as long as its time.
+pub(crate) struct Bar {
+    /// Empty where there is one.
+    pub(crate) name: String,
+    pub(crate) time: String,
+    /// Its time as a part of the longest, and how that is divided: parts that sum to it.
+    pub(crate) parts: Vec<(State, f64)>,
+}
+
+/// The card of a recording; none where nothing was traced.
+pub(crate) fn of(recording: &Recording) -> Option<Card> {
+    let cases: Vec<Case<'_>> = Case::all(recording).into_iter().filter(|case| case.trace.is_some()).collect();
+    let trace = cases.first()?.trace?;
+    let (trust, _) = overhead::trust(trace);
+    let bars = bars(recording, &cases);
+    Some(match cases.as_slice() {
+        [case] => {
+            let title = verdict::title(case);
+            let doubts = verdict::doubts(case);
+            Card {
+                title: title.command,
+                place: title.place.trim_start().to_owned(),
+                verdicts: vec![(title.time, title.likely)],
+                reason: title.reason,
+                bars,
+                legend: rows(trace),
+                trust: doubts.into_iter().next().unwrap_or(trust),
+            }
+        }
+        cases => Card {
+            title: subject(recording),
+            place: String::new(),
+            verdicts: verdicts(recording),
+            reason: String::new(),
+            bars,
+            legend: states(cases),
+            trust,
+        },
+    })
+}
+
+/// What all cases have in common.
+fn subject(recording: &Recording) -> String {
+    match recording.commands.as_slice() {
+        [command] => command.label.clone(),
+        commands => format!("{} commands", commands.len()),
+    }
+}
+
+fn verdicts(recording: &Recording) -> Vec<(String, String)> {
+    let mut page = Page::new(None);
+    comparison::headlines(&mut page, recording, |_| true, |_| None);
+    let headlines = page.blocks.into_iter().filter_map(|block| match block {
+        Block::Headlines(headlines) => Some(headlines),
+        _ => None,
+    });
+    let said = |headline: Headline| {
+        let facts: Vec<&str> = headline.facts.iter().map(String::as_str).filter(|fact| !fact.is_empty()).collect();
+        (headline.sentence(WIDEST_NAME).text().to_owned(), facts.join("  "))
+    };
+    headlines.flatten().take(MOST_BARS / 2).map(said).collect()
+}
+
+fn bars(recording: &Recording, cases: &[Case<'_>]) -> Vec<Bar> {
+    let shown = || cases.iter().take(MOST_BARS).filter_map(|case| Some((case, case.trace?)));
+    let longest = shown().map(|(case, _)| case.wall()).max().unwrap_or_default();
+    let bar = |(case, trace): (&Case<'_>, &Trace)| {
+        let place = names::case(recording, case.key.place, case.key.command);
+        let name = if cases.len() > 1 { format!("{place}, {}", case.cache()) } else { String::new() };
+        // The ledger is of the traced run, its bar as long as the others take.
+        let scale = case.wall().share_of(longest) / trace.ledger.wall_ns.0.max(1) as f64;
+        let parts = by_state([trace]).into_iter().map(|(state, ns)| (state, ns.0 as f64 * scale)).collect();
+        Bar { name, time: duration(case.wall()), parts }
+    };
+    shown().map(bar).collect()
+}
+
+/// The largest rows of a ledger.
+fn rows(trace: &Trace) -> Vec<(State, String, String)> {
+    let row = |row: &Row| {
+        let words = ledger::parts(row);
+        let what = [words.subject, words.what, words.via].join(" ");
+        let share = percent(row.ns.share_of(trace.ledger.wall_ns));
+        (State::new(row.kind, row.cause), what.trim().to_owned(), format!("{}  {share}", duration(row.ns)))
+    };
+    trace.ledger.rows.iter().take(MOST_ROWS).map(row).collect()
+}
+
+/// The states that took most of the time of all cases.
+fn states(cases: &[Case<'_>]) -> Vec<(State, String, String)> {
+    let sums = by_state(cases.iter().filter_map(|case| case.trace));
+    sums.into_iter().take(MOST_ROWS).map(|(state, _)| (state, state.words(), String::new())).collect()
+}
+
+/// What ledgers hold of each state, the most first; the residual is one of them.
+fn by_state<'a>(traces: impl IntoIterator<Item = &'a Trace>) -> Vec<(State, Nanos)> {
+    let mut sums = HashMap::<State, Nanos>::new();
+    for trace in traces {
+        for row in &trace.ledger.rows {
+            *sums.entry(State::new(row.kind, row.cause)).or_default() += row.ns;
+        }
+        *sums.entry(State::Unexplained).or_default() += trace.ledger.unexplained_ns;
+    }
+    let mut sums: Vec<(State, Nanos)> = sums.into_iter().filter(|(_, ns)| *ns > Nanos::ZERO).collect();
+    sums.sort_by_key(|(state, ns)| (Reverse(*ns), *state));
+    sums
+}
