@@ -1,15 +1,14 @@
 //! A tuning: whether a setting helps, what was tried, and what to write where.
 
-use inodyne_model::comparison::LEAST_PAIRS;
 use inodyne_model::recording::Recording;
 use inodyne_model::tuning::{Measured, Objective, Risk, Tried, TuneVerdict, Tuning};
 
 use super::block::Page;
 use super::case::Case;
-use super::change;
+use super::change::{self, Whisker};
 use super::definition::{Definition, Show};
 use super::table::{Column, Records, RowKind, Table};
-use super::value::{Cell, Value};
+use super::value::{Cell, Picture, Value};
 use crate::line::{Span, Style, escaped};
 use crate::units::{duration, duration_beside, percent};
 
@@ -31,7 +30,7 @@ pub(super) fn in_short(page: &mut Page<'_>, recording: &Recording, tuning: &Tuni
     let (text, style) = verdict(tuning, recording.margin);
     page.paragraph(Span::default(), &text, style);
     page.heading(&heading(tuning, recording));
-    page.table(table(tuning, rows));
+    page.table(table(tuning, rows, recording.margin));
     for tried in tuning.tried.iter().filter(|tried| tried.reason.is_some()) {
         let reason = tried.reason.as_deref().unwrap_or_default();
         let text = format!("{} {}: {reason}", tried.written(), tried.verdict.as_str());
@@ -98,12 +97,13 @@ fn measured(tried: &Tried) -> Option<Measured> {
 }
 
 /// Those that say something first: what was confirmed, then by how much faster it looked.
-fn table(tuning: &Tuning, rows: usize) -> Table {
+fn table(tuning: &Tuning, rows: usize, margin: f64) -> Table {
     let columns = [
         Column::text("setting").naming().yielding(),
         Column::number("change"),
         Column::number("interval"),
         Column::number("pairs"),
+        Column::text("faster │ slower").class("plot").page(),
         Column::text("risk"),
         Column::text("verdict"),
     ];
@@ -118,6 +118,8 @@ fn table(tuning: &Tuning, rows: usize) -> Table {
         let from = finding.map_or_else(String::new, |id| format!(" ({id})"));
         let helps = tried.verdict == TuneVerdict::Helps;
         let risk = tried.risk();
+        let interval = figures.and_then(|figures| figures.interval());
+        let whisker = Whisker { ratio: figures.map(|figures| figures.ratio), interval, margin };
         table.push(
             kind,
             [
@@ -127,10 +129,9 @@ fn table(tuning: &Tuning, rows: usize) -> Table {
                     Style::Plain
                 }),
                 Cell::change(figures.map(|figures| figures.ratio)),
-                Cell::changes(
-                    figures.filter(|figures| figures.pairs >= LEAST_PAIRS).and_then(|figures| figures.interval()),
-                ),
+                Cell::changes(interval),
                 figures.map_or_else(Cell::nothing, |figures| Cell::of(figures.pairs)),
+                Cell::picture(Picture::Whisker(whisker)),
                 Cell::of(if risk == Risk::None { "" } else { risk.as_str() }),
                 Cell::of(tried.verdict.as_str()).styled(if helps { Style::Good } else { Style::Plain }),
             ],
@@ -140,7 +141,7 @@ fn table(tuning: &Tuning, rows: usize) -> Table {
     if hidden > 0 {
         table.hidden = "settings".to_owned();
         let name = Cell::of(format!("{hidden} more without a gain, with -v"));
-        table.rest(std::iter::once(name).chain(std::iter::repeat_with(Cell::nothing).take(5)));
+        table.rest(std::iter::once(name).chain(std::iter::repeat_with(Cell::nothing).take(6)));
     }
     table
 }
