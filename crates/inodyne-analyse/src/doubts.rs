@@ -41,6 +41,8 @@ const OTHERS_DISK: f64 = 0.3;
 const WAITS_FOR_DEVICES: f64 = 0.2;
 /// The name of servers of this program: a slow device, a place of FUSE.
 const OWN: &str = "inodyne";
+/// How the threads of these servers are called, by the library that they are made with (fuser: src/session.rs).
+const OWN_THREADS: &str = "fuser-";
 const OWN_CPUS: f64 = 0.7;
 /// What is said of every window.
 const NO_END: &str = "a window has no end that could come sooner: shares are of the time of those who wait";
@@ -145,7 +147,8 @@ fn busy_disk(trace: &Trace) -> Option<String> {
     }
     // Servers and helpers of the command, and those of its place, do what they do for it.
     let known: BTreeSet<&str> = trace.observed.threads.iter().map(|thread| thread.comm.as_str()).collect();
-    let is_strange = |row: &PathRequests| row.asker == Asker::Other && row.comm != OWN && !known.contains(&*row.comm);
+    let is_own = |comm: &str| comm == OWN || comm.starts_with(OWN_THREADS) || known.contains(comm);
+    let is_strange = |row: &PathRequests| row.asker == Asker::Other && !is_own(&row.comm);
     block.disks.iter().find_map(|disk| of_others(disk, block, is_strange))
 }
 
