@@ -319,6 +319,17 @@ impl<'a> Case<'a> {
         rows.filter(is_meant).map(|row| row.ns.0 as f64).sum()
     }
 
+    /// The least that the ledger's rows of which this is true took, in nanoseconds: time outside of calls is divided by samples, and so
+    /// few of them may be by chance. A part that n samples say is wrong by 1/√n at most in 19 of 20 cases.
+    pub(super) fn ledger_at_least(&self, is_meant: impl Fn(&&Row) -> bool) -> f64 {
+        let exact = self.ledger(|row| is_meant(row) && !row.estimated);
+        let estimated = self.ledger(|row| is_meant(row) && row.estimated);
+        let divided = self.ledger(|row| row.estimated);
+        let samples = self.trace.observed.samples.iter().filter(|sample| sample.syscall.is_none());
+        let samples: f64 = samples.map(|sample| sample.count as f64).sum();
+        exact + (estimated - divided / samples.max(1.0).sqrt()).max(0.0)
+    }
+
     /// The name of the program that spends most of this time in its calls, as its command name; "the program" where unknown. A
     /// shell that waits for others may have made such a call, too.
     pub(super) fn who(&self, time: &Time) -> String {

@@ -15,7 +15,7 @@ const LEAST_SHARE: f64 = 0.5;
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let kernel = case.ledger(|row| row.kind == RowKind::Kernel);
     let share = kernel / case.wall();
-    if share < LEAST_SHARE {
+    if case.ledger_at_least(|row| row.kind == RowKind::Kernel) / case.wall() < LEAST_SHARE {
         return None;
     }
     let mut rows: Vec<_> = case.trace.ledger.rows.iter().filter(|row| row.kind == RowKind::Kernel).collect();

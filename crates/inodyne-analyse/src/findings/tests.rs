@@ -7,6 +7,7 @@ use inodyne_model::block::{Amount, Asker, BlockIo, Disk, Operation, Requests};
 use inodyne_model::cause::Cause;
 use inodyne_model::cure::{Change, PlaceChange};
 use inodyne_model::finding::{Finding, Prediction};
+use inodyne_model::observed::Sample;
 use inodyne_model::recording::Recording;
 use inodyne_model::sample::{self, ms};
 use inodyne_model::stack::StackId;
@@ -124,6 +125,27 @@ fn compiling(ready: Nanos) -> Recording {
     recording.traces = vec![trace];
     crate::explain(&mut recording);
     recording
+}
+
+#[test]
+fn a_few_samples_do_not_say_that_the_kernel_works() {
+    let said = |samples: u64| {
+        let mut recording = compiling(Nanos::ZERO);
+        let observed = &mut recording.traces[0].observed;
+        observed.stacks = vec![sample::stack(7, "asm_exc_page_fault")];
+        observed.samples = vec![Sample {
+            thread: observed.threads[0].number,
+            syscall: None,
+            user_mode: false,
+            stack: StackId(7),
+            user_stack: StackId::default(),
+            count: samples,
+        }];
+        crate::explain(&mut recording);
+        recording.findings.into_iter().map(|finding| finding.id).collect::<Vec<_>>()
+    };
+    assert!(said(2).is_empty(), "{:?}", said(2));
+    assert_eq!(said(200), ["kernel-cpu-bound"]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! `user-cpu-bound`: most of the time the program itself computes. A bound: nothing below it can help with that.
 
 use inodyne_model::finding::Finding;
-use inodyne_model::ledger::RowKind;
+use inodyne_model::ledger::{Row, RowKind};
 
 use super::case::Case;
 use super::estimate::{self, Diagnosed};
@@ -14,9 +14,10 @@ const LEAST_SHARE: f64 = 0.5;
 
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     // What a server computes meanwhile is not the program's own.
-    let user = case.ledger(|row| row.kind == RowKind::User && row.via.is_empty());
+    let is_own = |row: &&Row| row.kind == RowKind::User && row.via.is_empty();
+    let user = case.ledger(is_own);
     let share = user / case.wall();
-    if share < LEAST_SHARE {
+    if case.ledger_at_least(is_own) / case.wall() < LEAST_SHARE {
         return None;
     }
     let rest = waiting_for_devices(case) + case.ledger(|row| row.kind == RowKind::Kernel);

@@ -3,7 +3,7 @@
 //! Runs inside a guest, or here: `inodyne-vm-load target/release/inodyne --set record_paths=1`.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode, Stdio};
 
 use clap::Parser;
 use inodyne_vm::programs::{objects, verdicts};
@@ -29,6 +29,9 @@ fn constant(text: &str) -> Result<(String, u64), String> {
     Ok((name.to_owned(), value.parse().map_err(|_| format!("{value} is no number"))?))
 }
 
+/// File systems that programs look into: these can be loaded only where the file system is.
+const OBSERVED: [&str; 4] = ["jbd2", "ext4", "xfs", "btrfs"];
+
 fn main() -> ExitCode {
     match run(&Options::parse()) {
         Ok(all) => ExitCode::from(u8::from(!all)),
@@ -40,6 +43,10 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<bool, Box<dyn std::error::Error>> {
+    for module in OBSERVED {
+        // Built in, or not there at all.
+        let _ = Command::new("modprobe").arg("-q").arg(module).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    }
     let file = std::fs::read(&options.file)?;
     let objects = objects(&file);
     if objects.is_empty() {
