@@ -16,6 +16,8 @@ use crate::units::{duration, percent};
 
 /// Rows of a ledger, and states of several, that have a line of their own.
 const MOST_ROWS: usize = 5;
+/// States with a smaller part of the time cannot be seen in a bar.
+const SMALLEST: f64 = 0.005;
 /// Cases that have a bar.
 const MOST_BARS: usize = 6;
 /// A name, in characters.
@@ -128,7 +130,9 @@ fn rows(trace: &Trace) -> Vec<(State, String, String)> {
 
 /// The states that took most of the time of all cases.
 fn states(cases: &[Case<'_>]) -> Vec<(State, String, String)> {
-    let sums = by_state(cases.iter().filter_map(|case| case.trace));
+    let mut sums = by_state(cases.iter().filter_map(|case| case.trace));
+    let all: Nanos = sums.iter().map(|(_, ns)| *ns).sum();
+    sums.retain(|(_, ns)| ns.share_of(all) >= SMALLEST);
     sums.into_iter().take(MOST_ROWS).map(|(state, _)| (state, state.words(), String::new())).collect()
 }
 
