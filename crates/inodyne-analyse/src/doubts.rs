@@ -8,11 +8,13 @@ use inodyne_model::Nanos;
 use inodyne_model::block::{Asker, BlockIo, Disk, IoPath, PathRequests};
 use inodyne_model::cause::Cause;
 use inodyne_model::ledger::RowKind;
+use inodyne_model::neighbours::OWN_COMM;
 use inodyne_model::observed::Begin;
 use inodyne_model::recording::Recording;
 use inodyne_model::run::median;
 use inodyne_model::trace::Trace;
 
+use crate::device::is_of_device;
 use crate::statistics::trend::trend;
 use crate::units::{percent, seconds};
 
@@ -31,6 +33,7 @@ const AGREES: f64 = 1.6;
 const AGREES_NS: f64 = 5e6;
 /// From this share of the path without a CPU on, and less than this part of the CPUs used by the command, others had them.
 const NO_CPU: f64 = 0.5;
+const OWN_CPUS: f64 = 0.7;
 /// Where others are known to have had this part of all CPUs, a smaller share is enough.
 const OTHERS_CPUS: f64 = 0.25;
 const NO_CPU_FOR_OTHERS: f64 = 0.2;
@@ -39,11 +42,8 @@ const STOLEN: f64 = 0.1;
 /// From this part of a disk's time on that others had, and this share of the path in which the command waits for devices, it waited for them.
 const OTHERS_DISK: f64 = 0.3;
 const WAITS_FOR_DEVICES: f64 = 0.2;
-/// The name of servers of this program: a slow device, a place of FUSE.
-const OWN: &str = "inodyne";
-/// How the threads of these servers are called, by the library that they are made with (fuser: src/session.rs).
+/// How the threads of this program's servers are called, by the library that they are made with (fuser: src/session.rs).
 const OWN_THREADS: &str = "fuser-";
-const OWN_CPUS: f64 = 0.7;
 /// What is said of every window.
 const NO_END: &str = "a window has no end that could come sooner: shares are of the time of those who wait";
 
@@ -141,13 +141,13 @@ fn stolen(recording: &Recording, trace: &Trace) -> Option<String> {
 /// Reads and writes of others on a disk that the command waited for. Whose pages the kernel writes back is not known.
 fn busy_disk(trace: &Trace) -> Option<String> {
     let block = trace.block.as_ref()?;
-    let waits = trace.ledger.rows.iter().filter(|row| row.cause.is_some_and(is_of_a_device)).map(|row| row.ns);
+    let waits = trace.ledger.rows.iter().filter(|row| row.cause.is_some_and(waits_for_an_answer)).map(|row| row.ns);
     if waits.sum::<Nanos>().share_of(trace.ledger.wall_ns) < WAITS_FOR_DEVICES {
         return None;
     }
     // Servers and helpers of the command, and those of its place, do what they do for it.
     let known: BTreeSet<&str> = trace.observed.threads.iter().map(|thread| thread.comm.as_str()).collect();
-    let is_own = |comm: &str| comm == OWN || comm.starts_with(OWN_THREADS) || known.contains(comm);
+    let is_own = |comm: &str| comm == OWN_COMM || comm.starts_with(OWN_THREADS) || known.contains(comm);
     let is_strange = |row: &PathRequests| row.asker == Asker::Other && !is_own(&row.comm);
     block.disks.iter().find_map(|disk| of_others(disk, block, is_strange))
 }
@@ -174,8 +174,9 @@ fn of_others(disk: &Disk, block: &BlockIo, is_strange: impl Fn(&PathRequests) ->
     })
 }
 
-fn is_of_a_device(cause: Cause) -> bool {
-    matches!(cause, Cause::DeviceRead | Cause::DeviceWrite | Cause::DeviceFlush | Cause::Journal | Cause::QueueFull)
+/// Who is throttled waits by the kernel's choice, and not for the disk's answer.
+fn waits_for_an_answer(cause: Cause) -> bool {
+    is_of_device(cause) && cause != Cause::WriteThrottle
 }
 
 #[cfg(test)]

@@ -4,6 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::Nanos;
 
+/// The command name of this program and of its servers (a slow device, a place of FUSE), who work for the command.
+pub const OWN_COMM: &str = "inodyne";
+
 /// What others had of the machine, from just before the command's release until its end. None of it is the command's doing: its own
 /// processes, kernel threads and inodyne's servers are left out.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]

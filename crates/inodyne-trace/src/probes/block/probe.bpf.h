@@ -181,12 +181,11 @@ int BPF_PROG(block_queue, struct bio *bio)
 		return 0;
 	new.at = bpf_ktime_get_ns();
 	new.stack = take_stack(ctx, STACK_OF_REQUEST);
+	new.asker = block_asker_of(task);
 	if (task->flags & PF_WQ_WORKER) {
 		/* Which one of them did it says nothing. */
 		__builtin_memcpy(new.comm, "kworker", sizeof("kworker"));
-		new.asker = BLOCK_OF_KERNEL;
 	} else {
-		new.asker = block_asker_of(task);
 		bpf_get_current_comm(new.comm, sizeof(new.comm));
 	}
 	bpf_map_update_elem(&block_bios, &key, &new, BPF_ANY);
