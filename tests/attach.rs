@@ -224,6 +224,98 @@ fn who_enters_a_control_group_is_followed_and_strangers_are_not() {
 }
 
 #[test]
+fn a_unit_is_found_by_its_name() {
+    let (_machine, scratch) = (machine(), scratch());
+    let program = fixture("attached", scratch.path());
+    let cgroup = Cgroup::of("cpu");
+    // What systemd makes for a unit, below a slice.
+    let unit = format!("inodyne-test-{}", std::process::id());
+    let group = cgroup.0.join(format!("{unit}.service"));
+    std::fs::create_dir(&group).expect("a cgroup of the unit");
+    let mut stranger = Attached::start(&program, 1, 100);
+    let mut service = Attached::start(&program, 2, 100);
+    std::fs::write(group.join("cgroup.procs"), service.pid().to_string()).expect("it enters");
+    let open = Open::new(&["--unit", &unit]);
+    service.does(Signal::SIGUSR1);
+    stranger.does(Signal::SIGUSR1);
+    let recording = open.interrupted();
+    drop(service);
+    assert!(eventually(|| std::fs::remove_dir(&group).is_ok()), "nobody is left in it");
+    let trace = window(&recording);
+    holds_together(trace);
+    assert_eq!(calls(trace, "pread64"), 200);
+    assert_eq!(recording.commands[0].label, format!("unit {unit}.service"));
+}
+
+/// A container of Podman in which the program of `fixtures/attached.c` runs, on libraries of this machine.
+struct Container {
+    program: Attached,
+    name: String,
+}
+
+impl Container {
+    fn start(scratch: &Path, threads: u32, calls: u32) -> Container {
+        let root = scratch.join("root");
+        for directory in ["usr", "lib", "lib64"] {
+            std::fs::create_dir_all(root.join(directory)).expect("a directory");
+        }
+        fixture("attached", &root);
+        let name = format!("inodyne-test-{}", std::process::id());
+        // crun refuses control groups of both versions together: in this mount namespace there is only one.
+        let script = "if [ -d /sys/fs/cgroup/unified ]; then umount /sys/fs/cgroup/unified; fi\n\
+            exec podman --cgroup-manager=cgroupfs run --rm --name \"$0\" --network none --pull never --ulimit nofile=1024:1024 \
+            --ulimit nproc=1000:1000 -v /usr:/usr:ro -v /lib:/lib:ro -v /lib64:/lib64:ro --rootfs \"$1\" /attached \"$2\" \"$3\"";
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "sh", "-c", script, &name]).arg(&root).args([threads.to_string(), calls.to_string()]);
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("the tests need podman");
+        let says = BufReader::new(child.stdout.take().expect("a pipe"));
+        let mut container = Container { program: Attached { child, says }, name };
+        container.program.hears("ready");
+        container
+    }
+
+    /// Has it do something, and waits until it has.
+    fn does(&mut self, signal: &str) {
+        run(Command::new("podman").args(["kill", "--signal", signal, &self.name])).ended_with(0);
+        self.program.hears("done");
+    }
+}
+
+impl Drop for Container {
+    fn drop(&mut self) {
+        drop(Command::new("podman").args(["kill", &self.name]).output());
+        // It removes the container when that has ended.
+        drop(self.program.child.wait());
+    }
+}
+
+#[test]
+fn a_container_is_followed_by_its_name_and_by_its_id() {
+    let (_machine, scratch) = (machine(), scratch());
+    let program = fixture("attached", scratch.path());
+    let mut stranger = Attached::start(&program, 1, 100);
+    let mut container = Container::start(scratch.path(), 4, 100);
+    let open = Open::new(&["--container", &container.name]);
+    container.does("USR1");
+    stranger.does(Signal::SIGUSR1);
+    // A child of it, and a process that enters it later.
+    container.does("USR2");
+    run(Command::new("podman").args(["exec", &container.name, "/usr/bin/true"])).ended_with(0);
+    let recording = open.interrupted();
+    let trace = window(&recording);
+    holds_together(trace);
+    assert_eq!(calls(trace, "pread64"), 500);
+    assert_eq!(recording.commands[0].label, format!("container {}", container.name));
+    let id = run(Command::new("podman").args(["inspect", "--format", "{{.Id}}", &container.name])).ended_with(0).stdout;
+    let id = String::from_utf8(id).expect("text");
+    let by_id = Open::new(&["--container", &id[..12]]).interrupted();
+    assert_eq!(window(&by_id).threads.len(), 5);
+    drop(container);
+    let line = run(inodyne().args(["attach", "--container", &id[..64]])).failed_in_one_line(2);
+    assert!(line.contains("does not run") || line.contains("no container"), "{line}");
+}
+
+#[test]
 fn a_thousand_threads_are_joined_at_once() {
     const THREADS: u32 = 1_000;
     let (_machine, scratch) = (machine(), scratch());
@@ -296,6 +388,8 @@ fn what_cannot_be_followed_is_said_in_one_line() {
     assert!(says(&["--name", "nobody-has-this"], 2).contains("no process is called"));
     assert!(says(&["--cgroup", "/no/such/group"], 2).contains("no such control group"));
     assert!(says(&["--cgroup", "/proc"], 2).contains("is no control group"));
+    assert!(says(&["--unit", "no-such-unit"], 2).contains("no unit no-such-unit.service runs"));
+    assert!(says(&["--container", "no-such-container"], 2).contains("no container is called that"));
     let scratch = scratch();
     let program = scratch.path().join("inodyne");
     std::fs::copy(env!("CARGO_BIN_EXE_inodyne"), &program).expect("a copy that everybody may run");

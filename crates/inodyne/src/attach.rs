@@ -1,6 +1,9 @@
 //! `inodyne attach`: a window of processes that run already, explained and shown. They go on as if nothing had been.
 
+mod cgroups;
+mod container;
 mod target;
+mod unit;
 mod watch;
 
 use std::process::ExitCode;
@@ -27,7 +30,8 @@ use target::{Target, TargetOptions};
     window began is told as begun before, with its time inside the window; it is not among the counts of calls.\n\n  \
     inodyne attach --pid 4711 --for 10s\n  \
     inodyne attach --name postgres --for 30s -o postgres.inodyne --report postgres.html\n  \
-    inodyne attach --cgroup /sys/fs/cgroup/system.slice/nginx.service\n  \
+    inodyne attach --unit nginx --for 10s\n  \
+    inodyne attach --container web --for 10s\n  \
     inodyne attach --all --for 5s\n\n\
     Without --for it ends with Ctrl-C, or when nobody is left. The exit code is 0; 2 usage, 3 the machine lacks something, 4 events \
     were lost."

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use inodyne_trace::Whom;
 
+use super::{cgroups, container, unit};
 use crate::failure::{ExitStatus, Failure};
 
 /// Whom to follow.
@@ -23,15 +24,17 @@ pub struct TargetOptions {
     /// All processes of a control group and of those below it, also those that enter it later
     #[arg(long, value_name = "PATH", help_heading = "Processes")]
     pub cgroup: Option<PathBuf>,
+    /// All processes of a unit of systemd; without a kind (.service, .slice, .scope) a service is meant
+    #[arg(long, value_name = "NAME", help_heading = "Processes")]
+    pub unit: Option<String>,
+    /// All processes of a container of Docker, Podman, Kubernetes, LXC or systemd-nspawn
+    #[arg(long, value_name = "NAME|ID", help_heading = "Processes")]
+    pub container: Option<String>,
     /// Everybody but inodyne itself
     #[arg(long, help_heading = "Processes")]
     pub all: bool,
 }
 
-/// Where control groups usually are.
-const CGROUPS: &str = "/sys/fs/cgroup";
-/// The members of a control group, in its directory.
-const MEMBERS: &str = "cgroup.procs";
 /// A command name is cut at so many bytes (TASK_COMM_LEN, include/linux/sched.h).
 const LONGEST_NAME: usize = 15;
 
@@ -40,7 +43,11 @@ const LONGEST_NAME: usize = 15;
 pub enum Target {
     Pids(BTreeSet<u32>),
     Name(String),
-    Cgroup(PathBuf),
+    /// Those who are in any of the control groups, and what reports call these.
+    Cgroups {
+        label: String,
+        paths: Vec<PathBuf>,
+    },
     All,
 }
 
@@ -52,10 +59,19 @@ impl Target {
     /// What the options say.
     ///
     /// # Errors
-    /// A process or a control group is none.
+    /// A process, a control group, a unit or a container is none.
     pub fn new(options: &TargetOptions) -> Result<Target, Failure> {
         if let Some(path) = &options.cgroup {
-            return cgroup(path).map(Target::Cgroup);
+            let path = cgroup(path)?;
+            return Ok(Target::Cgroups { label: format!("cgroup {}", path.display()), paths: vec![path] });
+        }
+        if let Some(name) = &options.unit {
+            let paths = unit::groups(name).map_err(|why| usage(format_args!("--unit {name}: {why}")))?;
+            return Ok(Target::Cgroups { label: format!("unit {}", unit::full(name)), paths });
+        }
+        if let Some(name) = &options.container {
+            let paths = container::groups(name).map_err(|why| usage(format_args!("--container {name}: {why}")))?;
+            return Ok(Target::Cgroups { label: format!("container {name}"), paths });
         }
         if let Some(name) = &options.name {
             return Ok(Target::Name(name.clone()));
@@ -76,10 +92,16 @@ impl Target {
             Target::All => return Ok(Whom::All),
             Target::Pids(pids) => pids.clone(),
             Target::Name(name) => named(name),
-            Target::Cgroup(path) => {
+            Target::Cgroups { paths, .. } => {
                 let mut pids = BTreeSet::new();
-                members(path, &mut pids).map_err(|error| usage(format_args!("{}: {error}", path.display())))?;
-                pids
+                let gone = |path: &PathBuf, error| usage(format_args!("{}: {error}", path.display()));
+                let read =
+                    paths.iter().map(|path| cgroups::members(path, &mut pids).map_err(|error| gone(path, error)));
+                // While one of them is there, the others may have gone.
+                match read.collect::<Vec<_>>().into_iter().min_by_key(Result::is_err) {
+                    Some(Err(gone)) => return Err(gone),
+                    _ => pids,
+                }
             }
         };
         if let (Target::Name(name), true) = (self, pids.is_empty()) {
@@ -90,7 +112,7 @@ impl Target {
 
     /// Whether others than the children of those who are followed may join later.
     pub fn may_grow(&self) -> bool {
-        matches!(self, Target::Cgroup(_))
+        matches!(self, Target::Cgroups { .. })
     }
 
     /// What reports call it: `pid 4711 (postgres)`.
@@ -101,7 +123,7 @@ impl Target {
                 format!("pid {}", words.join(", "))
             }
             Target::Name(name) => format!("all {name}"),
-            Target::Cgroup(path) => format!("cgroup {}", path.display()),
+            Target::Cgroups { label, .. } => label.clone(),
             Target::All => "all processes".to_owned(),
         }
     }
@@ -152,23 +174,10 @@ fn named(name: &str) -> BTreeSet<u32> {
 
 /// The directory of a control group, by its path or by that below where they usually are.
 fn cgroup(path: &Path) -> Result<PathBuf, Failure> {
-    let below = Path::new(CGROUPS).join(path.strip_prefix("/").unwrap_or(path));
-    let is_one = |path: &&PathBuf| path.join(MEMBERS).is_file();
-    [path.to_owned(), below].iter().find(is_one).cloned().ok_or_else(|| {
+    cgroups::at(path).ok_or_else(|| {
         let why = if path.exists() { "is no control group" } else { "there is no such control group" };
-        usage(format_args!("--cgroup {}: {why}; they are below {CGROUPS}", path.display()))
+        usage(format_args!("--cgroup {}: {why}; they are below {}", path.display(), cgroups::CGROUPS))
     })
-}
-
-/// The processes of a control group and of all below. One below that goes away meanwhile has none.
-fn members(path: &Path, pids: &mut BTreeSet<u32>) -> std::io::Result<()> {
-    // Of a threaded group the kernel does not say the processes.
-    let listed = fs::read_to_string(path.join(MEMBERS))?;
-    pids.extend(listed.lines().filter_map(|pid| pid.parse::<u32>().ok()));
-    for entry in fs::read_dir(path)?.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
-        drop(members(&entry.path(), pids));
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -1,0 +1,215 @@
+//! Containers: from what people call them to their control groups. Nobody is asked through an API: names are read where Docker,
+//! Podman, CRI-O and the kubelet keep them, and ids are part of the names of control groups.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde::Deserialize;
+
+use super::cgroups;
+
+/// An id has so many digits: the hexadecimal form of 256 bits, with all runtimes.
+const ID_DIGITS: usize = 64;
+/// Fewer digits of an id could be a name as well.
+const LEAST_DIGITS: usize = 4;
+/// Docker's containers: a directory each.
+const DOCKER: &str = "var/lib/docker/containers";
+/// The containers of Podman and CRI-O, below this for each driver of storage.
+const STORAGE: &str = "var/lib/containers/storage";
+/// The same of a user, in the user's home.
+const USERS_STORAGE: &str = ".local/share/containers/storage";
+/// What the kubelet calls the logs of containers: `POD_NAMESPACE_CONTAINER-ID.log`.
+const KUBELET: &str = "var/log/containers";
+/// The programs that know names which are kept elsewhere.
+const PROGRAMS: [&str; 3] = ["docker", "podman", "nerdctl"];
+
+/// The control groups of the containers called so, or of the one with this id or the beginning of it.
+///
+/// # Errors
+/// None or more than one is meant, in one line.
+pub fn groups(name: &str) -> Result<Vec<PathBuf>, String> {
+    let mut ids = named(Path::new("/"), name);
+    if ids.is_empty() && could_be_id(name) {
+        ids = running(name);
+        if ids.len() > 1 {
+            let ids: Vec<String> = ids.iter().map(|id| id.chars().take(12).collect()).collect();
+            return Err(format!("more than one container has an id that begins so: {}", ids.join(", ")));
+        }
+    }
+    if ids.is_empty() {
+        ids.extend(asked(name));
+    }
+    let is_meant = |directory: &str| {
+        id_of(directory).is_some_and(|id| ids.contains(id)) || machine_of(directory).is_some_and(|own| own == name)
+    };
+    let groups = cgroups::called(&is_meant);
+    match (groups.is_empty(), ids.is_empty()) {
+        (false, _) => Ok(groups),
+        (true, false) => {
+            Err("the container does not run, or has no control group of its own: then its processes are named by --pid"
+                .into())
+        }
+        (true, true) => Err("no container is called that; its id would do, or --cgroup".into()),
+    }
+}
+
+fn could_be_id(name: &str) -> bool {
+    (LEAST_DIGITS..=ID_DIGITS).contains(&name.len()) && name.bytes().all(is_digit)
+}
+
+fn is_digit(byte: u8) -> bool {
+    matches!(byte, b'0'..=b'9' | b'a'..=b'f')
+}
+
+/// The id that the name of a control group tells: `docker-ID.scope`, `cri-containerd-ID.scope`, `libpod-ID`, `ID`. The group of the
+/// process that watches a container (`libpod-conmon-ID.scope`) is not the container's.
+fn id_of(directory: &str) -> Option<&str> {
+    let stem = directory.strip_suffix(".scope").unwrap_or(directory);
+    let id = stem.rsplit(['-', ':']).next()?;
+    (id.len() == ID_DIGITS && id.bytes().all(is_digit) && !stem.contains("conmon")).then_some(id)
+}
+
+/// The name that the control group of an LXC container or of a systemd-nspawn machine tells.
+fn machine_of(directory: &str) -> Option<&str> {
+    let lxc = directory.strip_prefix("lxc.payload.");
+    let nspawn = || directory.strip_prefix("systemd-nspawn@")?.strip_suffix(".service");
+    let machine = || directory.strip_prefix("machine-")?.strip_suffix(".scope");
+    lxc.or_else(nspawn).or_else(machine)
+}
+
+/// The ids that begin so, of all control groups there are.
+fn running(beginning: &str) -> BTreeSet<String> {
+    let begins = |id: &&str| id.starts_with(beginning);
+    let groups = cgroups::called(&|directory| id_of(directory).filter(begins).is_some());
+    let ids = groups.iter().filter_map(|group| id_of(group.file_name()?.to_str()?));
+    ids.map(str::to_owned).collect()
+}
+
+/// The ids of the containers of this name, from the files below `root`; with the kubelet a name is one of a pod, of a container in it,
+/// or `POD/CONTAINER`.
+fn named(root: &Path, name: &str) -> BTreeSet<String> {
+    let mut ids = docker(&root.join(DOCKER), name);
+    ids.extend(storage(&root.join(STORAGE), name));
+    for home in entries(&root.join("home")).chain([root.join("root")]) {
+        ids.extend(storage(&home.join(USERS_STORAGE), name));
+    }
+    ids.extend(kubelet(&root.join(KUBELET), name));
+    ids
+}
+
+fn entries(directory: &Path) -> impl Iterator<Item = PathBuf> {
+    fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path())
+}
+
+fn docker(directory: &Path, name: &str) -> BTreeSet<String> {
+    #[derive(Deserialize)]
+    struct Config {
+        #[serde(rename = "ID")]
+        id: String,
+        #[serde(rename = "Name")]
+        name: String,
+    }
+    let configs = entries(directory).filter_map(|container| {
+        serde_json::from_slice::<Config>(&fs::read(container.join("config.v2.json")).ok()?).ok()
+    });
+    configs.filter(|config| config.name.trim_start_matches('/') == name).map(|config| config.id).collect()
+}
+
+fn storage(directory: &Path, name: &str) -> BTreeSet<String> {
+    #[derive(Deserialize)]
+    struct Container {
+        id: String,
+        #[serde(default)]
+        names: Vec<String>,
+    }
+    let lists = entries(directory).filter(|path| path.to_string_lossy().ends_with("-containers"));
+    let containers = lists.filter_map(|list| {
+        serde_json::from_slice::<Vec<Container>>(&fs::read(list.join("containers.json")).ok()?).ok()
+    });
+    let meant = containers.flatten().filter(|container| container.names.iter().any(|own| own == name));
+    meant.map(|container| container.id).collect()
+}
+
+fn kubelet(directory: &Path, name: &str) -> BTreeSet<String> {
+    let id = |path: PathBuf| {
+        let log = path.file_name()?.to_str()?.strip_suffix(".log")?.to_owned();
+        let (whole, id) = log.rsplit_once('-')?;
+        let [pod, _, container] = whole.split('_').collect::<Vec<_>>()[..] else { return None };
+        let is_meant = name == pod || name == container || name.split_once('/') == Some((pod, container));
+        (is_meant && id_of(id).is_some()).then(|| id.to_owned())
+    };
+    entries(directory).filter_map(id).collect()
+}
+
+/// The id that one of the programs tells, where it is installed.
+fn asked(name: &str) -> Option<String> {
+    PROGRAMS.iter().find_map(|program| {
+        let mut command = Command::new(program);
+        command.args(["inspect", "--format", "{{.Id}}", "--", name]).stdin(Stdio::null()).stderr(Stdio::null());
+        let said = String::from_utf8(command.output().ok()?.stdout).ok()?;
+        id_of(said.trim()).map(str::to_owned)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: &str = "e68610c33cecbe8530efcca7fda5320949c101ed6c334157c4492f9c9021c90b";
+
+    #[test]
+    fn an_id_is_read_from_the_name_of_a_group_of_each_runtime() {
+        for name in [
+            ID.to_owned(),
+            format!("docker-{ID}.scope"),
+            format!("libpod-{ID}"),
+            format!("cri-containerd-{ID}.scope"),
+            format!("crio-{ID}.scope"),
+            format!("kubepods-pod1.slice:cri-containerd:{ID}"),
+        ] {
+            assert_eq!(id_of(&name), Some(ID), "{name}");
+        }
+        for name in
+            [format!("libpod-conmon-{ID}.scope"), format!("docker-{ID}0.scope"), "init.scope".into(), String::new()]
+        {
+            assert_eq!(id_of(&name), None, "{name}");
+        }
+        assert_eq!(machine_of("lxc.payload.web"), Some("web"));
+        assert_eq!(machine_of("systemd-nspawn@web.service"), Some("web"));
+        assert_eq!(machine_of("machine-web.scope"), Some("web"));
+        assert_eq!(machine_of("web.service"), None);
+    }
+
+    #[test]
+    fn names_are_read_where_the_runtimes_keep_them() {
+        let root = tempfile::tempdir().expect("a directory");
+        let file = |path: &str, text: &str| {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().expect("a directory")).expect("directories");
+            fs::write(path, text).expect("a file");
+        };
+        let id = |digit: char| digit.to_string().repeat(ID_DIGITS);
+        file(
+            &format!("{DOCKER}/a/config.v2.json"),
+            &format!(r#"{{"ID": "{}", "Name": "/web", "Path": "sh"}}"#, id('a')),
+        );
+        file(&format!("{DOCKER}/b/config.v2.json"), "not JSON");
+        let podman = format!(r#"[{{"id": "{}", "names": ["db"]}}, {{"id": "{}"}}]"#, id('b'), id('c'));
+        file(&format!("{STORAGE}/overlay-containers/containers.json"), &podman);
+        let users = format!(r#"[{{"id": "{}", "names": ["web"]}}]"#, id('d'));
+        file(&format!("home/u/{USERS_STORAGE}/overlay-containers/containers.json"), &users);
+        file(&format!("{KUBELET}/etcd-node1_kube-system_etcd-{}.log", id('e')), "");
+        file(&format!("{KUBELET}/no_id-1.log"), "");
+        let found = |name: &str| named(root.path(), name).into_iter().collect::<Vec<_>>();
+        assert_eq!(found("web"), [id('a'), id('d')]);
+        assert_eq!(found("db"), [id('b')]);
+        for name in ["etcd", "etcd-node1", "etcd-node1/etcd"] {
+            assert_eq!(found(name), [id('e')], "{name}");
+        }
+        for name in ["", "kube-system", "node1/etcd", "/web"] {
+            assert!(found(name).is_empty(), "{name}");
+        }
+    }
+}
