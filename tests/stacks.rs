@@ -23,8 +23,12 @@ struct Seen {
 
 impl Seen {
     fn new(directory: &Path) -> Seen {
+        Seen::by(inodyne(), directory)
+    }
+
+    /// By this program, which is inodyne or runs it.
+    fn by(mut command: Command, directory: &Path) -> Seen {
         let recording = directory.join("stacks.inodyne");
-        let mut command = inodyne();
         command.args(["run", "--at"]).arg(directory).arg("-o").arg(&recording).arg("--").arg(directory.join("stacks"));
         let told = run(&mut command).ended_with(0).text();
         let folded = run(inodyne().args(["show", "--format", "folded"]).arg(&recording)).ended_with(0).text();
@@ -66,6 +70,16 @@ impl Seen {
         let slept = self.time("[blocked: sleep]");
         assert!(slept > 0 && self.time(";main;waits;") >= slept - slept / 20, "{:#?}", self.folded);
     }
+}
+
+#[test]
+fn numbers_of_processes_are_those_of_the_tracers_pid_namespace() {
+    let (_machine, scratch) = (machine(), scratch());
+    compile(scratch.path());
+    let mut command = Command::new("unshare");
+    // Its map of generated code bears the number that the program has there.
+    command.args(["--pid", "--fork", "--mount-proc"]).arg(env!("CARGO_BIN_EXE_inodyne"));
+    Seen::by(command, scratch.path()).all_hold();
 }
 
 #[test]

@@ -43,4 +43,31 @@ mod tests {
         assert_eq!(call(500).as_deref(), Some("syscall_0x1f4"));
         assert_eq!(call(CALL_NONE), None);
     }
+
+    unsafe extern "C" {
+        fn host_call_of_number(number: u64) -> u16;
+    }
+
+    /// x32 has its own numbers on this processor only: `#define __NR_ioctl (__X32_SYSCALL_BIT + 514)`.
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn calls_of_x32_are_those_that_the_kernels_header_names() {
+        let header = ["/usr/include/x86_64-linux-gnu/asm/unistd_x32.h", "/usr/include/asm/unistd_x32.h"];
+        let header = header.iter().find_map(|path| std::fs::read_to_string(path).ok()).expect("the kernel's headers");
+        let defined = header.lines().filter_map(|line| {
+            let (name, number) = line.strip_prefix("#define __NR_")?.split_once(" (__X32_SYSCALL_BIT + ")?;
+            Some((name, number.strip_suffix(')')?.parse::<u64>().ok()?))
+        });
+        let defined: Vec<(&str, u64)> = defined.collect();
+        assert!(defined.iter().filter(|(_, number)| *number >= 512).count() >= 36, "{defined:?}");
+        for (name, number) in defined {
+            // SAFETY: a pure function.
+            let named = unsafe { call(host_call_of_number(0x4000_0000 | number)) };
+            let newer = named.as_deref().is_some_and(|named| named.starts_with("syscall_0x"));
+            assert!(newer || named.as_deref() == Some(name), "{number} is {name}, not {named:?}");
+        }
+        // SAFETY: a pure function.
+        let beyond = [512, 547, 0x4000_0000 | 600].map(|number| unsafe { host_call_of_number(number) });
+        assert_eq!(beyond.map(usize::from), [CALL_INVALID; 3], "without the bit, or after the last");
+    }
 }

@@ -135,8 +135,8 @@ impl Tracer {
     /// Takes what has arrived. To be called at least every 10 ms or so while the command runs.
     pub fn drain(&self) {
         self.take_arrived();
-        let of_command = self.accounts().filter(|thread| thread.number != 0 && thread.flags & FLAG_HELPER == 0);
-        self.mapped.borrow_mut().look(of_command.map(|thread| thread.pid));
+        let of_command = self.accounts().filter(|thread| thread.number != 0 && thread.pid_here != 0);
+        self.mapped.borrow_mut().look(of_command.map(|thread| thread.pid_here));
     }
 
     /// Tells that the command has ended: what is seen of devices from here on is kept apart.

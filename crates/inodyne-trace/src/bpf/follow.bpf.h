@@ -6,6 +6,7 @@
 #define INODYNE_FOLLOW_H
 
 #include "../probes/calls/tables.h"
+#include "pid_namespace.h"
 #include "task.h"
 
 /* Run once by the thread that is to be followed (BPF_PROG_TEST_RUN runs it in the caller's context): so it is known by
@@ -24,8 +25,12 @@ int follow_arm(struct bpf_raw_tracepoint_args *ctx)
 	t->group = ctx->args[0] ? group_of(task->comm) : GROUP_CALIBRATION;
 	t->pid = task->tgid;
 	t->tid = pid;
-	if (!ctx->args[0])
+	if (ctx->args[0]) {
+		t->pid_here = number_here(task);
+	} else {
 		shared.tracer = task->tgid;
+		note_tracers_namespace(task);
+	}
 	return bpf_map_update_elem(&slot_of, &pid, &slot, BPF_ANY);
 }
 

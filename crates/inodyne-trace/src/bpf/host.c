@@ -7,6 +7,7 @@
 
 #include "clock.h"
 #include "host_probes.h"
+#include "x32.h"
 
 /* For the tests of what each field means: a different number in each. */
 void host_plant_stack_frames(struct stack_frames *to)
@@ -20,6 +21,8 @@ void host_plant_shared(struct shared *to)
 	for (int loss = 0; loss < LOSSES; loss++)
 		to->lost[loss] = 1000 + loss;
 }
+
+__u16 host_call_of_number(__u64 number) { return call_of_number(number); }
 
 void host_born(struct thread *t, __u64 now) { clock_born(t, now); }
 void host_enter(struct thread *t, __u64 now, __u16 call) { clock_enter(t, now, call); }

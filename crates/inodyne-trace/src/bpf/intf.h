@@ -114,7 +114,7 @@ struct thread {
 	__u32 parent;
 	__u32 pid;
 	__u32 tid;
-	__u32 unused3;
+	__u32 pid_here;     /* as the tracer sees it; 0 where it does not, and of helpers */
 	__u8 comm[COMM_LENGTH];
 
 	__u64 kernel_ns[CALL_SLOTS];

@@ -15,10 +15,11 @@
 
 #include "../probes/calls/tables.h"
 #include "adopt.h"
+#include "pid_namespace.h"
 #include "stack.h"
 #include "task.h"
 
-/* Processes to join, by their number in the PID namespace of whoever reads the iterator; all that there are, where `join_all` is set. */
+/* Processes to join, by their number in the tracer's PID namespace; all that it sees, where `join_all` is set. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -61,6 +62,7 @@ static __always_inline void join(struct task_struct *task)
 	t->group = group_of(task->comm);
 	bpf_probe_read_kernel_str(t->comm, sizeof(t->comm), task->comm);
 	t->pid = task->tgid;
+	t->pid_here = number_here(task);
 	t->tid = pid;
 	t->joined = 1;
 	look_at(t, task);
@@ -78,21 +80,6 @@ static __always_inline void join(struct task_struct *task)
 	__sync_fetch_and_add(&threads_joined, 1);
 }
 
-/* The number of its process in the PID namespace of the current task. The iterator shows only tasks that have one there
- * (kernel/bpf/task_iter.c). */
-static __always_inline __u32 number_of(struct task_struct *task)
-{
-	struct task_struct *reader = bpf_get_current_task_btf();
-	unsigned int level = BPF_CORE_READ(reader, thread_pid, level);
-	struct pid *pid = BPF_CORE_READ(task, group_leader, thread_pid);
-	const char *numbers = (const char *)pid + bpf_core_field_offset(struct pid, numbers);
-	int number = 0;
-
-	bpf_probe_read_kernel(&number, sizeof(number),
-			      numbers + level * bpf_core_type_size(struct upid) + bpf_core_field_offset(struct upid, nr));
-	return number;
-}
-
 /* Run for each task by whoever reads the iterator. */
 SEC("iter/task")
 int follow_running(struct bpf_iter__task *ctx)
@@ -105,7 +92,7 @@ int follow_running(struct bpf_iter__task *ctx)
 	if (task->flags & (PF_KTHREAD | PF_EXITING) || task->__state & TASK_NEW || (__u32)task->tgid == shared.tracer)
 		return 0;
 	if (!join_all) {
-		number = number_of(task);
+		number = number_here(task);
 		if (!bpf_map_lookup_elem(&joining, &number))
 			return 0;
 	}

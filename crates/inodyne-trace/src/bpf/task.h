@@ -12,6 +12,7 @@
 #include "../probes/switches/tables.h"
 #include "clock.h"
 #include "maps.h"
+#include "x32.h"
 
 static __always_inline struct thread *thread_of(struct task_struct *task)
 {
@@ -59,15 +60,11 @@ static __noinline __u32 slot_take(void)
 	return slot;
 }
 
-/* Set in the numbers of x32 programs. Their calls are those of 64 bits, but for three dozen from 512 on. */
-enum { X32_BIT = 0x40000000 };
-
 static __always_inline __u16 call_of(struct task_struct *task, __u64 number)
 {
 	if (IS_COMPAT(task->thread_info))
 		return CALLS_64 + (number & (CALLS_64 - 1));
-	number &= ~(__u64)X32_BIT;
-	return number < CALL_INVALID ? number : CALL_INVALID;
+	return call_of_number(number);
 }
 
 /* Unbinds a pid; returns the slot it had. */

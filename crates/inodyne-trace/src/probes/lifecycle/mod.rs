@@ -238,7 +238,7 @@ mod tests {
     /// What is the kernel side's alone.
     const UNREAD: [&str; 17] = [
         "task", "call_start", "call_blocked_ns", "call_ready_ns", "group", "depth", "touched", "wake_ns", "waker_stack",
-        "waker_tid", "waker", "unused2", "waker_number", "slot", "unseen_ns", "runtime_start", "unused3",
+        "waker_tid", "waker", "unused2", "waker_number", "slot", "unseen_ns", "runtime_start", "pid_here",
     ];
 
     #[test]

@@ -43,6 +43,7 @@ int BPF_PROG(lifecycle_fork, struct task_struct *parent, struct task_struct *chi
 	work_until(of, now, WORK_OF_FORK);
 	t->number = __sync_fetch_and_add(&shared.threads_born, 1) + 1;
 	t->pid = child->tgid;
+	t->pid_here = number_here(child);
 	t->tid = child->pid;
 	t->task = (__u64)child;
 	if (bpf_map_update_elem(&slot_of, &pid, &slot, BPF_ANY))

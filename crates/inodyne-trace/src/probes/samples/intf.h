@@ -30,7 +30,7 @@ struct user_frame {
 
 struct user_frames {
 	__u32 depth;
-	__u32 pid; /* whose addresses; 0 where all frames are in files */
+	__u32 pid; /* whose addresses, as the tracer sees it; 0 where all frames are in files */
 	struct user_frame frame[STACK_DEPTH];
 };
 
