@@ -5,6 +5,7 @@
 #ifndef INODYNE_LIFECYCLE_PROBE_H
 #define INODYNE_LIFECYCLE_PROBE_H
 
+#include "../../bpf/pid_namespace.h"
 #include "../../bpf/refuse.h"
 #include "../../bpf/run.h"
 #include "../../bpf/task.h"
