@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use inodyne_model::recording::Recording;
 
+use crate::colours::{of_state, written};
 use crate::html::markup_free;
 use crate::line::{cut, escaped, wrapped};
-use crate::profile::state_colour;
 use crate::report::card::{self, Bar, Card};
 
 /// Sizes in pixels; text in characters that fit a line in a font that is wide.
@@ -93,14 +93,15 @@ impl Drawing {
         said.bars.iter().for_each(|bar| self.bar(bar));
         for (state, words, right) in &said.legend {
             let baseline = self.y + PLAIN.size;
-            self.rectangle(MARGIN, self.y + 3.0, 12.0, 12.0, &state_colour(*state));
+            self.rectangle(MARGIN, self.y + 3.0, 12.0, 12.0, &written(of_state(*state).light));
             self.text(MARGIN + 20.0, baseline, &cut(&escaped(words), ROW_FITS), PLAIN, "start");
             self.text(WIDTH - MARGIN, baseline, right, PLAIN, "end");
             self.y += PLAIN.size * 1.5;
         }
         self.y += 6.0;
         let baseline = self.y + DIM.size;
-        self.text(MARGIN, baseline, &cut(&escaped(&said.trust), TEXT_FITS - 12), DIM, "start");
+        let trust = said.doubts.first().unwrap_or(&said.trust);
+        self.text(MARGIN, baseline, &cut(&escaped(trust), TEXT_FITS - 12), DIM, "start");
         self.text(WIDTH - MARGIN, baseline, &format!("inodyne {version}"), DIM, "end");
         self.y += DIM.size * 1.5;
     }
@@ -117,7 +118,7 @@ impl Drawing {
         for (state, share) in &bar.parts {
             let width = share * INNER;
             if width >= NARROWEST {
-                self.rectangle(x, self.y, width, BAR, &state_colour(*state));
+                self.rectangle(x, self.y, width, BAR, &written(of_state(*state).light));
             }
             x += width;
         }

@@ -14,12 +14,14 @@
 //! | [`card`](fn@card) | a recording in one picture |
 //! | [`hyperfine`](fn@hyperfine) | times as hyperfine exports them |
 //! | `profile` | stacks and timeline in the formats of other programs, one file a format |
+//! | `colours` | which colour stands for what |
 //! | `process` | the processes of a trace as a tree, and what they are called |
 //! | `timeline` | the intervals of a trace, with their causes |
 //! | `line` | styled pieces of text, and that nothing from a recording can move the cursor |
 //! | `units` | how times, shares and sizes are written |
 
 mod card;
+mod colours;
 mod csv;
 mod difference;
 mod html;

@@ -8,18 +8,39 @@ use crate::report::block::{Block, Expectation, FindingBlock, Headline, Remark, T
 /// Names in a verdict are cut beyond this width.
 const LONGEST_NAME: usize = 1_000;
 
-/// Blocks one after the other; their headings are of this level.
-pub(super) fn show(page: &mut Html, blocks: &[Block<'_>], heading: &'static str) {
-    for block in blocks {
-        one(page, block, heading);
+/// The blocks of a part, in sections that begin with their headings.
+pub(super) fn sections(page: &mut Html, blocks: &[Block<'_>]) {
+    let first = blocks.iter().position(|block| heading(block).is_some()).unwrap_or(blocks.len());
+    let (before, within) = blocks.split_at(first);
+    show(page, before);
+    for section in within.chunk_by(|_, next| heading(next).is_none()) {
+        let words = heading(&section[0]).unwrap_or_default();
+        let is_said = matches!(section[0], Block::Heading(_));
+        let contents = if is_said { &section[1..] } else { section };
+        page.fold("h3", |page| page.text(words), |page| show(page, contents));
     }
 }
 
-fn one(page: &mut Html, block: &Block<'_>, heading: &'static str) {
+/// What the section is called that begins with a block.
+fn heading<'b>(block: &'b Block<'_>) -> Option<&'b str> {
+    match block {
+        Block::Heading(text) => Some(text),
+        Block::Widget(Widget::Timeline(trace)) => Some(timeline::heading(trace)),
+        Block::Widget(Widget::Flame(trace)) => Some(flame::heading(trace)),
+        _ => None,
+    }
+}
+
+/// Blocks one after the other.
+fn show(page: &mut Html, blocks: &[Block<'_>]) {
+    blocks.iter().for_each(|block| one(page, block));
+}
+
+fn one(page: &mut Html, block: &Block<'_>) {
     match block {
         // The title of a study is that of the page, and a case has a heading of its own.
         Block::Gap | Block::StudyTitle(_) | Block::CaseName(_) => {}
-        Block::Heading(text) => page.element(heading, &[], text),
+        Block::Heading(text) => page.element("h4", &[], text),
         Block::Line(text) => line(page, text),
         Block::Paragraph { text, style, .. } | Block::Brief { text, style, .. } => {
             page.element("p", &[("class", class_of(*style))], text);
@@ -36,7 +57,7 @@ fn one(page: &mut Html, block: &Block<'_>, heading: &'static str) {
         Block::Expectations(all) => expectations(page, all),
         Block::Folded(summary, blocks) => page.inside("details", &[], |page| {
             page.element("summary", &[], summary);
-            show(page, blocks, "h4");
+            show(page, blocks);
         }),
         Block::Widget(Widget::Timeline(trace)) => timeline::show(page, trace),
         Block::Widget(Widget::Flame(trace)) => flame::show(page, trace),
@@ -55,11 +76,13 @@ fn line(page: &mut Html, of: &Line) {
     }
 }
 
-fn title(page: &mut Html, Title { command, place, time, likely, reason }: &Title) {
-    page.inside("h2", &[], |page| {
-        page.element("code", &[], command);
-        page.text(place);
-    });
+/// What ran where.
+pub(super) fn subject(page: &mut Html, Title { command, place, .. }: &Title) {
+    page.element("code", &[], command);
+    page.text(place);
+}
+
+fn title(page: &mut Html, Title { time, likely, reason, .. }: &Title) {
     page.inside("p", &[("class", "verdict")], |page| {
         page.element("b", &[("class", "time")], time);
         if !likely.is_empty() {
@@ -90,12 +113,12 @@ fn headlines(page: &mut Html, all: &[Headline]) {
             }
         });
     }
-    page.element(
-        "p",
-        &[("class", "dim")],
-        "Dot: ratio of the times; line: its 95% interval; left of the middle faster, right of it slower; the band is what \
-         counts as no difference.",
-    );
+    page.inside("div", &[("class", "headline")], |page| {
+        let key = "Dot: ratio of the times; line: its 95% interval, with an arrow where it goes on; left of the middle \
+                   faster, right of it slower; the band is what counts as no difference.";
+        page.element("p", &[("class", "dim")], key);
+        pictures::scale(page, reach);
+    });
 }
 
 /// What it costs and what to do first, the evidence folded in.

@@ -80,6 +80,21 @@ impl Html {
         self.close(tag);
     }
 
+    /// A section under a heading of this level, which a reader can fold in; nothing where it would be empty.
+    pub(super) fn fold(
+        &mut self,
+        level: &'static str,
+        heading: impl FnOnce(&mut Html),
+        contents: impl FnOnce(&mut Html),
+    ) {
+        let before = self.0.len();
+        self.open("details", &[("class", "fold"), ("open", "")]);
+        self.inside("summary", &[], |page| page.inside(level, &[], heading));
+        let begun = self.0.len();
+        contents(self);
+        if self.0.len() > begun { self.close("details") } else { self.0.truncate(before) }
+    }
+
     /// A piece of text, as it stands out in the report.
     pub(super) fn span(&mut self, span: &Span) {
         match class_of(span.style()) {

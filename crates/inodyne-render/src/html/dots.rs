@@ -14,6 +14,8 @@ use crate::units::{duration, duration_beside};
 const MARGIN: f64 = 1.5;
 /// In pixels.
 const HEIGHT: f64 = 52.0;
+/// Their words have room on a narrow screen.
+const MOST_TICKS: u64 = 4;
 /// Dots that would lie on each other are put on this many lines.
 const LINES: usize = 3;
 
@@ -34,6 +36,14 @@ pub(super) fn show(page: &mut Html, cases: &[(usize, Case<'_>)]) {
     for (number, case) in cases {
         one(page, case, *number, &axis);
     }
+    page.inside("div", &[("class", "dots")], |page| {
+        page.inside("svg", &[("class", "scale"), ("aria-hidden", "true")], |page| {
+            for tick in axis.ticks() {
+                let words = if tick == Nanos::ZERO { "0".to_owned() } else { axis.time(tick) };
+                page.element("text", &[("x", &axis.at(tick)), ("y", "11")], &words);
+            }
+        });
+    });
 }
 
 /// From nothing to the longest time, the same for all cases.
@@ -48,6 +58,16 @@ impl Axis {
 
     fn at(&self, ns: Nanos) -> String {
         format!("{:.3}%", self.percent(ns))
+    }
+
+    /// Round times that stand evenly between nothing and the longest: 1, 2 or 5 times a power of ten apart.
+    fn ticks(&self) -> impl Iterator<Item = Nanos> {
+        let least = self.longest.0 / MOST_TICKS;
+        let powers = std::iter::successors(Some(1u64), |power| power.checked_mul(10));
+        let step =
+            powers.flat_map(|power| [1, 2, 5].map(|times| power.saturating_mul(times))).find(|step| *step > least);
+        let step = step.unwrap_or(u64::MAX);
+        (0..=self.longest.0 / step).map(move |at| Nanos(at * step))
     }
 
     fn time(&self, ns: Nanos) -> String {
@@ -67,6 +87,10 @@ fn one(page: &mut Html, case: &Case<'_>, number: usize, axis: &Axis) {
         page.inside("svg", &[("role", "img"), ("aria-label", &words)], |page| {
             let y = format!("{:.1}", HEIGHT - 8.0);
             page.empty("line", &[("class", "axis"), ("x1", "0"), ("x2", "100%"), ("y1", &y), ("y2", &y)]);
+            for tick in axis.ticks() {
+                let x = axis.at(tick);
+                page.empty("line", &[("class", "axis"), ("x1", &x), ("x2", &x), ("y1", "0"), ("y2", &y)]);
+            }
             for finding in case.findings.iter().filter(|finding| !finding.bound) {
                 band(page, finding, axis);
             }

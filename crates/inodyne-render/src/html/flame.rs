@@ -16,7 +16,7 @@ use inodyne_model::trace::Trace;
 use serde_json::{Value, json};
 
 use super::builder::Html;
-use super::colours::{self, LEGEND};
+use crate::colours;
 use crate::profile::View;
 use crate::profile::weighted::{Named, Part, Weighted, weighted};
 use crate::report::state::State;
@@ -28,6 +28,11 @@ const MOST_NODES: usize = 40_000;
 
 /// A thread that waits for children for more than this part of its life is not shown first.
 const MOSTLY: f64 = 0.5;
+
+pub(super) fn heading(trace: &Trace) -> &'static str {
+    let has_path = trace.path.stacks.iter().any(|part| part.time.ns > Nanos::ZERO);
+    if has_path { "Flame graph of the critical path" } else { "Flame graph" }
+}
 
 pub(super) fn show(page: &mut Html, trace: &Trace) {
     let stacks = weighted(trace, View::Wall);
@@ -49,7 +54,6 @@ pub(super) fn show(page: &mut Html, trace: &Trace) {
     if path.is_empty() && !first_thread_matters(&stacks) {
         trees.reverse();
     }
-    page.element("h3", &[], if path.is_empty() { "Flame graph" } else { "Flame graph of the critical path" });
     let what = if path.is_empty() {
         "Widths are time, on a CPU and off it"
     } else {
@@ -61,7 +65,7 @@ pub(super) fn show(page: &mut Html, trace: &Trace) {
     );
     page.element("p", &[("class", "dim")], &text);
     page.inside("div", &[("class", "widget flame")], |page| {
-        page.data("flame", &json!({ "names": names.0, "legend": LEGEND, "trees": trees }));
+        page.data("flame", &json!({ "names": names.0, "legend": colours::legend(), "trees": trees }));
         page.element("p", &[("class", "noscript")], "The flame graph needs scripts, which are switched off here.");
     });
 }
@@ -102,7 +106,7 @@ struct Node {
     /// With the children.
     ns: Nanos,
     /// Without, by class of colour.
-    own: BTreeMap<&'static str, Nanos>,
+    own: BTreeMap<usize, Nanos>,
     children: BTreeMap<Named, Node>,
 }
 
@@ -115,7 +119,7 @@ fn tree<'a>(label: String, stacks: impl Iterator<Item = &'a Weighted<'a>>, names
             node = node.children.entry(frame.clone()).or_default();
             node.ns += stack.ns();
         }
-        *node.own.entry(colours::of_state(stack.state)).or_default() += stack.ns();
+        *node.own.entry(colours::number(stack.state)).or_default() += stack.ns();
     }
     let mut sizes = Vec::new();
     root.sizes(&mut sizes);
@@ -157,7 +161,7 @@ impl List {
         }
         // A node has one state; where there are several, the others are children without functions.
         let mut of_class = own.into_iter();
-        let (class, ns) = of_class.next().unwrap_or(("unexplained", Nanos::ZERO));
+        let (class, ns) = of_class.next().unwrap_or((colours::number(State::Unexplained), Nanos::ZERO));
         self.row(depth, names.of(&named.name), part, class, ns);
         for (class, ns) in of_class {
             self.row(depth + 1, names.of("[smaller]"), 4, class, ns);
@@ -169,11 +173,11 @@ impl List {
         }
     }
 
-    fn row(&mut self, depth: usize, name: usize, part: u8, class: &str, ns: Nanos) {
+    fn row(&mut self, depth: usize, name: usize, part: u8, class: usize, ns: Nanos) {
         self.depth.push(depth);
         self.name.push(name);
         self.part.push(part);
-        self.class.push(LEGEND.iter().position(|(known, _)| *known == class).unwrap_or(LEGEND.len() - 1));
+        self.class.push(class);
         self.ns.push(ns.0);
     }
 }
@@ -184,9 +188,9 @@ impl Node {
         self.children.values().for_each(|child| child.sizes(all));
     }
 
-    fn sum_into(&self, sums: &mut BTreeMap<&'static str, Nanos>) {
+    fn sum_into(&self, sums: &mut BTreeMap<usize, Nanos>) {
         for (class, ns) in &self.own {
-            *sums.entry(class).or_default() += *ns;
+            *sums.entry(*class).or_default() += *ns;
         }
         for child in self.children.values() {
             child.sum_into(sums);

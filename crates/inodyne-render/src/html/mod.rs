@@ -3,21 +3,21 @@
 //!
 //! | module | what it knows |
 //! |---|---|
+//! | `summary` | the card on top: a recording at a glance |
 //! | `blocks`, `tables`, `pictures` | how the blocks of a report look |
 //! | `dots`, `timeline`, `stretches`, `flame` | the pictures that only a page has, two of them drawn by `page.js` |
 //! | `builder` | elements and escaping: all text of a recording passes through it |
-//! | `colours` | which colour stands for what |
 //!
 //! `page.css` and `page.js` are written by hand and put into the page as they are. Data reaches the script as JSON in an
 //! element of its own, and the script only ever makes text nodes of it.
 
 mod blocks;
 mod builder;
-mod colours;
 mod dots;
 mod flame;
 mod pictures;
 mod stretches;
+mod summary;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -25,7 +25,9 @@ mod timeline;
 
 use inodyne_model::recording::Recording;
 
-use crate::report::block::{Fold, Kind, Part};
+use crate::colours;
+use crate::report::block::{Block, Fold, Kind, Part, Widget};
+use crate::report::card::{self, Card};
 use crate::report::{report, study_title};
 use crate::units::{bytes, date};
 use builder::Html;
@@ -34,12 +36,25 @@ pub(crate) use builder::markup_free;
 
 /// The page of a recording.
 pub fn html(recording: &Recording) -> String {
-    printed(&report(recording, None), &title(recording), &circumstances(recording))
+    let mut parts = report(recording, None);
+    // What settings came to stands first, and no case stands for all of them.
+    let card = card::of(recording).filter(|_| recording.tuning.is_none());
+    if card.is_some() {
+        // Of a single case the card says it all.
+        let is_alone = |part: &&mut Part<'_>| matches!(part.kind, Kind::Case { fold: Fold::Alone, .. });
+        let is_said = |block: &Block<'_>| matches!(block, Block::Title(_) | Block::Widget(Widget::Stacked(_)));
+        parts.iter_mut().filter(is_alone).for_each(|part| part.blocks.retain(|block| !is_said(block)));
+    }
+    page(&parts, &title(recording), &circumstances(recording), card.as_ref())
 }
 
 /// The parts of a report as a page with a title, and a line about what was measured.
 pub(crate) fn printed(parts: &[Part<'_>], title: &str, circumstances: &str) -> String {
-    let mut page = Html::new(&format!("inodyne: {title}"), include_str!("page.css"));
+    page(parts, title, circumstances, None)
+}
+
+fn page(parts: &[Part<'_>], title: &str, circumstances: &str, card: Option<&Card>) -> String {
+    let mut page = Html::new(&format!("inodyne: {title}"), &format!("{}{}", colours::css(), include_str!("page.css")));
     page.inside("header", &[("class", "top")], |page| {
         page.element("h1", &[], title);
         page.element("p", &[("class", "dim")], circumstances);
@@ -48,6 +63,7 @@ pub(crate) fn printed(parts: &[Part<'_>], title: &str, circumstances: &str) -> S
     });
     contents(&mut page, parts);
     page.inside("main", &[], |page| {
+        card.into_iter().for_each(|card| summary::show(page, card));
         let (within, shown): (Vec<&Part<'_>>, Vec<&Part<'_>>) = parts.iter().partition(|part| is_folded(part));
         shown.into_iter().for_each(|one| part(page, one));
         if !within.is_empty() {
@@ -76,11 +92,9 @@ fn title(recording: &Recording) -> String {
 /// A part with its heading; a case brings its own.
 fn part(page: &mut Html, Part { kind, blocks }: &Part<'_>) {
     let section = |page: &mut Html, id: &str, heading: Option<&str>| {
-        page.inside("section", &[("id", id)], |page| {
-            if let Some(heading) = heading {
-                page.element("h2", &[], heading);
-            }
-            blocks::show(page, blocks, "h3");
+        page.inside("section", &[("id", id)], |page| match heading {
+            Some(heading) => page.fold("h2", |page| page.text(heading), |page| blocks::sections(page, blocks)),
+            None => blocks::sections(page, blocks),
         });
     };
     match kind {
@@ -90,9 +104,20 @@ fn part(page: &mut Html, Part { kind, blocks }: &Part<'_>) {
         Kind::StudyPart { number, title, .. } => section(page, &format!("part-{number}"), Some(title)),
         Kind::Expected => section(page, "expected", Some("What was expected")),
         Kind::Case { number, summary, fold, .. } => {
+            let title = blocks.iter().find_map(|block| match block {
+                Block::Title(title) => Some(title),
+                _ => None,
+            });
             let case = |page: &mut Html| {
-                page.inside("section", &[("class", "case"), ("id", &format!("case-{number}"))], |page| {
-                    blocks::show(page, blocks, "h3");
+                page.inside("section", &[("class", "case"), ("id", &format!("case-{number}"))], |page| match title {
+                    Some(title) if *fold == Fold::Beside => {
+                        page.fold("h2", |page| blocks::subject(page, title), |page| blocks::sections(page, blocks));
+                    }
+                    Some(title) => {
+                        page.inside("h2", &[], |page| blocks::subject(page, title));
+                        blocks::sections(page, blocks);
+                    }
+                    None => blocks::sections(page, blocks),
                 });
             };
             match fold {

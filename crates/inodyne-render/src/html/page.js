@@ -53,6 +53,13 @@
     else build(widget);
   };
 
+  // On a telephone only what comes first is open: the rest is found by its headings.
+  if (window.matchMedia("(max-width: 560px)").matches) {
+    const folds = [...document.querySelectorAll("details.fold")];
+    const isFirst = (fold, at) => at === 0 || (at === 1 && folds[0].contains(fold));
+    folds.filter((fold, at) => !isFirst(fold, at)).forEach((fold) => fold.removeAttribute("open"));
+  }
+
   // Themes -----------------------------------------------------------------------------------------------------------
   const redraws = [];
   const theme = document.getElementById("theme");
@@ -101,6 +108,7 @@
   // The flame graph --------------------------------------------------------------------------------------------------
   const ROW = 18;
   const LEAST_WIDTH = 0.0015; // of the whole: two pixels on a wide screen; zooming shows what is narrower
+  const LEAST_COVERED = 0.05; // of the width: deeper rows would be blank but for a few columns, and are seen by zooming into them
   let flames = 0;
 
   // Parents, totals and shares by state, from the depth-first list.
@@ -163,6 +171,7 @@
     frames.tabIndex = 0;
     frames.setAttribute("role", "tree");
     frames.setAttribute("aria-label", "Flame graph. Arrows move, Enter zooms, Escape zooms out.");
+    const deeper = make("p", "dim deeper");
     const status = make("p", "status");
     status.setAttribute("aria-live", "polite");
     const nameOf = (node) => data.names[node.name];
@@ -183,10 +192,10 @@
     };
 
     const draw = () => {
-      const deepest = { row: 0 };
       const shown = [];
+      const covered = [];
       const show = (node, left, width, above) => {
-        deepest.row = Math.max(deepest.row, node.depth);
+        covered[node.depth] = (covered[node.depth] || 0) + width;
         shown.push([node, left, width, above]);
       };
       for (let node = zoomed.parent; node; node = node.parent) show(node, 0, 1, true);
@@ -197,7 +206,14 @@
         node.children.forEach(below);
       };
       below(zoomed);
-      const list = shown.map(([node, left, width, above]) => {
+      // What was found or chosen is shown however deep it is.
+      const wanted = shown.filter(([node]) => node === current || hits.has(node.index)).map(([node]) => node.depth);
+      const least = Math.max(zoomed.depth + 1, ...wanted) + 1;
+      let rows = covered.length;
+      while (rows > least && covered[rows - 1] < LEAST_COVERED) rows -= 1;
+      deeper.textContent =
+        rows < covered.length ? `${covered.length - rows} deeper rows, narrow ones: click into a column to see them.` : "";
+      const list = shown.filter(([node]) => node.depth < rows).map(([node, left, width, above]) => {
         const frame = make("div", above ? "above" : width < 0.004 ? "narrow" : "");
         frame.id = `${id}-${node.index}`;
         frame.setAttribute("role", "treeitem");
@@ -214,7 +230,7 @@
         return frame;
       });
       frames.classList.toggle("searching", search !== "");
-      frames.style.height = `${(deepest.row + 1) * ROW}px`;
+      frames.style.height = `${rows * ROW}px`;
       frames.replaceChildren(...list);
       point();
       reset.disabled = zoomed === nodes[0];
@@ -227,6 +243,7 @@
       if (before) before.classList.remove("current");
       const frame = point();
       if (frame) frame.classList.add("current");
+      else draw();
     };
     const zoom = (node) => {
       zoomed = node;
@@ -300,7 +317,7 @@
     }
     controls.append(input, reset);
     const used = new Set(trees.flatMap((tree) => [...tree.nodes[0].states.keys()]));
-    widget.replaceChildren(controls, frames, status, legend(data, used));
+    widget.replaceChildren(controls, frames, deeper, status, legend(data, used));
     draw();
     describe(nodes[0]);
   };
@@ -605,6 +622,8 @@
     const target = hash && document.getElementById(hash.slice(1));
     if (!target) return;
     for (let fold = target.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
+    const within = target.querySelector(":scope > details.fold");
+    if (within) within.open = true;
   };
   document.addEventListener("click", (event) => {
     const link = event.target.closest("a[href^='#']");

@@ -6,7 +6,7 @@ use inodyne_model::histogram::Histogram;
 use inodyne_model::trace::Trace;
 
 use super::builder::Html;
-use super::colours;
+use crate::colours;
 use crate::report::Whisker;
 use crate::report::row_in_words;
 use crate::report::state::State;
@@ -19,11 +19,16 @@ const LEAST_NS: f64 = 100.0;
 const DECADES: f64 = 7.0;
 const WIDTH: f64 = 140.0;
 const HEIGHT: f64 = 20.0;
-/// Ratios in a table reach so far, in logarithms: to a half and to twice.
-const REACH_IN_TABLES: f64 = std::f64::consts::LN_2;
+/// Ratios that a scale may name.
+const TICKS: [f64; 24] = [
+    0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 0.67, 0.8, 0.9, 0.95, 0.98, 0.99, 1.01, 1.02, 1.05, 1.1, 1.25, 1.5, 2.0, 4.0,
+    10.0, 20.0, 50.0, 100.0,
+];
+/// Ticks are so far apart, as parts of the way from the middle to the end: their words have room.
+const APART: f64 = 0.4;
 
-/// A picture in a cell.
-pub(super) fn show(page: &mut Html, picture: &Picture) {
+/// A picture in a cell. Ratios in it reach so far, in logarithms.
+pub(super) fn show(page: &mut Html, picture: &Picture, reach: f64) {
     match picture {
         Picture::Bar(share, state) => bar(page, *state, &format!("width:{:.3}%", share * 100.0)),
         Picture::Diverging(part, state) => {
@@ -38,18 +43,39 @@ pub(super) fn show(page: &mut Html, picture: &Picture) {
             });
         }
         Picture::Histogram(calls) => histogram(page, calls),
-        Picture::Whisker(of) => whisker(page, of, REACH_IN_TABLES),
+        Picture::Whisker(of) => whisker(page, of, reach),
     }
 }
 
 fn bar(page: &mut Html, state: State, style: &str) {
-    page.element("span", &[("class", &format!("c-{}", colours::of_state(state))), ("style", style)], "");
+    page.element("span", &[("class", &format!("c-{}", colours::of_state(state).class)), ("style", style)], "");
 }
 
 fn piece(page: &mut Html, share: f64, state: State, title: &str) {
     let style = format!("width:{:.4}%", share * 100.0);
-    let class = format!("c-{}", colours::of_state(state));
+    let class = format!("c-{}", colours::of_state(state).class);
     page.element("span", &[("class", &class), ("style", &style), ("title", title)], "");
+}
+
+/// What a colour stands for, beside words.
+pub(super) fn swatch(page: &mut Html, state: State) {
+    page.element("i", &[("class", &format!("c-{}", colours::of_state(state).class))], "");
+}
+
+/// Parts of a time that is part of a longer one: the bar is as long as their sum.
+pub(super) fn stacked(page: &mut Html, parts: &[(State, f64)]) {
+    let width: f64 = parts.iter().map(|(_, share)| share).sum();
+    let style = format!("width:{:.3}%", width * 100.0);
+    page.inside("div", &[("class", "stacked"), ("aria-hidden", "true"), ("style", &style)], |page| {
+        for (state, share) in parts {
+            piece(
+                page,
+                share / width.max(f64::MIN_POSITIVE),
+                *state,
+                &format!("{} {}", state.words(), percent(*share)),
+            );
+        }
+    });
 }
 
 /// The rows of a trace's ledger as one bar.
@@ -64,34 +90,80 @@ pub(super) fn ledger(page: &mut Html, trace: &Trace) {
     });
 }
 
-/// How far these ratios reach, in logarithms: twice as slow and twice as fast are as far from the middle.
+/// How far these ratios reach, in logarithms: twice as slow and twice as fast are as far from the middle. A wide interval
+/// does not press all ratios together.
 pub(super) fn reach<'a>(all: impl Iterator<Item = &'a Whisker>) -> f64 {
-    let ends = all.flat_map(|one| {
-        let (low, high) = one.interval.unzip();
-        [low, high, one.ratio]
-    });
-    ends.flatten().filter(|ratio| *ratio > 0.0).map(|ratio| ratio.ln().abs()).fold(0.05f64, f64::max).min(5.0) * 1.1
+    let length = |ratio: f64| ratio.max(1e-9).ln().abs().min(5.0);
+    let (mut ratios, mut ends) = (0.05f64, 0.05f64);
+    for one in all {
+        ratios = one.ratio.map_or(ratios, |ratio| ratios.max(length(ratio)));
+        ends = one.interval.map_or(ends, |(low, high)| ends.max(length(low)).max(length(high)));
+    }
+    ends.min(ratios.max(std::f64::consts::LN_2) * 1.5).max(ratios) * 1.1
+}
+
+/// Where a ratio stands in a picture of ratios that is 200 wide.
+fn x(ratio: f64, reach: f64) -> f64 {
+    (0.5 + 0.48 * (ratio.max(1e-9).ln() / reach).clamp(-1.0, 1.0)) * 200.0
 }
 
 /// The interval as a line, the ratio as a dot, the margin as a band around "the same".
 pub(super) fn whisker(page: &mut Html, of: &Whisker, reach: f64) {
-    const WIDTH: f64 = 200.0;
-    let x = |ratio: f64| (0.5 + 0.48 * (ratio.max(1e-9).ln() / reach).clamp(-1.0, 1.0)) * WIDTH;
+    let x = |ratio: f64| x(ratio, reach);
     let attributes = [("viewBox", "0 0 200 20"), ("class", "whisker"), ("aria-hidden", "true")];
     page.inside("svg", &attributes, |page| {
         let (from, to) = (x(1.0 - of.margin), x(1.0 + of.margin));
         let margin = format!("M{from:.1} 0H{to:.1}V20H{from:.1}z");
         page.inside("path", &[("class", "margin"), ("d", &margin)], |_| {});
-        page.inside("path", &[("class", "axis"), ("d", "M100 0V20M4 10H196")], |_| {});
+        let lines: String = ticks(reach).into_iter().map(|ratio| format!("M{:.1} 0V20", x(ratio))).collect();
+        page.inside("path", &[("class", "axis"), ("d", &format!("M4 10H196{lines}"))], |_| {});
+        page.inside("path", &[("class", "same"), ("d", "M100 0V20")], |_| {});
         if let Some((low, high)) = of.interval {
-            let (low, high) = (x(low), x(high));
-            let line = format!("M{low:.1} 10H{high:.1}M{low:.1} 6V14M{high:.1} 6V14");
+            let end = |ratio: f64| {
+                let (at, back) = (x(ratio), if ratio < 1.0 { 5.0 } else { -5.0 });
+                let goes_on = ratio.max(1e-9).ln().abs() > reach;
+                if goes_on { format!("m{back} -4L{at:.1} 10l{back} 4") } else { format!("M{at:.1} 6V14") }
+            };
+            let line = format!("M{:.1} 10{}M{:.1} 10H{:.1}{}", x(low), end(low), x(low), x(high), end(high));
             page.inside("path", &[("class", "interval"), ("d", &line)], |_| {});
         }
         if let Some(ratio) = of.ratio {
             page.empty("circle", &[("cx", &format!("{:.1}", x(ratio))), ("cy", "10"), ("r", "4")]);
         }
     });
+}
+
+/// What the ticks of a picture of ratios stand for.
+pub(super) fn scale(page: &mut Html, reach: f64) {
+    let attributes = [("viewBox", "0 0 200 14"), ("class", "whisker scale"), ("aria-hidden", "true")];
+    page.inside("svg", &attributes, |page| {
+        for ratio in ticks(reach).into_iter().chain([1.0]) {
+            let words = match ratio {
+                1.0 => "same".to_owned(),
+                2.0.. => format!("×{ratio}"),
+                _ => format!("{:+.0}%", (ratio - 1.0) * 100.0),
+            };
+            page.element("text", &[("x", &format!("{:.1}", x(ratio, reach))), ("y", "11")], &words);
+        }
+    });
+}
+
+/// The ratios that have a tick, on either side the farthest first.
+fn ticks(reach: f64) -> Vec<f64> {
+    let mut ticks: Vec<f64> = Vec::new();
+    let (faster, slower) = TICKS.split_at(TICKS.len() / 2);
+    for side in [faster.to_vec(), slower.iter().rev().copied().collect()] {
+        // Nothing has been told at the end yet, and "same" stands in the middle.
+        let mut last = f64::INFINITY;
+        for ratio in side {
+            let at = ratio.ln().abs() / reach;
+            if at <= 1.0 && last - at >= APART && at >= APART {
+                ticks.push(ratio);
+                last = at;
+            }
+        }
+    }
+    ticks
 }
 
 /// A bar for each third of an octave or so; what lies beyond the axis is at its ends.

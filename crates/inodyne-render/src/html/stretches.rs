@@ -19,7 +19,7 @@ use inodyne_model::observed::ThreadNumber;
 use inodyne_model::path::{CriticalPath, PathRow, StepPart};
 use serde_json::{Value, json};
 
-use super::colours::{self, LEGEND};
+use crate::colours;
 use crate::line::escaped;
 use crate::report::row_in_words as parts;
 use crate::report::state::State;
@@ -205,8 +205,7 @@ fn step_in_words(parts: &[StepPart], ns: u64, of_row: &[(u64, String)]) -> Strin
 }
 
 fn class_of(state: State) -> u64 {
-    let class = colours::of_state(state);
-    LEGEND.iter().position(|(known, _)| *known == class).unwrap_or(LEGEND.len() - 1) as u64
+    colours::number(state) as u64
 }
 
 /// Blocked first, then ready; what has no length is left out.

@@ -5,11 +5,14 @@ use inodyne_model::count::Grouped;
 use super::builder::{Html, class_of};
 use super::pictures;
 use crate::line::Style;
+use crate::report::Whisker;
 use crate::report::table::{Align, Column, Row, RowKind, Table};
-use crate::report::value::{Cell, Value};
+use crate::report::value::{Cell, Picture, Value};
 
 /// A page is not for thousands of rows; the recording has all.
 const MOST_ROWS: usize = 200;
+/// The class of a column of ratios that are drawn.
+const PLOT: &str = "plot";
 /// Names above a column are cut beyond this width.
 const LONGEST_NAME: usize = 200;
 
@@ -30,17 +33,18 @@ fn rows(page: &mut Html, table: &Table, body: &[&Row], foot: &[&Row]) {
     // What a row is called stands first.
     let mut columns: Vec<usize> = (0..table.columns.len()).collect();
     columns.sort_by_key(|at| !table.columns[*at].names_row);
+    let reach = pictures::reach(whiskers(table));
     let sorts = if table.columns.iter().any(|column| column.sorts) { "sorts " } else { "" };
     page.inside("div", &[("class", "scroll")], |page| {
         page.inside("table", &[("class", &format!("{sorts}{}", table.class))], |page| {
             page.inside("thead", &[], |page| {
-                page.inside("tr", &[], |page| columns.iter().for_each(|at| heading(page, &table.columns[*at])));
+                page.inside("tr", &[], |page| columns.iter().for_each(|at| heading(page, &table.columns[*at], reach)));
             });
             page.inside("tbody", &[], |page| {
-                body.iter().take(MOST_ROWS).for_each(|one| row(page, table, &columns, one));
+                body.iter().take(MOST_ROWS).for_each(|one| row(page, table, &columns, one, reach));
             });
             if !foot.is_empty() {
-                page.inside("tfoot", &[], |page| foot.iter().for_each(|one| row(page, table, &columns, one)));
+                page.inside("tfoot", &[], |page| foot.iter().for_each(|one| row(page, table, &columns, one, reach)));
             }
         });
     });
@@ -50,7 +54,16 @@ fn rows(page: &mut Html, table: &Table, body: &[&Row], foot: &[&Row]) {
     }
 }
 
-fn heading(page: &mut Html, column: &Column) {
+/// All ratios in it that are drawn.
+fn whiskers(table: &Table) -> impl Iterator<Item = &Whisker> {
+    let cells = table.rows.iter().flat_map(|row| &row.cells);
+    cells.filter_map(|cell| match &cell.value {
+        Value::Picture(Picture::Whisker(of)) => Some(of),
+        _ => None,
+    })
+}
+
+fn heading(page: &mut Html, column: &Column, reach: f64) {
     let words = column.page_heading.map_or_else(|| column.heading.written(LONGEST_NAME), str::to_owned);
     // What heads nothing is no heading to whoever has the page read out.
     if words.is_empty() {
@@ -67,23 +80,28 @@ fn heading(page: &mut Html, column: &Column) {
         } else {
             page.text(&words);
         }
+        if column.class == PLOT {
+            pictures::scale(page, reach);
+        }
     });
 }
 
-fn row(page: &mut Html, table: &Table, columns: &[usize], row: &Row) {
+fn row(page: &mut Html, table: &Table, columns: &[usize], row: &Row, reach: f64) {
     page.inside("tr", &[], |page| {
         for at in columns {
             match row.cells.get(*at) {
-                Some(cell) => show_cell(page, &table.columns[*at], cell, &row.notes),
+                Some(cell) => show_cell(page, &table.columns[*at], cell, &row.notes, reach),
                 None => page.element("td", &[], ""),
             }
         }
     });
 }
 
-fn show_cell(page: &mut Html, column: &Column, cell: &Cell, notes: &[String]) {
+fn show_cell(page: &mut Html, column: &Column, cell: &Cell, notes: &[String], reach: f64) {
     match &cell.value {
-        Value::Picture(picture) => page.inside("td", &[("class", column.class)], |page| pictures::show(page, picture)),
+        Value::Picture(picture) => {
+            page.inside("td", &[("class", column.class)], |page| pictures::show(page, picture, reach));
+        }
         _ if column.names_row => page.inside("th", &[("scope", "row")], |page| name(page, cell)),
         _ if column.align == Align::Right => {
             let raw = cell.value.raw();

@@ -21,8 +21,8 @@ use inodyne_model::trace::Trace;
 use serde_json::{Value, json};
 
 use super::builder::Html;
-use super::colours::LEGEND;
 use super::stretches::{self, HEIGHT, PARTS, Said, Stretches, Words};
+use crate::colours;
 use crate::line::escaped;
 use crate::process::{Process, Processes};
 use crate::report::threads::ordered;
@@ -35,12 +35,15 @@ const MOST_ROWS: usize = 40;
 /// Helpers that have a lane.
 const MOST_HELPERS: usize = 12;
 
+pub(super) fn heading(trace: &Trace) -> &'static str {
+    if trace.ledger.view == View::CriticalPath { "Critical path" } else { "Timeline" }
+}
+
 pub(super) fn show(page: &mut Html, trace: &Trace) {
     let drawn = Drawn::new(trace);
     if drawn.path.is_empty() && drawn.threads.is_empty() {
         return;
     }
-    page.element("h3", &[], if trace.ledger.view == View::CriticalPath { "Critical path" } else { "Timeline" });
     page.element("p", &[("class", "dim")], &drawn.in_words());
     page.inside("div", &[("class", "widget timeline")], |page| {
         page.data("timeline", &drawn.json());
@@ -119,7 +122,7 @@ impl Drawn {
             })
             .collect();
         json!({
-            "end": self.end_ns, "parts": PARTS, "height": HEIGHT, "legend": LEGEND, "words": self.words.all,
+            "end": self.end_ns, "parts": PARTS, "height": HEIGHT, "legend": colours::legend(), "words": self.words.all,
             "lanes": lanes, "path": self.path.json(), "threads": self.threads.json(),
         })
     }

@@ -1,18 +1,21 @@
 //! Flame graphs as pictures, drawn by inferno; here is what is drawn, in which colours.
 //!
-//! Colours say what a frame is: green in user mode, yellow a system call, orange in the kernel, shades of blue and red
-//! waiting, by cause. A difference has inferno's own colours: red took longer than before, blue less.
+//! Colours say what a frame is: green in user mode, pale orange a system call, orange in the kernel, others waiting, by cause:
+//! those of pages. A difference has inferno's own colours: red took longer than before, blue less.
 
 use inferno::flamegraph::color::{Color, PaletteMap};
 use inferno::flamegraph::{Options, from_lines};
 use inodyne_model::Nanos;
-use inodyne_model::cause::Cause;
 
 use super::folded::{folded, folded_difference, folded_name};
 use super::weighted::{Part, weighted};
 use super::{Traced, View};
+use crate::colours::{Rgb, of_state};
 use crate::report::state::State;
 use crate::units::duration;
+
+/// A system call, where it leads into the kernel.
+const CALL: Rgb = [255, 201, 157];
 
 /// Why there is no picture.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -77,34 +80,14 @@ fn draw(mut options: Options<'_>, lines: &str, total: Nanos) -> Result<String, N
     Ok(String::from_utf8_lossy(&svg).into_owned())
 }
 
-/// The colour of a state, as CSS has it.
-pub(crate) fn state_colour(state: State) -> String {
-    let Color { r, g, b } = colour(Part::State, state);
-    format!("#{r:02x}{g:02x}{b:02x}")
-}
-
 fn colour(part: Part, state: State) -> Color {
-    let (r, g, b) = match (part, state) {
-        (Part::Command, _) => (200, 200, 200),
-        (Part::User, _) | (Part::State, State::User | State::OutsideCalls) => (130, 190, 110),
-        (Part::Call, _) => (235, 205, 95),
-        (Part::Kernel, _) | (Part::State, State::Kernel | State::InCall) => (235, 160, 90),
-        (Part::State, State::Ready) => (180, 140, 210),
-        (Part::State, State::Unexplained) => (170, 170, 170),
-        (Part::Waiting(cause), _) | (Part::State, State::Blocked(cause)) => cause_colour(cause),
+    let [r, g, b] = match part {
+        Part::Command => [200, 200, 200],
+        Part::Call => CALL,
+        Part::User => of_state(State::User).light,
+        Part::Kernel => of_state(State::Kernel).light,
+        Part::State => of_state(state).light,
+        Part::Waiting(cause) => of_state(State::Blocked(cause)).light,
     };
     Color { r, g, b }
-}
-
-fn cause_colour(cause: Cause) -> (u8, u8, u8) {
-    match cause {
-        Cause::DeviceRead | Cause::DeviceWrite | Cause::DeviceFlush => (90, 150, 215),
-        Cause::Journal => (70, 175, 190),
-        Cause::InodeLock | Cause::BufferLock | Cause::Lock | Cause::Futex => (220, 100, 100),
-        Cause::WriteThrottle | Cause::QueueFull | Cause::Memory => (205, 120, 165),
-        Cause::FuseServer | Cause::RemoteServer => (100, 120, 200),
-        Cause::Pipe | Cause::Socket | Cause::Child | Cause::Poll => (140, 175, 225),
-        Cause::Sleep | Cause::Stopped => (185, 195, 205),
-        Cause::Other => (150, 150, 160),
-    }
 }

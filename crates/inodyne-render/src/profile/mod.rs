@@ -35,7 +35,6 @@ use inodyne_model::trace::Trace;
 use crate::report::names;
 
 pub use firefox::firefox;
-pub(crate) use flame_svg::state_colour;
 pub use flame_svg::{NoFlameGraph, flame_graph, flame_graph_difference};
 pub use folded::{folded, folded_difference};
 pub use perfetto::perfetto;

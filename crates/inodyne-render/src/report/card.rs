@@ -1,23 +1,30 @@
-//! What a card says: a recording in one picture, for an issue or a chat. It is the first screen without what to do next.
+//! What a card says: a recording in one picture, for an issue or a chat, or at the top of a page. It is the first screen without
+//! what to do next.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use inodyne_model::Nanos;
+use inodyne_model::comparison::Verdict;
+use inodyne_model::count::Grouped;
 use inodyne_model::ledger::Row;
+use inodyne_model::metric::Metric;
 use inodyne_model::recording::Recording;
 use inodyne_model::trace::Trace;
 
 use super::block::{Block, Headline, Page};
 use super::case::Case;
+use super::names::Names;
 use super::state::State;
-use super::{comparison, ledger, names, overhead, verdict};
-use crate::units::{duration, percent};
+use super::{change, comparison, ledger, names, overhead, screen, verdict};
+use crate::units::{duration, duration_beside, percent};
 
 /// Rows of a ledger, and states of several, that have a line of their own.
 const MOST_ROWS: usize = 5;
 /// States with a smaller part of the time cannot be seen in a bar.
 const SMALLEST: f64 = 0.005;
+/// Numbers that stand by themselves.
+const NUMBERS: usize = 3;
 /// Cases that have a bar.
 const MOST_BARS: usize = 6;
 /// A name, in characters.
@@ -33,10 +40,14 @@ pub(crate) struct Card {
     pub(crate) verdicts: Vec<(String, String)>,
     /// Why, in a sentence; empty where that is not known.
     pub(crate) reason: String,
+    /// The numbers that say most, each with what it is.
+    pub(crate) numbers: Vec<(String, String)>,
     pub(crate) bars: Vec<Bar>,
     /// What the colours stand for: words, and what stands to the right of them.
     pub(crate) legend: Vec<(State, String, String)>,
-    /// What speaks against the figures, or that nothing does.
+    /// What speaks against the figures.
+    pub(crate) doubts: Vec<String>,
+    /// How much tracing costs and what was lost.
     pub(crate) trust: String,
 }
 
@@ -58,15 +69,16 @@ pub(crate) fn of(recording: &Recording) -> Option<Card> {
     Some(match cases.as_slice() {
         [case] => {
             let title = verdict::title(case);
-            let doubts = verdict::doubts(case);
             Card {
                 title: title.command,
                 place: title.place.trim_start().to_owned(),
                 verdicts: vec![(title.time, title.likely)],
                 reason: title.reason,
+                numbers: numbers(case, trace),
                 bars,
                 legend: rows(trace),
-                trust: doubts.into_iter().next().unwrap_or(trust),
+                doubts: verdict::doubts(case),
+                trust,
             }
         }
         cases => Card {
@@ -74,11 +86,61 @@ pub(crate) fn of(recording: &Recording) -> Option<Card> {
             place: String::new(),
             verdicts: verdicts(recording),
             reason: String::new(),
+            numbers: numbers_of_several(recording),
             bars,
             legend: states(cases),
+            doubts: Vec::new(),
             trust,
         },
     })
+}
+
+/// How long, how much of it is spent waiting for files, and how long it could be; of a window what its threads did most.
+fn numbers(case: &Case<'_>, trace: &Trace) -> Vec<(String, String)> {
+    let share = |ns: Nanos| percent(ns.share_of(trace.ledger.wall_ns));
+    if case.window().is_some() {
+        let states = by_state([trace]).into_iter().take(NUMBERS);
+        return states.map(|(state, ns)| (share(ns), state.words())).collect();
+    }
+    let durable = case.statistics().and_then(|found| found.durable.as_ref());
+    let until = if durable.is_some() { "to exit" } else { "wall-clock time" };
+    let mut numbers = vec![(duration(case.wall()), until.to_owned())];
+    numbers.extend(durable.map(|times| (duration(times.spread.median_ns), "to durable".to_owned())));
+    if trace.tracer.divides_calls() {
+        numbers.push((percent(screen::waits_for_files(trace)), "waiting for files".to_owned()));
+    }
+    match case.findings.first().filter(|_| verdict::likely(case).is_some()) {
+        Some(finding) => {
+            let time = duration_beside(finding.predicted.wall_ns, case.wall());
+            numbers.push((format!("about {time}"), format!("if {} were fixed", finding.id)));
+        }
+        None => {
+            let (state, ns) = by_state([trace]).into_iter().next().unwrap_or((State::Unexplained, Nanos::ZERO));
+            numbers.push((share(ns), state.words()));
+        }
+    }
+    numbers.truncate(NUMBERS);
+    numbers
+}
+
+/// What came of a study; otherwise the first comparison.
+fn numbers_of_several(recording: &Recording) -> Vec<(String, String)> {
+    if let Some(study) = &recording.study {
+        let held = study.expectations.len() - study.failed().count();
+        let number = |count: usize, what: &str| (Grouped(count as u64).to_string(), what.to_owned());
+        return vec![
+            (format!("{held} of {}", study.expectations.len()), "expectations hold".to_owned()),
+            number(study.parts.len(), "parts"),
+            number(recording.runs.len(), "runs"),
+        ];
+    }
+    let Some(first) = recording.comparisons.iter().find(|one| one.metric == Metric::Wall) else { return Vec::new() };
+    let names = Names::of(recording, first.cases);
+    let [a, b] = names::short(&names.both(), WIDEST_NAME);
+    let time = |ns| duration_beside(ns, first.a_median_ns);
+    let is_decided = matches!(first.verdict, Verdict::Faster | Verdict::Slower | Verdict::NoDifference);
+    let change = first.ratio.filter(|_| is_decided).map(|ratio| (change::change(ratio), format!("{b} against {a}")));
+    change.into_iter().chain([(time(first.a_median_ns), a), (time(first.b_median_ns), b)]).collect()
 }
 
 /// What all cases have in common.

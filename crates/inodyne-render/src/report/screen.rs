@@ -123,13 +123,18 @@ fn without_a_cure(trace: &Trace) -> String {
     if !trace.tracer.divides_calls() {
         return "No finding says what would make it faster.".to_owned();
     }
-    let of_files = trace.ledger.rows.iter().filter(|row| row.cause.is_some_and(Cause::is_of_files));
-    let share = of_files.map(|row| row.ns).sum::<Nanos>().share_of(trace.ledger.wall_ns);
+    let share = waits_for_files(trace);
     if share < LEAST_WAITS {
         format!("A faster disk would not help: waits for files are {} of the time.", percent(share))
     } else {
         format!("No finding: waits for files are {} of the time; a faster device would shorten them.", percent(share))
     }
+}
+
+/// The part of the time that is spent waiting for files.
+pub(super) fn waits_for_files(trace: &Trace) -> f64 {
+    let of_files = trace.ledger.rows.iter().filter(|row| row.cause.is_some_and(Cause::is_of_files));
+    of_files.map(|row| row.ns).sum::<Nanos>().share_of(trace.ledger.wall_ns)
 }
 
 /// How its untraced runs spread, and what about them asks for a second look. A report without a trace says it in full.

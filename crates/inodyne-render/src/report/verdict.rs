@@ -73,7 +73,7 @@ pub(super) fn title(case: &Case<'_>) -> Title {
 }
 
 /// `could be about 0.103 s if fixed`, where a cure is worth the change.
-fn likely(case: &Case<'_>) -> Option<String> {
+pub(super) fn likely(case: &Case<'_>) -> Option<String> {
     let is_promised = |finding: &&&Finding| !finding.bound && finding.is_an_answer() && case.doubts().is_empty();
     let finding = case.findings.first().filter(is_promised)?;
     Some(format!("could be about {} if fixed", duration_beside(finding.predicted.wall_ns, case.wall())))
