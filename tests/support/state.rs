@@ -81,7 +81,9 @@ pub fn servers_over(images: &Path) -> Vec<String> {
         let mut open = open.filter_map(|fd| fs::read_link(fd.path()).ok());
         match name.trim() {
             "inodyne-disk" => open.any(|file| file.starts_with(images)),
-            "inodyne-fuse" => fs::read_to_string(process.join("stat")).is_ok_and(|stat| stat.contains(") S 1 ")),
+            "inodyne-fuse" | "inodyne-host" | "inodyne-guest" => {
+                fs::read_to_string(process.join("stat")).is_ok_and(|stat| stat.contains(") S 1 "))
+            }
             _ => false,
         }
     };

@@ -8,7 +8,7 @@ use inodyne_model::Nanos;
 use inodyne_model::block::{Asker, BlockIo, Disk, IoPath, PathRequests};
 use inodyne_model::cause::Cause;
 use inodyne_model::ledger::RowKind;
-use inodyne_model::neighbours::OWN_COMM;
+use inodyne_model::neighbours::is_own;
 use inodyne_model::observed::Begin;
 use inodyne_model::recording::Recording;
 use inodyne_model::run::median;
@@ -42,8 +42,9 @@ const STOLEN: f64 = 0.1;
 /// From this part of a disk's time on that others had, and this share of the path in which the command waits for devices, it waited for them.
 const OTHERS_DISK: f64 = 0.3;
 const WAITS_FOR_DEVICES: f64 = 0.2;
-/// How the threads of this program's servers are called, by the library that they are made with (fuser: src/session.rs).
-const OWN_THREADS: &str = "fuser-";
+/// How the threads of this program's servers are called: by the library that they are made with (fuser: src/session.rs), or by
+/// `inodyne-share`.
+const OWN_THREADS: [&str; 2] = ["fuser-", "share-"];
 /// What is said of every window.
 const NO_END: &str = "a window has no end that could come sooner: shares are of the time of those who wait";
 
@@ -147,8 +148,9 @@ fn busy_disk(trace: &Trace) -> Option<String> {
     }
     // Servers and helpers of the command, and those of its place, do what they do for it.
     let known: BTreeSet<&str> = trace.observed.threads.iter().map(|thread| thread.comm.as_str()).collect();
-    let is_own = |comm: &str| comm == OWN_COMM || comm.starts_with(OWN_THREADS) || known.contains(comm);
-    let is_strange = |row: &PathRequests| row.asker == Asker::Other && !is_own(&row.comm);
+    let is_server = |comm: &str| is_own(comm) || OWN_THREADS.iter().any(|name| comm.starts_with(name));
+    let is_strange =
+        |row: &PathRequests| row.asker == Asker::Other && !is_server(&row.comm) && !known.contains(&*row.comm);
     block.disks.iter().find_map(|disk| of_others(disk, block, is_strange))
 }
 

@@ -9,8 +9,9 @@
 //! | `rate_limit` | how late; pure |
 //!
 //! Whoever uses a server makes a connection ([`connect`]), mounts it with [`mount_options`], which needs no server yet, and
-//! starts one for it: [`Passthrough::serve`], [`SlowFile::serve`], or [`Server::start`] with a file system of its own. Mounting
-//! is the caller's business: where it is mounted, in which mount namespace, and what happens to it at the end.
+//! starts one for it: [`Passthrough::serve`], [`SlowFile::serve`], [`Server::start`] with a file system of its own, or
+//! [`Server::run`] with something else that serves. Mounting is the caller's business: where it is mounted, in which mount
+//! namespace, and what happens to it at the end.
 
 mod nodes;
 mod passthrough;
@@ -20,5 +21,5 @@ mod slow_file;
 
 pub use passthrough::Passthrough;
 pub use rate_limit::Rates;
-pub use server::{Control, DEVICE, OnCommand, Server, connect, mount_options};
+pub use server::{Control, DEVICE, OnCommand, Ready, Server, connect, mount_options};
 pub use slow_file::{IMPOSE_LIMITS, LIFT_LIMITS, SlowFile};

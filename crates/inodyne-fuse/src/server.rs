@@ -92,6 +92,38 @@ pub type OnCommand = Arc<dyn Fn(Option<u8>) + Send + Sync>;
 /// An answer that takes longer than this will not come.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Tells the process that uses a server that it is ready, and listens to that process from then on.
+pub struct Ready {
+    control: UnixStream,
+    life: OwnedFd,
+}
+
+impl Ready {
+    /// To be called by the server's work once requests can be answered.
+    ///
+    /// # Errors
+    /// Who uses it has ended, or no thread can be started.
+    pub fn tell(self, on_command: OnCommand) -> io::Result<()> {
+        let Self { mut control, life } = self;
+        control.write_all(b".")?;
+        let listener = on_command.clone();
+        thread::Builder::new().spawn(move || {
+            let mut command = [0];
+            while let Ok(()) = control.read_exact(&mut command) {
+                listener(Some(command[0]));
+                if control.write_all(&command).is_err() {
+                    break;
+                }
+            }
+        })?;
+        thread::Builder::new().spawn(move || {
+            let _ = retry_on_intr(|| fcntl_lock(&life, FlockOperation::LockExclusive));
+            on_command(None);
+        })?;
+        Ok(())
+    }
+}
+
 impl Server {
     /// Starts a server for what is mounted on `connection`, and waits until it answers.
     ///
@@ -107,12 +139,37 @@ impl Server {
         kept: &[BorrowedFd<'_>],
         make: impl FnOnce() -> io::Result<(F, OnCommand)>,
     ) -> io::Result<Self> {
+        let number = connection.as_raw_fd();
+        // SAFETY: it is open for as long as the server's work has it, and here until the fork.
+        let kept = [kept, &[unsafe { BorrowedFd::borrow_raw(number) }]].concat();
+        Self::run(name, outside, &kept, move |ready| {
+            let (file_system, on_command) = make()?;
+            let mut config = Config::default();
+            config.acl = SessionACL::All;
+            config.n_threads = Some(THREADS);
+            let session = Session::from_fd(file_system, connection, SessionACL::All, config)?;
+            ready.tell(on_command)?;
+            session.run()
+        })
+    }
+
+    /// Starts a process that does `work`, and waits until that says that it is ready. It ends when the work does: that must see for
+    /// itself that nobody uses what it serves. Otherwise as [`Server::start`].
+    ///
+    /// # Errors
+    /// No process can be forked, or it ended before it was ready.
+    pub fn run(
+        name: &CStr,
+        outside: BorrowedFd<'_>,
+        kept: &[BorrowedFd<'_>],
+        work: impl FnOnce(Ready) -> io::Result<()>,
+    ) -> io::Result<Self> {
         let (ours, theirs) = UnixStream::pair()?;
         ours.set_read_timeout(Some(TIMEOUT))?;
         let life = memfd_create("inodyne-life", MemfdFlags::CLOEXEC)?;
         fcntl_lock(&life, FlockOperation::NonBlockingLockExclusive)?;
         let kept = kept.iter().map(AsRawFd::as_raw_fd);
-        let own = [life.as_raw_fd(), connection.as_raw_fd(), outside.as_raw_fd(), theirs.as_raw_fd()];
+        let own = [life.as_raw_fd(), outside.as_raw_fd(), theirs.as_raw_fd()];
         let closed = all_except(kept.chain(own).collect());
         // SAFETY: the child uses copies of what was ready before, closes what is not its own, and never returns.
         let pid = match unsafe { libc::fork() } {
@@ -121,13 +178,13 @@ impl Server {
                 // SAFETY: just forked, and what is closed is none of what is kept.
                 unsafe { detach(&closed, name) };
                 // A panic must not run the destructors of the parent's copies: those unmount.
-                let served = catch_unwind(AssertUnwindSafe(|| serve(connection, outside, theirs, &life, make)));
+                let served = catch_unwind(AssertUnwindSafe(|| serve(outside, theirs, &life, work)));
                 // SAFETY: ends the copy, and nothing else.
                 unsafe { libc::_exit(i32::from(!matches!(served, Ok(Ok(()))))) }
             }
             pid => Pid::from_raw(pid).unwrap_or(Pid::INIT),
         };
-        drop((connection, theirs));
+        drop((work, theirs));
         let server = Self { pid, control: Arc::new(Control(Mutex::new(ours))), _life: life };
         let ready = server.control.0.lock().unwrap_or_else(PoisonError::into_inner).read_exact(&mut [0]);
         ready.map_err(|_| io::Error::other("the server has ended at once"))?;
@@ -153,12 +210,11 @@ impl Drop for Server {
 }
 
 /// The server's whole life.
-fn serve<F: Filesystem>(
-    connection: OwnedFd,
+fn serve(
     outside: BorrowedFd<'_>,
-    mut control: UnixStream,
+    control: UnixStream,
     life: &OwnedFd,
-    make: impl FnOnce() -> io::Result<(F, OnCommand)>,
+    work: impl FnOnce(Ready) -> io::Result<()>,
 ) -> io::Result<()> {
     move_into_link_name_space(outside.as_fd(), Some(LinkNameSpaceType::Mount))?;
     // SAFETY: no memory is passed.
@@ -170,25 +226,5 @@ fn serve<F: Filesystem>(
         // The kernel has applied the user's.
         libc::umask(0);
     }
-    let (file_system, on_command) = make()?;
-    let mut config = Config::default();
-    config.acl = SessionACL::All;
-    config.n_threads = Some(THREADS);
-    let session = Session::from_fd(file_system, connection, SessionACL::All, config)?;
-    control.write_all(b".")?;
-    let (listener, life) = (on_command.clone(), fcntl_dupfd_cloexec(life, 0)?);
-    thread::Builder::new().spawn(move || {
-        let mut command = [0];
-        while let Ok(()) = control.read_exact(&mut command) {
-            listener(Some(command[0]));
-            if control.write_all(&command).is_err() {
-                break;
-            }
-        }
-    })?;
-    thread::Builder::new().spawn(move || {
-        let _ = retry_on_intr(|| fcntl_lock(&life, FlockOperation::LockExclusive));
-        on_command(None);
-    })?;
-    session.run()
+    work(Ready { control, life: fcntl_dupfd_cloexec(life, 0)? })
 }

@@ -21,7 +21,7 @@ pub struct Need {
 pub fn needs() -> Vec<Need> {
     let mut needs = vec![
         device("/dev/loop-control", "no file system is made but tmpfs", "loop"),
-        device("/dev/fuse", "no place fuse, no delay=, bandwidth= and iops=", "fuse"),
+        device("/dev/fuse", "no place fuse or share, no delay=, bandwidth= and iops=", "fuse"),
     ];
     let mut seen = BTreeSet::new();
     for (kind, mkfs) in Kind::ALL.iter().filter_map(|kind| Some((kind, kind.mkfs()?))) {

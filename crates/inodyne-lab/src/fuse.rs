@@ -1,13 +1,22 @@
-//! Which FUSE server a place needs, and where it is mounted. The servers themselves are in `inodyne-fuse`.
+//! Which FUSE servers a place needs, and where it is mounted. The servers themselves are in `inodyne-fuse` and `inodyne-share`.
 
 use std::{
     fs, io,
-    os::fd::{AsRawFd, BorrowedFd, OwnedFd},
+    os::{
+        fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
+        unix::net::UnixStream,
+    },
     path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
 };
 
-use inodyne_fuse::{DEVICE, Passthrough, Rates, Server, SlowFile, mount_options};
-use rustix::fs::{Mode, OFlags, fcntl_setfl, openat};
+use inodyne_fuse::{DEVICE, IMPOSE_LIMITS, OnCommand, Passthrough, Rates, Server, SlowFile, mount_options};
+use inodyne_share::{Ordering, Owners, PrivateShare, ServeOptions, ShareError, forward};
+use rustix::{
+    fs::{Mode, OFlags, fcntl_setfl, openat},
+    io::fcntl_dupfd_cloexec,
+};
 
 use crate::{LabError, Limits, Size, mount, mount::Mount};
 
@@ -24,6 +33,65 @@ pub(crate) fn show(
     let mount = Mount::with(&mount_options(&connection), "fuse", "inodyne", &options, target)?;
     let server = Passthrough::serve(&root, connection, outside).map_err(not_served)?;
     Ok((mount, server))
+}
+
+/// How a share is served.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sharing {
+    /// Directories are read without the types of their entries.
+    pub withholds_types: bool,
+    /// Each request is answered so much later, once the limits are imposed.
+    pub delay: Duration,
+}
+
+/// Shares the directory `shown` and mounts that on `target`. What runs in the mount namespace `outside` are the guest's process,
+/// which ends as it is unmounted, and then the host's, which ends with the connection of the two.
+pub(crate) fn share(
+    shown: &Path,
+    sharing: Sharing,
+    options: &str,
+    target: &Path,
+    outside: BorrowedFd<'_>,
+) -> Result<(Mount, Vec<Server>), LabError> {
+    let root = mount::clone_of(shown)?;
+    let connection = connect()?;
+    let options = format!("allow_other,default_permissions,{options}");
+    let mount = Mount::with(&mount_options(&connection), "fuse", "inodyne", &options, target)?;
+    let (one, other) = UnixStream::pair().map_err(not_served)?;
+    let (host, guest) = (OwnedFd::from(one), OwnedFd::from(other));
+    let served = Server::run(c"inodyne-host", outside, &[root.as_fd(), guest.as_fd()], |ready| {
+        let share = PrivateShare::new(shown, fcntl_dupfd_cloexec(&root, 0)?, served_so(sharing)).map_err(failed)?;
+        let share = Arc::new(share);
+        share.delay(false);
+        let delayed = share.clone();
+        let on_command: OnCommand = Arc::new(move |command| delayed.delay(command == Some(IMPOSE_LIMITS)));
+        ready.tell(on_command)?;
+        share.serve(fcntl_dupfd_cloexec(&guest, 0)?).map_err(failed)
+    });
+    let served = served.map_err(not_served)?;
+    drop((root, guest));
+    let forwarded = Server::run(c"inodyne-guest", outside, &[connection.as_fd(), host.as_fd()], |ready| {
+        let (connection, host) = (fcntl_dupfd_cloexec(&connection, 0)?, fcntl_dupfd_cloexec(&host, 0)?);
+        let takes_no_commands: OnCommand = Arc::new(|_| ());
+        forward(connection, host, (0, 0), || ready.tell(takes_no_commands)).map_err(failed)
+    });
+    Ok((mount, vec![forwarded.map_err(not_served)?, served]))
+}
+
+fn served_so(sharing: Sharing) -> ServeOptions {
+    ServeOptions {
+        read_only: false,
+        withhold_types: sharing.withholds_types,
+        owners: Owners::Keep,
+        ordering: Ordering::Strict,
+        watch: true,
+        announce: true,
+        delay: sharing.delay,
+    }
+}
+
+fn failed(error: ShareError) -> io::Error {
+    io::Error::other(error)
 }
 
 /// An image as a file that answers late, who serves it, and whether it bypasses the page cache.

@@ -14,12 +14,13 @@ pub(crate) enum Key {
     Delay,
     Bandwidth,
     Iops,
+    WithholdTypes,
     Set,
 }
 
 impl Key {
     /// All of them.
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::Size,
         Self::Mkfs,
         Self::Lower,
@@ -31,6 +32,7 @@ impl Key {
         Self::Delay,
         Self::Bandwidth,
         Self::Iops,
+        Self::WithholdTypes,
         Self::Set,
     ];
 
@@ -48,6 +50,7 @@ impl Key {
             Self::Delay => "delay",
             Self::Bandwidth => "bandwidth",
             Self::Iops => "iops",
+            Self::WithholdTypes => "withhold-types",
             Self::Set => "set",
         }
     }
@@ -57,9 +60,26 @@ impl Key {
         matches!(self, Self::Lower | Self::Upper)
     }
 
-    /// The key that `text` begins with, and what follows its `=`.
+    /// Whether it has no value: it is said or not.
+    pub(crate) const fn is_word(self) -> bool {
+        matches!(self, Self::WithholdTypes)
+    }
+
+    /// As it is written before its value.
+    pub(crate) fn begins(self) -> String {
+        if self.is_word() { self.name().to_owned() } else { format!("{}=", self.name()) }
+    }
+
+    /// The key that `text` begins with, and what follows: behind its `=`, or where it has no value what a comma begins.
     pub(crate) fn prefix(text: &str) -> Option<(Self, &str)> {
+        let word = Self::ALL.into_iter().filter(|key| key.is_word()).find_map(|key| {
+            let rest = text.strip_prefix(key.name())?;
+            (rest.is_empty() || rest.starts_with(',')).then_some((key, rest))
+        });
+        if word.is_some() {
+            return word;
+        }
         let (name, value) = text.split_once('=')?;
-        Self::ALL.into_iter().find(|key| key.name() == name).map(|key| (key, value))
+        Self::ALL.into_iter().find(|key| key.name() == name && !key.is_word()).map(|key| (key, value))
     }
 }

@@ -1,6 +1,6 @@
 //! The kinds of file system that can be made, and what each needs: one table.
 //!
-//! A kind is a name that the user writes and, but for `bind`, that the kernel mounts; a program that formats or packs;
+//! A kind is a name that the user writes and, but for `bind` and `share`, that the kernel mounts; a program that formats or packs;
 //! and the options that it takes. What an option's value means is the business of [`crate::PlaceSpec`].
 
 use std::fmt;
@@ -20,6 +20,7 @@ pub enum Kind {
     Overlay,
     Bind,
     Fuse,
+    Share,
     Squashfs,
     Erofs,
 }
@@ -94,7 +95,7 @@ const EROFS: Mkfs = Mkfs {
 
 impl Kind {
     /// Every kind, in the order in which they are listed to users.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Ext2,
         Self::Ext3,
         Self::Ext4,
@@ -104,6 +105,7 @@ impl Kind {
         Self::Overlay,
         Self::Bind,
         Self::Fuse,
+        Self::Share,
         Self::Squashfs,
         Self::Erofs,
     ];
@@ -120,6 +122,7 @@ impl Kind {
             Self::Overlay => "overlay",
             Self::Bind => "bind",
             Self::Fuse => "fuse",
+            Self::Share => "share",
             Self::Squashfs => "squashfs",
             Self::Erofs => "erofs",
         }
@@ -145,7 +148,7 @@ impl Kind {
             Self::Btrfs => Some(&BTRFS),
             Self::Squashfs => Some(&SQUASHFS),
             Self::Erofs => Some(&EROFS),
-            Self::Tmpfs | Self::Overlay | Self::Bind | Self::Fuse => None,
+            Self::Tmpfs | Self::Overlay | Self::Bind | Self::Fuse | Self::Share => None,
         }
     }
 
@@ -157,12 +160,12 @@ impl Kind {
     /// Whether the files lie on the place itself, where they can be written one by one: what an overlay's upper
     /// directory needs.
     pub(crate) const fn is_writable(self) -> bool {
-        !matches!(self, Self::Overlay | Self::Bind | Self::Fuse | Self::Squashfs | Self::Erofs)
+        !self.shows() && !matches!(self, Self::Overlay | Self::Squashfs | Self::Erofs)
     }
 
     /// Whether it only shows another place, which is written right after its name: `bind:DIR`.
     pub(crate) const fn shows(self) -> bool {
-        matches!(self, Self::Bind | Self::Fuse)
+        matches!(self, Self::Bind | Self::Fuse | Self::Share)
     }
 
     /// The options that it takes, in the order in which they are written out.
@@ -185,6 +188,7 @@ impl Kind {
             Self::Tmpfs => &[Key::Size, Key::Mount, Key::Set],
             Self::Overlay => &[Key::Lower, Key::Upper, Key::Layers, Key::Mount, Key::Set],
             Self::Bind | Self::Fuse => &[Key::Mount, Key::Set],
+            Self::Share => &[Key::WithholdTypes, Key::Delay, Key::Mount, Key::Set],
             Self::Squashfs | Self::Erofs => &[Key::Mkfs, Key::Mount, Key::Delay, Key::Bandwidth, Key::Iops, Key::Set],
         }
     }

@@ -12,6 +12,7 @@
 //!     "overlay:lower=[ext4:size=1G,mount=noatime],upper=tmpfs,mount=metacopy=on",
 //!     "bind:/srv/data,mount=ro",
 //!     "fuse:ext4:size=1G",
+//!     "share:/srv/data,withhold-types,delay=100us",
 //!     "ext4:age=3,full=80%,delay=2ms,bandwidth=50M,iops=200",
 //!     "ext4:set=/sys/block/LOOP/queue/read_ahead_kb=0,set=/proc/sys/vm/dirty_ratio=5",
 //! ] {
@@ -29,7 +30,7 @@
 //! 4. Options are separated by commas, but mkfs and mount options hold commas themselves: a comma separates only where
 //!    one of our own keys (`size=`, `mkfs=`, `mount=` …) follows. Inside quotes it never does:
 //!    `xfs:mkfs=-d 'agcount=4,size=1g'`.
-//! 5. A place inside a place (after `lower=`, `upper=`, `bind:` and `fuse:`) reaches to the next key of the outer one, so that
+//! 5. A place inside a place (after `lower=`, `upper=`, `bind:`, `fuse:` and `share:`) reaches to the next key of the outer one, so that
 //!    `overlay:lower=ext4:size=1G,layers=2` needs no more. Where both have the key, brackets say whose it is:
 //!    `overlay:lower=[ext4:size=1G,mount=noatime],mount=metacopy=on`. It has no label.
 //!    No comma inside brackets separates, and every value closes the brackets and quotes that it opens.

@@ -25,6 +25,11 @@ fn served_places_killed_at_random_moments_leave_nothing() {
     killed_at_random_moments(&["fuse:ext4:size=64M", "ext4:size=64M,delay=1ms", "xfs:size=300M,bandwidth=200M"], 12);
 }
 
+#[test]
+fn shares_killed_at_random_moments_leave_nothing() {
+    killed_at_random_moments(&["share:ext4:size=64M", "share:tmpfs,withhold-types,delay=50us"], 12);
+}
+
 /// What was to be written at the device's speed is then written at once.
 #[test]
 fn a_slow_device_with_much_to_write_does_not_outlive_its_owner() {

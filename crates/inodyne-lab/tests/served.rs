@@ -1,4 +1,4 @@
-//! A place behind a FUSE server of ours: it is the place behind it, and goes with it.
+//! Places behind servers of ours, of FUSE or of a share: each is the place behind it, and goes with it.
 
 mod common;
 
@@ -13,16 +13,26 @@ use std::{
     },
     path::Path,
     process::Command,
+    time::{Duration, Instant},
 };
 
-use common::{SOMEBODY, alone, lab, make, nothing_remains};
+use common::{SOMEBODY, alone, lab, make, nothing_remains, servers};
 use inodyne_lab::make_cold;
 
 #[test]
 fn it_shows_what_is_behind_it() {
+    shows_what_is_behind_it("server=fuse:ext4:size=64M");
+}
+
+#[test]
+fn a_share_shows_what_is_behind_it() {
+    shows_what_is_behind_it("server=share:ext4:size=64M");
+}
+
+fn shows_what_is_behind_it(spec: &str) {
     let _alone = alone();
     let (lab, scratch) = lab();
-    let mut place = make(&lab, "server=fuse:ext4:size=64M");
+    let mut place = make(&lab, spec);
     let record = place.record();
     assert_eq!((record.fs.as_str(), record.label.as_str(), record.made_here), ("fuse", "server", true));
     assert_eq!(record.below[0].fs, "ext4");
@@ -48,8 +58,17 @@ fn it_shows_what_is_behind_it() {
 
 #[test]
 fn everything_that_can_be_done_to_files_is_done() {
+    everything_is_done("fuse:tmpfs:size=64M");
+}
+
+#[test]
+fn everything_that_can_be_done_to_files_is_done_in_a_share() {
+    everything_is_done("share:tmpfs:size=64M");
+}
+
+fn everything_is_done(spec: &str) {
     let (lab, scratch) = lab();
-    let place = make(&lab, "fuse:tmpfs:size=64M");
+    let place = make(&lab, spec);
     let root = place.path().to_owned();
     let at = |name: &str| root.join(name);
     fs::create_dir(at("d")).expect("mkdir");
@@ -98,8 +117,17 @@ fn everything_that_can_be_done_to_files_is_done() {
 /// Whoever asks is who owns, and who is asked whether that is permitted; the server's own power is nobody's.
 #[test]
 fn users_stay_who_they_are() {
+    users_stay("fuse:ext4:size=64M");
+}
+
+#[test]
+fn users_stay_who_they_are_in_a_share() {
+    users_stay("share:ext4:size=64M");
+}
+
+fn users_stay(spec: &str) {
     let (lab, _scratch) = lab();
-    let place = make(&lab, "fuse:ext4:size=64M");
+    let place = make(&lab, spec);
     let as_user = |uid: u32, script: &str| {
         let mut shell = Command::new("sh");
         shell.args(["-c", script]).current_dir(place.path()).uid(uid).gid(SOMEBODY.gid);
@@ -137,5 +165,58 @@ fn an_existing_directory_is_shown_without_what_is_mounted_below() {
     assert!(Command::new("umount").arg(kept.join("sub")).status().expect("runs").success());
     drop((place, hidden));
     fs::remove_dir_all(kept).expect("ours");
+    nothing_remains(scratch.path());
+}
+
+/// How much the kernel has asked of a share: its guest reads each request by one `read`, and reads nothing else so.
+fn requests() -> u64 {
+    let own = std::process::id() as i32;
+    let guest = servers().into_iter().find(|server| server.parent == own && server.name == "inodyne-guest");
+    let io = fs::read_to_string(format!("/proc/{}/io", guest.expect("a share's guest").pid)).expect("its I/O");
+    let reads = io.lines().find_map(|line| line.strip_prefix("syscr: ")).expect("the count of reads");
+    reads.parse().expect("a number")
+}
+
+/// The study `find-dtype` rests on this. With types the kernel asks twice a directory, and one of these is for what comes behind the last
+/// entry, which the guest answers itself: how often the host is asked, `tests/share.rs` counts. Without types it asks for each file.
+#[test]
+fn a_walk_of_a_share_asks_for_directories_and_without_types_for_files_too() {
+    const DIRECTORIES: u64 = 60;
+    const FILES: u64 = 1800;
+    let _alone = alone();
+    let asked = |spec: &str| {
+        let (lab, scratch) = lab();
+        let mut place = make(&lab, spec);
+        place.fill(&"tree:dirs=60,files=30,bytes=1".parse().expect("data")).expect("filled");
+        make_cold(&mut place).expect("made cold");
+        let before = requests();
+        let found = Command::new("find").arg(place.path()).output().expect("find runs");
+        assert_eq!(found.stdout.iter().filter(|byte| **byte == b'\n').count() as u64, FILES + DIRECTORIES + 1);
+        let asked = requests() - before;
+        drop(place);
+        nothing_remains(scratch.path());
+        asked
+    };
+    let with = asked("share:ext4:size=64M,delay=100us");
+    assert!((DIRECTORIES..DIRECTORIES * 2 + 30).contains(&with), "{with} requests");
+    let without = asked("share:ext4:size=64M,withhold-types,delay=100us");
+    assert!((FILES..FILES + DIRECTORIES * 4 + 30).contains(&without), "{without} requests");
+}
+
+/// The delay is of each request, and there is none while the place is made ready.
+#[test]
+fn a_slow_host_answers_late_once_the_place_is_ready() {
+    let _alone = alone();
+    let (lab, scratch) = lab();
+    let started = Instant::now();
+    let mut place = make(&lab, "share:tmpfs:size=64M,delay=200ms");
+    place.fill(&"tree:dirs=20,files=30,bytes=1".parse().expect("data")).expect("filled");
+    assert_eq!(place.record().limits.and_then(|limits| limits.delay_ns).map(|delay| delay.0), Some(200_000_000));
+    // Each of 600 files has been read by then, through the share.
+    assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
+    let started = Instant::now();
+    assert!(fs::metadata(place.path().join("absent")).is_err());
+    assert!(started.elapsed() >= Duration::from_millis(200), "{:?}", started.elapsed());
+    drop(place);
     nothing_remains(scratch.path());
 }

@@ -4,8 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::Nanos;
 
-/// The command name of this program and of its servers (a slow device, a place of FUSE), who work for the command.
-pub const OWN_COMM: &str = "inodyne";
+/// Whether a process of this name is this program or one of its servers (`inodyne-disk` for a slow device, `inodyne-fuse`, both sides of
+/// a share), who work for the command.
+pub fn is_own(comm: &str) -> bool {
+    comm.strip_prefix("inodyne").is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+}
 
 /// What others had of the machine, from just before the command's release until its end. None of it is the command's doing: its own
 /// processes, kernel threads and inodyne's servers are left out.

@@ -23,9 +23,10 @@ use crate::stored;
 #[derive(Debug, Args)]
 #[command(after_long_help = "PLACE is a directory, or a file system that inodyne makes, mounts and removes:\n  \
     ext2, ext3, ext4, xfs, btrfs, tmpfs, squashfs, erofs, or one that stands on another:\n  \
-    overlay:lower=PLACE, bind:PLACE, fuse:PLACE (through a FUSE server). A label may stand before it,\n  \
+    overlay:lower=PLACE, bind:PLACE, fuse:PLACE (through a FUSE server),\n  \
+    share:PLACE[,withhold-types] (as a shared folder). A label may stand before it,\n  \
     options after a colon: size=4G, mkfs=ARGUMENTS, mount=OPTIONS, set=FILE=VALUE;\n  \
-    a slow device: delay=2ms, bandwidth=50M, iops=200; a used file system: age=3, full=80%.\n\n  \
+    a slow device or host: delay=2ms, bandwidth=50M, iops=200; a used file system: age=3, full=80%.\n\n  \
     inodyne run find /usr -name '*.h'\n  \
     inodyne run --at ext4 --data tree:dirs=1000,files=30,bytes=1 -- find .\n  \
     inodyne run --at 'slow=ext4:mkfs=-O ^filetype' --cache cold -o find.inodyne -- find .\n  \

@@ -117,8 +117,6 @@ pub fn run(arguments: &ShareArgs) -> Result<ExitCode, Failure> {
     match &arguments.action {
         Action::Serve(arguments) => {
             let options = ServeOptions {
-                directory: arguments.directory.clone(),
-                listen: arguments.listen.clone(),
                 read_only: arguments.read_only,
                 withhold_types: arguments.withhold_types,
                 owners: match arguments.owners {
@@ -134,8 +132,10 @@ pub fn run(arguments: &ShareArgs) -> Result<ExitCode, Failure> {
                 delay: Duration::from_micros(arguments.delay_us),
             };
             let stop = Stop::new()?;
-            let about = format!("{} at {}", options.directory.display(), options.listen);
-            serve(options, stop.wait()?.as_fd(), |watched| anstream::eprintln!("sharing {about}; {watched}"))?;
+            let (directory, listen) = (&arguments.directory, &arguments.listen);
+            let about = format!("{} at {listen}", directory.display());
+            let ready = |watched: &str| anstream::eprintln!("sharing {about}; {watched}");
+            serve(directory, listen, options, stop.wait()?.as_fd(), ready)?;
         }
         Action::Mount(arguments) => {
             let options = MountOptions {

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::fs;
 
 use inodyne_model::Nanos;
-use inodyne_model::neighbours::{Neighbour, Neighbours, OWN_COMM};
+use inodyne_model::neighbours::{Neighbour, Neighbours, is_own};
 
 /// `PF_KTHREAD` of include/linux/sched.h: what kernel threads do may be the command's doing.
 const KERNEL_THREAD: u64 = 0x0020_0000;
@@ -90,7 +90,7 @@ fn parsed(stat: &str) -> Option<(String, u64, u64)> {
     let numbers: Vec<u64> = stat.get(close + 1..)?.split_whitespace().map(|word| word.parse().unwrap_or(0)).collect();
     // The third field of proc_pid_stat(5) is the first here.
     let field = |number: usize| numbers.get(number - 3).copied();
-    if comm == OWN_COMM || field(9)? & KERNEL_THREAD != 0 {
+    if is_own(comm) || field(9)? & KERNEL_THREAD != 0 {
         return None;
     }
     Some((comm.to_owned(), field(22)?, field(14)? + field(15)? + field(16)? + field(17)?))
@@ -112,7 +112,9 @@ mod tests {
         let name = "a) R 1 (b";
         assert_eq!(parsed(&line(name, 0, [1, 20, 300, 4_000], 55)), Some((name.to_owned(), 55, 4_321)));
         assert_eq!(parsed(&line("kworker/0:1", KERNEL_THREAD, [1; 4], 5)), None);
-        assert_eq!(parsed(&line(OWN_COMM, 0, [1; 4], 5)), None);
+        assert_eq!(parsed(&line("inodyne", 0, [1; 4], 5)), None);
+        assert_eq!(parsed(&line("inodyne-disk", 0, [1; 4], 5)), None);
+        assert!(parsed(&line("inodynes", 0, [1; 4], 5)).is_some());
         assert_eq!(parsed(""), None);
         assert_eq!(parsed("77 (sh) S 1"), None);
     }

@@ -34,7 +34,7 @@ pub(crate) trait Made: fmt::Debug + Send + Sync {
     /// Its own block device.
     fn device(&self) -> Option<(u32, u32)>;
 
-    /// How its own device is told to be slow, where it is.
+    /// How its own device, or the host of a share, is told to be slow, where it is.
     fn control(&self) -> Option<Arc<inodyne_fuse::Control>> {
         None
     }
@@ -61,7 +61,7 @@ pub(crate) fn make(made: &MadePlace, owner: Owner, lab: &Lab) -> Result<(Box<dyn
     Ok(match made.kind {
         Kind::Overlay => boxed(overlay::Overlay::make(made, owner, lab)?),
         Kind::Bind => boxed(bind::Bind::make(made, owner, lab)?),
-        Kind::Fuse => boxed(fuse::Fuse::make(made, owner, lab)?),
+        Kind::Fuse | Kind::Share => boxed(fuse::Fuse::make(made, owner, lab)?),
         Kind::Squashfs | Kind::Erofs => boxed(packed::Packed::make(made, owner, lab)?),
         _ => boxed(disk::Disk::make(made, owner, lab)?),
     })

@@ -72,7 +72,9 @@ pub struct MadePlace {
     pub(super) layers: Option<u32>,
     /// How used it looks.
     pub(super) wear: Wear,
-    /// What its device is held to.
+    /// Whether a share reads directories without the types of their entries.
+    pub(super) withholds_types: bool,
+    /// What its device, or the host of a share, is held to.
     pub(super) limits: Limits,
     /// In the order in which they are made.
     pub(super) settings: Vec<SettingSpec>,
@@ -119,7 +121,12 @@ impl MadePlace {
         self.wear
     }
 
-    /// What its device is held to.
+    /// Whether a share reads directories without the types of their entries.
+    pub fn withholds_types(&self) -> bool {
+        self.withholds_types
+    }
+
+    /// What its device, or the host of a share, is held to.
     pub fn limits(&self) -> Limits {
         self.limits
     }
@@ -148,6 +155,7 @@ impl MadePlace {
             upper: None,
             layers: None,
             wear: Wear::default(),
+            withholds_types: false,
             limits: Limits::default(),
             settings: vec![],
         }
@@ -163,12 +171,16 @@ impl MadePlace {
         let options =
             options::split(text, kind.keys(), is_bare).map_err(|name| format!("no option '{name}': {}", takes()))?;
         for (key, value) in options {
-            let name = key.map_or(format!("{kind}:"), |key| format!("{}=", key.name()));
+            let name = key.map_or(format!("{kind}:"), Key::begins);
+            let is_word = key.is_some_and(Key::is_word);
             if let Err(open) = options::closed(&value) {
                 return Err(format!("{name}{value} has {open}"));
             }
-            if value.trim().is_empty() {
+            if value.trim().is_empty() && !is_word {
                 return Err(format!("{name} is empty"));
+            }
+            if is_word && !value.is_empty() {
+                return Err(format!("no option '{}': {}", value.trim_start_matches(','), takes()));
             }
             if !made.take(key, value, depth)? {
                 return Err(format!("{name} is given twice"));
@@ -227,6 +239,7 @@ impl MadePlace {
                 let problem = || format!("iops={value} is no number of requests a second, such as 200");
                 self.limits.iops.replace(iops.ok_or_else(problem)?).is_none()
             }
+            Some(Key::WithholdTypes) => !std::mem::replace(&mut self.withholds_types, true),
             Some(Key::Set) => {
                 let setting = SettingSpec::parse(&value)?;
                 if setting.names_device() && !self.kind.has_device() {
@@ -261,7 +274,7 @@ impl MadePlace {
 
 /// `size=, mkfs= and mount=`.
 fn keys(keys: &[Key]) -> String {
-    let names: Vec<_> = keys.iter().map(|key| format!("{}=", key.name())).collect();
+    let names: Vec<_> = keys.iter().map(|key| key.begins()).collect();
     match names.split_last() {
         Some((last, others)) if !others.is_empty() => format!("{} and {last}", others.join(", ")),
         _ => names.join(""),
@@ -288,12 +301,13 @@ impl fmt::Display for MadePlace {
                 Key::Delay => self.limits.delay.map(|delay| delay.to_string()),
                 Key::Bandwidth => self.limits.bandwidth.map(|bandwidth| bandwidth.to_string()),
                 Key::Iops => self.limits.iops.map(|iops| iops.to_string()),
+                Key::WithholdTypes => self.withholds_types.then(String::new),
                 Key::Set => {
                     options.extend(self.settings.iter().map(|setting| format!("set={setting}")));
                     None
                 }
             };
-            options.extend(values.map(|value| format!("{}={value}", key.name())));
+            options.extend(values.map(|value| format!("{}{value}", key.begins())));
         }
         options.iter().enumerate().try_for_each(|(at, option)| write!(f, "{}{option}", if at == 0 { ':' } else { ',' }))
     }

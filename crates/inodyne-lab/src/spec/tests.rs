@@ -53,7 +53,7 @@ fn directories_and_labels_are_told_apart() {
 #[test]
 fn mistakes_are_named_with_what_there_is() {
     for (text, says) in [
-        ("ext5", "there are ext2, ext3, ext4, xfs, btrfs, tmpfs, overlay, bind, fuse, squashfs, erofs"),
+        ("ext5", "there are ext2, ext3, ext4, xfs, btrfs, tmpfs, overlay, bind, fuse, share, squashfs, erofs"),
         ("data", "./data"),
         ("", "no file system ''"),
         ("=ext4", "label before '=' is empty"),
@@ -80,6 +80,13 @@ fn mistakes_are_named_with_what_there_is() {
         ("tmpfs:delay=2ms", "no option 'delay'"),
         ("fuse:", "fuse: is empty"),
         ("fuse:data", "no file system 'data'"),
+        ("share:", "share: is empty"),
+        ("share:ext4,withhold-types,withhold-types", "twice"),
+        (
+            "share:ext4,withhold-types,colour=red",
+            "no option 'colour=red': share takes withhold-types, delay=, mount= and set=",
+        ),
+        ("fuse:ext4,withhold-types", "no file system 'ext4,withhold-types'"),
         ("overlay:upper=fuse", "cannot be written to"),
         ("bind", "write bind:DIR"),
         ("bind:", "bind: is empty"),
@@ -130,6 +137,12 @@ fn places_stand_in_places() {
     assert_eq!(served.lower().unwrap().to_string(), "xfs:size=1G,delay=2ms");
     assert_eq!(served.mount_options(), "max_read=4096");
     assert_eq!(parse("x=bind:[/a,mount=b]").to_string(), "x=bind:[/a,mount=b]");
+    let shared = made_of("share:ext4:size=1G,withhold-types,delay=2ms");
+    assert_eq!(shared.lower().unwrap().to_string(), "ext4:size=1G");
+    assert_eq!((shared.withholds_types(), shared.limits().delay.unwrap().to_string().as_str()), (true, "2ms"));
+    let shared = made_of("share:[ext4:delay=1ms],delay=2ms");
+    assert_eq!(shared.lower().unwrap().to_string(), "ext4:delay=1ms");
+    assert!(!shared.withholds_types() && !made_of("share:/a,withhold-types-not").withholds_types());
     let bound = made_of("bind:[a]/x,mount=ro");
     assert_eq!((bound.lower().unwrap().to_string().as_str(), bound.mount_options()), ("[a]/x", "ro"));
     let over = made_of("overlay:lower=bind:[ext4:size=1M,mount=a],mount=b");
@@ -197,9 +210,11 @@ fn made() -> impl Strategy<Value = Where> {
 fn inner() -> impl Strategy<Value = Where> {
     prop_oneof![existing(), made()].prop_recursive(2, 4, 2, |inner| {
         let lower = inner.prop_map(|place| Some(Box::new(PlaceSpec { label: None, place })));
-        let kind = proptest::sample::select(vec![Kind::Overlay, Kind::Bind, Kind::Fuse]);
-        (kind, lower, proptest::option::of(value()))
-            .prop_map(|(kind, lower, mount)| Where::Made(MadePlace { lower, mount, ..MadePlace::plain(kind) }))
+        let kind = proptest::sample::select(vec![Kind::Overlay, Kind::Bind, Kind::Fuse, Kind::Share]);
+        (kind, lower, proptest::option::of(value()), any::<bool>()).prop_map(|(kind, lower, mount, withholds_types)| {
+            let withholds_types = withholds_types && kind == Kind::Share;
+            Where::Made(MadePlace { lower, mount, withholds_types, ..MadePlace::plain(kind) })
+        })
     })
 }
 
@@ -224,7 +239,7 @@ proptest! {
     }
 
     #[test]
-    fn no_option_makes_it_panic(text in "(ext4|overlay|tmpfs|bind):((size|mkfs|mount|lower|delay|iops|set)=(\\[?(ext4|bind|overlay):((mkfs|mount|lower)=)?)?[-a-z0-9 ,'\"\\\\=\\[\\]/]{0,9},?){0,4}") {
+    fn no_option_makes_it_panic(text in "(ext4|overlay|tmpfs|bind|share):((withhold-types|size|mkfs|mount|lower|delay|iops|set)=?(\\[?(ext4|bind|overlay):((mkfs|mount|lower)=)?)?[-a-z0-9 ,'\"\\\\=\\[\\]/]{0,9},?){0,4}") {
         if let Ok(spec) = text.parse::<PlaceSpec>() {
             prop_assert_eq!(spec.to_string().parse::<PlaceSpec>().unwrap(), spec);
         }

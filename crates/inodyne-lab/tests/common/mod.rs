@@ -82,7 +82,7 @@ pub fn servers() -> Vec<Server> {
         let (_, rest) = stat.split_once('(')?;
         let (name, rest) = rest.rsplit_once(") ")?;
         let parent = rest.split(' ').nth(1)?.parse().ok()?;
-        let is_ours = matches!(name, "inodyne-disk" | "inodyne-fuse");
+        let is_ours = matches!(name, "inodyne-disk" | "inodyne-fuse" | "inodyne-host" | "inodyne-guest");
         is_ours.then(|| Server { pid, parent, name: name.into() })
     };
     fs::read_dir("/proc").expect("processes").flatten().filter_map(of).collect()

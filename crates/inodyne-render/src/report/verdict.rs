@@ -104,7 +104,9 @@ fn remarks(case: &Case<'_>) -> Vec<String> {
         remarks.push(format!("made here: {}{size}{mkfs}{mount}{data}", place.fs));
     }
     for place in case.place().into_iter().flat_map(with_below) {
-        remarks.extend(place.limits.map(|limits| format!("slow device{}: {}", on(place, case), held_to(limits))));
+        // A place of FUSE has no device: what is slow there is the host of a share.
+        let what = if place.fs == "fuse" { "host" } else { "device" };
+        remarks.extend(place.limits.map(|limits| format!("slow {what}{}: {}", on(place, case), held_to(limits))));
         remarks.extend(place.wear.map(|wear| format!("used before{}: {}", on(place, case), worn(wear))));
     }
     for (file, value) in case.place().iter().flat_map(|place| &place.settings) {

@@ -17,14 +17,14 @@ mod guard;
 
 use std::{
     fs, io,
-    os::fd::{AsRawFd, BorrowedFd, OwnedFd},
+    os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
 
 use rustix::{
-    event::{PollFd, PollFlags, poll},
+    event::{EventfdFlags, PollFd, PollFlags, eventfd, poll},
     fs::{CWD, Mode, OFlags, open},
     io::Errno,
     mount::{
@@ -38,7 +38,7 @@ use crate::{
     Address, ShareError,
     greet::greet,
     protocol::greeting::{Purpose, Welcome},
-    transport::{Inbox, Outbox, connect},
+    transport::{Inbox, Outbox, Stream, connect, socket},
 };
 use channel::{Channel, End};
 use guard::{Guard, Place};
@@ -69,18 +69,11 @@ pub struct MountOptions {
 /// Where the host cannot be reached or is lost, and where the kernel does not mount it.
 pub fn mount(options: &MountOptions, stop: BorrowedFd<'_>, ready: impl FnOnce()) -> Result<(), ShareError> {
     let directory = target(&options.directory)?;
-    let stream = connect(&options.address)?;
-    stream.set_timeout(Some(SILENCE)).map_err(ShareError::system("set a time-out"))?;
-    let (outbox, mut inbox) = (Outbox::new(stream.clone()), Inbox::new(stream));
-    let (uid, gid) = options.owner.unwrap_or_else(|| (geteuid().as_raw(), getegid().as_raw()));
-    let is_read_only = match greet(&outbox, &mut inbox, Purpose::Mount { uid, gid })? {
-        Welcome::Mount { read_only } => read_only || options.read_only,
-        Welcome::Refused(reason) => return Err(ShareError::Refused(reason)),
-        Welcome::Status(_) => return Err(ShareError::NotAShare),
-    };
+    let owner = options.owner.unwrap_or_else(|| (geteuid().as_raw(), getegid().as_raw()));
+    let (outbox, inbox, is_read_only) = greet_host(connect(&options.address)?, owner)?;
     let device = open("/dev/fuse", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
         .map_err(|errno| ShareError::lacking(format!("cannot open /dev/fuse: {errno} (modprobe fuse)")))?;
-    let mounted = make_mount(&device, &options.address, is_read_only)?;
+    let mounted = make_mount(&device, &options.address, is_read_only || options.read_only)?;
     let place = Place::of(&directory, &mounted)?;
     let guard = Guard::start(&place)?;
     let attached = move_mount(&mounted, "", CWD, &directory, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH);
@@ -93,6 +86,35 @@ pub fn mount(options: &MountOptions, stop: BorrowedFd<'_>, ready: impl FnOnce())
     place.unmount();
     drop(guard);
     end
+}
+
+/// Forwards between what the caller has mounted, whose connection to the kernel `device` is, and the host at the other end of a
+/// socket, until it is unmounted. `ready` is called once the kernel's requests are answered.
+///
+/// # Errors
+/// Where the host is lost.
+pub fn forward(
+    device: OwnedFd,
+    host: OwnedFd,
+    owner: (u32, u32),
+    ready: impl FnOnce() -> io::Result<()>,
+) -> Result<(), ShareError> {
+    let (outbox, inbox, _) = greet_host(socket(host), owner)?;
+    let channel = Channel::start(device, outbox, inbox)?;
+    ready().map_err(ShareError::system("say that it is ready"))?;
+    let nobody = eventfd(0, EventfdFlags::CLOEXEC).map_err(io::Error::from);
+    wait(&channel, nobody.map_err(ShareError::system("make an eventfd"))?.as_fd())
+}
+
+/// The handshake; also says whether nothing may be changed.
+fn greet_host(stream: Arc<dyn Stream>, (uid, gid): (u32, u32)) -> Result<(Arc<Outbox>, Inbox, bool), ShareError> {
+    stream.set_timeout(Some(SILENCE)).map_err(ShareError::system("set a time-out"))?;
+    let (outbox, mut inbox) = (Outbox::new(stream.clone()), Inbox::new(stream));
+    match greet(&outbox, &mut inbox, Purpose::Mount { uid, gid })? {
+        Welcome::Mount { read_only } => Ok((outbox, inbox, read_only)),
+        Welcome::Refused(reason) => Err(ShareError::Refused(reason)),
+        Welcome::Status(_) => Err(ShareError::NotAShare),
+    }
 }
 
 /// Waits for the end, whichever comes first.

@@ -130,9 +130,7 @@ impl Worker<'_> {
             }
         };
         let Call { reply, changes, .. } = call;
-        if !host.options.delay.is_zero() {
-            thread::sleep(host.options.delay);
-        }
+        host.wait();
         let frame = reply.finish(request.header.unique, done);
         let memory = host.coherence.answer(|| Shared(host.export.nodes()), &guest.link, &changes, frame);
         // Memory for a long answer is not kept for short ones.

@@ -44,10 +44,15 @@ pub(crate) struct Export {
 }
 
 impl Export {
-    pub fn new(directory: &Path) -> Result<Self, ShareError> {
+    /// A descriptor of a directory, with which it is neither opened nor changed.
+    pub fn open_root(directory: &Path) -> Result<OwnedFd, ShareError> {
+        openat(CWD, directory, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+            .map_err(|errno| ShareError::directory("share", directory, io::Error::from(errno)))
+    }
+
+    /// Of such a descriptor; `directory` is what it is called.
+    pub fn new(directory: &Path, root: OwnedFd) -> Result<Self, ShareError> {
         let failed = |errno: Errno| ShareError::directory("share", directory, io::Error::from(errno));
-        let root = openat(CWD, directory, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
-        let root = root.map_err(failed)?;
         let own = openat(CWD, "/proc/self/fd", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
         let own = own.map_err(|errno| ShareError::lacking(format!("/proc is needed to share a directory: {errno}")))?;
         let identity = identity(&stat(&root).map_err(failed)?);
@@ -218,6 +223,10 @@ mod tests {
 
     use super::*;
 
+    fn export_of(directory: &Path) -> Export {
+        Export::new(directory, Export::open_root(directory).unwrap()).unwrap()
+    }
+
     /// Tells a guest of a name, as LOOKUP does.
     fn tell(export: &Export, directory: NodeId, name: &CStr) -> NodeId {
         let stat = stat_at(&export.find(directory).unwrap(), name).unwrap();
@@ -230,7 +239,7 @@ mod tests {
         let path = |name: &str| directory.path().join(name);
         fs::create_dir_all(path("a/b")).unwrap();
         fs::write(path("a/b/file"), "inside").unwrap();
-        let export = Export::new(directory.path()).unwrap();
+        let export = export_of(directory.path());
         let a = tell(&export, ROOT, c"a");
         let b = tell(&export, a, c"b");
         let file = tell(&export, b, c"file");
@@ -257,7 +266,7 @@ mod tests {
     #[test]
     fn descriptors_are_few_and_long_paths_are_found() {
         let directory = tempfile::tempdir().unwrap();
-        let export = Export::new(directory.path()).unwrap();
+        let export = export_of(directory.path());
         let name = CString::new("n".repeat(250)).unwrap();
         let mut node = ROOT;
         for _ in 0..40 {
@@ -272,7 +281,7 @@ mod tests {
 
     #[test]
     fn devices_and_pipes_are_not_opened() {
-        let export = Export::new(Path::new("/dev")).unwrap();
+        let export = export_of(Path::new("/dev"));
         let null = open_beneath(export.root(), c"null").unwrap();
         assert_eq!(export.open(&null, OFlags::RDWR).unwrap_err(), Errno::ACCESS);
         for name in [c"..", c"/etc", c"../etc"] {

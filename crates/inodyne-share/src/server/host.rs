@@ -8,6 +8,7 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed},
     },
+    thread,
     time::{Duration, Instant},
 };
 
@@ -24,18 +25,14 @@ use super::{
     nodes::{GuestId, NodeId, ROOT},
 };
 use crate::{
-    Address, ShareError,
+    ShareError,
     coherence::{Coherence, Ordering},
     protocol::status::Status,
 };
 
-/// What to share, where and how.
+/// How a directory is shared.
 #[derive(Clone, Debug)]
 pub struct ServeOptions {
-    /// The directory.
-    pub directory: PathBuf,
-    /// Where guests connect.
-    pub listen: Address,
     /// Nothing is changed for any guest.
     pub read_only: bool,
     /// Directories are read without the types of their entries, and nothing is told that was not asked.
@@ -55,6 +52,8 @@ pub struct ServeOptions {
 /// A share that is served.
 pub(crate) struct Host {
     pub options: ServeOptions,
+    /// What the directory is called.
+    directory: PathBuf,
     pub export: Export,
     /// That of the shared directory itself.
     device: u64,
@@ -68,18 +67,22 @@ pub(crate) struct Host {
     /// Events of the host's watch that were looked at, and how often some were lost.
     pub events: AtomicU64,
     pub overflows: AtomicU64,
+    /// Time added to each request now, in nanoseconds.
+    delay: AtomicU64,
 }
 
 impl Host {
-    pub fn new(options: ServeOptions) -> Result<Arc<Self>, ShareError> {
-        let export = Export::new(&options.directory)?;
+    /// Of a directory that is open.
+    pub fn new(directory: PathBuf, root: OwnedFd, options: ServeOptions) -> Result<Arc<Self>, ShareError> {
+        let export = Export::new(&directory, root)?;
         let device = export.nodes().identity(ROOT).map_or(0, |root| root.device);
         let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         // The other half is the export's; see there.
         let handles = Handles::new(usize::try_from(limit / 4).unwrap_or(usize::MAX));
         let coherence = Coherence::new(options.ordering, options.announce);
-        Ok(Arc::new(Self {
+        let host = Self {
             options,
+            directory,
             export,
             device,
             handles,
@@ -90,7 +93,24 @@ impl Host {
             guests: Mutex::default(),
             events: AtomicU64::new(0),
             overflows: AtomicU64::new(0),
-        }))
+            delay: AtomicU64::new(0),
+        };
+        host.delay(true);
+        Ok(Arc::new(host))
+    }
+
+    /// From now on answers requests as much later as the options say, or at once.
+    pub fn delay(&self, is_delayed: bool) {
+        let delay = if is_delayed { self.options.delay } else { Duration::ZERO };
+        self.delay.store(delay.as_nanos() as u64, Relaxed);
+    }
+
+    /// Lets the time pass by which an answer is to come later.
+    pub fn wait(&self) {
+        let delay = self.delay.load(Relaxed);
+        if delay > 0 {
+            thread::sleep(Duration::from_nanos(delay));
+        }
     }
 
     /// Whether guests are told of what happens on a device.
@@ -135,7 +155,7 @@ impl Host {
         let descriptors = self.export.descriptor_count() as u64;
         let open_files = self.handles.count() as u64;
         Status {
-            directory: self.options.directory.display().to_string(),
+            directory: self.directory.display().to_string(),
             read_only: self.options.read_only,
             withhold_types: self.options.withhold_types,
             ordering: match self.options.ordering {

@@ -30,8 +30,12 @@ pub use host::ServeOptions;
 
 use std::{
     io,
-    os::fd::BorrowedFd,
-    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+    os::fd::{BorrowedFd, OwnedFd},
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
     thread,
     time::Duration,
 };
@@ -42,8 +46,55 @@ use rustix::{
     process::{Resource, Rlimit, getrlimit, setrlimit, umask},
 };
 
-use crate::{ShareError, coherence::watch, transport::Listener};
+use crate::{
+    Address, ShareError,
+    coherence::watch,
+    transport::{Listener, socket},
+};
+use export::Export;
 use host::Host;
+
+/// Makes the process ready to serve, and begins to look out for changes; says how in a line for the user.
+fn start(directory: &Path, root: OwnedFd, options: ServeOptions) -> Result<(Arc<Host>, String), ShareError> {
+    if options.owners == Owners::Keep && !rustix::process::geteuid().is_root() {
+        return Err(ShareError::lacking("only root can keep the owners of files (--owners keep)"));
+    }
+    let limit = getrlimit(Resource::Nofile);
+    // What the system allows is enough for whatever comes; where not, there are fewer.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+    let host = Host::new(directory.into(), root, options)?;
+    // The guest's kernel has applied the mask of who makes a file.
+    umask(Mode::empty());
+    let watched = watch::start(&host)?;
+    Ok((host, watched))
+}
+
+/// A share with one guest, who is connected from the beginning: nobody else can reach it.
+pub struct PrivateShare(Arc<Host>);
+
+impl PrivateShare {
+    /// Of a directory that is open, if only as a path; `directory` is what it is called. Changes limits and the file mode creation
+    /// mask of the process.
+    ///
+    /// # Errors
+    /// Where the directory cannot be shared.
+    pub fn new(directory: &Path, root: OwnedFd, options: ServeOptions) -> Result<Self, ShareError> {
+        start(directory, root, options).map(|(host, _)| Self(host))
+    }
+
+    /// From now on answers requests as much later as the options say, or at once.
+    pub fn delay(&self, is_delayed: bool) {
+        self.0.delay(is_delayed);
+    }
+
+    /// Serves whoever is at the other end of a socket, until the connection ends.
+    ///
+    /// # Errors
+    /// Where the system refuses what is needed for that.
+    pub fn serve(&self, guest: OwnedFd) -> Result<(), ShareError> {
+        connection::serve(&self.0, socket(guest))
+    }
+}
 
 /// More connections than this are refused, so that nobody uses up the host's threads.
 const MOST_GUESTS: usize = 128;
@@ -51,25 +102,22 @@ const MOST_GUESTS: usize = 128;
 /// How often it is looked for guests that do not acknowledge.
 const ROUND: Duration = Duration::from_secs(1);
 
-/// Serves until `stop` becomes readable. `ready` is called once guests can connect, with what they should know of how it is watched.
+/// Shares a directory with whoever connects at an address, until `stop` becomes readable. `ready` is called once guests can connect, with what they should know of how it is watched.
 ///
 /// Changes limits and the file mode creation mask of the process. Threads that serve guests are still there on return: the process
 /// is to end then, which ends them and their connections.
 ///
 /// # Errors
 /// Where the directory cannot be shared or nobody can listen at the address.
-pub fn serve(options: ServeOptions, stop: BorrowedFd<'_>, ready: impl FnOnce(&str)) -> Result<(), ShareError> {
-    if options.owners == Owners::Keep && !rustix::process::geteuid().is_root() {
-        return Err(ShareError::lacking("only root can keep the owners of files (--owners keep)"));
-    }
-    let limit = getrlimit(Resource::Nofile);
-    // What the system allows is enough for whatever comes; where not, there are fewer.
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
-    let listener = Listener::new(&options.listen)?;
-    let host = Host::new(options)?;
-    // The guest's kernel has applied the mask of who makes a file.
-    umask(Mode::empty());
-    let watched = watch::start(&host)?;
+pub fn serve(
+    directory: &Path,
+    listen: &Address,
+    options: ServeOptions,
+    stop: BorrowedFd<'_>,
+    ready: impl FnOnce(&str),
+) -> Result<(), ShareError> {
+    let listener = Listener::new(listen)?;
+    let (host, watched) = start(directory, Export::open_root(directory)?, options)?;
     ready(&watched);
     let connections = &*Box::leak(Box::new(AtomicUsize::new(0)));
     loop {

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use tempfile::TempDir;
 use zerocopy::{FromBytes, IntoBytes};
 
-use super::{Owners, ServeOptions, connection, host::Host, nodes::ROOT};
+use super::{Owners, ServeOptions, connection, export::Export, host::Host, nodes::ROOT};
 use crate::{
     coherence::Ordering,
     fuse::abi::{EntryOut, InHeader, MkNodIn, OpenIn, OpenOut, OutHeader, ReadIn, opcode},
@@ -27,8 +27,6 @@ use crate::{
 
 fn host(directory: &Path) -> Arc<Host> {
     let options = ServeOptions {
-        directory: directory.into(),
-        listen: "unix:unused".parse().unwrap(),
         read_only: false,
         withhold_types: false,
         owners: Owners::Squash,
@@ -37,7 +35,7 @@ fn host(directory: &Path) -> Arc<Host> {
         announce: true,
         delay: Duration::ZERO,
     };
-    Host::new(options).unwrap()
+    Host::new(directory.into(), Export::open_root(directory).unwrap(), options).unwrap()
 }
 
 /// A guest that says what it likes.

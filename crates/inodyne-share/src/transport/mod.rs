@@ -14,7 +14,7 @@ pub(crate) use inbox::{Inbox, Lost};
 pub(crate) use outbox::Outbox;
 #[cfg(test)]
 pub(crate) use socket::pair;
-pub(crate) use socket::{Listener, connect};
+pub(crate) use socket::{Listener, connect, socket};
 
 use std::{io, time::Duration};
 

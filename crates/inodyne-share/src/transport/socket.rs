@@ -58,11 +58,16 @@ impl Stream for Socket {
     }
 }
 
+/// A socket that is connected already.
+pub(crate) fn socket(socket: OwnedFd) -> Arc<dyn Stream> {
+    Arc::new(Socket(socket))
+}
+
 /// Connects to a host.
 pub(crate) fn connect(address: &Address) -> Result<Arc<dyn Stream>, ShareError> {
     let Address::Unix(path) = address;
     let stream = UnixStream::connect(path).map_err(|error| ShareError::address("connect to", address, error))?;
-    Ok(Arc::new(Socket(stream.into())))
+    Ok(socket(stream.into()))
 }
 
 /// Where guests connect. The socket's name goes with it.
@@ -91,7 +96,7 @@ impl Listener {
     /// The next guest.
     pub fn accept(&self) -> io::Result<Arc<dyn Stream>> {
         let (stream, _) = self.listener.accept()?;
-        Ok(Arc::new(Socket(stream.into())))
+        Ok(socket(stream.into()))
     }
 
     /// What becomes readable when a guest connects.
@@ -110,5 +115,5 @@ impl Drop for Listener {
 #[cfg(test)]
 pub(crate) fn pair() -> (Arc<dyn Stream>, Arc<dyn Stream>) {
     let (one, other) = UnixStream::pair().unwrap();
-    (Arc::new(Socket(one.into())), Arc::new(Socket(other.into())))
+    (socket(one.into()), socket(other.into()))
 }

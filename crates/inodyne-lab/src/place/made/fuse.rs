@@ -1,15 +1,17 @@
-//! Another place, shown through a FUSE server of our own: what such a server costs.
+//! Another place, shown through servers of our own: one of FUSE, or both sides of a share.
 //!
-//! Unless told otherwise it stands before an ext4 made here, so that `fuse` against `ext4` compares a server with the very
-//! file system behind it. What is mounted below the place that is shown is not.
+//! Unless told otherwise it stands before an ext4 made here, so that `fuse` or `share` against `ext4` compares servers with the
+//! very file system behind them. What is mounted below the place that is shown is not.
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
-use inodyne_fuse::Server;
+use inodyne_fuse::{Control, Server};
 
 use super::Made;
 use crate::{
-    DataSpec, Filled, Kind, Lab, LabError, MadePlace, MountedPlace, Note, Owner, PlaceSpec, fuse, lab::MountPoint,
+    DataSpec, Delay, Filled, Kind, Lab, LabError, MadePlace, MountedPlace, Note, Owner, PlaceSpec,
+    fuse::{self, Sharing},
+    lab::MountPoint,
     mount::Mount,
 };
 
@@ -17,16 +19,18 @@ use crate::{
 pub(super) struct Fuse {
     /// None while what is shown is not to be in use.
     served: Option<Served>,
+    /// How, where it is a share.
+    sharing: Option<Sharing>,
     point: MountPoint,
     options: String,
     shown: Box<MountedPlace>,
 }
 
-/// The server ends once nothing is mounted.
+/// The servers end once nothing is mounted, in this order.
 #[derive(Debug)]
 struct Served {
     mount: Mount,
-    _server: Server,
+    servers: Vec<Server>,
 }
 
 impl Fuse {
@@ -35,15 +39,25 @@ impl Fuse {
         let shown = Box::new(lab.make(made.lower().unwrap_or(&ext4), owner)?);
         let notes = shown.notes().to_vec();
         let point = lab.mount_point()?;
-        let mut fuse = Self { served: None, point, options: made.mount_options().to_owned(), shown };
+        let sharing = (made.kind == Kind::Share).then(|| Sharing {
+            withholds_types: made.withholds_types(),
+            delay: made.limits().delay.map(Delay::duration).unwrap_or_default(),
+        });
+        let mut fuse = Self { served: None, sharing, point, options: made.mount_options().to_owned(), shown };
         fuse.serve()?;
         Ok((fuse, notes))
     }
 
     fn serve(&mut self) -> Result<(), LabError> {
-        let (mount, server) =
-            fuse::show(self.shown.path(), &self.options, &self.point.directory, self.point.outside())?;
-        self.served = Some(Served { mount, _server: server });
+        let (shown, target, outside) = (self.shown.path(), &*self.point.directory, self.point.outside());
+        let (mount, servers) = match self.sharing {
+            Some(sharing) => fuse::share(shown, sharing, &self.options, target, outside)?,
+            None => {
+                let (mount, server) = fuse::show(shown, &self.options, target, outside)?;
+                (mount, vec![server])
+            }
+        };
+        self.served = Some(Served { mount, servers });
         Ok(())
     }
 
@@ -51,7 +65,7 @@ impl Fuse {
         if let Some(served) = &mut self.served {
             served.mount.unmount()?;
         }
-        // The server lets go of what it shows.
+        // The servers let go of what they show.
         self.served = None;
         Ok(())
     }
@@ -83,6 +97,12 @@ impl Made for Fuse {
 
     fn device(&self) -> Option<(u32, u32)> {
         None
+    }
+
+    fn control(&self) -> Option<Arc<Control>> {
+        // The host of a share is the last to end, and is what can be slow.
+        let host = self.served.as_ref().filter(|_| self.sharing.is_some())?.servers.last()?;
+        Some(host.control().clone())
     }
 
     fn size_bytes(&self) -> Result<Option<u64>, LabError> {
