@@ -23,6 +23,10 @@ demo: setup-demo build ## why find is slow where readdir gives no types: found, 
 test: setup-test ## all tests, whatever fails, with a summary (root: they make file systems and trace)
 	scripts/test
 
+.PHONY: fuzz
+fuzz: setup-test ## files changed at random, ten minutes for each kind, and 2,000 random invocations of rm (root, an hour)
+	INODYNE_FUZZ_SECONDS=600 INODYNE_TEST_CASES=2000 cargo test --workspace --locked --test fuzz --test rm_like_gnu -- --nocapture
+
 .PHONY: test-loom
 test-loom: setup-build ## the pool of the delete engine, in every order in which its threads may meet
 	RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test --locked -p inodyne-tree --lib pool

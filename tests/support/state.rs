@@ -102,18 +102,23 @@ pub fn our_programs() -> usize {
     ProgInfoIter::default().filter(|program| program.name == "calls_enter").count()
 }
 
-/// Random moments: other ones each time, with the seed printed. `INODYNE_TEST_SEED` gives those of that seed again.
+/// Another number each time, which is printed; `INODYNE_TEST_SEED` gives a printed one again.
+pub fn seed() -> u64 {
+    let given = std::env::var("INODYNE_TEST_SEED").ok();
+    let given = given.map(|seed| seed.parse().expect("INODYNE_TEST_SEED is a number"));
+    let now = || SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos() as u64;
+    let seed = given.unwrap_or_else(now);
+    println!("INODYNE_TEST_SEED={seed}");
+    seed
+}
+
+/// Random moments.
 pub struct Moments(u64);
 
 impl Moments {
-    /// From the environment, otherwise from the time of day.
+    /// Those of a [`seed`].
     pub fn new() -> Moments {
-        let given = std::env::var("INODYNE_TEST_SEED").ok();
-        let given = given.map(|seed| seed.parse().expect("INODYNE_TEST_SEED is a number"));
-        let now = || SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos() as u64;
-        let seed = given.unwrap_or_else(now);
-        println!("INODYNE_TEST_SEED={seed}");
-        Moments(seed)
+        Moments(seed())
     }
 
     /// The next one, in milliseconds. A linear congruential generator (Knuth's MMIX constants) is good enough for that.

@@ -83,8 +83,12 @@ impl fmt::Display for DataSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tree(tree) => write!(f, "{TREE}{tree}"),
-            Self::Script { path, seed: 0 } => write!(f, "{SCRIPT}{}", path.display()),
-            Self::Script { path, seed } => write!(f, "{SCRIPT}{}{SEED}{seed}", path.display()),
+            Self::Script { path, seed } => {
+                let path = path.display().to_string();
+                // Zero is meant where none is given, but for a path that would seem to give one.
+                let given = if *seed != 0 || path.contains(SEED) { format!("{SEED}{seed}") } else { String::new() };
+                write!(f, "{SCRIPT}{path}{given}")
+            }
             Self::From(path) => write!(f, "{}", path.display()),
         }
     }

@@ -106,8 +106,8 @@ struct Run<'a> {
 
 impl Run<'_> {
     fn operand(&mut self, operand: &OsStr, asking: bool) {
-        // It may be in a directory that goes before: GNU rm finds it missing then, before it looks at its name.
-        if ends_in_dots(operand) {
+        // It may be in, or reached through, a directory that goes before: GNU rm finds it missing then.
+        if ends_in_dots(operand) || goes_up(operand) {
             self.remove_trees();
         }
         let stat = match statat(CWD, operand, AtFlags::SYMLINK_NOFOLLOW) {
@@ -298,6 +298,11 @@ fn is_directory(stat: &Stat) -> bool {
 fn without_slash(operand: &OsStr) -> &OsStr {
     let bytes = operand.as_bytes();
     OsStr::from_bytes(bytes.iter().rposition(|&byte| byte != b'/').map_or(&b""[..], |last| &bytes[..=last]))
+}
+
+/// Whether it leads through a directory that it is not in: `d/../a`.
+fn goes_up(operand: &OsStr) -> bool {
+    operand.as_bytes().split(|byte| *byte == b'/').any(|name| name == b"..")
 }
 
 /// Whether the last name is `.` or `..`.
