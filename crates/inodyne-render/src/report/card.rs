@@ -199,7 +199,7 @@ fn states(cases: &[Case<'_>]) -> Vec<(State, String, String)> {
 }
 
 /// What ledgers hold of each state, the most first; the residual is one of them.
-fn by_state<'a>(traces: impl IntoIterator<Item = &'a Trace>) -> Vec<(State, Nanos)> {
+pub(super) fn by_state<'a>(traces: impl IntoIterator<Item = &'a Trace>) -> Vec<(State, Nanos)> {
     let mut sums = HashMap::<State, Nanos>::new();
     for trace in traces {
         for row in &trace.ledger.rows {

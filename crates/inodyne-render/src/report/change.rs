@@ -7,6 +7,9 @@ use inodyne_model::metric::Metric;
 /// From here on "times" says more than "per cent".
 const MANY: f64 = 2.0;
 
+/// Nobody waits for more pairs than these.
+const MOST_PAIRS: f64 = 1_000.0;
+
 /// The verdict as a sentence about the two sides.
 pub(crate) fn sentence(comparison: &Comparison, a: &str, b: &str) -> String {
     let ratio = comparison.ratio.unwrap_or(f64::NAN);
@@ -34,8 +37,14 @@ pub(crate) fn sentence(comparison: &Comparison, a: &str, b: &str) -> String {
 pub(crate) fn word(comparison: &Comparison) -> String {
     match comparison.verdict {
         Verdict::NoDifference => format!("no difference of {} or more", percent(comparison.margin)),
-        verdict => verdict.to_string(),
+        _ => word_in_short(comparison),
     }
+}
+
+/// The same where there is little room. What is not decided says how many pairs would.
+pub(crate) fn word_in_short(comparison: &Comparison) -> String {
+    let enough = if comparison.verdict == Verdict::NotEnoughRuns { enough(comparison) } else { None };
+    enough.unwrap_or_else(|| comparison.verdict.to_string())
 }
 
 /// A ratio with its interval, to be drawn, and what counts as no difference.
@@ -65,6 +74,24 @@ fn needed(comparison: &Comparison) -> usize {
     comparison.needs_pairs.max(LEAST_PAIRS)
 }
 
+/// How many pairs would decide it: `needs 12 pairs`; `needs about 40 pairs`, where that is reckoned from how wide the interval is.
+/// None where they would be too many to try.
+fn enough(comparison: &Comparison) -> Option<String> {
+    if comparison.pairs < needed(comparison) {
+        return Some(format!("needs {}", pairs(needed(comparison))));
+    }
+    let (ratio, (low, high)) = (comparison.ratio?, comparison.ci_low.zip(comparison.ci_high)?);
+    let (effect, margin) = (ratio.ln().abs(), comparison.margin.ln_1p());
+    // An interval gets narrower with the root of the pairs. A difference is shown once it ends before none, and none once it lies
+    // within the margin.
+    let wanted = effect.max(margin - effect);
+    let times = ((high.ln() - low.ln()) / 2.0 / wanted).powi(2);
+    let count = (comparison.pairs as f64 * times).max(comparison.pairs as f64 + 1.0);
+    // It is no more than a guess.
+    let step = if count < 100.0 { 5.0 } else { 50.0 };
+    (count <= MOST_PAIRS).then(|| format!("needs about {}", pairs(((count / step).ceil() * step) as usize)))
+}
+
 /// The ends of the interval, where there are enough pairs to show it.
 fn ends(comparison: &Comparison) -> Option<(f64, f64)> {
     comparison.ci_low.zip(comparison.ci_high).filter(|_| comparison.pairs >= LEAST_PAIRS)
@@ -77,8 +104,9 @@ pub(crate) fn interval(comparison: &Comparison) -> String {
     };
     match comparison.verdict {
         _ if comparison.pairs < LEAST_PAIRS => format!("(needs {} pairs)", needed(comparison)),
-        Verdict::NotEnoughRuns if is_headline(comparison) && comparison.pairs < needed(comparison) => {
-            format!("{} (needs {} pairs)", changes(low, high), needed(comparison))
+        Verdict::NotEnoughRuns if is_headline(comparison) => {
+            let more = enough(comparison).map_or_else(String::new, |enough| format!(" ({enough})"));
+            format!("{}{more}", changes(low, high))
         }
         Verdict::Slower if ratio >= MANY => format!("[{}, {}]", times(low), times(high)),
         Verdict::Faster if ratio <= 1.0 / MANY => format!("[{}, {}]", times(1.0 / high), times(1.0 / low)),
@@ -133,6 +161,25 @@ pub(crate) fn pairs(count: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_not_decided_says_how_many_runs_would() {
+        let mut recording = inodyne_model::sample::find_recording();
+        inodyne_analyse::explain(&mut recording);
+        let mut one = recording.comparisons[0].clone();
+        one.verdict = Verdict::NotEnoughRuns;
+        (one.pairs, one.needs_pairs, one.margin) = (8, 9, 0.02);
+        (one.ratio, one.ci_low, one.ci_high) = (Some(0.9), Some(0.8), Some(1.0125));
+        assert_eq!(word_in_short(&one), "needs 9 pairs");
+        one.pairs = 20;
+        // The interval is as wide as the difference is large, but for a little.
+        assert_eq!(word(&one), "needs about 25 pairs");
+        // None is shown sooner than a difference as small as that.
+        (one.ratio, one.ci_low, one.ci_high) = (Some(0.995), Some(0.97), Some(1.02));
+        assert_eq!(word_in_short(&one), "needs about 60 pairs");
+        one.ci_high = Some(2.0);
+        assert_eq!(word(&one), "not enough runs");
+    }
 
     #[test]
     fn changes_are_as_fine_as_they_are_small() {

@@ -17,7 +17,7 @@ use super::names::{self, Names};
 use super::rows::word;
 use super::table::Records;
 use super::value::Value;
-use super::{call_changes, difference, others, spreads, verdict};
+use super::{call_changes, difference, others, overview, spreads, verdict};
 use crate::line::{Line, Span, Style};
 use crate::units::{duration_beside, unit};
 
@@ -29,6 +29,8 @@ fn show<'a>(page: &mut Page<'a>, recording: &'a Recording, cases: &[Case<'a>]) {
         headlines(page, recording, |_| true, |comparison| scores(cases, comparison).map(Remark::Line));
     }
     if page.wants(SECTION.name) && !recording.comparisons.is_empty() {
+        page.gap();
+        page.table(overview::table(recording, cases));
         spreads::show(page, recording, cases);
         sources(page, recording, |_| true, |_| true);
     }
@@ -90,16 +92,11 @@ pub(super) fn headlines(
         remark: if comparison.metric == Metric::Wall { remark(comparison) } else { None },
         whisker: Whisker::of(comparison),
     };
-    let of_time = recording.comparisons.iter().filter(|one| is_of_time(one) && wanted(one.cases.a));
+    let of_time = recording.comparisons.iter().filter(|one| overview::is_of_time(one) && wanted(one.cases.a));
     let headlines: Vec<Headline> = of_time.map(headline).collect();
     if !headlines.is_empty() {
         page.add(Block::Headlines(headlines));
     }
-}
-
-/// Whether a comparison is of the time that the command took.
-fn is_of_time(comparison: &Comparison) -> bool {
-    matches!(comparison.metric, Metric::Wall | Metric::Durable)
 }
 
 /// Until when, where both times were measured.

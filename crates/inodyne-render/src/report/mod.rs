@@ -9,9 +9,10 @@
 //! |---|---|
 //! | `section` | the list of all sections; `definition`: what each of them gives |
 //! | `verdict`, `ledger`, `findings`, `functions`, `calls`, `paths`, `block_io`, `journals`, `processes`, `threads`, `runs`, `overhead` | a section of a case each |
-//! | `comparison` | the section about several cases, with `spreads`, `difference`, `call_changes`, `others` |
+//! | `comparison` | the section about several cases, with `overview`, `spreads`, `difference`, `call_changes`, `others` |
 //! | `stack_frames` | which frames of a stack say something, and which functions hold a row of the ledger |
 //! | `call_times` | single calls, below the table of calls |
+//! | `throughput` | how much a command does in a second |
 //! | `study` | the parts of a study |
 //! | `tune` | the section about settings that were tried |
 //! | `window` | what is said of a window of running processes |
@@ -45,6 +46,7 @@ mod ledger;
 pub(crate) mod names;
 mod others;
 mod overhead;
+mod overview;
 mod paths;
 mod processes;
 pub(crate) mod recordings;
@@ -61,6 +63,7 @@ pub(crate) mod table;
 #[cfg(test)]
 mod tests;
 pub(crate) mod threads;
+mod throughput;
 mod tune;
 pub(crate) mod value;
 mod verdict;

@@ -8,13 +8,17 @@ use inodyne_model::cause::Cause;
 use inodyne_model::comparison::Comparison;
 use inodyne_model::finding::Finding;
 use inodyne_model::recording::Recording;
+use inodyne_model::run::CacheState;
 use inodyne_model::trace::Trace;
 
 use super::block::{Block, Fold, Kind, Page, Part, Remark};
 use super::case::Case;
 use super::names::Names;
 use super::sentence::Subject;
-use super::{comparison, difference, findings, flags, ledger, names, overhead, runs, sentence, tune, verdict, window};
+use super::throughput::Throughput;
+use super::{
+    comparison, difference, findings, flags, ledger, names, overhead, overview, runs, sentence, tune, verdict, window,
+};
 use crate::line::{Span, Style};
 use crate::units::{duration, percent};
 
@@ -205,7 +209,16 @@ fn of_several<'a>(page: &mut Page<'a>, recording: &'a Recording, cases: &[Case<'
         let score = comparison::scores(cases, of).map(Remark::Line);
         score.or_else(|| comparison::source(recording, of)).filter(|_| room.lines > 1)
     };
-    comparison::headlines(page, recording, |_| true, below);
+    let compared = overview::of_times(recording, |_| true);
+    let is_one_table = compared.len() > 1;
+    if is_one_table {
+        page.line([Span::from(overview::subject(recording, &compared))]);
+        in_lines(page, &overview::answer(recording, &compared).unwrap_or_default(), Style::Bold, room.lines.max(2));
+        page.gap();
+        page.table(overview::table(recording, &cases[..cases.len().min(MOST_CASES)]));
+    } else {
+        comparison::headlines(page, recording, |_| true, below);
+    }
     let mut flags = Vec::new();
     for case in cases {
         let name = names::case(recording, case.key.place, case.key.command);
@@ -218,20 +231,37 @@ fn of_several<'a>(page: &mut Page<'a>, recording: &'a Recording, cases: &[Case<'
         page.table(difference::in_short(found, &Names::of(recording, found.cases), room.rows));
     }
     page.gap();
+    let begun = page.blocks.len();
     for case in cases.iter().take(MOST_CASES) {
-        of_one_of_several(page, case, room);
+        if is_one_table { below_the_table(page, case, room) } else { of_one_of_several(page, case, room) }
     }
     if cases.len() > MOST_CASES {
         page.line([Span::new(format!("and {} more", cases.len() - MOST_CASES), Style::Dim)]);
     }
-    page.gap();
+    if page.blocks.len() > begun {
+        page.gap();
+    }
     believe(page, cases);
     more(page, cases.iter().find_map(|case| case.findings.first().copied()));
 }
 
-/// A case in a line, and why it took so long where there is room.
+/// What the row of a case has no room for.
+fn below_the_table(page: &mut Page<'_>, case: &Case<'_>, room: Room) {
+    let name = names::case(case.recording, case.key.place, case.key.command);
+    let name = if case.cache() == CacheState::AsIs { name } else { format!("{name}, {}", case.cache()) };
+    for doubt in verdict::doubts(case) {
+        page.line([Span::new(format!("{name}: {doubt}"), Style::Warning)]);
+    }
+    if let Some(sentence) = sentence::of(case).filter(|_| room.lines > 1) {
+        page.line([Span::new(format!("{name}: {sentence}"), Style::Dim)]);
+    }
+}
+
+/// A case in a line, with how fast it moves data, and why it took so long where there is room.
 fn of_one_of_several(page: &mut Page<'_>, case: &Case<'_>, room: Room) {
-    page.line([Span::from(verdict::in_a_line(case))]);
+    let throughput = Throughput::of(case);
+    let rate = if throughput.bytes.is_some() { format!(", {}", throughput.in_words()) } else { String::new() };
+    page.line([Span::from(format!("{}{rate}", verdict::in_a_line(case)))]);
     for doubt in verdict::doubts(case) {
         page.line([Span::new(format!("  {doubt}"), Style::Warning)]);
     }

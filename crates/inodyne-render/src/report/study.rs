@@ -7,17 +7,21 @@ use inodyne_model::comparison::LedgerDifference;
 use inodyne_model::recording::Recording;
 use inodyne_model::run::{Run, median};
 use inodyne_model::study::{self, Study};
+use inodyne_model::trace::Trace;
 
 use super::block::{Block, Expectation, Kind, Page, Part, Widget};
 use super::case::Case;
+use super::state::State;
 use super::table::{Column, Table};
 use super::value::{Cell, Value};
-use super::{call_changes, comparison, flags};
+use super::{call_changes, card, comparison, flags, overview};
 use crate::line::{Span, Style, escaped};
 use crate::units::{percent, unit};
 
 /// With fewer traced pairs the changes of calls have no interval.
 const LEAST_FOR_CALLS: usize = 6;
+/// States of a ledger that have a column.
+const MOST_STATES: usize = 4;
 /// How many findings of a case are named.
 const MOST_FINDINGS: usize = 3;
 
@@ -70,6 +74,12 @@ fn summary(study: &Study) -> Span {
 fn show_part<'a>(recording: &'a Recording, part: &study::Part, cases: &[(usize, &Case<'a>)]) -> Vec<Block<'a>> {
     let mut page = Page::new(None);
     let is_of_part = |case: CaseKey| part.places.contains(&case.place);
+    let compared = overview::of_times(recording, is_of_part);
+    // A single verdict is the answer.
+    if let Some(answer) = overview::answer(recording, &compared).filter(|_| compared.len() > 1) {
+        page.paragraph(Span::default(), &answer, Style::Bold);
+        page.gap();
+    }
     comparison::headlines(&mut page, recording, is_of_part, |of| comparison::source(recording, of));
     let of_part: Vec<&Case<'_>> = cases.iter().map(|(_, case)| *case).collect();
     if cases.is_empty() {
@@ -84,6 +94,10 @@ fn show_part<'a>(recording: &'a Recording, part: &study::Part, cases: &[(usize, 
     }
     for left_out in &part.left_out {
         page.paragraph("  ".into(), &format!("left out: {left_out}"), Style::Warning);
+    }
+    if let Some((heading, table)) = ledgers(&of_part) {
+        page.heading(&heading);
+        page.table(table);
     }
     let has_many = |found: &LedgerDifference| found.pairs >= LEAST_FOR_CALLS;
     for found in recording.ledger_differences.iter().filter(|found| is_of_part(found.cases.a) && has_many(found)) {
@@ -131,6 +145,32 @@ fn table(cases: &[(usize, &Case<'_>)]) -> Table {
         table.row(cells.into_iter().chain(moved));
     }
     table
+}
+
+/// The ledgers of a part's traced runs by state, side by side: the largest states, and all others as the rest. Each row sums to its
+/// time.
+fn ledgers(cases: &[&Case<'_>]) -> Option<(String, Table)> {
+    let traced: Vec<(&Case<'_>, &Trace)> = cases.iter().filter_map(|case| Some((*case, case.trace?))).collect();
+    let whole = traced.iter().map(|(_, trace)| trace.ledger.wall_ns).max()?;
+    let mut states = card::by_state(traced.iter().map(|(_, trace)| *trace));
+    states.retain(|(state, _)| *state != State::Unexplained);
+    states.truncate(MOST_STATES);
+    let mut columns = vec![Column::text("").naming().yielding(), Column::number("time")];
+    columns.extend(states.iter().map(|(state, _)| Column::number(state.words().trim_start_matches("blocked: "))));
+    columns.push(Column::number("the rest"));
+    columns.push(Column::number("of it unexplained").wide());
+    let mut table = Table::new("ledgers", columns);
+    for (case, trace) in &traced {
+        let own = card::by_state([*trace]);
+        let of = |wanted: State| own.iter().find(|(state, _)| *state == wanted).map_or(Nanos::ZERO, |(_, ns)| *ns);
+        let shown: Vec<Nanos> = states.iter().map(|(state, _)| of(*state)).collect();
+        let rest = trace.ledger.wall_ns.saturating_sub(shown.iter().copied().sum());
+        let mut cells = vec![Cell::of(name(case, cases)), Cell::scaled(trace.ledger.wall_ns, whole)];
+        cells.extend(shown.into_iter().map(|ns| Cell::scaled(ns, whole)));
+        cells.extend([rest, of(State::Unexplained)].map(|ns| Cell::scaled(ns, whole)));
+        table.row(cells);
+    }
+    Some((format!("Where the time of the traced runs went, in {}", unit(whole)), table))
 }
 
 /// What the device of a run has moved.

@@ -14,6 +14,7 @@ use super::definition::{Definition, Show};
 use super::names;
 use super::sentence;
 use super::table::Records;
+use super::throughput::Throughput;
 use super::value::Value;
 use super::window;
 use crate::line::Style;
@@ -178,16 +179,28 @@ fn records(recording: &Recording) -> Records {
         "modes_low_ns",
         "modes_high_ns",
         "modes_high_runs",
+        "bytes_per_s",
+        "files_per_s",
+        "calls_per_s",
     ];
+    let cases = Case::all(recording);
     let rows = recording.statistics.iter().flat_map(|found| {
+        let case = cases.iter().find(|case| case.key == found.case);
+        let throughput = case.map(Throughput::of).unwrap_or_default();
         let durable = found.durable.clone().map(|times| (Metric::Durable, times));
         let times = [(Metric::Wall, found.to_exit())].into_iter().chain(durable);
-        times.map(move |(metric, times)| values(recording, found, &metric, &times))
+        times.map(move |(metric, times)| values(recording, found, &metric, &times, throughput))
     });
     Records::new(columns, rows)
 }
 
-fn values(recording: &Recording, found: &RunStatistics, metric: &Metric, times: &Times) -> [Value; 21] {
+fn values(
+    recording: &Recording,
+    found: &RunStatistics,
+    metric: &Metric,
+    times: &Times,
+    throughput: Throughput,
+) -> [Value; 24] {
     let [place, command, cache] = names::values(recording, found.case);
     let Times { spread, outliers, trend, change_point: change, modes } = times;
     [
@@ -212,6 +225,9 @@ fn values(recording: &Recording, found: &RunStatistics, metric: &Metric, times: 
         modes.map(|modes| modes.low_ns).into(),
         modes.map(|modes| modes.high_ns).into(),
         modes.map(|modes| modes.high_runs).into(),
+        throughput.bytes.map(Value::Bytes).into(),
+        throughput.files.into(),
+        throughput.calls.into(),
     ]
 }
 
