@@ -5,6 +5,7 @@ mod support;
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use serde_json::Value;
-use support::{Outcome, Running, eventually, inodyne, machine, prepare, run, scratch, start};
+use support::{Outcome, Running, eventually, inodyne, is_alive, machine, prepare, run, scratch, start};
 use tempfile::TempDir;
 
 const DIRECTORIES: u64 = 100;
@@ -22,6 +23,9 @@ const FILES: u64 = 3000;
 /// A directory that is shared, and its mounts; all gone at the end, also of a test that fails.
 struct Share {
     scratch: TempDir,
+    address: String,
+    /// What a guest says of who it is.
+    access: Vec<String>,
     host: Option<Running>,
     guests: Vec<(Option<Running>, PathBuf)>,
 }
@@ -34,19 +38,61 @@ impl Share {
 
     /// Shares a directory that `fill` has filled.
     fn over(options: &[&str], fill: impl FnOnce(&Path)) -> Share {
-        let mut share = Share { scratch: scratch(), host: None, guests: Vec::new() };
-        fs::create_dir(share.shared("")).expect("a directory");
-        fill(&share.shared(""));
-        let mut command = inodyne();
-        command.args(["share", "serve"]).arg(share.shared("")).arg("--listen").arg(share.address()).args(options);
-        share.host = Some(start(&mut command));
+        let mut share = Share::unserved(scratch());
         let socket = share.scratch.path().join("socket");
+        share.serve(options, fill);
         assert!(eventually(|| socket.exists()), "nobody listens: {}", share.end_host().stderr);
         share
     }
 
-    fn address(&self) -> String {
-        format!("unix:{}", self.scratch.path().join("socket").display())
+    /// One that nobody serves yet.
+    fn unserved(scratch: TempDir) -> Share {
+        let address = format!("unix:{}", scratch.path().join("socket").display());
+        Share { scratch, address, access: Vec::new(), host: None, guests: Vec::new() }
+    }
+
+    /// The same over TCP, with a key of each side and those of `others` let in too.
+    fn over_tcp(others: &[&str], fill: impl FnOnce(&Path)) -> Share {
+        let at = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port");
+        let mut share = Share::unserved(scratch());
+        share.address = format!("tcp:{at}");
+        let (host, guest) = (share.make_key("host"), share.make_key("guest"));
+        share.access = vec!["--key".into(), share.key("guest"), "--host".into(), host];
+        let list = share.scratch.path().join("allowed");
+        fs::write(&list, format!("# one a line\n{guest}\n")).expect("a file");
+        let own = share.key("host");
+        let mut options = vec!["--key", &own, "--allow", list.to_str().expect("a name of ours")];
+        others.iter().for_each(|other| options.extend(["--allow", other]));
+        share.serve(&options, fill);
+        assert!(eventually(|| TcpStream::connect(at).is_ok()), "nobody listens: {}", share.end_host().stderr);
+        share
+    }
+
+    fn serve(&mut self, options: &[&str], fill: impl FnOnce(&Path)) {
+        fs::create_dir(self.shared("")).expect("a directory");
+        fill(&self.shared(""));
+        let mut command = inodyne();
+        command.args(["share", "serve"]).arg(self.shared("")).args(["--listen", &self.address]).args(options);
+        self.host = Some(start(&mut command));
+    }
+
+    /// Where a private key is.
+    fn key(&self, name: &str) -> String {
+        self.scratch.path().join(name).with_extension("key").to_str().expect("a name of ours").to_owned()
+    }
+
+    /// Makes a key; its public half.
+    fn make_key(&self, name: &str) -> String {
+        run(inodyne().args(["share", "key", &self.key(name)])).ended_with(0).text().trim().to_owned()
+    }
+
+    /// What becomes of an attempt to mount it so.
+    fn mount_so(&self, access: &[&str]) -> Outcome {
+        let place = self.scratch.path().join("refused");
+        let _ = fs::create_dir(&place);
+        let outcome = run(inodyne().args(["share", "mount", &self.address]).arg(&place).args(access));
+        assert!(!is_mounted(&place));
+        outcome
     }
 
     /// A path on the host.
@@ -59,14 +105,15 @@ impl Share {
         let place = self.scratch.path().join(format!("mount{}", self.guests.len()));
         fs::create_dir(&place).expect("a directory");
         let mut command = inodyne();
-        let running = start(command.args(["share", "mount", &self.address()]).arg(&place));
+        let running = start(command.args(["share", "mount", &self.address]).arg(&place).args(&self.access));
         self.guests.push((Some(running), place.clone()));
         assert!(eventually(|| is_mounted(&place)), "not mounted");
         place
     }
 
     fn status(&self) -> Value {
-        let outcome = run(inodyne().args(["share", "status", "--json", &self.address()])).ended_with(0);
+        let outcome =
+            run(inodyne().args(["share", "status", "--json", &self.address]).args(&self.access)).ended_with(0);
         serde_json::from_slice(&outcome.stdout).expect("JSON")
     }
 
@@ -506,13 +553,13 @@ fn unmounting_ends_the_mounter() {
 #[test]
 fn few_descriptors_are_enough_for_many_files() {
     let _machine = machine();
-    let mut share = Share { scratch: scratch(), host: None, guests: Vec::new() };
+    let mut share = Share::unserved(scratch());
     fs::create_dir(share.shared("")).expect("a directory");
     tree(&share.shared(""));
     let program = inodyne();
     let mut command = Command::new("prlimit");
     command.arg("--nofile=128:128").arg(program.get_program()).args(["share", "serve"]).arg(share.shared(""));
-    share.host = Some(start(command.arg("--listen").arg(share.address())));
+    share.host = Some(start(command.arg("--listen").arg(&share.address)));
     assert!(eventually(|| share.scratch.path().join("socket").exists()));
     let place = share.mount();
     find(&place);
@@ -532,8 +579,122 @@ fn mistakes_are_told_in_one_line() {
     assert!(nobody.failed_in_one_line(3).contains("cannot connect"));
     let status = run(inodyne().args(["share", "status", "unix:/nowhere/socket"]));
     assert!(status.failed_in_one_line(3).contains("cannot connect"));
-    for transport in ["tcp:10.0.0.1:9", "vsock:3:9"] {
-        let outcome = run(inodyne().args(["share", "status", transport])).ended_with(2);
-        assert!(outcome.stderr.contains("only unix:PATH"), "{}", outcome.stderr);
+    for (address, told) in [("vsock:3:9", "only unix:PATH"), ("tcp:localhost:9", "tcp:IP:PORT")] {
+        let outcome = run(inodyne().args(["share", "status", address])).ended_with(2);
+        assert!(outcome.stderr.contains(told), "{}", outcome.stderr);
+    }
+}
+
+#[test]
+fn over_tcp_it_is_the_same_share() {
+    let _machine = machine();
+    let mut share = Share::over_tcp(&[], tree);
+    let place = share.mount();
+    let found = find(&place);
+    assert_eq!(found, find(&share.shared("")));
+    let cold = share.round_trips(0);
+    assert!(cold <= DIRECTORIES * 11 / 10 + 10, "{cold} round trips: {:?}", share.requests(0));
+    let guest = run(inodyne().args(["share", "status", &share.address]).args(&share.access)).ended_with(0).text();
+    assert!(guest.contains(", key "), "{guest}");
+    let bytes: Vec<u8> = (0..9_000_000u32).map(|number| ((number * 7) >> 3) as u8).collect();
+    fs::write(place.join("big"), &bytes).expect("written");
+    assert!(fs::read(share.shared("big")).expect("on the host") == bytes);
+    fs::write(share.shared("other"), &bytes).expect("on the host");
+    assert!(eventually(|| fs::read(place.join("other")).is_ok_and(|read| read == bytes)));
+    assert_eq!(order(&mut share, 300), Vec::<String>::new());
+}
+
+/// No key, another key, another host, no TLS: nobody of these is told anything.
+#[test]
+fn over_tcp_nobody_else_is_answered() {
+    let _machine = machine();
+    let mut share = Share::over_tcp(&[], |_| {});
+    let (guest, host) = (share.key("guest"), share.access[3].clone());
+    let stranger = share.make_key("stranger");
+    let own = share.key("stranger");
+    let unknown = "host and guest do not know each other";
+    for access in [["--key", &own, "--host", &host], ["--key", &guest, "--host", &stranger]] {
+        let line = share.mount_so(&access).failed_in_one_line(3);
+        assert!(line.contains(unknown), "{line}");
+        let line = run(inodyne().args(["share", "status", &share.address]).args(access)).failed_in_one_line(3);
+        assert!(line.contains(unknown), "{line}");
+    }
+    let line = share.mount_so(&[]).failed_in_one_line(2);
+    assert!(line.contains("--key and --host"), "{line}");
+    fs::set_permissions(&guest, Permissions::from_mode(0o640)).expect("ours");
+    let line = share.mount_so(&["--key", &guest, "--host", &host]).failed_in_one_line(2);
+    assert!(line.contains("chmod 600"), "{line}");
+    fs::set_permissions(&guest, Permissions::from_mode(0o600)).expect("ours");
+
+    // The words of a guest on a Unix socket, as they are.
+    let at: SocketAddr = share.address[4..].parse().expect("an address");
+    let hello = br#"{"version":1,"little_endian_64":true,"purpose":"status"}"#;
+    let mut frame = (hello.len() as u32).to_le_bytes().to_vec();
+    frame.extend([1, 0, 0, 0]);
+    frame.extend(hello);
+    let mut plain = TcpStream::connect(at).expect("it listens");
+    plain.write_all(&frame).expect("sent");
+    let mut told = Vec::new();
+    let _ = plain.read_to_end(&mut told);
+    assert!(told.len() < 20, "no more than that it is no TLS: {told:?}");
+
+    // Who says nothing loses the connection, and even many of those keep nobody out for long.
+    let silent: Vec<TcpStream> = (0..60).map(|_| TcpStream::connect(at).expect("it listens")).collect();
+    let waited = Instant::now();
+    for mut stream in silent {
+        stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a time-out");
+        let end = stream.read(&mut [0; 9]);
+        assert!(matches!(end, Ok(0)) || end.is_err_and(|error| error.kind() == ErrorKind::ConnectionReset));
+    }
+    assert!(waited.elapsed() < Duration::from_secs(15), "{:?}", waited.elapsed());
+    share.mount();
+
+    let unkeyed = run(inodyne().args(["share", "serve"]).arg(share.shared("")).args(["--listen", "tcp:127.0.0.1:1"]));
+    let line = unkeyed.failed_in_one_line(2);
+    assert!(line.contains("--key and --allow"), "{line}");
+}
+
+/// The connection ends somewhere in the handshake or in a message: an error at once, and nothing is mounted.
+#[test]
+fn over_tcp_a_cut_connection_is_an_error() {
+    let _machine = machine();
+    let mut share = Share::over_tcp(&[], |directory| fs::write(directory.join("file"), vec![1; 3_000_000]).unwrap());
+    let host: SocketAddr = share.address[4..].parse().expect("an address");
+    for limit in [0, 100, 400, 700, 1_000, 2_000, 50_000, 1_500_000] {
+        let between = TcpListener::bind("127.0.0.1:0").expect("a port");
+        share.address = format!("tcp:{}", between.local_addr().expect("its address"));
+        let forwarder = thread::spawn(move || {
+            let (guest, _) = between.accept().expect("a guest");
+            let host = TcpStream::connect(host).expect("it listens");
+            let copy = |mut from: TcpStream, mut to: TcpStream, mut left: usize| {
+                let mut buffer = vec![0; 4096];
+                while left > 0 {
+                    let most = left.min(buffer.len());
+                    let Ok(length @ 1..) = from.read(&mut buffer[..most]) else { break };
+                    if to.write_all(&buffer[..length]).is_err() {
+                        break;
+                    }
+                    left -= length;
+                }
+                let _ = (from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
+            };
+            let (from, to) = (guest.try_clone().expect("a copy"), host.try_clone().expect("a copy"));
+            let other = thread::spawn(move || copy(from, to, usize::MAX));
+            copy(host, guest, limit);
+            let _ = other.join();
+        });
+        let place = share.scratch.path().join(format!("cut{limit}"));
+        fs::create_dir(&place).expect("a directory");
+        let mut command = inodyne();
+        let running = start(command.args(["share", "mount", &share.address]).arg(&place).args(&share.access));
+        let has_ended = || {
+            let _ = fs::read(place.join("file"));
+            !is_alive(running.pid().as_raw())
+        };
+        assert!(eventually(has_ended), "cut after {limit} bytes, it goes on");
+        let told = running.end().ended_with(3).stderr;
+        assert!(told.lines().last().is_some_and(|line| line.starts_with("inodyne: ")), "{told}");
+        assert!(eventually(|| !is_mounted(&place)));
+        forwarder.join().expect("no panic");
     }
 }

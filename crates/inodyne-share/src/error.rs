@@ -1,6 +1,9 @@
 //! Everything that can go wrong, in one line each.
 
-use std::{fmt, io, path::PathBuf};
+use std::{
+    fmt, io,
+    path::{Path, PathBuf},
+};
 
 use crate::Address;
 
@@ -31,6 +34,25 @@ pub enum ShareError {
     /// The other side said no.
     #[error("the host of the share refuses: {0}")]
     Refused(String),
+    /// An address that is reached with keys, without them.
+    #[error("tcp: needs {0}: whom to trust, and who one is (`share key` makes keys)")]
+    Keys(&'static str),
+    /// Keys where there is nobody to show them to.
+    #[error("keys are for tcp: only; a Unix socket's permissions say who may use it")]
+    NoKeys,
+    /// A file of keys that cannot be used.
+    #[error("key file {}: {problem}", path.display())]
+    KeyFile {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// One of both sides does not know the other's key.
+    #[error(
+        "host and guest do not know each other: --host is the host's public key, and the host's --allow has the guest's"
+    )]
+    Strangers,
     /// The other side does not speak this protocol.
     #[error("who answers there is no host of a share")]
     NotAShare,
@@ -59,6 +81,10 @@ impl ShareError {
         Self::Address { what, address: address.clone(), source: source.into() }
     }
 
+    pub(crate) fn key_file(path: &Path, problem: impl fmt::Display) -> Self {
+        Self::KeyFile { path: path.into(), problem: problem.to_string() }
+    }
+
     pub(crate) fn system(what: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::System { what, source }
     }
@@ -69,6 +95,6 @@ impl ShareError {
 
     /// Whether the user wrote something wrong, and not the machine lacks something.
     pub fn is_usage(&self) -> bool {
-        matches!(self, Self::Directory { .. })
+        matches!(self, Self::Directory { .. } | Self::Keys(_) | Self::NoKeys | Self::KeyFile { .. })
     }
 }

@@ -8,7 +8,7 @@ use crate::{
         frame::{self, Kind},
         greeting::{Hello, Purpose, Welcome},
     },
-    transport::{Inbox, Outbox},
+    transport::{Inbox, Lost, Outbox},
 };
 
 /// Says who connects and what for; returns what the host answers.
@@ -20,6 +20,7 @@ pub(crate) fn greet(outbox: &Arc<Outbox>, inbox: &mut Inbox, purpose: Purpose) -
     let mut payload = Vec::new();
     match inbox.next(&mut payload) {
         Ok(Kind::Welcome) => serde_json::from_slice(&payload).map_err(|_| ShareError::NotAShare),
+        Err(Lost::Denied) => Err(ShareError::Strangers),
         _ => Err(ShareError::NotAShare),
     }
 }

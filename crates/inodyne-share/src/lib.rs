@@ -6,6 +6,8 @@
 //!
 //! | module | what it knows |
 //! |---|---|
+//! | `address` | where a share is |
+//! | `keys` | by what hosts and guests know each other |
 //! | `fuse` | the kernel's protocol: structures, requests from bytes, answers to bytes |
 //! | `protocol` | frames on a stream, the handshake, what the host says has changed |
 //! | `transport` | streams |
@@ -22,6 +24,7 @@ mod coherence;
 mod error;
 mod fuse;
 mod greet;
+mod keys;
 mod mount;
 mod protocol;
 mod server;
@@ -31,6 +34,7 @@ mod transport;
 pub use address::Address;
 pub use coherence::Ordering;
 pub use error::ShareError;
+pub use keys::{GuestKeys, HostKeys, PrivateKey, PublicKey};
 pub use mount::{MountOptions, forward, mount};
 pub use protocol::status::{GuestStatus, Status};
 pub use server::{Owners, PrivateShare, ServeOptions, serve};

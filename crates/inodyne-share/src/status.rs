@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::{
     Address, ShareError,
     greet::greet,
+    keys::GuestKeys,
     protocol::{
         greeting::{Purpose, Welcome},
         status::Status,
@@ -19,8 +20,8 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// Where none answers there.
-pub fn status(address: &Address) -> Result<Status, ShareError> {
-    let stream = connect(address)?;
+pub fn status(address: &Address, keys: Option<&GuestKeys>) -> Result<Status, ShareError> {
+    let stream = connect(address, keys)?;
     stream.set_timeout(Some(TIMEOUT)).map_err(ShareError::system("set a time-out"))?;
     match greet(&Outbox::new(stream.clone()), &mut Inbox::new(stream), Purpose::Status)? {
         Welcome::Status(status) => Ok(*status),

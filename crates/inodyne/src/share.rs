@@ -8,7 +8,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use inodyne_share::{Address, MountOptions, Ordering, Owners, ServeOptions, ShareError, Status, mount, serve, status};
+use inodyne_share::{
+    Address, GuestKeys, HostKeys, MountOptions, Ordering, Owners, PrivateKey, PublicKey, ServeOptions, ShareError,
+    Status, mount, serve, status,
+};
 use nix::sys::signal::{SigSet, Signal};
 
 use crate::failure::{ExitStatus, Failure};
@@ -23,23 +26,35 @@ pub struct ShareArgs {
 #[derive(Debug, Subcommand)]
 enum Action {
     /// Share a directory, until ended
-    #[command(after_long_help = "  inodyne share serve /srv/files --listen unix:/run/files.sock")]
+    #[command(after_long_help = "  inodyne share serve /srv/files --listen unix:/run/files.sock\n  \
+        inodyne share serve /srv/files --listen tcp:192.0.2.1:7000 --key host.key --allow guests.keys")]
     Serve(Serve),
     /// Mount a share on an existing directory, until it is unmounted (root)
-    #[command(after_long_help = "  inodyne share mount unix:/run/files.sock /mnt")]
+    #[command(after_long_help = "  inodyne share mount unix:/run/files.sock /mnt\n  \
+        inodyne share mount tcp:192.0.2.1:7000 /mnt --key guest.key --host 4f0c…")]
     Mount(Mount),
     /// Say how a share goes: who has mounted it, what was asked
     #[command(after_long_help = "  inodyne share status unix:/run/files.sock")]
     Status(Ask),
+    /// Make a key pair for tcp:, in a new file; print the public key
+    #[command(after_long_help = "  inodyne share key /etc/inodyne/share.key")]
+    Key(Key),
 }
 
 #[derive(Args, Debug)]
 struct Serve {
     /// The directory
     directory: PathBuf,
-    /// Where guests connect: unix:PATH. Only the own user may, as the socket's permissions say
+    /// Where guests connect: unix:PATH, for the own user alone, as the socket's permissions say; or tcp:IP:PORT, encrypted,
+    /// for those who have a key of --allow
     #[arg(long, value_name = "ADDRESS")]
     listen: Address,
+    /// This side's private key, for tcp: (`share key` makes one)
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// Whose the public key is may mount it over tcp:; or a file of such keys, one a line. May be given several times
+    #[arg(long, value_name = "PUBLICKEY|FILE", value_parser = allowed)]
+    allow: Vec<Allowed>,
     /// Let nobody change anything
     #[arg(long)]
     read_only: bool,
@@ -81,6 +96,8 @@ enum OrderingArg {
 struct Mount {
     /// Where the host listens
     address: Address,
+    #[command(flatten)]
+    keys: KeyOptions,
     /// An existing directory
     directory: PathBuf,
     /// Whose the files are, unless the host keeps their owners: UID:GID [default: who calls]
@@ -95,9 +112,64 @@ struct Mount {
 struct Ask {
     /// Where the host listens
     address: Address,
+    #[command(flatten)]
+    keys: KeyOptions,
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+#[derive(Args, Debug)]
+struct Key {
+    /// The file; there must be none
+    file: PathBuf,
+}
+
+/// What a guest needs for tcp:.
+#[derive(Args, Debug)]
+struct KeyOptions {
+    /// This side's private key, for tcp: (`share key` makes one)
+    #[arg(long, value_name = "FILE", requires = "host")]
+    key: Option<PathBuf>,
+    /// The host's public key, for tcp:
+    #[arg(long, value_name = "PUBLICKEY", requires = "key")]
+    host: Option<PublicKey>,
+}
+
+impl KeyOptions {
+    fn load(&self) -> Result<Option<GuestKeys>, ShareError> {
+        let Some((file, host)) = self.key.as_ref().zip(self.host) else { return Ok(None) };
+        Ok(Some(GuestKeys { own: PrivateKey::load(file)?, host }))
+    }
+}
+
+/// Whom a host lets in.
+#[derive(Clone, Debug)]
+enum Allowed {
+    One(PublicKey),
+    All(PathBuf),
+}
+
+/// A public key, or what can only be a file.
+fn allowed(text: &str) -> Result<Allowed, String> {
+    let is_like_a_key = text.len() >= 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if is_like_a_key { text.parse().map(Allowed::One) } else { Ok(Allowed::All(text.into())) }
+}
+
+/// The keys of a host, where it has any.
+fn host_keys(arguments: &Serve) -> Result<Option<HostKeys>, ShareError> {
+    let Some(file) = &arguments.key else {
+        return if arguments.allow.is_empty() { Ok(None) } else { Err(ShareError::Keys("--key and --allow")) };
+    };
+    let own = PrivateKey::load(file)?;
+    let mut allowed = Vec::new();
+    for who in &arguments.allow {
+        match who {
+            Allowed::One(key) => allowed.push(*key),
+            Allowed::All(file) => allowed.extend(PublicKey::all_in(file)?),
+        }
+    }
+    Ok(Some(HostKeys { own, allowed }))
 }
 
 fn owner(text: &str) -> Result<(u32, u32), String> {
@@ -135,11 +207,13 @@ pub fn run(arguments: &ShareArgs) -> Result<ExitCode, Failure> {
             let (directory, listen) = (&arguments.directory, &arguments.listen);
             let about = format!("{} at {listen}", directory.display());
             let ready = |watched: &str| anstream::eprintln!("sharing {about}; {watched}");
-            serve(directory, listen, options, stop.wait()?.as_fd(), ready)?;
+            let keys = host_keys(arguments)?;
+            serve(directory, listen, keys.as_ref(), options, stop.wait()?.as_fd(), ready)?;
         }
         Action::Mount(arguments) => {
             let options = MountOptions {
                 address: arguments.address.clone(),
+                keys: arguments.keys.load()?,
                 directory: arguments.directory.clone(),
                 owner: arguments.owner,
                 read_only: arguments.read_only,
@@ -155,8 +229,9 @@ pub fn run(arguments: &ShareArgs) -> Result<ExitCode, Failure> {
             })?;
             started?;
         }
+        Action::Key(arguments) => anstream::println!("{}", PrivateKey::make(&arguments.file)?.public()),
         Action::Status(arguments) => {
-            let status = status(&arguments.address)?;
+            let status = status(&arguments.address, arguments.keys.load()?.as_ref())?;
             if arguments.json {
                 let json =
                     serde_json::to_string_pretty(&status).map_err(|error| Failure::new(ExitStatus::Lacking, error))?;
@@ -195,8 +270,9 @@ fn text(status: &Status) -> String {
     );
     for guest in &status.guests {
         text += &format!(
-            "\nguest {}, for {} s: holds {} nodes; {} round trips; told {} times of changes, {} acknowledged\n",
+            "\nguest {}{}, for {} s: holds {} nodes; {} round trips; told {} times of changes, {} acknowledged\n",
             guest.guest,
+            guest.key.as_ref().map(|key| format!(", key {key}")).unwrap_or_default(),
             guest.connected_seconds,
             guest.nodes_held,
             guest.round_trips,

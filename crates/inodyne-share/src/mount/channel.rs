@@ -149,7 +149,7 @@ impl Channel {
                     self.outbox.send(&frame::whole(Kind::Ping, &[]));
                     continue;
                 }
-                Err(Lost::Ended) => break "the connection has ended",
+                Err(Lost::Ended | Lost::Denied) => break "the connection has ended",
                 Err(Lost::Malformed) => break "what it says makes no sense",
             };
             is_asked = false;

@@ -37,6 +37,7 @@ use rustix::{
 use crate::{
     Address, ShareError,
     greet::greet,
+    keys::GuestKeys,
     protocol::greeting::{Purpose, Welcome},
     transport::{Inbox, Outbox, Stream, connect, socket},
 };
@@ -52,6 +53,8 @@ const SILENCE: Duration = Duration::from_secs(10);
 pub struct MountOptions {
     /// Where the host listens.
     pub address: Address,
+    /// Who the host is, and who this side, where both must prove it.
+    pub keys: Option<GuestKeys>,
     /// An existing directory.
     pub directory: PathBuf,
     /// Whose the files are where the host does not keep their owners: user and group; without it, who calls.
@@ -70,7 +73,7 @@ pub struct MountOptions {
 pub fn mount(options: &MountOptions, stop: BorrowedFd<'_>, ready: impl FnOnce()) -> Result<(), ShareError> {
     let directory = target(&options.directory)?;
     let owner = options.owner.unwrap_or_else(|| (geteuid().as_raw(), getegid().as_raw()));
-    let (outbox, inbox, is_read_only) = greet_host(connect(&options.address)?, owner)?;
+    let (outbox, inbox, is_read_only) = greet_host(connect(&options.address, options.keys.as_ref())?, owner)?;
     let device = open("/dev/fuse", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
         .map_err(|errno| ShareError::lacking(format!("cannot open /dev/fuse: {errno} (modprobe fuse)")))?;
     let mounted = make_mount(&device, &options.address, is_read_only || options.read_only)?;

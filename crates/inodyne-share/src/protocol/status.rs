@@ -40,6 +40,9 @@ pub struct Status {
 pub struct GuestStatus {
     /// Its number.
     pub guest: u32,
+    /// The public key by which it is known; none on a Unix socket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
     /// For how long, in seconds.
     pub connected_seconds: u64,
     /// Nodes that its kernel holds.

@@ -31,7 +31,7 @@ use crate::{
 const WORKERS: usize = 8;
 
 /// How long a handshake may take.
-const GREETING: Duration = Duration::from_secs(5);
+pub(super) const GREETING: Duration = Duration::from_secs(5);
 
 /// A guest from which nothing comes for so long is gone: a mounter that has nothing else to say asks whether the host is there.
 const SILENCE: Duration = Duration::from_secs(60);
@@ -39,18 +39,19 @@ const SILENCE: Duration = Duration::from_secs(60);
 /// How often locks that are waited for are tried.
 const LOCK_INTERVAL: Duration = Duration::from_millis(2);
 
-/// Serves a connection until it ends.
-pub(crate) fn serve(host: &Arc<Host>, stream: Arc<dyn Stream>) -> Result<(), ShareError> {
+/// Serves a connection until it ends. `stranger` is dropped as soon as it is known who is there.
+pub(crate) fn serve(host: &Arc<Host>, stream: Arc<dyn Stream>, stranger: impl Sized) -> Result<(), ShareError> {
     // Its files may be closed here.
     let _own = watch::own_thread();
     let mut inbox = Inbox::new(stream.clone());
     let outbox = Outbox::new(stream.clone());
     stream.set_timeout(Some(GREETING)).map_err(ShareError::system("set a time-out"))?;
     let Some((uid, gid)) = greet(host, &mut inbox, &outbox) else { return Ok(()) };
+    drop(stranger);
     stream.set_timeout(Some(SILENCE)).map_err(ShareError::system("set a time-out"))?;
     inbox.trust();
     let id = host.guests_seen.fetch_add(1, Relaxed) + 1;
-    let guest = Guest::new(id, host.view((uid, gid)), host.coherence.enter(id, outbox.clone()));
+    let guest = Guest::new(id, host.view((uid, gid)), host.coherence.enter(id, outbox.clone()), stream.peer());
     let worker = Worker { host, guest: &guest, inbox: &Mutex::new(inbox) };
     host.guests().insert(id, guest.clone());
     thread::scope(|scope| {
@@ -109,7 +110,7 @@ impl Worker<'_> {
                     self.host.coherence.acknowledged(&self.guest.link, u64::from_le_bytes(number));
                 }
                 Ok(Kind::Ping) => self.guest.link.outbox.send(&frame::whole(Kind::Pong, &[])),
-                Ok(_) | Err(Lost::Ended | Lost::Silent | Lost::Malformed) => break,
+                Ok(_) | Err(Lost::Ended | Lost::Silent | Lost::Malformed | Lost::Denied) => break,
             }
         }
         // The others read the end too, then.

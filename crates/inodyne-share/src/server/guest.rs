@@ -18,6 +18,7 @@ use crate::{
         abi::{LkIn, REQUESTS},
         reply::Reply,
     },
+    keys::PublicKey,
     protocol::status::GuestStatus,
 };
 
@@ -31,6 +32,8 @@ pub(crate) struct Guest {
     pub view: View,
     /// Whether its kernel can be told at once that no name it holds is true (Linux 6.16).
     pub has_epoch: AtomicBool,
+    /// Its key, where it had to show one.
+    key: Option<PublicKey>,
     since: Instant,
     locks: Mutex<Locks>,
     /// Requests by number.
@@ -59,12 +62,13 @@ pub(crate) struct Waiting {
 
 impl Guest {
     /// One that has just connected.
-    pub fn new(id: GuestId, view: View, link: Arc<Link>) -> Arc<Self> {
+    pub fn new(id: GuestId, view: View, link: Arc<Link>, key: Option<PublicKey>) -> Arc<Self> {
         Arc::new(Self {
             id,
             view,
             link,
             has_epoch: AtomicBool::new(false),
+            key,
             since: Instant::now(),
             locks: Mutex::default(),
             counts: [const { AtomicU64::new(0) }; 64],
@@ -109,6 +113,7 @@ impl Guest {
         let requests: BTreeMap<_, _> = REQUESTS.iter().filter_map(counted).collect();
         GuestStatus {
             guest: self.id,
+            key: self.key.map(|key| key.to_string()),
             connected_seconds: self.since.elapsed().as_secs(),
             nodes_held,
             round_trips: requests.iter().filter(|(name, _)| has_an_answer(name)).map(|(_, count)| count).sum(),

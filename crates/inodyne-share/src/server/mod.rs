@@ -49,6 +49,7 @@ use rustix::{
 use crate::{
     Address, ShareError,
     coherence::watch,
+    keys::HostKeys,
     transport::{Listener, socket},
 };
 use export::Export;
@@ -92,17 +93,21 @@ impl PrivateShare {
     /// # Errors
     /// Where the system refuses what is needed for that.
     pub fn serve(&self, guest: OwnedFd) -> Result<(), ShareError> {
-        connection::serve(&self.0, socket(guest))
+        connection::serve(&self.0, socket(guest), ())
     }
 }
 
 /// More connections than this are refused, so that nobody uses up the host's threads.
 const MOST_GUESTS: usize = 128;
 
+/// Of these, so many may be connected at the same time without having said who they are, each for a few seconds.
+const MOST_STRANGERS: usize = 32;
+
 /// How often it is looked for guests that do not acknowledge.
 const ROUND: Duration = Duration::from_secs(1);
 
-/// Shares a directory with whoever connects at an address, until `stop` becomes readable. `ready` is called once guests can connect, with what they should know of how it is watched.
+/// Shares a directory with whoever connects at an address, until `stop` becomes readable. `ready` is called once guests
+/// can connect, with what they should know of how it is watched.
 ///
 /// Changes limits and the file mode creation mask of the process. Threads that serve guests are still there on return: the process
 /// is to end then, which ends them and their connections.
@@ -112,14 +117,15 @@ const ROUND: Duration = Duration::from_secs(1);
 pub fn serve(
     directory: &Path,
     listen: &Address,
+    keys: Option<&HostKeys>,
     options: ServeOptions,
     stop: BorrowedFd<'_>,
     ready: impl FnOnce(&str),
 ) -> Result<(), ShareError> {
-    let listener = Listener::new(listen)?;
+    let listener = Listener::new(listen, keys)?;
     let (host, watched) = start(directory, Export::open_root(directory)?, options)?;
     ready(&watched);
-    let connections = &*Box::leak(Box::new(AtomicUsize::new(0)));
+    let (guests, strangers) = (Arc::default(), Arc::default());
     loop {
         let timeout = Timespec { tv_sec: ROUND.as_secs() as i64, tv_nsec: 0 };
         let listening = listener.as_fd();
@@ -136,28 +142,44 @@ pub fn serve(
         if !guest {
             continue;
         }
-        let stream = match listener.accept() {
-            Ok(stream) => stream,
+        let stranger = match listener.accept() {
+            Ok(stranger) => stranger,
             // Too many descriptors, or a guest that has gone again.
             Err(_) => {
                 thread::sleep(Duration::from_millis(10));
                 continue;
             }
         };
-        if connections.fetch_add(1, Relaxed) >= MOST_GUESTS {
-            connections.fetch_sub(1, Relaxed);
-            continue;
-        }
+        let counted = Counted::new(&guests, MOST_GUESTS).zip(Counted::new(&strangers, MOST_STRANGERS));
+        let Some((guest, unknown)) = counted else { continue };
         let host = host.clone();
         let served = thread::Builder::new().name("share-guest".into()).spawn(move || {
-            let _ = connection::serve(&host, stream);
-            connections.fetch_sub(1, Relaxed);
-        });
-        if let Err(error) = served {
-            connections.fetch_sub(1, Relaxed);
-            if error.kind() != io::ErrorKind::WouldBlock {
-                return Err(ShareError::System { what: "start a thread", source: error });
+            let _guest = guest;
+            if let Ok(stream) = stranger.meet(connection::GREETING) {
+                let _ = connection::serve(&host, stream, unknown);
             }
+        });
+        if let Err(error) = served
+            && error.kind() != io::ErrorKind::WouldBlock
+        {
+            return Err(ShareError::System { what: "start a thread", source: error });
         }
+    }
+}
+
+/// One of those of whom there may be so many, until dropped.
+struct Counted(Arc<AtomicUsize>);
+
+impl Counted {
+    /// One more, unless there are enough.
+    fn new(count: &Arc<AtomicUsize>, most: usize) -> Option<Self> {
+        let counted = Self(count.clone());
+        (count.fetch_add(1, Relaxed) < most).then_some(counted)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
     }
 }

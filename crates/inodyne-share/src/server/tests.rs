@@ -59,7 +59,7 @@ impl Liar {
     fn silent(host: &Arc<Host>) -> Self {
         let (ours, theirs) = pair();
         let host = host.clone();
-        thread::spawn(move || connection::serve(&host, theirs));
+        thread::spawn(move || connection::serve(&host, theirs, ()));
         ours.set_timeout(Some(Duration::from_secs(20))).unwrap();
         let mut inbox = Inbox::new(ours.clone());
         inbox.trust();

@@ -17,6 +17,8 @@ pub(crate) enum Lost {
     Silent,
     /// What came is no frame.
     Malformed,
+    /// The other side does not accept who is here.
+    Denied,
 }
 
 /// The reading end of a connection.
@@ -77,6 +79,7 @@ fn receive(stream: &dyn Stream, buffer: &mut [u8], is_within: bool) -> Result<us
         Ok(0) => Err(Lost::Ended),
         Ok(length) => Ok(length),
         Err(error) if error.kind() == io::ErrorKind::TimedOut && !is_within => Err(Lost::Silent),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(Lost::Denied),
         Err(_) => Err(Lost::Ended),
     }
 }

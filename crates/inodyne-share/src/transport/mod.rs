@@ -2,21 +2,28 @@
 //!
 //! | module | what it knows |
 //! |---|---|
-//! | `socket` | streams that are sockets, and the addresses of such |
+//! | `meet` | addresses: listening and connecting |
+//! | `socket` | streams that are sockets |
+//! | `tls` | streams that nobody else reads or changes, between two who have proved who they are |
 //! | `inbox` | reading frames |
 //! | `outbox` | writing frames without ever waiting for who reads them |
 
 mod inbox;
+mod meet;
 mod outbox;
 mod socket;
+mod tls;
 
 pub(crate) use inbox::{Inbox, Lost};
+pub(crate) use meet::{Listener, connect};
 pub(crate) use outbox::Outbox;
 #[cfg(test)]
 pub(crate) use socket::pair;
-pub(crate) use socket::{Listener, connect, socket};
+pub(crate) use socket::socket;
 
 use std::{io, time::Duration};
+
+use crate::keys::PublicKey;
 
 /// Both directions of a connection. Threads may send and receive at the same time.
 pub(crate) trait Stream: Send + Sync {
@@ -29,9 +36,19 @@ pub(crate) trait Stream: Send + Sync {
     /// Sends as much as goes without waiting; `WouldBlock` where that is nothing.
     fn try_send(&self, bytes: &[u8]) -> io::Result<usize>;
 
+    /// Sends what was taken and has not gone yet; whether nothing is left of that.
+    fn flush(&self) -> io::Result<bool> {
+        Ok(true)
+    }
+
     /// Waits until something can be sent; whether it can.
     fn wait_sendable(&self, timeout: Duration) -> io::Result<bool>;
 
     /// Ends both directions, whoever waits on them.
     fn close(&self);
+
+    /// By what the other side has proved who it is, where it had to.
+    fn peer(&self) -> Option<PublicKey> {
+        None
+    }
 }

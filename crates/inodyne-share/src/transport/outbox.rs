@@ -52,8 +52,8 @@ impl Outbox {
         let mut sent = 0;
         if kept.frames.is_empty() {
             match send_some(&*self.stream, frame) {
-                Ok(length) if length == frame.len() => return,
-                Ok(length) => sent = length,
+                Ok((_, true)) => return,
+                Ok((length, false)) => sent = length,
                 Err(_) => return kept.close(&*self.stream),
             }
         }
@@ -83,7 +83,7 @@ impl Outbox {
             let sent = kept.sent;
             let Some(first) = kept.frames.front() else { return };
             match send_some(&*self.stream, &first[sent..]) {
-                Ok(length) if sent + length == first.len() => {
+                Ok((_, true)) => {
                     kept.bytes -= first.len();
                     kept.frames.pop_front();
                     kept.sent = 0;
@@ -91,7 +91,7 @@ impl Outbox {
                         return;
                     }
                 }
-                Ok(length) => kept.sent += length,
+                Ok((length, false)) => kept.sent += length,
                 Err(_) => return kept.close(&*self.stream),
             }
         }
@@ -110,17 +110,17 @@ impl Kept {
     }
 }
 
-/// As much as goes.
-fn send_some(stream: &dyn Stream, bytes: &[u8]) -> io::Result<usize> {
+/// As much as goes: how much the stream has taken, and whether all of it has gone.
+fn send_some(stream: &dyn Stream, bytes: &[u8]) -> io::Result<(usize, bool)> {
     let mut sent = 0;
     while sent < bytes.len() {
         match stream.try_send(&bytes[sent..]) {
             Ok(length) => sent += length,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok((sent, false)),
             Err(error) => return Err(error),
         }
     }
-    Ok(sent)
+    Ok((sent, stream.flush()?))
 }
 
 #[cfg(test)]
