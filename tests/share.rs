@@ -549,6 +549,24 @@ fn unmounting_ends_the_mounter() {
     share.end_host().ended_with(0);
 }
 
+/// Each thread of the host is held to the directory, as `share status` says; the library's own tests try what that means.
+#[test]
+fn the_host_is_held_to_the_directory() {
+    let _machine = machine();
+    let mut share = Share::new(&[]);
+    let place = share.mount();
+    fs::write(place.join("file"), "served").expect("written");
+    assert_eq!(share.status()["sandbox"], serde_json::json!(["landlock", "seccomp"]));
+    let host = share.host.as_ref().expect("it runs").pid();
+    for thread in fs::read_dir(format!("/proc/{host}/task")).expect("its threads").flatten() {
+        let status = fs::read_to_string(thread.path().join("status")).expect("its state");
+        assert!(status.contains("NoNewPrivs:\t1") && status.contains("Seccomp:\t2"), "{status}");
+    }
+    // Killed, it leaves no socket.
+    kill(host, Signal::SIGKILL).expect("it runs");
+    assert!(eventually(|| !share.scratch.path().join("socket").exists()));
+}
+
 /// However many files a guest knows, the host has few of them open.
 #[test]
 fn few_descriptors_are_enough_for_many_files() {

@@ -15,6 +15,7 @@
 //! | `coherence` | what guests hold stays true: who is told of what, and when a change is acknowledged |
 //! | `mount` | the guest's side: between the kernel and the stream |
 //! | `greet` | the guest's side of the handshake |
+//! | `guard` | what is to be done when this process ends, whatever ends it |
 //! | `status` | asking how a share goes |
 //!
 //! `docs/ARCHITECTURE.md` of this crate says why it is so.
@@ -24,6 +25,7 @@ mod coherence;
 mod error;
 mod fuse;
 mod greet;
+mod guard;
 mod keys;
 mod mount;
 mod protocol;

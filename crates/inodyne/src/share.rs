@@ -1,7 +1,7 @@
 //! `inodyne share`: arguments, and what a person sees of a share; the work is `inodyne-share`'s.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -206,9 +206,16 @@ pub fn run(arguments: &ShareArgs) -> Result<ExitCode, Failure> {
             let stop = Stop::new()?;
             let (directory, listen) = (&arguments.directory, &arguments.listen);
             let about = format!("{} at {listen}", directory.display());
-            let ready = |watched: &str| anstream::eprintln!("sharing {about}; {watched}");
+            // The thread that waits for signals is started once the library has forked.
+            let (stopped, stopper) = UnixStream::pair().map_err(|error| Failure::new(ExitStatus::Lacking, error))?;
+            let mut started = Ok(());
+            let ready = |watched: &str| {
+                started = stop.tell(stopper);
+                anstream::eprintln!("sharing {about}; {watched}");
+            };
             let keys = host_keys(arguments)?;
-            serve(directory, listen, keys.as_ref(), options, stop.wait()?.as_fd(), ready)?;
+            serve(directory, listen, keys.as_ref(), options, stopped.as_fd(), ready)?;
+            started?;
         }
         Action::Mount(arguments) => {
             let options = MountOptions {
@@ -264,6 +271,12 @@ fn text(status: &Status) -> String {
     } else {
         format!("changes on the host: not watched, seen after {} s\n", status.valid_seconds)
     };
+    let sandbox = if status.sandbox.is_empty() {
+        "none, the kernel has nothing for it".into()
+    } else {
+        status.sandbox.join(", ")
+    };
+    text += &format!("sandbox: {sandbox}\n");
     text += &format!(
         "{} nodes known, {} descriptors kept for them, {} files open\n",
         status.nodes, status.descriptors, status.open_files
@@ -295,13 +308,6 @@ impl Stop {
         let signals: SigSet = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().collect();
         signals.thread_block().map_err(|error| Failure::new(ExitStatus::Lacking, error))?;
         Ok(Stop(signals))
-    }
-
-    /// What becomes readable at a signal.
-    fn wait(self) -> Result<OwnedFd, Failure> {
-        let (stopped, stopper) = UnixStream::pair().map_err(|error| Failure::new(ExitStatus::Lacking, error))?;
-        self.tell(stopper)?;
-        Ok(stopped.into())
     }
 
     /// Closes `stopper` at a signal.

@@ -6,14 +6,14 @@
 //! | `channel` | requests to the host, answers to the kernel |
 //! | `ends` | where directories end, so that the host need not be asked |
 //! | `apply` | telling the kernel what is no longer true |
-//! | `guard` | unmounting if this process is killed |
+//! | `place` | unmounting, by whoever is left to do it |
 //!
 //! Nothing is cached here, and nothing is answered but that a directory has no further entries where the host has said so.
 
 mod apply;
 mod channel;
 mod ends;
-mod guard;
+mod place;
 
 use std::{
     fs, io,
@@ -37,12 +37,13 @@ use rustix::{
 use crate::{
     Address, ShareError,
     greet::greet,
+    guard::Guard,
     keys::GuestKeys,
     protocol::greeting::{Purpose, Welcome},
     transport::{Inbox, Outbox, Stream, connect, socket},
 };
 use channel::{Channel, End};
-use guard::{Guard, Place};
+use place::Place;
 
 /// How long the host may be silent before it is asked whether it is there, and then how long until it is given up. Both together are the
 /// time after which whoever waits for a host that does not answer gets an error.
@@ -78,7 +79,7 @@ pub fn mount(options: &MountOptions, stop: BorrowedFd<'_>, ready: impl FnOnce())
         .map_err(|errno| ShareError::lacking(format!("cannot open /dev/fuse: {errno} (modprobe fuse)")))?;
     let mounted = make_mount(&device, &options.address, is_read_only || options.read_only)?;
     let place = Place::of(&directory, &mounted)?;
-    let guard = Guard::start(&place)?;
+    let guard = Guard::start(|| place.unmount())?;
     let attached = move_mount(&mounted, "", CWD, &directory, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH);
     attached.map_err(|errno| ShareError::directory("mount on", &directory, errno))?;
     drop(mounted);

@@ -19,6 +19,9 @@ pub struct Status {
     pub watched: bool,
     /// How long guests believe what they are told, in seconds.
     pub valid_seconds: u64,
+    /// By what the host's process is held to the directory: `landlock`, `seccomp`.
+    #[serde(default)]
+    pub sandbox: Vec<String>,
     /// How long it has been served, in seconds.
     pub served_seconds: u64,
     /// Nodes that any guest knows.

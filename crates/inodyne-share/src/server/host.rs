@@ -5,7 +5,7 @@ use std::{
     os::fd::OwnedFd,
     path::PathBuf,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed},
     },
     thread,
@@ -62,6 +62,8 @@ pub(crate) struct Host {
     pub since: Instant,
     /// Whether guests hear of changes that programs of the host make.
     pub is_watched: AtomicBool,
+    /// What the process has given up, once it has.
+    pub sandbox: OnceLock<Vec<String>>,
     pub guests_seen: AtomicU32,
     guests: Mutex<BTreeMap<GuestId, Arc<Guest>>>,
     /// Events of the host's watch that were looked at, and how often some were lost.
@@ -89,6 +91,7 @@ impl Host {
             coherence,
             since: Instant::now(),
             is_watched: AtomicBool::new(false),
+            sandbox: OnceLock::new(),
             guests_seen: AtomicU32::new(0),
             guests: Mutex::default(),
             events: AtomicU64::new(0),
@@ -164,6 +167,7 @@ impl Host {
             },
             watched: self.is_watched.load(Relaxed),
             valid_seconds: self.valid(self.device).as_secs(),
+            sandbox: self.sandbox.get().cloned().unwrap_or_default(),
             served_seconds: self.since.elapsed().as_secs(),
             nodes,
             descriptors,

@@ -7,6 +7,7 @@
 //! | `connection` | one connection, from the handshake to the end |
 //! | `guest` | who is at its other end |
 //! | `operations` | what a guest asks |
+//! | `sandbox` | what the process gives up before it serves anybody |
 //! | `export` | finding the file of a node, and nothing outside of the directory |
 //! | `nodes` | what guests know |
 //! | `descriptors` | descriptors that were used lately |
@@ -22,6 +23,7 @@ mod handles;
 pub(crate) mod host;
 pub(crate) mod nodes;
 mod operations;
+mod sandbox;
 #[cfg(test)]
 mod tests;
 
@@ -66,6 +68,7 @@ fn start(directory: &Path, root: OwnedFd, options: ServeOptions) -> Result<(Arc<
     let host = Host::new(directory.into(), root, options)?;
     // The guest's kernel has applied the mask of who makes a file.
     umask(Mode::empty());
+    host.sandbox.get_or_init(|| sandbox::enter(host.export.root()));
     let watched = watch::start(&host)?;
     Ok((host, watched))
 }
@@ -75,7 +78,7 @@ pub struct PrivateShare(Arc<Host>);
 
 impl PrivateShare {
     /// Of a directory that is open, if only as a path; `directory` is what it is called. Changes limits and the file mode creation
-    /// mask of the process.
+    /// mask of the process, and gives up what this thread and later ones do not need.
     ///
     /// # Errors
     /// Where the directory cannot be shared.
@@ -109,7 +112,8 @@ const ROUND: Duration = Duration::from_secs(1);
 /// Shares a directory with whoever connects at an address, until `stop` becomes readable. `ready` is called once guests
 /// can connect, with what they should know of how it is watched.
 ///
-/// Changes limits and the file mode creation mask of the process. Threads that serve guests are still there on return: the process
+/// To be called from a process with one thread, as it forks and then gives up what it does not need (`sandbox`), which concerns this
+/// thread and later ones. Changes limits and the file mode creation mask of the process. Threads that serve guests are still there on return: the process
 /// is to end then, which ends them and their connections.
 ///
 /// # Errors

@@ -9,11 +9,11 @@ use std::{
     os::{
         fd::{AsFd, BorrowedFd},
         unix::{
-            fs::FileTypeExt,
+            fs::{FileTypeExt, MetadataExt},
             net::{UnixListener, UnixStream},
         },
     },
-    path::PathBuf,
+    path::{self, Path},
     sync::Arc,
     time::Duration,
 };
@@ -27,6 +27,7 @@ use super::{
 };
 use crate::{
     Address, ShareError,
+    guard::Guard,
     keys::{GuestKeys, HostKeys},
 };
 
@@ -56,14 +57,18 @@ pub(crate) fn connect(address: &Address, keys: Option<&GuestKeys>) -> Result<Arc
 pub(crate) struct Listener(Listening);
 
 enum Listening {
-    /// The socket's name goes with it.
-    Unix(UnixListener, PathBuf),
+    /// The socket's name goes with it, or with this process if that is killed.
+    Unix {
+        listener: UnixListener,
+        _guard: Guard,
+    },
     Tcp(TcpListener, HostSide),
 }
 
 impl Listener {
     /// Listens at an address. A Unix socket that a host left there which is no more is replaced; nothing else is. Only the host's own
-    /// user may connect to it, which its permissions see to: whoever is to mount it is let in by changing them.
+    /// user may connect to it, which its permissions see to: whoever is to mount it is let in by changing them. The process must have
+    /// one thread.
     pub fn new(address: &Address, keys: Option<&HostKeys>) -> Result<Self, ShareError> {
         let failed = |error| ShareError::address("listen at", address, error);
         match (address, keys) {
@@ -77,7 +82,18 @@ impl Listener {
                 let before = umask(rustix::fs::Mode::from_raw_mode(0o177));
                 let listener = UnixListener::bind(path);
                 umask(before);
-                Ok(Self(Listening::Unix(listener.map_err(failed)?, path.clone())))
+                let listener = listener.map_err(failed)?;
+                // It works elsewhere.
+                let path = path::absolute(path).map_err(failed)?;
+                let inode =
+                    |path: &Path| fs::symlink_metadata(path).map(|metadata| (metadata.dev(), metadata.ino())).ok();
+                let ours = inode(&path);
+                let guard = Guard::start(|| {
+                    if inode(&path) == ours {
+                        let _ = fs::remove_file(&path);
+                    }
+                })?;
+                Ok(Self(Listening::Unix { listener, _guard: guard }))
             }
             (Address::Tcp(at), Some(keys)) => {
                 let side = HostSide::new(keys).map_err(ShareError::lacking)?;
@@ -91,7 +107,7 @@ impl Listener {
     /// The next one that connects.
     pub fn accept(&self) -> io::Result<Stranger> {
         match &self.0 {
-            Listening::Unix(listener, _) => Ok(Stranger(Socket::new(listener.accept()?.0.into()), None)),
+            Listening::Unix { listener, .. } => Ok(Stranger(Socket::new(listener.accept()?.0.into()), None)),
             Listening::Tcp(listener, side) => {
                 let (stream, _) = listener.accept()?;
                 stream.set_nodelay(true)?;
@@ -103,16 +119,8 @@ impl Listener {
     /// What becomes readable when a guest connects.
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         match &self.0 {
-            Listening::Unix(listener, _) => listener.as_fd(),
+            Listening::Unix { listener, .. } => listener.as_fd(),
             Listening::Tcp(listener, _) => listener.as_fd(),
-        }
-    }
-}
-
-impl Drop for Listener {
-    fn drop(&mut self) {
-        if let Listening::Unix(_, path) = &self.0 {
-            let _ = fs::remove_file(path);
         }
     }
 }

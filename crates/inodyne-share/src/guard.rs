@@ -1,0 +1,68 @@
+//! Something that is to be done when this process ends, whatever ends it.
+//!
+//! A process cannot count on its own end. So a second one waits for it: it holds nothing but one end of a pipe, sees that close whatever the
+//! reason, and does what is to be done. It is not held to what this process has given up meanwhile.
+
+use std::{
+    io::{self, PipeReader, PipeWriter, Read},
+    os::fd::AsRawFd,
+};
+
+use rustix::process::setsid;
+
+use crate::ShareError;
+
+/// The second process. Dropped, it is told that all is done, and waited for.
+#[derive(Debug)]
+pub(crate) struct Guard {
+    pid: libc::pid_t,
+    life: Option<PipeWriter>,
+}
+
+impl Guard {
+    /// Starts it, in a process of one thread. `at_the_end` must need nothing that is open now.
+    pub fn start(at_the_end: impl FnOnce()) -> Result<Self, ShareError> {
+        let failed = |source| ShareError::System { what: "start a guard", source };
+        let (reader, writer) = io::pipe().map_err(failed)?;
+        // SAFETY: there is one thread, and the child uses copies of what was made before and never returns.
+        match unsafe { libc::fork() } {
+            -1 => Err(failed(io::Error::last_os_error())),
+            0 => {
+                watch(reader, at_the_end);
+                // SAFETY: ends the copy, and nothing else.
+                unsafe { libc::_exit(0) }
+            }
+            pid => Ok(Self { pid, life: Some(writer) }),
+        }
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        drop(self.life.take());
+        // SAFETY: no memory is passed; the process is ours.
+        unsafe { libc::waitpid(self.pid, std::ptr::null_mut(), 0) };
+    }
+}
+
+/// The guard's whole life.
+fn watch(mut reader: PipeReader, at_the_end: impl FnOnce()) {
+    // A signal to the terminal's group is not for it.
+    let _ = setsid();
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
+        // SAFETY: ignoring a signal runs no code.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
+    let own = reader.as_raw_fd() as u32;
+    // SAFETY: closes what this copy does not use: everything but its end of the pipe.
+    unsafe {
+        libc::close_range(own + 1, u32::MAX, 0);
+        if own > 0 {
+            libc::close_range(0, own - 1, 0);
+        }
+        libc::prctl(libc::PR_SET_NAME, c"share-guard".as_ptr());
+    }
+    let _ = rustix::process::chdir("/");
+    let _ = reader.read(&mut [0]);
+    at_the_end();
+}
