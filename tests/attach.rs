@@ -378,6 +378,42 @@ fn a_process_in_a_pid_namespace_is_followed_by_its_number_there() {
 }
 
 #[test]
+fn one_window_after_the_other_is_kept_counted_and_shown() {
+    let (_machine, scratch) = (machine(), scratch());
+    let program = fixture("attached", scratch.path());
+    let target = Attached::start(&program, 2, 100);
+    let (ring, metrics) = (scratch.path().join("ring"), scratch.path().join("counters.prom"));
+    std::fs::create_dir(&ring).expect("a directory");
+    let mut command = inodyne();
+    command.args(["attach", "--pid", &target.pid().to_string(), "--every", "2s", "--for", "500ms", "--keep", "1h"]);
+    let mut child =
+        as_in_a_terminal(command.arg("--into").arg(&ring).arg("--metrics").arg(&metrics)).spawn().expect("it starts");
+    let recordings = || -> Vec<std::path::PathBuf> {
+        let mut all: Vec<_> =
+            std::fs::read_dir(&ring).expect("a directory").flatten().map(|entry| entry.path()).collect();
+        all.sort();
+        all
+    };
+    assert!(eventually(|| recordings().len() >= 2 && metrics.exists()));
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).expect("it is there");
+    assert_eq!(child.wait().expect("it is our child").code(), Some(0));
+    let kept = recordings();
+    for path in &kept {
+        holds_together(window(&load(path).expect("a recording")));
+    }
+    let text = std::fs::read_to_string(&metrics).expect("counters");
+    let windows =
+        text.lines().find_map(|line| line.strip_prefix("inodyne_windows_total{")?.rsplit(' ').next()?.parse().ok());
+    assert_eq!(windows, Some(kept.len()), "{text}");
+    let shown = run(inodyne().arg("show").arg(&ring)).ended_with(0).text();
+    assert_eq!(shown, run(inodyne().arg("show").arg(kept.last().expect("some"))).ended_with(0).text(), "the newest");
+    let early = run(inodyne().arg("show").arg(format!("{}@2001-01-01T00:00Z", ring.display()))).failed_in_one_line(2);
+    assert!(early.contains("which is later"), "{early}");
+    let says = |more: &[&str]| run(inodyne().args(["attach", "--all"]).args(more).arg("--into").arg(&ring)).code();
+    assert_eq!([says(&["--every", "1s", "--for", "2s"]), says(&["--every", "1s"]), says(&[])], [Some(2); 3]);
+}
+
+#[test]
 fn what_cannot_be_followed_is_said_in_one_line() {
     let says = |arguments: &[&str], code: i32| run(inodyne().arg("attach").args(arguments)).failed_in_one_line(code);
     assert!(says(&["--pid", "4194304"], 2).contains("no such process"));

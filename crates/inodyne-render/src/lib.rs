@@ -13,6 +13,7 @@
 //! | `difference`, `junit` | the difference of two recordings, in all forms |
 //! | [`card`](fn@card) | a recording in one picture |
 //! | [`hyperfine`](fn@hyperfine) | times as hyperfine exports them |
+//! | `openmetrics` | counters over windows, for a monitoring system |
 //! | `profile` | stacks and timeline in the formats of other programs, one file a format |
 //! | `colours` | which colour stands for what |
 //! | `process` | the processes of a trace as a tree, and what they are called |
@@ -30,6 +31,7 @@ mod json;
 mod junit;
 mod line;
 mod markdown;
+mod openmetrics;
 mod process;
 mod profile;
 mod report;
@@ -46,6 +48,7 @@ pub use json::{json, json_section};
 pub use junit::difference_junit;
 pub use line::{cut, escaped};
 pub use markdown::markdown;
+pub use openmetrics::Metrics;
 pub use profile::{
     NoFlameGraph, Traced, UnknownView, View, firefox, flame_graph, flame_graph_difference, folded, folded_difference,
     perfetto, pprof, speedscope,

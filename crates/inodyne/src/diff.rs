@@ -12,6 +12,7 @@ use crate::failure::{ExitStatus, Failure};
 use crate::format::DifferenceFormat;
 use crate::gates::{self, EXPRESSIONS, GateOptions};
 use crate::report;
+use crate::ring;
 use crate::stored::{chosen, load};
 
 /// Arguments of `inodyne diff`.
@@ -24,7 +25,7 @@ use crate::stored::{chosen, load};
     Cases are held against each other by command, label of the place and state of the caches. The exit code is 1 where a \
     gate does not hold."))]
 pub struct DiffArguments {
-    /// The recording that is the base
+    /// The recording that is the base; of a directory of `attach --every` the newest, or DIRECTORY@TIME
     pub old: PathBuf,
     /// The recording that is held against it
     pub new: PathBuf,
@@ -75,7 +76,8 @@ pub fn run(arguments: &DiffArguments) -> Result<ExitCode, Failure> {
         ));
     }
     let limit_bytes = arguments.max_size.bytes();
-    let (old, new) = (load(&arguments.old, limit_bytes)?, load(&arguments.new, limit_bytes)?);
+    let recording = |operand| load(&ring::file_of(operand).map_err(usage)?, limit_bytes);
+    let (old, new) = (recording(&arguments.old)?, recording(&arguments.new)?);
     let found = inodyne_analyse::difference(&old, &new, &gates);
     if format.is_of_stacks() {
         report::write(stacks(arguments, format, &old, &new)?.as_bytes(), output)?;

@@ -48,6 +48,7 @@ mod parameters;
 mod progress;
 mod prove;
 mod report;
+mod ring;
 mod rm;
 mod run;
 mod share;

@@ -11,6 +11,7 @@ use crate::failure::{ExitStatus, Failure};
 use crate::format::{Format, ProfileFormat, ReportFormat};
 use crate::options;
 use crate::report::{self, Extent, TextTo};
+use crate::ring;
 use crate::stored::{chosen, load};
 
 /// Arguments of `inodyne show`.
@@ -23,7 +24,7 @@ use crate::stored::{chosen, load};
     Open firefox in profiler.firefox.com, speedscope in speedscope.app, perfetto in ui.perfetto.dev."
 )]
 pub struct ShowArguments {
-    /// The recording
+    /// The recording; of a directory of `attach --every` the newest, or DIRECTORY@TIME
     pub recording: PathBuf,
     /// Form of the report [default: by the name of the output, otherwise text]
     #[arg(long, value_enum)]
@@ -68,7 +69,8 @@ fn section_help() -> String {
 /// Runs the command.
 pub fn run(arguments: &ShowArguments) -> Result<ExitCode, Failure> {
     let form = arguments.form()?;
-    let recording = load(&arguments.recording, arguments.max_size.bytes())?;
+    let file = ring::file_of(&arguments.recording).map_err(usage)?;
+    let recording = load(&file, arguments.max_size.bytes())?;
     let output = arguments.output.as_deref();
     let format = match form {
         Format::Report(format) => {

@@ -11,16 +11,27 @@ use super::target::Target;
 use crate::failure::Failure;
 
 /// How often the ring buffers are drained, and a control group is looked at.
-const EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+const EVERY: Duration = Duration::from_millis(10);
 
 /// The signals that end a window, and nothing else: what was seen is reported.
 pub const ENDING: [Signal; 3] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
 
-/// Waits for a signal, or until it is time to drain; returns whether one came.
-fn came(signals: &mut SignalReader) -> bool {
+/// Why a window ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// A signal came.
+    Interrupted,
+    /// The time is over.
+    InTime,
+    /// Nobody is left.
+    NobodyLeft,
+}
+
+/// Waits for a signal, but no longer than this; returns whether one came.
+pub fn came_within(signals: &mut SignalReader, time: Duration) -> bool {
     let mut descriptors = [PollFd::new(&*signals, PollFlags::IN)];
     // Interrupted or not, what is there is read.
-    let _ = poll(&mut descriptors, Some(&EVERY));
+    let _ = poll(&mut descriptors, Timespec::try_from(time).ok().as_ref());
     signals.arrived().is_some()
 }
 
@@ -33,13 +44,16 @@ pub fn watch(
     target: &Target,
     length: Option<Duration>,
     signals: &mut SignalReader,
-) -> Result<(), Failure> {
+) -> Result<Ended, Failure> {
     let end = length.map(|length| Instant::now() + length);
     let mut known = target.whom().ok();
     let mut was_anyone = tracer.follows_anyone();
     loop {
-        if came(signals) || end.is_some_and(|end| Instant::now() >= end) {
-            return Ok(());
+        if came_within(signals, EVERY) {
+            return Ok(Ended::Interrupted);
+        }
+        if end.is_some_and(|end| Instant::now() >= end) {
+            return Ok(Ended::InTime);
         }
         tracer.drain();
         if target.may_grow() {
@@ -52,7 +66,7 @@ pub fn watch(
         }
         let is_anyone = tracer.follows_anyone();
         if was_anyone && !is_anyone {
-            return Ok(());
+            return Ok(Ended::NobodyLeft);
         }
         was_anyone |= is_anyone;
     }
