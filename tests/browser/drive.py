@@ -185,6 +185,7 @@ def paper(browser, checks, width):
     checks.hold("nothing is cut at the edge of the paper", not cut, cut)
     browser.run("dispatchEvent(new Event('afterprint'))")
     checks.hold("what was folded is folded again", browser.run(closed) == before)
+    browser.run("const one = document.querySelector('details'); if (one) one.open = true")
     browser.cdp("Emulation.setEmulatedMedia", media="")
     browser.cdp("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600)
     checks.hold("the screen is as it was", dark())

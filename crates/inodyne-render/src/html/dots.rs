@@ -14,6 +14,8 @@ use crate::units::{duration, duration_beside};
 const MARGIN: f64 = 1.5;
 /// In pixels.
 const HEIGHT: f64 = 52.0;
+/// From here on, in per cent, the words of a tick would reach beyond the end.
+const LAST: f64 = 90.0;
 /// Their words have room on a narrow screen.
 const MOST_TICKS: u64 = 4;
 /// Dots that would lie on each other are put on this many lines.
@@ -40,7 +42,9 @@ pub(super) fn show(page: &mut Html, cases: &[(usize, Case<'_>)]) {
         page.inside("svg", &[("class", "scale"), ("aria-hidden", "true")], |page| {
             for tick in axis.ticks() {
                 let words = if tick == Nanos::ZERO { "0".to_owned() } else { axis.time(tick) };
-                page.element("text", &[("x", &axis.at(tick)), ("y", "11")], &words);
+                // What stands at the end ends there.
+                let class = if axis.percent(tick) > LAST { "last" } else { "" };
+                page.element("text", &[("class", class), ("x", &axis.at(tick)), ("y", "11")], &words);
             }
         });
     });

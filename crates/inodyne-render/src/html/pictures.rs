@@ -27,6 +27,9 @@ const TICKS: [f64; 24] = [
 /// Ticks are so far apart, as parts of the way from the middle to the end: their words have room.
 const APART: f64 = 0.4;
 
+/// The farthest tick, likewise: its words stand within the picture.
+const FARTHEST: f64 = 0.9;
+
 /// A picture in a cell. Ratios in it reach so far, in logarithms.
 pub(super) fn show(page: &mut Html, picture: &Picture, reach: f64) {
     match picture {
@@ -157,7 +160,7 @@ fn ticks(reach: f64) -> Vec<f64> {
         let mut last = f64::INFINITY;
         for ratio in side {
             let at = ratio.ln().abs() / reach;
-            if at <= 1.0 && last - at >= APART && at >= APART {
+            if at <= FARTHEST && last - at >= APART && at >= APART {
                 ticks.push(ratio);
                 last = at;
             }
