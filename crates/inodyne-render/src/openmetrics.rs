@@ -160,6 +160,6 @@ mod tests {
         ] {
             assert!(text.lines().any(|shown| shown == line), "{line}\n{text}");
         }
-        assert_eq!(text.matches("# TYPE").count(), 7, "{text}");
+        assert_eq!(text.matches("# TYPE").count(), 8, "{text}");
     }
 }

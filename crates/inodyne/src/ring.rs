@@ -152,7 +152,8 @@ fn meant(text: &str, now: Timestamp, zone: &TimeZone) -> Result<Timestamp, Strin
         let found = local(date.to_datetime(time))?;
         if found <= now { Some(found) } else { local(date.yesterday().ok()?.to_datetime(time)) }
     };
-    let found = text.parse::<Timestamp>().ok().or_else(today).or_else(|| text.parse().ok().and_then(local));
+    // What has a date as well would be taken for a time of day.
+    let found = text.parse::<Timestamp>().ok().or_else(|| text.parse().ok().and_then(local)).or_else(today);
     found.ok_or_else(|| format!("'{text}' is no time: write 14:03, 2026-11-22 14:03 or 2026-11-22T14:03Z"))
 }
 

@@ -31,7 +31,7 @@ enum Action {
     Serve(Serve),
     /// Mount a share on an existing directory, until it is unmounted (root)
     #[command(after_long_help = "  inodyne share mount unix:/run/files.sock /mnt\n  \
-        inodyne share mount tcp:192.0.2.1:7000 /mnt --key guest.key --host 4f0c…")]
+        inodyne share mount tcp:192.0.2.1:7000 /mnt --key guest.key --host 4f0c6b7d9a1e2835c0d4f6a8b9273e5d1c0f8a7b6e5d4c3b2a190817f6e5d4c3")]
     Mount(Mount),
     /// Say how a share goes: who has mounted it, what was asked
     #[command(after_long_help = "  inodyne share status unix:/run/files.sock")]
