@@ -188,6 +188,7 @@ fn what_cannot_be_held_against_each_other_is_refused_in_one_line() {
     for (gate, says) in [
         ("calls > 5%", "column 9: a percentage is a change: write +5%"),
         ("finding(sync-bond)", "column 9: no finding is called sync-bond"),
+        ("calls(opneat) > +5%", "column 7: no system call is called opneat: openat may be meant"),
         ("", "column 1: write calls"),
     ] {
         let refused = diff(&good, &good, &["--fail-if", gate]).failed_in_one_line(2);

@@ -48,5 +48,6 @@ mod thread_numbers;
 
 pub use error::TraceError;
 pub use join::Whom;
+pub use names::all as names_of_calls;
 pub use options::Options;
 pub use session::Tracer;

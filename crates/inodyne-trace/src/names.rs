@@ -6,7 +6,7 @@ use syscalls::arm::Sysno as Sysno32;
 #[cfg(not(target_arch = "aarch64"))]
 use syscalls::x86::Sysno as Sysno32;
 
-use crate::contract::{CALL_INVALID, CALL_NONE, CALLS_64};
+use crate::contract::{CALL_INVALID, CALL_NONE, CALLS, CALLS_64};
 
 /// The processor whose numbers 32-bit programs use.
 const COMPAT: &str = if cfg!(target_arch = "aarch64") { "arm" } else { "i386" };
@@ -26,6 +26,11 @@ pub fn call(call: u16) -> Option<String> {
         _ if number == libc::SYS_newfstatat as usize => Some("newfstatat".to_owned()),
         _ => Some(Sysno::new(number).map_or_else(|| format!("syscall_{number:#x}"), |s| s.name().to_owned())),
     }
+}
+
+/// Every name that a call can have: those of 64 bits, and those of 32-bit programs with their processor.
+pub fn all() -> impl Iterator<Item = String> {
+    (0..CALLS).filter_map(|number| call(number as u16))
 }
 
 #[cfg(test)]

@@ -2,8 +2,10 @@
 
 use clap::Args;
 use inodyne_model::difference::{Difference, GateOutcome};
-use inodyne_model::gate::{Gate, GateError};
+use inodyne_model::gate::{Counted, Gate, GateError};
+use inodyne_model::syscall::OF_32_BITS;
 use inodyne_render::{escaped, gate_in_words};
+use inodyne_trace::names_of_calls;
 
 use crate::failure::{ExitStatus, Failure};
 
@@ -37,16 +39,32 @@ impl GateOptions {
     }
 }
 
-/// A gate on a finding that there can be: one of another name would hold for ever.
+/// A gate on a finding or a call that there can be: one of another name would hold for ever.
 fn known(gate: Gate, text: &str) -> Result<Gate, GateError> {
+    let wrong = |name: &str, problem: String| {
+        let column = text.find(name).map_or(1, |at| text[..at].chars().count() + 1);
+        Err(GateError { column, problem })
+    };
     match &gate {
         Gate::Finding(id) if !inodyne_analyse::finding_ids().any(|known| known == id) => {
             let names = inodyne_analyse::finding_ids().collect::<Vec<_>>().join(", ");
-            let column = text.find(id.as_str()).map_or(1, |at| text[..at].chars().count() + 1);
-            Err(GateError { column, problem: format!("no finding is called {id}: use {names}") })
+            wrong(id, format!("no finding is called {id}: use {names}"))
+        }
+        Gate::Count {
+            of: Counted::Calls(Some(call)) | Counted::Errors(Some(call)) | Counted::Bytes(Some(call)),
+            ..
+        } if !is_call(call) => {
+            let alike = |known: &String| (strsim::jaro_winkler(known, call) * 1000.0) as u32;
+            let nearest = names_of_calls().max_by_key(alike).unwrap_or_default();
+            wrong(call, format!("no system call is called {call}: {nearest} may be meant"))
         }
         _ => Ok(gate),
     }
+}
+
+/// Those of 32-bit programs may be of another processor's recording.
+fn is_call(name: &str) -> bool {
+    OF_32_BITS.iter().any(|processor| name.starts_with(processor)) || names_of_calls().any(|known| known == name)
 }
 
 /// Says on standard error which gates do not hold, or are not decided, and what that comes to.
