@@ -9,6 +9,7 @@ use inodyne_experiment::{Collector, Experiment, Group, Machine, Measured, PlaceS
 use inodyne_lab::PlaceSpec;
 use inodyne_launch::{Output, User};
 use inodyne_model::command::CommandSpec;
+use inodyne_model::loss::Loss;
 use inodyne_model::recording::Recording;
 use inodyne_model::run::CacheState;
 use inodyne_trace::capability;
@@ -168,10 +169,14 @@ pub fn trusted(recording: &Recording, tracing: &TraceOptions) -> Result<(), Fail
     if lost <= allowed {
         return Ok(());
     }
+    let of_kind = |kind: Loss| -> u64 { recording.traces.iter().map(|trace| trace.lost.get(kind)).sum() };
+    let counts = Loss::ALL.iter().map(|kind| (of_kind(*kind), kind.words())).filter(|(count, _)| *count > 0);
+    let kinds: Vec<String> = counts.map(|(count, words)| format!("{count} {words}")).collect();
     Err(Failure::new(
         ExitStatus::Untrusted,
         format_args!(
-            "{lost} events were lost ({allowed} allowed): do not trust this trace; see the report's last lines"
+            "events were lost: {} ({allowed} allowed): do not trust this trace; see the report's last lines",
+            kinds.join(", ")
         ),
     ))
 }

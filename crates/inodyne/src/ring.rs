@@ -105,7 +105,9 @@ impl Ring {
         let name = self.directory.display();
         let all = self.all().map_err(|error| format!("{name}: {error}"))?;
         let Some((first, _)) = all.first() else {
-            return Err(format!("{name}: there is no recording called like 2026-11-23T00-30-05Z.inodyne"));
+            return Err(format!(
+                "{name}: the directory holds no recording of attach --every, called like 2026-11-23T00-30-05Z.inodyne"
+            ));
         };
         let until = match time {
             Some(time) => meant(time, Timestamp::now(), &TimeZone::system())?,
