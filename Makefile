@@ -27,6 +27,11 @@ test: setup-test ## all tests, whatever fails, with a summary (root: they make f
 fuzz: setup-test ## files changed at random, ten minutes for each kind, and 2,000 random invocations of rm (root, an hour)
 	INODYNE_FUZZ_SECONDS=600 INODYNE_TEST_CASES=2000 cargo test --workspace --locked --test fuzz --test rm_like_gnu -- --nocapture
 
+.PHONY: test-share
+test-share: setup-test build ## a shared folder: ten minutes of changes by host and guests, POSIX, an hour of random reads and writes (root)
+	INODYNE_SHARE_SECONDS=600 cargo test --workspace --locked --test share guests_see -- --nocapture
+	scripts/share-conformance $(INODYNE) 3600
+
 .PHONY: test-loom
 test-loom: setup-build ## the pool of the delete engine, in every order in which its threads may meet
 	RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test --locked -p inodyne-tree --lib pool

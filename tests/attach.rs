@@ -34,7 +34,7 @@ impl Drop for Killed {
 
 /// A program of `fixtures/attached.c` that does what it is told to.
 struct Attached {
-    child: Child,
+    child: Killed,
     says: BufReader<ChildStdout>,
 }
 
@@ -44,13 +44,13 @@ impl Attached {
         command.args([threads.to_string(), calls.to_string()]).stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("it starts");
         let says = BufReader::new(child.stdout.take().expect("a pipe"));
-        let mut attached = Attached { child, says };
+        let mut attached = Attached { child: Killed(child), says };
         attached.hears("ready");
         attached
     }
 
     fn pid(&self) -> i32 {
-        self.child.id() as i32
+        self.child.0.id() as i32
     }
 
     fn hears(&mut self, word: &str) {
@@ -63,13 +63,6 @@ impl Attached {
     fn does(&mut self, signal: Signal) {
         kill(Pid::from_raw(self.pid()), signal).expect("it is there");
         self.hears("done");
-    }
-}
-
-impl Drop for Attached {
-    fn drop(&mut self) {
-        drop(self.child.kill());
-        drop(self.child.wait());
     }
 }
 
@@ -280,7 +273,7 @@ impl Container {
         command.args(["--mount", "sh", "-c", script, &name]).arg(&root).args([threads.to_string(), calls.to_string()]);
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("the tests need podman");
         let says = BufReader::new(child.stdout.take().expect("a pipe"));
-        let mut container = Container { program: Attached { child, says }, name };
+        let mut container = Container { program: Attached { child: Killed(child), says }, name };
         container.program.hears("ready");
         container
     }
@@ -296,7 +289,7 @@ impl Drop for Container {
     fn drop(&mut self) {
         drop(Command::new("podman").args(["kill", &self.name]).output());
         // It removes the container when that has ended.
-        drop(self.program.child.wait());
+        drop(self.program.child.0.wait());
     }
 }
 

@@ -23,6 +23,7 @@ fn help() {
         &["study", "--help"],
         &["study", "run", "--help"],
         &["attach", "--help"],
+        &["top", "--help"],
         &["import", "--help"],
         &["show", "--help"],
         &["diff", "--help"],
@@ -207,6 +208,7 @@ fn recordings_are_as_the_schema_says() {
     let _machine = support::machine();
     let around = [
         "--paths",
+        "--files",
         "--prepare",
         "true",
         "-n",

@@ -172,15 +172,17 @@ fn what_is_refused_is_missing_and_nothing_else() {
         (None, "", ""),
         (Some("samples"), "samples", "samples_take: "),
         (Some("paths"), "paths", "paths_exit: "),
+        (Some("files"), "files", "files_exit: "),
         (Some("dtype"), "types of directory entries", "dtype_read_exit: "),
     ] {
-        let mut command = traced(&["--paths"], sh(script));
+        let mut command = traced(&["--paths", "--files"], sh(script));
         let recording = run(command.envs(refuse.map(|name| ("INODYNE_TEST_REFUSE", name)))).ended_with(0).recording();
         let trace = &recording.traces[0];
         is_complete_otherwise(trace);
         let has = [
             ("samples", !trace.observed.samples.is_empty() && trace.observed.sample_hz > 0),
             ("paths", trace.paths.as_ref().is_some_and(|paths| !paths.looked_up.is_empty())),
+            ("files", trace.files.as_ref().is_some_and(|files| !files.used.is_empty())),
             ("types of directory entries", trace.dtype.entries > 0),
         ];
         for (name, has) in has {

@@ -167,6 +167,7 @@ fn real_recordings(scratch: &Path) -> Vec<Value> {
             "--data",
             tree,
             "--paths",
+            "--files",
             "--",
             "sh",
             "-c",

@@ -47,6 +47,9 @@ fn words(line: &str) -> String {
     };
     // Of several findings another may come first.
     let line = line.split("inodyne explain ").next().unwrap_or(line);
+    // Whether the overhead can be told from the noise depends on what else the machine does.
+    let overhead = line.strip_prefix("Tracing overhead ").and_then(|line| line.split_once(" · "));
+    let line = overhead.map_or(line, |(_, rest)| rest);
     line.split_whitespace().filter(is_word).collect::<Vec<_>>().join(" ")
 }
 

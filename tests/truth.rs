@@ -6,6 +6,7 @@ mod support;
 use std::path::Path;
 use std::process::{Child, Command};
 
+use inodyne_model::block::Asker;
 use inodyne_model::cause::Cause;
 use inodyne_model::finding::Finding;
 use inodyne_model::ledger::{Row, RowKind};
@@ -221,6 +222,36 @@ fn who_else_has_the_cpus_or_the_disk_is_named() {
     };
     let doubts = &of_disk.traces[0].doubts;
     assert!(doubts.iter().any(|doubt| doubt.contains(" dd") && doubt.contains("of what the disk did")), "{doubts:?}");
+}
+
+/// A neighbour that dirties pages of the file system on which another waits for its `fsync`: the kernel's threads write them back, and no
+/// request says whose they are.
+#[test]
+fn whose_data_is_written_back_is_named() {
+    let (_machine, scratch) = (machine(), scratch());
+    let writer = "import ctypes, os, time
+end = time.time() + 60
+file = os.open(\"m/big\", os.O_RDWR | os.O_CREAT)
+while time.time() < end:
+    for at in range(100): os.pwrite(file, bytes(1 << 20), at << 20)
+    ctypes.CDLL(None).syncfs(file)";
+    let victim =
+        "for i in 1 2 3 4 5 6 7 8 9 10; do dd if=/dev/zero of=m/v$i bs=4k count=10 conv=fsync status=none; done";
+    let script = format!(
+        "mount --make-rprivate / && truncate -s 1G image && mkfs.ext4 -q -F image && mkdir m && mount -o loop image m
+        ln -s /usr/bin/python3 writer; ./writer -c '{writer}' & trap 'kill -KILL $!' EXIT
+        until [ -s m/big ]; do sleep 0.1; done
+        {} run -o kept.inodyne -- sh -c '{victim}'",
+        inodyne().get_program().display()
+    );
+    let mut command = Command::new("unshare");
+    run(command.args(["-m", "sh", "-ec", &script]).current_dir(scratch.path())).ended_with(0);
+    let trace = support::load(&scratch.path().join("kept.inodyne")).expect("it was written").traces.remove(0);
+    let block = trace.block.as_ref().expect("disks were looked at");
+    let own: u64 = block.dirtied.iter().filter(|one| one.asker == Asker::Command).map(|one| one.bytes).sum();
+    assert_eq!(own, 10 * 10 * 4096, "{:?}", block.dirtied);
+    let names = |doubt: &String| doubt.contains("program, writer,") || doubt.contains("programs, writer above all,");
+    assert!(trace.doubts.iter().any(names), "{:?}: {:?}, {:?}", trace.doubts, block.dirtied, block.paths);
 }
 
 /// The recording of a shell script.

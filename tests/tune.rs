@@ -117,7 +117,15 @@ fn an_end_at_any_moment_leaves_the_machine_as_it_was() {
         let mut command = inodyne();
         command.env("INODYNE_SCRATCH", images.path()).args(["tune", "--no-trace", "-n", "50", "--screening", "50"]);
         command.args(file.iter().flat_map(|file| [Path::new("-o"), file]));
-        command.args(["--at", "ext4:size=64M,delay=1ms", "--data", "tree:dirs=10,files=10,bytes=1", "--cache", "cold"]);
+        // Each run takes so long that there is time between the first ones and the end.
+        command.args([
+            "--at",
+            "ext4:size=64M,delay=10ms",
+            "--data",
+            "tree:dirs=10,files=10,bytes=1",
+            "--cache",
+            "cold",
+        ]);
         command.args(["--setting", "vfs_cache_pressure=77", "--setting", "read_ahead_kb=64", "--setting", "atime"]);
         start(command.args(["--", "find", "."]))
     };

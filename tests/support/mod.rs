@@ -72,7 +72,8 @@ pub fn inodyne() -> Command {
     }
     // Cargo's, with the directories of all that was built: every program that is traced would look there for its libraries.
     command.env_remove("LD_LIBRARY_PATH");
-    command.env("LC_ALL", "C").stdin(Stdio::null());
+    // What was measured of this machine's disks would be in reports.
+    command.env("XDG_STATE_HOME", "/nonexistent").env("LC_ALL", "C").stdin(Stdio::null());
     command
 }
 

@@ -5,10 +5,9 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use inodyne_model::Nanos;
-use inodyne_model::block::{Asker, BlockIo, Disk, IoPath, PathRequests};
+use inodyne_model::block::Disk;
 use inodyne_model::cause::Cause;
 use inodyne_model::ledger::RowKind;
-use inodyne_model::neighbours::is_own;
 use inodyne_model::observed::Begin;
 use inodyne_model::recording::Recording;
 use inodyne_model::run::median;
@@ -16,6 +15,7 @@ use inodyne_model::trace::Trace;
 
 use crate::device::is_of_device;
 use crate::statistics::trend::trend;
+use crate::strangers::{self, OnDisk};
 use crate::units::{percent, seconds};
 
 /// Fewer untraced runs do not show how they spread.
@@ -42,21 +42,21 @@ const STOLEN: f64 = 0.1;
 /// From this part of a disk's time on that others had, and this share of the path in which the command waits for devices, it waited for them.
 const OTHERS_DISK: f64 = 0.3;
 const WAITS_FOR_DEVICES: f64 = 0.2;
-/// How the threads of this program's servers are called: by the library that they are made with (fuser: src/session.rs), or by
-/// `inodyne-share`.
-const OWN_THREADS: [&str; 2] = ["fuser-", "share-"];
-/// What is said of every window.
+/// Why nothing is predicted of a window.
 const NO_END: &str = "a window has no end that could come sooner: shares are of the time of those who wait";
 
 /// The reasons, a sentence each; none where a prediction can be made.
-pub(crate) fn of(recording: &Recording, trace: &Trace) -> Vec<String> {
+pub(crate) fn of(recording: &Recording, number: usize) -> Vec<String> {
+    let trace = &recording.traces[number];
     if !trace.tracer.divides_calls() {
         // Of an imported log it is not known how much that is; each finding says that it is there.
         let is_known = trace.overhead.ns_per_call > 0.0;
         return is_known.then(|| "strace's own cost is in the times of calls".to_owned()).into_iter().collect();
     }
     if trace.observed.window.begin == Begin::Attached {
-        return vec![NO_END.to_owned()];
+        let has_cure = recording.findings.iter().any(|finding| finding.trace == number && !finding.bound);
+        let no_end = has_cure.then(|| NO_END.to_owned());
+        return [no_end, busy_disk(trace)].into_iter().flatten().collect();
     }
     let untraced = recording.runs.iter().filter(|run| !run.traced && run.key() == trace.key());
     let walls: Vec<f64> = untraced.map(|run| run.wall_ns.0 as f64).collect();
@@ -106,7 +106,7 @@ fn busy(recording: &Recording, trace: &Trace) -> Option<String> {
     let share = (ready.sum::<f64>() - held).max(0.0) / wall;
     let cpus = f64::from(recording.host.cpus);
     let own = trace.observed.threads.iter().map(|thread| thread.cpu_ns().0 as f64).sum::<f64>() / wall;
-    let others = strangers(trace);
+    let others = busy_programs(trace);
     let had = others.iter().map(|(_, ns)| ns.0 as f64).sum::<f64>() / wall;
     let enough = if had > cpus * OTHERS_CPUS { NO_CPU_FOR_OTHERS } else { NO_CPU };
     let is_busy = share > enough && own < cpus * OWN_CPUS;
@@ -121,7 +121,7 @@ fn busy(recording: &Recording, trace: &Trace) -> Option<String> {
 }
 
 /// CPU time of programs that are none of the command's, nor worked for it, by name, the most first.
-fn strangers(trace: &Trace) -> Vec<(&str, Nanos)> {
+fn busy_programs(trace: &Trace) -> Vec<(&str, Nanos)> {
     let known: BTreeSet<u32> = trace.observed.threads.iter().map(|thread| thread.pid).collect();
     let processes = trace.neighbours.iter().flat_map(|all| &all.processes);
     let mut by_name = BTreeMap::<&str, Nanos>::new();
@@ -139,38 +139,26 @@ fn stolen(recording: &Recording, trace: &Trace) -> Option<String> {
     (share > STOLEN).then(|| format!("the hypervisor kept {} of the CPUs' time for others", percent(share)))
 }
 
-/// Reads and writes of others on a disk that the command waited for. Whose pages the kernel writes back is not known.
+/// What others had of a disk that the command waited for.
 fn busy_disk(trace: &Trace) -> Option<String> {
     let block = trace.block.as_ref()?;
     let waits = trace.ledger.rows.iter().filter(|row| row.cause.is_some_and(waits_for_an_answer)).map(|row| row.ns);
     if waits.sum::<Nanos>().share_of(trace.ledger.wall_ns) < WAITS_FOR_DEVICES {
         return None;
     }
-    // Servers and helpers of the command, and those of its place, do what they do for it.
-    let known: BTreeSet<&str> = trace.observed.threads.iter().map(|thread| thread.comm.as_str()).collect();
-    let is_server = |comm: &str| is_own(comm) || OWN_THREADS.iter().any(|name| comm.starts_with(name));
-    let is_strange =
-        |row: &PathRequests| row.asker == Asker::Other && !is_server(&row.comm) && !known.contains(&*row.comm);
-    block.disks.iter().find_map(|disk| of_others(disk, block, is_strange))
+    block.disks.iter().find_map(|disk| of_others(disk, &strangers::on_disk(trace, &disk.number)?))
 }
 
-fn of_others(disk: &Disk, block: &BlockIo, is_strange: impl Fn(&PathRequests) -> bool) -> Option<String> {
-    let rows: Vec<&PathRequests> =
-        block.paths.iter().filter(|row| row.disk == disk.number && !row.after && row.path != IoPath::Discard).collect();
-    // What goes through a loop device to this disk is asked for by a thread of the kernel.
-    if !rows.iter().any(|row| row.asker == Asker::Command || row.path == IoPath::Loop) {
-        return None;
-    }
-    let time = |rows: &[&PathRequests]| rows.iter().map(|row| row.amount.device_ns).sum::<Nanos>();
-    let strange: Vec<&PathRequests> = rows.iter().copied().filter(|row| is_strange(row)).collect();
-    let most = strange.iter().max_by_key(|row| row.amount.device_ns)?;
-    let share = time(&strange).share_of(time(&rows));
+fn of_others(disk: &Disk, used: &OnDisk) -> Option<String> {
+    let most = used.strangers.first()?;
+    let share = used.strangers.iter().map(|one| one.device_ns).sum::<Nanos>().share_of(used.device_ns);
     (share > OTHERS_DISK).then(|| {
-        let megabytes = strange.iter().map(|row| row.amount.bytes).sum::<u64>() as f64 / 1e6;
-        let (comm, name, share) = (&most.comm, &disk.name, percent(share));
-        let who = match strange.iter().all(|row| row.comm == *comm) {
-            true => format!("another program, {comm},"),
-            false => format!("other programs, {comm} above all,"),
+        let megabytes = used.strangers.iter().map(|one| one.bytes).sum::<u64>() as f64 / 1e6;
+        let (name, share) = (&disk.name, percent(share));
+        let who = match (&most.comm, used.strangers.len()) {
+            (Some(comm), 1) => format!("another program, {comm},"),
+            (Some(comm), _) => format!("other programs, {comm} above all,"),
+            (None, _) => "writeback of what was written before".to_owned(),
         };
         format!("{who} moved {megabytes:.1} MB on {name} meanwhile: {share} of what the disk did")
     })
@@ -183,6 +171,7 @@ fn waits_for_an_answer(cause: Cause) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use inodyne_model::block::Asker;
     use inodyne_model::ledger::Row;
     use inodyne_model::neighbours::{Neighbour, Neighbours};
     use inodyne_model::observed::ThreadObserved;

@@ -13,11 +13,14 @@
 //! | `path` | the critical path: the ledger of the wall-clock time, and what it was from instant to instant |
 //! | `headline` | the same where the path cannot be walked |
 //! | `window` | the same of a window of running processes: all their threads |
+//! | `live` | what a live view shows: the difference of two snapshots |
+//! | `filesystem` | in which file system a stack waits |
 //! | `io_paths` | on which path through the kernel block I/O was asked for |
 //! | `device` | which disk a command worked with, and whether that bounds it |
 //! | `undivided` | the words for time that a tracer could not divide |
 //! | `stacks` | the time of threads by stack |
 //! | `doubts` | what a recording says against a prediction of it |
+//! | `strangers` | what programs that have nothing to do with the command did with a disk |
 //! | `findings` | one file a diagnosis |
 //! | `score` | what measured pairs say of a prediction |
 //! | `runs` | what the runs of one case say |
@@ -34,14 +37,17 @@ mod device;
 mod difference;
 mod doubts;
 mod faults;
+mod filesystem;
 mod findings;
 mod headline;
 mod io_paths;
+mod live;
 mod path;
 mod runs;
 mod score;
 mod stacks;
 pub mod statistics;
+mod strangers;
 mod threads;
 pub mod tuning;
 mod undivided;
@@ -56,6 +62,7 @@ use inodyne_model::path::CriticalPath;
 use inodyne_model::place::Place;
 use inodyne_model::recording::Recording;
 use inodyne_model::trace::Trace;
+pub use live::Live;
 
 use crate::causes::Classifier;
 pub use score::score;
@@ -65,11 +72,11 @@ pub fn explain(recording: &mut Recording) {
     for trace in &mut recording.traces {
         explain_trace(trace, recording.places.get(trace.place));
     }
-    let doubts: Vec<Vec<String>> = recording.traces.iter().map(|trace| doubts::of(recording, trace)).collect();
+    recording.findings = findings::all(recording);
+    let doubts: Vec<Vec<String>> = (0..recording.traces.len()).map(|trace| doubts::of(recording, trace)).collect();
     for (trace, doubts) in recording.traces.iter_mut().zip(doubts) {
         trace.doubts = doubts;
     }
-    recording.findings = findings::all(recording);
     recording.statistics = runs::statistics(recording);
     recording.comparisons = comparison::all(recording);
     recording.ledger_differences = comparison::ledger_differences(recording);

@@ -22,6 +22,7 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use inodyne_disk::Kept;
 use inodyne_lab::{Lab, Owner};
 use inodyne_launch::{Input, LaunchSpec, Leftovers, Output, User};
 use inodyne_model::command::{CommandSpec, Stdin};
@@ -43,14 +44,17 @@ pub struct Machine {
     user: Option<User>,
     output: Output,
     collector: Collector,
+    /// What disks can do, as it was measured earlier.
+    disks: Kept,
     interrupts: Option<Interrupts>,
     begun: Instant,
 }
 
 impl Machine {
-    /// Runs commands as this user (none to change nothing), with their output there, traced runs by this collector.
-    pub fn new(user: Option<User>, output: Output, collector: Collector) -> Machine {
-        Machine { lab: Lab::new(), user, output, collector, interrupts: None, begun: Instant::now() }
+    /// Runs commands as this user (none to change nothing), with their output there, traced runs by this collector. Traces are told
+    /// what of disks is known already.
+    pub fn new(user: Option<User>, output: Output, collector: Collector, disks: Kept) -> Machine {
+        Machine { lab: Lab::new(), user, output, collector, disks, interrupts: None, begun: Instant::now() }
     }
 
     fn launch_spec(&self, command: &CommandSpec, directory: PathBuf) -> LaunchSpec {
@@ -160,6 +164,9 @@ impl Executor for Machine {
         };
         let mut execution = follow(&spec, following, self.interrupts()?, &mut tell)?;
         execution.moved = place.device_stats().zip(before).map(|(after, before)| after.since(before));
+        if let Some(block) = execution.collected.as_mut().and_then(|trace| trace.block.as_mut()) {
+            self.disks.add_to(block);
+        }
         Ok(Some(execution))
     }
 }

@@ -2,7 +2,10 @@
 
 use std::{fs, ops::Add, os::unix::fs::MetadataExt, path::Path};
 
-use crate::{LabError, mountinfo::MountInfo};
+use crate::{
+    LabError,
+    mountinfo::{self, MountInfo},
+};
 
 /// Bytes that a block device has read and written since it appeared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,8 +25,8 @@ impl DeviceStats {
         }
     }
 
-    /// The counters of the device with this number.
-    pub(crate) fn of((major, minor): (u32, u32)) -> Option<Self> {
+    /// The counters of the device with this number; none where there is no such device.
+    pub fn of((major, minor): (u32, u32)) -> Option<Self> {
         Self::parse(&fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/stat")).ok()?)
     }
 
@@ -39,6 +42,26 @@ impl Add for DeviceStats {
 
     fn add(self, other: Self) -> Self {
         Self { read_bytes: self.read_bytes + other.read_bytes, write_bytes: self.write_bytes + other.write_bytes }
+    }
+}
+
+/// What a directory lies on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ground {
+    /// The kind of its file system: `ext4`.
+    pub fs: String,
+    /// The number of the block device of that, if there is exactly one that the kernel names.
+    pub device: Option<(u32, u32)>,
+}
+
+impl Ground {
+    /// Of an existing directory.
+    ///
+    /// # Errors
+    /// The directory cannot be looked at.
+    pub fn of(directory: &Path) -> Result<Self, LabError> {
+        let mount = mountinfo::of(directory)?;
+        Ok(Self { device: under(&mount), fs: mount.fs })
     }
 }
 

@@ -22,13 +22,7 @@ const DEFAULT_SIZE: Size = Size::from_mib(8 << 10);
 /// Makes an empty file without a name: of the size asked for, or of the default, never more than there is room for.
 pub(crate) fn create(scratch: &Path, wanted: Option<Size>) -> Result<(OwnedFd, Size), LabError> {
     let failed = |errno| no_image(scratch, errno);
-    let flags = OFlags::RDWR | OFlags::CLOEXEC;
-    let mode = Mode::RUSR | Mode::WUSR;
-    let file = match openat(CWD, scratch, flags | OFlags::TMPFILE, mode) {
-        Err(Errno::OPNOTSUPP | Errno::ISDIR) => named_and_unlinked(scratch, flags, mode),
-        result => result,
-    }
-    .map_err(failed)?;
+    let file = unnamed(scratch).map_err(failed)?;
     let stat = fstatvfs(&file).map_err(failed)?;
     let free = Size::from_bytes(stat.f_bavail.saturating_mul(stat.f_frsize)).whole_mib();
     let size = wanted.unwrap_or(DEFAULT_SIZE.min(free));
@@ -38,6 +32,19 @@ pub(crate) fn create(scratch: &Path, wanted: Option<Size>) -> Result<(OwnedFd, S
     }
     ftruncate(&file, size.bytes()).map_err(failed)?;
     Ok((file, size))
+}
+
+/// Makes an empty file without a name, to read and write.
+///
+/// # Errors
+/// The directory cannot be written.
+pub fn unnamed(directory: &Path) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    let mode = Mode::RUSR | Mode::WUSR;
+    match openat(CWD, directory, flags | OFlags::TMPFILE, mode) {
+        Err(Errno::OPNOTSUPP | Errno::ISDIR) => named_and_unlinked(directory, flags, mode),
+        result => result,
+    }
 }
 
 fn no_image(scratch: &Path, errno: Errno) -> LabError {

@@ -188,8 +188,10 @@ fn set_attributes(mount: &OwnedFd, attributes: MountAttrFlags) -> io::Result<()>
 impl Drop for Mount {
     fn drop(&mut self) {
         if self.is_mounted && self.unmount().is_err() {
-            // Out of sight at once, gone when the last user ends.
-            let _ = unmount(&self.target, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW);
+            // Out of sight at once, gone when the last user ends. By force, so that who waits for a server that is gone gets an error: a
+            // server's own thread that waits in the kernel for such a one would keep it from ending.
+            let how = UnmountFlags::DETACH | UnmountFlags::FORCE | UnmountFlags::NOFOLLOW;
+            let _ = unmount(&self.target, how);
         }
     }
 }

@@ -8,6 +8,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::Nanos;
+use crate::disk_limits::DiskLimits;
 use crate::histogram::Histogram;
 use crate::stack::StackId;
 
@@ -21,6 +22,9 @@ pub struct BlockIo {
     /// The same by disk, path and who asked, most bytes first. Derived.
     #[serde(default)]
     pub paths: Vec<PathRequests>,
+    /// Who made pages of files on these disks dirty while the command ran, most bytes first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dirtied: Vec<Dirtied>,
     /// The disk that the command worked with, and whether it bounds the command; none where there is no such disk. Derived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound: Option<Bound>,
@@ -51,6 +55,19 @@ pub enum BoundBy {
     Journal,
 }
 
+/// Data that was written to the page cache, and to a disk by then or later. A page counts each time that it becomes dirty.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Dirtied {
+    /// The number of the disk that its file system lies on.
+    pub disk: String,
+    /// The command name of the thread that did it.
+    pub comm: String,
+    /// Whose thread that is.
+    pub asker: Asker,
+    /// How much.
+    pub bytes: u64,
+}
+
 /// A disk: what `/proc/diskstats` calls a device, partitions aside.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Disk {
@@ -62,6 +79,9 @@ pub struct Disk {
     pub merged: u64,
     /// How long at least one request was at the device.
     pub busy_ns: Nanos,
+    /// What it can do, where somebody has measured that on this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<DiskLimits>,
 }
 
 /// Requests that have everything in common but their size and time.

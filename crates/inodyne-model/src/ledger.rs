@@ -67,6 +67,11 @@ impl Row {
         let (via, stack) = (Vec::new(), Vec::new());
         Row { kind, syscall: None, cause: None, via, ns, count: 0, estimated: false, began_before: false, stack }
     }
+
+    /// Whether both are of the same time, as [`RowKey`] says.
+    pub fn is_same_as(&self, other: &Row) -> bool {
+        (self.kind, &self.syscall, self.cause) == (other.kind, &other.syscall, other.cause)
+    }
 }
 
 /// How a ledger was made.

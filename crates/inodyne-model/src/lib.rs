@@ -16,8 +16,11 @@
 //! | [`syscall`] | what is known of one system call |
 //! | [`call_class`] | what system calls are about |
 //! | [`observed`] | what the kernel side saw of one run, before any explanation |
+//! | [`snapshot`], [`activity`] | what was seen up to an instant, and what happened between two |
 //! | [`profile`] | time by stack |
 //! | [`block`], [`load`] | requests to block devices, and what a disk did in figures |
+//! | [`disk_limits`], [`disk_use`] | what a disk can do, and how much of that a command made use of |
+//! | [`files`] | files and directories that were used, one by one |
 //! | [`trace`] | a traced run: what was observed and what it means |
 //! | [`count`] | counts as people read them |
 //! | [`command`] | a command and the conditions under which it runs |
@@ -33,6 +36,7 @@
 //! | [`recording`] | the saved file |
 //! | [`random`] | the one generator of pseudo-random numbers |
 
+pub mod activity;
 pub mod block;
 pub mod call_class;
 pub mod case;
@@ -42,6 +46,9 @@ pub mod comparison;
 pub mod count;
 pub mod cure;
 pub mod difference;
+pub mod disk_limits;
+pub mod disk_use;
+pub mod files;
 pub mod finding;
 pub mod gate;
 pub mod histogram;
@@ -61,6 +68,7 @@ pub mod recording;
 pub mod run;
 #[cfg(feature = "sample")]
 pub mod sample;
+pub mod snapshot;
 pub mod stack;
 pub mod statistics;
 pub mod study;

@@ -4,7 +4,12 @@
 //! The kernel side counts by `enum loss` (`inodyne-trace/src/bpf/loss.h`), which a test there compares with [`Loss::ALL`]. A new
 //! kind goes to the end of both.
 
+use std::fmt;
+use std::iter::Sum;
+
 use serde::{Deserialize, Serialize};
+
+use crate::count::Grouped;
 
 macro_rules! losses {
     ($($(#[doc = $doc:literal])+ $kind:ident = $key:ident, $words:literal;)+) => {
@@ -98,6 +103,26 @@ impl Lost {
     }
 }
 
+impl Sum for Lost {
+    fn sum<I: Iterator<Item = Lost>>(all: I) -> Lost {
+        all.fold(Lost::default(), |mut sum, one| {
+            one.counts().for_each(|(loss, count)| sum.add(loss, count));
+            sum
+        })
+    }
+}
+
+/// What was lost, kind by kind: `3 calls, 2,000 samples`. Nothing where nothing was.
+impl fmt::Display for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, (loss, count)) in self.counts().filter(|(_, count)| *count > 0).enumerate() {
+            let comma = if at == 0 { "" } else { ", " };
+            write!(f, "{comma}{} {}", Grouped(count), loss.words())?;
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,5 +138,13 @@ mod tests {
             assert_eq!((lost.get(*loss), &json[loss.key()]), (1 << at, &serde_json::json!(1u64 << at)), "{loss:?}");
         }
         assert_eq!(lost.total(), (1 << Loss::ALL.len()) - 1);
+    }
+
+    #[test]
+    fn losses_of_several_traces_are_told_as_one() {
+        let one = Lost { calls: 1, samples: 1_000, ..Lost::default() };
+        let other = Lost { samples: 500, ..Lost::default() };
+        assert_eq!([one, other].into_iter().sum::<Lost>().to_string(), "1 calls, 1,500 samples");
+        assert_eq!(Lost::default().to_string(), "");
     }
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Nanos;
 use crate::block::{BlockIo, Journal};
+use crate::files::Files;
 use crate::ledger::{Ledger, Row};
 use crate::limit::Limit;
 use crate::loss::Lost;
@@ -57,6 +58,9 @@ pub struct Trace {
     /// Paths looked up, where these were asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paths: Option<Paths>,
+    /// Files used, where these were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<Files>,
     /// Requests to block devices. None where they were not looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block: Option<BlockIo>,

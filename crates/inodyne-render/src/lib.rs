@@ -15,6 +15,7 @@
 //! | [`hyperfine`](fn@hyperfine) | times as hyperfine exports them |
 //! | `openmetrics` | counters over windows, for a monitoring system |
 //! | `profile` | stacks and timeline in the formats of other programs, one file a format |
+//! | `disk` | what a disk can do, in words |
 //! | `colours` | which colour stands for what |
 //! | `process` | the processes of a trace as a tree, and what they are called |
 //! | `timeline` | the intervals of a trace, with their causes |
@@ -25,6 +26,7 @@ mod card;
 mod colours;
 mod csv;
 mod difference;
+mod disk;
 mod html;
 mod hyperfine;
 mod json;
@@ -42,6 +44,7 @@ mod units;
 pub use self::card::{NoCard, card};
 pub use self::csv::csv;
 pub use difference::{difference_html, difference_json, difference_markdown, difference_text};
+pub use disk::disk_limits;
 pub use html::html;
 pub use hyperfine::hyperfine;
 pub use json::{json, json_section};
@@ -54,7 +57,7 @@ pub use profile::{
     perfetto, pprof, speedscope,
 };
 pub use report::recordings::gate_in_words;
-pub use report::row_words;
 pub use report::section::{Section, UnknownSection};
+pub use report::{row_words, words_of_row};
 pub use text::{TextOptions, ascii, text};
-pub use units::duration_beside;
+pub use units::{bytes, duration_beside};

@@ -17,34 +17,49 @@ type Labels = Vec<(&'static str, String)>;
 #[derive(Debug, Default)]
 pub struct Metrics {
     /// By metric, then by labels.
-    values: BTreeMap<usize, BTreeMap<Labels, f64>>,
+    values: BTreeMap<Metric, BTreeMap<Labels, f64>>,
 }
 
-/// A metric's name, type and meaning, in the order in which they are printed.
-const METRICS: [(&str, &str, &str); 9] = [
-    ("inodyne_windows_total", "counter", "Windows in which the target was watched."),
-    ("inodyne_window_seconds_total", "counter", "Time in these windows."),
-    (
-        "inodyne_thread_seconds_total",
-        "counter",
-        "Time of all threads in these windows, by what they did and what they waited for.",
-    ),
-    ("inodyne_calls_total", "counter", "System calls in these windows."),
-    ("inodyne_call_seconds_total", "counter", "Time in system calls in these windows, waits included."),
-    ("inodyne_call_errors_total", "counter", "System calls in these windows that failed, by error."),
-    ("inodyne_events_lost_total", "counter", "Events that were lost in these windows."),
-    ("inodyne_finding", "gauge", "1 for each finding of the last window."),
-    ("inodyne_last_window_timestamp_seconds", "gauge", "When the last window was recorded."),
-];
-const WINDOWS: usize = 0;
-const WINDOW_SECONDS: usize = 1;
-const THREAD_SECONDS: usize = 2;
-const CALLS: usize = 3;
-const CALL_SECONDS: usize = 4;
-const CALL_ERRORS: usize = 5;
-const LOST: usize = 6;
-const FINDING: usize = 7;
-const LAST: usize = 8;
+/// What is counted, in the order in which it is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Metric {
+    Windows,
+    WindowSeconds,
+    ThreadSeconds,
+    Calls,
+    CallSeconds,
+    CallErrors,
+    EventsLost,
+    Finding,
+    LastWindow,
+}
+
+impl Metric {
+    /// Its name, its type and what it means.
+    fn words(self) -> [&'static str; 3] {
+        match self {
+            Metric::Windows => ["inodyne_windows_total", "counter", "Windows in which the target was watched."],
+            Metric::WindowSeconds => ["inodyne_window_seconds_total", "counter", "Time in these windows."],
+            Metric::ThreadSeconds => [
+                "inodyne_thread_seconds_total",
+                "counter",
+                "Time of all threads in these windows, by what they did and what they waited for.",
+            ],
+            Metric::Calls => ["inodyne_calls_total", "counter", "System calls in these windows."],
+            Metric::CallSeconds => {
+                ["inodyne_call_seconds_total", "counter", "Time in system calls in these windows, waits included."]
+            }
+            Metric::CallErrors => {
+                ["inodyne_call_errors_total", "counter", "System calls in these windows that failed, by error."]
+            }
+            Metric::EventsLost => ["inodyne_events_lost_total", "counter", "Events that were lost in these windows."],
+            Metric::Finding => ["inodyne_finding", "gauge", "1 for each finding of the last window."],
+            Metric::LastWindow => {
+                ["inodyne_last_window_timestamp_seconds", "gauge", "When the last window was recorded."]
+            }
+        }
+    }
+}
 
 impl Metrics {
     /// Adds a window.
@@ -52,38 +67,38 @@ impl Metrics {
         let Some(trace) = recording.traces.first() else { return };
         let target = recording.commands.first().map(|command| command.label.clone()).unwrap_or_default();
         let labels = |more: &[(&'static str, String)]| [&[("target", target.clone())], more].concat();
-        self.count(WINDOWS, labels(&[]), 1.0);
-        self.count(WINDOW_SECONDS, labels(&[]), trace.wall_ns.as_secs_f64());
+        self.count(Metric::Windows, labels(&[]), 1.0);
+        self.count(Metric::WindowSeconds, labels(&[]), trace.wall_ns.as_secs_f64());
         for row in &trace.ledger.rows {
             let cause = row.cause.map_or("", |cause| cause.as_str());
             let labels = labels(&[("state", state(row.kind).to_owned()), ("cause", cause.to_owned())]);
-            self.count(THREAD_SECONDS, labels, row.ns.as_secs_f64());
+            self.count(Metric::ThreadSeconds, labels, row.ns.as_secs_f64());
         }
         for call in &trace.syscalls {
             let of_call = labels(&[("call", call.name.clone())]);
-            self.count(CALLS, of_call.clone(), call.calls as f64);
-            self.count(CALL_SECONDS, of_call, call.wall_ns.as_secs_f64());
+            self.count(Metric::Calls, of_call.clone(), call.calls as f64);
+            self.count(Metric::CallSeconds, of_call, call.wall_ns.as_secs_f64());
             for (error, count) in &call.errors_by_errno {
                 self.count(
-                    CALL_ERRORS,
+                    Metric::CallErrors,
                     labels(&[("call", call.name.clone()), ("error", error.clone())]),
                     *count as f64,
                 );
             }
         }
-        self.count(LOST, labels(&[]), trace.lost.total() as f64);
-        self.values.remove(&FINDING);
+        self.count(Metric::EventsLost, labels(&[]), trace.lost.total() as f64);
+        self.values.remove(&Metric::Finding);
         for finding in &recording.findings {
-            self.set(FINDING, labels(&[("finding", finding.id.clone())]), 1.0);
+            self.set(Metric::Finding, labels(&[("finding", finding.id.clone())]), 1.0);
         }
-        self.set(LAST, labels(&[]), recording.created_unix_s as f64);
+        self.set(Metric::LastWindow, labels(&[]), recording.created_unix_s as f64);
     }
 
-    fn count(&mut self, metric: usize, labels: Labels, value: f64) {
+    fn count(&mut self, metric: Metric, labels: Labels, value: f64) {
         *self.values.entry(metric).or_default().entry(labels).or_default() += value;
     }
 
-    fn set(&mut self, metric: usize, labels: Labels, value: f64) {
+    fn set(&mut self, metric: Metric, labels: Labels, value: f64) {
         self.values.entry(metric).or_default().insert(labels, value);
     }
 }
@@ -104,7 +119,7 @@ fn state(kind: RowKind) -> &'static str {
 impl fmt::Display for Metrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (metric, values) in &self.values {
-            let (name, kind, help) = METRICS[*metric];
+            let [name, kind, help] = metric.words();
             writeln!(f, "# HELP {name} {help}\n# TYPE {name} {kind}")?;
             for (labels, value) in values {
                 f.write_str(name)?;

@@ -1,6 +1,7 @@
 //! How times, shares and sizes are written.
 
 use inodyne_model::Nanos;
+use jiff::Timestamp;
 
 /// A time with three significant digits or more, in the unit that suits it.
 pub(crate) fn duration(ns: Nanos) -> String {
@@ -90,7 +91,7 @@ pub(crate) fn micros(ns: Nanos) -> String {
 }
 
 /// Bytes in powers of 1,000.
-pub(crate) fn bytes(bytes: u64) -> String {
+pub fn bytes(bytes: u64) -> String {
     let value = bytes as f64;
     match bytes {
         0..1_000 => format!("{bytes} bytes"),
@@ -102,20 +103,8 @@ pub(crate) fn bytes(bytes: u64) -> String {
 
 /// A time of the wall clock, in UTC: `2026-11-21 04:14`.
 pub(crate) fn date(unix_s: u64) -> String {
-    let (days, minutes) = (unix_s / 86_400, unix_s % 86_400 / 60);
-    let leap = |year: u64| year.is_multiple_of(4) && !year.is_multiple_of(100) || year.is_multiple_of(400);
-    let (mut year, mut left) = (1970, days.min(3_000_000));
-    while left >= 365 + u64::from(leap(year)) {
-        left -= 365 + u64::from(leap(year));
-        year += 1;
-    }
-    let lengths = [31, 28 + u64::from(leap(year)), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
-    let mut month = 0;
-    while left >= lengths[month] {
-        left -= lengths[month];
-        month += 1;
-    }
-    format!("{year}-{:02}-{:02} {:02}:{:02}", month + 1, left + 1, minutes / 60, minutes % 60)
+    let seconds = i64::try_from(unix_s).unwrap_or(i64::MAX);
+    Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX).strftime("%Y-%m-%d %H:%M").to_string()
 }
 
 /// A bar of eighth blocks: `share` of `width` columns.

@@ -67,9 +67,27 @@ fn open_cpu_clock(cpu: i32, hz: u32) -> std::io::Result<OwnedFd> {
 
 /// Runs of a program that the kernel skipped because the same program already ran on that CPU.
 pub fn recursion_misses(program: BorrowedFd<'_>) -> u64 {
+    info_of(program).map_or(0, |info| info.recursion_misses)
+}
+
+/// For how long a program has run, in nanoseconds, as long as run times were measured ([`measure_run_times`]).
+pub fn run_time_ns(program: BorrowedFd<'_>) -> u64 {
+    info_of(program).map_or(0, |info| info.run_time_ns)
+}
+
+/// Has the kernel measure how long programs run, until the descriptor is closed; that makes each run a little longer. None where it
+/// refuses.
+pub fn measure_run_times() -> Option<OwnedFd> {
+    // SAFETY: no memory is passed.
+    let descriptor = unsafe { libbpf_sys::bpf_enable_stats(libbpf_sys::BPF_STATS_RUN_TIME) };
+    // SAFETY: a new descriptor that nobody else owns.
+    (descriptor >= 0).then(|| unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
+fn info_of(program: BorrowedFd<'_>) -> Option<libbpf_sys::bpf_prog_info> {
     let mut info = libbpf_sys::bpf_prog_info::default();
     let mut length = size_of_val(&info) as u32;
     // SAFETY: the structure is valid for the length given.
     let failed = unsafe { libbpf_sys::bpf_prog_get_info_by_fd(program.as_raw_fd(), &mut info, &mut length) };
-    if failed != 0 { 0 } else { info.recursion_misses }
+    (failed == 0).then_some(info)
 }

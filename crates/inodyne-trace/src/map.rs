@@ -61,6 +61,22 @@ pub fn pairs<K: AnyBitPattern, V: AnyBitPattern>(map: &impl MapCore) -> Result<V
         .collect())
 }
 
+/// The same of a map that goes on being written, from which those that are over are removed.
+pub fn pairs_and_remove<K: AnyBitPattern, V: AnyBitPattern>(
+    map: &impl MapCore,
+    is_over: impl Fn(&K) -> bool,
+) -> Result<Vec<(K, V)>, libbpf_rs::Error> {
+    let mut pairs = Vec::new();
+    for (key, value) in map.lookup_batch(map.max_entries(), MapFlags::ANY, MapFlags::ANY)? {
+        let pair: (K, V) = (bytemuck::pod_read_unaligned(&key), bytemuck::pod_read_unaligned(&value));
+        if is_over(&pair.0) {
+            map.delete(&key)?;
+        }
+        pairs.push(pair);
+    }
+    Ok(pairs)
+}
+
 /// The start of each CPU's copy of the one element of a per-CPU array.
 pub fn per_cpu<T: AnyBitPattern>(map: &impl MapCore) -> Result<Vec<T>, libbpf_rs::Error> {
     let copies = map.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)?.unwrap_or_default();

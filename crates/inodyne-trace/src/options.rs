@@ -15,6 +15,8 @@ pub struct Options {
     pub max_intervals: usize,
     /// Different paths kept of those looked up; 0: none are asked for.
     pub max_paths: u32,
+    /// Different files kept of those used, one for each command that uses it; 0: none are asked for.
+    pub max_files: u32,
     /// Threads alive at the same time.
     pub max_threads: u32,
     /// Threads of others, alive at the same time, that are followed because the command waits for them.
@@ -23,6 +25,8 @@ pub struct Options {
     pub max_call_stats: u32,
     /// Whether threads that run already are to be joined ([`crate::Tracer::join`]).
     pub joins: bool,
+    /// Whether only what a live view reads is to be looked at ([`crate::LiveTracer`]).
+    pub live: bool,
     /// For tests: the name of a probe that the kernel is to refuse.
     pub refuse: Option<String>,
 }
@@ -36,10 +40,12 @@ impl Default for Options {
             records_bytes: 8 << 20,
             max_intervals: 4_000_000,
             max_paths: 0,
+            max_files: 0,
             max_threads: 8192,
             max_helpers: 256,
             max_call_stats: 1024,
             joins: false,
+            live: false,
             refuse: None,
         }
     }

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use inodyne_model::Nanos;
+use inodyne_model::snapshot::Snapshot;
 use inodyne_model::trace::Trace;
 use libbpf_rs::RingBufferBuilder;
 
@@ -77,6 +78,11 @@ pub trait Probe {
     /// Its programs, in the order in which to attach them.
     fn programs(&self) -> &'static [Program];
 
+    /// Whether a live view reads it ([`Probe::read_so_far`]).
+    fn is_of_live_view(&self) -> bool {
+        false
+    }
+
     /// Whether the options ask for it.
     fn is_wanted(&self, _options: &Options) -> bool {
         true
@@ -113,15 +119,20 @@ pub trait Probe {
     /// After everything was detached and all ring buffers were drained: adds what it has to the result. It finds there what the
     /// probes before it in the list have read.
     fn read(&mut self, seen: &Seen<'_>, result: &mut Trace) -> libbpf_rs::Result<()>;
+
+    /// While everything goes on: adds what it has so far, and forgets what is over. It finds there what the probes before it have read.
+    fn read_so_far(&mut self, _seen: &Seen<'_>, _snapshot: &mut Snapshot) -> libbpf_rs::Result<()> {
+        Ok(())
+    }
 }
 
-/// What all probes may look at in the end.
+/// What all probes may look at when they read.
 pub struct Seen<'a> {
     /// All maps of the object.
     pub maps: &'a InodyneMaps<'static>,
     /// What was asked for.
     pub options: &'a Options,
-    /// When the programs were detached.
+    /// When the programs were detached; of a snapshot when it is taken.
     pub detached_ns: Nanos,
     /// Accounts of threads, the command's and others', that had not ended.
     pub alive: Vec<Thread>,

@@ -7,6 +7,8 @@
 //!
 //! What is seen is the business of the probes (`probes::all`): here is only who is followed.
 
+mod live;
+
 use std::cell::RefCell;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -30,6 +32,7 @@ use crate::probe::{Probe, Program, Seen};
 use crate::refused::with_most;
 use crate::skeleton::{InodyneSkel, InodyneSkelBuilder};
 use crate::{calibrate, libbpf_log, probes, symbols};
+pub use live::LiveTracer;
 
 const _: () = assert!(LOSSES == Loss::ALL.len(), "both sides count the same kinds of loss");
 

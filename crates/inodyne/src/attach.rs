@@ -1,30 +1,19 @@
 //! `inodyne attach`: a window of processes that run already, explained and shown. They go on as if nothing had been.
 
-mod cgroups;
-mod container;
 mod series;
-mod target;
-mod unit;
-mod watch;
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use inodyne_launch::SignalReader;
-use inodyne_model::command::CommandSpec;
-use inodyne_model::place::Place;
-use inodyne_model::recording::Recording;
-use inodyne_model::trace::Trace;
-use inodyne_trace::{Options, Tracer, capability};
 
-use crate::failure::{ExitStatus, Failure};
+use crate::failure::Failure;
 use crate::options::{ReportOptions, TraceOptions, time};
 use crate::report::{self, TextTo};
-use crate::{host, keep, measure};
+use crate::target::{Target, TargetOptions};
+use crate::window::{came_within, ending_signals, window};
+use crate::{keep, measure};
 use series::SeriesOptions;
-use target::{Target, TargetOptions};
-use watch::Ended;
 
 /// Arguments of `inodyne attach`.
 #[derive(Debug, Args)]
@@ -63,8 +52,10 @@ pub fn run(arguments: &AttachArguments) -> Result<ExitCode, Failure> {
     let target = Target::new(&arguments.target)?;
     target.whom()?;
     keep::check(&arguments.report)?;
-    let mut signals = signals()?;
-    let (recording, _) = window(arguments, &target, &mut signals, |threads| {
+    let mut signals = ending_signals()?;
+    let mut interrupts = |time| came_within(&mut signals, time);
+    let options = arguments.tracing.tracer();
+    let (recording, _) = window(&target, &options, arguments.length, &mut interrupts, |threads| {
         let threads = if threads == 1 { "1 thread".to_owned() } else { format!("{threads} threads") };
         let how = if arguments.length.is_some() { "sooner" } else { "it" };
         let label = target.label();
@@ -77,42 +68,4 @@ pub fn run(arguments: &AttachArguments) -> Result<ExitCode, Failure> {
     keep::tell(&recording, &arguments.report, TextTo::Stdout)?;
     measure::trusted(&recording, &arguments.tracing)?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn signals() -> Result<SignalReader, Failure> {
-    let unwatched = |error| Failure::new(ExitStatus::Lacking, format_args!("cannot watch signals: {error}"));
-    SignalReader::of(watch::ENDING).map_err(unwatched)
-}
-
-/// Watches for one window, once it is told how many threads are followed; returns it explained, and why it ended.
-fn window(
-    arguments: &AttachArguments,
-    target: &Target,
-    signals: &mut SignalReader,
-    tell: impl FnOnce(u32),
-) -> Result<(Recording, Ended), Failure> {
-    capability::require_for_tracing().map_err(|missing| Failure::new(ExitStatus::Lacking, missing))?;
-    let label = target.label();
-    // A path leads to an end, and a window has none: so nobody pays for the timeline.
-    let options = Options { joins: true, timeline: false, ..arguments.tracing.tracer() };
-    let mut tracer = Tracer::new(&options)?;
-    let threads = tracer.join(&target.whom()?)?;
-    if threads == 0 && !target.may_grow() {
-        return Err(Failure::new(ExitStatus::Usage, format_args!("{label}: there is no thread to follow")));
-    }
-    tell(threads);
-    let ended = watch::watch(&mut tracer, target, arguments.length, signals)?;
-    let mut recording = recording(&label, tracer.finish()?);
-    inodyne_analyse::explain(&mut recording);
-    Ok((recording, ended))
-}
-
-/// A recording of no run, with one trace.
-fn recording(label: &str, trace: Trace) -> Recording {
-    let mut recording = Recording::new(env!("CARGO_PKG_VERSION"), host::now_unix_s(), host::describe());
-    recording.commands.push(CommandSpec { label: label.to_owned(), ..CommandSpec::default() });
-    recording.places.push(Place { label: "this machine".to_owned(), ..Place::default() });
-    let overhead = trace.estimated_overhead(trace.wall_ns);
-    recording.traces.push(Trace { overhead, ..trace });
-    recording
 }

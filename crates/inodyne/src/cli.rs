@@ -5,6 +5,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use crate::attach::AttachArguments;
 use crate::compare::CompareArguments;
 use crate::diff::DiffArguments;
+use crate::doctor::DoctorArguments;
 use crate::explain::ExplainArguments;
 use crate::import::ImportArguments;
 use crate::manual::ManualArguments;
@@ -14,6 +15,7 @@ use crate::run::RunArguments;
 use crate::share::ShareArgs;
 use crate::show::ShowArguments;
 use crate::study::StudyArguments;
+use crate::top::TopArguments;
 use crate::tree::TreeArgs;
 use crate::tune::TuneArguments;
 
@@ -76,6 +78,8 @@ pub enum Command {
     Tune(Box<TuneArguments>),
     /// Watch processes that run already, and say what they wait for
     Attach(AttachArguments),
+    /// Show who waits for files and for what, again and again
+    Top(TopArguments),
     /// Make a recording of a log of strace; needs no privileges
     Import(ImportArguments),
     /// Show a recording again; needs no privileges
@@ -91,8 +95,7 @@ pub enum Command {
     /// Share a directory with another machine, whose kernel caches it and is told of every change
     Share(ShareArgs),
     /// Say what this machine can do, and how to get the rest
-    #[command(after_long_help = "  inodyne doctor")]
-    Doctor,
+    Doctor(DoctorArguments),
     /// Print a man page or a shell completion
     Manual(ManualArguments),
 }

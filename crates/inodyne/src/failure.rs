@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::{self, ErrorKind};
 use std::process::ExitCode;
 
+use inodyne_disk::DiskError;
 use inodyne_experiment::ExperimentError;
 use inodyne_lab::LabError;
 use inodyne_launch::{LaunchError, Stage};
@@ -96,6 +97,12 @@ impl fmt::Display for Failure {
 
 impl From<LabError> for Failure {
     fn from(error: LabError) -> Failure {
+        Failure::new(if error.is_usage() { ExitStatus::Usage } else { ExitStatus::Lacking }, error)
+    }
+}
+
+impl From<DiskError> for Failure {
+    fn from(error: DiskError) -> Failure {
         Failure::new(if error.is_usage() { ExitStatus::Usage } else { ExitStatus::Lacking }, error)
     }
 }

@@ -15,17 +15,20 @@
 //! | `tune` | `inodyne tune`: which settings make a command faster, tried and confirmed |
 //! | `import` | `inodyne import`: a recording from a log of strace |
 //! | `attach` | `inodyne attach`: a window of processes that run already |
+//! | `top` | `inodyne top`: what everybody waits for, again and again |
+//! | `target`, `window` | whom to follow of those who run already, and a window of them as a recording |
 //! | `show` | `inodyne show`: a recording, explained and shown again |
 //! | `diff` | `inodyne diff`: two recordings held against each other |
 //! | `explain` | `inodyne explain`: what a word of a report means |
 //! | `rm`, `tree` | `inodyne rm`, `inodyne tree`: what they say; the work is inodyne-tree's |
 //! | `share` | `inodyne share`: a shared folder; the work is inodyne-share's |
-//! | `doctor` | `inodyne doctor`: what this machine can do |
+//! | `doctor` | `inodyne doctor`: what this machine and its disks can do |
 //! | `manual` | man pages and shell completions, from the arguments |
 //! | `format`, `report` | the forms of a report, and where it is printed |
 //! | `stored` | recordings from files, explained, and one trace of several |
 //! | `gates` | what is not to become worse, and the exit code where it does |
 //! | `keep` | files for recordings and reports: looked at before anything runs, and written at the end |
+//! | `disks` | what was measured of disks earlier |
 //! | `host` | the machine and the user, as the system tells them |
 //! | `failure` | one line, and an exit code |
 
@@ -33,6 +36,7 @@ mod attach;
 mod cli;
 mod compare;
 mod diff;
+mod disks;
 mod doctor;
 mod explain;
 mod failure;
@@ -55,8 +59,11 @@ mod share;
 mod show;
 mod stored;
 mod study;
+mod target;
+mod top;
 mod tree;
 mod tune;
+mod window;
 
 use std::process::ExitCode;
 
@@ -84,6 +91,7 @@ fn main() -> ExitCode {
         Command::Prove(arguments) => prove::run(&arguments),
         Command::Tune(arguments) => tune::run(&arguments),
         Command::Attach(arguments) => attach::run(&arguments),
+        Command::Top(arguments) => top::run(&arguments),
         Command::Import(arguments) => import::run(&arguments),
         Command::Show(arguments) => show::run(&arguments),
         Command::Diff(arguments) => diff::run(&arguments),
@@ -91,7 +99,7 @@ fn main() -> ExitCode {
         Command::Rm(_) => Ok(rm::run(arguments)),
         Command::Tree(arguments) => tree::run(&arguments),
         Command::Share(arguments) => share::run(&arguments),
-        Command::Doctor => doctor::run(),
+        Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Manual(arguments) => manual::run(&arguments, Cli::command()),
     };
     done.unwrap_or_else(told)

@@ -9,7 +9,7 @@ use inodyne_experiment::{Collector, Experiment, Group, Machine, Measured, PlaceS
 use inodyne_lab::PlaceSpec;
 use inodyne_launch::{Output, User};
 use inodyne_model::command::CommandSpec;
-use inodyne_model::loss::Loss;
+use inodyne_model::loss::Lost;
 use inodyne_model::recording::Recording;
 use inodyne_model::run::CacheState;
 use inodyne_trace::capability;
@@ -17,7 +17,7 @@ use inodyne_trace::capability;
 use crate::failure::{ExitStatus, Failure};
 use crate::options::{CommandOptions, PlaceOptions, RunOptions, TraceOptions};
 use crate::progress::Terminal;
-use crate::{host, keep};
+use crate::{disks, host, keep};
 
 /// What experiments are run with.
 pub struct Conditions<'a> {
@@ -92,7 +92,7 @@ impl<'a> Conditions<'a> {
 
     /// What runs an experiment, and what tells of it.
     fn machine(&self) -> (Machine, Terminal) {
-        let machine = Machine::new(self.user.clone(), self.output, self.collector.clone());
+        let machine = Machine::new(self.user.clone(), self.output, self.collector.clone(), disks::known());
         (machine, Terminal::new(self.output, self.file))
     }
 }
@@ -164,19 +164,15 @@ pub fn command(
 
 /// A failure if more events were lost than the user allows.
 pub fn trusted(recording: &Recording, tracing: &TraceOptions) -> Result<(), Failure> {
-    let lost: u64 = recording.traces.iter().map(|trace| trace.lost.total()).sum();
+    let lost: Lost = recording.traces.iter().map(|trace| trace.lost).sum();
     let allowed = tracing.max_lost;
-    if lost <= allowed {
+    if lost.total() <= allowed {
         return Ok(());
     }
-    let of_kind = |kind: Loss| -> u64 { recording.traces.iter().map(|trace| trace.lost.get(kind)).sum() };
-    let counts = Loss::ALL.iter().map(|kind| (of_kind(*kind), kind.words())).filter(|(count, _)| *count > 0);
-    let kinds: Vec<String> = counts.map(|(count, words)| format!("{count} {words}")).collect();
     Err(Failure::new(
         ExitStatus::Untrusted,
         format_args!(
-            "events were lost: {} ({allowed} allowed): do not trust this trace; see the report's last lines",
-            kinds.join(", ")
+            "events were lost: {lost} ({allowed} allowed): do not trust this trace; see the report's last lines"
         ),
     ))
 }

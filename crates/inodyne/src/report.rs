@@ -181,7 +181,7 @@ fn options(extent: Extent, terminal: bool, is_file: bool) -> TextOptions {
 }
 
 /// As `--color` says, and otherwise the terminal.
-fn is_coloured(terminal: bool) -> bool {
+pub fn is_coloured(terminal: bool) -> bool {
     let is_set = |name: &str, value: &str| std::env::var_os(name).is_some_and(|given| given == value);
     match anstream::ColorChoice::global() {
         anstream::ColorChoice::Always | anstream::ColorChoice::AlwaysAnsi => true,

@@ -30,10 +30,11 @@ impl std::str::FromStr for Keep {
 
     /// `24h` or `500M`.
     fn from_str(text: &str) -> Result<Keep, String> {
-        let is_time = text.ends_with(['s', 'h', 'n']);
-        let said =
-            if is_time { crate::options::time(text).map(Keep::For).ok() } else { text.parse().map(Keep::Bytes).ok() };
-        said.ok_or_else(|| "write a time or a size: 24h, 90min, 500M".to_owned())
+        let size = text.parse().map(Keep::Bytes).ok();
+        let kept = size.or_else(|| crate::options::time(text).map(Keep::For).ok());
+        // Of a number alone nobody knows which it is.
+        let kept = kept.filter(|_| !text.ends_with(|c: char| c.is_ascii_digit()));
+        kept.ok_or_else(|| "write a time or a size: 24h, 90min, 500M".to_owned())
     }
 }
 
@@ -204,11 +205,11 @@ mod tests {
         let by_operand = file_of(&PathBuf::from(format!("{}@2026-11-20T10:00Z", directory.path().display())));
         assert_eq!(name(by_operand).as_deref(), Ok("2026-11-20T10-00-00Z.inodyne"));
         // The newest stays, whatever its size.
-        ring.trim("1500".parse().expect("a size")).expect("trimmed");
+        ring.trim(Keep::Bytes("1500".parse().expect("a size"))).expect("trimmed");
         assert_eq!(ring.all().expect("read").len(), 2);
         ring.trim("1h".parse().expect("a time")).expect("trimmed");
         assert_eq!(name(ring.at(None)).as_deref(), Ok("2026-11-20T12-00-00Z.inodyne"));
         assert_eq!(fs::read_dir(directory.path()).expect("read").count(), 2, "the newest, and what is not ours");
-        assert!("24".parse::<Keep>().is_ok() && "soon".parse::<Keep>().is_err() && "90min".parse::<Keep>().is_ok());
+        assert!("24".parse::<Keep>().is_err() && "soon".parse::<Keep>().is_err() && "90min".parse::<Keep>().is_ok());
     }
 }

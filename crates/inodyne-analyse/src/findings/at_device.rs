@@ -1,6 +1,9 @@
 //! What the disk did that the command worked with, beside what the command waited for.
 
 use inodyne_model::block::{Amount, Asker, Disk, IoPath, PathRequests};
+use inodyne_model::count::Grouped;
+use inodyne_model::disk_limits::DiskLimits;
+use inodyne_model::disk_use::{DiskLimit, Use};
 use inodyne_model::load::Load;
 
 use super::case::Case;
@@ -12,6 +15,8 @@ pub(super) struct AtDevice<'a> {
     /// All that it did while the command ran, whoever asked.
     pub(super) load: Load,
     requests: &'a [PathRequests],
+    /// How much that is of what it can do, where that was measured.
+    used: Option<Use>,
 }
 
 impl<'a> AtDevice<'a> {
@@ -20,7 +25,9 @@ impl<'a> AtDevice<'a> {
         let block = case.trace.block.as_ref()?;
         let number = &block.bound.as_ref()?.disk;
         let disk = block.disks.iter().find(|disk| disk.number == *number)?;
-        Some(AtDevice { disk, load: Load::of(disk, &block.paths, case.trace.wall_ns), requests: &block.paths })
+        let load = Load::of(disk, &block.paths, case.trace.wall_ns);
+        let used = Use::of(disk, block, &load);
+        Some(AtDevice { disk, load, requests: &block.paths, used })
     }
 
     /// `loop0 has 1.0 requests at once while it is busy, 98% of the time; each takes 5.21 ms there`; none where no request was timed.
@@ -31,6 +38,22 @@ impl<'a> AtDevice<'a> {
         Some(format!(
             "{name} has {depth:.1} requests at once while it is busy, {busy} of the time; each takes {each} there"
         ))
+    }
+
+    /// `loop0 can read 78.0 MB a second in sequence, as it was measured: this is 96% of what it can do`; none where that was not
+    /// measured, or is not what was asked of it.
+    pub(super) fn limit_line(&self) -> Option<String> {
+        let Use { of, share, alone_ns } = self.used.as_ref()?;
+        let can = match of {
+            DiskLimit::BytesRead(most) => format!("read {:.1} MB a second in sequence", *most as f64 / 1e6),
+            DiskLimit::BytesWritten(most) => format!("write {:.1} MB a second in sequence", *most as f64 / 1e6),
+            DiskLimit::Reads(most) => {
+                format!("answer {} reads a second, {} at once", Grouped(*most), DiskLimits::AT_ONCE)
+            }
+        };
+        let alone = alone_ns.map_or_else(String::new, |ns| format!(", and one alone in {}", seconds(ns.0 as f64)));
+        let (name, share) = (&self.disk.name, percent(*share));
+        Some(format!("{name} can {can}{alone}, as it was measured: this is {share} of what it can do"))
     }
 
     /// What the command itself asked for of contents, through the cache and past it.

@@ -204,6 +204,11 @@ impl<'a> Case<'a> {
 
     /// Samples in the kernel with a function in their stack of which this is true, as time on a CPU.
     pub(super) fn sampled(&self, function: impl Fn(&str) -> bool) -> Time {
+        self.sampled_in(|_| true, function)
+    }
+
+    /// The same in calls of which the first is true.
+    pub(super) fn sampled_in(&self, is_meant: impl Fn(&str) -> bool, function: impl Fn(&str) -> bool) -> Time {
         let mut time = Time::default();
         let hz = f64::from(self.trace.observed.sample_hz);
         if hz <= 0.0 {
@@ -211,10 +216,11 @@ impl<'a> Case<'a> {
         }
         for sample in self.trace.observed.samples.iter().filter(|sample| !sample.user_mode) {
             let Some(stack) = self.classifier.stack(sample.stack) else { continue };
-            if stack.symbols().any(|symbol| function(function_name(symbol))) {
+            let call = call_of(sample, stack);
+            if is_meant(call) && stack.symbols().any(|symbol| function(function_name(symbol))) {
                 let ns = sample.count as f64 * 1e9 / hz;
                 let on_path = ns * self.running_on_path(sample.thread, sample.syscall.as_deref());
-                time.add(sample.thread, call_of(sample, stack), ns, sample.count, on_path);
+                time.add(sample.thread, call, ns, sample.count, on_path);
             }
         }
         time
@@ -253,9 +259,23 @@ impl<'a> Case<'a> {
         (self.trace.wall_ns.0 as f64).max(1.0)
     }
 
-    /// What a sum over threads is of the wall-clock time.
+    /// What a sum over threads is of the wall-clock time. Waiting for a CPU in calls is left out: it is a row of the ledger by itself, and
+    /// other programs may be the reason for it.
     pub(super) fn share(&self, time: &Time) -> f64 {
-        self.on_path(time) / self.wall()
+        (self.on_path(time) - self.without_a_cpu(time)).max(0.0) / self.wall()
+    }
+
+    /// What of a sum over threads is waiting for a CPU in calls that were added as a whole, in nanoseconds of the wall-clock time.
+    fn without_a_cpu(&self, time: &Time) -> f64 {
+        let ready_in = |call: &str| match &self.path {
+            Some(path) => path.ready(Some(call)),
+            None => self.calls(|name| name == call).map(|call| call.runqueue_ns.0 as f64).sum(),
+        };
+        let ready: f64 = time.by_call.iter().map(|(call, ns)| ns * part(ready_in(call), self.in_call(call))).sum();
+        match &self.path {
+            Some(_) => ready,
+            None => self.on_path(time) * part(ready, time.ns),
+        }
     }
 
     /// What a sum over threads takes of the wall-clock time, in nanoseconds.
@@ -263,9 +283,13 @@ impl<'a> Case<'a> {
         let Some(path) = &self.path else {
             return (time.ns / parallel(self.trace, &time.threads)).min(self.room(time));
         };
-        let in_all = |call: &str| self.calls(|name| name == call).map(|call| call.wall_ns.0 as f64).sum::<f64>();
-        let of_calls = time.by_call.iter().map(|(call, ns)| ns * part(path.in_call(call), in_all(call)));
+        let of_calls = time.by_call.iter().map(|(call, ns)| ns * part(path.in_call(call), self.in_call(call)));
         (time.on_path + of_calls.sum::<f64>()).min(self.wall())
+    }
+
+    /// All time in a call, summed over threads, in nanoseconds.
+    fn in_call(&self, call: &str) -> f64 {
+        self.calls(|name| name == call).map(|call| call.wall_ns.0 as f64).sum()
     }
 
     /// How many of these threads waited at the same time, on average while the path did; where no path is known, how many of them lived

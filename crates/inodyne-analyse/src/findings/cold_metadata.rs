@@ -28,6 +28,8 @@ const UNCERTAIN: f64 = 0.15;
 /// The same for a command that changes much: while it waits for a read, the kernel works off in the background what it has
 /// changed before (the journal, XFS's freeing of inodes). Warm, it may have to wait for that instead.
 const UNCERTAIN_CHANGING: f64 = 0.6;
+/// From this part of the waits on it is told what else would be saved.
+const WORTH_TELLING: f64 = 0.1;
 /// From this share of the wall-clock time in calls that remove, a command changes much.
 const CHANGES: f64 = 0.15;
 
@@ -84,7 +86,17 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     case.calls(removes).for_each(|call| removing.add_calls(&call.name, call.wall_ns.0 as f64, call.calls));
     let is_changing = case.share(&removing) > CHANGES;
     let after = if is_changing { 0.0 } else { ready_after(case, &time) };
-    let saved = waits + case.on_path(&work) + case.on_path(&loading) + after;
+    let working = case.on_path(&work);
+    if working + after > waits * WORTH_TELLING {
+        let back = if after > 0.0 {
+            format!(", and the way back to a CPU after each wait {}", seconds(after))
+        } else {
+            String::new()
+        };
+        evidence
+            .push(format!("requesting and unpacking what is read takes {} on a CPU as well{back}", seconds(working)));
+    }
+    let saved = waits + working + case.on_path(&loading) + after;
     let uncertain = if is_changing { UNCERTAIN_CHANGING } else { UNCERTAIN };
     Some(
         Diagnosed {
@@ -116,10 +128,11 @@ fn ready_after(case: &Case<'_>, time: &Time) -> f64 {
     ready * (time.count as f64 / switches.max(1) as f64).min(1.0)
 }
 
-/// Time on a CPU that is spent only because something is not in memory: finding and sending the request, and making the
-/// inode of what was read.
+/// Time on a CPU that is spent only because metadata are not in memory: finding and sending the request, and making the inode of
+/// what was read. Contents are read in other calls.
 fn work_of_reading(case: &Case<'_>) -> Time {
-    case.sampled(|function| {
+    let is_metadata = |call: &str| !reads(call) && !writes(call);
+    case.sampled_in(is_metadata, |function| {
         matches!(
             function,
             "__lookup_slow"

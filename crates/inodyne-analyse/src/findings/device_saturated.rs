@@ -29,6 +29,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         load.amount.mean_bytes() as f64 / 1e3
     )];
     evidence.extend(device.line());
+    evidence.extend(device.limit_line());
     evidence.push(format!("the command waits for it for {}", seconds(waiting)));
     Some(
         Diagnosed {

@@ -49,7 +49,10 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             each * time.count as f64 / case.wall() * 1e9
         ),
     ];
-    evidence.extend(AtDevice::of(case).and_then(|device| device.line()));
+    if let Some(device) = AtDevice::of(case) {
+        evidence.extend(device.line());
+        evidence.extend(device.limit_line());
+    }
     Some(
         Diagnosed {
             title: format!("{who} asks the device for one small thing at a time: {} of the time", percent(share)),

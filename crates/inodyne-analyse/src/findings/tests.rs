@@ -8,12 +8,17 @@ use inodyne_model::cause::Cause;
 use inodyne_model::cure::{Change, PlaceChange};
 use inodyne_model::finding::{Finding, Prediction};
 use inodyne_model::observed::Sample;
+use inodyne_model::path::{Doing, DoingKind};
 use inodyne_model::recording::Recording;
 use inodyne_model::sample::{self, ms};
 use inodyne_model::stack::StackId;
+use inodyne_model::syscall::SyscallStats;
 use inodyne_model::trace::{PathCount, Paths, Trace};
 
+use super::case::{Case, Time};
+use super::on_path::OnPath;
 use super::selection;
+use crate::causes::Classifier;
 
 fn finding(id: &str, now: u64, wall: u64, bound: bool) -> Finding {
     Finding {
@@ -234,7 +239,7 @@ fn reading(requests: u64, kib: u64, in_order: u64, threads: u32, files: u64) -> 
     };
     let disk = || "7:0".to_owned();
     let asked = Requests { disk: disk(), stack: StackId(0xd1), asker: Asker::Command, amount, ..Requests::default() };
-    let disks = vec![Disk { number: disk(), name: "loop0".to_owned(), busy_ns: each, merged: 0 }];
+    let disks = vec![Disk { number: disk(), name: "loop0".to_owned(), busy_ns: each, ..Disk::default() }];
     trace.block = Some(BlockIo { disks, requests: vec![asked], ..BlockIo::default() });
     recording.traces = vec![trace];
     crate::explain(&mut recording);
@@ -256,6 +261,20 @@ fn what_is_asked_of_a_device_is_told_apart_by_size_order_and_file() {
     assert_eq!(said(reading(400, 4, 3, 1, 400)), ["single-stream"]);
     // A few.
     assert!(said(reading(90, 4, 3, 1, 1)).is_empty());
+}
+
+#[test]
+fn what_a_disk_can_do_is_evidence_where_it_was_measured() {
+    let evidence = |measured: bool| {
+        let mut recording = reading(400, 4, 150, 1, 1);
+        let block = recording.traces[0].block.as_mut().expect("it has one");
+        block.disks[0].limits = measured.then(sample::disk_limits);
+        crate::explain(&mut recording);
+        recording.findings[0].evidence.join("\n")
+    };
+    let said = "loop0 can answer 6,012 reads a second, 32 at once, and one alone in 190 µs, as it was measured: this is 4% of what it can do";
+    assert!(evidence(true).contains(said), "{}", evidence(true));
+    assert!(!evidence(false).contains("as it was measured"));
 }
 
 #[test]
@@ -433,4 +452,26 @@ fn absurd_numbers_are_no_reason_to_panic() {
             assert!(recording.findings.iter().all(|finding| finding.share_of_wall.is_finite()));
         }
     }
+}
+
+/// Who waits for a CPU in a call does so whatever the call is for: the ledger has a row of its own for that.
+#[test]
+fn waiting_for_a_cpu_in_a_call_is_no_part_of_a_share() {
+    let doing = |kind, ns| Doing { thread: 1, syscall: Some("fsync".to_owned()), kind, ns };
+    let call =
+        SyscallStats { calls: 10, wall_ns: ms(800.0), runqueue_ns: ms(600.0), ..SyscallStats::new("fsync".to_owned()) };
+    let mut recording = sample::empty();
+    recording.traces.push(Trace { wall_ns: ms(1_000.0), syscalls: vec![call], ..Trace::default() });
+    let mut time = Time::of_threads(BTreeSet::from([1]));
+    time.add_calls("fsync", 800e6, 10);
+    let shares = |recording: &Recording| {
+        let trace = &recording.traces[0];
+        let classifier = Classifier::new(&trace.observed.stacks);
+        let case = Case { recording, index: 0, trace, classifier, path: OnPath::of(trace) };
+        (case.share(&time), case.on_path(&time) / case.wall())
+    };
+    // Half of what it did was on the path.
+    recording.traces[0].path.doings = vec![doing(DoingKind::Running, ms(100.0)), doing(DoingKind::Ready, ms(300.0))];
+    let (share, with_ready) = shares(&recording);
+    assert!((share - 0.1).abs() < 1e-9 && (with_ready - 0.4).abs() < 1e-9, "{share} {with_ready}");
 }

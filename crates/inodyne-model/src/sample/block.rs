@@ -2,7 +2,8 @@
 
 use super::ms;
 use crate::Nanos;
-use crate::block::{Amount, Asker, BlockIo, Disk, Flag, Journal, JournalKind, Operation, Requests, Size};
+use crate::block::{Amount, Asker, BlockIo, Dirtied, Disk, Flag, Journal, JournalKind, Operation, Requests, Size};
+use crate::disk_limits::{DiskLimits, Latency};
 use crate::histogram::Histogram;
 use crate::neighbours::{Neighbour, Neighbours};
 use crate::stack::{Frame, Stack, StackId};
@@ -32,6 +33,21 @@ fn amount(requests: u64, kilobytes: u64, each: Nanos) -> Amount {
     }
 }
 
+/// What a disk can do that is not fast.
+pub fn disk_limits() -> DiskLimits {
+    DiskLimits {
+        measured_unix_s: 1_790_000_000,
+        kernel: "6.18.5".to_owned(),
+        fs: "ext4".to_owned(),
+        file_bytes: 200 << 20,
+        read: Latency { p50_ns: ms(0.19), p99_ns: ms(0.4) },
+        reads_per_s: 6_012,
+        read_bytes_per_s: 78_000_000,
+        write_bytes_per_s: 70_000_000,
+        flush: Latency { p50_ns: ms(5.1), p99_ns: ms(11.0) },
+    }
+}
+
 /// Adds it to a trace.
 pub fn add_block_io(trace: &mut Trace) {
     let of = |(id, functions): (u64, &[&str])| Stack {
@@ -53,7 +69,13 @@ pub fn add_block_io(trace: &mut Trace) {
     let read = requests(Operation::Read, &[Flag::Meta], INODES.0, "tar", amount(40, 160, ms(0.2)));
     let written = requests(Operation::Write, &[], WRITEBACK.0, "kworker", amount(12, 9_000, ms(4.0)));
     trace.block = Some(BlockIo {
-        disks: vec![Disk { number: "7:0".to_owned(), name: "loop0".to_owned(), merged: 310, busy_ns: ms(60.0) }],
+        disks: vec![Disk {
+            number: "7:0".to_owned(),
+            name: "loop0".to_owned(),
+            merged: 310,
+            busy_ns: ms(60.0),
+            limits: Some(disk_limits()),
+        }],
         requests: vec![
             requests(Operation::Write, &[Flag::Sync], COMMIT.0, "jbd2/loop0-8", amount(30, 1_800, ms(1.0))),
             Requests { after: true, ..written },
@@ -61,6 +83,14 @@ pub fn add_block_io(trace: &mut Trace) {
             Requests { comm: "stranger".to_owned(), asker: Asker::Other, ..read },
             requests(Operation::Flush, &[Flag::Preflush], 0, "", amount(30, 0, ms(0.5))),
         ],
+        dirtied: [("tar", Asker::Command, 9_000), ("stranger", Asker::Other, 160)]
+            .map(|(comm, asker, kib)| Dirtied {
+                disk: "7:0".to_owned(),
+                comm: comm.to_owned(),
+                asker,
+                bytes: kib << 10,
+            })
+            .into(),
         ..BlockIo::default()
     });
     let stranger =

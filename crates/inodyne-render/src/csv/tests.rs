@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use inodyne_model::files::{FileUse, Files};
 use inodyne_model::recording::Recording;
 use inodyne_model::run::{Exit, Run};
 use inodyne_model::sample;
@@ -45,6 +46,7 @@ fn rows_are_those_of_the_recording_with_all_digits() {
         }],
         not_kept: 0,
     });
+    recording.traces[0].files = Some(Files { used: vec![FileUse::default(); 2], not_kept: 0 });
     let counts = Section::all().map(|section| (section.as_str(), read(&csv(&recording, section)).1.len()));
     let traces = &recording.traces;
     let expected = [
@@ -52,10 +54,12 @@ fn rows_are_those_of_the_recording_with_all_digits() {
         ("comparison", recording.comparisons.len()),
         ("verdict", 4),
         ("ledger", traces.iter().map(|trace| trace.ledger.rows.len()).sum()),
+        ("over-time", 0),
         ("findings", recording.findings.len()),
         ("functions", 384),
         ("syscalls", traces.iter().map(|trace| trace.syscalls.len()).sum()),
         ("paths", 1),
+        ("files", 2),
         ("block", 5),
         ("journals", 1),
         ("processes", traces.iter().map(|trace| crate::process::Processes::new(trace).all.len()).sum()),

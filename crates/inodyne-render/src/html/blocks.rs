@@ -1,7 +1,7 @@
 //! The blocks of a report as HTML.
 
 use super::builder::{Html, class_of};
-use super::{dots, flame, pictures, tables, timeline};
+use super::{dots, flame, pictures, tables, timeline, treemap};
 use crate::line::{Line, Span, Style};
 use crate::report::block::{Block, Expectation, FindingBlock, Headline, Remark, Title, Widget};
 
@@ -63,6 +63,7 @@ fn one(page: &mut Html, block: &Block<'_>) {
         Block::Widget(Widget::Flame(trace)) => flame::show(page, trace),
         Block::Widget(Widget::Stacked(trace)) => pictures::ledger(page, trace),
         Block::Widget(Widget::Dots(cases)) => dots::show(page, cases),
+        Block::Widget(Widget::Treemap(tree)) => treemap::show(page, tree),
     }
 }
 

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use inodyne_model::Nanos;
 use inodyne_model::cause::Cause;
 use inodyne_model::count::Grouped;
+use inodyne_model::ledger;
 use inodyne_model::observed::ROOT;
 use inodyne_model::trace::Trace;
 use serde_json::{Value, json};
@@ -43,10 +44,10 @@ pub(super) fn show(page: &mut Html, trace: &Trace) {
     let mut names = Names::default();
     let all_label = format!("all {} threads, their lives summed", Grouped(trace.threads.len() as u64));
     let mut trees = Vec::new();
-    if path.is_empty() {
-        trees.extend(of_first_thread(&stacks, &mut names));
-    } else {
+    if !path.is_empty() {
         trees.push(tree("critical path: the wall-clock time".to_owned(), path.iter(), &mut names));
+    } else if trace.ledger.view != ledger::View::Window {
+        trees.extend(of_first_thread(&stacks, &mut names));
     }
     if trace.threads.len() > 1 || trees.is_empty() {
         trees.push(tree(all_label, stacks.iter(), &mut names));

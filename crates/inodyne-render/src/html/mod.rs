@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `summary` | the card on top: a recording at a glance |
 //! | `blocks`, `tables`, `pictures` | how the blocks of a report look |
-//! | `dots`, `timeline`, `stretches`, `flame` | the pictures that only a page has, two of them drawn by `page.js` |
+//! | `dots`, `treemap`, `timeline`, `stretches`, `flame` | the pictures that only a page has, two of them drawn by `page.js` |
 //! | `builder` | elements and escaping: all text of a recording passes through it |
 //!
 //! `page.css` and `page.js` are written by hand and put into the page as they are. Data reaches the script as JSON in an
@@ -22,6 +22,7 @@ mod tables;
 #[cfg(test)]
 mod tests;
 mod timeline;
+mod treemap;
 
 use inodyne_model::recording::Recording;
 

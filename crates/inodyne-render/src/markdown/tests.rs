@@ -1,5 +1,6 @@
 //! Golden reports in Markdown, and that no name in them is read as Markdown.
 
+use inodyne_model::files::{FileUse, Files};
 use inodyne_model::recording::Recording;
 use inodyne_model::sample;
 use inodyne_model::trace::{PathCount, Paths};
@@ -114,6 +115,8 @@ fn with_name(name: &str) -> [Recording; 3] {
                 wall_ns: sample::ms(1.0),
             };
             trace.paths = Some(Paths { looked_up: vec![path], not_kept: 0 });
+            let file = FileUse { path: name.to_owned(), comm: name.to_owned(), reads: 1, ..FileUse::default() };
+            trace.files = Some(Files { used: vec![file], not_kept: 0 });
         }
     }
     all

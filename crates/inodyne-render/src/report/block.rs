@@ -9,6 +9,7 @@ use inodyne_model::trace::Trace;
 
 use super::case::Case;
 use super::change::{self, Whisker};
+use super::directories::Tree;
 use super::names::{self, Names};
 use super::table::Table;
 use crate::line::{Line, Span, Style, cut, escaped};
@@ -64,6 +65,8 @@ pub(crate) enum Widget<'a> {
     Dots(Vec<(usize, Case<'a>)>),
     /// The rows of a ledger as one bar.
     Stacked(&'a Trace),
+    /// Directories as areas, by the time of the files in them.
+    Treemap(Tree<'a>),
 }
 
 /// `find . on slow (ext4 -O ^filetype, cold): 0.334 s, could be about 0.103 s if fixed`

@@ -92,8 +92,7 @@ pub(super) fn headlines(
         remark: if comparison.metric == Metric::Wall { remark(comparison) } else { None },
         whisker: Whisker::of(comparison),
     };
-    let of_time = recording.comparisons.iter().filter(|one| overview::is_of_time(one) && wanted(one.cases.a));
-    let headlines: Vec<Headline> = of_time.map(headline).collect();
+    let headlines: Vec<Headline> = overview::of_times(recording, wanted).into_iter().map(headline).collect();
     if !headlines.is_empty() {
         page.add(Block::Headlines(headlines));
     }

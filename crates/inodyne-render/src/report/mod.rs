@@ -8,9 +8,10 @@
 //! | module | what it knows |
 //! |---|---|
 //! | `section` | the list of all sections; `definition`: what each of them gives |
-//! | `verdict`, `ledger`, `findings`, `functions`, `calls`, `paths`, `block_io`, `journals`, `processes`, `threads`, `runs`, `overhead` | a section of a case each |
+//! | `verdict`, `ledger`, `over_time`, `findings`, `functions`, `calls`, `paths`, `files`, `block_io`, `journals`, `processes`, `threads`, `runs`, `overhead` | a section of a case each |
 //! | `comparison` | the section about several cases, with `overview`, `spreads`, `difference`, `call_changes`, `others` |
 //! | `stack_frames` | which frames of a stack say something, and which functions hold a row of the ledger |
+//! | `directories`, `file_sum` | directories with what was done below them, as a tree; what was done with one file or several |
 //! | `call_times` | single calls, below the table of calls |
 //! | `throughput` | how much a command does in a second |
 //! | `study` | the parts of a study |
@@ -38,6 +39,9 @@ mod change;
 mod comparison;
 mod definition;
 mod difference;
+pub(crate) mod directories;
+pub(crate) mod file_sum;
+mod files;
 mod findings;
 mod flags;
 mod functions;
@@ -45,6 +49,7 @@ mod journals;
 mod ledger;
 pub(crate) mod names;
 mod others;
+mod over_time;
 mod overhead;
 mod overview;
 mod paths;
@@ -80,8 +85,8 @@ use table::Records;
 pub(crate) use change::Whisker;
 pub(crate) use flags::all as flags;
 pub(crate) use ledger::parts as row_in_words;
-pub use rows::row_words;
 pub(crate) use rows::words;
+pub use rows::{row_words, words_of_row};
 pub(crate) use screen::{Room, first_screen};
 pub(crate) use study::title as study_title;
 

@@ -91,9 +91,7 @@ fn cost(trace: &Trace) -> String {
 }
 
 fn lost(trace: &Trace) -> String {
-    let some = trace.lost.counts().filter(|(_, count)| *count > 0);
-    let some: Vec<String> = some.map(|(loss, count)| format!("{count} {}", loss.words())).collect();
-    if some.is_empty() { "no events lost".to_owned() } else { format!("LOST: {}", some.join(", ")) }
+    if trace.lost.total() == 0 { "no events lost".to_owned() } else { format!("LOST: {}", trace.lost) }
 }
 
 /// What is not known of stacks in user mode, as parts of all of them.

@@ -27,7 +27,7 @@ type Rate = fn(&Throughput) -> Option<Value>;
 const WIDEST_NAME: usize = 40;
 
 /// Whether a comparison is of the time that the command took.
-pub(super) fn is_of_time(comparison: &Comparison) -> bool {
+fn is_of_time(comparison: &Comparison) -> bool {
     matches!(comparison.metric, Metric::Wall | Metric::Durable)
 }
 

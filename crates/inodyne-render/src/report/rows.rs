@@ -27,6 +27,12 @@ pub(crate) fn words(kind: RowKind, syscall: Option<&str>, cause: Option<Cause>) 
     (subject.to_owned(), what, state.style())
 }
 
+/// A row without its time, for a live view: whose time it was, and what it was.
+pub fn words_of_row(row: &Row) -> (String, String) {
+    let (subject, what, _) = words(row.kind, row.syscall.as_deref(), row.cause);
+    (subject, what)
+}
+
 /// Every word that stands in a row of a ledger, but names of system calls: what a reader may look up.
 pub fn row_words() -> Vec<String> {
     let kinds = [

@@ -82,9 +82,7 @@ fn of_case<'a>(page: &mut Page<'a>, case: &Case<'a>, room: Room) {
     page.add(Block::Title(title));
     in_lines(page, &reason, Style::Plain, room.lines);
     in_lines(page, &advice(case), Style::Plain, room.lines);
-    for doubt in verdict::doubts(case) {
-        page.paragraph("  ".into(), &doubt, Style::Warning);
-    }
+    verdict::tell_doubts(page, case);
     if let Some(waiters) = case.window().and_then(window::waiters) {
         in_lines(page, &waiters, Style::Plain, room.lines);
     }

@@ -7,20 +7,22 @@ use inodyne_model::call_class::CallClass;
 
 use super::definition::Definition;
 use super::{
-    block_io, calls, comparison, findings, functions, journals, ledger, overhead, paths, processes, runs, threads,
-    tune, verdict,
+    block_io, calls, comparison, files, findings, functions, journals, ledger, over_time, overhead, paths, processes,
+    runs, threads, tune, verdict,
 };
 
 /// All sections, in the order of a report.
-static SECTIONS: [&Definition; 15] = [
+static SECTIONS: [&Definition; 17] = [
     &tune::SECTION,
     &comparison::SECTION,
     &verdict::SECTION,
     &ledger::SECTION,
+    &over_time::SECTION,
     &findings::SECTION,
     &functions::SECTION,
     &calls::SECTION,
     &paths::SECTION,
+    &files::SECTION,
     &block_io::SECTION,
     &journals::SECTION,
     &processes::SECTION,

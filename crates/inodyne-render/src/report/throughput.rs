@@ -1,5 +1,5 @@
-//! How much a command does in a second: calls of its traced run, the files that they are about, and the bytes that they move, by
-//! the time of the case.
+//! How much a command does in a second: calls of its traced run, the files that they are about or list, and the bytes that they move,
+//! by the time of the case.
 
 use inodyne_model::count::Grouped;
 use inodyne_model::syscall::{SyscallStats, plain_name, returns_bytes};
@@ -17,7 +17,7 @@ const LEAST_CALLS: u64 = 1_000;
 pub(super) struct Throughput {
     /// Read or written by the command, whichever is more.
     pub(super) bytes: Option<u64>,
-    /// Opened, made, renamed or removed.
+    /// Opened, made, renamed or removed; or read as entries of directories, where these are more.
     pub(super) files: Option<u64>,
     /// Calls that returned.
     pub(super) calls: Option<u64>,
@@ -39,7 +39,7 @@ impl Throughput {
         let rate = |count: u64, least: u64| (count >= least).then(|| (count as f64 / seconds).round() as u64);
         Throughput {
             bytes: rate(moved(reads).max(moved(writes)), LEAST_BYTES),
-            files: rate(files, LEAST_FILES),
+            files: rate(files.max(trace.dtype.entries), LEAST_FILES),
             calls: rate(sum(&|call| call.calls), LEAST_CALLS),
         }
     }

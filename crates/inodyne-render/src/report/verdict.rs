@@ -25,15 +25,21 @@ pub(super) const SECTION: Definition = Definition { name: "verdict", unasked: tr
 fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
     page.gap();
     page.add(Block::Title(title(case)));
-    for doubt in doubts(case) {
-        page.paragraph("  ".into(), &doubt, Style::Warning);
-    }
+    tell_doubts(page, case);
     if let Some(waiters) = case.window().and_then(window::waiters) {
         page.paragraph("  ".into(), &waiters, Style::Plain);
     }
     let remarks = remarks(case);
     if !remarks.is_empty() {
         page.add(Block::Remarks(remarks));
+    }
+}
+
+/// Doubts, each in a paragraph. Of a window nobody asked how long it would take, so they are no warning there.
+pub(super) fn tell_doubts(page: &mut Page<'_>, case: &Case<'_>) {
+    let style = if case.window().is_some() { Style::Plain } else { Style::Warning };
+    for doubt in doubts(case) {
+        page.paragraph("  ".into(), &doubt, style);
     }
 }
 

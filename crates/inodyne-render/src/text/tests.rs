@@ -1,5 +1,6 @@
 //! Golden reports, and what must hold for every report.
 
+use inodyne_model::files::{FileUse, Files};
 use inodyne_model::recording::Recording;
 use inodyne_model::run::Exit;
 use inodyne_model::sample;
@@ -244,6 +245,30 @@ fn paths_are_shown_by_time_and_by_directory() {
     ];
     recording.traces[0].paths = Some(Paths { looked_up, not_kept: 1_234 });
     insta::assert_snapshot!(only(&recording, section("paths")));
+}
+
+#[test]
+fn files_are_shown_by_time_by_directory_and_where_they_were_read_again() {
+    let mut recording = explained(sample::find_recording());
+    let file = |path: &str, comm: &str, ms| FileUse {
+        path: path.to_owned(),
+        comm: comm.to_owned(),
+        opens: 1,
+        wall_ns: sample::ms(ms),
+        ..FileUse::default()
+    };
+    let read = |times: u64, of: FileUse| FileUse { reads: 10 * times, read_bytes: 40_000 * times, size: 40_000, ..of };
+    let written = |of: FileUse| FileUse { writes: 3, written_bytes: 12_345, syncs: 1, size: 12_345, ..of };
+    let used = vec![
+        read(5, file("/srv/data/db", "sqlite3", 12.0)),
+        read(1, file("/srv/data/db", "cp", 3.0)),
+        read(1, file("/usr/lib/libc.so.6", "cp", 0.5)),
+        written(file("/srv/data/copy", "cp", 9.0)),
+        FileUse { is_directory: true, lists: 2, ..file("/srv", "ls", 0.2) },
+        read(1, file("…/deep/evil\n\u{1b}[31mname", "cat", 0.1)),
+    ];
+    recording.traces[0].files = Some(Files { used, not_kept: 17 });
+    insta::assert_snapshot!(only(&recording, section("files")));
 }
 
 #[test]

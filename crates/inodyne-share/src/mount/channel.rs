@@ -24,7 +24,7 @@ use rustix::{
 };
 use zerocopy::{FromBytes, IntoBytes};
 
-use super::{apply::Applier, ends::Ends};
+use super::{apply::Applier, ends::Ends, takers::Takers};
 use crate::{
     ShareError,
     fuse::abi::{InHeader, OutHeader, ReadIn, opcode},
@@ -52,6 +52,7 @@ pub(super) struct Channel {
     device: Arc<OwnedFd>,
     outbox: Arc<Outbox>,
     ends: Mutex<Ends>,
+    takers: Arc<Takers>,
     end: OnceLock<End>,
     ended: OwnedFd,
 }
@@ -65,11 +66,12 @@ impl Channel {
             device: Arc::new(device),
             outbox,
             ends: Mutex::default(),
+            takers: Arc::default(),
             end: OnceLock::new(),
             ended: ended.map_err(ShareError::system("make an eventfd"))?,
         });
         let start = || {
-            let applier = Applier::start(channel.device.clone(), channel.outbox.clone())?;
+            let applier = Applier::start(channel.device.clone(), channel.outbox.clone(), channel.takers.clone())?;
             for _ in 0..READERS {
                 let channel = channel.clone();
                 thread::Builder::new().name("share-reader".into()).spawn(move || channel.read())?;
@@ -105,7 +107,7 @@ impl Channel {
             match rustix::io::read(&*self.device, &mut buffer[frame::HEADER..]) {
                 Ok(length) => {
                     let bytes = &mut buffer[..frame::HEADER + length];
-                    if !self.ends_here(&bytes[frame::HEADER..]) {
+                    if !self.is_answered_here(&bytes[frame::HEADER..]) {
                         frame::seal(bytes, Kind::Request);
                         self.outbox.send(bytes);
                     }
@@ -117,9 +119,10 @@ impl Channel {
         }
     }
 
-    /// Answers a request for what comes behind the last entry of a directory.
-    fn ends_here(&self, message: &[u8]) -> bool {
+    /// Notes who asks for what, and answers a request for what comes behind the last entry of a directory.
+    fn is_answered_here(&self, message: &[u8]) -> bool {
         let Ok((header, body)) = InHeader::read_from_prefix(message) else { return false };
+        self.takers.asks(&header, body);
         if !matches!(header.opcode, opcode::READDIR | opcode::READDIRPLUS) {
             return false;
         }
@@ -175,6 +178,9 @@ impl Channel {
                 Kind::Pong => continue,
                 _ => break NONSENSE,
             };
+            if let Ok((header, _)) = OutHeader::read_from_prefix(message) {
+                self.takers.is_answered(header.unique);
+            }
             // Who asked may have given up meanwhile (ENOENT); nobody else is to be told of it.
             let _ = rustix::io::write(&*self.device, message);
         };

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | this one | mounting, and ending |
 //! | `channel` | requests to the host, answers to the kernel |
+//! | `takers` | which threads of the guest may be about to take an answer |
 //! | `ends` | where directories end, so that the host need not be asked |
 //! | `apply` | telling the kernel what is no longer true |
 //! | `place` | unmounting, by whoever is left to do it |
@@ -14,6 +15,7 @@ mod apply;
 mod channel;
 mod ends;
 mod place;
+mod takers;
 
 use std::{
     fs, io,

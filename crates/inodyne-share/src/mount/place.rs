@@ -33,10 +33,11 @@ impl Place {
         Ok(Self { path, mount, device })
     }
 
-    /// Unmounts it, if it is still there.
+    /// Unmounts it, if it is still there. Whoever waits for an answer gets an error at once: the kernel closes the device only after the
+    /// mounter's threads have ended, and these may wait for a lock that is held until an answer comes.
     pub fn unmount(&self) {
         if identity(CWD, &self.path, AtFlags::NO_AUTOMOUNT) == Ok((self.mount, self.device)) {
-            let _ = unmount(&*self.path, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW);
+            let _ = unmount(&*self.path, UnmountFlags::FORCE | UnmountFlags::DETACH | UnmountFlags::NOFOLLOW);
         }
     }
 }

@@ -90,6 +90,7 @@ struct thread {
 	__u8 joined;      /* 1: was joined while it ran, and no switch was seen since */
 	__u32 number;     /* 1, 2, 3 ... in order of birth; 0: not in use, or calibration */
 	__u32 touched[CALL_SLOTS / 32]; /* calls that ran since the last piece of work was sent */
+	__u64 calls;      /* that ended, but those that began before it was followed */
 
 	/* What switches touch. */
 	__u64 wake_ns;    /* last wake-up */

@@ -38,6 +38,24 @@ static __always_inline __u8 state_of(struct task_struct *task)
 	return task->__state ? STATE_BLOCKED : STATE_READY;
 }
 
+/*
+ * The kernel stack of a thread that is off the CPU; the kernel leaves the functions of the scheduler and of locks out of it. One that
+ * goes on meanwhile has none, and nothing is lost.
+ */
+static __always_inline __u64 take_stack_of(struct task_struct *task)
+{
+	__u32 user = STACK_OF_OTHER;
+	struct stack_frames *frames = bpf_map_lookup_elem(&stack_scratch, &user);
+	long bytes;
+
+	if (!frames)
+		return 0;
+	bytes = bpf_get_task_stack(task, frames->address, sizeof(frames->address), 0);
+	if (bytes <= 0 && state_of(task) != STATE_BLOCKED)
+		return 0;
+	return keep_stack(frames, bytes);
+}
+
 /* What it does just now. On a CPU, it may be in a call, and cannot be asked in which: its end will tell. */
 static __always_inline void look_at(struct thread *t, struct task_struct *task)
 {

@@ -46,12 +46,16 @@ struct file_system_type {
 
 struct super_block {
 	__u32 s_dev;
+	struct block_device *s_bdev;
 	struct file_system_type *s_type;
 };
 
 struct inode {
+	__u16 i_mode;
 	struct super_block *i_sb;
 	unsigned long i_ino;
+	__s64 i_size;
+	__u32 i_generation;
 };
 
 struct dentry {
@@ -60,7 +64,18 @@ struct dentry {
 	struct inode *d_inode;
 };
 
+struct vfsmount {
+	struct dentry *mnt_root;
+};
+
+struct mount {
+	struct mount *mnt_parent;
+	struct dentry *mnt_mountpoint;
+	struct vfsmount mnt;
+};
+
 struct path {
+	struct vfsmount *mnt;
 	struct dentry *dentry;
 };
 
@@ -79,7 +94,7 @@ struct files_struct {
 };
 
 struct fs_struct {
-	struct path pwd;
+	struct path root, pwd;
 };
 
 struct mm_struct {
@@ -130,5 +145,11 @@ struct bpf_iter__task {
 #define PF_KTHREAD 0x00200000
 #define TASK_DEAD 0x00000080
 #define TASK_NEW 0x00000800
+
+/* include/uapi/linux/stat.h */
+#define S_IFMT 0170000
+#define S_IFDIR 0040000
+#define S_IFBLK 0060000
+#define S_IFREG 0100000
 
 #endif

@@ -38,9 +38,13 @@ static __always_inline void note_tracers_namespace(struct task_struct *tracer)
 /* The number of the task's process as the tracer sees it; 0 where it does not. */
 static __always_inline __u32 number_here(struct task_struct *task)
 {
-	struct pid *pid = BPF_CORE_READ(task, group_leader, thread_pid);
+	struct pid *pid;
 	__u32 number = 0;
 
+	/* The topmost namespace is everybody's. */
+	if (!tracers_level)
+		return task->tgid;
+	pid = BPF_CORE_READ(task, group_leader, thread_pid);
 	if (BPF_CORE_READ(pid, level) < tracers_level || namespace_at(pid, tracers_level) != tracers_namespace)
 		return 0;
 	bpf_probe_read_kernel(&number, sizeof(number), entry_at(pid, tracers_level) + bpf_core_field_offset(struct upid, nr));

@@ -73,15 +73,4 @@ static __always_inline __u64 take_stack(void *ctx, __u32 user)
 	return keep_stack(frames, bytes);
 }
 
-/* The same of a thread that is off the CPU. The kernel leaves the functions of the scheduler and of locks out of it. */
-static __always_inline __u64 take_stack_of(struct task_struct *task)
-{
-	__u32 user = STACK_OF_OTHER;
-	struct stack_frames *frames = bpf_map_lookup_elem(&stack_scratch, &user);
-
-	if (!frames)
-		return 0;
-	return keep_stack(frames, bpf_get_task_stack(task, frames->address, sizeof(frames->address), 0));
-}
-
 #endif

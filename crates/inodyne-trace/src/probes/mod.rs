@@ -20,7 +20,8 @@ macro_rules! probes {
 
 /// Those that the options ask for.
 pub fn wanted(options: &Options) -> Vec<Box<dyn Probe>> {
-    all().into_iter().filter(|probe| probe.is_wanted(options)).collect()
+    let probes = all().into_iter().filter(|probe| !options.live || probe.is_of_live_view());
+    probes.filter(|probe| probe.is_wanted(options)).collect()
 }
 
 probes! {
@@ -29,8 +30,10 @@ probes! {
     switches,
     samples,
     paths,
+    files,
     dtype,
     block,
+    dirty,
     commits,
 }
 

@@ -8,13 +8,14 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use inodyne_render::Metrics;
 
-use super::target::Target;
-use super::watch::{Ended, came_within};
-use super::{AttachArguments, window};
+use super::AttachArguments;
 use crate::failure::{ExitStatus, Failure};
+use crate::format::ReportFormat;
 use crate::options::time;
 use crate::report;
 use crate::ring::{Keep, Ring};
+use crate::target::Target;
+use crate::window::{Ended, came_within, ending_signals, window};
 
 /// How often, and what is kept.
 #[derive(Debug, Args)]
@@ -45,11 +46,15 @@ pub fn run(arguments: &AttachArguments, every: Duration, into: &Path) -> Result<
     if arguments.report.output.is_some() || arguments.report.report.is_some() {
         return Err(usage("--every keeps recordings by itself: -o and --report are for a single window".to_owned()));
     }
+    if arguments.report.format != ReportFormat::default() || arguments.report.section.is_some() {
+        let advice = "--every prints no report: inodyne show DIRECTORY@TIME does, with --format and --section";
+        return Err(usage(advice.to_owned()));
+    }
     if !into.is_dir() {
         return Err(usage(format!("--into {}: is no directory", into.display())));
     }
     let ring = Ring::new(into);
-    let mut signals = super::signals()?;
+    let mut signals = ending_signals()?;
     let name = inodyne_render::escaped(&into.display().to_string());
     anstream::eprintln!("inodyne: a window every {every:?} into {name}; Ctrl-C ends it");
     let mut metrics = Metrics::default();
@@ -57,24 +62,26 @@ pub fn run(arguments: &AttachArguments, every: Duration, into: &Path) -> Result<
     loop {
         let began = Instant::now();
         let file = ring.next();
-        let ended =
-            match Target::new(&arguments.target).and_then(|target| window(arguments, &target, &mut signals, |_| ())) {
-                Ok((recording, ended)) => {
-                    metrics.add(&recording);
-                    let saved = inodyne_recording::save(&recording, &file).map_err(Failure::from);
-                    let written = saved.and_then(|()| match &arguments.series.metrics {
-                        Some(path) => report::write(metrics.to_string().as_bytes(), Some(path)),
-                        None => Ok(()),
-                    });
-                    tell_once(&mut said, written.err());
-                    ended
-                }
-                Err(failure) if failure.status() == ExitStatus::Lacking => return Err(failure),
-                Err(failure) => {
-                    tell_once(&mut said, Some(failure));
-                    Ended::NobodyLeft
-                }
-            };
+        let mut interrupts = |time| came_within(&mut signals, time);
+        let options = arguments.tracing.tracer();
+        let one = |target: Target| window(&target, &options, arguments.length, &mut interrupts, |_| ());
+        let ended = match Target::new(&arguments.target).and_then(one) {
+            Ok((recording, ended)) => {
+                metrics.add(&recording);
+                let saved = inodyne_recording::save(&recording, &file).map_err(Failure::from);
+                let written = saved.and_then(|()| match &arguments.series.metrics {
+                    Some(path) => report::write(metrics.to_string().as_bytes(), Some(path)),
+                    None => Ok(()),
+                });
+                tell_once(&mut said, written.err());
+                ended
+            }
+            Err(failure) if failure.status() == ExitStatus::Lacking => return Err(failure),
+            Err(failure) => {
+                tell_once(&mut said, Some(failure));
+                Ended::NobodyLeft
+            }
+        };
         if let Some(keep) = arguments.series.keep {
             let failed = ring.trim(keep).err();
             tell_once(&mut said, failed.map(|error| usage(format!("{}: {error}", into.display()))));

@@ -32,7 +32,12 @@ impl Call<'_> {
             if ask.open_flags & OPEN_KILL_SUIDGID != 0 {
                 self.strip_set_ids(&file)?;
             }
-            ftruncate(&file, 0)?;
+            // Who opens a file only to read may empty it all the same; its descriptor may not.
+            let writable = match asked & OFlags::ACCMODE {
+                OFlags::RDONLY => Some(self.host.export.open(&found, OFlags::WRONLY)?),
+                _ => None,
+            };
+            ftruncate(writable.as_ref().unwrap_or(&file), 0)?;
             self.changes.push(Invalidation::data(node));
         }
         let fh = self.host.handles.add(self.guest.id, node, file)?;

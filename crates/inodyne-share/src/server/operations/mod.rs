@@ -129,8 +129,8 @@ impl Call<'_> {
             return Err(Errno::PROTO);
         }
         let offered = u64::from(ask.flags) | u64::from(ask.flags2) << 32;
+        // Not to empty a file as it is opened: the guest's kernel asks only afterwards whether the file is a program that runs.
         let mut wanted = init::ASYNC_READ
-            | init::ATOMIC_O_TRUNC
             | init::BIG_WRITES
             | init::AUTO_INVAL_DATA
             | init::ASYNC_DIO

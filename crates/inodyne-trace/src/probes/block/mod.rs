@@ -83,6 +83,7 @@ fn disk(number: u32, totals: &DiskTotals, until: Nanos) -> Disk {
         number,
         merged: totals.merged,
         busy_ns: Nanos(totals.busy_ns) + still,
+        limits: None,
     }
 }
 
@@ -137,7 +138,8 @@ fn operation(number: u8) -> Operation {
     }
 }
 
-fn asker(number: u8) -> Asker {
+/// Whose thread it is, as the kernel side says it.
+pub(super) fn asker(number: u8) -> Asker {
     match number {
         BLOCK_OF_COMMAND => Asker::Command,
         BLOCK_OF_KERNEL => Asker::Kernel,
@@ -195,6 +197,7 @@ mod tests {
             name: "259:2".to_owned(),
             merged: 421,
             busy_ns: Nanos(422 + 1_000 - 423),
+            limits: None,
         };
         let number = 259 << 20 | 2;
         assert_eq!(disk(number, &totals, Nanos(1_000)), expected);

@@ -42,6 +42,10 @@ impl Probe for Own {
         "no system call is seen"
     }
 
+    fn is_of_live_view(&self) -> bool {
+        true
+    }
+
     fn programs(&self) -> &'static [Program] {
         &[
             Program { name: "calls_enter", point: Point::Tracepoint("sys_enter") },

@@ -9,6 +9,7 @@
 #include "../../bpf/refuse.h"
 #include "../../bpf/run.h"
 #include "../dtype/probe.bpf.h"
+#include "../files/probe.bpf.h"
 #include "../paths/probe.bpf.h"
 #include "../samples/probe.bpf.h"
 #include "histogram.h"
@@ -78,6 +79,7 @@ static __always_inline void count_call(struct thread *t, call_ref ref, __u64 wal
 	struct call_stats *stats;
 	__u32 bucket;
 
+	t->calls++;
 	if (!(ref >> 16)) {
 		lose(LOST_CALLS);
 		return;
@@ -149,6 +151,8 @@ int calls_exit(struct bpf_raw_tracepoint_args *ctx)
 		samples_blocked(ctx, t, call);
 	if (record_paths && t->number)
 		paths_exit(call, ctx->args[0], ctx->args[1], wall);
+	if (record_files && t->number)
+		files_exit(t, ctx->args[0], call, ctx->args[1], wall);
 	if (call == __NR_getdents64 && record_types)
 		dtype_read_exit(t, ctx->args[0], ctx->args[1]);
 	else if (t->flags & FLAG_FORCED)

@@ -10,6 +10,7 @@
 #ifndef INODYNE_DTYPE_PROBE_H
 #define INODYNE_DTYPE_PROBE_H
 
+#include "../../bpf/file.h"
 #include "../../bpf/hash.h"
 #include "../../bpf/maps.h"
 #include "../../bpf/refuse.h"
@@ -19,8 +20,6 @@
 #define PATH_LENGTH 4096
 #define DT_UNKNOWN 0
 #define MODE_IN_STATX 28
-#define S_IFMT 0170000
-#define S_IFDIR 0040000
 
 /* Set before loading. */
 const volatile __u32 record_types = 0;
@@ -235,11 +234,8 @@ static __noinline int note_filesystem(struct file *file, struct walk *walk)
 /* Where a file system leaves types out: which one, and which directory. */
 static __noinline int note_untyped(struct walk *walk, struct task_struct *task, __u64 regs)
 {
-	__u32 fd = CALL_ARG1(regs);
-	struct file **table, *file = 0;
+	struct file *file = file_of(task, CALL_ARG1(regs));
 
-	table = BPF_CORE_READ(task, files, fdt, fd);
-	bpf_probe_read_kernel(&file, sizeof(file), table + fd);
 	if (!file) {
 		lose(LOST_DTYPE);
 		return 0;

@@ -19,6 +19,7 @@ void host_plant_thread(struct thread *to)
 		.joined = 1,
 		.number = 209,
 		.touched = { 1 },
+		.calls = 230,
 		.wake_ns = 210,
 		.stack = 211,
 		.waker_stack = 212,
@@ -38,6 +39,7 @@ void host_plant_thread(struct thread *to)
 		.parent = 225,
 		.pid = 226,
 		.tid = 227,
+		.pid_here = 231,
 		.comm = "planted",
 		.kernel_ns = { 229 },
 	};

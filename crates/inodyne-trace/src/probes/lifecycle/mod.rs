@@ -4,10 +4,13 @@
 mod contract;
 
 use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::num::NonZero;
 use std::rc::Rc;
 
 use inodyne_model::Nanos;
-use inodyne_model::observed::{Helper, Program as Executed, ROOT, ThreadObserved, Wait, Waker};
+use inodyne_model::observed::{Helper, Program as Executed, ROOT, ThreadNumber, ThreadObserved, Wait, Waker};
+use inodyne_model::snapshot::{Snapshot, ThreadSoFar};
 use inodyne_model::stack::StackId;
 use inodyne_model::trace::Trace;
 use libbpf_rs::RingBufferBuilder;
@@ -42,6 +45,10 @@ impl Probe for Own {
 
     fn without(&self) -> &'static str {
         "children and threads are not followed, and programs not named"
+    }
+
+    fn is_of_live_view(&self) -> bool {
+        true
     }
 
     fn programs(&self) -> &'static [Program] {
@@ -90,6 +97,17 @@ impl Probe for Own {
         observed.programs = programs(&arrived.programs);
         // Of a command that is the root, of processes that were joined the first of them.
         observed.started_ns = observed.threads.first().map_or(Nanos::ZERO, |first| first.born_ns);
+        Ok(())
+    }
+
+    /// Whoever was alive may have ended since: then its record has arrived, and says more.
+    fn read_so_far(&mut self, seen: &Seen<'_>, snapshot: &mut Snapshot) -> libbpf_rs::Result<()> {
+        let arrived = self.arrived.take();
+        let ended: HashSet<u32> = arrived.threads.iter().map(|record| record.thread.number).collect();
+        let alive = || seen.alive.iter().copied().filter(|thread| !ended.contains(&thread.number));
+        let observed = &mut snapshot.observed;
+        (observed.threads, observed.waits) = threads(&arrived.threads, alive(), &seen.call_slots, seen.detached_ns);
+        snapshot.threads = so_far(&arrived.threads, alive());
         Ok(())
     }
 }
@@ -150,6 +168,13 @@ fn threads(
     }
     threads.sort_by_key(|thread| thread.number);
     (threads, waits)
+}
+
+/// What a live view needs to know of each thread besides.
+fn so_far(ended: &[ThreadRecord], alive: impl Iterator<Item = Thread>) -> HashMap<ThreadNumber, ThreadSoFar> {
+    let all = ended.iter().map(|record| record.thread).chain(alive);
+    let one = |thread: Thread| ThreadSoFar { calls: thread.calls, pid_here: NonZero::new(thread.pid_here) };
+    all.map(|thread| (thread.number, one(thread))).collect()
 }
 
 fn observed(thread: &Thread, call_slots: &CallSlots) -> ThreadObserved {
@@ -232,13 +257,13 @@ mod tests {
         let alive = states.map(|state| threads(&[], [state].into_iter(), &call_slots(), now));
         let numbers = ThreadNumbers { threads: 7 };
         let record = ThreadRecord { kind: RECORD_THREAD, unused: 0, thread: *thread };
-        (ended, alive, helpers(&[record], [].into_iter(), now, numbers))
+        (ended, alive, helpers(&[record], [].into_iter(), now, numbers), so_far(&[record], [].into_iter()))
     }
 
     /// What is the kernel side's alone.
-    const UNREAD: [&str; 17] = [
+    const UNREAD: [&str; 16] = [
         "task", "call_start", "call_blocked_ns", "call_ready_ns", "group", "depth", "touched", "wake_ns", "waker_stack",
-        "waker_tid", "waker", "unused2", "waker_number", "slot", "unseen_ns", "runtime_start", "pid_here",
+        "waker_tid", "waker", "unused2", "waker_number", "slot", "unseen_ns", "runtime_start",
     ];
 
     #[test]
@@ -249,6 +274,8 @@ mod tests {
         assert_eq!(times, [221, 222, 203, 215, 216, 224].map(Nanos));
         assert_eq!([of.number, of.parent, of.pid, of.tid], [209, 225, 226, 227]);
         assert_eq!([of.waits, of.preemptions], [217, 218]);
+        let more = ThreadSoFar { calls: 230, pid_here: NonZero::new(231) };
+        assert_eq!(so_far(&[], [thread].into_iter()), HashMap::from([(209, more)]));
         assert_eq!((of.comm.as_str(), of.kernel_ns["read"]), ("planted", Nanos(229)));
         let helper = helpers(
             &[ThreadRecord { kind: RECORD_THREAD, unused: 0, thread }],

@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use inodyne_model::Nanos;
 use inodyne_model::trace::{PathCount, Paths, Trace};
 
-use crate::contract::global;
+use crate::contract::{global, path_end};
 use crate::map::pairs;
 use crate::names;
 use crate::probe::{Probe, Program, Seen};
@@ -61,9 +61,8 @@ fn read(counts: Vec<(u64, Counted)>, not_kept: u64) -> Paths {
 }
 
 fn path(count: &Counted) -> Option<PathCount> {
-    let kept = String::from_utf8_lossy(count.path.get(..count.length as usize)?);
     Some(PathCount {
-        path: if count.cut != 0 { format!("…{kept}") } else { kept.into_owned() },
+        path: path_end(&count.path, count.length, count.cut != 0)?,
         syscall: names::call(count.call)?,
         calls: count.calls,
         not_found: count.not_found,

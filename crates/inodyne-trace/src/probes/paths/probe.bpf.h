@@ -9,6 +9,7 @@
 #ifndef INODYNE_PATHS_PROBE_H
 #define INODYNE_PATHS_PROBE_H
 
+#include "../../bpf/file.h"
 #include "../../bpf/hash.h"
 #include "../../bpf/maps.h"
 #include "../../bpf/refuse.h"
@@ -63,18 +64,14 @@ static __noinline __u64 path_begins_in(__u32 argument, __u64 regs, __u8 first)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
 	int directory = argument == 2 ? (int)CALL_ARG1(regs) : -1;
-	struct file **table, *file = 0;
 	struct inode *inode;
 
 	if (first == '/')
 		return 0;
-	if (directory < 0) { /* AT_FDCWD */
+	if (directory < 0) /* AT_FDCWD */
 		inode = BPF_CORE_READ(task, fs, pwd.dentry, d_inode);
-	} else {
-		table = BPF_CORE_READ(task, files, fdt, fd);
-		bpf_probe_read_kernel(&file, sizeof(file), table + directory);
-		inode = BPF_CORE_READ(file, f_inode);
-	}
+	else
+		inode = BPF_CORE_READ(file_of(task, directory), f_inode);
 	return BPF_CORE_READ(inode, i_ino) ^ (__u64)BPF_CORE_READ(inode, i_sb, s_dev) << 40;
 }
 

@@ -11,13 +11,14 @@ use std::rc::Rc;
 use inodyne_model::Nanos;
 use inodyne_model::loss::Loss;
 use inodyne_model::observed::{Timeline, Wait, Waker, Work};
+use inodyne_model::snapshot::Snapshot;
 use inodyne_model::stack::{Stack, StackId};
 use inodyne_model::trace::Trace;
 use libbpf_rs::RingBufferBuilder;
 
 use crate::call_slots::CallSlots;
 use crate::contract::{CALL_SLOTS, WAKER_INTERRUPT, WAKER_KTHREAD, WAKER_PROCESS, WAKER_TRACED};
-use crate::map::pairs;
+use crate::map::{pairs, pairs_and_remove};
 use crate::names;
 use crate::probe::{Point, Probe, Program, Seen};
 use crate::options::Options;
@@ -42,6 +43,8 @@ const INTERRUPTS: [&str; 7] = [
 #[derive(Default)]
 pub struct Own {
     arrived: Rc<RefCell<Arrived>>,
+    /// Of a live view: stacks that show an interrupt.
+    interrupts: HashSet<StackId>,
 }
 
 impl Probe for Own {
@@ -51,6 +54,10 @@ impl Probe for Own {
 
     fn without(&self) -> &'static str {
         "it is not seen who waits, and for what"
+    }
+
+    fn is_of_live_view(&self) -> bool {
+        true
     }
 
     fn programs(&self) -> &'static [Program] {
@@ -86,10 +93,22 @@ impl Probe for Own {
         let observed = &mut result.observed;
         // Beside those that had not ended.
         observed.waits.extend(waits(pairs(&seen.maps.waits)?));
-        find_interrupts(&mut observed.waits, &observed.stacks);
+        find_interrupts(&mut observed.waits, &interrupt_stacks(&observed.stacks));
         observed.waits.sort_by_key(|wait| (wait.thread, Reverse(wait.ns), wait.stack, wait.waker_stack));
         (observed.timeline, observed.work) =
             timeline(&arrived, observed.started_ns, &observed.stacks, &seen.call_slots, seen.numbers);
+        Ok(())
+    }
+
+    /// A thread that has ended waits no more, so what is told of it here need not be kept.
+    fn read_so_far(&mut self, seen: &Seen<'_>, snapshot: &mut Snapshot) -> libbpf_rs::Result<()> {
+        let observed = &mut snapshot.observed;
+        self.interrupts.extend(interrupt_stacks(&observed.stacks));
+        let ended: HashSet<u32> =
+            observed.threads.iter().filter(|thread| !thread.alive).map(|thread| thread.number).collect();
+        let is_over = |key: &WaitKey| ended.contains(&key.thread);
+        observed.waits.extend(waits(pairs_and_remove(&seen.maps.waits, is_over)?));
+        find_interrupts(&mut observed.waits, &self.interrupts);
         Ok(())
     }
 }
@@ -111,8 +130,7 @@ fn waits(pairs: Vec<(WaitKey, WaitSum)>) -> Vec<Wait> {
 }
 
 /// A waker whose stack shows an interrupt was only there by chance.
-fn find_interrupts(waits: &mut [Wait], stacks: &[Stack]) {
-    let interrupts = interrupt_stacks(stacks);
+fn find_interrupts(waits: &mut [Wait], interrupts: &HashSet<StackId>) {
     for wait in waits.iter_mut().filter(|wait| interrupts.contains(&wait.waker_stack)) {
         wait.waker = Waker::Interrupt;
     }

@@ -1,5 +1,9 @@
 //! Whom to follow, from what the user wrote to pids; and what is wrong with it, in one line.
 
+mod cgroups;
+mod container;
+mod unit;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::ErrorKind;
@@ -8,7 +12,6 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use inodyne_trace::Whom;
 
-use super::{cgroups, container, unit};
 use crate::failure::{ExitStatus, Failure};
 
 /// Whom to follow.
@@ -53,6 +56,14 @@ pub enum Target {
 
 fn usage(message: impl std::fmt::Display) -> Failure {
     Failure::new(ExitStatus::Usage, message)
+}
+
+impl TargetOptions {
+    /// Whether anybody is named.
+    pub fn is_given(&self) -> bool {
+        let TargetOptions { pids, name, cgroup, unit, container, all } = self;
+        !pids.is_empty() || *all || name.is_some() || cgroup.is_some() || unit.is_some() || container.is_some()
+    }
 }
 
 impl Target {

@@ -1,0 +1,230 @@
+//! What a live view shows: of each process, what its threads did between one snapshot and the next.
+//!
+//! ```text
+//! snapshot 1   user 40 ms, blocked by the journal 300 ms, sleep 600 ms (under way)      the ledger of a thread
+//! snapshot 2   user 55 ms, blocked by the journal 700 ms, sleep 650 ms
+//!              ---------------------------------------------------------
+//! between      user 15 ms, blocked by the journal 400 ms, sleep  50 ms                  sums to the time between
+//! ```
+//!
+//! A wait that is under way may be taken for something else than when it is over, since who ends it is a part of what it was. Then
+//! one cause would have less in the later snapshot: what it has too much is taken from those that have more.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use inodyne_model::Nanos;
+use inodyne_model::activity::{Account, Activity, ProcessActivity};
+use inodyne_model::ledger::{Row, RowKind};
+use inodyne_model::observed::ThreadNumber;
+use inodyne_model::snapshot::Snapshot;
+use inodyne_model::stack::Stack;
+
+use crate::causes::Classifier;
+use crate::{filesystem, threads};
+
+/// What is known of the snapshots of one tracer so far.
+#[derive(Debug, Default)]
+pub struct Live {
+    stacks: Vec<Stack>,
+    /// The accounts of those who lived at the last snapshot.
+    before: HashMap<ThreadNumber, Account>,
+    at_ns: Option<Nanos>,
+}
+
+impl Live {
+    /// Takes the next snapshot; returns what happened since the last one, which the first has not.
+    pub fn add(&mut self, mut snapshot: Snapshot) -> Option<Activity> {
+        self.stacks.append(&mut snapshot.observed.stacks);
+        let mut now = accounts(&snapshot, &Classifier::new(&self.stacks));
+        let mut processes: BTreeMap<u32, ProcessActivity> = BTreeMap::new();
+        for thread in &snapshot.observed.threads {
+            let Some(account) = now.get(&thread.number) else { continue };
+            let process = processes.entry(thread.pid).or_default();
+            process.pid = thread.pid;
+            process.pid_here = snapshot.threads.get(&thread.number).and_then(|thread| thread.pid_here);
+            if process.comm.is_empty() || thread.tid == thread.pid {
+                process.comm.clone_from(&thread.comm);
+            }
+            let between = self.before.get(&thread.number).map_or_else(|| account.clone(), |last| less(account, last));
+            process.account.add(&between);
+        }
+        let alive = || snapshot.observed.threads.iter().filter(|thread| thread.alive);
+        let living_processes = alive().map(|thread| thread.pid).collect::<HashSet<u32>>().len();
+        let living_threads = alive().count();
+        for ended in snapshot.observed.threads.iter().filter(|thread| !thread.alive) {
+            now.remove(&ended.number);
+        }
+        self.before = now;
+        let last = self.at_ns.replace(snapshot.at_ns)?;
+        let processes = processes.into_values().collect();
+        Some(Activity {
+            length_ns: snapshot.at_ns.saturating_sub(last),
+            living_processes,
+            living_threads,
+            processes,
+            lost: snapshot.lost,
+        })
+    }
+}
+
+/// What each thread has done so far.
+fn accounts(snapshot: &Snapshot, classifier: &Classifier<'_>) -> HashMap<ThreadNumber, Account> {
+    let observed = &snapshot.observed;
+    let switches: HashMap<ThreadNumber, u64> =
+        observed.threads.iter().map(|thread| (thread.number, thread.waits + thread.preemptions)).collect();
+    let ledgers = threads::ledgers(observed, classifier).into_iter();
+    let mut accounts: HashMap<ThreadNumber, Account> = ledgers
+        .map(|ledger| {
+            let mut account = Account {
+                threads: 1,
+                calls: snapshot.threads.get(&ledger.number).map_or(0, |thread| thread.calls),
+                switches: switches.get(&ledger.number).copied().unwrap_or_default(),
+                ..Account::default()
+            };
+            let rows = ledger.rows.into_iter().filter(|row| row.kind != RowKind::Unexplained);
+            // What began before a thread was followed is, in a time between snapshots, as good as any other wait.
+            account.add(&Account {
+                rows: rows.map(|row| Row { began_before: false, ..row }).collect(),
+                ..Account::default()
+            });
+            (ledger.number, account)
+        })
+        .collect();
+    for wait in observed.waits.iter().filter(|wait| classifier.cause(wait).is_of_files()) {
+        let filesystem = classifier.stack(wait.stack).and_then(filesystem::of);
+        if let (Some(filesystem), Some(account)) = (filesystem, accounts.get_mut(&wait.thread)) {
+            *account.filesystems.entry(filesystem.to_owned()).or_default() += wait.ns;
+        }
+    }
+    accounts
+}
+
+/// What is in the later account and was not in the earlier one.
+fn less(later: &Account, earlier: &Account) -> Account {
+    let between = |row: &Row| {
+        let before = earlier.rows.iter().find(|before| before.is_same_as(row));
+        let (ns, count) = before.map_or((Nanos::ZERO, 0), |before| (before.ns, before.count));
+        Row { ns: row.ns.saturating_sub(ns), count: row.count.saturating_sub(count), ..row.clone() }
+    };
+    let mut rows: Vec<Row> = later.rows.iter().map(between).collect();
+    let blocked = |account: &Account| -> Nanos {
+        account.rows.iter().filter(|row| row.kind == RowKind::Blocked).map(|row| row.ns).sum()
+    };
+    rows.sort_by_key(|row| Reverse(row.ns));
+    let in_all = blocked(later).saturating_sub(blocked(earlier));
+    let apart: Nanos = rows.iter().filter(|row| row.kind == RowKind::Blocked).map(|row| row.ns).sum();
+    let mut too_much = apart.saturating_sub(in_all);
+    for row in rows.iter_mut().filter(|row| row.kind == RowKind::Blocked) {
+        let taken = too_much.min(row.ns);
+        row.ns = row.ns - taken;
+        too_much = too_much - taken;
+    }
+    rows.retain(|row| row.ns > Nanos::ZERO);
+    rows.sort_by_key(|row| Reverse(row.ns));
+    let filesystems = later.filesystems.iter().map(|(name, ns)| {
+        let known = earlier.filesystems.get(name).copied().unwrap_or_default();
+        (name.clone(), ns.saturating_sub(known))
+    });
+    let mut between = Account {
+        threads: later.threads,
+        calls: later.calls.saturating_sub(earlier.calls),
+        switches: later.switches.saturating_sub(earlier.switches),
+        rows,
+        filesystems: filesystems.filter(|(_, ns)| *ns > Nanos::ZERO).collect(),
+    };
+    // All of it was taken away above.
+    if between.files_ns() == Nanos::ZERO {
+        between.filesystems.clear();
+    }
+    between
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZero;
+
+    use inodyne_model::cause::Cause;
+    use inodyne_model::observed::{ThreadObserved, Wait, Waker};
+    use inodyne_model::sample::{self, ms};
+    use inodyne_model::snapshot::ThreadSoFar;
+    use inodyne_model::stack::StackId;
+
+    use super::*;
+
+    const JOURNAL: u64 = 1;
+    const UNKNOWN: u64 = 2;
+    const TIMER: u64 = 3;
+
+    fn stacks() -> Vec<Stack> {
+        vec![
+            sample::stack(JOURNAL, "schedule jbd2_log_wait_commit ext4_sync_file do_fsync"),
+            sample::stack(UNKNOWN, "schedule something_new"),
+            sample::stack(TIMER, "try_to_wake_up hrtimer_wakeup __hrtimer_run_queues"),
+        ]
+    }
+
+    fn snapshot(at: f64, threads: Vec<(ThreadObserved, u64)>, waits: Vec<Wait>) -> Snapshot {
+        let so_far = |calls| ThreadSoFar { calls, pid_here: NonZero::new(11) };
+        let more = threads.iter().map(|(thread, calls)| (thread.number, so_far(*calls))).collect();
+        let mut snapshot = Snapshot { at_ns: ms(at), threads: more, ..Snapshot::default() };
+        snapshot.observed.threads = threads.into_iter().map(|(thread, _)| thread).collect();
+        snapshot.observed.waits = waits;
+        snapshot
+    }
+
+    fn alive(thread: ThreadObserved) -> ThreadObserved {
+        ThreadObserved { alive: true, ..thread }
+    }
+
+    fn rows(account: &Account) -> Vec<(RowKind, Option<Cause>, Nanos, u64)> {
+        account.rows.iter().map(|row| (row.kind, row.cause, row.ns, row.count)).collect()
+    }
+
+    #[test]
+    fn the_later_less_the_earlier_is_what_happened_in_between() {
+        let journal = |ns, count| vec![sample::wait(1, Some("fsync"), JOURNAL, ms(ns), count)];
+        let thread = |user, waits: &[Wait]| alive(sample::thread(1, "db", ms(user), &[("fsync", ms(2.0))], waits));
+        let mut live = Live::default();
+        let mut first = snapshot(1_000.0, vec![(thread(40.0, &journal(300.0, 30)), 60)], journal(300.0, 30));
+        first.observed.stacks = stacks();
+        assert_eq!(live.add(first), None, "there is nothing before it");
+        let second = snapshot(2_000.0, vec![(thread(55.0, &journal(700.0, 70)), 140)], journal(700.0, 70));
+        let activity = live.add(second).expect("two snapshots");
+        assert_eq!((activity.length_ns, activity.living_processes, activity.living_threads), (ms(1_000.0), 1, 1));
+        let [process] = &activity.processes[..] else { panic!("one process: {activity:?}") };
+        assert_eq!((process.pid, process.pid_here, process.comm.as_str()), (4_001, NonZero::new(11), "db"));
+        let account = &process.account;
+        assert_eq!((account.threads, account.calls), (1, 80));
+        let expected = [(RowKind::Blocked, Some(Cause::Journal), ms(400.0), 40), (RowKind::User, None, ms(15.0), 0)];
+        assert_eq!(rows(account), expected);
+        assert_eq!((account.files_ns(), account.main_filesystem()), (ms(400.0), Some("ext4")));
+    }
+
+    #[test]
+    fn who_is_born_or_ends_in_between_counts_once() {
+        let waits = [sample::wait(2, Some("fsync"), JOURNAL, ms(50.0), 5)];
+        let mut live = Live::default();
+        live.add(Snapshot { observed: Default::default(), ..snapshot(0.0, Vec::new(), Vec::new()) });
+        let mut second = snapshot(10.0, vec![(sample::thread(2, "cp", ms(1.0), &[], &waits), 7)], waits.to_vec());
+        second.observed.stacks = stacks();
+        let activity = live.add(second).expect("two snapshots");
+        assert_eq!((activity.living_processes, activity.processes[0].account.calls), (0, 7));
+        assert_eq!(activity.processes[0].account.files_ns(), ms(50.0));
+        let third = live.add(snapshot(20.0, Vec::new(), Vec::new())).expect("three");
+        assert!(third.processes.is_empty() && live.before.is_empty());
+    }
+
+    #[test]
+    fn a_wait_that_turns_out_to_be_another_is_corrected() {
+        let under_way = Wait { waker: Waker::Unknown, ..sample::wait(1, None, UNKNOWN, ms(500.0), 1) };
+        let over = Wait { waker_stack: StackId(TIMER), ..sample::wait(1, None, UNKNOWN, ms(520.0), 1) };
+        let thread = |wait: &Wait| alive(sample::thread(1, "sleeper", ms(1.0), &[], std::slice::from_ref(wait)));
+        let mut live = Live::default();
+        let mut first = snapshot(0.0, vec![(thread(&under_way), 0)], vec![under_way.clone()]);
+        first.observed.stacks = stacks();
+        live.add(first);
+        let activity = live.add(snapshot(20.0, vec![(thread(&over), 1)], vec![over.clone()])).expect("two");
+        assert_eq!(rows(&activity.processes[0].account), [(RowKind::Blocked, Some(Cause::Sleep), ms(20.0), 1)]);
+    }
+}

@@ -1,0 +1,182 @@
+//! What programs that have nothing to do with the command did with a disk: their own requests, and the writeback of what they, and
+//! not the command, have written.
+//!
+//! Whose data a request of writeback holds is not known. But no more of it can be the command's than the command has made dirty: what
+//! exceeds that is others', made dirty meanwhile or before the command began.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use inodyne_model::Nanos;
+use inodyne_model::block::{Asker, BlockIo, Dirtied, IoPath, PathRequests};
+use inodyne_model::neighbours::is_own;
+use inodyne_model::trace::Trace;
+
+/// How the threads of this program's servers are called: by the library that they are made with (fuser: src/session.rs), or by
+/// `inodyne-share`.
+const OWN_THREADS: [&str; 2] = ["fuser-", "share-"];
+
+/// What one of them had of a disk.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Use {
+    /// The command name; none for what had been written before the command began.
+    pub(crate) comm: Option<String>,
+    /// How long its requests were at the device, together.
+    pub(crate) device_ns: Nanos,
+    /// What they moved.
+    pub(crate) bytes: u64,
+}
+
+/// What a disk did while the command ran, and for whom else, the most first.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct OnDisk {
+    /// How long all requests were at the device, together.
+    pub(crate) device_ns: Nanos,
+    pub(crate) strangers: Vec<Use>,
+}
+
+/// Who works for the command: its own threads and helpers by their names, and this program's servers.
+struct Known<'a>(BTreeSet<&'a str>);
+
+impl Known<'_> {
+    fn of(trace: &Trace) -> Known<'_> {
+        Known(trace.observed.threads.iter().map(|thread| thread.comm.as_str()).collect())
+    }
+
+    fn has(&self, comm: &str) -> bool {
+        is_own(comm) || OWN_THREADS.iter().any(|name| comm.starts_with(name)) || self.0.contains(comm)
+    }
+
+    fn is_strange(&self, asker: Asker, comm: &str) -> bool {
+        asker == Asker::Other && !self.has(comm)
+    }
+}
+
+/// What strangers had of a disk that the command used. None where it did not.
+pub(crate) fn on_disk(trace: &Trace, disk: &str) -> Option<OnDisk> {
+    let block = trace.block.as_ref()?;
+    let is_meant = |row: &&PathRequests| row.disk == disk && !row.after && row.path != IoPath::Discard;
+    let rows: Vec<&PathRequests> = block.paths.iter().filter(is_meant).collect();
+    // What goes through a loop device to this disk is asked for by a thread of the kernel.
+    if !rows.iter().any(|row| row.asker == Asker::Command || row.path == IoPath::Loop) {
+        return None;
+    }
+    let known = Known::of(trace);
+    let mut uses = BTreeMap::<Option<&str>, Use>::new();
+    let mut add = |comm, device_ns, bytes| {
+        let used = uses.entry(comm).or_default();
+        used.device_ns += device_ns;
+        used.bytes = used.bytes.saturating_add(bytes);
+    };
+    for row in rows.iter().filter(|row| known.is_strange(row.asker, &row.comm)) {
+        add(Some(&row.comm), row.amount.device_ns, row.amount.bytes);
+    }
+    let is_written_back = |row: &&&PathRequests| row.path == IoPath::Writeback && row.asker == Asker::Kernel;
+    let written_back: Vec<_> = rows.iter().filter(is_written_back).map(|row| &row.amount).collect();
+    let bytes = written_back.iter().map(|amount| amount.bytes).sum();
+    let at_device: Nanos = written_back.iter().map(|amount| amount.device_ns).sum();
+    for (comm, part) in foreign(block, disk, bytes, &known) {
+        add(comm, scaled(at_device, part), (bytes as f64 * part) as u64);
+    }
+    let device_ns = rows.iter().map(|row| row.amount.device_ns).sum();
+    let mut strangers: Vec<Use> =
+        uses.into_iter().map(|(comm, used)| Use { comm: comm.map(str::to_owned), ..used }).collect();
+    strangers.retain(|used| used.device_ns > Nanos::ZERO);
+    strangers.sort_by_key(|used| std::cmp::Reverse(used.device_ns));
+    Some(OnDisk { device_ns, strangers })
+}
+
+fn scaled(ns: Nanos, part: f64) -> Nanos {
+    Nanos((ns.0 as f64 * part) as u64)
+}
+
+/// The parts of what was written back that are surely others': by who made them dirty, and what was dirty before.
+fn foreign<'a>(block: &'a BlockIo, disk: &str, written: u64, known: &Known<'_>) -> Vec<(Option<&'a str>, f64)> {
+    // Without the probe nothing is known.
+    if block.dirtied.is_empty() || written == 0 {
+        return Vec::new();
+    }
+    let (strange, own): (Vec<&Dirtied>, Vec<&Dirtied>) =
+        block.dirtied.iter().filter(|one| one.disk == disk).partition(|one| known.is_strange(one.asker, &one.comm));
+    let sum = |of: &[&Dirtied]| of.iter().map(|one| one.bytes).sum::<u64>();
+    let excess = written.saturating_sub(sum(&own));
+    let of_now = excess.min(sum(&strange));
+    let share = |bytes: f64| bytes / written as f64;
+    let whole = sum(&strange).max(1) as f64;
+    let each = strange.iter().map(|one| (Some(&*one.comm), share(of_now as f64 * one.bytes as f64 / whole)));
+    each.chain([(None, share((excess - of_now) as f64))]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use inodyne_model::block::{Amount, Disk};
+    use inodyne_model::sample::{self, ms};
+
+    use super::*;
+
+    const MB: u64 = 1_000_000;
+
+    fn row(path: IoPath, asker: Asker, comm: &str, megabytes: u64) -> PathRequests {
+        let amount = Amount { bytes: megabytes * MB, device_ns: ms(megabytes as f64), ..Amount::default() };
+        PathRequests { disk: "7:0".to_owned(), path, asker, comm: comm.to_owned(), amount, ..PathRequests::default() }
+    }
+
+    fn dirtied(asker: Asker, comm: &str, megabytes: u64) -> Dirtied {
+        Dirtied { disk: "7:0".to_owned(), comm: comm.to_owned(), asker, bytes: megabytes * MB }
+    }
+
+    /// Who had how many milliseconds of the disk.
+    fn said(paths: Vec<PathRequests>, dirtied: Vec<Dirtied>) -> Vec<(Option<String>, u64)> {
+        let disks = vec![Disk { number: "7:0".to_owned(), ..Disk::default() }];
+        let mut trace =
+            Trace { block: Some(BlockIo { disks, paths, dirtied, ..BlockIo::default() }), ..Trace::default() };
+        trace.observed.threads = vec![sample::thread(1, "work", ms(1.0), &[], &[])];
+        let used = on_disk(&trace, "7:0").expect("the command used it");
+        used.strangers.into_iter().map(|used| (used.comm, used.device_ns.0 / MB)).collect()
+    }
+
+    #[test]
+    fn what_the_command_did_not_make_dirty_is_written_back_for_others() {
+        let own = || row(IoPath::SyncWrite, Asker::Command, "work", 10);
+        let paths = || vec![own(), row(IoPath::Writeback, Asker::Kernel, "kworker", 100)];
+        let all_own = vec![dirtied(Asker::Command, "work", 120)];
+        assert!(said(paths(), all_own).is_empty());
+        // Of 100 MB at most 20 were its own; two others had made 200 dirty, at 3 to 1.
+        let mixed = vec![
+            dirtied(Asker::Command, "work", 20),
+            dirtied(Asker::Other, "writer", 150),
+            dirtied(Asker::Other, "second", 50),
+        ];
+        assert_eq!(said(paths(), mixed), [(Some("writer".to_owned()), 60), (Some("second".to_owned()), 20)]);
+        // What nobody has made dirty meanwhile was so before.
+        let little = vec![dirtied(Asker::Command, "work", 20), dirtied(Asker::Other, "writer", 30)];
+        assert_eq!(said(paths(), little), [(None, 50), (Some("writer".to_owned()), 30)]);
+        // Several rows of writeback are one: what is the command's is taken off once.
+        let split = vec![
+            own(),
+            row(IoPath::Writeback, Asker::Kernel, "kworker", 30),
+            row(IoPath::Writeback, Asker::Kernel, "flush", 70),
+        ];
+        let one = vec![dirtied(Asker::Command, "work", 20), dirtied(Asker::Other, "writer", 300)];
+        assert_eq!(said(split, one), [(Some("writer".to_owned()), 80)]);
+        // Without the probe, nothing is said of writeback.
+        assert!(said(paths(), Vec::new()).is_empty());
+    }
+
+    #[test]
+    fn servers_and_threads_of_the_kernel_may_do_it_for_the_command() {
+        let own = row(IoPath::SyncWrite, Asker::Command, "work", 10);
+        let paths = vec![
+            own,
+            row(IoPath::Writeback, Asker::Kernel, "kworker", 100),
+            row(IoPath::Direct, Asker::Other, "stranger", 7),
+            row(IoPath::Direct, Asker::Other, "inodyne-disk", 9),
+        ];
+        let all = vec![
+            dirtied(Asker::Kernel, "kworker/u4:1", 60),
+            dirtied(Asker::Other, "fuser-1", 30),
+            dirtied(Asker::Other, "work", 10),
+            dirtied(Asker::Other, "writer", 500),
+        ];
+        assert_eq!(said(paths, all), [(Some("stranger".to_owned()), 7)]);
+    }
+}

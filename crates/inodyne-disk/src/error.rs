@@ -1,0 +1,112 @@
+//! Why a disk cannot be measured: each message is one line that says what is wrong and what to do.
+
+use std::io;
+use std::path::PathBuf;
+
+use inodyne_lab::LabError;
+
+/// Why a disk was not measured, or what was measured is not kept.
+#[derive(Debug, thiserror::Error)]
+pub enum DiskError {
+    /// The directory cannot be looked at.
+    #[error(transparent)]
+    Lab(#[from] LabError),
+    /// There is none.
+    #[error("{} is no directory: give one on the disk that is to be measured", .0.display())]
+    NotADirectory(PathBuf),
+    /// There is no fio.
+    #[error("measuring a disk needs fio: install fio (apt-get install fio)")]
+    NoFio,
+    /// What the directory lies on is no disk, or not only one.
+    #[error("{}: {fs} {why}, so no disk can be measured there: give a directory on a disk's own file system", directory.display())]
+    NoDisk {
+        /// The directory.
+        directory: PathBuf,
+        /// The kind of its file system.
+        fs: String,
+        /// What it is instead.
+        why: &'static str,
+    },
+    /// The file system has no direct I/O there.
+    #[error(
+        "{}: {fs} reads and writes through memory only, so the disk cannot be measured there: give a directory on another file system of it",
+        directory.display()
+    )]
+    NotDirect {
+        /// The directory.
+        directory: PathBuf,
+        /// The kind of its file system.
+        fs: String,
+    },
+    /// There is too little room.
+    #[error("{} has {} MB free, and the measurement needs {} MB: make room, or give another directory of the disk", directory.display(), free / 1_000_000, needed / 1_000_000)]
+    NoRoom {
+        /// The directory.
+        directory: PathBuf,
+        /// The bytes that are free there.
+        free: u64,
+        /// The bytes that are needed.
+        needed: u64,
+    },
+    /// No file can be made there.
+    #[error("no file can be made in {}: {source}", directory.display())]
+    File {
+        /// The directory.
+        directory: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The disk is too slow for the time that it is given.
+    #[error("the disk wrote less than {} KiB in the time that it was given: give it more with --for", least / 1024)]
+    TooSlow {
+        /// The bytes that there must be.
+        least: u64,
+    },
+    /// fio failed.
+    #[error("fio failed while {doing}: {said}")]
+    Fio {
+        /// What it was to do.
+        doing: &'static str,
+        /// What it said.
+        said: String,
+    },
+    /// What was measured is something else than the disk.
+    #[error(
+        "fio moved {} MB while {doing}, and {disk} only {} MB of these: what answered is memory, so nothing is known of the disk",
+        asked / 1_000_000,
+        moved / 1_000_000
+    )]
+    NotTheDisk {
+        /// The name of the disk.
+        disk: String,
+        /// What fio was to do.
+        doing: &'static str,
+        /// The bytes that fio moved.
+        asked: u64,
+        /// The bytes that the disk moved meanwhile.
+        moved: u64,
+    },
+    /// Nothing says where it could be kept.
+    #[error("there is no directory to keep what is measured: set XDG_STATE_HOME")]
+    Nowhere,
+    /// It cannot be written.
+    #[error("{}: {source}, so what was measured is not kept", path.display())]
+    NotKept {
+        /// The file.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}
+
+impl DiskError {
+    /// Whether the user can mend it by naming another directory.
+    pub fn is_usage(&self) -> bool {
+        match self {
+            DiskError::Lab(error) => error.is_usage(),
+            DiskError::NotADirectory(_) | DiskError::NoDisk { .. } | DiskError::NotDirect { .. } => true,
+            DiskError::File { source, .. } => source.kind() != io::ErrorKind::StorageFull,
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! What happened between two snapshots, process by process: what a live view shows.
+
+use std::collections::BTreeMap;
+use std::num::NonZero;
+
+use crate::Nanos;
+use crate::cause::Cause;
+use crate::ledger::{Row, RowKind};
+use crate::loss::Lost;
+
+/// What happened between two snapshots.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Activity {
+    /// From the one to the other.
+    pub length_ns: Nanos,
+    /// Processes that live at the end of it.
+    pub living_processes: usize,
+    /// Their threads.
+    pub living_threads: usize,
+    /// Every process that lived in between, in the order of their ids.
+    pub processes: Vec<ProcessActivity>,
+    /// What could not be recorded, since the beginning.
+    pub lost: Lost,
+}
+
+/// What one process did.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ProcessActivity {
+    /// Process id.
+    pub pid: u32,
+    /// The same where this program runs, as `/proc` has it; none where that is not seen there.
+    pub pid_here: Option<NonZero<u32>>,
+    /// Its command name.
+    pub comm: String,
+    /// What its threads did.
+    pub account: Account,
+}
+
+impl ProcessActivity {
+    /// The number by which whoever looks from here knows it; the kernel's own where it is not seen from here.
+    pub fn number(&self) -> u32 {
+        self.pid_here.map_or(self.pid, NonZero::get)
+    }
+}
+
+/// What some threads did, together.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Account {
+    /// How many threads.
+    pub threads: usize,
+    /// Calls that ended.
+    pub calls: u64,
+    /// Times that one of them left a CPU.
+    pub switches: u64,
+    /// Their time by what they did, largest first. It sums to the time for which they lived.
+    pub rows: Vec<Row>,
+    /// Their waits for files, by the file system in whose functions they waited.
+    pub filesystems: BTreeMap<String, Nanos>,
+}
+
+impl Account {
+    /// Adds what others did.
+    pub fn add(&mut self, other: &Account) {
+        self.threads += other.threads;
+        self.calls += other.calls;
+        self.switches += other.switches;
+        for row in &other.rows {
+            match self.rows.iter_mut().find(|own| own.is_same_as(row)) {
+                Some(own) => {
+                    own.ns += row.ns;
+                    own.count = own.count.saturating_add(row.count);
+                }
+                None => self.rows.push(row.clone()),
+            }
+        }
+        self.rows.sort_by_key(|row| std::cmp::Reverse(row.ns));
+        for (filesystem, ns) in &other.filesystems {
+            *self.filesystems.entry(filesystem.clone()).or_default() += *ns;
+        }
+    }
+
+    /// On a CPU.
+    pub fn cpu_ns(&self) -> Nanos {
+        self.sum(|row| matches!(row.kind, RowKind::User | RowKind::Kernel))
+    }
+
+    /// Ready, without a CPU.
+    pub fn ready_ns(&self) -> Nanos {
+        self.sum(|row| row.kind == RowKind::Runqueue)
+    }
+
+    /// Waiting for files.
+    pub fn files_ns(&self) -> Nanos {
+        self.sum(|row| row.cause.is_some_and(Cause::is_of_files))
+    }
+
+    /// What was waited for longest of all that has to do with files.
+    pub fn main_cause(&self) -> Option<Cause> {
+        let mut causes: BTreeMap<Cause, Nanos> = BTreeMap::new();
+        for row in &self.rows {
+            if let Some(cause) = row.cause.filter(|cause| cause.is_of_files()) {
+                *causes.entry(cause).or_default() += row.ns;
+            }
+        }
+        causes.into_iter().filter(|(_, ns)| *ns > Nanos::ZERO).max_by_key(|(_, ns)| *ns).map(|(cause, _)| cause)
+    }
+
+    /// The file system that was waited in longest.
+    pub fn main_filesystem(&self) -> Option<&str> {
+        self.filesystems.iter().max_by_key(|(_, ns)| **ns).map(|(filesystem, _)| filesystem.as_str())
+    }
+
+    /// Whether they did anything but wait for what is no file.
+    pub fn is_active(&self) -> bool {
+        self.calls > 0 || self.cpu_ns() + self.ready_ns() + self.files_ns() > Nanos::ZERO
+    }
+
+    fn sum(&self, is_meant: impl Fn(&Row) -> bool) -> Nanos {
+        self.rows.iter().filter(|row| is_meant(row)).map(|row| row.ns).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn blocked(cause: Cause, ns: u64) -> Row {
+        Row { cause: Some(cause), count: 1, ..Row::new(RowKind::Blocked, Nanos(ns)) }
+    }
+
+    #[test]
+    fn accounts_add_up_row_by_row() {
+        let mut one = Account {
+            threads: 1,
+            calls: 10,
+            switches: 3,
+            rows: vec![blocked(Cause::Sleep, 900), blocked(Cause::Journal, 60), Row::new(RowKind::User, Nanos(40))],
+            filesystems: BTreeMap::from([("ext4".to_owned(), Nanos(60))]),
+        };
+        let other = Account {
+            threads: 2,
+            calls: 1,
+            switches: 1,
+            rows: vec![blocked(Cause::DeviceRead, 100), blocked(Cause::Journal, 50)],
+            filesystems: BTreeMap::from([("xfs".to_owned(), Nanos(100)), ("ext4".to_owned(), Nanos(50))]),
+        };
+        one.add(&other);
+        assert_eq!((one.threads, one.calls, one.switches), (3, 11, 4));
+        assert_eq!((one.files_ns(), one.cpu_ns(), one.ready_ns()), (Nanos(210), Nanos(40), Nanos::ZERO));
+        assert_eq!((one.main_cause(), one.main_filesystem()), (Some(Cause::Journal), Some("ext4")));
+        assert_eq!(one.rows[1], Row { count: 2, ..blocked(Cause::Journal, 110) });
+        assert!(one.is_active());
+        assert!(!Account { rows: vec![blocked(Cause::Poll, 5)], ..Account::default() }.is_active());
+    }
+}

@@ -1,0 +1,153 @@
+//! Directories with what was done below them, as a tree of those that matter.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use inodyne_model::Nanos;
+
+use super::file_sum::Sum;
+
+/// A directory is shown where this part of all time was spent below it.
+const LEAST_SHARE: f64 = 0.05;
+
+/// Rows of a tree.
+const MOST_ROWS: usize = 16;
+
+/// A directory, or several of which each is all that the one before it holds: `usr/share`.
+#[derive(Debug)]
+pub(super) struct Directory {
+    /// How many shown directories it is in.
+    pub(super) depth: usize,
+    pub(super) name: String,
+    /// Of all that is below.
+    pub(super) sum: Sum,
+}
+
+/// A directory, its own use, and what is in it.
+#[derive(Default)]
+pub(crate) struct Tree<'a> {
+    /// Of all that is below.
+    pub(crate) sum: Sum,
+    /// Of the directory itself, and of files in it.
+    own_ns: Nanos,
+    below: BTreeMap<&'a str, Tree<'a>>,
+}
+
+impl<'a> Tree<'a> {
+    /// Whether there is nothing but one directory in it: that one.
+    fn only(&self) -> Option<(&'a str, &Tree<'a>)> {
+        let (name, below) = self.below.iter().next()?;
+        (self.below.len() == 1 && self.own_ns == Nanos::ZERO).then_some((*name, below))
+    }
+
+    /// The directory, or the first one in it that is not all that the one before holds, and its path from here on.
+    pub(crate) fn branching(&self, mut path: String) -> (String, &Tree<'a>) {
+        let mut tree = self;
+        while let Some((name, below)) = tree.only() {
+            path = joined(&path, name);
+            tree = below;
+        }
+        (path, tree)
+    }
+
+    /// The directories in it, those with most time first.
+    pub(crate) fn below(&self) -> Vec<(&'a str, &Tree<'a>)> {
+        let mut below: Vec<_> = self.below.iter().map(|(name, below)| (*name, below)).collect();
+        below.sort_by_key(|(_, below)| Reverse(below.sum.wall_ns));
+        below
+    }
+}
+
+/// A path with another name at its end.
+pub(crate) fn joined(path: &str, name: &str) -> String {
+    let slash = if path.ends_with('/') { "" } else { "/" };
+    format!("{path}{slash}{name}")
+}
+
+/// The directories in which these files and directories are.
+pub(super) fn tree<'a>(by_path: &[(&'a str, Sum)]) -> Tree<'a> {
+    let mut root = Tree::default();
+    for (path, sum) in by_path {
+        let is_directory = sum.files == 0;
+        let path = path.trim_end_matches('/');
+        let directory = if is_directory { path } else { path.rsplit_once('/').map_or("", |(directory, _)| directory) };
+        let mut node = &mut root;
+        node.sum.add(sum);
+        // A path that is cut begins with `…`, not with a slash.
+        for name in directory.split('/').filter(|name| !name.is_empty()) {
+            node = node.below.entry(name).or_default();
+            node.sum.add(sum);
+        }
+        node.own_ns += sum.wall_ns;
+    }
+    root
+}
+
+/// Those of a tree that matter, from the outermost to the innermost, those with most time first among neighbours.
+pub(super) fn directories(root: &Tree<'_>) -> Vec<Directory> {
+    let least = Nanos((root.sum.wall_ns.as_secs_f64() * LEAST_SHARE * 1e9) as u64);
+    let mut rows = Vec::new();
+    show(&mut rows, "/", root, 0, least);
+    rows.truncate(MOST_ROWS);
+    rows
+}
+
+fn show(rows: &mut Vec<Directory>, name: &str, tree: &Tree<'_>, depth: usize, least: Nanos) {
+    // What is all in one directory is shown as that one.
+    let (name, tree) = tree.branching(name.to_owned());
+    rows.push(Directory { depth, name, sum: tree.sum });
+    for (name, below) in tree.below().into_iter().filter(|(_, below)| below.sum.wall_ns >= least.max(Nanos(1))) {
+        show(rows, name, below, depth + 1, least);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use inodyne_model::files::FileUse;
+
+    use super::*;
+
+    fn shown(files: &[(&str, bool, u64)]) -> Vec<String> {
+        let sums: Vec<(&str, Sum)> = files
+            .iter()
+            .map(|&(path, is_directory, ms)| {
+                let wall_ns = Nanos(ms * 1_000_000);
+                (path, Sum::of(&FileUse { is_directory, wall_ns, ..FileUse::default() }))
+            })
+            .collect();
+        let line = |row: &Directory| {
+            let ms = row.sum.wall_ns.0 / 1_000_000;
+            format!("{}{} {ms} ms, {} files", "  ".repeat(row.depth), row.name, row.sum.files)
+        };
+        directories(&tree(&sums)).iter().map(line).collect()
+    }
+
+    #[test]
+    fn a_directory_holds_all_that_is_below_it_and_small_ones_are_left_out() {
+        let files = [
+            ("/usr/lib/a.so", false, 10),
+            ("/usr/lib/x/b.so", false, 30),
+            ("/usr/share/c", false, 50),
+            ("/usr/share/d", false, 8),
+            ("/etc/passwd", false, 1),
+            ("/usr/lib", true, 1),
+        ];
+        let expected = [
+            "/ 100 ms, 5 files",
+            "  usr 99 ms, 4 files",
+            "    share 58 ms, 2 files",
+            "    lib 41 ms, 2 files",
+            "      x 30 ms, 1 files",
+        ];
+        assert_eq!(shown(&files), expected);
+    }
+
+    #[test]
+    fn directories_that_hold_nothing_else_are_one_row() {
+        let files = [("/a/b/c/one", false, 10), ("/a/b/c/d/two", false, 10)];
+        assert_eq!(shown(&files), ["/a/b/c 20 ms, 2 files", "  d 10 ms, 1 files"]);
+        assert_eq!(shown(&[]), ["/ 0 ms, 0 files"]);
+        assert_eq!(shown(&[("/", true, 3)]), ["/ 3 ms, 0 files"]);
+        assert_eq!(shown(&[("…/deep/file", false, 3)]), ["/…/deep 3 ms, 1 files"]);
+    }
+}

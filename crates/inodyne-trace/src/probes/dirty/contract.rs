@@ -1,0 +1,10 @@
+//! What both sides share of dirty pages; the C is in `intf.h`.
+
+use crate::contract::structures;
+
+structures! {
+    /// Who, and of which file system.
+    Key = dirty_key;
+    /// How much.
+    Sum = dirty_sum;
+}

@@ -1,0 +1,89 @@
+//! Reads who made pages dirty, and on which disk.
+
+mod contract;
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use inodyne_model::block::{Asker, Dirtied};
+use inodyne_model::trace::Trace;
+
+use super::block::asker;
+use crate::contract::text;
+use crate::devices;
+use crate::map::pairs;
+use crate::probe::{Point, Probe, Program, Seen};
+use contract::{Key, Sum};
+
+/// The probe of dirty pages.
+#[derive(Default)]
+pub struct Own;
+
+impl Probe for Own {
+    fn feature(&self) -> &'static str {
+        "dirty pages"
+    }
+
+    fn without(&self) -> &'static str {
+        "it is not known whose data is written back"
+    }
+
+    fn is_optional(&self) -> bool {
+        true
+    }
+
+    fn programs(&self) -> &'static [Program] {
+        &[Program { name: "dirty_folio", point: Point::Tracepoint("writeback_dirty_folio") }]
+    }
+
+    fn read(&mut self, seen: &Seen<'_>, result: &mut Trace) -> libbpf_rs::Result<()> {
+        let rows: Vec<(Key, Sum)> = pairs(&seen.maps.dirty_sums)?;
+        // Together with requests, or of no use.
+        if let Some(block) = &mut result.block {
+            block.dirtied = read(&rows);
+        }
+        Ok(())
+    }
+}
+
+/// By disk and who did it, most bytes first. Several file systems may lie on one disk.
+fn read(rows: &[(Key, Sum)]) -> Vec<Dirtied> {
+    let mut by_who = BTreeMap::<(String, String, Asker), u64>::new();
+    for (key, sum) in rows {
+        let who = (devices::number(sum.disk), text(&key.comm), asker(key.asker));
+        *by_who.entry(who).or_default() += sum.bytes;
+    }
+    let dirtied = |((disk, comm, asker), bytes)| Dirtied { disk, comm, asker, bytes };
+    let mut all: Vec<Dirtied> = by_who.into_iter().map(dirtied).collect();
+    all.sort_by_key(|one| Reverse(one.bytes));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::planted::{every_field_counts, planted};
+
+    unsafe extern "C" {
+        fn host_plant_dirty_key(to: *mut Key);
+        fn host_plant_dirty_sum(to: *mut Sum);
+    }
+
+    #[test]
+    fn every_part_of_dirty_pages_reaches_its_meaning() {
+        let (key, sum): (Key, Sum) = (planted(host_plant_dirty_key), planted(host_plant_dirty_sum));
+        let expected =
+            Dirtied { disk: "259:2".to_owned(), comm: "planted".to_owned(), asker: Asker::Other, bytes: 432 };
+        assert_eq!(read(&[(key, sum)]), [expected]);
+        // The address only tells file systems apart.
+        every_field_counts("dirty_key", key, &["superblock", "unused"], |key| read(&[(*key, sum)]));
+        every_field_counts("dirty_sum", sum, &["unused"], |sum| read(&[(key, *sum)]));
+    }
+
+    #[test]
+    fn file_systems_on_one_disk_are_one() {
+        let (key, sum): (Key, Sum) = (planted(host_plant_dirty_key), planted(host_plant_dirty_sum));
+        let second = Key { superblock: key.superblock + 1, ..key };
+        assert_eq!(read(&[(key, sum), (second, sum)]).iter().map(|one| one.bytes).collect::<Vec<_>>(), [2 * 432]);
+    }
+}

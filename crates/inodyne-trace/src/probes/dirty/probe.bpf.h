@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
+/*
+ * Who makes pages of files dirty, on which disk, while the command runs: of the whole machine, since it is the kernel's threads that
+ * write them back, and whose data that was is not known then. Metadata is left to the journals, and so are file systems without a
+ * disk of their own.
+ */
+#ifndef INODYNE_DIRTY_PROBE_H
+#define INODYNE_DIRTY_PROBE_H
+
+#include "../../bpf/maps.h"
+#include "../../bpf/refuse.h"
+#include "../block/probe.bpf.h"
+#include "intf.h"
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct address_space {
+	struct inode *host;
+};
+
+struct page {
+	unsigned long flags;
+};
+
+/* Until Linux 6.5; then the order lies in the lowest byte of the flags of the second page (include/linux/mm_types.h). */
+struct folio___before {
+	unsigned char _folio_order;
+};
+
+#pragma clang attribute pop
+
+/* The value is of this kernel or that. */
+enum pageflags {
+	PG_head,
+};
+
+#define PAGE_BYTES 4096
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct dirty_key);
+	__type(value, struct dirty_sum);
+} dirty_sums SEC(".maps");
+
+/* How large a folio is. Its flags come first in it, whatever their type is called. */
+static __always_inline __u64 folio_bytes(const void *folio)
+{
+	const struct folio___before *before = folio;
+	unsigned long flags = 0;
+	__u8 order = 0;
+
+	bpf_probe_read_kernel(&flags, sizeof(flags), folio);
+	if (!(flags & 1UL << bpf_core_enum_value(enum pageflags, PG_head)))
+		return PAGE_BYTES;
+	if (bpf_core_field_exists(before->_folio_order))
+		order = BPF_CORE_READ(before, _folio_order);
+	else
+		bpf_probe_read_kernel(&order, sizeof(order), folio + bpf_core_type_size(struct page));
+	return (__u64)PAGE_BYTES << (order & 31);
+}
+
+SEC("raw_tp/writeback_dirty_folio")
+int BPF_PROG(dirty_folio, void *folio, struct address_space *mapping)
+{
+	struct super_block *superblock;
+	struct dirty_sum *sum, first = {};
+	struct block_device *device;
+	struct dirty_key key = {};
+
+	refusable(REFUSE_DIRTY);
+	if (!shared.threads_born || block_after)
+		return 0;
+	superblock = BPF_CORE_READ(mapping, host, i_sb);
+	key.superblock = (__u64)superblock;
+	key.asker = block_asker_of(bpf_get_current_task_btf());
+	bpf_get_current_comm(key.comm, sizeof(key.comm));
+	sum = bpf_map_lookup_elem(&dirty_sums, &key);
+	if (!sum) {
+		device = BPF_CORE_READ(superblock, s_bdev);
+		if (!device)
+			return 0;
+		first.disk = disk_number(BPF_CORE_READ(device, bd_disk));
+		/* Where another CPU was faster, its row serves. */
+		bpf_map_update_elem(&dirty_sums, &key, &first, BPF_NOEXIST);
+		sum = bpf_map_lookup_elem(&dirty_sums, &key);
+		if (!sum) {
+			lose(LOST_REQUESTS);
+			return 0;
+		}
+	}
+	__sync_fetch_and_add(&sum->bytes, folio_bytes(folio));
+	return 0;
+}
+
+#endif

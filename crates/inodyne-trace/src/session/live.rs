@@ -1,0 +1,118 @@
+//! Reading again and again while everything goes on: snapshots, of which two subtracted say what happened in between.
+//!
+//! It may go on for days, so what a snapshot has told for the last time is forgotten: the accounts and waits of threads that have
+//! ended. Tables in which something is kept for good become full all the same; [`LiveTracer::is_nearly_full`] says when another
+//! tracer is to take over.
+
+use std::collections::HashSet;
+use std::os::fd::{AsFd, OwnedFd};
+
+use inodyne_launch::monotonic_ns;
+use inodyne_model::Nanos;
+use inodyne_model::observed::{Begin, End, Window};
+use inodyne_model::snapshot::Snapshot;
+use libbpf_rs::MapCore;
+
+use super::{Tracer, counted, read_error};
+use crate::attach::{measure_run_times, run_time_ns};
+use crate::contract::StackFrames;
+use crate::error::TraceError;
+use crate::join::Whom;
+use crate::map::pairs;
+use crate::options::Options;
+use crate::probe::Seen;
+use crate::symbols;
+
+/// A tracer of threads that run already, which is read while it goes on. It makes no trace: nobody is left whose account it could
+/// close, once it has forgotten those who have ended.
+pub struct LiveTracer {
+    tracer: Tracer,
+    /// Stacks that have been named.
+    named: HashSet<u64>,
+    /// Waits in the last snapshot.
+    waits: usize,
+    /// While it is measured how long programs run.
+    measured: Option<OwnedFd>,
+}
+
+/// The programs that run where a thread leaves its CPU, is woken, and comes back.
+const AT_SWITCHES: [&str; 2] = ["switches_switch", "switches_waking"];
+
+impl LiveTracer {
+    /// Loads and attaches what a live view reads, and measures what it costs.
+    ///
+    /// # Errors
+    /// As [`Tracer::new`].
+    pub fn new(options: &Options) -> Result<LiveTracer, TraceError> {
+        let options = Options { joins: true, live: true, timeline: false, sample_hz: 0, ..options.clone() };
+        Ok(LiveTracer { tracer: Tracer::new(&options)?, named: HashSet::new(), waits: 0, measured: None })
+    }
+
+    /// As [`Tracer::join`].
+    ///
+    /// # Errors
+    /// The kernel refuses to show its tasks.
+    pub fn join(&mut self, whom: &Whom) -> Result<u32, TraceError> {
+        self.tracer.join(whom)
+    }
+
+    /// As [`Tracer::follows_anyone`].
+    pub fn follows_anyone(&self) -> bool {
+        self.tracer.follows_anyone()
+    }
+
+    /// Takes what has arrived: accounts of threads that have ended, and executed programs. There is room for some thousand of them.
+    pub fn drain(&self) {
+        self.tracer.take_arrived();
+    }
+
+    /// What tracing adds to one system call, as it was measured at the beginning.
+    pub fn ns_per_call(&self) -> f64 {
+        self.tracer.overhead.ns_per_call
+    }
+
+    /// Begins or ends to measure how long the programs run that switches and wake-ups pay for.
+    pub fn measure_switches(&mut self, measure: bool) {
+        self.measured = if measure { measure_run_times() } else { None };
+    }
+
+    /// For how long these have run so far while that was measured; none where it is not.
+    pub fn time_at_switches(&self) -> Option<Nanos> {
+        self.measured.as_ref()?;
+        let at_switches = self.tracer.programs().filter(|(_, own)| AT_SWITCHES.contains(&own.name));
+        Some(at_switches.map(|(program, _)| Nanos(run_time_ns(program.as_fd()))).sum())
+    }
+
+    /// What was seen up to now.
+    ///
+    /// # Errors
+    /// A table cannot be read.
+    pub fn snapshot(&mut self) -> Result<Snapshot, TraceError> {
+        let tracer = &mut self.tracer;
+        let at_ns = monotonic_ns();
+        // Before the records are taken: who ends in between is told by both, and not by none.
+        let alive = tracer.accounts().filter(|thread| thread.number != 0).collect();
+        tracer.take_arrived();
+        let shared = tracer.shared();
+        let mut snapshot = Snapshot { at_ns, lost: counted(&shared), ..Snapshot::default() };
+        snapshot.observed.window = Window { begin: Begin::Attached, end: End::StillRunning };
+        let mut stacks: Vec<(u64, StackFrames)> = pairs(&tracer.skeleton.maps.stacks).map_err(read_error)?;
+        stacks.retain(|(id, _)| self.named.insert(*id));
+        snapshot.observed.stacks = symbols::name_stacks(&stacks, &mut tracer.skeleton).map_err(read_error)?;
+        let maps = &tracer.skeleton.maps;
+        let seen = Seen::read(maps, &tracer.options, at_ns, &shared, alive, Default::default()).map_err(read_error)?;
+        for probe in &mut tracer.probes {
+            let read = probe.read_so_far(&seen, &mut snapshot);
+            read.map_err(|error| read_error(format!("{}: {error}", probe.feature())))?;
+        }
+        self.waits = snapshot.observed.waits.len();
+        Ok(snapshot)
+    }
+
+    /// Whether three quarters of a table are in use in which something is kept for good.
+    pub fn is_nearly_full(&self) -> bool {
+        let maps = &self.tracer.skeleton.maps;
+        let tables = [(self.named.len(), maps.stacks.max_entries()), (self.waits, maps.waits.max_entries())];
+        tables.iter().any(|(used, room)| *used > *room as usize / 4 * 3)
+    }
+}

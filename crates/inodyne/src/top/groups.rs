@@ -1,0 +1,46 @@
+//! Which control group a process is in, as the kernel says (cgroups(7)).
+
+use std::collections::HashMap;
+use std::fs;
+use std::num::NonZero;
+
+use inodyne_model::activity::ProcessActivity;
+
+/// Groups of processes that were asked for. A process that moves into another group later stays where it was first seen.
+#[derive(Debug, Default)]
+pub struct Groups(HashMap<u32, String>);
+
+impl Groups {
+    /// The path of its group, below where groups are; what is known where it has ended.
+    pub fn of(&mut self, process: &ProcessActivity) -> String {
+        let read = || {
+            let pid = process.pid_here.map_or(0, NonZero::get);
+            let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+            named(&text).unwrap_or("(ended)").to_owned()
+        };
+        self.0.entry(process.pid).or_insert_with(read).clone()
+    }
+}
+
+/// The group of version 2; of version 1 that of the hierarchy that is there for names, or the first in which it is not the root.
+fn named(text: &str) -> Option<&str> {
+    let groups = || text.lines().filter_map(|line| line.splitn(3, ':').nth(2).map(|path| (line, path)));
+    let version_2 = groups().find(|(line, path)| line.starts_with("0::") && *path != "/");
+    let systemd = || groups().find(|(line, path)| line.contains(":name=systemd:") && *path != "/");
+    let any = || groups().find(|(_, path)| *path != "/");
+    version_2.or_else(systemd).or_else(any).or_else(|| groups().next()).map(|(_, path)| path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_group_that_tells_most_is_taken() {
+        assert_eq!(named("0::/system.slice/db.service\n"), Some("/system.slice/db.service"));
+        assert_eq!(named("3:cpu:/web\n1:name=systemd:/user.slice\n0::/\n"), Some("/user.slice"));
+        assert_eq!(named("3:cpu:/web\n2:io:/\n"), Some("/web"));
+        assert_eq!(named("0::/\n"), Some("/"));
+        assert_eq!(named(""), None);
+    }
+}

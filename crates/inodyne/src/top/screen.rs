@@ -1,0 +1,233 @@
+//! The live view on a terminal: looks and keys in one loop, and windows that are recorded in between.
+
+use std::cell::Cell;
+use std::io;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use inodyne_launch::SignalReader;
+use inodyne_render::escaped;
+use inodyne_trace::Options;
+use jiff::tz::TimeZone;
+use ratatui::crossterm::event::KeyCode;
+use ratatui::crossterm::style::force_color_output;
+
+use super::TopArguments;
+use super::draw::{Head, draw, page};
+use super::look::{DRAINED_EVERY, Look, Watcher};
+use super::terminal::{Input, Terminal};
+use super::view::{View, Wanted, is_interrupt};
+use crate::failure::{ExitStatus, Failure};
+use crate::ring::Ring;
+use crate::target::Target;
+use crate::window::{ending_signals, window};
+use crate::{host, report};
+
+/// Shows them until somebody has seen enough, or nobody is left.
+///
+/// # Errors
+/// The machine lacks something, there is nobody to follow, or the terminal is gone.
+pub fn run(arguments: &TopArguments, target: &Target) -> Result<ExitCode, Failure> {
+    let signals = ending_signals()?;
+    let watcher = Watcher::new(target)?;
+    let machine = host::describe();
+    let head = Head {
+        label: escaped(&target.label()),
+        machine: format!("every {:?}; Linux {}, {} CPUs", arguments.interval, machine.kernel, machine.cpus),
+        colour: report::is_coloured(true),
+        zone: TimeZone::system(),
+    };
+    // The library would ask for NO_COLOR itself, and knows nothing of --color.
+    force_color_output(head.colour);
+    let mut screen = Screen {
+        arguments,
+        target,
+        terminal: Terminal::take().map_err(gone)?,
+        signals,
+        view: View::new(arguments.by, arguments.sort),
+        head,
+        look: None,
+        recorded: Vec::new(),
+    };
+    let ended = screen.watch(watcher);
+    let recorded = std::mem::take(&mut screen.recorded);
+    // The terminal first: what is said now is to stay on it.
+    drop(screen);
+    for recorded in recorded {
+        anstream::eprintln!("inodyne: {recorded}");
+    }
+    if ended? == Ended::NobodyLeft {
+        anstream::eprintln!("inodyne: nobody is left of {}", escaped(&target.label()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn gone(error: io::Error) -> Failure {
+    Failure::new(ExitStatus::Lacking, format_args!("the terminal: {error}"))
+}
+
+/// Why it ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    /// Somebody wanted it, or there were enough looks.
+    Wanted,
+    /// Nobody is left.
+    NobodyLeft,
+}
+
+struct Screen<'a> {
+    arguments: &'a TopArguments,
+    target: &'a Target,
+    terminal: Terminal,
+    signals: SignalReader,
+    view: View,
+    head: Head,
+    look: Option<Look>,
+    /// What to say of recordings in the end.
+    recorded: Vec<String>,
+}
+
+impl<'a> Screen<'a> {
+    fn watch(&mut self, mut watcher: Watcher<'a>) -> Result<Ended, Failure> {
+        let interval = self.arguments.interval;
+        let mut next = Instant::now() + interval;
+        let mut left = self.arguments.count;
+        self.draw()?;
+        while left != Some(0) {
+            let rest = next.saturating_duration_since(Instant::now());
+            match self.wanted(rest.min(DRAINED_EVERY))? {
+                Wanted::Quit => return Ok(Ended::Wanted),
+                Wanted::Record => {
+                    // Two tracers at once would cost twice as much.
+                    drop(watcher);
+                    if self.record()? == Wanted::Quit {
+                        return Ok(Ended::Wanted);
+                    }
+                    watcher = match Watcher::new(self.target) {
+                        Ok(watcher) => watcher,
+                        // They have ended meanwhile.
+                        Err(failure) if failure.status() == ExitStatus::Usage => return Ok(Ended::NobodyLeft),
+                        Err(failure) => return Err(failure),
+                    };
+                    next = Instant::now() + interval;
+                }
+                Wanted::Nothing => {}
+            }
+            watcher.drain();
+            if Instant::now() < next {
+                continue;
+            }
+            next = Instant::now() + interval;
+            let is_anyone_left = watcher.is_anyone_left();
+            if let Some(look) = watcher.look()? {
+                left = left.map(|left| left - 1);
+                if !self.view.is_frozen {
+                    self.look = Some(look);
+                    self.draw()?;
+                }
+            }
+            if !is_anyone_left {
+                return Ok(Ended::NobodyLeft);
+            }
+        }
+        Ok(Ended::Wanted)
+    }
+
+    /// What a key or a signal within this time wants; what else it does, it has done.
+    fn wanted(&mut self, within: Duration) -> Result<Wanted, Failure> {
+        let input = self.terminal.input(within).map_err(gone)?;
+        if self.signals.arrived().is_some() {
+            return Ok(Wanted::Quit);
+        }
+        let mut wanted = Wanted::Nothing;
+        if let Some(Input::Key(key)) = input {
+            let page = page(self.terminal.height().map_err(gone)?);
+            let look = self.look.take().unwrap_or_default();
+            wanted = self.view.key(key, &look, page);
+            self.look = (look.activity.length_ns.0 > 0).then_some(look);
+        }
+        if input.is_some() {
+            self.draw()?;
+        }
+        Ok(wanted)
+    }
+
+    fn draw(&mut self) -> Result<(), Failure> {
+        let Screen { terminal, view, look, head, .. } = self;
+        terminal.draw(|frame| draw(frame, view, look.as_ref(), head)).map_err(gone)
+    }
+
+    /// Records a window as `attach` does, and tells in which file it is, or what went wrong.
+    fn record(&mut self) -> Result<Wanted, Failure> {
+        let (target, length) = (self.target, self.arguments.length);
+        let mut failed = None;
+        let mut wants = Wanted::Nothing;
+        let file = Ring::new(&self.arguments.into).next();
+        self.view.recording = Some(length);
+        self.draw()?;
+        let end = Cell::new(Instant::now() + length);
+        let mut shown = length;
+        let mut interrupts = |time: Duration| {
+            let left = end.get().saturating_duration_since(Instant::now());
+            match self.while_recording(time, left, &mut shown) {
+                Ok(None) => false,
+                Ok(Some(wanted)) => {
+                    wants = wanted;
+                    true
+                }
+                Err(failure) => {
+                    failed = Some(failure);
+                    true
+                }
+            }
+        };
+        let begins = |_| end.set(Instant::now() + length);
+        let recorded = window(target, &Options::default(), Some(length), &mut interrupts, begins);
+        self.view.recording = None;
+        if let Some(failure) = failed {
+            return Err(failure);
+        }
+        let saved = recorded.and_then(|(recording, _)| {
+            inodyne_recording::save(&recording, &file)?;
+            Ok(recording.findings.into_iter().map(|finding| finding.id).collect::<Vec<String>>())
+        });
+        self.view.message = match saved {
+            Ok(found) => {
+                let found = if found.is_empty() { String::new() } else { format!(" ({})", found.join(", ")) };
+                let recorded = format!("recorded{found}: inodyne show {}", escaped(&file.display().to_string()));
+                self.recorded.push(recorded.clone());
+                recorded
+            }
+            Err(failure) => failure.to_string(),
+        };
+        self.draw()?;
+        Ok(wants)
+    }
+
+    /// Whether a key or a signal ends the recording, and perhaps all of it.
+    fn while_recording(
+        &mut self,
+        time: Duration,
+        left: Duration,
+        shown: &mut Duration,
+    ) -> Result<Option<Wanted>, Failure> {
+        let input = self.terminal.input(time).map_err(gone)?;
+        if self.signals.arrived().is_some() {
+            return Ok(Some(Wanted::Quit));
+        }
+        if input.is_some() || left.as_secs() < shown.as_secs() {
+            *shown = left;
+            self.view.recording = Some(left);
+            self.draw()?;
+        }
+        Ok(match input {
+            Some(Input::Key(key)) if is_interrupt(&key) => Some(Wanted::Quit),
+            Some(Input::Key(key)) => match key.code {
+                KeyCode::Char('q') => Some(Wanted::Quit),
+                KeyCode::Esc => Some(Wanted::Nothing),
+                _ => None,
+            },
+            _ => None,
+        })
+    }
+}

@@ -1,0 +1,126 @@
+//! A window of processes that run already, as a recording: drains the tracer until the time is over, somebody interrupts, or nobody is
+//! left.
+
+use std::time::{Duration, Instant};
+
+use inodyne_launch::SignalReader;
+use inodyne_model::command::CommandSpec;
+use inodyne_model::place::Place;
+use inodyne_model::recording::Recording;
+use inodyne_model::trace::Trace;
+use inodyne_trace::{Options, Tracer, Whom, capability};
+use nix::sys::signal::Signal;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::failure::{ExitStatus, Failure};
+use crate::target::Target;
+use crate::{disks, host};
+
+/// How often the ring buffers are drained, and a control group is looked at.
+const EVERY: Duration = Duration::from_millis(10);
+
+/// The signals that end a window, and nothing else: what was seen is reported.
+const ENDING: [Signal; 3] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
+
+/// Why a window ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// Somebody wanted it.
+    Interrupted,
+    /// The time is over.
+    InTime,
+    /// Nobody is left.
+    NobodyLeft,
+}
+
+/// Reads the signals that end a window.
+///
+/// # Errors
+/// The system does not allow that.
+pub fn ending_signals() -> Result<SignalReader, Failure> {
+    let unwatched = |error| Failure::new(ExitStatus::Lacking, format_args!("cannot watch signals: {error}"));
+    SignalReader::of(ENDING).map_err(unwatched)
+}
+
+/// Watches for one window, once it is told how many threads are followed; returns it explained, and why it ended. `interrupts` waits
+/// so long for somebody who wants it to end, and returns whether somebody does.
+///
+/// # Errors
+/// The machine lacks something, or there is nobody to follow.
+pub fn window(
+    target: &Target,
+    options: &Options,
+    length: Option<Duration>,
+    interrupts: &mut dyn FnMut(Duration) -> bool,
+    tell: impl FnOnce(u32),
+) -> Result<(Recording, Ended), Failure> {
+    capability::require_for_tracing().map_err(|missing| Failure::new(ExitStatus::Lacking, missing))?;
+    let label = target.label();
+    // A path leads to an end, and a window has none: so nobody pays for the timeline.
+    let mut tracer = Tracer::new(&Options { joins: true, timeline: false, ..options.clone() })?;
+    let threads = tracer.join(&target.whom()?)?;
+    if threads == 0 && !target.may_grow() {
+        return Err(Failure::new(ExitStatus::Usage, format_args!("{label}: there is no thread to follow")));
+    }
+    tell(threads);
+    let ended = watch(&mut tracer, target, length, interrupts)?;
+    let mut trace = tracer.finish()?;
+    if let Some(block) = &mut trace.block {
+        disks::known().add_to(block);
+    }
+    let mut recording = recording(&label, trace);
+    inodyne_analyse::explain(&mut recording);
+    Ok((recording, ended))
+}
+
+/// A recording of no run, with one trace.
+fn recording(label: &str, trace: Trace) -> Recording {
+    let mut recording = Recording::new(env!("CARGO_PKG_VERSION"), host::now_unix_s(), host::describe());
+    recording.commands.push(CommandSpec { label: label.to_owned(), ..CommandSpec::default() });
+    recording.places.push(Place { label: "this machine".to_owned(), ..Place::default() });
+    let overhead = trace.estimated_overhead(trace.wall_ns);
+    recording.traces.push(Trace { overhead, ..trace });
+    recording
+}
+
+/// Waits for a signal, but no longer than this; returns whether one came.
+pub fn came_within(signals: &mut SignalReader, time: Duration) -> bool {
+    let mut descriptors = [PollFd::new(&*signals, PollFlags::IN)];
+    // Interrupted or not, what is there is read.
+    let _ = poll(&mut descriptors, Timespec::try_from(time).ok().as_ref());
+    signals.arrived().is_some()
+}
+
+/// Watches until the window ends.
+fn watch(
+    tracer: &mut Tracer,
+    target: &Target,
+    length: Option<Duration>,
+    interrupts: &mut dyn FnMut(Duration) -> bool,
+) -> Result<Ended, Failure> {
+    let end = length.map(|length| Instant::now() + length);
+    let mut known = target.whom().ok();
+    let mut was_anyone = tracer.follows_anyone();
+    loop {
+        if interrupts(EVERY) {
+            return Ok(Ended::Interrupted);
+        }
+        if end.is_some_and(|end| Instant::now() >= end) {
+            return Ok(Ended::InTime);
+        }
+        tracer.drain();
+        if target.may_grow() {
+            // A control group may be removed under us: then nobody is in it.
+            let now = target.whom().unwrap_or(Whom::Processes(Vec::new()));
+            if known.as_ref() != Some(&now) {
+                tracer.join(&now)?;
+                known = Some(now);
+            }
+        }
+        let is_anyone = tracer.follows_anyone();
+        if was_anyone && !is_anyone {
+            return Ok(Ended::NobodyLeft);
+        }
+        was_anyone |= is_anyone;
+    }
+}

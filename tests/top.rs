@@ -1,0 +1,305 @@
+//! `inodyne top`: who waits for files is listed with what it waits for, at little cost, and the terminal is left as it was.
+
+mod support;
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::pty::{Winsize, openpty};
+use nix::sys::signal::{Signal, kill};
+use nix::sys::termios::{InputFlags, LocalFlags, OutputFlags, tcgetattr};
+use nix::unistd::Pid;
+use serde_json::Value;
+use support::{Cgroup, Outcome, as_in_a_terminal, inodyne, load, machine, run, scratch, start};
+
+/// A process that does not outlive the test, whatever that ends with.
+struct Killed(Child);
+
+impl Killed {
+    fn pid(&self) -> u64 {
+        u64::from(self.0.id())
+    }
+}
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+/// Writes and syncs, again and again.
+fn syncs(directory: &Path) -> Killed {
+    let script = "import os\nf = os.open('synced', os.O_CREAT | os.O_WRONLY)\nwhile True:\n  os.write(f, b'x' * 4096)\n  os.fsync(f)\n";
+    let mut command = Command::new("python3");
+    Killed(command.args(["-c", script]).current_dir(directory).spawn().expect("the tests need python3"))
+}
+
+/// What `top --batch --format json` prints.
+fn looks(arguments: &[&str]) -> Vec<Value> {
+    parsed(&run(inodyne().args(["top", "--batch", "--format", "json"]).args(arguments)))
+}
+
+fn parsed(outcome: &Outcome) -> Vec<Value> {
+    assert_eq!(outcome.code(), Some(0), "{}", outcome.stderr);
+    outcome.text().lines().map(|line| serde_json::from_str(line).expect("a line is an object")).collect()
+}
+
+fn number(value: &Value, key: &str) -> f64 {
+    value[key].as_f64().unwrap_or_else(|| panic!("{key} of {value}"))
+}
+
+#[test]
+fn who_syncs_is_listed_first_with_what_it_waits_for() {
+    let (_machine, scratch) = (machine(), scratch());
+    let target = syncs(scratch.path());
+    let bystander = sleepers(0);
+    let pids = [target.pid().to_string(), bystander.pid().to_string()];
+    let looks = looks(&["--pid", &pids[0], "--pid", &pids[1], "--interval", "1s", "-n", "3"]);
+    assert_eq!(looks.len(), 3);
+    for look in &looks {
+        assert_eq!(
+            (number(look, "processes"), number(look, "threads"), number(look, "lost")),
+            (2.0, 2.0, 0.0),
+            "{look}"
+        );
+        let rows = look["rows"].as_array().expect("rows");
+        assert_eq!(rows.len(), 1, "who only sleeps is left out: {look}");
+        let row = &rows[0];
+        assert_eq!((row["pid"].as_u64(), row["name"].as_str()), (Some(target.pid()), Some("python3")), "{look}");
+        let cause = row["cause"].as_str().unwrap_or_default();
+        assert!(["journal", "device-flush", "device-write"].contains(&cause), "{look}");
+        // A busy machine takes the CPU from whoever has just waited.
+        let had_cpu = number(look, "length_ns") - number(row, "ready_ns");
+        let share = number(row, "files_ns") / had_cpu;
+        assert!((0.4..=1.01).contains(&share), "{share} of {look}");
+        // Two calls, and two waits or more, for each round.
+        assert!(number(row, "calls") > 20.0, "{look}");
+        assert!(row["file"].as_str().is_none_or(|file| file.ends_with("/synced")), "{look}");
+        let length = number(look, "length_ns") / 1e9;
+        assert!((0.9..10.0).contains(&length), "{look}");
+    }
+}
+
+#[test]
+fn who_enters_a_control_group_is_listed_from_then_on() {
+    let (_machine, scratch) = (machine(), scratch());
+    let cgroup = Cgroup::of("cpu");
+    let path = cgroup.0.to_str().expect("text");
+    let arguments = ["top", "--batch", "--format", "json", "--interval", "500ms", "-n", "16", "--cgroup", path];
+    let top = start(inodyne().args(arguments));
+    // It has nobody to follow, and waits for somebody.
+    thread::sleep(Duration::from_secs(2));
+    let target = syncs(scratch.path());
+    std::fs::write(cgroup.0.join("cgroup.procs"), target.pid().to_string()).expect("it enters");
+    let looks = parsed(&top.end());
+    drop(target);
+    let [first, .., last] = &looks[..] else { panic!("{looks:?}") };
+    assert_eq!(number(first, "processes"), 0.0, "{first}");
+    assert_eq!((number(last, "processes"), last["rows"][0]["name"].as_str()), (1.0, Some("python3")), "{last}");
+}
+
+#[test]
+fn text_has_a_line_for_each_process_and_one_about_the_look() {
+    let (_machine, scratch) = (machine(), scratch());
+    let target = syncs(scratch.path());
+    let arguments = ["top", "--batch", "-n", "1", "--interval", "500ms", "--rows", "0"];
+    let text = run(inodyne().args(arguments)).ended_with(0).text();
+    let lines: Vec<&str> = text.lines().collect();
+    let [about, titles, rest @ ..] = &lines[..] else { panic!("{text}") };
+    assert!(about.contains("all processes, ") && about.contains("of a CPU"), "{text}");
+    assert!(titles.contains("FILES%") && titles.ends_with("COMMAND"), "{text}");
+    let pid = format!("{:>7} ", target.pid());
+    assert!(rest.iter().any(|row| row.starts_with(&pid) && row.ends_with("python3")), "{text}");
+    assert!(rest.last().is_some_and(|line| line.is_empty()), "{text}");
+}
+
+#[test]
+fn without_a_terminal_batch_is_asked_for() {
+    let said = run(inodyne().arg("top")).failed_in_one_line(2);
+    assert!(said.contains("--batch"), "{said}");
+}
+
+/// `top` at a pseudo-terminal of its own.
+struct AtTerminal {
+    child: Killed,
+    keys: File,
+    slave: OwnedFd,
+    shown: Receiver<Vec<u8>>,
+    so_far: String,
+}
+
+impl AtTerminal {
+    fn start(arguments: &[&str], columns: u16, rows: u16) -> AtTerminal {
+        let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        let pair = openpty(Some(&size), None).expect("a pseudo-terminal");
+        let mut command = inodyne();
+        command.arg("top").args(arguments).env("TERM", "xterm-256color").env("LC_ALL", "C.UTF-8");
+        let end = || Stdio::from(pair.slave.try_clone().expect("a descriptor"));
+        command.stdin(end()).stdout(end()).stderr(end());
+        let control = || {
+            // SAFETY: standard input is a terminal, which becomes that of the session that was just made; no memory is passed.
+            match unsafe { nix::libc::ioctl(0, nix::libc::TIOCSCTTY, 0) } {
+                0 => Ok(()),
+                _ => Err(std::io::Error::last_os_error()),
+            }
+        };
+        // Signals as in a terminal, and a session of its own.
+        let command = as_in_a_terminal(&mut command);
+        // SAFETY: one system call between fork and exec.
+        unsafe { command.pre_exec(control) };
+        let child = Killed(command.spawn().expect("it starts"));
+        let keys = File::from(pair.master);
+        let mut reader = keys.try_clone().expect("a descriptor");
+        let (sender, shown) = channel();
+        thread::spawn(move || {
+            let mut bytes = [0; 65536];
+            while let Ok(length @ 1..) = reader.read(&mut bytes) {
+                if sender.send(bytes[..length].to_vec()).is_err() {
+                    break;
+                }
+            }
+        });
+        AtTerminal { child, keys, slave: pair.slave, shown, so_far: String::new() }
+    }
+
+    /// Waits until this is drawn, from the last key on.
+    fn shows(&mut self, word: &str) {
+        let until = Instant::now() + Duration::from_secs(120);
+        while !self.so_far.contains(word) {
+            let left = until.saturating_duration_since(Instant::now());
+            match self.shown.recv_timeout(left) {
+                Ok(bytes) => self.so_far += &String::from_utf8_lossy(&bytes),
+                Err(_) => panic!("no {word:?} in {:?}", self.so_far),
+            }
+        }
+    }
+
+    fn press(&mut self, keys: &str) {
+        self.so_far.clear();
+        self.keys.write_all(keys.as_bytes()).expect("it reads");
+    }
+
+    fn modes(&self) -> (LocalFlags, InputFlags, OutputFlags) {
+        let modes = tcgetattr(&self.slave).expect("a terminal");
+        (modes.local_flags, modes.input_flags, modes.output_flags)
+    }
+
+    /// Waits for its end, and insists that the terminal is as it was.
+    fn ended(mut self, before: (LocalFlags, InputFlags, OutputFlags)) {
+        let status = self.child.0.wait().expect("it is our child");
+        self.shows("\x1b[?1049l");
+        self.shows("\x1b[?25h");
+        assert_eq!(status.code(), Some(0), "{:?}", self.so_far);
+        assert!(self.modes() == before, "as it was: {:?}", self.modes());
+    }
+}
+
+#[test]
+fn keys_change_what_is_shown_and_the_terminal_is_left_as_it_was() {
+    let (_machine, scratch) = (machine(), scratch());
+    let target = syncs(scratch.path());
+    let into = scratch.path().join("recordings");
+    std::fs::create_dir(&into).expect("a directory");
+    let arguments = ["--interval", "500ms", "--for", "1s", "--into", into.to_str().expect("text")];
+    let mut top = AtTerminal::start(&arguments, 80, 24);
+    let before = top.modes();
+    top.shows("FILES%*");
+    assert!(!top.modes().0.contains(LocalFlags::ICANON), "keys are read one by one");
+    top.press("?");
+    top.shows("freeze");
+    top.press("x");
+    top.press("/python3\r");
+    top.shows("python3");
+    top.press("\r");
+    top.shows("fsync");
+    top.press("w");
+    top.shows("RECORDING");
+    top.shows("recorded");
+    top.press(" ");
+    top.shows("FROZEN");
+    top.press("q");
+    top.shows("\x1b[?1049l");
+    top.shows("recorded");
+    top.ended(before);
+    let written: Vec<_> =
+        std::fs::read_dir(&into).expect("a directory").map(|entry| entry.expect("an entry").path()).collect();
+    assert_eq!(written.len(), 1, "{written:?}");
+    let recording = load(&written[0]).expect("a recording");
+    // Recordings have the kernel's own numbers, which are others in a PID namespace.
+    drop(target);
+    let names: Vec<&str> = recording.traces[0].threads.iter().map(|thread| thread.comm.as_str()).collect();
+    assert!(names.contains(&"python3"), "{names:?}");
+}
+
+#[test]
+fn signals_and_the_end_of_whom_is_watched_leave_the_terminal_as_it_was() {
+    let (_machine, scratch) = (machine(), scratch());
+    let target = syncs(scratch.path());
+    let pid = target.pid().to_string();
+    for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
+        let mut top = AtTerminal::start(&["--pid", &pid, "--interval", "300ms"], 200, 60);
+        let before = top.modes();
+        top.shows("WAITS");
+        kill(Pid::from_raw(top.child.pid() as i32), signal).expect("it is there");
+        top.ended(before);
+    }
+    let mut top = AtTerminal::start(&["--pid", &pid, "--interval", "300ms"], 200, 60);
+    let before = top.modes();
+    top.shows("WAITS");
+    drop(target);
+    top.shows("nobody is left");
+    top.ended(before);
+}
+
+#[test]
+fn without_colours_none_is_drawn() {
+    let (_machine, scratch) = (machine(), scratch());
+    let target = syncs(scratch.path());
+    let pid = target.pid().to_string();
+    for (arguments, colours) in [(&["--color", "never"][..], false), (&[], true)] {
+        let arguments = [&["--pid", &pid, "--interval", "300ms", "-n", "3"][..], arguments].concat();
+        let mut top = AtTerminal::start(&arguments, 80, 24);
+        top.shows("\x1b[?25h");
+        // Blue and green, of the foreground.
+        let has_colours = ["\x1b[38;5;4", "\x1b[38;5;2"].iter().any(|colour| top.so_far.contains(colour));
+        assert_eq!(has_colours, colours, "{:?}", top.so_far);
+    }
+}
+
+/// A process that starts others which do nothing, and tells when all are there.
+fn sleepers(count: usize) -> Killed {
+    let script = format!(
+        "import os, signal, sys\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\n\
+         for _ in range({count}):\n  if os.fork() == 0:\n    signal.pause()\nsys.stdout.write('ready\\n')\nsys.stdout.flush()\nsignal.pause()\n"
+    );
+    let mut command = Command::new("python3");
+    let mut child =
+        command.args(["-c", &script]).stdout(Stdio::piped()).process_group(0).spawn().expect("the tests need python3");
+    let mut said = [0; 6];
+    child.stdout.take().expect("a pipe").read_exact(&mut said).expect("it says that it is ready");
+    Killed(child)
+}
+
+#[test]
+fn three_thousand_processes_cost_little() {
+    let _machine = machine();
+    let target = sleepers(3_000);
+    let looks = looks(&["--interval", "2s", "-n", "4"]);
+    // All of its process group, which it leads.
+    kill(Pid::from_raw(-(target.pid() as i32)), Signal::SIGKILL).expect("they are there");
+    let costs: Vec<f64> = looks.iter().map(|look| number(look, "own_cpu")).collect();
+    println!("of a CPU: {costs:?}");
+    for look in &looks {
+        assert!(number(look, "processes") >= 3_000.0 && number(look, "lost") == 0.0, "{look}");
+    }
+    let mean = costs.iter().sum::<f64>() / costs.len() as f64;
+    assert!(mean < 0.15, "{costs:?}");
+}
