@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -277,6 +278,8 @@ struct Checked {
     rounds: u64,
     /// What was seen that was not true any more.
     wrong: Vec<String>,
+    /// How often the guest's kernel was about to replace attributes.
+    replaced: u64,
     /// How long a change on the host took until both guests saw it.
     delays: Vec<Duration>,
 }
@@ -287,6 +290,13 @@ type Look = Option<(u64, u64, u32, u64, Option<Vec<u8>>)>;
 fn look(file: &Path) -> Look {
     let metadata = fs::symlink_metadata(file).ok()?;
     Some((metadata.ino(), metadata.size(), metadata.mode(), metadata.nlink(), fs::read(file).ok()))
+}
+
+/// Whether attributes alone were old, and are not any more at the next look. The kernel says that new ones are there before they all are:
+/// another thread may look in between, in any FUSE file system (Linux 6.18, fs/fuse/inode.c, `fuse_change_attributes_common`).
+fn was_being_replaced(file: &Path, seen: &Look, is: &Look) -> bool {
+    let same = |look: &Look| look.as_ref().map(|(inode, .., content)| (*inode, content.clone()));
+    seen.is_some() && same(seen) == same(is) && look(file) == *is
 }
 
 fn list(directory: &Path) -> Vec<OsString> {
@@ -316,7 +326,7 @@ fn check(share: &mut Share, mut goes_on: impl FnMut(u64) -> bool, on_host: bool)
     };
     thread::scope(|scope| {
         places[..2].iter().for_each(|place| drop(scope.spawn(|| watch(place))));
-        let mut checked = Checked::default();
+        let (mut checked, replaced) = (Checked::default(), Cell::new(0));
         let mut random = Random::seeded(1);
         let mut draw = |below| random.below(below);
         while goes_on(checked.rounds) {
@@ -329,9 +339,13 @@ fn check(share: &mut Share, mut goes_on: impl FnMut(u64) -> bool, on_host: bool)
             let wrong = |guest: &Path| {
                 let of_names = [name, second].map(|name| [guest, &places[2]].map(|place| look(&place.join(name))));
                 let of_lists = CHECKED_DIRECTORIES.map(|name| [guest, &places[2]].map(|place| list(&place.join(name))));
-                let looks = of_names.iter().zip([name, second]).filter(|([seen, is], _)| seen != is);
+                let mut looks: Vec<_> =
+                    of_names.iter().zip([name, second]).filter(|([seen, is], _)| seen != is).collect();
+                let old = looks.len();
+                looks.retain(|([seen, is], name)| !was_being_replaced(&guest.join(name), seen, is));
+                replaced.set(replaced.get() + (old - looks.len()) as u64);
                 let lists = of_lists.iter().zip(CHECKED_DIRECTORIES).filter(|([seen, is], _)| seen != is);
-                let of_looks = looks.map(|([seen, is], name)| format!("{name} is {is:?}, seen as {seen:?}"));
+                let of_looks = looks.iter().map(|([seen, is], name)| format!("{name} is {is:?}, seen as {seen:?}"));
                 let of_lists = lists.map(|([seen, is], name)| format!("in {name} there is {is:?}, seen {seen:?}"));
                 of_looks.chain(of_lists).collect::<Vec<String>>()
             };
@@ -339,7 +353,10 @@ fn check(share: &mut Share, mut goes_on: impl FnMut(u64) -> bool, on_host: bool)
                 0 | 1 => wrong(&places[1 - who]),
                 _ => {
                     let all = || -> Vec<String> { places[..2].iter().flat_map(|place| wrong(place)).collect() };
+                    // Until the change is known, looks of the guests are old anyway.
+                    let before = replaced.get();
                     eventually(|| all().is_empty());
+                    replaced.set(before);
                     checked.delays.push(changed.elapsed());
                     all()
                 }
@@ -350,6 +367,7 @@ fn check(share: &mut Share, mut goes_on: impl FnMut(u64) -> bool, on_host: bool)
                 .extend(found.into_iter().map(|found| format!("round {round}, after {what} by {who}: {found}")));
         }
         is_over.store(true, Ordering::Relaxed);
+        checked.replaced = replaced.get();
         checked
     })
 }
@@ -381,6 +399,9 @@ fn guests_see_what_others_have_changed() {
         check(&mut Share::new(&[]), |rounds| until.map_or(rounds < 2_000, |until| Instant::now() < until), true);
     assert!(checked.wrong.is_empty(), "{}", first_ten(&checked.wrong));
     let delays = quartile_median_and_worst(checked.delays);
+    // A look that meets the few instructions in between is rare.
+    assert!(checked.replaced <= 2 + checked.rounds / 1000, "{} of {}", checked.replaced, checked.rounds);
+    println!("{} times attributes were being replaced", checked.replaced);
     println!("{} changes; a change on the host is seen after (quartile, median, worst) {delays:?}", checked.rounds);
     assert!(delays[0] < Duration::from_millis(50), "{delays:?}");
 }
