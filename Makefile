@@ -32,6 +32,10 @@ test-share: setup-test build ## a shared folder: ten minutes of changes by host 
 	INODYNE_SHARE_SECONDS=600 cargo test --workspace --locked --test share guests_see -- --nocapture
 	scripts/share-conformance $(INODYNE) 3600
 
+.PHONY: test-tune
+test-tune: setup-test ## tuning: twenty trials in which nothing can help, thirty kills (root, a quiet machine, ten minutes)
+	INODYNE_LONG=1 cargo test --workspace --locked --test tune
+
 .PHONY: test-loom
 test-loom: setup-build ## the pool of the delete engine, in every order in which its threads may meet
 	RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test --locked -p inodyne-tree --lib pool
