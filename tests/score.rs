@@ -12,14 +12,13 @@ const CASES: &str = include_str!("../bench/corpus/cases.toml");
 const TABLE: &str = include_str!("../docs/findings/score.md");
 
 /// They need nothing that the tests do not install.
-const WAITING: [&str; 13] = [
+const WAITING: [&str; 12] = [
     "dd-dsync",
     "find-cold",
     "grep-cold",
     "sum-slow-device",
     "find-no-types",
     "sh-true",
-    "find-exec",
     "sleep",
     "tail-follow",
     "flock-turns",

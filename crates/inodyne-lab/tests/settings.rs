@@ -4,7 +4,7 @@ mod common;
 
 use std::{
     fs,
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Read},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     thread,
@@ -96,7 +96,11 @@ fn start(scratch: &Path, place: &str) -> Child {
 
 fn ready(child: &mut Child) {
     let mut lines = BufReader::new(child.stdout.take().expect("its output")).lines();
-    assert!(lines.any(|line| line.expect("a line") == "ready"), "it gets ready");
+    if !lines.any(|line| line.expect("a line") == "ready") {
+        let mut said = String::new();
+        child.stderr.take().expect("its errors").read_to_string(&mut said).expect("text");
+        panic!("it does not get ready: {said}");
+    }
 }
 
 /// The guards of a process.

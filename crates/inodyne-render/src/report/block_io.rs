@@ -67,7 +67,7 @@ fn of<'a>(block: &'a BlockIo, disk: &Disk) -> Vec<&'a PathRequests> {
     block.paths.iter().filter(|row| row.disk == disk.number).collect()
 }
 
-fn disk_of<'a>(block: &'a BlockIo, bound: &Bound) -> Option<&'a Disk> {
+pub(super) fn disk_of<'a>(block: &'a BlockIo, bound: &Bound) -> Option<&'a Disk> {
     block.disks.iter().find(|disk| disk.number == bound.disk)
 }
 

@@ -3,6 +3,7 @@
 use inodyne_model::Nanos;
 use inodyne_model::block::{Journal, JournalKind};
 use inodyne_model::recording::Recording;
+use inodyne_model::trace::Trace;
 
 use super::block::Page;
 use super::case::Case;
@@ -12,15 +13,39 @@ use super::value::{Cell, Value};
 
 pub(super) const SECTION: Definition = Definition { name: "journals", unasked: true, show: Show::Case(show), records };
 
+/// Above a table of them.
+pub(super) const HEADING: &str = "Journals, each commit on average";
+
 fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
     let Some(trace) = case.trace.filter(|trace| !trace.journals.is_empty()) else { return };
-    page.heading("Journals, each commit on average");
+    page.heading(HEADING);
     page.table(table(&trace.journals, trace.wall_ns));
 }
 
 fn table(journals: &[Journal], wall: Nanos) -> Table {
-    let columns = [
-        Column::text("device").naming(),
+    let mut table = Table::new("journals", [Column::text("device").naming()].into_iter().chain(columns()));
+    for journal in journals {
+        table.row([Cell::of(&journal.name)].into_iter().chain(cells(journal, wall)));
+    }
+    table
+}
+
+/// Those of several traces, each with the name of its case.
+pub(super) fn beside(traces: &[(String, &Trace)]) -> Option<Table> {
+    let names = [Column::text("").naming().yielding(), Column::text("device").wide()];
+    let mut table = Table::new("journals", names.into_iter().chain(columns()));
+    for (name, trace) in traces {
+        for journal in trace.journals.iter().filter(|journal| journal.commits > 0) {
+            let names = [Cell::of(name), Cell::of(&journal.name)];
+            table.row(names.into_iter().chain(cells(journal, trace.wall_ns)));
+        }
+    }
+    (!table.rows.is_empty()).then_some(table)
+}
+
+/// Of a journal, but for whose it is.
+fn columns() -> [Column; 11] {
+    [
         Column::text("journal"),
         Column::number("commits"),
         Column::number("every"),
@@ -32,38 +57,36 @@ fn table(journals: &[Journal], wall: Nanos) -> Table {
         Column::number("longest").wide(),
         Column::number("checkpointed").wide(),
         Column::number("waits for space").wide(),
-    ];
-    let mut table = Table::new("journals", columns);
-    for journal in journals {
-        let commits = journal.commits.max(1);
-        let each = |sum: Option<u64>| sum.map_or_else(Cell::nothing, |sum| Cell::of(tenths(sum, commits)));
-        let mean = |sum: Option<Nanos>| sum.map_or_else(Cell::nothing, |sum| Cell::of(Nanos(sum.0 / commits)));
-        let count = |count: Option<u64>| count.map_or_else(Cell::nothing, |count| Cell::grouped(count).blank_if_zero());
-        let every = match journal.commits {
-            0 => Cell::nothing(),
-            _ => Cell::of(Nanos(wall.0 / commits)),
-        };
-        let kind = match journal.kind {
-            JournalKind::Jbd2 => "jbd2",
-            JournalKind::XfsLog => "XFS log",
-            JournalKind::Btrfs => "btrfs",
-        };
-        table.row([
-            Cell::of(&journal.name),
-            Cell::of(kind),
-            Cell::grouped(journal.commits),
-            every,
-            each(journal.handles),
-            each(journal.blocks),
-            mean(journal.locked_ns),
-            mean(journal.flushing_ns),
-            mean(journal.logging_ns),
-            journal.longest_ns.map_or_else(Cell::nothing, Cell::of),
-            count(journal.checkpointed),
-            count(journal.waits_for_space),
-        ]);
-    }
-    table
+    ]
+}
+
+fn cells(journal: &Journal, wall: Nanos) -> [Cell; 11] {
+    let commits = journal.commits.max(1);
+    let each = |sum: Option<u64>| sum.map_or_else(Cell::nothing, |sum| Cell::of(tenths(sum, commits)));
+    let mean = |sum: Option<Nanos>| sum.map_or_else(Cell::nothing, |sum| Cell::of(Nanos(sum.0 / commits)));
+    let count = |count: Option<u64>| count.map_or_else(Cell::nothing, |count| Cell::grouped(count).blank_if_zero());
+    let every = match journal.commits {
+        0 => Cell::nothing(),
+        _ => Cell::of(Nanos(wall.0 / commits)),
+    };
+    let kind = match journal.kind {
+        JournalKind::Jbd2 => "jbd2",
+        JournalKind::XfsLog => "XFS log",
+        JournalKind::Btrfs => "btrfs",
+    };
+    [
+        Cell::of(kind),
+        Cell::grouped(journal.commits),
+        every,
+        each(journal.handles),
+        each(journal.blocks),
+        mean(journal.locked_ns),
+        mean(journal.flushing_ns),
+        mean(journal.logging_ns),
+        journal.longest_ns.map_or_else(Cell::nothing, Cell::of),
+        count(journal.checkpointed),
+        count(journal.waits_for_space),
+    ]
 }
 
 /// A mean with one decimal.

@@ -14,7 +14,7 @@
 //! | `directories`, `file_sum` | directories with what was done below them, as a tree; what was done with one file or several |
 //! | `call_times` | single calls, below the table of calls |
 //! | `throughput` | how much a command does in a second |
-//! | `study` | the parts of a study |
+//! | `study`, `disks_beside` | the parts of a study, and what the disks of its cases did |
 //! | `tune` | the section about settings that were tried |
 //! | `window` | what is said of a window of running processes |
 //! | `screen` | the first screen: the least that answers how long, why, what to do, and whether to believe it |
@@ -40,6 +40,7 @@ mod comparison;
 mod definition;
 mod difference;
 pub(crate) mod directories;
+mod disks_beside;
 pub(crate) mod file_sum;
 mod files;
 mod findings;

@@ -69,7 +69,8 @@ impl Quarters {
         for (row, times) in trace.path.rows.iter().zip(of_rows) {
             add(sums.entry((row.kind, row.syscall.clone(), row.cause)).or_default(), times);
         }
-        let mut rows: Vec<_> = sums.into_iter().filter(|((kind, ..), _)| *kind != RowKind::Unexplained).collect();
+        let is_any = |what: &What, times: &Times| what.0 != RowKind::Unexplained && *times != Times::default();
+        let mut rows: Vec<_> = sums.into_iter().filter(|(what, times)| is_any(what, times)).collect();
         rows.sort_by_key(|(_, times)| Reverse(times.iter().copied().sum::<Nanos>()));
         let mut quarters = Quarters { ends, rows };
         let rest: Times = std::array::from_fn(|at| {

@@ -14,7 +14,7 @@ use super::case::Case;
 use super::state::State;
 use super::table::{Column, Table};
 use super::value::{Cell, Value};
-use super::{call_changes, card, comparison, flags, overview};
+use super::{call_changes, card, comparison, disks_beside, flags, overview};
 use crate::line::{Span, Style, escaped};
 use crate::units::{percent, unit};
 
@@ -99,6 +99,9 @@ fn show_part<'a>(recording: &'a Recording, part: &study::Part, cases: &[(usize, 
         page.heading(&heading);
         page.table(table);
     }
+    let traces: Vec<(String, &Trace)> =
+        of_part.iter().filter_map(|case| Some((name(case, &of_part), case.trace?))).collect();
+    disks_beside::show(&mut page, &traces);
     let has_many = |found: &LedgerDifference| found.pairs >= LEAST_FOR_CALLS;
     for found in recording.ledger_differences.iter().filter(|found| is_of_part(found.cases.a) && has_many(found)) {
         call_changes::show(&mut page, recording, found);

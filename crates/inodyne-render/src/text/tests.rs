@@ -125,6 +125,7 @@ fn golden_comparisons() {
 /// The sample of an overlay as a study in two parts, of which one expectation does not hold.
 pub(crate) fn study() -> Recording {
     let mut recording = sample::overlay_recording();
+    recording.traces.iter_mut().for_each(sample::add_block_io);
     let expectation = |says: &str, held| Expectation {
         says: says.to_owned(),
         what: "traces[place=ext4].wall_ns".to_owned(),
