@@ -74,8 +74,9 @@ fn verdict(tuning: &Tuning, margin: f64) -> (String, Style) {
         Risk::None => String::new(),
         risk => format!(" Its risk: {}.", risk.as_str()),
     };
+    let helps = if best.settings.len() > 1 { "help" } else { "helps" };
     let text = format!(
-        "{} helps: {after} instead of {before}{until}, {}{interval}, confirmed on {} of fresh runs.{risk}{early}",
+        "{} {helps}: {after} instead of {before}{until}, {}{interval}, confirmed on {} of fresh runs.{risk}{early}",
         best.written(),
         change::change(measured.ratio),
         change::pairs(measured.pairs),
