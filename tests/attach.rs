@@ -172,14 +172,24 @@ fn a_window_ends_when_nobody_is_left() {
 #[test]
 fn who_syncs_waits_for_the_journal_or_the_device() {
     let (_machine, scratch) = (machine(), scratch());
-    let script = "import os\nf = os.open('synced', os.O_CREAT | os.O_WRONLY)\nwhile True:\n  os.write(f, b'x' * 4096)\n  os.fsync(f)\n";
-    let mut command = Command::new("python3");
-    let target = command.args(["-c", script]).current_dir(scratch.path()).spawn().expect("the tests need python3");
-    let target = Killed(target);
-    thread::sleep(Duration::from_millis(500));
-    let pid = target.0.id().to_string();
+    // On a fast disk most of it is the kernel's own work, so another inodyne makes a slow one for it.
+    let said = scratch.path().join("pid");
+    let script = "
+import os, sys
+f = os.open('synced', os.O_CREAT | os.O_WRONLY)
+with open(sys.argv[1] + '.new', 'w') as said:
+    said.write(str(os.getpid()))
+os.rename(sys.argv[1] + '.new', sys.argv[1])
+while True:
+    os.write(f, b'x' * 4096)
+    os.fsync(f)";
+    let mut command = inodyne();
+    command.args(["run", "--tracer", "none", "--at", "ext4:size=64M,delay=2ms", "--", "python3", "-c", script]);
+    let target = Killed(command.arg(&said).stdout(Stdio::null()).spawn().expect("the tests need python3"));
+    assert!(eventually(|| said.exists()), "it does not begin");
+    let pid = std::fs::read_to_string(&said).expect("it is there");
     let recording = Open::new(&["--pid", &pid, "--for", "2s"]).ended();
-    let is_there = is_alive(target.0.id() as i32);
+    let is_there = is_alive(pid.parse().expect("a number"));
     drop(target);
     assert!(is_there);
     let trace = window(&recording);
