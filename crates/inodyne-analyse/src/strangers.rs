@@ -54,7 +54,7 @@ impl Known<'_> {
 /// What strangers had of a disk that the command used. None where it did not.
 pub(crate) fn on_disk(trace: &Trace, disk: &str) -> Option<OnDisk> {
     let block = trace.block.as_ref()?;
-    let is_meant = |row: &&PathRequests| row.disk == disk && !row.after && row.path != IoPath::Discard;
+    let is_meant = |row: &&PathRequests| row.disk == disk && row.moves();
     let rows: Vec<&PathRequests> = block.paths.iter().filter(is_meant).collect();
     // What goes through a loop device to this disk is asked for by a thread of the kernel.
     if !rows.iter().any(|row| row.asker == Asker::Command || row.path == IoPath::Loop) {

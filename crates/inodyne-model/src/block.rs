@@ -266,6 +266,13 @@ pub struct PathRequests {
     pub amount: Amount,
 }
 
+impl PathRequests {
+    /// Whether they moved something while the command ran: what is discarded moves nothing.
+    pub fn moves(&self) -> bool {
+        self.path != IoPath::Discard && !self.after
+    }
+}
+
 macro_rules! paths {
     ($($(#[doc = $doc:literal])+ $path:ident = $name:literal, $words:literal;)+) => {
         /// Why a request was made: the path through the kernel on which it was asked for.

@@ -28,7 +28,7 @@ impl Load {
         for row in paths.iter().filter(|row| row.disk == disk.number) {
             let sum = if row.after { &mut after } else { &mut at_device };
             *sum += row.amount.device_ns.as_secs_f64();
-            if row.path != IoPath::Discard && !row.after {
+            if row.moves() {
                 amount.add(&row.amount);
             }
         }

@@ -56,8 +56,7 @@ impl<'a> Worked<'a> {
 /// Of what [`Load`] counts.
 fn shares(block: &BlockIo, disk: &Disk, all: u64) -> BTreeMap<IoPath, f64> {
     let mut shares = BTreeMap::new();
-    let moved = |path: IoPath| path != IoPath::Discard;
-    for row in block.paths.iter().filter(|row| row.disk == disk.number && !row.after && moved(row.path)) {
+    for row in block.paths.iter().filter(|row| row.disk == disk.number && row.moves()) {
         *shares.entry(row.path).or_default() += row.amount.bytes as f64 / all as f64;
     }
     shares

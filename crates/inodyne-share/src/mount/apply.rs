@@ -15,12 +15,12 @@
 //!   ever otherwise.
 
 use std::{
-    collections::{HashSet, VecDeque},
+    collections::VecDeque,
     ffi::{CStr, CString},
     io, iter,
     os::fd::OwnedFd,
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
         mpsc::{Receiver, RecvTimeoutError, Sender, channel},
     },
@@ -31,7 +31,10 @@ use std::{
 use rustix::io::Errno;
 use zerocopy::IntoBytes;
 
-use super::takers::Takers;
+use super::{
+    queue::{Distinct, Queue},
+    takers::Takers,
+};
 use crate::{
     coherence,
     fuse::abi::{InvalEntryOut, InvalInodeOut, OutHeader, notify},
@@ -72,12 +75,12 @@ struct Work {
     outbox: Arc<Outbox>,
     names: Queue<(Arc<Message>, u64, CString)>,
     /// Nodes whose pages are no longer true.
-    pages: Once,
+    pages: Distinct,
     /// Nodes that the kernel did not know.
     unknown: Queue<u64>,
     takers: Arc<Takers>,
     /// Directories whose lock is to be waited for.
-    locks: Once,
+    locks: Distinct,
     has_epoch: AtomicBool,
 }
 
@@ -97,10 +100,10 @@ impl Applier {
             device,
             outbox,
             names: Queue::default(),
-            pages: Once::default(),
+            pages: Distinct::default(),
             unknown: Queue::default(),
             takers,
-            locks: Once::default(),
+            locks: Distinct::default(),
             has_epoch: AtomicBool::new(true),
         });
         let (sender, messages) = channel();
@@ -285,63 +288,5 @@ impl Work {
         let body = parts.concat();
         let header = OutHeader { len: (size_of::<OutHeader>() + body.len()) as u32, error: code, unique: 0 };
         rustix::io::write(&*self.device, &[header.as_bytes(), &body].concat()).map(drop)
-    }
-}
-
-/// What waits for threads.
-struct Queue<T>(Mutex<VecDeque<T>>, Condvar);
-
-impl<T> Default for Queue<T> {
-    fn default() -> Self {
-        Self(Mutex::default(), Condvar::new())
-    }
-}
-
-impl<T> Queue<T> {
-    fn put(&self, value: T) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push_back(value);
-        self.1.notify_one();
-    }
-
-    /// All that is there.
-    fn take_all(&self) -> VecDeque<T> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Waits for the next.
-    fn take(&self) -> T {
-        let mut queue = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            if let Some(value) = queue.pop_front() {
-                return value;
-            }
-            queue = self.1.wait(queue).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-}
-
-/// The same, of nodes, where one that waits already is not put again.
-#[derive(Default)]
-struct Once {
-    nodes: Queue<u64>,
-    waiting: Mutex<HashSet<u64>>,
-}
-
-impl Once {
-    fn waiting(&self) -> MutexGuard<'_, HashSet<u64>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn put(&self, node: u64) {
-        if self.waiting().insert(node) {
-            self.nodes.put(node);
-        }
-    }
-
-    /// Waits for the next; from now on it can be put again.
-    fn take(&self) -> u64 {
-        let node = self.nodes.take();
-        self.waiting().remove(&node);
-        node
     }
 }

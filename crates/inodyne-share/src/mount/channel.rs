@@ -129,6 +129,7 @@ impl Channel {
         let Ok((ask, _)) = ReadIn::read_from_prefix(body) else { return false };
         let is_end = self.ends().take(header.node, ask.offset, Instant::now());
         if is_end {
+            self.takers.is_answered(header.unique);
             let reply = OutHeader { len: size_of::<OutHeader>() as u32, error: 0, unique: header.unique };
             let _ = rustix::io::write(&*self.device, reply.as_bytes());
         }

@@ -7,6 +7,7 @@
 //! | `takers` | which threads of the guest may be about to take an answer |
 //! | `ends` | where directories end, so that the host need not be asked |
 //! | `apply` | telling the kernel what is no longer true |
+//! | `queue` | what waits for the threads of `apply` |
 //! | `place` | unmounting, by whoever is left to do it |
 //!
 //! Nothing is cached here, and nothing is answered but that a directory has no further entries where the host has said so.
@@ -15,6 +16,7 @@ mod apply;
 mod channel;
 mod ends;
 mod place;
+mod queue;
 mod takers;
 
 use std::{

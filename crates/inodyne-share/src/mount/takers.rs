@@ -28,6 +28,9 @@ const TAKING: Duration = Duration::from_secs(2);
 /// renames a file or removes a directory may hold the lock we wait for while waiting for the one that is held by the change.
 const TAKING_AND_CHANGING: Duration = Duration::from_millis(20);
 
+/// Who has not taken an answer for so long has ended, or was killed. Threads that come and go would fill the list otherwise.
+const FORGOTTEN: Duration = Duration::from_secs(10);
+
 /// Who may be about to take an answer.
 #[derive(Default)]
 pub(super) struct Takers {
@@ -52,6 +55,8 @@ struct Taker {
     number: u64,
     /// The kernel's number of the request. It grows; requests are read by several threads, and may come here in another order.
     unique: u64,
+    /// When the answer was written.
+    answered: Option<Instant>,
 }
 
 /// A change by whoever holds the locks of directories alone.
@@ -114,10 +119,12 @@ impl Takers {
         let is_by_thread = |taker: &Taker| taker.thread == header.pid && header.pid != 0;
         let is_there = |taker: &Taker| change.as_ref().is_some_and(|change| change.is_in(taker.directory));
         takers.retain(|taker| taker.unique > header.unique || !is_by_thread(taker) && !is_there(taker));
+        takers.retain(|taker| taker.answered.is_none_or(|answered| answered.elapsed() < FORGOTTEN));
         let takes = matches!(header.opcode, opcode::LOOKUP | opcode::READDIRPLUS);
         if takes && !changes.iter().any(|change| change.is_in(header.node)) {
             *last += 1;
-            takers.push(Taker { thread: header.pid, directory: header.node, number: *last, unique: header.unique });
+            let (thread, directory, number, unique) = (header.pid, header.node, *last, header.unique);
+            takers.push(Taker { thread, directory, number, unique, answered: None });
         }
         changes.extend(change);
         self.fewer.notify_all();
@@ -125,7 +132,11 @@ impl Takers {
 
     /// Notes that a request is about to be answered.
     pub fn is_answered(&self, unique: u64) {
-        self.asked().changes.retain(|change| change.unique != unique);
+        let mut asked = self.asked();
+        asked.changes.retain(|change| change.unique != unique);
+        if let Some(taker) = asked.takers.iter_mut().find(|taker| taker.unique == unique) {
+            taker.answered = Some(Instant::now());
+        }
     }
 
     /// The number of who has asked last, for [`Takers::are_done`].
@@ -233,6 +244,16 @@ mod tests {
         takers.is_answered(12);
         (7..=9).for_each(|directory| ask(opcode::LOOKUP, directory, 30 + directory));
         assert_eq!(waited_for(&takers), [9, 10]);
+    }
+
+    #[test]
+    fn who_was_answered_long_ago_has_ended() {
+        let takers = Takers::default();
+        (1..=3).for_each(|thread| ask(&takers, thread, opcode::LOOKUP, 6 + u64::from(thread), &[]));
+        (1..=2).for_each(|unique| takers.is_answered(unique));
+        takers.asked().takers[0].answered = Instant::now().checked_sub(FORGOTTEN);
+        ask(&takers, 4, opcode::GETATTR, 9, &[]);
+        assert_eq!(waited_for(&takers), [8, 9]);
     }
 
     #[test]
