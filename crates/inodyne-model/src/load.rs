@@ -1,7 +1,7 @@
 //! What a disk did while a command ran, in figures.
 
 use crate::Nanos;
-use crate::block::{Amount, Disk, IoPath, PathRequests};
+use crate::block::{Amount, Disk, PathRequests};
 
 /// What a disk did while a command ran, whoever asked for it.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -48,6 +48,7 @@ impl Load {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::block::IoPath;
 
     #[test]
     fn the_time_after_the_end_is_taken_out_and_discards_move_nothing() {
