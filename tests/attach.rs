@@ -4,33 +4,22 @@ mod support;
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
 use inodyne_model::Nanos;
 use inodyne_model::cause::Cause;
-use inodyne_model::ledger::{Row, RowKind, View};
+use inodyne_model::ledger::{Row, RowKind};
 use inodyne_model::observed::{Begin, End, Window};
-use inodyne_model::recording::Recording;
-use inodyne_model::trace::Trace;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use support::state::{Moments, our_programs};
+use support::window::{Killed, Open, holds_together, window};
 use support::{
-    Cgroup, as_in_a_terminal, as_nobody, calls, eventually, fixture, inodyne, is_alive, load, machine, nothing_lost,
-    run, scratch, start,
+    Cgroup, as_in_a_terminal, as_nobody, calls, eventually, fixture, inodyne, is_alive, load, machine, run, scratch,
+    start,
 };
-
-/// A process that does not outlive the test, whatever that ends with.
-struct Killed(Child);
-
-impl Drop for Killed {
-    fn drop(&mut self) {
-        drop(self.0.kill());
-        drop(self.0.wait());
-    }
-}
 
 /// A program of `fixtures/attached.c` that does what it is told to.
 struct Attached {
@@ -64,61 +53,6 @@ impl Attached {
         kill(Pid::from_raw(self.pid()), signal).expect("it is there");
         self.hears("done");
     }
-}
-
-/// A window that was opened, once its processes are followed.
-struct Open {
-    child: Child,
-    says: BufReader<std::process::ChildStderr>,
-    file: tempfile::TempPath,
-}
-
-impl Open {
-    fn new(arguments: &[&str]) -> Open {
-        let file = tempfile::Builder::new().suffix(".inodyne").tempfile().expect("a file").into_temp_path();
-        let mut command = inodyne();
-        command.arg("attach").args(arguments).arg("-o").arg(&file);
-        let command = as_in_a_terminal(&mut command).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("it starts");
-        let mut says = BufReader::new(child.stderr.take().expect("a pipe"));
-        let mut line = String::new();
-        says.read_line(&mut line).expect("it says something");
-        assert!(line.contains("following"), "{line}");
-        Open { child, says, file }
-    }
-
-    /// Waits until it ends by itself.
-    fn ended(mut self) -> Recording {
-        let status = self.child.wait().expect("it is our child");
-        let mut rest = String::new();
-        drop(std::io::Read::read_to_string(&mut self.says, &mut rest));
-        assert_eq!(status.code(), Some(0), "{rest}");
-        load(&self.file).expect("a recording")
-    }
-
-    /// Ends it as Ctrl-C does.
-    fn interrupted(self) -> Recording {
-        kill(Pid::from_raw(self.child.id() as i32), Signal::SIGINT).expect("it is there");
-        self.ended()
-    }
-}
-
-fn window(recording: &Recording) -> &Trace {
-    let [trace] = &recording.traces[..] else { panic!("one window, one trace") };
-    trace
-}
-
-/// What holds of every window: nothing is lost, each ledger sums to its thread's time, and all of them to the headline's.
-fn holds_together(trace: &Trace) {
-    nothing_lost(trace);
-    assert_eq!(trace.observed.window.begin, Begin::Attached);
-    for thread in &trace.threads {
-        assert_eq!(thread.rows.iter().map(|row| row.ns).sum::<Nanos>(), thread.lifetime_ns, "{thread:?}");
-    }
-    let lives: Nanos = trace.threads.iter().map(|thread| thread.lifetime_ns).sum();
-    let ledger = &trace.ledger;
-    assert_eq!((ledger.view, ledger.wall_ns, ledger.sum()), (View::Window, lives, lives));
-    assert!(ledger.unexplained_ns.share_of(lives) < 0.01, "{:?} of {lives:?}", ledger.unexplained_ns);
 }
 
 #[test]

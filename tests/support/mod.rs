@@ -13,6 +13,7 @@
 #![allow(dead_code, reason = "each test file uses a part")]
 
 pub mod state;
+pub mod window;
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
