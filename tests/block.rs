@@ -5,7 +5,9 @@ mod support;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use inodyne_model::Nanos;
 use inodyne_model::block::{Asker, BlockIo, BoundBy, Disk, IoPath, Operation};
+use inodyne_model::io_over_time::DiskInterval;
 use inodyne_model::load::Load;
 use inodyne_model::trace::Trace;
 use support::{machine, nothing_lost, run, scratch, sh, traced};
@@ -172,7 +174,7 @@ fn the_time_at_a_device_is_the_time_it_takes() {
     assert!((76..=80).contains(&amount.requests), "{}", amount.requests);
     assert_eq!(amount.timed, amount.requests);
     // A busy machine adds to some, so the time that half of them stay below says it.
-    let median = amount.device.quantile(0.5, inodyne_model::Nanos::ZERO, amount.device_ns);
+    let median = amount.device.quantile(0.5, Nanos::ZERO, amount.device_ns);
     let mean = amount.mean_device_ns().expect("they are timed");
     assert!(mean.0 >= DELAY_NS, "{mean:?}");
     assert!(median.0 < 2 * DELAY_NS, "{median:?}");
@@ -233,9 +235,7 @@ fn commits_of_a_journal_are_those_that_its_file_system_counts() {
     let journal = trace.journals.iter().find(|journal| journal.name.starts_with("loop") && journal.commits >= 7);
     let journal = journal.unwrap_or_else(|| panic!("{:?}", trace.journals));
     assert_eq!(journal.commits, after - before);
-    assert!(
-        journal.handles >= Some(7) && journal.blocks >= Some(7) && journal.logging_ns > Some(inodyne_model::Nanos(0))
-    );
+    assert!(journal.handles >= Some(7) && journal.blocks >= Some(7) && journal.logging_ns > Some(Nanos(0)));
 }
 
 #[test]
@@ -251,4 +251,43 @@ fn thousands_of_processes_that_read_need_no_more_room_than_one() {
     let requests: u64 = direct.map(|row| row.amount.requests).sum();
     // Not all: see RUNS.
     assert!((4_950..=5_000).contains(&requests), "{requests}");
+}
+
+#[test]
+fn disks_over_time_sum_to_what_they_did_and_show_when() {
+    let _machine = machine();
+    let script = "dd if=/dev/zero of=f bs=64k count=64 oflag=direct status=none; sync -f .; sleep 0.7; \
+        dd if=f of=/dev/null bs=64k count=64 iflag=direct status=none";
+    let trace = support::trace_of(&["--at", "ext2:delay=1ms"], sh(script));
+    nothing_lost(&trace);
+    let block = trace.block.as_ref().expect("block devices are looked at");
+    let course = block.over_time.as_ref().expect("it is looked at");
+    let bound = block.bound.as_ref().expect("it worked with a disk");
+    let seen: Vec<_> = course
+        .iter()
+        .map(|(from, interval)| {
+            let disk = interval.disks.iter().find(|disk| disk.disk == bound.disk).cloned().unwrap_or_default();
+            (interval.to_ns - from, disk)
+        })
+        .collect();
+    let rows = || block.requests.iter().filter(|row| row.disk == bound.disk && !row.after);
+    let bytes = |operation| rows().filter(|row| row.operation == operation).map(|row| row.amount.bytes).sum::<u64>();
+    assert_eq!(seen.iter().map(|(_, disk)| disk.read_bytes).sum::<u64>(), bytes(Operation::Read));
+    assert_eq!(seen.iter().map(|(_, disk)| disk.written_bytes).sum::<u64>(), bytes(Operation::Write));
+    let (requests, at_device) =
+        (rows().map(|row| row.amount.requests).sum::<u64>(), rows().map(|row| row.amount.device_ns).sum());
+    assert_eq!(seen.iter().map(|(_, disk)| disk.requests).sum::<u64>(), requests);
+    assert_eq!(seen.iter().map(|(_, disk)| disk.device_ns).sum::<Nanos>(), at_device);
+    let last = course.intervals.last().expect("intervals");
+    assert!(last.to_ns >= trace.wall_ns, "to the end: {last:?} of {:?}", trace.wall_ns);
+    assert!(last.dirty_bytes.is_some() && last.writeback_bytes.is_some(), "{last:?}");
+    // Written before the pause, read after it; metadata are less than what dd moves in any interval.
+    let idle = |(_, disk): &&(Nanos, _)| *disk == DiskInterval::default();
+    let moves = |bytes: u64| bytes >= 64 << 10;
+    let last_written = seen.iter().rposition(|(_, disk)| moves(disk.written_bytes)).expect("something was written");
+    let after = &seen[last_written + 1..];
+    let read = after.iter().position(|(_, disk)| moves(disk.read_bytes));
+    let read = read.unwrap_or_else(|| panic!("nothing was read after that: {seen:?}"));
+    let pause: Nanos = after[..read].iter().filter(idle).map(|(length, _)| *length).sum();
+    assert!(pause.0 >= 400_000_000, "{pause:?} of {seen:?}");
 }

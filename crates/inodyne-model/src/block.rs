@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::Nanos;
 use crate::disk_limits::DiskLimits;
 use crate::histogram::Histogram;
+use crate::io_over_time::IoOverTime;
 use crate::stack::StackId;
 
 /// What block devices did while the command ran.
@@ -25,6 +26,9 @@ pub struct BlockIo {
     /// Who made pages of files on these disks dirty while the command ran, most bytes first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dirtied: Vec<Dirtied>,
+    /// What disks did in the course of the command. None where that was not looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over_time: Option<IoOverTime>,
     /// The disk that the command worked with, and whether it bounds the command; none where there is no such disk. Derived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound: Option<Bound>,

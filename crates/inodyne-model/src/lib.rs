@@ -19,6 +19,7 @@
 //! | [`snapshot`], [`activity`] | what was seen up to an instant, and what happened between two |
 //! | [`profile`] | time by stack |
 //! | [`block`], [`load`] | requests to block devices, and what a disk did in figures |
+//! | [`io_over_time`] | what disks did in the course of a command |
 //! | [`disk_limits`], [`disk_use`] | what a disk can do, and how much of that a command made use of |
 //! | [`files`] | files and directories that were used, one by one |
 //! | [`trace`] | a traced run: what was observed and what it means |
@@ -53,6 +54,7 @@ pub mod finding;
 pub mod gate;
 pub mod histogram;
 pub mod host;
+pub mod io_over_time;
 pub mod ledger;
 pub mod limit;
 pub mod load;

@@ -108,6 +108,11 @@ pub trait Probe {
         0
     }
 
+    /// Now and then while the trace runs, every few milliseconds: notes what it wants to know of how things are then.
+    fn look(&self, _maps: &InodyneMaps<'static>) -> libbpf_rs::Result<()> {
+        Ok(())
+    }
+
     /// When the command has ended, and what it left to be written may be seen yet.
     fn command_ended(&mut self, _maps: &mut InodyneMaps<'static>) {}
 

@@ -140,6 +140,10 @@ impl Tracer {
         self.take_arrived();
         let of_command = self.accounts().filter(|thread| thread.number != 0 && thread.pid_here != 0);
         self.mapped.borrow_mut().look(of_command.map(|thread| thread.pid_here));
+        for probe in &self.probes {
+            // What cannot be read now is not known of this moment, and is read again.
+            let _ = probe.look(&self.skeleton.maps);
+        }
     }
 
     /// Tells that the command has ended: what is seen of devices from here on is kept apart.

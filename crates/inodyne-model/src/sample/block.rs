@@ -5,6 +5,7 @@ use crate::Nanos;
 use crate::block::{Amount, Asker, BlockIo, Dirtied, Disk, Flag, Journal, JournalKind, Operation, Requests, Size};
 use crate::disk_limits::{DiskLimits, Latency};
 use crate::histogram::Histogram;
+use crate::io_over_time::{DiskInterval, IoInterval, IoOverTime};
 use crate::neighbours::{Neighbour, Neighbours};
 use crate::stack::{Frame, Stack, StackId};
 use crate::trace::Trace;
@@ -46,6 +47,26 @@ pub fn disk_limits() -> DiskLimits {
         write_bytes_per_s: 70_000_000,
         flush: Latency { p50_ns: ms(5.1), p99_ns: ms(11.0) },
     }
+}
+
+/// Reads, then nothing, then writes.
+fn over_time() -> IoOverTime {
+    let disk = |(read, written): (u64, u64)| DiskInterval {
+        disk: "7:0".to_owned(),
+        requests: 20,
+        read_bytes: read << 10,
+        written_bytes: written << 10,
+        device_ns: ms(24.0),
+        busy_ns: ms(18.0),
+    };
+    let interval = |(at, done): (u32, Option<(u64, u64)>)| IoInterval {
+        to_ns: ms(f64::from(at) * 20.0),
+        disks: done.map(disk).into_iter().collect(),
+        dirty_bytes: Some(9_000 << 10),
+        writeback_bytes: Some(0),
+    };
+    let done = [Some((160, 0)), None, Some((0, 900)), Some((0, 900))];
+    IoOverTime { intervals: (1..).zip(done).map(interval).collect() }
 }
 
 /// Adds it to a trace.
@@ -91,6 +112,7 @@ pub fn add_block_io(trace: &mut Trace) {
                 bytes: kib << 10,
             })
             .into(),
+        over_time: Some(over_time()),
         ..BlockIo::default()
     });
     let stranger =

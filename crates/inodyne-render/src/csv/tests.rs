@@ -61,6 +61,7 @@ fn rows_are_those_of_the_recording_with_all_digits() {
         ("paths", 1),
         ("files", 2),
         ("block", 5),
+        ("io-over-time", 4),
         ("journals", 1),
         ("processes", traces.iter().map(|trace| crate::process::Processes::new(trace).all.len()).sum()),
         ("threads", traces.iter().flat_map(|trace| &trace.threads).map(|thread| thread.rows.len()).sum()),

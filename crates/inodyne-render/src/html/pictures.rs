@@ -17,6 +17,8 @@ use crate::units::{duration, percent};
 const LEAST_NS: f64 = 100.0;
 /// … to here, in powers of ten.
 const DECADES: f64 = 7.0;
+/// Of the height of a course, in thousandths.
+const LEAST_HEIGHT: u64 = 20;
 const WIDTH: f64 = 140.0;
 const HEIGHT: f64 = 20.0;
 /// Ratios that a scale may name.
@@ -46,8 +48,24 @@ pub(super) fn show(page: &mut Html, picture: &Picture, reach: f64) {
             });
         }
         Picture::Histogram(calls) => histogram(page, calls),
+        Picture::Course(heights) => course(page, heights),
         Picture::Whisker(of) => whisker(page, of, reach),
     }
+}
+
+/// An area below the values, as wide as its cell.
+fn course(page: &mut Html, heights: &[u64]) {
+    let view = format!("0 0 {} 1000", heights.len().max(1));
+    let attributes =
+        [("viewBox", view.as_str()), ("preserveAspectRatio", "none"), ("class", "course"), ("aria-hidden", "true")];
+    let mut path = "M0 1000".to_owned();
+    for height in heights {
+        // What is there at all is seen.
+        let height = if *height == 0 { 0 } else { (*height).clamp(LEAST_HEIGHT, 1000) };
+        path.push_str(&format!("V{}h1", 1000 - height));
+    }
+    path.push_str("V1000z");
+    page.inside("svg", &attributes, |page| page.inside("path", &[("d", &path)], |_| {}));
 }
 
 fn bar(page: &mut Html, state: State, style: &str) {

@@ -6,7 +6,7 @@ use super::builder::{Html, class_of};
 use super::pictures;
 use crate::line::Style;
 use crate::report::Whisker;
-use crate::report::table::{Align, Column, Row, RowKind, Table};
+use crate::report::table::{Align, Column, Row, RowKind, Table, Where};
 use crate::report::value::{Cell, Picture, Value};
 
 /// A page is not for thousands of rows; the recording has all.
@@ -32,6 +32,7 @@ pub(super) fn show(page: &mut Html, table: &Table) {
 fn rows(page: &mut Html, table: &Table, body: &[&Row], foot: &[&Row]) {
     // What a row is called stands first.
     let mut columns: Vec<usize> = (0..table.columns.len()).collect();
+    columns.retain(|at| table.columns[*at].place != Where::Terminal);
     columns.sort_by_key(|at| !table.columns[*at].names_row);
     let reach = pictures::reach(whiskers(table));
     let sorts = if table.columns.iter().any(|column| column.sorts) { "sorts " } else { "" };

@@ -7,12 +7,12 @@ use inodyne_model::call_class::CallClass;
 
 use super::definition::Definition;
 use super::{
-    block_io, calls, comparison, files, findings, functions, journals, ledger, over_time, overhead, paths, processes,
-    runs, threads, tune, verdict,
+    block_io, calls, comparison, files, findings, functions, io_over_time, journals, ledger, over_time, overhead,
+    paths, processes, runs, threads, tune, verdict,
 };
 
 /// All sections, in the order of a report.
-static SECTIONS: [&Definition; 17] = [
+static SECTIONS: [&Definition; 18] = [
     &tune::SECTION,
     &comparison::SECTION,
     &verdict::SECTION,
@@ -24,6 +24,7 @@ static SECTIONS: [&Definition; 17] = [
     &paths::SECTION,
     &files::SECTION,
     &block_io::SECTION,
+    &io_over_time::SECTION,
     &journals::SECTION,
     &processes::SECTION,
     &threads::SECTION,

@@ -24,6 +24,8 @@ pub(crate) enum Where {
     Wide,
     /// Pages alone.
     Page,
+    /// All but pages.
+    Terminal,
 }
 
 /// What stands above a column.
@@ -110,6 +112,11 @@ impl Column {
     /// Shown on pages alone.
     pub(crate) fn page(self) -> Column {
         Column { place: Where::Page, ..self }
+    }
+
+    /// Shown where it is written, and not on pages.
+    pub(crate) fn terminal(self) -> Column {
+        Column { place: Where::Terminal, ..self }
     }
 
     /// With the values of this column of the section's records.

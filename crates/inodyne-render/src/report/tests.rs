@@ -45,8 +45,8 @@ fn shown(table: &Table, is_page: bool) -> Vec<Vec<(&Column, &Cell)>> {
     let rows = table.rows.iter().filter(|row| is_shown(row.kind));
     let cells = rows.map(|row| {
         assert_eq!(row.cells.len(), table.columns.len(), "a cell for each column of {}", table.class);
-        let of_column =
-            table.columns.iter().zip(&row.cells).filter(|(column, _)| is_page || column.place != Where::Page);
+        let elsewhere = if is_page { Where::Terminal } else { Where::Page };
+        let of_column = table.columns.iter().zip(&row.cells).filter(|(column, _)| column.place != elsewhere);
         of_column.filter(|(_, cell)| !matches!(cell.value, Value::Nothing | Value::Picture(_))).collect()
     });
     cells.collect()

@@ -61,6 +61,8 @@ pub(crate) enum Picture {
     Stacked(f64, Vec<(f64, State, String)>),
     /// How long calls took.
     Histogram(Box<Histogram>),
+    /// A quantity in the course of time, each value in thousandths of the largest.
+    Course(Vec<u64>),
     /// A ratio with its interval.
     Whisker(Whisker),
 }

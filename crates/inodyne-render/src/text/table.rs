@@ -36,7 +36,7 @@ pub(crate) struct LaidOutRow {
 pub(crate) fn laid_out(table: &Table, width: usize) -> LaidOut {
     let is_wide = width >= WIDE;
     let is_shown = |place: Where| match place {
-        Where::Everywhere => true,
+        Where::Everywhere | Where::Terminal => true,
         Where::Wide => is_wide,
         Where::Page => false,
     };

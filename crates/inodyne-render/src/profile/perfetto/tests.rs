@@ -193,6 +193,30 @@ fn of_counter(read: &Read, track: u64, end: u64) -> f64 {
 }
 
 #[test]
+fn what_disks_did_over_time_are_counters() {
+    let mut recording = sample::find_recording();
+    sample::add_block_io(&mut recording.traces[0]);
+    inodyne_analyse::explain(&mut recording);
+    let read = read(&perfetto(&Traced::all(&recording)[0]));
+    let track = |name: &str| {
+        let named = read.tracks.iter().find(|(_, track)| *track == name);
+        *named.unwrap_or_else(|| panic!("{name}: {:?}", read.tracks)).0
+    };
+    // Megabytes a second, by nanoseconds.
+    let sums = [("loop0 read, MB/s", 160 << 10), ("loop0 written, MB/s", 1_800 << 10)];
+    for (name, bytes) in sums {
+        let sum = of_counter(&read, track(name), 80_000_000) / 1e9 * 1e6;
+        assert!((sum - f64::from(bytes)).abs() < 1.0, "{name}: {sum}");
+    }
+    let first = |name: &str| {
+        let track = track(name);
+        read.counters.iter().find(|(of, ..)| *of == track).map(|(_, at, value)| (*at, *value))
+    };
+    assert_eq!(first("loop0 requests in flight"), Some((0, 1.2)));
+    assert_eq!(first("dirty pages, MB"), Some((0, 9.216)));
+}
+
+#[test]
 fn who_ends_a_wait_points_at_who_waited() {
     let mut recording = sample::pipeline_recording();
     let observed = &mut recording.traces[0].observed;

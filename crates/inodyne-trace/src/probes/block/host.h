@@ -33,5 +33,15 @@ void host_plant_block_row(struct block_row *to)
 
 void host_plant_block_disk(struct block_disk *to)
 {
-	*to = (struct block_disk){ .merged = 421, .busy_ns = 422, .since = 423, .next_sector = { 424, 425 }, .in_flight = 1 };
+	*to = (struct block_disk){
+		.merged = 421,
+		.busy_ns = 422,
+		.since = 423,
+		.next_sector = { 424, 425 },
+		.requests = 426,
+		.read_bytes = 427,
+		.written_bytes = 428,
+		.device_ns = 429,
+		.in_flight = 1,
+	};
 }

@@ -84,6 +84,11 @@ struct block_disk {
 	__u64 busy_ns;
 	__u64 since;      /* there is a request in flight */
 	__u64 next_sector[2]; /* after the last read, after the last write */
+	/* What its rows sum to, to be read while it goes on. */
+	__u64 requests;
+	__u64 read_bytes;
+	__u64 written_bytes;
+	__u64 device_ns;
 	__u32 in_flight;
 	__u32 unused;
 };

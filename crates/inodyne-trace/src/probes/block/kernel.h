@@ -54,6 +54,8 @@ enum rqf_flags {
 
 /* include/linux/blk_types.h */
 #define REQ_OP_MASK 0xff
+#define REQ_OP_READ 0
+#define REQ_OP_WRITE 1
 #define REQ_OP_FLUSH 2
 #define REQ_OP_DRV_IN 34 /* from here on what is passed through to a driver */
 

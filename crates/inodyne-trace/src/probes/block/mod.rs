@@ -1,7 +1,9 @@
 //! Reads the tables of requests to block devices.
 
 mod contract;
+mod over_time;
 
+use std::cell::RefCell;
 use std::cmp::Reverse;
 
 use inodyne_model::Nanos;
@@ -15,17 +17,30 @@ use crate::devices;
 use crate::map::pairs;
 use crate::probe::{Point, Probe, Program, Seen};
 use crate::skeleton::InodyneMaps;
+use inodyne_launch::monotonic_ns;
 use contract::{
     BLOCK_BACKGROUND, BLOCK_FUA, BLOCK_META, BLOCK_OF_COMMAND, BLOCK_OF_KERNEL, BLOCK_OF_OTHERS, BLOCK_PREFLUSH, BLOCK_READ_AHEAD, BLOCK_SWAP, BLOCK_SYNC, DiskTotals, Key,
     Row,
 };
+use over_time::Samples;
 
 /// The least size that is told apart.
 const SECTOR_BYTES: u64 = 512;
 
 /// The probe of block devices.
 #[derive(Default)]
-pub struct Own;
+pub struct Own {
+    samples: RefCell<Samples>,
+    has_ended: bool,
+}
+
+impl Own {
+    /// Reads what disks have done until now.
+    fn sample(&self, maps: &InodyneMaps<'static>, now: Nanos) -> libbpf_rs::Result<()> {
+        self.samples.borrow_mut().add(now, pairs(&maps.block_disks)?);
+        Ok(())
+    }
+}
 
 impl Probe for Own {
     fn feature(&self) -> &'static str {
@@ -51,14 +66,27 @@ impl Probe for Own {
         ]
     }
 
+    fn look(&self, maps: &InodyneMaps<'static>) -> libbpf_rs::Result<()> {
+        let now = monotonic_ns();
+        let is_time = !self.has_ended && self.samples.borrow().is_time(now);
+        if is_time { self.sample(maps, now) } else { Ok(()) }
+    }
+
     fn command_ended(&mut self, maps: &mut InodyneMaps<'static>) {
+        // Without the last of them, as with one that could not be read while the command ran.
+        let _ = self.sample(maps, monotonic_ns());
+        self.has_ended = true;
         maps.bss_data.as_mut().expect("the object has global variables").block_after = 1;
     }
 
     fn read(&mut self, seen: &Seen<'_>, result: &mut Trace) -> libbpf_rs::Result<()> {
         let rows: Vec<(Key, Row)> = pairs(&seen.maps.block_rows)?;
         let disks: Vec<(u32, DiskTotals)> = pairs(&seen.maps.block_disks)?;
-        result.block = Some(read(&rows, &disks, seen.detached_ns));
+        if !self.has_ended {
+            self.samples.borrow_mut().add(seen.detached_ns, disks.clone());
+        }
+        let over_time = self.samples.borrow().since(result.observed.started_ns);
+        result.block = Some(BlockIo { over_time, ..read(&rows, &disks, seen.detached_ns) });
         Ok(())
     }
 }
@@ -75,14 +103,19 @@ fn read(rows: &[(Key, Row)], disks: &[(u32, DiskTotals)], until: Nanos) -> Block
     BlockIo { disks, requests, ..BlockIo::default() }
 }
 
-fn disk(number: u32, totals: &DiskTotals, until: Nanos) -> Disk {
+/// How long at least one request was there, until then.
+fn busy(totals: &DiskTotals, until: Nanos) -> Nanos {
     let still = if totals.in_flight > 0 { until.saturating_sub(Nanos(totals.since)) } else { Nanos::ZERO };
+    Nanos(totals.busy_ns) + still
+}
+
+fn disk(number: u32, totals: &DiskTotals, until: Nanos) -> Disk {
     let number = devices::number(number);
     Disk {
         name: devices::name(&number),
         number,
         merged: totals.merged,
-        busy_ns: Nanos(totals.busy_ns) + still,
+        busy_ns: busy(totals, until),
         limits: None,
     }
 }
@@ -150,6 +183,8 @@ pub(super) fn asker(number: u8) -> Asker {
 
 #[cfg(test)]
 mod tests {
+    use inodyne_model::io_over_time::DiskInterval;
+
     use super::*;
     use crate::contract::planted::{every_field_counts, planted};
 
@@ -200,9 +235,23 @@ mod tests {
             limits: None,
         };
         let number = 259 << 20 | 2;
+        let over_time = |totals: &DiskTotals| {
+            let mut samples = Samples::default();
+            samples.add(Nanos(1_000), vec![(number, *totals)]);
+            samples.since(Nanos(0)).map(|course| course.intervals[0].disks.clone())
+        };
+        let interval = DiskInterval {
+            disk: "259:2".to_owned(),
+            requests: 426,
+            read_bytes: 427,
+            written_bytes: 428,
+            device_ns: Nanos(429),
+            busy_ns: expected.busy_ns,
+        };
         assert_eq!(disk(number, &totals, Nanos(1_000)), expected);
+        assert_eq!(over_time(&totals), Some(vec![interval]));
         every_field_counts("block_disk", totals, &["next_sector", "unused"], |totals| {
-            disk(number, totals, Nanos(1_000))
+            (disk(number, totals, Nanos(1_000)), over_time(totals))
         });
     }
 }

@@ -229,22 +229,29 @@ int BPF_PROG(block_issue, struct request *rq)
 static __always_inline void block_count(struct block_request *request, struct gendisk *gendisk, __u32 bytes, bool is_over)
 {
 	struct block_row *row = block_row_of(&request->key);
-	struct block_disk *disk;
+	struct block_disk *disk = block_disk_of(gendisk);
 	__u64 now;
 
-	if (!row) {
+	if (!row || !disk) {
 		lose(LOST_REQUESTS);
 		return;
 	}
 	__sync_fetch_and_add(&row->bytes, bytes);
-	if (is_over)
+	if (request->key.op == REQ_OP_READ)
+		__sync_fetch_and_add(&disk->read_bytes, bytes);
+	else if (request->key.op == REQ_OP_WRITE)
+		__sync_fetch_and_add(&disk->written_bytes, bytes);
+	if (is_over) {
 		__sync_fetch_and_add(&row->requests, 1);
+		__sync_fetch_and_add(&disk->requests, 1);
+	}
 	if (!request->issued || request->arrived)
 		return;
 	now = bpf_ktime_get_ns();
 	__sync_fetch_and_add(&row->timed, 1);
 	__sync_fetch_and_add(&row->sequential, request->sequential);
 	__sync_fetch_and_add(&row->device_ns, now - request->issued);
+	__sync_fetch_and_add(&disk->device_ns, now - request->issued);
 	block_time(row->device_times, now - request->issued);
 	if (request->queued) {
 		__sync_fetch_and_add(&row->queue_ns, request->issued - request->queued);
@@ -255,8 +262,7 @@ static __always_inline void block_count(struct block_request *request, struct ge
 
 		__sync_fetch_and_add(&row->sizes[size < BLOCK_SIZES ? size : BLOCK_SIZES - 1], 1);
 	}
-	disk = block_disk_of(gendisk);
-	if (disk && __sync_fetch_and_add(&disk->in_flight, -1) == 1)
+	if (__sync_fetch_and_add(&disk->in_flight, -1) == 1)
 		__sync_fetch_and_add(&disk->busy_ns, now - disk->since);
 }
 
