@@ -12,6 +12,7 @@
 //! | `threads` | the ledger of one thread |
 //! | `path` | the critical path: the ledger of the wall-clock time, and what it was from instant to instant |
 //! | `headline` | the same where the path cannot be walked |
+//! | `requests` | what requests that were answered waited for |
 //! | `window` | the same of a window of running processes: all their threads |
 //! | `live` | what a live view shows: the difference of two snapshots |
 //! | `filesystem` | in which file system a stack waits |
@@ -43,6 +44,7 @@ mod headline;
 mod io_paths;
 mod live;
 mod path;
+mod requests;
 mod runs;
 mod score;
 mod stacks;
@@ -94,6 +96,10 @@ fn explain_trace(trace: &mut Trace, place: Option<&Place>) {
     if let Some(block) = &mut trace.block {
         block.paths = io_paths::of(block, &trace.observed);
         block.bound = device::bound(block, trace.wall_ns, &trace.ledger, place);
+    }
+    if let Some(requests) = &trace.requests {
+        let groups = requests::groups(trace, requests, &classifier);
+        trace.requests.iter_mut().for_each(|requests| requests.groups.clone_from(&groups));
     }
     if trace.tracer.divides_calls() {
         trace.stacks = stacks::times(&trace.observed, &trace.threads, &classifier);

@@ -21,6 +21,7 @@
 //! | [`block`], [`load`] | requests to block devices, and what a disk did in figures |
 //! | [`io_over_time`] | what disks did in the course of a command |
 //! | [`disk_limits`], [`disk_use`] | what a disk can do, and how much of that a command made use of |
+//! | [`requests`] | requests that servers answered |
 //! | [`files`] | files and directories that were used, one by one |
 //! | [`trace`] | a traced run: what was observed and what it means |
 //! | [`count`] | counts as people read them |
@@ -67,6 +68,7 @@ pub mod place;
 pub mod profile;
 pub mod random;
 pub mod recording;
+pub mod requests;
 pub mod run;
 #[cfg(feature = "sample")]
 pub mod sample;

@@ -15,6 +15,7 @@ use crate::neighbours::Neighbours;
 use crate::observed::{Observed, ThreadNumber};
 use crate::path::CriticalPath;
 use crate::profile::StackTimes;
+use crate::requests::Served;
 use crate::run::{CacheState, SettingsIndex, is_default};
 use crate::syscall::{CommCalls, SyscallStats};
 
@@ -61,6 +62,9 @@ pub struct Trace {
     /// Files used, where these were asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<Files>,
+    /// Requests that were answered, where these were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<Served>,
     /// Requests to block devices. None where they were not looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block: Option<BlockIo>,

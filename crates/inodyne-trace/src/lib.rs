@@ -50,5 +50,5 @@ mod thread_numbers;
 pub use error::TraceError;
 pub use join::Whom;
 pub use names::all as names_of_calls;
-pub use options::Options;
+pub use options::{NoSuchMarks, Options, RequestMarks};
 pub use session::{LiveTracer, Tracer};

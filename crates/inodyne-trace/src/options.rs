@@ -1,5 +1,37 @@
 //! What a tracer is asked for.
 
+use std::str::FromStr;
+
+use crate::contract::CALLS_64;
+use crate::names;
+
+/// What marks the requests that a server answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RequestMarks {
+    /// Data are read from a socket, and some are written to it.
+    Sockets,
+    /// These two calls on the same descriptor, by number.
+    Calls(u16, u16),
+}
+
+/// Calls that are none, or not two.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("two system calls on a descriptor are wanted, as in read,write, or sockets: not {0:?}")]
+pub struct NoSuchMarks(String);
+
+impl FromStr for RequestMarks {
+    type Err = NoSuchMarks;
+
+    fn from_str(text: &str) -> Result<RequestMarks, NoSuchMarks> {
+        if text == "sockets" {
+            return Ok(RequestMarks::Sockets);
+        }
+        let number = |name: &str| (0..CALLS_64 as u16).find(|number| names::call(*number).as_deref() == Some(name));
+        let calls = text.split_once(',').and_then(|(read, write)| Some((number(read)?, number(write)?)));
+        calls.map(|(read, write)| RequestMarks::Calls(read, write)).ok_or_else(|| NoSuchMarks(text.to_owned()))
+    }
+}
+
 /// How much a tracer may record. The defaults suit everything but tests and very long runs.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -17,6 +49,8 @@ pub struct Options {
     pub max_paths: u32,
     /// Different files kept of those used, one for each command that uses it; 0: none are asked for.
     pub max_files: u32,
+    /// What marks the requests that are to be told one by one. Needs the timeline for what they wait for.
+    pub requests: Option<RequestMarks>,
     /// Threads alive at the same time.
     pub max_threads: u32,
     /// Threads of others, alive at the same time, that are followed because the command waits for them.
@@ -41,12 +75,28 @@ impl Default for Options {
             max_intervals: 4_000_000,
             max_paths: 0,
             max_files: 0,
+            requests: None,
             max_threads: 8192,
             max_helpers: 256,
             max_call_stats: 1024,
             joins: false,
             live: false,
             refuse: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_are_two_calls_or_sockets() {
+        let (read, write) = (libc::SYS_read as u16, libc::SYS_write as u16);
+        assert_eq!("read,write".parse(), Ok(RequestMarks::Calls(read, write)));
+        assert_eq!("sockets".parse(), Ok(RequestMarks::Sockets));
+        for wrong in ["", "read", "read,", "read,wrote", "read,write,close", "i386:read,write"] {
+            assert_eq!(wrong.parse::<RequestMarks>(), Err(NoSuchMarks(wrong.to_owned())));
         }
     }
 }

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use inodyne_lab::{DataSpec, PlaceSpec};
 use inodyne_model::run::CacheState;
 use inodyne_render::Section;
-use inodyne_trace::Options;
+use inodyne_trace::{Options, RequestMarks};
 
 use crate::format::{ReportFormat, recording_file, report_file};
 
@@ -95,6 +95,11 @@ pub struct TraceOptions {
     /// 0.15 µs
     #[arg(long, help_heading = "Tracing")]
     pub files: bool,
+    /// Tell apart the requests that a server answers, and what the slowest of them waited for: from when data have been read from a
+    /// socket until some have been written to it; or from the end of one system call to that of another on the same descriptor
+    #[arg(long, value_name = "READ,WRITE", num_args = 0..=1, require_equals = true, default_missing_value = "sockets",
+          help_heading = "Tracing")]
+    pub request: Option<RequestMarks>,
     /// Lost events up to which the trace is trusted
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Tracing")]
     pub max_lost: u64,
@@ -103,10 +108,11 @@ pub struct TraceOptions {
 impl TraceOptions {
     /// The same for the tracer.
     pub fn tracer(&self) -> Options {
-        let TraceOptions { sample_hz, ring_buffer, paths, files, .. } = *self;
+        let TraceOptions { sample_hz, ring_buffer, paths, files, request, .. } = *self;
         let max_paths = if paths { MOST_PATHS } else { 0 };
         let max_files = if files { MOST_FILES } else { 0 };
-        Options { sample_hz, timeline_bytes: ring_buffer, max_paths, max_files, refuse: refuse(), ..Options::default() }
+        let defaults = Options { timeline_bytes: ring_buffer, refuse: refuse(), ..Options::default() };
+        Options { sample_hz, max_paths, max_files, requests: request, ..defaults }
     }
 }
 

@@ -56,8 +56,9 @@ pub fn window(
 ) -> Result<(Recording, Ended), Failure> {
     capability::require_for_tracing().map_err(|missing| Failure::new(ExitStatus::Lacking, missing))?;
     let label = target.label();
-    // A path leads to an end, and a window has none: so nobody pays for the timeline.
-    let mut tracer = Tracer::new(&Options { joins: true, timeline: false, ..options.clone() })?;
+    // A path leads to an end, and a window has none: so nobody pays for the timeline, but for requests, which end.
+    let timeline = options.requests.is_some();
+    let mut tracer = Tracer::new(&Options { joins: true, timeline, ..options.clone() })?;
     let threads = tracer.join(&target.whom()?)?;
     if threads == 0 && !target.may_grow() {
         return Err(Failure::new(ExitStatus::Usage, format_args!("{label}: there is no thread to follow")));

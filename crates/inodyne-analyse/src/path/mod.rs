@@ -21,6 +21,7 @@ mod walk;
 
 use inodyne_model::Nanos;
 use inodyne_model::ledger::{Ledger, RowKey, RowKind};
+use inodyne_model::observed::ThreadNumber;
 use inodyne_model::path::{CriticalPath, PathRow, PathTime};
 use inodyne_model::profile::StackTime;
 use inodyne_model::trace::Trace;
@@ -45,13 +46,44 @@ pub(crate) fn walked(trace: &Trace, classifier: &Classifier<'_>) -> Option<(Ledg
     // The wall-clock time ends with the last instant of the root process, see `Trace::wall_ns`.
     let end = last.ended_ns.0;
     let start = end.saturating_sub(trace.wall_ns.0);
-    let (rows, doings, places) = Walk::back(&histories, classifier, last.number, end, start);
+    let mut walk = Walk::new(&histories, classifier);
+    walk.back(last.number, end, start);
+    let (rows, doings, places) = walk.charged();
     let (ledger, mut path) = rows.finish(trace.wall_ns, observed, classifier);
     let name = |call| histories.call(call).to_owned();
     path.doings = doings.finish(name);
     path.stacks = places.finish(&path.rows, name, &Seen::new(observed, classifier));
     path.stacks.extend(residual(ledger.unexplained_ns));
     Some((ledger, path))
+}
+
+/// What led to instants of a trace, whichever.
+pub(crate) struct Past<'a> {
+    trace: &'a Trace,
+    histories: Histories<'a>,
+}
+
+impl<'a> Past<'a> {
+    /// None where the timeline was off, lost something, or is of a version without pieces of work.
+    pub(crate) fn of(trace: &'a Trace) -> Option<Past<'a>> {
+        let is_known = is_complete(trace) && !trace.observed.timeline.is_empty();
+        is_known.then(|| Past { trace, histories: Histories::new(&trace.observed) })
+    }
+
+    /// What the end of each of these stretches had to wait for since its beginning, together. Each has the thread that it ends in, its
+    /// beginning, and its length. They may overlap: each is walked for itself.
+    pub(crate) fn ledger(
+        &self,
+        stretches: impl Iterator<Item = (ThreadNumber, Nanos, Nanos)>,
+        classifier: &Classifier<'_>,
+    ) -> Ledger {
+        let (mut walk, mut whole) = (Walk::new(&self.histories, classifier), Nanos::ZERO);
+        for (thread, from, ns) in stretches {
+            whole += ns;
+            walk.back(thread, (from + ns).0, from.0);
+        }
+        walk.charged().0.finish(whole, &self.trace.observed, classifier).0
+    }
 }
 
 /// What is unexplained is nobody's time, and nowhere.

@@ -90,30 +90,36 @@ pub(super) struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// Walks from the last instant of a thread back to `start`.
-    pub(super) fn back(
-        histories: &'a Histories<'a>,
-        classifier: &'a Classifier<'a>,
-        thread: ThreadNumber,
-        end: u64,
-        start: u64,
-    ) -> (Rows, Doings, Places) {
-        let mut walk = Walk {
+    /// One that has been nowhere yet.
+    pub(super) fn new(histories: &'a Histories<'a>, classifier: &'a Classifier<'a>) -> Walk<'a> {
+        Walk {
             histories,
             classifier,
             cursors: HashMap::new(),
             frames: Vec::new(),
             left: Vec::new(),
-            thread,
-            now: end,
-            start,
+            thread: ROOT,
+            now: 0,
+            start: 0,
             jumps: 0,
             rows: Rows::default(),
             doings: Doings::default(),
             places: Places::default(),
-        };
-        while walk.now > start && walk.step() {}
-        (walk.rows, walk.doings, walk.places)
+        }
+    }
+
+    /// Walks from an instant of a thread back to `start`.
+    pub(super) fn back(&mut self, thread: ThreadNumber, end: u64, start: u64) {
+        self.cursors.clear();
+        self.frames.clear();
+        self.left.clear();
+        (self.thread, self.now, self.start, self.jumps) = (thread, end, start, 0);
+        while self.now > start && self.step() {}
+    }
+
+    /// What all of that was.
+    pub(super) fn charged(self) -> (Rows, Doings, Places) {
+        (self.rows, self.doings, self.places)
     }
 
     /// One step back; false where nothing is known from there on.
@@ -153,8 +159,12 @@ impl<'a> Walk<'a> {
     }
 
     fn cursor(&mut self, history: &History<'_>) -> &mut Cursor {
-        let fresh = Cursor { offs: history.offs.len(), pieces: history.pieces.len() };
-        self.cursors.entry(self.thread).or_insert(fresh)
+        let now = self.now;
+        self.cursors.entry(self.thread).or_insert_with(|| Cursor {
+            offs: history.offs.partition_point(|off| off.out < now),
+            // The piece that ends now, or goes on, is the next.
+            pieces: history.pieces.partition_point(|piece| piece.at < now),
+        })
     }
 
     fn before_birth(&mut self, history: &History<'_>) -> bool {

@@ -55,6 +55,7 @@ fn rows_are_those_of_the_recording_with_all_digits() {
         ("verdict", 4),
         ("ledger", traces.iter().map(|trace| trace.ledger.rows.len()).sum()),
         ("over-time", 0),
+        ("requests", 0),
         ("findings", recording.findings.len()),
         ("functions", 384),
         ("syscalls", traces.iter().map(|trace| trace.syscalls.len()).sum()),

@@ -179,7 +179,7 @@ fn push<'t>(table: &'t mut Table, kind: table::RowKind, row: &Row, whole: Nanos,
 pub(crate) struct Parts {
     pub(crate) subject: String,
     pub(crate) what: String,
-    style: Style,
+    pub(super) style: Style,
     /// Through whom.
     pub(crate) via: String,
     stack: String,

@@ -8,7 +8,7 @@
 //! | module | what it knows |
 //! |---|---|
 //! | `section` | the list of all sections; `definition`: what each of them gives |
-//! | `verdict`, `ledger`, `over_time`, `findings`, `functions`, `calls`, `paths`, `files`, `block_io`, `io_over_time`, `journals`, `processes`, `threads`, `runs`, `overhead` | a section of a case each |
+//! | `verdict`, `ledger`, `over_time`, `requests`, `findings`, `functions`, `calls`, `paths`, `files`, `block_io`, `io_over_time`, `journals`, `processes`, `threads`, `runs`, `overhead` | a section of a case each |
 //! | `comparison` | the section about several cases, with `overview`, `spreads`, `difference`, `call_changes`, `others` |
 //! | `stack_frames` | which frames of a stack say something, and which functions hold a row of the ledger |
 //! | `directories`, `file_sum` | directories with what was done below them, as a tree; what was done with one file or several |
@@ -57,6 +57,7 @@ mod overview;
 mod paths;
 mod processes;
 pub(crate) mod recordings;
+mod requests;
 mod rows;
 mod runs;
 mod screen;

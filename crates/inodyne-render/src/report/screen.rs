@@ -17,7 +17,8 @@ use super::names::Names;
 use super::sentence::Subject;
 use super::throughput::Throughput;
 use super::{
-    comparison, difference, findings, flags, ledger, names, overhead, overview, runs, sentence, tune, verdict, window,
+    comparison, difference, findings, flags, ledger, names, overhead, overview, requests, runs, sentence, tune,
+    verdict, window,
 };
 use crate::line::{Span, Style};
 use crate::units::{duration, percent};
@@ -85,6 +86,9 @@ fn of_case<'a>(page: &mut Page<'a>, case: &Case<'a>, room: Room) {
     verdict::tell_doubts(page, case);
     if let Some(waiters) = case.window().and_then(window::waiters) {
         in_lines(page, &waiters, Style::Plain, room.lines);
+    }
+    if let Some(requests) = case.trace.and_then(requests::in_short) {
+        in_lines(page, &requests, Style::Plain, room.lines);
     }
     of_runs(page, case, room);
     let Some(trace) = case.trace else {

@@ -8,16 +8,17 @@ use inodyne_model::call_class::CallClass;
 use super::definition::Definition;
 use super::{
     block_io, calls, comparison, files, findings, functions, io_over_time, journals, ledger, over_time, overhead,
-    paths, processes, runs, threads, tune, verdict,
+    paths, processes, requests, runs, threads, tune, verdict,
 };
 
 /// All sections, in the order of a report.
-static SECTIONS: [&Definition; 18] = [
+static SECTIONS: [&Definition; 19] = [
     &tune::SECTION,
     &comparison::SECTION,
     &verdict::SECTION,
     &ledger::SECTION,
     &over_time::SECTION,
+    &requests::SECTION,
     &findings::SECTION,
     &functions::SECTION,
     &calls::SECTION,

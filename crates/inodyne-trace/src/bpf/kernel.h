@@ -151,5 +151,6 @@ struct bpf_iter__task {
 #define S_IFDIR 0040000
 #define S_IFBLK 0060000
 #define S_IFREG 0100000
+#define S_IFSOCK 0140000
 
 #endif

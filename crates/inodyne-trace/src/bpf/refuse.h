@@ -22,6 +22,7 @@ enum refusable {
 	REFUSE_BLOCK,
 	REFUSE_DIRTY,
 	REFUSE_COMMITS,
+	REFUSE_REQUESTS,
 };
 EXPORT(enum, refusable);
 

@@ -35,6 +35,7 @@ probes! {
     block,
     dirty,
     commits,
+    requests,
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@
 #include "../dtype/probe.bpf.h"
 #include "../files/probe.bpf.h"
 #include "../paths/probe.bpf.h"
+#include "../requests/probe.bpf.h"
 #include "../samples/probe.bpf.h"
 #include "histogram.h"
 #include "tables.h"
@@ -153,6 +154,8 @@ int calls_exit(struct bpf_raw_tracepoint_args *ctx)
 		paths_exit(call, ctx->args[0], ctx->args[1], wall);
 	if (record_files && t->number)
 		files_exit(t, ctx->args[0], call, ctx->args[1], wall);
+	if (record_requests && t->number)
+		requests_exit(t, ctx->args[0], call, ctx->args[1], now);
 	if (call == __NR_getdents64 && record_types)
 		dtype_read_exit(t, ctx->args[0], ctx->args[1]);
 	else if (t->flags & FLAG_FORCED)

@@ -36,7 +36,7 @@ struct {
 } last_sent SEC(".maps");
 
 /* A piece of work under construction, one for each program that can be interrupted by another. */
-enum work_user { WORK_OF_SWITCH, WORK_OF_WAKING, WORK_OF_FORK, WORK_USERS };
+enum work_user { WORK_OF_SWITCH, WORK_OF_WAKING, WORK_OF_FORK, WORK_OF_REQUEST, WORK_USERS };
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, WORK_USERS);

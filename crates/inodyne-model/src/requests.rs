@@ -1,0 +1,73 @@
+//! Requests that servers answered: how long each took, and what the slow ones waited for that the others did not.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Nanos;
+use crate::ledger::Ledger;
+use crate::observed::ThreadNumber;
+
+/// Requests, in columns. One begins when it has been read from a descriptor, and ends when the first part of its answer has been
+/// written there.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Served {
+    /// The two calls that mark them; empty: any that read from a socket, and any that write to it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<String>,
+    /// When each had been read, in nanoseconds since the start.
+    pub from_ns: Vec<u64>,
+    /// How long it took from there, in nanoseconds.
+    pub ns: Vec<u64>,
+    /// Who answered it.
+    pub thread: Vec<ThreadNumber>,
+    /// Requests for which there was no room.
+    pub not_kept: u64,
+    /// What they waited for: the slowest ones, then the others. Derived; empty where the timeline does not say it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<ServedGroup>,
+}
+
+/// Requests that are looked at together.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct ServedGroup {
+    /// Whether these are the slowest, where there is another group.
+    pub slowest: bool,
+    /// How many there are.
+    pub requests: u64,
+    /// Of how many of these the ledger is: where there are very many, some of all lengths.
+    pub looked_at: u64,
+    /// How long the fastest of them took.
+    pub least_ns: Nanos,
+    /// What those that were looked at waited for, or did, together. It sums to their time.
+    pub ledger: Ledger,
+}
+
+impl Served {
+    /// Each with its beginning, since the start, its length, and who answered it. Damaged columns end the list at their shortest.
+    pub fn iter(&self) -> impl Iterator<Item = (Nanos, Nanos, ThreadNumber)> + '_ {
+        let times = self.from_ns.iter().zip(&self.ns);
+        times.zip(&self.thread).map(|((from, ns), thread)| (Nanos(*from), Nanos(*ns), *thread))
+    }
+
+    /// How long this part of them took at most, of 0 to 1; none where there are none.
+    pub fn quantile(&self, part: f64) -> Option<Nanos> {
+        let mut sorted = self.ns.clone();
+        sorted.sort_unstable();
+        let rank = (part * sorted.len() as f64).ceil() as usize;
+        sorted.get(rank.max(1) - 1).copied().map(Nanos)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_times_that_were_seen() {
+        let requests = Served { ns: (1..=200).rev().collect(), ..Served::default() };
+        assert_eq!(
+            [0.0, 0.5, 0.99, 1.0].map(|part| requests.quantile(part).map(|ns| ns.0)),
+            [1, 100, 198, 200].map(Some)
+        );
+        assert_eq!(Served::default().quantile(0.5), None);
+    }
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
+/*
+ * Requests that servers answer: from when one has been read from a descriptor until something was written to it. Only where it is asked
+ * for (record_requests): otherwise the verifier takes all of it out of the programs.
+ *
+ * A request begins with the first read since the last answer, on the same descriptor of the same process, whichever of its threads does
+ * it; what is read further belongs to it. It ends with the first write. What is written after that is no answer to anything.
+ */
+#ifndef INODYNE_REQUESTS_PROBE_H
+#define INODYNE_REQUESTS_PROBE_H
+
+#include "../../bpf/file.h"
+#include "../../bpf/maps.h"
+#include "../../bpf/refuse.h"
+#include "../switches/tables.h"
+#include "intf.h"
+
+/* One of enum request_marks, and with REQUESTS_OF_CALLS the two calls. Set before loading. */
+const volatile __u32 record_requests = REQUESTS_UNASKED;
+const volatile __u32 request_read = 0;
+const volatile __u32 request_write = 0;
+
+/* Requests that found no room. */
+__u64 requests_not_kept;
+
+/* When they had been read. One entry where nobody asked for it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct request_key);
+	__type(value, __u64);
+} requests_read SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+} requests_answered SEC(".maps");
+
+static __always_inline bool reads_request(__u16 call)
+{
+	if (record_requests == REQUESTS_OF_CALLS)
+		return call == request_read;
+	return call == __NR_read || call == __NR_readv || call == __NR_recvfrom || call == __NR_recvmsg;
+}
+
+static __always_inline bool answers_request(__u16 call)
+{
+	if (record_requests == REQUESTS_OF_CALLS)
+		return call == request_write;
+	return call == __NR_write || call == __NR_writev || call == __NR_sendto || call == __NR_sendmsg || call == __NR_sendfile;
+}
+
+static __always_inline bool is_socket(__u32 descriptor)
+{
+	struct file *file = file_of((struct task_struct *)bpf_get_current_task(), descriptor);
+
+	return file && (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) == S_IFSOCK;
+}
+
+/* A call has ended. Where it marks a request, what its thread did until now is a piece of work of its own. */
+__noinline int requests_exit(struct thread *t, __u64 regs, __u16 call, long result, __u64 now)
+{
+	struct request_record answered = {};
+	struct request_key key = {};
+	__u64 *read;
+
+	/* Asked here too: kernels before 6.8 verify a global function also where none calls it (commit 2afae08c9dcb). */
+	if (!record_requests)
+		return 0;
+	refusable(REFUSE_REQUESTS);
+	if (!t || result < 0)
+		return 0;
+	key.process = t->pid;
+	key.descriptor = CALL_ARG1(regs);
+	if (call == __NR_close || (!result && reads_request(call))) {
+		/* Nobody is there any more to be answered. */
+		bpf_map_delete_elem(&requests_read, &key);
+		return 0;
+	}
+	if (answers_request(call) && result) {
+		read = bpf_map_lookup_elem(&requests_read, &key);
+		if (!read)
+			return 0;
+		answered.from = *read;
+		answered.to = now;
+		answered.thread = t->number;
+		bpf_map_delete_elem(&requests_read, &key);
+		if (bpf_ringbuf_output(&requests_answered, &answered, sizeof(answered), BPF_RB_NO_WAKEUP))
+			__sync_fetch_and_add(&requests_not_kept, 1);
+	} else if (reads_request(call)) {
+		if (bpf_map_lookup_elem(&requests_read, &key))
+			return 0;
+		if (record_requests == REQUESTS_OF_SOCKETS && !is_socket(key.descriptor))
+			return 0;
+		if (bpf_map_update_elem(&requests_read, &key, &now, BPF_NOEXIST))
+			__sync_fetch_and_add(&requests_not_kept, 1);
+	} else {
+		return 0;
+	}
+	work_send(t, now, WORK_OF_REQUEST);
+	return 0;
+}
+
+#endif
