@@ -1,5 +1,6 @@
 //! What is said of programs that nobody here wrote. `make score` tries all of them and writes the table; here are those whose trouble is to
-//! wait, which a busy machine does not change.
+//! wait, which a busy machine does not change. Whether a saving is as predicted it does change, so that is left to `make score`, whose table
+//! is held to its floor.
 
 mod support;
 
@@ -54,7 +55,10 @@ fn what_waits_is_said_to_wait_for_what_it_does() {
     let _machine = machine();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/score-findings");
     let mut command = Command::new(script);
-    command.arg(inodyne().get_program()).args(["--runs", "3"]).args(WAITING.iter().flat_map(|case| ["--only", case]));
+    command
+        .arg(inodyne().get_program())
+        .args(["--runs", "3", "--no-cures"])
+        .args(WAITING.iter().flat_map(|case| ["--only", case]));
     let done = command.output().expect("the tests need python3");
     let told = String::from_utf8_lossy(&done.stdout);
     assert!(done.status.success(), "{told}\n{}", String::from_utf8_lossy(&done.stderr));

@@ -118,7 +118,8 @@ impl TraceOptions {
 
 /// A tracer of all there is to trace.
 pub fn everything_traced() -> Options {
-    Options { max_paths: MOST_PATHS, max_files: MOST_FILES, refuse: refuse(), ..Options::default() }
+    let requests = Some(RequestMarks::Sockets);
+    Options { max_paths: MOST_PATHS, max_files: MOST_FILES, requests, refuse: refuse(), ..Options::default() }
 }
 
 /// For tests: what the kernel is to refuse (CONTRIBUTING.md).

@@ -66,8 +66,7 @@ pub(crate) struct Past<'a> {
 impl<'a> Past<'a> {
     /// None where the timeline was off, lost something, or is of a version without pieces of work.
     pub(crate) fn of(trace: &'a Trace) -> Option<Past<'a>> {
-        let is_known = is_complete(trace) && !trace.observed.timeline.is_empty();
-        is_known.then(|| Past { trace, histories: Histories::new(&trace.observed) })
+        is_complete(trace).then(|| Past { trace, histories: Histories::new(&trace.observed) })
     }
 
     /// What the end of each of these stretches had to wait for since its beginning, together. Each has the thread that it ends in, its
