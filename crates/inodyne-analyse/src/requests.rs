@@ -99,7 +99,11 @@ mod tests {
         recording.traces.remove(0)
     }
 
-    fn groups_of(trace: &Trace) -> Vec<(bool, u64, u64, Vec<(RowKind, Option<String>, Option<Cause>, u64)>)> {
+    /// A row, and its milliseconds.
+    type Told = (RowKind, Option<String>, Option<Cause>, u64);
+
+    /// Whether these are the slowest, how many, how long the fastest took, and what they did.
+    fn groups_of(trace: &Trace) -> Vec<(bool, u64, u64, Vec<Told>)> {
         let groups = &trace.requests.as_ref().expect("requests").groups;
         let row = |row: &inodyne_model::ledger::Row| (row.kind, row.syscall.clone(), row.cause, row.ns.0 / 1_000_000);
         groups

@@ -50,6 +50,9 @@ impl Unit {
     }
 }
 
+/// What was so at the end of an interval; none where it is not known.
+type Gauge = fn(&IoInterval) -> Option<u64>;
+
 /// What the value of an interval is, which is so many seconds long.
 type Quantity<'q> = &'q dyn Fn(&IoInterval, f64) -> f64;
 
@@ -129,7 +132,7 @@ fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
 
 fn table(course: &IoOverTime, disks: &[&Disk]) -> Table {
     let mut rows: Vec<Course> = disks.iter().flat_map(|disk| courses_of(course, disk)).collect();
-    let gauges: [(&str, fn(&IoInterval) -> Option<u64>); 2] = [
+    let gauges: [(&str, Gauge); 2] = [
         ("dirty pages, whole machine", |one| one.dirty_bytes),
         ("being written, whole machine", |one| one.writeback_bytes),
     ];
