@@ -130,6 +130,7 @@ fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
             " A request begins at the end of {read}, and ends with {write} on the same descriptor."
         ));
     }
+    words.push_str(&who_is_slow(&served.groups).unwrap_or_default());
     page.paragraph("  ".into(), &words, Style::Plain);
     if served.not_kept > 0 {
         let words = format!("{} more were not kept: there was no room.", Grouped(served.not_kept));
@@ -143,17 +144,21 @@ fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
     }
 }
 
-/// `62 slowest, from 9.80 ms`, or of those that were looked at where not all were.
-fn name(group: &ServedGroup, has_slowest: bool) -> String {
-    let count = match group.looked_at < group.requests {
-        true => format!("{} of {}", Grouped(group.looked_at), Grouped(group.requests)),
-        false => Grouped(group.requests).to_string(),
+/// `The slowest are 602, from 4.14 ms on, and the others 11,432. Of these the past of 5,000 was looked at.`; none of one group.
+fn who_is_slow(groups: &[ServedGroup]) -> Option<String> {
+    let [slowest, others] = groups else { return None };
+    let looked_at = |group: &ServedGroup, whose: &str| match group.looked_at < group.requests {
+        true => format!(" Of {whose} the past of {} was looked at.", Grouped(group.looked_at)),
+        false => String::new(),
     };
-    match (group.slowest, has_slowest) {
-        (true, _) => format!("{count} slowest, from {}", duration(group.least_ns)),
-        (false, true) => format!("{count} others"),
-        (false, false) => format!("all {count}"),
-    }
+    Some(format!(
+        " The slowest are {}, from {} on, and the others {}.{}{}",
+        Grouped(slowest.requests),
+        duration(slowest.least_ns),
+        Grouped(others.requests),
+        looked_at(slowest, "the slowest"),
+        looked_at(others, "the others"),
+    ))
 }
 
 fn table(groups: &[ServedGroup]) -> Table {
@@ -165,7 +170,12 @@ fn table(groups: &[ServedGroup]) -> Table {
         Column::text(&format!("{} a request", unit(largest))).naming().yielding(),
         Column::text("").on_page("what").class("what").with_notes(),
     ];
-    let names = groups.iter().map(|group| Column::number(&name(group, has_slowest)));
+    let name = |group: &ServedGroup| match (group.slowest, has_slowest) {
+        (true, _) => "slowest",
+        (false, true) => "others",
+        (false, false) => "all",
+    };
+    let names = groups.iter().map(|group| Column::number(name(group)));
     let difference = has_slowest.then(|| Column::number("difference"));
     let mut table = Table::new("requests", columns.into_iter().chain(names).chain(difference));
     let cells = |subject: Cell, what: Cell, means: &[f64]| -> Vec<Cell> {
@@ -278,6 +288,13 @@ mod tests {
                         pread64 blocked: device-read.";
         assert_eq!(sentences(&trace, &PARTS).as_deref(), Some(expected));
         assert_eq!(in_short(&Trace::default()), None);
+        let mut groups = trace.requests.expect("requests").groups;
+        assert_eq!(who_is_slow(&groups).as_deref(), Some(" The slowest are 10, from 9.80 ms on, and the others 190."));
+        groups[1].looked_at = 100;
+        assert!(
+            who_is_slow(&groups).is_some_and(|words| words.ends_with(" Of the others the past of 100 was looked at."))
+        );
+        assert_eq!(who_is_slow(&groups[..1]), None);
     }
 
     #[test]
