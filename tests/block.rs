@@ -266,7 +266,7 @@ fn disks_over_time_sum_to_what_they_did_and_show_when() {
     let seen: Vec<_> = course
         .iter()
         .map(|(from, interval)| {
-            let disk = interval.disks.iter().find(|disk| disk.disk == bound.disk).cloned().unwrap_or_default();
+            let disk = interval.of_disk(&bound.disk).cloned().unwrap_or_default();
             (interval.to_ns - from, disk)
         })
         .collect();

@@ -97,9 +97,9 @@ fn explain_trace(trace: &mut Trace, place: Option<&Place>) {
         block.paths = io_paths::of(block, &trace.observed);
         block.bound = device::bound(block, trace.wall_ns, &trace.ledger, place);
     }
-    if let Some(requests) = &trace.requests {
-        let groups = requests::groups(trace, requests, &classifier);
-        trace.requests.iter_mut().for_each(|requests| requests.groups.clone_from(&groups));
+    let groups = trace.requests.as_ref().map(|requests| requests::groups(trace, requests, &classifier));
+    if let (Some(requests), Some(groups)) = (&mut trace.requests, groups) {
+        requests.groups = groups;
     }
     if trace.tracer.divides_calls() {
         trace.stacks = stacks::times(&trace.observed, &trace.threads, &classifier);

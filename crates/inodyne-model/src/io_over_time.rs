@@ -58,6 +58,13 @@ impl DiskInterval {
     }
 }
 
+impl IoInterval {
+    /// What the disk of this number did in it; none where it did nothing.
+    pub fn of_disk(&self, number: &str) -> Option<&DiskInterval> {
+        self.disks.iter().find(|disk| disk.disk == number)
+    }
+}
+
 impl IoOverTime {
     /// The intervals with their beginnings.
     pub fn iter(&self) -> impl Iterator<Item = (Nanos, &IoInterval)> {

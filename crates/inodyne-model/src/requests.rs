@@ -48,12 +48,12 @@ impl Served {
         times.zip(&self.thread).map(|((from, ns), thread)| (Nanos(*from), Nanos(*ns), *thread))
     }
 
-    /// How long this part of them took at most, of 0 to 1; none where there are none.
-    pub fn quantile(&self, part: f64) -> Option<Nanos> {
+    /// How long each of these parts of them, of 0 to 1, took at most; none where there are none.
+    pub fn quantiles(&self, parts: &[f64]) -> Vec<Option<Nanos>> {
         let mut sorted = self.ns.clone();
         sorted.sort_unstable();
-        let rank = (part * sorted.len() as f64).ceil() as usize;
-        sorted.get(rank.max(1) - 1).copied().map(Nanos)
+        let rank = |part: f64| (part * sorted.len() as f64).ceil() as usize;
+        parts.iter().map(|part| sorted.get(rank(*part).max(1) - 1).copied().map(Nanos)).collect()
     }
 }
 
@@ -64,10 +64,7 @@ mod tests {
     #[test]
     fn quantiles_are_times_that_were_seen() {
         let requests = Served { ns: (1..=200).rev().collect(), ..Served::default() };
-        assert_eq!(
-            [0.0, 0.5, 0.99, 1.0].map(|part| requests.quantile(part).map(|ns| ns.0)),
-            [1, 100, 198, 200].map(Some)
-        );
-        assert_eq!(Served::default().quantile(0.5), None);
+        assert_eq!(requests.quantiles(&[0.0, 0.5, 0.99, 1.0]), [1, 100, 198, 200].map(|ns| Some(Nanos(ns))));
+        assert_eq!(Served::default().quantiles(&[0.5]), [None]);
     }
 }

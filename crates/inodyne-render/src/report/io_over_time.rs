@@ -98,15 +98,10 @@ fn rate(amount: f64, seconds: f64) -> f64 {
     if seconds > 0.0 { amount / seconds } else { 0.0 }
 }
 
-/// What a disk did in an interval.
-fn of_disk<'a>(interval: &'a IoInterval, disk: &str) -> Option<&'a DiskInterval> {
-    interval.disks.iter().find(|one| one.disk == disk)
-}
-
 /// The disks that are shown.
 fn shown<'a>(block: &'a BlockIo, course: &IoOverTime) -> Vec<&'a Disk> {
     let at_device = |disk: &Disk| -> Nanos {
-        course.intervals.iter().filter_map(|one| of_disk(one, &disk.number)).map(|one| one.device_ns).sum()
+        course.intervals.iter().filter_map(|one| one.of_disk(&disk.number)).map(|one| one.device_ns).sum()
     };
     let is_own = |disk: &Disk| block.bound.as_ref().is_some_and(|bound| bound.disk == disk.number);
     let mut disks: Vec<(bool, Nanos, &Disk)> =
@@ -159,9 +154,8 @@ fn table(course: &IoOverTime, disks: &[&Disk]) -> Table {
 /// What one disk did.
 fn courses_of(course: &IoOverTime, disk: &Disk) -> [Course; 3] {
     let of = |what: &str, unit, value: fn(&DiskInterval) -> f64| {
-        let quantity = |one: &IoInterval, seconds: f64| {
-            of_disk(one, &disk.number).map_or(0.0, |of_disk| rate(value(of_disk), seconds))
-        };
+        let quantity =
+            |one: &IoInterval, seconds: f64| one.of_disk(&disk.number).map_or(0.0, |did| rate(value(did), seconds));
         Course::of(course, format!("{}: {what}", disk.name), unit, &quantity)
     };
     [

@@ -1,6 +1,5 @@
 //! Requests that were answered: how long they took, and what the slowest waited for that the others did not.
 
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use inodyne_model::Nanos;
@@ -17,7 +16,7 @@ use super::definition::{Definition, Show};
 use super::ledger::parts;
 use super::rows::values;
 use super::table::{self, Column, Records, Table};
-use super::value::{Cell, Value};
+use super::value::Cell;
 use crate::line::Style;
 use crate::units::{duration, percent, unit};
 
@@ -72,8 +71,9 @@ fn times(served: &Served, trace: &Trace, parts: &[(f64, &str)]) -> String {
     let count = served.ns.len() as u64;
     let seconds = trace.wall_ns.as_secs_f64();
     let rate = if seconds > 0.0 { format!(", {:.0} a second", count as f64 / seconds) } else { String::new() };
-    let within = |(part, words): &(f64, &str)| Some(format!("{words} within {}", duration(served.quantile(*part)?)));
-    let within: Vec<String> = parts.iter().filter_map(within).collect();
+    let (quantiles, words): (Vec<f64>, Vec<&str>) = parts.iter().copied().unzip();
+    let within = |(words, ns): (&str, Option<Nanos>)| Some(format!("{words} within {}", duration(ns?)));
+    let within: Vec<String> = words.into_iter().zip(served.quantiles(&quantiles)).filter_map(within).collect();
     let answered = if count == 1 { "request answered" } else { "requests answered" };
     format!("{} {answered}{rate}; {}", Grouped(count), within.join(", "))
 }
@@ -88,8 +88,8 @@ fn what_is_slow(groups: &[ServedGroup]) -> Option<String> {
     let is_most = difference > 0.0 && most.difference() >= difference / 2.0 && most.row.kind != RowKind::Unexplained;
     let words = parts(most.row);
     let through = if words.via.is_empty() { String::new() } else { format!(", {}", words.via) };
-    let (subject, what) = (words.subject, words.what);
-    let name = if what.is_empty() { subject } else { format!("{subject} {what}") };
+    let name = format!("{} {}", words.subject, words.what);
+    let name = name.trim_end();
     is_most.then(|| {
         format!(
             "The {} slowest took {}, the others {} on average: {} of the difference is {name}{through}",
@@ -117,21 +117,16 @@ fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
     let Some(trace) = case.trace else { return };
     let Some(served) = &trace.requests else { return };
     page.heading("Requests");
-    let mut words = match sentences(trace, &PARTS) {
-        Some(words) => words,
-        None => "None was answered.".to_owned(),
+    let said = sentences(trace, &PARTS).unwrap_or_else(|| "None was answered.".to_owned());
+    let marks = match &served.calls[..] {
+        [read, write] => {
+            format!("A request begins at the end of {read}, and ends with {write} on the same descriptor.")
+        }
+        _ => "A request begins when data have been read from a socket, and ends when some have been written to it."
+            .to_owned(),
     };
-    words.push_str(match &served.calls[..] {
-        [_, _] => "",
-        _ => " A request begins when data have been read from a socket, and ends when some have been written to it.",
-    });
-    if let [read, write] = &served.calls[..] {
-        words.push_str(&format!(
-            " A request begins at the end of {read}, and ends with {write} on the same descriptor."
-        ));
-    }
-    words.push_str(&who_is_slow(&served.groups).unwrap_or_default());
-    page.paragraph("  ".into(), &words, Style::Plain);
+    let slow = who_is_slow(&served.groups).unwrap_or_default();
+    page.paragraph("  ".into(), &format!("{said} {marks}{slow}"), Style::Plain);
     if served.not_kept > 0 {
         let words = format!("{} more were not kept: there was no room.", Grouped(served.not_kept));
         page.paragraph("  ".into(), &words, Style::Warning);
@@ -144,7 +139,7 @@ fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
     }
 }
 
-/// `The slowest are 602, from 4.14 ms on, and the others 11,432. Of these the past of 5,000 was looked at.`; none of one group.
+/// `The slowest are 602, from 4.14 ms on, and the others 11,432. Of the others the past of 5,000 was looked at.`; none of one group.
 fn who_is_slow(groups: &[ServedGroup]) -> Option<String> {
     let [slowest, others] = groups else { return None };
     let looked_at = |group: &ServedGroup, whose: &str| match group.looked_at < group.requests {
@@ -228,21 +223,14 @@ fn records(recording: &Recording) -> Records {
         "began_before",
     ];
     Records::of_traces(recording, columns, |trace| {
-        let of_group = |group: &ServedGroup| {
-            let (slowest, requests, looked_at, least) =
-                (group.slowest, group.requests, group.looked_at, group.least_ns);
-            let of_row = move |row: &Row| -> [Value; 12] {
-                let [kind, syscall, cause, via, ns, count, estimated, before] = values(row);
-                let group = [slowest.into(), requests.into(), looked_at.into(), least.into()];
-                let [slowest, requests, looked_at, least] = group;
-                [slowest, requests, looked_at, least, kind, syscall, cause, via, ns, count, estimated, before]
-            };
-            group.ledger.rows.iter().map(of_row).collect::<Vec<_>>()
+        let of_row = |group: &ServedGroup, row: &Row| {
+            let [kind, syscall, cause, via, ns, count, estimated, before] = values(row);
+            let [requests, looked_at] = [group.requests, group.looked_at].map(Into::into);
+            let (slowest, least) = (group.slowest.into(), group.least_ns.into());
+            [slowest, requests, looked_at, least, kind, syscall, cause, via, ns, count, estimated, before]
         };
         let groups = trace.requests.iter().flat_map(|served| &served.groups);
-        let mut groups: Vec<&ServedGroup> = groups.collect();
-        groups.sort_by_key(|group| Reverse(group.slowest));
-        groups.into_iter().flat_map(of_group).collect()
+        groups.flat_map(|group| group.ledger.rows.iter().map(move |row| of_row(group, row))).collect()
     })
 }
 

@@ -7,7 +7,7 @@ use super::packets::Packets;
 use crate::line::escaped;
 
 /// The tracks of counters have numbers from here on.
-pub(super) const FIRST: u64 = 16;
+const FIRST: u64 = 16;
 
 /// What a disk did, in the unit that its name says; the second argument is the interval's length in seconds.
 type OfDisk = fn(&DiskInterval, f64) -> f64;
@@ -28,10 +28,8 @@ pub(super) fn write(packets: &mut Packets, trace: &Trace) {
     let mut track = FIRST;
     for disk in &block.disks {
         for (what, quantity) in OF_DISK {
-            let of = |one: &IoInterval, seconds| {
-                let disk = one.disks.iter().find(|of| of.disk == disk.number);
-                Some(disk.map_or(0.0, |disk| quantity(disk, seconds)))
-            };
+            let of =
+                |one: &IoInterval, seconds| Some(one.of_disk(&disk.number).map_or(0.0, |did| quantity(did, seconds)));
             counter(packets, course, track, &format!("{} {what}", escaped(&disk.name)), &of);
             track += 1;
         }

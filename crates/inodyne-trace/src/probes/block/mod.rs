@@ -6,6 +6,7 @@ mod over_time;
 use std::cell::RefCell;
 use std::cmp::Reverse;
 
+use inodyne_launch::monotonic_ns;
 use inodyne_model::Nanos;
 use inodyne_model::block::{Amount, Asker, BlockIo, Disk, Flag, Operation, Requests, Size};
 use inodyne_model::histogram::Histogram;
@@ -17,7 +18,6 @@ use crate::devices;
 use crate::map::pairs;
 use crate::probe::{Point, Probe, Program, Seen};
 use crate::skeleton::InodyneMaps;
-use inodyne_launch::monotonic_ns;
 use contract::{
     BLOCK_BACKGROUND, BLOCK_FUA, BLOCK_META, BLOCK_OF_COMMAND, BLOCK_OF_KERNEL, BLOCK_OF_OTHERS, BLOCK_PREFLUSH, BLOCK_READ_AHEAD, BLOCK_SWAP, BLOCK_SYNC, DiskTotals, Key,
     Row,
