@@ -45,6 +45,7 @@ const CASES: &[Case] = &[
         &["--at", "ext4:size=1G", "--data", "tree:dirs=1500,files=10,bytes=1", "--cache", "cold"],
         "find . -size +1k",
     ),
+    case("commit-storm", &["--at", "ext4:size=1G,delay=5ms"], "FIXTURE 20000"),
     case(
         "copy-up",
         &["--at", "overlay:lower=ext4:size=1G", "--data", "tree:dirs=3,files=100,bytes=100"],

@@ -85,6 +85,14 @@ pub(crate) fn on_disk(trace: &Trace, disk: &str) -> Option<OnDisk> {
     Some(OnDisk { device_ns, strangers })
 }
 
+/// Which of them wrote most to a disk because it wanted that to be there: what it synced, or wrote synchronously. None where nobody did.
+pub(crate) fn who_syncs<'a>(trace: &'a Trace, disk: &str) -> Option<&'a str> {
+    let known = Known::of(trace);
+    let rows = trace.block.as_ref()?.paths.iter().filter(|row| row.disk == disk && row.path == IoPath::SyncWrite);
+    let strange = rows.filter(|row| known.is_strange(row.asker, &row.comm));
+    strange.max_by_key(|row| row.amount.requests).map(|row| row.comm.as_str())
+}
+
 fn scaled(ns: Nanos, part: f64) -> Nanos {
     Nanos((ns.0 as f64 * part) as u64)
 }
@@ -160,6 +168,26 @@ mod tests {
         assert_eq!(said(split, one), [(Some("writer".to_owned()), 80)]);
         // Without the probe, nothing is said of writeback.
         assert!(said(paths(), Vec::new()).is_empty());
+    }
+
+    #[test]
+    fn who_syncs_most_is_none_of_the_command_and_none_of_ours() {
+        let synced = |asker, comm: &str, requests| {
+            let row = row(IoPath::SyncWrite, asker, comm, 1);
+            PathRequests { amount: Amount { requests, ..row.amount.clone() }, ..row }
+        };
+        let mut paths = vec![synced(Asker::Command, "work", 90), synced(Asker::Other, "work", 80)];
+        paths.extend([synced(Asker::Other, "fuser-1", 70), row(IoPath::Direct, Asker::Other, "reader", 60)]);
+        let who = |paths: &[PathRequests]| {
+            let block = BlockIo { paths: paths.to_vec(), ..BlockIo::default() };
+            let mut trace = Trace { block: Some(block), ..Trace::default() };
+            trace.observed.threads = vec![sample::thread(1, "work", ms(1.0), &[], &[])];
+            assert_eq!(who_syncs(&trace, "7:1"), None);
+            who_syncs(&trace, "7:0").map(str::to_owned)
+        };
+        assert_eq!(who(&paths), None);
+        paths.extend([synced(Asker::Other, "mail", 5), synced(Asker::Other, "database", 50)]);
+        assert_eq!(who(&paths).as_deref(), Some("database"));
     }
 
     #[test]

@@ -392,6 +392,29 @@ pub struct Journal {
     /// How often somebody had to wait for space in the log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_for_space: Option<u64>,
+    /// The commits one by one, in the order of their ends: the first of them, as many as were kept. Empty where they were not seen apart.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub each: Vec<Commit>,
+}
+
+/// One commit of a journal.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Commit {
+    /// When it began, since the command's start; zero where that was before it. None where only its end is seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from_ns: Option<Nanos>,
+    /// When it ended, since the command's start; of a piece of a log, when it was sent to the device.
+    pub to_ns: Nanos,
+    /// Blocks that were written to the journal for it. None where that is not told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocks: Option<u64>,
+}
+
+impl Journal {
+    /// The commits where all of them were kept; none where some were not.
+    pub fn all(&self) -> Option<&[Commit]> {
+        (self.commits > 0 && self.each.len() as u64 == self.commits).then_some(&self.each)
+    }
 }
 
 /// Kinds of journals.

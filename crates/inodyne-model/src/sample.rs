@@ -22,7 +22,7 @@ use crate::stack::{Frame, Stack, StackId};
 use crate::syscall::{CommCalls, SyscallStats};
 use crate::trace::{Dtype, DtypeDirectory, DtypeFs, ForcedLookup, Overhead, Refused, Trace};
 
-pub use block::{add_block_io, disk_limits};
+pub use block::{add_block_io, disk_limits, journal};
 pub use comparison::{commands_recording, durable_recording, overlay_recording};
 pub use tuning::tuned_recording;
 

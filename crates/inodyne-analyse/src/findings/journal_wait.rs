@@ -1,12 +1,13 @@
 //! `journal-wait`: calls that do not ask for durability wait for the journal all the same: it commits, or is full.
+//! Where it commits because somebody syncs again and again, that is `commit-storm`.
 
-use inodyne_model::cause::Cause;
 use inodyne_model::count::Grouped;
 use inodyne_model::cure::{Change, PlaceChange};
 use inodyne_model::finding::Finding;
 
 use super::case::Case;
 use super::estimate::{self, Diagnosed};
+use super::journals;
 use super::remedy::Remedy;
 use crate::units::{percent, seconds};
 
@@ -18,7 +19,7 @@ const LEAST_WAITS: u64 = 3;
 const UNCERTAIN: f64 = 0.4;
 
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
-    let time = case.waiting(|waited| waited.cause == Cause::Journal && !waited.is_sync() && !waited.is_copy_up());
+    let time = journals::waiting(case);
     let share = case.share(&time);
     if time.count < LEAST_WAITS || share < LEAST_SHARE {
         return None;
@@ -31,19 +32,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             format!("{call} waited {} times for the journal, {} together", Grouped(*count), seconds(*ns))
         })
         .collect();
-    let space = case.waiting(|waited| {
-        waited.cause == Cause::Journal
-            && waited.passes(|function| {
-                matches!(
-                    function,
-                    "__jbd2_log_wait_for_space"
-                        | "jbd2_log_do_checkpoint"
-                        | "add_transaction_credits"
-                        | "xlog_grant_head_wait"
-                        | "xlog_grant_head_check"
-                )
-            })
-    });
+    let space = journals::waiting_for_room(case);
     let mut for_room = 0;
     if space.ns > time.ns * 0.3 {
         for_room = evidence.len();

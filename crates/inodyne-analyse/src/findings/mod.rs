@@ -12,6 +12,7 @@
 //! | [`estimate`] | from time that a cure saves to a wall-clock time to expect |
 //! | [`contents`] | waits for contents from the device |
 //! | [`at_device`] | what the disk did meanwhile |
+//! | [`journals`] | waits for a journal, and what it did meanwhile |
 //! | [`families`] | which system calls do alike |
 //! | [`remedy`] | what to do, in words and as data |
 //! | [`selection`] | which findings are said, in which order |
@@ -23,6 +24,7 @@ mod beside;
 mod case;
 mod cold_data;
 mod cold_metadata;
+mod commit_storm;
 mod contents;
 mod copy_up;
 mod cpu_limited;
@@ -36,6 +38,7 @@ mod fs_not_to_blame;
 mod futex_contention;
 mod io_limited;
 mod journal_wait;
+mod journals;
 mod kernel_cpu_bound;
 mod lock_contention;
 mod memory_pressure;
@@ -76,6 +79,7 @@ type Diagnosis = fn(&Case<'_>) -> Option<Finding>;
 const DIAGNOSES: &[(&str, Diagnosis)] = &[
     ("cold-data", cold_data::diagnose),
     ("cold-metadata", cold_metadata::diagnose),
+    ("commit-storm", commit_storm::diagnose),
     ("copy-up", copy_up::diagnose),
     ("cpu-limited", cpu_limited::diagnose),
     ("device-saturated", device_saturated::diagnose),
@@ -113,6 +117,7 @@ const OF_CALLS: &[&str] =
 /// others ask for the end of the command, or for all of its life.
 const OF_WINDOW: &[&str] = &[
     "cold-data",
+    "commit-storm",
     "failed-calls",
     "failed-lookups",
     "journal-wait",

@@ -20,11 +20,12 @@ const NEED_WARMTH: &[&str] = &["cold-metadata", "cold-data", "random-io"];
 const EXPLAINED_BY: &[(&str, &[&str])] = &[
     // A file that a sync waits for is written, and its journal: the sync is the reason.
     // And a journal that holds data is full sooner.
-    ("journal-wait", &["sync-bound", "io-limited", "write-amplification"]),
+    ("journal-wait", &["commit-storm", "sync-bound", "io-limited", "write-amplification"]),
+    ("commit-storm", &["sync-bound", "io-limited", "write-amplification"]),
     ("write-amplification", &["sync-bound", "memory-pressure", "copy-up", "io-limited"]),
     // And whoever finds the journal full empties it, through the queue.
     // So does a reader that is ahead of its device.
-    ("queue-full", &["sync-bound", "journal-wait", "cold-data", "io-limited", "write-amplification"]),
+    ("queue-full", &["sync-bound", "journal-wait", "commit-storm", "cold-data", "io-limited", "write-amplification"]),
     // What is thrown away for want of memory is read again, and dirty memory is limited with memory.
     // What a cgroup allows is no matter of the device, nor of how much is read ahead.
     ("cold-data", &["memory-pressure", "io-limited"]),

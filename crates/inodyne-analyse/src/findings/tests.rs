@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use inodyne_model::Nanos;
-use inodyne_model::block::{Amount, Asker, BlockIo, Disk, Operation, Requests};
+use inodyne_model::block::{Amount, Asker, BlockIo, Disk, Journal, JournalKind, Operation, Requests};
 use inodyne_model::cause::Cause;
 use inodyne_model::cure::{Change, PlaceChange};
 use inodyne_model::finding::{Finding, Prediction};
@@ -306,6 +306,47 @@ fn what_a_journal_of_data_writes_twice_is_said_and_what_one_of_metadata_adds_is_
         let found = said(wrote, journal, data).map(|(id, _)| id);
         assert_ne!(found.as_deref(), Some("write-amplification"), "{wrote} {journal} {data}");
     }
+}
+
+/// A thread makes directories and waits for the journal of its file system, which is committed `commits` times; the
+/// command's own threads sync `synced` times.
+fn committed(stack: &str, commits: u64, synced: u64) -> Recording {
+    let mut recording = reading(400, 4, 3, 1, 1);
+    recording.places[0] = sample::ext4("ext4", &[]);
+    let journal = sample::journal();
+    recording.places[0].source = format!("/dev/{}", journal.name);
+    let trace = &mut recording.traces[0];
+    trace.observed.stacks = vec![sample::stack(0xd1, stack)];
+    trace.observed.waits.iter_mut().for_each(|wait| wait.syscall = Some("mkdir".to_owned()));
+    let calls = &mut trace.by_comm[0].syscalls;
+    calls[0].name = "mkdir".to_owned();
+    calls.push(sample::call("fsync", synced, &[], ms(0.1), Nanos::ZERO));
+    trace.journals = vec![Journal { commits, ..journal }];
+    crate::explain(&mut recording);
+    recording
+}
+
+#[test]
+fn a_journal_that_is_committed_again_and_again_is_told_from_one_that_is_full() {
+    const LOCKED: &str =
+        "__schedule schedule io_schedule bit_wait_io do_get_write_access jbd2_journal_get_write_access";
+    const FULL: &str = "__schedule schedule __jbd2_log_wait_for_space add_transaction_credits start_this_handle";
+    let said = |recording: &Recording| recording.findings.iter().map(|one| one.id.clone()).collect::<Vec<_>>();
+    let evidence = |recording: &Recording| recording.findings[0].evidence.join("\n");
+    let storm = committed(LOCKED, 400, 0);
+    assert_eq!(said(&storm), ["commit-storm"]);
+    assert!(evidence(&storm).contains("the command does not sync"), "{}", evidence(&storm));
+    assert!(evidence(&storm).contains("the journal of loop0 was committed 400 times, every "), "{}", evidence(&storm));
+    let own = committed(LOCKED, 400, 390);
+    assert_eq!(said(&own), ["commit-storm"]);
+    assert!(evidence(&own).contains("the command's own threads sync, 390 times"), "{}", evidence(&own));
+    // Few commits; the same many, but it is room that is waited for; and none at all of this file system.
+    assert_eq!(said(&committed(LOCKED, 5, 0)), ["journal-wait"]);
+    assert_eq!(said(&committed(FULL, 400, 0)), ["journal-wait"]);
+    let mut elsewhere = committed(LOCKED, 400, 0);
+    elsewhere.traces[0].journals[0].kind = JournalKind::XfsLog;
+    crate::explain(&mut elsewhere);
+    assert_eq!(said(&elsewhere), ["journal-wait"]);
 }
 
 /// The same threads wait until what they wrote is there.

@@ -2,7 +2,9 @@
 
 use super::ms;
 use crate::Nanos;
-use crate::block::{Amount, Asker, BlockIo, Dirtied, Disk, Flag, Journal, JournalKind, Operation, Requests, Size};
+use crate::block::{
+    Amount, Asker, BlockIo, Commit, Dirtied, Disk, Flag, Journal, JournalKind, Operation, Requests, Size,
+};
 use crate::disk_limits::{DiskLimits, Latency};
 use crate::histogram::Histogram;
 use crate::io_over_time::{DiskInterval, IoInterval, IoOverTime};
@@ -118,7 +120,12 @@ pub fn add_block_io(trace: &mut Trace) {
     let stranger =
         Neighbour { pid: 77, comm: "stranger".to_owned(), cpu_ns: ms(10.0), read_bytes: 160 << 10, write_bytes: 0 };
     trace.neighbours = Some(Neighbours { stolen_ns: Nanos::ZERO, processes: vec![stranger] });
-    trace.journals = vec![Journal {
+    trace.journals = vec![journal()];
+}
+
+/// The journal of a file system on this disk.
+pub fn journal() -> Journal {
+    Journal {
         device: "7:0".to_owned(),
         name: "loop0".to_owned(),
         kind: JournalKind::Jbd2,
@@ -133,5 +140,11 @@ pub fn add_block_io(trace: &mut Trace) {
         checkpointed: Some(170),
         forces: None,
         waits_for_space: None,
-    }];
+        each: (0..30).map(commit).collect(),
+    }
+}
+
+fn commit(number: u32) -> Commit {
+    let begin = f64::from(number) * 3.0;
+    Commit { from_ns: Some(ms(begin)), to_ns: ms(begin + 1.7), blocks: Some(15) }
 }

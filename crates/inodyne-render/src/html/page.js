@@ -465,19 +465,19 @@
       }
       // In the part of the bar that is seen, cut where the bar ends.
       const label = (lane, y) => {
-        const [begin, end] = [x(lane.born), lane.helper ? width : x(lane.ended)];
+        const [begin, end] = [x(lane.born), lane.thin ? width : x(lane.ended)];
         if (end - begin < LEAST_LABEL || lane.ended < from || lane.born > to) return;
         context.save();
         context.beginPath();
         context.rect(begin, y, end - begin - 2, BAR);
         context.clip();
-        context.fillStyle = lane.helper ? dim : inBar;
+        context.fillStyle = lane.thin ? dim : inBar;
         context.fillText(lane.label, begin + 3, y + 11);
         context.restore();
       };
       lanes.forEach((lane, index) => {
         const y = yOf(lane);
-        if (lane.helper) box(lane.born, lane.ended, y + LANE - 3, 1, line);
+        if (lane.thin) box(lane.born, lane.ended, y + LANE - 3, 1, line);
         else box(lane.born, lane.ended, y, BAR, onCpu);
         sums(threads[index], y, BAR);
         stretches(threads[index], threads[index].firstAfter(from), y, BAR);
@@ -535,9 +535,7 @@
       }
       const lane = lanes[index];
       const found = threads[index].at(when, 1);
-      let words = "on a CPU, or off it for too short a time to be drawn";
-      if (lane.helper) words = "only what the path saw of it is known here";
-      else if (found >= 0) words = said(threads[index], found);
+      const words = found >= 0 ? said(threads[index], found) : lane.otherwise;
       status.textContent = `${lane.name} at ${instant(when)}: ${words}`;
     };
     // The same beside the pointer, never beyond the widget.

@@ -13,6 +13,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
 use inodyne_model::Nanos;
+use inodyne_model::block::Journal;
+use inodyne_model::cause::Cause;
 use inodyne_model::count::Grouped;
 use inodyne_model::ledger::Row;
 use inodyne_model::observed::ThreadNumber;
@@ -202,6 +204,22 @@ fn step_in_words(parts: &[StepPart], ns: u64, of_row: &[(u64, String)]) -> Strin
         words.push("…".to_owned());
     }
     words.join(", ")
+}
+
+/// The commits of a journal. One of which only an instant is known is drawn as thin as can be.
+pub(super) fn of_commits<'a>(
+    lane: usize,
+    journal: &'a Journal,
+    words: &'a mut Words,
+) -> impl Iterator<Item = Stretch> + 'a {
+    let class = class_of(State::Blocked(Cause::Journal));
+    journal.each.iter().map(move |commit| {
+        let from = commit.from_ns.unwrap_or(commit.to_ns);
+        let blocks = commit.blocks.map_or_else(String::new, |blocks| format!(" of {} blocks", Grouped(blocks)));
+        let words = words.number(format!("commit{blocks}"));
+        let ns = commit.to_ns.saturating_sub(from).0.max(1);
+        Stretch { lane: Some(lane), from: from.0, ns, class, words, low: 0, high: HEIGHT }
+    })
 }
 
 fn class_of(state: State) -> u64 {

@@ -9,11 +9,14 @@
 //! row 1    |sh cc1 a.c   |  |sh cc1 b.c     |
 //! row 2       |as a.o|         |as b.o|
 //! ```
+//!
+//! Below them stand helpers, and journals with their commits.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use inodyne_model::Nanos;
+use inodyne_model::block::Journal;
 use inodyne_model::count::Grouped;
 use inodyne_model::ledger::View;
 use inodyne_model::observed::ThreadNumber;
@@ -34,6 +37,8 @@ const MOST_THREADS: usize = 400;
 const MOST_ROWS: usize = 40;
 /// Helpers that have a lane.
 const MOST_HELPERS: usize = 12;
+/// Journals that have one, those with most commits.
+const MOST_JOURNALS: usize = 3;
 
 pub(super) fn heading(trace: &Trace) -> &'static str {
     if trace.ledger.view == View::CriticalPath { "Critical path" } else { "Timeline" }
@@ -62,7 +67,29 @@ struct Drawn {
     words: Words,
 }
 
-/// A thread.
+/// Whose a lane is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    /// A thread of the command's.
+    Thread,
+    /// A thread that is not the command's: only what the path saw of it is drawn.
+    Helper,
+    /// A journal's: its commits.
+    Journal,
+}
+
+impl Whose {
+    /// What is said of a time at which nothing is drawn.
+    fn otherwise(self) -> &'static str {
+        match self {
+            Whose::Thread => "on a CPU, or off it for too short a time to be drawn",
+            Whose::Helper => "only what the path saw of it is known here",
+            Whose::Journal => "no commit",
+        }
+    }
+}
+
+/// What has a time of its own: a thread, or a journal.
 struct Lane {
     /// What stands in it.
     label: String,
@@ -72,13 +99,12 @@ struct Lane {
     row: usize,
     born_ns: u64,
     ended_ns: u64,
-    /// Of a helper only what the path saw of it is drawn.
-    is_helper: bool,
+    whose: Whose,
 }
 
 impl Drawn {
     fn new(trace: &Trace) -> Drawn {
-        let (lanes, lane_of, undrawn) = lanes(trace);
+        let (mut lanes, lane_of, undrawn) = lanes(trace);
         let last = lanes.iter().map(|lane| lane.ended_ns).max().unwrap_or(0);
         let end_ns = last.max(trace.ledger.wall_ns.0).max(1);
         let mut words = Words::default();
@@ -87,10 +113,15 @@ impl Drawn {
         let mut said = Said { words, numbers: HashMap::new() };
         for interval in Intervals::new(trace).iter() {
             // What a helper did for others does not concern the command.
-            let lane = lane_of.get(&interval.thread).copied().filter(|lane| !lanes[*lane].is_helper);
+            let lane = lane_of.get(&interval.thread).copied().filter(|lane| lanes[*lane].whose == Whose::Thread);
             if let Some(lane) = lane {
                 threads.extend(stretches::of_interval(lane, &interval, &mut said));
             }
+        }
+        let with_commits = trace.journals.iter().filter(|journal| !journal.each.is_empty());
+        for journal in with_commits.take(MOST_JOURNALS) {
+            threads.extend(stretches::of_commits(lanes.len(), journal, &mut said.words));
+            lanes.push(of_journal(journal, rows(&lanes), end_ns));
         }
         let (path, threads) = (Stretches::new(path, end_ns), Stretches::new(threads, end_ns));
         Drawn { end_ns, lanes, undrawn, path, threads, words: said.words }
@@ -105,6 +136,9 @@ impl Drawn {
             );
         }
         words.push_str("Threads, by process and begin: when each was on a CPU, blocked, or waiting for one. ");
+        if self.lanes.iter().any(|lane| lane.whose == Whose::Journal) {
+            words.push_str("Below them, each commit of a journal, whoever it was for. ");
+        }
         words.push_str(&self.path.in_words("stretches of the path", self.end_ns));
         words.push_str(&self.threads.in_words("stretches off the CPU", self.end_ns));
         if self.undrawn > 0 {
@@ -118,7 +152,10 @@ impl Drawn {
             .lanes
             .iter()
             .map(|lane| {
-                json!({ "label": lane.label, "name": lane.name, "row": lane.row, "born": lane.born_ns, "ended": lane.ended_ns, "helper": lane.is_helper })
+                json!({
+                    "label": lane.label, "name": lane.name, "row": lane.row, "born": lane.born_ns, "ended": lane.ended_ns,
+                    "thin": lane.whose != Whose::Thread, "otherwise": lane.whose.otherwise(),
+                })
             })
             .collect();
         json!({
@@ -157,11 +194,17 @@ fn lanes(trace: &Trace) -> (Vec<Lane>, HashMap<ThreadNumber, usize>, usize) {
             row: first + at,
             born_ns: since(helper.adopted_ns),
             ended_ns: since(helper.ended_ns),
-            is_helper: true,
+            whose: Whose::Helper,
         });
     }
     let lane_of = numbers.into_iter().enumerate().map(|(lane, number)| (number, lane)).collect();
     (lanes, lane_of, undrawn)
+}
+
+/// As long as the command.
+fn of_journal(journal: &Journal, row: usize, ended_ns: u64) -> Lane {
+    let name = escaped(&format!("journal of {}", journal.name));
+    Lane { label: name.clone(), name, row, born_ns: 0, ended_ns, whose: Whose::Journal }
 }
 
 fn rows(lanes: &[Lane]) -> usize {
@@ -191,7 +234,7 @@ fn of_threads(trace: &Trace, processes: &Processes, wanted: HashSet<ThreadNumber
             taken[row].push(life);
             row_of[at].get_or_insert(row);
             let (label, name) = names(process, &thread.comm, thread.tid);
-            lanes.push(Lane { label, name, row, born_ns: life.0, ended_ns: life.1, is_helper: false });
+            lanes.push(Lane { label, name, row, born_ns: life.0, ended_ns: life.1, whose: Whose::Thread });
             numbers.push(thread.number);
         }
     }
@@ -272,6 +315,28 @@ mod tests {
         let (lanes, numbers) = of_threads(trace, &Processes::new(trace), (1..=5).collect());
         let told: Vec<(ThreadNumber, usize)> = numbers.into_iter().zip(lanes.iter().map(|lane| lane.row)).collect();
         assert_eq!(told, [(1, 0), (2, 1), (5, 2), (4, 3), (3, 1)]);
+    }
+
+    /// Below all threads, with each commit.
+    #[test]
+    fn a_journal_has_a_lane_of_its_own() {
+        let mut recording = sample::find_recording();
+        inodyne_analyse::explain(&mut recording);
+        let trace = &mut recording.traces[0];
+        let without = Drawn::new(trace);
+        trace.journals = vec![sample::journal()];
+        let drawn = Drawn::new(trace);
+        let lane = drawn.lanes.last().expect("a lane");
+        assert_eq!(
+            (lane.name.as_str(), lane.row, lane.whose),
+            ("journal of loop0", rows(&without.lanes), Whose::Journal)
+        );
+        let of_it: Vec<_> = drawn.threads.kept.iter().filter(|one| one.lane == Some(without.lanes.len())).collect();
+        assert_eq!(of_it.len(), 30);
+        assert_eq!((of_it[1].from, of_it[1].ns), (3_000_000, 1_700_000));
+        assert_eq!(drawn.words.all[of_it[1].words as usize], "commit of 15 blocks");
+        assert!(drawn.in_words().contains("each commit of a journal"));
+        assert!(!without.in_words().contains("journal"));
     }
 
     /// Every step to its full height, what was done in it one above the other.

@@ -1,7 +1,7 @@
 //! What disks did in the course of a command, and how much data of files had still to be written meanwhile.
 
 use inodyne_model::Nanos;
-use inodyne_model::block::{BlockIo, Disk};
+use inodyne_model::block::{BlockIo, Commit, Disk, Journal};
 use inodyne_model::io_over_time::{DiskInterval, IoInterval, IoOverTime};
 use inodyne_model::recording::Recording;
 
@@ -21,6 +21,8 @@ const LONG: Nanos = Nanos(1_000_000_000);
 const PARTS: usize = 40;
 /// Disks that are shown: the one that the command worked with, then those with the most time at the device.
 const MOST_DISKS: usize = 3;
+/// Journals that are shown, those with most commits.
+const MOST_JOURNALS: usize = 2;
 
 /// One quantity in the course of the command.
 struct Course {
@@ -53,12 +55,12 @@ impl Unit {
 /// What was so at the end of an interval; none where it is not known.
 type Gauge = fn(&IoInterval) -> Option<u64>;
 
-/// What the value of an interval is, which is so many seconds long.
-type Quantity<'q> = &'q dyn Fn(&IoInterval, f64) -> f64;
+/// What the value of an interval is, which begins then.
+type Quantity<'q> = &'q dyn Fn(Nanos, &IoInterval) -> f64;
 
 impl Course {
     fn of(course: &IoOverTime, what: String, unit: Unit, of: Quantity<'_>) -> Course {
-        let values = |course: &IoOverTime| course.iter().map(|(from, one)| of(one, seconds(from, one))).collect();
+        let values = |course: &IoOverTime| course.iter().map(|(from, one)| of(from, one)).collect();
         let fine: Vec<f64> = values(course);
         let lengths: Vec<f64> = course.iter().map(|(from, one)| seconds(from, one)).collect();
         let weighted: f64 = fine.iter().zip(&lengths).map(|(value, length)| value * length).sum();
@@ -122,18 +124,21 @@ fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
         return;
     }
     page.heading(&format!("Disks over the {}", duration(length)));
-    page.table(table(course, &disks));
+    let journals = case.trace.map_or(&[][..], |trace| &trace.journals);
+    page.table(table(course, &disks, journals));
 }
 
-fn table(course: &IoOverTime, disks: &[&Disk]) -> Table {
+fn table(course: &IoOverTime, disks: &[&Disk], journals: &[Journal]) -> Table {
     let mut rows: Vec<Course> = disks.iter().flat_map(|disk| courses_of(course, disk)).collect();
+    let with_commits = journals.iter().filter_map(|journal| Some((journal, journal.all()?)));
+    rows.extend(with_commits.take(MOST_JOURNALS).map(|(journal, commits)| commits_of(course, journal, commits)));
     let gauges: [(&str, Gauge); 2] = [
         ("dirty pages, whole machine", |one| one.dirty_bytes),
         ("being written, whole machine", |one| one.writeback_bytes),
     ];
     for (what, value) in gauges {
         if course.intervals.iter().any(|one| value(one).is_some()) {
-            let of = |one: &IoInterval, _: f64| value(one).unwrap_or_default() as f64;
+            let of = |_: Nanos, one: &IoInterval| value(one).unwrap_or_default() as f64;
             rows.push(Course::of(course, what.to_owned(), Unit::Bytes, &of));
         }
     }
@@ -154,8 +159,9 @@ fn table(course: &IoOverTime, disks: &[&Disk]) -> Table {
 /// What one disk did.
 fn courses_of(course: &IoOverTime, disk: &Disk) -> [Course; 3] {
     let of = |what: &str, unit, value: fn(&DiskInterval) -> f64| {
-        let quantity =
-            |one: &IoInterval, seconds: f64| one.of_disk(&disk.number).map_or(0.0, |did| rate(value(did), seconds));
+        let quantity = |from: Nanos, one: &IoInterval| {
+            one.of_disk(&disk.number).map_or(0.0, |did| rate(value(did), seconds(from, one)))
+        };
         Course::of(course, format!("{}: {what}", disk.name), unit, &quantity)
     };
     [
@@ -163,6 +169,15 @@ fn courses_of(course: &IoOverTime, disk: &Disk) -> [Course; 3] {
         of("written a second", Unit::Bytes, |one| one.written_bytes as f64),
         of("requests in flight", Unit::Requests, |one| one.device_ns.as_secs_f64()),
     ]
+}
+
+/// How often a journal was committed.
+fn commits_of(course: &IoOverTime, journal: &Journal, commits: &[Commit]) -> Course {
+    let quantity = |from: Nanos, one: &IoInterval| {
+        let ended = commits.iter().filter(|commit| commit.to_ns > from && commit.to_ns <= one.to_ns);
+        rate(ended.count() as f64, seconds(from, one))
+    };
+    Course::of(course, format!("{}: journal commits a second", journal.name), Unit::Requests, &quantity)
 }
 
 /// A row for each interval and disk that did anything in it; one without a disk where none did.
@@ -242,13 +257,28 @@ mod tests {
     fn amounts_are_told_by_the_second() {
         let course = course(&[(5, 0.25), (0, 0.0), (20, 2.0), (5, 0.25)]);
         let disk = disk("7:0");
-        let rows = table(&course, &[&disk]).rows;
+        let rows = table(&course, &[&disk], &[]).rows;
         let cells = |at: usize| rows[at].cells.iter().map(Cell::written).collect::<Vec<_>>();
         assert_eq!(cells(0), ["disk 7:0: read a second", "▃ █▃", "", "15.0 MB", "40.0 MB"]);
         assert_eq!(cells(1)[1..], ["    ", "", "0 bytes", "0 bytes"]);
         assert_eq!(cells(2)[1..], ["▂ █▂", "", "1.2", "4.0"]);
         assert_eq!(cells(3)[0], "dirty pages, whole machine");
         assert_eq!(rows.len(), 4);
+    }
+
+    #[test]
+    fn commits_are_counted_where_they_ended_if_all_were_kept() {
+        let course = course(&[(0, 0.0), (0, 0.0)]);
+        let at = |ms: u64| Commit { to_ns: Nanos(ms * MB), ..Commit::default() };
+        let each = [100, 500, 900].map(at).to_vec();
+        let mut journal = Journal { commits: 3, each, ..inodyne_model::sample::journal() };
+        let rows = |journal: &Journal| table(&course, &[], std::slice::from_ref(journal)).rows;
+        let cells: Vec<_> = rows(&journal)[0].cells.iter().map(Cell::written).collect();
+        assert_eq!(cells, ["loop0: journal commits a second", "█▅", "", "3.0", "4.0"]);
+        // Where some were not kept, a course would be that of the first ones.
+        let others = rows(&journal).len() - 1;
+        journal.commits = 4;
+        assert_eq!(rows(&journal).len(), others);
     }
 
     #[test]

@@ -8,11 +8,12 @@
 //! ```
 //!
 //! The critical path is a track of its own, a slice a step, named by what took most of it. Helpers are tracks below the command's
-//! threads. Counters say how many of the command's threads were in which state, what disks did, and how much data had still to be written.
+//! threads, and so are journals with their commits. Counters say how many of the command's threads were in which state, what disks did, and how much data had still to be written.
 //!
 //! Which functions ran meanwhile is not in it: samples are summed where they are taken.
 
 mod disks;
+mod journals;
 mod packets;
 #[cfg(test)]
 mod tests;
@@ -98,6 +99,7 @@ pub fn perfetto(traced: &Traced<'_>) -> Vec<u8> {
     critical_path(&mut packets, trace);
     counts.write(&mut packets);
     disks::write(&mut packets, trace);
+    journals::write(&mut packets, trace);
     packets.finish()
 }
 

@@ -217,6 +217,20 @@ fn what_disks_did_over_time_are_counters() {
 }
 
 #[test]
+fn each_commit_of_a_journal_is_a_slice() {
+    let mut recording = sample::find_recording();
+    recording.traces[0].journals = vec![sample::journal()];
+    inodyne_analyse::explain(&mut recording);
+    let read = read(&perfetto(&Traced::all(&recording)[0]));
+    let (track, _) = read.tracks.iter().find(|(_, name)| *name == "journal of loop0").expect("a track");
+    let commits: Vec<&Slice> = read.slices.iter().filter(|slice| slice.track == *track).collect();
+    assert_eq!(commits.len(), 30);
+    let Slice { name, from, to, arguments, .. } = commits[2];
+    assert_eq!((name.as_str(), *from, *to), ("commit", 6_000_000, 7_700_000));
+    assert_eq!(*arguments, [("blocks".to_owned(), "15".to_owned())]);
+}
+
+#[test]
 fn who_ends_a_wait_points_at_who_waited() {
     let mut recording = sample::pipeline_recording();
     let observed = &mut recording.traces[0].observed;

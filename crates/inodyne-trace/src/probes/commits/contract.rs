@@ -7,6 +7,10 @@ structures! {
     Key = journal_key;
     /// What it did.
     Row = journal_row;
+    /// Which commit of it.
+    CommitKey = commit_key;
+    /// When that was, and how much.
+    Span = commit_span;
 }
 
 constants! {

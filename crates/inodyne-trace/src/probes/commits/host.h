@@ -25,3 +25,13 @@ void host_plant_journal_row(struct journal_row *to)
 		.since = 513,
 	};
 }
+
+void host_plant_commit_key(struct commit_key *to)
+{
+	*to = (struct commit_key){ .device = 259 << 20 | 2, .kind = JOURNAL_JBD2, .number = 520 };
+}
+
+void host_plant_commit_span(struct commit_span *to)
+{
+	*to = (struct commit_span){ .began = 521, .ended = 531, .blocks = 522 };
+}

@@ -35,4 +35,17 @@ struct journal_row {
 	__u64 since;
 };
 
+/* One commit of a journal. */
+struct commit_key {
+	__u32 device;
+	__u32 kind;   /* enum journal_kind */
+	__u64 number; /* of this journal, from 0 on */
+};
+
+struct commit_span {
+	__u64 began; /* 0 where only its end is seen */
+	__u64 ended;
+	__u64 blocks; /* in the journal; 0 where that is not told */
+};
+
 #endif

@@ -3,13 +3,13 @@
 mod contract;
 
 use inodyne_model::Nanos;
-use inodyne_model::block::{Journal, JournalKind};
+use inodyne_model::block::{Commit, Journal, JournalKind};
 use inodyne_model::trace::Trace;
 
 use crate::devices;
 use crate::map::pairs;
 use crate::probe::{Point, Probe, Program, Seen};
-use contract::{JOURNAL_BTRFS, JOURNAL_JBD2, JOURNAL_XFS, Key, Row};
+use contract::{CommitKey, JOURNAL_BTRFS, JOURNAL_JBD2, JOURNAL_XFS, Key, Row, Span};
 
 /// The probe of journals.
 #[derive(Default)]
@@ -55,7 +55,10 @@ impl Probe for Own {
 
     fn read(&mut self, seen: &Seen<'_>, result: &mut Trace) -> libbpf_rs::Result<()> {
         let rows: Vec<(Key, Row)> = pairs(&seen.maps.journals)?;
-        let mut journals: Vec<Journal> = rows.iter().filter_map(|(key, row)| journal(key, row)).collect();
+        let kept = pairs(&seen.maps.commits_kept)?;
+        let each = |key: &Key| commits(key, &kept, result.observed.started_ns);
+        let with_commits = |(key, row): &(Key, Row)| Some(Journal { each: each(key), ..journal(key, row)? });
+        let mut journals: Vec<Journal> = rows.iter().filter_map(with_commits).collect();
         journals.sort_by(|a, b| (std::cmp::Reverse(a.commits), &a.device).cmp(&(std::cmp::Reverse(b.commits), &b.device)));
         result.journals = journals;
         Ok(())
@@ -87,7 +90,22 @@ fn journal(key: &Key, row: &Row) -> Option<Journal> {
         checkpointed: only(&jbd2, row.checkpointed),
         forces: only(&xfs, row.forces),
         waits_for_space: only(&xfs, row.full),
+        each: Vec::new(),
     })
+}
+
+/// The commits of a journal that were kept, in the order of time, since the command's start.
+fn commits(of: &Key, kept: &[(CommitKey, Span)], started: Nanos) -> Vec<Commit> {
+    let own = kept.iter().filter(|(key, _)| (key.device, key.kind) == (of.device, of.kind));
+    let mut numbered: Vec<(u64, Commit)> = own.map(|(key, span)| (key.number, commit(span, started))).collect();
+    numbered.sort_by_key(|(number, commit)| (commit.to_ns, *number));
+    numbered.into_iter().map(|(_, commit)| commit).collect()
+}
+
+fn commit(span: &Span, started: Nanos) -> Commit {
+    let since = |at: u64| Nanos(at).saturating_sub(started);
+    let known = |value: u64| (value > 0).then_some(value);
+    Commit { from_ns: known(span.began).map(since), to_ns: since(span.ended), blocks: known(span.blocks) }
 }
 
 #[cfg(test)]
@@ -98,6 +116,8 @@ mod tests {
     unsafe extern "C" {
         fn host_plant_journal_key(to: *mut Key);
         fn host_plant_journal_row(to: *mut Row);
+        fn host_plant_commit_key(to: *mut CommitKey);
+        fn host_plant_commit_span(to: *mut Span);
     }
 
     #[test]
@@ -118,6 +138,7 @@ mod tests {
             checkpointed: Some(509),
             forces: None,
             waits_for_space: None,
+            each: Vec::new(),
         };
         assert_eq!(journal(&key, &row), Some(expected));
         let of_kind = |row: &Row, kind| journal(&Key { kind, ..key }, row);
@@ -125,5 +146,22 @@ mod tests {
         every_field_counts("journal_row", row, &["began", "since"], |row| {
             [JOURNAL_JBD2, JOURNAL_XFS].map(|kind| of_kind(row, kind))
         });
+    }
+
+    #[test]
+    fn every_part_of_a_commit_reaches_its_meaning() {
+        let (key, span): (CommitKey, Span) = (planted(host_plant_commit_key), planted(host_plant_commit_span));
+        let of = planted(host_plant_journal_key);
+        let told = |key: CommitKey, span: Span| commits(&of, &[(key, span)], Nanos(500));
+        let expected = Commit { from_ns: Some(Nanos(21)), to_ns: Nanos(31), blocks: Some(522) };
+        assert_eq!(told(key, span), [expected]);
+        let later = |number| (CommitKey { number, ..key }, Span { blocks: number, ..span });
+        every_field_counts("commit_key", key, &["number"], |key| told(*key, span));
+        every_field_counts("commit_span", span, &[], |span| told(key, *span));
+        // Those that end in the same instant stand in the order of their numbers.
+        let blocks: Vec<_> = commits(&of, &[later(2), later(1)], Nanos(500)).iter().map(|one| one.blocks).collect();
+        assert_eq!(blocks, [Some(1), Some(2)]);
+        let instant = told(key, Span { began: 0, blocks: 0, ..span });
+        assert_eq!(instant, [Commit { from_ns: None, to_ns: Nanos(31), blocks: None }]);
     }
 }

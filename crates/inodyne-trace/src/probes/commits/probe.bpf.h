@@ -20,6 +20,25 @@ struct {
 	__type(value, struct journal_row);
 } journals SEC(".maps");
 
+/* The first commits of each journal, so that they can be shown where they were. */
+#define COMMITS_KEPT 1024
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 4096);
+	__type(key, struct commit_key);
+	__type(value, struct commit_span);
+} commits_kept SEC(".maps");
+
+static __always_inline void commit_keep(__u32 device, __u32 kind, __u64 number, const struct commit_span *span)
+{
+	struct commit_key key = { .device = device, .kind = kind, .number = number };
+
+	if (number < COMMITS_KEPT)
+		bpf_map_update_elem(&commits_kept, &key, span, BPF_NOEXIST);
+}
+
 static __always_inline struct journal_row *journal_of(__u32 device, __u32 kind)
 {
 	struct journal_key key = { .device = device, .kind = kind };
@@ -32,6 +51,18 @@ static __always_inline struct journal_row *journal_of(__u32 device, __u32 kind)
 		return row;
 	bpf_map_update_elem(&journals, &key, &blank, BPF_NOEXIST);
 	return bpf_map_lookup_elem(&journals, &key);
+}
+
+/* A commit of which only this instant is seen. */
+static __always_inline void commit_counted(__u32 device, __u32 kind)
+{
+	struct journal_row *row = journal_of(device, kind);
+	struct commit_span span = {};
+
+	if (!row)
+		return;
+	span.ended = bpf_ktime_get_ns();
+	commit_keep(device, kind, __sync_fetch_and_add(&row->commits, 1), &span);
 }
 
 /* The end of one phase of a commit, and the beginning of the next. */
@@ -80,14 +111,19 @@ SEC("raw_tp/jbd2_run_stats")
 int BPF_PROG(commits_committed, __u32 device, __u32 transaction, struct transaction_run_stats_s *stats)
 {
 	struct journal_row *row = journal_of(device, JOURNAL_JBD2);
+	struct commit_span span = {};
 	__u64 took;
 
 	if (!row)
 		return 0;
-	row->commits++;
+	span.blocks = BPF_CORE_READ(stats, rs_blocks_logged);
 	row->handles += BPF_CORE_READ(stats, rs_handle_count);
-	row->blocks += BPF_CORE_READ(stats, rs_blocks_logged);
+	row->blocks += span.blocks;
 	row->logging_ns += journal_phase(row);
+	span.began = row->began;
+	span.ended = row->since;
+	commit_keep(device, JOURNAL_JBD2, row->commits, &span);
+	row->commits++;
 	took = row->began ? row->since - row->began : 0;
 	if (took > row->longest_ns)
 		row->longest_ns = took;
@@ -112,10 +148,7 @@ int BPF_PROG(commits_checkpointed, __u32 device, __u32 transaction, struct trans
 SEC("raw_tp/xlog_iclog_write")
 int BPF_PROG(commits_xfs_write, struct xlog_in_core *iclog)
 {
-	struct journal_row *row = journal_of(BPF_CORE_READ(iclog, ic_log, l_mp, m_super, s_dev), JOURNAL_XFS);
-
-	if (row)
-		__sync_fetch_and_add(&row->commits, 1);
+	commit_counted(BPF_CORE_READ(iclog, ic_log, l_mp, m_super, s_dev), JOURNAL_XFS);
 	return 0;
 }
 
@@ -142,10 +175,7 @@ int BPF_PROG(commits_xfs_full, struct xlog *log)
 SEC("raw_tp/btrfs_transaction_commit")
 int BPF_PROG(commits_btrfs, struct btrfs_fs_info *fs)
 {
-	struct journal_row *row = journal_of(BPF_CORE_READ(fs, sb, s_dev), JOURNAL_BTRFS);
-
-	if (row)
-		__sync_fetch_and_add(&row->commits, 1);
+	commit_counted(BPF_CORE_READ(fs, sb, s_dev), JOURNAL_BTRFS);
 	return 0;
 }
 

@@ -1,0 +1,122 @@
+//! `commit-storm`: a journal is committed many times a second because somebody syncs, and calls that ask for no durability wait for each of
+//! these commits.
+//!
+//! Who waits in its own syncs is `sync-bound`; who waits for room in the journal, or for one commit now and then, `journal-wait`.
+
+use inodyne_model::Nanos;
+use inodyne_model::block::{Journal, JournalKind};
+use inodyne_model::count::Grouped;
+use inodyne_model::finding::Finding;
+
+use super::case::{Case, total};
+use super::estimate::{self, Diagnosed};
+use super::families::{syncs, writes};
+use super::journals;
+use super::remedy::Remedy;
+use crate::strangers;
+use crate::units::{percent, seconds};
+
+/// Below this share of the wall-clock time nobody notices.
+const LEAST_SHARE: f64 = 0.1;
+/// From so many commits in a second on somebody asks for them: by itself a journal is committed every five seconds (jbd2's
+/// `JBD2_DEFAULT_MAX_COMMIT_AGE`, 30 for btrfs), or when it fills.
+const MANY: f64 = 10.0;
+/// Fewer are a few syncs that came together.
+const LEAST_COMMITS: u64 = 10;
+/// From this part on it is room that is waited for, which has other cures.
+const FOR_ROOM: f64 = 0.3;
+/// From so many syncs of its own for each commit on, the command is who asks for them.
+const OWN: f64 = 0.5;
+/// Without the commits, the next write of the same blocks may wait for something else.
+const UNCERTAIN: f64 = 0.4;
+
+pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
+    let journal = journals::of_place(case)?;
+    let time = journals::waiting(case);
+    let share = case.share(&time);
+    let commits = asked_for(journal)?;
+    let rate = commits as f64 / (case.trace.wall_ns.0 as f64 / 1e9).max(1e-9);
+    let room = journals::waiting_for_room(case).ns;
+    if share < LEAST_SHARE || commits < LEAST_COMMITS || rate < MANY || room > time.ns * FOR_ROOM {
+        return None;
+    }
+    let synchronous = case.waiting(|waited| waited.is_sync() && writes(waited.call)).count;
+    let own = total(case.calls(syncs).map(|call| call.calls)).saturating_add(synchronous);
+    let is_own = own as f64 >= commits as f64 * OWN;
+    let mut evidence = vec![what_it_did(journal, commits, case.trace.wall_ns.0)];
+    evidence.extend(time.top_calls().iter().take(2).map(|(call, ns, count)| {
+        format!("{call} waited {} times for the journal, {} together", Grouped(*count), seconds(*ns))
+    }));
+    evidence.push(who(case, own, is_own));
+    let cure = if is_own {
+        vec![Remedy::advice(
+            "sync less often, or once for many changes: each sync commits what all others have changed, and they wait meanwhile",
+        )]
+    } else {
+        vec![
+            Remedy::advice(
+                "let whoever syncs do so less often: each sync commits what everybody has changed on that file system",
+            ),
+            Remedy::advice("or give it, or this command, a file system of its own"),
+        ]
+    };
+    Some(
+        Diagnosed {
+            title: format!(
+                "The journal is committed {} times a second, and other calls wait for that: {} of the time",
+                Grouped(rate.round() as u64),
+                percent(share)
+            ),
+            share,
+            evidence,
+            predicted: estimate::without(case, case.on_path(&time), UNCERTAIN),
+            cure,
+            avoidable_calls: None,
+            bound: false,
+        }
+        .finding(case),
+    )
+}
+
+/// How often somebody had it committed. Pieces of XFS's log are written when they are full, too: there it is forces that count, if
+/// these are known.
+fn asked_for(journal: &Journal) -> Option<u64> {
+    match journal.kind {
+        JournalKind::XfsLog => journal.forces,
+        JournalKind::Jbd2 | JournalKind::Btrfs => Some(journal.commits),
+    }
+}
+
+fn what_it_did(journal: &Journal, commits: u64, wall_ns: u64) -> String {
+    let each = |sum: Option<u64>| sum.map(|sum| sum as f64 / commits.max(1) as f64);
+    let mut line = format!(
+        "the journal of {} was committed {} times, every {}",
+        journal.name,
+        Grouped(commits),
+        seconds(wall_ns as f64 / commits.max(1) as f64)
+    );
+    if let Some(blocks) = each(journal.blocks) {
+        line += &format!(", {blocks:.0} blocks each");
+    }
+    let phases = [journal.locked_ns, journal.flushing_ns, journal.logging_ns];
+    if let Some(sum) = phases.into_iter().sum::<Option<Nanos>>() {
+        line += &format!("; a commit took {}", seconds(sum.0 as f64 / commits.max(1) as f64));
+    }
+    line
+}
+
+/// Who asks for the commits, as far as that is known.
+fn who(case: &Case<'_>, own: u64, is_own: bool) -> String {
+    if is_own {
+        return format!("the command's own threads sync, {} times", Grouped(own));
+    }
+    let own = match own {
+        0 => "the command does not sync".to_owned(),
+        times => format!("the command syncs {} times", Grouped(times)),
+    };
+    let disk = case.trace.block.as_ref().and_then(|block| block.bound.as_ref()).map(|bound| &bound.disk);
+    match disk.and_then(|disk| strangers::who_syncs(case.trace, disk)) {
+        Some(comm) => format!("{own}; {comm} does, on the same disk"),
+        None => format!("{own}: others do"),
+    }
+}
