@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use inodyne_model::Nanos;
-use inodyne_model::block::{Asker, BlockIo, BoundBy, Disk, IoPath, Operation};
+use inodyne_model::block::{Asker, BlockIo, BoundBy, Commit, Disk, IoPath, Operation};
 use inodyne_model::io_over_time::DiskInterval;
 use inodyne_model::load::Load;
 use inodyne_model::trace::Trace;
@@ -236,6 +236,14 @@ fn commits_of_a_journal_are_those_that_its_file_system_counts() {
     let journal = journal.unwrap_or_else(|| panic!("{:?}", trace.journals));
     assert_eq!(journal.commits, after - before);
     assert!(journal.handles >= Some(7) && journal.blocks >= Some(7) && journal.logging_ns > Some(Nanos(0)));
+    // One by one they are the same: one after the other, within the command, and as long as the phases of all together.
+    let each = journal.all().unwrap_or_else(|| panic!("not all were kept: {journal:?}"));
+    let begin = |commit: &Commit| commit.from_ns.expect("jbd2 tells when a commit begins");
+    assert!(each.iter().all(|commit| begin(commit) <= commit.to_ns && commit.to_ns <= trace.wall_ns));
+    assert!(each.windows(2).all(|pair| pair[0].to_ns <= begin(&pair[1])), "{each:?}");
+    let took: Nanos = each.iter().map(|commit| commit.to_ns.saturating_sub(begin(commit))).sum();
+    assert_eq!(Some(took), [journal.locked_ns, journal.flushing_ns, journal.logging_ns].into_iter().sum());
+    assert_eq!(each.iter().map(|commit| commit.blocks).sum::<Option<u64>>(), journal.blocks);
 }
 
 #[test]
