@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -12,8 +13,10 @@ use std::time::{Duration, Instant};
 
 use inodyne_model::cause::Cause;
 use inodyne_model::ledger::Row;
+use inodyne_model::observed::Program;
 use inodyne_model::recording::Recording;
 use inodyne_model::run::Exit;
+use inodyne_model::trace::Trace;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use support::{
@@ -219,6 +222,33 @@ fn ten_thousand_short_lived_processes() {
     assert_eq!(trace.threads.len(), 10_001);
     assert_eq!(calls(&trace, "getppid"), 10_000);
     assert_eq!(calls(&trace, "wait4"), 10_000);
+}
+
+/// The programs of a trace, by their last word, with how their processes ended.
+fn exits(trace: &Trace) -> BTreeMap<String, Exit> {
+    let observed = &trace.observed;
+    let of_process = |pid| observed.threads.iter().filter(|one| one.pid == pid).find_map(|one| one.process_exit);
+    let last_word = |program: &Program| program.args.last().cloned().unwrap_or_default();
+    observed.programs.iter().filter_map(|one| Some((last_word(one), of_process(one.pid)?))).collect()
+}
+
+#[test]
+fn how_each_process_ended_is_what_its_parent_is_told() {
+    let _machine = machine();
+    // The first thread of this one ends before the process does.
+    let threads = "import ctypes, os, threading, time\n\
+        threading.Thread(target=lambda: (time.sleep(0.05), os._exit(5))).start()\n\
+        ctypes.CDLL(None).pthread_exit(None)";
+    let script = format!("sh -c 'exit 3'; sh -c 'kill -KILL $$'; python3 -c '{threads}' threads; sleep 0.01; exit 7");
+    let recording = run(&mut traced(&[], sh(&script))).ended_with(7).recording();
+    let trace = &recording.traces[0];
+    nothing_lost(trace);
+    assert_eq!(recording.runs[0].exit, Exit::Code(7));
+    let exits = exits(trace);
+    let of = |word: &str| exits.get(word).copied().unwrap_or_else(|| panic!("{word} in {exits:?}"));
+    assert_eq!(of(&script), Exit::Code(7));
+    assert_eq!([of("exit 3"), of("kill -KILL $$"), of("threads")], [Exit::Code(3), Exit::Signal(9), Exit::Code(5)]);
+    assert_eq!(of("0.01"), Exit::Code(0));
 }
 
 #[test]

@@ -214,32 +214,9 @@ fn exit(note: &str) -> Exit {
     let word = |start: &str| note.strip_prefix(start).and_then(|rest| rest.split(' ').next());
     match (word("exited with "), word("killed by ")) {
         (Some(code), _) => Exit::Code(code.parse().unwrap_or(0)),
-        (None, Some(signal)) => Exit::Signal(signal_number(signal)),
+        (None, Some(signal)) => Exit::of_signal(signal),
         (None, None) => Exit::Code(0),
     }
-}
-
-/// Numbers of signals on x86-64 and arm64 (signal(7)); 0 for those that do not end anything.
-fn signal_number(name: &str) -> i32 {
-    const NAMES: [(&str, i32); 16] = [
-        ("SIGHUP", 1),
-        ("SIGINT", 2),
-        ("SIGQUIT", 3),
-        ("SIGILL", 4),
-        ("SIGTRAP", 5),
-        ("SIGABRT", 6),
-        ("SIGBUS", 7),
-        ("SIGFPE", 8),
-        ("SIGKILL", 9),
-        ("SIGUSR1", 10),
-        ("SIGSEGV", 11),
-        ("SIGUSR2", 12),
-        ("SIGPIPE", 13),
-        ("SIGALRM", 14),
-        ("SIGTERM", 15),
-        ("SIGSYS", 31),
-    ];
-    NAMES.iter().find(|(known, _)| *known == name).map_or(0, |(_, number)| *number)
 }
 
 fn is_name(text: &str) -> bool {

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::Nanos;
+use crate::run::Exit;
 use crate::stack::{Stack, StackId};
 
 /// A thread's number within a trace: 1, 2, 3 … in the order of birth. Unlike a thread id it is never used again.
@@ -159,6 +160,9 @@ pub struct ThreadObserved {
     pub waits: u64,
     /// Times the CPU was taken from it.
     pub preemptions: u64,
+    /// How its process ended, where this was the last of its threads. None of the others, and where that was not seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process_exit: Option<Exit>,
 }
 
 impl ThreadObserved {

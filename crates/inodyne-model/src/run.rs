@@ -52,7 +52,54 @@ impl Default for Exit {
     }
 }
 
+/// Signals by name, with their numbers on x86-64 and arm64 (signal(7)): those that end a process that does not expect them.
+const SIGNALS: [(&str, i32); 16] = [
+    ("SIGHUP", 1),
+    ("SIGINT", 2),
+    ("SIGQUIT", 3),
+    ("SIGILL", 4),
+    ("SIGTRAP", 5),
+    ("SIGABRT", 6),
+    ("SIGBUS", 7),
+    ("SIGFPE", 8),
+    ("SIGKILL", 9),
+    ("SIGUSR1", 10),
+    ("SIGSEGV", 11),
+    ("SIGUSR2", 12),
+    ("SIGPIPE", 13),
+    ("SIGALRM", 14),
+    ("SIGTERM", 15),
+    ("SIGSYS", 31),
+];
+
+impl std::fmt::Display for Exit {
+    /// `3`, `SIGKILL`, `signal 40`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let name = |signal| SIGNALS.iter().find(|(_, number)| *number == signal).map(|(name, _)| *name);
+        match *self {
+            Exit::Code(code) => write!(f, "{code}"),
+            Exit::Signal(signal) => match name(signal) {
+                Some(name) => f.write_str(name),
+                None => write!(f, "signal {signal}"),
+            },
+        }
+    }
+}
+
 impl Exit {
+    /// Of a status as `wait(2)` tells it: the signal in the lowest seven bits, or the code in the next eight (bits 8 to 15).
+    pub fn of_status(status: u32) -> Exit {
+        match status & 0x7f {
+            0 => Exit::Code((status >> 8 & 0xff) as i32),
+            signal => Exit::Signal(signal as i32),
+        }
+    }
+
+    /// Killed by the signal of this name; 0 for those that do not end anything.
+    pub fn of_signal(name: &str) -> Exit {
+        Exit::Signal(SIGNALS.iter().find(|(known, _)| *known == name).map_or(0, |(_, number)| *number))
+    }
+
     /// True for a return of zero.
     pub fn success(self) -> bool {
         self == Exit::Code(0)
@@ -145,6 +192,15 @@ pub fn median(sorted: &[Nanos]) -> Option<Nanos> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_status_is_a_code_or_a_signal() {
+        let said = |status| Exit::of_status(status).to_string();
+        assert_eq!([0, 3 << 8, 255 << 8].map(said), ["0", "3", "255"]);
+        // With a core dump, and a signal without a name here.
+        assert_eq!([9, 11 | 0x80, 40].map(said), ["SIGKILL", "SIGSEGV", "signal 40"]);
+        assert_eq!([Exit::of_signal("SIGTERM"), Exit::of_signal("SIGCHLD")], [Exit::Signal(15), Exit::Signal(0)]);
+    }
 
     #[test]
     fn the_median_is_in_the_middle() {

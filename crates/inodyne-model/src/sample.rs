@@ -163,6 +163,7 @@ pub fn thread(number: u32, comm: &str, user: Nanos, kernel: &[(&str, Nanos)], wa
         scheduler_cpu_ns,
         waits: waits.len() as u64,
         preemptions: 3,
+        process_exit: None,
     }
 }
 

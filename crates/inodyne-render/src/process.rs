@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use inodyne_model::Nanos;
 use inodyne_model::observed::{Program, ThreadNumber, ThreadObserved};
+use inodyne_model::run::Exit;
 use inodyne_model::trace::Trace;
 
 use crate::line::cut;
@@ -35,6 +36,8 @@ pub(crate) struct Process {
     /// How long the critical path ran through its threads.
     pub(crate) path_ns: Nanos,
     pub(crate) threads: Vec<ThreadNumber>,
+    /// How it ended; none where it lives, or that is not known.
+    pub(crate) exit: Option<Exit>,
 }
 
 /// All of them: each before those that it started, these in the order of their starts.
@@ -85,6 +88,7 @@ impl Process {
             cpu_ns: Nanos::ZERO,
             path_ns: Nanos::ZERO,
             threads: Vec::new(),
+            exit: None,
         }
     }
 
@@ -93,6 +97,7 @@ impl Process {
         self.cpu_ns += thread.cpu_ns();
         self.path_ns += path_ns;
         self.threads.push(thread.number);
+        self.exit = thread.process_exit.or(self.exit);
     }
 
     pub(crate) fn life_ns(&self) -> Nanos {

@@ -1,4 +1,5 @@
-//! The processes, where there is more than one, as a tree: what each ran, and how long the end of the command waited for it.
+//! The processes, where there is more than one, as a tree: what each ran, how long the end of the command waited for it,
+//! and how it ended where that is no success.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -47,8 +48,11 @@ fn table(trace: &Trace, processes: &Processes) -> Table {
         number("life").key("lifetime_ns"),
         number("begins").key("began_ns").wide(),
         Column::number("pid").sorting().key("pid"),
-        Column::text("command").yielding().naming(),
     ];
+    let failed = |process: &Process| process.exit.filter(|exit| !exit.success());
+    let exit = all.iter().any(|process| failed(process).is_some()).then(|| Column::text("exit"));
+    let has_exit = exit.is_some();
+    let columns = columns.into_iter().chain(exit).chain([Column::text("command").yielding().naming()]);
     let times = |times: [Nanos; 3]| {
         let known = times.into_iter().zip(is_known);
         known.map(move |(ns, is_known)| if is_known { Cell::scaled(ns, longest) } else { Cell::nothing() })
@@ -58,7 +62,9 @@ fn table(trace: &Trace, processes: &Processes) -> Table {
     for (at, process) in all.iter().enumerate() {
         let kind = if shown.contains(&at) { RowKind::Plain } else { RowKind::Hidden };
         let name = format!("{}{}", INDENT.repeat(process.depth.min(DEEPEST)), process.name);
-        let others = [Cell::scaled(process.born_ns, longest), Cell::of(process.pid), Cell::of(name)];
+        let numbers = [Cell::scaled(process.born_ns, longest), Cell::of(process.pid)];
+        let exit = failed(process).map_or_else(Cell::nothing, |exit| Cell::of(exit.to_string()));
+        let others = numbers.into_iter().chain(has_exit.then_some(exit)).chain([Cell::of(name)]);
         table.push(kind, times([process.path_ns, process.cpu_ns, process.life_ns()]).chain(others));
     }
     let rest: Vec<&Process> = (0..all.len()).filter(|at| !shown.contains(at)).map(|at| &all[at]).collect();
@@ -67,7 +73,8 @@ fn table(trace: &Trace, processes: &Processes) -> Table {
         table.hidden.clone_from(&others);
         let sum = |time: fn(&Process) -> Nanos| rest.iter().map(|process| time(process)).sum::<Nanos>();
         let sums = [sum(|one| one.path_ns), sum(|one| one.cpu_ns), sum(Process::life_ns)];
-        let words = [Cell::nothing(), Cell::nothing(), Cell::of(others).styled(Style::Dim)];
+        let blank = std::iter::repeat_with(Cell::nothing).take(if has_exit { 3 } else { 2 });
+        let words = blank.chain([Cell::of(others).styled(Style::Dim)]);
         table.push(RowKind::Rest, times(sums).chain(words));
     }
     table
@@ -84,7 +91,7 @@ fn shown(processes: &Processes) -> BTreeSet<usize> {
 /// A row for each process, each after its parent.
 fn records(recording: &Recording) -> Records {
     let columns =
-        ["pid", "parent_pid", "process", "threads", "began_ns", "ended_ns", "lifetime_ns", "cpu_ns", "path_ns"];
+        ["pid", "parent_pid", "process", "threads", "began_ns", "ended_ns", "lifetime_ns", "cpu_ns", "path_ns", "exit"];
     Records::of_traces(recording, columns, |trace| {
         let processes = Processes::new(trace);
         let row = |process: &Process| {
@@ -92,8 +99,41 @@ fn records(recording: &Recording) -> Records {
             let [began, ended] = [process.born_ns, process.ended_ns].map(Value::from);
             let [life, cpu, path] = [process.life_ns(), process.cpu_ns, process.path_ns].map(Value::from);
             let (name, threads) = ((&process.name).into(), process.threads.len().into());
-            [process.pid.into(), parent, name, threads, began, ended, life, cpu, path]
+            let exit = process.exit.map(|exit| exit.to_string());
+            [process.pid.into(), parent, name, threads, began, ended, life, cpu, path, exit.as_ref().into()]
         };
         processes.all.iter().map(row).collect()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use inodyne_model::observed::ThreadObserved;
+    use inodyne_model::run::Exit;
+    use inodyne_model::sample;
+
+    use super::*;
+
+    /// The heads of the columns, and the rows, of a shell that started another process which ended so.
+    fn told(exit: Exit) -> (Vec<String>, Vec<Vec<String>>) {
+        let mut trace = sample::find_recording().traces.swap_remove(0);
+        let first = ThreadObserved { process_exit: Some(Exit::Code(0)), ..trace.observed.threads[0].clone() };
+        let (number, parent) = (first.number + 1, first.number);
+        let second = ThreadObserved { number, parent, pid: 77, tid: 77, process_exit: Some(exit), ..first.clone() };
+        trace.observed.threads = vec![first, second];
+        let table = table(&trace, &Processes::new(&trace));
+        let heads = table.columns.iter().map(|column| column.heading.written(80)).collect();
+        (heads, table.rows.iter().map(|row| row.cells.iter().map(Cell::written).collect()).collect())
+    }
+
+    #[test]
+    fn how_a_process_ended_is_told_where_one_failed() {
+        let (heads, rows) = told(Exit::Signal(9));
+        assert_eq!(heads[5], "exit");
+        assert_eq!([&rows[0][5], &rows[1][5]], ["", "SIGKILL"]);
+        assert!(rows.iter().all(|row| row.len() == heads.len()), "{rows:?}");
+        let (heads, rows) = told(Exit::Code(0));
+        assert!(!heads.contains(&"exit".to_owned()));
+        assert!(rows.iter().all(|row| row.len() == heads.len()), "{rows:?}");
+    }
 }

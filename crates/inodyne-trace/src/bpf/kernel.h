@@ -111,6 +111,19 @@ struct pid {
 	struct upid numbers[];
 };
 
+typedef struct {
+	int counter;
+} atomic_t;
+
+/* Of a process, in its flags: each thread is told to end, with the same code. */
+#define SIGNAL_GROUP_EXIT 0x00000004
+
+struct signal_struct {
+	atomic_t live; /* threads that have not ended */
+	int group_exit_code;
+	unsigned int flags;
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	void *stack;
@@ -119,7 +132,9 @@ struct task_struct {
 	int on_cpu;
 	int pid;
 	int tgid;
+	int exit_code;
 	struct task_struct *group_leader;
+	struct signal_struct *signal;
 	struct pid *thread_pid;
 	struct sched_entity se;
 	struct fs_struct *fs;

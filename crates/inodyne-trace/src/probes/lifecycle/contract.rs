@@ -7,9 +7,11 @@ structures! {
     ThreadRecord = thread_record;
     /// An executed program.
     ProgramRecord = program_record;
+    /// A process that ended.
+    ExitRecord = exit_record;
 }
 
 constants! {
-    record_kind { RECORD_THREAD: u32, RECORD_PROGRAM: u32 }
+    record_kind { RECORD_THREAD: u32, RECORD_PROGRAM: u32, RECORD_EXIT: u32 }
     program_limits { PROGRAM_ARGS: usize }
 }

@@ -57,3 +57,8 @@ void host_plant_program(struct program_record *to)
 		.args = "ab\0c",
 	};
 }
+
+void host_plant_exit(struct exit_record *to)
+{
+	*to = (struct exit_record){ .kind = RECORD_EXIT, .thread = 311, .status = 3 << 8 };
+}

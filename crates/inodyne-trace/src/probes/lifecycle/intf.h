@@ -9,6 +9,7 @@
 enum record_kind {
 	RECORD_THREAD = 1,
 	RECORD_PROGRAM = 2,
+	RECORD_EXIT = 3,
 };
 EXPORT(enum, record_kind);
 
@@ -35,5 +36,13 @@ struct program_record {
 	__u8 args[PROGRAM_ARGS]; /* words, each ended by a zero byte */
 };
 EXPORT(struct, program_record);
+
+/* The end of a process, by the last of its threads. */
+struct exit_record {
+	__u32 kind;
+	__u32 thread;
+	__u32 status; /* as wait(2) tells it */
+};
+EXPORT(struct, exit_record);
 
 #endif

@@ -1,4 +1,4 @@
-//! Births, programs, names and ends: reads the records of ended threads and executed programs, and closes the accounts of
+//! Births, programs, names and ends: reads the records of ended threads and processes and of executed programs, and closes the accounts of
 //! those that still live.
 
 mod contract;
@@ -10,6 +10,7 @@ use std::rc::Rc;
 
 use inodyne_model::Nanos;
 use inodyne_model::observed::{Helper, Program as Executed, ROOT, ThreadNumber, ThreadObserved, Wait, Waker};
+use inodyne_model::run::Exit;
 use inodyne_model::snapshot::{Snapshot, ThreadSoFar};
 use inodyne_model::stack::StackId;
 use inodyne_model::trace::Trace;
@@ -23,7 +24,7 @@ use crate::probe::{Point, Probe, Program, Seen};
 use crate::options::Options;
 use crate::skeleton::{InodyneMaps, OpenInodyneSkel};
 use crate::thread_numbers::ThreadNumbers;
-use contract::{PROGRAM_ARGS, ProgramRecord, RECORD_PROGRAM, RECORD_THREAD, ThreadRecord};
+use contract::{ExitRecord, PROGRAM_ARGS, ProgramRecord, RECORD_EXIT, RECORD_PROGRAM, RECORD_THREAD, ThreadRecord};
 
 /// The probe of lives.
 #[derive(Default)]
@@ -36,6 +37,7 @@ pub struct Own {
 struct Arrived {
     threads: Vec<ThreadRecord>,
     programs: Vec<ProgramRecord>,
+    exits: Vec<ExitRecord>,
 }
 
 impl Probe for Own {
@@ -76,7 +78,8 @@ impl Probe for Own {
             match bytes.first_chunk().map(|kind| u32::from_ne_bytes(*kind)) {
                 Some(RECORD_THREAD) => arrived.threads.push(record(bytes)),
                 Some(RECORD_PROGRAM) => arrived.programs.push(record(bytes)),
-                _ => unreachable!("the programs send two kinds of records"),
+                Some(RECORD_EXIT) => arrived.exits.push(record(bytes)),
+                _ => unreachable!("the programs send three kinds of records"),
             }
             0
         })?;
@@ -94,6 +97,8 @@ impl Probe for Own {
         let observed = &mut result.observed;
         observed.helpers = helpers(&arrived.threads, alive(), seen.detached_ns, seen.numbers);
         (observed.threads, observed.waits) = threads(&arrived.threads, alive(), &seen.call_slots, seen.detached_ns);
+        let exits = exits(&arrived.exits);
+        observed.threads.iter_mut().for_each(|thread| thread.process_exit = exits.get(&thread.number).copied());
         observed.programs = programs(&arrived.programs);
         // Of a command that is the root, of processes that were joined the first of them.
         observed.started_ns = observed.threads.first().map_or(Nanos::ZERO, |first| first.born_ns);
@@ -194,7 +199,13 @@ fn observed(thread: &Thread, call_slots: &CallSlots) -> ThreadObserved {
         scheduler_cpu_ns: Nanos(thread.runtime),
         waits: thread.waits,
         preemptions: thread.preemptions,
+        process_exit: None,
     }
+}
+
+/// How processes ended, by the last thread of each.
+fn exits(records: &[ExitRecord]) -> HashMap<ThreadNumber, Exit> {
+    records.iter().map(|record| (record.thread, Exit::of_status(record.status))).collect()
 }
 
 fn unfinished_wait(thread: &Thread, ns: Nanos) -> Wait {
@@ -241,6 +252,7 @@ mod tests {
     unsafe extern "C" {
         fn host_plant_thread(to: *mut Thread);
         fn host_plant_program(to: *mut ProgramRecord);
+        fn host_plant_exit(to: *mut ExitRecord);
     }
 
     /// The first call slot is that of `read`.
@@ -301,5 +313,12 @@ mod tests {
         assert_eq!((one.thread, one.pid, one.at_ns), (302, 303, Nanos(305)));
         assert_eq!((one.file.as_str(), one.args, one.args_truncated), ("/bin/file", vec!["ab".to_owned(), "c".to_owned()], false));
         every_field_counts("program_record", record, &["kind"], program);
+    }
+
+    #[test]
+    fn every_part_of_an_exit_reaches_its_meaning() {
+        let record: ExitRecord = planted(host_plant_exit);
+        assert_eq!(exits(&[record]), HashMap::from([(311, Exit::Code(3))]));
+        every_field_counts("exit_record", record, &["kind"], |record| exits(&[*record]));
     }
 }

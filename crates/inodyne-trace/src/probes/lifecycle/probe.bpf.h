@@ -123,6 +123,26 @@ int BPF_PROG(lifecycle_exec, struct task_struct *task, int old_pid, struct linux
 	return 0;
 }
 
+/* How a process ends: what whoever waits for it is told (wait_task_zombie in kernel/exit.c). */
+static __always_inline void send_exit(struct task_struct *task, const struct thread *t)
+{
+	struct signal_struct *signal = BPF_CORE_READ(task, signal);
+	struct exit_record *record;
+
+	if (BPF_CORE_READ(signal, live.counter) > 0 || t->flags & FLAG_HELPER)
+		return;
+	record = bpf_ringbuf_reserve(&records, sizeof(*record), 0);
+	if (!record) {
+		lose(LOST_RECORDS);
+		return;
+	}
+	record->kind = RECORD_EXIT;
+	record->thread = t->number;
+	record->status = BPF_CORE_READ(signal, flags) & SIGNAL_GROUP_EXIT ? BPF_CORE_READ(signal, group_exit_code)
+									  : BPF_CORE_READ(task, group_leader, exit_code);
+	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+}
+
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(lifecycle_exit, struct task_struct *task)
 {
@@ -131,6 +151,7 @@ int BPF_PROG(lifecycle_exit, struct task_struct *task)
 
 	if (!t || !t->number)
 		return 0;
+	send_exit(task, t);
 	t->flags |= FLAG_EXITING;
 	if (t->call == __NR_exit || t->call == __NR_exit_group)
 		return 0;
