@@ -45,7 +45,12 @@ const CASES: &[Case] = &[
         &["--at", "ext4:size=1G", "--data", "tree:dirs=1500,files=10,bytes=1", "--cache", "cold"],
         "find . -size +1k",
     ),
-    case("commit-storm", &["--at", "ext4:size=1G,delay=5ms"], "FIXTURE 20000"),
+    // Who syncs is none of the command, as neighbours are.
+    case(
+        "commit-storm",
+        &["--at", "ext4:size=256M,bandwidth=4M", "--prepare", "FIXTURE beside", "--cleanup", "touch stop; sleep 0.1"],
+        "FIXTURE 100000",
+    ),
     case(
         "copy-up",
         &["--at", "overlay:lower=ext4:size=1G", "--data", "tree:dirs=3,files=100,bytes=100"],
@@ -318,6 +323,8 @@ const TWINS: &[Case] = &[
         &["--at", "ext4:size=1G,bandwidth=100M,mkfs=-J size=16"],
         "dd if=/dev/zero of=f bs=1M count=100 conv=fsync",
     ),
+    // Alone, a journal is committed when it likes.
+    case("commit-storm", &["--at", "ext4:size=256M,bandwidth=4M"], "FIXTURE 100000"),
     // One after the other is never several at once.
     case("device-saturated", &["--at", "ext4:size=1G,delay=5ms"], "dd if=/dev/zero of=f bs=1M count=40 oflag=direct"),
 ];

@@ -85,12 +85,13 @@ pub(crate) fn on_disk(trace: &Trace, disk: &str) -> Option<OnDisk> {
     Some(OnDisk { device_ns, strangers })
 }
 
-/// Which of them wrote most to a disk because it wanted that to be there: what it synced, or wrote synchronously. None where nobody did.
-pub(crate) fn who_syncs<'a>(trace: &'a Trace, disk: &str) -> Option<&'a str> {
+/// Which of them wrote most often to a disk because it wanted that to be there, what it synced or wrote synchronously, and how often. None
+/// where nobody did.
+pub(crate) fn who_syncs<'a>(trace: &'a Trace, disk: &str) -> Option<(&'a str, u64)> {
     let known = Known::of(trace);
     let rows = trace.block.as_ref()?.paths.iter().filter(|row| row.disk == disk && row.path == IoPath::SyncWrite);
     let strange = rows.filter(|row| known.is_strange(row.asker, &row.comm));
-    strange.max_by_key(|row| row.amount.requests).map(|row| row.comm.as_str())
+    strange.max_by_key(|row| row.amount.requests).map(|row| (row.comm.as_str(), row.amount.requests))
 }
 
 fn scaled(ns: Nanos, part: f64) -> Nanos {
@@ -183,11 +184,11 @@ mod tests {
             let mut trace = Trace { block: Some(block), ..Trace::default() };
             trace.observed.threads = vec![sample::thread(1, "work", ms(1.0), &[], &[])];
             assert_eq!(who_syncs(&trace, "7:1"), None);
-            who_syncs(&trace, "7:0").map(str::to_owned)
+            who_syncs(&trace, "7:0").map(|(comm, times)| (comm.to_owned(), times))
         };
         assert_eq!(who(&paths), None);
         paths.extend([synced(Asker::Other, "mail", 5), synced(Asker::Other, "database", 50)]);
-        assert_eq!(who(&paths).as_deref(), Some("database"));
+        assert_eq!(who(&paths), Some(("database".to_owned(), 50)));
     }
 
     #[test]

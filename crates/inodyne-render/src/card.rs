@@ -91,6 +91,9 @@ impl Drawing {
         }
         self.y += 6.0;
         said.bars.iter().for_each(|bar| self.bar(bar));
+        if !said.others.is_empty() {
+            self.line(&said.others, DIM);
+        }
         for (state, words, right) in &said.legend {
             let baseline = self.y + PLAIN.size;
             self.rectangle(MARGIN, self.y + 3.0, 12.0, 12.0, &written(of_state(*state).light));
@@ -152,7 +155,9 @@ impl Drawing {
 
 #[cfg(test)]
 mod tests {
+    use inodyne_model::place::Place;
     use inodyne_model::sample;
+    use inodyne_model::trace::Trace;
 
     use super::*;
 
@@ -171,6 +176,22 @@ mod tests {
             assert!((longest - 1.0).abs() < 0.01, "{sums:?}");
             assert!(said.legend.len() <= 5 && !said.legend.is_empty());
         }
+    }
+
+    #[test]
+    fn of_many_cases_it_says_how_many_have_no_bar_and_what_speaks_most_against_them() {
+        let mut recording = sample::find_recording();
+        let first = recording.traces[0].clone();
+        recording.traces.truncate(1);
+        recording.places.truncate(1);
+        for place in 1..9 {
+            recording.places.push(Place { label: format!("place {place}"), ..recording.places[0].clone() });
+            recording.traces.push(Trace { place, ..first.clone() });
+        }
+        recording.traces[7].lost.records = 3;
+        let said = card::of(&explained(recording)).expect("it was traced");
+        assert_eq!((said.bars.len(), said.others.as_str()), (6, "and 3 more cases"));
+        assert!(!said.trust.contains("no events lost"), "{}", said.trust);
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //!
 //! Who waits in its own syncs is `sync-bound`; who waits for room in the journal, or for one commit now and then, `journal-wait`.
 
+use std::fmt;
+
 use inodyne_model::Nanos;
 use inodyne_model::block::{Journal, JournalKind};
 use inodyne_model::count::Grouped;
@@ -25,8 +27,11 @@ const MANY: f64 = 10.0;
 const LEAST_COMMITS: u64 = 10;
 /// From this part on it is room that is waited for, which has other cures.
 const FOR_ROOM: f64 = 0.3;
-/// From so many syncs of its own for each commit on, the command is who asks for them.
-const OWN: f64 = 0.5;
+/// Who syncs at least so often for each commit is who asks for them.
+const FOR_EACH: f64 = 0.5;
+/// A transaction of jbd2 that is committed because it is full has a quarter of the journal, which has 1,024 blocks at least
+/// (`JBD2_MIN_JOURNAL_BLOCKS`, `j_max_transaction_buffers`). One with fewer was asked for.
+const NOT_FULL: f64 = 200.0;
 /// Without the commits, the next write of the same blocks may wait for something else.
 const UNCERTAIN: f64 = 0.4;
 
@@ -40,15 +45,13 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     if share < LEAST_SHARE || commits < LEAST_COMMITS || rate < MANY || room > time.ns * FOR_ROOM {
         return None;
     }
-    let synchronous = case.waiting(|waited| waited.is_sync() && writes(waited.call)).count;
-    let own = total(case.calls(syncs).map(|call| call.calls)).saturating_add(synchronous);
-    let is_own = own as f64 >= commits as f64 * OWN;
+    let who = Who::of(case, journal, commits)?;
     let mut evidence = vec![what_it_did(journal, commits, case.trace.wall_ns.0)];
     evidence.extend(time.top_calls().iter().take(2).map(|(call, ns, count)| {
         format!("{call} waited {} times for the journal, {} together", Grouped(*count), seconds(*ns))
     }));
-    evidence.push(who(case, own, is_own));
-    let cure = if is_own {
+    evidence.push(who.to_string());
+    let cure = if matches!(who, Who::Command { .. }) {
         vec![Remedy::advice(
             "sync less often, or once for many changes: each sync commits what all others have changed, and they wait meanwhile",
         )]
@@ -105,18 +108,48 @@ fn what_it_did(journal: &Journal, commits: u64, wall_ns: u64) -> String {
     line
 }
 
-/// Who asks for the commits, as far as that is known.
-fn who(case: &Case<'_>, own: u64, is_own: bool) -> String {
-    if is_own {
-        return format!("the command's own threads sync, {} times", Grouped(own));
+/// Who asks for the commits, by syncing.
+enum Who<'a> {
+    /// The command's own threads.
+    Command { syncs: u64 },
+    /// Another program, on the same disk.
+    Other { comm: &'a str, own: u64 },
+    /// It is not known who.
+    Somebody { own: u64 },
+}
+
+impl<'a> Who<'a> {
+    /// None where the journal may have been committed for another reason.
+    fn of(case: &Case<'a>, journal: &Journal, commits: u64) -> Option<Who<'a>> {
+        let is_enough = |times: u64| times as f64 >= commits as f64 * FOR_EACH;
+        let synchronous = case.waiting(|waited| waited.is_sync() && writes(waited.call)).count;
+        let own = total(case.calls(syncs).map(|call| call.calls)).saturating_add(synchronous);
+        if is_enough(own) {
+            return Some(Who::Command { syncs: own });
+        }
+        let disk = case.trace.block.as_ref().and_then(|block| block.bound.as_ref()).map(|bound| &bound.disk);
+        if let Some((comm, times)) = disk.and_then(|disk| strangers::who_syncs(case.trace, disk))
+            && is_enough(times)
+        {
+            return Some(Who::Other { comm, own });
+        }
+        let is_small = |blocks: u64| (blocks as f64) < commits as f64 * NOT_FULL;
+        journal.blocks.is_some_and(is_small).then_some(Who::Somebody { own })
     }
-    let own = match own {
-        0 => "the command does not sync".to_owned(),
-        times => format!("the command syncs {} times", Grouped(times)),
-    };
-    let disk = case.trace.block.as_ref().and_then(|block| block.bound.as_ref()).map(|bound| &bound.disk);
-    match disk.and_then(|disk| strangers::who_syncs(case.trace, disk)) {
-        Some(comm) => format!("{own}; {comm} does, on the same disk"),
-        None => format!("{own}: others do"),
+}
+
+impl fmt::Display for Who<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let own = |own: u64| match own {
+            0 => "the command does not sync".to_owned(),
+            times => format!("the command syncs {} times", Grouped(times)),
+        };
+        match *self {
+            Who::Command { syncs } => write!(f, "the command's own threads sync, {} times", Grouped(syncs)),
+            Who::Other { comm, own: times } => write!(f, "{}; {comm} does, on the same disk", own(times)),
+            Who::Somebody { own: times } => {
+                write!(f, "{}; others do: the commits are too small to be of full transactions", own(times))
+            }
+        }
     }
 }

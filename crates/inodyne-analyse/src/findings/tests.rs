@@ -308,9 +308,9 @@ fn what_a_journal_of_data_writes_twice_is_said_and_what_one_of_metadata_adds_is_
     }
 }
 
-/// A thread makes directories and waits for the journal of its file system, which is committed `commits` times; the
+/// A thread makes directories and waits for the journal of its file system, which is committed `commits` times, `blocks` each; the
 /// command's own threads sync `synced` times.
-fn committed(stack: &str, commits: u64, synced: u64) -> Recording {
+fn committed(stack: &str, commits: u64, synced: u64, blocks: u64) -> Recording {
     let mut recording = reading(400, 4, 3, 1, 1);
     recording.places[0] = sample::ext4("ext4", &[]);
     let journal = sample::journal();
@@ -321,7 +321,7 @@ fn committed(stack: &str, commits: u64, synced: u64) -> Recording {
     let calls = &mut trace.by_comm[0].syscalls;
     calls[0].name = "mkdir".to_owned();
     calls.push(sample::call("fsync", synced, &[], ms(0.1), Nanos::ZERO));
-    trace.journals = vec![Journal { commits, ..journal }];
+    trace.journals = vec![Journal { commits, blocks: Some(blocks * commits), ..journal }];
     crate::explain(&mut recording);
     recording
 }
@@ -333,17 +333,20 @@ fn a_journal_that_is_committed_again_and_again_is_told_from_one_that_is_full() {
     const FULL: &str = "__schedule schedule __jbd2_log_wait_for_space add_transaction_credits start_this_handle";
     let said = |recording: &Recording| recording.findings.iter().map(|one| one.id.clone()).collect::<Vec<_>>();
     let evidence = |recording: &Recording| recording.findings[0].evidence.join("\n");
-    let storm = committed(LOCKED, 400, 0);
+    let storm = committed(LOCKED, 400, 0, 12);
     assert_eq!(said(&storm), ["commit-storm"]);
     assert!(evidence(&storm).contains("the command does not sync"), "{}", evidence(&storm));
     assert!(evidence(&storm).contains("the journal of loop0 was committed 400 times, every "), "{}", evidence(&storm));
-    let own = committed(LOCKED, 400, 390);
+    let own = committed(LOCKED, 400, 390, 12);
     assert_eq!(said(&own), ["commit-storm"]);
     assert!(evidence(&own).contains("the command's own threads sync, 390 times"), "{}", evidence(&own));
+    // Transactions that may have been full; with many syncs of its own they were not.
+    assert_eq!(said(&committed(LOCKED, 400, 0, 1_000)), ["journal-wait"]);
+    assert_eq!(said(&committed(LOCKED, 400, 390, 1_000)), ["commit-storm"]);
     // Few commits; the same many, but it is room that is waited for; and none at all of this file system.
-    assert_eq!(said(&committed(LOCKED, 5, 0)), ["journal-wait"]);
-    assert_eq!(said(&committed(FULL, 400, 0)), ["journal-wait"]);
-    let mut elsewhere = committed(LOCKED, 400, 0);
+    assert_eq!(said(&committed(LOCKED, 5, 0, 12)), ["journal-wait"]);
+    assert_eq!(said(&committed(FULL, 400, 0, 12)), ["journal-wait"]);
+    let mut elsewhere = committed(LOCKED, 400, 0, 12);
     elsewhere.traces[0].journals[0].kind = JournalKind::XfsLog;
     crate::explain(&mut elsewhere);
     assert_eq!(said(&elsewhere), ["journal-wait"]);

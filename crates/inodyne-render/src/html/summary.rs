@@ -38,6 +38,9 @@ pub(super) fn show(page: &mut Html, said: &Card) {
             }
         });
         said.bars.iter().for_each(|one| bar(page, one));
+        if !said.others.is_empty() {
+            page.element("p", &[("class", "dim")], &said.others);
+        }
         page.inside("ul", &[("class", "key")], |page| {
             for (state, words, right) in &said.legend {
                 page.inside("li", &[], |page| {

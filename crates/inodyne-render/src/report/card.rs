@@ -43,11 +43,13 @@ pub(crate) struct Card {
     /// The numbers that say most, each with what it is.
     pub(crate) numbers: Vec<(String, String)>,
     pub(crate) bars: Vec<Bar>,
+    /// How many cases have none; empty where all have one.
+    pub(crate) others: String,
     /// What the colours stand for: words, and what stands to the right of them.
     pub(crate) legend: Vec<(State, String, String)>,
     /// What speaks against the figures.
     pub(crate) doubts: Vec<String>,
-    /// How much tracing costs and what was lost.
+    /// How much tracing costs and what was lost: of several cases the one that this says most against.
     pub(crate) trust: String,
 }
 
@@ -64,8 +66,16 @@ pub(crate) struct Bar {
 pub(crate) fn of(recording: &Recording) -> Option<Card> {
     let cases: Vec<Case<'_>> = Case::all(recording).into_iter().filter(|case| case.trace.is_some()).collect();
     let trace = cases.first()?.trace?;
-    let (trust, _) = overhead::trust(trace);
+    let traces = cases.iter().filter_map(|case| case.trace);
+    let worst =
+        traces.max_by(|a, b| a.lost.total().cmp(&b.lost.total()).then(a.overhead.ratio.total_cmp(&b.overhead.ratio)));
+    let (trust, _) = overhead::trust(worst.unwrap_or(trace));
     let bars = bars(recording, &cases);
+    let others = match cases.len() - bars.len() {
+        0 => String::new(),
+        1 => "and 1 more case".to_owned(),
+        left => format!("and {left} more cases"),
+    };
     Some(match cases.as_slice() {
         [case] => {
             let title = verdict::title(case);
@@ -76,6 +86,7 @@ pub(crate) fn of(recording: &Recording) -> Option<Card> {
                 reason: title.reason,
                 numbers: numbers(case, trace),
                 bars,
+                others,
                 legend: rows(trace),
                 doubts: verdict::doubts(case),
                 trust,
@@ -88,6 +99,7 @@ pub(crate) fn of(recording: &Recording) -> Option<Card> {
             reason: String::new(),
             numbers: numbers_of_several(recording),
             bars,
+            others,
             legend: states(cases),
             doubts: Vec::new(),
             trust,
