@@ -29,9 +29,9 @@ const LEAST_COMMITS: u64 = 10;
 const FOR_ROOM: f64 = 0.3;
 /// Who syncs at least so often for each commit is who asks for them.
 const FOR_EACH: f64 = 0.5;
-/// A transaction of jbd2 that is committed because it is full has a quarter of the journal, which has 1,024 blocks at least
-/// (`JBD2_MIN_JOURNAL_BLOCKS`, `j_max_transaction_buffers`). One with fewer was asked for.
-const NOT_FULL: f64 = 200.0;
+/// A transaction of jbd2 is full when its blocks, and what its handles have reserved, are a quarter of the journal, which has 1,024 blocks at
+/// least (`j_max_transaction_buffers`, `JBD2_MIN_JOURNAL_BLOCKS`). One with far fewer blocks was asked for.
+const NOT_FULL: f64 = 32.0;
 /// Without the commits, the next write of the same blocks may wait for something else.
 const UNCERTAIN: f64 = 0.4;
 
@@ -92,8 +92,12 @@ fn asked_for(journal: &Journal) -> Option<u64> {
 
 fn what_it_did(journal: &Journal, commits: u64, wall_ns: u64) -> String {
     let each = |sum: Option<u64>| sum.map(|sum| sum as f64 / commits.max(1) as f64);
+    let (noun, verb) = match journal.kind {
+        JournalKind::XfsLog => ("log", "forced"),
+        JournalKind::Jbd2 | JournalKind::Btrfs => ("journal", "committed"),
+    };
     let mut line = format!(
-        "the journal of {} was committed {} times, every {}",
+        "the {noun} of {} was {verb} {} times, every {}",
         journal.name,
         Grouped(commits),
         seconds(wall_ns as f64 / commits.max(1) as f64)
