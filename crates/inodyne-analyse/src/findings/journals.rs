@@ -13,21 +13,16 @@ pub(super) fn waiting(case: &Case<'_>) -> Time {
     case.waiting(|waited| waits(waited))
 }
 
-/// Those of them that were for room in the journal.
+/// Those of them that were for room in the journal. Whoever waits in `add_transaction_credits` until a transaction is closed
+/// (`wait_transaction_locked`) may have found it full, or just being committed: which, the stack does not say (fs/jbd2/transaction.c).
 pub(super) fn waiting_for_room(case: &Case<'_>) -> Time {
-    case.waiting(|waited| {
-        waits(waited)
-            && waited.passes(|function| {
-                matches!(
-                    function,
-                    "__jbd2_log_wait_for_space"
-                        | "jbd2_log_do_checkpoint"
-                        | "add_transaction_credits"
-                        | "xlog_grant_head_wait"
-                        | "xlog_grant_head_check"
-                )
-            })
-    })
+    let is_for_room = |function: &str| {
+        matches!(
+            function,
+            "__jbd2_log_wait_for_space" | "jbd2_log_do_checkpoint" | "xlog_grant_head_wait" | "xlog_grant_head_check"
+        )
+    };
+    case.waiting(|waited| waits(waited) && waited.passes(is_for_room))
 }
 
 fn waits(waited: &Waited<'_>) -> bool {

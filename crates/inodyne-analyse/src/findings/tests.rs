@@ -343,6 +343,12 @@ fn a_journal_that_is_committed_again_and_again_is_told_from_one_that_is_full() {
     // Transactions that may have been full; with many syncs of its own they were not.
     assert_eq!(said(&committed(LOCKED, 400, 0, 1_000)), ["journal-wait"]);
     assert_eq!(said(&committed(LOCKED, 400, 390, 1_000)), ["commit-storm"]);
+    // A transaction that is closed for a commit is not for want of room.
+    const CLOSED: &str = "__schedule schedule wait_transaction_locked add_transaction_credits start_this_handle";
+    assert_eq!(said(&committed(CLOSED, 400, 0, 12)), ["commit-storm"]);
+    let (closed, full) = (committed(CLOSED, 5, 0, 12), committed(FULL, 5, 0, 12));
+    assert_eq!([&closed, &full].map(said), [["journal-wait"], ["journal-wait"]]);
+    assert_eq!([&closed, &full].map(|one| evidence(one).contains("for room in the journal")), [false, true]);
     // Few commits; the same many, but it is room that is waited for; and none at all of this file system.
     assert_eq!(said(&committed(LOCKED, 5, 0, 12)), ["journal-wait"]);
     assert_eq!(said(&committed(FULL, 400, 0, 12)), ["journal-wait"]);
