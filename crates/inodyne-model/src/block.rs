@@ -400,7 +400,7 @@ pub struct Journal {
 /// One commit of a journal.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Commit {
-    /// When it began, since the command's start; zero where that was before it. None where only its end is seen.
+    /// When it began, since the command's start. None where only its end was seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from_ns: Option<Nanos>,
     /// When it ended, since the command's start; of a piece of a log, when it was sent to the device.

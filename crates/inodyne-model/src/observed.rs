@@ -160,7 +160,7 @@ pub struct ThreadObserved {
     pub waits: u64,
     /// Times the CPU was taken from it.
     pub preemptions: u64,
-    /// How its process ended, where this was the last of its threads. None of the others, and where that was not seen.
+    /// How its process ended, told of one of its threads: the last, in a log of strace the first. None of the others, and where that was not seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process_exit: Option<Exit>,
 }

@@ -53,7 +53,7 @@ impl Default for Exit {
 }
 
 /// Signals by name, with their numbers on x86-64 and arm64 (signal(7)): those that end a process that does not expect them.
-const SIGNALS: [(&str, i32); 16] = [
+const SIGNALS: [(&str, i32); 23] = [
     ("SIGHUP", 1),
     ("SIGINT", 2),
     ("SIGQUIT", 3),
@@ -69,6 +69,13 @@ const SIGNALS: [(&str, i32); 16] = [
     ("SIGPIPE", 13),
     ("SIGALRM", 14),
     ("SIGTERM", 15),
+    ("SIGSTKFLT", 16),
+    ("SIGXCPU", 24),
+    ("SIGXFSZ", 25),
+    ("SIGVTALRM", 26),
+    ("SIGPROF", 27),
+    ("SIGIO", 29),
+    ("SIGPWR", 30),
     ("SIGSYS", 31),
 ];
 

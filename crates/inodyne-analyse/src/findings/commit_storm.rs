@@ -47,9 +47,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     }
     let who = Who::of(case, journal, commits)?;
     let mut evidence = vec![what_it_did(journal, commits, case.trace.wall_ns.0)];
-    evidence.extend(time.top_calls().iter().take(2).map(|(call, ns, count)| {
-        format!("{call} waited {} times for the journal, {} together", Grouped(*count), seconds(*ns))
-    }));
+    evidence.extend(journals::by_call(&time, 2));
     evidence.push(who.to_string());
     let cure = if matches!(who, Who::Command { .. }) {
         vec![Remedy::advice(

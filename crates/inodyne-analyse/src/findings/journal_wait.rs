@@ -1,7 +1,6 @@
 //! `journal-wait`: calls that do not ask for durability wait for the journal all the same: it commits, or is full.
 //! Where it commits because somebody syncs again and again, that is `commit-storm`.
 
-use inodyne_model::count::Grouped;
 use inodyne_model::cure::{Change, PlaceChange};
 use inodyne_model::finding::Finding;
 
@@ -9,7 +8,7 @@ use super::case::Case;
 use super::estimate::{self, Diagnosed};
 use super::journals;
 use super::remedy::Remedy;
-use crate::units::{percent, seconds};
+use crate::units::percent;
 
 /// Below this share of the wall-clock time the journal keeps up.
 const LEAST_SHARE: f64 = 0.1;
@@ -24,14 +23,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     if time.count < LEAST_WAITS || share < LEAST_SHARE {
         return None;
     }
-    let mut evidence: Vec<String> = time
-        .top_calls()
-        .iter()
-        .take(3)
-        .map(|(call, ns, count)| {
-            format!("{call} waited {} times for the journal, {} together", Grouped(*count), seconds(*ns))
-        })
-        .collect();
+    let mut evidence = journals::by_call(&time, 3);
     let space = journals::waiting_for_room(case);
     let mut for_room = 0;
     if space.ns > time.ns * 0.3 {

@@ -4,9 +4,11 @@ use std::path::Path;
 
 use inodyne_model::block::{Journal, JournalKind};
 use inodyne_model::cause::Cause;
+use inodyne_model::count::Grouped;
 use inodyne_model::place::Place;
 
 use super::case::{Case, Time, Waited};
+use crate::units::seconds;
 
 /// Waits for the journal in calls that did not ask for it.
 pub(super) fn waiting(case: &Case<'_>) -> Time {
@@ -23,6 +25,14 @@ pub(super) fn waiting_for_room(case: &Case<'_>) -> Time {
         )
     };
     case.waiting(|waited| waits(waited) && waited.passes(is_for_room))
+}
+
+/// The calls that waited longest, a line each.
+pub(super) fn by_call(time: &Time, most: usize) -> Vec<String> {
+    let line = |(call, ns, count): &(&str, f64, u64)| {
+        format!("{call} waited {} times for the journal, {} together", Grouped(*count), seconds(*ns))
+    };
+    time.top_calls().iter().take(most).map(line).collect()
 }
 
 fn waits(waited: &Waited<'_>) -> bool {

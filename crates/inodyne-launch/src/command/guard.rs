@@ -132,15 +132,10 @@ fn reap(command: NixPid) -> Option<(i32, libc::rusage)> {
 }
 
 fn ended(status: i32, account: &libc::rusage, command: &Running, ended_ns: Nanos) -> Ended {
-    let exit = if libc::WIFSIGNALED(status) {
-        Exit::Signal(libc::WTERMSIG(status))
-    } else {
-        Exit::Code(libc::WEXITSTATUS(status))
-    };
     Ended {
         released_ns: command.released_ns,
         ended_ns,
-        exit,
+        exit: Exit::of_status(status.cast_unsigned()),
         usage: child::usage(account).since(&command.used),
         left_running: children().iter().filter(|(_, runs)| *runs).count() as u32,
     }

@@ -67,9 +67,9 @@ pub(crate) fn of(recording: &Recording) -> Option<Card> {
     let cases: Vec<Case<'_>> = Case::all(recording).into_iter().filter(|case| case.trace.is_some()).collect();
     let trace = cases.first()?.trace?;
     let traces = cases.iter().filter_map(|case| case.trace);
-    let worst =
-        traces.max_by(|a, b| a.lost.total().cmp(&b.lost.total()).then(a.overhead.ratio.total_cmp(&b.overhead.ratio)));
-    let (trust, _) = overhead::trust(worst.unwrap_or(trace));
+    let worst = traces
+        .max_by(|a, b| a.lost.total().cmp(&b.lost.total()).then(a.overhead.ratio.total_cmp(&b.overhead.ratio)))?;
+    let (trust, _) = overhead::trust(worst);
     let bars = bars(recording, &cases);
     let others = match cases.len() - bars.len() {
         0 => String::new(),
