@@ -8,8 +8,11 @@ use std::thread;
 use std::time::Duration;
 
 use inodyne_model::Nanos;
+use inodyne_model::block::{BlockIo, Disk};
+use inodyne_model::disk_limits::DiskLimits;
 use inodyne_model::disk_use::Use;
 use inodyne_model::load::Load;
+use inodyne_model::recording::Recording;
 use nix::sys::signal::{Signal, kill};
 use support::state::{Moments, names, processes_with};
 use support::{eventually, inodyne, load, machine, prepare, run, scratch, sh, start};
@@ -22,34 +25,50 @@ fn without_breaks(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// The disk that bounds the command.
+fn worked_with(block: &BlockIo) -> &Disk {
+    let bound = block.bound.as_ref().expect("it worked with a disk");
+    block.disks.iter().find(|disk| disk.number == bound.disk).expect("one of those")
+}
+
+/// What that disk can do.
+fn limits(recording: &Recording) -> &DiskLimits {
+    let block = recording.traces[0].block.as_ref().expect("block devices are looked at");
+    worked_with(block).limits.as_ref().expect("they were measured")
+}
+
 #[test]
 fn a_disk_is_measured_kept_and_held_against_what_a_command_makes_of_it() {
     const DELAY: Nanos = Nanos(2_000_000);
     let (_machine, scratch) = (machine(), scratch());
     let (state, recording) = (scratch.path().join("state"), scratch.path().join("reads.inodyne"));
     // In one place: it is measured, shows that nothing is left, and is read.
-    let script = format!(
-        "\"$INODYNE\" doctor --device . --for 300ms || exit; ls -A > {0}/left; \
-         dd if=/dev/urandom of=f bs=1M count=16 conv=fsync status=none && sync -f . && echo 3 > /proc/sys/vm/drop_caches && \
-         \"$INODYNE\" run -o {1} -- python3 -c \"{COLD_READS}\"",
-        scratch.path().display(),
-        recording.display()
-    );
-    let mut around = inodyne();
-    around.args(["run", "--no-trace", "--at", "ext4:delay=2ms,mount=noatime", "--"]).args(sh(&script));
-    around.env("INODYNE", env!("CARGO_BIN_EXE_inodyne")).env("XDG_STATE_HOME", &state);
-    let outcome = run(&mut around).ended_with(0);
-    assert!(outcome.stderr.contains("to a file of up to 537 MB there that has no name"), "{}", outcome.stderr);
-    assert_eq!(fs::read_to_string(scratch.path().join("left")).expect("ls wrote it").replace("lost+found\n", ""), "");
-    let read = load(&recording).expect("it is whole");
+    let measured_for = |time: &str| {
+        drop(fs::remove_dir_all(&state));
+        let script = format!(
+            "\"$INODYNE\" doctor --device . --for {time} || exit; ls -A > {0}/left; \
+             dd if=/dev/urandom of=f bs=1M count=16 conv=fsync status=none && sync -f . && echo 3 > /proc/sys/vm/drop_caches && \
+             \"$INODYNE\" run -o {1} -- python3 -c \"{COLD_READS}\"",
+            scratch.path().display(),
+            recording.display()
+        );
+        let mut around = inodyne();
+        around.args(["run", "--no-trace", "--at", "ext4:delay=2ms,mount=noatime", "--"]).args(sh(&script));
+        around.env("INODYNE", env!("CARGO_BIN_EXE_inodyne")).env("XDG_STATE_HOME", &state);
+        let outcome = run(&mut around).ended_with(0);
+        assert!(outcome.stderr.contains("to a file of up to 537 MB there that has no name"), "{}", outcome.stderr);
+        let left = fs::read_to_string(scratch.path().join("left")).expect("ls wrote it");
+        assert_eq!(left.replace("lost+found\n", ""), "");
+        load(&recording).expect("it is whole")
+    };
+    // Requests wait beside one another and not one after the other: seen at once by who gets a CPU.
+    let is_deep = |recording: &Recording| limits(recording).reads_per_s > 2 * 1_000_000_000 / DELAY.0;
+    let read = ["300ms", "2s", "8s"].into_iter().map(measured_for).find(is_deep).expect("it reads at depth 32");
     let trace = &read.traces[0];
     let block = trace.block.as_ref().expect("block devices are looked at");
-    let bound = block.bound.as_ref().expect("it worked with a disk");
-    let disk = block.disks.iter().find(|disk| disk.number == bound.disk).expect("one of those");
-    let limits = disk.limits.as_ref().expect("they were measured");
+    let disk = worked_with(block);
+    let limits = limits(&read);
     assert!(limits.read.p50_ns >= DELAY && limits.read.p99_ns >= limits.read.p50_ns, "{limits:?}");
-    // Requests wait beside one another and not one after the other.
-    assert!(limits.reads_per_s > 2 * 1_000_000_000 / DELAY.0, "{limits:?}");
     assert!(limits.read_bytes_per_s > 0 && limits.write_bytes_per_s > 0 && limits.flush.p50_ns > Nanos::ZERO);
     let used = Use::of(disk, block, &Load::of(disk, &block.paths, trace.wall_ns)).expect("it only read");
     assert!(used.share > 0.0 && used.share < 0.5 && used.alone_ns == Some(limits.read.p50_ns), "{used:?}");
