@@ -36,6 +36,10 @@ test-share: setup-test build ## a shared folder: ten minutes of changes by host 
 test-tune: setup-test ## tuning: twenty trials in which nothing can help, thirty kills (root, a quiet machine, ten minutes)
 	INODYNE_LONG=1 cargo test --workspace --locked --test tune
 
+.PHONY: test-exports
+test-exports: demo ## what other viewers read, held against their own programs and schemas (root; npm and PyPI)
+	scripts/check-exports $(dir $(INODYNE))demo.inodyne
+
 .PHONY: test-loom
 test-loom: setup-build ## the pool of the delete engine, in every order in which its threads may meet
 	RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test --locked -p inodyne-tree --lib pool

@@ -28,6 +28,29 @@ pub(crate) struct Interval<'a> {
     pub(crate) waker_thread: ThreadNumber,
 }
 
+impl Interval<'_> {
+    /// When it was ready again.
+    pub(crate) fn wake_ns(&self) -> u64 {
+        self.out_ns.saturating_add(self.blocked_ns)
+    }
+
+    /// When it had a CPU again.
+    pub(crate) fn back_ns(&self) -> u64 {
+        self.wake_ns().saturating_add(self.ready_ns)
+    }
+
+    /// Who ended it, in words.
+    pub(crate) fn woken_by(&self) -> String {
+        match self.waker {
+            Waker::Traced => format!("thread {}", self.waker_tid),
+            Waker::OtherProcess => format!("thread {} of another process", self.waker_tid),
+            Waker::KernelThread => format!("kernel thread {}", self.waker_tid),
+            Waker::Interrupt => "an interrupt".to_owned(),
+            Waker::Unknown => "unknown".to_owned(),
+        }
+    }
+}
+
 /// The intervals of a trace.
 pub(crate) struct Intervals<'a> {
     trace: &'a Trace,

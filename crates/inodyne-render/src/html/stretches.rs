@@ -232,9 +232,8 @@ pub(super) fn of_interval<'a>(
     interval: &Interval<'a>,
     said: &mut Said<'a>,
 ) -> impl Iterator<Item = Stretch> {
-    let wake = interval.out_ns.saturating_add(interval.blocked_ns);
     let blocked = interval.cause.map(|cause| (interval.out_ns, interval.blocked_ns, State::Blocked(cause)));
-    let ready = Some((wake, interval.ready_ns, State::Ready));
+    let ready = Some((interval.wake_ns(), interval.ready_ns, State::Ready));
     let mut one = |(from, ns, state): (u64, u64, State)| {
         let words = said.number(state, interval.call);
         Stretch { lane: Some(lane), from, ns, class: class_of(state), words, low: 0, high: HEIGHT }

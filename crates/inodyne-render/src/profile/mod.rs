@@ -4,8 +4,9 @@
 //! |---|---|
 //! | `folded` | a line a stack, also of the difference of two traces |
 //! | `flame_svg` | flame graphs as pictures |
-//! | `firefox`, `speedscope`, `pprof` | stacks for these programs |
-//! | `markers` | when something happened, for the Firefox Profiler |
+//! | `firefox` | stacks and the timeline, for the Firefox Profiler |
+//! | `speedscope`, `pprof` | stacks for these programs |
+//! | `lives` | who is drawn on a timeline |
 //! | `perfetto` | the timeline |
 //! | `protobuf` | messages as pprof and Perfetto read them |
 //! | `weighted` | which stacks, how long, and what their frames are called |
@@ -17,7 +18,7 @@
 mod firefox;
 mod flame_svg;
 mod folded;
-mod markers;
+mod lives;
 mod perfetto;
 mod pprof;
 mod protobuf;

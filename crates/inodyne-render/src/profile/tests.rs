@@ -192,7 +192,7 @@ fn firefox_weights_sum_to_the_ledgers() {
     each(|traced, view, expected| {
         let file: Value = serde_json::from_str(&firefox(traced, view)).unwrap();
         assert!(file["meta"]["version"].is_number() && file["meta"]["preprocessedProfileVersion"].is_number());
-        let mut sum = 0.0;
+        let (mut sum, mut of_path) = (0.0, None);
         for thread in file["threads"].as_array().unwrap() {
             let samples = &thread["samples"];
             assert_eq!(samples["weightType"], "tracing-ms");
@@ -200,14 +200,21 @@ fn firefox_weights_sum_to_the_ledgers() {
             assert_eq!((weights.len(), samples["length"].as_u64()), (stacks.len(), Some(stacks.len() as u64)));
             let stack_count = thread["stackTable"]["length"].as_u64().unwrap();
             assert!(stacks.iter().all(|stack| stack.as_u64().is_some_and(|stack| stack < stack_count)));
-            sum += weights.iter().map(|weight| weight.as_f64().unwrap()).sum::<f64>();
+            let all = weights.iter().map(|weight| weight.as_f64().unwrap()).sum::<f64>();
+            match thread["name"].as_str().unwrap() {
+                name if name.ends_with(", summed by stack") => sum += all,
+                "critical path" => of_path = Some(all),
+                _ => {}
+            }
         }
         assert!((sum * 1e6 - expected as f64).abs() < 1.0, "{sum} ms instead of {expected} ns");
+        assert_eq!(of_path.is_some(), view == View::CriticalPath);
+        assert!(of_path.is_none_or(|ms| (ms * 1e6 - expected as f64).abs() < 1.0), "{of_path:?}");
     });
 }
 
 #[test]
-fn firefox_has_a_marker_for_each_wait_and_each_step_of_the_path() {
+fn firefox_has_waits_and_steps_of_the_path_at_their_times() {
     let mut recording = with_path(recordings().swap_remove(0));
     let trace = &mut recording.traces[0];
     let waited = trace.observed.waits[1].clone();
@@ -230,21 +237,61 @@ fn firefox_has_a_marker_for_each_wait_and_each_step_of_the_path() {
     trace.path.parts = vec![StepPart { row: 0, ns: Nanos(3_000_000) }];
     trace.path.steps = vec![Step { from_ns: 2_000_000, thread: 1, first: 0, count: 1 }];
     let traced = Traced::all(&recording)[0];
-    let markers = |view| {
-        let file: Value = serde_json::from_str(&firefox(&traced, view)).unwrap();
-        let (thread, names) = (&file["threads"][0], &file["threads"][0]["stringArray"]);
+    let file: Value = serde_json::from_str(&firefox(&traced, View::CriticalPath)).unwrap();
+    let track = |name: &str| {
+        let thread = file["threads"].as_array().unwrap().iter().find(|thread| thread["name"] == name).unwrap();
+        let text = |index: &Value| thread["stringArray"][index.as_u64().unwrap() as usize].as_str().unwrap().to_owned();
         let markers = &thread["markers"];
-        let at = |column: &str, at: usize| markers[column][at].clone();
-        let text = |index: Value| names[index.as_u64().unwrap() as usize].as_str().unwrap().to_owned();
-        let count = markers["length"].as_u64().unwrap() as usize;
-        let one = |n| {
-            format!("{} {} {} {}", text(at("name", n)), at("startTime", n), at("endTime", n), at("data", n)["type"])
+        let marker = |at: usize| {
+            let data = &markers["data"][at];
+            let texts = [&markers["name"][at], &data["what"], &data["who"]].map(text).join(", ");
+            format!("{} to {}: {texts}", markers["startTime"][at], markers["endTime"][at])
         };
-        (0..count).map(one).collect::<Vec<_>>()
+        let samples = &thread["samples"];
+        let stack = |at: &Value| {
+            let (stacks, frames) = (&thread["stackTable"], &thread["frameTable"]);
+            let mut names = Vec::new();
+            let mut stack = at.as_u64();
+            while let Some(index) = stack {
+                let frame = &stacks["frame"][index as usize];
+                let func = &frames["func"][frame.as_u64().unwrap() as usize];
+                names.push(text(&thread["funcTable"]["name"][func.as_u64().unwrap() as usize]));
+                stack = stacks["prefix"][index as usize].as_u64();
+            }
+            names.reverse();
+            names.join(";")
+        };
+        let mut at = 0.0;
+        let sample = |index: usize| {
+            at += samples["timeDeltas"][index].as_f64().unwrap();
+            format!("{at:.3} {} {}", samples["weight"][index], stack(&samples["stack"][index]))
+        };
+        let markers = (0..markers["length"].as_u64().unwrap() as usize).map(marker).collect::<Vec<_>>();
+        (markers, (0..samples["length"].as_u64().unwrap() as usize).map(sample).collect::<Vec<_>>())
     };
-    assert_eq!(markers(View::CriticalPath), ["openat kernel 2.0 5.0 \"inodyne\""]);
-    let of_threads = ["blocked: device-read 1.0 3.0 \"inodyne\"", "waiting for a CPU 3.0 3.5 \"inodyne\""];
-    assert_eq!(markers(View::Wall), of_threads);
+    let (markers, _) = track("critical path");
+    assert_eq!(markers, ["2.0 to 5.0: openat, kernel, in find"]);
+    let (markers, samples) = track("find");
+    let woken = "woken by an interrupt";
+    assert_eq!(
+        markers,
+        [
+            format!("1.0 to 3.0: getdents64, blocked: device-read, {woken}"),
+            format!("3.0 to 3.5: getdents64, waiting for a CPU, {woken}"),
+        ]
+    );
+    let short = |sample: &String| {
+        let (of, frames) = sample.split_once(';').unwrap();
+        let calls = frames.split(';').filter(|frame| frame.starts_with('[') || *frame == "getdents64");
+        format!("{of};{}", calls.collect::<Vec<_>>().join(";"))
+    };
+    let samples = samples.iter().map(short).collect::<Vec<_>>();
+    let device = "find;getdents64;[blocked: device-read]";
+    let ready = "find;getdents64;[waiting for a CPU]";
+    assert_eq!(samples[..2], ["0.000 0.5 find;[on a CPU]", "1.000 0.5 find;[on a CPU]"]);
+    assert_eq!(samples[2..4], [format!("1.000 1.0 {device}"), format!("3.000 1.0 {device}")]);
+    assert_eq!(samples[4..6], [format!("3.000 0.25 {ready}"), format!("3.500 0.25 {ready}")]);
+    assert_eq!(samples[6..], ["3.500 90.752 find;[on a CPU]", "185.004 90.752 find;[on a CPU]"]);
 }
 
 /// The parts of `profile.proto` that a reader needs to sum it up, decoded by another implementation than the one that

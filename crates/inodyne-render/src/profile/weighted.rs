@@ -29,6 +29,7 @@ use inodyne_model::trace::Trace;
 use super::View;
 use crate::line::escaped;
 use crate::report::state::State;
+use crate::timeline::Interval;
 
 /// What a frame is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -82,13 +83,13 @@ pub(crate) fn weighted(trace: &Trace, view: View) -> Vec<Weighted<'_>> {
 }
 
 /// What the numbers of a trace stand for.
-struct Names<'a> {
+pub(super) struct Names<'a> {
     stacks: HashMap<StackId, &'a Stack>,
     comms: HashMap<ThreadNumber, &'a str>,
 }
 
 impl<'a> Names<'a> {
-    fn new(trace: &'a Trace) -> Names<'a> {
+    pub(super) fn new(trace: &'a Trace) -> Names<'a> {
         let stacks = trace.observed.stacks.iter().map(|stack| (stack.id, stack)).collect();
         let comms = trace.threads.iter().map(|thread| (thread.number, thread.comm.as_str())).collect();
         Names { stacks, comms }
@@ -98,6 +99,14 @@ impl<'a> Names<'a> {
         let mut frames = self.thread(time.thread, time.user_stack);
         self.in_kernel(time.syscall.as_deref(), time.stack, &mut frames);
         weigh(frames, time, time.count > 0)
+    }
+
+    /// Where a thread of this name was off the CPU. From where in user mode it called is not known of one interval.
+    pub(super) fn of_interval(&self, comm: &str, interval: &Interval<'_>, state: State) -> Vec<Named> {
+        let mut frames = vec![named(Part::Command, comm)];
+        self.in_kernel(Some(interval.call).filter(|call| !call.is_empty()), interval.stack, &mut frames);
+        frames.push(named(Part::State, &format!("[{}]", state.words())));
+        frames
     }
 
     fn on_path(&self, part: &'a PathTime) -> Weighted<'a> {
@@ -144,7 +153,7 @@ impl<'a> Names<'a> {
     }
 }
 
-fn named(part: Part, name: &str) -> Named {
+pub(super) fn named(part: Part, name: &str) -> Named {
     Named { part, name: escaped(name) }
 }
 

@@ -28,6 +28,7 @@ use inodyne_model::stack::{Stack, StackId};
 use inodyne_model::trace::Trace;
 
 use super::Traced;
+use super::lives::{comms, lives};
 use super::weighted::frame_name;
 use crate::line::escaped;
 use crate::report::state::State;
@@ -73,8 +74,7 @@ pub fn perfetto(traced: &Traced<'_>) -> Vec<u8> {
         let (mut at, mut flow) = (life.from, Flow::None);
         for (number, interval) in of_thread.get(&life.number).into_iter().flatten() {
             packets.slice(track, "on CPU", at, interval.out_ns, &[], flow);
-            let wake = interval.out_ns.saturating_add(interval.blocked_ns);
-            let back = wake.saturating_add(interval.ready_ns);
+            let (wake, back) = (interval.wake_ns(), interval.back_ns());
             if let Some(cause) = interval.cause {
                 let name = State::Blocked(cause).words();
                 packets.slice(track, &name, interval.out_ns, wake, &details(interval, &stacks), Flow::None);
@@ -103,43 +103,6 @@ pub fn perfetto(traced: &Traced<'_>) -> Vec<u8> {
     packets.finish()
 }
 
-/// A thread to be drawn, with the beginning and the end of what is known of it, after the start.
-struct Life {
-    number: ThreadNumber,
-    pid: u32,
-    tid: u32,
-    comm: String,
-    from: u64,
-    to: u64,
-    /// Whether it is one of the command's.
-    counts: bool,
-}
-
-fn lives(trace: &Trace) -> Vec<Life> {
-    let observed = &trace.observed;
-    let since = |ns: Nanos| ns.saturating_sub(observed.started_ns).0;
-    let threads = observed.threads.iter().map(|thread| Life {
-        number: thread.number,
-        pid: thread.pid,
-        tid: thread.tid,
-        comm: escaped(&thread.comm),
-        from: since(thread.born_ns),
-        to: since(thread.ended_ns),
-        counts: true,
-    });
-    let helpers = observed.helpers.iter().map(|helper| Life {
-        number: helper.number,
-        // A thread of the kernel is a process of its own.
-        pid: if helper.pid == 0 { helper.tid } else { helper.pid },
-        tid: helper.tid,
-        comm: escaped(&helper.comm),
-        from: since(helper.adopted_ns),
-        to: since(helper.ended_ns),
-        counts: false,
-    });
-    threads.chain(helpers).collect()
-}
-
 /// Whether it is known who ended the wait.
 fn is_known(interval: &Interval<'_>) -> bool {
     interval.waker_thread != interval.thread && !matches!(interval.waker, Waker::Interrupt | Waker::Unknown)
@@ -154,9 +117,7 @@ fn critical_path(packets: &mut Packets, trace: &Trace) {
         let words = [subject, what, via].into_iter().filter(|words| !words.is_empty()).collect::<Vec<_>>();
         Some((escaped(&words.join(" ")), part.ns))
     };
-    let threads = trace.observed.threads.iter().map(|thread| (thread.number, &thread.comm));
-    let helpers = trace.observed.helpers.iter().map(|helper| (helper.number, &helper.comm));
-    let comms: HashMap<ThreadNumber, &String> = threads.chain(helpers).collect();
+    let comms = comms(trace);
     for (step, parts) in path.iter() {
         let mut parts: Vec<(String, Nanos)> = parts.iter().filter_map(row).collect();
         parts.sort_by_key(|(_, ns)| Reverse(*ns));
@@ -176,14 +137,7 @@ fn details(interval: &Interval<'_>, stacks: &HashMap<StackId, &Stack>) -> [(&'st
         let frames = stacks.get(&id).map_or(&[][..], |stack| stack.frames.as_slice());
         frames.iter().map(|frame| escaped(&frame_name(frame))).collect::<Vec<_>>().join(" < ")
     };
-    let waker = match interval.waker {
-        Waker::Traced => format!("thread {}", interval.waker_tid),
-        Waker::OtherProcess => format!("thread {} of another process", interval.waker_tid),
-        Waker::KernelThread => format!("kernel thread {}", interval.waker_tid),
-        Waker::Interrupt => "an interrupt".to_owned(),
-        Waker::Unknown => "unknown".to_owned(),
-    };
-    [("call", escaped(interval.call)), ("woken by", waker), ("stack", names(interval.stack))]
+    [("call", escaped(interval.call)), ("woken by", interval.woken_by()), ("stack", names(interval.stack))]
 }
 
 /// How many threads were in which state, on average in each part of the time.

@@ -1,0 +1,54 @@
+//! Who is drawn on a timeline, and from when to when.
+
+use std::collections::HashMap;
+
+use inodyne_model::Nanos;
+use inodyne_model::observed::ThreadNumber;
+use inodyne_model::trace::Trace;
+
+use crate::line::escaped;
+
+/// A thread to be drawn, with the beginning and the end of what is known of it, in nanoseconds after the start.
+pub(super) struct Life {
+    pub(super) number: ThreadNumber,
+    pub(super) pid: u32,
+    pub(super) tid: u32,
+    pub(super) comm: String,
+    pub(super) from: u64,
+    pub(super) to: u64,
+    /// Whether it is one of the command's.
+    pub(super) counts: bool,
+}
+
+/// All threads of the command, and then all helpers.
+pub(super) fn lives(trace: &Trace) -> Vec<Life> {
+    let observed = &trace.observed;
+    let since = |ns: Nanos| ns.saturating_sub(observed.started_ns).0;
+    let threads = observed.threads.iter().map(|thread| Life {
+        number: thread.number,
+        pid: thread.pid,
+        tid: thread.tid,
+        comm: escaped(&thread.comm),
+        from: since(thread.born_ns),
+        to: since(thread.ended_ns),
+        counts: true,
+    });
+    let helpers = observed.helpers.iter().map(|helper| Life {
+        number: helper.number,
+        // A thread of the kernel is a process of its own.
+        pid: if helper.pid == 0 { helper.tid } else { helper.pid },
+        tid: helper.tid,
+        comm: escaped(&helper.comm),
+        from: since(helper.adopted_ns),
+        to: since(helper.ended_ns),
+        counts: false,
+    });
+    threads.chain(helpers).collect()
+}
+
+/// The command names of all of them.
+pub(super) fn comms(trace: &Trace) -> HashMap<ThreadNumber, &str> {
+    let threads = trace.observed.threads.iter().map(|thread| (thread.number, thread.comm.as_str()));
+    let helpers = trace.observed.helpers.iter().map(|helper| (helper.number, helper.comm.as_str()));
+    threads.chain(helpers).collect()
+}
