@@ -13,7 +13,8 @@
 //!
 //! All of them but the timeline show the same: the critical path by stack ([`PathTime`](inodyne_model::path::PathTime)), which is as
 //! wide as the wall-clock time, or all threads ([`StackTimes`](inodyne_model::profile::StackTimes)), whose parts sum to their ledgers.
-//! Their stacks do not say when something happened, since samples are summed where they are taken.
+//! Their stacks do not say when something happened, since samples are summed where they are taken; those of waits, of which the timeline
+//! knows each, stand at their times for the Firefox Profiler as well.
 
 mod firefox;
 mod flame_svg;

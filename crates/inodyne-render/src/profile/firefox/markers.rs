@@ -18,7 +18,7 @@ struct Stretch {
     category: CategoryHandle,
     /// What was done in it, or waited for.
     what: StringHandle,
-    /// Who ended the wait, or in which thread the path was.
+    /// Who ended the wait, if it was one, or in which thread the path was.
     who: StringHandle,
 }
 
@@ -53,7 +53,10 @@ const fn field(key: &'static str, label: &'static str) -> StaticSchemaMarkerFiel
 pub(super) fn of_thread(builder: &mut Builder<'_>, track: ThreadHandle, intervals: &[Interval<'_>]) {
     for interval in intervals {
         let call = if interval.call.is_empty() { State::OutsideCalls.words() } else { escaped(interval.call) };
-        let who = format!("woken by {}", interval.woken_by());
+        let who = match interval.cause {
+            Some(_) => format!("woken by {}", interval.woken_by()),
+            None => "the CPU was taken from it".to_owned(),
+        };
         let (wake, back) = (interval.wake_ns(), interval.back_ns());
         let blocked = interval.cause.map(|cause| (State::Blocked(cause), interval.out_ns, wake));
         for (state, from, to) in blocked.into_iter().chain([(State::Ready, wake, back)]) {
