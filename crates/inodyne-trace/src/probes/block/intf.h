@@ -59,6 +59,7 @@ struct block_request {
 	struct block_key key;
 	__u64 queued; /* 0: not known */
 	__u64 issued; /* 0: not seen */
+	__u64 made;   /* the kernel's time of when it was made: another request at the same address has another */
 	__u32 bytes;
 	__u8 sequential;
 	__u8 arrived; /* the device is done with it, the kernel may not be */

@@ -25,6 +25,7 @@ struct request {
 	__u64 __sector;
 	struct bio *bio;
 	struct block_device *part;
+	__u64 start_time_ns;
 };
 
 #pragma clang attribute pop

@@ -134,6 +134,14 @@ static __always_inline void block_describe(struct block_request *to, struct requ
 	to->key.op = flags & REQ_OP_MASK;
 	to->key.flags = block_flags(flags);
 	to->bytes = BPF_CORE_READ(rq, __data_len);
+	to->made = BPF_CORE_READ(rq, start_time_ns);
+}
+
+/* Not every event is seen, as some kernels run no programs in the context of certain processes. Where the completion of a request was
+ * not, another one at its address must not be taken for it. */
+static __always_inline bool block_is_of(struct block_request *known, struct request *rq)
+{
+	return known->made == BPF_CORE_READ(rq, start_time_ns);
 }
 
 static __always_inline struct block_row *block_row_of(struct block_key *key)
@@ -198,17 +206,20 @@ int BPF_PROG(block_issue, struct request *rq)
 	struct block_request new = {}, *again;
 	struct block_disk *disk;
 	__u64 key = (__u64)rq, now, sector;
+	bool was_missed;
 	__u32 write;
 
 	if (!block_is_counted(rq))
 		return 0;
 	now = bpf_ktime_get_ns();
 	again = bpf_map_lookup_elem(&block_requests, &key);
-	if (again && !again->arrived) {
+	if (again && !again->arrived && block_is_of(again, rq)) {
 		/* The driver had no room for it before. */
 		again->issued = now;
 		return 0;
 	}
+	/* It still counts as in flight, and this one takes its place. */
+	was_missed = again && !again->arrived;
 	block_describe(&new, rq);
 	new.issued = now;
 	disk = block_disk_of(BPF_CORE_READ(rq, q, disk));
@@ -217,7 +228,7 @@ int BPF_PROG(block_issue, struct request *rq)
 		write = new.key.op & 1;
 		new.sequential = new.bytes && disk->next_sector[write] == sector;
 		disk->next_sector[write] = sector + (new.bytes >> 9);
-		if (!__sync_fetch_and_add(&disk->in_flight, 1))
+		if (!was_missed && !__sync_fetch_and_add(&disk->in_flight, 1))
 			disk->since = now;
 	}
 	if (bpf_map_update_elem(&block_requests, &key, &new, BPF_ANY))
@@ -270,6 +281,7 @@ SEC("raw_tp/block_rq_complete")
 int BPF_PROG(block_complete, struct request *rq, int error, unsigned int bytes)
 {
 	struct block_request request = {}, *known;
+	struct block_disk *disk;
 	__u64 key = (__u64)rq;
 	bool is_whole, is_flushed, is_over;
 	__u32 flags;
@@ -277,6 +289,13 @@ int BPF_PROG(block_complete, struct request *rq, int error, unsigned int bytes)
 	if (!block_is_counted(rq))
 		return 0;
 	known = bpf_map_lookup_elem(&block_requests, &key);
+	if (known && !block_is_of(known, rq)) {
+		disk = block_disk_of(BPF_CORE_READ(rq, q, disk));
+		if (disk && !known->arrived)
+			__sync_fetch_and_add(&disk->in_flight, -1);
+		bpf_map_delete_elem(&block_requests, &key);
+		known = 0;
+	}
 	if (known)
 		request = *known;
 	else
