@@ -78,7 +78,7 @@ fn own_disk<'a>(block: &'a BlockIo, counted: &Counted) -> &'a Disk {
     disk
 }
 
-/// Where what was seen differs from what was counted: no request may be seen that was not done, of each kind nearly all must be.
+/// Where less was seen than was counted: no request may be seen that was not done.
 fn differences(block: &BlockIo, disk: &Disk, counted: &Counted) -> Vec<String> {
     let of_disk = |counters: &BTreeMap<String, Counters>| counters[&disk.name];
     let (within, around) = (of_disk(&counted.within), of_disk(&counted.around));
@@ -86,7 +86,6 @@ fn differences(block: &BlockIo, disk: &Disk, counted: &Counted) -> Vec<String> {
     let mut compare = |seen: u64, what: &str, sum: fn(&Counters) -> u64| {
         let (least, most) = (sum(&within), sum(&around));
         assert!(seen <= most, "{what}: {seen}, and only {most} were done");
-        assert!(seen >= least - least / 5, "{what}: {seen} of {least}");
         if seen < least {
             differences.push(format!("{what}: {seen}, and not {least} to {most}"));
         }
@@ -109,8 +108,8 @@ fn differences(block: &BlockIo, disk: &Disk, counted: &Counted) -> Vec<String> {
     differences
 }
 
-/// Some kernels run no programs in the context of certain processes, which includes interrupts that arrive there; so one run in
-/// twenty or so misses a request, and of several runs one must be exact.
+/// Some kernels run no programs in the context of certain processes, which includes interrupts that arrive there: where such a process
+/// works, many requests are missed, else one in a run of twenty or so. So of several runs one must be exact.
 const RUNS: usize = 6;
 
 #[test]
