@@ -1,11 +1,11 @@
 //! Something that is to be done when this process ends, whatever ends it.
 //!
-//! A process cannot count on its own end. So a second one waits for it: it holds nothing but one end of a pipe, sees that close whatever the
-//! reason, and does what is to be done. It is not held to what this process has given up meanwhile.
+//! A process cannot count on its own end. So a second one waits for it: it holds nothing but one end of a socket, sees the other one close
+//! whatever the reason, and does what is to be done. It is not held to what this process has given up meanwhile.
 
 use std::{
-    io::{self, PipeReader, PipeWriter, Read},
-    os::fd::AsRawFd,
+    io::{self, Read, Write},
+    os::{fd::AsRawFd, unix::net::UnixStream},
 };
 
 use rustix::process::setsid;
@@ -16,23 +16,29 @@ use crate::ShareError;
 #[derive(Debug)]
 pub(crate) struct Guard {
     pid: libc::pid_t,
-    life: Option<PipeWriter>,
+    life: Option<UnixStream>,
 }
 
 impl Guard {
-    /// Starts it, in a process of one thread. `at_the_end` must need nothing that is open now.
+    /// Starts it, in a process of one thread, and returns once it holds nothing of what is open here: a mount that it still held would
+    /// be busy for whoever unmounts it. `at_the_end` must need nothing that is open now.
     pub fn start(at_the_end: impl FnOnce()) -> Result<Self, ShareError> {
         let failed = |source| ShareError::System { what: "start a guard", source };
-        let (reader, writer) = io::pipe().map_err(failed)?;
+        let (mut ours, its) = UnixStream::pair().map_err(failed)?;
         // SAFETY: there is one thread, and the child uses copies of what was made before and never returns.
         match unsafe { libc::fork() } {
             -1 => Err(failed(io::Error::last_os_error())),
             0 => {
-                watch(reader, at_the_end);
+                watch(its, at_the_end);
                 // SAFETY: ends the copy, and nothing else.
                 unsafe { libc::_exit(0) }
             }
-            pid => Ok(Self { pid, life: Some(writer) }),
+            pid => {
+                drop(its);
+                let is_ready = ours.read_exact(&mut [0]);
+                let guard = Self { pid, life: Some(ours) };
+                is_ready.map(|()| guard).map_err(failed)
+            }
         }
     }
 }
@@ -46,15 +52,15 @@ impl Drop for Guard {
 }
 
 /// The guard's whole life.
-fn watch(mut reader: PipeReader, at_the_end: impl FnOnce()) {
+fn watch(mut life: UnixStream, at_the_end: impl FnOnce()) {
     // A signal to the terminal's group is not for it.
     let _ = setsid();
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
         // SAFETY: ignoring a signal runs no code.
         unsafe { libc::signal(signal, libc::SIG_IGN) };
     }
-    let own = reader.as_raw_fd() as u32;
-    // SAFETY: closes what this copy does not use: everything but its end of the pipe.
+    let own = life.as_raw_fd() as u32;
+    // SAFETY: closes what this copy does not use: everything but its end of the socket.
     unsafe {
         libc::close_range(own + 1, u32::MAX, 0);
         if own > 0 {
@@ -63,6 +69,8 @@ fn watch(mut reader: PipeReader, at_the_end: impl FnOnce()) {
         libc::prctl(libc::PR_SET_NAME, c"share-guard".as_ptr());
     }
     let _ = rustix::process::chdir("/");
-    let _ = reader.read(&mut [0]);
+    // Where nobody is left to be told, the end has come.
+    let _ = life.write_all(&[0]);
+    let _ = life.read(&mut [0]);
     at_the_end();
 }
