@@ -14,6 +14,7 @@ use inodyne_model::ledger::{Row, RowKind};
 use inodyne_model::observed::{Begin, End, Window};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use support::programs::copy_for_everybody;
 use support::state::{Moments, our_programs};
 use support::window::{Killed, Open, holds_together, window};
 use support::{
@@ -377,8 +378,7 @@ fn what_cannot_be_followed_is_said_in_one_line() {
     assert!(says(&["--unit", "no-such-unit"], 2).contains("no unit no-such-unit.service runs"));
     assert!(says(&["--container", "no-such-container"], 2).contains("no container is called that"));
     let scratch = scratch();
-    let program = scratch.path().join("inodyne");
-    std::fs::copy(env!("CARGO_BIN_EXE_inodyne"), &program).expect("a copy that everybody may run");
+    let program = copy_for_everybody(scratch.path());
     let mut command = Command::new(&program);
     let line = run(as_nobody(command.args(["attach", "--all", "--for", "1s"]).current_dir("/"))).failed_in_one_line(3);
     assert!(line.contains("CAP_BPF"), "{line}");

@@ -4,7 +4,6 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 use std::thread;
@@ -17,6 +16,7 @@ use inodyne_model::metric::Metric;
 use inodyne_model::recording::Recording;
 use inodyne_model::run::{CacheState, Exit};
 use nix::sys::signal::{Signal, kill};
+use support::programs;
 use support::state::{Moments, State, processes_with};
 use support::{Outcome, eventually, inodyne, load, machine, run, scratch, start};
 
@@ -515,8 +515,7 @@ fn data_that_is_not_the_same_in_all_places_is_refused() {
     let _machine = machine();
     let scratch = scratch();
     let script = scratch.path().join("make");
-    fs::write(&script, "#!/bin/sh\nmkdir a; echo same > a/f; date +%N > b\n").expect("written");
-    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("ours");
+    programs::script(&script, "#!/bin/sh\nmkdir a; echo same > a/f; date +%N > b\n");
     let data = format!("script:{}", script.display());
     let differs =
         ["--at", "x=ext4:size=64M", "--at", "y=tmpfs", "--data", &data, "-n", "6", "--traced", "0", "--", "true"];

@@ -4,12 +4,12 @@
 mod support;
 
 use std::ffi::OsString;
-use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 use inodyne_model::cause::Cause;
 use inodyne_model::trace::Trace;
+use support::programs::copy_for_everybody;
 use support::{as_nobody, calls, fixture, inodyne, machine, nothing_lost, run, scratch, sh, traced};
 
 /// What a machine is made to lack, and what doctor says of it.
@@ -110,8 +110,7 @@ impl Situation {
 fn doctor_says_what_run_does() {
     let _machine = machine();
     let scratch = scratch();
-    let program = scratch.path().join("inodyne");
-    fs::copy(env!("CARGO_BIN_EXE_inodyne"), &program).expect("a copy that everybody may run");
+    let program = copy_for_everybody(scratch.path());
     for situation in situations(&fixture("refuse_call", scratch.path())) {
         let name = situation.name;
         let doctor = run(&mut situation.command(&program, &["doctor"]));
@@ -136,8 +135,7 @@ fn doctor_says_what_run_does() {
 fn a_program_with_capabilities_traces_for_everybody() {
     let _machine = machine();
     let scratch = scratch();
-    let program = scratch.path().join("inodyne");
-    fs::copy(env!("CARGO_BIN_EXE_inodyne"), &program).expect("a copy that everybody may run");
+    let program = copy_for_everybody(scratch.path());
     let mut setcap = Command::new("setcap");
     run(setcap.arg("cap_bpf,cap_perfmon=ep").arg(&program)).ended_with(0);
     let as_user = |arguments: &[&str]| run(as_nobody(Command::new(&program).args(arguments).current_dir("/")));

@@ -19,6 +19,7 @@ use inodyne_model::run::Exit;
 use inodyne_model::trace::Trace;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
+use support::programs::copy_for_everybody;
 use support::{
     as_nobody, calls, eventually, fixture, inodyne, is_alive, machine, nothing_lost, prepare, run, scratch, sh, start,
     trace_of, traced,
@@ -83,8 +84,7 @@ fn a_place_that_is_not_writable_for_the_user_is_the_commands_own_failure() {
 #[test]
 fn without_root_the_capability_is_named() {
     let scratch = scratch();
-    let program = scratch.path().join("inodyne");
-    fs::copy(env!("CARGO_BIN_EXE_inodyne"), &program).expect("a copy that everybody may run");
+    let program = copy_for_everybody(scratch.path());
     let mut command = Command::new(&program);
     let line =
         run(as_nobody(command.args(["run", "--tracer", "bpf", "--", "true"]).current_dir("/"))).failed_in_one_line(3);

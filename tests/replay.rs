@@ -4,18 +4,11 @@ mod support;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
+use support::programs::copy_for_everybody;
 use support::{as_nobody, fixture, inodyne, machine, run, scratch};
-
-/// A copy of the program that everybody may run, wherever the target directory lies.
-fn copy_for_everybody(into: &Path) -> PathBuf {
-    let program = into.join("inodyne");
-    fs::copy(env!("CARGO_BIN_EXE_inodyne"), &program).expect("a copy of the program");
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("it is ours");
-    program
-}
 
 /// Shows a recording as nobody. In another directory, with another environment.
 fn shown(program: &Path, recording: &Path, options: &[&str]) -> Vec<u8> {

@@ -1,5 +1,7 @@
 //! What `inodyne rm` prints beside GNU rm's messages, and what becomes of it when nobody reads it or nobody can.
 
+mod support;
+
 use std::{
     fs,
     io::pipe,
@@ -7,6 +9,8 @@ use std::{
     path::Path,
     process::{Command, Output, Stdio},
 };
+
+use support::programs::copy_for_everybody;
 
 const INODYNE: &str = env!("CARGO_BIN_EXE_inodyne");
 
@@ -145,7 +149,7 @@ fn without_threads_to_be_had_everything_goes_nevertheless() {
     assert!(rustix::process::geteuid().is_root(), "this test becomes another user: run it as root");
     let place = tempfile::tempdir_in("/dev/shm").expect("a temporary directory");
     fs::set_permissions(place.path(), fs::Permissions::from_mode(0o777)).expect("opened up");
-    fs::copy(INODYNE, place.path().join("inodyne")).expect("copied");
+    copy_for_everybody(place.path());
     let as_other = "setpriv --reuid=54321 --regid=54321 --clear-groups bash -c";
     for strategy in ["auto", "groups", "single", "steal", "wide"] {
         // The limit counts threads of a user; this one has no others. The second leaves one besides the shell.

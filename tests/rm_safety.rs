@@ -2,6 +2,8 @@
 //!
 //! These are whole-program tests; what the library guarantees under races and random faults is tested there.
 
+mod support;
+
 use std::{
     fs,
     io::Read,
@@ -16,6 +18,8 @@ use std::{
 };
 
 use inodyne_tree::make;
+
+use support::programs::copy_for_everybody;
 
 const INODYNE: &str = env!("CARGO_BIN_EXE_inodyne");
 
@@ -137,7 +141,7 @@ fn siblings_of_what_is_immutable_or_forbidden_go() {
 fn permissions_stop_it_where_they_stop_gnu_rm() {
     let place = place("/var/tmp");
     fs::set_permissions(place.path(), fs::Permissions::from_mode(0o777)).expect("opened up");
-    fs::copy(INODYNE, place.path().join("inodyne")).expect("copied");
+    copy_for_everybody(place.path());
     let script = "mkdir -p t/closed/in t/locked t/blind t/ok t/empty; touch t/closed/f t/locked/f t/ok/f t/blind/f t/closed/in/f
         chmod a-w t/closed; chmod 0 t/locked t/empty; chmod 0333 t/blind; ulimit -c 0
         code=0; $RM -r t </dev/null 2>messages || code=$?; chmod -R u+rwx t; echo $code; find t | sort; sort messages

@@ -1,9 +1,13 @@
 //! `inodyne rm` against GNU rm where permissions and protections matter: the same script as an ordinary user or as root,
 //! then the same questions, the same messages and the same files left.
 
+mod support;
+
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command};
 
 use tempfile::TempDir;
+
+use support::programs::copy_for_everybody;
 
 /// `inodyne` where everybody may run it.
 struct Program {
@@ -15,8 +19,7 @@ impl Program {
     fn new() -> Self {
         let place = tempfile::tempdir_in("/var/tmp").expect("a temporary directory");
         open_up(place.path(), 0o755);
-        let copy = place.path().join("inodyne");
-        fs::copy(env!("CARGO_BIN_EXE_inodyne"), &copy).expect("copied");
+        let copy = copy_for_everybody(place.path());
         Self { _place: place, path: copy.display().to_string() }
     }
 

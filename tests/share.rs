@@ -19,6 +19,7 @@ use inodyne_model::random::Random;
 use nix::fcntl::OFlag;
 use nix::sys::signal::{Signal, kill};
 use serde_json::Value;
+use support::programs::copied;
 use support::{Outcome, Running, eventually, inodyne, is_alive, machine, prepare, run, scratch, start};
 use tempfile::TempDir;
 
@@ -514,7 +515,8 @@ fn a_program_that_runs_is_not_emptied() {
     let mut share = Share::new(&[]);
     let place = share.mount();
     let program = place.join("program");
-    let size = fs::copy("/bin/sleep", &program).expect("a copy");
+    copied(Path::new("/bin/sleep"), &program);
+    let size = fs::metadata(&program).expect("a copy").len();
     let empty = || File::options().read(true).custom_flags(OFlag::O_TRUNC.bits()).open(&program);
     let mut running = Command::new(&program).arg("60").spawn().expect("it runs");
     let refused = empty().expect_err("it runs").kind();

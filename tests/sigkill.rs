@@ -3,12 +3,12 @@
 mod support;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::thread;
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill, killpg};
+use support::programs;
 use support::state::{Moments, State, loop_devices, names, our_programs, processes_with, servers_over};
 use support::{eventually, inodyne, machine, run, scratch, start};
 
@@ -109,8 +109,7 @@ fn no_server_and_no_script_outlives_a_killed_run() {
     let _machine = machine();
     let images = scratch();
     let script = images.path().join("make");
-    fs::write(&script, "#!/bin/sh\nmkdir d; echo x > d/f; (setsid sleep 4712.5 &); sleep 0.1\n").expect("written");
-    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("ours");
+    programs::script(&script, "#!/bin/sh\nmkdir d; echo x > d/f; (setsid sleep 4712.5 &); sleep 0.1\n");
     let data = format!("script:{}", script.display());
     let before = State::now(images.path());
     let mut moments = Moments::new();

@@ -3,7 +3,6 @@
 mod support;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -11,6 +10,7 @@ use std::time::Duration;
 use inodyne_model::ledger::RowKind;
 use inodyne_model::trace::Tracer;
 use nix::sys::signal::{Signal, kill};
+use support::programs::copy_for_everybody;
 use support::{Counts, as_nobody, counts, inodyne, machine, prepare, run, scratch, start, strace_table};
 
 /// Directories that nobody may search.
@@ -25,9 +25,7 @@ struct Home {
 impl Home {
     fn new() -> Home {
         let scratch = scratch();
-        let program = scratch.path().join("inodyne");
-        fs::copy(env!("CARGO_BIN_EXE_inodyne"), &program).expect("a copy");
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("it is ours");
+        let program = copy_for_everybody(scratch.path());
         prepare(
             scratch.path(),
             "mkdir place counts; chown 65534:65534 counts; cd place; git init -q; git config user.email a@b; git config user.name a

@@ -12,6 +12,7 @@
 
 #![allow(dead_code, reason = "each test file uses a part")]
 
+pub mod programs;
 pub mod state;
 pub mod window;
 
@@ -325,8 +326,7 @@ impl Sshfs {
     /// Shows one directory in `scratch` at another one there, nothing cached.
     pub fn mount(scratch: &Path, of: &str, at: &str) -> Sshfs {
         let ssh = scratch.join("ssh");
-        fs::write(&ssh, "#!/bin/sh\nexec /usr/lib/openssh/sftp-server\n").expect("a script");
-        fs::set_permissions(&ssh, fs::Permissions::from_mode(0o755)).expect("it is ours");
+        programs::script(&ssh, "#!/bin/sh\nexec /usr/lib/openssh/sftp-server\n");
         let caches = "attr_timeout=0,entry_timeout=0,cache=no";
         let option = format!("ssh_command={},{caches}", ssh.display());
         let mounted = Sshfs(scratch.join(at));
