@@ -207,8 +207,9 @@ fn who_else_has_the_cpus_or_the_disk_is_named() {
     };
     let doubts = &of_cpus.traces[0].doubts;
     // Others may have more than the shells.
-    let names =
-        |doubt: &String| doubt.starts_with("the machine was busy") && doubt.contains("; ") && doubt.contains(" had ");
+    let names = |doubt: &String| {
+        doubt.starts_with("the machine was busy") && doubt.contains("; ") && doubt.matches(" used ").count() == 2
+    };
     assert!(doubts.iter().any(names), "{doubts:?}: {:?}, {:?}", of_cpus.traces[0].neighbours, of_cpus.traces[0].ledger);
     // Read from the disk below, where the place lies as well.
     let file = scratch.path().join("read").display().to_string();

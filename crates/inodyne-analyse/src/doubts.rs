@@ -114,9 +114,11 @@ fn busy(recording: &Recording, trace: &Trace) -> Option<String> {
         let share = percent(share);
         let who = others.first().map_or_else(String::new, |(comm, ns)| {
             let more = if others.len() > 1 { " and others" } else { "" };
-            format!("; {comm}{more} had {:.1}", if more.is_empty() { ns.0 as f64 / wall } else { had })
+            format!("; {comm}{more} used {:.1}", if more.is_empty() { ns.0 as f64 / wall } else { had })
         });
-        format!("the machine was busy: it had no CPU for {share} of the time, and used {own:.1} of {cpus:.0}{who}")
+        format!(
+            "the machine was busy: it waited for a CPU {share} of the time, and used {own:.1} of {cpus:.0} CPUs{who}"
+        )
     })
 }
 
@@ -218,7 +220,7 @@ mod tests {
         let all = vec![neighbour("cc1", 900.0), neighbour("cc1", 500.0), neighbour("idle", 0.0)];
         trace.neighbours = Some(Neighbours { stolen_ns: ms(100.0), processes: all });
         let said = busy(&recording, &trace).expect("others had most");
-        assert!(said.ends_with("; cc1 had 1.4"), "{said}");
+        assert!(said.ends_with("; cc1 used 1.4"), "{said}");
         assert_eq!(stolen(&recording, &trace), None);
         trace.neighbours.as_mut().expect("set above").stolen_ns = ms(500.0);
         assert!(stolen(&recording, &trace).is_some_and(|said| said.contains("25%")));

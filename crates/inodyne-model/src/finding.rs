@@ -35,6 +35,9 @@ pub struct Finding {
     /// True where it says what limits and no more: what is predicted is the best that could be had, not what a cure brings.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub bound: bool,
+    /// What a bound takes for granted where that is not what `cure` says, as in "if files took no time".
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bound_if: Option<String>,
     /// What was measured once the cure was tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proved: Option<Proof>,

@@ -148,7 +148,13 @@ impl Diagnosed {
             cure,
             cures,
             bound: self.bound,
+            bound_if: None,
             proved: None,
         }
+    }
+
+    /// The same, of a bound that supposes something else than what its cure says.
+    pub(super) fn finding_if(self, case: &Case<'_>, supposed: &str) -> Finding {
+        Finding { bound_if: Some(supposed.to_owned()), ..self.finding(case) }
     }
 }

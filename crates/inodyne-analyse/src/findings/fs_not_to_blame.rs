@@ -46,7 +46,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             avoidable_calls: None,
             bound: true,
         }
-        .finding(case),
+        .finding_if(case, "files took no time"),
     )
 }
 

@@ -34,6 +34,7 @@ fn finding(id: &str, now: u64, wall: u64, bound: bool) -> Finding {
         cure: Vec::new(),
         cures: Vec::new(),
         bound,
+        bound_if: None,
         proved: None,
     }
 }

@@ -1,9 +1,10 @@
 //! What other programs had of the machine while a command ran: proc_stat(5), proc_pid_stat(5), proc_pid_io(5).
 //!
 //! All processes are looked at before and after. Who was there before and still is has done what lies between; a shell or `make` has
-//! then waited for the children that it started meanwhile, so these count as its own. Whoever came later is not known to be a stranger.
+//! then waited for the children that it started meanwhile, so these count as its own. What a child that has ended meanwhile had used
+//! before is taken off, since its parent is given all of it at once. Whoever came later is not known to be a stranger.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 
 use inodyne_model::Nanos;
@@ -25,6 +26,7 @@ pub(super) struct Look {
 
 struct Process {
     comm: String,
+    parent: u32,
     ticks: u64,
     read_bytes: u64,
     write_bytes: u64,
@@ -44,12 +46,35 @@ impl Look {
     /// What came since then.
     pub(super) fn since(&self, before: &Look) -> Neighbours {
         let both = self.processes.iter().filter_map(|(key, now)| Some((key.0, now, before.processes.get(key)?)));
+        let ended = self.ended_below(before);
         let mut processes: Vec<Neighbour> = both.map(|(pid, now, then)| between(pid, now, then)).collect();
+        for process in &mut processes {
+            let earlier = ended.get(&process.pid).copied().unwrap_or(0);
+            process.cpu_ns = Nanos(process.cpu_ns.0.saturating_sub(ticks(earlier).0));
+        }
         let bytes = |of: &Neighbour| of.read_bytes + of.write_bytes;
         processes.retain(|process| process.cpu_ns > Nanos::ZERO || bytes(process) >= LEAST_BYTES);
         processes.sort_by_key(|process| (std::cmp::Reverse((process.cpu_ns, bytes(process))), process.pid));
         processes.truncate(Neighbours::MOST);
         Neighbours { stolen_ns: ticks(self.stolen.saturating_sub(before.stolen)), processes }
+    }
+}
+
+impl Look {
+    /// What processes that are gone by now had used before, in ticks, by the nearest of their parents that is still there.
+    fn ended_below(&self, before: &Look) -> HashMap<u32, u64> {
+        let parents: HashMap<u32, u32> =
+            before.processes.iter().map(|(key, process)| (key.0, process.parent)).collect();
+        let still: HashSet<u32> =
+            before.processes.keys().filter(|key| self.processes.contains_key(key)).map(|key| key.0).collect();
+        let mut ended = HashMap::new();
+        for (key, process) in before.processes.iter().filter(|(key, _)| !still.contains(&key.0)) {
+            let above = std::iter::successors(Some(key.0), |pid| parents.get(pid).copied()).take(parents.len() + 1);
+            if let Some(heir) = above.into_iter().find(|pid| still.contains(pid)) {
+                *ended.entry(heir).or_insert(0) += process.ticks;
+            }
+        }
+        ended
     }
 }
 
@@ -74,17 +99,17 @@ fn stolen(stat: &str) -> Option<u64> {
 
 /// A process with what it and its children have used; none of a kernel thread, one of ours, or one that has ended.
 fn process(pid: u32) -> Option<((u32, u64), Process)> {
-    let (comm, started, ticks) = parsed(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?;
+    let (comm, parent, started, ticks) = parsed(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?;
     let io = fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
     let [read_bytes, write_bytes] = ["read_bytes: ", "write_bytes: "].map(|name| {
         let line = io.lines().find_map(|line| line.strip_prefix(name));
         line.and_then(|number| number.parse().ok()).unwrap_or(0)
     });
-    Some(((pid, started), Process { comm, ticks, read_bytes, write_bytes }))
+    Some(((pid, started), Process { comm, parent, ticks, read_bytes, write_bytes }))
 }
 
-/// Name, instant of the start, and ticks of CPU time of a line of /proc/PID/stat.
-fn parsed(stat: &str) -> Option<(String, u64, u64)> {
+/// Name, parent, instant of the start, and ticks of CPU time of a line of /proc/PID/stat.
+fn parsed(stat: &str) -> Option<(String, u32, u64, u64)> {
     let (open, close) = (stat.find('(')?, stat.rfind(')')?);
     let comm = stat.get(open + 1..close)?;
     let numbers: Vec<u64> = stat.get(close + 1..)?.split_whitespace().map(|word| word.parse().unwrap_or(0)).collect();
@@ -93,7 +118,12 @@ fn parsed(stat: &str) -> Option<(String, u64, u64)> {
     if is_own(comm) || field(9)? & KERNEL_THREAD != 0 {
         return None;
     }
-    Some((comm.to_owned(), field(22)?, field(14)? + field(15)? + field(16)? + field(17)?))
+    Some((
+        comm.to_owned(),
+        u32::try_from(field(4)?).ok()?,
+        field(22)?,
+        field(14)? + field(15)? + field(16)? + field(17)?,
+    ))
 }
 
 #[cfg(test)]
@@ -110,7 +140,7 @@ mod tests {
     #[test]
     fn a_process_is_told_with_its_children_whatever_its_name() {
         let name = "a) R 1 (b";
-        assert_eq!(parsed(&line(name, 0, [1, 20, 300, 4_000], 55)), Some((name.to_owned(), 55, 4_321)));
+        assert_eq!(parsed(&line(name, 0, [1, 20, 300, 4_000], 55)), Some((name.to_owned(), 1, 55, 4_321)));
         assert_eq!(parsed(&line("kworker/0:1", KERNEL_THREAD, [1; 4], 5)), None);
         assert_eq!(parsed(&line("inodyne", 0, [1; 4], 5)), None);
         assert_eq!(parsed(&line("inodyne-disk", 0, [1; 4], 5)), None);
@@ -121,7 +151,7 @@ mod tests {
 
     #[test]
     fn only_what_lies_between_is_told_and_the_busiest_first() {
-        let of = |ticks, read_bytes| Process { comm: "cc1".to_owned(), ticks, read_bytes, write_bytes: 0 };
+        let of = |ticks, read_bytes| Process { comm: "cc1".to_owned(), parent: 0, ticks, read_bytes, write_bytes: 0 };
         let look = |stolen, all: &[(u32, u64, Process)]| {
             let processes = all.iter().map(|(pid, started, p)| ((*pid, *started), of(p.ticks, p.read_bytes))).collect();
             Look { stolen, processes }
@@ -136,6 +166,22 @@ mod tests {
         assert_eq!(found.stolen_ns, Nanos(30_000_000));
         let all: Vec<_> = found.processes.iter().map(|p| (p.pid, p.cpu_ns.0 / 1_000_000, p.read_bytes >> 20)).collect();
         assert_eq!(all, [(1, 30, 0), (4, 0, 2)]);
+    }
+
+    /// `make` (1) waits for a shell (2) with a compiler (3) below it, both of which began before and end meanwhile, and for
+    /// another child that began and ended meanwhile. The other shell (4) goes on.
+    #[test]
+    fn what_children_had_used_before_is_not_taken_for_what_they_do() {
+        let of = |parent, ticks| Process { comm: "cc1".to_owned(), parent, ticks, read_bytes: 0, write_bytes: 0 };
+        let look = |all: Vec<(u32, Process)>| Look {
+            stolen: 0,
+            processes: all.into_iter().map(|(pid, process)| ((pid, 1), process)).collect(),
+        };
+        let before = look(vec![(1, of(0, 10)), (2, of(1, 40)), (3, of(2, 500)), (4, of(1, 7))]);
+        // Its own 2, 5 more of each of those below, and 8 of the child that came and went.
+        let after = look(vec![(1, of(0, 10 + 2 + 45 + 505 + 8)), (4, of(1, 8))]);
+        let found: Vec<_> = after.since(&before).processes.iter().map(|p| (p.pid, p.cpu_ns)).collect();
+        assert_eq!(found, [(1, ticks(20)), (4, ticks(1))]);
     }
 
     #[test]

@@ -45,7 +45,13 @@ pub(super) fn in_short(number: usize, finding: &Finding, doubts: &[String]) -> [
         let Prediction { now_ns, wall_ns, .. } = finding.predicted;
         let limit = if finding.bound { "at best " } else { "about " };
         more.push(Span::new(format!("{limit}{}", duration_beside(wall_ns, now_ns)), Style::Good));
-        more.push(format!(" instead of {}: ", duration(now_ns)));
+        more.push(format!(" instead of {}", duration(now_ns)));
+        // The cure of such a one is something else than what the time supposes.
+        if let Some(supposed) = &finding.bound_if {
+            more.push(format!(", if {supposed}"));
+            return [title.into(), more];
+        }
+        more.push(": ");
     }
     more.push(finding.cure.first().map_or("", String::as_str));
     [title.into(), more]
@@ -82,7 +88,8 @@ fn prediction(finding: &Finding) -> Line {
     let now = predicted.now_ns;
     let time = |ns| duration_beside(ns, now);
     if finding.bound {
-        return Line::from([Span::from(format!("{} instead of {}", time(predicted.wall_ns), time(now)))]);
+        let supposed = finding.bound_if.as_ref().map_or_else(String::new, |supposed| format!(", if {supposed}"));
+        return Line::from([Span::from(format!("{} instead of {}{supposed}", time(predicted.wall_ns), time(now)))]);
     }
     let saves = now.saturating_sub(predicted.wall_ns);
     Line::from([
