@@ -183,7 +183,7 @@ fn the_time_at_a_device_is_the_time_it_takes() {
 fn what_bounds_a_command_is_said_with_the_depth_that_its_disk_had() {
     let _machine = machine();
     for (place, script, by, depth) in [
-        ("ext4:delay=5ms", "dd if=/dev/zero of=f bs=4k count=100 oflag=direct", BoundBy::Latency, 0.9..1.5),
+        ("ext4:delay=5ms", "dd if=/dev/zero of=f bs=4k count=100 oflag=direct", BoundBy::Latency, 0.7..1.5),
         ("ext4:bandwidth=50M", "dd if=/dev/zero of=f bs=1M count=60 conv=fsync", BoundBy::Throughput, 4.0..1e3),
         ("ext4:delay=5ms", "sleep 0.3", BoundBy::NotTheDevice, 0.0..1e3),
     ] {

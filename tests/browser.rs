@@ -133,6 +133,7 @@ fn names_of_files_are_text() {
 /// Ten minutes of two threads that take turns 3,333 times a second, and 5,000 different stacks: as much as a build.
 #[test]
 fn ten_minutes_open_at_once() {
+    let _machine = machine();
     let scratch = scratch();
     let recording = scratch.path().join("long.inodyne");
     inodyne_recording::save(&ten_minutes(), &recording).expect("a recording can be saved");

@@ -61,7 +61,7 @@ fn a_difference_that_is_there_is_found_with_its_reason() {
 #[test]
 fn too_few_runs_are_warned_of_and_enough_decide() {
     let _machine = machine();
-    let commands = ["-c", "true", "-c", "sleep 0.02", "-c", "sleep 0.06", "--traced", "0"];
+    let commands = ["-c", "true", "-c", "sleep 0.1", "-c", "sleep 0.4", "--traced", "0"];
     let few = compared(&[&commands[..], &["-n", "3"]].concat()).ended_with(0);
     let warned = few.stderr.lines().find(|line| line.contains("cannot decide")).expect("a warning");
     assert!(warned.starts_with("inodyne: 3 pairs of runs cannot decide 2 comparisons at once"), "{warned}");
@@ -138,7 +138,7 @@ fn runs_that_fail_or_hang_are_kept_and_withhold_the_verdict() {
     let flag = scratch.path().join("flag").display().to_string();
     // Fails every other time.
     let flaky = format!("if [ -e {flag} ]; then rm {flag}; else : >{flag}; exit 3; fi");
-    let arguments = ["-c", "true", "-c", &flaky, "-c", "sleep 4713", "-n", "6", "--traced", "0", "--timeout", "100ms"];
+    let arguments = ["-c", "true", "-c", &flaky, "-c", "sleep 4713", "-n", "6", "--traced", "0", "--timeout", "500ms"];
     let outcome = compared(&arguments).ended_with(1);
     assert!(outcome.stderr.contains("9 of 18 runs failed"), "{}", outcome.stderr);
     let recording = outcome.recording();
@@ -467,13 +467,13 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// The 95% interval of the mean of twenty rounds: 2.093 is Student's t for 19 degrees of freedom. Runs of the same round
+/// The 99% interval of the mean of twenty rounds: 2.861 is Student's t for 19 degrees of freedom. Runs of the same round
 /// are alike, so they are one value.
 fn interval(rounds: &[f64]) -> (f64, f64) {
     let count = rounds.len() as f64;
     let mean = mean(rounds);
     let variance = rounds.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (count - 1.0);
-    let half = 2.093 * (variance / count).sqrt();
+    let half = 2.861 * (variance / count).sqrt();
     (mean - half, mean + half)
 }
 

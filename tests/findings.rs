@@ -85,7 +85,7 @@ const CASES: &[Case] = &[
         &["--at", "ext4:size=1G", "--data", "tree:dirs=150,files=5,bytes=1", "--cache", "cold"],
         "sh -c 'READS; exec find . -size +1k'",
     ),
-    case("journal-wait", &["--at", "ext4:size=1G,mkfs=-J size=1 -b 1024"], "FIXTURE 4 3000"),
+    case("journal-wait", &["--at", "ext4:size=1G,delay=1ms,mkfs=-J size=1 -b 1024"], "FIXTURE 4 3000"),
     case("kernel-cpu-bound", TMPFS, "FIXTURE 30000"),
     case("lock-contention", TMPFS, "FIXTURE 8 2000"),
     case("memory-pressure", &["--at", "ext4:size=1G"], "FIXTURE CGROUP 400 2"),

@@ -120,39 +120,49 @@ fn was_quiet(recording: &Recording) -> bool {
     median(&walls).unwrap_or_default().share_of(middle) * 2.0 <= QUIET
 }
 
-/// CPU time since the machine started, in ticks: what all used, and what this process and its children did.
-fn cpu_ticks() -> [u64; 2] {
+/// CPU time since the machine started, in ticks: what all used, what this process and its children did, and what the machine's host
+/// gave to others.
+fn cpu_ticks() -> [u64; 3] {
     let sum = |text: &str, skip: usize, take: usize| -> u64 {
         text.split_whitespace().skip(skip).take(take).map(|word| word.parse::<u64>().expect("a count of ticks")).sum()
     };
     let read = |file| fs::read_to_string(file).expect("/proc is mounted");
     // `cpu user nice system idle …`; without idle times, interrupts are left to the machine.
     let all = sum(&read("/proc/stat"), 1, 3);
+    let stolen = sum(&read("/proc/stat"), 8, 1);
     let own = read("/proc/self/stat");
     // utime, stime and those of children are the 14th to 17th field; the second may hold blanks and ends with the last bracket.
     let fields = own.rsplit_once(')').expect("a command name").1;
-    [all, sum(fields, 11, 4)]
+    [all, sum(fields, 11, 4), stolen]
 }
 
 /// The part of a machine's CPUs that others may use for it to be quiet: threads of the kernel that serve the command count as others.
 const OTHERS: f64 = 0.25;
+/// The same of the host's others. They come in bursts, and a recording takes exception to less than others may use.
+const STOLEN: f64 = 0.03;
 
 #[test]
 fn five_of_six_predictions_come_true() {
     let (_machine, programs) = (machine(), scratch());
     let (began, before) = (Instant::now(), cpu_ticks());
     let tried: Vec<(Score, String)> = six().iter().map(|cured| tried(cured, programs.path())).collect();
-    let [all, own] = [0, 1].map(|which| (cpu_ticks()[which] - before[which]) as f64);
+    let after = cpu_ticks();
+    let [all, own, stolen] = [0, 1, 2].map(|which| (after[which] - before[which]) as f64);
     let cpus = thread::available_parallelism().expect("it is known").get() as f64;
-    let others = (all - own) / 100.0 / began.elapsed().as_secs_f64() / cpus;
+    let part = |ticks: f64| ticks / 100.0 / began.elapsed().as_secs_f64() / cpus;
+    let (others, stolen) = (part(all - own), part(stolen));
     let told = |score| tried.iter().filter(|one| one.0 == score).map(|one| one.1.as_str()).collect::<Vec<_>>();
     let refuted = told(Score::Otherwise);
     assert!(refuted.len() <= 1, "these did not come true:\n{}", refuted.join("\n"));
     // Of a machine that is busy with other things a recording says so, and nothing is scored.
     let undecided = told(Score::Undecided);
     assert!(undecided.iter().all(|told| told.contains("not scored") || told.contains("not decided")), "{undecided:?}");
-    let most = if others > OTHERS { undecided.len() } else { 2 };
-    assert!(undecided.len() <= most, "others used {others:.2} of the machine; undecided:\n{}", undecided.join("\n"));
+    let most = if others > OTHERS || stolen > STOLEN { undecided.len() } else { 2 };
+    let undecided_told = undecided.join("\n");
+    assert!(
+        undecided.len() <= most,
+        "others used {others:.2} of the machine, {stolen:.2} were stolen; undecided:\n{undecided_told}"
+    );
 }
 
 /// A place where a cold command waits for the device, however busy the machine is.

@@ -3,7 +3,7 @@
 mod support;
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -17,7 +17,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::termios::{InputFlags, LocalFlags, OutputFlags, tcgetattr};
 use nix::unistd::Pid;
 use serde_json::Value;
-use support::{Cgroup, Outcome, as_in_a_terminal, inodyne, load, machine, run, scratch, start};
+use support::{Cgroup, Outcome, as_in_a_terminal, eventually, inodyne, load, machine, run, scratch};
 
 /// A process that does not outlive the test, whatever that ends with.
 struct Killed(Child);
@@ -33,6 +33,27 @@ impl Drop for Killed {
         drop(self.0.kill());
         drop(self.0.wait());
     }
+}
+
+/// Writes and syncs a file, again and again, on a disk that is slow, so that it mostly waits however fast the CPU is: another inodyne
+/// makes that. With its pid.
+fn syncs_slowly(scratch: &Path) -> (Killed, u64) {
+    let said = scratch.join("pid");
+    let script = "
+import os, sys
+f = os.open('synced', os.O_CREAT | os.O_WRONLY)
+with open(sys.argv[1] + '.new', 'w') as said:
+    said.write(str(os.getpid()))
+os.rename(sys.argv[1] + '.new', sys.argv[1])
+while True:
+    os.write(f, b'x' * 4096)
+    os.fsync(f)";
+    let mut command = inodyne();
+    command.args(["run", "--tracer", "none", "--at", "ext4:size=64M,delay=2ms", "--", "python3", "-c", script]);
+    let target = Killed(command.arg(&said).stdout(Stdio::null()).spawn().expect("the tests need python3"));
+    assert!(eventually(|| said.exists()), "it does not begin");
+    let pid = std::fs::read_to_string(&said).expect("it is there");
+    (target, pid.parse().expect("a number"))
 }
 
 /// Writes and syncs, again and again.
@@ -59,9 +80,9 @@ fn number(value: &Value, key: &str) -> f64 {
 #[test]
 fn who_syncs_is_listed_first_with_what_it_waits_for() {
     let (_machine, scratch) = (machine(), scratch());
-    let target = syncs(scratch.path());
+    let (_target, pid) = syncs_slowly(scratch.path());
     let bystander = sleepers(0);
-    let pids = [target.pid().to_string(), bystander.pid().to_string()];
+    let pids = [pid.to_string(), bystander.pid().to_string()];
     let looks = looks(&["--pid", &pids[0], "--pid", &pids[1], "--interval", "1s", "-n", "3"]);
     assert_eq!(looks.len(), 3);
     for look in &looks {
@@ -73,7 +94,7 @@ fn who_syncs_is_listed_first_with_what_it_waits_for() {
         let rows = look["rows"].as_array().expect("rows");
         assert_eq!(rows.len(), 1, "who only sleeps is left out: {look}");
         let row = &rows[0];
-        assert_eq!((row["pid"].as_u64(), row["name"].as_str()), (Some(target.pid()), Some("python3")), "{look}");
+        assert_eq!((row["pid"].as_u64(), row["name"].as_str()), (Some(pid), Some("python3")), "{look}");
         let cause = row["cause"].as_str().unwrap_or_default();
         assert!(["journal", "device-flush", "device-write"].contains(&cause), "{look}");
         // A busy machine takes the CPU from whoever has just waited.
@@ -94,16 +115,23 @@ fn who_enters_a_control_group_is_listed_from_then_on() {
     let cgroup = Cgroup::of("cpu");
     let path = cgroup.0.to_str().expect("text");
     let arguments = ["top", "--batch", "--format", "json", "--interval", "500ms", "-n", "16", "--cgroup", path];
-    let top = start(inodyne().args(arguments));
+    let mut command = inodyne();
+    let command = as_in_a_terminal(command.args(arguments)).stdout(Stdio::piped());
+    let mut top = Killed(command.spawn().expect("it starts"));
+    let mut lines = BufReader::new(top.0.stdout.take().expect("a pipe")).lines();
+    let mut look = || -> Option<Value> {
+        let line = lines.next()?.expect("text");
+        Some(serde_json::from_str(&line).expect("a line is an object"))
+    };
     // It has nobody to follow, and waits for somebody.
-    thread::sleep(Duration::from_secs(2));
+    let first = look().expect("the first look");
+    assert_eq!(number(&first, "processes"), 0.0, "{first}");
     let target = syncs(scratch.path());
     std::fs::write(cgroup.0.join("cgroup.procs"), target.pid().to_string()).expect("it enters");
-    let looks = parsed(&top.end());
+    let last = std::iter::from_fn(look).last().expect("more of them");
+    assert_eq!(top.0.wait().expect("our child").code(), Some(0));
     drop(target);
-    let [first, .., last] = &looks[..] else { panic!("{looks:?}") };
-    assert_eq!(number(first, "processes"), 0.0, "{first}");
-    assert_eq!((number(last, "processes"), last["rows"][0]["name"].as_str()), (1.0, Some("python3")), "{last}");
+    assert_eq!((number(&last, "processes"), last["rows"][0]["name"].as_str()), (1.0, Some("python3")), "{last}");
 }
 
 #[test]

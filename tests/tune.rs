@@ -43,7 +43,7 @@ fn read_ahead_of_inodes_helps_a_cold_walk_on_a_slow_device() {
     let place = "ext4:size=128M,mkfs=-O ^dir_index -I 1024,delay=3ms";
     let options = ["--at", place, "--data", "tree:dirs=30,files=100,bytes=1", "--cache", "cold", "--setting"];
     let options: Vec<&str> = options.into_iter().chain(["inode_readahead_blks"]).collect();
-    let (outcome, tuning) = tuned(&file, &options, &["find", ".", "-size", "+1k"]);
+    let (outcome, tuning) = tuned_by("8", &file, &options, &["find", ".", "-size", "+1k"]);
     let best = best(&tuning);
     assert_eq!((best.verdict, best.risk(), tuning.complete), (TuneVerdict::Helps, Risk::None, true));
     let confirmed = best.confirmed.expect("it was confirmed");
@@ -94,7 +94,7 @@ fn metacopy_helps_a_chown_on_an_overlay() {
     let options = ["--at", "overlay:lower=ext4:size=128M", "--data", "tree:dirs=3,files=100,bytes=8000"];
     let settings = ["--setting", "metacopy", "--setting", "redirect_dir"];
     let options: Vec<&str> = options.into_iter().chain(settings).collect();
-    let (outcome, tuning) = tuned(&file, &options, &["chown", "-R", "1", "."]);
+    let (outcome, tuning) = tuned_by("12", &file, &options, &["chown", "-R", "1", "."]);
     let best = best(&tuning);
     assert_eq!((best.written().as_str(), best.risk()), ("metacopy=on", Risk::Security));
     assert!(outcome.text().contains("Its risk: security"), "{}", outcome.text());
@@ -153,7 +153,7 @@ fn the_users_own_parameters_are_tuned_too() {
     let (_machine, scratch) = (machine(), scratch());
     let file = scratch.path().join("sleep.inodyne");
     let options = ["--at", "tmpfs", "--setting", "vfs_cache_pressure=50", "--param", "time=0.3,0.05"];
-    let (_, tuning) = tuned(&file, &options, &["sleep", "{time}"]);
+    let (_, tuning) = tuned_by("8", &file, &options, &["sleep", "{time}"]);
     assert_eq!(best(&tuning).written(), "time=0.05");
 }
 

@@ -12,7 +12,9 @@ if [ -z "$package" ]; then
         exit 3
     fi
 fi
-apt-get download "$package"
+fetch() { apt-get -o Acquire::Retries=5 download "$package"; }
+# Lists that are older than what the mirror has name files that are gone.
+fetch || { apt-get update && fetch; }
 mkdir unpacked
 dpkg-deb --fsys-tarfile ./*.deb | tar -xO "./usr/src/$package.tar.xz" |
     tar -xJ -C unpacked "$package/fs" "$package/include" "$package/net"

@@ -265,7 +265,7 @@ pub fn fixture(name: &str, into: &Path) -> PathBuf {
 pub fn eventually(happens: impl Fn() -> bool) -> bool {
     let started = Instant::now();
     while !happens() {
-        if started.elapsed() > Duration::from_secs(20) {
+        if started.elapsed() > Duration::from_secs(60) {
             return false;
         }
         thread::sleep(Duration::from_millis(10));

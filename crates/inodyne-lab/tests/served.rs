@@ -67,6 +67,7 @@ fn everything_that_can_be_done_to_files_is_done_in_a_share() {
 }
 
 fn everything_is_done(spec: &str) {
+    let _alone = alone();
     let (lab, scratch) = lab();
     let place = make(&lab, spec);
     let root = place.path().to_owned();
@@ -126,6 +127,7 @@ fn users_stay_who_they_are_in_a_share() {
 }
 
 fn users_stay(spec: &str) {
+    let _alone = alone();
     let (lab, _scratch) = lab();
     let place = make(&lab, spec);
     let as_user = |uid: u32, script: &str| {

@@ -52,14 +52,16 @@ fn each_request_is_late_on_its_own_and_many_at_once_are_late_together() {
     let file = blocks(place.path(), 32);
     let one_by_one = timed(|| (0..10).for_each(|block| read(&file, block)));
     assert!(one_by_one >= Duration::from_millis(400), "{one_by_one:?}");
-    let at_once = timed(|| {
+    let all_at_once = || {
         thread::scope(|scope| {
             let file = &file;
             for block in 0..32 {
                 scope.spawn(move || read(file, block));
             }
         });
-    });
+    };
+    // The machine may stand still for a moment. Each reads from the device anew.
+    let at_once = (0..3).map(|_| timed(all_at_once)).min().expect("three times");
     assert!(at_once >= Duration::from_millis(40), "{at_once:?}");
     assert!(at_once < Duration::from_millis(32 * 40 / 2), "one after the other: {at_once:?}");
     drop((file, place));

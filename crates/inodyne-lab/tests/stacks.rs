@@ -126,6 +126,7 @@ fn layers_share_directories_and_divide_files() {
 /// More layers than fit into one option.
 #[test]
 fn an_overlay_may_have_many_layers() {
+    let _alone = alone();
     let (lab, scratch) = lab();
     let data = original(scratch.path());
     for layers in [12, 40] {

@@ -51,6 +51,7 @@ fn each_kind_is_as_full_as_asked_for_and_its_place_is_empty() {
 /// What e2freefrag says of the free extents: many small ones instead of one large one.
 #[test]
 fn free_space_is_in_pieces_and_the_same_ones_each_time() {
+    let _alone = alone();
     let (lab, _scratch) = lab();
     let extents = |text: &str| {
         let mut place = make(&lab, text);

@@ -1,5 +1,7 @@
 //! A tracer's whole life, as root: what a command did is what was seen. The workload says what it does by its own arguments.
 
+use std::sync::{Mutex, PoisonError};
+
 use inodyne_launch::{Input, LaunchSpec, Leftovers, Output};
 use inodyne_model::Nanos;
 use inodyne_model::observed::{ROOT, Window};
@@ -9,7 +11,11 @@ use inodyne_trace::{Options, Tracer};
 /// `dd` reads and writes a byte so often.
 const TIMES: u64 = 2_000;
 
+/// Who starts commands forks, which is for one thread at a time.
+static STARTING: Mutex<()> = Mutex::new(());
+
 fn traced(options: &Options) -> Trace {
+    let _alone = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
     let words = ["sh", "-c", &format!("dd if=/dev/zero of=/dev/null bs=1 count={TIMES}; sleep 0.05")];
     let spec = LaunchSpec {
         argv: words.iter().map(Into::into).collect(),
