@@ -65,7 +65,7 @@ pub(crate) fn trace(history: &History) -> Trace {
         wall_ns: Nanos(ended.saturating_sub(started)),
         by_comm: tables(history, by_comm),
         paths: Some(kept(paths)),
-        overhead: Overhead { ratio: 1.0, estimated: true, ns_per_call: 0.0 },
+        overhead: Overhead { ratio: 1.0, estimated: true, ..Overhead::default() },
         observed,
         ..Trace::default()
     }

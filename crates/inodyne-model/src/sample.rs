@@ -252,7 +252,7 @@ pub fn find_trace(place: usize, cache: CacheState, typed: bool) -> Trace {
         } else {
             untyped(look_ups, inode)
         },
-        overhead: Overhead { ratio: 1.04, estimated: true, ns_per_call: 130.0 },
+        overhead: Overhead { ratio: 1.04, estimated: true, ns_per_call: 130.0, ..Overhead::default() },
         observed: Observed {
             started_ns: root.born_ns,
             programs: vec![program(&root, "find .")],
@@ -354,7 +354,7 @@ pub fn pipeline_recording() -> Recording {
             CommCalls { comm: "sh".to_owned(), syscalls: vec![call("wait4", 3, &[("ECHILD", 1)], ms(0.1), ms(812.0))] },
             CommCalls { comm: "xargs".to_owned(), syscalls: vec![call("read", 412, &[], ms(4.0), ms(640.0))] },
         ],
-        overhead: Overhead { ratio: 1.012, estimated: false, ns_per_call: 130.0 },
+        overhead: Overhead { ratio: 1.012, estimated: false, ns_per_call: 130.0, ..Overhead::default() },
         lost: Lost { stacks: 12, waits: 3, ..Lost::default() },
         refused: vec![Refused {
             feature: "types of directory entries".to_owned(),
@@ -389,7 +389,7 @@ pub fn window_recording() -> Recording {
     ];
     let calls = call("fsync", 550, &[], ms(10.0), ms(1_700.0));
     let mut trace = Trace { wall_ns: ms(916.0), ..Trace::default() };
-    trace.overhead = Overhead { ratio: 1.0, estimated: true, ns_per_call: 310.0 };
+    trace.overhead = Overhead { ratio: 1.0, estimated: true, ns_per_call: 310.0, ..Overhead::default() };
     trace.by_comm = vec![CommCalls { comm: "work".to_owned(), syscalls: vec![calls] }];
     trace.observed.started_ns = threads[0].born_ns;
     trace.observed.window = Window { begin: Begin::Attached, end: End::Detached };

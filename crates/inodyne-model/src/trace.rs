@@ -118,16 +118,34 @@ pub enum Tracer {
 }
 
 impl Trace {
-    /// What tracing cost, as far as that is known without untraced runs: the number of calls times the measured cost of one, spread over
-    /// as many CPUs as were busy in this time.
+    /// What tracing cost, as far as that is known without untraced runs: the number of calls and of switches, times the measured cost of
+    /// each, and whatever else programs did, spread over as many CPUs as were busy in this time. Where others kept the command from a CPU,
+    /// it had less than one, and each nanosecond took longer.
     pub fn estimated_overhead(&self, wall_ns: Nanos) -> Overhead {
         let wall = wall_ns.as_secs_f64().max(1e-9);
         let calls: u64 = self.by_comm.iter().flat_map(|command| &command.syscalls).map(|call| call.calls).sum();
         let cpu: Nanos = self.observed.threads.iter().map(|thread| thread.cpu_ns()).sum();
+        let ready: Nanos = self.observed.threads.iter().map(|thread| thread.runqueue_ns).sum();
+        let (cpu, ready) = (cpu.as_secs_f64(), ready.as_secs_f64());
         // strace is one process, which stops all others.
-        let busy_cpus = if self.tracer.divides_calls() { (cpu.as_secs_f64() / wall).max(1.0) } else { 1.0 };
-        let cost = calls as f64 * self.overhead.ns_per_call / 1e9 / busy_cpus;
-        Overhead { ratio: wall / (wall - cost).max(wall / 100.0), estimated: true, ..self.overhead }
+        let busy_cpus = match self.tracer.divides_calls() && cpu > 0.0 {
+            true => (cpu / wall).max(cpu / (cpu + ready)),
+            false => 1.0,
+        };
+        let Overhead { ns_per_call, ns_per_switch, other_ns, reader_ns, .. } = self.overhead;
+        let switches = self.switches() as f64;
+        let spent = calls as f64 * ns_per_call + switches * ns_per_switch.unwrap_or_default() + other_ns.0 as f64;
+        let cost = spent / 1e9 / busy_cpus;
+        let is_unknown = ns_per_switch.is_none() && switches * LEAST_NS_PER_SWITCH / 1e9 > wall * SMALL;
+        let at_least = self.tracer.divides_calls()
+            && (is_unknown || reader_ns.share_of(wall_ns) > READER_COMPETES || self.lost.total() > 0);
+        Overhead { ratio: wall / (wall - cost).max(wall / 100.0), estimated: true, at_least, ..self.overhead }
+    }
+
+    /// How often threads left their CPU, to wait or because it was taken from them.
+    pub fn switches(&self) -> u64 {
+        let of_thread = |thread: &crate::observed::ThreadObserved| thread.waits.saturating_add(thread.preemptions);
+        self.observed.threads.iter().map(of_thread).fold(0, u64::saturating_add)
     }
 }
 
@@ -184,11 +202,31 @@ pub struct ThreadLedger {
 pub struct Overhead {
     /// Time with tracing over time without, 1.0 or more.
     pub ratio: f64,
-    /// True where the ratio is calls × `ns_per_call` and not measured by untraced runs.
+    /// True where the ratio is of calls × `ns_per_call` + switches × `ns_per_switch` + `other_ns`, and not measured by untraced runs.
     pub estimated: bool,
-    /// What tracing adds to one system call, measured on this machine just before the run.
+    /// What tracing adds to one system call: measured in parts of the run, or just before it where there were hardly any calls.
     pub ns_per_call: f64,
+    /// What it adds to one departure from a CPU with the return to it, measured in parts of the run. None where hardly any was seen, or
+    /// where the kernel measures for nobody without CAP_SYS_ADMIN.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ns_per_switch: Option<f64>,
+    /// What all other programs took together: births and ends, samples, requests to disks. In recordings of before 0.
+    #[serde(default)]
+    pub other_ns: Nanos,
+    /// CPU time in which the tracer took what the kernel had for it. In recordings of before 0.
+    #[serde(default)]
+    pub reader_ns: Nanos,
+    /// Whether an estimate is a lower bound: the tracer may have taken CPU time from the command, something was lost, or it is not known
+    /// what a switch cost.
+    #[serde(default)]
+    pub at_least: bool,
 }
+
+/// From this part of the time on, the tracer itself may have kept the command from a CPU.
+const READER_COMPETES: f64 = 0.1;
+/// No switch costs less than that; where these alone are more than a small part of the time, an estimate without is too low.
+const LEAST_NS_PER_SWITCH: f64 = 500.0;
+const SMALL: f64 = 0.01;
 
 /// Directory entries that the traced processes read, and whether they came with a type. `.` and `..` do not count.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -253,4 +291,47 @@ pub struct ForcedLookup {
     pub cpu_ns: Nanos,
     /// The part not able to run.
     pub blocked_ns: Nanos,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observed::ThreadObserved;
+
+    fn thread(user_ns: u64, runqueue_ns: u64, preemptions: u64) -> ThreadObserved {
+        ThreadObserved {
+            user_ns: Nanos(user_ns),
+            runqueue_ns: Nanos(runqueue_ns),
+            preemptions,
+            ..ThreadObserved::default()
+        }
+    }
+
+    /// The estimate of a second in which these threads left their CPUs, each time at the cost of a microsecond.
+    fn estimated(threads: Vec<ThreadObserved>, ns_per_switch: Option<f64>) -> (f64, bool) {
+        let mut trace = Trace { overhead: Overhead { ns_per_switch, ..Overhead::default() }, ..Trace::default() };
+        trace.observed.threads = threads;
+        let overhead = trace.estimated_overhead(Nanos(1_000_000_000));
+        ((1.0 - 1.0 / overhead.ratio) * 1000.0, overhead.at_least)
+    }
+
+    #[test]
+    fn each_switch_costs_what_the_cpu_that_was_had_makes_of_it() {
+        let per_switch = Some(1_000.0);
+        // Alone, or asleep for most of the time: a tenth of a second.
+        let alone = estimated(vec![thread(1_000_000_000, 0, 100_000)], per_switch);
+        assert_eq!((alone.0.round(), alone.1), (100.0, false));
+        assert_eq!(estimated(vec![thread(200_000_000, 0, 100_000)], per_switch).0.round(), 100.0);
+        // Half of the time another program had the CPU.
+        assert_eq!(estimated(vec![thread(500_000_000, 500_000_000, 100_000)], per_switch).0.round(), 200.0);
+        // Eight on two CPUs.
+        let eight = vec![thread(250_000_000, 750_000_000, 25_000); 8];
+        assert_eq!(estimated(eight, per_switch).0.round(), 100.0);
+    }
+
+    #[test]
+    fn an_estimate_without_the_cost_of_switches_is_a_lower_bound_where_they_matter() {
+        assert_eq!(estimated(vec![thread(1_000_000_000, 0, 100_000)], None), (0.0, true));
+        assert_eq!(estimated(vec![thread(1_000_000_000, 0, 10)], None), (0.0, false));
+    }
 }

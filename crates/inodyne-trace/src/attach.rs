@@ -4,6 +4,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use libbpf_rs::{Link, ProgramMut, libbpf_sys};
 
+use crate::cost::Ran;
 use crate::error::TraceError;
 use crate::libbpf_log;
 use crate::probe::Point;
@@ -70,9 +71,9 @@ pub fn recursion_misses(program: BorrowedFd<'_>) -> u64 {
     info_of(program).map_or(0, |info| info.recursion_misses)
 }
 
-/// For how long a program has run, in nanoseconds, as long as run times were measured ([`measure_run_times`]).
-pub fn run_time_ns(program: BorrowedFd<'_>) -> u64 {
-    info_of(program).map_or(0, |info| info.run_time_ns)
+/// How often and for how long a program has run, as long as that was measured ([`measure_run_times`]).
+pub fn ran(program: BorrowedFd<'_>) -> Ran {
+    info_of(program).map_or(Ran::default(), |info| Ran { ns: info.run_time_ns, runs: info.run_cnt })
 }
 
 /// Has the kernel measure how long programs run, until the descriptor is closed; that makes each run a little longer. None where it

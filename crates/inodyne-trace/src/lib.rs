@@ -16,7 +16,7 @@
 //! symbols         addresses in kernel stacks to names
 //! thread_numbers  numbers of threads in a recording
 //! mapped_files    where the code of processes lies that are gone when it is named
-//! calibrate       what one call costs more with tracing
+//! calibrate       what one cheap call costs more with tracing;  cost  what tracing costs a command, measured while it runs
 //! refused         what is kept where the kernel refuses a part
 //! libbpf_log      what libbpf and the verifier say goes into the error
 //! capability      what this machine lacks
@@ -29,6 +29,7 @@ pub mod capability;
 #[cfg(test)]
 mod clock;
 mod contract;
+mod cost;
 mod devices;
 mod error;
 #[cfg(test)]

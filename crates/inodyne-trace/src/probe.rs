@@ -108,6 +108,11 @@ pub trait Probe {
         0
     }
 
+    /// Returns to a CPU that have arrived so far; of all probes together.
+    fn switches_so_far(&self) -> u64 {
+        0
+    }
+
     /// Now and then while the trace runs, every few milliseconds: notes what it wants to know of how things are then.
     fn look(&self, _maps: &InodyneMaps<'static>) -> libbpf_rs::Result<()> {
         Ok(())

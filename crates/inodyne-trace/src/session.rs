@@ -17,12 +17,13 @@ use std::time::{Duration, Instant};
 use inodyne_launch::monotonic_ns;
 use inodyne_model::loss::{Loss, Lost};
 use inodyne_model::observed::{Begin, End, Window};
-use inodyne_model::trace::{Overhead, Refused, Trace};
+use inodyne_model::trace::{Refused, Trace};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{Link, OpenObject, ProgramInput, ProgramMut, RingBuffer, RingBufferBuilder};
 
-use crate::attach::{attach, recursion_misses};
+use crate::attach::{attach, measure_run_times, ran, recursion_misses};
 use crate::contract::{FLAG_EXITING, FLAG_HELPER, LOSSES, Shared, Thread, global};
+use crate::cost::{Calibration, Cost, Ran, Reading};
 use crate::error::TraceError;
 use crate::join::{Whom, join};
 use crate::map::{ArrayView, pairs};
@@ -60,7 +61,9 @@ pub struct Tracer {
     mapped: RefCell<MappedFiles>,
     options: Options,
     cpus: usize,
-    overhead: Overhead,
+    calibration: Calibration,
+    /// None of a live view, which measures by itself.
+    cost: RefCell<Option<Cost>>,
     refused: Vec<Refused>,
     begin: Begin,
     skeleton: InodyneSkel<'static>,
@@ -79,7 +82,7 @@ impl Tracer {
             wanted.iter().filter(|probe| probe.is_optional()).map(|probe| probe.feature()).collect();
         let (mut tracer, left_out) = with_most(&optional, |left_out| Tracer::without(options, left_out))?;
         tracer.refused = left_out.into_iter().map(|(feature, error)| refused(feature, &error)).collect();
-        tracer.overhead = tracer.calibrate(untraced)?;
+        tracer.calibrate(untraced)?;
         Ok(tracer)
     }
 
@@ -101,7 +104,8 @@ impl Tracer {
             mapped: RefCell::default(),
             options: options.clone(),
             cpus,
-            overhead: Overhead::default(),
+            calibration: Calibration::default(),
+            cost: RefCell::default(),
             refused: Vec::new(),
             begin: Begin::Launched,
             skeleton,
@@ -144,6 +148,9 @@ impl Tracer {
             // What cannot be read now is not known of this moment, and is read again.
             let _ = probe.look(&self.skeleton.maps);
         }
+        if let Some(cost) = &mut *self.cost.borrow_mut() {
+            cost.look(|| self.reading());
+        }
     }
 
     /// Tells that the command has ended: what is seen of devices from here on is kept apart.
@@ -166,6 +173,7 @@ impl Tracer {
     pub fn finish(mut self) -> Result<Trace, TraceError> {
         self.wait_for_ends();
         let skipped = self.skipped_runs();
+        let overhead = self.cost.take().map(|cost| cost.finish(self.reading())).unwrap_or_default();
         self.links.clear();
         wait_for_running_programs();
         let detached_ns = monotonic_ns();
@@ -177,7 +185,7 @@ impl Tracer {
         let mapped = self.mapped.take().into_files();
         let seen = Seen::read(maps, &self.options, detached_ns, &shared, alive, mapped);
         let seen = seen.map_err(read_error)?;
-        let mut result = Trace { overhead: self.overhead, lost: counted(&shared), ..Trace::default() };
+        let mut result = Trace { overhead, lost: counted(&shared), ..Trace::default() };
         result.refused = std::mem::take(&mut self.refused);
         result.lost.add(Loss::Skipped, skipped);
         result.observed.stacks = stacks;
@@ -233,17 +241,43 @@ impl Tracer {
         Ok(())
     }
 
-    /// What a call costs more for a followed thread: this one, for some milliseconds, in a group that is never shown.
-    fn calibrate(&self, untraced_ns: f64) -> Result<Overhead, TraceError> {
+    /// What programs and the command have done up to now.
+    fn reading(&self) -> Reading {
+        let switches = self.probes.iter().map(|probe| probe.switches_so_far()).sum();
+        let mut reading =
+            Reading { at_ns: monotonic_ns().0, calls: self.calls_so_far(), switches, ..Reading::default() };
+        for (program, own) in self.programs() {
+            reading.add(own.name, ran(program.as_fd()));
+        }
+        reading
+    }
+
+    /// What a call costs more for a followed thread: this one, for some milliseconds, in a group that is never shown. With what the kernel
+    /// itself measures of it, from here to the command's first milliseconds.
+    fn calibrate(&mut self, untraced_ns: f64) -> Result<(), TraceError> {
         let run = |program: &ProgramMut<'_>| {
             let mut arguments = [0u8; 8];
             let input = ProgramInput { context_in: Some(&mut arguments), ..ProgramInput::default() };
             program.test_run(input).map(|_| ()).map_err(load_error)
         };
         run(&self.skeleton.progs.follow_arm)?;
-        let traced_ns = calibrate::nanoseconds_per_call();
+        let ns_per_call = (calibrate::nanoseconds_per_call() - untraced_ns).max(0.0);
+        let measures = if self.options.live { None } else { measure_run_times() };
+        let one_round = || {
+            let before = self.reading().at_calls;
+            calibrate::round();
+            self.reading().at_calls - before
+        };
+        let (followed, calls) = (one_round(), f64::from(calibrate::CALLS));
         run(&self.skeleton.progs.follow_disarm)?;
-        Ok(Overhead { ratio: 1.0, estimated: true, ns_per_call: (traced_ns - untraced_ns).max(0.0) })
+        let not_followed = one_round();
+        let each = |ran: Ran| ran.ns as f64 / (ran.runs as f64).max(1.0);
+        let ns_around = (ns_per_call - followed.ns as f64 / calls) / 2.0;
+        self.calibration = Calibration { ns_per_call, ns_around, ns_not_followed: each(not_followed) };
+        if !self.options.live {
+            self.cost = RefCell::new(Some(Cost::new(self.calibration, measures, self.reading())));
+        }
+        Ok(())
     }
 
     /// A parent learns of its child's end some microseconds before the child leaves its CPU for the last time: waits

@@ -72,7 +72,7 @@ fn in_a_line(trace: &Trace) -> String {
 
 /// What strace cost here: a call, and as a part of the time.
 fn of_strace(trace: &Trace) -> String {
-    let Overhead { ratio, estimated, ns_per_call } = trace.overhead;
+    let Overhead { ratio, estimated, ns_per_call, .. } = trace.overhead;
     let how = if estimated { "estimated" } else { "measured" };
     let of_time = percent((1.0 - 1.0 / ratio.max(1.0)).max(0.0));
     format!(", {} a call and {of_time} of the time ({how}),", duration(Nanos(ns_per_call as u64)))
@@ -83,6 +83,7 @@ fn cost(trace: &Trace) -> String {
     let cost = percent(overhead.ratio - 1.0);
     match overhead.estimated {
         _ if overhead.ratio <= 0.0 || !overhead.ratio.is_finite() => "Tracing overhead unknown".to_owned(),
+        true if overhead.at_least => format!("Tracing overhead at least {} (estimated)", cost.trim_start_matches('<')),
         true if cost.starts_with('<') => format!("Tracing overhead less than {} (estimated)", &cost[1..]),
         true => format!("Tracing overhead about {cost} (estimated)"),
         false if overhead.ratio < 1.0 => "Tracing overhead below the noise of the runs".to_owned(),
@@ -157,20 +158,33 @@ fn unknown_stacks(trace: &Trace) -> f64 {
 
 /// A row for each trace: what it cost, and what it lost.
 fn records(recording: &Recording) -> Records {
-    let own = ["trace", "place", "command", "cache", "wall_ns", "ratio", "estimated", "ns_per_call"].map(str::to_owned);
+    let own = ["trace", "place", "command", "cache", "wall_ns", "ratio", "estimated", "at_least", "ns_per_call"];
+    let more = ["ns_per_switch", "other_ns", "reader_ns"];
+    let own = own.into_iter().chain(more).map(str::to_owned);
     let lost = Loss::ALL.iter().map(|loss| format!("lost_{}", loss.key()));
     let of_trace = |(number, trace): (usize, &Trace)| {
         let [place, command, cache] = names::values(recording, trace.key());
         let cost = &trace.overhead;
         let ratio = Value::Ratio(cost.ratio);
-        let own = [number.into(), place, command, cache, trace.wall_ns.into(), ratio, cost.estimated.into()];
+        let own = [
+            number.into(),
+            place,
+            command,
+            cache,
+            trace.wall_ns.into(),
+            ratio,
+            cost.estimated.into(),
+            cost.at_least.into(),
+        ];
+        let per_switch = cost.ns_per_switch.map_or(Value::Nothing, Value::from);
+        let of_costs = [cost.ns_per_call.into(), per_switch, cost.other_ns.into(), cost.reader_ns.into()];
         let losses = trace.lost.counts().map(|(_, count)| Value::Count(count));
         let features: Vec<&str> = trace.refused.iter().map(|refused| refused.feature.as_str()).collect();
         let refused = Value::from(features.join(", "));
-        own.into_iter().chain([cost.ns_per_call.into()]).chain(losses).chain([refused]).collect()
+        own.into_iter().chain(of_costs).chain(losses).chain([refused]).collect()
     };
     Records {
-        columns: own.into_iter().chain(lost).chain(["refused".to_owned()]).collect(),
+        columns: own.chain(lost).chain(["refused".to_owned()]).collect(),
         rows: recording.traces.iter().enumerate().map(of_trace).collect(),
     }
 }

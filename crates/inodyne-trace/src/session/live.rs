@@ -14,8 +14,9 @@ use inodyne_model::snapshot::Snapshot;
 use libbpf_rs::MapCore;
 
 use super::{Tracer, counted, read_error};
-use crate::attach::{measure_run_times, run_time_ns};
+use crate::attach::{measure_run_times, ran};
 use crate::contract::StackFrames;
+use crate::cost::Occasion;
 use crate::error::TraceError;
 use crate::join::Whom;
 use crate::map::pairs;
@@ -34,9 +35,6 @@ pub struct LiveTracer {
     /// While it is measured how long programs run.
     measured: Option<OwnedFd>,
 }
-
-/// The programs that run where a thread leaves its CPU, is woken, and comes back.
-const AT_SWITCHES: [&str; 2] = ["switches_switch", "switches_waking"];
 
 impl LiveTracer {
     /// Loads and attaches what a live view reads, and measures what it costs.
@@ -68,7 +66,7 @@ impl LiveTracer {
 
     /// What tracing adds to one system call, as it was measured at the beginning.
     pub fn ns_per_call(&self) -> f64 {
-        self.tracer.overhead.ns_per_call
+        self.tracer.calibration.ns_per_call
     }
 
     /// Begins or ends to measure how long the programs run that switches and wake-ups pay for.
@@ -79,8 +77,8 @@ impl LiveTracer {
     /// For how long these have run so far while that was measured; none where it is not.
     pub fn time_at_switches(&self) -> Option<Nanos> {
         self.measured.as_ref()?;
-        let at_switches = self.tracer.programs().filter(|(_, own)| AT_SWITCHES.contains(&own.name));
-        Some(at_switches.map(|(program, _)| Nanos(run_time_ns(program.as_fd()))).sum())
+        let at_switches = self.tracer.programs().filter(|(_, own)| Occasion::of(own.name) == Occasion::Switch);
+        Some(at_switches.map(|(program, _)| Nanos(ran(program.as_fd()).ns)).sum())
     }
 
     /// What was seen up to now.

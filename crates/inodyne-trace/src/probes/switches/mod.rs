@@ -86,6 +86,11 @@ impl Probe for Own {
         Ok(())
     }
 
+    fn switches_so_far(&self) -> u64 {
+        let arrived = self.arrived.borrow();
+        arrived.intervals.len() as u64 + arrived.dropped_intervals
+    }
+
     fn read(&mut self, seen: &Seen<'_>, result: &mut Trace) -> libbpf_rs::Result<()> {
         let arrived = self.arrived.take();
         result.lost.add(Loss::Intervals, arrived.dropped_intervals);

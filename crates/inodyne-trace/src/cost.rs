@@ -1,0 +1,261 @@
+//! What tracing costs while the command runs: for how long the kernel ran the programs, measured by the kernel itself in short windows.
+//!
+//! A loop of one cheap call ([`calibrate`](crate::calibrate)) finds everything in the CPU's caches. A command does not, and what a switch
+//! costs depends on how deep the stacks are. So the kernel's own measurement of run times (`BPF_ENABLE_STATS`, bpf(2)) is on for one
+//! twentieth of the time, and what it says then is divided by what the command did then. What lies around a program, its tracepoint and
+//! the clock of that measurement, comes from the loop, which is run with the measurement on, too.
+
+use std::ops::{AddAssign, Sub};
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use inodyne_launch::monotonic_ns;
+use inodyne_model::Nanos;
+use inodyne_model::trace::Overhead;
+use nix::time::{ClockId, clock_gettime};
+
+use crate::attach::measure_run_times;
+
+/// How long a window is at least.
+const WINDOW_NS: u64 = 10_000_000;
+/// Windows are one part of so many.
+const ONE_OF: u64 = 20;
+/// What was seen less often in windows does not say what it costs.
+const ENOUGH_CALLS: u64 = 200;
+const ENOUGH_SWITCHES: u64 = 20;
+/// Programs run for a thread that leaves its CPU, is woken and comes back.
+const RUNS_PER_SWITCH: f64 = 3.0;
+const RUNS_PER_CALL: f64 = 2.0;
+
+/// What has the kernel run a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Occasion {
+    /// A system call.
+    Call,
+    /// A thread that leaves its CPU, is woken, or comes back.
+    Switch,
+    /// Anything else: births and ends, samples, requests to disks.
+    Other,
+}
+
+impl Occasion {
+    /// Of the program of this name.
+    pub fn of(program: &str) -> Occasion {
+        match program {
+            "calls_enter" | "calls_exit" => Occasion::Call,
+            "switches_switch" | "switches_waking" => Occasion::Switch,
+            _ => Occasion::Other,
+        }
+    }
+}
+
+/// Runs of programs, and how long these took while that was measured.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Ran {
+    /// In nanoseconds.
+    pub ns: u64,
+    /// How often.
+    pub runs: u64,
+}
+
+/// What programs and the command have done up to an instant; two subtracted say what happened in between.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Reading {
+    /// The instant.
+    pub at_ns: u64,
+    /// The programs of system calls, of whomever.
+    pub at_calls: Ran,
+    /// Those of switches.
+    pub at_switches: Ran,
+    /// All others.
+    pub at_others: Ran,
+    /// Calls that were counted.
+    pub calls: u64,
+    /// Returns to a CPU that were recorded.
+    pub switches: u64,
+}
+
+impl Reading {
+    /// Adds what a program has done.
+    pub fn add(&mut self, program: &str, ran: Ran) {
+        let sum = match Occasion::of(program) {
+            Occasion::Call => &mut self.at_calls,
+            Occasion::Switch => &mut self.at_switches,
+            Occasion::Other => &mut self.at_others,
+        };
+        *sum += ran;
+    }
+}
+
+impl AddAssign for Ran {
+    fn add_assign(&mut self, more: Ran) {
+        self.ns += more.ns;
+        self.runs += more.runs;
+    }
+}
+
+impl Sub for Ran {
+    type Output = Ran;
+
+    fn sub(self, before: Ran) -> Ran {
+        Ran { ns: self.ns.saturating_sub(before.ns), runs: self.runs.saturating_sub(before.runs) }
+    }
+}
+
+impl Sub for Reading {
+    type Output = Reading;
+
+    fn sub(self, before: Reading) -> Reading {
+        Reading {
+            at_ns: self.at_ns.saturating_sub(before.at_ns),
+            at_calls: self.at_calls - before.at_calls,
+            at_switches: self.at_switches - before.at_switches,
+            at_others: self.at_others - before.at_others,
+            calls: self.calls.saturating_sub(before.calls),
+            switches: self.switches.saturating_sub(before.switches),
+        }
+    }
+}
+
+impl AddAssign for Reading {
+    fn add_assign(&mut self, more: Reading) {
+        self.at_ns += more.at_ns;
+        self.at_calls += more.at_calls;
+        self.at_switches += more.at_switches;
+        self.at_others += more.at_others;
+        self.calls += more.calls;
+        self.switches += more.switches;
+    }
+}
+
+/// What was found before the command began, with one cheap call in a loop.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Calibration {
+    /// What tracing adds to that call.
+    pub ns_per_call: f64,
+    /// What it adds around one run of a program, the time that the kernel's measurement says aside; below zero where that is the larger.
+    pub ns_around: f64,
+    /// How long a program runs for a thread that is not followed.
+    pub ns_not_followed: f64,
+}
+
+/// What tracing costs, as far as it is known yet.
+pub struct Cost {
+    calibration: Calibration,
+    /// The window that is open, where one is, and what the kernel measures in it.
+    window: Option<(Reading, OwnedFd)>,
+    /// Of all windows before.
+    seen: Reading,
+    next_ns: u64,
+    began_ns: u64,
+    /// CPU time of this process when that began.
+    own: Duration,
+}
+
+impl Cost {
+    /// Begins with a window where the kernel measures for `window`; it measures in none without.
+    pub fn new(calibration: Calibration, window: Option<OwnedFd>, now: Reading) -> Cost {
+        let next_ns = if window.is_some() { 0 } else { u64::MAX };
+        let window = window.map(|descriptor| (now, descriptor));
+        let own = own_cpu_time();
+        Cost { calibration, window, seen: Reading::default(), next_ns, began_ns: now.at_ns, own }
+    }
+
+    /// Opens or closes a window where it is time to. To be called every few milliseconds.
+    pub fn look(&mut self, now: impl FnOnce() -> Reading) {
+        let at_ns = monotonic_ns().0;
+        match &self.window {
+            Some((began, _)) if at_ns >= began.at_ns + WINDOW_NS => self.close(now()),
+            None if at_ns >= self.next_ns => match measure_run_times() {
+                Some(descriptor) => self.window = Some((now(), descriptor)),
+                None => self.next_ns = u64::MAX,
+            },
+            _ => {}
+        }
+    }
+
+    fn close(&mut self, now: Reading) {
+        let Some((began, descriptor)) = self.window.take() else { return };
+        let in_window = now - began;
+        // The command has not begun yet.
+        if self.seen.at_ns == 0 && in_window.calls + in_window.switches == 0 {
+            self.window = Some((now, descriptor));
+            return;
+        }
+        self.seen += in_window;
+        self.next_ns = now.at_ns + in_window.at_ns * (ONE_OF - 1);
+    }
+
+    /// What it was, at the end.
+    pub fn finish(mut self, now: Reading) -> Overhead {
+        self.close(now);
+        let length_ns = now.at_ns.saturating_sub(self.began_ns);
+        let reader_ns = own_cpu_time().saturating_sub(self.own).as_nanos() as u64;
+        of_windows(&self.calibration, &self.seen, length_ns, reader_ns)
+    }
+}
+
+/// What tracing costs, of what was seen in windows.
+fn of_windows(calibration: &Calibration, seen: &Reading, length_ns: u64, reader_ns: u64) -> Overhead {
+    let around = calibration.ns_around;
+    // What ran for others is theirs.
+    let for_command = |ran: Ran, events: u64, each: f64| {
+        let of_others = (ran.runs as f64 - events as f64 * each).max(0.0) * calibration.ns_not_followed;
+        ((ran.ns as f64 - of_others) / events as f64 + around * each).max(0.0)
+    };
+    let ns_per_call = match seen.calls >= ENOUGH_CALLS {
+        true => for_command(seen.at_calls, seen.calls, RUNS_PER_CALL),
+        false => calibration.ns_per_call,
+    };
+    let is_enough = seen.switches >= ENOUGH_SWITCHES;
+    let ns_per_switch = is_enough.then(|| for_command(seen.at_switches, seen.switches, RUNS_PER_SWITCH));
+    let others = (seen.at_others.ns as f64 + around * seen.at_others.runs as f64).max(0.0);
+    let other_ns = Nanos((others * length_ns as f64 / (seen.at_ns as f64).max(1.0)) as u64);
+    Overhead {
+        ratio: 1.0,
+        estimated: true,
+        ns_per_call,
+        ns_per_switch,
+        other_ns,
+        reader_ns: Nanos(reader_ns),
+        at_least: false,
+    }
+}
+
+fn own_cpu_time() -> Duration {
+    clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CALIBRATION: Calibration = Calibration { ns_per_call: 120.0, ns_around: 20.0, ns_not_followed: 15.0 };
+
+    fn seen(calls: u64, switches: u64) -> Reading {
+        Reading {
+            at_ns: 10_000_000,
+            at_calls: Ran { ns: calls * 300 + 1_000 * 15, runs: calls * 2 + 1_000 },
+            at_switches: Ran { ns: switches * 900 + 500 * 15, runs: switches * 3 + 500 },
+            at_others: Ran { ns: 10_000, runs: 10 },
+            calls,
+            switches,
+        }
+    }
+
+    #[test]
+    fn a_call_and_a_switch_cost_what_their_programs_ran_and_what_lies_around_them() {
+        let overhead = of_windows(&CALIBRATION, &seen(1_000, 100), 200_000_000, 7);
+        assert_eq!((overhead.ns_per_call.round(), overhead.ns_per_switch.map(f64::round)), (340.0, Some(960.0)));
+        // Ten runs of a microsecond in a twentieth of the time.
+        assert_eq!((overhead.other_ns, overhead.reader_ns), (Nanos(20 * (10_000 + 200)), Nanos(7)));
+    }
+
+    #[test]
+    fn what_was_hardly_seen_costs_as_much_as_in_the_loop_or_is_not_known() {
+        let overhead = of_windows(&CALIBRATION, &seen(100, 10), 10_000_000, 0);
+        assert_eq!((overhead.ns_per_call, overhead.ns_per_switch), (120.0, None));
+        let nothing = of_windows(&CALIBRATION, &Reading::default(), 10_000_000, 0);
+        assert_eq!((nothing.ns_per_call, nothing.ns_per_switch, nothing.other_ns), (120.0, None, Nanos::ZERO));
+    }
+}
