@@ -291,6 +291,15 @@ fn of_processes_that_switch_at_every_call() {
     let program = fixture("ping_pong", scratch.path());
     let recording = recorded(&[], &[&program.display().to_string(), "50000"]);
     cpu_is_what_the_kernel_says(&recording);
+    // What that costs is measured while it runs, and most of the estimate: a switch costs more than the call in which it is.
+    let trace = &recording.traces[0];
+    let (overhead, switches) = (&trace.overhead, trace.switches() as f64);
+    let per_switch = overhead.ns_per_switch.unwrap_or_else(|| panic!("{overhead:?}"));
+    assert!(overhead.estimated && per_switch > overhead.ns_per_call, "{overhead:?}");
+    let at_switches = switches * per_switch / 1e9;
+    let told = trace.wall_ns.as_secs_f64() * (1.0 - 1.0 / overhead.ratio);
+    // Spread over two CPUs at most.
+    assert!(told > at_switches / 2.5, "{told} s, at switches {at_switches} s: {overhead:?}");
 }
 
 #[test]
