@@ -82,6 +82,9 @@ fn is_folded(part: &Part<'_>) -> bool {
 }
 
 fn title(recording: &Recording) -> String {
+    if let Some(tuning) = &recording.tuning {
+        return format!("Settings for {}", tuning.command);
+    }
     match (&recording.study, recording.commands.as_slice()) {
         (Some(found), _) => study_title(found),
         (None, []) => "nothing was recorded".to_owned(),

@@ -99,3 +99,10 @@ fn every_case_has_its_section() {
     assert!(page.contains("<a href=\"#case-3\">"), "contents");
     assert!(page.contains("dtype-missing"));
 }
+
+#[test]
+fn a_page_of_settings_is_called_after_the_command() {
+    let recording = sample::tuned_recording();
+    let title = format!("Settings for {}", recording.tuning.as_ref().expect("a tuning").command);
+    assert!(page(recording).matches(&title).count() >= 2, "in the window's title and above the page");
+}
