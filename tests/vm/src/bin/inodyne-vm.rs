@@ -1,6 +1,8 @@
 //! Kernels in virtual machines, from the command line: fetch them, run a command in one, ask one what it says of the BPF
 //! programs, and make the matrix of all (`make test-kernels`).
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -43,6 +45,9 @@ enum Command {
         /// The agent, built for the guest's architecture.
         #[arg(long)]
         agent: Option<PathBuf>,
+        /// Add this to the kernel's command line.
+        #[arg(long, default_value = "")]
+        append: String,
         /// Kill it after this many seconds.
         #[arg(long, default_value_t = 600)]
         timeout: u64,
@@ -98,13 +103,14 @@ fn addition(text: &str) -> Result<(PathBuf, String), String> {
 fn main() -> ExitCode {
     let done = match Options::parse().command {
         Command::Fetch { refresh, kernels } => fetch(&kernels, refresh),
-        Command::Run { kernel, inodyne, additions, agent, timeout, console, argv } => {
+        Command::Run { kernel, inodyne, additions, agent, append, timeout, console, argv } => {
             let mut payload = payload(inodyne.as_deref());
             for (from, to) in additions {
                 payload.add(from, to);
             }
             let task = Task::new(argv).timeout(Duration::from_secs(timeout));
-            Machine::of(&kernel).and_then(|machine| run(&Machine { agent, ..machine.with(payload) }, task, console))
+            let machine = Machine::of(&kernel).map(|machine| machine.with(payload));
+            machine.and_then(|machine| run(&Machine { agent, kernel_arguments: append, ..machine }, task, console))
         }
         Command::Matrix { inodyne, short, checks, write, logs, kernels } => {
             matrix(&Selection { kernels, checks, short }, inodyne.as_deref(), write.as_deref(), &logs)
@@ -205,17 +211,21 @@ fn matrix(
     write: Option<&Path>,
     logs: &Path,
 ) -> Result<ExitCode, Failure> {
-    let suite = Suite::build(inodyne, selection.needs_tests())?;
     let cache = kernel::cache();
     let mut code = ExitCode::SUCCESS;
+    let mut suites = BTreeMap::new();
     for entry in selection.kernels() {
+        let suite = match suites.entry(entry.arch.clone()) {
+            Entry::Occupied(built) => built.into_mut(),
+            Entry::Vacant(none) => none.insert(Suite::build(inodyne, selection.needs_tests(), &entry.arch)?),
+        };
         let name = entry.name.clone();
         let mut tell = |outcome: &Outcome| {
             let Outcome { check, passed, note, reason, wall_ms } = outcome;
             let word = if *passed { "yes" } else { "NO" };
             println!("{name:<12} {check:<10} {word:<4} {:>6.1} s  {note} {reason}", *wall_ms as f64 / 1e3);
         };
-        match matrix::run(&entry, selection, &suite, logs, &mut tell) {
+        match matrix::run(&entry, selection, suite, logs, &mut tell) {
             Ok(results) => {
                 if results.outcomes.iter().any(|outcome| !outcome.passed) {
                     code = ExitCode::from(1);

@@ -5,6 +5,7 @@
 
 mod page;
 mod suite;
+mod toolchain;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ pub use suite::Suite;
 
 use crate::failure::Failure;
 use crate::kernel::{self, Entry};
-use crate::vm::{Ended, Machine, Task, Vm};
+use crate::vm::{Ended, Task, Vm};
 use crate::wire::Status;
 
 const LIST: &str = include_str!("../../checks.toml");
@@ -142,12 +143,13 @@ pub fn run(
     logs: &Path,
     tell: &mut dyn FnMut(&Outcome),
 ) -> Result<Results, Failure> {
-    let mut vm = Vm::boot(&Machine::of(&entry.name)?.with(suite.payload()))?;
+    let machine = suite.machine(&entry.name)?;
+    let mut vm = Vm::boot(&machine)?;
     let version = vm.shell("inodyne --version")?.text().trim().to_owned();
     let mut results = Results {
         kernel: entry.name.clone(),
         release: vm.kernel().to_owned(),
-        package: Machine::of(&entry.name)?.kernel.package,
+        package: machine.kernel.package,
         inodyne: format!("{version} ({})", suite.commit()),
         boot_ms: vm.booted_in().as_millis() as u64,
         outcomes: Vec::new(),

@@ -12,11 +12,13 @@ use std::process::Command;
 use serde::Deserialize;
 use tempfile::TempDir;
 
+use super::toolchain::Toolchain;
 use crate::failure::{Failure, output};
 use crate::image::Payload;
+use crate::vm::Machine;
 
 /// The end-to-end tests that checks run.
-const TESTS: [&str; 4] = ["strace", "ledger", "causes", "dtype"];
+const TESTS: [&str; 9] = ["strace", "ledger", "causes", "dtype", "block", "attach", "top", "import", "doctor"];
 pub(super) const IN_GUEST: &str = "/opt/inodyne";
 
 /// Hands out what the host compiled: `cc OPTIONS -o PROGRAM SOURCE`.
@@ -40,9 +42,10 @@ awk '/^test result:/ { print $4 \" of \" $4 + $6 }' /tmp/test.txt
 exit $code
 ";
 
-/// Built once, tried on each kernel.
+/// Built once for an architecture, tried on each of its kernels.
 pub struct Suite {
     payload: Payload,
+    agent: Option<PathBuf>,
     commit: String,
 }
 
@@ -72,26 +75,28 @@ struct Target {
 }
 
 impl Suite {
-    /// Builds inodyne and, if they are needed, the tests; takes the given inodyne if there is one.
+    /// Builds inodyne and, if they are needed, the tests, for an architecture by Debian's name; takes the given inodyne if there is one.
     ///
     /// # Errors
     /// Something does not compile.
-    pub fn build(inodyne: Option<&Path>, with_tests: bool) -> Result<Suite, Failure> {
+    pub fn build(inodyne: Option<&Path>, with_tests: bool, arch: &str) -> Result<Suite, Failure> {
+        let toolchain = Toolchain::of(arch)?;
         let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("tests/vm").to_owned();
         let staging = tempfile::tempdir().map_err(Failure::writing("a temporary directory"))?;
         let mut tests = Vec::new();
         let mut tested_program = inodyne.map(Path::to_owned);
-        for (name, executable) in build_all(&workspace, with_tests, inodyne.is_none())? {
+        for (name, executable) in build_all(&toolchain, &workspace, with_tests, inodyne.is_none())? {
             match name {
-                Some(name) => tests.push((name, stripped(&executable, staging.path())?)),
+                Some(name) => tests.push((name, stripped(&toolchain, &executable, staging.path())?)),
                 None => tested_program = Some(executable),
             }
         }
         let tested_program = tested_program.ok_or_else(|| Failure::new("cargo built no inodyne"))?;
-        let inodyne = stripped(inodyne.unwrap_or(&tested_program), staging.path())?;
-        let own = std::env::current_exe().map_err(Failure::reading("/proc/self/exe"))?;
-        let loader = stripped(&own.with_file_name("inodyne-vm-load"), staging.path())?;
-        fixtures(&workspace.join("fixtures"), &staging.path().join("fixtures"))?;
+        let inodyne = stripped(&toolchain, inodyne.unwrap_or(&tested_program), staging.path())?;
+        let own = own_programs(&toolchain, &workspace)?;
+        let loader = stripped(&toolchain, &own.with_file_name("inodyne-vm-load"), staging.path())?;
+        let agent = (!toolchain.is_native()).then(|| own.with_file_name("inodyne-vm-agent"));
+        fixtures(&toolchain, &workspace.join("fixtures"), &staging.path().join("fixtures"))?;
         for (name, text) in [("cc", COMPILER), ("passed", PASSED)] {
             let path = staging.path().join(name);
             fs::write(&path, text).map_err(Failure::writing(&path))?;
@@ -102,7 +107,7 @@ impl Suite {
         git.args(["describe", "--always", "--dirty"]).current_dir(&workspace);
         let commit = output(&mut git).map_or_else(|_| "no commit".to_owned(), |commit| commit.trim().to_owned());
         let built = Built { inodyne, loader, tests, workspace, tested_program, staging };
-        Ok(Suite { payload: built.payload()?.packed()?, commit })
+        Ok(Suite { payload: built.payload()?.packed()?, agent, commit })
     }
 
     /// The commit of the sources.
@@ -111,10 +116,12 @@ impl Suite {
         &self.commit
     }
 
-    /// All of it at its places in the guest.
-    #[must_use]
-    pub fn payload(&self) -> Payload {
-        self.payload.clone()
+    /// A machine with all of it at its places.
+    ///
+    /// # Errors
+    /// There is no such kernel, or it cannot be fetched.
+    pub fn machine(&self, kernel: &str) -> Result<Machine, Failure> {
+        Ok(Machine { agent: self.agent.clone(), ..Machine::of(kernel)?.with(self.payload.clone()) })
     }
 }
 
@@ -136,8 +143,10 @@ impl Built {
             path.into_os_string().into_string().map_err(|_| unsuitable)
         };
         payload.link(text(self.tested_program.clone())?, "/usr/local/bin/inodyne");
-        let target = self.tested_program.ancestors().nth(2).expect("target/debug/inodyne");
-        payload.add(staging.join("tmp"), text(target.join("tmp"))?);
+        // target/debug/inodyne; with the architecture between where it is another one.
+        for target in self.tested_program.ancestors().skip(2).take(2) {
+            payload.add(staging.join("tmp"), text(target.join("tmp"))?);
+        }
         payload.add(staging.join("tmp"), text(self.workspace.join("crates/inodyne"))?);
         for directory in ["fixtures", "docs/causes"] {
             let path = self.workspace.join(directory);
@@ -149,19 +158,27 @@ impl Built {
 
 /// What cargo builds: tests by their names, and the program under test, which cargo builds with its tests.
 fn build_all(
+    toolchain: &Toolchain,
     workspace: &Path,
     with_tests: bool,
     with_inodyne: bool,
 ) -> Result<Vec<(Option<String>, PathBuf)>, Failure> {
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     // The program comes with its tests. Of the whole workspace: of a part of it, libraries may have other features, and would be
     // built again.
-    match (with_tests, with_inodyne) {
-        (true, _) => _ = cargo.args(["test", "--no-run"]).args(TESTS.iter().flat_map(|test| ["--test", test])),
-        (false, true) => _ = cargo.args(["build", "--bin", "inodyne"]),
+    let cargo = match (with_tests, with_inodyne) {
+        (true, _) => {
+            let tests = TESTS.iter().flat_map(|test| ["--test", test]);
+            toolchain
+                .cargo(&["test", "--no-run", "--workspace"].into_iter().chain(tests).collect::<Vec<_>>(), workspace)
+        }
+        (false, true) => toolchain.cargo(&["build", "--bin", "inodyne", "--workspace"], workspace),
         (false, false) => return Ok(Vec::new()),
-    }
-    cargo.args(["--workspace", "--locked", "--message-format=json"]).current_dir(workspace);
+    };
+    built_by(cargo)
+}
+
+/// The executable files that cargo says it made: tests with their names, and programs.
+fn built_by(mut cargo: Command) -> Result<Vec<(Option<String>, PathBuf)>, Failure> {
     let messages = output(&mut cargo)?;
     let artifacts = messages.lines().filter_map(|line| serde_json::from_str::<Message>(line).ok());
     let mut built = Vec::new();
@@ -176,22 +193,32 @@ fn build_all(
     Ok(built)
 }
 
+/// One of the programs of this crate for the guest; the others lie beside it.
+fn own_programs(toolchain: &Toolchain, workspace: &Path) -> Result<PathBuf, Failure> {
+    if toolchain.is_native() {
+        return std::env::current_exe().map_err(Failure::reading("/proc/self/exe"));
+    }
+    let built = built_by(toolchain.cargo(&["build", "--package", "inodyne-vm"], workspace))?;
+    let first = built.into_iter().next().ok_or_else(|| Failure::new("cargo built no inodyne-vm"))?;
+    Ok(first.1)
+}
+
 /// A copy without debugging information, which is nine tenths of a program.
-fn stripped(program: &Path, into: &Path) -> Result<PathBuf, Failure> {
+fn stripped(toolchain: &Toolchain, program: &Path, into: &Path) -> Result<PathBuf, Failure> {
     let to = into.join(program.file_name().expect("a program has a name"));
-    output(Command::new("objcopy").arg("--strip-debug").arg(program).arg(&to))?;
+    output(toolchain.objcopy().arg("--strip-debug").arg(program).arg(&to))?;
     Ok(to)
 }
 
 /// Compiles all fixtures in C. One that does not compile here (for 32 bits, say) is missing in the guest, where a test that
 /// wants it says so.
-fn fixtures(sources: &Path, into: &Path) -> Result<(), Failure> {
+fn fixtures(toolchain: &Toolchain, sources: &Path, into: &Path) -> Result<(), Failure> {
     fs::create_dir(into).map_err(Failure::writing(into))?;
     for entry in fs::read_dir(sources).map_err(Failure::reading(sources))?.flatten() {
         let source = entry.path();
         if source.extension().is_some_and(|extension| extension == "c") {
             let program = into.join(source.file_stem().expect("it has an extension"));
-            let mut compiler = Command::new("cc");
+            let mut compiler = toolchain.cc();
             compiler.args(["-std=gnu11", "-O1", "-pthread", "-w", "-o"]).arg(program).arg(&source);
             let _ = output(&mut compiler);
         }
