@@ -129,7 +129,8 @@ struct task_struct {
 	void *stack;
 	unsigned int flags;
 	unsigned int __state;
-	int on_cpu;
+	/* Of one byte in 7.3. libbpf reads what is as wide as it is there, but of signed numbers not. */
+	unsigned int on_cpu;
 	int pid;
 	int tgid;
 	int exit_code;
