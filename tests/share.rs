@@ -77,6 +77,11 @@ impl Share {
     fn serve(&mut self, options: &[&str], fill: impl FnOnce(&Path)) {
         fs::create_dir(self.shared("")).expect("a directory");
         fill(&self.shared(""));
+        self.serve_again(options);
+    }
+
+    /// Starts a host of what is shared already.
+    fn serve_again(&mut self, options: &[&str]) {
         let mut command = inodyne();
         command.args(["share", "serve"]).arg(self.shared("")).args(["--listen", &self.address]).args(options);
         self.host = Some(start(&mut command));
@@ -108,10 +113,15 @@ impl Share {
 
     /// Mounts it once more; returns where.
     fn mount(&mut self) -> PathBuf {
+        self.mount_with(&[])
+    }
+
+    fn mount_with(&mut self, options: &[&str]) -> PathBuf {
         let place = self.scratch.path().join(format!("mount{}", self.guests.len()));
         fs::create_dir(&place).expect("a directory");
         let mut command = inodyne();
-        let running = start(command.args(["share", "mount", &self.address]).arg(&place).args(&self.access));
+        let running =
+            start(command.args(["share", "mount", &self.address]).arg(&place).args(&self.access).args(options));
         self.guests.push((Some(running), place.clone()));
         assert!(eventually(|| is_mounted(&place)), "not mounted");
         place
@@ -619,6 +629,107 @@ fn a_dead_host_is_an_error_and_not_a_hang() {
         assert!(line.contains("the host of the share is gone"), "{line}");
         assert!(!is_mounted(&place));
     }
+}
+
+/// The host is killed, and started anew: programs in the guest notice nothing but that they waited, and what was not there any more.
+#[test]
+fn a_guest_goes_on_with_a_host_that_was_started_anew() {
+    let _machine = machine();
+    let mut share = Share::over(&[], |shared| {
+        tree(&shared.join("tree"));
+        for (name, content) in [("kept", "kept"), ("locked", "locked"), ("gone", "gone"), ("replaced", "old")] {
+            fs::write(shared.join(name), content).expect("a file");
+        }
+        fs::create_dir_all(shared.join("d/e")).expect("directories");
+    });
+    let (place, other) = (share.mount_with(&["--reconnect", "30s"]), share.mount());
+    let found = find(&place.join("tree"));
+    let open = |name: &str| OpenOptions::new().read(true).write(true).open(place.join(name)).expect("it is there");
+    let [mut kept, locked, gone] = ["kept", "locked", "gone"].map(open);
+    locked.lock().expect("nobody else has it");
+    fs::rename(place.join("d"), place.join("moved")).expect("renamed");
+    // Somebody who works in a directory goes on there.
+    let mut inside = Command::new("sh");
+    let script = "read line; echo of the guest > new && cat new && ls ..";
+    let inside =
+        start(inside.args(["-c", script]).current_dir(place.join("moved/e")).stdin(std::process::Stdio::piped()));
+    kept.write_all(b"from before ").expect("written");
+    for name in ["gone", "replaced", "tree"] {
+        assert!(place.join(name).exists());
+    }
+
+    for signal in [Signal::SIGKILL, Signal::SIGTERM] {
+        let mut host = share.host.take().expect("it runs");
+        kill(host.pid(), signal).expect("it is told");
+        let _ = host.child.wait();
+        assert!(eventually(|| !is_mounted(&other)), "who does not wait for it is unmounted");
+        // What it knew it does not believe while nobody can tell it of changes.
+        fs::remove_file(share.shared("gone")).ok();
+        fs::rename(share.shared("kept"), share.shared("kept for a moment")).expect("on the host");
+        fs::rename(share.shared("kept for a moment"), share.shared("kept")).expect("on the host");
+        fs::remove_file(share.shared("replaced")).expect("on the host");
+        fs::write(share.shared("replaced"), format!("new after {signal}")).expect("on the host");
+        let asking = {
+            let place = place.clone();
+            thread::spawn(move || (fs::read_to_string(place.join("replaced")), fs::read(place.join("gone"))))
+        };
+        thread::sleep(Duration::from_millis(300));
+        assert!(!asking.is_finished(), "it is answered by nobody");
+        share.serve_again(&[]);
+        let (replaced, missing) = asking.join().expect("it ends");
+        assert_eq!(replaced.expect("it waited"), format!("new after {signal}"));
+        assert_eq!(missing.expect_err("it is gone").kind(), ErrorKind::NotFound);
+        assert_eq!(find(&place.join("tree")), found);
+        kept.write_all(signal.as_str().as_bytes()).expect("it is the same file");
+        for stale in [gone.metadata().map(drop), locked.write_at(b"x", 0).map(drop)] {
+            assert_eq!(stale.expect_err("it cannot go on").kind(), ErrorKind::StaleNetworkFileHandle);
+        }
+        assert_eq!(share.status()["guests"].as_array().map(Vec::len), Some(1));
+        // It is told of changes as before.
+        fs::write(share.shared("tree/later"), "x").expect("on the host");
+        assert!(eventually(|| place.join("tree/later").exists()));
+        fs::remove_file(share.shared("tree/later")).expect("on the host");
+        assert!(eventually(|| !place.join("tree/later").exists()));
+    }
+    drop(kept);
+    assert_eq!(fs::read(share.shared("kept")).expect("on the host"), b"from before SIGKILLSIGTERM");
+    let mut inside = inside;
+    drop(inside.child.stdin.take());
+    let told = inside.end().text();
+    assert!(told.starts_with("of the guest\ne\n"), "{told}");
+    assert_eq!(fs::read(share.shared("moved/e/new")).expect("on the host"), b"of the guest\n");
+
+    // In the end it is unmounted like any other, also while there is no host.
+    share.host.take().expect("it runs").child.kill().expect("it is told");
+    share.end_guest(0, Signal::SIGTERM).ended_with(0);
+    assert!(eventually(|| !is_mounted(&place)));
+}
+
+#[test]
+fn a_host_that_does_not_come_again_is_waited_for_no_longer_than_said() {
+    let _machine = machine();
+    let mut share = Share::over(&[], |shared| fs::write(shared.join("f"), "x").expect("a file"));
+    let place = share.mount_with(&["--reconnect", "2s"]);
+    assert!(place.join("f").exists());
+    share.host.take().expect("it runs").child.kill().expect("it is told");
+    let (died, read) = (Instant::now(), fs::read(place.join("f")));
+    assert!(read.is_err(), "{read:?}");
+    assert!((Duration::from_secs(1)..Duration::from_secs(9)).contains(&died.elapsed()), "{:?}", died.elapsed());
+    let line = share.guests[0].0.take().expect("it runs").end().ended_with(3).stderr;
+    assert!(line.contains("it was not reached again in time"), "{line}");
+    assert!(!is_mounted(&place));
+
+    // Nor is another directory taken for it.
+    share.serve_again(&[]);
+    assert!(eventually(|| share.scratch.path().join("socket").exists()));
+    let place = share.mount_with(&["--reconnect", "30s"]);
+    share.host.take().expect("it runs").child.kill().expect("it is told");
+    fs::rename(share.shared(""), share.scratch.path().join("before")).expect("renamed");
+    fs::create_dir(share.shared("")).expect("a directory");
+    share.serve_again(&[]);
+    let line = share.guests[1].0.take().expect("it runs").end().ended_with(3).stderr;
+    assert!(line.contains("another directory"), "{line}");
+    assert!(eventually(|| !is_mounted(&place)));
 }
 
 #[test]

@@ -1,7 +1,5 @@
 //! Asking a host how its share goes, as `share status` does.
 
-use std::time::Duration;
-
 use crate::{
     Address, ShareError,
     greet::greet,
@@ -10,18 +8,15 @@ use crate::{
         greeting::{Purpose, Welcome},
         status::Status,
     },
-    transport::{Inbox, Outbox, connect},
+    transport::{Inbox, Outbox, TIMEOUT, connect},
 };
-
-/// How long to wait for an answer.
-const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Asks a host.
 ///
 /// # Errors
 /// Where none answers there.
 pub fn status(address: &Address, keys: Option<&GuestKeys>) -> Result<Status, ShareError> {
-    let stream = connect(address, keys)?;
+    let stream = connect(address, keys, TIMEOUT)?;
     stream.set_timeout(Some(TIMEOUT)).map_err(ShareError::system("set a time-out"))?;
     match greet(&Outbox::new(stream.clone()), &mut Inbox::new(stream), Purpose::Status)? {
         Welcome::Status(status) => Ok(*status),

@@ -15,6 +15,7 @@ use inodyne_share::{
 use nix::sys::signal::{SigSet, Signal};
 
 use crate::failure::{ExitStatus, Failure};
+use crate::options::time;
 
 /// Share a directory with another machine, whose kernel caches it and is told of every change
 #[derive(Args, Debug)]
@@ -31,6 +32,7 @@ enum Action {
     Serve(Serve),
     /// Mount a share on an existing directory, until it is unmounted (root)
     #[command(after_long_help = "  inodyne share mount unix:/run/files.sock /mnt\n  \
+        inodyne share mount unix:/run/files.sock /mnt --reconnect 30s\n  \
         inodyne share mount tcp:192.0.2.1:7000 /mnt --key guest.key --host 4f0c6b7d9a1e2835c0d4f6a8b9273e5d1c0f8a7b6e5d4c3b2a190817f6e5d4c3")]
     Mount(Mount),
     /// Say how a share goes: who has mounted it, what was asked
@@ -106,6 +108,9 @@ struct Mount {
     /// Let nobody change anything
     #[arg(long)]
     read_only: bool,
+    /// If the host is lost, try for so long to reach it again, while whoever asks for something waits: 30s, 5m [default: unmount at once]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    reconnect: Option<Duration>,
 }
 
 #[derive(Args, Debug)]
@@ -224,16 +229,18 @@ pub fn run(arguments: &ShareArgs) -> Result<ExitCode, Failure> {
                 directory: arguments.directory.clone(),
                 owner: arguments.owner,
                 read_only: arguments.read_only,
+                reconnect: arguments.reconnect,
             };
             let stop = Stop::new()?;
             let about = format!("{} on {}", options.address, options.directory.display());
             // The thread that waits for signals is started once the library has forked.
             let (stopped, stopper) = UnixStream::pair().map_err(|error| Failure::new(ExitStatus::Lacking, error))?;
             let mut started = Ok(());
-            mount(&options, stopped.as_fd(), || {
+            let ready = || {
                 started = stop.tell(stopper);
                 anstream::eprintln!("mounted {about}");
-            })?;
+            };
+            mount(&options, stopped.as_fd(), ready, |news| anstream::eprintln!("{news}"))?;
             started?;
         }
         Action::Key(arguments) => anstream::println!("{}", PrivateKey::make(&arguments.file)?.public()),

@@ -310,20 +310,19 @@ mod tests {
         guest.inbox.next(&mut payload).ok().map(|kind| (kind, payload))
     }
 
-    fn nodes() -> Mutex<Nodes> {
+    /// Two guests, and the number of what both hold.
+    fn nodes() -> (Mutex<Nodes>, u64) {
         let mut nodes = Nodes::new(Identity { device: 1, inode: 2, born: 0 });
-        for guest in [1, 2] {
-            nodes.tell(guest, Identity { device: 1, inode: 3, born: 0 }, ROOT, c"a");
-        }
-        Mutex::new(nodes)
+        let [number, _] = [1, 2].map(|guest| nodes.tell(guest, Identity { device: 1, inode: 3, born: 0 }, ROOT, c"a"));
+        (Mutex::new(nodes), number)
     }
 
     #[test]
     fn a_strict_answer_comes_after_the_acknowledgements() {
-        let nodes = nodes();
+        let (nodes, number) = nodes();
         let coherence = Coherence::new(Ordering::Strict, true);
-        let [mut one, mut two, mut three] = [1, 2, 3].map(|number| guest(&coherence, number));
-        let changes = [Invalidation::data(2), Invalidation::name(2, c"x")];
+        let [mut one, mut two, mut three] = [1, 2, 3].map(|id| guest(&coherence, id));
+        let changes = [Invalidation::data(number), Invalidation::name(number, c"x")];
         coherence.answer(|| Shared(nodes.lock().unwrap()), &one.link, &changes, frame::whole(Kind::Reply, b"done"));
         assert_eq!(next(&mut one), None);
         assert_eq!(next(&mut three), None, "it does not hold the node");
@@ -338,12 +337,12 @@ mod tests {
 
     #[test]
     fn who_leaves_is_waited_for_no_more_and_relaxed_waits_for_nobody() {
-        let nodes = nodes();
+        let (nodes, number) = nodes();
         for ordering in [Ordering::Strict, Ordering::Relaxed] {
             let coherence = Coherence::new(ordering, true);
-            let [mut one, two] = [1, 2].map(|number| guest(&coherence, number));
+            let [mut one, two] = [1, 2].map(|id| guest(&coherence, id));
             let reply = frame::whole(Kind::Reply, b"");
-            coherence.answer(|| Shared(nodes.lock().unwrap()), &one.link, &[Invalidation::data(2)], reply);
+            coherence.answer(|| Shared(nodes.lock().unwrap()), &one.link, &[Invalidation::data(number)], reply);
             assert_eq!(next(&mut one).is_some(), ordering == Ordering::Relaxed);
             two.stream.close();
             coherence.leave(2);

@@ -233,9 +233,13 @@ impl<'a> Rest<'a> {
     /// One component of a path.
     fn name(&mut self) -> Result<&'a CStr, Malformed> {
         let name = self.text()?;
-        let is_component = !matches!(name.to_bytes(), b"" | b"." | b"..") && !name.to_bytes().contains(&b'/');
-        is_component.then_some(name).ok_or(Malformed)
+        is_component(name).then_some(name).ok_or(Malformed)
     }
+}
+
+/// Whether a name is one of those that a directory can have, and leads nowhere else.
+pub(crate) fn is_component(name: &CStr) -> bool {
+    !matches!(name.to_bytes(), b"" | b"." | b"..") && !name.to_bytes().contains(&b'/')
 }
 
 #[cfg(test)]

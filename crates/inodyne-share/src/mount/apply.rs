@@ -66,13 +66,29 @@ const FOR_LOCKS: usize = 2;
 /// Threads that say that pages are no longer true.
 const FOR_PAGES: usize = 2;
 
-/// Hands messages of the host to the threads that apply them.
-pub(super) struct Applier(Sender<(u64, Vec<Invalidation>)>);
+/// Hands messages to the threads that apply them.
+pub(super) struct Applier(Sender<(From, Vec<Invalidation>)>);
+
+/// Whose message it is, and who hears that it is applied.
+pub(super) enum From {
+    /// The host's at the other end of this connection, by its number. Another host does not know it.
+    Host(Arc<Outbox>, u64),
+    /// The mounter's own.
+    Here(Sender<()>),
+}
+
+impl From {
+    fn acknowledge(&self) {
+        match self {
+            Self::Host(outbox, number) => outbox.send(&frame::whole(Kind::Acknowledge, &number.to_le_bytes())),
+            Self::Here(applied) => drop(applied.send(())),
+        }
+    }
+}
 
 /// What the threads share.
 struct Work {
     device: Arc<OwnedFd>,
-    outbox: Arc<Outbox>,
     names: Queue<(Arc<Message>, u64, CString)>,
     /// Nodes whose pages are no longer true.
     pages: Distinct,
@@ -84,9 +100,9 @@ struct Work {
     has_epoch: AtomicBool,
 }
 
-/// A message of the host.
+/// A message.
 struct Message {
-    number: u64,
+    from: From,
     /// Where the names are.
     directories: Vec<u64>,
     names_left: AtomicUsize,
@@ -95,10 +111,9 @@ struct Message {
 
 impl Applier {
     /// Starts the threads.
-    pub fn start(device: Arc<OwnedFd>, outbox: Arc<Outbox>, takers: Arc<Takers>) -> io::Result<Self> {
+    pub fn start(device: Arc<OwnedFd>, takers: Arc<Takers>) -> io::Result<Self> {
         let work = Arc::new(Work {
             device,
-            outbox,
             names: Queue::default(),
             pages: Distinct::default(),
             unknown: Queue::default(),
@@ -126,14 +141,14 @@ impl Applier {
     }
 
     /// Takes a message, and never waits.
-    pub fn take(&self, number: u64, list: Vec<Invalidation>) {
-        let _ = self.0.send((number, list));
+    pub fn take(&self, from: From, list: Vec<Invalidation>) {
+        let _ = self.0.send((from, list));
     }
 }
 
 impl Work {
     /// Attributes, and when each message is acknowledged.
-    fn apply(&self, messages: &Receiver<(u64, Vec<Invalidation>)>) {
+    fn apply(&self, messages: &Receiver<(From, Vec<Invalidation>)>) {
         let mut waiting: VecDeque<(Instant, Arc<Message>)> = VecDeque::new();
         loop {
             let first = waiting.front().map(|(due, _)| due.saturating_duration_since(Instant::now()));
@@ -146,8 +161,8 @@ impl Work {
                     // All that have come, so that they wait once.
                     let all: Vec<_> = iter::once(first).chain(messages.try_iter()).collect();
                     self.let_take(|_| true);
-                    for (number, list) in all {
-                        if let Some(message) = self.begin(number, list) {
+                    for (from, list) in all {
+                        if let Some(message) = self.begin(from, list) {
                             waiting.push_back((Instant::now() + TIMEOUT, message));
                         }
                     }
@@ -168,7 +183,7 @@ impl Work {
     }
 
     /// Does what takes no lock, and hands out the rest. Returns the message if names are left of it.
-    fn begin(&self, number: u64, list: Vec<Invalidation>) -> Option<Arc<Message>> {
+    fn begin(&self, from: From, list: Vec<Invalidation>) -> Option<Arc<Message>> {
         let mut names = Vec::new();
         for one in list {
             match one {
@@ -187,11 +202,11 @@ impl Work {
             }
         }
         if names.is_empty() {
-            self.acknowledge(number);
+            from.acknowledge();
             return None;
         }
         let message = Arc::new(Message {
-            number,
+            from,
             directories: names.iter().map(|(directory, _)| *directory).collect(),
             names_left: AtomicUsize::new(names.len()),
             is_done: AtomicBool::new(false),
@@ -271,12 +286,8 @@ impl Work {
 
     fn done(&self, message: &Message) {
         if !message.is_done.swap(true, Ordering::AcqRel) {
-            self.acknowledge(message.number);
+            message.from.acknowledge();
         }
-    }
-
-    fn acknowledge(&self, number: u64) {
-        self.outbox.send(&frame::whole(Kind::Acknowledge, &number.to_le_bytes()));
     }
 
     /// A notification. That the kernel does not hold what it is about (ENOENT) is as good: of a name, and of pages.

@@ -12,29 +12,35 @@ const VALID: Duration = Duration::from_secs(10);
 /// The most ends that are kept.
 const MOST: usize = 4096;
 
-/// The ends of directories that are being read: node and position behind the last entry.
+/// The ends of directories that are being read: by node, the position behind the last entry, and when it was noted.
 #[derive(Debug, Default)]
-pub(super) struct Ends(HashMap<(u64, u64), Instant>);
+pub(super) struct Ends(HashMap<u64, (u64, Instant)>);
 
 impl Ends {
     /// Notes one.
     pub fn put(&mut self, directory: u64, position: u64, now: Instant) {
         if self.0.len() >= MOST {
-            self.0.retain(|_, noted| now.duration_since(*noted) < VALID);
+            self.0.retain(|_, (_, noted)| now.duration_since(*noted) < VALID);
         }
         if self.0.len() < MOST {
-            self.0.insert((directory, position), now);
+            self.0.insert(directory, (position, now));
         }
     }
 
     /// Whether nothing comes at this position. It holds once: whoever reads the directory again asks the host.
     pub fn take(&mut self, directory: u64, position: u64, now: Instant) -> bool {
-        self.0.remove(&(directory, position)).is_some_and(|noted| now.duration_since(noted) < VALID)
+        let is_it = |(end, noted): &(u64, Instant)| *end == position && now.duration_since(*noted) < VALID;
+        self.0.get(&directory).is_some_and(is_it) && self.0.remove(&directory).is_some()
     }
 
-    /// The directory has changed.
+    /// The directory has changed, or is known no more and may change without a word.
     pub fn forget(&mut self, directory: u64) {
-        self.0.retain(|(node, _), _| *node != directory);
+        self.0.remove(&directory);
+    }
+
+    /// All have.
+    pub fn forget_all(&mut self) {
+        self.0.clear();
     }
 }
 
@@ -55,5 +61,7 @@ mod tests {
         assert!(!ends.take(3, 10, now + VALID));
         (0..2 * MOST as u64).for_each(|node| ends.put(node, 0, now));
         assert_eq!(ends.0.len(), MOST);
+        ends.forget_all();
+        assert!(!ends.take(7, 0, now));
     }
 }

@@ -5,6 +5,9 @@
 //! | this one | mounting, and ending |
 //! | `channel` | requests to the host, answers to the kernel |
 //! | `takers` | which threads of the guest may be about to take an answer |
+//! | `reconnect` | going on after the connection was lost |
+//! | `record` | what must be known for that: what is not answered |
+//! | `held` | and what the kernel holds |
 //! | `ends` | where directories end, so that the host need not be asked |
 //! | `apply` | telling the kernel what is no longer true |
 //! | `queue` | what waits for the threads of `apply` |
@@ -15,8 +18,11 @@
 mod apply;
 mod channel;
 mod ends;
+mod held;
 mod place;
 mod queue;
+mod reconnect;
+mod record;
 mod takers;
 
 use std::{
@@ -27,6 +33,10 @@ use std::{
     time::Duration,
 };
 
+use ring::{
+    error::Unspecified,
+    rand::{SecureRandom, SystemRandom},
+};
 use rustix::{
     event::{EventfdFlags, PollFd, PollFlags, eventfd, poll},
     fs::{CWD, Mode, OFlags, open},
@@ -43,11 +53,12 @@ use crate::{
     greet::greet,
     guard::Guard,
     keys::GuestKeys,
-    protocol::greeting::{Purpose, Welcome},
-    transport::{Inbox, Outbox, Stream, connect, socket},
+    protocol::greeting::{Purpose, Session, Welcome},
+    transport::{Inbox, Outbox, Stream, TIMEOUT, connect, socket},
 };
 use channel::{Channel, End};
 use place::Place;
+use reconnect::Reconnect;
 
 /// How long the host may be silent before it is asked whether it is there, and then how long until it is given up. Both together are the
 /// time after which whoever waits for a host that does not answer gets an error.
@@ -66,28 +77,44 @@ pub struct MountOptions {
     pub owner: Option<(u32, u32)>,
     /// Nothing may be changed.
     pub read_only: bool,
+    /// For how long to try to reach a host again that was lost; none ends the mount at once.
+    pub reconnect: Option<Duration>,
 }
 
-/// Mounts a share, and returns when it is unmounted or `stop` becomes readable. `ready` is called once it is mounted.
+/// Mounts a share, and returns when it is unmounted or `stop` becomes readable. `ready` is called once it is mounted, `tell` with what
+/// the user should know of later.
 ///
 /// To be called from a process with one thread, as it forks; the process is to end afterwards: its threads still hold what the kernel
 /// asks through, and whoever waits for an answer gets an error as they go.
 ///
 /// # Errors
 /// Where the host cannot be reached or is lost, and where the kernel does not mount it.
-pub fn mount(options: &MountOptions, stop: BorrowedFd<'_>, ready: impl FnOnce()) -> Result<(), ShareError> {
+pub fn mount(
+    options: &MountOptions,
+    stop: BorrowedFd<'_>,
+    ready: impl FnOnce(),
+    tell: impl Fn(&str) + Send + Sync + 'static,
+) -> Result<(), ShareError> {
     let directory = target(&options.directory)?;
     let owner = options.owner.unwrap_or_else(|| (geteuid().as_raw(), getegid().as_raw()));
-    let (outbox, inbox, is_read_only) = greet_host(connect(&options.address, options.keys.as_ref())?, owner)?;
+    let session = options.reconnect.map(|_| new_session()).transpose()?;
+    let reach = {
+        let (address, keys) = (options.address.clone(), options.keys.clone());
+        move |timeout: Duration| {
+            greet_host(connect(&address, keys.as_ref(), timeout)?, owner, session, timeout.min(SILENCE))
+        }
+    };
+    let host = reach(TIMEOUT)?;
     let device = open("/dev/fuse", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
         .map_err(|errno| ShareError::lacking(format!("cannot open /dev/fuse: {errno} (modprobe fuse)")))?;
-    let mounted = make_mount(&device, &options.address, is_read_only || options.read_only)?;
+    let mounted = make_mount(&device, &options.address, host.is_read_only || options.read_only)?;
     let place = Place::of(&directory, &mounted)?;
     let guard = Guard::start(|| place.unmount())?;
     let attached = move_mount(&mounted, "", CWD, &directory, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH);
     attached.map_err(|errno| ShareError::directory("mount on", &directory, errno))?;
     drop(mounted);
-    let channel = Channel::start(device, outbox, inbox)?;
+    let reconnect = options.reconnect.map(|limit| Reconnect::new(&host, limit, reach, tell));
+    let channel = Channel::start(device, host, reconnect)?;
     ready();
     let end = wait(&channel, stop);
     // Whoever still uses it gets errors instead of waiting, once this process has ended.
@@ -107,22 +134,56 @@ pub fn forward(
     owner: (u32, u32),
     ready: impl FnOnce() -> io::Result<()>,
 ) -> Result<(), ShareError> {
-    let (outbox, inbox, _) = greet_host(socket(host), owner)?;
-    let channel = Channel::start(device, outbox, inbox)?;
+    let host = greet_host(socket(host), owner, None, SILENCE)?;
+    let channel = Channel::start(device, host, None)?;
     ready().map_err(ShareError::system("say that it is ready"))?;
     let nobody = eventfd(0, EventfdFlags::CLOEXEC).map_err(io::Error::from);
     wait(&channel, nobody.map_err(ShareError::system("make an eventfd"))?.as_fd())
 }
 
-/// The handshake; also says whether nothing may be changed.
-fn greet_host(stream: Arc<dyn Stream>, (uid, gid): (u32, u32)) -> Result<(Arc<Outbox>, Inbox, bool), ShareError> {
-    stream.set_timeout(Some(SILENCE)).map_err(ShareError::system("set a time-out"))?;
-    let (outbox, mut inbox) = (Outbox::new(stream.clone()), Inbox::new(stream));
-    match greet(&outbox, &mut inbox, Purpose::Mount { uid, gid })? {
-        Welcome::Mount { read_only } => Ok((outbox, inbox, read_only)),
+/// A host that lets the share be mounted.
+struct Greeted {
+    outbox: Arc<Outbox>,
+    inbox: Inbox,
+    is_read_only: bool,
+    /// Which directory it shares, and since when its machine has been running.
+    root: u64,
+    boot: String,
+}
+
+/// The handshake, within that time.
+fn greet_host(
+    stream: Arc<dyn Stream>,
+    (uid, gid): (u32, u32),
+    session: Option<Session>,
+    timeout: Duration,
+) -> Result<Greeted, ShareError> {
+    let set_timeout = |timeout| stream.set_timeout(Some(timeout)).map_err(ShareError::system("set a time-out"));
+    set_timeout(timeout)?;
+    let (outbox, mut inbox) = (Outbox::new(stream.clone()), Inbox::new(stream.clone()));
+    match greet(&outbox, &mut inbox, Purpose::Mount { uid, gid, session })? {
+        Welcome::Mount { read_only: is_read_only, root, boot } => {
+            set_timeout(SILENCE)?;
+            Ok(Greeted { outbox, inbox, is_read_only, root, boot })
+        }
         Welcome::Refused(reason) => Err(ShareError::Refused(reason)),
         Welcome::Status(_) => Err(ShareError::NotAShare),
     }
+}
+
+/// A number that nobody else can guess.
+fn new_session() -> Result<Session, ShareError> {
+    let mut session = Session::default();
+    session
+        .iter_mut()
+        .try_for_each(|half| {
+            let mut bytes = [0; 8];
+            SystemRandom::new().fill(&mut bytes)?;
+            *half = u64::from_le_bytes(bytes);
+            Ok(())
+        })
+        .map_err(|_: Unspecified| ShareError::lacking("this machine gives no random numbers"))?;
+    Ok(session)
 }
 
 /// Waits for the end, whichever comes first.

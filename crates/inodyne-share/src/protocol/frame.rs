@@ -41,12 +41,16 @@ pub(crate) enum Kind {
     Ping = 8,
     /// Host to guest: yes.
     Pong = 9,
+    /// Guest to host, of which it was told before by another connection: what it has kept.
+    Resume = 10,
+    /// Host to guest: the answer to it, what of that is not there any more.
+    Resumed = 11,
 }
 
 impl Kind {
     fn of(number: u8) -> Option<Self> {
         use Kind::*;
-        let kinds = [Hello, Welcome, Request, Reply, LastReply, Invalidate, Acknowledge, Ping, Pong];
+        let kinds = [Hello, Welcome, Request, Reply, LastReply, Invalidate, Acknowledge, Ping, Pong, Resume, Resumed];
         kinds.into_iter().find(|kind| *kind as u8 == number)
     }
 }

@@ -7,6 +7,9 @@ use super::status::Status;
 /// The version of everything on the stream but the kernel's messages.
 pub(crate) const VERSION: u32 = 1;
 
+/// What tells a mount from every other one.
+pub(crate) type Session = [u64; 2];
+
 /// Who connects.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Hello {
@@ -21,7 +24,13 @@ pub(crate) struct Hello {
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Purpose {
     /// To mount what is shared. Where owners are squashed, everything is shown as this user's and group's.
-    Mount { uid: u32, gid: u32 },
+    Mount {
+        uid: u32,
+        gid: u32,
+        /// By what it is known again if it loses the connection: a number that nobody else can guess. Whoever had it before is gone.
+        #[serde(default)]
+        session: Option<Session>,
+    },
     /// To ask how it goes.
     Status,
 }
@@ -46,7 +55,15 @@ impl Hello {
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Welcome {
     /// Go on.
-    Mount { read_only: bool },
+    Mount {
+        read_only: bool,
+        /// Which directory it is.
+        #[serde(default)]
+        root: u64,
+        /// Since when the host's machine has been running: what it wrote before may be lost.
+        #[serde(default)]
+        boot: String,
+    },
     /// How it goes.
     Status(Box<Status>),
     /// In one line.

@@ -6,7 +6,7 @@
 use std::{
     sync::{Arc, Mutex, PoisonError, atomic::Ordering::Relaxed},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use rustix::io::Errno;
@@ -20,9 +20,11 @@ use crate::{
     ShareError,
     coherence::{Shared, watch},
     fuse::{abi::InHeader, reply::Reply, request::Request},
+    keys::PublicKey,
     protocol::{
         frame::{self, Kind},
-        greeting::{Hello, Purpose, Welcome},
+        greeting::{Hello, Purpose, Session, Welcome},
+        resume,
     },
     transport::{Inbox, Lost, Outbox, Stream},
 };
@@ -36,6 +38,9 @@ pub(super) const GREETING: Duration = Duration::from_secs(5);
 /// A guest from which nothing comes for so long is gone: a mounter that has nothing else to say asks whether the host is there.
 const SILENCE: Duration = Duration::from_secs(60);
 
+/// How long a guest that comes again waits for the end of its earlier connection.
+const SUCCESSION: Duration = Duration::from_secs(5);
+
 /// How often locks that are waited for are tried.
 const LOCK_INTERVAL: Duration = Duration::from_millis(2);
 
@@ -46,12 +51,16 @@ pub(crate) fn serve(host: &Arc<Host>, stream: Arc<dyn Stream>, stranger: impl Si
     let mut inbox = Inbox::new(stream.clone());
     let outbox = Outbox::new(stream.clone());
     stream.set_timeout(Some(GREETING)).map_err(ShareError::system("set a time-out"))?;
-    let Some((uid, gid)) = greet(host, &mut inbox, &outbox) else { return Ok(()) };
+    let Some((owner, session)) = greet(host, &mut inbox, &outbox) else { return Ok(()) };
     drop(stranger);
+    if let Some(session) = session {
+        succeed(host, session, stream.peer());
+    }
     stream.set_timeout(Some(SILENCE)).map_err(ShareError::system("set a time-out"))?;
     inbox.trust();
     let id = host.guests_seen.fetch_add(1, Relaxed) + 1;
-    let guest = Guest::new(id, host.view((uid, gid)), host.coherence.enter(id, outbox.clone()), stream.peer());
+    let link = host.coherence.enter(id, outbox.clone());
+    let guest = Guest::new(id, host.view(owner), link, stream.peer(), session);
     let worker = Worker { host, guest: &guest, inbox: &Mutex::new(inbox) };
     host.guests().insert(id, guest.clone());
     thread::scope(|scope| {
@@ -62,28 +71,46 @@ pub(crate) fn serve(host: &Arc<Host>, stream: Arc<dyn Stream>, stranger: impl Si
         worker.work();
     });
     guest.locks().is_over = true;
-    host.guests().remove(&id);
     host.coherence.leave(id);
     host.handles.leave(id);
     let gone = host.export.nodes().leave(id);
     host.export.drop_descriptors(&gone);
+    host.guests().remove(&id);
     Ok(())
 }
 
-/// The handshake. Whose the files shall be, if this guest mounts the share.
-fn greet(host: &Host, inbox: &mut Inbox, outbox: &Arc<Outbox>) -> Option<(u32, u32)> {
+/// Ends what is left of an earlier connection of the same mount, with its locks and open files. Its end may not have been noticed here.
+fn succeed(host: &Host, session: Session, key: Option<PublicKey>) {
+    let until = Instant::now() + SUCCESSION;
+    loop {
+        let earlier = host.guests().values().find(|guest| guest.is(session, key)).cloned();
+        let Some(earlier) = earlier.filter(|_| Instant::now() < until) else { return };
+        earlier.link.outbox.close();
+        thread::sleep(LOCK_INTERVAL);
+    }
+}
+
+/// Whose the files shall be, and by what the mount is known again.
+type Mounter = ((u32, u32), Option<Session>);
+
+/// The handshake. Who mounts the share, if this is a guest that does.
+fn greet(host: &Host, inbox: &mut Inbox, outbox: &Arc<Outbox>) -> Option<Mounter> {
     let mut payload = Vec::new();
     let hello: Hello = match inbox.next(&mut payload) {
         Ok(Kind::Hello) => serde_json::from_slice(&payload).ok()?,
         _ => return None,
     };
-    let (welcome, owner) = match (hello.refusal(), hello.purpose) {
+    let (welcome, mounter) = match (hello.refusal(), hello.purpose) {
         (Some(reason), _) => (Welcome::Refused(reason), None),
         (None, Purpose::Status) => (Welcome::Status(Box::new(host.status())), None),
-        (None, Purpose::Mount { uid, gid }) => (Welcome::Mount { read_only: host.options.read_only }, Some((uid, gid))),
+        (None, Purpose::Mount { uid, gid, session }) => {
+            let (root, boot) = (host.root, host.boot.clone());
+            let welcome = Welcome::Mount { read_only: host.options.read_only, root, boot };
+            (welcome, Some(((uid, gid), session)))
+        }
     };
     outbox.send(&frame::whole(Kind::Welcome, &serde_json::to_vec(&welcome).ok()?));
-    owner
+    mounter
 }
 
 /// What each of the threads has that serve a guest.
@@ -108,6 +135,12 @@ impl Worker<'_> {
                 Ok(Kind::Acknowledge) => {
                     let Ok(number) = payload[..].try_into() else { break };
                     self.host.coherence.acknowledged(&self.guest.link, u64::from_le_bytes(number));
+                }
+                Ok(Kind::Resume) => {
+                    let Some(list) = resume::decode(&payload) else { break };
+                    let missing = self.host.resume(self.guest, &list);
+                    let answer = frame::whole(Kind::Resumed, &resume::encode_missing(missing.into_iter()));
+                    self.guest.link.outbox.send(&answer);
                 }
                 Ok(Kind::Ping) => self.guest.link.outbox.send(&frame::whole(Kind::Pong, &[])),
                 Ok(_) | Err(Lost::Ended | Lost::Silent | Lost::Malformed | Lost::Denied) => break,

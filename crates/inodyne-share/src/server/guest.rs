@@ -19,7 +19,7 @@ use crate::{
         reply::Reply,
     },
     keys::PublicKey,
-    protocol::status::GuestStatus,
+    protocol::{greeting::Session, status::GuestStatus},
 };
 
 /// More interruptions than this are not remembered.
@@ -34,6 +34,7 @@ pub(crate) struct Guest {
     pub has_epoch: AtomicBool,
     /// Its key, where it had to show one.
     key: Option<PublicKey>,
+    session: Option<Session>,
     since: Instant,
     locks: Mutex<Locks>,
     /// Requests by number.
@@ -62,17 +63,29 @@ pub(crate) struct Waiting {
 
 impl Guest {
     /// One that has just connected.
-    pub fn new(id: GuestId, view: View, link: Arc<Link>, key: Option<PublicKey>) -> Arc<Self> {
+    pub fn new(
+        id: GuestId,
+        view: View,
+        link: Arc<Link>,
+        key: Option<PublicKey>,
+        session: Option<Session>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             id,
             view,
             link,
             has_epoch: AtomicBool::new(false),
             key,
+            session,
             since: Instant::now(),
             locks: Mutex::default(),
             counts: [const { AtomicU64::new(0) }; 64],
         })
+    }
+
+    /// Whether it is an earlier connection of the same mount.
+    pub(super) fn is(&self, session: Session, key: Option<PublicKey>) -> bool {
+        self.session == Some(session) && self.key == key
     }
 
     /// The locks that it waits for.

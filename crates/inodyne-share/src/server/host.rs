@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    fs,
     os::fd::OwnedFd,
     path::PathBuf,
     sync::{
@@ -57,6 +58,9 @@ pub(crate) struct Host {
     pub export: Export,
     /// That of the shared directory itself.
     device: u64,
+    /// What tells the shared directory from others, and this run of the machine from others.
+    pub root: u64,
+    pub boot: String,
     pub handles: Handles,
     pub coherence: Coherence,
     pub since: Instant,
@@ -77,7 +81,9 @@ impl Host {
     /// Of a directory that is open.
     pub fn new(directory: PathBuf, root: OwnedFd, options: ServeOptions) -> Result<Arc<Self>, ShareError> {
         let export = Export::new(&directory, root)?;
-        let device = export.nodes().identity(ROOT).map_or(0, |root| root.device);
+        let root = export.nodes().identity(ROOT);
+        let (device, root) = root.map_or((0, 0), |root| (root.device, root.digest(root.device)));
+        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         // The other half is the export's; see there.
         let handles = Handles::new(usize::try_from(limit / 4).unwrap_or(usize::MAX));
@@ -87,6 +93,8 @@ impl Host {
             directory,
             export,
             device,
+            root,
+            boot,
             handles,
             coherence,
             since: Instant::now(),

@@ -6,6 +6,7 @@
 //! | `host` | what all guests have in common |
 //! | `connection` | one connection, from the handshake to the end |
 //! | `guest` | who is at its other end |
+//! | `resume` | what a guest has kept of a connection that was lost |
 //! | `operations` | what a guest asks |
 //! | `sandbox` | what the process gives up before it serves anybody |
 //! | `export` | finding the file of a node, and nothing outside of the directory |
@@ -23,6 +24,7 @@ mod handles;
 pub(crate) mod host;
 pub(crate) mod nodes;
 mod operations;
+mod resume;
 mod sandbox;
 #[cfg(test)]
 mod tests;

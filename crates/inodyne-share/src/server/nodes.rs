@@ -1,13 +1,20 @@
 //! What guests know of the directory that is shared: a table of nodes, fed by what they are told and what they forget.
 //!
-//! A node's number is ours and is never used again, so it means one file for ever, though the file system uses its own numbers again.
-//! A file is recognised by device, inode number and time of birth. A node holds no descriptor; it knows under which names it was
-//! last seen, and is found again by them (`resolve`). Its directories stay known as long as it does, for the sake of their names.
+//! A node's number is ours and means one file for ever, though the file system uses its own numbers again: it is made of what tells the
+//! file from every other one, device, inode number and time of birth. So a host that was started anew gives a file the number that
+//! the host before it gave, and a guest that kept the number may go on with it (`resume`). Where the file system knows no time of
+//! birth, numbers are given one after the other, and mean nothing to another host.
+//!
+//! A node holds no descriptor; it knows under which names it was last seen, and is found again by them (`export`). Its directories stay
+//! known as long as it does, for the sake of their names.
 
 use std::{
     collections::HashMap,
     ffi::{CStr, CString},
+    hash::{BuildHasher, RandomState},
 };
+
+use ring::digest::{SHA256, digest};
 
 /// A node's number: what the kernel's protocol calls a node id.
 pub(crate) type NodeId = u64;
@@ -28,6 +35,19 @@ pub(crate) struct Identity {
     pub inode: u64,
     /// Nanoseconds since 1970; 0 where the file system does not know it.
     pub born: i128,
+}
+
+impl Identity {
+    /// The same in 64 bits, as seen from a share whose root is on this device.
+    pub fn digest(&self, root: u64) -> u64 {
+        let device = if self.device == root { 0 } else { self.device };
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&device.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.inode.to_le_bytes());
+        bytes[16..].copy_from_slice(&self.born.to_le_bytes());
+        let digest = digest(&SHA256, &bytes);
+        digest.as_ref().first_chunk().map_or(0, |first| u64::from_le_bytes(*first))
+    }
 }
 
 /// A name in a directory.
@@ -53,23 +73,33 @@ struct Node {
 pub(crate) struct Nodes {
     nodes: HashMap<NodeId, Node>,
     numbers: HashMap<Identity, NodeId>,
+    /// The device of the root: it may have another number after the machine has started anew.
+    device: u64,
+    /// The last number that was given to a file without a time of birth.
     last: NodeId,
 }
+
+/// Numbers that are made of what files are. Those that are given one after the other do not have this bit.
+const MADE: NodeId = 1 << 63;
 
 impl Nodes {
     /// With the root only.
     pub fn new(root: Identity) -> Self {
         let node = Node { identity: root, names: Vec::new(), holders: Vec::new(), names_below: 0 };
-        Self { nodes: HashMap::from([(ROOT, node)]), numbers: HashMap::from([(root, ROOT)]), last: ROOT }
+        // Those of another host mean nothing here.
+        let last = RandomState::new().hash_one(ROOT) & (MADE - 1) | 1 << 32;
+        let (nodes, numbers) = (HashMap::from([(ROOT, node)]), HashMap::from([(root, ROOT)]));
+        Self { nodes, numbers, device: root.device, last }
     }
 
     /// Notes that a guest is told of the file that has this name now, and says under which number.
     pub fn tell(&mut self, guest: GuestId, identity: Identity, directory: NodeId, name: &CStr) -> NodeId {
-        let number = *self.numbers.entry(identity).or_insert_with(|| {
-            self.last += 1;
+        let number = self.numbers.get(&identity).copied().unwrap_or_else(|| {
+            let number = self.new_number(&identity);
             let node = Node { identity, names: Vec::new(), holders: Vec::new(), names_below: 0 };
-            self.nodes.insert(self.last, node);
-            self.last
+            self.nodes.insert(number, node);
+            self.numbers.insert(identity, number);
+            number
         });
         self.named(number, directory, name);
         if number != ROOT
@@ -81,6 +111,26 @@ impl Nodes {
             }
         }
         number
+    }
+
+    fn new_number(&mut self, identity: &Identity) -> NodeId {
+        if identity.born == 0 {
+            self.last = (self.last + 1) & (MADE - 1);
+            return self.last;
+        }
+        let mut number = identity.digest(self.device) | MADE;
+        while self.nodes.contains_key(&number) {
+            number = number.wrapping_add(1) | MADE;
+        }
+        number
+    }
+
+    /// Notes that a guest knows a node more often.
+    pub fn tell_more(&mut self, guest: GuestId, number: NodeId, times: u64) {
+        let holders = self.nodes.get_mut(&number).map(|node| &mut node.holders);
+        if let Some((_, known)) = holders.into_iter().flatten().find(|(holder, _)| *holder == guest) {
+            *known = known.saturating_add(times);
+        }
     }
 
     /// Notes that a guest has forgotten what it was told so often. Returns the nodes that are not known any more.
@@ -220,6 +270,29 @@ mod tests {
         assert_eq!(nodes.forget(2, number, 9), [number]);
         assert_ne!(nodes.tell(1, identity(10), ROOT, c"a"), number);
         assert_eq!(nodes.tell(1, identity(2), ROOT, c"."), ROOT);
+    }
+
+    #[test]
+    fn another_host_gives_a_file_its_number_again_or_one_that_nobody_knows() {
+        let told = |device, inode, born| {
+            let mut nodes = Nodes::new(Identity { device, inode: 2, born: 1 });
+            nodes.tell(1, Identity { device, inode, born }, ROOT, c"a")
+        };
+        assert_eq!(told(1, 10, 7), told(1, 10, 7));
+        assert_eq!(told(1, 10, 7), told(5, 10, 7));
+        assert_ne!(told(1, 10, 7), told(1, 10, 8));
+        assert_ne!(told(1, 10, 7), told(1, 11, 7));
+        assert_ne!(told(1, 10, 0), told(1, 10, 0));
+    }
+
+    #[test]
+    fn two_files_never_have_one_number() {
+        let file = Identity { device: 1, inode: 10, born: 7 };
+        let mut nodes = Nodes::new(Identity { device: 1, inode: 2, born: 1 });
+        let number = nodes.tell(1, file, ROOT, c"a");
+        // As if another one had the same digest.
+        nodes.numbers.remove(&file);
+        assert_ne!(nodes.tell(1, file, ROOT, c"b"), number);
     }
 
     #[test]

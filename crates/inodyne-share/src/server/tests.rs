@@ -1,12 +1,13 @@
 //! What a guest that keeps to no rule can do: nothing outside of the directory, and nothing to other guests.
 
 use std::{
+    ffi::CString,
     fs,
     os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink},
     path::Path,
     sync::Arc,
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use proptest::prelude::*;
@@ -17,12 +18,13 @@ use zerocopy::{FromBytes, IntoBytes};
 use super::{Owners, ServeOptions, connection, export::Export, host::Host, nodes::ROOT};
 use crate::{
     coherence::Ordering,
-    fuse::abi::{EntryOut, InHeader, MkNodIn, OpenIn, OpenOut, OutHeader, ReadIn, opcode},
+    fuse::abi::{EntryOut, FileLock, InHeader, LK_FLOCK, LkIn, MkNodIn, OpenIn, OpenOut, OutHeader, ReadIn, opcode},
     protocol::{
         frame::{self, Kind},
         greeting::{Hello, Purpose},
+        resume::{Kept, decode_missing},
     },
-    transport::{Inbox, Outbox, Stream, pair},
+    transport::{Inbox, Lost, Outbox, Stream, pair},
 };
 
 fn host(directory: &Path) -> Arc<Host> {
@@ -48,8 +50,12 @@ struct Liar {
 
 impl Liar {
     fn new(host: &Arc<Host>) -> Self {
+        Self::saying(host, &Hello::new(Purpose::Mount { uid: 1, gid: 2, session: None }))
+    }
+
+    fn saying(host: &Arc<Host>, hello: &Hello) -> Self {
         let mut liar = Self::silent(host);
-        let hello = serde_json::to_vec(&Hello::new(Purpose::Mount { uid: 1, gid: 2 })).unwrap();
+        let hello = serde_json::to_vec(hello).unwrap();
         liar.outbox.send(&frame::whole(Kind::Hello, &hello));
         assert_eq!(liar.inbox.next(&mut Vec::new()), Ok(Kind::Welcome));
         liar
@@ -98,6 +104,17 @@ impl Liar {
     }
 }
 
+impl Liar {
+    /// Says what it has kept; the places of what is not there.
+    fn resume(&mut self, list: &[Kept]) -> Vec<usize> {
+        let mut payload = Vec::new();
+        list.iter().for_each(|one| one.encode(&mut payload));
+        self.outbox.send(&frame::whole(Kind::Resume, &payload));
+        assert_eq!(self.inbox.next(&mut payload), Ok(Kind::Resumed));
+        decode_missing(&payload).collect()
+    }
+}
+
 /// A directory to share, and a secret beside it.
 fn beside_a_secret() -> (TempDir, std::path::PathBuf) {
     let all = tempfile::tempdir().unwrap();
@@ -106,6 +123,86 @@ fn beside_a_secret() -> (TempDir, std::path::PathBuf) {
     fs::create_dir_all(shared.join("d")).unwrap();
     fs::write(shared.join("d/f"), "shared").unwrap();
     (all, shared)
+}
+
+/// A node is what it was at another host, or nothing; whoever says so gets nothing else.
+#[test]
+fn what_a_guest_has_kept_is_the_same_file_or_nothing() {
+    let (all, shared) = beside_a_secret();
+    fs::write(shared.join("d/other"), "other").unwrap();
+    symlink(all.path(), shared.join("up")).unwrap();
+    let node =
+        |node, directory, name: &str| Kept::Node { node, directory, lookups: 2, name: CString::new(name).unwrap() };
+    let file = |handle, node, access| Kept::File { handle, node, access };
+    let before = host(&shared);
+    let mut guest = Liar::new(&before);
+    let [directory, up] = ["d", "up"].map(|name| guest.lookup(ROOT, name).unwrap());
+    let [known, other] = ["f", "other"].map(|name| guest.lookup(directory, name).unwrap());
+    fs::rename(shared.join("d/other"), shared.join("d/moved")).unwrap();
+
+    let after = host(&shared);
+    let mut guest = Liar::new(&after);
+    assert!(guest.open(known, libc::O_RDONLY).is_err(), "it does not know it yet");
+    let list = [
+        node(directory, ROOT, "d"),
+        node(known, directory, "f"),
+        file(70, known, libc::O_RDONLY as u8),
+        // Gone from there; another file; nothing that a directory has; in no directory that is known; out of the directory.
+        node(other, directory, "other"),
+        node(other, directory, "f"),
+        node(known, directory, "../d/f"),
+        node(known, directory, ".."),
+        node(known, other, "f"),
+        node(up, ROOT, "up"),
+        node(up + 1, up, "secret"),
+        file(71, other, libc::O_RDONLY as u8),
+        file(70, known, libc::O_RDWR as u8),
+    ];
+    assert_eq!(guest.resume(&list), [3, 4, 5, 6, 7, 9, 10, 11]);
+    assert_eq!(guest.read(known, 70), Ok(b"shared".into()));
+    assert_eq!(guest.open(up, libc::O_RDONLY), Err(Errno::LOOP));
+    assert_eq!(guest.read(known, 71), Err(Errno::STALE));
+    // It holds it as often as it did, and no more often than it was believed.
+    let held = |guest: &mut Liar| {
+        guest.ask(opcode::GETATTR, ROOT, &[&[0; 16]]).unwrap();
+        after.export.nodes().holds(1, known)
+    };
+    let forget = |guest: &mut Liar| {
+        let body = 1u64.to_le_bytes();
+        let header = InHeader { len: 48, opcode: opcode::FORGET, node: known, ..InHeader::default() };
+        guest.outbox.send(&frame::whole(Kind::Request, &[header.as_bytes(), &body].concat()));
+        let waited = Instant::now();
+        while held(guest) && waited.elapsed() < Duration::from_millis(200) {}
+    };
+    forget(&mut guest);
+    assert!(held(&mut guest));
+    forget(&mut guest);
+    assert!(!held(&mut guest));
+    // Another guest has nothing of it.
+    assert_eq!(Liar::new(&after).read(known, 70), Err(Errno::STALE));
+}
+
+/// The same mount comes again, while the host has not noticed that its first connection is dead.
+#[test]
+fn a_guest_that_comes_again_finds_its_locks_free() {
+    let (_all, shared) = beside_a_secret();
+    let host = host(&shared);
+    let hello = |session| Hello::new(Purpose::Mount { uid: 1, gid: 2, session });
+    let mut guests: Vec<Liar> = [Some([1, 2]), Some([3, 4])].map(|session| Liar::saying(&host, &hello(session))).into();
+    let lock = |guest: &mut Liar| {
+        let directory = guest.lookup(ROOT, "d").unwrap();
+        let file = guest.lookup(directory, "f").unwrap();
+        let fh = guest.open(file, libc::O_RDWR).unwrap();
+        let lock = FileLock { kind: libc::F_WRLCK as u32, ..FileLock::default() };
+        guest.ask(opcode::SETLK, file, &[LkIn { fh, lock, flags: LK_FLOCK, ..LkIn::default() }.as_bytes()])
+    };
+    assert!(lock(&mut guests[0]).is_ok());
+    assert_eq!(lock(&mut guests[1]), Err(Errno::AGAIN));
+    let mut again = Liar::saying(&host, &hello(Some([1, 2])));
+    assert!(lock(&mut again).is_ok());
+    assert_eq!(host.guests().len(), 2);
+    assert_eq!(guests[0].inbox.next(&mut Vec::new()), Err(Lost::Ended));
+    assert!(guests[1].lookup(ROOT, "d").is_ok());
 }
 
 #[test]
@@ -128,7 +225,7 @@ fn names_lead_down_only() {
     // Nodes and handles that were never given out.
     for node in [0, 99, u64::MAX] {
         assert_eq!(liar.lookup(node, "f"), Err(Errno::STALE));
-        assert_eq!(liar.read(node, 77), Err(Errno::BADF));
+        assert_eq!(liar.read(node, 77), Err(Errno::STALE));
     }
 }
 
@@ -222,7 +319,7 @@ fn handles_are_their_guest_s_and_go_with_it() {
     let file = one.lookup(directory, "f").unwrap();
     let fh = one.open(file, libc::O_RDONLY).unwrap();
     assert_eq!(one.read(file, fh).unwrap(), b"shared");
-    assert_eq!(other.read(file, fh), Err(Errno::BADF));
+    assert_eq!(other.read(file, fh), Err(Errno::STALE));
     assert_eq!(host.export.nodes().count(), 3);
     one.stream.close();
     drop(one);

@@ -31,18 +31,22 @@ use crate::{
     keys::{GuestKeys, HostKeys},
 };
 
-/// How long a guest tries to reach its host, and then to know it.
-const TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a guest tries to reach its host, and then to know it, where it is not in a hurry.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Connects to a host.
-pub(crate) fn connect(address: &Address, keys: Option<&GuestKeys>) -> Result<Arc<dyn Stream>, ShareError> {
+/// Connects to a host; `timeout` is for reaching it, and once more for knowing it.
+pub(crate) fn connect(
+    address: &Address,
+    keys: Option<&GuestKeys>,
+    timeout: Duration,
+) -> Result<Arc<dyn Stream>, ShareError> {
     let failed = |error| ShareError::address("connect to", address, error);
     match (address, keys) {
         (Address::Unix(path), None) => Ok(Arc::new(Socket::new(UnixStream::connect(path).map_err(failed)?.into()))),
         (Address::Tcp(at), Some(keys)) => {
-            let stream = TcpStream::connect_timeout(at, TIMEOUT).map_err(failed)?;
+            let stream = TcpStream::connect_timeout(at, timeout).map_err(failed)?;
             stream.set_nodelay(true).map_err(failed)?;
-            let stream = tls::connect(Socket::new(stream.into()), keys, TIMEOUT);
+            let stream = tls::connect(Socket::new(stream.into()), keys, timeout);
             Ok(Arc::new(stream.map_err(|error| match error.kind() {
                 io::ErrorKind::PermissionDenied => ShareError::Strangers,
                 _ => failed(error),

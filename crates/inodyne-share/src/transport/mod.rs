@@ -15,7 +15,7 @@ mod socket;
 mod tls;
 
 pub(crate) use inbox::{Inbox, Lost};
-pub(crate) use meet::{Listener, connect};
+pub(crate) use meet::{Listener, TIMEOUT, connect};
 pub(crate) use outbox::Outbox;
 #[cfg(test)]
 pub(crate) use socket::pair;

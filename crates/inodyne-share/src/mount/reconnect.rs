@@ -1,0 +1,225 @@
+//! Going on after the connection was lost: with the same host, or with one that was started anew and knows nothing of this mount.
+//!
+//! 1. The kernel is told at once to believe nothing it knows: while there is no host, nobody hears of changes. Whoever wants to know
+//!    something waits from then on.
+//! 2. The host is tried to be reached, until that takes too long.
+//! 3. It is told of what the kernel holds: nodes by their names, and open files. It says what is not there any more; whoever asks for that
+//!    gets ESTALE.
+//! 4. It is asked what the kernel asked first, and must answer the same.
+//! 5. What waits is sent.
+//!
+//! All this is done by the deliverer, who has nothing to deliver meanwhile.
+
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        mpsc::{self, Receiver},
+    },
+    time::{Duration, Instant},
+};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::{
+    Greeted,
+    apply::{Applier, From},
+    channel::{Channel, End},
+    record::{Record, answered, unique},
+};
+use crate::{
+    ShareError,
+    fuse::abi::OutHeader,
+    protocol::{
+        frame::{self, Kind},
+        resume::{Kept, decode_missing},
+    },
+    transport::{Inbox, Outbox, TIMEOUT},
+};
+
+/// Between two attempts.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// How long the kernel may take to drop what it knows, of which most is done at once.
+const DROPPING: Duration = Duration::from_secs(10);
+
+/// A host is told of as much at once, and then waited for, so that no more than that lies anywhere.
+const AT_ONCE: usize = 256 << 10;
+
+/// What is needed for it.
+pub(super) struct Reconnect {
+    record: Mutex<Record>,
+    limit: Duration,
+    reach: Box<dyn Fn(Duration) -> Result<Greeted, ShareError> + Send + Sync>,
+    tell: Box<dyn Fn(&str) + Send + Sync>,
+    root: u64,
+    boot: Mutex<String>,
+}
+
+/// Why an attempt has failed.
+enum Failed {
+    /// The next one may not.
+    Now,
+    /// All others will.
+    ForEver(&'static str),
+}
+
+impl Reconnect {
+    pub fn new(
+        host: &Greeted,
+        limit: Duration,
+        reach: impl Fn(Duration) -> Result<Greeted, ShareError> + Send + Sync + 'static,
+        tell: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            record: Mutex::new(Record::new(host.outbox.clone())),
+            limit,
+            reach: Box::new(reach),
+            tell: Box::new(tell),
+            root: host.root,
+            boot: Mutex::new(host.boot.clone()),
+        }
+    }
+
+    /// What the kernel holds and waits for.
+    pub fn record(&self) -> MutexGuard<'_, Record> {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Finds a host again; `lost` says why there is none. Returns where its answers come from.
+    pub fn again(&self, channel: &Channel, applier: &Applier, lost: &'static str) -> Result<Inbox, End> {
+        let until = Instant::now() + self.limit;
+        let wrong = {
+            let mut record = self.record();
+            record.outbox().close();
+            record.begin()
+        };
+        channel.ends().forget_all();
+        let (sender, dropped) = mpsc::channel();
+        applier.take(From::Here(sender), wrong);
+        if channel.end().is_some() {
+            return Err(End::Unmounted);
+        }
+        (self.tell)(&format!(
+            "the host of the share is gone: {lost}; trying to reach it again for {} s",
+            self.limit.as_secs_f64()
+        ));
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            match self.attempt(channel, applier, &dropped, left) {
+                Ok(inbox) => return Ok(inbox),
+                Err(Failed::ForEver(reason)) => return Err(End::Lost(reason)),
+                Err(Failed::Now) => {}
+            }
+            // What was told to a host that is lost again counts for nothing.
+            self.record().begin();
+            if !sleep_unless(channel, PAUSE.min(left)) {
+                return Err(End::Unmounted);
+            }
+            if Instant::now() >= until {
+                return Err(End::Lost("it was not reached again in time"));
+            }
+        }
+    }
+
+    fn attempt(
+        &self,
+        channel: &Channel,
+        applier: &Applier,
+        dropped: &Receiver<()>,
+        left: Duration,
+    ) -> Result<Inbox, Failed> {
+        // A time-out of 0 would be none.
+        let host = (self.reach)(left.clamp(PAUSE, TIMEOUT)).map_err(|_| Failed::Now)?;
+        if host.root != self.root {
+            return Err(Failed::ForEver("another directory is shared there now"));
+        }
+        // Where it was waited for already, there is nobody left to say so.
+        let _ = dropped.recv_timeout(DROPPING);
+        let Greeted { outbox, mut inbox, boot, .. } = host;
+        let mut next = Next { channel, applier, outbox: &outbox, inbox: &mut inbox };
+        let mut before = self.boot.lock().unwrap_or_else(PoisonError::into_inner);
+        let list = self.record().tell(*before != boot);
+        let lost = self.tell_of(&list, &mut next)?;
+        self.ask_first(&mut next)?;
+        *before = boot;
+        drop(before);
+        let open = list.iter().filter(|one| matches!(one, Kept::File { .. })).count();
+        let known = list.len() - open;
+        (self.tell)(&format!(
+            "the host of the share is there again; of {known} files that were known and {open} open ones {lost} are not there any more"
+        ));
+        let rest = self.record().resume(outbox.clone());
+        rest.frames.iter().for_each(|frame| outbox.send(frame));
+        rest.answers.iter().for_each(|answer| channel.answer(answer));
+        Ok(inbox)
+    }
+
+    /// Tells a host of what is held, and forgets what it does not know; how much that is.
+    fn tell_of(&self, list: &[Kept], next: &mut Next<'_>) -> Result<usize, Failed> {
+        let mut lost = 0;
+        let mut rest = list;
+        while !rest.is_empty() {
+            let (mut bytes, mut count) = (vec![0; frame::HEADER], 0);
+            while bytes.len() < AT_ONCE
+                && let Some(one) = rest.get(count)
+            {
+                one.encode(&mut bytes);
+                count += 1;
+            }
+            frame::seal(&mut bytes, Kind::Resume);
+            next.outbox.send(&bytes);
+            let missing = next.of(|kind, payload| (kind == Kind::Resumed).then(|| payload.to_vec()))?;
+            for one in decode_missing(&missing).filter_map(|place| rest[..count].get(place)) {
+                self.record().lost(one);
+                lost += 1;
+            }
+            rest = &rest[count..];
+        }
+        Ok(lost)
+    }
+
+    /// Asks a host what the kernel asked first: the kernel counts on what it was answered.
+    fn ask_first(&self, next: &mut Next<'_>) -> Result<(), Failed> {
+        let Some((ask, answer)) = self.record().init() else { return Ok(()) };
+        let number = unique(&ask);
+        next.outbox.send(&ask);
+        let same = next.of(|kind, payload| {
+            let is_it = kind == Kind::Reply && answered(payload).map(|header| header.unique) == number;
+            is_it.then(|| payload.get(size_of::<OutHeader>()..) == Some(&answer))
+        })?;
+        same.then_some(()).ok_or(Failed::ForEver("it serves the share in another way now"))
+    }
+}
+
+/// What comes from a host before it is asked anything.
+struct Next<'a> {
+    channel: &'a Channel,
+    applier: &'a Applier,
+    outbox: &'a Arc<Outbox>,
+    inbox: &'a mut Inbox,
+}
+
+impl Next<'_> {
+    /// The next message that is wanted. The host may say meanwhile what has changed.
+    fn of<T>(&mut self, is_wanted: impl Fn(Kind, &[u8]) -> Option<T>) -> Result<T, Failed> {
+        let mut payload = Vec::new();
+        loop {
+            let kind = self.inbox.next(&mut payload).map_err(|_| Failed::Now)?;
+            if let Some(wanted) = is_wanted(kind, &payload) {
+                return Ok(wanted);
+            }
+            match kind {
+                Kind::Invalidate => self.channel.apply(&payload, self.outbox, self.applier).ok_or(Failed::Now)?,
+                Kind::Pong => {}
+                _ => return Err(Failed::Now),
+            }
+        }
+    }
+}
+
+/// Sleeps, unless it is over; whether it is not.
+fn sleep_unless(channel: &Channel, time: Duration) -> bool {
+    let time = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: time.subsec_nanos().into() };
+    let _ = poll(&mut [PollFd::new(channel.ended(), PollFlags::IN)], Some(&time));
+    channel.end().is_none()
+}
