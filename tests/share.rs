@@ -8,15 +8,19 @@ use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use inodyne_model::random::Random;
 use nix::fcntl::OFlag;
+use nix::poll::{PollFd, PollFlags, PollTimeout};
 use nix::sys::signal::{Signal, kill};
 use serde_json::Value;
 use support::programs::copied;
@@ -140,6 +144,14 @@ impl Share {
 
     fn round_trips(&self, guest: usize) -> u64 {
         self.status()["guests"][guest]["round_trips"].as_u64().expect("a number")
+    }
+
+    /// Kills the host, and waits until nothing is left of it.
+    fn lose_host(&mut self, signal: Signal) {
+        let mut host = self.host.take().expect("it runs");
+        kill(host.pid(), signal).expect("it is told");
+        let _ = host.child.wait();
+        assert!(eventually(|| !self.scratch.path().join("socket").exists()));
     }
 
     fn end_host(&mut self) -> Outcome {
@@ -659,9 +671,7 @@ fn a_guest_goes_on_with_a_host_that_was_started_anew() {
     }
 
     for signal in [Signal::SIGKILL, Signal::SIGTERM] {
-        let mut host = share.host.take().expect("it runs");
-        kill(host.pid(), signal).expect("it is told");
-        let _ = host.child.wait();
+        share.lose_host(signal);
         assert!(eventually(|| !is_mounted(&other)), "who does not wait for it is unmounted");
         // What it knew it does not believe while nobody can tell it of changes.
         fs::remove_file(share.shared("gone")).ok();
@@ -700,7 +710,7 @@ fn a_guest_goes_on_with_a_host_that_was_started_anew() {
     assert_eq!(fs::read(share.shared("moved/e/new")).expect("on the host"), b"of the guest\n");
 
     // In the end it is unmounted like any other, also while there is no host.
-    share.host.take().expect("it runs").child.kill().expect("it is told");
+    share.lose_host(Signal::SIGKILL);
     share.end_guest(0, Signal::SIGTERM).ended_with(0);
     assert!(eventually(|| !is_mounted(&place)));
 }
@@ -711,7 +721,7 @@ fn a_host_that_does_not_come_again_is_waited_for_no_longer_than_said() {
     let mut share = Share::over(&[], |shared| fs::write(shared.join("f"), "x").expect("a file"));
     let place = share.mount_with(&["--reconnect", "2s"]);
     assert!(place.join("f").exists());
-    share.host.take().expect("it runs").child.kill().expect("it is told");
+    share.lose_host(Signal::SIGKILL);
     let (died, read) = (Instant::now(), fs::read(place.join("f")));
     assert!(read.is_err(), "{read:?}");
     assert!((Duration::from_secs(1)..Duration::from_secs(9)).contains(&died.elapsed()), "{:?}", died.elapsed());
@@ -723,7 +733,7 @@ fn a_host_that_does_not_come_again_is_waited_for_no_longer_than_said() {
     share.serve_again(&[]);
     assert!(eventually(|| share.scratch.path().join("socket").exists()));
     let place = share.mount_with(&["--reconnect", "30s"]);
-    share.host.take().expect("it runs").child.kill().expect("it is told");
+    share.lose_host(Signal::SIGKILL);
     fs::rename(share.shared(""), share.scratch.path().join("before")).expect("renamed");
     fs::create_dir(share.shared("")).expect("a directory");
     share.serve_again(&[]);
@@ -828,10 +838,142 @@ fn mistakes_are_told_in_one_line() {
     assert!(nobody.failed_in_one_line(3).contains("cannot connect"));
     let status = run(inodyne().args(["share", "status", "unix:/nowhere/socket"]));
     assert!(status.failed_in_one_line(3).contains("cannot connect"));
-    for (address, told) in [("vsock:3:9", "only unix:PATH"), ("tcp:localhost:9", "tcp:IP:PORT")] {
+    for (address, told) in
+        [("vhost-user:x", "not there yet"), ("vsock:host:9", "vsock:CID:PORT"), ("tcp:localhost:9", "tcp:IP:PORT")]
+    {
         let outcome = run(inodyne().args(["share", "status", address])).ended_with(2);
         assert!(outcome.stderr.contains(told), "{}", outcome.stderr);
     }
+    for (listen, told) in [
+        (&["vsock:2:700"][..], "needs --allow cid:N"),
+        (&["unix:/tmp/x", "--allow", "cid:3"], "over vsock: only"),
+        (&["vsock:2:700", "--allow", "cid:three"], "is no number of a machine"),
+    ] {
+        let outcome = run(inodyne().args(["share", "serve", "/tmp", "--listen"]).args(listen)).ended_with(2);
+        assert!(outcome.stderr.contains(told), "{}", outcome.stderr);
+    }
+}
+
+/// A virtual machine with a serial port, as far as host and guest see it: a device for the guest, and somebody who passes on what goes over
+/// it to and from the host's socket, and connects again when the host was started anew, as QEMU does.
+struct SerialPort {
+    device: PathBuf,
+    is_over: Arc<AtomicBool>,
+    relay: Option<thread::JoinHandle<()>>,
+    /// While nobody has the device open, it cannot be read from.
+    _open: OwnedFd,
+}
+
+impl SerialPort {
+    fn to(socket: PathBuf) -> SerialPort {
+        let nix::pty::OpenptyResult { master, slave } = nix::pty::openpty(None, None).expect("a terminal");
+        let device = nix::unistd::ttyname(&slave).expect("its name");
+        let is_over = Arc::new(AtomicBool::new(false));
+        let relay = {
+            let is_over = is_over.clone();
+            thread::spawn(move || {
+                let master = File::from(master);
+                while !is_over.load(Ordering::Relaxed) {
+                    match UnixStream::connect(&socket) {
+                        Ok(host) => pass_on(&master, &host, &is_over),
+                        Err(_) => thread::sleep(Duration::from_millis(50)),
+                    }
+                }
+            })
+        };
+        SerialPort { device, is_over, relay: Some(relay), _open: slave }
+    }
+}
+
+impl Drop for SerialPort {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        if self.relay.take().is_some_and(|relay| relay.join().is_err()) && !thread::panicking() {
+            panic!("the port has failed");
+        }
+    }
+}
+
+/// Until the host has gone.
+fn pass_on(guest: &File, host: &UnixStream, is_over: &AtomicBool) {
+    let ends: [&OwnedFd; 2] = [&guest.try_clone().expect("a copy").into(), &host.try_clone().expect("a copy").into()];
+    let mut buffer = [0; 4096];
+    while !is_over.load(Ordering::Relaxed) {
+        let mut waited = ends.map(|end| PollFd::new(end.as_fd(), PollFlags::POLLIN));
+        nix::poll::poll(&mut waited, PollTimeout::from(20u8)).expect("it can be waited for");
+        let [from_guest, from_host] = waited.map(|end| end.any() == Some(true));
+        if from_guest {
+            let length = (&*guest).read(&mut buffer).expect("the device is open");
+            // What the host does not take any more is lost.
+            let _ = (&*host).write_all(&buffer[..length]);
+        }
+        if from_host {
+            match (&*host).read(&mut buffer) {
+                Ok(length @ 1..) => (&*guest).write_all(&buffer[..length]).expect("the device is open"),
+                _ => return,
+            }
+        }
+    }
+}
+
+/// Mounters that are killed in the middle of something leave half of it on the port, in both directions; a host that was started anew
+/// knows no connection. All the same the next message is understood.
+#[test]
+fn over_a_serial_port_it_is_the_same_share() {
+    let _machine = machine();
+    let bytes: Vec<u8> = (0..1_000_000u32).map(|number| ((number * 7) >> 3) as u8).collect();
+    let mut share = Share::unserved(scratch());
+    let socket = share.scratch.path().join("socket");
+    let host = format!("serial:{}", socket.display());
+    share.address.clone_from(&host);
+    share.serve(&[], |shared| {
+        tree(&shared.join("tree"));
+        fs::write(shared.join("big"), &bytes).expect("a file");
+    });
+    assert!(eventually(|| socket.exists()));
+    let port = SerialPort::to(socket);
+    for round in 0..3 {
+        share.address = format!("serial:{}", port.device.display());
+        let place = share.mount_with(&["--reconnect", "30s"]);
+        share.address.clone_from(&host);
+        assert_eq!(find(&place), find(&share.shared("")));
+        assert!(fs::read(place.join("big")).expect("read") == bytes);
+        fs::write(place.join("copy"), &bytes).expect("written");
+        assert!(fs::read(share.shared("copy")).expect("on the host") == bytes);
+        if round == 0 {
+            let second =
+                run(inodyne().args(["share", "mount"]).arg(format!("serial:{}", port.device.display())).arg("/mnt"));
+            assert!(second.failed_in_one_line(3).contains("cannot connect"));
+            continue_with_another_host(&mut share, &place);
+        }
+        // Somebody reads, and somebody writes.
+        let [reading, writing] = [false, true].map(|writes| {
+            let (place, bytes) = (place.clone(), bytes.clone());
+            thread::spawn(move || {
+                let file = OpenOptions::new().read(true).write(true).open(place.join("copy"))?;
+                file.set_len(0)?;
+                (0..1000).try_for_each(|_| {
+                    if writes { file.write_all_at(&bytes, 0) } else { fs::read(place.join("big")).map(drop) }
+                })
+            })
+        });
+        thread::sleep(Duration::from_millis(200));
+        share.end_guest(round, Signal::SIGKILL);
+        assert!(eventually(|| !is_mounted(&place)));
+        assert!(reading.join().expect("it ends").is_err() && writing.join().expect("it ends").is_err());
+    }
+}
+
+/// The host is killed and started anew, with the guest connected all the while.
+fn continue_with_another_host(share: &mut Share, place: &Path) {
+    let open = File::open(place.join("big")).expect("it is there");
+    share.lose_host(Signal::SIGKILL);
+    share.serve_again(&[]);
+    assert!(eventually(|| share.scratch.path().join("socket").exists()));
+    let mut read = [0; 4];
+    open.read_exact_at(&mut read, 400).expect("it is the same file");
+    assert_eq!(read, [94, 94, 95, 96]);
+    assert_eq!(share.status()["guests"].as_array().map(Vec::len), Some(1));
 }
 
 #[test]

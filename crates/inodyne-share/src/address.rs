@@ -1,5 +1,5 @@
-//! Where a share is: `unix:PATH` or `tcp:IP:PORT`. Other transports have their words here already, so that a user learns what is not
-//! there yet. Hosts have no names here: a program that is linked statically cannot ask for their addresses.
+//! Where a share is: `unix:PATH`, `tcp:IP:PORT`, `vsock:CID:PORT` or `serial:PATH`. The word of another transport is known already, so that a user
+//! learns that it is not there yet. Hosts have no names here: a program that is linked statically cannot ask for their addresses.
 
 use std::{fmt, net::SocketAddr, path::PathBuf, str::FromStr};
 
@@ -10,6 +10,15 @@ pub enum Address {
     Unix(PathBuf),
     /// An IP address and a port.
     Tcp(SocketAddr),
+    /// A machine, by the number that its host gives it, and a port: between virtual machines and their host.
+    Vsock {
+        /// Its number; `libc::VMADDR_CID_ANY` to listen under each that this machine has.
+        cid: u32,
+        /// Below 1024 only root may listen.
+        port: u32,
+    },
+    /// A serial port of a virtual machine: in the guest a character device, on the host the Unix socket to which the machine connects.
+    Serial(PathBuf),
 }
 
 impl FromStr for Address {
@@ -21,12 +30,24 @@ impl FromStr for Address {
             Some(("tcp", at)) => at.parse().map(Self::Tcp).map_err(|_| {
                 format!("'{text}' is no address: tcp:IP:PORT, as tcp:192.0.2.1:7000 or tcp:[2001:db8::1]:7000")
             }),
-            Some(("vsock" | "serial" | "vhost-user", _)) => {
-                Err(format!("'{text}': of the transports only unix:PATH and tcp:IP:PORT are there yet"))
-            }
-            _ => Err(format!("'{text}' is no address: unix:PATH or tcp:IP:PORT")),
+            Some(("vsock", at)) => vsock(at).ok_or_else(|| {
+                format!(
+                    "'{text}' is no address: vsock:CID:PORT, as vsock:2:700 for the host, or vsock:any:700 to listen"
+                )
+            }),
+            Some(("serial", path)) if !path.is_empty() => Ok(Self::Serial(path.into())),
+            Some(("vhost-user", _)) => Err(format!("'{text}': vhost-user is not there yet; there are {FORMS}")),
+            _ => Err(format!("'{text}' is no address: {FORMS}")),
         }
     }
+}
+
+const FORMS: &str = "unix:PATH, tcp:IP:PORT, vsock:CID:PORT and serial:PATH";
+
+fn vsock(at: &str) -> Option<Address> {
+    let (cid, port) = at.split_once(':')?;
+    let cid = if cid == "any" { libc::VMADDR_CID_ANY } else { cid.parse().ok()? };
+    Some(Address::Vsock { cid, port: port.parse().ok()? })
 }
 
 impl fmt::Display for Address {
@@ -34,6 +55,9 @@ impl fmt::Display for Address {
         match self {
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
             Self::Tcp(at) => write!(f, "tcp:{at}"),
+            Self::Serial(path) => write!(f, "serial:{}", path.display()),
+            Self::Vsock { cid: libc::VMADDR_CID_ANY, port } => write!(f, "vsock:any:{port}"),
+            Self::Vsock { cid, port } => write!(f, "vsock:{cid}:{port}"),
         }
     }
 }
@@ -44,10 +68,20 @@ mod tests {
 
     #[test]
     fn an_address_is_read_as_it_is_written() {
-        for text in ["unix:/run/share", "tcp:192.0.2.1:7000", "tcp:[2001:db8::1]:7000"] {
+        for text in [
+            "unix:/run/share",
+            "tcp:192.0.2.1:7000",
+            "tcp:[2001:db8::1]:7000",
+            "vsock:2:700",
+            "vsock:any:700",
+            "serial:/dev/vport1p1",
+        ] {
             assert_eq!(text.parse::<Address>().unwrap().to_string(), text);
         }
-        for wrong in ["", "unix:", "/run/share", "tcp:", "tcp:10.0.0.1", "tcp:host:7000", "vsock:2:7000", "http://x"] {
+        for wrong in ["", "unix:", "/run/share", "tcp:", "tcp:10.0.0.1", "tcp:host:7000", "http://x", "serial:"] {
+            assert!(wrong.parse::<Address>().is_err(), "{wrong}");
+        }
+        for wrong in ["vsock:", "vsock:2", "vsock:host:700", "vsock:2:", "vsock:2:-1", "vsock:4294967296:1"] {
             assert!(wrong.parse::<Address>().is_err(), "{wrong}");
         }
     }

@@ -35,10 +35,18 @@ pub enum ShareError {
     #[error("the host of the share refuses: {0}")]
     Refused(String),
     /// An address that is reached with keys, without them.
-    #[error("tcp: needs {0}: whom to trust, and who one is (`share key` makes keys)")]
+    #[error("{0} belong together, and tcp: needs them: whom to trust, and who one is (`share key` makes keys)")]
     Keys(&'static str),
+    /// Machines are named where none is known.
+    #[error("--allow cid:N names a virtual machine that needs no key: over vsock: only, and not beside --key")]
+    NoMachines,
+    /// Nobody could connect.
+    #[error(
+        "vsock: needs --allow cid:N, the virtual machine whose root may mount it, or --key and --allow with its key"
+    )]
+    Nobody,
     /// Keys where there is nobody to show them to.
-    #[error("keys are for tcp: only; a Unix socket's permissions say who may use it")]
+    #[error("keys are for tcp: and vsock: only; a Unix socket's permissions say who may use it")]
     NoKeys,
     /// A file of keys that cannot be used.
     #[error("key file {}: {problem}", path.display())]
@@ -95,6 +103,14 @@ impl ShareError {
 
     /// Whether the user wrote something wrong, and not the machine lacks something.
     pub fn is_usage(&self) -> bool {
-        matches!(self, Self::Directory { .. } | Self::Keys(_) | Self::NoKeys | Self::KeyFile { .. })
+        matches!(
+            self,
+            Self::Directory { .. }
+                | Self::Keys(_)
+                | Self::NoKeys
+                | Self::NoMachines
+                | Self::Nobody
+                | Self::KeyFile { .. }
+        )
     }
 }

@@ -139,6 +139,15 @@ pub struct HostKeys {
     pub allowed: Vec<PublicKey>,
 }
 
+/// Whom a host lets in, where its address does not say so.
+#[derive(Clone, Debug, Default)]
+pub struct Admitted {
+    /// Those who know a key, and to whom the host shows its own.
+    pub keys: Option<HostKeys>,
+    /// Virtual machines whose root needs no key, by their numbers: over vsock.
+    pub machines: Vec<u32>,
+}
+
 /// Who a guest is, and who its host.
 #[derive(Clone, Debug)]
 pub struct GuestKeys {

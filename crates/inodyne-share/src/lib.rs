@@ -36,7 +36,7 @@ mod transport;
 pub use address::Address;
 pub use coherence::Ordering;
 pub use error::ShareError;
-pub use keys::{GuestKeys, HostKeys, PrivateKey, PublicKey};
+pub use keys::{Admitted, GuestKeys, HostKeys, PrivateKey, PublicKey};
 pub use mount::{MountOptions, forward, mount};
 pub use protocol::status::{GuestStatus, Status};
 pub use server::{Owners, PrivateShare, ServeOptions, serve};

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use inodyne_share::{
-    Address, GuestKeys, HostKeys, MountOptions, Ordering, Owners, PrivateKey, PublicKey, ServeOptions, ShareError,
-    Status, mount, serve, status,
+    Address, Admitted, GuestKeys, HostKeys, MountOptions, Ordering, Owners, PrivateKey, PublicKey, ServeOptions,
+    ShareError, Status, mount, serve, status,
 };
 use nix::sys::signal::{SigSet, Signal};
 
@@ -28,11 +28,14 @@ pub struct ShareArgs {
 enum Action {
     /// Share a directory, until ended
     #[command(after_long_help = "  inodyne share serve /srv/files --listen unix:/run/files.sock\n  \
+        inodyne share serve /srv/files --listen serial:/run/files.port\n  \
+        inodyne share serve /srv/files --listen vsock:2:700 --allow cid:3\n  \
         inodyne share serve /srv/files --listen tcp:192.0.2.1:7000 --key host.key --allow guests.keys")]
     Serve(Serve),
     /// Mount a share on an existing directory, until it is unmounted (root)
     #[command(after_long_help = "  inodyne share mount unix:/run/files.sock /mnt\n  \
         inodyne share mount unix:/run/files.sock /mnt --reconnect 30s\n  \
+        inodyne share mount serial:/dev/virtio-ports/files /mnt\n  \
         inodyne share mount tcp:192.0.2.1:7000 /mnt --key guest.key --host 4f0c6b7d9a1e2835c0d4f6a8b9273e5d1c0f8a7b6e5d4c3b2a190817f6e5d4c3")]
     Mount(Mount),
     /// Say how a share goes: who has mounted it, what was asked
@@ -47,15 +50,17 @@ enum Action {
 struct Serve {
     /// The directory
     directory: PathBuf,
-    /// Where guests connect: unix:PATH, for the own user alone, as the socket's permissions say; or tcp:IP:PORT, encrypted,
-    /// for those who have a key of --allow
+    /// Where guests connect: unix:PATH, for the own user alone, as the socket's permissions say; serial:PATH, the same, for
+    /// virtual machines that connect a serial port to it; vsock:CID:PORT, for virtual machines that --allow names; or
+    /// tcp:IP:PORT, encrypted, for those who have a key of --allow
     #[arg(long, value_name = "ADDRESS")]
     listen: Address,
-    /// This side's private key, for tcp: (`share key` makes one)
+    /// This side's private key, for tcp: and vsock: (`share key` makes one)
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// Whose the public key is may mount it over tcp:; or a file of such keys, one a line. May be given several times
-    #[arg(long, value_name = "PUBLICKEY|FILE", value_parser = allowed)]
+    /// Who may mount it: whose the public key is, or a file of such keys, one a line; without --key, over vsock:, root of the
+    /// virtual machine of that number. May be given several times
+    #[arg(long, value_name = "PUBLICKEY|FILE|cid:N", value_parser = allowed)]
     allow: Vec<Allowed>,
     /// Let nobody change anything
     #[arg(long)]
@@ -96,7 +101,7 @@ enum OrderingArg {
 
 #[derive(Args, Debug)]
 struct Mount {
-    /// Where the host listens
+    /// Where the host listens; of a serial port, the device
     address: Address,
     #[command(flatten)]
     keys: KeyOptions,
@@ -130,13 +135,13 @@ struct Key {
     file: PathBuf,
 }
 
-/// What a guest needs for tcp:.
+/// What a guest needs for tcp:, and may use for vsock:.
 #[derive(Args, Debug)]
 struct KeyOptions {
-    /// This side's private key, for tcp: (`share key` makes one)
+    /// This side's private key, for tcp: and vsock: (`share key` makes one)
     #[arg(long, value_name = "FILE", requires = "host")]
     key: Option<PathBuf>,
-    /// The host's public key, for tcp:
+    /// The host's public key
     #[arg(long, value_name = "PUBLICKEY", requires = "key")]
     host: Option<PublicKey>,
 }
@@ -153,28 +158,36 @@ impl KeyOptions {
 enum Allowed {
     One(PublicKey),
     All(PathBuf),
+    Machine(u32),
 }
 
-/// A public key, or what can only be a file.
+/// A virtual machine's number, a public key, or what can only be a file.
 fn allowed(text: &str) -> Result<Allowed, String> {
+    if let Some(number) = text.strip_prefix("cid:") {
+        return number
+            .parse()
+            .map(Allowed::Machine)
+            .map_err(|_| format!("'{number}' is no number of a machine: cid:3"));
+    }
     let is_like_a_key = text.len() >= 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     if is_like_a_key { text.parse().map(Allowed::One) } else { Ok(Allowed::All(text.into())) }
 }
 
-/// The keys of a host, where it has any.
-fn host_keys(arguments: &Serve) -> Result<Option<HostKeys>, ShareError> {
-    let Some(file) = &arguments.key else {
-        return if arguments.allow.is_empty() { Ok(None) } else { Err(ShareError::Keys("--key and --allow")) };
-    };
-    let own = PrivateKey::load(file)?;
-    let mut allowed = Vec::new();
+/// Whom a host lets in.
+fn admitted(arguments: &Serve) -> Result<Admitted, ShareError> {
+    let own = arguments.key.as_ref().map(|file| PrivateKey::load(file)).transpose()?;
+    let (mut allowed, mut machines) = (Vec::new(), Vec::new());
     for who in &arguments.allow {
         match who {
             Allowed::One(key) => allowed.push(*key),
             Allowed::All(file) => allowed.extend(PublicKey::all_in(file)?),
+            Allowed::Machine(number) => machines.push(*number),
         }
     }
-    Ok(Some(HostKeys { own, allowed }))
+    if own.is_none() && !allowed.is_empty() {
+        return Err(ShareError::Keys("--key and --allow"));
+    }
+    Ok(Admitted { keys: own.map(|own| HostKeys { own, allowed }), machines })
 }
 
 fn owner(text: &str) -> Result<(u32, u32), String> {
@@ -218,8 +231,7 @@ pub fn run(arguments: &ShareArgs) -> Result<ExitCode, Failure> {
                 started = stop.tell(stopper);
                 anstream::eprintln!("sharing {about}; {watched}");
             };
-            let keys = host_keys(arguments)?;
-            serve(directory, listen, keys.as_ref(), options, stopped.as_fd(), ready)?;
+            serve(directory, listen, &admitted(arguments)?, options, stopped.as_fd(), ready)?;
             started?;
         }
         Action::Mount(arguments) => {

@@ -72,7 +72,7 @@ enum Line {
     /// To the host that there was at first.
     Once(Arc<Outbox>),
     /// To whichever there is.
-    Again(Reconnect),
+    Again(Box<Reconnect>),
 }
 
 impl Channel {
@@ -82,7 +82,7 @@ impl Channel {
         let ended = eventfd(0, EventfdFlags::CLOEXEC).map_err(io::Error::from);
         let channel = Arc::new(Self {
             device: Arc::new(device),
-            line: reconnect.map_or(Line::Once(host.outbox), Line::Again),
+            line: reconnect.map_or(Line::Once(host.outbox), |reconnect| Line::Again(Box::new(reconnect))),
             ends: Mutex::default(),
             takers: Arc::default(),
             end: OnceLock::new(),
@@ -204,6 +204,10 @@ impl Channel {
             }
             _ => {}
         }
+    }
+
+    pub(super) fn takers(&self) -> &Takers {
+        &self.takers
     }
 
     pub(super) fn ends(&self) -> std::sync::MutexGuard<'_, Ends> {

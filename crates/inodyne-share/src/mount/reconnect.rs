@@ -88,12 +88,14 @@ impl Reconnect {
     /// Finds a host again; `lost` says why there is none. Returns where its answers come from.
     pub fn again(&self, channel: &Channel, applier: &Applier, lost: &'static str) -> Result<Inbox, End> {
         let until = Instant::now() + self.limit;
-        let wrong = {
+        let (wrong, answers) = {
             let mut record = self.record();
             record.outbox().close();
             record.begin()
         };
         channel.ends().forget_all();
+        channel.takers().are_put_off();
+        answers.iter().for_each(|answer| channel.answer(answer));
         let (sender, dropped) = mpsc::channel();
         applier.take(From::Here(sender), wrong);
         if channel.end().is_some() {
@@ -111,7 +113,8 @@ impl Reconnect {
                 Err(Failed::Now) => {}
             }
             // What was told to a host that is lost again counts for nothing.
-            self.record().begin();
+            let (_, answers) = self.record().begin();
+            answers.iter().for_each(|answer| channel.answer(answer));
             if !sleep_unless(channel, PAUSE.min(left)) {
                 return Err(End::Unmounted);
             }

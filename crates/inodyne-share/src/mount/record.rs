@@ -51,6 +51,8 @@ enum State {
 struct Asked {
     frame: Vec<u8>,
     was_sent: bool,
+    /// Whoever asked does not want to wait any longer, and the host was told so.
+    is_interrupted: bool,
 }
 
 /// What to do with a request that the kernel has made.
@@ -104,11 +106,13 @@ impl Record {
                 return self.without_answer(frame);
             }
             Ok(Operation::Interrupt { unique }) => {
-                return if self.state == State::Connected {
-                    Ask::Send(self.outbox())
-                } else {
-                    self.interrupted(unique)
-                };
+                if self.state != State::Connected {
+                    return self.interrupted(unique).map_or(Ask::Nothing, Ask::Answer);
+                }
+                if let Some(asked) = self.asked.get_mut(&unique) {
+                    asked.is_interrupted = true;
+                }
+                return Ask::Send(self.outbox());
             }
             Ok(Operation::Release(ask)) => {
                 let is_held = self.held.closed(ask.fh);
@@ -119,7 +123,7 @@ impl Record {
             _ => {}
         }
         let was_sent = self.state == State::Connected;
-        self.asked.insert(unique, Asked { frame: frame.into(), was_sent });
+        self.asked.insert(unique, Asked { frame: frame.into(), was_sent, is_interrupted: false });
         if was_sent { Ask::Send(self.outbox()) } else { Ask::Nothing }
     }
 
@@ -133,10 +137,10 @@ impl Record {
     }
 
     /// Whoever asked that does not want to wait any longer.
-    fn interrupted(&mut self, unique: u64) -> Ask {
-        let Some(asked) = self.asked.remove(&unique) else { return Ask::Nothing };
+    fn interrupted(&mut self, unique: u64) -> Option<Vec<u8>> {
+        let asked = self.asked.remove(&unique)?;
         let is_undone = !asked.was_sent || again(&asked.frame[frame::HEADER..]) == Again::Send;
-        Ask::Answer(answer(unique, Err(if is_undone { Errno::INTR } else { Errno::IO })))
+        Some(answer(unique, Err(if is_undone { Errno::INTR } else { Errno::IO })))
     }
 
     /// The host has answered; to be called before the kernel gets the answer.
@@ -153,8 +157,9 @@ impl Record {
         }
     }
 
-    /// The connection is lost, or could not be made. Returns what the kernel must not believe any more.
-    pub fn begin(&mut self) -> Vec<Invalidation> {
+    /// The connection is lost, or could not be made. Returns what the kernel must not believe any more, and answers for those who do not
+    /// want to wait.
+    pub fn begin(&mut self) -> (Vec<Invalidation>, Vec<Vec<u8>>) {
         self.state = State::Lost;
         self.later.clear();
         let mut wrong = vec![Invalidation::data(ROOT), Invalidation::AllNames];
@@ -162,7 +167,9 @@ impl Record {
         if !self.has_epoch() {
             wrong.extend(self.held.nodes().map(|(_, directory, name)| Invalidation::name(directory, name)));
         }
-        wrong
+        let interrupted = self.asked.iter().filter(|(_, asked)| asked.is_interrupted).map(|(unique, _)| *unique);
+        let interrupted: Vec<_> = interrupted.collect();
+        (wrong, interrupted.into_iter().filter_map(|unique| self.interrupted(unique)).collect())
     }
 
     /// Whether the kernel can be told that no name is true (Linux 6.16).
@@ -344,7 +351,7 @@ mod tests {
         let mut record = record();
         opens(&mut record, 7, 50);
         opens(&mut record, 8, 60);
-        let wrong = record.begin();
+        let (wrong, _) = record.begin();
         for gone in [Invalidation::data(1), Invalidation::data(7), Invalidation::data(8), Invalidation::AllNames] {
             assert!(wrong.contains(&gone), "{gone:?}");
         }
@@ -365,7 +372,13 @@ mod tests {
     fn who_does_not_want_to_wait_need_not() {
         let mut record = record();
         ask(&mut record, opcode::UNLINK, 2, 1, &[b"a\0"]);
-        record.begin();
+        ask(&mut record, opcode::LOOKUP, 6, 1, &[b"c\0"]);
+        assert!(matches!(
+            ask(&mut record, opcode::INTERRUPT, 7, 0, &[InterruptIn { unique: 6 }.as_bytes()]),
+            Ask::Send(_)
+        ));
+        let (_, answers) = record.begin();
+        assert_eq!(answers.iter().map(|answer| error(answer)).collect::<Vec<_>>(), [(6, libc::EINTR)]);
         ask(&mut record, opcode::UNLINK, 4, 1, &[b"b\0"]);
         for (number, errno) in [(2, libc::EIO), (4, libc::EINTR)] {
             let interrupt = InterruptIn { unique: number };

@@ -57,6 +57,8 @@ struct Taker {
     unique: u64,
     /// When the answer was written.
     answered: Option<Instant>,
+    /// Whoever was to answer is gone; another one will, later.
+    is_put_off: bool,
 }
 
 /// A change by whoever holds the locks of directories alone.
@@ -124,7 +126,7 @@ impl Takers {
         if takes && !changes.iter().any(|change| change.is_in(header.node)) {
             *last += 1;
             let (thread, directory, number, unique) = (header.pid, header.node, *last, header.unique);
-            takers.push(Taker { thread, directory, number, unique, answered: None });
+            takers.push(Taker { thread, directory, number, unique, answered: None, is_put_off: false });
         }
         changes.extend(change);
         self.fewer.notify_all();
@@ -136,7 +138,15 @@ impl Takers {
         asked.changes.retain(|change| change.unique != unique);
         if let Some(taker) = asked.takers.iter_mut().find(|taker| taker.unique == unique) {
             taker.answered = Some(Instant::now());
+            taker.is_put_off = false;
         }
+    }
+
+    /// The host is gone: whoever it has not answered gets no answer of its.
+    pub fn are_put_off(&self) {
+        let mut asked = self.asked();
+        asked.takers.iter_mut().filter(|taker| taker.answered.is_none()).for_each(|taker| taker.is_put_off = true);
+        self.fewer.notify_all();
     }
 
     /// The number of who has asked last, for [`Takers::are_done`].
@@ -156,7 +166,7 @@ impl Takers {
         let began = Instant::now();
         let mut asked = self.asked();
         let last = asked.last;
-        let meant = |taker: &&Taker| taker.number <= last && is_meant(taker.directory);
+        let meant = |taker: &&Taker| taker.number <= last && !taker.is_put_off && is_meant(taker.directory);
         let directories: BTreeSet<u64> = asked.takers.iter().filter(meant).map(|taker| taker.directory).collect();
         directories.into_iter().for_each(hurry);
         while asked.takers.iter().any(|taker| meant(&taker)) {
@@ -265,6 +275,29 @@ mod tests {
         takers.wait(|directory| directory == 7, |_| ());
         assert!((TAKING_AND_CHANGING..TAKING).contains(&began.elapsed()));
         assert_eq!(waited_for(&takers), [7]);
+    }
+
+    #[test]
+    fn who_is_answered_by_another_host_is_not_waited_for_before() {
+        let takers = Takers::default();
+        (1..=2).for_each(|thread| ask(&takers, thread, opcode::LOOKUP, 7, &[]));
+        takers.is_answered(1);
+        takers.are_put_off();
+        let mut hurried = 0;
+        takers.are_done(7, 1);
+        takers.wait(|_| true, |_| hurried += 1);
+        assert_eq!(hurried, 0);
+        takers.is_answered(2);
+        std::thread::scope(|scope| {
+            takers.wait(
+                |_| true,
+                |_| {
+                    hurried += 1;
+                    scope.spawn(|| takers.are_done(7, 2));
+                },
+            );
+        });
+        assert_eq!(hurried, 1);
     }
 
     #[test]

@@ -53,8 +53,8 @@ use rustix::{
 use crate::{
     Address, ShareError,
     coherence::watch,
-    keys::HostKeys,
-    transport::{Listener, socket},
+    keys::Admitted,
+    transport::{Came, Listener, socket},
 };
 use export::Export;
 use host::Host;
@@ -123,12 +123,12 @@ const ROUND: Duration = Duration::from_secs(1);
 pub fn serve(
     directory: &Path,
     listen: &Address,
-    keys: Option<&HostKeys>,
+    admitted: &Admitted,
     options: ServeOptions,
     stop: BorrowedFd<'_>,
     ready: impl FnOnce(&str),
 ) -> Result<(), ShareError> {
-    let listener = Listener::new(listen, keys)?;
+    let listener = Listener::new(listen, admitted)?;
     let (host, watched) = start(directory, Export::open_root(directory)?, options)?;
     ready(&watched);
     let (guests, strangers) = (Arc::default(), Arc::default());
@@ -148,8 +148,8 @@ pub fn serve(
         if !guest {
             continue;
         }
-        let stranger = match listener.accept() {
-            Ok(stranger) => stranger,
+        let came = match listener.accept() {
+            Ok(came) => came,
             // Too many descriptors, or a guest that has gone again.
             Err(_) => {
                 thread::sleep(Duration::from_millis(10));
@@ -161,8 +161,18 @@ pub fn serve(
         let host = host.clone();
         let served = thread::Builder::new().name("share-guest".into()).spawn(move || {
             let _guest = guest;
-            if let Ok(stream) = stranger.meet(connection::GREETING) {
-                let _ = connection::serve(&host, stream, unknown);
+            match came {
+                Came::Guest(stranger) => {
+                    if let Ok(stream) = stranger.meet(connection::GREETING) {
+                        let _ = connection::serve(&host, stream, unknown);
+                    }
+                }
+                Came::Machine(port) => {
+                    drop(unknown);
+                    while let Ok(Some(stream)) = port.accept() {
+                        let _ = connection::serve(&host, stream, ());
+                    }
+                }
             }
         });
         if let Err(error) = served

@@ -1,13 +1,14 @@
 //! How hosts and guests meet: by which address, and known to each other by what.
 //!
 //! A Unix socket is its owner's alone, as its permissions say, and nothing on it is encrypted. What goes over TCP is, and both
-//! sides have proved who they are before anything else is said (`tls`).
+//! sides have proved who they are before anything else is said (`tls`). Over vsock either will do: keys, or to be root of a machine that
+//! the user has named.
 
 use std::{
     fs, io,
     net::{TcpListener, TcpStream},
     os::{
-        fd::{AsFd, BorrowedFd},
+        fd::{AsFd, BorrowedFd, OwnedFd},
         unix::{
             fs::{FileTypeExt, MetadataExt},
             net::{UnixListener, UnixStream},
@@ -22,13 +23,15 @@ use rustix::process::umask;
 
 use super::{
     Stream,
+    serial::Port,
     socket::Socket,
     tls::{self, HostSide},
+    vsock,
 };
 use crate::{
     Address, ShareError,
     guard::Guard,
-    keys::{GuestKeys, HostKeys},
+    keys::{Admitted, GuestKeys},
 };
 
 /// How long a guest tries to reach its host, and then to know it, where it is not in a hurry.
@@ -46,37 +49,73 @@ pub(crate) fn connect(
         (Address::Tcp(at), Some(keys)) => {
             let stream = TcpStream::connect_timeout(at, timeout).map_err(failed)?;
             stream.set_nodelay(true).map_err(failed)?;
-            let stream = tls::connect(Socket::new(stream.into()), keys, timeout);
-            Ok(Arc::new(stream.map_err(|error| match error.kind() {
-                io::ErrorKind::PermissionDenied => ShareError::Strangers,
-                _ => failed(error),
-            })?))
+            know(address, stream.into(), keys, timeout)
         }
-        (Address::Unix(_), Some(_)) => Err(ShareError::NoKeys),
+        (Address::Serial(path), None) => {
+            let port = Port::open(path).map_err(failed)?;
+            port.connect(timeout).map_err(failed)
+        }
+        (Address::Vsock { cid, port }, keys) => {
+            let socket = vsock::connected(*cid, *port, keys.is_none()).map_err(|error| match error.kind() {
+                io::ErrorKind::PermissionDenied => ShareError::lacking("over vsock, who has no key must be root"),
+                _ => failed(error),
+            })?;
+            match keys {
+                Some(keys) => know(address, socket, keys, timeout),
+                None => Ok(Arc::new(Socket::new(socket))),
+            }
+        }
+        (Address::Unix(_) | Address::Serial(_), Some(_)) => Err(ShareError::NoKeys),
         (Address::Tcp(_), None) => Err(ShareError::Keys("--key and --host")),
     }
+}
+
+/// Proves to each other who is there.
+fn know(
+    address: &Address,
+    socket: OwnedFd,
+    keys: &GuestKeys,
+    timeout: Duration,
+) -> Result<Arc<dyn Stream>, ShareError> {
+    let stream = tls::connect(Socket::new(socket), keys, timeout);
+    Ok(Arc::new(stream.map_err(|error| match error.kind() {
+        io::ErrorKind::PermissionDenied => ShareError::Strangers,
+        _ => ShareError::address("connect to", address, error),
+    })?))
 }
 
 /// Where guests connect.
 pub(crate) struct Listener(Listening);
 
 enum Listening {
-    /// The socket's name goes with it, or with this process if that is killed.
+    /// The socket's name goes with it, or with this process if that is killed. Virtual machines connect their serial ports to it, or guests
+    /// themselves.
     Unix {
         listener: UnixListener,
+        is_serial: bool,
         _guard: Guard,
     },
     Tcp(TcpListener, HostSide),
+    Vsock {
+        listener: OwnedFd,
+        /// Those that need no key, where nobody does.
+        machines: Vec<u32>,
+        side: Option<HostSide>,
+    },
 }
 
 impl Listener {
     /// Listens at an address. A Unix socket that a host left there which is no more is replaced; nothing else is. Only the host's own
     /// user may connect to it, which its permissions see to: whoever is to mount it is let in by changing them. The process must have
     /// one thread.
-    pub fn new(address: &Address, keys: Option<&HostKeys>) -> Result<Self, ShareError> {
+    pub fn new(address: &Address, admitted: &Admitted) -> Result<Self, ShareError> {
         let failed = |error| ShareError::address("listen at", address, error);
-        match (address, keys) {
-            (Address::Unix(path), None) => {
+        let side = |keys| HostSide::new(keys).map_err(ShareError::lacking);
+        if !admitted.machines.is_empty() && (admitted.keys.is_some() || !matches!(address, Address::Vsock { .. })) {
+            return Err(ShareError::NoMachines);
+        }
+        match (address, &admitted.keys) {
+            (Address::Unix(path) | Address::Serial(path), None) => {
                 let is_socket = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket());
                 let is_left = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
                 if is_socket && UnixStream::connect(path).is_err_and(is_left) {
@@ -89,33 +128,55 @@ impl Listener {
                 let listener = listener.map_err(failed)?;
                 // It works elsewhere.
                 let path = path::absolute(path).map_err(failed)?;
-                let inode =
-                    |path: &Path| fs::symlink_metadata(path).map(|metadata| (metadata.dev(), metadata.ino())).ok();
+                // With its birth: the socket of the next host may have the same number.
+                let inode = |path: &Path| {
+                    let metadata = fs::symlink_metadata(path).ok()?;
+                    Some((metadata.dev(), metadata.ino(), metadata.created().ok()))
+                };
                 let ours = inode(&path);
                 let guard = Guard::start(|| {
                     if inode(&path) == ours {
                         let _ = fs::remove_file(&path);
                     }
                 })?;
-                Ok(Self(Listening::Unix { listener, _guard: guard }))
+                let is_serial = matches!(address, Address::Serial(_));
+                Ok(Self(Listening::Unix { listener, is_serial, _guard: guard }))
             }
             (Address::Tcp(at), Some(keys)) => {
-                let side = HostSide::new(keys).map_err(ShareError::lacking)?;
-                Ok(Self(Listening::Tcp(TcpListener::bind(at).map_err(failed)?, side)))
+                Ok(Self(Listening::Tcp(TcpListener::bind(at).map_err(failed)?, side(keys)?)))
             }
-            (Address::Unix(_), Some(_)) => Err(ShareError::NoKeys),
+            (Address::Vsock { .. }, None) if admitted.machines.is_empty() => Err(ShareError::Nobody),
+            (Address::Vsock { cid, port }, keys) => Ok(Self(Listening::Vsock {
+                listener: vsock::listener(*cid, *port).map_err(failed)?,
+                machines: admitted.machines.clone(),
+                side: keys.as_ref().map(side).transpose()?,
+            })),
+            (Address::Unix(_) | Address::Serial(_), Some(_)) => Err(ShareError::NoKeys),
             (Address::Tcp(_), None) => Err(ShareError::Keys("--key and --allow")),
         }
     }
 
     /// The next one that connects.
-    pub fn accept(&self) -> io::Result<Stranger> {
+    pub fn accept(&self) -> io::Result<Came> {
         match &self.0 {
-            Listening::Unix { listener, .. } => Ok(Stranger(Socket::new(listener.accept()?.0.into()), None)),
+            Listening::Unix { listener, is_serial, .. } => {
+                let socket = listener.accept()?.0;
+                Ok(if *is_serial { Came::Machine(Port::of(socket)?) } else { Came::known(socket.into()) })
+            }
             Listening::Tcp(listener, side) => {
                 let (stream, _) = listener.accept()?;
                 stream.set_nodelay(true)?;
-                Ok(Stranger(Socket::new(stream.into()), Some(side.clone())))
+                Ok(Came::Guest(Stranger(Socket::new(stream.into()), Admission::Keys(side.clone()))))
+            }
+            Listening::Vsock { listener, machines, side } => {
+                let (socket, machine) = vsock::accept(listener)?;
+                let is_named = || machine.is_some_and(|cid| machines.contains(&cid));
+                let admission = match side {
+                    Some(side) => Admission::Keys(side.clone()),
+                    None if is_named() => Admission::Known,
+                    None => Admission::Refused,
+                };
+                Ok(Came::Guest(Stranger(Socket::new(socket), admission)))
             }
         }
     }
@@ -125,19 +186,42 @@ impl Listener {
         match &self.0 {
             Listening::Unix { listener, .. } => listener.as_fd(),
             Listening::Tcp(listener, _) => listener.as_fd(),
+            Listening::Vsock { listener, .. } => listener.as_fd(),
         }
     }
 }
 
 /// Who has connected, and is not known yet.
-pub(crate) struct Stranger(Socket, Option<HostSide>);
+pub(crate) struct Stranger(Socket, Admission);
+
+/// How it is to be known.
+enum Admission {
+    /// By where it came from.
+    Known,
+    Refused,
+    Keys(HostSide),
+}
+
+/// Who has connected.
+pub(crate) enum Came {
+    Guest(Stranger),
+    /// A virtual machine, whose guests come one after the other.
+    Machine(Arc<Port>),
+}
+
+impl Came {
+    fn known(socket: OwnedFd) -> Self {
+        Self::Guest(Stranger(Socket::new(socket), Admission::Known))
+    }
+}
 
 impl Stranger {
     /// Has it say who it is, within that time.
     pub fn meet(self, timeout: Duration) -> io::Result<Arc<dyn Stream>> {
         match self {
-            Self(socket, Some(side)) => Ok(Arc::new(side.accept(socket, timeout)?)),
-            Self(socket, None) => Ok(Arc::new(socket)),
+            Self(socket, Admission::Keys(side)) => Ok(Arc::new(side.accept(socket, timeout)?)),
+            Self(socket, Admission::Known) => Ok(Arc::new(socket)),
+            Self(_, Admission::Refused) => Err(io::ErrorKind::PermissionDenied.into()),
         }
     }
 }

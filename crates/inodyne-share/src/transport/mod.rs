@@ -4,6 +4,9 @@
 //! |---|---|
 //! | `meet` | addresses: listening and connecting |
 //! | `socket` | streams that are sockets |
+//! | `vsock` | sockets between virtual machines and their host |
+//! | `serial` | connections over a serial port |
+//! | `packet` | and how they are told apart there |
 //! | `tls` | streams that nobody else reads or changes, between two who have proved who they are |
 //! | `inbox` | reading frames |
 //! | `outbox` | writing frames without ever waiting for who reads them |
@@ -11,11 +14,14 @@
 mod inbox;
 mod meet;
 mod outbox;
+mod packet;
+mod serial;
 mod socket;
 mod tls;
+mod vsock;
 
 pub(crate) use inbox::{Inbox, Lost};
-pub(crate) use meet::{Listener, TIMEOUT, connect};
+pub(crate) use meet::{Came, Listener, TIMEOUT, connect};
 pub(crate) use outbox::Outbox;
 #[cfg(test)]
 pub(crate) use socket::pair;
