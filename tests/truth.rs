@@ -3,7 +3,9 @@
 
 mod support;
 
-use std::path::Path;
+use std::fs::File;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
 use inodyne_model::block::Asker;
@@ -64,15 +66,105 @@ fn files_are_to_blame_where_a_parent_only_looks_after_workers_that_read() {
 fn files_are_to_blame_where_a_client_waits_for_a_server_that_reads() {
     let (_machine, scratch) = (machine(), scratch());
     let server = fixture("truth/asked-server", scratch.path()).display().to_string();
-    let socket = scratch.path().join("socket").display().to_string();
-    let prepare = format!("rm -f {socket}; {server} serve {socket}");
-    let options = ["-n", "1", "--at", "ext4:size=256M,delay=1ms", "--data", "tree:dirs=20,files=5,bytes=10"];
-    let options = [&options[..], &["--cache", "cold", "--prepare", &prepare]].concat();
-    let (recording, printed) = recorded(scratch.path(), &options, "asked-server", &format!("ask {socket}"));
-    assert!(printed.contains("files 100"), "{printed}");
+    // One that answers itself, and one that has a child do it, over a network that is none.
+    for address in ["", "tcp:"] {
+        let file = scratch.path().join("address").display().to_string();
+        let prepare = format!("rm -f {file}; {server} serve {address}{file}");
+        let options = ["-n", "1", "--at", "ext4:size=256M,delay=1ms", "--data", "tree:dirs=20,files=5,bytes=10"];
+        let options = [&options[..], &["--cache", "cold", "--prepare", &prepare]].concat();
+        let (recording, printed) = recorded(scratch.path(), &options, "asked-server", &format!("ask {address}{file}"));
+        assert!(printed.contains("files 100"), "{printed}");
+        let trace = &recording.traces[0];
+        assert!(part(trace, |row| row.syscall.as_deref() == Some("recvfrom")) > 0.5, "{:?}", trace.ledger);
+        // It waits for the server from its only question on, and for nothing else.
+        let read = part_of_server(trace, "asked-server");
+        assert!(read > 0.5, "{read} of the path: {:?}, {:?}", trace.ledger, trace.observed.helpers);
+        assert!(said(&recording, "fs-not-to-blame").is_none(), "{:?}", recording.findings);
+    }
+}
+
+/// The part of the path in which a server of this name waits for a device, or works for a call about files. Of a busy machine's, what is not
+/// waiting for a CPU.
+fn part_of_server(trace: &Trace, name: &str) -> f64 {
+    let about_files = ["openat", "read", "getdents64", "newfstatat"];
+    let of_files = part(trace, |row| {
+        let mut words = row.via.iter().map(String::as_str);
+        words.any(|word| word == name)
+            && (row.cause == Some(Cause::DeviceRead)
+                || words.next_back().is_some_and(|call| about_files.contains(&call)))
+    });
+    of_files / (1.0 - part(trace, |row| row.kind == RowKind::Runqueue))
+}
+
+/// A server of secure shells for one test, on a port of its own.
+struct Sshd {
+    server: Child,
+    directory: PathBuf,
+}
+
+impl Sshd {
+    fn new(directory: &Path) -> Sshd {
+        let path = |name: &str| directory.join(name).display().to_string();
+        for key in ["host", "user"] {
+            run(Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f", &path(key)])).ended_with(0);
+        }
+        // It changes into this directory, which the service of the distribution makes.
+        std::fs::create_dir_all("/run/sshd").expect("tests run as root");
+        let mut server = Command::new("/usr/sbin/sshd");
+        server.args(["-D", "-e", "-f", "/dev/null", "-h", &path("host")]);
+        for option in ["ListenAddress=127.0.0.1", "StrictModes=no", "UsePAM=no", "PidFile=none", "PermitRootLogin=yes"]
+        {
+            server.args(["-o", option]);
+        }
+        server.args(["-o", &format!("AuthorizedKeysFile={}", path("user.pub"))]);
+        // No port is reserved for tests: the first that is free.
+        let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
+        std::fs::write(directory.join("port"), port.to_string()).expect("scratch");
+        let log = File::create(directory.join("log")).expect("scratch");
+        let server = server.args(["-p", &port.to_string()]).stderr(log).spawn().expect("openssh-server is installed");
+        let sshd = Sshd { server, directory: directory.to_owned() };
+        let listens = || sshd.log().contains("Server listening");
+        assert!(support::eventually(listens), "{}", sshd.log());
+        sshd
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.directory.join("log")).unwrap_or_default()
+    }
+
+    /// The arguments of `ssh` for a command over there.
+    fn asked(&self, command: &str) -> Vec<String> {
+        let path = |name: &str| self.directory.join(name).display().to_string();
+        let port = std::fs::read_to_string(path("port")).expect("it was written");
+        let plain =
+            ["-F", "/dev/null", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=no", "-o", "LogLevel=ERROR"];
+        let known = format!("UserKnownHostsFile={}", path("known"));
+        let own = ["-o", &known, "-i", &path("user"), "-p", &port, "root@127.0.0.1", command].map(str::to_owned);
+        plain.map(str::to_owned).into_iter().chain(own).collect()
+    }
+}
+
+impl Drop for Sshd {
+    fn drop(&mut self) {
+        // Whoever has ended needs no signal.
+        let _ = kill(Pid::from_raw(self.server.id() as i32), Signal::SIGTERM);
+        let _ = self.server.wait();
+    }
+}
+
+#[test]
+fn files_are_to_blame_where_a_secure_shell_reads_them() {
+    let (_machine, scratch) = (machine(), scratch());
+    let sshd = Sshd::new(scratch.path());
+    let file = scratch.path().join("recording.inodyne");
+    let mut command = inodyne();
+    command.args(["run", "--user", "root", "-o"]).arg(&file).args(["--", "ssh"]);
+    run(command.args(sshd.asked("find /usr/share /usr/lib -type f -size +1k | wc -l"))).ended_with(0);
+    let recording = support::load(&file).expect("it was written");
     let trace = &recording.traces[0];
-    assert!(part(trace, |row| row.syscall.as_deref() == Some("recvfrom")) > 0.5, "{:?}", trace.ledger);
-    // The server is none of the command: what it did is known as far as it was asked, and then it is the device.
+    nothing_lost(trace);
+    let read = part_of_server(trace, "find");
+    assert!(read > 0.3, "{read} of the path: {:?}, {:?}: {}", trace.ledger, trace.observed.helpers, sshd.log());
     assert!(said(&recording, "fs-not-to-blame").is_none(), "{:?}", recording.findings);
 }
 

@@ -105,8 +105,8 @@ impl Observed {
     }
 }
 
-/// A thread of another process or of the kernel that made one of the command's threads ready, followed from then on: its
-/// intervals are in the timeline, its work in [`Work`], its samples in [`Observed::helper_samples`], and it is in no other table.
+/// A thread of another process or of the kernel that made one of the command's threads ready, or was asked for something over a
+/// socket, or was born of one that was; followed from then on: its intervals are in the timeline, its work in [`Work`], its samples in [`Observed::helper_samples`], and it is in no other table.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Helper {
     /// Its number in this trace.
@@ -115,7 +115,7 @@ pub struct Helper {
     pub pid: u32,
     /// Thread id.
     pub tid: u32,
-    /// Its command name when it was first seen.
+    /// Its command name: when it was first seen, or the last that it took.
     pub comm: String,
     /// When it was first seen; what it did before is not known.
     pub adopted_ns: Nanos,
@@ -124,6 +124,9 @@ pub struct Helper {
     /// True for a thread of the kernel: it never runs in user mode.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub kernel_thread: bool,
+    /// The helper that created it, where it was followed from its birth.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<ThreadNumber>,
 }
 
 /// What one thread did with its life. `user + kernel + runqueue + blocked = ended - born`, exactly.

@@ -346,6 +346,24 @@ fn what_a_helper_did_before_it_was_known_belongs_to_the_wait() {
 }
 
 #[test]
+fn what_a_child_of_a_helper_did_was_for_the_wait_too() {
+    // A server that was asked has a child answer; of the child of one that is not known there is no more to be known.
+    let rows = |parent| {
+        let mut drawing = Drawing::new()
+            .thread(1, 0, 1, "ukkbbbbbbbbbbku", &[(3, 1)])
+            .helper(2, "sshd", "..uuuuuuubbbbb", &[(0, 1)])
+            .helper(3, "find", "......uuuuuuuu", &[]);
+        drawing.trace.observed.helpers[1].parent = parent;
+        words(&drawing.ledger())
+    };
+    let with = |first| [first, "fsync journal find kernel 7", "fsync kernel 3", "user 2"];
+    assert_eq!(rows(None), with("fsync journal find journal 3"));
+    let mut known = with("fsync journal sshd kernel 3");
+    known.sort();
+    assert_eq!(rows(Some(2)), known);
+}
+
+#[test]
 fn a_part_of_the_path_has_its_stack_and_the_waits_around_it() {
     let mut drawing = Drawing::new().thread(1, 0, 1, "ukkbbbbbbbbbbku", &[(2, 1)]).helper(
         2,

@@ -18,7 +18,7 @@
 //!   whether that one was done, though nobody woke it. The walk goes to that one, at its end.
 //! * Any other wait (an interrupt, somebody who is not followed) is charged to its cause.
 //! * A helper that was idle until an interrupt came gave no reason to wait: that time belongs to the cause of whoever waited.
-//! * At the birth of a thread the walk goes to who created it.
+//! * At the birth of a thread the walk goes to who created it; of a helper's child, no farther back than before.
 //!
 //! The instant only ever moves back, and each move is charged as it is made: no instant is charged twice, none is left out.
 
@@ -169,12 +169,41 @@ impl<'a> Walk<'a> {
 
     fn before_birth(&mut self, history: &History<'_>) -> bool {
         match history.who {
-            Who::Helper(_) => self.give_up(),
+            Who::Helper(helper) => helper.parent.is_some_and(|parent| self.to_creator(parent)) || self.give_up(),
             Who::Command(thread) => {
                 let knows = thread.number != ROOT && self.histories.of.contains_key(&thread.parent);
                 knows && self.jump(thread.parent)
             }
         }
+    }
+
+    /// Goes to the helper that created the current one, within the same wait; but not where the walk is inside of its waits already.
+    fn to_creator(&mut self, creator: ThreadNumber) -> bool {
+        let Some(Who::Helper(helper)) = self.histories.of.get(&creator).map(|history| &history.who) else {
+            return false;
+        };
+        if self.jumps >= MOST_JUMPS || self.frames.iter().any(|frame| frame.waiter == creator) {
+            return false;
+        }
+        let Some(mut frame) = self.frames.pop() else { return false };
+        self.jumps += 1;
+        frame.helper = waker::name(helper, None);
+        frame.waits = self.waits_inside(&frame);
+        self.frames.push(frame);
+        self.thread = creator;
+        true
+    }
+
+    /// The number of the waits that the walk is inside of once this frame is the innermost.
+    fn waits_inside(&mut self, frame: &Frame) -> u32 {
+        if let Some(around) = self.frames.last()
+            && is_more_of(around, frame.cause, &frame.helper)
+        {
+            return around.waits;
+        }
+        let (cause, stack) = if frame.was_idle { (None, StackId(0)) } else { (Some(frame.cause), frame.stack) };
+        let (syscall, helper) = (frame.call.clone(), frame.helper.clone());
+        self.places.inside(self.waits(), PathWait { thread: frame.waiter, syscall, cause, stack, helper })
     }
 
     /// Nothing is known of a helper: the rest of the wait belongs to whoever waited for it. Without one, the walk ends.
@@ -305,16 +334,7 @@ impl<'a> Walk<'a> {
         let (cause, stack) = around.unwrap_or_else(|| (self.cause(off), off.stack));
         let call = if was_idle { None } else { self.call_of(off) };
         let helper = waker::name(helper, self.classifier.stack(off.waker_stack));
-        let waits = match self.frames.last() {
-            Some(around) if is_more_of(around, cause, &helper) => around.waits,
-            _ => {
-                let (cause, stack) = if was_idle { (None, StackId(0)) } else { (Some(cause), off.stack) };
-                let wait =
-                    PathWait { thread: self.thread, syscall: call.clone(), cause, stack, helper: helper.clone() };
-                self.places.inside(self.waits(), wait)
-            }
-        };
-        self.frames.push(Frame {
+        let mut frame = Frame {
             waiter: self.thread,
             floor: self.limit().max(off.out),
             cause,
@@ -323,8 +343,10 @@ impl<'a> Walk<'a> {
             call,
             helper,
             waiting: self.waiting(off),
-            waits,
-        });
+            waits: ALONE,
+        };
+        frame.waits = self.waits_inside(&frame);
+        self.frames.push(frame);
         self.thread = to;
         true
     }

@@ -2,7 +2,10 @@
 /*
  * Helpers: threads of the kernel (a journal, a worker) and of other processes (a FUSE server) that make a followed thread
  * ready. They are followed from then on, so that the critical path can go on into what they did. They are in the timeline
- * and nowhere else: their calls are not counted, their children not followed, their names not in any table.
+ * and nowhere else: their calls are not counted, their names not in any table.
+ *
+ * Servers are helpers, too, and followed from when they are asked: a thread that wakes up because a followed one sends something over
+ * a socket. So are the threads of its process that it wakes in turn, and its children: a daemon has others do what it is asked for.
  *
  * Who only happens to be interrupted when a thread is woken has nothing to do with it. Nor has who gives work to a thread of
  * the kernel that was idle.
@@ -10,6 +13,7 @@
 #ifndef INODYNE_ADOPT_H
 #define INODYNE_ADOPT_H
 
+#include "file.h"
 #include "task.h"
 
 #define TASK_INTERRUPTIBLE 0x00000001 /* include/linux/sched.h */
@@ -55,26 +59,19 @@ static __always_inline bool call_in_progress(struct task_struct *task, __u16 *ca
 	return number >= -1;
 }
 
-/* The current task wakes `woken`: follows it, if that is of use. */
-static __always_inline struct thread *adopt(struct task_struct *task, struct thread *woken, __u64 now)
+/* Follows a thread from now on as a helper, if there is room. */
+static __noinline struct thread *helper_make(struct task_struct *task, __u8 flags, __u8 depth, __u16 call, __u64 now)
 {
 	__u32 pid, slot;
 	struct thread *t;
-	__u16 call = CALL_NONE;
-	bool kthread;
 
-	if (!task || !woken)
-		return 0;
-	pid = task->pid;
-	kthread = task->flags & PF_KTHREAD;
-	if (woken->depth >= HELPER_DEPTH || woken->flags & FLAG_IDLE || (__u32)task->tgid == shared.tracer)
-		return 0;
-	if (!kthread && !call_in_progress(task, &call))
+	if (!task)
 		return 0;
 	if (shared.helpers_alive >= max_helpers) {
 		lose(LOST_HELPERS);
 		return 0;
 	}
+	pid = task->pid;
 	slot = slot_take();
 	if (!slot)
 		return 0;
@@ -83,8 +80,8 @@ static __always_inline struct thread *adopt(struct task_struct *task, struct thr
 		return 0;
 	__sync_fetch_and_add(&shared.helpers_alive, 1);
 	t->group = GROUP_CALIBRATION;
-	t->flags = kthread ? FLAG_HELPER | FLAG_KTHREAD : FLAG_HELPER;
-	t->depth = woken->depth + 1;
+	t->flags = flags;
+	t->depth = depth;
 	t->call = call;
 	t->runtime_start = task->se.sum_exec_runtime;
 	clock_born(t, now);
@@ -96,6 +93,68 @@ static __always_inline struct thread *adopt(struct task_struct *task, struct thr
 	if (bpf_map_update_elem(&slot_of, &pid, &slot, BPF_ANY))
 		lose(LOST_THREADS);
 	return t;
+}
+
+/* The current task wakes `woken`: follows it, if that is of use. */
+static __always_inline struct thread *adopt(struct task_struct *task, struct thread *woken, __u64 now)
+{
+	__u16 call = CALL_NONE;
+	bool kthread;
+
+	if (!task || !woken)
+		return 0;
+	kthread = task->flags & PF_KTHREAD;
+	if (woken->depth >= HELPER_DEPTH || woken->flags & FLAG_IDLE || (__u32)task->tgid == shared.tracer)
+		return 0;
+	if (!kthread && !call_in_progress(task, &call))
+		return 0;
+	return helper_make(task, kthread ? FLAG_HELPER | FLAG_KTHREAD : FLAG_HELPER, woken->depth + 1, call, now);
+}
+
+static __always_inline bool sends(__u16 call)
+{
+	return call == __NR_sendto || call == __NR_sendmsg || call == __NR_sendmmsg || call == __NR_connect || call == __NR_write ||
+	       call == __NR_writev || call == __NR_sendfile;
+}
+
+/*
+ * The current task's account where it is followed and sends something over a socket just now. In an interrupt, too: a packet to this
+ * machine arrives while it is sent, on top of the call that sends it. The user side tells that from other interrupts by the stack.
+ */
+static __always_inline struct thread *sender(struct task_struct *task)
+{
+	struct thread *t = thread_of(task);
+
+	if (!t || !t->number || !sends(t->call))
+		return 0;
+	return is_socket(CALL_ARG1(bpf_task_pt_regs(task))) ? t : 0;
+}
+
+/* The current task wakes one that is not followed: follows that, if it is asked for something. */
+static __noinline int adopt_asked(void *ctx, struct task_struct *asker, struct task_struct *task)
+{
+	struct thread *by, *t;
+	__u16 call = CALL_NONE;
+	__u8 depth;
+
+	if (!asker || !task)
+		return 0;
+	by = thread_of(asker);
+	if (!by || !by->number || by->flags & FLAG_KTHREAD || task->flags & (PF_KTHREAD | PF_EXITING) ||
+	    (__u32)task->tgid == shared.tracer)
+		return 0;
+	depth = by->depth;
+	if (!(by->flags & FLAG_SERVER) || asker->tgid != task->tgid || in_interrupt(ctx, asker)) {
+		if (depth >= HELPER_DEPTH || !sender(asker))
+			return 0;
+		depth++;
+	}
+	if (!call_in_progress(task, &call))
+		call = CALL_NONE;
+	t = helper_make(task, FLAG_HELPER | FLAG_SERVER, depth, call, bpf_ktime_get_ns());
+	if (t && !task->on_cpu)
+		t->state = STATE_READY;
+	return 0;
 }
 
 #endif

@@ -16,4 +16,12 @@ static __always_inline struct file *file_of(struct task_struct *task, __u32 desc
 	return file;
 }
 
+/* Of the current process. */
+static __always_inline bool is_socket(__u32 descriptor)
+{
+	struct file *file = file_of((struct task_struct *)bpf_get_current_task(), descriptor);
+
+	return file && (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) == S_IFSOCK;
+}
+
 #endif

@@ -61,6 +61,7 @@ enum thread_flag {
 	FLAG_HELPER = 16,  /* not the command's: adopted, see adopt.h */
 	FLAG_KTHREAD = 32, /* a thread of the kernel */
 	FLAG_IDLE = 64,    /* a thread of the kernel that sleeps until there is work */
+	FLAG_SERVER = 128, /* a helper that was asked for something, or a child of one */
 };
 EXPORT(enum, thread_flag);
 

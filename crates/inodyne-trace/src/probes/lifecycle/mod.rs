@@ -134,6 +134,7 @@ fn helpers(
         adopted_ns: Nanos(thread.born),
         ended_ns: Nanos(thread.ended),
         kernel_thread: thread.flags & FLAG_KTHREAD != 0,
+        parent: (thread.parent != 0).then(|| numbers.of(thread.parent)),
     };
     let mut helpers: Vec<Helper> = all.filter(|thread| thread.flags & FLAG_HELPER != 0).map(helper).collect();
     helpers.sort_by_key(|helper| helper.number);
@@ -299,6 +300,7 @@ mod tests {
         assert_eq!([helper.number, helper.pid, helper.tid], [209, 226, 227]);
         assert_eq!([helper.adopted_ns, helper.ended_ns], [Nanos(221), Nanos(222)]);
         assert!(helper.kernel_thread);
+        assert_eq!(helper.parent, Some(225));
         let blocked = Thread { state: STATE_BLOCKED, flags: 0, ..thread };
         let (_, waits) = threads(&[], [blocked].into_iter(), &call_slots(), Nanos(1_000));
         assert_eq!((waits[0].stack, waits[0].ns), (StackId(211), Nanos(1_000 - 202)));

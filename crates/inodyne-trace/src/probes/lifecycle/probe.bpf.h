@@ -5,16 +5,37 @@
 #ifndef INODYNE_LIFECYCLE_PROBE_H
 #define INODYNE_LIFECYCLE_PROBE_H
 
+#include "../../bpf/adopt.h"
 #include "../../bpf/pid_namespace.h"
 #include "../../bpf/refuse.h"
 #include "../../bpf/run.h"
 #include "../../bpf/task.h"
 #include "end.h"
 
+/* Helpers are in no table of names. */
 static __always_inline void take_name(struct thread *t, const char *comm)
 {
-	t->group = group_of(comm);
+	if (!(t->flags & FLAG_HELPER))
+		t->group = group_of(comm);
 	bpf_probe_read_kernel_str(t->comm, sizeof(t->comm), comm);
+}
+
+/* Of helpers, servers have others work for them. */
+static __noinline int fork_of_helper(struct thread *of, struct task_struct *child)
+{
+	struct thread *t;
+	__u64 now;
+
+	if (!of || !child || !(of->flags & FLAG_SERVER))
+		return 0;
+	now = bpf_ktime_get_ns();
+	t = helper_make(child, FLAG_CHILD | FLAG_HELPER | FLAG_SERVER, of->depth, of->call, now);
+	if (!t)
+		return 0;
+	t->state = STATE_READY;
+	t->parent = of->number;
+	work_until(of, now, WORK_OF_FORK);
+	return 0;
 }
 
 SEC("tp_btf/sched_process_fork")
@@ -25,8 +46,10 @@ int BPF_PROG(lifecycle_fork, struct task_struct *parent, struct task_struct *chi
 	__u64 now;
 
 	refusable(REFUSE_LIFECYCLE);
-	if (!of || !of->number || of->flags & FLAG_HELPER)
+	if (!of || !of->number)
 		return 0;
+	if (of->flags & FLAG_HELPER)
+		return fork_of_helper(of, child);
 	slot = slot_take();
 	if (!slot)
 		return 0;
@@ -57,7 +80,7 @@ int BPF_PROG(lifecycle_rename, struct task_struct *task, const char *comm)
 {
 	struct thread *t = thread_of(task);
 
-	if (!t || t->group == GROUP_CALIBRATION || t->flags & FLAG_HELPER)
+	if (!t || (t->group == GROUP_CALIBRATION && !(t->flags & FLAG_HELPER)))
 		return 0;
 	take_name(t, comm);
 	return 0;
@@ -83,8 +106,7 @@ static __noinline struct thread *take_over_pid(struct task_struct *task, __u32 o
 		lose(LOST_THREADS);
 	t->tid = pid;
 	/* Its new name came while it could not be found. */
-	if (!(t->flags & FLAG_HELPER))
-		take_name(t, task->comm);
+	take_name(t, task->comm);
 	return t;
 }
 

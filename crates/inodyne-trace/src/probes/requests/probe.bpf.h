@@ -50,13 +50,6 @@ static __always_inline bool answers_request(__u16 call)
 	return call == __NR_write || call == __NR_writev || call == __NR_sendto || call == __NR_sendmsg || call == __NR_sendfile;
 }
 
-static __always_inline bool is_socket(__u32 descriptor)
-{
-	struct file *file = file_of((struct task_struct *)bpf_get_current_task(), descriptor);
-
-	return file && (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) == S_IFSOCK;
-}
-
 /* A call has ended. Where it marks a request, what its thread did until now is a piece of work of its own. */
 __noinline int requests_exit(struct thread *t, __u64 regs, __u16 call, long result, __u64 now)
 {

@@ -28,16 +28,21 @@ use arrived::Arrived;
 use contract::{WaitKey, WaitSum};
 
 /// Functions that run with somebody else as the current task: a waker below one of these is an interrupt.
-const INTERRUPTS: [&str; 7] = [
+const INTERRUPTS: [&str; 6] = [
     "asm_sysvec_",
     "asm_common_interrupt",
-    "handle_softirqs",
     "asm_exc_nmi",
     "irq_exit_rcu",
     // arch/arm64/kernel/entry-common.c
     "el0_interrupt",
     "el1_interrupt",
 ];
+
+/// What was put off until now, and runs with whoever is the current task.
+const PUT_OFF: &str = "handle_softirqs";
+
+/// Of what was put off, a packet to this machine itself arrives on top of the call that sends it (net/core/dev.c).
+const SENT_HERE: [&str; 2] = ["process_backlog", "__local_bh_enable_ip"];
 
 /// The probe of switches.
 #[derive(Default)]
@@ -194,8 +199,12 @@ fn waker(kind: u8) -> Waker {
 }
 
 fn interrupt_stacks(stacks: &[Stack]) -> HashSet<StackId> {
-    let is_interrupt = |name: &str| INTERRUPTS.iter().any(|prefix| name.starts_with(prefix));
-    stacks.iter().filter(|stack| stack.symbols().any(is_interrupt)).map(|stack| stack.id).collect()
+    stacks.iter().filter(|stack| shows_interrupt(stack)).map(|stack| stack.id).collect()
+}
+
+fn shows_interrupt(stack: &Stack) -> bool {
+    let has = |prefix: &str| stack.symbols().any(|name| name.starts_with(prefix));
+    INTERRUPTS.iter().any(|prefix| has(prefix)) || (has(PUT_OFF) && !SENT_HERE.iter().all(|prefix| has(prefix)))
 }
 
 /// Small numbers for values, in the order of their first use.
@@ -255,6 +264,17 @@ mod tests {
         let parts: Vec<u8> = record.part.iter().flat_map(part).collect();
         arrived.take(&[head, record.at.to_ne_bytes().to_vec(), tail, parts].concat(), 1);
         columns(&arrived)
+    }
+
+    #[test]
+    fn a_packet_that_arrives_while_it_is_sent_is_no_interrupt() {
+        let stack = |symbols: &str| inodyne_model::sample::stack(1, symbols);
+        let arrives = "sock_def_readable tcp_rcv_established tcp_v4_rcv __netif_receive_skb_one_core process_backlog \
+                       net_rx_action handle_softirqs do_softirq.part.0 __local_bh_enable_ip __dev_queue_xmit";
+        assert!(!shows_interrupt(&stack(&format!("{arrives} tcp_sendmsg __sys_sendto do_syscall_64"))));
+        assert!(shows_interrupt(&stack(&format!("{arrives} asm_sysvec_apic_timer_interrupt"))));
+        assert!(shows_interrupt(&stack("hrtimer_wakeup handle_softirqs do_softirq.part.0 __local_bh_enable_ip ksys_write")));
+        assert!(!shows_interrupt(&stack("unix_stream_sendmsg __sys_sendto do_syscall_64")));
     }
 
     #[test]

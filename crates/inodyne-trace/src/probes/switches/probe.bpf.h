@@ -58,9 +58,14 @@ int BPF_PROG(switches_waking, struct task_struct *task)
 	struct task_struct *waker;
 	__u8 kind;
 
-	if (!t || !t->number)
-		return 0;
 	waker = bpf_get_current_task_btf();
+	if (!t) {
+		if (record_timeline)
+			adopt_asked(ctx, waker, task);
+		return 0;
+	}
+	if (!t->number)
+		return 0;
 	kind = waker_kind(ctx, waker);
 	if (kind != WAKER_INTERRUPT)
 		by = thread_of(waker);
@@ -73,6 +78,10 @@ int BPF_PROG(switches_waking, struct task_struct *task)
 		work_until(by, t->wake_ns, WORK_OF_WAKING);
 	else if (kind != WAKER_INTERRUPT && record_timeline)
 		by = adopt(waker, t, t->wake_ns);
+	else if (record_timeline)
+		by = sender(waker);
+	if (by && kind == WAKER_INTERRUPT)
+		kind = WAKER_PROCESS;
 	t->waker = by && !(by->flags & FLAG_HELPER) ? WAKER_TRACED : kind;
 	t->waker_number = by ? by->number : 0;
 	return 0;
