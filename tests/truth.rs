@@ -5,6 +5,7 @@ mod support;
 
 use std::fs::File;
 use std::net::TcpListener;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
@@ -221,6 +222,25 @@ fn who_waits_for_a_lock_file_would_be_done_sooner_by_as_much() {
     let (alone, _) = recorded(scratch.path(), &options, "lock-file", "1 20 10");
     assert!(said(&alone, "lock-contention").is_none(), "{:?}", alone.findings);
     holds(finding, &recording, &alone);
+}
+
+#[test]
+fn who_has_a_lock_and_is_none_of_the_command_is_named() {
+    let (_machine, scratch) = (machine(), scratch());
+    let program = fixture("truth/lock-file", scratch.path());
+    symlink(&program, scratch.path().join("stranger")).expect("scratch");
+    // It has the lock before the command begins, once and long, and has it for as long as that runs and more.
+    let stranger = "setsid ./stranger 1 1 1500 > printed & while flock -n lock true; do sleep 0.01; done";
+    let file = scratch.path().join("recording.inodyne");
+    let mut command = inodyne();
+    let command = command.args(["run", "--user", "root", "--prepare", stranger, "-o"]).arg(&file).arg("--");
+    run(command.arg(&program).args(["1", "1", "1"]).current_dir(scratch.path())).ended_with(0);
+    let recording = support::load(&file).expect("it was written");
+    let finding = expected(&recording, "lock-contention");
+    assert!(finding.title.contains("waits for the lock of a file that stranger had"), "{finding:?}");
+    assert!(finding.evidence.iter().any(|line| line.contains("stranger (process ")), "{finding:?}");
+    let advised = finding.cure.iter().any(|line| line.contains("at another time than stranger"));
+    assert!(advised && finding.share_of_wall > 0.5, "{finding:?}");
 }
 
 #[test]

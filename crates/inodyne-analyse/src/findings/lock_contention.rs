@@ -16,6 +16,7 @@ use inodyne_model::stack::{Stack, function_name};
 use super::case::{Case, Time, Waited, parallel};
 use super::estimate::{self, Diagnosed};
 use super::families::{reads, syncs, writes};
+use super::lock_holders::Holders;
 use super::remedy::{Remedy, advice};
 use crate::units::{percent, seconds};
 
@@ -25,6 +26,8 @@ const LEAST_SHARE: f64 = 0.1;
 const LEAST_WAITS: u64 = 50;
 /// Fewer threads than this on average are one: whatever it waits for, others of the command do not hold it.
 const SEVERAL: f64 = 1.2;
+/// Beyond this part of the waiting others have the lock, and not the command itself.
+const OTHERS: f64 = 0.5;
 /// Divided over several locks, some of the waiting stays, where it is only known as a sum.
 const STAYS: f64 = 0.3;
 const UNCERTAIN: f64 = 0.25;
@@ -99,40 +102,51 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     // A lock that a program takes on purpose may be waited for once and long, and be held by somebody else.
     let on_purpose = case.waiting(|waited| is_lock(waited) && is_file_lock(waited));
     let is_on_purpose = on_purpose.ns > waiting.ns / 2.0;
-    if share < LEAST_SHARE || !is_on_purpose && (waiting.count < LEAST_WAITS || side_by_side < SEVERAL) {
+    // Others may have it once and long, too, and need no second thread of the command to be waited for.
+    let holders = Holders::of(case);
+    let others = holders.names().filter(|_| holders.share_of_strangers() > OTHERS);
+    let is_accident = waiting.count < LEAST_WAITS || side_by_side < SEVERAL;
+    if share < LEAST_SHARE || !is_on_purpose && others.is_none() && is_accident {
         return None;
     }
     let saved = sooner.unwrap_or_else(|| case.on_path(&time) * (1.0 - STAYS));
     let (lock, holder) = (lock(case), holder(case));
     // The second line of the evidence names the lock.
-    let of_lock = match &lock {
-        Some(lock) => cure(lock, &waiting).into_iter().map(|remedy| remedy.answering(1)).collect(),
-        None => cure("", &waiting),
+    let of_lock = match (&others, &lock) {
+        (Some(others), _) => {
+            let apart =
+                format!("run it at another time than {others}, or have each work in other directories and files");
+            vec![Remedy::advice(apart)]
+        }
+        (None, Some(lock)) => cure(lock, &waiting).into_iter().map(|remedy| remedy.answering(1)).collect(),
+        (None, None) => cure("", &waiting),
     };
     let mut evidence = vec![format!(
-        "{} threads: {} waits, {} asleep and {} spinning on a CPU, together",
+        "{} {}: {} waits, {} asleep and {} spinning on a CPU, together",
         time.threads.len(),
+        if time.threads.len() == 1 { "thread" } else { "threads" },
         Grouped(waiting.count),
         seconds(waiting.ns),
         seconds(spinning.ns)
     )];
     evidence.extend(lock.iter().map(|lock| format!("most for the lock that {lock} takes")));
     evidence.extend(holder.iter().map(|holder| format!("mostly released by {holder}")));
+    evidence.extend(holders.evidence());
     if case.path.is_some() {
         let path = "of the critical path passed behind the lock, in whoever held it";
         evidence.push(format!("{} {path}; {} in waiting for it", seconds(behind), seconds(alone)));
     }
     Some(
         Diagnosed {
-            title: match is_on_purpose {
-                true => {
-                    format!("{} waits for the lock of a file: {} of the time", case.who(&on_purpose), percent(share))
-                }
-                false => format!(
-                    "Threads wait for each other's lock{}: {} of the time",
-                    lock.map_or_else(String::new, |lock| format!(" in {lock}")),
-                    percent(share)
-                ),
+            title: {
+                let had = others.as_ref().map_or_else(String::new, |others| format!(" that {others} had"));
+                let of = lock.map_or_else(String::new, |lock| format!(" in {lock}"));
+                let what = match (is_on_purpose, others) {
+                    (true, _) => format!("{} waits for the lock of a file{had}", case.who(&on_purpose)),
+                    (false, Some(_)) => format!("{} waits for a lock{of}{had}", case.who(&waiting)),
+                    (false, None) => format!("Threads wait for each other's lock{of}"),
+                };
+                format!("{what}: {} of the time", percent(share))
             },
             share,
             evidence,

@@ -13,6 +13,7 @@
 //! | [`contents`] | waits for contents from the device |
 //! | [`at_device`] | what the disk did meanwhile |
 //! | [`journals`] | waits for a journal, and what it did meanwhile |
+//! | [`lock_holders`] | who of others had the locks that were waited for |
 //! | [`families`] | which system calls do alike |
 //! | [`remedy`] | what to do, in words and as data |
 //! | [`selection`] | which findings are said, in which order |
@@ -41,6 +42,7 @@ mod journal_wait;
 mod journals;
 mod kernel_cpu_bound;
 mod lock_contention;
+mod lock_holders;
 mod memory_pressure;
 mod mmap_faults;
 mod on_path;
