@@ -290,6 +290,12 @@ fn a_thousand_threads_are_joined_at_once() {
     eprintln!("joined {THREADS} threads in {took} s");
 }
 
+/// How often it is killed: 20 times, or as often as is asked for.
+fn kills() -> u32 {
+    let asked = std::env::var("INODYNE_TEST_KILLS").ok();
+    asked.map_or(20, |text| text.parse().expect("INODYNE_TEST_KILLS is a number"))
+}
+
 #[test]
 fn killed_at_any_moment_it_leaves_nothing_loaded_and_its_target_running() {
     let (_machine, scratch) = (machine(), scratch());
@@ -297,7 +303,7 @@ fn killed_at_any_moment_it_leaves_nothing_loaded_and_its_target_running() {
     let mut target = Attached::start(&program, 4, 100);
     let before = our_programs();
     let mut moments = Moments::new();
-    for number in 0..20 {
+    for number in 0..kills() {
         let mut command = inodyne();
         let running = start(command.args(["attach", "--pid", &target.pid().to_string()]));
         thread::sleep(Duration::from_millis(moments.below(1_500)));
