@@ -122,10 +122,11 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         (None, None) => cure("", &waiting),
     };
     let mut evidence = vec![format!(
-        "{} {}: {} waits, {} asleep and {} spinning on a CPU, together",
+        "{} {}: {} {}, {} asleep and {} spinning on a CPU, together",
         time.threads.len(),
         if time.threads.len() == 1 { "thread" } else { "threads" },
         Grouped(waiting.count),
+        if waiting.count == 1 { "wait" } else { "waits" },
         seconds(waiting.ns),
         seconds(spinning.ns)
     )];
@@ -134,7 +135,10 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     evidence.extend(holders.evidence());
     if case.path.is_some() {
         let path = "of the critical path passed behind the lock, in whoever held it";
-        evidence.push(format!("{} {path}; {} in waiting for it", seconds(behind), seconds(alone)));
+        match behind > 0.0 {
+            true => evidence.push(format!("{} {path}; {} in waiting for it", seconds(behind), seconds(alone))),
+            false => evidence.push(format!("{} of the critical path passed in waiting for it", seconds(alone))),
+        }
     }
     Some(
         Diagnosed {
