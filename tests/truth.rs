@@ -166,6 +166,8 @@ fn files_are_to_blame_where_a_secure_shell_reads_them() {
     nothing_lost(trace);
     let read = part_of_server(trace, "find");
     assert!(read > 0.3, "{read} of the path: {:?}, {:?}: {}", trace.ledger, trace.observed.helpers, sshd.log());
+    // What is done over there is done for the command, and no other program's work.
+    assert!(!trace.doubts.iter().any(|doubt| doubt.contains("find")), "{:?}", trace.doubts);
     assert!(said(&recording, "fs-not-to-blame").is_none(), "{:?}", recording.findings);
 }
 

@@ -124,7 +124,8 @@ fn busy(recording: &Recording, trace: &Trace) -> Option<String> {
 
 /// CPU time of programs that are none of the command's, nor worked for it, by name, the most first.
 fn busy_programs(trace: &Trace) -> Vec<(&str, Nanos)> {
-    let known: BTreeSet<u32> = trace.observed.threads.iter().map(|thread| thread.pid).collect();
+    let servers = trace.observed.helpers.iter().filter(|helper| helper.server).map(|helper| helper.pid);
+    let known: BTreeSet<u32> = trace.observed.threads.iter().map(|thread| thread.pid).chain(servers).collect();
     let processes = trace.neighbours.iter().flat_map(|all| &all.processes);
     let mut by_name = BTreeMap::<&str, Nanos>::new();
     for process in processes.filter(|process| !known.contains(&process.pid)) {

@@ -34,12 +34,13 @@ pub(crate) struct OnDisk {
     pub(crate) strangers: Vec<Use>,
 }
 
-/// Who works for the command: its own threads and helpers by their names, and this program's servers.
+/// Who works for the command: its own threads and the servers that it asked, by their names, and this program's servers.
 struct Known<'a>(BTreeSet<&'a str>);
 
 impl Known<'_> {
     fn of(trace: &Trace) -> Known<'_> {
-        Known(trace.observed.threads.iter().map(|thread| thread.comm.as_str()).collect())
+        let servers = trace.observed.helpers.iter().filter(|helper| helper.server).map(|helper| helper.comm.as_str());
+        Known(trace.observed.threads.iter().map(|thread| thread.comm.as_str()).chain(servers).collect())
     }
 
     fn has(&self, comm: &str) -> bool {
@@ -118,6 +119,7 @@ fn foreign<'a>(block: &'a BlockIo, disk: &str, written: u64, known: &Known<'_>) 
 #[cfg(test)]
 mod tests {
     use inodyne_model::block::{Amount, Disk};
+    use inodyne_model::observed::Helper;
     use inodyne_model::sample::{self, ms};
 
     use super::*;
@@ -134,11 +136,17 @@ mod tests {
     }
 
     /// Who had how many milliseconds of the disk.
-    fn said(paths: Vec<PathRequests>, dirtied: Vec<Dirtied>) -> Vec<(Option<String>, u64)> {
+    fn said(paths: &[PathRequests], dirtied: &[Dirtied]) -> Vec<(Option<String>, u64)> {
+        said_with(paths, dirtied, Vec::new())
+    }
+
+    fn said_with(paths: &[PathRequests], dirtied: &[Dirtied], helpers: Vec<Helper>) -> Vec<(Option<String>, u64)> {
+        let (paths, dirtied) = (paths.to_vec(), dirtied.to_vec());
         let disks = vec![Disk { number: "7:0".to_owned(), ..Disk::default() }];
         let mut trace =
             Trace { block: Some(BlockIo { disks, paths, dirtied, ..BlockIo::default() }), ..Trace::default() };
         trace.observed.threads = vec![sample::thread(1, "work", ms(1.0), &[], &[])];
+        trace.observed.helpers = helpers;
         let used = on_disk(&trace, "7:0").expect("the command used it");
         used.strangers.into_iter().map(|used| (used.comm, used.device_ns.0 / MB)).collect()
     }
@@ -148,17 +156,17 @@ mod tests {
         let own = || row(IoPath::SyncWrite, Asker::Command, "work", 10);
         let paths = || vec![own(), row(IoPath::Writeback, Asker::Kernel, "kworker", 100)];
         let all_own = vec![dirtied(Asker::Command, "work", 120)];
-        assert!(said(paths(), all_own).is_empty());
+        assert!(said(&paths(), &all_own).is_empty());
         // Of 100 MB at most 20 were its own; two others had made 200 dirty, at 3 to 1.
         let mixed = vec![
             dirtied(Asker::Command, "work", 20),
             dirtied(Asker::Other, "writer", 150),
             dirtied(Asker::Other, "second", 50),
         ];
-        assert_eq!(said(paths(), mixed), [(Some("writer".to_owned()), 60), (Some("second".to_owned()), 20)]);
+        assert_eq!(said(&paths(), &mixed), [(Some("writer".to_owned()), 60), (Some("second".to_owned()), 20)]);
         // What nobody has made dirty meanwhile was so before.
         let little = vec![dirtied(Asker::Command, "work", 20), dirtied(Asker::Other, "writer", 30)];
-        assert_eq!(said(paths(), little), [(None, 50), (Some("writer".to_owned()), 30)]);
+        assert_eq!(said(&paths(), &little), [(None, 50), (Some("writer".to_owned()), 30)]);
         // Several rows of writeback are one: what is the command's is taken off once.
         let split = vec![
             own(),
@@ -166,9 +174,9 @@ mod tests {
             row(IoPath::Writeback, Asker::Kernel, "flush", 70),
         ];
         let one = vec![dirtied(Asker::Command, "work", 20), dirtied(Asker::Other, "writer", 300)];
-        assert_eq!(said(split, one), [(Some("writer".to_owned()), 80)]);
+        assert_eq!(said(&split, &one), [(Some("writer".to_owned()), 80)]);
         // Without the probe, nothing is said of writeback.
-        assert!(said(paths(), Vec::new()).is_empty());
+        assert!(said(&paths(), &[]).is_empty());
     }
 
     #[test]
@@ -206,6 +214,11 @@ mod tests {
             dirtied(Asker::Other, "work", 10),
             dirtied(Asker::Other, "writer", 500),
         ];
-        assert_eq!(said(paths, all), [(Some("stranger".to_owned()), 7)]);
+        assert_eq!(said(&paths, &all), [(Some("stranger".to_owned()), 7)]);
+        // Who was asked by the command is no stranger; who only woke it is.
+        let helper = |server| Helper { comm: "stranger".to_owned(), server, ..Helper::default() };
+        let with = |helpers| said_with(&paths, &all, vec![helper(helpers)]);
+        assert!(with(true).is_empty());
+        assert_eq!(with(false).len(), 1);
     }
 }

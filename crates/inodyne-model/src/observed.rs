@@ -106,7 +106,8 @@ impl Observed {
 }
 
 /// A thread of another process or of the kernel that made one of the command's threads ready, or was asked for something over a
-/// socket, or was born of one that was; followed from then on: its intervals are in the timeline, its work in [`Work`], its samples in [`Observed::helper_samples`], and it is in no other table.
+/// socket, or was born of one that was; followed from then on: its intervals are in the timeline, its work in [`Work`], its samples in
+/// [`Observed::helper_samples`], and it is in no other table.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Helper {
     /// Its number in this trace.
@@ -124,6 +125,9 @@ pub struct Helper {
     /// True for a thread of the kernel: it never runs in user mode.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub kernel_thread: bool,
+    /// True of one that was asked for something over a socket, and of what it created: it works for the command.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub server: bool,
     /// The helper that created it, where it was followed from its birth.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<ThreadNumber>,

@@ -326,6 +326,8 @@ fn load(probes: &[Box<dyn Probe>], options: &Options, cpus: usize) -> Result<Ino
     constants.max_threads = options.max_threads;
     constants.max_helpers = options.max_helpers;
     constants.record_timeline = u32::from(options.timeline);
+    // Whom a process sends something that runs already and is watched, a server above all, is its client.
+    constants.adopt_servers = u32::from(!options.joins);
     constants.kernel_stack_bytes = kernel_stack_bytes();
     constants.refused_probe = options.refuse.as_deref().map_or(Ok(0), number_of)?;
     let maps = &mut open.maps;

@@ -55,7 +55,7 @@ impl<'a> Holders<'a> {
             let ns = Nanos(timeline.blocked_ns.get(at).copied().unwrap_or(0));
             holders.all += ns;
             let by = timeline.waker_thread.get(at).and_then(|by| helpers.get(by)).filter(|_| waker != Waker::Interrupt);
-            if let Some(helper) = by.filter(|helper| !helper.kernel_thread) {
+            if let Some(helper) = by.filter(|helper| !helper.kernel_thread && !helper.server) {
                 let had = holders.strangers.entry(&helper.comm).or_default();
                 had.ns += ns;
                 had.processes.insert(helper.pid);

@@ -70,6 +70,8 @@ pub(super) struct Histories<'a> {
     pub(super) calls: Vec<String>,
     /// The ends of the command's threads, in the order of time.
     pub(super) ends: Vec<(u64, ThreadNumber)>,
+    /// The ends of servers and of what they created, too.
+    pub(super) ends_of_servers: Vec<(u64, ThreadNumber)>,
     parts: Vec<(u32, u64)>,
 }
 
@@ -79,13 +81,16 @@ impl<'a> Histories<'a> {
         let history = |who| History { who, offs: Vec::new(), pieces: Vec::new(), last: Vec::new() };
         let threads = observed.threads.iter().map(|thread| (thread.number, history(Who::Command(thread))));
         let helpers = observed.helpers.iter().map(|helper| (helper.number, history(Who::Helper(helper))));
+        let servers = observed.helpers.iter().filter(|helper| helper.server);
         let mut all = Histories {
             of: helpers.chain(threads).collect(),
             calls: observed.timeline.calls.clone(),
             ends: observed.threads.iter().map(|thread| (thread.ended_ns.0, thread.number)).collect(),
+            ends_of_servers: servers.map(|helper| (helper.ended_ns.0, helper.number)).collect(),
             parts: observed.work.call.iter().copied().zip(observed.work.ns.iter().copied()).collect(),
         };
         all.ends.sort_unstable();
+        all.ends_of_servers.sort_unstable();
         all.add_intervals(observed);
         all.add_work(observed);
         for history in all.of.values_mut() {

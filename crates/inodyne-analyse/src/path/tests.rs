@@ -364,6 +364,33 @@ fn what_a_child_of_a_helper_did_was_for_the_wait_too() {
 }
 
 #[test]
+fn a_server_that_looks_whether_its_child_is_done_waits_for_that() {
+    // It looks every two nanoseconds, and a timer wakes it; in the last sleep its child had ended.
+    let rows = |server, parent| {
+        let mut drawing = Drawing::new()
+            .thread(1, 0, 1, "ukkbbbbbbbbbbbbbbku", &[(2, 1)])
+            .helper(2, "podman", "..uuubbubbubbubbu", &[(0, 8); 4])
+            .helper(3, "find", ".....uuuuuuuuuu", &[]);
+        for helper in &mut drawing.trace.observed.helpers {
+            (helper.server, helper.pid) = (server, helper.number);
+        }
+        drawing.trace.observed.helpers[1].parent = parent;
+        words(&drawing.ledger())
+    };
+    let rest = ["fsync kernel 3", "user 2"];
+    let looks = ["fsync journal podman kernel 3", "fsync journal podman sleep 1"];
+    let mut all = [&["fsync journal podman sleep find kernel 10"], &looks[..], &rest[..]].concat();
+    let mut got = rows(true, Some(2));
+    all.sort();
+    got.sort();
+    assert_eq!(got, all);
+    // Somebody else's child, and a helper that nobody asked: it slept.
+    for slept in [rows(true, None), rows(false, Some(2))] {
+        assert!(slept.contains(&"fsync journal podman sleep 8".to_owned()), "{slept:?}");
+    }
+}
+
+#[test]
 fn a_part_of_the_path_has_its_stack_and_the_waits_around_it() {
     let mut drawing = Drawing::new().thread(1, 0, 1, "ukkbbbbbbbbbbku", &[(2, 1)]).helper(
         2,

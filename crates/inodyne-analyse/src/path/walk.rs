@@ -15,7 +15,8 @@
 //! * A wait that a helper ended: the walk goes there too, but no farther back than to the beginning of the wait; then it
 //!   returns. Helpers live for many, and what they did before was not for this wait.
 //! * A thread that sleeps again and again, and in the last of these sleeps a far longer life of another thread ended: it looked
-//!   whether that one was done, though nobody woke it. The walk goes to that one, at its end.
+//!   whether that one was done, though nobody woke it. The walk goes to that one, at its end. Of a server it is enough that one that it
+//!   created ended in such a sleep: a daemon of containers looks at them ten times a second.
 //! * Any other wait (an interrupt, somebody who is not followed) is charged to its cause.
 //! * A helper that was idle until an interrupt came gave no reason to wait: that time belongs to the cause of whoever waited.
 //! * At the birth of a thread the walk goes to who created it; of a helper's child, no farther back than before.
@@ -182,11 +183,17 @@ impl<'a> Walk<'a> {
         let Some(Who::Helper(helper)) = self.histories.of.get(&creator).map(|history| &history.who) else {
             return false;
         };
-        if self.jumps >= MOST_JUMPS || self.frames.iter().any(|frame| frame.waiter == creator) {
+        let is_inside = self.frames.iter().rev().skip(1).any(|frame| frame.waiter == creator);
+        if self.jumps >= MOST_JUMPS || is_inside {
             return false;
         }
         let Some(mut frame) = self.frames.pop() else { return false };
         self.jumps += 1;
+        // It had looked whether this one is done, and before its birth it did something else.
+        if frame.waiter == creator {
+            self.thread = creator;
+            return true;
+        }
         frame.helper = waker::name(helper, None);
         frame.waits = self.waits_inside(&frame);
         self.frames.push(frame);
@@ -271,6 +278,10 @@ impl<'a> Walk<'a> {
             return;
         }
         let let_time_pass = matches!(cause, Cause::Sleep | Cause::Futex) && matches!(off.waker, Waker::Interrupt);
+        if let Some((worker, ended)) = self.created_and_looked_for(history, &off, cause) {
+            self.charge_wait(ended, key(self), self.here(off.call, off.stack), doing);
+            return self.into_created(worker, &off);
+        }
         let left = self.left.last().filter(|(_, floor)| let_time_pass && self.frames.is_empty() && *floor > off.out);
         let left = left.copied();
         let limit = left.map_or(limit, |(_, floor)| limit.max(floor.min(self.now)));
@@ -303,6 +314,61 @@ impl<'a> Walk<'a> {
             *number != self.thread && life / LOOKS >= slept.max(1)
         };
         since.map(|(ended, number)| (*number, *ended)).find(|(number, _)| lived_long(number))
+    }
+
+    /// The same for a server: a helper for whose end the current one slept, among those that its process or their children created.
+    fn created_and_looked_for(&self, history: &History<'_>, off: &Off, cause: Cause) -> Option<(ThreadNumber, u64)> {
+        let Who::Helper(server) = history.who else { return None };
+        let let_time_pass = matches!(cause, Cause::Sleep | Cause::Poll) && matches!(off.waker, Waker::Interrupt);
+        if !server.server || !let_time_pass || off.stack == StackId(0) || self.jumps >= MOST_JUMPS {
+            return None;
+        }
+        let slept = off.wake.saturating_sub(off.out);
+        let ends = &self.histories.ends_of_servers;
+        let ended = &ends[..ends.partition_point(|(ended, _)| *ended < self.now)];
+        let since = ended.iter().rev().take_while(|(ended, _)| *ended > off.out.max(self.limit()));
+        let lived_long = |number: ThreadNumber| {
+            let life = self.histories.of.get(&number).map_or(0, |other| other.ends().saturating_sub(other.begins()));
+            life / LOOKS >= slept.max(1)
+        };
+        let is_meant = |number: ThreadNumber| {
+            lived_long(number)
+                && self.frames.iter().all(|frame| frame.waiter != number)
+                && self.creators(number).any(|creator| creator.pid == server.pid)
+        };
+        since.map(|(ended, number)| (*number, *ended)).find(|(number, _)| is_meant(*number))
+    }
+
+    /// The helper that created this one, the one that created that, and so on.
+    fn creators(&self, of: ThreadNumber) -> impl Iterator<Item = &'a Helper> {
+        let histories = self.histories;
+        let helper = |number| match histories.of.get(&number)?.who {
+            Who::Helper(helper) => Some(helper),
+            Who::Command(_) => None,
+        };
+        // A damaged file may have a circle.
+        let creator = move |of: &&'a Helper| of.parent.and_then(helper);
+        std::iter::successors(helper(of).and_then(|of| of.parent).and_then(helper), creator).take(DEEPEST)
+    }
+
+    /// Goes to a helper that the current one created and has looked for: within the wait that the walk is inside of.
+    fn into_created(&mut self, worker: ThreadNumber, off: &Off) {
+        let Some(Who::Helper(helper)) = self.histories.of.get(&worker).map(|history| &history.who) else { return };
+        self.jumps += 1;
+        let mut frame = Frame {
+            waiter: self.thread,
+            floor: self.limit(),
+            cause: self.cause(off),
+            stack: off.stack,
+            was_idle: false,
+            call: self.call_of(off),
+            helper: waker::name(helper, None),
+            waiting: self.waiting(off),
+            waits: ALONE,
+        };
+        frame.waits = self.waits_inside(&frame);
+        self.frames.push(frame);
+        self.thread = worker;
     }
 
     /// Goes to who ended a wait, if that is known and leads on.

@@ -16,6 +16,7 @@
 const volatile __u32 max_threads = 1;
 const volatile __u32 max_helpers = 1;
 const volatile __u32 record_timeline = 1;
+const volatile __u32 adopt_servers = 1;
 
 struct shared shared;
 

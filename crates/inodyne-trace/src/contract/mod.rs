@@ -54,7 +54,7 @@ constants! {
     }
     thread_number { HELPER_FIRST: u32 }
     thread_state { STATE_READY: u8, STATE_BLOCKED: u8 }
-    thread_flag { FLAG_EXITING: u8, FLAG_HELPER: u8, FLAG_KTHREAD: u8 }
+    thread_flag { FLAG_EXITING: u8, FLAG_HELPER: u8, FLAG_KTHREAD: u8, FLAG_SERVER: u8 }
     waker_kind { WAKER_TRACED: u8, WAKER_PROCESS: u8, WAKER_KTHREAD: u8, WAKER_INTERRUPT: u8 }
     loss { LOSSES: usize }
 }

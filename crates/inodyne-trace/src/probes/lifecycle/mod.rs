@@ -17,7 +17,7 @@ use inodyne_model::trace::Trace;
 use libbpf_rs::RingBufferBuilder;
 
 use crate::call_slots::CallSlots;
-use crate::contract::{CALL_NONE, FLAG_HELPER, FLAG_KTHREAD, STATE_BLOCKED, STATE_READY, Thread, text};
+use crate::contract::{CALL_NONE, FLAG_HELPER, FLAG_KTHREAD, FLAG_SERVER, STATE_BLOCKED, STATE_READY, Thread, text};
 use crate::map::record;
 use crate::names;
 use crate::probe::{Point, Probe, Program, Seen};
@@ -134,6 +134,7 @@ fn helpers(
         adopted_ns: Nanos(thread.born),
         ended_ns: Nanos(thread.ended),
         kernel_thread: thread.flags & FLAG_KTHREAD != 0,
+        server: thread.flags & FLAG_SERVER != 0,
         parent: (thread.parent != 0).then(|| numbers.of(thread.parent)),
     };
     let mut helpers: Vec<Helper> = all.filter(|thread| thread.flags & FLAG_HELPER != 0).map(helper).collect();
@@ -300,6 +301,7 @@ mod tests {
         assert_eq!([helper.number, helper.pid, helper.tid], [209, 226, 227]);
         assert_eq!([helper.adopted_ns, helper.ended_ns], [Nanos(221), Nanos(222)]);
         assert!(helper.kernel_thread);
+        assert!(!helper.server);
         assert_eq!(helper.parent, Some(225));
         let blocked = Thread { state: STATE_BLOCKED, flags: 0, ..thread };
         let (_, waits) = threads(&[], [blocked].into_iter(), &call_slots(), Nanos(1_000));

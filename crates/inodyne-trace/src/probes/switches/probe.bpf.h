@@ -60,7 +60,7 @@ int BPF_PROG(switches_waking, struct task_struct *task)
 
 	waker = bpf_get_current_task_btf();
 	if (!t) {
-		if (record_timeline)
+		if (record_timeline && adopt_servers)
 			adopt_asked(ctx, waker, task);
 		return 0;
 	}
