@@ -170,7 +170,7 @@ impl<'a> Walk<'a> {
 
     fn before_birth(&mut self, history: &History<'_>) -> bool {
         match history.who {
-            Who::Helper(helper) => helper.parent.is_some_and(|parent| self.to_creator(parent)) || self.give_up(),
+            Who::Helper(helper) => helper.parent.is_some_and(|parent| self.follow_creator(parent)) || self.give_up(),
             Who::Command(thread) => {
                 let knows = thread.number != ROOT && self.histories.of.contains_key(&thread.parent);
                 knows && self.jump(thread.parent)
@@ -179,7 +179,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Goes to the helper that created the current one, within the same wait; but not where the walk is inside of its waits already.
-    fn to_creator(&mut self, creator: ThreadNumber) -> bool {
+    fn follow_creator(&mut self, creator: ThreadNumber) -> bool {
         let Some(Who::Helper(helper)) = self.histories.of.get(&creator).map(|history| &history.who) else {
             return false;
         };
@@ -280,7 +280,7 @@ impl<'a> Walk<'a> {
         let let_time_pass = matches!(cause, Cause::Sleep | Cause::Futex) && matches!(off.waker, Waker::Interrupt);
         if let Some((worker, ended)) = self.created_and_looked_for(history, &off, cause) {
             self.charge_wait(ended, key(self), self.here(off.call, off.stack), doing);
-            return self.into_created(worker, &off);
+            return self.follow_created(worker, &off);
         }
         let left = self.left.last().filter(|(_, floor)| let_time_pass && self.frames.is_empty() && *floor > off.out);
         let left = left.copied();
@@ -352,7 +352,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Goes to a helper that the current one created and has looked for: within the wait that the walk is inside of.
-    fn into_created(&mut self, worker: ThreadNumber, off: &Off) {
+    fn follow_created(&mut self, worker: ThreadNumber, off: &Off) {
         let Some(Who::Helper(helper)) = self.histories.of.get(&worker).map(|history| &history.who) else { return };
         self.jumps += 1;
         let mut frame = Frame {
