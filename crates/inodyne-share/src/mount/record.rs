@@ -114,6 +114,8 @@ impl Record {
                 }
                 return Ask::Send(self.outbox());
             }
+            // It ends locks, and all are lost: whoever closes a file need not wait.
+            Ok(Operation::Flush(_)) if self.state != State::Connected => return Ask::Answer(answer(unique, Ok(()))),
             Ok(Operation::Release(ask)) => {
                 let is_held = self.held.closed(ask.fh);
                 if self.state == State::Lost || !is_held && self.state == State::Told {
@@ -158,7 +160,7 @@ impl Record {
     }
 
     /// The connection is lost, or could not be made. Returns what the kernel must not believe any more, and answers for those who do not
-    /// want to wait.
+    /// want to wait, or need not.
     pub fn begin(&mut self) -> (Vec<Invalidation>, Vec<Vec<u8>>) {
         self.state = State::Lost;
         self.later.clear();
@@ -167,9 +169,18 @@ impl Record {
         if !self.has_epoch() {
             wrong.extend(self.held.nodes().map(|(_, directory, name)| Invalidation::name(directory, name)));
         }
+        let mut answers = Vec::new();
+        self.asked.retain(|unique, asked| {
+            let is_done = asked.was_sent && again(&asked.frame[frame::HEADER..]) == Again::Done;
+            if is_done {
+                answers.push(answer(*unique, Ok(())));
+            }
+            !is_done
+        });
         let interrupted = self.asked.iter().filter(|(_, asked)| asked.is_interrupted).map(|(unique, _)| *unique);
         let interrupted: Vec<_> = interrupted.collect();
-        (wrong, interrupted.into_iter().filter_map(|unique| self.interrupted(unique)).collect())
+        answers.extend(interrupted.into_iter().filter_map(|unique| self.interrupted(unique)));
+        (wrong, answers)
     }
 
     /// Whether the kernel can be told that no name is true (Linux 6.16).
@@ -235,7 +246,6 @@ fn again(message: &[u8]) -> Again {
         | Operation::ReadLink
         | Operation::Open(_)
         | Operation::Read(_)
-        | Operation::Flush(_)
         | Operation::Fsync { .. }
         | Operation::SyncFs
         | Operation::StatFs
@@ -253,7 +263,7 @@ fn again(message: &[u8]) -> Again {
         Operation::Write { ask, .. } if ask.flags as i32 & libc::O_APPEND == 0 => Again::Send,
         // Another guest may have written behind the new end meanwhile.
         Operation::SetAttr(ask) if ask.valid & set::SIZE == 0 => Again::Send,
-        Operation::Release(_) | Operation::ReleaseDir | Operation::Destroy => Again::Done,
+        Operation::Flush(_) | Operation::Release(_) | Operation::ReleaseDir | Operation::Destroy => Again::Done,
         _ => Again::Unknown,
     }
 }
@@ -278,7 +288,7 @@ pub(super) fn unique(frame: &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
     use crate::{
-        fuse::abi::{EntryOut, ForgetIn, InterruptIn, LkIn, OpenIn, OpenOut, ReleaseIn, SetAttrIn, WriteIn},
+        fuse::abi::{EntryOut, FlushIn, ForgetIn, InterruptIn, LkIn, OpenIn, OpenOut, ReleaseIn, SetAttrIn, WriteIn},
         protocol::frame::Kind,
         transport::pair,
     };
@@ -333,14 +343,17 @@ mod tests {
         ] {
             assert!(matches!(ask(&mut record, opcode, unique, 1, body), Ask::Send(_)), "{unique}");
         }
-        record.begin();
+        let (_, answers) = record.begin();
+        assert_eq!(answers.iter().map(|answer| error(answer)).collect::<Vec<_>>(), [(16, 0)]);
+        let flush = [FlushIn::default()];
+        assert!(matches!(ask(&mut record, opcode::FLUSH, 20, 1, &[flush.as_bytes()]), Ask::Answer(_)));
         // These were not sent, and are, whatever they are.
         assert!(matches!(ask(&mut record, opcode::UNLINK, 18, 1, &name), Ask::Nothing));
         let rest = record.resume(Outbox::new(pair().0));
         let sent: Vec<_> = rest.frames.iter().filter_map(|frame| unique(frame)).collect();
         assert_eq!(sent, [2, 6, 10, 14, 18]);
         let answers: Vec<_> = rest.answers.iter().map(|answer| error(answer)).collect();
-        assert_eq!(answers, [(4, libc::EIO), (8, libc::EIO), (12, libc::EIO), (16, 0)]);
+        assert_eq!(answers, [(4, libc::EIO), (8, libc::EIO), (12, libc::EIO)]);
         // Those that were answered are not asked again.
         record.begin();
         assert_eq!(record.resume(Outbox::new(pair().0)).answers.len(), 1);
