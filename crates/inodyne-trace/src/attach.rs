@@ -1,13 +1,37 @@
 //! Attaching programs to where they run, and what the kernel counts of them.
 
+use std::ops::{AddAssign, Sub};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use libbpf_rs::{Link, ProgramMut, libbpf_sys};
 
-use crate::cost::Ran;
 use crate::error::TraceError;
 use crate::libbpf_log;
 use crate::probe::Point;
+
+/// Runs of programs, and how long these took while that was measured.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Ran {
+    /// In nanoseconds.
+    pub ns: u64,
+    /// How often.
+    pub runs: u64,
+}
+
+impl AddAssign for Ran {
+    fn add_assign(&mut self, more: Ran) {
+        self.ns += more.ns;
+        self.runs += more.runs;
+    }
+}
+
+impl Sub for Ran {
+    type Output = Ran;
+
+    fn sub(self, before: Ran) -> Ran {
+        Ran { ns: self.ns.saturating_sub(before.ns), runs: self.runs.saturating_sub(before.runs) }
+    }
+}
 
 const CPU_CLOCK: &str = "the cpu-clock timer";
 

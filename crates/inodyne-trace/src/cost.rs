@@ -14,7 +14,7 @@ use inodyne_model::Nanos;
 use inodyne_model::trace::Overhead;
 use nix::time::{ClockId, clock_gettime};
 
-use crate::attach::measure_run_times;
+use crate::attach::{Ran, measure_run_times};
 
 /// How long a window is at least.
 const WINDOW_NS: u64 = 10_000_000;
@@ -49,15 +49,6 @@ impl Occasion {
     }
 }
 
-/// Runs of programs, and how long these took while that was measured.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Ran {
-    /// In nanoseconds.
-    pub ns: u64,
-    /// How often.
-    pub runs: u64,
-}
-
 /// What programs and the command have done up to an instant; two subtracted say what happened in between.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Reading {
@@ -84,21 +75,6 @@ impl Reading {
             Occasion::Other => &mut self.at_others,
         };
         *sum += ran;
-    }
-}
-
-impl AddAssign for Ran {
-    fn add_assign(&mut self, more: Ran) {
-        self.ns += more.ns;
-        self.runs += more.runs;
-    }
-}
-
-impl Sub for Ran {
-    type Output = Ran;
-
-    fn sub(self, before: Ran) -> Ran {
-        Ran { ns: self.ns.saturating_sub(before.ns), runs: self.runs.saturating_sub(before.runs) }
     }
 }
 

@@ -21,9 +21,9 @@ use inodyne_model::trace::{Refused, Trace};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{Link, OpenObject, ProgramInput, ProgramMut, RingBuffer, RingBufferBuilder};
 
-use crate::attach::{attach, measure_run_times, ran, recursion_misses};
+use crate::attach::{Ran, attach, measure_run_times, ran, recursion_misses};
 use crate::contract::{FLAG_EXITING, FLAG_HELPER, LOSSES, Shared, Thread, global};
-use crate::cost::{Calibration, Cost, Ran, Reading};
+use crate::cost::{Calibration, Cost, Reading};
 use crate::error::TraceError;
 use crate::join::{Whom, join};
 use crate::map::{ArrayView, pairs};
