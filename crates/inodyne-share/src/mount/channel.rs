@@ -27,8 +27,9 @@ use zerocopy::{FromBytes, IntoBytes};
 use super::{
     Greeted,
     apply::{Applier, From},
+    end::End,
     ends::Ends,
-    reconnect::Reconnect,
+    reconnect::{Guest, Reconnect},
     record::{Ask, answered},
     takers::Takers,
 };
@@ -47,15 +48,6 @@ use crate::{
 
 /// Threads that read what the kernel asks.
 const READERS: usize = 4;
-
-/// Why it is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
-    /// Somebody has unmounted it.
-    Unmounted,
-    /// The host is not there any more.
-    Lost(&'static str),
-}
 
 /// Between the kernel and the stream.
 pub(super) struct Channel {
@@ -162,7 +154,7 @@ impl Channel {
     }
 
     /// Gives the kernel an answer. Who asked may have given up meanwhile (ENOENT); nobody else is to be told of it.
-    pub(super) fn answer(&self, message: &[u8]) {
+    fn answer(&self, message: &[u8]) {
         let Some(header) = answered(message) else { return };
         self.takers.is_answered(header.unique);
         if let Line::Again(reconnect) = &self.line {
@@ -206,11 +198,7 @@ impl Channel {
         }
     }
 
-    pub(super) fn takers(&self) -> &Takers {
-        &self.takers
-    }
-
-    pub(super) fn ends(&self) -> std::sync::MutexGuard<'_, Ends> {
+    fn ends(&self) -> std::sync::MutexGuard<'_, Ends> {
         self.ends.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -267,7 +255,7 @@ impl Channel {
     }
 
     /// Hands over what a host says has changed; `None` if that makes no sense.
-    pub(super) fn apply(&self, payload: &[u8], outbox: &Arc<Outbox>, applier: &Applier) -> Option<()> {
+    fn apply(&self, payload: &[u8], outbox: &Arc<Outbox>, applier: &Applier) -> Option<()> {
         let (number, list) = decode(payload)?;
         for one in &list {
             if let Invalidation::Node { node, data: true } = one {
@@ -276,6 +264,29 @@ impl Channel {
         }
         applier.take(From::Host(outbox.clone(), number), list);
         Some(())
+    }
+}
+
+impl Guest for Channel {
+    fn believes_nothing(&self) {
+        self.ends().forget_all();
+        self.takers.are_put_off();
+    }
+
+    fn answer(&self, message: &[u8]) {
+        self.answer(message);
+    }
+
+    fn apply(&self, payload: &[u8], outbox: &Arc<Outbox>, applier: &Applier) -> Option<()> {
+        self.apply(payload, outbox, applier)
+    }
+
+    fn end(&self) -> Option<End> {
+        self.end()
+    }
+
+    fn ended(&self) -> &OwnedFd {
+        self.ended()
     }
 }
 

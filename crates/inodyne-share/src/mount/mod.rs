@@ -8,6 +8,7 @@
 //! | `reconnect` | going on after the connection was lost |
 //! | `record` | what must be known for that: what is not answered |
 //! | `held` | and what the kernel holds |
+//! | `end` | why it is over |
 //! | `ends` | where directories end, so that the host need not be asked |
 //! | `apply` | telling the kernel what is no longer true |
 //! | `queue` | what waits for the threads of `apply` |
@@ -17,6 +18,7 @@
 
 mod apply;
 mod channel;
+mod end;
 mod ends;
 mod held;
 mod place;
@@ -56,7 +58,8 @@ use crate::{
     protocol::greeting::{Purpose, Session, Welcome},
     transport::{Inbox, Outbox, Stream, TIMEOUT, connect, socket},
 };
-use channel::{Channel, End};
+use channel::Channel;
+use end::End;
 use place::Place;
 use reconnect::Reconnect;
 

@@ -11,6 +11,7 @@
 //! All this is done by the deliverer, who has nothing to deliver meanwhile.
 
 use std::{
+    os::fd::OwnedFd,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         mpsc::{self, Receiver},
@@ -23,7 +24,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::{
     Greeted,
     apply::{Applier, From},
-    channel::{Channel, End},
+    end::End,
     record::{Record, answered, unique},
 };
 use crate::{
@@ -53,6 +54,20 @@ pub(super) struct Reconnect {
     tell: Box<dyn Fn(&str) + Send + Sync>,
     root: u64,
     boot: Mutex<String>,
+}
+
+/// The guest's kernel, and what was noted of it, as far as they are told of a lost host.
+pub(super) trait Guest {
+    /// Nothing that was noted of what the host has holds any more.
+    fn believes_nothing(&self);
+    /// Gives the kernel an answer.
+    fn answer(&self, message: &[u8]);
+    /// Hands over what a host says has changed; `None` if that makes no sense.
+    fn apply(&self, payload: &[u8], outbox: &Arc<Outbox>, applier: &Applier) -> Option<()>;
+    /// Why it is over, if it is.
+    fn end(&self) -> Option<End>;
+    /// What becomes readable at the end.
+    fn ended(&self) -> &OwnedFd;
 }
 
 /// Why an attempt has failed.
@@ -86,19 +101,18 @@ impl Reconnect {
     }
 
     /// Finds a host again; `lost` says why there is none. Returns where its answers come from.
-    pub fn again(&self, channel: &Channel, applier: &Applier, lost: &'static str) -> Result<Inbox, End> {
+    pub fn again(&self, guest: &dyn Guest, applier: &Applier, lost: &'static str) -> Result<Inbox, End> {
         let until = Instant::now() + self.limit;
         let (wrong, answers) = {
             let mut record = self.record();
             record.outbox().close();
             record.begin()
         };
-        channel.ends().forget_all();
-        channel.takers().are_put_off();
-        answers.iter().for_each(|answer| channel.answer(answer));
+        guest.believes_nothing();
+        answers.iter().for_each(|answer| guest.answer(answer));
         let (sender, dropped) = mpsc::channel();
         applier.take(From::Here(sender), wrong);
-        if channel.end().is_some() {
+        if guest.end().is_some() {
             return Err(End::Unmounted);
         }
         (self.tell)(&format!(
@@ -107,15 +121,15 @@ impl Reconnect {
         ));
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            match self.attempt(channel, applier, &dropped, left) {
+            match self.attempt(guest, applier, &dropped, left) {
                 Ok(inbox) => return Ok(inbox),
                 Err(Failed::ForEver(reason)) => return Err(End::Lost(reason)),
                 Err(Failed::Now) => {}
             }
             // What was told to a host that is lost again counts for nothing.
             let (_, answers) = self.record().begin();
-            answers.iter().for_each(|answer| channel.answer(answer));
-            if !sleep_unless(channel, PAUSE.min(left)) {
+            answers.iter().for_each(|answer| guest.answer(answer));
+            if !sleep_unless(guest, PAUSE.min(left)) {
                 return Err(End::Unmounted);
             }
             if Instant::now() >= until {
@@ -126,7 +140,7 @@ impl Reconnect {
 
     fn attempt(
         &self,
-        channel: &Channel,
+        guest: &dyn Guest,
         applier: &Applier,
         dropped: &Receiver<()>,
         left: Duration,
@@ -139,7 +153,7 @@ impl Reconnect {
         // Where it was waited for already, there is nobody left to say so.
         let _ = dropped.recv_timeout(DROPPING);
         let Greeted { outbox, mut inbox, boot, .. } = host;
-        let mut next = Next { channel, applier, outbox: &outbox, inbox: &mut inbox };
+        let mut next = Next { guest, applier, outbox: &outbox, inbox: &mut inbox };
         let mut before = self.boot.lock().unwrap_or_else(PoisonError::into_inner);
         let list = self.record().tell(*before != boot);
         let lost = self.tell_of(&list, &mut next)?;
@@ -153,7 +167,7 @@ impl Reconnect {
         ));
         let rest = self.record().resume(outbox.clone());
         rest.frames.iter().for_each(|frame| outbox.send(frame));
-        rest.answers.iter().for_each(|answer| channel.answer(answer));
+        rest.answers.iter().for_each(|answer| guest.answer(answer));
         Ok(inbox)
     }
 
@@ -196,7 +210,7 @@ impl Reconnect {
 
 /// What comes from a host before it is asked anything.
 struct Next<'a> {
-    channel: &'a Channel,
+    guest: &'a dyn Guest,
     applier: &'a Applier,
     outbox: &'a Arc<Outbox>,
     inbox: &'a mut Inbox,
@@ -212,7 +226,7 @@ impl Next<'_> {
                 return Ok(wanted);
             }
             match kind {
-                Kind::Invalidate => self.channel.apply(&payload, self.outbox, self.applier).ok_or(Failed::Now)?,
+                Kind::Invalidate => self.guest.apply(&payload, self.outbox, self.applier).ok_or(Failed::Now)?,
                 Kind::Pong => {}
                 _ => return Err(Failed::Now),
             }
@@ -221,8 +235,8 @@ impl Next<'_> {
 }
 
 /// Sleeps, unless it is over; whether it is not.
-fn sleep_unless(channel: &Channel, time: Duration) -> bool {
+fn sleep_unless(guest: &dyn Guest, time: Duration) -> bool {
     let time = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: time.subsec_nanos().into() };
-    let _ = poll(&mut [PollFd::new(channel.ended(), PollFlags::IN)], Some(&time));
-    channel.end().is_none()
+    let _ = poll(&mut [PollFd::new(guest.ended(), PollFlags::IN)], Some(&time));
+    guest.end().is_none()
 }
