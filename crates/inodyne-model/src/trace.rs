@@ -137,8 +137,8 @@ impl Trace {
         let spent = calls as f64 * ns_per_call + switches * ns_per_switch.unwrap_or_default() + other_ns.0 as f64;
         let cost = spent / 1e9 / busy_cpus;
         let is_unknown = ns_per_switch.is_none() && switches * LEAST_NS_PER_SWITCH / 1e9 > wall * SMALL;
-        let at_least = self.tracer.divides_calls()
-            && (is_unknown || reader_ns.share_of(wall_ns) > READER_COMPETES || self.lost.total() > 0);
+        let competes = reader_ns > LEAST_READER && reader_ns.share_of(wall_ns) > READER_COMPETES;
+        let at_least = self.tracer.divides_calls() && (is_unknown || competes || self.lost.total() > 0);
         Overhead { ratio: wall / (wall - cost).max(wall / 100.0), estimated: true, at_least, ..self.overhead }
     }
 
@@ -222,8 +222,9 @@ pub struct Overhead {
     pub at_least: bool,
 }
 
-/// From this part of the time on, the tracer itself may have kept the command from a CPU.
+/// From this part of the time on, the tracer itself may have kept the command from a CPU; but for what it does in any case.
 const READER_COMPETES: f64 = 0.1;
+const LEAST_READER: Nanos = Nanos(5_000_000);
 /// No switch costs less than that; where these alone are more than a small part of the time, an estimate without is too low.
 const LEAST_NS_PER_SWITCH: f64 = 500.0;
 const SMALL: f64 = 0.01;

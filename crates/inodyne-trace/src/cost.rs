@@ -23,7 +23,7 @@ const ONE_OF: u64 = 20;
 /// What was seen less often in windows does not say what it costs.
 const ENOUGH_CALLS: u64 = 200;
 const ENOUGH_SWITCHES: u64 = 20;
-/// Programs run for a thread that leaves its CPU, is woken and comes back.
+/// Programs run for a thread that leaves its CPU, is woken and comes back, at most: where one follows the other, one run is for both.
 const RUNS_PER_SWITCH: f64 = 3.0;
 const RUNS_PER_CALL: f64 = 2.0;
 
@@ -176,6 +176,7 @@ fn of_windows(calibration: &Calibration, seen: &Reading, length_ns: u64, reader_
     let around = calibration.ns_around;
     // What ran for others is theirs.
     let for_command = |ran: Ran, events: u64, each: f64| {
+        let each = each.min(ran.runs as f64 / events as f64);
         let of_others = (ran.runs as f64 - events as f64 * each).max(0.0) * calibration.ns_not_followed;
         ((ran.ns as f64 - of_others) / events as f64 + around * each).max(0.0)
     };
