@@ -32,6 +32,11 @@ test-share: setup-test build ## a shared folder: ten minutes of changes by host 
 	INODYNE_SHARE_SECONDS=600 cargo test --workspace --locked --test share guests_see -- --nocapture
 	scripts/share-conformance $(INODYNE) 3600
 
+.PHONY: test-share-vm
+test-share-vm: setup-vm ## a shared folder in a virtual machine, over a serial port and vsock (root, a few minutes without KVM)
+	cargo build --locked -p inodyne -p inodyne-vm
+	$(abspath $(dir $(INODYNE))../debug/inodyne-vm-share) --inodyne $(abspath $(dir $(INODYNE))../debug/inodyne) $(KERNELS)
+
 .PHONY: test-tune
 test-tune: setup-test ## tuning: twenty trials in which nothing can help, thirty kills (root, a quiet machine, ten minutes)
 	INODYNE_LONG=1 cargo test --workspace --locked --test tune

@@ -1,0 +1,231 @@
+//! A shared folder of this machine in a virtual machine: over a virtio serial port from here, and inside over vsock from the guest itself
+//! (`make test-share-vm`). What is asserted without a virtual machine, `tests/share.rs` asserts; here it is what only a real port and
+//! another kernel can show.
+
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use clap::Parser;
+use inodyne_vm::{Machine, Payload, Task, Vm};
+use serde_json::Value;
+
+/// Mounts a shared folder of this machine in a virtual machine.
+#[derive(Parser)]
+struct Options {
+    /// The program.
+    #[arg(long, default_value = "target/debug/inodyne")]
+    inodyne: PathBuf,
+    /// The guest's kernel, by its name in kernels.toml.
+    #[arg(default_value = "6.18")]
+    kernel: String,
+}
+
+type Failed = Box<dyn Error>;
+
+const DIRECTORIES: u64 = 100;
+const FILES: u64 = 3000;
+
+fn main() -> ExitCode {
+    match check(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("inodyne-vm-share: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// A host that ends with this process's part in it.
+struct Host(Child);
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What is shared, and how.
+struct Share {
+    inodyne: PathBuf,
+    directory: PathBuf,
+    address: String,
+}
+
+impl Share {
+    fn serve(&self) -> Result<Host, Failed> {
+        let mut command = Command::new(&self.inodyne);
+        command.args(["share", "serve"]).arg(&self.directory).args(["--listen", &self.address]);
+        Ok(Host(command.stdin(Stdio::null()).spawn()?))
+    }
+
+    /// The only guest, as the host knows it.
+    fn guest(&self) -> Result<Value, Failed> {
+        let done = Command::new(&self.inodyne).args(["share", "status", "--json", &self.address]).output()?;
+        let status: Value = serde_json::from_slice(&done.stdout)?;
+        status["guests"].get(0).cloned().ok_or_else(|| "the host has no guest".into())
+    }
+
+    fn round_trips(&self) -> Result<u64, Failed> {
+        self.guest()?["round_trips"].as_u64().ok_or_else(|| "no number".into())
+    }
+}
+
+/// Lines for the guest's shell, which must succeed; what they print.
+fn tell(vm: &mut Vm, lines: &str) -> Result<String, Failed> {
+    let done = vm.run(Task::shell(lines).timeout(Duration::from_secs(120)))?;
+    if done.succeeded() {
+        return Ok(done.text().trim().to_owned());
+    }
+    Err(format!("in the guest: {lines}\n{}{}\n{}", done.text(), done.errors(), vm.console()).into())
+}
+
+fn expect(is_so: bool, what: impl Into<String>) -> Result<(), Failed> {
+    if is_so { Ok(()) } else { Err(what.into().into()) }
+}
+
+/// The port whose name is `share`, and a mount over it.
+const MOUNT: &str = r#"
+for port in /sys/class/virtio-ports/*; do
+    [ "$(cat "$port/name")" != share ] || device=/dev/$(basename "$port")
+done
+mkdir -p /mnt/share
+setsid inodyne share mount "serial:$device" /mnt/share --reconnect 60s >/tmp/mount.log 2>&1 </dev/null &
+echo $! >/tmp/mounter
+tries=0
+until mountpoint -q /mnt/share; do
+    tries=$((tries + 1))
+    [ $tries -lt 600 ] || { cat /tmp/mount.log >&2; exit 1; }
+    sleep 0.1
+done
+"#;
+
+/// The guest serves a folder over vsock to itself. Who is not root cannot mount it, nor may another machine be taken for this one.
+const VSOCK: &str = r#"
+modprobe vsock_loopback
+mkdir -p /tmp/served /mnt/vsock
+echo over vsock >/tmp/served/file
+serve() {
+    setsid inodyne share serve /tmp/served --listen vsock:any:700 "$@" >/tmp/serve.log 2>&1 </dev/null &
+    until grep -q ^sharing /tmp/serve.log; do sleep 0.1; done
+}
+serve --allow cid:9
+if inodyne share status vsock:1:700; then exit 1; fi
+kill $!
+sleep 1
+serve --allow cid:1
+setsid inodyne share mount vsock:1:700 /mnt/vsock >/tmp/mount.log 2>&1 </dev/null &
+tries=0
+until mountpoint -q /mnt/vsock; do
+    tries=$((tries + 1))
+    [ $tries -lt 100 ] || { cat /tmp/serve.log /tmp/mount.log >&2; exit 1; }
+    sleep 0.1
+done
+cat /mnt/vsock/file
+seq 100000 >/mnt/vsock/numbers
+cmp /mnt/vsock/numbers /tmp/served/numbers
+umount /mnt/vsock
+"#;
+
+fn check(options: &Options) -> Result<(), Failed> {
+    let scratch = tempfile::Builder::new().prefix("inodyne-vm-share-").tempdir_in("/var/tmp")?;
+    let socket = scratch.path().join("port");
+    let share = Share {
+        inodyne: fs::canonicalize(&options.inodyne)?,
+        directory: scratch.path().join("shared"),
+        address: format!("serial:{}", socket.display()),
+    };
+    fs::create_dir(&share.directory)?;
+    let mut tree = Command::new(&share.inodyne);
+    tree.args(["tree", "make", "--spec", &format!("dirs={DIRECTORIES},files={},bytes=10", FILES / DIRECTORIES)]);
+    let made = tree.arg(share.directory.join("tree")).stdout(Stdio::null()).status()?;
+    expect(made.success(), "no tree was made")?;
+    let mut host = share.serve()?;
+    let waited = Instant::now();
+    while !socket.exists() {
+        expect(waited.elapsed() < Duration::from_secs(60), "the host does not listen")?;
+        std::thread::sleep(Duration::from_millis(20));
+    }
+
+    let mut payload = Payload::default();
+    payload.add(&share.inodyne, "/usr/local/bin/inodyne");
+    let mut machine = Machine::of(&options.kernel)?.with(payload);
+    let port = format!("socket,id=share,path={},reconnect=1", socket.display());
+    machine.qemu_arguments =
+        ["-chardev", &port, "-device", "virtserialport,chardev=share,name=share"].map(String::from).to_vec();
+    let mut vm = Vm::boot(&machine)?;
+    println!("booted {} in {:.0} s", vm.kernel(), vm.booted_in().as_secs_f64());
+
+    tell(&mut vm, MOUNT)?;
+    walks(&mut vm, &share)?;
+    changes(&mut vm, &share.directory)?;
+
+    tell(&mut vm, "kill -9 $(cat /tmp/mounter); sleep 3; ! mountpoint -q /mnt/share")?;
+    tell(&mut vm, MOUNT)?;
+    println!("the next mounter understands what comes after the one that was killed");
+
+    // Somebody has a file open, works in a directory, and asks while there is no host.
+    let asking = "cd /mnt/share/tree; exec 3</mnt/share/from-host; ls >/dev/null; \
+        (read line; cat <&3; echo; ls | wc -l) </tmp/go >/tmp/asked 2>&1 &";
+    tell(&mut vm, &format!("mkfifo /tmp/go; {asking}"))?;
+    drop(host);
+    tell(&mut vm, "echo go >/tmp/go; sleep 1; ! [ -s /tmp/asked ]")?;
+    host = share.serve()?;
+    let asked = tell(
+        &mut vm,
+        "tries=0; until grep -qx '[0-9][0-9]*' /tmp/asked; do tries=$((tries + 1)); [ $tries -lt 300 ]; sleep 0.1; done; cat /tmp/asked",
+    )?;
+    expect(asked.starts_with("longer\n"), asked)?;
+    println!("it goes on with a host that was started anew: {}", tell(&mut vm, "tail -1 /tmp/mount.log")?);
+
+    tell(&mut vm, "umount /mnt/share")?;
+    println!("unmounted");
+    expect(tell(&mut vm, VSOCK)? == "over vsock", "it is not the file")?;
+    let refused = vm.run(Task::new(["inodyne", "share", "status", "vsock:1:700"]).user(1000).directory("/"))?;
+    expect(refused.errors().contains("must be root"), refused.errors())?;
+    println!("mounted over vsock by root, refused to others");
+    drop(host);
+    Ok(())
+}
+
+/// How often a directory of this tree is asked for: 6.12 takes 4 KiB of entries at once, 6.18 all of its thirty.
+fn asks(release: &str) -> u64 {
+    let mut numbers = release.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
+    if (numbers.next(), numbers.next()) <= (Some(6), Some(12)) { 2 } else { 1 }
+}
+
+/// A walk asks once a directory, or for each page of it, and then not at all.
+fn walks(vm: &mut Vm, share: &Share) -> Result<(), Failed> {
+    let before = share.round_trips()?;
+    let found: u64 = tell(vm, "find /mnt/share/tree | wc -l")?.parse()?;
+    expect(found == FILES + DIRECTORIES + 1, format!("{found} files and directories"))?;
+    let cold = share.round_trips()? - before;
+    println!("find: {found} files and directories, cold {cold} round trips");
+    expect(cold <= DIRECTORIES * asks(vm.kernel()) * 11 / 10 + 20, format!("{cold} round trips: {}", share.guest()?))?;
+    let mut least = u64::MAX;
+    for _ in 0..4 {
+        let before = share.round_trips()?;
+        tell(vm, "find /mnt/share/tree >/dev/null")?;
+        least = least.min(share.round_trips()? - before);
+    }
+    println!("find, warm: {least} round trips");
+    expect(least <= 2, format!("{least} round trips: {}", share.guest()?))
+}
+
+/// Each side sees what the other one changes.
+fn changes(vm: &mut Vm, shared: &Path) -> Result<(), Failed> {
+    tell(vm, "! [ -e /mnt/share/from-host ]")?;
+    fs::write(shared.join("from-host"), "host")?;
+    let until =
+        |what: &str| format!("tries=0; until {what}; do tries=$((tries + 1)); [ $tries -lt 100 ]; sleep 0.1; done");
+    tell(vm, &until("[ \"$(cat /mnt/share/from-host 2>/dev/null)\" = host ]"))?;
+    fs::write(shared.join("from-host"), "longer")?;
+    tell(vm, &until("[ \"$(cat /mnt/share/from-host)\" = longer ]"))?;
+    tell(vm, "head -c 3000000 /dev/urandom >/mnt/share/from-guest; sha256sum </mnt/share/from-guest >/mnt/share/sum")?;
+    let sum = Command::new("sh").args(["-c", "sha256sum <from-guest | cmp - sum"]).current_dir(shared).status()?;
+    println!("changes are seen on both sides");
+    expect(sum.success(), "the host has other bytes")
+}
