@@ -15,7 +15,7 @@ use inodyne_model::observed::{ROOT, ThreadObserved};
 use inodyne_model::recording::Recording;
 use inodyne_model::run::{CacheState, Run};
 use inodyne_model::trace::Trace;
-use support::{fixture, machine, nothing_lost, run, scratch, sh, traced};
+use support::{fixture, machine, nothing_lost, run, scratch, sh, stolen_so_far, traced};
 
 /// A part of a whole, with room for the instants between two clocks being read.
 fn is_about(part: Nanos, whole: Nanos, share: f64) -> bool {
@@ -137,13 +137,6 @@ impl std::ops::Deref for Recorded {
     fn deref(&self) -> &Recording {
         &self.recording
     }
-}
-
-/// What was stolen from all CPUs so far, in whole ticks of 10 ms: `/proc/stat`, proc(5).
-fn stolen_so_far() -> Nanos {
-    let stat = std::fs::read_to_string("/proc/stat").expect("counters");
-    let ticks = stat.split_whitespace().nth(8).and_then(|ticks| ticks.parse().ok());
-    Nanos(ticks.unwrap_or(0u64) * 10_000_000)
 }
 
 impl CpuTime {

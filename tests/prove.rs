@@ -11,7 +11,7 @@ use inodyne_model::Nanos;
 use inodyne_model::finding::Score;
 use inodyne_model::recording::Recording;
 use inodyne_model::run::median;
-use support::{Outcome, fixture, inodyne, load, machine, run, scratch};
+use support::{Outcome, fixture, inodyne, load, machine, run, scratch, stolen_so_far};
 
 /// A trouble, and a cure that is tried.
 struct Cured {
@@ -120,20 +120,18 @@ fn was_quiet(recording: &Recording) -> bool {
     median(&walls).unwrap_or_default().share_of(middle) * 2.0 <= QUIET
 }
 
-/// CPU time since the machine started, in ticks: what all used, what this process and its children did, and what the machine's host
-/// gave to others.
-fn cpu_ticks() -> [u64; 3] {
+/// CPU time since the machine started, in ticks: what all used, and what this process and its children did.
+fn cpu_ticks() -> [u64; 2] {
     let sum = |text: &str, skip: usize, take: usize| -> u64 {
         text.split_whitespace().skip(skip).take(take).map(|word| word.parse::<u64>().expect("a count of ticks")).sum()
     };
     let read = |file| fs::read_to_string(file).expect("/proc is mounted");
     // `cpu user nice system idle …`; without idle times, interrupts are left to the machine.
     let all = sum(&read("/proc/stat"), 1, 3);
-    let stolen = sum(&read("/proc/stat"), 8, 1);
     let own = read("/proc/self/stat");
     // utime, stime and those of children are the 14th to 17th field; the second may hold blanks and ends with the last bracket.
     let fields = own.rsplit_once(')').expect("a command name").1;
-    [all, sum(fields, 11, 4), stolen]
+    [all, sum(fields, 11, 4)]
 }
 
 /// The part of a machine's CPUs that others may use for it to be quiet: threads of the kernel that serve the command count as others.
@@ -144,13 +142,14 @@ const STOLEN: f64 = 0.03;
 #[test]
 fn five_of_six_predictions_come_true() {
     let (_machine, programs) = (machine(), scratch());
-    let (began, before) = (Instant::now(), cpu_ticks());
+    let (began, before, stolen_before) = (Instant::now(), cpu_ticks(), stolen_so_far());
     let tried: Vec<(Score, String)> = six().iter().map(|cured| tried(cured, programs.path())).collect();
     let after = cpu_ticks();
-    let [all, own, stolen] = [0, 1, 2].map(|which| (after[which] - before[which]) as f64);
+    let [all, own] = [0, 1].map(|which| (after[which] - before[which]) as f64);
+    let stolen = stolen_so_far().saturating_sub(stolen_before).as_secs_f64();
     let cpus = thread::available_parallelism().expect("it is known").get() as f64;
-    let part = |ticks: f64| ticks / 100.0 / began.elapsed().as_secs_f64() / cpus;
-    let (others, stolen) = (part(all - own), part(stolen));
+    let part = |seconds: f64| seconds / began.elapsed().as_secs_f64() / cpus;
+    let (others, stolen) = (part((all - own) / 100.0), part(stolen));
     let told = |score| tried.iter().filter(|one| one.0 == score).map(|one| one.1.as_str()).collect::<Vec<_>>();
     let refuted = told(Score::Otherwise);
     assert!(refuted.len() <= 1, "these did not come true:\n{}", refuted.join("\n"));

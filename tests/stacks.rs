@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use support::{inodyne, machine, prepare, run, scratch};
+use support::{inodyne, machine, prepare, run, scratch, stolen_so_far};
 
 /// Compiles `fixtures/stacks.c` as `stacks`, with frame pointers and debug information.
 fn compile(into: &Path) {
@@ -23,13 +23,6 @@ struct Seen {
     stolen: u64,
 }
 
-/// CPU time that the host gave to others since the machine started, in nanoseconds: the eighth figure of proc_stat(5), in ticks of 10 ms.
-fn stolen() -> u64 {
-    let stat = fs::read_to_string("/proc/stat").expect("/proc is mounted");
-    let ticks: u64 = stat.split_whitespace().nth(8).expect("time stolen").parse().expect("a count of ticks");
-    ticks * 10_000_000
-}
-
 impl Seen {
     fn new(directory: &Path) -> Seen {
         Seen::by(inodyne(), directory)
@@ -39,9 +32,9 @@ impl Seen {
     fn by(mut command: Command, directory: &Path) -> Seen {
         let recording = directory.join("stacks.inodyne");
         command.args(["run", "--at"]).arg(directory).arg("-o").arg(&recording).arg("--").arg(directory.join("stacks"));
-        let before = stolen();
+        let before = stolen_so_far();
         let told = run(&mut command).ended_with(0).text();
-        let stolen = stolen() - before;
+        let stolen = stolen_so_far().saturating_sub(before).0;
         let folded = run(inodyne().args(["show", "--format", "folded"]).arg(&recording)).ended_with(0).text();
         let line = |line: &str| {
             let (stack, ns) = line.rsplit_once(' ').expect("a stack and its time");

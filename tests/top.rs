@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,44 +17,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::termios::{InputFlags, LocalFlags, OutputFlags, tcgetattr};
 use nix::unistd::Pid;
 use serde_json::Value;
-use support::{Cgroup, Outcome, as_in_a_terminal, eventually, inodyne, load, machine, run, scratch};
-
-/// A process that does not outlive the test, whatever that ends with.
-struct Killed(Child);
-
-impl Killed {
-    fn pid(&self) -> u64 {
-        u64::from(self.0.id())
-    }
-}
-
-impl Drop for Killed {
-    fn drop(&mut self) {
-        drop(self.0.kill());
-        drop(self.0.wait());
-    }
-}
-
-/// Writes and syncs a file, again and again, on a disk that is slow, so that it mostly waits however fast the CPU is: another inodyne
-/// makes that. With its pid.
-fn syncs_slowly(scratch: &Path) -> (Killed, u64) {
-    let said = scratch.join("pid");
-    let script = "
-import os, sys
-f = os.open('synced', os.O_CREAT | os.O_WRONLY)
-with open(sys.argv[1] + '.new', 'w') as said:
-    said.write(str(os.getpid()))
-os.rename(sys.argv[1] + '.new', sys.argv[1])
-while True:
-    os.write(f, b'x' * 4096)
-    os.fsync(f)";
-    let mut command = inodyne();
-    command.args(["run", "--tracer", "none", "--at", "ext4:size=64M,delay=2ms", "--", "python3", "-c", script]);
-    let target = Killed(command.arg(&said).stdout(Stdio::null()).spawn().expect("the tests need python3"));
-    assert!(eventually(|| said.exists()), "it does not begin");
-    let pid = std::fs::read_to_string(&said).expect("it is there");
-    (target, pid.parse().expect("a number"))
-}
+use support::window::{Killed, syncs_slowly};
+use support::{Cgroup, Outcome, as_in_a_terminal, inodyne, load, machine, run, scratch};
 
 /// Writes and syncs, again and again.
 fn syncs(directory: &Path) -> Killed {

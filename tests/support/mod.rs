@@ -27,6 +27,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use inodyne_model::Nanos;
 use inodyne_model::recording::Recording;
 use inodyne_model::trace::Trace;
 use nix::fcntl::OFlag;
@@ -259,6 +260,13 @@ pub fn fixture(name: &str, into: &Path) -> PathBuf {
     let built = compiler.output().expect("the tests need a C compiler, cc");
     assert!(built.status.success(), "{}:\n{}", source.display(), String::from_utf8_lossy(&built.stderr));
     program
+}
+
+/// What was stolen from all CPUs so far, in whole ticks of 10 ms: the eighth figure of `/proc/stat`, proc_stat(5).
+pub fn stolen_so_far() -> Nanos {
+    let stat = fs::read_to_string("/proc/stat").expect("counters");
+    let ticks: u64 = stat.split_whitespace().nth(8).and_then(|ticks| ticks.parse().ok()).unwrap_or(0);
+    Nanos(ticks * 10_000_000)
 }
 
 /// Waits for something that is to happen soon; returns whether it did.

@@ -1,6 +1,7 @@
 //! Windows of running processes, as `inodyne attach` opens them.
 
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Child, Stdio};
 
 use inodyne_model::Nanos;
@@ -11,16 +12,43 @@ use inodyne_model::trace::Trace;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::{as_in_a_terminal, inodyne, load, nothing_lost};
+use super::{as_in_a_terminal, eventually, inodyne, load, nothing_lost};
 
 /// A process that does not outlive the test, whatever that ends with.
 pub struct Killed(pub Child);
+
+impl Killed {
+    pub fn pid(&self) -> u64 {
+        u64::from(self.0.id())
+    }
+}
 
 impl Drop for Killed {
     fn drop(&mut self) {
         drop(self.0.kill());
         drop(self.0.wait());
     }
+}
+
+/// A process that writes to a file and syncs it, again and again, and its pid. On a fast disk most of that would be the kernel's own work, so
+/// another inodyne makes a slow one for it.
+pub fn syncs_slowly(scratch: &Path) -> (Killed, u64) {
+    let said = scratch.join("pid");
+    let script = "
+import os, sys
+f = os.open('synced', os.O_CREAT | os.O_WRONLY)
+with open(sys.argv[1] + '.new', 'w') as said:
+    said.write(str(os.getpid()))
+os.rename(sys.argv[1] + '.new', sys.argv[1])
+while True:
+    os.write(f, b'x' * 4096)
+    os.fsync(f)";
+    let mut command = inodyne();
+    command.args(["run", "--tracer", "none", "--at", "ext4:size=64M,delay=2ms", "--", "python3", "-c", script]);
+    let target = Killed(command.arg(&said).stdout(Stdio::null()).spawn().expect("the tests need python3"));
+    assert!(eventually(|| said.exists()), "it does not begin");
+    let pid = std::fs::read_to_string(&said).expect("it is there");
+    (target, pid.parse().expect("a number"))
 }
 
 /// A window that was opened, once its processes are followed.

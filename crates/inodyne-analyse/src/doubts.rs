@@ -87,8 +87,7 @@ fn disagreement(recording: &Recording, trace: &Trace) -> Option<String> {
     let untraced = median(&recording.untraced_walls(trace.key()))?.0 as f64;
     let traced = trace.wall_ns.0 as f64;
     let calls: f64 = trace.syscalls.iter().map(|call| call.calls as f64).sum();
-    let switches: f64 =
-        trace.observed.threads.iter().map(|thread| thread.waits.saturating_add(thread.preemptions) as f64).sum();
+    let switches = trace.switches() as f64;
     let per_call = Some(trace.overhead.ns_per_call).filter(|cost| cost.is_finite()).unwrap_or(0.0).max(0.0);
     let dearest = untraced + calls * per_call + switches * COST_OF_SWITCH;
     let agrees = (untraced / AGREES - AGREES_NS..=dearest * AGREES + AGREES_NS).contains(&traced);

@@ -72,7 +72,7 @@ impl Live {
 fn accounts(snapshot: &Snapshot, classifier: &Classifier<'_>) -> HashMap<ThreadNumber, Account> {
     let observed = &snapshot.observed;
     let switches: HashMap<ThreadNumber, u64> =
-        observed.threads.iter().map(|thread| (thread.number, thread.waits + thread.preemptions)).collect();
+        observed.threads.iter().map(|thread| (thread.number, thread.switches())).collect();
     let ledgers = threads::ledgers(observed, classifier).into_iter();
     let mut accounts: HashMap<ThreadNumber, Account> = ledgers
         .map(|ledger| {

@@ -50,8 +50,7 @@ fn ledger(thread: &ThreadObserved, waits: &[&Wait], samples: &[&Sample], classif
     rows.extend(
         thread.kernel_ns.iter().map(|(call, ns)| Row { syscall: Some(call.clone()), ..Row::new(RowKind::Kernel, *ns) }),
     );
-    let switches = thread.waits.saturating_add(thread.preemptions);
-    rows.push(Row { count: switches, ..Row::new(RowKind::Runqueue, thread.runqueue_ns) });
+    rows.push(Row { count: thread.switches(), ..Row::new(RowKind::Runqueue, thread.runqueue_ns) });
     rows.extend(blocked(thread.blocked_ns, waits, classifier));
     rows.retain(|row| row.ns > Nanos::ZERO);
     let sum: Nanos = rows.iter().map(|row| row.ns).sum();

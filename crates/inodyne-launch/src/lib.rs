@@ -19,7 +19,7 @@ mod search;
 mod signals;
 mod user;
 
-pub use clock::monotonic_ns;
+pub use clock::{monotonic_ns, own_cpu_time};
 pub use command::{Ended, Input, LaunchError, LaunchSpec, Leftovers, Output, Stage, Started, run_to_end, start};
 pub use detach::{all_except, detach};
 pub use search::find;

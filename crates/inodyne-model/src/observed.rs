@@ -182,6 +182,11 @@ impl ThreadObserved {
     pub fn cpu_ns(&self) -> Nanos {
         self.user_ns + self.kernel_ns.values().copied().sum()
     }
+
+    /// How often it left its CPU, to wait or because it was taken from it.
+    pub fn switches(&self) -> u64 {
+        self.waits.saturating_add(self.preemptions)
+    }
 }
 
 /// A successful `execve`.

@@ -144,8 +144,7 @@ impl Trace {
 
     /// How often threads left their CPU, to wait or because it was taken from them.
     pub fn switches(&self) -> u64 {
-        let of_thread = |thread: &crate::observed::ThreadObserved| thread.waits.saturating_add(thread.preemptions);
-        self.observed.threads.iter().map(of_thread).fold(0, u64::saturating_add)
+        self.observed.threads.iter().map(|thread| thread.switches()).fold(0, u64::saturating_add)
     }
 }
 

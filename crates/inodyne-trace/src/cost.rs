@@ -9,10 +9,9 @@ use std::ops::{AddAssign, Sub};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use inodyne_launch::monotonic_ns;
+use inodyne_launch::{monotonic_ns, own_cpu_time};
 use inodyne_model::Nanos;
 use inodyne_model::trace::Overhead;
-use nix::time::{ClockId, clock_gettime};
 
 use crate::attach::{Ran, measure_run_times};
 
@@ -25,7 +24,8 @@ const ENOUGH_CALLS: u64 = 200;
 const ENOUGH_SWITCHES: u64 = 20;
 /// Programs run for a thread that leaves its CPU, is woken and comes back, at most: where one follows the other, one run is for both.
 const RUNS_PER_SWITCH: f64 = 3.0;
-const RUNS_PER_CALL: f64 = 2.0;
+/// Where it is entered, and where it returns.
+pub const RUNS_PER_CALL: f64 = 2.0;
 
 /// What has the kernel run a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,18 +64,6 @@ pub struct Reading {
     pub calls: u64,
     /// Returns to a CPU that were recorded.
     pub switches: u64,
-}
-
-impl Reading {
-    /// Adds what a program has done.
-    pub fn add(&mut self, program: &str, ran: Ran) {
-        let sum = match Occasion::of(program) {
-            Occasion::Call => &mut self.at_calls,
-            Occasion::Switch => &mut self.at_switches,
-            Occasion::Other => &mut self.at_others,
-        };
-        *sum += ran;
-    }
 }
 
 impl Sub for Reading {
@@ -197,10 +185,6 @@ fn of_windows(calibration: &Calibration, seen: &Reading, length_ns: u64, reader_
         reader_ns: Nanos(reader_ns),
         at_least: false,
     }
-}
-
-fn own_cpu_time() -> Duration {
-    clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ use libbpf_rs::{Link, OpenObject, ProgramInput, ProgramMut, RingBuffer, RingBuff
 
 use crate::attach::{Ran, attach, measure_run_times, ran, recursion_misses};
 use crate::contract::{FLAG_EXITING, FLAG_HELPER, LOSSES, Shared, Thread, global};
-use crate::cost::{Calibration, Cost, Reading};
+use crate::cost::{Calibration, Cost, Occasion, RUNS_PER_CALL, Reading};
 use crate::error::TraceError;
 use crate::join::{Whom, join};
 use crate::map::{ArrayView, pairs};
@@ -244,12 +244,22 @@ impl Tracer {
     /// What programs and the command have done up to now.
     fn reading(&self) -> Reading {
         let switches = self.probes.iter().map(|probe| probe.switches_so_far()).sum();
-        let mut reading =
-            Reading { at_ns: monotonic_ns().0, calls: self.calls_so_far(), switches, ..Reading::default() };
-        for (program, own) in self.programs() {
-            reading.add(own.name, ran(program.as_fd()));
+        Reading {
+            at_ns: monotonic_ns().0,
+            at_calls: self.ran_at(Occasion::Call),
+            at_switches: self.ran_at(Occasion::Switch),
+            at_others: self.ran_at(Occasion::Other),
+            calls: self.calls_so_far(),
+            switches,
         }
-        reading
+    }
+
+    /// What the programs of one occasion have run so far, as long as that was measured.
+    fn ran_at(&self, occasion: Occasion) -> Ran {
+        let mut sum = Ran::default();
+        let programs = self.programs().filter(|(_, own)| Occasion::of(own.name) == occasion);
+        programs.for_each(|(program, _)| sum += ran(program.as_fd()));
+        sum
     }
 
     /// What a call costs more for a followed thread: this one, for some milliseconds, in a group that is never shown. With what the kernel
@@ -263,17 +273,16 @@ impl Tracer {
         run(&self.skeleton.progs.follow_arm)?;
         let ns_per_call = (calibrate::nanoseconds_per_call() - untraced_ns).max(0.0);
         let measures = if self.options.live { None } else { measure_run_times() };
-        let one_round = || {
-            let before = self.reading().at_calls;
-            calibrate::round();
-            self.reading().at_calls - before
+        // The programs of a call, for this long: nothing where that is not measured.
+        let in_programs = || {
+            let at_calls = || self.ran_at(Occasion::Call).ns;
+            measures.as_ref().map_or(0.0, |_| calibrate::nanoseconds_in_programs(at_calls))
         };
-        let (followed, calls) = (one_round(), f64::from(calibrate::CALLS));
+        let followed = in_programs();
         run(&self.skeleton.progs.follow_disarm)?;
-        let not_followed = one_round();
-        let each = |ran: Ran| ran.ns as f64 / (ran.runs as f64).max(1.0);
-        let ns_around = (ns_per_call - followed.ns as f64 / calls) / 2.0;
-        self.calibration = Calibration { ns_per_call, ns_around, ns_not_followed: each(not_followed) };
+        let not_followed = in_programs();
+        let ns_around = (ns_per_call - followed) / RUNS_PER_CALL;
+        self.calibration = Calibration { ns_per_call, ns_around, ns_not_followed: not_followed / RUNS_PER_CALL };
         if !self.options.live {
             self.cost = RefCell::new(Some(Cost::new(self.calibration, measures, self.reading())));
         }

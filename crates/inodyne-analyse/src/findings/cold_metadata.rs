@@ -123,7 +123,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
 /// The way back to a CPU after each wait: its part of the waiting for a CPU.
 fn ready_after(case: &Case<'_>, time: &Time) -> f64 {
     let threads = case.trace.observed.threads.iter().filter(|thread| time.threads.contains(&thread.number));
-    let switches = total(threads.map(|thread| thread.waits.saturating_add(thread.preemptions)));
+    let switches = total(threads.map(|thread| thread.switches()));
     let ready = case.ledger(|row| row.kind == RowKind::Runqueue);
     ready * (time.count as f64 / switches.max(1) as f64).min(1.0)
 }

@@ -5,7 +5,7 @@
 //! tracer is to take over.
 
 use std::collections::HashSet;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use inodyne_launch::monotonic_ns;
 use inodyne_model::Nanos;
@@ -14,7 +14,7 @@ use inodyne_model::snapshot::Snapshot;
 use libbpf_rs::MapCore;
 
 use super::{Tracer, counted, read_error};
-use crate::attach::{measure_run_times, ran};
+use crate::attach::measure_run_times;
 use crate::contract::StackFrames;
 use crate::cost::Occasion;
 use crate::error::TraceError;
@@ -77,8 +77,7 @@ impl LiveTracer {
     /// For how long these have run so far while that was measured; none where it is not.
     pub fn time_at_switches(&self) -> Option<Nanos> {
         self.measured.as_ref()?;
-        let at_switches = self.tracer.programs().filter(|(_, own)| Occasion::of(own.name) == Occasion::Switch);
-        Some(at_switches.map(|(program, _)| Nanos(ran(program.as_fd()).ns)).sum())
+        Some(Nanos(self.tracer.ran_at(Occasion::Switch).ns))
     }
 
     /// What was seen up to now.

@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use inodyne_analyse::Live;
+use inodyne_launch::own_cpu_time;
 use inodyne_model::Nanos;
 use inodyne_model::activity::Activity;
 use inodyne_model::count::Grouped;
 use inodyne_render::escaped;
 use inodyne_trace::{LiveTracer, Options};
 use jiff::Timestamp;
-use rustix::time::{ClockId, clock_gettime};
 
 use super::open_file;
 use super::table::Line;
@@ -203,8 +203,4 @@ impl Meter {
             tracing: (calls as f64 * tracer.ns_per_call() + at_switches) / length_ns,
         }
     }
-}
-
-fn own_cpu_time() -> Duration {
-    Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default()
 }
