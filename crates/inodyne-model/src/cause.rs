@@ -99,6 +99,11 @@ impl Cause {
         }
     }
 
+    /// Whether somebody who waits for this waits for a lock of the kernel.
+    pub fn is_lock(self) -> bool {
+        matches!(self, Cause::Lock | Cause::InodeLock | Cause::BufferLock)
+    }
+
     /// Whether somebody who waits for this waits for files.
     pub fn is_of_files(self) -> bool {
         match self {

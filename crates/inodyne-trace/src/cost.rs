@@ -112,8 +112,8 @@ pub struct Cost {
     seen: Reading,
     next_ns: u64,
     began_ns: u64,
-    /// CPU time of this process when that began.
-    own: Duration,
+    /// CPU time of this process when it first looked: starting the command is no part of tracing.
+    own: Option<Duration>,
 }
 
 impl Cost {
@@ -121,13 +121,13 @@ impl Cost {
     pub fn new(calibration: Calibration, window: Option<OwnedFd>, now: Reading) -> Cost {
         let next_ns = if window.is_some() { 0 } else { u64::MAX };
         let window = window.map(|descriptor| (now, descriptor));
-        let own = own_cpu_time();
-        Cost { calibration, window, seen: Reading::default(), next_ns, began_ns: now.at_ns, own }
+        Cost { calibration, window, seen: Reading::default(), next_ns, began_ns: now.at_ns, own: None }
     }
 
     /// Opens or closes a window where it is time to. To be called every few milliseconds.
     pub fn look(&mut self, now: impl FnOnce() -> Reading) {
         let at_ns = monotonic_ns().0;
+        self.own.get_or_insert_with(own_cpu_time);
         match &self.window {
             Some((began, _)) if at_ns >= began.at_ns + WINDOW_NS => self.close(now()),
             None if at_ns >= self.next_ns => match measure_run_times() {
@@ -154,7 +154,8 @@ impl Cost {
     pub fn finish(mut self, now: Reading) -> Overhead {
         self.close(now);
         let length_ns = now.at_ns.saturating_sub(self.began_ns);
-        let reader_ns = own_cpu_time().saturating_sub(self.own).as_nanos() as u64;
+        let spent = self.own.map_or(Duration::ZERO, |before| own_cpu_time().saturating_sub(before));
+        let reader_ns = spent.as_nanos() as u64;
         of_windows(&self.calibration, &self.seen, length_ns, reader_ns)
     }
 }

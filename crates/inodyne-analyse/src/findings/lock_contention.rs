@@ -83,11 +83,8 @@ fn is_lock_itself(function: &str) -> bool {
 }
 
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
-    let is_lock = |waited: &Waited<'_>| {
-        matches!(waited.cause, Cause::InodeLock | Cause::BufferLock | Cause::Lock)
-            && !waited.is_copy_up()
-            && !waited.call.starts_with("exit")
-    };
+    let is_lock =
+        |waited: &Waited<'_>| waited.cause.is_lock() && !waited.is_copy_up() && !waited.call.starts_with("exit");
     let waiting = case.waiting(is_lock);
     let spinning = case.sampled(spins);
     let time = waiting.clone().and(spinning.clone());
@@ -99,6 +96,9 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let sooner = case.path.as_ref().map(|_| sooner(case, &time.threads, is_lock, case.sampled(contends).ns));
     // Where the lock goes to and fro by chance, the path is in who holds it twice in a row, too, and the others wait all the same.
     let share = ((behind + alone).max(sooner.unwrap_or_default()) / case.wall()).min(1.0);
+    if share < LEAST_SHARE {
+        return None;
+    }
     // A lock that a program takes on purpose may be waited for once and long, and be held by somebody else.
     let on_purpose = case.waiting(|waited| is_lock(waited) && is_file_lock(waited));
     let is_on_purpose = on_purpose.ns > waiting.ns / 2.0;
@@ -106,7 +106,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let holders = Holders::of(case);
     let others = holders.names().filter(|_| holders.share_of_strangers() > OTHERS);
     let is_accident = waiting.count < LEAST_WAITS || side_by_side < SEVERAL;
-    if share < LEAST_SHARE || !is_on_purpose && others.is_none() && is_accident {
+    if !is_on_purpose && others.is_none() && is_accident {
         return None;
     }
     let saved = sooner.unwrap_or_else(|| case.on_path(&time) * (1.0 - STAYS));
@@ -275,13 +275,13 @@ fn cure(lock: &str, waiting: &Time) -> Vec<Remedy> {
 
 /// The function that takes the lock most of the time is waited for.
 fn lock(case: &Case<'_>) -> Option<String> {
-    let locks = case.waits().filter(|w| matches!(w.cause, Cause::InodeLock | Cause::BufferLock | Cause::Lock));
+    let locks = case.waits().filter(|w| w.cause.is_lock());
     most(locks.filter_map(|waited| Some((owner(waited.stack?)?, waited.wait.ns.0))))
 }
 
 /// The function that releases it, seen from the stack of who wakes the next.
 fn holder(case: &Case<'_>) -> Option<String> {
-    let locks = case.waits().filter(|w| matches!(w.cause, Cause::InodeLock | Cause::BufferLock | Cause::Lock));
+    let locks = case.waits().filter(|w| w.cause.is_lock());
     most(locks.filter_map(|waited| Some((owner(case.classifier.stack(waited.wait.waker_stack)?)?, waited.wait.ns.0))))
 }
 

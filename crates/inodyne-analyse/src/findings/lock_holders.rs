@@ -6,7 +6,6 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use inodyne_model::Nanos;
-use inodyne_model::cause::Cause;
 use inodyne_model::observed::{Helper, ThreadNumber, Waker};
 use inodyne_model::stack::StackId;
 
@@ -49,7 +48,7 @@ impl<'a> Holders<'a> {
             let place = stack(timeline.stack.get(at));
             let waker = timeline.waker.get(at).copied().unwrap_or(Waker::Unknown);
             let cause = case.classifier.cause_of(place, waker, stack(timeline.waker_stack.get(at)));
-            if place == StackId(0) || !matches!(cause, Cause::InodeLock | Cause::BufferLock | Cause::Lock) {
+            if place == StackId(0) || !cause.is_lock() {
                 continue;
             }
             let ns = Nanos(timeline.blocked_ns.get(at).copied().unwrap_or(0));

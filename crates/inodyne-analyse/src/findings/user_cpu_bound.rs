@@ -34,6 +34,6 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             avoidable_calls: None,
             bound: true,
         }
-        .finding_if(case, "all else took no time"),
+        .finding_if(case, "kernel and I/O took no time"),
     )
 }

@@ -97,6 +97,5 @@ impl Doings {
 
 /// Whether two causes are one to those who ask: all locks of the kernel are.
 fn is_alike(a: Cause, b: Cause) -> bool {
-    let is_lock = |cause| matches!(cause, Cause::Lock | Cause::InodeLock | Cause::BufferLock);
-    a == b || (is_lock(a) && is_lock(b))
+    a == b || (a.is_lock() && b.is_lock())
 }

@@ -24,6 +24,8 @@ pub(crate) use inbox::{Inbox, Lost};
 pub(crate) use meet::{Came, Listener, TIMEOUT, connect};
 pub(crate) use outbox::Outbox;
 #[cfg(test)]
+use socket::exchange_much;
+#[cfg(test)]
 pub(crate) use socket::pair;
 pub(crate) use socket::socket;
 

@@ -356,7 +356,7 @@ mod tests {
     use super::*;
     use crate::{
         protocol::frame::{self, Kind as FrameKind},
-        transport::{Inbox, Lost, Outbox},
+        transport::{Inbox, Lost, Outbox, exchange_much},
     };
 
     const TIMEOUT: Duration = Duration::from_secs(20);
@@ -382,28 +382,7 @@ mod tests {
     fn much_goes_in_both_directions_at_once() {
         let (guest, host) = port();
         let (guest, host) = connected(&guest, &host);
-        let work = |stream: Arc<dyn Stream>| {
-            let outbox = Outbox::new(stream.clone());
-            let mut inbox = Inbox::new(stream);
-            inbox.trust();
-            let sender = thread::spawn(move || {
-                for number in 0..100u32 {
-                    outbox.send(&frame::whole(FrameKind::Reply, &[&number.to_le_bytes()[..], &[0; 50_000]].concat()));
-                }
-                outbox
-            });
-            let mut payload = Vec::new();
-            for number in 0..100u32 {
-                assert_eq!(inbox.next(&mut payload), Ok(FrameKind::Reply));
-                assert_eq!((&payload[..4], payload.len()), (&number.to_le_bytes()[..], 50_004));
-            }
-            (sender.join().unwrap(), inbox)
-        };
-        thread::scope(|scope| {
-            let (one, other) = (scope.spawn(|| work(guest)), scope.spawn(|| work(host)));
-            // Neither is dropped, and with it closed, before the other has read everything.
-            let _both = (one.join().unwrap(), other.join().unwrap());
-        });
+        exchange_much(guest, host, 100);
     }
 
     #[test]

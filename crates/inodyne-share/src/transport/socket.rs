@@ -65,3 +65,35 @@ pub(crate) fn pair() -> (Arc<dyn Stream>, Arc<dyn Stream>) {
     let (one, other) = std::os::unix::net::UnixStream::pair().unwrap();
     (socket(one.into()), socket(other.into()))
 }
+
+/// Much goes in both directions of a connection at once, and all of it arrives, for tests.
+#[cfg(test)]
+pub(super) fn exchange_much(one: Arc<dyn Stream>, other: Arc<dyn Stream>, messages: u32) {
+    use std::thread;
+
+    use super::{Inbox, Outbox};
+    use crate::protocol::frame::{Kind, whole};
+
+    let work = |stream: Arc<dyn Stream>| {
+        let outbox = Outbox::new(stream.clone());
+        let mut inbox = Inbox::new(stream);
+        inbox.trust();
+        let sender = thread::spawn(move || {
+            for number in 0..messages {
+                outbox.send(&whole(Kind::Reply, &[&number.to_le_bytes()[..], &[7; 50_000]].concat()));
+            }
+            outbox
+        });
+        let mut payload = Vec::new();
+        for number in 0..messages {
+            assert_eq!(inbox.next(&mut payload), Ok(Kind::Reply));
+            assert_eq!((&payload[..4], payload.len()), (&number.to_le_bytes()[..], 50_004));
+        }
+        (sender.join().unwrap(), inbox)
+    };
+    thread::scope(|scope| {
+        let (one, other) = (scope.spawn(|| work(one)), scope.spawn(|| work(other)));
+        // Neither is dropped, and with it closed, before the other has read everything.
+        let _both = (one.join().unwrap(), other.join().unwrap());
+    });
+}

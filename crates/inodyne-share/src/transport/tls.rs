@@ -338,7 +338,7 @@ mod tests {
     use super::*;
     use crate::{
         protocol::frame::{self, Kind},
-        transport::{Inbox, Lost, Outbox},
+        transport::{Inbox, Lost, exchange_much},
     };
 
     const TIMEOUT: Duration = Duration::from_secs(5);
@@ -410,26 +410,7 @@ mod tests {
     #[test]
     fn much_goes_in_both_directions_at_once() {
         let (one, other) = connected();
-        let work = |stream: Arc<Tls>| {
-            let outbox = Outbox::new(stream.clone());
-            let mut inbox = Inbox::new(stream);
-            inbox.trust();
-            let sender = thread::spawn(move || {
-                for number in 0..200u32 {
-                    outbox.send(&frame::whole(Kind::Reply, &[&number.to_le_bytes()[..], &[7; 50_000]].concat()));
-                }
-            });
-            let mut payload = Vec::new();
-            for number in 0..200u32 {
-                assert_eq!(inbox.next(&mut payload), Ok(Kind::Reply));
-                assert_eq!((&payload[..4], payload.len()), (&number.to_le_bytes()[..], 50_004));
-            }
-            sender.join().unwrap();
-        };
-        thread::scope(|scope| {
-            scope.spawn(|| work(one));
-            scope.spawn(|| work(other));
-        });
+        exchange_much(one, other, 200);
     }
 
     #[test]
