@@ -16,7 +16,7 @@ use inodyne_model::run::CacheState;
 use inodyne_model::sample;
 use inodyne_model::stack::{Frame, Stack, StackId};
 use inodyne_model::trace::Trace;
-use support::{inodyne, machine, run, scratch};
+use support::{beside_others, inodyne, machine, run, scratch};
 
 fn drive(arguments: &[&OsStr]) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/browser/drive.py");
@@ -32,13 +32,15 @@ fn report(recording: &Path) -> PathBuf {
 
 #[test]
 fn a_report_of_two_places_can_be_clicked_through() {
-    let _machine = machine();
+    let measuring = machine();
     let scratch = scratch();
     let recording = scratch.path().join("two.inodyne");
     let mut command = inodyne();
     command.args(["run", "-n", "3", "--at", "slow=ext4:size=64M,mkfs=-O ^filetype", "--at", "fast=ext4:size=64M"]);
     command.args(["--data", "tree:dirs=100,files=30,bytes=1", "--cache", "cold", "-o"]).arg(&recording);
     run(command.args(["--", "sh", "-c", "find . | xargs -n 500 -P 2 stat >/dev/null"])).ended_with(0);
+    drop(measuring);
+    let _machine = beside_others();
     drive(&["--expect".as_ref(), "dtype-missing".as_ref(), report(&recording).as_os_str()]);
 }
 
@@ -76,7 +78,7 @@ max = 1
 /// The verdicts of its parts, what was expected and what was seen, and each case folded in.
 #[test]
 fn a_study_can_be_clicked_through() {
-    let _machine = machine();
+    let _machine = beside_others();
     let scratch = scratch();
     let (file, recording) = (scratch.path().join("memory.toml"), scratch.path().join("memory.inodyne"));
     fs::write(&file, STUDY).expect("a file");
@@ -100,7 +102,7 @@ fn a_study_can_be_clicked_through() {
 
 #[test]
 fn names_of_files_are_text() {
-    let _machine = machine();
+    let _machine = beside_others();
     let scratch = scratch();
     let data = scratch.path().join("data");
     let hostile: [&[u8]; 5] = [
@@ -133,11 +135,12 @@ fn names_of_files_are_text() {
 /// Ten minutes of two threads that take turns 3,333 times a second, and 5,000 different stacks: as much as a build.
 #[test]
 fn ten_minutes_open_at_once() {
-    let _machine = machine();
     let scratch = scratch();
     let recording = scratch.path().join("long.inodyne");
     inodyne_recording::save(&ten_minutes(), &recording).expect("a recording can be saved");
-    drive(&["--within".as_ref(), "2".as_ref(), "--megabytes".as_ref(), "10".as_ref(), report(&recording).as_os_str()]);
+    let page = report(&recording);
+    let _machine = machine();
+    drive(&["--within".as_ref(), "2".as_ref(), "--megabytes".as_ref(), "10".as_ref(), page.as_os_str()]);
 }
 
 fn ten_minutes() -> Recording {

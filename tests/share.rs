@@ -973,7 +973,8 @@ fn continue_with_another_host(share: &mut Share, place: &Path) {
     let mut read = [0; 4];
     open.read_exact_at(&mut read, 400).expect("it is the same file");
     assert_eq!(read, [94, 94, 95, 96]);
-    assert_eq!(share.status()["guests"].as_array().map(Vec::len), Some(1));
+    // What was read may have been in the guest's memory: that it is connected again is not known by that.
+    assert!(eventually(|| share.status()["guests"].as_array().map(Vec::len) == Some(1)));
 }
 
 #[test]

@@ -3,7 +3,8 @@
 //! Tests that trace or make file systems take [`machine`] first. Cargo runs test binaries one after the other but the
 //! tests of one binary in threads; two traced runs at once would take CPU time from each other, empty each other's caches
 //! and change each other's settings under /proc/sys. All of that is the machine's, so the lock is the machine's too, and
-//! holds against the tests of another checkout as well.
+//! holds against the tests of another checkout as well. Tests that measure nothing share it with each other
+//! ([`beside_others`]), and with none that measures.
 //!
 //! Others may be busy on the machine: what is tested runs at the highest priority ([`start`]), so that they take little
 //! from it.
@@ -39,7 +40,7 @@ use tempfile::TempDir;
 /// other things.
 const HANGS_AFTER: Duration = Duration::from_secs(900);
 
-/// The machine, for as long as it is held.
+/// The machine, or a share of it, for as long as it is held.
 #[must_use]
 pub struct Machine(#[allow(dead_code, reason = "held for its lock")] File);
 
@@ -52,6 +53,14 @@ pub fn machine() -> Machine {
     assert!(nix::unistd::geteuid().is_root(), "these tests trace and make file systems: run them as root");
     let directory = File::open(LOCKED).expect("sysfs");
     directory.lock().expect("the lock on the machine");
+    Machine(directory)
+}
+
+/// Waits until no test measures, for one that measures nothing: others like it may run beside it.
+pub fn beside_others() -> Machine {
+    assert!(nix::unistd::geteuid().is_root(), "these tests mount file systems: run them as root");
+    let directory = File::open(LOCKED).expect("sysfs");
+    directory.lock_shared().expect("the lock on the machine");
     Machine(directory)
 }
 
