@@ -216,7 +216,7 @@ fn show(recording: &Recording) {
         inodyne_render::json_section(recording, section);
     }
     inodyne_render::markdown(recording, None);
-    inodyne_render::json(recording);
+    inodyne_render::json(recording, &mut std::io::sink()).expect("a sink takes all");
     inodyne_render::html(recording);
     inodyne_render::hyperfine(recording);
     drop(inodyne_render::card(recording));

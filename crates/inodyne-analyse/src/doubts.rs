@@ -42,6 +42,8 @@ const STOLEN: f64 = 0.1;
 /// From this part of a disk's time on that others had, and this share of the path in which the command waits for devices, it waited for them.
 const OTHERS_DISK: f64 = 0.3;
 const WAITS_FOR_DEVICES: f64 = 0.2;
+/// From this part of the time on that the path goes through by sums alone, it is not known what was waited for beside it.
+const BY_SUMS: f64 = 0.1;
 /// Why nothing is predicted of a window.
 const NO_END: &str = "a window has no end that could come sooner: shares are of the time of those who wait";
 
@@ -62,7 +64,17 @@ pub(crate) fn of(recording: &Recording, number: usize) -> Vec<String> {
     let walls: Vec<f64> = untraced.map(|run| run.wall_ns.0 as f64).collect();
     let of_runs = [spread(recording, trace), drift(&walls), disagreement(recording, trace)];
     let of_machine = [busy(recording, trace), stolen(recording, trace), busy_disk(trace)];
-    of_runs.into_iter().chain(of_machine).flatten().collect()
+    of_runs.into_iter().chain(of_machine).chain([by_sums(trace)]).flatten().collect()
+}
+
+/// One thread alone has no order that sums do not tell.
+fn by_sums(trace: &Trace) -> Option<String> {
+    let until = Nanos(trace.observed.timeline.until_ns.filter(|_| trace.observed.threads.len() > 1)?);
+    let later = trace.wall_ns.saturating_sub(until).share_of(trace.wall_ns);
+    (later > BY_SUMS).then(|| {
+        let (until, wall) = (seconds(until.0 as f64), seconds(trace.wall_ns.0 as f64));
+        format!("the path is exact for {until} of {wall} only: later, waits may have been beside it")
+    })
 }
 
 fn spread(recording: &Recording, trace: &Trace) -> Option<String> {
@@ -205,6 +217,20 @@ mod tests {
         assert!(said(&[240.0, 251.0, 238.0, 260.0, 244.0, 249.0], 0.0).is_empty());
         // One that is far out is an outlier and no more.
         assert!(said(&[240.0, 251.0, 900.0, 245.0, 250.0], 0.0).is_empty());
+    }
+
+    #[test]
+    fn a_path_by_sums_alone_is_no_ground_for_a_prediction() {
+        let mut trace = Trace { wall_ns: ms(100.0), ..Trace::default() };
+        trace.observed.threads = vec![Default::default(); 2];
+        assert_eq!(by_sums(&trace), None);
+        trace.observed.timeline.until_ns = Some(95_000_000);
+        assert_eq!(by_sums(&trace), None, "nearly all of it is exact");
+        trace.observed.timeline.until_ns = Some(20_000_000);
+        let said = "the path is exact for 20.0 ms of 100 ms only: later, waits may have been beside it";
+        assert_eq!(by_sums(&trace).as_deref(), Some(said));
+        trace.observed.threads.pop();
+        assert_eq!(by_sums(&trace), None, "one thread alone");
     }
 
     #[test]

@@ -77,6 +77,7 @@ mod tests {
             waker_stack: vec![0; n],
             calls: vec!["fsync".to_owned(), "read".to_owned()],
             stacks: vec![waited.stack],
+            ..Timeline::default()
         };
         // A piece ends where a request begins, where it waits, and where it is answered.
         let edges = |number: u64| [at(number) - 1, at(number), at(number) + waits(number)].map(|at| ms(at as f64).0);

@@ -42,6 +42,7 @@ fn full() -> Recording {
         waker_stack: vec![0],
         calls: vec![String::new()],
         stacks: vec![StackId(0)],
+        ..Timeline::default()
     };
     observed.work = Work { thread: vec![1], at_ns: vec![1], parts: vec![1], call: vec![0], ns: vec![1] };
     observed.helpers = vec![Helper { number: 2, kernel_thread: true, ..Helper::default() }];

@@ -37,12 +37,14 @@
 //! | [`tuning`] | settings that were tried, and what each came to |
 //! | [`recording`] | the saved file |
 //! | [`random`] | the one generator of pseudo-random numbers |
+//! | [`mod@column`] | lists of perhaps millions |
 
 pub mod activity;
 pub mod block;
 pub mod call_class;
 pub mod case;
 pub mod cause;
+pub mod column;
 pub mod command;
 pub mod comparison;
 pub mod count;

@@ -314,6 +314,10 @@ pub struct Timeline {
     pub calls: Vec<String>,
     /// Identities of stacks; zero stands for "none".
     pub stacks: Vec<StackId>,
+    /// Until when it is complete, nanoseconds after [`Observed::started_ns`], where it had no room for what began later. Everything that
+    /// began before is in it as a whole; pieces of work are in it that ended before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until_ns: Option<u64>,
 }
 
 impl Timeline {

@@ -1,14 +1,21 @@
 //! Reports for programs: the whole recording as JSON, or the rows of one section.
 
+use std::io::{self, Write};
+
 use inodyne_model::recording::Recording;
-use serde_json::{Map, Value};
+use serde::Serialize;
+use serde_json::ser::Formatter;
+use serde_json::{Map, Serializer, Value};
 
 use crate::report::records;
 use crate::report::section::Section;
 
-/// The recording as plain JSON, indented.
-pub fn json(recording: &Recording) -> String {
-    indented(recording)
+/// Writes the recording as plain JSON, indented; piece by piece, since the text of a long one is many times as large as the file.
+///
+/// # Errors
+/// The writer fails.
+pub fn json(recording: &Recording, to: &mut impl Write) -> io::Result<()> {
+    write_indented(recording, to)
 }
 
 /// The rows of a section: an array of objects with the names and values of its columns in CSV; `null` is what is not
@@ -22,9 +29,101 @@ pub fn json_section(recording: &Recording, section: Section) -> String {
     indented(&records.rows.iter().map(object).collect::<Vec<_>>())
 }
 
-pub(crate) fn indented(value: &impl serde::Serialize) -> String {
-    // Plain data with string keys: there is nothing in it that JSON cannot say.
-    let mut text = serde_json::to_string_pretty(value).expect("plain data");
-    text.push('\n');
-    text
+pub(crate) fn indented(value: &impl Serialize) -> String {
+    let mut text = Vec::new();
+    // Plain data with string keys: there is nothing in it that JSON cannot say, and memory takes all of it.
+    write_indented(value, &mut text).expect("plain data");
+    String::from_utf8(text).expect("JSON is UTF-8")
+}
+
+fn write_indented(value: &impl Serialize, to: &mut impl Write) -> io::Result<()> {
+    value.serialize(&mut Serializer::with_formatter(&mut *to, Indented::default()))?;
+    to.write_all(b"\n")
+}
+
+/// A line for each member of an object, and for each object or array in an array. Numbers and texts in an array stand in one line: there
+/// may be millions.
+#[derive(Default)]
+struct Indented {
+    /// What the current place is inside of, the outermost first.
+    inside: Vec<Inside>,
+}
+
+struct Inside {
+    is_array: bool,
+    /// Whether something of it stands in a line of its own.
+    has_lines: bool,
+}
+
+impl Indented {
+    fn begin<W: ?Sized + Write>(&mut self, to: &mut W, bracket: &[u8], is_array: bool) -> io::Result<()> {
+        if self.inside.last().is_some_and(|outer| outer.is_array) {
+            self.new_line(to)?;
+        }
+        self.inside.push(Inside { is_array, has_lines: false });
+        to.write_all(bracket)
+    }
+
+    fn end<W: ?Sized + Write>(&mut self, to: &mut W, bracket: &[u8]) -> io::Result<()> {
+        if self.inside.pop().is_some_and(|it| it.has_lines) {
+            self.indent(to)?;
+        }
+        to.write_all(bracket)
+    }
+
+    /// Begins a line of what is inside of the innermost.
+    fn new_line<W: ?Sized + Write>(&mut self, to: &mut W) -> io::Result<()> {
+        if let Some(inner) = self.inside.last_mut() {
+            inner.has_lines = true;
+        }
+        self.indent(to)
+    }
+
+    fn indent<W: ?Sized + Write>(&self, to: &mut W) -> io::Result<()> {
+        to.write_all(b"\n")?;
+        self.inside.iter().try_for_each(|_| to.write_all(b"  "))
+    }
+}
+
+impl Formatter for Indented {
+    fn begin_array<W: ?Sized + Write>(&mut self, to: &mut W) -> io::Result<()> {
+        self.begin(to, b"[", true)
+    }
+
+    fn end_array<W: ?Sized + Write>(&mut self, to: &mut W) -> io::Result<()> {
+        self.end(to, b"]")
+    }
+
+    fn begin_object<W: ?Sized + Write>(&mut self, to: &mut W) -> io::Result<()> {
+        self.begin(to, b"{", false)
+    }
+
+    fn end_object<W: ?Sized + Write>(&mut self, to: &mut W) -> io::Result<()> {
+        self.end(to, b"}")
+    }
+
+    fn begin_object_key<W: ?Sized + Write>(&mut self, to: &mut W, first: bool) -> io::Result<()> {
+        to.write_all(if first { b"" } else { b"," })?;
+        self.new_line(to)
+    }
+
+    fn begin_object_value<W: ?Sized + Write>(&mut self, to: &mut W) -> io::Result<()> {
+        to.write_all(b": ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn numbers_stand_in_one_line_and_objects_in_their_own() {
+        let value = json!({"a": [1, 2.5, null, "x"], "b": [{"c": []}, {}, [[true], []]], "d": {}});
+        let text = "{\n  \"a\": [1,2.5,null,\"x\"],\n  \"b\": [\n    {\n      \"c\": []\n    },\n    {},\n    [\n      [true],\n      \
+                    []\n    ]\n  ],\n  \"d\": {}\n}\n";
+        assert_eq!(indented(&value), text);
+        assert_eq!(serde_json::from_str::<Value>(text).expect("JSON"), value);
+    }
 }

@@ -51,6 +51,12 @@ impl Interval<'_> {
     }
 }
 
+/// Until when it is known what a thread did that lived from then to then, in nanoseconds after the start: to its end, or until the timeline
+/// had no more room.
+pub(crate) fn known_until(trace: &Trace, born_ns: u64, ended_ns: u64) -> u64 {
+    trace.observed.timeline.until_ns.map_or(ended_ns, |until| ended_ns.min(until.max(born_ns)))
+}
+
 /// The intervals of a trace.
 pub(crate) struct Intervals<'a> {
     trace: &'a Trace,

@@ -138,6 +138,15 @@ impl Cost {
         }
     }
 
+    /// Measures no more: from now on not all is recorded, and costs less than before.
+    pub fn stop(&mut self, now: impl FnOnce() -> Reading) {
+        if self.window.is_some() {
+            self.close(now());
+        }
+        self.window = None;
+        self.next_ns = u64::MAX;
+    }
+
     fn close(&mut self, now: Reading) {
         let Some((began, descriptor)) = self.window.take() else { return };
         let in_window = now - began;

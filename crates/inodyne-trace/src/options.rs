@@ -43,7 +43,7 @@ pub struct Options {
     pub timeline_bytes: u32,
     /// Size of the ring buffer for ended threads and executed programs: a power of two, at least 4096.
     pub records_bytes: u32,
-    /// Intervals kept of a run; the rest is counted as lost.
+    /// Intervals off the CPU that the timeline has room for, with twice as many pieces of work: it ends where there are more.
     pub max_intervals: usize,
     /// Different paths kept of those looked up; 0: none are asked for.
     pub max_paths: u32,
@@ -65,6 +65,16 @@ pub struct Options {
     pub refuse: Option<String>,
 }
 
+/// The most intervals that are kept where nothing else is said.
+const MOST_INTERVALS: u64 = 4_000_000;
+/// What an interval takes at most, with its pieces of work, when the critical path is walked.
+const BYTES_PER_INTERVAL: u64 = 384;
+
+/// How many intervals take no more than a sixteenth of this memory.
+fn intervals_that_fit(memory_bytes: u64) -> usize {
+    (memory_bytes / 16 / BYTES_PER_INTERVAL).min(MOST_INTERVALS) as usize
+}
+
 impl Default for Options {
     fn default() -> Options {
         Options {
@@ -72,7 +82,7 @@ impl Default for Options {
             timeline: true,
             timeline_bytes: 16 << 20,
             records_bytes: 8 << 20,
-            max_intervals: 4_000_000,
+            max_intervals: intervals_that_fit(rustix::system::sysinfo().totalram as u64),
             max_paths: 0,
             max_files: 0,
             requests: None,
@@ -89,6 +99,12 @@ impl Default for Options {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_small_machine_keeps_fewer_intervals() {
+        assert_eq!(intervals_that_fit(64 << 30), 4_000_000);
+        assert_eq!(intervals_that_fit(2 << 30), 349_525);
+    }
 
     #[test]
     fn marks_are_two_calls_or_sockets() {

@@ -113,6 +113,11 @@ pub trait Probe {
         0
     }
 
+    /// Whether what arrives is recorded no more, because there is enough of it.
+    fn has_no_more_room(&self) -> bool {
+        false
+    }
+
     /// Now and then while the trace runs, every few milliseconds: notes what it wants to know of how things are then.
     fn look(&self, _maps: &InodyneMaps<'static>) -> libbpf_rs::Result<()> {
         Ok(())

@@ -149,7 +149,11 @@ impl Tracer {
             let _ = probe.look(&self.skeleton.maps);
         }
         if let Some(cost) = &mut *self.cost.borrow_mut() {
-            cost.look(|| self.reading());
+            if self.probes.iter().any(|probe| probe.has_no_more_room()) {
+                cost.stop(|| self.reading());
+            } else {
+                cost.look(|| self.reading());
+            }
         }
     }
 

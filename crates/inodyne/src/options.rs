@@ -88,6 +88,10 @@ pub struct TraceOptions {
     /// Size of the ring buffer for the timeline, in bytes: a power of two from 4096 on
     #[arg(long, value_name = "BYTES", default_value_t = 16 << 20, value_parser = ring_buffer, help_heading = "Tracing")]
     pub ring_buffer: u32,
+    /// How often threads may leave a CPU until only sums are kept of what follows: 4,000,000 times, less often where a sixteenth of the
+    /// memory does not suffice for so many
+    #[arg(long, value_name = "N", help_heading = "Tracing")]
+    pub max_intervals: Option<usize>,
     /// Count the paths that are looked up, the first 16,384 different ones; slows look-ups down by some 0.15 µs
     #[arg(long, help_heading = "Tracing")]
     pub paths: bool,
@@ -108,11 +112,12 @@ pub struct TraceOptions {
 impl TraceOptions {
     /// The same for the tracer.
     pub fn tracer(&self) -> Options {
-        let TraceOptions { sample_hz, ring_buffer, paths, files, request, .. } = *self;
+        let TraceOptions { sample_hz, ring_buffer, max_intervals, paths, files, request, .. } = *self;
         let max_paths = if paths { MOST_PATHS } else { 0 };
         let max_files = if files { MOST_FILES } else { 0 };
         let defaults = Options { timeline_bytes: ring_buffer, refuse: refuse(), ..Options::default() };
-        Options { sample_hz, max_paths, max_files, requests: request, ..defaults }
+        let max_intervals = max_intervals.unwrap_or(defaults.max_intervals);
+        Options { sample_hz, max_intervals, max_paths, max_files, requests: request, ..defaults }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The formats of a report, and where each is printed.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
 
 use inodyne_model::difference::Difference;
@@ -70,7 +70,7 @@ pub fn show(
     let report = match (format, text_to, output) {
         (ReportFormat::Json, ..) => match section {
             Some(section) => inodyne_render::json_section(recording, section),
-            None => inodyne_render::json(recording),
+            None => return write_by(|mut to| inodyne_render::json(recording, &mut to), output),
         },
         (ReportFormat::Html, ..) => inodyne_render::html(recording),
         (ReportFormat::Markdown, ..) => inodyne_render::markdown(recording, section),
@@ -123,14 +123,19 @@ pub fn difference_below(found: &Difference) {
 /// # Errors
 /// The file, or standard output, cannot be written. A reader that went away is no error.
 pub fn write(bytes: &[u8], output: Option<&Path>) -> Result<(), Failure> {
+    write_by(|to| to.write_all(bytes), output)
+}
+
+/// The same of what is made while it is written.
+fn write_by(write: impl FnOnce(&mut dyn Write) -> io::Result<()>, output: Option<&Path>) -> Result<(), Failure> {
     match output {
         Some(path) => {
-            let written = write_whole(path, Access::ByUmask, |out| out.write_all(bytes));
+            let written = write_whole(path, Access::ByUmask, |out| write(out));
             written.map_err(|error| Failure::of_file(&error, format_args!("{}: {error}", path.display())))
         }
         None => {
-            let mut stdout = io::stdout().lock();
-            match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+            let mut stdout = BufWriter::new(io::stdout().lock());
+            match write(&mut stdout).and_then(|()| stdout.flush()) {
                 Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                     Err(Failure::new(ExitStatus::Usage, format_args!("write error: {error}")))
                 }

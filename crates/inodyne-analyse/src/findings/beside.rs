@@ -33,7 +33,8 @@ pub(super) fn files_beside(case: &Case<'_>) -> f64 {
     overlap(&merged(idle), &merged(with_files(case)))
 }
 
-/// When anybody waited for files, or worked with them. Where in a piece of work that was is not known: it is put at its end.
+/// When anybody waited for files, or worked with them. Where in a piece of work that was is not known: it is put at its end. Nor is it
+/// known after the timeline had no more room: that may have been all of the time.
 fn with_files(case: &Case<'_>) -> Vec<Stretch> {
     let observed = &case.trace.observed;
     let timeline = &observed.timeline;
@@ -55,7 +56,8 @@ fn with_files(case: &Case<'_>) -> Vec<Stretch> {
         let ns = of_files.fold(0u64, |sum, (_, ns)| sum.saturating_add(*ns));
         (ns > 0).then_some((at.saturating_sub(ns), *at))
     });
-    waits.chain(pieces).collect()
+    let beyond = timeline.until_ns.map(|until| (until, u64::MAX));
+    waits.chain(pieces).chain(beyond).collect()
 }
 
 /// Stretches that do not touch, in the order of time.

@@ -72,6 +72,8 @@ pub(super) struct Histories<'a> {
     pub(super) ends: Vec<(u64, ThreadNumber)>,
     /// The ends of servers and of what they created, too.
     pub(super) ends_of_servers: Vec<(u64, ThreadNumber)>,
+    /// Until when the timeline is complete.
+    pub(super) until: u64,
     parts: Vec<(u32, u64)>,
 }
 
@@ -87,6 +89,7 @@ impl<'a> Histories<'a> {
             calls: observed.timeline.calls.clone(),
             ends: observed.threads.iter().map(|thread| (thread.ended_ns.0, thread.number)).collect(),
             ends_of_servers: servers.map(|helper| (helper.ended_ns.0, helper.number)).collect(),
+            until: observed.timeline.until_ns.map_or(u64::MAX, |until| observed.started_ns.0.saturating_add(until)),
             parts: observed.work.call.iter().copied().zip(observed.work.ns.iter().copied()).collect(),
         };
         all.ends.sort_unstable();
@@ -179,7 +182,7 @@ impl<'a> Histories<'a> {
         }
         for (number, left) in new {
             let last: Vec<(u32, u64)> =
-                left.into_iter().map(|(call, name, ns)| (call.unwrap_or_else(|| self.number_of(name)), ns)).collect();
+                left.into_iter().map(|(call, name, ns)| (call.unwrap_or_else(|| self.number_of(&name)), ns)).collect();
             if let Some(history) = self.of.get_mut(&number) {
                 history.last = last;
             }
@@ -187,10 +190,10 @@ impl<'a> Histories<'a> {
     }
 
     /// The number of a call that perhaps no interval names.
-    fn number_of(&mut self, name: String) -> u32 {
-        let found = self.calls.iter().position(|known| *known == name);
+    pub(super) fn number_of(&mut self, name: &str) -> u32 {
+        let found = self.calls.iter().position(|known| known == name);
         found.unwrap_or_else(|| {
-            self.calls.push(name);
+            self.calls.push(name.to_owned());
             self.calls.len() - 1
         }) as u32
     }

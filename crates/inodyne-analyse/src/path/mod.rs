@@ -3,6 +3,7 @@
 //! | module | what it knows |
 //! |---|---|
 //! | `history` | what is known of each thread over time |
+//! | `tail` | what is known of a thread after the timeline had no more room |
 //! | `walk` | from the end back to the beginning |
 //! | `waker` | who ended a wait: its name, and whether it had been idle |
 //! | `rows` | how charges add up, and when they were |
@@ -16,6 +17,7 @@ mod doings;
 mod history;
 mod places;
 mod rows;
+mod tail;
 mod waker;
 mod walk;
 
@@ -30,6 +32,7 @@ use crate::causes::Classifier;
 use crate::stacks::blank;
 use history::Histories;
 use places::Seen;
+use tail::Tails;
 use walk::Walk;
 
 /// The critical path, its ledger first; none where the timeline was off, lost something, or is of a version without pieces of
@@ -42,11 +45,12 @@ pub(crate) fn walked(trace: &Trace, classifier: &Classifier<'_>) -> Option<(Ledg
     let root = observed.root()?;
     let of_root = observed.threads.iter().filter(|thread| thread.pid == root.pid && !thread.alive);
     let last = of_root.max_by_key(|thread| thread.ended_ns)?;
-    let histories = Histories::new(observed);
+    let mut histories = Histories::new(observed);
+    let tails = Tails::new(observed, &mut histories);
     // The wall-clock time ends with the last instant of the root process, see `Trace::wall_ns`.
     let end = last.ended_ns.0;
     let start = end.saturating_sub(trace.wall_ns.0);
-    let mut walk = Walk::new(&histories, classifier);
+    let mut walk = Walk::new(&histories, &tails, classifier);
     walk.back(last.number, end, start);
     let (rows, doings, places) = walk.charged();
     let (ledger, mut path) = rows.finish(trace.wall_ns, observed, classifier);
@@ -64,9 +68,10 @@ pub(crate) struct Past<'a> {
 }
 
 impl<'a> Past<'a> {
-    /// None where the timeline was off, lost something, or is of a version without pieces of work.
+    /// None where the timeline was off, lost something, had no room for all, or is of a version without pieces of work.
     pub(crate) fn of(trace: &'a Trace) -> Option<Past<'a>> {
-        is_complete(trace).then(|| Past { trace, histories: Histories::new(&trace.observed) })
+        let is_whole = trace.observed.timeline.until_ns.is_none();
+        (is_whole && is_complete(trace)).then(|| Past { trace, histories: Histories::new(&trace.observed) })
     }
 
     /// What the end of each of these stretches had to wait for since its beginning, together. Each has the thread that it ends in, its
@@ -76,7 +81,8 @@ impl<'a> Past<'a> {
         stretches: impl Iterator<Item = (ThreadNumber, Nanos, Nanos)>,
         classifier: &Classifier<'_>,
     ) -> Ledger {
-        let (mut walk, mut whole) = (Walk::new(&self.histories, classifier), Nanos::ZERO);
+        let (tails, mut whole) = (Tails::default(), Nanos::ZERO);
+        let mut walk = Walk::new(&self.histories, &tails, classifier);
         for (thread, from, ns) in stretches {
             whole += ns;
             walk.back(thread, (from + ns).0, from.0);
@@ -97,7 +103,8 @@ fn is_complete(trace: &Trace) -> bool {
     let nothing_lost = [lost.intervals, lost.work, lost.threads, lost.records, lost.skipped] == [0; 5];
     let timeline = &observed.timeline;
     let switched = observed.threads.iter().any(|thread| thread.waits > 0 || thread.preemptions > 0);
-    let is_recorded = timeline.waker_thread.len() == timeline.len() && (!switched || !observed.work.is_empty());
+    let has_work = !switched || !observed.work.is_empty() || timeline.until_ns.is_some();
+    let is_recorded = timeline.waker_thread.len() == timeline.len() && has_work;
     nothing_lost && is_recorded
 }
 

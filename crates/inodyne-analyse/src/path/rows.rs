@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use inodyne_model::Nanos;
 use inodyne_model::cause::Cause;
+use inodyne_model::column::push;
 use inodyne_model::ledger::{Ledger, Row, RowKind, View};
 use inodyne_model::observed::{Observed, Sample, ThreadNumber};
 use inodyne_model::path::{CriticalPath, Step, StepPart};
@@ -28,12 +29,13 @@ struct Sum {
     stacks: HashMap<StackId, u64>,
 }
 
-/// Adds to a list of perhaps millions, which grows by a quarter: by doubling it may take twice the memory that it needs.
-fn push<T>(list: &mut Vec<T>, one: T) {
-    if list.len() == list.capacity() {
-        list.reserve_exact(list.len() / 4 + 64);
-    }
-    list.push(one);
+/// How often a thread waited.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Times {
+    /// Once, and for exactly so long.
+    Once,
+    /// So often, in proportion to a longer time.
+    Estimated(u64),
 }
 
 /// All charges so far.
@@ -96,12 +98,18 @@ impl Rows {
         row
     }
 
-    /// Time off the CPU, once; the row's number in the path.
-    pub(super) fn waited(&mut self, key: Key, ns: u64, stack: StackId) -> u32 {
+    /// Time off the CPU; the row's number in the path.
+    pub(super) fn waited(&mut self, key: Key, ns: u64, stack: StackId, times: Times) -> u32 {
         let is_other = key.cause == Some(Cause::Other);
         let sum = self.sum(key);
         sum.ns = sum.ns.saturating_add(ns);
-        sum.count += 1;
+        match times {
+            Times::Once => sum.count += 1,
+            Times::Estimated(count) => {
+                sum.count = sum.count.saturating_add(count);
+                sum.estimated = true;
+            }
+        }
         if is_other {
             let of_stack = sum.stacks.entry(stack).or_default();
             *of_stack = of_stack.saturating_add(ns);

@@ -20,6 +20,8 @@ use proptest::prelude::*;
 
 use super::*;
 
+mod room;
+
 const START: u64 = 1_000;
 const CALLS: [&str; 3] = ["", "fsync", "wait4"];
 

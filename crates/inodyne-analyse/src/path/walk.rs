@@ -20,6 +20,8 @@
 //! * Any other wait (an interrupt, somebody who is not followed) is charged to its cause.
 //! * A helper that was idle until an interrupt came gave no reason to wait: that time belongs to the cause of whoever waited.
 //! * At the birth of a thread the walk goes to who created it; of a helper's child, no farther back than before.
+//! * Where the timeline had no more room, only sums are known of what came later: a thread's time there is divided by them, up to the
+//!   wait that was under way when the timeline ended, or to the thread's birth. From there the walk goes on as ever, but into no helper.
 //!
 //! The instant only ever moves back, and each move is charged as it is made: no instant is charged twice, none is left out.
 
@@ -34,7 +36,8 @@ use inodyne_model::stack::StackId;
 use super::doings::{self, Doings, Waiting};
 use super::history::{Histories, History, Off, Who};
 use super::places::{ALONE, Place, Places};
-use super::rows::{Key, Rows};
+use super::rows::{Key, Rows, Times};
+use super::tail::{Part, Tail, Tails, What};
 use super::waker;
 use crate::causes::Classifier;
 use crate::faults::Outside;
@@ -76,6 +79,7 @@ struct Cursor {
 
 pub(super) struct Walk<'a> {
     histories: &'a Histories<'a>,
+    tails: &'a Tails,
     classifier: &'a Classifier<'a>,
     cursors: HashMap<ThreadNumber, Cursor>,
     frames: Vec<Frame>,
@@ -92,9 +96,10 @@ pub(super) struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     /// One that has been nowhere yet.
-    pub(super) fn new(histories: &'a Histories<'a>, classifier: &'a Classifier<'a>) -> Walk<'a> {
+    pub(super) fn new(histories: &'a Histories<'a>, tails: &'a Tails, classifier: &'a Classifier<'a>) -> Walk<'a> {
         Walk {
             histories,
+            tails,
             classifier,
             cursors: HashMap::new(),
             frames: Vec::new(),
@@ -135,6 +140,10 @@ impl<'a> Walk<'a> {
         let Some(history) = self.histories.of.get(&self.thread) else { return self.give_up() };
         if self.now <= history.begins() {
             return self.before_birth(history);
+        }
+        if let Some(tail) = self.tails.of(self.thread).filter(|tail| self.now > tail.from) {
+            self.by_sums(history, tail);
+            return true;
         }
         match self.last_off(history) {
             Some(off) if off.back >= self.now => self.off_cpu(history, off),
@@ -381,6 +390,9 @@ impl<'a> Walk<'a> {
         if self.now < history.begins() || self.now > history.ends() || self.frames.iter().any(|f| f.waiter == to) {
             return false;
         }
+        if self.now > self.histories.until && matches!(history.who, Who::Helper(_)) {
+            return false;
+        }
         let Who::Helper(helper) = history.who else {
             // Where the walk stands in helpers, the one that waits for them is no thread to return to.
             let left = self.frames.is_empty().then_some((self.thread, off.out));
@@ -484,7 +496,7 @@ impl<'a> Walk<'a> {
     fn charge_wait(&mut self, to: u64, key: Key, place: Place, doing: doings::Key) {
         let ns = self.now.saturating_sub(to);
         if ns > 0 {
-            let row = self.rows.waited(key, ns, place.stack);
+            let row = self.rows.waited(key, ns, place.stack, Times::Once);
             self.places.add(row, place, ns);
             self.rows.step(to, self.thread);
             self.doings.add(doing, ns);
@@ -497,6 +509,37 @@ impl<'a> Walk<'a> {
         if to < self.now {
             self.now = to;
             self.jumps = 0;
+        }
+    }
+
+    /// Charges time of which only sums are known, from now back to where the timeline of this thread ends.
+    fn by_sums(&mut self, history: &History<'_>, tail: &Tail) {
+        let to = tail.from.max(self.limit()).min(self.now);
+        for part in tail.of_stretch(self.now - to) {
+            match part.what {
+                What::Ran(call) => self.charge_run(history, call, part.ns, true),
+                What::Ready => {
+                    let key = Key { kind: RowKind::Runqueue, ..self.subject_in(None) };
+                    let doing = self.doing(OUTSIDE, DoingKind::Ready);
+                    self.charge_waits(&part, key, self.here(OUTSIDE, StackId(0)), doing);
+                }
+                What::Blocked(off) => {
+                    let key = Key { cause: Some(self.cause(&off)), ..self.subject_in(self.call_of(&off)) };
+                    let doing = self.doing(off.call, DoingKind::Waiting(place(&off)));
+                    self.charge_waits(&part, key, self.here(off.call, off.stack), doing);
+                }
+            }
+        }
+        self.rows.step(to, self.thread);
+        self.doings.pass(self.now, to);
+        self.move_to(to);
+    }
+
+    fn charge_waits(&mut self, part: &Part, key: Key, place: Place, doing: doings::Key) {
+        if part.ns > 0 {
+            let row = self.rows.waited(key, part.ns, place.stack, Times::Estimated(part.count));
+            self.places.add(row, place, part.ns);
+            self.doings.add(doing, part.ns);
         }
     }
 

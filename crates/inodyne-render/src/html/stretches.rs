@@ -84,6 +84,64 @@ impl<'a> Said<'a> {
     }
 }
 
+/// Stretches while they are gathered: never many more than are kept.
+pub(super) struct Gathered {
+    end_ns: u64,
+    /// The longest so far and those that came since; as they came where they are equally long.
+    longest: Vec<Stretch>,
+    /// What is no longer than this cannot be among the longest any more.
+    least: Option<u64>,
+    summed: HashMap<(Option<usize>, u64, u64), u64>,
+    short: usize,
+    border: Nanos,
+}
+
+impl Gathered {
+    /// Of a time that ends then.
+    pub(super) fn new(end_ns: u64) -> Gathered {
+        let (longest, summed) = Default::default();
+        Gathered { end_ns, longest, least: None, summed, short: 0, border: Nanos::ZERO }
+    }
+
+    pub(super) fn add(&mut self, one: Stretch) {
+        if self.least.is_some_and(|least| one.ns <= least) {
+            return self.sum(&one);
+        }
+        self.longest.push(one);
+        if self.longest.len() >= 4 * MOST {
+            self.choose();
+        }
+    }
+
+    /// Keeps the longest, and sums the others.
+    fn choose(&mut self) {
+        let mut all = std::mem::take(&mut self.longest);
+        all.sort_by_key(|one| Reverse(one.ns));
+        all.drain(all.len().min(MOST)..).for_each(|one| self.sum(&one));
+        if all.len() == MOST {
+            self.least = all.last().map(|one| one.ns);
+        }
+        self.longest = all;
+    }
+
+    fn sum(&mut self, one: &Stretch) {
+        let part = u128::from(one.from) * u128::from(PARTS) / u128::from(self.end_ns.max(1));
+        let part = part.min(u128::from(PARTS - 1)) as u64;
+        let ns = (u128::from(one.ns) * u128::from(one.high - one.low) / u128::from(HEIGHT)) as u64;
+        let sum = self.summed.entry((one.lane, part, one.class)).or_default();
+        *sum = sum.saturating_add(ns);
+        self.short += 1;
+        self.border = self.border.max(Nanos(one.ns));
+    }
+
+    pub(super) fn finish(mut self) -> Stretches {
+        self.choose();
+        let Gathered { longest: mut kept, summed, short, border, .. } = self;
+        kept.sort_by_key(|one| (one.lane, one.from, one.low));
+        Stretches { kept, summed: summed.into_iter().collect(), short, border }
+    }
+}
+
 /// Stretches, the longest as they are and the others as sums.
 #[derive(Default)]
 pub(super) struct Stretches {
@@ -97,22 +155,6 @@ pub(super) struct Stretches {
 }
 
 impl Stretches {
-    pub(super) fn new(mut all: Vec<Stretch>, end_ns: u64) -> Stretches {
-        all.sort_by_key(|one| Reverse(one.ns));
-        let short = all.split_off(all.len().min(MOST));
-        let mut summed: BTreeMap<_, u64> = BTreeMap::new();
-        for one in &short {
-            let part = u128::from(one.from) * u128::from(PARTS) / u128::from(end_ns.max(1));
-            let part = part.min(u128::from(PARTS - 1)) as u64;
-            let ns = (u128::from(one.ns) * u128::from(one.high - one.low) / u128::from(HEIGHT)) as u64;
-            let sum = summed.entry((one.lane, part, one.class)).or_default();
-            *sum = sum.saturating_add(ns);
-        }
-        all.sort_by_key(|one| (one.lane, one.from, one.low));
-        let border = Nanos(short.first().map_or(0, |one| one.ns));
-        Stretches { kept: all, summed, short: short.len(), border }
-    }
-
     pub(super) fn is_empty(&self) -> bool {
         self.kept.is_empty()
     }
@@ -149,14 +191,21 @@ impl Stretches {
 }
 
 /// One for each state in each step: what a thread did in one go lies one above the other, since its order is not known.
-pub(super) fn of_path(path: &CriticalPath, lane_of: &HashMap<ThreadNumber, usize>, words: &mut Words) -> Vec<Stretch> {
+pub(super) fn of_path(
+    path: &CriticalPath,
+    lane_of: &HashMap<ThreadNumber, usize>,
+    words: &mut Words,
+    gathered: &mut Gathered,
+) {
     let of_row: Vec<(u64, String)> = path.rows.iter().map(row_in_words).collect();
     let length = |parts: &[StepPart]| parts.iter().fold(0u64, |sum, part| sum.saturating_add(part.ns.0));
     let mut lengths: Vec<u64> = path.iter().map(|(_, parts)| length(parts)).collect();
-    lengths.sort_unstable_by_key(|ns| Reverse(*ns));
     // Shorter ones are not kept, so nobody reads their words.
-    let least = lengths.get(MOST).copied().unwrap_or(0);
-    let mut all = Vec::new();
+    let least = match lengths.len() > MOST {
+        true => *lengths.select_nth_unstable_by_key(MOST, |ns| Reverse(*ns)).1,
+        false => 0,
+    };
+    drop(lengths);
     for (step, parts) in path.iter() {
         let ns = length(parts);
         let mut of_class: BTreeMap<u64, u64> = BTreeMap::new();
@@ -174,10 +223,9 @@ pub(super) fn of_path(path: &CriticalPath, lane_of: &HashMap<ThreadNumber, usize
             let low = share(below);
             below += u128::from(of_it);
             let high = share(below);
-            all.push(Stretch { lane, from: step.from_ns, ns, class, words, low, high });
+            gathered.add(Stretch { lane, from: step.from_ns, ns, class, words, low, high });
         }
     }
-    all
 }
 
 /// A row's colour, and what it was.

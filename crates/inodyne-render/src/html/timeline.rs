@@ -24,12 +24,13 @@ use inodyne_model::trace::Trace;
 use serde_json::{Value, json};
 
 use super::builder::Html;
-use super::stretches::{self, HEIGHT, PARTS, Said, Stretches, Words};
+use super::stretches::{self, Gathered, HEIGHT, PARTS, Said, Stretches, Words};
 use crate::colours;
 use crate::line::escaped;
 use crate::process::{Process, Processes};
 use crate::report::threads::ordered;
-use crate::timeline::Intervals;
+use crate::timeline::{Intervals, known_until};
+use crate::units::duration;
 
 /// Threads that have a lane.
 const MOST_THREADS: usize = 400;
@@ -59,6 +60,8 @@ pub(super) fn show(page: &mut Html, trace: &Trace) {
 /// What is drawn of a trace.
 struct Drawn {
     end_ns: u64,
+    /// When the timeline had no more room.
+    until_ns: Option<u64>,
     lanes: Vec<Lane>,
     /// Threads of the command that have no lane.
     undrawn: usize,
@@ -108,23 +111,24 @@ impl Drawn {
         let last = lanes.iter().map(|lane| lane.ended_ns).max().unwrap_or(0);
         let end_ns = last.max(trace.ledger.wall_ns.0).max(1);
         let mut words = Words::default();
-        let path = stretches::of_path(&trace.path, &lane_of, &mut words);
-        let mut threads = Vec::new();
+        let (mut path, mut threads) = (Gathered::new(end_ns), Gathered::new(end_ns));
+        stretches::of_path(&trace.path, &lane_of, &mut words, &mut path);
         let mut said = Said { words, numbers: HashMap::new() };
         for interval in Intervals::new(trace).iter() {
             // What a helper did for others does not concern the command.
             let lane = lane_of.get(&interval.thread).copied().filter(|lane| lanes[*lane].whose == Whose::Thread);
             if let Some(lane) = lane {
-                threads.extend(stretches::of_interval(lane, &interval, &mut said));
+                stretches::of_interval(lane, &interval, &mut said).for_each(|one| threads.add(one));
             }
         }
         let with_commits = trace.journals.iter().filter(|journal| !journal.each.is_empty());
         for journal in with_commits.take(MOST_JOURNALS) {
-            threads.extend(stretches::of_commits(lanes.len(), journal, &mut said.words));
+            stretches::of_commits(lanes.len(), journal, &mut said.words).for_each(|one| threads.add(one));
             lanes.push(of_journal(journal, rows(&lanes), end_ns));
         }
-        let (path, threads) = (Stretches::new(path, end_ns), Stretches::new(threads, end_ns));
-        Drawn { end_ns, lanes, undrawn, path, threads, words: said.words }
+        let (path, threads) = (path.finish(), threads.finish());
+        let until_ns = trace.observed.timeline.until_ns;
+        Drawn { end_ns, until_ns, lanes, undrawn, path, threads, words: said.words }
     }
 
     fn in_words(&self) -> String {
@@ -141,6 +145,10 @@ impl Drawn {
         }
         words.push_str(&self.path.in_words("stretches of the path", self.end_ns));
         words.push_str(&self.threads.in_words("stretches off the CPU", self.end_ns));
+        if let Some(until) = self.until_ns {
+            let until = duration(Nanos(until));
+            words.push_str(&format!("The timeline was full after {until}: threads are drawn up to there. "));
+        }
         if self.undrawn > 0 {
             words.push_str(&format!("{} threads with less CPU time are not drawn. ", Grouped(self.undrawn as u64)));
         }
@@ -234,7 +242,8 @@ fn of_threads(trace: &Trace, processes: &Processes, wanted: HashSet<ThreadNumber
             taken[row].push(life);
             row_of[at].get_or_insert(row);
             let (label, name) = names(process, &thread.comm, thread.tid);
-            lanes.push(Lane { label, name, row, born_ns: life.0, ended_ns: life.1, whose: Whose::Thread });
+            let ended_ns = known_until(trace, life.0, life.1);
+            lanes.push(Lane { label, name, row, born_ns: life.0, ended_ns, whose: Whose::Thread });
             numbers.push(thread.number);
         }
     }
@@ -278,6 +287,7 @@ mod tests {
             waker_stack: vec![0; n],
             calls: vec![String::new()],
             stacks: vec![inodyne_model::stack::StackId(0)],
+            ..Timeline::default()
         };
         inodyne_analyse::explain(&mut recording);
         let drawn = Drawn::new(&recording.traces[0]);

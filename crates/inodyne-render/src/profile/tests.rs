@@ -231,6 +231,7 @@ fn firefox_has_waits_and_steps_of_the_path_at_their_times() {
         waker_stack: vec![0],
         calls: vec!["getdents64".to_owned()],
         stacks: vec![StackId(0), waited.stack],
+        ..Timeline::default()
     };
     let row = PathRow { kind: RowKind::Kernel, syscall: Some("openat".to_owned()), cause: None, via: Vec::new() };
     trace.path.rows = vec![row];

@@ -14,7 +14,7 @@ use super::state::State;
 use super::table::{self, Column, Records, Table};
 use super::value::{Cell, Picture, Value};
 use crate::line::{Style, cut, escaped};
-use crate::units::{percent, scaled, unit};
+use crate::units::{duration, percent, scaled, unit};
 
 pub(super) const SECTION: Definition = Definition { name: "ledger", unasked: true, show: Show::Case(show), records };
 
@@ -49,7 +49,7 @@ fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
     let Some(trace) = case.trace else { return };
     page.heading(&heading(case));
     if let Some(text) = note(case) {
-        page.paragraph("  ".into(), text, Style::Dim);
+        page.paragraph("  ".into(), &text, Style::Dim);
     }
     page.widget(Widget::Stacked(trace));
     page.table(table(trace));
@@ -69,11 +69,22 @@ pub(super) fn heading(case: &Case<'_>) -> String {
     format!("Where the time went{of}, in {unit}")
 }
 
-/// That it is not the critical path, where it should be.
-pub(super) fn note(case: &Case<'_>) -> Option<&'static str> {
-    let trace = case.trace.filter(|trace| trace.ledger.view == View::RootThread && trace.threads.len() > 1)?;
-    (!trace.observed.timeline.is_empty() || trace.lost.intervals + trace.lost.work > 0)
-        .then_some("The timeline is not complete, so this is what the first process did, and not who it waited for.")
+/// That it is not the critical path, where it should be, or only up to some instant.
+pub(super) fn note(case: &Case<'_>) -> Option<String> {
+    let trace = case.trace.filter(|trace| trace.threads.len() > 1)?;
+    let timeline = &trace.observed.timeline;
+    match (trace.ledger.view, timeline.until_ns) {
+        (View::CriticalPath, Some(until)) => Some(format!(
+            "Exact up to {}, when the timeline was full (--max-intervals). Later time is divided by how long each thread ran and waited \
+             in all, so the rows hold waits for others as well.",
+            duration(Nanos(until)),
+        )),
+        (View::RootThread, _) if !timeline.is_empty() || trace.lost.intervals + trace.lost.work > 0 => Some(
+            "The timeline is not complete, so this is what the first process did, and not who it waited for."
+                .to_owned(),
+        ),
+        _ => None,
+    }
 }
 
 /// The largest rows as they stand on the first screen: each in a line, without those that are nothing.

@@ -97,7 +97,7 @@ fn of_case<'a>(page: &mut Page<'a>, case: &Case<'a>, room: Room) {
     };
     page.heading(&ledger::heading(case));
     if let Some(text) = ledger::note(case) {
-        page.paragraph("  ".into(), text, Style::Dim);
+        page.paragraph("  ".into(), &text, Style::Dim);
     }
     page.table(ledger::in_short(&trace.ledger, room.rows));
     if let Some(function) = ledger::most_in(trace).filter(|_| room.lines > 1) {

@@ -374,5 +374,7 @@ fn in_all_formats(recording: &Recording) {
 #[test]
 fn json_is_the_recording() {
     let recording = explained(sample::find_recording());
-    assert_eq!(serde_json::from_str::<Recording>(&crate::json(&recording)).unwrap(), recording);
+    let mut json = Vec::new();
+    crate::json(&recording, &mut json).unwrap();
+    assert_eq!(serde_json::from_slice::<Recording>(&json).unwrap(), recording);
 }

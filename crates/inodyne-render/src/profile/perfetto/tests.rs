@@ -164,6 +164,7 @@ fn the_timeline_fills_the_life_of_every_thread() {
         waker_stack: vec![0, 0],
         calls: vec![String::new(), "getdents64".to_owned()],
         stacks: vec![StackId(0), waited.stack],
+        ..Timeline::default()
     };
     inodyne_analyse::explain(&mut recording);
     let traced = Traced::all(&recording)[0];
@@ -248,6 +249,7 @@ fn who_ends_a_wait_points_at_who_waited() {
         waker_stack: vec![0],
         calls: vec!["read".to_owned()],
         stacks: vec![StackId(0), waited.stack],
+        ..Timeline::default()
     };
     inodyne_analyse::explain(&mut recording);
     let read = read(&perfetto(&Traced::all(&recording)[0]));

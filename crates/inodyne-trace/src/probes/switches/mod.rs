@@ -3,27 +3,25 @@
 mod arrived;
 mod contract;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::rc::Rc;
 
+use inodyne_launch::monotonic_ns;
 use inodyne_model::Nanos;
-use inodyne_model::loss::Loss;
-use inodyne_model::observed::{Timeline, Wait, Waker, Work};
+use inodyne_model::observed::{Wait, Waker};
 use inodyne_model::snapshot::Snapshot;
 use inodyne_model::stack::{Stack, StackId};
 use inodyne_model::trace::Trace;
-use libbpf_rs::RingBufferBuilder;
+use libbpf_rs::{MapCore, MapFlags, RingBufferBuilder};
 
-use crate::call_slots::CallSlots;
-use crate::contract::{CALL_SLOTS, WAKER_INTERRUPT, WAKER_KTHREAD, WAKER_PROCESS, WAKER_TRACED};
+use crate::contract::{WAKER_INTERRUPT, WAKER_KTHREAD, WAKER_PROCESS, WAKER_TRACED};
 use crate::map::{pairs, pairs_and_remove};
 use crate::names;
 use crate::probe::{Point, Probe, Program, Seen};
 use crate::options::Options;
 use crate::skeleton::{InodyneMaps, OpenInodyneSkel};
-use crate::thread_numbers::ThreadNumbers;
 use arrived::Arrived;
 use contract::{WaitKey, WaitSum};
 
@@ -44,10 +42,16 @@ const PUT_OFF: &str = "handle_softirqs";
 /// Of what was put off, a packet to this machine itself arrives on top of the call that sends it (net/core/dev.c).
 const SENT_HERE: [&str; 2] = ["process_backlog", "__local_bh_enable_ip"];
 
+/// How long before the timeline ends the programs are told so. None of them takes as long from its look at the clock to its record.
+const AHEAD_NS: u64 = 20_000_000;
+
 /// The probe of switches.
 #[derive(Default)]
 pub struct Own {
     arrived: Rc<RefCell<Arrived>>,
+    max_intervals: usize,
+    /// Until when the timeline is complete, on the monotonic clock, once it has no more room.
+    until: Cell<Option<Nanos>>,
     /// Of a live view: stacks that show an interrupt.
     interrupts: HashSet<StackId>,
 }
@@ -83,30 +87,46 @@ impl Probe for Own {
         options: &Options,
         rings: &mut RingBufferBuilder<'maps, 'static>,
     ) -> libbpf_rs::Result<()> {
-        let (arrived, max_intervals) = (Rc::clone(&self.arrived), options.max_intervals);
+        self.max_intervals = options.max_intervals;
+        let arrived = Rc::clone(&self.arrived);
         rings.add(&maps.timeline, move |bytes| {
-            arrived.borrow_mut().take(bytes, max_intervals);
+            arrived.borrow_mut().take(bytes);
             0
         })?;
         Ok(())
     }
 
+    /// Once there is no more room, has the programs send nothing of what begins later.
+    fn look(&self, maps: &InodyneMaps<'static>) -> libbpf_rs::Result<()> {
+        if self.until.get().is_some() || !self.arrived.borrow().is_full(self.max_intervals) {
+            return Ok(());
+        }
+        let until = monotonic_ns() + Nanos(AHEAD_NS);
+        maps.timeline_until.update(&0u32.to_ne_bytes(), &until.0.to_ne_bytes(), MapFlags::ANY)?;
+        self.until.set(Some(until));
+        Ok(())
+    }
+
     fn switches_so_far(&self) -> u64 {
-        let arrived = self.arrived.borrow();
-        arrived.intervals.len() as u64 + arrived.dropped_intervals
+        self.arrived.borrow().intervals() as u64
+    }
+
+    fn has_no_more_room(&self) -> bool {
+        self.until.get().is_some()
     }
 
     fn read(&mut self, seen: &Seen<'_>, result: &mut Trace) -> libbpf_rs::Result<()> {
         let arrived = self.arrived.take();
-        result.lost.add(Loss::Intervals, arrived.dropped_intervals);
-        result.lost.add(Loss::Work, arrived.dropped_work);
         let observed = &mut result.observed;
         // Beside those that had not ended.
         observed.waits.extend(waits(pairs(&seen.maps.waits)?));
         find_interrupts(&mut observed.waits, &interrupt_stacks(&observed.stacks));
         observed.waits.sort_by_key(|wait| (wait.thread, Reverse(wait.ns), wait.stack, wait.waker_stack));
+        let interrupts = interrupt_stacks(&observed.stacks);
         (observed.timeline, observed.work) =
-            timeline(&arrived, observed.started_ns, &observed.stacks, &seen.call_slots, seen.numbers);
+            arrived.finish(observed.started_ns, &interrupts, &seen.call_slots, seen.numbers);
+        let until = self.until.get().filter(|until| *until < seen.detached_ns);
+        observed.timeline.until_ns = until.map(|until| until.saturating_sub(observed.started_ns).0);
         Ok(())
     }
 
@@ -146,48 +166,6 @@ fn find_interrupts(waits: &mut [Wait], interrupts: &HashSet<StackId>) {
     }
 }
 
-/// The intervals and the pieces of work as columns.
-fn timeline(
-    arrived: &Arrived,
-    started: Nanos,
-    stacks: &[Stack],
-    call_slots: &CallSlots,
-    numbers: ThreadNumbers,
-) -> (Timeline, Work) {
-    let interrupts = interrupt_stacks(stacks);
-    let mut calls = Index::default();
-    let mut stack_ids = Index::default();
-    let mut timeline = Timeline::default();
-    for interval in &arrived.intervals {
-        timeline.thread.push(numbers.of(interval.thread));
-        timeline.out_ns.push(interval.out.saturating_sub(started.0));
-        timeline.blocked_ns.push(interval.wake.saturating_sub(interval.out));
-        timeline.ready_ns.push(interval.r#in.saturating_sub(interval.wake));
-        timeline.call.push(calls.of(names::call(interval.call).unwrap_or_default()));
-        timeline.stack.push(stack_ids.of(StackId(interval.stack)));
-        let waker_stack = StackId(interval.waker_stack);
-        let interrupt = interrupts.contains(&waker_stack);
-        timeline.waker.push(if interrupt { Waker::Interrupt } else { waker(interval.waker) });
-        timeline.waker_tid.push(interval.waker_tid);
-        timeline.waker_thread.push(numbers.of(interval.waker_number));
-        timeline.waker_stack.push(stack_ids.of(waker_stack));
-    }
-    let mut work = Work::default();
-    for piece in &arrived.work {
-        work.thread.push(numbers.of(piece.thread));
-        work.at_ns.push(piece.at.saturating_sub(started.0));
-        work.parts.push(piece.count);
-    }
-    for part in &arrived.work_parts {
-        let outside = part.call_slot as usize == CALL_SLOTS;
-        work.call.push(calls.of(if outside { String::new() } else { call_slots.name(part.call_slot) }));
-        work.ns.push(part.ns);
-    }
-    timeline.calls = calls.values;
-    timeline.stacks = stack_ids.values;
-    (timeline, work)
-}
-
 fn waker(kind: u8) -> Waker {
     match kind {
         WAKER_TRACED => Waker::Traced,
@@ -207,33 +185,13 @@ fn shows_interrupt(stack: &Stack) -> bool {
     INTERRUPTS.iter().any(|prefix| has(prefix)) || (has(PUT_OFF) && !SENT_HERE.iter().all(|prefix| has(prefix)))
 }
 
-/// Small numbers for values, in the order of their first use.
-struct Index<T> {
-    numbers: HashMap<T, u32>,
-    values: Vec<T>,
-}
-
-impl<T> Default for Index<T> {
-    fn default() -> Index<T> {
-        Index { numbers: HashMap::new(), values: Vec::new() }
-    }
-}
-
-impl<T: Clone + Eq + std::hash::Hash> Index<T> {
-    fn of(&mut self, value: T) -> u32 {
-        if let Some(number) = self.numbers.get(&value) {
-            return *number;
-        }
-        let number = self.values.len() as u32;
-        self.values.push(value.clone());
-        self.numbers.insert(value, number);
-        number
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use inodyne_model::observed::{Timeline, Work};
+
     use super::*;
+    use crate::call_slots::CallSlots;
+    use crate::thread_numbers::ThreadNumbers;
     use crate::contract::planted::{every_field_counts, planted};
     use contract::{IntervalRecord, WorkPart, WorkRecord};
 
@@ -245,13 +203,15 @@ mod tests {
     }
 
     /// The columns that one record makes.
-    fn columns(arrived: &Arrived) -> (Timeline, Work) {
+    fn columns(arrived: Arrived) -> (Timeline, Work) {
         let call_slots = CallSlots::of(&[(1, 0, 6)]);
-        timeline(arrived, Nanos(1_000), &[], &call_slots, ThreadNumbers { threads: 7 })
+        arrived.finish(Nanos(1_000), &HashSet::new(), &call_slots, ThreadNumbers { threads: 7 })
     }
 
     fn of_interval(interval: &IntervalRecord) -> (Timeline, Work) {
-        columns(&Arrived { intervals: vec![*interval], ..Arrived::default() })
+        let mut arrived = Arrived::default();
+        arrived.add_interval(interval);
+        columns(arrived)
     }
 
     fn of_work(record: &WorkRecord) -> (Timeline, Work) {
@@ -262,8 +222,8 @@ mod tests {
             [part.call_slot.to_ne_bytes(), part.unused.to_ne_bytes()].into_iter().flatten().chain(part.ns.to_ne_bytes())
         };
         let parts: Vec<u8> = record.part.iter().flat_map(part).collect();
-        arrived.take(&[head, record.at.to_ne_bytes().to_vec(), tail, parts].concat(), 1);
-        columns(&arrived)
+        arrived.take(&[head, record.at.to_ne_bytes().to_vec(), tail, parts].concat());
+        columns(arrived)
     }
 
     #[test]

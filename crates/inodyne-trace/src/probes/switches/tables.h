@@ -27,6 +27,14 @@ struct {
 	__uint(max_entries, 4096);
 } timeline SEC(".maps");
 
+/* The one element: until when the timeline has room; 0 where nothing says so. Set by the reader, some time ahead. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} timeline_until SEC(".maps");
+
 /* slot -> what has been sent of its account. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -69,11 +77,20 @@ static __always_inline void note_wait(struct thread *t, __u64 ns)
 	}
 }
 
+/* Whether the timeline has room for what begins then. That instant alone decides, so nothing is missing of what began before. */
+static __always_inline bool timeline_has_room(__u64 at)
+{
+	__u32 zero = 0;
+	__u64 *until = bpf_map_lookup_elem(&timeline_until, &zero);
+
+	return !until || !*until || at <= *until;
+}
+
 static __always_inline void note_interval(struct thread *t, __u64 out, __u64 wake, __u64 in, bool blocked)
 {
 	struct interval_record *record;
 
-	if (!record_timeline)
+	if (!record_timeline || !timeline_has_room(out))
 		return;
 	record = bpf_ringbuf_reserve(&timeline, sizeof(*record), 0);
 	if (!record) {
@@ -113,7 +130,7 @@ static __noinline int work_send(struct thread *t, __u64 now, __u32 user)
 	struct last_sent *sent;
 	__u32 slot, count;
 
-	if (!t || !record_timeline)
+	if (!t || !record_timeline || !timeline_has_room(now))
 		return 0;
 	slot = t->slot;
 	sent = bpf_map_lookup_elem(&last_sent, &slot);
