@@ -45,7 +45,9 @@ pub fn attach(program: &ProgramMut<'_>, point: Point, cpus: usize, hz: u32) -> R
         move |error: libbpf_rs::Error| TraceError::Attach { point, reason: libbpf_log::explained(&error) }
     };
     match point {
-        Point::Tracepoint(name) | Point::TracepointOf { name, .. } => Ok(vec![program.attach().map_err(error(name))?]),
+        Point::Tracepoint(name) | Point::PerfEvent(name) | Point::TracepointOf { name, .. } => {
+            Ok(vec![program.attach().map_err(error(name))?])
+        }
         Point::CpuClock => {
             let (mut links, mut refused) = (Vec::new(), None);
             for cpu in 0..cpus as i32 {

@@ -42,7 +42,7 @@ impl Occasion {
     /// Of the program of this name.
     pub fn of(program: &str) -> Occasion {
         match program {
-            "calls_enter" | "calls_exit" => Occasion::Call,
+            "calls_enter" | "calls_exit" | "calls_enter_held" | "calls_exit_held" => Occasion::Call,
             "switches_switch" | "switches_waking" => Occasion::Switch,
             _ => Occasion::Other,
         }

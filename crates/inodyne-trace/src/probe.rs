@@ -15,6 +15,7 @@ use libbpf_rs::RingBufferBuilder;
 use crate::call_slots::CallSlots;
 use crate::contract::{Shared, Thread};
 use crate::options::Options;
+use crate::preemption;
 use crate::skeleton::{InodyneMaps, OpenInodyneSkel};
 use crate::thread_numbers::ThreadNumbers;
 
@@ -23,6 +24,8 @@ use crate::thread_numbers::ThreadNumbers;
 pub enum Point {
     /// A tracepoint of the kernel, by name.
     Tracepoint(&'static str),
+    /// The same by perf's event, `CATEGORY/NAME` in tracefs: no program loses its CPU there.
+    PerfEvent(&'static str),
     /// A tracepoint of a file system, which may be a module that is not there.
     TracepointOf {
         /// The file system, as in /proc/filesystems.
@@ -34,6 +37,17 @@ pub enum Point {
     CpuClock,
 }
 
+/// On which kernels a program is loaded, where two do the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum When {
+    /// On all.
+    Always,
+    /// Where it cannot lose its CPU, or nothing can be done about it.
+    Keeping,
+    /// Where the other one can lose its CPU.
+    Losing,
+}
+
 /// A program in the object.
 #[derive(Debug, Clone, Copy)]
 pub struct Program {
@@ -41,16 +55,44 @@ pub struct Program {
     pub name: &'static str,
     /// What it runs at.
     pub point: Point,
+    /// On which kernels.
+    pub when: When,
 }
 
 impl Program {
-    /// Whether this machine has what it runs at.
-    pub fn is_there(&self) -> bool {
-        match self.point {
-            Point::TracepointOf { filesystem, .. } => filesystems().contains(filesystem),
-            Point::Tracepoint(_) | Point::CpuClock => true,
-        }
+    /// One that runs at a tracepoint of any kernel.
+    pub const fn at(name: &'static str, tracepoint: &'static str) -> Program {
+        Program { name, point: Point::Tracepoint(tracepoint), when: When::Always }
     }
+
+    /// One that runs at perf's event, where the one at the tracepoint can lose its CPU.
+    pub const fn held(name: &'static str, event: &'static str) -> Program {
+        Program { name, point: Point::PerfEvent(event), when: When::Losing }
+    }
+
+    /// The same, on certain kernels only.
+    pub const fn when(self, when: When) -> Program {
+        Program { when, ..self }
+    }
+
+    /// Whether this machine has what it runs at, and there is no better one.
+    pub fn is_there(&self) -> bool {
+        let is_meant = match self.when {
+            When::Always => true,
+            When::Keeping => !takes_held(),
+            When::Losing => takes_held(),
+        };
+        is_meant
+            && match self.point {
+                Point::TracepointOf { filesystem, .. } => filesystems().contains(filesystem),
+                Point::Tracepoint(_) | Point::PerfEvent(_) | Point::CpuClock => true,
+            }
+    }
+}
+
+/// Whether the programs of [`When::Losing`] are taken.
+fn takes_held() -> bool {
+    preemption::programs_lose_cpu() && preemption::has_perf_events()
 }
 
 /// The file systems of this kernel, modules that are not loaded aside.

@@ -32,7 +32,7 @@ use crate::options::Options;
 use crate::probe::{Probe, Program, Seen};
 use crate::refused::with_most;
 use crate::skeleton::{InodyneSkel, InodyneSkelBuilder};
-use crate::{calibrate, libbpf_log, probes, symbols};
+use crate::{calibrate, libbpf_log, preemption, probes, symbols};
 pub use live::LiveTracer;
 
 const _: () = assert!(LOSSES == Loss::ALL.len(), "both sides count the same kinds of loss");
@@ -342,6 +342,7 @@ fn load(probes: &[Box<dyn Probe>], options: &Options, cpus: usize) -> Result<Ino
     // Whom a process sends something that runs already and is watched, a server above all, is its client.
     constants.adopt_servers = u32::from(!options.joins);
     constants.kernel_stack_bytes = kernel_stack_bytes();
+    constants.programs_lose_cpu = u32::from(preemption::programs_lose_cpu());
     constants.refused_probe = options.refuse.as_deref().map_or(Ok(0), number_of)?;
     let maps = &mut open.maps;
     maps.slot_of.set_max_entries(pid_max()).map_err(load_error)?;

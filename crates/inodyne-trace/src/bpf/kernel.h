@@ -158,6 +158,7 @@ struct bpf_iter__task {
 /* include/linux/sched.h */
 #define PF_EXITING 0x00000004
 #define PF_IO_WORKER 0x00000010
+#define PF_USER_WORKER 0x00004000
 #define PF_KTHREAD 0x00200000
 #define TASK_DEAD 0x00000080
 #define TASK_NEW 0x00000800

@@ -43,5 +43,6 @@ void host_plant_block_disk(struct block_disk *to)
 		.written_bytes = 428,
 		.device_ns = 429,
 		.in_flight = 1,
+		.number = 259 << 20 | 2,
 	};
 }

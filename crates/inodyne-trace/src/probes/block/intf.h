@@ -8,6 +8,7 @@
 enum block_limits {
 	BLOCK_SIZES = 16, /* powers of two from 512 bytes on */
 	BLOCK_TIMES = 40, /* powers of two of nanoseconds */
+	BLOCK_DISKS = 256,
 };
 EXPORT(enum, block_limits);
 
@@ -91,7 +92,7 @@ struct block_disk {
 	__u64 written_bytes;
 	__u64 device_ns;
 	__u32 in_flight;
-	__u32 unused;
+	__u32 number; /* the disk's; 0: there is none here */
 };
 
 #endif

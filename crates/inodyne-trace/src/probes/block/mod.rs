@@ -12,11 +12,13 @@ use inodyne_model::block::{Amount, Asker, BlockIo, Disk, Flag, Operation, Reques
 use inodyne_model::histogram::Histogram;
 use inodyne_model::stack::StackId;
 use inodyne_model::trace::Trace;
+use libbpf_rs::RingBufferBuilder;
 
 use crate::contract::text;
 use crate::devices;
-use crate::map::pairs;
-use crate::probe::{Point, Probe, Program, Seen};
+use crate::map::{ArrayView, pairs};
+use crate::options::Options;
+use crate::probe::{Probe, Program, Seen};
 use crate::skeleton::InodyneMaps;
 use contract::{
     BLOCK_BACKGROUND, BLOCK_FUA, BLOCK_META, BLOCK_OF_COMMAND, BLOCK_OF_KERNEL, BLOCK_OF_OTHERS, BLOCK_PREFLUSH, BLOCK_READ_AHEAD, BLOCK_SWAP, BLOCK_SYNC, DiskTotals, Key,
@@ -30,15 +32,16 @@ const SECTOR_BYTES: u64 = 512;
 /// The probe of block devices.
 #[derive(Default)]
 pub struct Own {
+    disks: Option<ArrayView<DiskTotals>>,
     samples: RefCell<Samples>,
     has_ended: bool,
 }
 
 impl Own {
-    /// Reads what disks have done until now.
-    fn sample(&self, maps: &InodyneMaps<'static>, now: Nanos) -> libbpf_rs::Result<()> {
-        self.samples.borrow_mut().add(now, pairs(&maps.block_disks)?);
-        Ok(())
+    /// What disks have done until now.
+    fn disks(&self) -> Vec<DiskTotals> {
+        let all = self.disks.iter().flat_map(|disks| (0..disks.len()).map(|at| disks.get(at)));
+        all.filter(|totals| totals.number != 0).collect()
     }
 }
 
@@ -56,32 +59,43 @@ impl Probe for Own {
     }
 
     fn programs(&self) -> &'static [Program] {
-        &[
-            Program { name: "block_complete", point: Point::Tracepoint("block_rq_complete") },
-            Program { name: "block_issue", point: Point::Tracepoint("block_rq_issue") },
-            Program { name: "block_queue", point: Point::Tracepoint("block_bio_queue") },
-            Program { name: "block_merge_after", point: Point::Tracepoint("block_bio_backmerge") },
-            Program { name: "block_merge_before", point: Point::Tracepoint("block_bio_frontmerge") },
-            Program { name: "block_merge_requests", point: Point::Tracepoint("block_rq_merge") },
-        ]
+        const { &[
+            Program::at("block_complete", "block_rq_complete"),
+            Program::at("block_issue", "block_rq_issue"),
+            Program::at("block_queue", "block_bio_queue"),
+            Program::at("block_merge_after", "block_bio_backmerge"),
+            Program::at("block_merge_before", "block_bio_frontmerge"),
+            Program::at("block_merge_requests", "block_rq_merge"),
+        ] }
     }
 
-    fn look(&self, maps: &InodyneMaps<'static>) -> libbpf_rs::Result<()> {
+    fn open<'maps>(
+        &mut self,
+        maps: &'maps InodyneMaps<'static>,
+        _options: &Options,
+        _rings: &mut RingBufferBuilder<'maps, 'static>,
+    ) -> libbpf_rs::Result<()> {
+        self.disks = Some(ArrayView::new(&maps.block_disks)?);
+        Ok(())
+    }
+
+    fn look(&self, _maps: &InodyneMaps<'static>) -> libbpf_rs::Result<()> {
         let now = monotonic_ns();
-        let is_time = !self.has_ended && self.samples.borrow().is_time(now);
-        if is_time { self.sample(maps, now) } else { Ok(()) }
+        if !self.has_ended && self.samples.borrow().is_time(now) {
+            self.samples.borrow_mut().add(now, self.disks());
+        }
+        Ok(())
     }
 
     fn command_ended(&mut self, maps: &mut InodyneMaps<'static>) {
-        // Without the last of them, as with one that could not be read while the command ran.
-        let _ = self.sample(maps, monotonic_ns());
+        self.samples.borrow_mut().add(monotonic_ns(), self.disks());
         self.has_ended = true;
         maps.bss_data.as_mut().expect("the object has global variables").block_after = 1;
     }
 
     fn read(&mut self, seen: &Seen<'_>, result: &mut Trace) -> libbpf_rs::Result<()> {
         let rows: Vec<(Key, Row)> = pairs(&seen.maps.block_rows)?;
-        let disks: Vec<(u32, DiskTotals)> = pairs(&seen.maps.block_disks)?;
+        let disks = self.disks();
         if !self.has_ended {
             self.samples.borrow_mut().add(seen.detached_ns, disks.clone());
         }
@@ -92,8 +106,8 @@ impl Probe for Own {
 }
 
 /// Everything known of block devices, most bytes first.
-fn read(rows: &[(Key, Row)], disks: &[(u32, DiskTotals)], until: Nanos) -> BlockIo {
-    let mut disks: Vec<Disk> = disks.iter().map(|(number, totals)| disk(*number, totals, until)).collect();
+fn read(rows: &[(Key, Row)], disks: &[DiskTotals], until: Nanos) -> BlockIo {
+    let mut disks: Vec<Disk> = disks.iter().map(|totals| disk(totals, until)).collect();
     disks.sort_by(|a, b| a.number.cmp(&b.number));
     let mut requests: Vec<Requests> = rows.iter().map(|(key, row)| requests(key, row)).collect();
     requests.sort_by(|a, b| {
@@ -109,8 +123,8 @@ fn busy(totals: &DiskTotals, until: Nanos) -> Nanos {
     Nanos(totals.busy_ns) + still
 }
 
-fn disk(number: u32, totals: &DiskTotals, until: Nanos) -> Disk {
-    let number = devices::number(number);
+fn disk(totals: &DiskTotals, until: Nanos) -> Disk {
+    let number = devices::number(totals.number);
     Disk {
         name: devices::name(&number),
         number,
@@ -234,10 +248,9 @@ mod tests {
             busy_ns: Nanos(422 + 1_000 - 423),
             limits: None,
         };
-        let number = 259 << 20 | 2;
         let over_time = |totals: &DiskTotals| {
             let mut samples = Samples::default();
-            samples.add(Nanos(1_000), vec![(number, *totals)]);
+            samples.add(Nanos(1_000), vec![*totals]);
             samples.since(Nanos(0)).map(|course| course.intervals[0].disks.clone())
         };
         let interval = DiskInterval {
@@ -248,10 +261,10 @@ mod tests {
             device_ns: Nanos(429),
             busy_ns: expected.busy_ns,
         };
-        assert_eq!(disk(number, &totals, Nanos(1_000)), expected);
+        assert_eq!(disk(&totals, Nanos(1_000)), expected);
         assert_eq!(over_time(&totals), Some(vec![interval]));
-        every_field_counts("block_disk", totals, &["next_sector", "unused"], |totals| {
-            (disk(number, totals, Nanos(1_000)), over_time(totals))
+        every_field_counts("block_disk", totals, &["next_sector"], |totals| {
+            (disk(totals, Nanos(1_000)), over_time(totals))
         });
     }
 }

@@ -27,7 +27,7 @@ pub(super) struct Samples {
 /// What had been done until then.
 struct Sample {
     at: Nanos,
-    disks: Vec<(u32, DiskTotals)>,
+    disks: Vec<DiskTotals>,
     unwritten: Unwritten,
 }
 
@@ -51,7 +51,7 @@ impl Samples {
     }
 
     /// Takes a reading.
-    pub(super) fn add(&mut self, at: Nanos, disks: Vec<(u32, DiskTotals)>) {
+    pub(super) fn add(&mut self, at: Nanos, disks: Vec<DiskTotals>) {
         self.keep(Sample { at, disks, unwritten: Unwritten::read() });
     }
 
@@ -78,12 +78,12 @@ impl Samples {
 }
 
 fn interval(started: Nanos, before: &Sample, sample: &Sample) -> IoInterval {
-    let known: HashMap<u32, &DiskTotals> = before.disks.iter().map(|(number, totals)| (*number, totals)).collect();
-    let disk = |(number, totals): &(u32, DiskTotals)| {
+    let known: HashMap<u32, &DiskTotals> = before.disks.iter().map(|totals| (totals.number, totals)).collect();
+    let disk = |totals: &DiskTotals| {
         let zero = DiskTotals::default();
-        let then = known.get(number).copied().unwrap_or(&zero);
+        let then = known.get(&totals.number).copied().unwrap_or(&zero);
         DiskInterval {
-            disk: devices::number(*number),
+            disk: devices::number(totals.number),
             requests: totals.requests.saturating_sub(then.requests),
             read_bytes: totals.read_bytes.saturating_sub(then.read_bytes),
             written_bytes: totals.written_bytes.saturating_sub(then.written_bytes),
@@ -118,8 +118,8 @@ mod tests {
     use super::*;
 
     fn sample(at: u64, read: u64) -> Sample {
-        let totals = DiskTotals { read_bytes: read, requests: read, ..DiskTotals::default() };
-        Sample { at: Nanos(at), disks: vec![(7 << 20, totals)], unwritten: Unwritten::default() }
+        let totals = DiskTotals { number: 7 << 20, read_bytes: read, requests: read, ..DiskTotals::default() };
+        Sample { at: Nanos(at), disks: vec![totals], unwritten: Unwritten::default() }
     }
 
     fn read(of: &IoOverTime) -> Vec<(u64, u64)> {
@@ -139,8 +139,8 @@ mod tests {
 
     #[test]
     fn a_disk_is_busy_with_what_is_under_way() {
-        let totals = |busy_ns, since, in_flight| DiskTotals { busy_ns, since, in_flight, ..DiskTotals::default() };
-        let at = |at, totals| Sample { at: Nanos(at), disks: vec![(1, totals)], unwritten: Unwritten::default() };
+        let totals = |busy_ns, since, in_flight| DiskTotals { number: 1, busy_ns, since, in_flight, ..DiskTotals::default() };
+        let at = |at, totals| Sample { at: Nanos(at), disks: vec![totals], unwritten: Unwritten::default() };
         let mut samples = Samples::default();
         samples.keep(at(10, totals(0, 4, 1)));
         samples.keep(at(20, totals(0, 4, 1)));
@@ -166,7 +166,7 @@ mod tests {
         let rates: Vec<f64> =
             course.iter().zip(read(&course)).map(|((from, to), (_, bytes))| bytes as f64 / (to.to_ns - from).0 as f64).collect();
         assert!(rates.iter().all(|rate| (rate / rates[0] - 1.0).abs() < 0.01), "{rates:?}");
-        assert_eq!(read(&course).iter().map(|(_, bytes)| bytes).sum::<u64>(), samples.all.last().unwrap().disks[0].1.read_bytes);
+        assert_eq!(read(&course).iter().map(|(_, bytes)| bytes).sum::<u64>(), samples.all.last().unwrap().disks[0].read_bytes);
     }
 
     #[test]

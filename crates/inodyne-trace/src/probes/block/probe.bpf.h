@@ -16,6 +16,7 @@
 
 #include "../../bpf/log2.h"
 #include "../../bpf/maps.h"
+#include "../../bpf/preempt.h"
 #include "../../bpf/refuse.h"
 #include "../../bpf/stack.h"
 #include "../../bpf/task.h"
@@ -47,9 +48,22 @@ struct {
 	__type(value, struct block_row);
 } block_rows SEC(".maps");
 
+/* How many places for disks were given out. */
+__u32 block_disks_used;
+
+/* The number of a disk -> its place. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 256);
+	__uint(max_entries, BLOCK_DISKS);
+	__type(key, __u32);
+	__type(value, __u32);
+} block_places SEC(".maps");
+
+/* An array, to be read while the command runs: while a process reads a hash map, the kernel runs no programs of perf's events there. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, BLOCK_DISKS);
 	__type(key, __u32);
 	__type(value, struct block_disk);
 } block_disks SEC(".maps");
@@ -72,17 +86,28 @@ static __always_inline __u32 disk_number(struct gendisk *disk)
 	return (__u32)BPF_CORE_READ(disk, major) << 20 | BPF_CORE_READ(disk, first_minor);
 }
 
+static __noinline struct block_disk *block_disk_make(__u32 number)
+{
+	__u32 place = __sync_fetch_and_add(&block_disks_used, 1), *first;
+	struct block_disk *disk = bpf_map_lookup_elem(&block_disks, &place);
+
+	if (!disk)
+		return 0;
+	disk->number = number;
+	if (!bpf_map_update_elem(&block_places, &number, &place, BPF_NOEXIST))
+		return disk;
+	/* Another CPU was faster. */
+	disk->number = 0;
+	first = bpf_map_lookup_elem(&block_places, &number);
+	return first ? bpf_map_lookup_elem(&block_disks, first) : 0;
+}
+
 static __always_inline struct block_disk *block_disk_of(struct gendisk *gendisk)
 {
-	struct block_disk *disk, blank = {};
 	__u32 number = disk_number(gendisk);
+	__u32 *place = bpf_map_lookup_elem(&block_places, &number);
 
-	disk = bpf_map_lookup_elem(&block_disks, &number);
-	if (disk)
-		return disk;
-	/* Where another CPU was faster, its entry serves. */
-	bpf_map_update_elem(&block_disks, &number, &blank, BPF_NOEXIST);
-	return bpf_map_lookup_elem(&block_disks, &number);
+	return place ? bpf_map_lookup_elem(&block_disks, place) : block_disk_make(number);
 }
 
 static __always_inline __u16 block_flags(__u32 flags)
@@ -178,7 +203,7 @@ static __always_inline __u8 block_asker_of(struct task_struct *task)
 }
 
 SEC("raw_tp/block_bio_queue")
-int BPF_PROG(block_queue, struct bio *bio)
+int HOLDING_PROG(block_queue, struct bio *bio)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct block_bio new = {};
@@ -201,7 +226,7 @@ int BPF_PROG(block_queue, struct bio *bio)
 }
 
 SEC("raw_tp/block_rq_issue")
-int BPF_PROG(block_issue, struct request *rq)
+int HOLDING_PROG(block_issue, struct request *rq)
 {
 	struct block_request new = {}, *again;
 	struct block_disk *disk;
@@ -278,7 +303,7 @@ static __always_inline void block_count(struct block_request *request, struct ge
 }
 
 SEC("raw_tp/block_rq_complete")
-int BPF_PROG(block_complete, struct request *rq, int error, unsigned int bytes)
+int HOLDING_PROG(block_complete, struct request *rq, int error, unsigned int bytes)
 {
 	struct block_request request = {}, *known;
 	struct block_disk *disk;
@@ -330,21 +355,21 @@ static __always_inline void block_merged(struct gendisk *gendisk)
 }
 
 SEC("raw_tp/block_bio_backmerge")
-int BPF_PROG(block_merge_after, struct bio *bio)
+int HOLDING_PROG(block_merge_after, struct bio *bio)
 {
 	block_merged(BPF_CORE_READ(bio, bi_bdev, bd_disk));
 	return 0;
 }
 
 SEC("raw_tp/block_bio_frontmerge")
-int BPF_PROG(block_merge_before, struct bio *bio)
+int HOLDING_PROG(block_merge_before, struct bio *bio)
 {
 	block_merged(BPF_CORE_READ(bio, bi_bdev, bd_disk));
 	return 0;
 }
 
 SEC("raw_tp/block_rq_merge")
-int BPF_PROG(block_merge_requests, struct request *rq)
+int HOLDING_PROG(block_merge_requests, struct request *rq)
 {
 	block_merged(BPF_CORE_READ(rq, q, disk));
 	return 0;

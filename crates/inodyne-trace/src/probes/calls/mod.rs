@@ -15,7 +15,7 @@ use crate::call_slots::used;
 use crate::contract::{COMM_LENGTH, GROUP_CALIBRATION, global, text};
 use crate::map::{ArrayView, pairs};
 use crate::names;
-use crate::probe::{Point, Probe, Program, Seen};
+use crate::probe::{Probe, Program, Seen, When};
 use crate::options::Options;
 use crate::skeleton::{InodyneMaps, OpenInodyneSkel};
 use contract::{CallStats, CallsUsed};
@@ -47,10 +47,12 @@ impl Probe for Own {
     }
 
     fn programs(&self) -> &'static [Program] {
-        &[
-            Program { name: "calls_enter", point: Point::Tracepoint("sys_enter") },
-            Program { name: "calls_exit", point: Point::Tracepoint("sys_exit") },
-        ]
+        const { &[
+            Program::at("calls_enter", "sys_enter").when(When::Keeping),
+            Program::at("calls_exit", "sys_exit").when(When::Keeping),
+            Program::held("calls_enter_held", "raw_syscalls/sys_enter"),
+            Program::held("calls_exit_held", "raw_syscalls/sys_exit"),
+        ] }
     }
 
     fn configure(&self, object: &mut OpenInodyneSkel<'_>, options: &Options, cpus: usize) -> libbpf_rs::Result<()> {

@@ -6,6 +6,7 @@
 #ifndef INODYNE_CALLS_PROBE_H
 #define INODYNE_CALLS_PROBE_H
 
+#include "../../bpf/preempt.h"
 #include "../../bpf/refuse.h"
 #include "../../bpf/run.h"
 #include "../dtype/probe.bpf.h"
@@ -35,25 +36,56 @@ static __noinline int enter_first(struct thread *t, __u16 call, __u64 now, __u64
 	return t->flags & FLAG_ARMED ? start_of_trace(t, call, now, runtime) : 1;
 }
 
+static __always_inline void call_enters(struct task_struct *task, struct thread *t, __u64 regs, __u64 number)
+{
+	__u64 now = bpf_ktime_get_ns();
+	__u16 call = call_of(task, number);
+
+	if (t->flags & (FLAG_ARMED | FLAG_CHILD) && !enter_first(t, call, now, task->se.sum_exec_runtime))
+		return;
+	thread_runs(t, now);
+	clock_enter(t, now, call);
+	if (untyped_now && dtype_is_lookup(call) && !(t->flags & FLAG_HELPER))
+		dtype_lookup_enter(t, task->tgid, regs, call);
+}
+
 SEC("raw_tp/sys_enter")
 int calls_enter(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread *t = thread_of(task);
-	__u64 now;
-	__u16 call;
+	struct thread *t;
 
 	refusable(REFUSE_CALLS);
-	if (!t)
-		return 0;
-	now = bpf_ktime_get_ns();
-	call = call_of(task, ctx->args[1]);
-	if (t->flags & (FLAG_ARMED | FLAG_CHILD) && !enter_first(t, call, now, task->se.sum_exec_runtime))
-		return 0;
-	thread_runs(t, now);
-	clock_enter(t, now, call);
-	if (untyped_now && dtype_is_lookup(call) && !(t->flags & FLAG_HELPER))
-		dtype_lookup_enter(t, task->tgid, ctx->args[0], call);
+	cpu_hold();
+	t = thread_of(task);
+	if (t)
+		call_enters(task, t, ctx->args[0], ctx->args[1]);
+	cpu_release();
+	return 0;
+}
+
+/* Where the registers of the current task's mode switch are, as a number: to the verifier only a difference of two pointers is one. The
+ * task is asked for anew, or the compiler would take the number in its account, which is the same. */
+static __always_inline __u64 regs_of(struct task_struct *task, struct thread *t)
+{
+	__u64 below = (__u64)bpf_task_pt_regs(task) - (__u64)bpf_get_current_task_btf();
+
+	barrier_var(below);
+	return t->task + below;
+}
+
+struct trace_event_raw_sys_enter {
+	long id;
+} __attribute__((preserve_access_index));
+
+SEC("tp/raw_syscalls/sys_enter")
+int calls_enter_held(struct trace_event_raw_sys_enter *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *t = thread_of(task);
+
+	if (t)
+		call_enters(task, t, regs_of(task, t), ctx->id);
 	return 0;
 }
 
@@ -121,23 +153,18 @@ static __noinline int exit_unseen(struct thread *t, __u16 call)
 	return 0;
 }
 
-SEC("raw_tp/sys_exit")
-int calls_exit(struct bpf_raw_tracepoint_args *ctx)
+static __always_inline void call_exits(struct task_struct *task, struct thread *t, __u64 regs, long result)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread *t = thread_of(task);
 	__u64 now, wall;
 	call_ref ref;
 	__u16 call;
 
-	if (!t)
-		return 0;
 	call = t->call;
 	/* Armed, or the call began before it was followed. */
 	if (call == CALL_NONE) {
 		if (t->flags & FLAG_CHILD)
-			exit_unseen(t, call_of(task, CALL_NUMBER(ctx->args[0])));
-		return 0;
+			exit_unseen(t, call_of(task, CALL_NUMBER(regs)));
+		return;
 	}
 	now = bpf_ktime_get_ns();
 	thread_runs(t, now);
@@ -145,21 +172,49 @@ int calls_exit(struct bpf_raw_tracepoint_args *ctx)
 	wall = clock_exit(t, now, call_slot_of_ref(ref));
 	if (t->flags & (FLAG_CHILD | FLAG_HELPER)) {
 		t->flags &= ~FLAG_CHILD;
-		return 0;
+		return;
 	}
-	count_call(t, ref, wall, ctx->args[1]);
+	count_call(t, ref, wall, result);
 	if (t->call_blocked_ns && t->number)
-		samples_blocked(ctx, t, call);
+		samples_blocked(t, call);
 	if (record_paths && t->number)
-		paths_exit(call, ctx->args[0], ctx->args[1], wall);
+		paths_exit(call, regs, result, wall);
 	if (record_files && t->number)
-		files_exit(t, ctx->args[0], call, ctx->args[1], wall);
+		files_exit(t, regs, call, result, wall);
 	if (record_requests && t->number)
-		requests_exit(t, ctx->args[0], call, ctx->args[1], now);
+		requests_exit(t, regs, call, result, now);
 	if (call == __NR_getdents64 && record_types)
-		dtype_read_exit(t, ctx->args[0], ctx->args[1]);
+		dtype_read_exit(t, regs, result);
 	else if (t->flags & FLAG_FORCED)
-		dtype_lookup_exit(t, ctx->args[0], call, ctx->args[1], wall);
+		dtype_lookup_exit(t, regs, call, result, wall);
+}
+
+SEC("raw_tp/sys_exit")
+int calls_exit(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *t;
+
+	cpu_hold();
+	t = thread_of(task);
+	if (t)
+		call_exits(task, t, ctx->args[0], ctx->args[1]);
+	cpu_release();
+	return 0;
+}
+
+struct trace_event_raw_sys_exit {
+	long ret;
+} __attribute__((preserve_access_index));
+
+SEC("tp/raw_syscalls/sys_exit")
+int calls_exit_held(struct trace_event_raw_sys_exit *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *t = thread_of(task);
+
+	if (t)
+		call_exits(task, t, regs_of(task, t), ctx->ret);
 	return 0;
 }
 

@@ -9,6 +9,7 @@
 #define INODYNE_COMMITS_PROBE_H
 
 #include "../../bpf/maps.h"
+#include "../../bpf/preempt.h"
 #include "../../bpf/refuse.h"
 #include "intf.h"
 #include "kernel.h"
@@ -75,7 +76,7 @@ static __always_inline __u64 journal_phase(struct journal_row *row)
 }
 
 SEC("raw_tp/jbd2_commit_locking")
-int BPF_PROG(commits_locking, struct journal_s *journal)
+int HOLDING_PROG(commits_locking, struct journal_s *journal)
 {
 	struct journal_row *row = journal_of(BPF_CORE_READ(journal, j_fs_dev, bd_dev), JOURNAL_JBD2);
 
@@ -88,7 +89,7 @@ int BPF_PROG(commits_locking, struct journal_s *journal)
 }
 
 SEC("raw_tp/jbd2_commit_flushing")
-int BPF_PROG(commits_flushing, struct journal_s *journal)
+int HOLDING_PROG(commits_flushing, struct journal_s *journal)
 {
 	struct journal_row *row = journal_of(BPF_CORE_READ(journal, j_fs_dev, bd_dev), JOURNAL_JBD2);
 
@@ -98,7 +99,7 @@ int BPF_PROG(commits_flushing, struct journal_s *journal)
 }
 
 SEC("raw_tp/jbd2_commit_logging")
-int BPF_PROG(commits_logging, struct journal_s *journal)
+int HOLDING_PROG(commits_logging, struct journal_s *journal)
 {
 	struct journal_row *row = journal_of(BPF_CORE_READ(journal, j_fs_dev, bd_dev), JOURNAL_JBD2);
 
@@ -108,7 +109,7 @@ int BPF_PROG(commits_logging, struct journal_s *journal)
 }
 
 SEC("raw_tp/jbd2_run_stats")
-int BPF_PROG(commits_committed, __u32 device, __u32 transaction, struct transaction_run_stats_s *stats)
+int HOLDING_PROG(commits_committed, __u32 device, __u32 transaction, struct transaction_run_stats_s *stats)
 {
 	struct journal_row *row = journal_of(device, JOURNAL_JBD2);
 	struct commit_span span = {};
@@ -134,7 +135,7 @@ int BPF_PROG(commits_committed, __u32 device, __u32 transaction, struct transact
 }
 
 SEC("raw_tp/jbd2_checkpoint_stats")
-int BPF_PROG(commits_checkpointed, __u32 device, __u32 transaction, struct transaction_chp_stats_s *stats)
+int HOLDING_PROG(commits_checkpointed, __u32 device, __u32 transaction, struct transaction_chp_stats_s *stats)
 {
 	struct journal_row *row = journal_of(device, JOURNAL_JBD2);
 
@@ -146,14 +147,14 @@ int BPF_PROG(commits_checkpointed, __u32 device, __u32 transaction, struct trans
 }
 
 SEC("raw_tp/xlog_iclog_write")
-int BPF_PROG(commits_xfs_write, struct xlog_in_core *iclog)
+int HOLDING_PROG(commits_xfs_write, struct xlog_in_core *iclog)
 {
 	commit_counted(BPF_CORE_READ(iclog, ic_log, l_mp, m_super, s_dev), JOURNAL_XFS);
 	return 0;
 }
 
 SEC("raw_tp/xfs_log_force")
-int BPF_PROG(commits_xfs_force, struct xfs_mount *mount)
+int HOLDING_PROG(commits_xfs_force, struct xfs_mount *mount)
 {
 	struct journal_row *row = journal_of(BPF_CORE_READ(mount, m_super, s_dev), JOURNAL_XFS);
 
@@ -163,7 +164,7 @@ int BPF_PROG(commits_xfs_force, struct xfs_mount *mount)
 }
 
 SEC("raw_tp/xfs_log_grant_sleep")
-int BPF_PROG(commits_xfs_full, struct xlog *log)
+int HOLDING_PROG(commits_xfs_full, struct xlog *log)
 {
 	struct journal_row *row = journal_of(BPF_CORE_READ(log, l_mp, m_super, s_dev), JOURNAL_XFS);
 
@@ -173,7 +174,7 @@ int BPF_PROG(commits_xfs_full, struct xlog *log)
 }
 
 SEC("raw_tp/btrfs_transaction_commit")
-int BPF_PROG(commits_btrfs, struct btrfs_fs_info *fs)
+int HOLDING_PROG(commits_btrfs, struct btrfs_fs_info *fs)
 {
 	commit_counted(BPF_CORE_READ(fs, sb, s_dev), JOURNAL_BTRFS);
 	return 0;

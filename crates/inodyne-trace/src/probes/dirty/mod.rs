@@ -12,7 +12,7 @@ use super::block::asker;
 use crate::contract::text;
 use crate::devices;
 use crate::map::pairs;
-use crate::probe::{Point, Probe, Program, Seen};
+use crate::probe::{Probe, Program, Seen};
 use contract::{Key, Sum};
 
 /// The probe of dirty pages.
@@ -33,7 +33,7 @@ impl Probe for Own {
     }
 
     fn programs(&self) -> &'static [Program] {
-        &[Program { name: "dirty_folio", point: Point::Tracepoint("writeback_dirty_folio") }]
+        const { &[Program::at("dirty_folio", "writeback_dirty_folio")] }
     }
 
     fn read(&mut self, seen: &Seen<'_>, result: &mut Trace) -> libbpf_rs::Result<()> {

@@ -8,6 +8,7 @@
 #define INODYNE_DIRTY_PROBE_H
 
 #include "../../bpf/maps.h"
+#include "../../bpf/preempt.h"
 #include "../../bpf/refuse.h"
 #include "../block/probe.bpf.h"
 #include "intf.h"
@@ -61,7 +62,7 @@ static __always_inline __u64 folio_bytes(const void *folio)
 }
 
 SEC("raw_tp/writeback_dirty_folio")
-int BPF_PROG(dirty_folio, void *folio, struct address_space *mapping)
+int HOLDING_PROG(dirty_folio, void *folio, struct address_space *mapping)
 {
 	struct super_block *superblock;
 	struct dirty_sum *sum, first = {};

@@ -20,7 +20,7 @@ use crate::call_slots::CallSlots;
 use crate::contract::{CALL_NONE, FLAG_HELPER, FLAG_KTHREAD, FLAG_SERVER, STATE_BLOCKED, STATE_READY, Thread, text};
 use crate::map::record;
 use crate::names;
-use crate::probe::{Point, Probe, Program, Seen};
+use crate::probe::{Probe, Program, Seen, When};
 use crate::options::Options;
 use crate::skeleton::{InodyneMaps, OpenInodyneSkel};
 use crate::thread_numbers::ThreadNumbers;
@@ -54,12 +54,15 @@ impl Probe for Own {
     }
 
     fn programs(&self) -> &'static [Program] {
-        &[
-            Program { name: "lifecycle_fork", point: Point::Tracepoint("sched_process_fork") },
-            Program { name: "lifecycle_exec", point: Point::Tracepoint("sched_process_exec") },
-            Program { name: "lifecycle_exit", point: Point::Tracepoint("sched_process_exit") },
-            Program { name: "lifecycle_rename", point: Point::Tracepoint("task_rename") },
-        ]
+        const { &[
+            Program::at("lifecycle_fork", "sched_process_fork").when(When::Keeping),
+            Program::at("lifecycle_fork_held", "sched_wakeup_new").when(When::Losing),
+            Program::at("lifecycle_exec", "sched_process_exec").when(When::Keeping),
+            Program::held("lifecycle_exec_held", "sched/sched_process_exec"),
+            Program::at("lifecycle_exit", "sched_process_exit").when(When::Keeping),
+            Program::held("lifecycle_exit_held", "sched/sched_process_exit"),
+            Program::at("lifecycle_rename", "task_rename"),
+        ] }
     }
 
     fn configure(&self, object: &mut OpenInodyneSkel<'_>, options: &Options, _cpus: usize) -> libbpf_rs::Result<()> {

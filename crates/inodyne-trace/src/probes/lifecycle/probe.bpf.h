@@ -7,6 +7,7 @@
 
 #include "../../bpf/adopt.h"
 #include "../../bpf/pid_namespace.h"
+#include "../../bpf/preempt.h"
 #include "../../bpf/refuse.h"
 #include "../../bpf/run.h"
 #include "../../bpf/task.h"
@@ -38,14 +39,12 @@ static __noinline int fork_of_helper(struct thread *of, struct task_struct *chil
 	return 0;
 }
 
-SEC("tp_btf/sched_process_fork")
-int BPF_PROG(lifecycle_fork, struct task_struct *parent, struct task_struct *child)
+static __always_inline int forked(struct task_struct *parent, struct task_struct *child)
 {
 	struct thread *of = thread_of(parent), *t;
 	__u32 pid = child->pid, slot;
 	__u64 now;
 
-	refusable(REFUSE_LIFECYCLE);
 	if (!of || !of->number)
 		return 0;
 	if (of->flags & FLAG_HELPER)
@@ -75,8 +74,26 @@ int BPF_PROG(lifecycle_fork, struct task_struct *parent, struct task_struct *chi
 	return 0;
 }
 
+SEC("tp_btf/sched_process_fork")
+int HOLDING_PROG(lifecycle_fork, struct task_struct *parent, struct task_struct *child)
+{
+	refusable(REFUSE_LIFECYCLE);
+	return forked(parent, child);
+}
+
+/* A moment later, under the lock of a run queue: the child is made ready by its parent (kernel_clone in kernel/fork.c). Workers of
+ * io_uring and of virtual machines come here, too, and no fork is told of them. */
+SEC("tp_btf/sched_wakeup_new")
+int BPF_PROG(lifecycle_fork_held, struct task_struct *child)
+{
+	refusable(REFUSE_LIFECYCLE);
+	if (child->flags & (PF_IO_WORKER | PF_USER_WORKER))
+		return 0;
+	return forked(bpf_get_current_task_btf(), child);
+}
+
 SEC("tp_btf/task_rename")
-int BPF_PROG(lifecycle_rename, struct task_struct *task, const char *comm)
+int HOLDING_PROG(lifecycle_rename, struct task_struct *task, const char *comm)
 {
 	struct thread *t = thread_of(task);
 
@@ -110,8 +127,7 @@ static __noinline struct thread *take_over_pid(struct task_struct *task, __u32 o
 	return t;
 }
 
-SEC("tp_btf/sched_process_exec")
-int BPF_PROG(lifecycle_exec, struct task_struct *task, int old_pid, struct linux_binprm *binprm)
+static __always_inline int executed(struct task_struct *task, int old_pid, const char *file)
 {
 	struct thread *t = thread_of(task);
 	struct program_record *record;
@@ -139,9 +155,34 @@ int BPF_PROG(lifecycle_exec, struct task_struct *task, int old_pid, struct linux
 		length = PROGRAM_ARGS;
 	if (bpf_probe_read_user(record->args, length, (void *)start))
 		record->args_length = 0;
-	if (bpf_probe_read_kernel_str(record->file, sizeof(record->file), BPF_CORE_READ(binprm, filename)) < 0)
+	if (bpf_probe_read_kernel_str(record->file, sizeof(record->file), file) < 0)
 		record->file[0] = 0;
 	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int HOLDING_PROG(lifecycle_exec, struct task_struct *task, int old_pid, struct linux_binprm *binprm)
+{
+	return executed(task, old_pid, BPF_CORE_READ(binprm, filename));
+}
+
+struct trace_event_raw_sched_process_exec {
+	__u32 __data_loc_filename; /* in its lower half: where it is, from the beginning of this */
+	int old_pid;
+} __attribute__((preserve_access_index));
+
+SEC("tp/sched/sched_process_exec")
+int lifecycle_exec_held(struct trace_event_raw_sched_process_exec *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *t;
+
+	executed(task, ctx->old_pid, (const char *)ctx + (ctx->__data_loc_filename & 0xffff));
+	/* Of the program's name no event may have been seen. */
+	t = thread_of(task);
+	if (t && t->group != GROUP_CALIBRATION)
+		take_name(t, task->comm);
 	return 0;
 }
 
@@ -165,8 +206,7 @@ static __always_inline void send_exit(struct task_struct *task, const struct thr
 	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
 }
 
-SEC("tp_btf/sched_process_exit")
-int BPF_PROG(lifecycle_exit, struct task_struct *task)
+static __always_inline int exits(struct task_struct *task)
 {
 	struct thread *t = thread_of(task);
 	__u64 now;
@@ -183,6 +223,18 @@ int BPF_PROG(lifecycle_exit, struct task_struct *task)
 	clock_charge_running(t, now, call_slot_in_progress(t));
 	t->call = __NR_exit_group;
 	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int HOLDING_PROG(lifecycle_exit, struct task_struct *task)
+{
+	return exits(task);
+}
+
+SEC("tp/sched/sched_process_exit")
+int lifecycle_exit_held(void *ctx)
+{
+	return exits(bpf_get_current_task_btf());
 }
 
 #endif

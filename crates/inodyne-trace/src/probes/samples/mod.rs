@@ -10,7 +10,7 @@ use inodyne_model::stack::StackId;
 use crate::contract::HELPER_FIRST;
 use crate::map::pairs;
 use crate::names;
-use crate::probe::{Point, Probe, Program, Seen};
+use crate::probe::{Point, Probe, Program, Seen, When};
 use crate::options::Options;
 use crate::skeleton::OpenInodyneSkel;
 use crate::thread_numbers::ThreadNumbers;
@@ -34,7 +34,7 @@ impl Probe for Own {
     }
 
     fn programs(&self) -> &'static [Program] {
-        &[Program { name: "samples_take", point: Point::CpuClock }]
+        &[Program { name: "samples_take", point: Point::CpuClock, when: When::Always }]
     }
 
     fn is_wanted(&self, options: &Options) -> bool {

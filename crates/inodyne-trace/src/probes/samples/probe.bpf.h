@@ -57,13 +57,13 @@ int samples_take(struct bpf_perf_event_data *ctx)
 		key.stack = take_stack(ctx, STACK_OF_SAMPLE);
 	/* Whose files the frames of a helper are in is not known later. */
 	if (!changes_program(t->call) && !(t->flags & FLAG_HELPER))
-		key.user_stack = take_user_stack(ctx, t->pid_here, USER_STACK_OF_SAMPLE);
+		key.user_stack = user_stack_of_sample(ctx, t->pid_here);
 	count_sample(&key, 1);
 	return 0;
 }
 
 /* At the end of a call in which the thread was blocked. */
-__noinline int samples_blocked(struct bpf_raw_tracepoint_args *ctx, struct thread *t, __u16 call)
+__noinline int samples_blocked(struct thread *t, __u16 call)
 {
 	struct sample_key key = { .blocked = 1 };
 	__u64 times;
@@ -77,7 +77,7 @@ __noinline int samples_blocked(struct bpf_raw_tracepoint_args *ctx, struct threa
 	t->unseen_ns -= times * blocked_sample_ns;
 	key.thread = t->number;
 	key.call = call;
-	key.user_stack = take_user_stack(ctx, t->pid_here, USER_STACK_OF_CALL);
+	key.user_stack = user_stack_of_call(t->pid_here);
 	count_sample(&key, times);
 	return 0;
 }

@@ -61,26 +61,26 @@ static long take_user_frame(__u64 index, struct user_stack_walk *walk)
 	return 0;
 }
 
+static __always_inline struct user_frames *user_frames_for(__u32 user)
+{
+	return bpf_map_lookup_elem(&user_stack_scratch, &user);
+}
+
 /*
- * The identity of the current stack in user mode; 0 where there is none. The kernel follows frame pointers: of a program
+ * Keeps a stack in user mode that was taken into a scratch; its identity, 0 where there is none. The kernel follows frame pointers: of a program
  * that keeps none, the first frame is right and the others are whatever the register held.
  *
  * Finding the build ids costs some microseconds: for samples, not for every switch or call.
  */
-static __always_inline __u64 take_user_stack(void *ctx, __u32 pid, __u32 user)
+static __always_inline __u64 keep_user_stack(struct user_frames *frames, long bytes, __u32 pid)
 {
-	struct user_frames *frames = bpf_map_lookup_elem(&user_stack_scratch, &user);
 	struct user_stack_walk walk = {
 		.frames = frames,
 		.hash = 0xcbf29ce484222325ULL,
 		.crowded = user_stacks_kept > USER_STACKS / 2,
 	};
 	__u64 hash;
-	long bytes;
 
-	if (!frames)
-		return 0;
-	bytes = bpf_get_stack(ctx, frames->frame, sizeof(frames->frame), BPF_F_USER_STACK | BPF_F_USER_BUILD_ID);
 	if (bytes <= 0)
 		return 0;
 	walk.depth = bytes / sizeof(struct user_frame);
@@ -104,6 +104,29 @@ static __always_inline __u64 take_user_stack(void *ctx, __u32 pid, __u32 user)
 	}
 	/* Another CPU was faster with the same stack; or the table is full, and the sample is one without a stack. */
 	return bpf_map_lookup_elem(&user_stacks, &hash) ? hash : 0;
+}
+
+#define USER_STACK_FLAGS (BPF_F_USER_STACK | BPF_F_USER_BUILD_ID)
+
+/* Of what a sample interrupted. */
+static __always_inline __u64 user_stack_of_sample(void *ctx, __u32 pid)
+{
+	struct user_frames *frames = user_frames_for(USER_STACK_OF_SAMPLE);
+
+	if (!frames)
+		return 0;
+	return keep_user_stack(frames, bpf_get_stack(ctx, frames->frame, sizeof(frames->frame), USER_STACK_FLAGS), pid);
+}
+
+/* From where the current call was made. */
+static __always_inline __u64 user_stack_of_call(__u32 pid)
+{
+	struct user_frames *frames = user_frames_for(USER_STACK_OF_CALL);
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	if (!frames)
+		return 0;
+	return keep_user_stack(frames, bpf_get_task_stack(task, frames->frame, sizeof(frames->frame), USER_STACK_FLAGS), pid);
 }
 
 #endif

@@ -19,7 +19,7 @@ use libbpf_rs::{MapCore, MapFlags, RingBufferBuilder};
 use crate::contract::{WAKER_INTERRUPT, WAKER_KTHREAD, WAKER_PROCESS, WAKER_TRACED};
 use crate::map::{pairs, pairs_and_remove};
 use crate::names;
-use crate::probe::{Point, Probe, Program, Seen};
+use crate::probe::{Probe, Program, Seen};
 use crate::options::Options;
 use crate::skeleton::{InodyneMaps, OpenInodyneSkel};
 use arrived::Arrived;
@@ -70,10 +70,10 @@ impl Probe for Own {
     }
 
     fn programs(&self) -> &'static [Program] {
-        &[
-            Program { name: "switches_switch", point: Point::Tracepoint("sched_switch") },
-            Program { name: "switches_waking", point: Point::Tracepoint("sched_waking") },
-        ]
+        const { &[
+            Program::at("switches_switch", "sched_switch"),
+            Program::at("switches_waking", "sched_waking"),
+        ] }
     }
 
     fn configure(&self, object: &mut OpenInodyneSkel<'_>, options: &Options, _cpus: usize) -> libbpf_rs::Result<()> {

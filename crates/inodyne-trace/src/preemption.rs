@@ -1,0 +1,64 @@
+//! Whether a program can lose its CPU while it runs: what the kernel says of itself, and what there is to do about it
+//! (`bpf/preempt.h`).
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::OnceLock;
+
+const VMLINUX: &str = "/sys/kernel/btf/vmlinux";
+
+/// Names in the kernel's type information that only occur together where programs at tracepoints are preemptible: what guards these
+/// from then on (`DEFINE_SRCU_FAST(tracepoint_srcu)`, kernel/tracepoint.c), and a field of it that the guard of the same name before
+/// Linux 6.13 did not have.
+const SIGNS: [&[u8]; 2] = [b"\0tracepoint_srcu_srcu_data\0", b"\0srcu_ctrs\0"];
+
+/// Where libbpf looks for what an event is called by perf.
+const EVENTS: [&str; 2] = ["/sys/kernel/debug/tracing/events", "/sys/kernel/tracing/events"];
+
+/// Whether this kernel takes the CPU away from programs at tracepoints.
+pub fn programs_lose_cpu() -> bool {
+    static KNOWN: OnceLock<bool> = OnceLock::new();
+    *KNOWN.get_or_init(|| names(Path::new(VMLINUX)).is_ok_and(|names| SIGNS.iter().all(|sign| has(&names, sign))))
+}
+
+/// Whether programs can be attached to perf's events of tracepoints, which are known by numbers in tracefs.
+pub fn has_perf_events() -> bool {
+    let id = |events: &&str| Path::new(events).join("raw_syscalls/sys_enter/id").exists();
+    EVENTS.iter().any(|events| id(&events))
+}
+
+/// All names in a file of type information, each ended by a zero: a header of 24 bytes says where they are (Documentation/bpf/btf.rst).
+fn names(path: &Path) -> io::Result<Vec<u8>> {
+    let file = File::open(path)?;
+    let mut header = [0; 24];
+    file.read_exact_at(&mut header, 0)?;
+    let word = |at: usize| u32::from_ne_bytes(header[at..at + 4].try_into().expect("four bytes"));
+    let (length_of_header, offset, length) = (word(4), word(16), word(20));
+    let mut names = vec![0; length as usize];
+    file.read_exact_at(&mut names, u64::from(length_of_header) + u64::from(offset))?;
+    Ok(names)
+}
+
+fn has(names: &[u8], sign: &[u8]) -> bool {
+    memchr::memmem::find(names, sign).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_kernels_names_are_read_whole() {
+        let names = names(Path::new(VMLINUX)).expect("a kernel with type information");
+        assert!(has(&names, b"\0task_struct\0") && has(&names, b"\0sum_exec_runtime\0"));
+        assert!(!has(&names, b"\0no_such_name_in_any_kernel\0"));
+    }
+
+    #[test]
+    fn what_has_no_such_header_is_refused() {
+        let file = tempfile::NamedTempFile::new().expect("a temporary file");
+        assert!(names(file.path()).is_err());
+    }
+}
