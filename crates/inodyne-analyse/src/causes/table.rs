@@ -282,6 +282,8 @@ pub(super) const RULES: &[Rule] = &[
     when("ext4_dio_write_iter", Way::Lock, Cause::InodeLock, "fs/ext4/file.c"),
     when("ext4_dio_read_iter", Way::Lock, Cause::InodeLock, "fs/ext4/file.c"),
     when("xfs_ilock", Way::Lock, Cause::InodeLock, "fs/xfs/xfs_inode.c"),
+    when("xfs_ilock_for_iomap", Way::Lock, Cause::InodeLock, "6.1"),
+    when("xfs_vn_update_time", Way::Lock, Cause::InodeLock, "6.1"),
     when("xfs_ilock_iocb", Way::Lock, Cause::InodeLock, "fs/xfs/xfs_file.c"),
     when("btrfs_inode_lock", Way::Lock, Cause::InodeLock, "fs/btrfs/inode.c"),
     when("generic_file_write_iter", Way::Lock, Cause::InodeLock, "mm/filemap.c"),
@@ -291,6 +293,8 @@ pub(super) const RULES: &[Rule] = &[
     when("xfs_buf_find_lock", Way::Lock, Cause::BufferLock, "6.18"),
     when("btrfs_tree_read_lock_nested", Way::Lock, Cause::BufferLock, "6.18"),
     when("btrfs_tree_lock_nested", Way::Lock, Cause::BufferLock, "6.18"),
+    when("__btrfs_tree_read_lock", Way::Lock, Cause::BufferLock, "6.1"),
+    when("__btrfs_tree_lock", Way::Lock, Cause::BufferLock, "6.1"),
     when("__lock_buffer", Way::Device, Cause::BufferLock, "fs/buffer.c"),
 
     // Other locks that are no sleeping lock of the kernel.
