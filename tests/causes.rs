@@ -36,7 +36,7 @@ const THROTTLED: &str = "ext4:size=1G,set=/sys/block/LOOP/bdi/strict_limit=1,set
 /// Before Linux 6.2 no device is held to a part of its own as long as the others use little: there, of the whole machine. Without
 /// a journal, for which a slow program would wait instead.
 const THROTTLED_BEFORE: &str = "ext4:size=1G,mkfs=-O ^has_journal,\
-    set=/proc/sys/vm/dirty_background_bytes=8388608,set=/proc/sys/vm/dirty_bytes=16777216";
+    set=/proc/sys/vm/dirty_background_bytes=1048576,set=/proc/sys/vm/dirty_bytes=2097152";
 
 /// `fsync` of a file that has not changed: nothing but a flush.
 const UNCHANGED: &str = "ext4:size=1G,mkfs=-O ^has_journal";
