@@ -142,6 +142,7 @@ pub(super) const RULES: &[Rule] = &[
     waits("blkdev_direct_IO", Way::Direct, "block/fops.c"),
     waits("__blkdev_direct_IO_simple", Way::Direct, "block/fops.c"),
     waits("wait_for_completion", Way::Completion, "6.18"),
+    waits("__wait_for_common", Way::Completion, "6.12"),
     waits("wait_for_completion_io", Way::Completion, "6.18"),
     waits("wait_for_completion_io_timeout", Way::Completion, "6.18"),
     waits("wait_for_completion_state", Way::Completion, "6.18"),

@@ -78,6 +78,8 @@ const SEEN: &[(Cause, &str)] = &[
     (Cause::BufferLock, "__schedule schedule rwsem_down_write_slowpath __btrfs_tree_lock btrfs_lock_root_node btrfs_search_slot btrfs_lookup_dir_item __btrfs_unlink_inode btrfs_unlink vfs_unlink do_unlinkat __x64_sys_unlink"),
     (Cause::InodeLock, "__schedule schedule rwsem_down_write_slowpath xfs_vn_update_time file_modified_flags xfs_file_write_checks xfs_file_buffered_write vfs_write ksys_write"),
     (Cause::InodeLock, "__schedule schedule rwsem_down_write_slowpath xfs_ilock_for_iomap xfs_buffered_write_iomap_begin iomap_iter iomap_file_buffered_write xfs_file_buffered_write vfs_write ksys_write"),
+    // Linux 6.12.
+    (Cause::DeviceFlush, "__schedule schedule schedule_timeout io_schedule_timeout __wait_for_common submit_bio_wait blkdev_issue_flush ext4_sync_file do_fsync __x64_sys_fsync"),
     // The page cache, and locks of inodes.
     (Cause::DeviceRead, "__schedule schedule io_schedule folio_wait_bit_common filemap_get_pages filemap_read vfs_read ksys_read"),
     (Cause::DeviceRead, "__schedule schedule io_schedule folio_wait_bit_common filemap_fault __do_fault do_fault __handle_mm_fault handle_mm_fault exc_page_fault asm_exc_page_fault"),
