@@ -78,8 +78,13 @@ const SEEN: &[(Cause, &str)] = &[
     (Cause::BufferLock, "__schedule schedule rwsem_down_write_slowpath __btrfs_tree_lock btrfs_lock_root_node btrfs_search_slot btrfs_lookup_dir_item __btrfs_unlink_inode btrfs_unlink vfs_unlink do_unlinkat __x64_sys_unlink"),
     (Cause::InodeLock, "__schedule schedule rwsem_down_write_slowpath xfs_vn_update_time file_modified_flags xfs_file_write_checks xfs_file_buffered_write vfs_write ksys_write"),
     (Cause::InodeLock, "__schedule schedule rwsem_down_write_slowpath xfs_ilock_for_iomap xfs_buffered_write_iomap_begin iomap_iter iomap_file_buffered_write xfs_file_buffered_write vfs_write ksys_write"),
-    // Linux 6.12.
+    // Linux 6.12, and the same with PREEMPT_RT.
     (Cause::DeviceFlush, "__schedule schedule schedule_timeout io_schedule_timeout __wait_for_common submit_bio_wait blkdev_issue_flush ext4_sync_file do_fsync __x64_sys_fsync"),
+    (Cause::BufferLock, "__schedule rt_mutex_schedule __rt_mutex_slowlock_locked.constprop.0 rwbase_write_lock btrfs_tree_lock_nested btrfs_lock_root_node btrfs_search_slot btrfs_lookup_dir_item __btrfs_unlink_inode btrfs_unlink vfs_unlink do_unlinkat __x64_sys_unlink"),
+    (Cause::InodeLock, "__schedule rt_mutex_schedule __rt_mutex_slowlock_locked.constprop.0 rwbase_write_lock ext4_buffered_write_iter vfs_write __x64_sys_pwrite64"),
+    (Cause::InodeLock, "__schedule rt_mutex_schedule __rt_mutex_slowlock_locked.constprop.0 rwbase_write_lock path_openat do_filp_open do_sys_openat2 __x64_sys_openat"),
+    (Cause::Lock, "__schedule schedule_rtlock rtlock_slowlock_locked rt_spin_lock loop_queue_rq __blk_mq_issue_directly blk_mq_plug_issue_direct blk_mq_flush_plug_list __blk_flush_plug blk_finish_plug __iomap_dio_rw iomap_dio_rw xfs_file_dio_write_aligned xfs_file_write_iter vfs_write __x64_sys_pwrite64"),
+    (Cause::Lock, "__schedule schedule_rtlock rt_write_lock copy_process kernel_clone __do_sys_clone"),
     // The page cache, and locks of inodes.
     (Cause::DeviceRead, "__schedule schedule io_schedule folio_wait_bit_common filemap_get_pages filemap_read vfs_read ksys_read"),
     (Cause::DeviceRead, "__schedule schedule io_schedule folio_wait_bit_common filemap_fault __do_fault do_fault __handle_mm_fault handle_mm_fault exc_page_fault asm_exc_page_fault"),
