@@ -215,7 +215,7 @@ fn recorded(options: &[&str], argv: &[&str]) -> Recorded {
 /// Looks at, reads and writes files, in processes of several kinds, as often as it takes to last a tenth of a second on
 /// a machine of any speed.
 const WORK: &str = "end=$(($(date +%s%N) + 100000000))
-while find . -size +1k | wc -l; tar c . | cat | wc -c; cp -r 1 copy && rm -rf copy; sync -f .
+while find . -size +1k | wc -l; tar c . | cat | wc -c; cp -r d1/d100 copy && rm -rf copy; sync -f .
     [ $(date +%s%N) -lt $end ]; do :; done";
 const DATA: &str = "tree:dirs=300,files=20,bytes=3000";
 

@@ -10,7 +10,7 @@ use crate::failure::{Failure, output};
 use crate::kernel::Kernel;
 
 /// File systems, devices and networks that a test may want. What a kernel has built in, or has not, is left out.
-pub(crate) const WANTED: [&str; 54] = [
+pub(crate) const WANTED: [&str; 55] = [
     "virtio_pci",
     "virtio_mmio",
     "virtio_blk",
@@ -62,6 +62,7 @@ pub(crate) const WANTED: [&str; 54] = [
     "veth",
     "crc32c_generic",
     "crc32c_intel",
+    "crc32c_cryptoapi",
     "xxhash_generic",
     "blake2b_generic",
     "binfmt_misc",

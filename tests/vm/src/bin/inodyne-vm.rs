@@ -84,7 +84,7 @@ enum Command {
         /// Only these checks.
         #[arg(long = "check")]
         checks: Vec<String>,
-        /// Where to write the table of all results so far, as Markdown.
+        /// Keep the results in tests/vm/results, and write the table of all that are kept there, as Markdown.
         #[arg(long)]
         write: Option<PathBuf>,
         /// Where to keep what failed checks printed, and the kernel's log.
@@ -93,6 +93,8 @@ enum Command {
         /// Only these kernels.
         kernels: Vec<String>,
     },
+    /// Print the table of the results in tests/vm/results, as Markdown.
+    Page,
 }
 
 fn addition(text: &str) -> Result<(PathBuf, String), String> {
@@ -115,6 +117,7 @@ fn main() -> ExitCode {
         Command::Matrix { inodyne, short, checks, write, logs, kernels } => {
             matrix(&Selection { kernels, checks, short }, inodyne.as_deref(), write.as_deref(), &logs)
         }
+        Command::Page => page(),
         Command::Load { inodyne, logs, constants, kernels } => load(&inodyne, logs.as_deref(), &constants, &kernels),
     };
     done.unwrap_or_else(|failure| {
@@ -205,13 +208,17 @@ fn load(inodyne: &Path, logs: Option<&Path>, constants: &[String], kernels: &[St
     Ok(code)
 }
 
+fn page() -> Result<ExitCode, Failure> {
+    print!("{}", matrix::page(&matrix::saved(&matrix::results())?));
+    Ok(ExitCode::SUCCESS)
+}
+
 fn matrix(
     selection: &Selection,
     inodyne: Option<&Path>,
     write: Option<&Path>,
     logs: &Path,
 ) -> Result<ExitCode, Failure> {
-    let cache = kernel::cache();
     let mut code = ExitCode::SUCCESS;
     let mut suites = BTreeMap::new();
     for entry in selection.kernels() {
@@ -221,25 +228,26 @@ fn matrix(
         };
         let name = entry.name.clone();
         let mut tell = |outcome: &Outcome| {
-            let Outcome { check, passed, note, reason, wall_ms } = outcome;
+            let Outcome { check, passed, note, reason, wall, .. } = outcome;
             let word = if *passed { "yes" } else { "NO" };
-            println!("{name:<12} {check:<10} {word:<4} {:>6.1} s  {note} {reason}", *wall_ms as f64 / 1e3);
+            println!("{name:<12} {check:<10} {word:<4} {:>6.1} s  {note} {reason}", wall.as_secs_f64());
         };
         match matrix::run(&entry, selection, suite, logs, &mut tell) {
             Ok(results) => {
                 if results.outcomes.iter().any(|outcome| !outcome.passed) {
                     code = ExitCode::from(1);
                 }
-                matrix::save(&cache, &results)?;
+                if let Some(page) = write {
+                    matrix::save(&matrix::results(), &results)?;
+                    let all = matrix::saved(&matrix::results())?;
+                    fs::write(page, matrix::page(&all)).map_err(Failure::writing(page))?;
+                }
             }
             Err(failure) => {
                 println!("{name:<12} {failure}");
                 code = ExitCode::from(1);
             }
         }
-    }
-    if let Some(path) = write {
-        fs::write(path, matrix::page(&matrix::saved(&cache)?)).map_err(Failure::writing(path))?;
     }
     Ok(code)
 }

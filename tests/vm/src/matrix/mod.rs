@@ -1,7 +1,7 @@
 //! The matrix: the checks of `checks.toml` on the kernels of `kernels.toml`.
 //!
-//! What came of each kernel is kept in the cache as JSON, so that one kernel may be tried again and the page
-//! (`docs/kernels.md`) still shows all.
+//! What came of each kernel is kept as JSON beside the sources (`results`), so that one kernel or one check may be tried again,
+//! on another machine too, and the page (`docs/kernels.md`) still shows all.
 
 mod page;
 mod suite;
@@ -67,11 +67,16 @@ pub struct Outcome {
     /// Whether it passed.
     pub passed: bool,
     /// The last line that it printed.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
     /// Where it failed: the last line of its standard error, or how it ended.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// How long it took in the guest, in milliseconds.
-    pub wall_ms: u64,
+    /// What was tried: `inodyne --version`, and the commit of the sources.
+    pub inodyne: String,
+    /// How long it took in the guest. Not kept: it is another one each time.
+    #[serde(skip)]
+    pub wall: Duration,
 }
 
 /// What came of one kernel.
@@ -83,10 +88,6 @@ pub struct Results {
     pub release: String,
     /// The package and its version.
     pub package: String,
-    /// What was tried: `inodyne --version`, and the commit of the sources.
-    pub inodyne: String,
-    /// How long it took to boot, in milliseconds.
-    pub boot_ms: u64,
     /// In the order of `checks.toml`.
     pub outcomes: Vec<Outcome>,
 }
@@ -146,20 +147,19 @@ pub fn run(
     let machine = suite.machine(&entry.name)?;
     let mut vm = Vm::boot(&machine)?;
     let version = vm.shell("inodyne --version")?.text().trim().to_owned();
+    let inodyne = format!("{version} ({})", suite.commit());
     let mut results = Results {
         kernel: entry.name.clone(),
         release: vm.kernel().to_owned(),
         package: machine.kernel.package,
-        inodyne: format!("{version} ({})", suite.commit()),
-        boot_ms: vm.booted_in().as_millis() as u64,
         outcomes: Vec::new(),
     };
     for check in selection.checks(entry) {
         let started = Instant::now();
         let ended = vm.run(Task::shell(&check.run).timeout(Duration::from_secs(check.seconds)));
         let outcome = match &ended {
-            Ok(ended) => outcome(&check, ended),
-            Err(failure) => lost(&check, failure, started.elapsed()),
+            Ok(ended) => outcome(&check, &inodyne, ended),
+            Err(failure) => lost(&check, &inodyne, failure, started.elapsed()),
         };
         tell(&outcome);
         if !outcome.passed {
@@ -178,7 +178,7 @@ fn last_line(bytes: &[u8]) -> String {
     text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default().trim().to_owned()
 }
 
-fn outcome(check: &Check, ended: &Ended) -> Outcome {
+fn outcome(check: &Check, inodyne: &str, ended: &Ended) -> Outcome {
     let said = last_line(&ended.stderr);
     let reason = match ended.status {
         Status::Exit(0) => String::new(),
@@ -187,14 +187,20 @@ fn outcome(check: &Check, ended: &Ended) -> Outcome {
         Status::Signal(signal) => format!("killed by signal {signal}"),
         Status::TimedOut => format!("not done after {} s", check.seconds),
     };
-    let wall_ms = ended.wall.as_millis() as u64;
-    Outcome { check: check.name.clone(), passed: ended.succeeded(), note: last_line(&ended.stdout), reason, wall_ms }
+    Outcome {
+        check: check.name.clone(),
+        passed: ended.succeeded(),
+        note: last_line(&ended.stdout),
+        reason,
+        inodyne: inodyne.to_owned(),
+        wall: ended.wall,
+    }
 }
 
-fn lost(check: &Check, failure: &Failure, elapsed: Duration) -> Outcome {
+fn lost(check: &Check, inodyne: &str, failure: &Failure, wall: Duration) -> Outcome {
     let reason = failure.to_string().lines().next().unwrap_or_default().to_owned();
-    let wall_ms = elapsed.as_millis() as u64;
-    Outcome { check: check.name.clone(), passed: false, note: String::new(), reason, wall_ms }
+    let inodyne = inodyne.to_owned();
+    Outcome { check: check.name.clone(), passed: false, note: String::new(), reason, inodyne, wall }
 }
 
 fn keep(
@@ -213,43 +219,60 @@ fn keep(
     fs::write(&path, format!("{}\n{said}\n## console\n{console}", check.run)).map_err(Failure::writing(&path))
 }
 
-fn kept(cache: &Path, kernel: &str) -> PathBuf {
-    cache.join("results").join(format!("{kernel}.json"))
+/// Where results are kept: `tests/vm/results`.
+#[must_use]
+pub fn results() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("results")
 }
 
-/// Keeps results for the page. Those of other checks stay, if they are of the same kernel and the same inodyne.
+fn kept(directory: &Path, kernel: &str) -> PathBuf {
+    directory.join(format!("{kernel}.json"))
+}
+
+/// Keeps results in a directory. What came of other checks before stays, whatever inodyne it was, if the kernel is the same
+/// package still.
 ///
 /// # Errors
-/// The cache cannot be written.
-pub fn save(cache: &Path, results: &Results) -> Result<(), Failure> {
-    let path = kept(cache, &results.kernel);
-    let parent = path.parent().expect("below the cache");
-    fs::create_dir_all(parent).map_err(Failure::writing(parent))?;
-    let before = fs::read(&path).ok().and_then(|json| serde_json::from_slice::<Results>(&json).ok());
-    let json = serde_json::to_vec_pretty(&together(before, results)).map_err(Failure::new)?;
+/// The directory cannot be written, or what is kept there is not readable.
+pub fn save(directory: &Path, results: &Results) -> Result<(), Failure> {
+    fs::create_dir_all(directory).map_err(Failure::writing(directory))?;
+    let path = kept(directory, &results.kernel);
+    let mut json = serde_json::to_string_pretty(&together(read(&path)?, results)).map_err(Failure::new)?;
+    json.push('\n');
     fs::write(&path, json).map_err(Failure::writing(&path))
 }
 
 fn together(before: Option<Results>, now: &Results) -> Results {
-    let is_same = |before: &Results| before.package == now.package && before.inodyne == now.inodyne;
-    let mut all = now.clone();
+    let is_same = |before: &Results| before.package == now.package;
     let others = before.filter(is_same).map(|before| before.outcomes).unwrap_or_default();
     let is_other = |outcome: &Outcome| now.outcomes.iter().all(|newer| newer.check != outcome.check);
+    let mut all = now.clone();
     all.outcomes.extend(others.into_iter().filter(is_other));
+    let order: Vec<String> = checks().into_iter().map(|check| check.name).collect();
+    let place = |outcome: &Outcome| order.iter().position(|name| *name == outcome.check);
+    // A check that is no more has no column either.
+    all.outcomes.retain(|outcome| place(outcome).is_some());
+    all.outcomes.sort_by_key(place);
     all
 }
 
-/// The results that are kept, in the order of `kernels.toml`.
+fn read(path: &Path) -> Result<Option<Results>, Failure> {
+    if !path.exists() {
+        return Ok(None);
+    }
+    let json = fs::read(path).map_err(Failure::reading(path))?;
+    let unreadable = |error| Failure::new(format_args!("{}: {error}", path.display()));
+    serde_json::from_slice(&json).map(Some).map_err(unreadable)
+}
+
+/// The results that a directory keeps, in the order of `kernels.toml`.
 ///
 /// # Errors
 /// A file of results is not readable as such.
-pub fn saved(cache: &Path) -> Result<Vec<(Entry, Results)>, Failure> {
+pub fn saved(directory: &Path) -> Result<Vec<(Entry, Results)>, Failure> {
     let mut all = Vec::new();
     for entry in kernel::all() {
-        let path = kept(cache, &entry.name);
-        if let Ok(json) = fs::read(&path) {
-            let results = serde_json::from_slice(&json)
-                .map_err(|error| Failure::new(format_args!("{}: {error}", path.display())))?;
+        if let Some(results) = read(&kept(directory, &entry.name))? {
             all.push((entry, results));
         }
     }
@@ -266,30 +289,65 @@ mod tests {
             passed,
             note: String::new(),
             reason: String::new(),
-            wall_ms: 1,
+            inodyne: inodyne.into(),
+            wall: Duration::from_secs(1),
         };
         Results {
             kernel: "6.1".into(),
             release: "6.1.0-1".into(),
             package: "linux 1".into(),
-            inodyne: inodyne.into(),
-            boot_ms: 1,
             outcomes: checks.iter().map(of).collect(),
         }
+    }
+
+    fn checks_of(results: &Results) -> Vec<(&str, bool, &str)> {
+        results.outcomes.iter().map(|one| (one.check.as_str(), one.passed, one.inodyne.as_str())).collect()
     }
 
     #[test]
     fn a_check_that_is_tried_again_replaces_only_itself() {
         let before = results("a", &[("run", false), ("rm", true)]);
         let all = together(Some(before), &results("a", &[("run", true)]));
-        let passed: Vec<(&str, bool)> = all.outcomes.iter().map(|o| (o.check.as_str(), o.passed)).collect();
-        assert_eq!(passed, [("run", true), ("rm", true)]);
+        assert_eq!(checks_of(&all), [("run", true, "a"), ("rm", true, "a")]);
     }
 
     #[test]
-    fn results_of_another_inodyne_go() {
-        let before = results("a", &[("rm", true)]);
-        assert_eq!(together(Some(before), &results("b", &[("run", true)])).outcomes.len(), 1);
+    fn results_of_another_inodyne_stay_and_say_of_which_they_are() {
+        let before = results("a", &[("run", true), ("rm", true)]);
+        let all = together(Some(before), &results("b", &[("rm", false)]));
+        assert_eq!(checks_of(&all), [("run", true, "a"), ("rm", false, "b")]);
+    }
+
+    #[test]
+    fn results_of_another_package_go_and_so_do_those_of_checks_that_are_no_more() {
+        let mut before = results("a", &[("run", true), ("rm", true)]);
+        before.package = "linux 0".into();
+        assert_eq!(checks_of(&together(Some(before), &results("a", &[("rm", true)]))), [("rm", true, "a")]);
+        let before = results("a", &[("no-such-check", true)]);
+        assert_eq!(checks_of(&together(Some(before), &results("a", &[("rm", true)]))), [("rm", true, "a")]);
+    }
+
+    #[test]
+    fn what_is_saved_is_in_the_order_of_the_checks_and_without_times() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        for (checks, passed) in [(["rm", "run"], true), (["cold", "run"], false)] {
+            save(directory.path(), &results("a", &checks.map(|check| (check, passed)))).expect("it is ours");
+        }
+        let all = saved(directory.path()).expect("just saved");
+        let [(entry, kept)] = &all[..] else { panic!("{all:?}") };
+        assert_eq!(entry.name, "6.1");
+        assert_eq!(checks_of(kept), [("run", false, "a"), ("cold", false, "a"), ("rm", true, "a")]);
+        assert!(kept.outcomes.iter().all(|outcome| outcome.wall == Duration::ZERO));
+    }
+
+    #[test]
+    fn the_page_is_that_of_the_results_and_every_result_is_of_a_kernel_of_the_list() {
+        let all = saved(&super::results()).expect("tests/vm/results");
+        let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/kernels.md");
+        let kept = fs::read_to_string(&kept).expect("docs/kernels.md");
+        assert!(kept == page(&all), "write it anew: inodyne-vm page >docs/kernels.md");
+        let files = fs::read_dir(super::results()).expect("tests/vm/results").count();
+        assert_eq!(files, all.len(), "a file there is not of a kernel of kernels.toml");
     }
 
     #[test]

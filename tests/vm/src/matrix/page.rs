@@ -34,10 +34,22 @@ pub fn page(all: &[(Entry, Results)]) -> String {
     }
     text += "\n## What was booted\n\n| kernel | `uname -r` | package | inodyne |\n|---|---|---|---|\n";
     for (entry, results) in all {
-        let Results { release, package, inodyne, .. } = results;
-        writeln!(text, "| {} | {release} | {package} | {inodyne} |", entry.name).expect("text");
+        let Results { release, package, .. } = results;
+        let tried = tried(results).join(", ");
+        writeln!(text, "| {} | {release} | {package} | {tried} |", entry.name).expect("text");
     }
     text
+}
+
+/// Each inodyne that something was tried with, in the order of the checks.
+fn tried(results: &Results) -> Vec<&str> {
+    let mut tried: Vec<&str> = Vec::new();
+    for outcome in &results.outcomes {
+        if !tried.contains(&outcome.inodyne.as_str()) {
+            tried.push(&outcome.inodyne);
+        }
+    }
+    tried
 }
 
 fn table(text: &mut String, all: &[&(Entry, Results)], checks: &[&Check], notes: &mut Vec<String>) {
@@ -79,10 +91,21 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn outcome(passed: bool, note: &str, reason: &str) -> Outcome {
-        Outcome { check: "run".into(), passed, note: note.into(), reason: reason.into(), wall_ms: 1 }
+        let (check, inodyne, wall) = ("run".into(), "inodyne 1 (abc)".into(), Duration::ZERO);
+        Outcome { check, passed, note: note.into(), reason: reason.into(), inodyne, wall }
+    }
+
+    #[test]
+    fn every_inodyne_that_was_tried_is_named_once() {
+        let of = |inodyne: &str| Outcome { inodyne: inodyne.into(), ..outcome(true, "", "") };
+        let outcomes = ["b", "a", "b"].map(of).to_vec();
+        let results = Results { kernel: "6.1".into(), release: "6.1.0".into(), package: "linux 1".into(), outcomes };
+        assert_eq!(tried(&results), ["b", "a"]);
     }
 
     #[test]

@@ -103,9 +103,7 @@ impl Suite {
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).map_err(Failure::writing(&path))?;
         }
         fs::create_dir(staging.path().join("tmp")).map_err(Failure::writing(staging.path()))?;
-        let mut git = Command::new("git");
-        git.args(["describe", "--always", "--dirty"]).current_dir(&workspace);
-        let commit = output(&mut git).map_or_else(|_| "no commit".to_owned(), |commit| commit.trim().to_owned());
+        let commit = commit(&workspace).unwrap_or_else(|_| "no commit".to_owned());
         let built = Built { inodyne, loader, tests, workspace, tested_program, staging };
         Ok(Suite { payload: built.payload()?.packed()?, agent, commit })
     }
@@ -154,6 +152,15 @@ impl Built {
         }
         Ok(payload)
     }
+}
+
+/// The commit of the sources, and whether they are just those. What the matrix itself writes does not count.
+fn commit(workspace: &Path) -> Result<String, Failure> {
+    let git = |arguments: &[&str]| output(Command::new("git").args(arguments).current_dir(workspace));
+    let commit = git(&["describe", "--always"])?;
+    let own = [":!docs/kernels.md", ":!tests/vm/results"];
+    let changed = git(&[&["status", "--porcelain", "--untracked-files=no", "--", "."], &own[..]].concat())?;
+    Ok(format!("{}{}", commit.trim(), if changed.trim().is_empty() { "" } else { "-dirty" }))
 }
 
 /// What cargo builds: tests by their names, and the program under test, which cargo builds with its tests.
