@@ -17,7 +17,7 @@
 //! thread_numbers  numbers of threads in a recording
 //! mapped_files    where the code of processes lies that are gone when it is named
 //! calibrate       what one cheap call costs more with tracing;  cost  what tracing costs a command, measured while it runs
-//! preemption      whether programs can lose their CPU
+//! kernel          what this kernel is like where CO-RE cannot ask
 //! refused         what is kept where the kernel refuses a part
 //! libbpf_log      what libbpf and the verifier say goes into the error
 //! capability      what this machine lacks
@@ -36,12 +36,12 @@ mod error;
 #[cfg(test)]
 mod headers;
 mod join;
+mod kernel;
 mod libbpf_log;
 mod map;
 mod mapped_files;
 mod names;
 mod options;
-mod preemption;
 mod probe;
 mod probes;
 mod refused;

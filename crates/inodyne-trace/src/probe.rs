@@ -14,8 +14,8 @@ use libbpf_rs::RingBufferBuilder;
 
 use crate::call_slots::CallSlots;
 use crate::contract::{Shared, Thread};
+use crate::kernel;
 use crate::options::Options;
-use crate::preemption;
 use crate::skeleton::{InodyneMaps, OpenInodyneSkel};
 use crate::thread_numbers::ThreadNumbers;
 
@@ -92,7 +92,7 @@ impl Program {
 
 /// Whether the programs of [`When::Losing`] are taken.
 fn takes_held() -> bool {
-    preemption::programs_lose_cpu() && preemption::has_perf_events()
+    kernel::programs_lose_cpu() && kernel::has_perf_events()
 }
 
 /// The file systems of this kernel, modules that are not loaded aside.

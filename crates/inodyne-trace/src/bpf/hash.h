@@ -12,15 +12,19 @@
 static __always_inline __u64 name_hash(__u64 seed, const __u8 *name, __u32 length)
 {
 	__u64 hash = 0xcbf29ce484222325ULL ^ seed;
+	__u32 end = length;
 
+	/* Masked, it is another number to the verifier, which would go on with each length that leaves the loop apart. */
+	barrier_var(end);
+	end &= 2 * NAME_LENGTH - 1;
 	for (__u32 at = 0; at < NAME_LENGTH; at += 8) {
 		__u64 word;
 
-		if (at >= length)
+		if (at >= end)
 			break;
 		word = *(const __u64 *)(name + at);
-		if (length - at < 8)
-			word &= (1ULL << (8 * (length - at))) - 1;
+		if (end - at < 8)
+			word &= (1ULL << (8 * (end - at))) - 1;
 		hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL;
 		hash ^= hash >> 32;
 	}

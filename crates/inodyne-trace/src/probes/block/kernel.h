@@ -41,17 +41,23 @@ enum req_flag_bits {
 	__REQ_SWAP,
 };
 
-/* Since Linux 6.11; before, they were macros (include/linux/blk-mq.h). */
+/* Macros before Linux 6.11 (include/linux/blk-mq.h); then for some versions of an enum without a name, which is not found here. */
 enum rqf_flags {
 	__RQF_FLUSH_SEQ,
 	__RQF_IO_STAT,
 };
 
 #define REQUEST_FLAG(name) (1U << bpf_core_enum_value(enum req_flag_bits, __REQ_##name))
-#define RQF_FLAG(name, before) \
-	(bpf_core_enum_value_exists(enum rqf_flags, __RQF_##name) ? 1U << bpf_core_enum_value(enum rqf_flags, __RQF_##name) : (before))
-#define RQF_FLUSH_SEQ RQF_FLAG(FLUSH_SEQ, 1U << 4)
-#define RQF_IO_STAT RQF_FLAG(IO_STAT, 1U << 13)
+
+/* Set before loading: whether it is there, with a name or without. */
+const volatile __u32 rqf_numbered = 0;
+
+#define RQF_FLAG(name, unnamed, before)                                                                                \
+	(bpf_core_enum_value_exists(enum rqf_flags, __RQF_##name) ? 1U << bpf_core_enum_value(enum rqf_flags, __RQF_##name) : \
+	 rqf_numbered						  ? (unnamed) :                                         \
+								    (before))
+#define RQF_FLUSH_SEQ RQF_FLAG(FLUSH_SEQ, 1U << 1, 1U << 4)
+#define RQF_IO_STAT RQF_FLAG(IO_STAT, 1U << 8, 1U << 13)
 
 /* include/linux/blk_types.h */
 #define REQ_OP_MASK 0xff

@@ -16,10 +16,11 @@ use libbpf_rs::RingBufferBuilder;
 
 use crate::contract::text;
 use crate::devices;
+use crate::kernel;
 use crate::map::{ArrayView, pairs};
 use crate::options::Options;
 use crate::probe::{Probe, Program, Seen};
-use crate::skeleton::InodyneMaps;
+use crate::skeleton::{InodyneMaps, OpenInodyneSkel};
 use contract::{
     BLOCK_BACKGROUND, BLOCK_FUA, BLOCK_META, BLOCK_OF_COMMAND, BLOCK_OF_KERNEL, BLOCK_OF_OTHERS, BLOCK_PREFLUSH, BLOCK_READ_AHEAD, BLOCK_SWAP, BLOCK_SYNC, DiskTotals, Key,
     Row,
@@ -61,12 +62,19 @@ impl Probe for Own {
     fn programs(&self) -> &'static [Program] {
         const { &[
             Program::at("block_complete", "block_rq_complete"),
+                Program::at("block_complete_again", "block_rq_complete"),
             Program::at("block_issue", "block_rq_issue"),
             Program::at("block_queue", "block_bio_queue"),
             Program::at("block_merge_after", "block_bio_backmerge"),
             Program::at("block_merge_before", "block_bio_frontmerge"),
             Program::at("block_merge_requests", "block_rq_merge"),
         ] }
+    }
+
+    fn configure(&self, object: &mut OpenInodyneSkel<'_>, _options: &Options, _cpus: usize) -> libbpf_rs::Result<()> {
+        let constants = object.maps.rodata_data.as_mut().expect("the object has constants");
+        constants.rqf_numbered = u32::from(kernel::request_flags_are_numbered());
+        Ok(())
     }
 
     fn open<'maps>(

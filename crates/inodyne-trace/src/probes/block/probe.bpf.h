@@ -302,8 +302,13 @@ static __always_inline void block_count(struct block_request *request, struct ge
 		__sync_fetch_and_add(&disk->busy_ns, now - disk->since);
 }
 
-SEC("raw_tp/block_rq_complete")
-int HOLDING_PROG(block_complete, struct request *rq, int error, unsigned int bytes)
+/* A write with a flush before or after it is completed once for its data, and once for all (block/blk-flush.c). */
+static __always_inline bool block_flushes_yet(struct request *rq)
+{
+	return (BPF_CORE_READ(rq, rq_flags) & RQF_FLUSH_SEQ) && (BPF_CORE_READ(rq, cmd_flags) & REQ_OP_MASK) != REQ_OP_FLUSH;
+}
+
+static __always_inline int block_completes(struct request *rq, unsigned int bytes)
 {
 	struct block_request request = {}, *known;
 	struct block_disk *disk;
@@ -328,8 +333,7 @@ int HOLDING_PROG(block_complete, struct request *rq, int error, unsigned int byt
 	request.key.after = !!block_after;
 	is_whole = bytes >= BPF_CORE_READ(rq, __data_len);
 	flags = BPF_CORE_READ(rq, rq_flags);
-	/* A write with a flush before or after it is completed once for its data, and once for all (block/blk-flush.c). */
-	is_flushed = (flags & RQF_FLUSH_SEQ) && request.key.op != REQ_OP_FLUSH;
+	is_flushed = block_flushes_yet(rq);
 	is_over = is_whole && !is_flushed && ((flags & RQF_IO_STAT) || request.key.op == REQ_OP_FLUSH);
 	if (!is_whole)
 		request.arrived = 1; /* not yet: its times are counted at the end */
@@ -341,6 +345,29 @@ int HOLDING_PROG(block_complete, struct request *rq, int error, unsigned int byt
 	else
 		bpf_map_delete_elem(&block_requests, &key);
 	return 0;
+}
+
+SEC("raw_tp/block_rq_complete")
+int HOLDING_PROG(block_complete, struct request *rq, int error, unsigned int bytes)
+{
+	return block_completes(rq, bytes);
+}
+
+/*
+ * Runs after it, for the completions of an interrupt that comes while another one is being counted: the kernel skips the first program
+ * for these. What that has counted is not waited for any more.
+ */
+SEC("raw_tp/block_rq_complete")
+int HOLDING_PROG(block_complete_again, struct request *rq, int error, unsigned int bytes)
+{
+	__u64 key = (__u64)rq;
+	struct block_request *known = bpf_map_lookup_elem(&block_requests, &key);
+
+	if (!known || !block_is_of(known, rq) || bytes < BPF_CORE_READ(rq, __data_len))
+		return 0;
+	if (known->arrived && block_flushes_yet(rq))
+		return 0;
+	return block_completes(rq, bytes);
 }
 
 static __always_inline void block_merged(struct gendisk *gendisk)

@@ -1,5 +1,4 @@
-//! Whether a program can lose its CPU while it runs: what the kernel says of itself, and what there is to do about it
-//! (`bpf/preempt.h`).
+//! What this kernel is like where CO-RE cannot ask: by names that its type information has or has not.
 
 use std::fs::File;
 use std::io;
@@ -9,24 +8,46 @@ use std::sync::OnceLock;
 
 const VMLINUX: &str = "/sys/kernel/btf/vmlinux";
 
-/// Names in the kernel's type information that only occur together where programs at tracepoints are preemptible: what guards these
-/// from then on (`DEFINE_SRCU_FAST(tracepoint_srcu)`, kernel/tracepoint.c), and a field of it that the guard of the same name before
-/// Linux 6.13 did not have.
-const SIGNS: [&[u8]; 2] = [b"\0tracepoint_srcu_srcu_data\0", b"\0srcu_ctrs\0"];
+/// Names that only occur together where programs at tracepoints are preemptible: what guards these from then on
+/// (`DEFINE_SRCU_FAST(tracepoint_srcu)`, kernel/tracepoint.c), and a field of it that the guard of the same name before Linux 6.13 did
+/// not have.
+const PREEMPTIBLE: [&[u8]; 2] = [b"\0tracepoint_srcu_srcu_data\0", b"\0srcu_ctrs\0"];
+
+/// A flag of requests that is a macro before Linux 6.11, then one of an enum without a name, which CO-RE cannot look for.
+const NUMBERED: &[u8] = b"\0__RQF_IO_STAT\0";
 
 /// Where libbpf looks for what an event is called by perf.
 const EVENTS: [&str; 2] = ["/sys/kernel/debug/tracing/events", "/sys/kernel/tracing/events"];
 
-/// Whether this kernel takes the CPU away from programs at tracepoints.
+/// What is found there.
+#[derive(Debug, Clone, Copy, Default)]
+struct Found {
+    preemptible: bool,
+    numbered: bool,
+}
+
+fn found() -> Found {
+    static KNOWN: OnceLock<Found> = OnceLock::new();
+    let look = |names: Vec<u8>| Found {
+        preemptible: PREEMPTIBLE.iter().all(|sign| has(&names, sign)),
+        numbered: has(&names, NUMBERED),
+    };
+    *KNOWN.get_or_init(|| names(Path::new(VMLINUX)).map(look).unwrap_or_default())
+}
+
+/// Whether this kernel takes the CPU away from programs at tracepoints (`bpf/preempt.h`).
 pub fn programs_lose_cpu() -> bool {
-    static KNOWN: OnceLock<bool> = OnceLock::new();
-    *KNOWN.get_or_init(|| names(Path::new(VMLINUX)).is_ok_and(|names| SIGNS.iter().all(|sign| has(&names, sign))))
+    found().preemptible
+}
+
+/// Whether flags of requests are numbered by an enum, named or not (`probes/block/kernel.h`).
+pub fn request_flags_are_numbered() -> bool {
+    found().numbered
 }
 
 /// Whether programs can be attached to perf's events of tracepoints, which are known by numbers in tracefs.
 pub fn has_perf_events() -> bool {
-    let id = |events: &&str| Path::new(events).join("raw_syscalls/sys_enter/id").exists();
-    EVENTS.iter().any(|events| id(&events))
+    EVENTS.iter().any(|events| Path::new(events).join("raw_syscalls/sys_enter/id").exists())
 }
 
 /// All names in a file of type information, each ended by a zero: a header of 24 bytes says where they are (Documentation/bpf/btf.rst).
