@@ -72,8 +72,19 @@ pub fn attach(program: &ProgramMut<'_>, point: Point, cpus: usize, hz: u32) -> R
     }
 }
 
+/// Whether this process may have perf's events of tracepoints, of which one has this number: some distributions ask for more than
+/// CAP_PERFMON (their `kernel.perf_event_paranoid` of 3).
+pub fn may_open_tracepoint(id: u64) -> bool {
+    let attributes = libbpf_sys::perf_event_attr {
+        type_: libbpf_sys::PERF_TYPE_TRACEPOINT,
+        config: id,
+        size: size_of::<libbpf_sys::perf_event_attr>() as u32,
+        ..Default::default()
+    };
+    open_event(&attributes, 0).is_ok()
+}
+
 fn open_cpu_clock(cpu: i32, hz: u32) -> std::io::Result<OwnedFd> {
-    const PERF_FLAG_FD_CLOEXEC: u64 = 8; // include/uapi/linux/perf_event.h
     let mut attributes = libbpf_sys::perf_event_attr {
         type_: libbpf_sys::PERF_TYPE_SOFTWARE,
         config: libbpf_sys::PERF_COUNT_SW_CPU_CLOCK.into(),
@@ -82,9 +93,14 @@ fn open_cpu_clock(cpu: i32, hz: u32) -> std::io::Result<OwnedFd> {
     };
     attributes.__bindgen_anon_1.sample_freq = hz.into();
     attributes.set_freq(1);
+    open_event(&attributes, cpu)
+}
+
+/// Of all processes on one CPU.
+fn open_event(attributes: &libbpf_sys::perf_event_attr, cpu: i32) -> std::io::Result<OwnedFd> {
+    const PERF_FLAG_FD_CLOEXEC: u64 = 8; // include/uapi/linux/perf_event.h
     // SAFETY: the attributes are valid for their stated size; all processes (-1) on one CPU, no group.
-    let descriptor =
-        unsafe { libc::syscall(libc::SYS_perf_event_open, &attributes, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC) };
+    let descriptor = unsafe { libc::syscall(libc::SYS_perf_event_open, attributes, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC) };
     if descriptor < 0 {
         return Err(std::io::Error::last_os_error());
     }

@@ -1,10 +1,12 @@
 //! What this kernel is like where CO-RE cannot ask: by names that its type information has or has not.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::OnceLock;
+
+use crate::attach::may_open_tracepoint;
 
 const VMLINUX: &str = "/sys/kernel/btf/vmlinux";
 
@@ -47,7 +49,12 @@ pub fn request_flags_are_numbered() -> bool {
 
 /// Whether programs can be attached to perf's events of tracepoints, which are known by numbers in tracefs.
 pub fn has_perf_events() -> bool {
-    EVENTS.iter().any(|events| Path::new(events).join("raw_syscalls/sys_enter/id").exists())
+    static KNOWN: OnceLock<bool> = OnceLock::new();
+    let id = |events: &&str| {
+        let text = fs::read_to_string(Path::new(events).join("raw_syscalls/sys_enter/id")).ok()?;
+        text.trim().parse().ok()
+    };
+    *KNOWN.get_or_init(|| EVENTS.iter().find_map(id).is_some_and(may_open_tracepoint))
 }
 
 /// All names in a file of type information, each ended by a zero: a header of 24 bytes says where they are (Documentation/bpf/btf.rst).

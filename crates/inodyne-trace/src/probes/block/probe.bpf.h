@@ -202,14 +202,12 @@ static __always_inline __u8 block_asker_of(struct task_struct *task)
 	return task->flags & PF_KTHREAD ? BLOCK_OF_KERNEL : BLOCK_OF_OTHERS;
 }
 
-SEC("raw_tp/block_bio_queue")
-int HOLDING_PROG(block_queue, struct bio *bio)
+static __always_inline int block_queues(void *ctx, struct bio *bio)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct block_bio new = {};
 	__u64 key = (__u64)bio;
 
-	refusable(REFUSE_BLOCK);
 	if (!shared.threads_born)
 		return 0;
 	new.at = bpf_ktime_get_ns();
@@ -225,8 +223,29 @@ int HOLDING_PROG(block_queue, struct bio *bio)
 	return 0;
 }
 
-SEC("raw_tp/block_rq_issue")
-int HOLDING_PROG(block_issue, struct request *rq)
+SEC("raw_tp/block_bio_queue")
+int HOLDING_PROG(block_queue, struct bio *bio)
+{
+	refusable(REFUSE_BLOCK);
+	return block_queues(ctx, bio);
+}
+
+/* A bio that was noted so recently was noted for this event, and not for an earlier bio at its address: that had to be done first. */
+#define BLOCK_JUST_NOW 20000
+
+/* Where the first program can lose its CPU: for whom it was skipped meanwhile. To note a bio twice does no harm. */
+SEC("raw_tp/block_bio_queue")
+int HOLDING_PROG(block_queue_again, struct bio *bio)
+{
+	__u64 key = (__u64)bio;
+	struct block_bio *known = bpf_map_lookup_elem(&block_bios, &key);
+
+	if (known && bpf_ktime_get_ns() - known->at < BLOCK_JUST_NOW)
+		return 0;
+	return block_queues(ctx, bio);
+}
+
+static __always_inline int block_issues(struct request *rq)
 {
 	struct block_request new = {}, *again;
 	struct block_disk *disk;
@@ -259,6 +278,24 @@ int HOLDING_PROG(block_issue, struct request *rq)
 	if (bpf_map_update_elem(&block_requests, &key, &new, BPF_ANY))
 		lose(LOST_REQUESTS);
 	return 0;
+}
+
+SEC("raw_tp/block_rq_issue")
+int HOLDING_PROG(block_issue, struct request *rq)
+{
+	return block_issues(rq);
+}
+
+/* The same of requests. */
+SEC("raw_tp/block_rq_issue")
+int HOLDING_PROG(block_issue_again, struct request *rq)
+{
+	__u64 key = (__u64)rq;
+	struct block_request *known = bpf_map_lookup_elem(&block_requests, &key);
+
+	if (known && block_is_of(known, rq))
+		return 0;
+	return block_issues(rq);
 }
 
 /* Counts what has arrived of a request. */
