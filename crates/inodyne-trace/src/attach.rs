@@ -7,6 +7,7 @@ use libbpf_rs::{Link, ProgramMut, libbpf_sys};
 
 use crate::error::TraceError;
 use crate::libbpf_log;
+use crate::perf_event;
 use crate::probe::Point;
 
 /// Runs of programs, and how long these took while that was measured.
@@ -51,7 +52,7 @@ pub fn attach(program: &ProgramMut<'_>, point: Point, cpus: usize, hz: u32) -> R
         Point::CpuClock => {
             let (mut links, mut refused) = (Vec::new(), None);
             for cpu in 0..cpus as i32 {
-                let event = match open_cpu_clock(cpu, hz) {
+                let event = match perf_event::cpu_clock(cpu, hz) {
                     Ok(event) => event,
                     // A CPU that is not on line has no clock to sample by.
                     Err(error) => {
@@ -70,42 +71,6 @@ pub fn attach(program: &ProgramMut<'_>, point: Point, cpus: usize, hz: u32) -> R
             }
         }
     }
-}
-
-/// Whether this process may have perf's events of tracepoints, of which one has this number: some distributions ask for more than
-/// CAP_PERFMON (their `kernel.perf_event_paranoid` of 3).
-pub fn may_open_tracepoint(id: u64) -> bool {
-    let attributes = libbpf_sys::perf_event_attr {
-        type_: libbpf_sys::PERF_TYPE_TRACEPOINT,
-        config: id,
-        size: size_of::<libbpf_sys::perf_event_attr>() as u32,
-        ..Default::default()
-    };
-    open_event(&attributes, 0).is_ok()
-}
-
-fn open_cpu_clock(cpu: i32, hz: u32) -> std::io::Result<OwnedFd> {
-    let mut attributes = libbpf_sys::perf_event_attr {
-        type_: libbpf_sys::PERF_TYPE_SOFTWARE,
-        config: libbpf_sys::PERF_COUNT_SW_CPU_CLOCK.into(),
-        size: size_of::<libbpf_sys::perf_event_attr>() as u32,
-        ..Default::default()
-    };
-    attributes.__bindgen_anon_1.sample_freq = hz.into();
-    attributes.set_freq(1);
-    open_event(&attributes, cpu)
-}
-
-/// Of all processes on one CPU.
-fn open_event(attributes: &libbpf_sys::perf_event_attr, cpu: i32) -> std::io::Result<OwnedFd> {
-    const PERF_FLAG_FD_CLOEXEC: u64 = 8; // include/uapi/linux/perf_event.h
-    // SAFETY: the attributes are valid for their stated size; all processes (-1) on one CPU, no group.
-    let descriptor = unsafe { libc::syscall(libc::SYS_perf_event_open, attributes, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC) };
-    if descriptor < 0 {
-        return Err(std::io::Error::last_os_error());
-    }
-    // SAFETY: a new descriptor that nobody else owns.
-    Ok(unsafe { OwnedFd::from_raw_fd(descriptor as i32) })
 }
 
 /// Runs of a program that the kernel skipped because the same program already ran on that CPU.

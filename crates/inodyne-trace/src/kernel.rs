@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use crate::attach::may_open_tracepoint;
+use crate::perf_event::may_open_tracepoint;
 
 const VMLINUX: &str = "/sys/kernel/btf/vmlinux";
 

@@ -17,6 +17,7 @@
 //! thread_numbers  numbers of threads in a recording
 //! mapped_files    where the code of processes lies that are gone when it is named
 //! calibrate       what one cheap call costs more with tracing;  cost  what tracing costs a command, measured while it runs
+//! perf_event      opening perf's events
 //! kernel          what this kernel is like where CO-RE cannot ask
 //! refused         what is kept where the kernel refuses a part
 //! libbpf_log      what libbpf and the verifier say goes into the error
@@ -42,6 +43,7 @@ mod map;
 mod mapped_files;
 mod names;
 mod options;
+mod perf_event;
 mod probe;
 mod probes;
 mod refused;
