@@ -107,6 +107,17 @@ fn files_and_directories() {
     ));
 }
 
+/// What an operand is may depend on those before it, when it is reached through a link.
+#[test]
+fn links_on_the_way_go_when_it_is_their_turn() {
+    all_same(arguments(
+        "mkdir -p d/e/f o/i/j && touch d/x d/e/f/z o/i/j/z && ln -s d dirlink && ln -s ../o d/out && ln -s dirlink two",
+        "-rf dirlink/e dirlink | -rfv dirlink/e dirlink | -rf dirlink dirlink/e | -rf d/out/i d | -rf d d/out/i | -rf two/e dirlink
+        | -rf two/e two | -rf dirlink/e dirlink/x dirlink d/out | -rf d/out/i/j d/out/i d/out o | -rf dirlink/out/i dirlink/out d
+        | -rf ./dirlink/e ./dirlink | -rf dirlink//e dirlink o | -rf d/e dirlink",
+    ));
+}
+
 #[test]
 fn what_is_missing_or_wrong() {
     all_same(arguments(

@@ -39,6 +39,8 @@ pub fn remove(options: &Options, messages: &Messages) -> ExitCode {
         options,
         messages,
         trees: Vec::new(),
+        through: OsString::new(),
+        above: (OsString::new(), false),
         aside: Vec::new(),
         to_count: Vec::new(),
         summary: Summary::default(),
@@ -97,6 +99,10 @@ struct Run<'a> {
     messages: &'a Messages,
     /// Directories that wait to be removed together.
     trees: Vec<OsString>,
+    /// What stands before their last names, where that leads through a link; empty otherwise. So they do not depend on one another.
+    through: OsString,
+    /// What stands before the last operand's last name, and whether that leads through a link: mostly the same as before the next one's.
+    above: (OsString, bool),
     /// What `--trash` has removed without renaming it: what earlier runs left is to be looked for beside it too.
     aside: Vec<OsString>,
     /// What a dry run counts when it knows all operands.
@@ -106,9 +112,16 @@ struct Run<'a> {
 
 impl Run<'_> {
     fn operand(&mut self, operand: &OsStr, asking: bool) {
-        // It may be in, or reached through, a directory that goes before: GNU rm finds it missing then.
-        if ends_in_dots(operand) || goes_up(operand) {
+        // It may be in, or reached through, a directory that goes before: GNU rm finds it missing then. Or it is the link through which
+        // one that waits is reached.
+        let above = above(operand);
+        if above != self.above.0 {
+            self.above = (above.to_owned(), leads_through_link(above));
+        }
+        let through = if self.above.1 { above } else { OsStr::new("") };
+        if ends_in_dots(operand) || goes_up(operand) || through != self.through {
             self.remove_trees();
+            self.through = through.to_owned();
         }
         let stat = match statat(CWD, operand, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => stat,
@@ -288,6 +301,19 @@ fn with_one_slash(operand: &OsStr) -> &OsStr {
     }
     let end = bytes.iter().rposition(|&byte| byte != b'/').map_or(1, |last| bytes.len().min(last + 2));
     OsStr::from_bytes(&bytes[..end])
+}
+
+/// What stands before an operand's last name; empty where nothing does.
+fn above(operand: &OsStr) -> &OsStr {
+    let bytes = without_slash(operand).as_bytes();
+    OsStr::from_bytes(bytes.iter().rposition(|&byte| byte == b'/').map_or(&b""[..], |slash| &bytes[..slash]))
+}
+
+/// Whether the path, or a part of it from its beginning, is a link.
+fn leads_through_link(path: &OsStr) -> bool {
+    let bytes = path.as_bytes();
+    let ends = (1..=bytes.len()).filter(|&at| bytes[at - 1] != b'/' && bytes.get(at).is_none_or(|&next| next == b'/'));
+    ends.map(|end| OsStr::from_bytes(&bytes[..end])).any(is_link)
 }
 
 fn is_directory(stat: &Stat) -> bool {

@@ -64,7 +64,7 @@ impl Probe for Own {
             Program::at("block_complete", "block_rq_complete"),
                 Program::at("block_complete_again", "block_rq_complete"),
             Program::at("block_issue", "block_rq_issue"),
-                Program::at("block_issue_again", "block_rq_issue").when(When::Losing),
+                Program::at("block_issue_again", "block_rq_issue"),
             Program::at("block_queue", "block_bio_queue"),
                 Program::at("block_queue_again", "block_bio_queue").when(When::Losing),
             Program::at("block_merge_after", "block_bio_backmerge"),

@@ -286,7 +286,7 @@ int HOLDING_PROG(block_issue, struct request *rq)
 	return block_issues(rq);
 }
 
-/* The same of requests. */
+/* The same of requests; an interrupt may send one, too, while another is being noted. */
 SEC("raw_tp/block_rq_issue")
 int HOLDING_PROG(block_issue_again, struct request *rq)
 {
