@@ -46,6 +46,18 @@ impl Own {
     }
 }
 
+const PROGRAMS: &[Program] = &[
+    Program::at("block_complete", "block_rq_complete"),
+    Program::at("block_complete_again", "block_rq_complete"),
+    Program::at("block_issue", "block_rq_issue"),
+    Program::at("block_issue_again", "block_rq_issue"),
+    Program::at("block_queue", "block_bio_queue"),
+    Program::at("block_queue_again", "block_bio_queue").when(When::Losing),
+    Program::at("block_merge_after", "block_bio_backmerge"),
+    Program::at("block_merge_before", "block_bio_frontmerge"),
+    Program::at("block_merge_requests", "block_rq_merge"),
+];
+
 impl Probe for Own {
     fn feature(&self) -> &'static str {
         "block devices"
@@ -60,17 +72,7 @@ impl Probe for Own {
     }
 
     fn programs(&self) -> &'static [Program] {
-        const { &[
-            Program::at("block_complete", "block_rq_complete"),
-                Program::at("block_complete_again", "block_rq_complete"),
-            Program::at("block_issue", "block_rq_issue"),
-                Program::at("block_issue_again", "block_rq_issue"),
-            Program::at("block_queue", "block_bio_queue"),
-                Program::at("block_queue_again", "block_bio_queue").when(When::Losing),
-            Program::at("block_merge_after", "block_bio_backmerge"),
-            Program::at("block_merge_before", "block_bio_frontmerge"),
-            Program::at("block_merge_requests", "block_rq_merge"),
-        ] }
+        PROGRAMS
     }
 
     fn configure(&self, object: &mut OpenInodyneSkel<'_>, _options: &Options, _cpus: usize) -> libbpf_rs::Result<()> {

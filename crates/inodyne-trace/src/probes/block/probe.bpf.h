@@ -340,9 +340,9 @@ static __always_inline void block_count(struct block_request *request, struct ge
 }
 
 /* A write with a flush before or after it is completed once for its data, and once for all (block/blk-flush.c). */
-static __always_inline bool block_flushes_yet(struct request *rq)
+static __always_inline bool block_flushes_yet(__u32 flags, __u8 op)
 {
-	return (BPF_CORE_READ(rq, rq_flags) & RQF_FLUSH_SEQ) && (BPF_CORE_READ(rq, cmd_flags) & REQ_OP_MASK) != REQ_OP_FLUSH;
+	return (flags & RQF_FLUSH_SEQ) && op != REQ_OP_FLUSH;
 }
 
 static __always_inline int block_completes(struct request *rq, unsigned int bytes)
@@ -370,7 +370,7 @@ static __always_inline int block_completes(struct request *rq, unsigned int byte
 	request.key.after = !!block_after;
 	is_whole = bytes >= BPF_CORE_READ(rq, __data_len);
 	flags = BPF_CORE_READ(rq, rq_flags);
-	is_flushed = block_flushes_yet(rq);
+	is_flushed = block_flushes_yet(flags, request.key.op);
 	is_over = is_whole && !is_flushed && ((flags & RQF_IO_STAT) || request.key.op == REQ_OP_FLUSH);
 	if (!is_whole)
 		request.arrived = 1; /* not yet: its times are counted at the end */
@@ -402,7 +402,7 @@ int HOLDING_PROG(block_complete_again, struct request *rq, int error, unsigned i
 
 	if (!known || !block_is_of(known, rq) || bytes < BPF_CORE_READ(rq, __data_len))
 		return 0;
-	if (known->arrived && block_flushes_yet(rq))
+	if (known->arrived && block_flushes_yet(BPF_CORE_READ(rq, rq_flags), known->key.op))
 		return 0;
 	return block_completes(rq, bytes);
 }

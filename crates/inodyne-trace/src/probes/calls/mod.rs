@@ -33,6 +33,13 @@ struct Rows {
     each: usize,
 }
 
+const PROGRAMS: &[Program] = &[
+    Program::at("calls_enter", "sys_enter").when(When::Keeping),
+    Program::at("calls_exit", "sys_exit").when(When::Keeping),
+    Program::held("calls_enter_held", "raw_syscalls/sys_enter"),
+    Program::held("calls_exit_held", "raw_syscalls/sys_exit"),
+];
+
 impl Probe for Own {
     fn feature(&self) -> &'static str {
         "system calls"
@@ -47,12 +54,7 @@ impl Probe for Own {
     }
 
     fn programs(&self) -> &'static [Program] {
-        const { &[
-            Program::at("calls_enter", "sys_enter").when(When::Keeping),
-            Program::at("calls_exit", "sys_exit").when(When::Keeping),
-            Program::held("calls_enter_held", "raw_syscalls/sys_enter"),
-            Program::held("calls_exit_held", "raw_syscalls/sys_exit"),
-        ] }
+        PROGRAMS
     }
 
     fn configure(&self, object: &mut OpenInodyneSkel<'_>, options: &Options, cpus: usize) -> libbpf_rs::Result<()> {

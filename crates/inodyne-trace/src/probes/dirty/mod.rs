@@ -19,6 +19,8 @@ use contract::{Key, Sum};
 #[derive(Default)]
 pub struct Own;
 
+const PROGRAMS: &[Program] = &[Program::at("dirty_folio", "writeback_dirty_folio")];
+
 impl Probe for Own {
     fn feature(&self) -> &'static str {
         "dirty pages"
@@ -33,7 +35,7 @@ impl Probe for Own {
     }
 
     fn programs(&self) -> &'static [Program] {
-        const { &[Program::at("dirty_folio", "writeback_dirty_folio")] }
+        PROGRAMS
     }
 
     fn read(&mut self, seen: &Seen<'_>, result: &mut Trace) -> libbpf_rs::Result<()> {

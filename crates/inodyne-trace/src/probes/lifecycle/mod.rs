@@ -40,6 +40,16 @@ struct Arrived {
     exits: Vec<ExitRecord>,
 }
 
+const PROGRAMS: &[Program] = &[
+    Program::at("lifecycle_fork", "sched_process_fork").when(When::Keeping),
+    Program::at("lifecycle_fork_held", "sched_wakeup_new").when(When::Losing),
+    Program::at("lifecycle_exec", "sched_process_exec").when(When::Keeping),
+    Program::held("lifecycle_exec_held", "sched/sched_process_exec"),
+    Program::at("lifecycle_exit", "sched_process_exit").when(When::Keeping),
+    Program::held("lifecycle_exit_held", "sched/sched_process_exit"),
+    Program::at("lifecycle_rename", "task_rename"),
+];
+
 impl Probe for Own {
     fn feature(&self) -> &'static str {
         "threads, processes and programs"
@@ -54,15 +64,7 @@ impl Probe for Own {
     }
 
     fn programs(&self) -> &'static [Program] {
-        const { &[
-            Program::at("lifecycle_fork", "sched_process_fork").when(When::Keeping),
-            Program::at("lifecycle_fork_held", "sched_wakeup_new").when(When::Losing),
-            Program::at("lifecycle_exec", "sched_process_exec").when(When::Keeping),
-            Program::held("lifecycle_exec_held", "sched/sched_process_exec"),
-            Program::at("lifecycle_exit", "sched_process_exit").when(When::Keeping),
-            Program::held("lifecycle_exit_held", "sched/sched_process_exit"),
-            Program::at("lifecycle_rename", "task_rename"),
-        ] }
+        PROGRAMS
     }
 
     fn configure(&self, object: &mut OpenInodyneSkel<'_>, options: &Options, _cpus: usize) -> libbpf_rs::Result<()> {

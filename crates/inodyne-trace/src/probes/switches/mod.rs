@@ -56,6 +56,11 @@ pub struct Own {
     interrupts: HashSet<StackId>,
 }
 
+const PROGRAMS: &[Program] = &[
+    Program::at("switches_switch", "sched_switch"),
+    Program::at("switches_waking", "sched_waking"),
+];
+
 impl Probe for Own {
     fn feature(&self) -> &'static str {
         "time off the CPU"
@@ -70,10 +75,7 @@ impl Probe for Own {
     }
 
     fn programs(&self) -> &'static [Program] {
-        const { &[
-            Program::at("switches_switch", "sched_switch"),
-            Program::at("switches_waking", "sched_waking"),
-        ] }
+        PROGRAMS
     }
 
     fn configure(&self, object: &mut OpenInodyneSkel<'_>, options: &Options, _cpus: usize) -> libbpf_rs::Result<()> {
