@@ -63,6 +63,8 @@ pub struct Options {
     pub live: bool,
     /// For tests: the name of a probe that the kernel is to refuse.
     pub refuse: Option<String>,
+    /// For tests: whether kernel stacks that are recognised are unwound, too ([`crate::Tracer::known_stacks`]).
+    pub check_known_stacks: bool,
 }
 
 /// The most intervals that are kept where nothing else is said.
@@ -92,6 +94,7 @@ impl Default for Options {
             joins: false,
             live: false,
             refuse: None,
+            check_known_stacks: false,
         }
     }
 }

@@ -170,6 +170,13 @@ impl Tracer {
         self.probes.iter().map(|probe| probe.calls_so_far(&self.skeleton.maps)).sum()
     }
 
+    /// With [`Options::check_known_stacks`]: kernel stacks that were recognised without unwinding so far, and those of them that were
+    /// another one when unwound.
+    pub fn known_stacks(&self) -> (u64, u64) {
+        let variables = self.skeleton.maps.bss_data.as_ref().expect("the object has global variables");
+        (variables.known_stacks_met, variables.known_stacks_wrong)
+    }
+
     /// Stops following and returns what was seen: a trace that does not know yet of which case it is, nor how long it took, unless it is
     /// of a window. To be called once the root process has ended, or at the window's end.
     ///
@@ -350,6 +357,7 @@ fn load(probes: &[Box<dyn Probe>], options: &Options, cpus: usize) -> Result<Ino
     // Whom a process sends something that runs already and is watched, a server above all, is its client.
     constants.adopt_servers = u32::from(!options.joins);
     constants.kernel_stack_bytes = kernel_stack_bytes();
+    constants.check_known_stacks = u32::from(options.check_known_stacks);
     constants.programs_lose_cpu = u32::from(kernel::programs_lose_cpu());
     constants.refused_probe = options.refuse.as_deref().map_or(Ok(0), number_of)?;
     let maps = &mut open.maps;

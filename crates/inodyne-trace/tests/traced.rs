@@ -15,10 +15,16 @@ const TIMES: u64 = 2_000;
 static STARTING: Mutex<()> = Mutex::new(());
 
 fn traced(options: &Options) -> Trace {
+    let line = format!("dd if=/dev/zero of=/dev/null bs=1 count={TIMES}; sleep 0.05");
+    with_shell(options, &line, |tracer| {
+        assert!(tracer.calls_so_far() > 2 * TIMES, "{} calls", tracer.calls_so_far());
+    })
+}
+
+fn with_shell(options: &Options, line: &str, at_its_end: impl FnOnce(&Tracer)) -> Trace {
     let _alone = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
-    let words = ["sh", "-c", &format!("dd if=/dev/zero of=/dev/null bs=1 count={TIMES}; sleep 0.05")];
     let spec = LaunchSpec {
-        argv: words.iter().map(Into::into).collect(),
+        argv: ["sh", "-c", line].iter().map(Into::into).collect(),
         input: Input::Nothing,
         output: Output::Discard,
         ..LaunchSpec::default()
@@ -28,7 +34,7 @@ fn traced(options: &Options) -> Trace {
     started.release().expect("it is released");
     started.ended(&spec).expect("it ends");
     tracer.drain();
-    assert!(tracer.calls_so_far() > 2 * TIMES, "{} calls", tracer.calls_so_far());
+    at_its_end(&tracer);
     let collected = tracer.finish().expect("it was seen");
     started.finish(Leftovers::Leave).expect("the guard ends");
     collected
@@ -71,4 +77,27 @@ fn a_probe_that_is_not_asked_for_leaves_the_others_as_they_are() {
     let observed = &collected.observed;
     assert!(observed.samples.is_empty() && observed.blocked_samples.is_empty() && collected.paths.is_none());
     assert!(observed.timeline.is_empty());
+}
+
+/// A stack is recognised by its return addresses and their places: unwound all the same, it is always the one that it was taken for.
+#[test]
+fn stacks_that_are_recognised_are_those_that_they_are_taken_for() {
+    let scratch = tempfile::tempdir().expect("a directory can be made");
+    // Pipes, both ways; files written, synced and read again, directories walked and removed, by several processes at once; signals, futexes.
+    let line = format!(
+        "cd {} && PATH=$PATH:/usr/sbin\n\
+         work() {{ for n in 1 2 3 4 5 6 7 8; do mkdir $1.$n; dd if=/dev/zero of=$1.$n/file bs=4k count=64 conv=fsync 2>/dev/null; done; \
+         cat $1.*/file | sort | uniq -c | wc -l; find /usr/share -maxdepth 3 | sort | head -n 2000 | tail -n 1; rm -r $1.*; }}\n\
+         for one in a b c; do work $one & done; wait\n\
+         dd if=/dev/zero bs=512 count=4000 2>/dev/null | dd bs=512 2>/dev/null | dd of=/dev/null bs=512 2>/dev/null\n\
+         sleep 0.01 & sleep 0.02 & wait; timeout 0.05 sleep 1",
+        scratch.path().display()
+    );
+    let options = Options { check_known_stacks: true, ..Options::default() };
+    let mut known = (0, 0);
+    let collected = with_shell(&options, &line, |tracer| known = tracer.known_stacks());
+    let (met, wrong) = known;
+    let waits: u64 = collected.observed.waits.iter().map(|wait| wait.count).sum();
+    assert_eq!(wrong, 0, "of {met} stacks");
+    assert!(met > 1_000, "{met} stacks of {waits} waits were recognised");
 }

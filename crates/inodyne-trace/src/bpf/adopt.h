@@ -14,13 +14,11 @@
 #define INODYNE_ADOPT_H
 
 #include "file.h"
+#include "known_stack.h"
 #include "task.h"
 
 #define TASK_INTERRUPTIBLE 0x00000001 /* include/linux/sched.h */
 #define TASK_NOLOAD 0x00000400        /* include/linux/sched.h */
-
-/* Of one thread's stack in the kernel: THREAD_SIZE of arch/x86/include/asm/page_64_types.h, arch/arm64/include/asm/memory.h. */
-const volatile __u32 kernel_stack_bytes = 16384;
 
 /* An interrupt runs on a stack of its CPU, not on that of the thread it interrupts; the arguments of a program lie on the
  * stack in use. Those that come in user mode may run on the thread's own; these are told by the waker's stack, later. */

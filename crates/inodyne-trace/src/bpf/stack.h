@@ -39,6 +39,7 @@ static __always_inline __u64 keep_stack(struct stack_frames *frames, long bytes)
 		return 0;
 	}
 	depth = bytes / sizeof(__u64);
+	frames->depth = depth;
 	for (__u32 i = 0; i < STACK_DEPTH; i++) {
 		if (i >= depth)
 			break;
@@ -47,7 +48,6 @@ static __always_inline __u64 keep_stack(struct stack_frames *frames, long bytes)
 	}
 	if (bpf_map_lookup_elem(&stacks, &hash))
 		return hash;
-	frames->depth = depth;
 	frames->truncated = depth == STACK_DEPTH;
 	/* -EEXIST: another CPU was faster with the same stack. */
 	if (bpf_map_update_elem(&stacks, &hash, frames, BPF_NOEXIST) && !bpf_map_lookup_elem(&stacks, &hash))

@@ -7,9 +7,9 @@
 #define INODYNE_SWITCHES_PROBE_H
 
 #include "../../bpf/adopt.h"
+#include "../../bpf/known_stack.h"
 #include "../../bpf/refuse.h"
 #include "../../bpf/run.h"
-#include "../../bpf/stack.h"
 #include "../lifecycle/end.h"
 #include "tables.h"
 
@@ -38,7 +38,7 @@ int BPF_PROG(switches_switch, bool preempt, struct task_struct *prev, struct tas
 			bool blocked = !preempt && prev_state;
 
 			if (blocked)
-				from->stack = take_stack(ctx, STACK_OF_SWITCH);
+				from->stack = take_known_stack(ctx, known_stack_of(ctx, prev, from->call, STACK_OF_SWITCH), STACK_OF_SWITCH);
 			if (from->flags & FLAG_KTHREAD)
 				note_idle(from, prev_state);
 			from->joined = 0;
@@ -55,6 +55,7 @@ SEC("tp_btf/sched_waking")
 int BPF_PROG(switches_waking, struct task_struct *task)
 {
 	struct thread *t = thread_of(task), *by = 0;
+	struct known_stack *known = 0;
 	struct task_struct *waker;
 	__u8 kind;
 
@@ -72,7 +73,9 @@ int BPF_PROG(switches_waking, struct task_struct *task)
 	if (by && !by->number)
 		by = 0;
 	t->waker_tid = waker->pid;
-	t->waker_stack = take_stack(ctx, STACK_OF_WAKING);
+	if (kind != WAKER_INTERRUPT)
+		known = known_stack_of(ctx, waker, by ? by->call : CALL_NONE, STACK_OF_WAKING);
+	t->waker_stack = take_known_stack(ctx, known, STACK_OF_WAKING);
 	t->wake_ns = bpf_ktime_get_ns();
 	if (by)
 		work_until(by, t->wake_ns, WORK_OF_WAKING);

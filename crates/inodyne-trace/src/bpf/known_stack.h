@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
+/*
+ * A stack that is the same as the last time is recognised without unwinding it.
+ *
+ * Unwinding is what a switch costs most (a walk through the ORC tables for each frame), and a thread that waits often mostly waits in
+ * the same place. So for a thread and a call the last stack is remembered: each return address, and where on the stack it lay. Where
+ * the same addresses lie in the same places again, it is the same stack: the first return address lies at a fixed distance from
+ * a program's arguments, and a function's return address decides how large its frame is, so each tells where the next one lies.
+ *
+ * The distance is counted from the arguments of the program (in bpf_trace_run's frame), but for the last address, that of the
+ * entry into the kernel, from the top of the stack: between both the kernel leaves a random gap (RANDOMIZE_KSTACK_OFFSET).
+ *
+ * The unwinder does not say where it found an address, and old values lie between the frames. So the addresses are looked for among
+ * all words: in their order from below, and again from above. Where both ways find the same places, there are no others, and the
+ * stack is remembered. Elsewhere, and where a processor signs its return addresses (arm64), each stack is unwound as ever.
+ */
+#ifndef INODYNE_KNOWN_STACK_H
+#define INODYNE_KNOWN_STACK_H
+
+#include "stack.h"
+
+enum known_stack_limits {
+	KNOWN_STACKS = 64,    /* of each program, on each CPU: a power of two */
+	KNOWN_DEPTH = 32,     /* addresses: a power of two */
+	KNOWN_WORDS = 512,    /* of the stack, between the arguments and the top: a power of two */
+	KNOWN_BELOW = 2,      /* addresses below the arguments: of the program itself and of who calls it */
+	KNOWN_PAYS = 4,       /* remembering costs as much as so many walks */
+	KNOWN_PAUSE_MOST = 63, /* stacks that are not remembered, after one that did not pay: a power of two less one */
+};
+
+/* Of one thread's stack in the kernel: THREAD_SIZE of arch/x86/include/asm/page_64_types.h, arch/arm64/include/asm/memory.h. */
+const volatile __u32 kernel_stack_bytes = 16384;
+
+/* For tests: a stack that is recognised is unwound, too. */
+const volatile __u32 check_known_stacks = 0;
+__u64 known_stacks_met;
+__u64 known_stacks_wrong;
+
+struct known_stack {
+	__u64 stack; /* its identity; 0: none */
+	__u64 arguments, top; /* of the stack that is looked at: numbers, which the verifier does not know for pointers */
+	__u32 depth;
+	__u32 met;        /* so often since it was remembered */
+	__u32 pause;      /* of the stacks that are not known, so many are not remembered from now on */
+	__u32 next_pause;
+	__u64 address[KNOWN_DEPTH];
+	__u16 words[KNOWN_DEPTH]; /* from the arguments up; of the last, from the top down */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 2 * KNOWN_STACKS);
+	__type(key, __u32);
+	__type(value, struct known_stack);
+} known_stacks SEC(".maps");
+
+/* The words of a stack while it is remembered. Both programs that do so run with interrupts off. */
+struct stack_words {
+	__u64 word[KNOWN_WORDS];
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct stack_words);
+} stack_words SEC(".maps");
+
+/* What is remembered of the current task's stacks; 0 on another stack than its own. */
+static __always_inline struct known_stack *known_stack_of(void *ctx, struct task_struct *task, __u16 call, enum stack_user user)
+{
+	__u32 at = ((__u32)task->pid * 31 + call) % KNOWN_STACKS + (user == STACK_OF_WAKING ? KNOWN_STACKS : 0);
+	struct known_stack *known = bpf_map_lookup_elem(&known_stacks, &at);
+
+	if (!known)
+		return 0;
+	*(void *volatile *)&known->arguments = ctx;
+	known->top = (__u64)task->stack + kernel_stack_bytes;
+	return known->top - *(volatile __u64 *)&known->arguments <= kernel_stack_bytes ? known : 0;
+}
+
+/* Anything of the kernel's that is a number of eight bytes. */
+struct timespec64 {
+	__s64 tv_sec;
+} __attribute__((preserve_access_index));
+
+void *bpf_rdonly_cast(const void *object, __u32 type) __weak __ksym;
+
+/* Reads a word; false where there is none. The cast makes it a single instruction (from Linux 6.2 on), which reads 0 where there is none. */
+static __always_inline bool word_at(__u64 place, __u64 *word)
+{
+	if (bpf_ksym_exists(bpf_rdonly_cast)) {
+		struct timespec64 *at = bpf_rdonly_cast((void *)place, bpf_core_type_id_kernel(struct timespec64));
+
+		*word = at->tv_sec;
+		return true;
+	}
+	return !bpf_probe_read_kernel(word, sizeof(*word), (void *)place);
+}
+
+/* Whether the current stack is the one that is remembered. Not static, and so verified once. */
+__noinline int is_known(struct known_stack *known)
+{
+	__u64 arguments, word;
+	__u32 depth;
+
+	if (!known || !known->stack)
+		return false;
+	arguments = *(volatile __u64 *)&known->arguments;
+	depth = known->depth;
+	for (__u32 i = 0; i < KNOWN_DEPTH; i++) {
+		__u64 place = arguments + 8 * known->words[i];
+
+		if (i + 1 == depth)
+			place = known->top - 8 * known->words[i];
+		if (!word_at(place, &word) || word != known->address[i])
+			return false;
+		if (i + 1 == depth)
+			return true;
+	}
+	return false;
+}
+
+struct stack_search {
+	struct known_stack *known;
+	const struct stack_words *words;
+	__u32 count;
+	__u32 found;
+};
+
+/* From below: where is the next address? */
+static long search_upwards(__u64 at, struct stack_search *search)
+{
+	struct known_stack *known = search->known;
+	__u32 next = search->found;
+
+	if (at >= KNOWN_WORDS || next >= KNOWN_DEPTH || next >= known->depth)
+		return 1;
+	if (search->words->word[at] == known->address[next]) {
+		known->words[next] = at;
+		search->found = next + 1;
+	}
+	return 0;
+}
+
+/* From above: stops where an address lies in another place, too. */
+static long search_downwards(__u64 steps, struct stack_search *search)
+{
+	struct known_stack *known = search->known;
+	__u64 at = search->count - 1 - steps;
+	__u32 next = search->found - 1;
+
+	if (at >= KNOWN_WORDS || next >= KNOWN_DEPTH)
+		return 1;
+	if (search->words->word[at] == known->address[next]) {
+		if (known->words[next] != at)
+			return 1;
+		search->found = next;
+	}
+	return 0;
+}
+
+/* Whether each address lies in one place only. */
+static __always_inline bool find_places(struct known_stack *known)
+{
+	struct stack_search search = { .known = known };
+	__u64 bytes = known->top - known->arguments;
+	__u32 zero = 0, last = known->depth - 1;
+	struct stack_words *words = bpf_map_lookup_elem(&stack_words, &zero);
+
+	if (!words || bytes >= sizeof(words->word))
+		return false;
+	/* Masked, since some verifiers forget what a comparison says. */
+	barrier_var(bytes);
+	bytes &= sizeof(words->word) - 1;
+	if (bpf_probe_read_kernel(words->word, bytes, (void *)known->arguments))
+		return false;
+	search.words = words;
+	search.count = bytes / sizeof(__u64);
+	bpf_loop(search.count, search_upwards, &search, 0);
+	if (search.found != known->depth)
+		return false;
+	bpf_loop(search.count, search_downwards, &search, 0);
+	if (search.found)
+		return false;
+	barrier_var(last);
+	last &= KNOWN_DEPTH - 1;
+	known->words[last] = search.count - known->words[last];
+	return true;
+}
+
+/* Remembers the current stack, which was just taken into the scratch. */
+__noinline int remember_stack(struct known_stack *known, __u64 stack, __u32 user)
+{
+	struct stack_frames *frames = bpf_map_lookup_elem(&stack_scratch, &user);
+	__u32 depth;
+
+	if (!known || !frames)
+		return 0;
+	if (known->pause) {
+		known->pause--;
+		return 0;
+	}
+	if (known->met >= KNOWN_PAYS)
+		known->next_pause = 0;
+	else
+		known->next_pause = (known->next_pause * 2 + 1) & KNOWN_PAUSE_MOST;
+	known->pause = known->next_pause;
+	known->met = 0;
+	known->stack = 0;
+	depth = frames->depth - KNOWN_BELOW;
+	if (!stack || depth < 2 || depth > KNOWN_DEPTH)
+		return 0;
+	known->depth = depth;
+	__builtin_memcpy(known->address, frames->address + KNOWN_BELOW, sizeof(known->address));
+	if (find_places(known))
+		known->stack = stack;
+	return 0;
+}
+
+/* The current kernel stack's identity, like take_stack. */
+static __always_inline __u64 take_known_stack(void *ctx, struct known_stack *known, enum stack_user user)
+{
+	__u64 expected = 0, stack;
+
+	if (known && is_known(known)) {
+		known->met++;
+		expected = known->stack;
+		if (!check_known_stacks)
+			return expected;
+	}
+	stack = take_stack(ctx, user);
+	if (expected) {
+		__sync_fetch_and_add(&known_stacks_met, 1);
+		if (stack != expected)
+			__sync_fetch_and_add(&known_stacks_wrong, 1);
+	} else if (known) {
+		remember_stack(known, stack, user);
+	}
+	return stack;
+}
+
+#endif
