@@ -249,9 +249,11 @@ fn of_one_busy_process() {
     let script = "import os\nfor i in range(300000): os.stat('/'), sum(range(30))";
     let recording = recorded(&["--at", &scratch.path().display().to_string()], &["python3", "-c", script]);
     cpu_is_what_the_kernel_says(&recording);
-    // It is alone, so all of that is told of it.
-    let threads = &recording.traces[0].observed.threads;
-    assert_eq!(threads.iter().map(|thread| thread.number).collect::<Vec<_>>(), [ROOT], "{threads:?}");
+    let root = &recording.traces[0].observed.threads[0];
+    assert_eq!(root.number, ROOT);
+    let whole = CpuTime::of(&recording, &recording.traces[0]);
+    let cpu = CpuTime { ours: root.cpu_ns(), scheduler: root.scheduler_cpu_ns, rusage: root.scheduler_cpu_ns, ..whole };
+    cpu.differs_by_wake_ups_only();
 }
 
 #[test]
