@@ -49,14 +49,15 @@ fn who_syncs_is_listed_first_with_what_it_waits_for() {
     let pids = [pid.to_string(), bystander.pid().to_string()];
     let looks = looks(&["--pid", &pids[0], "--pid", &pids[1], "--interval", "1s", "-n", "3"]);
     assert_eq!(looks.len(), 3);
-    for look in &looks {
+    for (at, look) in looks.iter().enumerate() {
         assert_eq!(
             (number(look, "processes"), number(look, "threads"), number(look, "lost")),
             (2.0, 2.0, 0.0),
             "{look}"
         );
         let rows = look["rows"].as_array().expect("rows");
-        assert_eq!(rows.len(), 1, "who only sleeps is left out: {look}");
+        // On a busy machine it may not have begun to sleep at the first look.
+        assert!(rows.len() == 1 || at == 0, "who only sleeps is left out: {look}");
         let row = &rows[0];
         assert_eq!((row["pid"].as_u64(), row["name"].as_str()), (Some(pid), Some("python3")), "{look}");
         let cause = row["cause"].as_str().unwrap_or_default();

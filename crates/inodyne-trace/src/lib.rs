@@ -49,6 +49,7 @@ mod probes;
 mod refused;
 mod session;
 mod skeleton;
+mod stacks;
 mod symbols;
 mod thread_numbers;
 

@@ -13,6 +13,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use inodyne_launch::monotonic_ns;
@@ -27,12 +28,13 @@ use crate::contract::{FLAG_EXITING, FLAG_HELPER, LOSSES, Shared, Thread, global}
 use crate::cost::{Calibration, Cost, Occasion, RUNS_PER_CALL, Reading};
 use crate::error::TraceError;
 use crate::join::{Whom, join};
-use crate::map::{ArrayView, pairs};
+use crate::map::ArrayView;
 use crate::mapped_files::MappedFiles;
 use crate::options::Options;
 use crate::probe::{Probe, Program, Seen};
 use crate::refused::with_most;
 use crate::skeleton::{InodyneSkel, InodyneSkelBuilder};
+use crate::stacks::Stacks;
 use crate::{calibrate, kernel, libbpf_log, probes, symbols};
 pub use live::LiveTracer;
 
@@ -59,6 +61,7 @@ pub struct Tracer {
     probes: Vec<Box<dyn Probe>>,
     threads: ArrayView<Thread>,
     rings: RingBuffer<'static>,
+    stacks: Rc<RefCell<Stacks>>,
     mapped: RefCell<MappedFiles>,
     options: Options,
     cpus: usize,
@@ -94,6 +97,13 @@ impl Tracer {
         probes.retain(|probe| !left_out.contains(&probe.feature()));
         let skeleton = load(&probes, options, cpus)?;
         let mut rings = RingBufferBuilder::new();
+        let stacks = Rc::new(RefCell::new(Stacks::default()));
+        let arriving = Rc::clone(&stacks);
+        let take = move |bytes: &[u8]| {
+            arriving.borrow_mut().take(bytes);
+            0
+        };
+        rings.add(&skeleton.maps.stacks, take).map_err(read_error)?;
         for probe in &mut probes {
             probe.open(&skeleton.maps, options, &mut rings).map_err(read_error)?;
         }
@@ -101,6 +111,7 @@ impl Tracer {
             links: Vec::new(),
             threads: ArrayView::new(&skeleton.maps.threads).map_err(read_error)?,
             rings: rings.build().map_err(load_error)?,
+            stacks,
             probes,
             mapped: RefCell::default(),
             options: options.clone(),
@@ -191,7 +202,7 @@ impl Tracer {
         let detached_ns = monotonic_ns();
         self.take_arrived();
         let alive = self.accounts().filter(|thread| thread.number != 0).collect();
-        let stacks = pairs(&self.skeleton.maps.stacks).map_err(read_error)?;
+        let stacks = self.stacks.take().take_new();
         let stacks = symbols::name_stacks(&stacks, &mut self.skeleton).map_err(read_error)?;
         let (maps, shared) = (&self.skeleton.maps, self.shared());
         let mapped = self.mapped.take().into_files();
@@ -363,6 +374,9 @@ fn load(probes: &[Box<dyn Probe>], options: &Options, cpus: usize) -> Result<Ino
     let maps = &mut open.maps;
     maps.slot_of.set_max_entries(pid_max()).map_err(load_error)?;
     maps.threads.set_max_entries(options.max_threads).map_err(load_error)?;
+    if !options.joins {
+        maps.joining.set_max_entries(1).map_err(load_error)?;
+    }
     maps.free_slots.set_max_entries(options.max_threads).map_err(load_error)?;
     for probe in probes {
         probe.configure(&mut open, options, cpus).map_err(load_error)?;

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use inodyne_model::stack::{Frame, Stack, StackId};
 use libbpf_rs::ProgramInput;
 
-use crate::contract::{STACK_DEPTH, StackFrames};
 use crate::skeleton::{InodyneSkel, types};
+use crate::stacks::KernelStack;
 
 /// The global variables of the programs.
 type Variables = types::bss;
@@ -16,33 +16,26 @@ const OF_THE_TRACER: [&str; 6] =
     ["bpf_prog_", "bpf_trace_run", "__bpf_trace_", "__traceiter_", "bpf_get_stack", "bpf_overflow_handler"];
 
 /// Names every frame of every stack. An address without a symbol stays an address.
-pub fn name_stacks(
-    stacks: &[(u64, StackFrames)],
-    skeleton: &mut InodyneSkel<'_>,
-) -> Result<Vec<Stack>, libbpf_rs::Error> {
-    let mut addresses: Vec<u64> = stacks.iter().flat_map(|(_, frames)| frame_addresses(frames)).collect();
+pub fn name_stacks(stacks: &[KernelStack], skeleton: &mut InodyneSkel<'_>) -> Result<Vec<Stack>, libbpf_rs::Error> {
+    let mut addresses: Vec<u64> = stacks.iter().flat_map(|stack| stack.addresses.iter().copied()).collect();
     addresses.sort_unstable();
     addresses.dedup();
     let names = name_addresses(&addresses, skeleton)?;
-    let mut named: Vec<Stack> = stacks.iter().map(|(id, frames)| name_stack(*id, frames, &names)).collect();
+    let mut named: Vec<Stack> = stacks.iter().map(|stack| name_stack(stack, &names)).collect();
     named.sort_by_key(|stack| stack.id);
     Ok(named)
 }
 
-fn frame_addresses(frames: &StackFrames) -> impl Iterator<Item = u64> + '_ {
-    frames.address.iter().take((frames.depth as usize).min(STACK_DEPTH)).copied()
-}
-
-fn name_stack(id: u64, frames: &StackFrames, names: &HashMap<u64, String>) -> Stack {
-    let frame = |address| match names.get(&address) {
+fn name_stack(stack: &KernelStack, names: &HashMap<u64, String>) -> Stack {
+    let frame = |address: &u64| match names.get(address) {
         Some(name) => Frame::Symbol(name.clone()),
-        None => Frame::Unknown { address },
+        None => Frame::Unknown { address: *address },
     };
     let is_tracer = |f: &Frame| f.symbol().is_some_and(|s| OF_THE_TRACER.iter().any(|prefix| s.starts_with(prefix)));
-    let mut frames_named: Vec<Frame> = frame_addresses(frames).map(frame).collect();
-    let first = frames_named.iter().rposition(is_tracer).map_or(0, |last| last + 1);
-    frames_named.drain(..first);
-    Stack { id: StackId(id), frames: frames_named, truncated: frames.truncated != 0 }
+    let mut frames: Vec<Frame> = stack.addresses.iter().map(frame).collect();
+    let first = frames.iter().rposition(is_tracer).map_or(0, |last| last + 1);
+    frames.drain(..first);
+    Stack { id: StackId(stack.id), frames, truncated: stack.is_truncated }
 }
 
 /// Asks the kernel for the names, some at a time. An address that is in no function has none.
@@ -75,11 +68,6 @@ fn function(written: &[i8]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::planted::{every_field_counts, planted};
-
-    unsafe extern "C" {
-        fn host_plant_stack_frames(to: *mut StackFrames);
-    }
 
     #[test]
     fn what_the_kernel_writes_is_a_function_of_the_kernel_or_of_a_module() {
@@ -97,12 +85,11 @@ mod tests {
     }
 
     #[test]
-    fn every_part_of_a_stack_reaches_its_meaning() {
-        let frames: StackFrames = planted(host_plant_stack_frames);
-        let names = HashMap::from([(51, "leaf".to_owned())]);
-        let named = |frames: &StackFrames| name_stack(1, frames, &names);
-        let expected = vec![Frame::Symbol("leaf".to_owned()), Frame::Unknown { address: 52 }];
-        assert_eq!(named(&frames), Stack { id: StackId(1), frames: expected, truncated: false });
-        every_field_counts("stack_frames", frames, &[], named);
+    fn what_has_no_name_stays_an_address_and_what_is_ours_is_left_out() {
+        let name = |(address, name): (u64, &str)| (address, name.to_owned());
+        let names = HashMap::from([(50, "bpf_trace_run4"), (51, "leaf")].map(name));
+        let stack = KernelStack { id: 1, addresses: [49, 50, 51, 52].into(), is_truncated: true };
+        let frames = vec![Frame::Symbol("leaf".to_owned()), Frame::Unknown { address: 52 }];
+        assert_eq!(name_stack(&stack, &names), Stack { id: StackId(1), frames, truncated: true });
     }
 }

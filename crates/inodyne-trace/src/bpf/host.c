@@ -10,9 +10,9 @@
 #include "x32.h"
 
 /* For the tests of what each field means: a different number in each. */
-void host_plant_stack_frames(struct stack_frames *to)
+void host_plant_stack_record(struct stack_record *to)
 {
-	*to = (struct stack_frames){ .depth = 2, .truncated = 0, .address = { 51, 52 } };
+	*to = (struct stack_record){ .stack = 50, .depth = 2, .truncated = 0, .address = { 51, 52 } };
 }
 
 void host_plant_shared(struct shared *to)

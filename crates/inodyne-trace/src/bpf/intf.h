@@ -122,7 +122,9 @@ struct thread {
 	__u64 kernel_ns[CALL_SLOTS];
 };
 
-struct stack_frames {
+/* A kernel stack. Sent with as many addresses as there are. */
+struct stack_record {
+	__u64 stack; /* its identity: a hash of the addresses */
 	__u32 depth;
 	__u32 truncated;
 	__u64 address[STACK_DEPTH];

@@ -45,15 +45,15 @@ static __always_inline __u8 state_of(struct task_struct *task)
 static __always_inline __u64 take_stack_of(struct task_struct *task)
 {
 	__u32 user = STACK_OF_OTHER;
-	struct stack_frames *frames = bpf_map_lookup_elem(&stack_scratch, &user);
+	struct stack_record *record = bpf_map_lookup_elem(&stack_scratch, &user);
 	long bytes;
 
-	if (!frames)
+	if (!record)
 		return 0;
-	bytes = bpf_get_task_stack(task, frames->address, sizeof(frames->address), 0);
+	bytes = bpf_get_task_stack(task, record->address, sizeof(record->address), 0);
 	if (bytes <= 0 && state_of(task) != STATE_BLOCKED)
 		return 0;
-	return keep_stack(frames, bytes);
+	return send_stack(record, bytes);
 }
 
 /* What it does just now. On a CPU, it may be in a call, and cannot be asked in which: its end will tell. */

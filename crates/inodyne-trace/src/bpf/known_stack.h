@@ -191,10 +191,10 @@ static __always_inline bool find_places(struct known_stack *known)
 /* Remembers the current stack, which was just taken into the scratch. */
 __noinline int remember_stack(struct known_stack *known, __u64 stack, __u32 user)
 {
-	struct stack_frames *frames = bpf_map_lookup_elem(&stack_scratch, &user);
+	struct stack_record *record = bpf_map_lookup_elem(&stack_scratch, &user);
 	__u32 depth;
 
-	if (!known || !frames)
+	if (!known || !record)
 		return 0;
 	if (known->pause) {
 		known->pause--;
@@ -207,11 +207,11 @@ __noinline int remember_stack(struct known_stack *known, __u64 stack, __u32 user
 	known->pause = known->next_pause;
 	known->met = 0;
 	known->stack = 0;
-	depth = frames->depth - KNOWN_BELOW;
+	depth = record->depth - KNOWN_BELOW;
 	if (!stack || depth < 2 || depth > KNOWN_DEPTH)
 		return 0;
 	known->depth = depth;
-	__builtin_memcpy(known->address, frames->address + KNOWN_BELOW, sizeof(known->address));
+	__builtin_memcpy(known->address, record->address + KNOWN_BELOW, sizeof(known->address));
 	if (find_places(known))
 		known->stack = stack;
 	return 0;

@@ -1,23 +1,27 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
  * Stacks by our own 64-bit hash. BPF_MAP_TYPE_STACK_TRACE keeps one stack a bucket, so two stacks that share
- * a bucket are taken for each other; here a stack is kept under its full hash, or counted as lost.
+ * a bucket are taken for each other; here a stack is sent to the user side under its full hash, or counted as lost.
  */
 #ifndef INODYNE_STACK_H
 #define INODYNE_STACK_H
 
 #include "maps.h"
 
-/*
- * Preallocated (39 MB): of memory to be had at a switch the kernel keeps a few elements of this size on each CPU, so several new
- * stacks in a row would find none (-ENOMEM).
- */
+/* Each new stack, once. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 20);
+} stacks SEC(".maps");
+
+/* Identities of those that were sent. One that finds no room here is sent again, and the user side keeps it once. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, 65536);
 	__type(key, __u64);
-	__type(value, struct stack_frames);
-} stacks SEC(".maps");
+	__type(value, __u8);
+} stacks_sent SEC(".maps");
 
 /* A stack under construction, one for each program that can be interrupted by another. */
 enum stack_user { STACK_OF_SWITCH, STACK_OF_WAKING, STACK_OF_SAMPLE, STACK_OF_OTHER, STACK_OF_REQUEST, STACK_USERS };
@@ -25,52 +29,57 @@ struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, STACK_USERS);
 	__type(key, __u32);
-	__type(value, struct stack_frames);
+	__type(value, struct stack_record);
 } stack_scratch SEC(".maps");
 
-/* Keeps a stack that was taken into the scratch; its identity, 0 where it could not be taken. */
-static __always_inline __u64 keep_stack(struct stack_frames *frames, long bytes)
+/* Sends a stack that was taken into the scratch, if it is new; its identity, 0 where it could not be taken. */
+static __always_inline __u64 send_stack(struct stack_record *record, long bytes)
 {
 	__u64 hash = 0xcbf29ce484222325ULL;
 	__u32 depth;
+	__u8 sent = 1;
 
 	if (bytes <= 0) {
 		lose(LOST_STACKS);
 		return 0;
 	}
 	depth = bytes / sizeof(__u64);
-	frames->depth = depth;
+	record->depth = depth;
 	for (__u32 i = 0; i < STACK_DEPTH; i++) {
 		if (i >= depth)
 			break;
-		hash = (hash ^ frames->address[i]) * 0x9e3779b97f4a7c15ULL;
+		hash = (hash ^ record->address[i]) * 0x9e3779b97f4a7c15ULL;
 		hash ^= hash >> 32;
 	}
-	if (bpf_map_lookup_elem(&stacks, &hash))
+	if (bpf_map_lookup_elem(&stacks_sent, &hash))
 		return hash;
-	frames->truncated = depth == STACK_DEPTH;
-	/* -EEXIST: another CPU was faster with the same stack. */
-	if (bpf_map_update_elem(&stacks, &hash, frames, BPF_NOEXIST) && !bpf_map_lookup_elem(&stacks, &hash))
+	record->stack = hash;
+	record->truncated = depth == STACK_DEPTH;
+	if (depth > STACK_DEPTH)
+		return 0;
+	if (bpf_ringbuf_output(&stacks, record, sizeof(*record) - (STACK_DEPTH - depth) * sizeof(__u64), BPF_RB_NO_WAKEUP))
 		lose(LOST_STACKS);
+	else
+		bpf_map_update_elem(&stacks_sent, &hash, &sent, BPF_ANY);
 	return hash;
 }
 
 /* The current kernel stack's identity; 0 where it could not be taken. */
 static __always_inline __u64 take_stack(void *ctx, __u32 user)
 {
-	struct stack_frames *frames = bpf_map_lookup_elem(&stack_scratch, &user);
+	struct stack_record *record = bpf_map_lookup_elem(&stack_scratch, &user);
 	long bytes;
 
-	if (!frames)
+	if (!record)
 		return 0;
-	bytes = bpf_get_stack(ctx, frames->address, sizeof(frames->address), 0);
+	bytes = bpf_get_stack(ctx, record->address, sizeof(record->address), 0);
 	/*
 	 * A sample may hit any instruction, and a stack for each of them would fill the table. Functions of the kernel begin at
 	 * multiples of 16 bytes (arch/x86/Kconfig: FUNCTION_ALIGNMENT_16B), so the function stays the same.
 	 */
 	if (user == STACK_OF_SAMPLE)
-		frames->address[0] &= ~15ULL;
-	return keep_stack(frames, bytes);
+		record->address[0] &= ~15ULL;
+	return send_stack(record, bytes);
 }
 
 #endif

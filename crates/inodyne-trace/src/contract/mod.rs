@@ -42,7 +42,7 @@ structures! {
     /// A followed thread and its account.
     Thread = thread;
     /// A kernel stack.
-    StackFrames = stack_frames;
+    StackRecord = stack_record;
     /// Counters that both sides see while the trace runs.
     Shared = shared;
 }

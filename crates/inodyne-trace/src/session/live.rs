@@ -4,7 +4,6 @@
 //! ended. Tables in which something is kept for good become full all the same; [`LiveTracer::is_nearly_full`] says when another
 //! tracer is to take over.
 
-use std::collections::HashSet;
 use std::os::fd::OwnedFd;
 
 use inodyne_launch::monotonic_ns;
@@ -15,11 +14,9 @@ use libbpf_rs::MapCore;
 
 use super::{Tracer, counted, read_error};
 use crate::attach::measure_run_times;
-use crate::contract::StackFrames;
 use crate::cost::Occasion;
 use crate::error::TraceError;
 use crate::join::Whom;
-use crate::map::pairs;
 use crate::options::Options;
 use crate::probe::Seen;
 use crate::symbols;
@@ -28,8 +25,6 @@ use crate::symbols;
 /// close, once it has forgotten those who have ended.
 pub struct LiveTracer {
     tracer: Tracer,
-    /// Stacks that have been named.
-    named: HashSet<u64>,
     /// Waits in the last snapshot.
     waits: usize,
     /// While it is measured how long programs run.
@@ -43,7 +38,7 @@ impl LiveTracer {
     /// As [`Tracer::new`].
     pub fn new(options: &Options) -> Result<LiveTracer, TraceError> {
         let options = Options { joins: true, live: true, timeline: false, sample_hz: 0, ..options.clone() };
-        Ok(LiveTracer { tracer: Tracer::new(&options)?, named: HashSet::new(), waits: 0, measured: None })
+        Ok(LiveTracer { tracer: Tracer::new(&options)?, waits: 0, measured: None })
     }
 
     /// As [`Tracer::join`].
@@ -93,8 +88,7 @@ impl LiveTracer {
         let shared = tracer.shared();
         let mut snapshot = Snapshot { at_ns, lost: counted(&shared), ..Snapshot::default() };
         snapshot.observed.window = Window { begin: Begin::Attached, end: End::StillRunning };
-        let mut stacks: Vec<(u64, StackFrames)> = pairs(&tracer.skeleton.maps.stacks).map_err(read_error)?;
-        stacks.retain(|(id, _)| self.named.insert(*id));
+        let stacks = tracer.stacks.borrow_mut().take_new();
         snapshot.observed.stacks = symbols::name_stacks(&stacks, &mut tracer.skeleton).map_err(read_error)?;
         let maps = &tracer.skeleton.maps;
         let seen = Seen::read(maps, &tracer.options, at_ns, &shared, alive, Default::default()).map_err(read_error)?;
@@ -109,7 +103,10 @@ impl LiveTracer {
     /// Whether three quarters of a table are in use in which something is kept for good.
     pub fn is_nearly_full(&self) -> bool {
         let maps = &self.tracer.skeleton.maps;
-        let tables = [(self.named.len(), maps.stacks.max_entries()), (self.waits, maps.waits.max_entries())];
+        let tables = [
+            (self.tracer.stacks.borrow().len(), maps.stacks_sent.max_entries()),
+            (self.waits, maps.waits.max_entries()),
+        ];
         tables.iter().any(|(used, room)| *used > *room as usize / 4 * 3)
     }
 }
