@@ -49,26 +49,29 @@ struct known_stack {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 2 * KNOWN_STACKS);
+	__uint(max_entries, KNOWING_STACK_USERS * KNOWN_STACKS);
 	__type(key, __u32);
 	__type(value, struct known_stack);
 } known_stacks SEC(".maps");
 
-/* The words of a stack while it is remembered. Both programs that do so run with interrupts off. */
+/* The words of a stack while it is remembered. */
 struct stack_words {
 	__u64 word[KNOWN_WORDS];
 };
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, KNOWING_STACK_USERS);
 	__type(key, __u32);
 	__type(value, struct stack_words);
 } stack_words SEC(".maps");
 
-/* What is remembered of the current task's stacks; 0 on another stack than its own. */
+/*
+ * What is remembered of the current task's stacks; 0 on another stack than its own. A program uses it with its CPU held, and is not
+ * run again by what interrupts it there: that is on a stack of the CPU's.
+ */
 static __always_inline struct known_stack *known_stack_of(void *ctx, struct task_struct *task, __u16 call, enum stack_user user)
 {
-	__u32 at = ((__u32)task->pid * 31 + call) % KNOWN_STACKS + (user == STACK_OF_WAKING ? KNOWN_STACKS : 0);
+	__u32 at = ((__u32)task->pid * 31 + call) % KNOWN_STACKS + user * KNOWN_STACKS;
 	struct known_stack *known = bpf_map_lookup_elem(&known_stacks, &at);
 
 	if (!known)
@@ -160,12 +163,12 @@ static long search_downwards(__u64 steps, struct stack_search *search)
 }
 
 /* Whether each address lies in one place only. */
-static __always_inline bool find_places(struct known_stack *known)
+static __always_inline bool find_places(struct known_stack *known, __u32 user)
 {
 	struct stack_search search = { .known = known };
 	__u64 bytes = known->top - known->arguments;
-	__u32 zero = 0, last = known->depth - 1;
-	struct stack_words *words = bpf_map_lookup_elem(&stack_words, &zero);
+	struct stack_words *words = bpf_map_lookup_elem(&stack_words, &user);
+	__u32 last = known->depth - 1;
 
 	if (!words || bytes >= sizeof(words->word))
 		return false;
@@ -212,7 +215,7 @@ __noinline int remember_stack(struct known_stack *known, __u64 stack, __u32 user
 		return 0;
 	known->depth = depth;
 	__builtin_memcpy(known->address, record->address + KNOWN_BELOW, sizeof(known->address));
-	if (find_places(known))
+	if (find_places(known, user))
 		known->stack = stack;
 	return 0;
 }

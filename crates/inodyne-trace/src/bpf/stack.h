@@ -24,7 +24,17 @@ struct {
 } stacks_sent SEC(".maps");
 
 /* A stack under construction, one for each program that can be interrupted by another. */
-enum stack_user { STACK_OF_SWITCH, STACK_OF_WAKING, STACK_OF_SAMPLE, STACK_OF_OTHER, STACK_OF_REQUEST, STACK_USERS };
+enum stack_user {
+	/* These remember stacks (known_stack.h). */
+	STACK_OF_SWITCH,
+	STACK_OF_WAKING,
+	STACK_OF_REQUEST,
+	KNOWING_STACK_USERS,
+
+	STACK_OF_SAMPLE = KNOWING_STACK_USERS,
+	STACK_OF_OTHER,
+	STACK_USERS,
+};
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, STACK_USERS);
@@ -32,10 +42,26 @@ struct {
 	__type(value, struct stack_record);
 } stack_scratch SEC(".maps");
 
+/* Not static, and so verified once. */
+__noinline __u64 stack_hash(struct stack_record *record)
+{
+	__u64 hash = 0xcbf29ce484222325ULL;
+
+	if (!record)
+		return 0;
+	for (__u32 i = 0; i < STACK_DEPTH; i++) {
+		if (i >= record->depth)
+			break;
+		hash = (hash ^ record->address[i]) * 0x9e3779b97f4a7c15ULL;
+		hash ^= hash >> 32;
+	}
+	return hash;
+}
+
 /* Sends a stack that was taken into the scratch, if it is new; its identity, 0 where it could not be taken. */
 static __always_inline __u64 send_stack(struct stack_record *record, long bytes)
 {
-	__u64 hash = 0xcbf29ce484222325ULL;
+	__u64 hash;
 	__u32 depth;
 	__u8 sent = 1;
 
@@ -45,12 +71,7 @@ static __always_inline __u64 send_stack(struct stack_record *record, long bytes)
 	}
 	depth = bytes / sizeof(__u64);
 	record->depth = depth;
-	for (__u32 i = 0; i < STACK_DEPTH; i++) {
-		if (i >= depth)
-			break;
-		hash = (hash ^ record->address[i]) * 0x9e3779b97f4a7c15ULL;
-		hash ^= hash >> 32;
-	}
+	hash = stack_hash(record);
 	if (bpf_map_lookup_elem(&stacks_sent, &hash))
 		return hash;
 	record->stack = hash;

@@ -14,11 +14,11 @@
 #ifndef INODYNE_BLOCK_PROBE_H
 #define INODYNE_BLOCK_PROBE_H
 
+#include "../../bpf/known_stack.h"
 #include "../../bpf/log2.h"
 #include "../../bpf/maps.h"
 #include "../../bpf/preempt.h"
 #include "../../bpf/refuse.h"
-#include "../../bpf/stack.h"
 #include "../../bpf/task.h"
 #include "intf.h"
 #include "kernel.h"
@@ -193,10 +193,8 @@ static __always_inline void block_time(__u32 *histogram, __u64 ns)
 }
 
 /* A helper of the command's works for others, too. */
-static __always_inline __u8 block_asker_of(struct task_struct *task)
+static __always_inline __u8 block_asker_of(struct task_struct *task, struct thread *t)
 {
-	struct thread *t = thread_of(task);
-
 	if (t && t->number && !(t->flags & FLAG_HELPER))
 		return BLOCK_OF_COMMAND;
 	return task->flags & PF_KTHREAD ? BLOCK_OF_KERNEL : BLOCK_OF_OTHERS;
@@ -207,12 +205,14 @@ static __always_inline int block_queues(void *ctx, struct bio *bio)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct block_bio new = {};
 	__u64 key = (__u64)bio;
+	struct thread *t;
 
 	if (!shared.threads_born)
 		return 0;
+	t = thread_of(task);
 	new.at = bpf_ktime_get_ns();
-	new.stack = take_stack(ctx, STACK_OF_REQUEST);
-	new.asker = block_asker_of(task);
+	new.stack = take_known_stack(ctx, known_stack_of(ctx, task, t ? t->call : CALL_NONE, STACK_OF_REQUEST), STACK_OF_REQUEST);
+	new.asker = block_asker_of(task, t);
 	if (task->flags & PF_WQ_WORKER) {
 		/* Which one of them did it says nothing. */
 		__builtin_memcpy(new.comm, "kworker", sizeof("kworker"));

@@ -64,6 +64,7 @@ static __always_inline __u64 folio_bytes(const void *folio)
 SEC("raw_tp/writeback_dirty_folio")
 int HOLDING_PROG(dirty_folio, void *folio, struct address_space *mapping)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
 	struct super_block *superblock;
 	struct dirty_sum *sum, first = {};
 	struct block_device *device;
@@ -74,7 +75,7 @@ int HOLDING_PROG(dirty_folio, void *folio, struct address_space *mapping)
 		return 0;
 	superblock = BPF_CORE_READ(mapping, host, i_sb);
 	key.superblock = (__u64)superblock;
-	key.asker = block_asker_of(bpf_get_current_task_btf());
+	key.asker = block_asker_of(task, thread_of(task));
 	bpf_get_current_comm(key.comm, sizeof(key.comm));
 	sum = bpf_map_lookup_elem(&dirty_sums, &key);
 	if (!sum) {

@@ -123,7 +123,30 @@ static __always_inline void work_add(struct work_record *record, __u32 call_slot
 	record->count = at + 1;
 }
 
-/* Sends what the account has grown by since the last time. Not static, and so verified once. */
+/*
+ * Adds what calls of one word of `touched` have grown by since the last time. Not static, like work_send: the verifier follows each of them
+ * once, and not again for each way that leads there.
+ */
+__noinline int work_add_calls(struct thread *t, struct last_sent *sent, struct work_record *record, __u32 word)
+{
+	__u32 touched;
+
+	if (!t || !sent || !record || word >= CALL_SLOTS / 32)
+		return 0;
+	touched = t->touched[word];
+	t->touched[word] = 0;
+	for (__u32 bit = 0; bit < 32; bit++) {
+		__u32 call_slot = word * 32 + bit;
+
+		if (!(touched & 1u << bit))
+			continue;
+		work_add(record, call_slot, t->kernel_ns[call_slot] - sent->kernel_ns[call_slot]);
+		sent->kernel_ns[call_slot] = t->kernel_ns[call_slot];
+	}
+	return 0;
+}
+
+/* Sends what the account has grown by since the last time. */
 __noinline int work_send(struct thread *t, __u64 now, __u32 user)
 {
 	struct work_record *record;
@@ -145,21 +168,9 @@ __noinline int work_send(struct thread *t, __u64 now, __u32 user)
 		work_add(record, CALL_SLOTS, t->user_ns - sent->user_ns);
 		sent->user_ns = t->user_ns;
 	}
-	for (__u32 word = 0; word < CALL_SLOTS / 32; word++) {
-		__u32 touched = t->touched[word];
-
-		if (!touched)
-			continue;
-		t->touched[word] = 0;
-		for (__u32 bit = 0; bit < 32; bit++) {
-			__u32 call_slot = word * 32 + bit;
-
-			if (!(touched & 1u << bit))
-				continue;
-			work_add(record, call_slot, t->kernel_ns[call_slot] - sent->kernel_ns[call_slot]);
-			sent->kernel_ns[call_slot] = t->kernel_ns[call_slot];
-		}
-	}
+	for (__u32 word = 0; word < CALL_SLOTS / 32; word++)
+		if (t->touched[word])
+			work_add_calls(t, sent, record, word);
 	count = record->count;
 	if (!count || count > WORK_PARTS)
 		return 0;
