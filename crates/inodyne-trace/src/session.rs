@@ -260,6 +260,9 @@ impl Tracer {
         for (program, own) in self.programs() {
             links.extend(attach(&program, own.point, self.cpus, self.options.sample_hz)?);
         }
+        // Detached are they in this order, the last first: of two programs at a tracepoint the kernel takes away the second at once, and for the
+        // first it waits some 10 ms until nobody is in either (`tracepoint_remove_func` in kernel/tracepoint.c).
+        links.reverse();
         self.links = links;
         Ok(())
     }

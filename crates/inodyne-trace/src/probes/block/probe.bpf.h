@@ -298,16 +298,20 @@ int HOLDING_PROG(block_issue_again, struct request *rq)
 	return block_issues(rq);
 }
 
-/* Counts what has arrived of a request. */
-static __always_inline void block_count(struct block_request *request, struct gendisk *gendisk, __u32 bytes, bool is_over)
+/* Counts what has arrived of a request at a disk, whose `struct gendisk` lies there. Not static, and so verified once. */
+__noinline int block_count(struct block_request *request, __u64 gendisk, __u32 bytes, __u32 is_over)
 {
-	struct block_row *row = block_row_of(&request->key);
-	struct block_disk *disk = block_disk_of(gendisk);
+	struct block_disk *disk;
+	struct block_row *row;
 	__u64 now;
 
+	if (!request)
+		return 0;
+	row = block_row_of(&request->key);
+	disk = block_disk_of((struct gendisk *)gendisk);
 	if (!row || !disk) {
 		lose(LOST_REQUESTS);
-		return;
+		return 0;
 	}
 	__sync_fetch_and_add(&row->bytes, bytes);
 	if (request->key.op == REQ_OP_READ)
@@ -319,7 +323,7 @@ static __always_inline void block_count(struct block_request *request, struct ge
 		__sync_fetch_and_add(&disk->requests, 1);
 	}
 	if (!request->issued || request->arrived)
-		return;
+		return 0;
 	now = bpf_ktime_get_ns();
 	__sync_fetch_and_add(&row->timed, 1);
 	__sync_fetch_and_add(&row->sequential, request->sequential);
@@ -337,6 +341,7 @@ static __always_inline void block_count(struct block_request *request, struct ge
 	}
 	if (__sync_fetch_and_add(&disk->in_flight, -1) == 1)
 		__sync_fetch_and_add(&disk->busy_ns, now - disk->since);
+	return 0;
 }
 
 /* A write with a flush before or after it is completed once for its data, and once for all (block/blk-flush.c). */
@@ -374,7 +379,7 @@ static __always_inline int block_completes(struct request *rq, unsigned int byte
 	is_over = is_whole && !is_flushed && ((flags & RQF_IO_STAT) || request.key.op == REQ_OP_FLUSH);
 	if (!is_whole)
 		request.arrived = 1; /* not yet: its times are counted at the end */
-	block_count(&request, BPF_CORE_READ(rq, q, disk), bytes, is_over);
+	block_count(&request, (__u64)BPF_CORE_READ(rq, q, disk), bytes, is_over);
 	if (!known || !is_whole)
 		return 0;
 	if (is_flushed)
