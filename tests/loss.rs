@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use inodyne_model::ledger::View;
 use inodyne_model::trace::Trace;
 
-use support::{fixture, inodyne, machine, nothing_lost, run, scratch, trace_of, traced};
+use support::{calls, fixture, inodyne, machine, nothing_lost, run, scratch, trace_of, traced};
 
 /// Both sides of the ping-pong block once a round.
 const ROUNDS: u64 = 200_000;
@@ -55,6 +55,24 @@ fn the_default_ring_buffer_loses_nothing() {
     let trace = trace_of(&[], [program.as_os_str(), ROUNDS.to_string().as_ref()]);
     nothing_lost(&trace);
     assert!(trace.observed.timeline.len() as u64 >= ROUNDS, "it did switch");
+}
+
+/// More threads at once than there is room for are counted, each of them; and with room for them none is missing.
+#[test]
+fn threads_beyond_the_room_for_them_are_counted() {
+    const THREADS: u64 = 9_000;
+    let (_machine, scratch) = (machine(), scratch());
+    let program = fixture("threads", scratch.path());
+    let words = [program.as_os_str(), THREADS.to_string().as_ref()].map(ToOwned::to_owned);
+
+    let trace = run(&mut traced(&[], &words)).ended_with(4).recording().traces.remove(0);
+    assert_eq!(trace.threads.len() as u64 + trace.lost.threads, THREADS + 1, "{:?}", trace.lost);
+    assert!(trace.lost.threads > THREADS - 8_192, "{:?}", trace.lost);
+
+    let trace = trace_of(&["--max-threads", "10000"], &words);
+    nothing_lost(&trace);
+    assert_eq!(trace.threads.len() as u64, THREADS + 1);
+    assert_eq!(calls(&trace, "getppid"), 3 * THREADS);
 }
 
 /// What began before the timeline was full is in it, to the last interval; what came later is in the sums.

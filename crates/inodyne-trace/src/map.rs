@@ -87,3 +87,11 @@ pub fn per_cpu<T: AnyBitPattern>(map: &impl MapCore) -> Result<Vec<T>, libbpf_rs
 pub fn record<T: AnyBitPattern>(bytes: &[u8]) -> T {
     bytemuck::pod_read_unaligned(&bytes[..size_of::<T>()])
 }
+
+/// A structure of which the end may be missing: zeros.
+pub fn record_from<T: AnyBitPattern>(bytes: &[u8]) -> T {
+    let mut whole = vec![0; size_of::<T>()];
+    let length = bytes.len().min(whole.len());
+    whole[..length].copy_from_slice(&bytes[..length]);
+    record(&whole)
+}

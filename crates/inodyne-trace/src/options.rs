@@ -41,7 +41,8 @@ pub struct Options {
     pub timeline: bool,
     /// Size of the timeline's ring buffer in bytes: a power of two, at least 4096.
     pub timeline_bytes: u32,
-    /// Size of the ring buffer for ended threads and executed programs: a power of two, at least 4096.
+    /// Size of the ring buffer for ended threads and executed programs: a power of two, at least 4096. It is larger where all of
+    /// `max_threads` would not find room if they ended at once.
     pub records_bytes: u32,
     /// Intervals off the CPU that the timeline has room for, with twice as many pieces of work: it ends where there are more.
     pub max_intervals: usize,
@@ -51,7 +52,7 @@ pub struct Options {
     pub max_files: u32,
     /// What marks the requests that are to be told one by one. Needs the timeline for what they wait for.
     pub requests: Option<RequestMarks>,
-    /// Threads alive at the same time.
+    /// Threads alive at the same time, beside those that are there at the beginning and may be joined.
     pub max_threads: u32,
     /// Threads of others, alive at the same time, that are followed because the command waits for them.
     pub max_helpers: u32,
@@ -75,6 +76,20 @@ const BYTES_PER_INTERVAL: u64 = 384;
 /// How many intervals take no more than a sixteenth of this memory.
 fn intervals_that_fit(memory_bytes: u64) -> usize {
     (memory_bytes / 16 / BYTES_PER_INTERVAL).min(MOST_INTERVALS) as usize
+}
+
+/// How many threads there are, by the last of the numbers in /proc/loadavg that a slash parts (proc_loadavg(5)).
+fn threads_in(loadavg: &str) -> Option<u32> {
+    loadavg.split_whitespace().nth(3)?.split_once('/')?.1.parse().ok()
+}
+
+impl Options {
+    /// How many threads there is to be room for.
+    pub(crate) fn room_for_threads(&self) -> u32 {
+        let there =
+            if self.joins { threads_in(&std::fs::read_to_string("/proc/loadavg").unwrap_or_default()) } else { None };
+        self.max_threads.saturating_add(there.unwrap_or_default())
+    }
 }
 
 impl Default for Options {
@@ -117,5 +132,14 @@ mod tests {
         for wrong in ["", "read", "read,", "read,wrote", "read,write,close", "i386:read,write"] {
             assert_eq!(wrong.parse::<RequestMarks>(), Err(NoSuchMarks(wrong.to_owned())));
         }
+    }
+
+    #[test]
+    fn a_machine_says_how_many_threads_it_has() {
+        assert_eq!(threads_in("7.43 7.53 9.73 10/213 7716\n"), Some(213));
+        assert_eq!(threads_in(""), None);
+        let joining = Options { joins: true, ..Options::default() };
+        assert!(joining.room_for_threads() > Options::default().room_for_threads());
+        assert_eq!(Options::default().room_for_threads(), Options::default().max_threads);
     }
 }

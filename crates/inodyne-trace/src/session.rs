@@ -81,6 +81,7 @@ impl Tracer {
     /// The machine lacks a privilege or a feature without which nothing can be traced.
     pub fn new(options: &Options) -> Result<Tracer, TraceError> {
         let untraced = calibrate::nanoseconds_per_call();
+        let options = &Options { max_threads: options.room_for_threads(), ..options.clone() };
         let wanted = probes::wanted(options);
         let optional: Vec<&str> =
             wanted.iter().filter(|probe| probe.is_optional()).map(|probe| probe.feature()).collect();

@@ -71,8 +71,10 @@ static __noinline struct thread *helper_make(struct task_struct *task, __u8 flag
 	}
 	pid = task->pid;
 	slot = slot_take();
-	if (!slot)
+	if (!slot) {
+		lose(LOST_HELPERS);
 		return 0;
+	}
 	t = bpf_map_lookup_elem(&threads, &slot);
 	if (!t)
 		return 0;

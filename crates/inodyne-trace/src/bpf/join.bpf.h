@@ -75,8 +75,10 @@ static __always_inline void join(struct task_struct *task)
 	struct thread *t = bpf_map_lookup_elem(&threads, &slot);
 	__u64 now;
 
-	if (!slot || !t)
+	if (!slot || !t) {
+		lose(LOST_THREADS);
 		return;
+	}
 	t->group = group_of(task->comm);
 	bpf_probe_read_kernel_str(t->comm, sizeof(t->comm), task->comm);
 	t->pid = task->tgid;

@@ -41,10 +41,8 @@ static __noinline __u32 slot_take(void)
 
 	if (bpf_map_pop_elem(&free_slots, &slot)) {
 		slot = __sync_fetch_and_add(&shared.slots_used, 1) + 1;
-		if (slot >= max_threads) {
-			lose(LOST_THREADS);
+		if (slot >= max_threads)
 			return 0;
-		}
 	}
 	/* Slot 0 stands for "not followed", so it is never written: a blank to copy. */
 	blank = bpf_map_lookup_elem(&threads, &never);

@@ -15,21 +15,37 @@ struct {
 	__uint(max_entries, 4096);
 } records SEC(".maps");
 
+/* An account on its way. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct thread_record);
+} ended_scratch SEC(".maps");
+
+/* Sends an account, with as many of its calls as there are different ones in all: thousands of threads may end at once. */
+static __always_inline bool send_account(const struct thread *t)
+{
+	__u32 zero = 0, calls = calls_used.call_slots, bytes;
+	struct thread_record *record = bpf_map_lookup_elem(&ended_scratch, &zero);
+
+	if (!record)
+		return false;
+	if (calls >= CALL_SLOT_OTHERS)
+		calls = CALL_SLOTS;
+	bytes = offsetof(struct thread, kernel_ns) + calls * sizeof(t->kernel_ns[0]);
+	record->kind = RECORD_THREAD;
+	return !bpf_probe_read_kernel(&record->thread, bytes, t) &&
+	       !bpf_ringbuf_output(&records, record, offsetof(struct thread_record, thread) + bytes, BPF_RB_NO_WAKEUP);
+}
+
 /* Closes an account and frees its slot. */
 static __noinline int thread_end(struct thread *t, __u32 slot, __u64 now)
 {
-	struct thread_record *record;
-
 	clock_charge_running(t, now, call_slot_in_progress(t));
 	t->ended = now;
-	record = bpf_ringbuf_reserve(&records, sizeof(*record), 0);
-	if (record) {
-		record->kind = RECORD_THREAD;
-		bpf_probe_read_kernel(&record->thread, sizeof(record->thread), t);
-		bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
-	} else {
+	if (!send_account(t))
 		lose(LOST_RECORDS);
-	}
 	if (t->flags & FLAG_HELPER)
 		__sync_fetch_and_add(&shared.helpers_alive, -1);
 	thread_free(t, slot);

@@ -18,7 +18,7 @@ use libbpf_rs::RingBufferBuilder;
 
 use crate::call_slots::CallSlots;
 use crate::contract::{CALL_NONE, FLAG_HELPER, FLAG_KTHREAD, FLAG_SERVER, STATE_BLOCKED, STATE_READY, Thread, text};
-use crate::map::record;
+use crate::map::{record, record_from};
 use crate::names;
 use crate::probe::{Probe, Program, Seen, When};
 use crate::options::Options;
@@ -50,6 +50,14 @@ const PROGRAMS: &[Program] = &[
     Program::at("lifecycle_rename", "task_rename"),
 ];
 
+/// What a thread's end takes in the ring buffer where some fifty different calls are made in all.
+const BYTES_PER_END: u64 = 640;
+
+/// A ring buffer that has room for the ends of so many threads at once: a power of two.
+fn room_for_ends(threads: u32) -> u32 {
+    (u64::from(threads) * BYTES_PER_END).next_power_of_two().min(1 << 30) as u32
+}
+
 impl Probe for Own {
     fn feature(&self) -> &'static str {
         "threads, processes and programs"
@@ -68,7 +76,7 @@ impl Probe for Own {
     }
 
     fn configure(&self, object: &mut OpenInodyneSkel<'_>, options: &Options, _cpus: usize) -> libbpf_rs::Result<()> {
-        object.maps.records.set_max_entries(options.records_bytes)
+        object.maps.records.set_max_entries(options.records_bytes.max(room_for_ends(options.max_threads)))
     }
 
     fn open<'maps>(
@@ -81,7 +89,7 @@ impl Probe for Own {
         rings.add(&maps.records, move |bytes| {
             let mut arrived = arrived.borrow_mut();
             match bytes.first_chunk().map(|kind| u32::from_ne_bytes(*kind)) {
-                Some(RECORD_THREAD) => arrived.threads.push(record(bytes)),
+                Some(RECORD_THREAD) => arrived.threads.push(record_from(bytes)),
                 Some(RECORD_PROGRAM) => arrived.programs.push(record(bytes)),
                 Some(RECORD_EXIT) => arrived.exits.push(record(bytes)),
                 _ => unreachable!("the programs send three kinds of records"),

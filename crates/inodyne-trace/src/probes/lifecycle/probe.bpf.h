@@ -50,8 +50,10 @@ static __always_inline int forked(struct task_struct *parent, struct task_struct
 	if (of->flags & FLAG_HELPER)
 		return fork_of_helper(of, child);
 	slot = slot_take();
-	if (!slot)
+	if (!slot) {
+		lose(LOST_THREADS);
 		return 0;
+	}
 	t = bpf_map_lookup_elem(&threads, &slot);
 	if (!t)
 		return 0;
