@@ -14,7 +14,7 @@ use libbpf_rs::RingBufferBuilder;
 
 use crate::call_slots::CallSlots;
 use crate::contract::{Shared, Thread};
-use crate::kernel;
+use crate::kernel::Programs;
 use crate::options::Options;
 use crate::skeleton::{InodyneMaps, OpenInodyneSkel};
 use crate::thread_numbers::ThreadNumbers;
@@ -37,16 +37,12 @@ pub enum Point {
     CpuClock,
 }
 
-/// On which kernels a program is loaded, where two do the same.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum When {
-    /// On all.
-    Always,
-    /// Where it cannot lose its CPU, or nothing can be done about it.
-    Keeping,
-    /// Where the other one can lose its CPU.
-    Losing,
-}
+/// On all kernels.
+pub const ANYWHERE: &[Programs] = &[Programs::KeepCpu, Programs::KeepCpuAtEvents, Programs::LoseCpu];
+/// Where a program at a tracepoint can lose its CPU, whatever may be had besides.
+pub const LOSING: &[Programs] = &[Programs::KeepCpuAtEvents, Programs::LoseCpu];
+/// Where there is nothing better than a program at a tracepoint.
+pub const NOT_AT_EVENTS: &[Programs] = &[Programs::KeepCpu, Programs::LoseCpu];
 
 /// A program in the object.
 #[derive(Debug, Clone, Copy)]
@@ -55,44 +51,39 @@ pub struct Program {
     pub name: &'static str,
     /// What it runs at.
     pub point: Point,
-    /// On which kernels.
-    pub when: When,
+    /// On which kernels it is loaded.
+    pub on: &'static [Programs],
 }
 
 impl Program {
-    /// One that runs at a tracepoint of any kernel.
+    /// One that runs there on all kernels.
+    pub const fn new(name: &'static str, point: Point) -> Program {
+        Program { name, point, on: ANYWHERE }
+    }
+
+    /// One that runs at a tracepoint.
     pub const fn at(name: &'static str, tracepoint: &'static str) -> Program {
-        Program { name, point: Point::Tracepoint(tracepoint), when: When::Always }
+        Program::new(name, Point::Tracepoint(tracepoint))
     }
 
     /// One that runs at perf's event, where the one at the tracepoint can lose its CPU.
     pub const fn held(name: &'static str, event: &'static str) -> Program {
-        Program { name, point: Point::PerfEvent(event), when: When::Losing }
+        Program::new(name, Point::PerfEvent(event)).on(&[Programs::KeepCpuAtEvents])
     }
 
     /// The same, on certain kernels only.
-    pub const fn when(self, when: When) -> Program {
-        Program { when, ..self }
+    pub const fn on(self, on: &'static [Programs]) -> Program {
+        Program { on, ..self }
     }
 
     /// Whether this machine has what it runs at, and there is no better one.
     pub fn is_there(&self) -> bool {
-        let is_meant = match self.when {
-            When::Always => true,
-            When::Keeping => !takes_held(),
-            When::Losing => takes_held(),
-        };
-        is_meant
+        self.on.contains(&Programs::here())
             && match self.point {
                 Point::TracepointOf { filesystem, .. } => filesystems().contains(filesystem),
                 Point::Tracepoint(_) | Point::PerfEvent(_) | Point::CpuClock => true,
             }
     }
-}
-
-/// Whether the programs of [`When::Losing`] are taken.
-fn takes_held() -> bool {
-    kernel::programs_lose_cpu() && kernel::has_perf_events()
 }
 
 /// The file systems of this kernel, modules that are not loaded aside.

@@ -19,7 +19,7 @@ use crate::devices;
 use crate::kernel;
 use crate::map::{ArrayView, pairs};
 use crate::options::Options;
-use crate::probe::{Probe, Program, Seen, When};
+use crate::probe::{LOSING, Probe, Program, Seen};
 use crate::skeleton::{InodyneMaps, OpenInodyneSkel};
 use contract::{
     BLOCK_BACKGROUND, BLOCK_FUA, BLOCK_META, BLOCK_OF_COMMAND, BLOCK_OF_KERNEL, BLOCK_OF_OTHERS, BLOCK_PREFLUSH, BLOCK_READ_AHEAD, BLOCK_SWAP, BLOCK_SYNC, DiskTotals, Key,
@@ -52,7 +52,7 @@ const PROGRAMS: &[Program] = &[
     Program::at("block_issue", "block_rq_issue"),
     Program::at("block_issue_again", "block_rq_issue"),
     Program::at("block_queue", "block_bio_queue"),
-    Program::at("block_queue_again", "block_bio_queue").when(When::Losing),
+    Program::at("block_queue_again", "block_bio_queue").on(LOSING),
     Program::at("block_merge_after", "block_bio_backmerge"),
     Program::at("block_merge_before", "block_bio_frontmerge"),
     Program::at("block_merge_requests", "block_rq_merge"),

@@ -20,7 +20,8 @@ use crate::call_slots::CallSlots;
 use crate::contract::{CALL_NONE, FLAG_HELPER, FLAG_KTHREAD, FLAG_SERVER, STATE_BLOCKED, STATE_READY, Thread, text};
 use crate::map::record;
 use crate::names;
-use crate::probe::{Probe, Program, Seen, When};
+use crate::kernel::Programs;
+use crate::probe::{LOSING, NOT_AT_EVENTS, Probe, Program, Seen};
 use crate::options::Options;
 use crate::skeleton::{InodyneMaps, OpenInodyneSkel};
 use crate::thread_numbers::ThreadNumbers;
@@ -41,11 +42,11 @@ struct Arrived {
 }
 
 const PROGRAMS: &[Program] = &[
-    Program::at("lifecycle_fork", "sched_process_fork").when(When::Keeping),
-    Program::at("lifecycle_fork_held", "sched_wakeup_new").when(When::Losing),
-    Program::at("lifecycle_exec", "sched_process_exec").when(When::Keeping),
+    Program::at("lifecycle_fork", "sched_process_fork").on(&[Programs::KeepCpu]),
+    Program::at("lifecycle_fork_held", "sched_wakeup_new").on(LOSING),
+    Program::at("lifecycle_exec", "sched_process_exec").on(NOT_AT_EVENTS),
     Program::held("lifecycle_exec_held", "sched/sched_process_exec"),
-    Program::at("lifecycle_exit", "sched_process_exit").when(When::Keeping),
+    Program::at("lifecycle_exit", "sched_process_exit").on(NOT_AT_EVENTS),
     Program::held("lifecycle_exit_held", "sched/sched_process_exit"),
     Program::at("lifecycle_rename", "task_rename"),
 ];
