@@ -3,7 +3,7 @@
 //! The session asks each in turn to prepare itself, to attach, and in the end to read what it has. It knows none of them by
 //! name. A probe that the options do not ask for, or that is left out, costs nothing: its programs are not even loaded.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
@@ -44,6 +44,15 @@ pub const LOSING: &[Programs] = &[Programs::KeepCpuAtEvents, Programs::LoseCpu];
 /// Where there is nothing better than a program at a tracepoint.
 pub const NOT_AT_EVENTS: &[Programs] = &[Programs::KeepCpu, Programs::LoseCpu];
 
+/// What is not known where the kernel skips a program, and the one that runs again for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Skipped {
+    /// An event: it is counted as lost.
+    Event,
+    /// Less, which the program's probe says itself ([`Seen::skipped`]).
+    Detail,
+}
+
 /// A program in the object.
 #[derive(Debug, Clone, Copy)]
 pub struct Program {
@@ -53,12 +62,14 @@ pub struct Program {
     pub point: Point,
     /// On which kernels it is loaded.
     pub on: &'static [Programs],
+    /// What is not known where it is skipped.
+    pub skipped: Skipped,
 }
 
 impl Program {
     /// One that runs there on all kernels.
     pub const fn new(name: &'static str, point: Point) -> Program {
-        Program { name, point, on: ANYWHERE }
+        Program { name, point, on: ANYWHERE, skipped: Skipped::Event }
     }
 
     /// One that runs at a tracepoint.
@@ -74,6 +85,16 @@ impl Program {
     /// The same, on certain kernels only.
     pub const fn on(self, on: &'static [Programs]) -> Program {
         Program { on, ..self }
+    }
+
+    /// The same, of which a skipped run is no lost event.
+    pub const fn of_detail(self) -> Program {
+        Program { skipped: Skipped::Detail, ..self }
+    }
+
+    /// What it is run for: as the first program is called, where this one runs again after that.
+    pub fn event(&self) -> &'static str {
+        self.name.trim_end_matches("_again")
     }
 
     /// Whether this machine has what it runs at, and there is no better one.
@@ -190,6 +211,8 @@ pub struct Seen<'a> {
     pub numbers: ThreadNumbers,
     /// Files that the command's processes had mapped as code.
     pub mapped: BTreeSet<PathBuf>,
+    /// How often the kernel skipped what runs for an event, at most, by [`Program::event`].
+    pub skipped: BTreeMap<&'static str, u64>,
 }
 
 impl<'a> Seen<'a> {
@@ -210,6 +233,7 @@ impl<'a> Seen<'a> {
             call_slots: CallSlots::read(maps)?,
             numbers: ThreadNumbers { threads: shared.threads_born },
             mapped,
+            skipped: BTreeMap::new(),
         })
     }
 }

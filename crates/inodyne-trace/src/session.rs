@@ -30,7 +30,7 @@ use crate::join::{Whom, join};
 use crate::map::{ArrayView, pairs};
 use crate::mapped_files::MappedFiles;
 use crate::options::Options;
-use crate::probe::{Probe, Program, Seen};
+use crate::probe::{Probe, Program, Seen, Skipped};
 use crate::refused::with_most;
 use crate::skeleton::{InodyneSkel, InodyneSkelBuilder};
 use crate::{calibrate, kernel, libbpf_log, probes, symbols};
@@ -189,10 +189,10 @@ impl Tracer {
         let (maps, shared) = (&self.skeleton.maps, self.shared());
         let mapped = self.mapped.take().into_files();
         let seen = Seen::read(maps, &self.options, detached_ns, &shared, alive, mapped);
-        let seen = seen.map_err(read_error)?;
+        let seen = Seen { skipped, ..seen.map_err(read_error)? };
         let mut result = Trace { overhead, lost: counted(&shared), ..Trace::default() };
         result.refused = std::mem::take(&mut self.refused);
-        result.lost.add(Loss::Skipped, skipped);
+        result.lost.add(Loss::Skipped, self.events_of(&seen.skipped));
         result.observed.stacks = stacks;
         let is_anyone_left = seen.alive.iter().any(|thread| thread.flags & FLAG_HELPER == 0);
         if self.begin == Begin::Attached {
@@ -231,7 +231,7 @@ impl Tracer {
     }
 
     /// The loaded programs of the probes.
-    fn programs(&self) -> impl Iterator<Item = (ProgramMut<'_>, &Program)> {
+    fn programs(&self) -> impl Iterator<Item = (ProgramMut<'_>, &'static Program)> {
         let owner = |name: &std::ffi::OsStr| present(&self.probes).find(|program| program.name == name);
         let all = self.skeleton.object().progs_mut();
         all.filter_map(move |program| owner(program.name()).map(|own| (program, own)))
@@ -313,14 +313,20 @@ impl Tracer {
     }
 
     /// Of two programs for the same event the second does what the first was skipped for: at most what either misses is lost.
-    fn skipped_runs(&self) -> u64 {
-        let mut least: BTreeMap<&str, u64> = BTreeMap::new();
+    fn skipped_runs(&self) -> BTreeMap<&'static str, u64> {
+        let mut least = BTreeMap::new();
         for (program, own) in self.programs() {
             let missed = recursion_misses(program.as_fd());
-            let of_event = least.entry(own.name.trim_end_matches("_again")).or_insert(missed);
+            let of_event = least.entry(own.event()).or_insert(missed);
             *of_event = missed.min(*of_event);
         }
-        least.values().sum()
+        least
+    }
+
+    /// Those of skipped runs that are lost events.
+    fn events_of(&self, skipped: &BTreeMap<&'static str, u64>) -> u64 {
+        let lost = present(&self.probes).filter(|own| own.skipped == Skipped::Event && own.event() == own.name);
+        lost.filter_map(|own| skipped.get(own.name)).sum()
     }
 }
 

@@ -131,6 +131,19 @@ static __always_inline __u16 block_flags(__u32 flags)
 	return own;
 }
 
+/* What was noted at a bio's address, if it is of this bio: there may have been another one before, and this one's event not seen. What a
+ * request begins with lies in the bio it begins with, or in the one which that was split off from. */
+static __always_inline struct block_bio *block_noted(__u64 address, __u64 sector)
+{
+	struct block_bio *noted = bpf_map_lookup_elem(&block_bios, &address);
+	__u64 offset;
+
+	if (!noted)
+		return 0;
+	offset = sector - noted->sector;
+	return !offset || offset < noted->bytes >> 9 ? noted : 0;
+}
+
 /* What a request is, and who asked for its first bio. A bio that was split off from a larger one has that as its private data
  * (block/bio.c: bio_chain). */
 static __always_inline void block_describe(struct block_request *to, struct request *rq)
@@ -138,15 +151,13 @@ static __always_inline void block_describe(struct block_request *to, struct requ
 	struct block_device *part = BPF_CORE_READ(rq, part);
 	struct bio *bio = BPF_CORE_READ(rq, bio);
 	__u32 flags = BPF_CORE_READ(rq, cmd_flags);
-	__u64 key = (__u64)bio;
+	__u64 sector = BPF_CORE_READ(rq, __sector);
 	struct block_bio *known = 0;
 
 	if (bio) {
-		known = bpf_map_lookup_elem(&block_bios, &key);
-		if (!known) {
-			key = (__u64)BPF_CORE_READ(bio, bi_private);
-			known = bpf_map_lookup_elem(&block_bios, &key);
-		}
+		known = block_noted((__u64)bio, sector);
+		if (!known)
+			known = block_noted((__u64)BPF_CORE_READ(bio, bi_private), sector);
 	}
 	if (known) {
 		to->key.stack = known->stack;
@@ -211,6 +222,8 @@ static __always_inline int block_queues(void *ctx, struct bio *bio)
 	if (!shared.threads_born)
 		return 0;
 	new.at = bpf_ktime_get_ns();
+	new.sector = BPF_CORE_READ(bio, bi_iter.bi_sector);
+	new.bytes = BPF_CORE_READ(bio, bi_iter.bi_size);
 	new.stack = take_stack(ctx, STACK_OF_REQUEST);
 	new.asker = block_asker_of(task);
 	if (task->flags & PF_WQ_WORKER) {
@@ -238,7 +251,7 @@ SEC("raw_tp/block_bio_queue")
 int HOLDING_PROG(block_queue_again, struct bio *bio)
 {
 	__u64 key = (__u64)bio;
-	struct block_bio *known = bpf_map_lookup_elem(&block_bios, &key);
+	struct block_bio *known = block_noted(key, BPF_CORE_READ(bio, bi_iter.bi_sector));
 
 	if (known && bpf_ktime_get_ns() - known->at < BLOCK_JUST_NOW)
 		return 0;

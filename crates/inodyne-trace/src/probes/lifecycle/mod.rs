@@ -49,6 +49,7 @@ const PROGRAMS: &[Program] = &[
     Program::at("lifecycle_exit", "sched_process_exit").on(NOT_AT_EVENTS),
     Program::held("lifecycle_exit_held", "sched/sched_process_exit"),
     Program::at("lifecycle_rename", "task_rename"),
+    Program::at("lifecycle_rename_again", "task_rename").on(LOSING),
 ];
 
 impl Probe for Own {

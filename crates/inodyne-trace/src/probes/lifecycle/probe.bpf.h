@@ -92,8 +92,7 @@ int BPF_PROG(lifecycle_fork_held, struct task_struct *child)
 	return forked(bpf_get_current_task_btf(), child);
 }
 
-SEC("tp_btf/task_rename")
-int HOLDING_PROG(lifecycle_rename, struct task_struct *task, const char *comm)
+static __always_inline int renamed(struct task_struct *task, const char *comm)
 {
 	struct thread *t = thread_of(task);
 
@@ -101,6 +100,20 @@ int HOLDING_PROG(lifecycle_rename, struct task_struct *task, const char *comm)
 		return 0;
 	take_name(t, comm);
 	return 0;
+}
+
+SEC("tp_btf/task_rename")
+int HOLDING_PROG(lifecycle_rename, struct task_struct *task, const char *comm)
+{
+	return renamed(task, comm);
+}
+
+/* Perf's event does not say who is renamed, which may be another thread of the process (comm_write in fs/proc/base.c). To take a name
+ * twice does no harm. */
+SEC("tp_btf/task_rename")
+int HOLDING_PROG(lifecycle_rename_again, struct task_struct *task, const char *comm)
+{
+	return renamed(task, comm);
 }
 
 /* A thread that executes a program and was not its process's first takes over the first one's pid (de_thread in
