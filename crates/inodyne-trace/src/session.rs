@@ -317,6 +317,7 @@ impl Tracer {
         let mut least = BTreeMap::new();
         for (program, own) in self.programs() {
             let missed = recursion_misses(program.as_fd());
+            if missed > 0 { eprintln!("DEBUG {} {missed}", own.name); }
             let of_event = least.entry(own.event()).or_insert(missed);
             *of_event = missed.min(*of_event);
         }

@@ -151,6 +151,7 @@ static __always_inline int executed(struct task_struct *task, int old_pid, const
 		t = take_over_pid(task, old_pid);
 	if (!t || t->flags & FLAG_HELPER)
 		return 0;
+	t->executed = 1;
 	record = bpf_ringbuf_reserve(&records, sizeof(*record), 0);
 	if (!record) {
 		lose(LOST_RECORDS);
@@ -178,6 +179,19 @@ SEC("tp_btf/sched_process_exec")
 int HOLDING_PROG(lifecycle_exec, struct task_struct *task, int old_pid, struct linux_binprm *binprm)
 {
 	return executed(task, old_pid, BPF_CORE_READ(binprm, filename));
+}
+
+SEC("tp_btf/sched_process_exec")
+int HOLDING_PROG(lifecycle_exec_again, struct task_struct *task, int old_pid, struct linux_binprm *binprm)
+{
+	struct thread *t = thread_of(task);
+
+	if (!t || !t->executed)
+		executed(task, old_pid, BPF_CORE_READ(binprm, filename));
+	t = thread_of(task);
+	if (t)
+		t->executed = 0;
+	return 0;
 }
 
 struct trace_event_raw_sched_process_exec {
@@ -242,6 +256,14 @@ SEC("tp_btf/sched_process_exit")
 int HOLDING_PROG(lifecycle_exit, struct task_struct *task)
 {
 	return exits(task);
+}
+
+SEC("tp_btf/sched_process_exit")
+int HOLDING_PROG(lifecycle_exit_again, struct task_struct *task)
+{
+	struct thread *t = thread_of(task);
+
+	return t && !(t->flags & FLAG_EXITING) ? exits(task) : 0;
 }
 
 SEC("tp/sched/sched_process_exit")

@@ -72,7 +72,7 @@ int BPF_PROG(switches_waking, struct task_struct *task)
 	if (by && !by->number)
 		by = 0;
 	t->waker_tid = waker->pid;
-	t->waker_stack = take_stack(ctx, STACK_OF_WAKING);
+	t->waker_stack = take_stack_if_any(ctx, STACK_OF_WAKING, kind == WAKER_INTERRUPT);
 	t->wake_ns = bpf_ktime_get_ns();
 	if (by)
 		work_until(by, t->wake_ns, WORK_OF_WAKING);
