@@ -16,6 +16,7 @@ use crate::call_slots::CallSlots;
 use crate::contract::{Shared, Thread};
 use crate::kernel::Programs;
 use crate::options::Options;
+use crate::skeleton::types::bss;
 use crate::skeleton::{InodyneMaps, OpenInodyneSkel};
 use crate::thread_numbers::ThreadNumbers;
 
@@ -64,12 +65,14 @@ pub struct Program {
     pub on: &'static [Programs],
     /// What is not known where it is skipped.
     pub skipped: Skipped,
+    /// Of one that runs again: how often it did what the first was skipped for.
+    pub done: Option<fn(&bss) -> u64>,
 }
 
 impl Program {
     /// One that runs there on all kernels.
     pub const fn new(name: &'static str, point: Point) -> Program {
-        Program { name, point, on: ANYWHERE, skipped: Skipped::Event }
+        Program { name, point, on: ANYWHERE, skipped: Skipped::Event, done: None }
     }
 
     /// One that runs at a tracepoint.
@@ -90,6 +93,11 @@ impl Program {
     /// The same, of which a skipped run is no lost event.
     pub const fn of_detail(self) -> Program {
         Program { skipped: Skipped::Detail, ..self }
+    }
+
+    /// The same, which runs again after another one, and counts how often it did what that was skipped for.
+    pub const fn done(self, done: fn(&bss) -> u64) -> Program {
+        Program { done: Some(done), ..self }
     }
 
     /// What it is run for: as the first program is called, where this one runs again after that.

@@ -312,22 +312,43 @@ impl Tracer {
         }
     }
 
-    /// Of two programs for the same event the second does what the first was skipped for: at most what either misses is lost.
+    /// Of two programs for the same event the second does what the first was skipped for. So what is lost is what the first was skipped for and
+    /// the second has not done, and no more than the second was skipped for.
     fn skipped_runs(&self) -> BTreeMap<&'static str, u64> {
-        let mut least = BTreeMap::new();
+        let variables = self.skeleton.maps.bss_data.as_ref().expect("the object has global variables");
+        let mut skipped: BTreeMap<&'static str, Skips> = BTreeMap::new();
         for (program, own) in self.programs() {
             let missed = recursion_misses(program.as_fd());
-            if missed > 0 { eprintln!("DEBUG {} {missed}", own.name); }
-            let of_event = least.entry(own.event()).or_insert(missed);
-            *of_event = missed.min(*of_event);
+            let of_event = skipped.entry(own.event()).or_default();
+            if own.event() == own.name {
+                of_event.first = missed;
+            } else {
+                of_event.again = Some((missed, own.done.map_or(0, |done| done(variables))));
+            }
         }
-        least
+        skipped.into_iter().map(|(event, skips)| (event, skips.of_both())).collect()
     }
 
     /// Those of skipped runs that are lost events.
     fn events_of(&self, skipped: &BTreeMap<&'static str, u64>) -> u64 {
         let lost = present(&self.probes).filter(|own| own.skipped == Skipped::Event && own.event() == own.name);
         lost.filter_map(|own| skipped.get(own.name)).sum()
+    }
+}
+
+/// Skipped runs of what runs for an event.
+#[derive(Debug, Clone, Copy, Default)]
+struct Skips {
+    /// Of the first program.
+    first: u64,
+    /// Of the one that runs again, and how often that did what the first was skipped for.
+    again: Option<(u64, u64)>,
+}
+
+impl Skips {
+    /// For how many events neither ran, at most.
+    fn of_both(self) -> u64 {
+        self.again.map_or(self.first, |(skipped, done)| self.first.saturating_sub(done).min(skipped))
     }
 }
 
@@ -413,6 +434,18 @@ mod tests {
 
     unsafe extern "C" {
         fn host_plant_shared(to: *mut Shared);
+    }
+
+    #[test]
+    fn what_a_second_program_did_is_not_lost() {
+        let of_both = |first, again| Skips { first, again }.of_both();
+        assert_eq!(of_both(7, None), 7);
+        // Each was skipped for events of its own.
+        assert_eq!(of_both(7, Some((3, 7))), 0);
+        assert_eq!(of_both(7, Some((3, 5))), 2);
+        // What is nobody's, the second does not do either.
+        assert_eq!(of_both(7, Some((3, 1))), 3);
+        assert_eq!(of_both(0, Some((3, 0))), 0);
     }
 
     #[test]

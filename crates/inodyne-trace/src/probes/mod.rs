@@ -83,6 +83,7 @@ mod tests {
                 let first = again.name.trim_end_matches("_again");
                 let first = programs[..at].iter().find(|program| program.name == first).expect("the first of both");
                 assert_eq!(again.point, first.point, "{}", again.name);
+                assert!(again.done.is_some(), "{}", again.name);
                 assert!(again.on.iter().all(|kernel| first.on.contains(kernel)), "{}", again.name);
             }
         }

@@ -224,6 +224,7 @@ static __always_inline int block_queues(void *ctx, struct bio *bio)
 	new.at = bpf_ktime_get_ns();
 	new.sector = BPF_CORE_READ(bio, bi_iter.bi_sector);
 	new.bytes = BPF_CORE_READ(bio, bi_iter.bi_size);
+	new.is_new = 1;
 	new.stack = take_stack(ctx, STACK_OF_REQUEST);
 	new.asker = block_asker_of(task);
 	if (task->flags & PF_WQ_WORKER) {
@@ -243,19 +244,26 @@ int HOLDING_PROG(block_queue, struct bio *bio)
 	return block_queues(ctx, bio);
 }
 
-/* A bio that was noted so recently was noted for this event, and not for an earlier bio at its address: that had to be done first. */
-#define BLOCK_JUST_NOW 20000
+DONE_AGAIN(block_queue_again);
 
-/* Where the first program can lose its CPU: for whom it was skipped meanwhile. To note a bio twice does no harm. */
+/* Where the first program can lose its CPU: for whom it was skipped meanwhile. What it has noted is new, unlike what an earlier bio at this
+ * address has left. */
 SEC("raw_tp/block_bio_queue")
 int HOLDING_PROG(block_queue_again, struct bio *bio)
 {
 	__u64 key = (__u64)bio;
 	struct block_bio *known = block_noted(key, BPF_CORE_READ(bio, bi_iter.bi_sector));
 
-	if (known && bpf_ktime_get_ns() - known->at < BLOCK_JUST_NOW)
+	if (!shared.threads_born)
 		return 0;
-	return block_queues(ctx, bio);
+	if (!known || !known->is_new) {
+		do_again(block_queue_again);
+		block_queues(ctx, bio);
+		known = block_noted(key, BPF_CORE_READ(bio, bi_iter.bi_sector));
+	}
+	if (known)
+		known->is_new = 0;
+	return 0;
 }
 
 static __always_inline int block_issues(struct request *rq)
@@ -299,6 +307,8 @@ int HOLDING_PROG(block_issue, struct request *rq)
 	return block_issues(rq);
 }
 
+DONE_AGAIN(block_issue_again);
+
 /* The same of requests; an interrupt may send one, too, while another is being noted. */
 SEC("raw_tp/block_rq_issue")
 int HOLDING_PROG(block_issue_again, struct request *rq)
@@ -306,8 +316,9 @@ int HOLDING_PROG(block_issue_again, struct request *rq)
 	__u64 key = (__u64)rq;
 	struct block_request *known = bpf_map_lookup_elem(&block_requests, &key);
 
-	if (known && block_is_of(known, rq))
+	if ((known && block_is_of(known, rq)) || !block_is_counted(rq))
 		return 0;
+	do_again(block_issue_again);
 	return block_issues(rq);
 }
 
@@ -403,6 +414,8 @@ int HOLDING_PROG(block_complete, struct request *rq, int error, unsigned int byt
 	return block_completes(rq, bytes);
 }
 
+DONE_AGAIN(block_complete_again);
+
 /*
  * Runs after it, for the completions of an interrupt that comes while another one is being counted: the kernel skips the first program
  * for these. What that has counted is not waited for any more.
@@ -417,6 +430,7 @@ int HOLDING_PROG(block_complete_again, struct request *rq, int error, unsigned i
 		return 0;
 	if (known->arrived && block_flushes_yet(BPF_CORE_READ(rq, rq_flags), known->key.op))
 		return 0;
+	do_again(block_complete_again);
 	return block_completes(rq, bytes);
 }
 

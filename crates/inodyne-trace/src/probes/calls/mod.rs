@@ -36,9 +36,9 @@ struct Rows {
 
 const PROGRAMS: &[Program] = &[
     Program::at("calls_enter", "sys_enter").on(NOT_AT_EVENTS),
-    Program::at("calls_enter_again", "sys_enter").on(&[Programs::LoseCpu]),
+    Program::at("calls_enter_again", "sys_enter").on(&[Programs::LoseCpu]).done(|bss| bss.calls_enter_again_done),
     Program::at("calls_exit", "sys_exit").on(NOT_AT_EVENTS),
-    Program::at("calls_exit_again", "sys_exit").on(&[Programs::LoseCpu]),
+    Program::at("calls_exit_again", "sys_exit").on(&[Programs::LoseCpu]).done(|bss| bss.calls_exit_again_done),
     Program::held("calls_enter_held", "raw_syscalls/sys_enter"),
     Program::held("calls_exit_held", "raw_syscalls/sys_exit"),
 ];

@@ -64,6 +64,9 @@ int calls_enter(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
+DONE_AGAIN(calls_enter_again);
+DONE_AGAIN(calls_exit_again);
+
 /* Where nothing holds the CPU of a program: for whom the first one was skipped, as no call is in progress yet. */
 SEC("raw_tp/sys_enter")
 int calls_enter_again(struct bpf_raw_tracepoint_args *ctx)
@@ -73,8 +76,11 @@ int calls_enter_again(struct bpf_raw_tracepoint_args *ctx)
 
 	cpu_hold();
 	t = thread_of(task);
-	if (t && t->call == CALL_NONE)
+	if (t && t->call == CALL_NONE) {
 		call_enters(task, t, ctx->args[0], ctx->args[1]);
+		if (t->call != CALL_NONE)
+			do_again(calls_enter_again);
+	}
 	cpu_release();
 	return 0;
 }
@@ -229,8 +235,10 @@ int calls_exit_again(struct bpf_raw_tracepoint_args *ctx)
 
 	cpu_hold();
 	t = thread_of(task);
-	if (t && t->call != CALL_NONE)
+	if (t && t->call != CALL_NONE) {
+		do_again(calls_exit_again);
 		call_exits(task, t, ctx->args[0], ctx->args[1]);
+	}
 	cpu_release();
 	return 0;
 }

@@ -45,13 +45,17 @@ const PROGRAMS: &[Program] = &[
     Program::at("lifecycle_fork", "sched_process_fork").on(&[Programs::KeepCpu]),
     Program::at("lifecycle_fork_held", "sched_wakeup_new").on(LOSING),
     Program::at("lifecycle_exec", "sched_process_exec").on(NOT_AT_EVENTS),
-    Program::at("lifecycle_exec_again", "sched_process_exec").on(&[Programs::LoseCpu]),
+    Program::at("lifecycle_exec_again", "sched_process_exec")
+        .on(&[Programs::LoseCpu])
+        .done(|bss| bss.lifecycle_exec_again_done),
     Program::held("lifecycle_exec_held", "sched/sched_process_exec"),
     Program::at("lifecycle_exit", "sched_process_exit").on(NOT_AT_EVENTS),
-    Program::at("lifecycle_exit_again", "sched_process_exit").on(&[Programs::LoseCpu]),
+    Program::at("lifecycle_exit_again", "sched_process_exit")
+        .on(&[Programs::LoseCpu])
+        .done(|bss| bss.lifecycle_exit_again_done),
     Program::held("lifecycle_exit_held", "sched/sched_process_exit"),
     Program::at("lifecycle_rename", "task_rename"),
-    Program::at("lifecycle_rename_again", "task_rename").on(LOSING),
+    Program::at("lifecycle_rename_again", "task_rename").on(LOSING).done(|bss| bss.lifecycle_rename_again_done),
 ];
 
 impl Probe for Own {
@@ -284,9 +288,9 @@ mod tests {
     }
 
     /// What is the kernel side's alone.
-    const UNREAD: [&str; 17] = [
+    const UNREAD: [&str; 18] = [
         "task", "call_start", "call_blocked_ns", "call_ready_ns", "group", "depth", "touched", "wake_ns", "waker_stack",
-        "waker_tid", "waker", "executed", "unused2", "waker_number", "slot", "unseen_ns", "runtime_start",
+        "waker_tid", "waker", "executed", "renamed", "unused2", "waker_number", "slot", "unseen_ns", "runtime_start",
     ];
 
     #[test]

@@ -99,6 +99,7 @@ static __always_inline int renamed(struct task_struct *task, const char *comm)
 	if (!t || (t->group == GROUP_CALIBRATION && !(t->flags & FLAG_HELPER)))
 		return 0;
 	take_name(t, comm);
+	t->renamed = 1;
 	return 0;
 }
 
@@ -108,12 +109,22 @@ int HOLDING_PROG(lifecycle_rename, struct task_struct *task, const char *comm)
 	return renamed(task, comm);
 }
 
-/* Perf's event does not say who is renamed, which may be another thread of the process (comm_write in fs/proc/base.c). To take a name
- * twice does no harm. */
+DONE_AGAIN(lifecycle_rename_again);
+
+/* Perf's event does not say who is renamed, which may be another thread of the process (comm_write in fs/proc/base.c). */
 SEC("tp_btf/task_rename")
 int HOLDING_PROG(lifecycle_rename_again, struct task_struct *task, const char *comm)
 {
-	return renamed(task, comm);
+	struct thread *t = thread_of(task);
+
+	if (!t)
+		return 0;
+	if (!t->renamed) {
+		do_again(lifecycle_rename_again);
+		renamed(task, comm);
+	}
+	t->renamed = 0;
+	return 0;
 }
 
 /* A thread that executes a program and was not its process's first takes over the first one's pid (de_thread in
@@ -181,14 +192,21 @@ int HOLDING_PROG(lifecycle_exec, struct task_struct *task, int old_pid, struct l
 	return executed(task, old_pid, BPF_CORE_READ(binprm, filename));
 }
 
+DONE_AGAIN(lifecycle_exec_again);
+DONE_AGAIN(lifecycle_exit_again);
+
+/* Where nothing holds the CPU of the first one. */
 SEC("tp_btf/sched_process_exec")
 int HOLDING_PROG(lifecycle_exec_again, struct task_struct *task, int old_pid, struct linux_binprm *binprm)
 {
 	struct thread *t = thread_of(task);
 
-	if (!t || !t->executed)
+	if (!t || !t->executed) {
 		executed(task, old_pid, BPF_CORE_READ(binprm, filename));
-	t = thread_of(task);
+		t = thread_of(task);
+		if (t && t->executed)
+			do_again(lifecycle_exec_again);
+	}
 	if (t)
 		t->executed = 0;
 	return 0;
@@ -263,7 +281,10 @@ int HOLDING_PROG(lifecycle_exit_again, struct task_struct *task)
 {
 	struct thread *t = thread_of(task);
 
-	return t && !(t->flags & FLAG_EXITING) ? exits(task) : 0;
+	if (!t || t->flags & FLAG_EXITING)
+		return 0;
+	do_again(lifecycle_exit_again);
+	return exits(task);
 }
 
 SEC("tp/sched/sched_process_exit")
