@@ -86,8 +86,9 @@ fn situations(refuse_call: &Path) -> Vec<Situation> {
         refused("samples", 0, "without  samples: the kernel refused samples_take: "),
         refused("paths", 0, "without  paths: the kernel refused paths_exit: "),
         refused("dtype", 0, "without  types of directory entries: the kernel refused dtype_read_exit: "),
-        refused("calls", 3, "missing  the tracing programs: the kernel refused calls_enter: "),
-        refused("lifecycle", 3, "missing  the tracing programs: the kernel refused lifecycle_fork: "),
+        // From Linux 7 on that is calls_enter_held, and lifecycle_fork_held.
+        refused("calls", 3, "missing  the tracing programs: the kernel refused calls_enter"),
+        refused("lifecycle", 3, "missing  the tracing programs: the kernel refused lifecycle_fork"),
         refused("switches", 3, "missing  the tracing programs: the kernel refused switches_switch: "),
     ]
 }

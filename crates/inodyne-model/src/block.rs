@@ -29,9 +29,17 @@ pub struct BlockIo {
     /// What disks did in the course of the command. None where that was not looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over_time: Option<IoOverTime>,
+    /// Pieces of I/O that the kernel did not show as they were asked for, at most. The requests that begin with them are counted all the
+    /// same: of who asked, where and when they are [`Asker::Unknown`].
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub askers_unseen: u64,
     /// The disk that the command worked with, and whether it bounds the command; none where there is no such disk. Derived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound: Option<Bound>,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// What of a disk bounds a command.

@@ -41,8 +41,8 @@ pub enum Occasion {
 impl Occasion {
     /// Of the program of this name.
     pub fn of(program: &str) -> Occasion {
-        match program {
-            "calls_enter" | "calls_exit" | "calls_enter_held" | "calls_exit_held" => Occasion::Call,
+        match program.trim_end_matches("_again").trim_end_matches("_held") {
+            "calls_enter" | "calls_exit" => Occasion::Call,
             "switches_switch" | "switches_waking" => Occasion::Switch,
             _ => Occasion::Other,
         }

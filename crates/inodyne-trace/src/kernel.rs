@@ -21,6 +21,30 @@ const NUMBERED: &[u8] = b"\0__RQF_IO_STAT\0";
 /// Where libbpf looks for what an event is called by perf.
 const EVENTS: [&str; 2] = ["/sys/kernel/debug/tracing/events", "/sys/kernel/tracing/events"];
 
+/// What becomes of programs at tracepoints on a kernel (`bpf/preempt.h`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Programs {
+    /// They keep their CPU until they are done.
+    KeepCpu,
+    /// They can lose it. Those at perf's events of the same tracepoints keep it, and this process may have such events.
+    KeepCpuAtEvents,
+    /// They can lose it, and there is nothing better.
+    LoseCpu,
+}
+
+impl Programs {
+    /// Of this kernel.
+    pub fn here() -> Programs {
+        if !programs_lose_cpu() {
+            Programs::KeepCpu
+        } else if has_perf_events() {
+            Programs::KeepCpuAtEvents
+        } else {
+            Programs::LoseCpu
+        }
+    }
+}
+
 /// What is found there.
 #[derive(Debug, Clone, Copy, Default)]
 struct Found {
@@ -48,7 +72,7 @@ pub fn request_flags_are_numbered() -> bool {
 }
 
 /// Whether programs can be attached to perf's events of tracepoints, which are known by numbers in tracefs.
-pub fn has_perf_events() -> bool {
+fn has_perf_events() -> bool {
     static KNOWN: OnceLock<bool> = OnceLock::new();
     let id = |events: &&str| {
         let text = fs::read_to_string(Path::new(events).join("raw_syscalls/sys_enter/id")).ok()?;

@@ -3,7 +3,7 @@
 //! The session asks each in turn to prepare itself, to attach, and in the end to read what it has. It knows none of them by
 //! name. A probe that the options do not ask for, or that is left out, costs nothing: its programs are not even loaded.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
@@ -14,8 +14,9 @@ use libbpf_rs::RingBufferBuilder;
 
 use crate::call_slots::CallSlots;
 use crate::contract::{Shared, Thread};
-use crate::kernel;
+use crate::kernel::Programs;
 use crate::options::Options;
+use crate::skeleton::types::bss;
 use crate::skeleton::{InodyneMaps, OpenInodyneSkel};
 use crate::thread_numbers::ThreadNumbers;
 
@@ -37,15 +38,20 @@ pub enum Point {
     CpuClock,
 }
 
-/// On which kernels a program is loaded, where two do the same.
+/// On all kernels.
+pub const ANYWHERE: &[Programs] = &[Programs::KeepCpu, Programs::KeepCpuAtEvents, Programs::LoseCpu];
+/// Where a program at a tracepoint can lose its CPU, whatever may be had besides.
+pub const LOSING: &[Programs] = &[Programs::KeepCpuAtEvents, Programs::LoseCpu];
+/// Where there is nothing better than a program at a tracepoint.
+pub const NOT_AT_EVENTS: &[Programs] = &[Programs::KeepCpu, Programs::LoseCpu];
+
+/// What is not known where the kernel skips a program, and the one that runs again for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum When {
-    /// On all.
-    Always,
-    /// Where it cannot lose its CPU, or nothing can be done about it.
-    Keeping,
-    /// Where the other one can lose its CPU.
-    Losing,
+pub enum Skipped {
+    /// An event: it is counted as lost.
+    Event,
+    /// Less, which the program's probe says itself ([`Seen::skipped`]).
+    Detail,
 }
 
 /// A program in the object.
@@ -55,44 +61,58 @@ pub struct Program {
     pub name: &'static str,
     /// What it runs at.
     pub point: Point,
-    /// On which kernels.
-    pub when: When,
+    /// On which kernels it is loaded.
+    pub on: &'static [Programs],
+    /// What is not known where it is skipped.
+    pub skipped: Skipped,
+    /// Of one that runs again: how often it did what the first was skipped for.
+    pub done: Option<fn(&bss) -> u64>,
 }
 
 impl Program {
-    /// One that runs at a tracepoint of any kernel.
+    /// One that runs there on all kernels.
+    pub const fn new(name: &'static str, point: Point) -> Program {
+        Program { name, point, on: ANYWHERE, skipped: Skipped::Event, done: None }
+    }
+
+    /// One that runs at a tracepoint.
     pub const fn at(name: &'static str, tracepoint: &'static str) -> Program {
-        Program { name, point: Point::Tracepoint(tracepoint), when: When::Always }
+        Program::new(name, Point::Tracepoint(tracepoint))
     }
 
     /// One that runs at perf's event, where the one at the tracepoint can lose its CPU.
     pub const fn held(name: &'static str, event: &'static str) -> Program {
-        Program { name, point: Point::PerfEvent(event), when: When::Losing }
+        Program::new(name, Point::PerfEvent(event)).on(&[Programs::KeepCpuAtEvents])
     }
 
     /// The same, on certain kernels only.
-    pub const fn when(self, when: When) -> Program {
-        Program { when, ..self }
+    pub const fn on(self, on: &'static [Programs]) -> Program {
+        Program { on, ..self }
+    }
+
+    /// The same, of which a skipped run is no lost event.
+    pub const fn of_detail(self) -> Program {
+        Program { skipped: Skipped::Detail, ..self }
+    }
+
+    /// The same, which runs again after another one, and counts how often it did what that was skipped for.
+    pub const fn done(self, done: fn(&bss) -> u64) -> Program {
+        Program { done: Some(done), ..self }
+    }
+
+    /// What it is run for: as the first program is called, where this one runs again after that.
+    pub fn event(&self) -> &'static str {
+        self.name.trim_end_matches("_again")
     }
 
     /// Whether this machine has what it runs at, and there is no better one.
     pub fn is_there(&self) -> bool {
-        let is_meant = match self.when {
-            When::Always => true,
-            When::Keeping => !takes_held(),
-            When::Losing => takes_held(),
-        };
-        is_meant
+        self.on.contains(&Programs::here())
             && match self.point {
                 Point::TracepointOf { filesystem, .. } => filesystems().contains(filesystem),
                 Point::Tracepoint(_) | Point::PerfEvent(_) | Point::CpuClock => true,
             }
     }
-}
-
-/// Whether the programs of [`When::Losing`] are taken.
-fn takes_held() -> bool {
-    kernel::programs_lose_cpu() && kernel::has_perf_events()
 }
 
 /// The file systems of this kernel, modules that are not loaded aside.
@@ -199,6 +219,8 @@ pub struct Seen<'a> {
     pub numbers: ThreadNumbers,
     /// Files that the command's processes had mapped as code.
     pub mapped: BTreeSet<PathBuf>,
+    /// How often the kernel skipped what runs for an event, at most, by [`Program::event`].
+    pub skipped: BTreeMap<&'static str, u64>,
 }
 
 impl<'a> Seen<'a> {
@@ -219,6 +241,7 @@ impl<'a> Seen<'a> {
             call_slots: CallSlots::read(maps)?,
             numbers: ThreadNumbers { threads: shared.threads_born },
             mapped,
+            skipped: BTreeMap::new(),
         })
     }
 }

@@ -31,7 +31,7 @@ use crate::join::{Whom, join};
 use crate::map::ArrayView;
 use crate::mapped_files::MappedFiles;
 use crate::options::Options;
-use crate::probe::{Probe, Program, Seen};
+use crate::probe::{Probe, Program, Seen, Skipped};
 use crate::refused::with_most;
 use crate::skeleton::{InodyneSkel, InodyneSkelBuilder};
 use crate::stacks::Stacks;
@@ -208,10 +208,10 @@ impl Tracer {
         let (maps, shared) = (&self.skeleton.maps, self.shared());
         let mapped = self.mapped.take().into_files();
         let seen = Seen::read(maps, &self.options, detached_ns, &shared, alive, mapped);
-        let seen = seen.map_err(read_error)?;
+        let seen = Seen { skipped, ..seen.map_err(read_error)? };
         let mut result = Trace { overhead, lost: counted(&shared), ..Trace::default() };
         result.refused = std::mem::take(&mut self.refused);
-        result.lost.add(Loss::Skipped, skipped);
+        result.lost.add(Loss::Skipped, self.events_of(&seen.skipped));
         result.observed.stacks = stacks;
         let is_anyone_left = seen.alive.iter().any(|thread| thread.flags & FLAG_HELPER == 0);
         if self.begin == Begin::Attached {
@@ -250,7 +250,7 @@ impl Tracer {
     }
 
     /// The loaded programs of the probes.
-    fn programs(&self) -> impl Iterator<Item = (ProgramMut<'_>, &Program)> {
+    fn programs(&self) -> impl Iterator<Item = (ProgramMut<'_>, &'static Program)> {
         let owner = |name: &std::ffi::OsStr| present(&self.probes).find(|program| program.name == name);
         let all = self.skeleton.object().progs_mut();
         all.filter_map(move |program| owner(program.name()).map(|own| (program, own)))
@@ -334,15 +334,43 @@ impl Tracer {
         }
     }
 
-    /// Of two programs for the same event the second does what the first was skipped for: at most what either misses is lost.
-    fn skipped_runs(&self) -> u64 {
-        let mut least: BTreeMap<&str, u64> = BTreeMap::new();
+    /// Of two programs for the same event the second does what the first was skipped for. So what is lost is what the first was skipped for and
+    /// the second has not done, and no more than the second was skipped for.
+    fn skipped_runs(&self) -> BTreeMap<&'static str, u64> {
+        let variables = self.skeleton.maps.bss_data.as_ref().expect("the object has global variables");
+        let mut skipped: BTreeMap<&'static str, Skips> = BTreeMap::new();
         for (program, own) in self.programs() {
             let missed = recursion_misses(program.as_fd());
-            let of_event = least.entry(own.name.trim_end_matches("_again")).or_insert(missed);
-            *of_event = missed.min(*of_event);
+            let of_event = skipped.entry(own.event()).or_default();
+            if own.event() == own.name {
+                of_event.first = missed;
+            } else {
+                of_event.again = Some((missed, own.done.map_or(0, |done| done(variables))));
+            }
         }
-        least.values().sum()
+        skipped.into_iter().map(|(event, skips)| (event, skips.of_both())).collect()
+    }
+
+    /// Those of skipped runs that are lost events.
+    fn events_of(&self, skipped: &BTreeMap<&'static str, u64>) -> u64 {
+        let lost = present(&self.probes).filter(|own| own.skipped == Skipped::Event && own.event() == own.name);
+        lost.filter_map(|own| skipped.get(own.name)).sum()
+    }
+}
+
+/// Skipped runs of what runs for an event.
+#[derive(Debug, Clone, Copy, Default)]
+struct Skips {
+    /// Of the first program.
+    first: u64,
+    /// Of the one that runs again, and how often that did what the first was skipped for.
+    again: Option<(u64, u64)>,
+}
+
+impl Skips {
+    /// For how many events neither ran, at most.
+    fn of_both(self) -> u64 {
+        self.again.map_or(self.first, |(skipped, done)| self.first.saturating_sub(done).min(skipped))
     }
 }
 
@@ -432,6 +460,18 @@ mod tests {
 
     unsafe extern "C" {
         fn host_plant_shared(to: *mut Shared);
+    }
+
+    #[test]
+    fn what_a_second_program_did_is_not_lost() {
+        let of_both = |first, again| Skips { first, again }.of_both();
+        assert_eq!(of_both(7, None), 7);
+        // Each was skipped for events of its own.
+        assert_eq!(of_both(7, Some((3, 7))), 0);
+        assert_eq!(of_both(7, Some((3, 5))), 2);
+        // What is nobody's, the second does not do either.
+        assert_eq!(of_both(7, Some((3, 1))), 3);
+        assert_eq!(of_both(0, Some((3, 0))), 0);
     }
 
     #[test]

@@ -51,6 +51,14 @@ fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
             page.line([Span::new(format!("  made dirty meanwhile: {words}"), Style::Plain)]);
         }
     }
+    if block.askers_unseen > 0 {
+        page.gap();
+        let words = format!(
+            "of up to {} pieces of I/O on all disks: the kernel skipped the program that looks; what they are part of is counted all the same",
+            Grouped(block.askers_unseen)
+        );
+        page.paragraph(Span::new("who asked is not known: ", Style::Bold), &words, Style::Plain);
+    }
 }
 
 /// `943.7 MB by writer, 1.23 MB by dd`; none where nobody did.

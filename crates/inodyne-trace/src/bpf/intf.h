@@ -99,7 +99,9 @@ struct thread {
 	__u64 waker_stack;
 	__u32 waker_tid;
 	__u8 waker;
-	__u8 unused2[3];
+	__u8 executed;      /* 1: the program that it has just executed was sent */
+	__u8 renamed;       /* 1: its name was just taken */
+	__u8 unused2;
 	__u32 waker_number; /* 0 where the waker is not followed */
 	__u32 slot;         /* where this account lies */
 	__u64 ready_ns;

@@ -220,8 +220,8 @@ __noinline int remember_stack(struct known_stack *known, __u64 stack, __u32 user
 	return 0;
 }
 
-/* The current kernel stack's identity, like take_stack. */
-static __always_inline __u64 take_known_stack(void *ctx, struct known_stack *known, enum stack_user user)
+/* The current kernel stack's identity, like take_stack_if_any. */
+static __always_inline __u64 take_known_stack(void *ctx, struct known_stack *known, enum stack_user user, bool may_be_none)
 {
 	__u64 expected = 0, stack;
 
@@ -231,7 +231,7 @@ static __always_inline __u64 take_known_stack(void *ctx, struct known_stack *kno
 		if (!check_known_stacks)
 			return expected;
 	}
-	stack = take_stack(ctx, user);
+	stack = take_stack_if_any(ctx, user, may_be_none);
 	if (expected) {
 		__sync_fetch_and_add(&known_stacks_met, 1);
 		if (stack != expected)

@@ -30,6 +30,13 @@ static __always_inline void cpu_release(void)
 		bpf_preempt_enable();
 }
 
+/*
+ * A program whose name ends in `_again` runs after the first one at the same tracepoint, and does what that was skipped for. How often it
+ * did is counted: the kernel counts how often it skipped the first, and what remains of that was done by neither.
+ */
+#define DONE_AGAIN(name) __u64 name##_done
+#define do_again(name) __sync_fetch_and_add(&name##_done, 1)
+
 /* BPF_PROG, of a program that holds its CPU. */
 #define HOLDING_PROG(name, args...)                                                 \
 	name(unsigned long long *ctx);                                              \

@@ -6,6 +6,8 @@
 #ifndef INODYNE_STACK_H
 #define INODYNE_STACK_H
 
+#include <linux/errno.h>
+
 #include "maps.h"
 
 /* Each new stack, once. */
@@ -85,8 +87,14 @@ static __always_inline __u64 send_stack(struct stack_record *record, long bytes)
 	return hash;
 }
 
-/* The current kernel stack's identity; 0 where it could not be taken. */
-static __always_inline __u64 take_stack(void *ctx, __u32 user)
+/*
+ * The current kernel stack's identity; 0 where it could not be taken, which is a loss unless there may be none.
+ *
+ * The kernel has one buffer for stacks at each level of interrupts (kernel/events/callchain.c). Whom an interrupt wakes on its way out
+ * (wakeup_softirqd in kernel/softirq.c, always where the kernel is PREEMPT_RT) is woken at the level of what it interrupted; if that was
+ * having its stack taken, too, there is no buffer left.
+ */
+static __always_inline __u64 take_stack_if_any(void *ctx, __u32 user, bool may_be_none)
 {
 	struct stack_record *record = bpf_map_lookup_elem(&stack_scratch, &user);
 	long bytes;
@@ -94,6 +102,8 @@ static __always_inline __u64 take_stack(void *ctx, __u32 user)
 	if (!record)
 		return 0;
 	bytes = bpf_get_stack(ctx, record->address, sizeof(record->address), 0);
+	if (bytes == -EFAULT && may_be_none)
+		return 0;
 	/*
 	 * A sample may hit any instruction, and a stack for each of them would fill the table. Functions of the kernel begin at
 	 * multiples of 16 bytes (arch/x86/Kconfig: FUNCTION_ALIGNMENT_16B), so the function stays the same.
@@ -101,6 +111,11 @@ static __always_inline __u64 take_stack(void *ctx, __u32 user)
 	if (user == STACK_OF_SAMPLE)
 		record->address[0] &= ~15ULL;
 	return send_stack(record, bytes);
+}
+
+static __always_inline __u64 take_stack(void *ctx, __u32 user)
+{
+	return take_stack_if_any(ctx, user, false);
 }
 
 #endif

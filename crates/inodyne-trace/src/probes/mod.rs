@@ -47,6 +47,7 @@ mod tests {
 
     use super::*;
     use crate::contract::layout::Contract;
+    use crate::probe::{ANYWHERE, Program};
     use crate::skeleton::InodyneSkelBuilder;
 
     /// What the session itself runs, and attaches nowhere.
@@ -59,6 +60,33 @@ mod tests {
         let expected: Vec<(String, i64)> =
             expected.zip(0..).map(|(name, value)| (format!("REFUSE_{}", name.to_uppercase()), value)).collect();
         assert_eq!(*refusable, expected, "bpf/refuse.h");
+    }
+
+    #[test]
+    fn of_a_program_and_the_one_that_is_held_each_kernel_has_one() {
+        let probes = all();
+        let programs: Vec<&Program> = probes.iter().flat_map(|probe| probe.programs()).collect();
+        let of = |name: &str| programs.iter().find(|program| program.name == name).map(|program| program.on);
+        for held in programs.iter().filter(|program| program.name.ends_with("_held")) {
+            let other = of(held.name.trim_end_matches("_held")).expect("what it is in place of");
+            for kernel in ANYWHERE {
+                assert_ne!(held.on.contains(kernel), other.contains(kernel), "{} on {kernel:?}", held.name);
+            }
+        }
+    }
+
+    #[test]
+    fn what_runs_again_runs_after_what_it_runs_again_for() {
+        for probe in all() {
+            let programs = probe.programs();
+            for (at, again) in programs.iter().enumerate().filter(|(_, program)| program.name.ends_with("_again")) {
+                let first = again.name.trim_end_matches("_again");
+                let first = programs[..at].iter().find(|program| program.name == first).expect("the first of both");
+                assert_eq!(again.point, first.point, "{}", again.name);
+                assert!(again.done.is_some(), "{}", again.name);
+                assert!(again.on.iter().all(|kernel| first.on.contains(kernel)), "{}", again.name);
+            }
+        }
     }
 
     #[test]

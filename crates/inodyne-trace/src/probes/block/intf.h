@@ -37,8 +37,11 @@ EXPORT(enum, block_asker);
 struct block_bio {
 	__u64 at;
 	__u64 stack;
+	__u64 sector; /* where it begins */
+	__u32 bytes;
 	__u8 asker; /* enum block_asker */
-	__u8 unused[7];
+	__u8 is_new; /* 1: block_queue_again has not come to it */
+	__u8 unused[2];
 	__u8 comm[COMM_LENGTH];
 };
 

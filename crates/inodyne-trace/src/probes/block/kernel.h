@@ -11,8 +11,14 @@ struct request_queue {
 	struct gendisk *disk;
 };
 
+struct bvec_iter {
+	__u64 bi_sector;
+	unsigned int bi_size;
+};
+
 struct bio {
 	struct block_device *bi_bdev;
+	struct bvec_iter bi_iter;
 	unsigned int bi_opf;
 	void *bi_private;
 };

@@ -19,7 +19,7 @@ use crate::devices;
 use crate::kernel;
 use crate::map::{ArrayView, pairs};
 use crate::options::Options;
-use crate::probe::{Probe, Program, Seen, When};
+use crate::probe::{LOSING, Probe, Program, Seen};
 use crate::skeleton::{InodyneMaps, OpenInodyneSkel};
 use contract::{
     BLOCK_BACKGROUND, BLOCK_FUA, BLOCK_META, BLOCK_OF_COMMAND, BLOCK_OF_KERNEL, BLOCK_OF_OTHERS, BLOCK_PREFLUSH, BLOCK_READ_AHEAD, BLOCK_SWAP, BLOCK_SYNC, DiskTotals, Key,
@@ -48,11 +48,11 @@ impl Own {
 
 const PROGRAMS: &[Program] = &[
     Program::at("block_complete", "block_rq_complete"),
-    Program::at("block_complete_again", "block_rq_complete"),
+    Program::at("block_complete_again", "block_rq_complete").done(|bss| bss.block_complete_again_done),
     Program::at("block_issue", "block_rq_issue"),
-    Program::at("block_issue_again", "block_rq_issue"),
-    Program::at("block_queue", "block_bio_queue"),
-    Program::at("block_queue_again", "block_bio_queue").when(When::Losing),
+    Program::at("block_issue_again", "block_rq_issue").done(|bss| bss.block_issue_again_done),
+    Program::at("block_queue", "block_bio_queue").of_detail(),
+    Program::at("block_queue_again", "block_bio_queue").of_detail().on(LOSING).done(|bss| bss.block_queue_again_done),
     Program::at("block_merge_after", "block_bio_backmerge"),
     Program::at("block_merge_before", "block_bio_frontmerge"),
     Program::at("block_merge_requests", "block_rq_merge"),
@@ -112,7 +112,8 @@ impl Probe for Own {
             self.samples.borrow_mut().add(seen.detached_ns, disks.clone());
         }
         let over_time = self.samples.borrow().since(result.observed.started_ns);
-        result.block = Some(BlockIo { over_time, ..read(&rows, &disks, seen.detached_ns) });
+        let askers_unseen = seen.skipped.get("block_queue").copied().unwrap_or(0);
+        result.block = Some(BlockIo { over_time, askers_unseen, ..read(&rows, &disks, seen.detached_ns) });
         Ok(())
     }
 }

@@ -131,6 +131,19 @@ static __always_inline __u16 block_flags(__u32 flags)
 	return own;
 }
 
+/* What was noted at a bio's address, if it is of this bio: there may have been another one before, and this one's event not seen. What a
+ * request begins with lies in the bio it begins with, or in the one which that was split off from. */
+static __always_inline struct block_bio *block_noted(__u64 address, __u64 sector)
+{
+	struct block_bio *noted = bpf_map_lookup_elem(&block_bios, &address);
+	__u64 offset;
+
+	if (!noted)
+		return 0;
+	offset = sector - noted->sector;
+	return !offset || offset < noted->bytes >> 9 ? noted : 0;
+}
+
 /* What a request is, and who asked for its first bio. A bio that was split off from a larger one has that as its private data
  * (block/bio.c: bio_chain). */
 static __always_inline void block_describe(struct block_request *to, struct request *rq)
@@ -138,15 +151,13 @@ static __always_inline void block_describe(struct block_request *to, struct requ
 	struct block_device *part = BPF_CORE_READ(rq, part);
 	struct bio *bio = BPF_CORE_READ(rq, bio);
 	__u32 flags = BPF_CORE_READ(rq, cmd_flags);
-	__u64 key = (__u64)bio;
+	__u64 sector = BPF_CORE_READ(rq, __sector);
 	struct block_bio *known = 0;
 
 	if (bio) {
-		known = bpf_map_lookup_elem(&block_bios, &key);
-		if (!known) {
-			key = (__u64)BPF_CORE_READ(bio, bi_private);
-			known = bpf_map_lookup_elem(&block_bios, &key);
-		}
+		known = block_noted((__u64)bio, sector);
+		if (!known)
+			known = block_noted((__u64)BPF_CORE_READ(bio, bi_private), sector);
 	}
 	if (known) {
 		to->key.stack = known->stack;
@@ -205,13 +216,18 @@ static __always_inline int block_queues(void *ctx, struct bio *bio)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct block_bio new = {};
 	__u64 key = (__u64)bio;
+	struct known_stack *known;
 	struct thread *t;
 
 	if (!shared.threads_born)
 		return 0;
 	t = thread_of(task);
 	new.at = bpf_ktime_get_ns();
-	new.stack = take_known_stack(ctx, known_stack_of(ctx, task, t ? t->call : CALL_NONE, STACK_OF_REQUEST), STACK_OF_REQUEST);
+	new.sector = BPF_CORE_READ(bio, bi_iter.bi_sector);
+	new.bytes = BPF_CORE_READ(bio, bi_iter.bi_size);
+	new.is_new = 1;
+	known = known_stack_of(ctx, task, t ? t->call : CALL_NONE, STACK_OF_REQUEST);
+	new.stack = take_known_stack(ctx, known, STACK_OF_REQUEST, false);
 	new.asker = block_asker_of(task, t);
 	if (task->flags & PF_WQ_WORKER) {
 		/* Which one of them did it says nothing. */
@@ -230,19 +246,26 @@ int HOLDING_PROG(block_queue, struct bio *bio)
 	return block_queues(ctx, bio);
 }
 
-/* A bio that was noted so recently was noted for this event, and not for an earlier bio at its address: that had to be done first. */
-#define BLOCK_JUST_NOW 20000
+DONE_AGAIN(block_queue_again);
 
-/* Where the first program can lose its CPU: for whom it was skipped meanwhile. To note a bio twice does no harm. */
+/* Where the first program can lose its CPU: for whom it was skipped meanwhile. What it has noted is new, unlike what an earlier bio at this
+ * address has left. */
 SEC("raw_tp/block_bio_queue")
 int HOLDING_PROG(block_queue_again, struct bio *bio)
 {
 	__u64 key = (__u64)bio;
-	struct block_bio *known = bpf_map_lookup_elem(&block_bios, &key);
+	struct block_bio *known = block_noted(key, BPF_CORE_READ(bio, bi_iter.bi_sector));
 
-	if (known && bpf_ktime_get_ns() - known->at < BLOCK_JUST_NOW)
+	if (!shared.threads_born)
 		return 0;
-	return block_queues(ctx, bio);
+	if (!known || !known->is_new) {
+		do_again(block_queue_again);
+		block_queues(ctx, bio);
+		known = block_noted(key, BPF_CORE_READ(bio, bi_iter.bi_sector));
+	}
+	if (known)
+		known->is_new = 0;
+	return 0;
 }
 
 static __always_inline int block_issues(struct request *rq)
@@ -286,6 +309,8 @@ int HOLDING_PROG(block_issue, struct request *rq)
 	return block_issues(rq);
 }
 
+DONE_AGAIN(block_issue_again);
+
 /* The same of requests; an interrupt may send one, too, while another is being noted. */
 SEC("raw_tp/block_rq_issue")
 int HOLDING_PROG(block_issue_again, struct request *rq)
@@ -293,8 +318,9 @@ int HOLDING_PROG(block_issue_again, struct request *rq)
 	__u64 key = (__u64)rq;
 	struct block_request *known = bpf_map_lookup_elem(&block_requests, &key);
 
-	if (known && block_is_of(known, rq))
+	if ((known && block_is_of(known, rq)) || !block_is_counted(rq))
 		return 0;
+	do_again(block_issue_again);
 	return block_issues(rq);
 }
 
@@ -395,6 +421,8 @@ int HOLDING_PROG(block_complete, struct request *rq, int error, unsigned int byt
 	return block_completes(rq, bytes);
 }
 
+DONE_AGAIN(block_complete_again);
+
 /*
  * Runs after it, for the completions of an interrupt that comes while another one is being counted: the kernel skips the first program
  * for these. What that has counted is not waited for any more.
@@ -409,6 +437,7 @@ int HOLDING_PROG(block_complete_again, struct request *rq, int error, unsigned i
 		return 0;
 	if (known->arrived && block_flushes_yet(BPF_CORE_READ(rq, rq_flags), known->key.op))
 		return 0;
+	do_again(block_complete_again);
 	return block_completes(rq, bytes);
 }
 

@@ -15,7 +15,8 @@ use crate::call_slots::used;
 use crate::contract::{COMM_LENGTH, GROUP_CALIBRATION, global, text};
 use crate::map::{ArrayView, pairs};
 use crate::names;
-use crate::probe::{Probe, Program, Seen, When};
+use crate::kernel::Programs;
+use crate::probe::{NOT_AT_EVENTS, Probe, Program, Seen};
 use crate::options::Options;
 use crate::skeleton::{InodyneMaps, OpenInodyneSkel};
 use contract::{CallStats, CallsUsed};
@@ -34,8 +35,10 @@ struct Rows {
 }
 
 const PROGRAMS: &[Program] = &[
-    Program::at("calls_enter", "sys_enter").when(When::Keeping),
-    Program::at("calls_exit", "sys_exit").when(When::Keeping),
+    Program::at("calls_enter", "sys_enter").on(NOT_AT_EVENTS),
+    Program::at("calls_enter_again", "sys_enter").on(&[Programs::LoseCpu]).done(|bss| bss.calls_enter_again_done),
+    Program::at("calls_exit", "sys_exit").on(NOT_AT_EVENTS),
+    Program::at("calls_exit_again", "sys_exit").on(&[Programs::LoseCpu]).done(|bss| bss.calls_exit_again_done),
     Program::held("calls_enter_held", "raw_syscalls/sys_enter"),
     Program::held("calls_exit_held", "raw_syscalls/sys_exit"),
 ];

@@ -64,6 +64,27 @@ int calls_enter(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
+DONE_AGAIN(calls_enter_again);
+DONE_AGAIN(calls_exit_again);
+
+/* Where nothing holds the CPU of a program: for whom the first one was skipped, as no call is in progress yet. */
+SEC("raw_tp/sys_enter")
+int calls_enter_again(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *t;
+
+	cpu_hold();
+	t = thread_of(task);
+	if (t && t->call == CALL_NONE) {
+		call_enters(task, t, ctx->args[0], ctx->args[1]);
+		if (t->call != CALL_NONE)
+			do_again(calls_enter_again);
+	}
+	cpu_release();
+	return 0;
+}
+
 /* Where the registers of the current task's mode switch are, as a number: to the verifier only a difference of two pointers is one. The
  * task is asked for anew, or the compiler would take the number in its account, which is the same. */
 static __always_inline __u64 regs_of(struct task_struct *task, struct thread *t)
@@ -82,8 +103,10 @@ SEC("tp/raw_syscalls/sys_enter")
 int calls_enter_held(struct trace_event_raw_sys_enter *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread *t = thread_of(task);
+	struct thread *t;
 
+	refusable(REFUSE_CALLS);
+	t = thread_of(task);
 	if (t)
 		call_enters(task, t, regs_of(task, t), ctx->id);
 	return 0;
@@ -199,6 +222,23 @@ int calls_exit(struct bpf_raw_tracepoint_args *ctx)
 	t = thread_of(task);
 	if (t)
 		call_exits(task, t, ctx->args[0], ctx->args[1]);
+	cpu_release();
+	return 0;
+}
+
+/* The same, as the call is still in progress. */
+SEC("raw_tp/sys_exit")
+int calls_exit_again(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *t;
+
+	cpu_hold();
+	t = thread_of(task);
+	if (t && t->call != CALL_NONE) {
+		do_again(calls_exit_again);
+		call_exits(task, t, ctx->args[0], ctx->args[1]);
+	}
 	cpu_release();
 	return 0;
 }

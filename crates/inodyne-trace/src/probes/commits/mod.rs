@@ -8,7 +8,7 @@ use inodyne_model::trace::Trace;
 
 use crate::devices;
 use crate::map::pairs;
-use crate::probe::{Point, Probe, Program, Seen, When};
+use crate::probe::{Point, Probe, Program, Seen};
 use contract::{CommitKey, JOURNAL_BTRFS, JOURNAL_JBD2, JOURNAL_XFS, Key, Row, Span};
 
 /// The probe of journals.
@@ -21,7 +21,7 @@ const XFS: &str = "xfs";
 const BTRFS: &str = "btrfs";
 
 const fn of(filesystem: &'static str, name: &'static str, tracepoint: &'static str) -> Program {
-    Program { name, point: Point::TracepointOf { filesystem, name: tracepoint }, when: When::Always }
+    Program::new(name, Point::TracepointOf { filesystem, name: tracepoint })
 }
 
 const PROGRAMS: &[Program] = &[

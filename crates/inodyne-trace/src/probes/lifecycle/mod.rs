@@ -20,7 +20,8 @@ use crate::call_slots::CallSlots;
 use crate::contract::{CALL_NONE, FLAG_HELPER, FLAG_KTHREAD, FLAG_SERVER, STATE_BLOCKED, STATE_READY, Thread, text};
 use crate::map::{record, record_from};
 use crate::names;
-use crate::probe::{Probe, Program, Seen, When};
+use crate::kernel::Programs;
+use crate::probe::{LOSING, NOT_AT_EVENTS, Probe, Program, Seen};
 use crate::options::Options;
 use crate::skeleton::{InodyneMaps, OpenInodyneSkel};
 use crate::thread_numbers::ThreadNumbers;
@@ -41,13 +42,20 @@ struct Arrived {
 }
 
 const PROGRAMS: &[Program] = &[
-    Program::at("lifecycle_fork", "sched_process_fork").when(When::Keeping),
-    Program::at("lifecycle_fork_held", "sched_wakeup_new").when(When::Losing),
-    Program::at("lifecycle_exec", "sched_process_exec").when(When::Keeping),
+    Program::at("lifecycle_fork", "sched_process_fork").on(&[Programs::KeepCpu]),
+    Program::at("lifecycle_fork_held", "sched_wakeup_new").on(LOSING),
+    Program::at("lifecycle_exec", "sched_process_exec").on(NOT_AT_EVENTS),
+    Program::at("lifecycle_exec_again", "sched_process_exec")
+        .on(&[Programs::LoseCpu])
+        .done(|bss| bss.lifecycle_exec_again_done),
     Program::held("lifecycle_exec_held", "sched/sched_process_exec"),
-    Program::at("lifecycle_exit", "sched_process_exit").when(When::Keeping),
+    Program::at("lifecycle_exit", "sched_process_exit").on(NOT_AT_EVENTS),
+    Program::at("lifecycle_exit_again", "sched_process_exit")
+        .on(&[Programs::LoseCpu])
+        .done(|bss| bss.lifecycle_exit_again_done),
     Program::held("lifecycle_exit_held", "sched/sched_process_exit"),
     Program::at("lifecycle_rename", "task_rename"),
+    Program::at("lifecycle_rename_again", "task_rename").on(LOSING).done(|bss| bss.lifecycle_rename_again_done),
 ];
 
 /// What a thread's end takes in the ring buffer where some fifty different calls are made in all.
@@ -288,9 +296,9 @@ mod tests {
     }
 
     /// What is the kernel side's alone.
-    const UNREAD: [&str; 16] = [
+    const UNREAD: [&str; 18] = [
         "task", "call_start", "call_blocked_ns", "call_ready_ns", "group", "depth", "touched", "wake_ns", "waker_stack",
-        "waker_tid", "waker", "unused2", "waker_number", "slot", "unseen_ns", "runtime_start",
+        "waker_tid", "waker", "executed", "renamed", "unused2", "waker_number", "slot", "unseen_ns", "runtime_start",
     ];
 
     #[test]

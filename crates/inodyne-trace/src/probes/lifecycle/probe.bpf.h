@@ -94,14 +94,38 @@ int BPF_PROG(lifecycle_fork_held, struct task_struct *child)
 	return forked(bpf_get_current_task_btf(), child);
 }
 
-SEC("tp_btf/task_rename")
-int HOLDING_PROG(lifecycle_rename, struct task_struct *task, const char *comm)
+static __always_inline int renamed(struct task_struct *task, const char *comm)
 {
 	struct thread *t = thread_of(task);
 
 	if (!t || (t->group == GROUP_CALIBRATION && !(t->flags & FLAG_HELPER)))
 		return 0;
 	take_name(t, comm);
+	t->renamed = 1;
+	return 0;
+}
+
+SEC("tp_btf/task_rename")
+int HOLDING_PROG(lifecycle_rename, struct task_struct *task, const char *comm)
+{
+	return renamed(task, comm);
+}
+
+DONE_AGAIN(lifecycle_rename_again);
+
+/* Perf's event does not say who is renamed, which may be another thread of the process (comm_write in fs/proc/base.c). */
+SEC("tp_btf/task_rename")
+int HOLDING_PROG(lifecycle_rename_again, struct task_struct *task, const char *comm)
+{
+	struct thread *t = thread_of(task);
+
+	if (!t)
+		return 0;
+	if (!t->renamed) {
+		do_again(lifecycle_rename_again);
+		renamed(task, comm);
+	}
+	t->renamed = 0;
 	return 0;
 }
 
@@ -140,6 +164,7 @@ static __always_inline int executed(struct task_struct *task, int old_pid, const
 		t = take_over_pid(task, old_pid);
 	if (!t || t->flags & FLAG_HELPER)
 		return 0;
+	t->executed = 1;
 	record = bpf_ringbuf_reserve(&records, sizeof(*record), 0);
 	if (!record) {
 		lose(LOST_RECORDS);
@@ -167,6 +192,26 @@ SEC("tp_btf/sched_process_exec")
 int HOLDING_PROG(lifecycle_exec, struct task_struct *task, int old_pid, struct linux_binprm *binprm)
 {
 	return executed(task, old_pid, BPF_CORE_READ(binprm, filename));
+}
+
+DONE_AGAIN(lifecycle_exec_again);
+DONE_AGAIN(lifecycle_exit_again);
+
+/* Where nothing holds the CPU of the first one. */
+SEC("tp_btf/sched_process_exec")
+int HOLDING_PROG(lifecycle_exec_again, struct task_struct *task, int old_pid, struct linux_binprm *binprm)
+{
+	struct thread *t = thread_of(task);
+
+	if (!t || !t->executed) {
+		executed(task, old_pid, BPF_CORE_READ(binprm, filename));
+		t = thread_of(task);
+		if (t && t->executed)
+			do_again(lifecycle_exec_again);
+	}
+	if (t)
+		t->executed = 0;
+	return 0;
 }
 
 struct trace_event_raw_sched_process_exec {
@@ -230,6 +275,17 @@ static __always_inline int exits(struct task_struct *task)
 SEC("tp_btf/sched_process_exit")
 int HOLDING_PROG(lifecycle_exit, struct task_struct *task)
 {
+	return exits(task);
+}
+
+SEC("tp_btf/sched_process_exit")
+int HOLDING_PROG(lifecycle_exit_again, struct task_struct *task)
+{
+	struct thread *t = thread_of(task);
+
+	if (!t || t->flags & FLAG_EXITING)
+		return 0;
+	do_again(lifecycle_exit_again);
 	return exits(task);
 }
 

@@ -10,7 +10,7 @@ use inodyne_model::stack::StackId;
 use crate::contract::HELPER_FIRST;
 use crate::map::pairs;
 use crate::names;
-use crate::probe::{Point, Probe, Program, Seen, When};
+use crate::probe::{Point, Probe, Program, Seen};
 use crate::options::Options;
 use crate::skeleton::OpenInodyneSkel;
 use crate::thread_numbers::ThreadNumbers;
@@ -19,6 +19,8 @@ use contract::SampleKey;
 /// The probe of samples.
 #[derive(Default)]
 pub struct Own;
+
+const PROGRAMS: &[Program] = &[Program::new("samples_take", Point::CpuClock)];
 
 impl Probe for Own {
     fn feature(&self) -> &'static str {
@@ -34,7 +36,7 @@ impl Probe for Own {
     }
 
     fn programs(&self) -> &'static [Program] {
-        &[Program { name: "samples_take", point: Point::CpuClock, when: When::Always }]
+        PROGRAMS
     }
 
     fn is_wanted(&self, options: &Options) -> bool {

@@ -38,7 +38,7 @@ int BPF_PROG(switches_switch, bool preempt, struct task_struct *prev, struct tas
 			bool blocked = !preempt && prev_state;
 
 			if (blocked)
-				from->stack = take_known_stack(ctx, known_stack_of(ctx, prev, from->call, STACK_OF_SWITCH), STACK_OF_SWITCH);
+				from->stack = take_known_stack(ctx, known_stack_of(ctx, prev, from->call, STACK_OF_SWITCH), STACK_OF_SWITCH, false);
 			if (from->flags & FLAG_KTHREAD)
 				note_idle(from, prev_state);
 			from->joined = 0;
@@ -75,7 +75,7 @@ int BPF_PROG(switches_waking, struct task_struct *task)
 	t->waker_tid = waker->pid;
 	if (kind != WAKER_INTERRUPT)
 		known = known_stack_of(ctx, waker, by ? by->call : CALL_NONE, STACK_OF_WAKING);
-	t->waker_stack = take_known_stack(ctx, known, STACK_OF_WAKING);
+	t->waker_stack = take_known_stack(ctx, known, STACK_OF_WAKING, kind == WAKER_INTERRUPT);
 	t->wake_ns = bpf_ktime_get_ns();
 	if (by)
 		work_until(by, t->wake_ns, WORK_OF_WAKING);
