@@ -80,10 +80,12 @@ static __always_inline __u64 send_stack(struct stack_record *record, long bytes)
 	record->truncated = depth == STACK_DEPTH;
 	if (depth > STACK_DEPTH)
 		return 0;
-	if (bpf_ringbuf_output(&stacks, record, sizeof(*record) - (STACK_DEPTH - depth) * sizeof(__u64), BPF_RB_NO_WAKEUP))
+	if (bpf_ringbuf_output(&stacks, record, sizeof(*record) - (STACK_DEPTH - depth) * sizeof(__u64), BPF_RB_NO_WAKEUP)) {
 		lose(LOST_STACKS);
-	else
+		record->depth = 0; /* not to be remembered (known_stack.h), so that the next one is sent */
+	} else {
 		bpf_map_update_elem(&stacks_sent, &hash, &sent, BPF_ANY);
+	}
 	return hash;
 }
 
