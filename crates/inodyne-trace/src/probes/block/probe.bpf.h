@@ -329,11 +329,14 @@ __noinline int block_count(struct block_request *request, __u64 gendisk, __u32 b
 {
 	struct block_disk *disk;
 	struct block_row *row;
+	struct block_key key;
 	__u64 now;
 
 	if (!request)
 		return 0;
-	row = block_row_of(&request->key);
+	/* Linux 6.1 takes no key from there. */
+	key = request->key;
+	row = block_row_of(&key);
 	disk = block_disk_of((struct gendisk *)gendisk);
 	if (!row || !disk) {
 		lose(LOST_REQUESTS);
