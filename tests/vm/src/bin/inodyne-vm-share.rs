@@ -4,8 +4,10 @@
 
 use std::error::Error;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::time::Instant;
 
 use clap::Parser;
 use inodyne_vm::share::{MOUNT, Share, tell};
@@ -17,6 +19,9 @@ struct Options {
     /// The program.
     #[arg(long, default_value = "target/debug/inodyne")]
     inodyne: PathBuf,
+    /// Where the shared directory is made.
+    #[arg(long, default_value = "/var/tmp")]
+    into: PathBuf,
     /// The guest's kernel, by its name in kernels.toml.
     #[arg(default_value = "6.18")]
     kernel: String,
@@ -69,7 +74,7 @@ umount /mnt/vsock
 "#;
 
 fn check(options: &Options) -> Result<(), Failed> {
-    let scratch = tempfile::Builder::new().prefix("inodyne-vm-share-").tempdir_in("/var/tmp")?;
+    let scratch = tempfile::Builder::new().prefix("inodyne-vm-share-").tempdir_in(&options.into)?;
     let share = Share::of_tree(&options.inodyne, scratch.path(), DIRECTORIES, FILES / DIRECTORIES, 10)?;
     let mut host = share.serve::<&str>(&[])?;
 
@@ -105,6 +110,7 @@ fn check(options: &Options) -> Result<(), Failed> {
 
     tell(&mut vm, "umount /mnt/share")?;
     println!("unmounted");
+    events(&mut vm, &share.directory)?;
     expect(tell(&mut vm, VSOCK)? == "over vsock", "it is not the file")?;
     let refused = vm.run(Task::new(["inodyne", "share", "status", "vsock:1:700"]).user(1000).directory("/"))?;
     expect(refused.errors().contains("must be root"), refused.errors())?;
@@ -135,6 +141,61 @@ fn walks(vm: &mut Vm, share: &Share) -> Result<(), Failed> {
     }
     println!("find, warm: {least} round trips");
     expect(least <= 2, format!("{least} round trips: {}", share.guest()?))
+}
+
+/// For the guest's shell: waits until the watcher has heard something.
+const HEARD: &str = r#"
+heard() {
+    tries=0
+    until grep -qx "$1" /tmp/events; do
+        tries=$((tries + 1))
+        [ $tries -lt 200 ] || { cat /tmp/events >&2; exit 1; }
+        sleep 0.02
+    done
+}
+"#;
+
+/// Who watches a directory in the guest (inotify) hears what a program of the host does there, and nothing else happens. How soon is said
+/// with how long it takes to ask the guest for anything.
+fn events(vm: &mut Vm, shared: &Path) -> Result<(), Failed> {
+    let directory = shared.join("watched");
+    fs::create_dir(&directory)?;
+    fs::write(directory.join("old"), "old")?;
+    tell(vm, &format!("options=--events\n{MOUNT}"))?;
+    vm.put("/tmp/watch.py", 0o644, include_bytes!("../../../../fixtures/share/watch.py"))?;
+    tell(vm, "cd /tmp; ls /mnt/share/watched >/dev/null
+        setsid python3 watch.py /mnt/share/watched >>events 2>&1 </dev/null & until grep -q ready /tmp/events; do sleep 0.1; done")?;
+    let at = |name: &str| directory.join(name);
+    type Change<'a> = (&'a str, &'a dyn Fn() -> std::io::Result<()>, &'a [&'a str]);
+    let changes: [Change; 9] = [
+        ("create", &|| fs::write(at("new"), "1"), &["CREATE new", "MODIFY new", "CLOSE_WRITE new"]),
+        ("modify", &|| fs::write(at("old"), "longer"), &["MODIFY old", "CLOSE_WRITE old"]),
+        ("chmod", &|| fs::set_permissions(at("old"), fs::Permissions::from_mode(0o600)), &["ATTRIB old"]),
+        ("rename", &|| fs::rename(at("old"), at("moved")), &["MOVED_FROM old", "MOVED_TO moved"]),
+        ("replace", &|| fs::rename(at("new"), at("moved")), &["MOVED_FROM new", "MOVED_TO moved"]),
+        ("delete", &|| fs::remove_file(at("moved")), &["DELETE moved"]),
+        ("mkdir", &|| fs::create_dir(at("directory")), &["CREATE directory"]),
+        ("symlink", &|| std::os::unix::fs::symlink("nowhere", at("link")), &["CREATE link"]),
+        ("rmdir", &|| fs::remove_dir(at("directory")), &["DELETE directory"]),
+    ];
+    for (what, change, expected) in changes {
+        tell(vm, ">/tmp/events")?;
+        change()?;
+        let began = Instant::now();
+        let lines: String = expected.iter().map(|line| format!("heard '{line}'\n")).collect();
+        tell(vm, &format!("{HEARD}{lines}"))?;
+        let heard = began.elapsed();
+        tell(vm, &format!("{HEARD}{lines}"))?;
+        let asking = began.elapsed() - heard;
+        println!("{what} on the host: heard within {} ms; to ask takes {}", heard.as_millis(), asking.as_millis());
+    }
+    tell(
+        vm,
+        "[ \"$(ls /mnt/share/watched)\" = link ]; cp /tmp/events /tmp/heard; sleep 2; cmp /tmp/events /tmp/heard",
+    )?;
+    expect(fs::read_dir(&directory)?.count() == 1, "the host has other files")?;
+    tell(vm, "umount /mnt/share")?;
+    Ok(())
 }
 
 /// Each side sees what the other one changes.
