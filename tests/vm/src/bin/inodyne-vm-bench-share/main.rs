@@ -140,8 +140,8 @@ fn bench(options: &Options) -> Result<(), Failed> {
         for at in shuffled(&chosen, &mut random) {
             let began = Instant::now();
             let times = timed(&mut vm, &servers, at)?;
+            eprintln!("round {round}: {}, {:.0} s: {times:.2?}", PLACES[at].name, began.elapsed().as_secs_f64());
             report.times[at].push(times);
-            eprintln!("round {round}: {}, {:.0} s", PLACES[at].name, began.elapsed().as_secs_f64());
         }
     }
     println!("{report}");
