@@ -68,6 +68,11 @@ bench-rm: setup-bench build ## how fast trees are deleted (root, a quiet machine
 bench-share: setup-bench build ## the shared folder beside the directory itself and sshfs (root, a quiet machine)
 	scripts/bench-share --inodyne $(INODYNE) $(BENCH)
 
+.PHONY: bench-share-vm
+bench-share-vm: setup-vm build ## the shared folder in a virtual machine, beside virtiofs, 9p and sshfs there (root, an hour without KVM)
+	cargo build --locked -p inodyne-vm
+	$(abspath $(dir $(INODYNE))../debug/inodyne-vm-bench-share) --inodyne $(INODYNE) $(BENCH)
+
 try-fresh: ## the demo and the tests in a bare Debian that is made for it (root, an hour)
 	scripts/try-fresh
 

@@ -1,8 +1,8 @@
 //! Every cause by a program that really waits for it, and how the waits of each program were classed: the confusion matrix,
 //! kept in `docs/causes/matrix.md`.
 //!
-//! `remote-server` has no program here: it takes a file system of a network (NFS, SMB, 9p), which not every kernel has and
-//! the one that this was developed on has not. Nor has `other`, by its nature.
+//! `remote-server` has no program here: it takes a file system of a network (NFS, SMB, 9p), which not every kernel has. Its stacks were seen on 9p in a
+//! virtual machine (`inodyne-vm-bench-share --instead`). Nor has `other`, by its nature.
 
 mod support;
 

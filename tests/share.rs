@@ -292,6 +292,67 @@ fn changes_on_the_host_are_seen_at_once() {
     assert!(all[0] < Duration::from_millis(50), "{all:?}");
 }
 
+/// What a program hears that watches a directory of the guest (inotify), until a line is among it.
+fn heard(log: &Path, line: &str) -> String {
+    let read = || fs::read_to_string(log).expect("what was heard");
+    let is_heard = eventually(|| read().lines().any(|one| one == line));
+    assert!(is_heard, "{line} is not heard, but: {}", read());
+    read()
+}
+
+#[test]
+fn who_watches_files_hears_what_the_host_does() {
+    let _machine = machine();
+    let mut share = Share::over(&[], |shared| {
+        fs::create_dir(shared.join("d")).expect("a directory");
+        fs::write(shared.join("d/old"), "old").expect("a file");
+    });
+    let place = share.mount_with(&["--events"]);
+    let log = share.scratch.path().join("heard");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/share/watch.py");
+    let mut watcher = Command::new("python3");
+    watcher.arg(script).arg(place.join("d")).stdout(File::create(&log).expect("a log"));
+    let mut watcher = watcher.spawn().expect("python3");
+    heard(&log, "ready");
+    let at = |name: &str| share.shared("d").join(name);
+    let before = share.requests(0);
+    fs::write(at("new"), "1").expect("on the host");
+    for line in ["CREATE new", "MODIFY new", "CLOSE_WRITE new"] {
+        heard(&log, line);
+    }
+    fs::set_permissions(at("old"), Permissions::from_mode(0o600)).expect("on the host");
+    heard(&log, "ATTRIB old");
+    let mut old = OpenOptions::new().append(true).open(at("old")).expect("on the host");
+    old.write_all(b"er").expect("on the host");
+    let written = old.metadata().expect("a file").mtime_nsec();
+    drop(old);
+    for line in ["MODIFY old", "CLOSE_WRITE old"] {
+        heard(&log, line);
+    }
+    assert_eq!(fs::metadata(at("old")).expect("a file").mtime_nsec(), written);
+    assert_eq!(fs::read(place.join("d/old")).expect("in the guest"), b"older");
+    // As an editor saves a file.
+    fs::rename(at("new"), at("old")).expect("on the host");
+    for line in ["MOVED_FROM new", "MOVED_TO old"] {
+        heard(&log, line);
+    }
+    assert_eq!(fs::read(place.join("d/old")).expect("in the guest"), b"1");
+    fs::remove_file(at("old")).expect("on the host");
+    heard(&log, "DELETE old");
+    fs::create_dir(at("directory")).expect("on the host");
+    heard(&log, "CREATE directory");
+    fs::remove_dir(at("directory")).expect("on the host");
+    let all = heard(&log, "DELETE directory");
+    // What is done to be heard is not heard of in its turn, and the host was asked to change nothing.
+    thread::sleep(Duration::from_millis(500));
+    assert_eq!(fs::read_to_string(&log).expect("what was heard"), all);
+    let after = share.requests(0);
+    for request in ["mknod", "mkdir", "setattr", "unlink", "rmdir", "rename2", "write", "create"] {
+        assert_eq!(before.get(request), after.get(request), "{request}");
+    }
+    watcher.kill().and_then(|()| watcher.wait()).expect("it runs");
+}
+
 /// For how long guests and host take turns in the long form: `make test-share`.
 const CHECKED_FOR: &str = "INODYNE_SHARE_SECONDS";
 

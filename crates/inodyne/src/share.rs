@@ -116,6 +116,9 @@ struct Mount {
     /// If the host is lost, try for so long to reach it again, while whoever asks for something waits: 30s, 5m [default: unmount at once]
     #[arg(long, value_name = "TIME", value_parser = time)]
     reconnect: Option<Duration>,
+    /// Wake programs that watch files here (inotify) when a program of the host changes one
+    #[arg(long)]
+    events: bool,
 }
 
 #[derive(Args, Debug)]
@@ -242,6 +245,7 @@ pub fn run(arguments: &ShareArgs) -> Result<ExitCode, Failure> {
                 owner: arguments.owner,
                 read_only: arguments.read_only,
                 reconnect: arguments.reconnect,
+                events: arguments.events,
             };
             let stop = Stop::new()?;
             let about = format!("{} on {}", options.address, options.directory.display());

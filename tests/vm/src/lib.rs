@@ -22,6 +22,8 @@ pub mod matrix;
 pub mod modules;
 #[cfg(feature = "host")]
 pub mod programs;
+pub mod share;
+pub mod virtiofsd;
 pub mod vm;
 pub mod wire;
 

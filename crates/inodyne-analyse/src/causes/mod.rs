@@ -16,7 +16,8 @@
 //! ```
 //!
 //! The waker is asked where the stack alone would mislead: a buffer's lock that is released by the completion of its
-//! I/O was waited for because of the device, and nobody else wanted it. And where the stack says nothing at all, an interrupt
+//! I/O was waited for because of the device, and nobody else wanted it; and a page is waited for alike, whether a device reads it or a server
+//! does. And where the stack says nothing at all, an interrupt
 //! that ended the wait does: a timer, a request of a block device, a packet.
 
 mod table;
@@ -28,7 +29,7 @@ use inodyne_model::cause::Cause;
 use inodyne_model::observed::{Wait, Waker};
 use inodyne_model::stack::{Stack, StackId, function_name};
 
-use table::{Ended, INTERRUPTS, IO_COMPLETIONS, Means, RULES, WRITERS, Way};
+use table::{ANSWERS, Ended, INTERRUPTS, IO_COMPLETIONS, Means, RULES, WRITERS, Way};
 
 /// Decides the cause of waits of one trace; remembers what it has decided.
 pub struct Classifier<'a> {
@@ -64,6 +65,7 @@ impl<'a> Classifier<'a> {
             let Some(stack) = self.stack(stack) else { return Cause::Other };
             match self.of_stack(stack) {
                 Cause::BufferLock if self.woken_by_io(waker_stack) => Cause::DeviceRead,
+                cause @ (Cause::DeviceRead | Cause::DeviceWrite) => self.of_server(waker_stack).unwrap_or(cause),
                 Cause::Other if waker == Waker::Interrupt => self.of_interrupt(stack, waker_stack),
                 cause => cause,
             }
@@ -104,6 +106,13 @@ impl<'a> Classifier<'a> {
             Some(Ended::Io) => Cause::DeviceRead,
             None => Cause::Other,
         }
+    }
+
+    /// Whose answer it is by which the waker ended the wait. What an interrupt broke into has no part in it.
+    fn of_server(&self, waker_stack: StackId) -> Option<Cause> {
+        let symbols = self.stack(waker_stack)?.symbols().map(function_name);
+        let mut own = symbols.take_while(|symbol| !symbol.starts_with("asm_"));
+        own.find_map(|symbol| ANSWERS.iter().find(|(name, _)| *name == symbol).map(|(_, cause)| *cause))
     }
 
     fn woken_by_io(&self, waker_stack: StackId) -> bool {

@@ -77,6 +77,16 @@ pub(super) const IO_COMPLETIONS: &[&str] = &[
     "btrfs_bio_end_io",     // fs/btrfs/bio.c
 ];
 
+/// Functions of a waker that brings the answer of a server: the page that it unlocks came from there, and from no device here.
+pub(super) const ANSWERS: &[(&str, Cause)] = &[
+    ("fuse_request_end", Cause::FuseServer),        // fs/fuse/dev.c; seen on 6.18
+    ("netfs_read_collection", Cause::RemoteServer), // fs/netfs/read_collect.c
+    ("netfs_read_collection_worker", Cause::RemoteServer), // fs/netfs/read_collect.c
+    ("netfs_write_collection_worker", Cause::RemoteServer), // fs/netfs/write_collect.c
+    ("nfs_read_completion", Cause::RemoteServer),   // fs/nfs/read.c
+    ("nfs_write_completion", Cause::RemoteServer),  // fs/nfs/write.c
+];
+
 /// What an interrupt ended, by functions of its stack; asked only where the waiter's own stack says nothing.
 pub(super) const INTERRUPTS: &[(&str, Ended)] = &[
     ("hrtimer_wakeup", Ended::Time),          // kernel/time/hrtimer.c
@@ -338,7 +348,7 @@ pub(super) const RULES: &[Rule] = &[
     when("destroy_inode", Way::Completion, Cause::QueueFull, "6.18"),
 
     // Servers.
-    is("request_wait_answer", Cause::FuseServer, "fs/fuse/dev.c"),
+    is("request_wait_answer", Cause::FuseServer, "6.18"),
     is("__fuse_request_send", Cause::FuseServer, "fs/fuse/dev.c"),
     is("__fuse_simple_request", Cause::FuseServer, "fs/fuse/dev.c"),
     is("fuse_get_req", Cause::FuseServer, "fs/fuse/dev.c"),
@@ -348,7 +358,8 @@ pub(super) const RULES: &[Rule] = &[
     is("nfs_wait_client_init_complete", Cause::RemoteServer, "fs/nfs/client.c"),
     is("wait_for_response", Cause::RemoteServer, "fs/smb/client/transport.c"),
     is("compound_send_recv", Cause::RemoteServer, "fs/smb/client/transport.c"),
-    is("p9_client_rpc", Cause::RemoteServer, "net/9p/client.c"),
+    is("p9_client_rpc", Cause::RemoteServer, "6.18"),
+    is("p9_virtio_zc_request", Cause::RemoteServer, "6.18"),
     is("p9_virtio_request", Cause::RemoteServer, "net/9p/trans_virtio.c"),
     is("p9_client_zc_rpc", Cause::RemoteServer, "net/9p/client.c"),
     is("ceph_mdsc_wait_request", Cause::RemoteServer, "fs/ceph/mds_client.c"),

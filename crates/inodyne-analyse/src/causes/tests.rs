@@ -92,6 +92,14 @@ const SEEN: &[(Cause, &str)] = &[
     (Cause::InodeLock, "__schedule schedule schedule_preempt_disabled rwsem_down_write_slowpath down_write path_openat do_filp_open do_sys_openat2 __x64_sys_openat"),
     (Cause::Lock, "__schedule schedule schedule_preempt_disabled rwsem_down_read_slowpath down_read do_exit __x64_sys_exit"),
     (Cause::Lock, "__schedule schedule locks_lock_inode_wait __do_sys_flock"),
+    // Servers: FUSE's, virtiofs's, and that of 9p over virtio, in a virtual machine.
+    (Cause::FuseServer, "__schedule schedule request_wait_answer __fuse_simple_request fuse_readdir_uncached iterate_dir __x64_sys_getdents64"),
+    (Cause::FuseServer, "__schedule schedule request_wait_answer __fuse_simple_request fuse_do_setattr fuse_setattr notify_change chmod_common __x64_sys_fchmod"),
+    (Cause::FuseServer, "__schedule schedule request_wait_answer __fuse_simple_request fuse_flush filp_flush __x64_sys_close"),
+    (Cause::RemoteServer, "__schedule schedule p9_client_rpc p9_client_clunk v9fs_dentry_release v9fs_remove vfs_unlink do_unlinkat __x64_sys_unlinkat"),
+    (Cause::RemoteServer, "__schedule schedule p9_client_rpc p9_client_write v9fs_issue_write netfs_end_issue_write netfs_unbuffered_write netfs_unbuffered_write_iter_locked netfs_unbuffered_write_iter vfs_write ksys_write"),
+    (Cause::RemoteServer, "__schedule schedule p9_client_rpc p9_client_xattrwalk v9fs_fid_xattr_get v9fs_xattr_handler_get __vfs_getxattr cap_inode_need_killpriv security_inode_need_killpriv file_remove_privs_flags netfs_unbuffered_write_iter vfs_write ksys_write"),
+    (Cause::RemoteServer, "__schedule schedule p9_virtio_zc_request p9_client_zc_rpc.constprop.0 p9_client_read_once p9_client_read v9fs_issue_read netfs_unbuffered_read_iter_locked netfs_unbuffered_read_iter vfs_read ksys_read"),
     // Other processes and threads, and time.
     (Cause::Pipe, "__schedule schedule anon_pipe_read vfs_read ksys_read"),
     (Cause::Pipe, "__schedule schedule anon_pipe_write vfs_write ksys_write"),
@@ -126,6 +134,24 @@ fn a_buffer_lock_released_by_its_io_is_a_read() {
     let holder = "try_to_wake_up up xfs_buf_unlock xfs_trans_brelse xfs_iunlink xfs_remove vfs_unlink";
     assert_eq!(cause(waits, io), Cause::DeviceRead);
     assert_eq!(cause(waits, holder), Cause::BufferLock);
+}
+
+#[test]
+fn a_page_that_a_server_brings_is_waited_for_because_of_the_server() {
+    let waits =
+        "__schedule schedule io_schedule folio_wait_bit_common filemap_get_pages filemap_read vfs_read ksys_read";
+    let wakes = "try_to_wake_up wake_page_function __wake_up_common folio_wake_bit";
+    let fuse = "fuse_readpages_end fuse_request_end fuse_dev_do_write fuse_dev_write vfs_write ksys_write";
+    let virtiofs = "fuse_readpages_end fuse_request_end virtio_fs_request_complete virtio_fs_requests_done_work \
+                    process_one_work worker_thread kthread ret_from_fork";
+    let disk = "__read_end_io blk_update_request blk_mq_end_request virtblk_done vring_interrupt common_interrupt \
+                asm_common_interrupt";
+    assert_eq!(cause(waits, &format!("{wakes} {fuse}")), Cause::FuseServer);
+    assert_eq!(cause(waits, &format!("{wakes} {virtiofs}")), Cause::FuseServer);
+    // A disk's interrupt, whatever it broke into.
+    assert_eq!(cause(waits, &format!("{wakes} {disk} {fuse}")), Cause::DeviceRead);
+    let flushes = "__schedule schedule blk_wait_io submit_bio_wait blkdev_issue_flush ext4_sync_file do_fsync";
+    assert_eq!(cause(flushes, &format!("{wakes} {fuse}")), Cause::DeviceFlush);
 }
 
 #[test]

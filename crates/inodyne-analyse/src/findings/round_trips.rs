@@ -13,6 +13,8 @@ use crate::units::{percent, seconds};
 const LEAST_SHARE: f64 = 0.2;
 /// Fewer requests are no storm.
 const LEAST_REQUESTS: u64 = 100;
+/// FUSE whose server is on the host of a virtual machine.
+const VIRTIOFS: &str = "virtiofs";
 /// The first request for a thing stays even with the best cache; how many are first ones is not known.
 const STAYS: f64 = 0.25;
 const UNCERTAIN: f64 = 0.35;
@@ -40,13 +42,21 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             "let the client cache longer: actimeo=60 and nocto (NFS), cache=loose (9p), actimeo (SMB), where nobody else writes",
             "ask for less: names with attributes in one request (READDIRPLUS), larger rsize and wsize",
         ]),
+        false if case.fs() == VIRTIOFS => advice(&[
+            "let the guest's kernel cache: `--cache always` of virtiofsd, where nobody else writes",
+            "where the host writes too: a share that tells the guest of changes (`inodyne share`)",
+        ]),
         false => advice(&[
             "let the kernel cache: entry_timeout and attr_timeout of a second or more, FOPEN_KEEP_CACHE, cached directories",
             "answer more at once: readdirplus, larger max_read and max_write",
         ]),
     };
     cure.push(Remedy::advice("work on several files at once, so that the answers overlap"));
-    let server = if remote { "a server elsewhere" } else { "a FUSE server" };
+    let server = match case.fs() {
+        _ if remote => "a server elsewhere",
+        VIRTIOFS => "the host of this virtual machine",
+        _ => "a FUSE server",
+    };
     Some(
         Diagnosed {
             title: format!(

@@ -192,6 +192,32 @@ fn moving(calls: &[(&str, u64, u64, f64, f64)]) -> Recording {
     recording
 }
 
+/// The same program in a place of such a file system, that asks a server a thousand times, where it waits in this stack.
+fn asking(fs: &str, stack: &str) -> inodyne_model::finding::Finding {
+    let mut recording = moving(&[("newfstatat", 1000, 0, 5.0, 200.0)]);
+    recording.findings.clear();
+    recording.places[0].fs = fs.to_owned();
+    recording.traces[0].observed.stacks = vec![sample::stack(0xf1, stack)];
+    crate::explain(&mut recording);
+    let mut said = recording.findings.into_iter().filter(|finding| finding.id == "round-trips");
+    said.next().unwrap_or_else(|| panic!("nothing is said of {fs}"))
+}
+
+#[test]
+fn who_is_asked_is_named() {
+    let fuse = "__schedule schedule request_wait_answer __fuse_simple_request fuse_dentry_revalidate";
+    let ninep = "__schedule schedule p9_client_rpc p9_client_getattr_dotl v9fs_vfs_getattr_dotl";
+    for (fs, stack, server, cure) in [
+        ("fuse.sshfs", fuse, "a FUSE server", "entry_timeout"),
+        ("virtiofs", fuse, "the host of this virtual machine", "--cache always"),
+        ("9p", ninep, "a server elsewhere", "cache=loose"),
+    ] {
+        let said = asking(fs, stack);
+        assert!(said.title.contains(server), "{}", said.title);
+        assert!(format!("{:?}", said.cure).contains(cure), "{:?}", said.cure);
+    }
+}
+
 #[test]
 fn what_is_small_is_told_by_calls_for_each_file_and_by_their_cost() {
     let is_small =

@@ -36,6 +36,7 @@ use std::{
 use crate::{
     protocol::{
         frame::{self, Kind},
+        happened::{self, Happened},
         invalidation::{Invalidation, encode},
     },
     server::nodes::{GuestId, Nodes},
@@ -58,6 +59,8 @@ pub enum Ordering {
 pub(crate) struct Link {
     pub guest: GuestId,
     pub outbox: Arc<Outbox>,
+    /// Whether it wants to hear what programs of the host do.
+    events: bool,
     /// Messages that were sent, and that it acknowledged.
     pub told: AtomicU64,
     pub acknowledged: AtomicU64,
@@ -155,8 +158,8 @@ impl Coherence {
     }
 
     /// A guest comes.
-    pub fn enter(&self, guest: GuestId, outbox: Arc<Outbox>) -> Arc<Link> {
-        let link = Link { guest, outbox, told: AtomicU64::new(0), acknowledged: AtomicU64::new(0) };
+    pub fn enter(&self, guest: GuestId, outbox: Arc<Outbox>, events: bool) -> Arc<Link> {
+        let link = Link { guest, outbox, events, told: AtomicU64::new(0), acknowledged: AtomicU64::new(0) };
         let link = Arc::new(link);
         self.guests().insert(guest, link.clone());
         link
@@ -215,6 +218,22 @@ impl Coherence {
             return;
         }
         nodes().select(all, changes).into_iter().for_each(|(link, list)| self.send(&link, &list, None));
+    }
+
+    /// Whether any guest wants to hear what programs of the host do.
+    pub fn has_listeners(&self) -> bool {
+        self.guests().values().any(|link| link.events)
+    }
+
+    /// Says what programs of the host have done, to every guest that wants to hear it and holds the directory.
+    pub fn happened(&self, nodes: &Shared<'_>, list: &[Happened]) {
+        let listeners: Vec<_> = self.guests().values().filter(|link| link.events).cloned().collect();
+        for link in listeners {
+            let held: Vec<_> = list.iter().filter(|one| nodes.0.holds(link.guest, one.directory)).collect();
+            if !held.is_empty() {
+                link.outbox.send(&frame::whole(Kind::Happened, &happened::encode(&held)));
+            }
+        }
     }
 
     /// Tells one guest.
@@ -301,7 +320,7 @@ mod tests {
     fn guest(coherence: &Coherence, number: GuestId) -> Guest {
         let (ours, theirs) = pair();
         theirs.set_timeout(Some(Duration::from_millis(50))).unwrap();
-        let link = coherence.enter(number, Outbox::new(ours));
+        let link = coherence.enter(number, Outbox::new(ours), false);
         Guest { link, inbox: Inbox::new(theirs.clone()), stream: theirs }
     }
 

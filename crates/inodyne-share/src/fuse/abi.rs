@@ -165,6 +165,8 @@ pub(crate) mod set {
 pub(crate) const GETATTR_FH: u32 = 1 << 0;
 /// [`OpenOut::open_flags`]: what is cached of the file stays valid.
 pub(crate) const FOPEN_KEEP_CACHE: u32 = 1 << 1;
+/// [`OpenOut::open_flags`]: nothing is asked as it is closed, but for the last time.
+pub(crate) const FOPEN_NOFLUSH: u32 = 1 << 5;
 /// [`OpenIn::open_flags`]: opening truncates, so set-id bits go.
 pub(crate) const OPEN_KILL_SUIDGID: u32 = 1 << 0;
 /// [`WriteIn::write_flags`]: writing takes set-id bits away.

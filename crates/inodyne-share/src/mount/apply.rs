@@ -91,12 +91,12 @@ struct Work {
     device: Arc<OwnedFd>,
     names: Queue<(Arc<Message>, u64, CString)>,
     /// Nodes whose pages are no longer true.
-    pages: Distinct,
+    pages: Distinct<u64>,
     /// Nodes that the kernel did not know.
     unknown: Queue<u64>,
     takers: Arc<Takers>,
     /// Directories whose lock is to be waited for.
-    locks: Distinct,
+    locks: Distinct<u64>,
     has_epoch: AtomicBool,
 }
 
@@ -267,8 +267,7 @@ impl Work {
 
     /// The kernel does not believe that the directory has such a file, or has none.
     fn drop_name(&self, directory: u64, name: &CStr) {
-        let out = InvalEntryOut { parent: directory, namelen: name.count_bytes() as u32, flags: 0 };
-        self.tell(notify::INVAL_ENTRY, &[out.as_bytes(), name.to_bytes_with_nul()]);
+        drop_name(&self.device, directory, name);
     }
 
     fn apply_pages(&self) {
@@ -296,8 +295,18 @@ impl Work {
     }
 
     fn say(&self, code: i32, parts: &[&[u8]]) -> Result<(), Errno> {
-        let body = parts.concat();
-        let header = OutHeader { len: (size_of::<OutHeader>() + body.len()) as u32, error: code, unique: 0 };
-        rustix::io::write(&*self.device, &[header.as_bytes(), &body].concat()).map(drop)
+        say(&self.device, code, parts)
     }
+}
+
+/// The kernel does not believe that a directory has such a file, or has none. That it does not hold it is as good.
+pub(super) fn drop_name(device: &OwnedFd, directory: u64, name: &CStr) {
+    let out = InvalEntryOut { parent: directory, namelen: name.count_bytes() as u32, flags: 0 };
+    let _ = say(device, notify::INVAL_ENTRY, &[out.as_bytes(), name.to_bytes_with_nul()]);
+}
+
+fn say(device: &OwnedFd, code: i32, parts: &[&[u8]]) -> Result<(), Errno> {
+    let body = parts.concat();
+    let header = OutHeader { len: (size_of::<OutHeader>() + body.len()) as u32, error: code, unique: 0 };
+    rustix::io::write(device, &[header.as_bytes(), &body].concat()).map(drop)
 }

@@ -29,22 +29,28 @@ use super::{
     apply::{Applier, From},
     end::End,
     ends::Ends,
+    events::{Events, Instead},
     reconnect::{Guest, Reconnect},
     record::{Ask, answered},
     takers::Takers,
+    unasked::Unasked,
 };
 use crate::{
     ShareError,
     fuse::{
-        abi::{InHeader, OutHeader, ReadIn, opcode},
+        abi::{ForgetIn, InHeader, OutHeader, ReadIn, opcode},
         request::{Operation, Request},
     },
     protocol::{
         frame::{self, Kind},
+        happened,
         invalidation::{Invalidation, decode},
     },
     transport::{Inbox, Lost, Outbox},
 };
+
+/// Bytes of a request that forgets a node.
+const FORGET_LENGTH: usize = size_of::<InHeader>() + size_of::<ForgetIn>();
 
 /// Threads that read what the kernel asks.
 const READERS: usize = 4;
@@ -54,6 +60,9 @@ pub(super) struct Channel {
     device: Arc<OwnedFd>,
     line: Line,
     ends: Mutex<Ends>,
+    unasked: Unasked,
+    /// Where programs that watch files are to be woken.
+    events: Option<Arc<Events>>,
     takers: Arc<Takers>,
     end: OnceLock<End>,
     ended: OwnedFd,
@@ -69,13 +78,20 @@ enum Line {
 
 impl Channel {
     /// Starts all threads.
-    pub fn start(device: OwnedFd, host: Greeted, reconnect: Option<Reconnect>) -> Result<Arc<Self>, ShareError> {
+    pub fn start(
+        device: Arc<OwnedFd>,
+        host: Greeted,
+        reconnect: Option<Reconnect>,
+        events: Option<Arc<Events>>,
+    ) -> Result<Arc<Self>, ShareError> {
         let failed = ShareError::system("start a thread");
         let ended = eventfd(0, EventfdFlags::CLOEXEC).map_err(io::Error::from);
         let channel = Arc::new(Self {
-            device: Arc::new(device),
+            device,
             line: reconnect.map_or(Line::Once(host.outbox), |reconnect| Line::Again(Box::new(reconnect))),
             ends: Mutex::default(),
+            unasked: Unasked::new(host.is_squashed),
+            events,
             takers: Arc::default(),
             end: OnceLock::new(),
             ended: ended.map_err(ShareError::system("make an eventfd"))?,
@@ -129,6 +145,7 @@ impl Channel {
                     if !self.is_answered_here(&bytes[frame::HEADER..]) {
                         frame::seal(bytes, Kind::Request);
                         self.ask(bytes);
+                        self.answer_release(&bytes[frame::HEADER..]);
                     }
                 }
                 // A request that was given up while it was read; nothing to read after all.
@@ -160,40 +177,77 @@ impl Channel {
         if let Line::Again(reconnect) = &self.line {
             reconnect.record().is_answered(&header, message);
         }
+        let instead = self.events.as_ref().and_then(|events| events.pretence.answer(&header, message));
+        let (message, unwanted) = instead.as_ref().map_or((message, None), |(instead, node)| (instead, *node));
         let _ = rustix::io::write(&*self.device, message);
+        if let Some(node) = unwanted {
+            let header = InHeader { len: FORGET_LENGTH as u32, opcode: opcode::FORGET, node, ..InHeader::default() };
+            let message = [header.as_bytes(), ForgetIn { lookups: 1 }.as_bytes()].concat();
+            self.ask(&frame::whole(Kind::Request, &message));
+        }
     }
 
-    /// Notes who asks for what, and answers a request for what comes behind the last entry of a directory.
+    /// Notes who asks for what, and answers what the host need not be asked, such as what comes behind the last entry of a directory.
     fn is_answered_here(&self, message: &[u8]) -> bool {
         let Ok((header, body)) = InHeader::read_from_prefix(message) else { return false };
         self.takers.asks(&header, body);
-        match header.opcode {
-            opcode::READDIR | opcode::READDIRPLUS => {}
-            opcode::FORGET | opcode::BATCH_FORGET => {
-                self.forget_ends(message);
-                return false;
+        let pretended = self.events.as_ref().and_then(|events| events.pretence.asks(&header, body));
+        match pretended {
+            Some(Instead::Ask(mut frame)) => {
+                frame::seal(&mut frame, Kind::Request);
+                self.ask(&frame);
+                return true;
             }
-            _ => return false,
+            Some(Instead::Answer(answer)) => {
+                self.takers.is_answered(header.unique);
+                self.say(header.unique, answer.as_deref());
+                return true;
+            }
+            None => {}
         }
-        let Ok((ask, _)) = ReadIn::read_from_prefix(body) else { return false };
-        let is_end = self.ends().take(header.node, ask.offset, Instant::now());
-        if is_end {
-            self.takers.is_answered(header.unique);
-            let reply = OutHeader { len: size_of::<OutHeader>() as u32, error: 0, unique: header.unique };
-            let _ = rustix::io::write(&*self.device, reply.as_bytes());
+        let answer = match header.opcode {
+            opcode::READDIR | opcode::READDIRPLUS => {
+                let Ok((ask, _)) = ReadIn::read_from_prefix(body) else { return false };
+                self.ends().take(header.node, ask.offset, Instant::now()).then_some(Ok(()))
+            }
+            opcode::FORGET | opcode::BATCH_FORGET => {
+                self.forget(message);
+                None
+            }
+            _ => self.unasked.answer(&header, body),
+        };
+        let Some(answer) = answer else { return false };
+        self.takers.is_answered(header.unique);
+        self.say(header.unique, answer.as_ref().map(|()| &[][..]));
+        true
+    }
+
+    /// A file is closed, of which the host is told and does not say that it is done: nobody waits for that, and nothing can go wrong.
+    fn answer_release(&self, message: &[u8]) {
+        if let Ok((header, _)) = InHeader::read_from_prefix(message)
+            && header.opcode == opcode::RELEASE
+        {
+            self.say(header.unique, Ok(&[]));
         }
-        is_end
+    }
+
+    /// An answer of the mounter's own.
+    fn say(&self, unique: u64, done: Result<&[u8], &Errno>) {
+        let (error, body) = done.map_or_else(|errno| (-errno.raw_os_error(), &[][..]), |body| (0, body));
+        let header = OutHeader { len: (size_of::<OutHeader>() + body.len()) as u32, error, unique };
+        let _ = rustix::io::write(&*self.device, &[header.as_bytes(), body].concat());
     }
 
     /// Directories that the kernel does not know any more may change, and come again under the same number.
-    fn forget_ends(&self, message: &[u8]) {
+    fn forget(&self, message: &[u8]) {
         let operation = Request::parse(message).and_then(|request| Ok((request.header.node, request.operation()?)));
+        let forget = |node| {
+            self.ends().forget(node);
+            self.unasked.forget(node);
+        };
         match operation {
-            Ok((node, Operation::Forget { .. })) => self.ends().forget(node),
-            Ok((_, Operation::BatchForget(list))) => {
-                let mut ends = self.ends();
-                list.iter().for_each(|one| ends.forget(one.node));
-            }
+            Ok((node, Operation::Forget { .. })) => forget(node),
+            Ok((_, Operation::BatchForget(list))) => list.iter().for_each(|one| forget(one.node)),
             _ => {}
         }
     }
@@ -248,6 +302,10 @@ impl Channel {
                         return NONSENSE;
                     }
                 }
+                Kind::Happened => {
+                    let Some(list) = happened::decode(&payload) else { return NONSENSE };
+                    self.events.iter().for_each(|events| events.take(list.clone()));
+                }
                 Kind::Pong => {}
                 _ => return NONSENSE,
             }
@@ -270,6 +328,7 @@ impl Channel {
 impl Guest for Channel {
     fn believes_nothing(&self) {
         self.ends().forget_all();
+        self.unasked.is_lost();
         self.takers.are_put_off();
     }
 

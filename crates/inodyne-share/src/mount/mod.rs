@@ -9,23 +9,28 @@
 //! | `record` | what must be known for that: what is not answered |
 //! | `held` | and what the kernel holds |
 //! | `end` | why it is over |
+//! | `events` | waking who watches files |
 //! | `ends` | where directories end, so that the host need not be asked |
+//! | `unasked` | what else it need not be asked |
 //! | `apply` | telling the kernel what is no longer true |
 //! | `queue` | what waits for the threads of `apply` |
 //! | `place` | unmounting, by whoever is left to do it |
 //!
-//! Nothing is cached here, and nothing is answered but that a directory has no further entries where the host has said so.
+//! Nothing is cached here. What is answered follows from what the host has said of the same directory just before, or from what the guest
+//! has never asked for.
 
 mod apply;
 mod channel;
 mod end;
 mod ends;
+mod events;
 mod held;
 mod place;
 mod queue;
 mod reconnect;
 mod record;
 mod takers;
+mod unasked;
 
 use std::{
     fs, io,
@@ -60,6 +65,7 @@ use crate::{
 };
 use channel::Channel;
 use end::End;
+use events::Events;
 use place::Place;
 use reconnect::Reconnect;
 
@@ -82,6 +88,8 @@ pub struct MountOptions {
     pub read_only: bool,
     /// For how long to try to reach a host again that was lost; none ends the mount at once.
     pub reconnect: Option<Duration>,
+    /// Programs that watch files hear what programs of the host do.
+    pub events: bool,
 }
 
 /// Mounts a share, and returns when it is unmounted or `stop` becomes readable. `ready` is called once it is mounted, `tell` with what
@@ -102,9 +110,10 @@ pub fn mount(
     let owner = options.owner.unwrap_or_else(|| (geteuid().as_raw(), getegid().as_raw()));
     let session = options.reconnect.map(|_| new_session()).transpose()?;
     let reach = {
-        let (address, keys) = (options.address.clone(), options.keys.clone());
+        let (address, keys, events) = (options.address.clone(), options.keys.clone(), options.events);
         move |timeout: Duration| {
-            greet_host(connect(&address, keys.as_ref(), timeout)?, owner, session, timeout.min(SILENCE))
+            let mounter = Mounter { owner, session, events };
+            greet_host(connect(&address, keys.as_ref(), timeout)?, mounter, timeout.min(SILENCE))
         }
     };
     let host = reach(TIMEOUT)?;
@@ -116,8 +125,13 @@ pub fn mount(
     let attached = move_mount(&mounted, "", CWD, &directory, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH);
     attached.map_err(|errno| ShareError::directory("mount on", &directory, errno))?;
     drop(mounted);
+    if options.events && !host.is_watched {
+        tell("the host does not watch its programs (it needs root): nobody is told what they do");
+    }
     let reconnect = options.reconnect.map(|limit| Reconnect::new(&host, limit, reach, tell));
-    let channel = Channel::start(device, host, reconnect)?;
+    let device = Arc::new(device);
+    let events = options.events.then(|| Events::start(place.clone(), device.clone())).transpose();
+    let channel = Channel::start(device, host, reconnect, events.map_err(ShareError::system("start a thread"))?)?;
     ready();
     let end = wait(&channel, stop);
     // Whoever still uses it gets errors instead of waiting, once this process has ended.
@@ -137,8 +151,8 @@ pub fn forward(
     owner: (u32, u32),
     ready: impl FnOnce() -> io::Result<()>,
 ) -> Result<(), ShareError> {
-    let host = greet_host(socket(host), owner, None, SILENCE)?;
-    let channel = Channel::start(device, host, None)?;
+    let host = greet_host(socket(host), Mounter { owner, session: None, events: false }, SILENCE)?;
+    let channel = Channel::start(Arc::new(device), host, None, None)?;
     ready().map_err(ShareError::system("say that it is ready"))?;
     let nobody = eventfd(0, EventfdFlags::CLOEXEC).map_err(io::Error::from);
     wait(&channel, nobody.map_err(ShareError::system("make an eventfd"))?.as_fd())
@@ -152,22 +166,36 @@ struct Greeted {
     /// Which directory it shares, and since when its machine has been running.
     root: u64,
     boot: String,
+    /// Whether it gives its guests no extended attributes that give rights.
+    is_squashed: bool,
+    /// Whether it sees what its programs do.
+    is_watched: bool,
+}
+
+/// Who mounts it.
+#[derive(Clone, Copy)]
+struct Mounter {
+    /// Whose the files are.
+    owner: (u32, u32),
+    /// By what it is known again.
+    session: Option<Session>,
+    /// Whether it wants to hear what programs of the host do.
+    events: bool,
 }
 
 /// The handshake, within that time.
 fn greet_host(
     stream: Arc<dyn Stream>,
-    (uid, gid): (u32, u32),
-    session: Option<Session>,
+    Mounter { owner: (uid, gid), session, events }: Mounter,
     timeout: Duration,
 ) -> Result<Greeted, ShareError> {
     let set_timeout = |timeout| stream.set_timeout(Some(timeout)).map_err(ShareError::system("set a time-out"));
     set_timeout(timeout)?;
     let (outbox, mut inbox) = (Outbox::new(stream.clone()), Inbox::new(stream.clone()));
-    match greet(&outbox, &mut inbox, Purpose::Mount { uid, gid, session })? {
-        Welcome::Mount { read_only: is_read_only, root, boot } => {
+    match greet(&outbox, &mut inbox, Purpose::Mount { uid, gid, session, events })? {
+        Welcome::Mount { read_only: is_read_only, root, boot, squashed: is_squashed, watched: is_watched } => {
             set_timeout(SILENCE)?;
-            Ok(Greeted { outbox, inbox, is_read_only, root, boot })
+            Ok(Greeted { outbox, inbox, is_read_only, root, boot, is_squashed, is_watched })
         }
         Welcome::Refused(reason) => Err(ShareError::Refused(reason)),
         Welcome::Status(_) => Err(ShareError::NotAShare),

@@ -10,7 +10,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{AtFlags, CWD, StatxFlags, statx},
+    fs::{AtFlags, CWD, Mode, OFlags, StatxFlags, open, statx},
     mount::{UnmountFlags, unmount},
 };
 
@@ -39,6 +39,12 @@ impl Place {
         if identity(CWD, &self.path, AtFlags::NO_AUTOMOUNT) == Ok((self.mount, self.device)) {
             let _ = unmount(&*self.path, UnmountFlags::FORCE | UnmountFlags::DETACH | UnmountFlags::NOFOLLOW);
         }
+    }
+
+    /// Its root, if it is still there.
+    pub fn open(&self) -> Option<OwnedFd> {
+        let root = open(&*self.path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+        (identity(&root, c"", AtFlags::EMPTY_PATH) == Ok((self.mount, self.device))).then_some(root)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{HashSet, VecDeque},
+    hash::Hash,
     sync::{Condvar, Mutex, MutexGuard, PoisonError},
 };
 
@@ -37,28 +38,39 @@ impl<T> Queue<T> {
     }
 }
 
-/// The same, of nodes, where one that waits already is not put again.
-#[derive(Default)]
-pub(super) struct Distinct {
-    nodes: Queue<u64>,
-    waiting: Mutex<HashSet<u64>>,
+/// The same, where what waits already is not put again.
+pub(super) struct Distinct<T> {
+    queue: Queue<T>,
+    waiting: Mutex<HashSet<T>>,
 }
 
-impl Distinct {
-    fn waiting(&self) -> MutexGuard<'_, HashSet<u64>> {
+impl<T> Default for Distinct<T> {
+    fn default() -> Self {
+        Self { queue: Queue::default(), waiting: Mutex::default() }
+    }
+}
+
+impl<T: Clone + Eq + Hash> Distinct<T> {
+    fn waiting(&self) -> MutexGuard<'_, HashSet<T>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn put(&self, node: u64) {
-        if self.waiting().insert(node) {
-            self.nodes.put(node);
+    pub fn put(&self, value: T) {
+        self.put_up_to(value, usize::MAX);
+    }
+
+    /// The same, unless so many wait.
+    pub fn put_up_to(&self, value: T, most: usize) {
+        let mut waiting = self.waiting();
+        if waiting.len() < most && waiting.insert(value.clone()) {
+            self.queue.put(value);
         }
     }
 
     /// Waits for the next; from now on it can be put again.
-    pub fn take(&self) -> u64 {
-        let node = self.nodes.take();
-        self.waiting().remove(&node);
-        node
+    pub fn take(&self) -> T {
+        let value = self.queue.take();
+        self.waiting().remove(&value);
+        value
     }
 }

@@ -4,8 +4,8 @@
 //!             begin: told nothing        tell: a host is told              resume: all that waits
 //!             of what is held            of what is held                   is sent or answered
 //!  connected ------|--- the host is gone -----|--- it takes it over -----------|--- connected ---->
-//!                  a release is answered here,   both are sent to it later
-//!                  a forget is noted
+//!                  a release and a forget        both are sent to it later
+//!                  are noted
 //! ```
 //!
 //! While there is no connection requests wait. Those that were sent already may have been done: what can be done twice is
@@ -118,9 +118,9 @@ impl Record {
             Ok(Operation::Flush(_)) if self.state != State::Connected => return Ask::Answer(answer(unique, Ok(()))),
             Ok(Operation::Release(ask)) => {
                 let is_held = self.held.closed(ask.fh);
-                if self.state == State::Lost || !is_held && self.state == State::Told {
-                    return Ask::Answer(answer(unique, Ok(())));
-                }
+                // A host that was told of what is held without it knows nothing of it.
+                let is_known = is_held || self.state != State::Told;
+                return if is_known { self.without_answer(frame) } else { Ask::Nothing };
             }
             _ => {}
         }
@@ -263,7 +263,7 @@ fn again(message: &[u8]) -> Again {
         Operation::Write { ask, .. } if ask.flags as i32 & libc::O_APPEND == 0 => Again::Send,
         // Another guest may have written behind the new end meanwhile.
         Operation::SetAttr(ask) if ask.valid & set::SIZE == 0 => Again::Send,
-        Operation::Flush(_) | Operation::Release(_) | Operation::ReleaseDir | Operation::Destroy => Again::Done,
+        Operation::Flush(_) | Operation::ReleaseDir | Operation::Destroy => Again::Done,
         _ => Again::Unknown,
     }
 }
@@ -339,7 +339,7 @@ mod tests {
             (10, opcode::SETATTR, &[times.as_bytes()]),
             (12, opcode::SETATTR, &[size.as_bytes()]),
             (14, opcode::SETLKW, &[LkIn::default().as_bytes()]),
-            (16, opcode::RELEASE, &[ReleaseIn::default().as_bytes()]),
+            (16, opcode::RELEASEDIR, &[ReleaseIn::default().as_bytes()]),
         ] {
             assert!(matches!(ask(&mut record, opcode, unique, 1, body), Ask::Send(_)), "{unique}");
         }
@@ -370,7 +370,7 @@ mod tests {
         }
         let release = |fh| ReleaseIn { fh, ..ReleaseIn::default() };
         let forget = ForgetIn { lookups: 1 };
-        assert!(matches!(ask(&mut record, opcode::RELEASE, 2, 7, &[release(50).as_bytes()]), Ask::Answer(_)));
+        assert!(matches!(ask(&mut record, opcode::RELEASE, 2, 7, &[release(50).as_bytes()]), Ask::Nothing));
         assert!(matches!(ask(&mut record, opcode::FORGET, 4, 7, &[forget.as_bytes()]), Ask::Nothing));
         assert_eq!(record.tell(false).len(), 2, "node 8 and its file");
         // What changes now, the host is told later.

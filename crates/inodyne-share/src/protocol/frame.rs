@@ -45,12 +45,15 @@ pub(crate) enum Kind {
     Resume = 10,
     /// Host to guest: the answer to it, what of that is not there any more.
     Resumed = 11,
+    /// Host to guest: what programs of the host have done, for those that watch files.
+    Happened = 12,
 }
 
 impl Kind {
     fn of(number: u8) -> Option<Self> {
         use Kind::*;
-        let kinds = [Hello, Welcome, Request, Reply, LastReply, Invalidate, Acknowledge, Ping, Pong, Resume, Resumed];
+        let kinds =
+            [Hello, Welcome, Request, Reply, LastReply, Invalidate, Acknowledge, Ping, Pong, Resume, Resumed, Happened];
         kinds.into_iter().find(|kind| *kind as u8 == number)
     }
 }

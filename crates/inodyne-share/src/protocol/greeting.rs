@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::status::Status;
 
 /// The version of everything on the stream but the kernel's messages.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 
 /// What tells a mount from every other one.
 pub(crate) type Session = [u64; 2];
@@ -30,6 +30,9 @@ pub(crate) enum Purpose {
         /// By what it is known again if it loses the connection: a number that nobody else can guess. Whoever had it before is gone.
         #[serde(default)]
         session: Option<Session>,
+        /// Whether it wants to hear what programs of the host do.
+        #[serde(default)]
+        events: bool,
     },
     /// To ask how it goes.
     Status,
@@ -63,6 +66,12 @@ pub(crate) enum Welcome {
         /// Since when the host's machine has been running: what it wrote before may be lost.
         #[serde(default)]
         boot: String,
+        /// Whether all files belong to who mounts them. Then extended attributes that give them rights are not shown.
+        #[serde(default)]
+        squashed: bool,
+        /// Whether programs of the host are watched.
+        #[serde(default)]
+        watched: bool,
     },
     /// How it goes.
     Status(Box<Status>),

@@ -4,12 +4,16 @@
 //! |---|---|
 //! | `frame` | where a message begins and ends, and its kind |
 //! | `greeting` | the first message in each direction |
+//! | `happened` | what programs of the host have done |
 //! | `invalidation` | what the host says has changed |
 //! | `resume` | what a guest has kept of a connection that was lost |
 //! | `status` | how a share goes |
+//! | `xattrs` | which extended attributes not every guest is given |
 
 pub(crate) mod frame;
 pub(crate) mod greeting;
+pub(crate) mod happened;
 pub(crate) mod invalidation;
 pub(crate) mod resume;
 pub(crate) mod status;
+pub(crate) mod xattrs;

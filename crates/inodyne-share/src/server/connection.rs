@@ -12,6 +12,7 @@ use std::{
 use rustix::io::Errno;
 
 use super::{
+    attributes::Owners,
     guest::{Guest, Waiting},
     host::Host,
     operations::{Call, Done},
@@ -51,7 +52,7 @@ pub(crate) fn serve(host: &Arc<Host>, stream: Arc<dyn Stream>, stranger: impl Si
     let mut inbox = Inbox::new(stream.clone());
     let outbox = Outbox::new(stream.clone());
     stream.set_timeout(Some(GREETING)).map_err(ShareError::system("set a time-out"))?;
-    let Some((owner, session)) = greet(host, &mut inbox, &outbox) else { return Ok(()) };
+    let Some(Mounter { owner, session, events }) = greet(host, &mut inbox, &outbox) else { return Ok(()) };
     drop(stranger);
     if let Some(session) = session {
         succeed(host, session, stream.peer());
@@ -59,7 +60,7 @@ pub(crate) fn serve(host: &Arc<Host>, stream: Arc<dyn Stream>, stranger: impl Si
     stream.set_timeout(Some(SILENCE)).map_err(ShareError::system("set a time-out"))?;
     inbox.trust();
     let id = host.guests_seen.fetch_add(1, Relaxed) + 1;
-    let link = host.coherence.enter(id, outbox.clone());
+    let link = host.coherence.enter(id, outbox.clone(), events);
     let guest = Guest::new(id, host.view(owner), link, stream.peer(), session);
     let worker = Worker { host, guest: &guest, inbox: &Mutex::new(inbox) };
     host.guests().insert(id, guest.clone());
@@ -90,8 +91,15 @@ fn succeed(host: &Host, session: Session, key: Option<PublicKey>) {
     }
 }
 
-/// Whose the files shall be, and by what the mount is known again.
-type Mounter = ((u32, u32), Option<Session>);
+/// Who mounts the share.
+struct Mounter {
+    /// Whose the files shall be.
+    owner: (u32, u32),
+    /// By what the mount is known again.
+    session: Option<Session>,
+    /// Whether it wants to hear what programs of the host do.
+    events: bool,
+}
 
 /// The handshake. Who mounts the share, if this is a guest that does.
 fn greet(host: &Host, inbox: &mut Inbox, outbox: &Arc<Outbox>) -> Option<Mounter> {
@@ -103,10 +111,12 @@ fn greet(host: &Host, inbox: &mut Inbox, outbox: &Arc<Outbox>) -> Option<Mounter
     let (welcome, mounter) = match (hello.refusal(), hello.purpose) {
         (Some(reason), _) => (Welcome::Refused(reason), None),
         (None, Purpose::Status) => (Welcome::Status(Box::new(host.status())), None),
-        (None, Purpose::Mount { uid, gid, session }) => {
+        (None, Purpose::Mount { uid, gid, session, events }) => {
             let (root, boot) = (host.root, host.boot.clone());
-            let welcome = Welcome::Mount { read_only: host.options.read_only, root, boot };
-            (welcome, Some(((uid, gid), session)))
+            let squashed = host.options.owners == Owners::Squash;
+            let watched = host.is_watched.load(Relaxed);
+            let welcome = Welcome::Mount { read_only: host.options.read_only, root, boot, squashed, watched };
+            (welcome, Some(Mounter { owner: (uid, gid), session, events }))
         }
     };
     outbox.send(&frame::whole(Kind::Welcome, &serde_json::to_vec(&welcome).ok()?));

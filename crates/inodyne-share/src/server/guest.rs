@@ -139,5 +139,5 @@ impl Guest {
 
 /// Whether anybody waits for the answer to such a request.
 fn has_an_answer(name: &str) -> bool {
-    !matches!(name, "forget" | "batch_forget" | "interrupt")
+    !matches!(name, "forget" | "batch_forget" | "interrupt" | "release")
 }

@@ -18,7 +18,10 @@ use zerocopy::{FromBytes, IntoBytes};
 use super::{Owners, ServeOptions, connection, export::Export, host::Host, nodes::ROOT};
 use crate::{
     coherence::Ordering,
-    fuse::abi::{EntryOut, FileLock, InHeader, LK_FLOCK, LkIn, MkNodIn, OpenIn, OpenOut, OutHeader, ReadIn, opcode},
+    fuse::abi::{
+        EntryOut, FileLock, GetXattrIn, InHeader, LK_FLOCK, LkIn, MkNodIn, OpenIn, OpenOut, OutHeader, ReadIn,
+        SetXattrIn, opcode,
+    },
     protocol::{
         frame::{self, Kind},
         greeting::{Hello, Purpose},
@@ -50,7 +53,7 @@ struct Liar {
 
 impl Liar {
     fn new(host: &Arc<Host>) -> Self {
-        Self::saying(host, &Hello::new(Purpose::Mount { uid: 1, gid: 2, session: None }))
+        Self::saying(host, &Hello::new(Purpose::Mount { uid: 1, gid: 2, session: None, events: false }))
     }
 
     fn saying(host: &Arc<Host>, hello: &Hello) -> Self {
@@ -72,11 +75,16 @@ impl Liar {
         Self { outbox: Outbox::new(ours.clone()), inbox, stream: ours, last: 0 }
     }
 
-    fn ask(&mut self, opcode: u32, node: u64, body: &[&[u8]]) -> Result<Vec<u8>, Errno> {
+    /// Asks for what is not answered.
+    fn say(&mut self, opcode: u32, node: u64, body: &[&[u8]]) {
         self.last += 1;
         let body = body.concat();
         let header = InHeader { len: (40 + body.len()) as u32, opcode, unique: self.last, node, ..InHeader::default() };
         self.outbox.send(&frame::whole(Kind::Request, &[header.as_bytes(), &body].concat()));
+    }
+
+    fn ask(&mut self, opcode: u32, node: u64, body: &[&[u8]]) -> Result<Vec<u8>, Errno> {
+        self.say(opcode, node, body);
         let mut payload = Vec::new();
         loop {
             let kind = self.inbox.next(&mut payload).unwrap();
@@ -123,6 +131,32 @@ fn beside_a_secret() -> (TempDir, std::path::PathBuf) {
     fs::create_dir_all(shared.join("d")).unwrap();
     fs::write(shared.join("d/f"), "shared").unwrap();
     (all, shared)
+}
+
+/// Where owners are squashed, no guest makes a program with capabilities on the host, or reads what only root may.
+#[test]
+fn a_guest_gives_no_file_rights() {
+    let (_all, shared) = beside_a_secret();
+    let host = host(&shared);
+    let mut guest = Liar::new(&host);
+    let directory = guest.lookup(ROOT, "d").unwrap();
+    let file = guest.lookup(directory, "f").unwrap();
+    let value = SetXattrIn { size: 5, flags: 0 };
+    let mut set = |name: &[u8]| guest.ask(opcode::SETXATTR, file, &[value.as_bytes(), name, b"\0value"]).map(drop);
+    assert_eq!(set(b"security.capability"), Err(Errno::OPNOTSUPP));
+    assert_eq!(set(b"trusted.a"), Err(Errno::OPNOTSUPP));
+    assert_eq!(set(b"user.a"), Ok(()));
+    // Only root can do this; for others there is nothing to be hidden.
+    let _ = rustix::fs::setxattr(shared.join("d/f"), c"trusted.b", b"secret", rustix::fs::XattrFlags::empty());
+    let room = GetXattrIn { size: 100, padding: 0 };
+    assert_eq!(guest.ask(opcode::LISTXATTR, file, &[room.as_bytes()]), Ok(b"user.a\0".into()));
+    assert_eq!(guest.ask(opcode::LISTXATTR, file, &[GetXattrIn { size: 3, padding: 0 }.as_bytes()]), Err(Errno::RANGE));
+    let length = guest.ask(opcode::LISTXATTR, file, &[GetXattrIn::default().as_bytes()]).unwrap();
+    assert_eq!(length[..4], 7u32.to_le_bytes());
+    let mut get = |name: &[u8]| guest.ask(opcode::GETXATTR, file, &[room.as_bytes(), name, b"\0"]);
+    assert_eq!(get(b"user.a"), Ok(b"value".into()));
+    assert_eq!(get(b"trusted.b"), Err(Errno::NODATA));
+    assert_eq!(guest.ask(opcode::REMOVEXATTR, file, &[b"trusted.b\0"]), Err(Errno::OPNOTSUPP));
 }
 
 /// A node is what it was at another host, or nothing; whoever says so gets nothing else.
@@ -187,7 +221,7 @@ fn what_a_guest_has_kept_is_the_same_file_or_nothing() {
 fn a_guest_that_comes_again_finds_its_locks_free() {
     let (_all, shared) = beside_a_secret();
     let host = host(&shared);
-    let hello = |session| Hello::new(Purpose::Mount { uid: 1, gid: 2, session });
+    let hello = |session| Hello::new(Purpose::Mount { uid: 1, gid: 2, session, events: false });
     let mut guests: Vec<Liar> = [Some([1, 2]), Some([3, 4])].map(|session| Liar::saying(&host, &hello(session))).into();
     let lock = |guest: &mut Liar| {
         let directory = guest.lookup(ROOT, "d").unwrap();
@@ -275,7 +309,7 @@ fn races_are_not_won() {
             host.export.drop_all_descriptors();
             let Ok(fh) = liar.open(file, libc::O_RDONLY) else { continue };
             assert_eq!(liar.read(file, fh).unwrap(), b"shared");
-            liar.ask(opcode::RELEASE, file, &[&fh.to_le_bytes(), &[0; 16]]).unwrap();
+            liar.say(opcode::RELEASE, file, &[&fh.to_le_bytes(), &[0; 16]]);
             read += 1;
         }
         is_over.store(true, std::sync::atomic::Ordering::Relaxed);
@@ -370,7 +404,7 @@ proptest! {
         let _ = liar.lookup(ROOT, "d");
         for (opcode, node, body) in asks {
             let is_silent =
-                matches!(opcode, opcode::FORGET | opcode::BATCH_FORGET | opcode::INTERRUPT | opcode::SETLKW);
+                matches!(opcode, opcode::FORGET | opcode::BATCH_FORGET | opcode::INTERRUPT | opcode::RELEASE | opcode::SETLKW);
             if !is_silent {
                 let _ = liar.ask(opcode, node, &[&body, b"\0"]);
             }

@@ -4,13 +4,14 @@
 
 use std::error::Error;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, ExitCode};
+use std::time::Instant;
 
 use clap::Parser;
+use inodyne_vm::share::{MOUNT, Share, tell};
 use inodyne_vm::{Machine, Payload, Task, Vm};
-use serde_json::Value;
 
 /// Mounts a shared folder of this machine in a virtual machine.
 #[derive(Parser)]
@@ -18,6 +19,9 @@ struct Options {
     /// The program.
     #[arg(long, default_value = "target/debug/inodyne")]
     inodyne: PathBuf,
+    /// Where the shared directory is made.
+    #[arg(long, default_value = "/var/tmp")]
+    into: PathBuf,
     /// The guest's kernel, by its name in kernels.toml.
     #[arg(default_value = "6.18")]
     kernel: String,
@@ -38,70 +42,9 @@ fn main() -> ExitCode {
     }
 }
 
-/// A host that ends with this process's part in it.
-struct Host(Child);
-
-impl Drop for Host {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// What is shared, and how.
-struct Share {
-    inodyne: PathBuf,
-    directory: PathBuf,
-    address: String,
-}
-
-impl Share {
-    fn serve(&self) -> Result<Host, Failed> {
-        let mut command = Command::new(&self.inodyne);
-        command.args(["share", "serve"]).arg(&self.directory).args(["--listen", &self.address]);
-        Ok(Host(command.stdin(Stdio::null()).spawn()?))
-    }
-
-    /// The only guest, as the host knows it.
-    fn guest(&self) -> Result<Value, Failed> {
-        let done = Command::new(&self.inodyne).args(["share", "status", "--json", &self.address]).output()?;
-        let status: Value = serde_json::from_slice(&done.stdout)?;
-        status["guests"].get(0).cloned().ok_or_else(|| "the host has no guest".into())
-    }
-
-    fn round_trips(&self) -> Result<u64, Failed> {
-        self.guest()?["round_trips"].as_u64().ok_or_else(|| "no number".into())
-    }
-}
-
-/// Lines for the guest's shell, which must succeed; what they print.
-fn tell(vm: &mut Vm, lines: &str) -> Result<String, Failed> {
-    let done = vm.run(Task::shell(lines).timeout(Duration::from_secs(120)))?;
-    if done.succeeded() {
-        return Ok(done.text().trim().to_owned());
-    }
-    Err(format!("in the guest: {lines}\n{}{}\n{}", done.text(), done.errors(), vm.console()).into())
-}
-
 fn expect(is_so: bool, what: impl Into<String>) -> Result<(), Failed> {
     if is_so { Ok(()) } else { Err(what.into().into()) }
 }
-
-/// The port whose name is `share`, and a mount over it.
-const MOUNT: &str = r#"
-for port in /sys/class/virtio-ports/*; do
-    [ "$(cat "$port/name")" != share ] || device=/dev/$(basename "$port")
-done
-mkdir -p /mnt/share
-setsid inodyne share mount "serial:$device" /mnt/share --reconnect 60s >/tmp/mount.log 2>&1 </dev/null &
-echo $! >/tmp/mounter
-tries=0
-until mountpoint -q /mnt/share; do
-    tries=$((tries + 1))
-    [ $tries -lt 600 ] || { cat /tmp/mount.log >&2; exit 1; }
-    sleep 0.1
-done
-"#;
 
 /// The guest serves a folder over vsock to itself. Who is not root cannot mount it, nor may another machine be taken for this one.
 const VSOCK: &str = r#"
@@ -131,40 +74,24 @@ umount /mnt/vsock
 "#;
 
 fn check(options: &Options) -> Result<(), Failed> {
-    let scratch = tempfile::Builder::new().prefix("inodyne-vm-share-").tempdir_in("/var/tmp")?;
-    let socket = scratch.path().join("port");
-    let share = Share {
-        inodyne: fs::canonicalize(&options.inodyne)?,
-        directory: scratch.path().join("shared"),
-        address: format!("serial:{}", socket.display()),
-    };
-    fs::create_dir(&share.directory)?;
-    let mut tree = Command::new(&share.inodyne);
-    tree.args(["tree", "make", "--spec", &format!("dirs={DIRECTORIES},files={},bytes=10", FILES / DIRECTORIES)]);
-    let made = tree.arg(share.directory.join("tree")).stdout(Stdio::null()).status()?;
-    expect(made.success(), "no tree was made")?;
-    let mut host = share.serve()?;
-    let waited = Instant::now();
-    while !socket.exists() {
-        expect(waited.elapsed() < Duration::from_secs(60), "the host does not listen")?;
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    let scratch = tempfile::Builder::new().prefix("inodyne-vm-share-").tempdir_in(&options.into)?;
+    let share = Share::of_tree(&options.inodyne, scratch.path(), DIRECTORIES, FILES / DIRECTORIES, 10)?;
+    let mut host = share.serve::<&str>(&[])?;
 
     let mut payload = Payload::default();
     payload.add(&share.inodyne, "/usr/local/bin/inodyne");
     let mut machine = Machine::of(&options.kernel)?.with(payload);
-    let port = format!("socket,id=share,path={},reconnect=1", socket.display());
-    machine.qemu_arguments =
-        ["-chardev", &port, "-device", "virtserialport,chardev=share,name=share"].map(String::from).to_vec();
+    machine.qemu_arguments = share.qemu_arguments();
     let mut vm = Vm::boot(&machine)?;
     println!("booted {} in {:.0} s", vm.kernel(), vm.booted_in().as_secs_f64());
 
-    tell(&mut vm, MOUNT)?;
+    let mount = format!("options='--reconnect 60s'\n{MOUNT}");
+    tell(&mut vm, &mount)?;
     walks(&mut vm, &share)?;
     changes(&mut vm, &share.directory)?;
 
     tell(&mut vm, "kill -9 $(cat /tmp/mounter); sleep 3; ! mountpoint -q /mnt/share")?;
-    tell(&mut vm, MOUNT)?;
+    tell(&mut vm, &mount)?;
     println!("the next mounter understands what comes after the one that was killed");
 
     // Somebody has a file open, works in a directory, and asks while there is no host.
@@ -173,7 +100,7 @@ fn check(options: &Options) -> Result<(), Failed> {
     tell(&mut vm, &format!("mkfifo /tmp/go; {asking}"))?;
     drop(host);
     tell(&mut vm, "echo go >/tmp/go; sleep 1; ! [ -s /tmp/asked ]")?;
-    host = share.serve()?;
+    host = share.serve::<&str>(&[])?;
     let asked = tell(
         &mut vm,
         "tries=0; until grep -qx '[0-9][0-9]*' /tmp/asked; do tries=$((tries + 1)); [ $tries -lt 300 ]; sleep 0.1; done; cat /tmp/asked",
@@ -183,6 +110,7 @@ fn check(options: &Options) -> Result<(), Failed> {
 
     tell(&mut vm, "umount /mnt/share")?;
     println!("unmounted");
+    events(&mut vm, &share.directory)?;
     expect(tell(&mut vm, VSOCK)? == "over vsock", "it is not the file")?;
     let refused = vm.run(Task::new(["inodyne", "share", "status", "vsock:1:700"]).user(1000).directory("/"))?;
     expect(refused.errors().contains("must be root"), refused.errors())?;
@@ -213,6 +141,61 @@ fn walks(vm: &mut Vm, share: &Share) -> Result<(), Failed> {
     }
     println!("find, warm: {least} round trips");
     expect(least <= 2, format!("{least} round trips: {}", share.guest()?))
+}
+
+/// For the guest's shell: waits until the watcher has heard something.
+const HEARD: &str = r#"
+heard() {
+    tries=0
+    until grep -qx "$1" /tmp/events; do
+        tries=$((tries + 1))
+        [ $tries -lt 200 ] || { cat /tmp/events >&2; exit 1; }
+        sleep 0.02
+    done
+}
+"#;
+
+/// Who watches a directory in the guest (inotify) hears what a program of the host does there, and nothing else happens. How soon is said
+/// with how long it takes to ask the guest for anything.
+fn events(vm: &mut Vm, shared: &Path) -> Result<(), Failed> {
+    let directory = shared.join("watched");
+    fs::create_dir(&directory)?;
+    fs::write(directory.join("old"), "old")?;
+    tell(vm, &format!("options=--events\n{MOUNT}"))?;
+    vm.put("/tmp/watch.py", 0o644, include_bytes!("../../../../fixtures/share/watch.py"))?;
+    tell(vm, "cd /tmp; ls /mnt/share/watched >/dev/null
+        setsid python3 watch.py /mnt/share/watched >>events 2>&1 </dev/null & until grep -q ready /tmp/events; do sleep 0.1; done")?;
+    let at = |name: &str| directory.join(name);
+    type Change<'a> = (&'a str, &'a dyn Fn() -> std::io::Result<()>, &'a [&'a str]);
+    let changes: [Change; 9] = [
+        ("create", &|| fs::write(at("new"), "1"), &["CREATE new", "MODIFY new", "CLOSE_WRITE new"]),
+        ("modify", &|| fs::write(at("old"), "longer"), &["MODIFY old", "CLOSE_WRITE old"]),
+        ("chmod", &|| fs::set_permissions(at("old"), fs::Permissions::from_mode(0o600)), &["ATTRIB old"]),
+        ("rename", &|| fs::rename(at("old"), at("moved")), &["MOVED_FROM old", "MOVED_TO moved"]),
+        ("replace", &|| fs::rename(at("new"), at("moved")), &["MOVED_FROM new", "MOVED_TO moved"]),
+        ("delete", &|| fs::remove_file(at("moved")), &["DELETE moved"]),
+        ("mkdir", &|| fs::create_dir(at("directory")), &["CREATE directory"]),
+        ("symlink", &|| std::os::unix::fs::symlink("nowhere", at("link")), &["CREATE link"]),
+        ("rmdir", &|| fs::remove_dir(at("directory")), &["DELETE directory"]),
+    ];
+    for (what, change, expected) in changes {
+        tell(vm, ">/tmp/events")?;
+        change()?;
+        let began = Instant::now();
+        let lines: String = expected.iter().map(|line| format!("heard '{line}'\n")).collect();
+        tell(vm, &format!("{HEARD}{lines}"))?;
+        let heard = began.elapsed();
+        tell(vm, &format!("{HEARD}{lines}"))?;
+        let asking = began.elapsed() - heard;
+        println!("{what} on the host: heard within {} ms; to ask takes {}", heard.as_millis(), asking.as_millis());
+    }
+    tell(
+        vm,
+        "[ \"$(ls /mnt/share/watched)\" = link ]; cp /tmp/events /tmp/heard; sleep 2; cmp /tmp/events /tmp/heard",
+    )?;
+    expect(fs::read_dir(&directory)?.count() == 1, "the host has other files")?;
+    tell(vm, "umount /mnt/share")?;
+    Ok(())
 }
 
 /// Each side sees what the other one changes.

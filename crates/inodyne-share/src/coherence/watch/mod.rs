@@ -9,7 +9,7 @@ mod events;
 
 use std::{
     collections::{HashMap, HashSet},
-    ffi::CStr,
+    ffi::{CStr, CString},
     io,
     os::fd::{AsRawFd, FromRawFd, OwnedFd},
     sync::{Arc, PoisonError, RwLock, atomic::Ordering::Relaxed},
@@ -25,7 +25,10 @@ use rustix::{
 use super::Shared;
 use crate::{
     ShareError,
-    protocol::invalidation::Invalidation,
+    protocol::{
+        happened::{ATTRIBUTES, CHANGED, CLOSED, GONE, Happened, MADE, MOVED},
+        invalidation::Invalidation,
+    },
     server::{
         export::{identity, stat, stat_at},
         host::Host,
@@ -151,12 +154,57 @@ impl Watcher {
         let _selecting = self.host.coherence.selecting();
         let mut known = HashMap::new();
         let mut changes = Vec::new();
-        events.into_iter().for_each(|event| self.changes(event, &mut known, &mut changes));
+        events.iter().for_each(|event| self.changes(event, &mut known, &mut changes));
         let mut seen = HashSet::new();
         changes.retain(|change| seen.insert(change.clone()));
         for changes in changes.chunks(MOST_AT_ONCE) {
             self.host.coherence.announce(|| Shared(self.host.export.nodes()), changes);
         }
+        if self.host.coherence.has_listeners() {
+            let happened = self.happened(&events, &mut known);
+            for happened in happened.chunks(MOST_AT_ONCE) {
+                self.host.coherence.happened(&Shared(self.host.export.nodes()), happened);
+            }
+        }
+    }
+
+    /// What guests are told of that want to hear it. A file that is renamed makes two events, one after the other.
+    fn happened<'a>(&self, events: &[&'a Event], known: &mut HashMap<&'a Handle, Option<NodeId>>) -> Vec<Happened> {
+        let mut list = Vec::new();
+        let mut events = events.iter().peekable();
+        while let Some(event) = events.next() {
+            let Some((directory, name)) = self.place(event, known) else { continue };
+            let is_moved = |next: &&&'a Event| is_one_move(event, next);
+            let to = events.next_if(is_moved).and_then(|next| Some((next, self.place(next, known)?)));
+            let (seen_at, mask) =
+                to.as_ref().map_or((directory, event.mask), |(next, (to, _))| (*to, event.mask | next.mask));
+            let last_name = to.as_ref().map_or(name, |(_, (_, name))| name);
+            let is_directory = event.mask & libc::FAN_ONDIR != 0;
+            let kind = self.kind(seen_at, last_name);
+            let what = what(mask, to.is_some(), kind.is_some());
+            let kind = kind.unwrap_or(if is_directory { libc::S_IFDIR } else { libc::S_IFREG });
+            if what != 0 && name.as_c_str() != c"." {
+                let to = to.map(|(_, (directory, name))| (directory, name.clone()));
+                list.push(Happened { what, kind, directory, name: name.clone(), to });
+            }
+        }
+        list
+    }
+
+    /// The directory in which something has happened, if any guest knows it, and the name.
+    fn place<'a>(
+        &self,
+        event: &'a Event,
+        known: &mut HashMap<&'a Handle, Option<NodeId>>,
+    ) -> Option<(NodeId, &'a CString)> {
+        let (handle, name) = event.place.as_ref()?;
+        Some((self.node(handle, known)?, name))
+    }
+
+    /// The type of what a name means now.
+    fn kind(&self, directory: NodeId, name: &CStr) -> Option<u32> {
+        let found = self.host.export.find(directory).ok()?;
+        stat_at(&found, name).ok().map(|stat| u32::from(stat.stx_mode) & libc::S_IFMT)
     }
 
     fn changes<'a>(
@@ -223,6 +271,25 @@ impl Watcher {
     fn names(&self, node: NodeId) -> Vec<Invalidation> {
         self.host.export.nodes().names(node).map(|name| Invalidation::name(name.directory, &name.name)).collect()
     }
+}
+
+/// Whether the second event is the other half of a rename.
+fn is_one_move(from: &Event, to: &Event) -> bool {
+    from.mask & libc::FAN_MOVED_FROM != 0
+        && to.mask & libc::FAN_MOVED_TO != 0
+        && (from.thread, &from.target) == (to.thread, &to.target)
+}
+
+/// What has happened by such a mask, to a file that was renamed (to where guests know the directory) and is there now, or not.
+fn what(mask: u64, is_moved: bool, is_there: bool) -> u8 {
+    let come = if is_moved { libc::FAN_CREATE } else { libc::FAN_CREATE | libc::FAN_MOVED_TO };
+    let gone = if is_moved { libc::FAN_DELETE } else { libc::FAN_DELETE | libc::FAN_MOVED_FROM };
+    let has = |events: u64, what: u8| if mask & events != 0 { what } else { 0 };
+    let there = has(come, MADE)
+        | has(libc::FAN_MODIFY, CHANGED)
+        | has(libc::FAN_ATTRIB, ATTRIBUTES)
+        | has(libc::FAN_CLOSE_WRITE, CLOSED);
+    (if is_there { there } else { 0 }) | has(gone, GONE) | if is_moved { MOVED } else { 0 }
 }
 
 /// A descriptor of the file that a handle means, which neither opens nor changes it.

@@ -98,10 +98,9 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// The last one is closed.
-    pub(super) fn release(&mut self, ask: &ReleaseIn) -> Result<(), Errno> {
+    /// The last one is closed. The mounter has answered that already.
+    pub(super) fn release(&mut self, ask: &ReleaseIn) {
         drop(self.host.handles.remove(self.guest.id, ask.fh));
-        Ok(())
     }
 
     pub(super) fn sync(&mut self, ask: &FsyncIn, is_directory: bool) -> Result<(), Errno> {

@@ -100,7 +100,10 @@ impl Call<'_> {
             Operation::Read(ask) => self.read(&ask),
             Operation::Write { ask, data } => self.write(&ask, data),
             Operation::Flush(ask) => self.flush(&ask),
-            Operation::Release(ask) => self.release(&ask),
+            Operation::Release(ask) => {
+                self.release(&ask);
+                return Done::Silent;
+            }
             Operation::Fsync { ask, is_directory } => self.sync(&ask, is_directory),
             Operation::SyncFs => self.open_again(ROOT).and_then(|root| rustix::fs::syncfs(&*root)),
             Operation::StatFs => self.stat_file_system(),

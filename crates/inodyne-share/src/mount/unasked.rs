@@ -1,0 +1,108 @@
+//! What the host need not be asked, since its answer follows from what the guest itself has asked before.
+//!
+//! - Closing a file ends its process's locks of fcntl(2) on it, and does nothing else: data are on the host when a write is answered. Where
+//!   no process of the guest has asked for such a lock on the file, there is none to end.
+//! - Where owners are squashed, the host has no extended attributes for its guests that give a file rights (`is_given` in
+//!   `server/operations/xattrs.rs`). The kernel asks for one of them before it changes a file.
+
+use std::{
+    collections::HashSet,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+};
+
+use rustix::io::Errno;
+use zerocopy::FromBytes;
+
+use crate::{
+    fuse::abi::{GetXattrIn, InHeader, LK_FLOCK, LkIn, opcode},
+    protocol::xattrs::is_privileged,
+};
+
+/// What has been asked, as far as it matters.
+#[derive(Debug, Default)]
+pub(super) struct Unasked {
+    is_squashed: bool,
+    /// Files on which locks of fcntl(2) were asked for.
+    locked: Mutex<HashSet<u64>>,
+    /// Another host may have lost open files, and is to say so when they are closed.
+    is_another_host: AtomicBool,
+}
+
+impl Unasked {
+    /// With what the host has said of owners.
+    pub fn new(is_squashed: bool) -> Self {
+        Self { is_squashed, ..Self::default() }
+    }
+
+    fn locked(&self) -> MutexGuard<'_, HashSet<u64>> {
+        self.locked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes what a request asks. The answer to it, if the host need not give it.
+    pub fn answer(&self, header: &InHeader, body: &[u8]) -> Option<Result<(), Errno>> {
+        match header.opcode {
+            opcode::SETLK | opcode::SETLKW => {
+                if LkIn::read_from_prefix(body).is_ok_and(|(ask, _)| ask.flags & LK_FLOCK == 0) {
+                    self.locked().insert(header.node);
+                }
+                None
+            }
+            opcode::FLUSH if !self.is_another_host.load(Relaxed) && !self.locked().contains(&header.node) => {
+                Some(Ok(()))
+            }
+            opcode::GETXATTR if self.is_squashed => {
+                let name = body.get(size_of::<GetXattrIn>()..)?.split(|byte| *byte == 0).next()?;
+                is_privileged(name).then_some(Err(Errno::NODATA))
+            }
+            _ => None,
+        }
+    }
+
+    /// The kernel does not know a file any more.
+    pub fn forget(&self, node: u64) {
+        self.locked().remove(&node);
+    }
+
+    /// The host is lost. From now on there may be another one.
+    pub fn is_lost(&self) {
+        self.is_another_host.store(true, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use zerocopy::IntoBytes;
+
+    use super::*;
+
+    fn ask(unasked: &Unasked, opcode: u32, node: u64, body: &[u8]) -> Option<Result<(), Errno>> {
+        unasked.answer(&InHeader { opcode, node, ..InHeader::default() }, body)
+    }
+
+    #[test]
+    fn who_closes_a_file_without_locks_does_not_ask() {
+        let unasked = Unasked::default();
+        let lock = |flags| LkIn { flags, ..LkIn::default() };
+        assert_eq!(ask(&unasked, opcode::SETLK, 7, lock(LK_FLOCK).as_bytes()), None);
+        assert_eq!(ask(&unasked, opcode::SETLKW, 8, lock(0).as_bytes()), None);
+        assert_eq!(ask(&unasked, opcode::FLUSH, 7, &[]), Some(Ok(())));
+        assert_eq!(ask(&unasked, opcode::FLUSH, 8, &[]), None);
+        unasked.forget(8);
+        assert_eq!(ask(&unasked, opcode::FLUSH, 8, &[]), Some(Ok(())));
+        unasked.is_lost();
+        assert_eq!(ask(&unasked, opcode::FLUSH, 8, &[]), None);
+    }
+
+    #[test]
+    fn rights_of_files_are_not_asked_for_where_there_are_none() {
+        let named = |name: &[u8]| [GetXattrIn::default().as_bytes(), name, b"\0"].concat();
+        let squashed = Unasked::new(true);
+        let asked = |unasked, name| ask(unasked, opcode::GETXATTR, 7, &named(name));
+        assert_eq!(asked(&squashed, b"security.capability"), Some(Err(Errno::NODATA)));
+        assert_eq!(asked(&squashed, b"user.capability"), None);
+        assert_eq!(asked(&Unasked::default(), b"security.capability"), None);
+    }
+}
