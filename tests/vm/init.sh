@@ -68,4 +68,9 @@ until [ -e "dev/virtio-ports/inodyne.vm" ]; do
 done
 
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C
-exec busybox switch_root /root /sbin/inodyne-vm-agent
+# The kernel hands its words of the form A=B with a dot to nobody.
+first=/sbin/inodyne-vm-agent
+for word in $(cat proc/cmdline); do
+    case $word in inodyne.init=*) first=${word#*=} ;; esac
+done
+exec busybox switch_root /root "$first"

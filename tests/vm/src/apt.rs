@@ -5,6 +5,7 @@
 //! Signatures are verified as always, with the keyring of the package debian-archive-keyring; where a suite is signed
 //! with a newer key, with that of its newest version in this machine's own release.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -146,8 +147,21 @@ impl Suite {
     /// apt fails.
     pub fn download_closure(&self, packages: &[String]) -> Result<Vec<PathBuf>, Failure> {
         output(self.apt("apt-get").args(["install", "--download-only", "-y"]).args(packages))?;
-        debs(&self.directory.join("archives"))
+        let would_do = output(self.apt("apt-get").args(["install", "--simulate", "-y"]).args(packages))?;
+        let mut debs = debs(&self.directory.join("archives"))?;
+        // What was fetched for another list, or is an older version, lies there as well.
+        let wanted: BTreeSet<String> = would_do.lines().filter_map(archive_name).collect();
+        debs.retain(|path| path.file_name().is_some_and(|name| wanted.contains(&*name.to_string_lossy())));
+        Ok(debs)
     }
+}
+
+/// The file that apt keeps a package in, by the line in which it says that it would install that: `Inst bash (5.2-2 Debian:12 [amd64])`.
+fn archive_name(line: &str) -> Option<String> {
+    let (name, rest) = line.strip_prefix("Inst ")?.split_once(" (")?;
+    let (version, rest) = rest.split_once(' ')?;
+    let arch = rest.split_once('[')?.1.split_once(']')?.0;
+    Some(format!("{name}_{}_{arch}.deb", version.replace(':', "%3a")))
 }
 
 /// The packages in a directory, in order.
@@ -182,4 +196,18 @@ pub fn unpack(deb: &Path, into: &Path) -> Result<(), Failure> {
     let script = "set -e; dpkg-deb --fsys-tarfile \"$1\" | tar -x --keep-directory-symlink -C \"$2\"";
     let mut command = Command::new("bash");
     output(command.args(["-o", "pipefail", "-c", script, "unpack"]).arg(deb).arg(into)).map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_apt_names_the_file_of_a_package() {
+        let named = |line: &str| archive_name(line).unwrap_or_default();
+        assert_eq!(named("Inst bash (5.2.15-2+b13 Debian:12.11/stable [amd64])"), "bash_5.2.15-2+b13_amd64.deb");
+        assert_eq!(named("Inst diffutils (1:3.8-4 Debian:12 [amd64]) []"), "diffutils_1%3a3.8-4_amd64.deb");
+        assert_eq!(named("Inst adduser (3.134 Debian:12, Other:1 [all]) [bash:amd64 ]"), "adduser_3.134_all.deb");
+        assert_eq!(archive_name("Conf bash (5.2.15-2+b13 Debian:12.11/stable [amd64])"), None);
+    }
 }

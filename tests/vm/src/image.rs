@@ -3,7 +3,7 @@
 //!
 //! The root file system consists of the packages in `packages.txt`, from this machine's own release, so that programs
 //! built here run there. It is unpacked, never installed: no script of a package runs. Guests write to a snapshot of it
-//! that is gone with them.
+//! that is gone with them. There is a second one, with systemd and containers ([`System`]).
 
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -20,11 +20,45 @@ use crate::kernel::{Kernel, lock};
 use crate::modules;
 
 const PACKAGES: &str = include_str!("../packages.txt");
+const SYSTEMD_PACKAGES: &str = include_str!("../packages-systemd.txt");
 const INIT: &str = include_str!("../init.sh");
 /// To be changed when what this file makes of the packages changes.
 const LAYOUT: u32 = 1;
 /// Room for the places that tests make. The file is sparse.
 const ROOT_BYTES: u64 = 12 << 30;
+
+/// What runs in a guest beside the tests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum System {
+    /// Nothing: the agent is the first process.
+    #[default]
+    Bare,
+    /// systemd is the first process and the agent a service of it; there are D-Bus and Podman.
+    Systemd,
+}
+
+impl System {
+    /// What the packages of this system are called in messages and names of files; nothing for the bare one.
+    fn suffix(self) -> &'static str {
+        match self {
+            System::Bare => "",
+            System::Systemd => "-systemd",
+        }
+    }
+
+    /// The names of the packages that are asked for.
+    fn packages(self) -> Vec<String> {
+        let lists = [PACKAGES, if self == System::Systemd { SYSTEMD_PACKAGES } else { "" }];
+        let names = lists.iter().flat_map(|list| list.lines());
+        let names = names.map(|line| line.split('#').next().unwrap_or_default().trim());
+        names.filter(|name| !name.is_empty()).map(str::to_owned).collect()
+    }
+
+    fn files(self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let own: &[_] = if self == System::Systemd { &SYSTEMD_FILES } else { &[] };
+        FILES.iter().chain(own).copied()
+    }
+}
 
 /// Files that come with a package only by its scripts.
 const FILES: [(&str, &str); 6] = [
@@ -37,6 +71,20 @@ const FILES: [(&str, &str); 6] = [
     ("etc/hostname", "inodyne-vm\n"),
     ("etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n"),
     ("etc/fuse.conf", "user_allow_other\n"),
+];
+/// The same for systemd and what it runs. What the image says wins over what it says for all guests.
+const SYSTEMD_FILES: [(&str, &str); 6] = [
+    (
+        "etc/passwd",
+        "root:x:0:0:root:/root:/bin/sh\nuser:x:1000:1000:user:/tmp:/bin/sh\nmessagebus:x:100:100::/nonexistent:/usr/sbin/nologin\n\
+         nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+    ),
+    ("etc/group", "root:x:0:\nuser:x:1000:\nmessagebus:x:100:\nnogroup:x:65534:\n"),
+    // Which must be there, and may be empty: systemd writes it.
+    ("etc/machine-id", ""),
+    ("etc/fstab", ""),
+    ("etc/systemd/system/inodyne-vm-agent.service", include_str!("../systemd/inodyne-vm-agent.service")),
+    ("etc/systemd/system/inodyne-vm.target", include_str!("../systemd/inodyne-vm.target")),
 ];
 const DIRECTORIES: [&str; 9] = ["proc", "sys", "dev", "tmp", "run", "root", "mnt", "var/tmp", "usr/lib/modules"];
 /// Packages unpack into these, wherever their directories have moved to.
@@ -92,20 +140,22 @@ impl Payload {
 ///
 /// # Errors
 /// Packages cannot be fetched, or mkfs.ext4 is missing.
-pub fn root(cache: &Path, arch: &str) -> Result<PathBuf, Failure> {
+pub fn root(cache: &Path, arch: &str, system: System) -> Result<PathBuf, Failure> {
     let release = apt::own_release()?;
     let mut hasher = DefaultHasher::new();
     (PACKAGES, LAYOUT, ROOT_BYTES, FILES).hash(&mut hasher);
-    let path = cache.join(format!("root-{release}-{arch}-{:016x}.ext4", hasher.finish()));
+    if system == System::Systemd {
+        (SYSTEMD_PACKAGES, SYSTEMD_FILES).hash(&mut hasher);
+    }
+    let suffix = system.suffix();
+    let path = cache.join(format!("root{suffix}-{release}-{arch}-{:016x}.ext4", hasher.finish()));
     let _lock = lock(cache)?;
     if path.exists() {
         return Ok(path);
     }
-    let names = PACKAGES.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
-    let names: Vec<String> = names.filter(|name| !name.is_empty()).map(str::to_owned).collect();
-    let debs = Suite::open(cache, &release, arch, false)?.download_closure(&names)?;
+    let debs = Suite::open(cache, &release, arch, false)?.download_closure(&system.packages())?;
     let tree = tempfile::tempdir_in(cache).map_err(Failure::writing(cache))?;
-    fill(tree.path(), &debs)?;
+    fill(tree.path(), &debs, system)?;
     let image = tempfile::NamedTempFile::new_in(cache).map_err(Failure::writing(cache))?;
     image.as_file().set_len(ROOT_BYTES).map_err(Failure::writing(image.path()))?;
     let mut mkfs = Command::new("mkfs.ext4");
@@ -115,7 +165,7 @@ pub fn root(cache: &Path, arch: &str) -> Result<PathBuf, Failure> {
     Ok(path)
 }
 
-fn fill(tree: &Path, debs: &[PathBuf]) -> Result<(), Failure> {
+fn fill(tree: &Path, debs: &[PathBuf], system: System) -> Result<(), Failure> {
     let at = |name: &str| tree.join(name);
     for name in MERGED {
         let target = format!("usr/{name}");
@@ -132,7 +182,7 @@ fn fill(tree: &Path, debs: &[PathBuf]) -> Result<(), Failure> {
         let _ = fs::remove_file(at(name));
         symlink(target, at(name)).map_err(Failure::writing(at(name)))?;
     }
-    for (name, text) in FILES {
+    for (name, text) in system.files() {
         let path = at(name);
         fs::create_dir_all(path.parent().expect("below the tree")).map_err(Failure::writing(&path))?;
         fs::write(&path, text).map_err(Failure::writing(&path))?;

@@ -30,7 +30,7 @@ pub mod wire;
 use std::ffi::OsString;
 
 pub use failure::Failure;
-pub use image::Payload;
+pub use image::{Payload, System};
 pub use vm::{Ended, Machine, Task, Vm};
 
 /// The search path, with the directories of an administrator's programs.

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 
 use crate::failure::{Failure, wanted};
-use crate::image::{self, Payload};
+use crate::image::{self, Payload, System};
 use crate::kernel::{self, Kernel};
 use crate::wire::{self, Hello, PORT, Reply, Request, Status};
 
@@ -39,6 +39,8 @@ pub struct Machine {
     pub kernel: Kernel,
     /// Where kernels and images are kept.
     pub cache: PathBuf,
+    /// What runs in the guest beside the tests.
+    pub system: System,
     /// Files that the test adds to the guest.
     pub payload: Payload,
     /// The agent for the guest's architecture; the one built beside this program if not given.
@@ -64,6 +66,7 @@ impl Machine {
         Ok(Machine {
             kernel,
             cache,
+            system: System::Bare,
             payload: Payload::default(),
             agent: None,
             memory_mib: 2048,
@@ -89,8 +92,14 @@ impl Machine {
         };
         let accelerator = accelerator(&self.kernel.entry.arch);
         let mut qemu = Command::new(program);
-        let append =
-            format!("console={console} panic=-1 random.trust_cpu=on mitigations=off {timer} {}", self.kernel_arguments);
+        let first = match self.system {
+            System::Bare => "",
+            System::Systemd => "inodyne.init=/usr/lib/systemd/systemd systemd.unit=inodyne-vm.target",
+        };
+        let append = format!(
+            "console={console} panic=-1 random.trust_cpu=on mitigations=off {timer} {first} {}",
+            self.kernel_arguments
+        );
         qemu.args(["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-nic", "none"]);
         qemu.args(["-machine", board, "-accel", accelerator]);
         qemu.args(["-cpu", processor(&self.kernel.entry.arch, accelerator)]);
@@ -255,7 +264,7 @@ impl Vm {
     pub fn boot(machine: &Machine) -> Result<Vm, Failure> {
         let mut payload = machine.payload.clone();
         payload.add(machine.agent()?, "/usr/sbin/inodyne-vm-agent");
-        let root = image::root(&machine.cache, &machine.kernel.entry.arch)?;
+        let root = image::root(&machine.cache, &machine.kernel.entry.arch, machine.system)?;
         let disk = image::initial_ram_disk(&machine.cache, &machine.kernel, &payload)?;
         let pair = || Failure::new("cannot make a pair of sockets");
         let (ours, theirs) = UnixStream::pair().map_err(|_| pair())?;

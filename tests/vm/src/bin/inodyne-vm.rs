@@ -13,7 +13,7 @@ use clap::{Parser, Subcommand};
 use inodyne_vm::matrix::{self, Outcome, Selection, Suite};
 use inodyne_vm::programs::Verdict;
 use inodyne_vm::wire::Status;
-use inodyne_vm::{Failure, Machine, Payload, Task, Vm, kernel};
+use inodyne_vm::{Failure, Machine, Payload, System, Task, Vm, kernel};
 
 /// Kernels of distributions in virtual machines.
 #[derive(Parser)]
@@ -48,6 +48,9 @@ enum Command {
         /// Add this to the kernel's command line.
         #[arg(long, default_value = "")]
         append: String,
+        /// With systemd as the first process, D-Bus and Podman.
+        #[arg(long)]
+        systemd: bool,
         /// Kill it after this many seconds.
         #[arg(long, default_value_t = 600)]
         timeout: u64,
@@ -105,14 +108,16 @@ fn addition(text: &str) -> Result<(PathBuf, String), String> {
 fn main() -> ExitCode {
     let done = match Options::parse().command {
         Command::Fetch { refresh, kernels } => fetch(&kernels, refresh),
-        Command::Run { kernel, inodyne, additions, agent, append, timeout, console, argv } => {
+        Command::Run { kernel, inodyne, additions, agent, append, systemd, timeout, console, argv } => {
             let mut payload = payload(inodyne.as_deref());
             for (from, to) in additions {
                 payload.add(from, to);
             }
             let task = Task::new(argv).timeout(Duration::from_secs(timeout));
             let machine = Machine::of(&kernel).map(|machine| machine.with(payload));
-            machine.and_then(|machine| run(&Machine { agent, kernel_arguments: append, ..machine }, task, console))
+            let system = if systemd { System::Systemd } else { System::Bare };
+            machine
+                .and_then(|machine| run(&Machine { agent, system, kernel_arguments: append, ..machine }, task, console))
         }
         Command::Matrix { inodyne, short, checks, write, logs, kernels } => {
             matrix(&Selection { kernels, checks, short }, inodyne.as_deref(), write.as_deref(), &logs)
