@@ -38,10 +38,10 @@ test-share-vm: setup-vm ## a shared folder in a virtual machine, over a serial p
 	$(abspath $(dir $(INODYNE))../debug/inodyne-vm-share) --inodyne $(abspath $(dir $(INODYNE))../debug/inodyne) $(KERNELS)
 
 .PHONY: test-services-vm
-test-services-vm: setup-vm ## a unit of systemd, watched in a virtual machine (root, a quarter of an hour without KVM)
+test-services-vm: setup-vm ## units of systemd watched, clients of systemd and Podman followed, in a virtual machine (root, a quarter of an hour without KVM)
 	cargo build --locked -p inodyne -p inodyne-vm
 	$(abspath $(dir $(INODYNE))../debug/inodyne-vm) run $(or $(KERNELS),6.18) --systemd --inodyne $(abspath $(dir $(INODYNE))../debug/inodyne) \
-		--add scripts=/opt/scripts --timeout 3600 -- /opt/scripts/try-units inodyne
+		--add scripts=/opt/scripts --timeout 3600 -- sh -ec '/opt/scripts/try-units inodyne; /opt/scripts/try-clients inodyne'
 
 .PHONY: test-tune
 test-tune: setup-test ## tuning: twenty trials in which nothing can help, thirty kills (root, a quiet machine, ten minutes)

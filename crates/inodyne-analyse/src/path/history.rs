@@ -64,6 +64,14 @@ impl History<'_> {
     }
 }
 
+/// One that a helper created.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Created {
+    pub(super) ended: u64,
+    pub(super) born: u64,
+    pub(super) number: ThreadNumber,
+}
+
 /// Everybody's, with the tables that they point into.
 pub(super) struct Histories<'a> {
     pub(super) of: HashMap<ThreadNumber, History<'a>>,
@@ -72,6 +80,8 @@ pub(super) struct Histories<'a> {
     pub(super) ends: Vec<(u64, ThreadNumber)>,
     /// The ends of servers and of what they created, too.
     pub(super) ends_of_servers: Vec<(u64, ThreadNumber)>,
+    /// Those that another helper created, with their births, in the order of their ends.
+    pub(super) created_by_servers: Vec<Created>,
     /// Until when the timeline is complete.
     pub(super) until: u64,
     parts: Vec<(u32, u64)>,
@@ -84,16 +94,20 @@ impl<'a> Histories<'a> {
         let threads = observed.threads.iter().map(|thread| (thread.number, history(Who::Command(thread))));
         let helpers = observed.helpers.iter().map(|helper| (helper.number, history(Who::Helper(helper))));
         let servers = observed.helpers.iter().filter(|helper| helper.server);
+        let created = servers.clone().filter(|helper| helper.parent.is_some());
+        let created = created.map(|of| Created { ended: of.ended_ns.0, born: of.adopted_ns.0, number: of.number });
         let mut all = Histories {
             of: helpers.chain(threads).collect(),
             calls: observed.timeline.calls.clone(),
             ends: observed.threads.iter().map(|thread| (thread.ended_ns.0, thread.number)).collect(),
             ends_of_servers: servers.map(|helper| (helper.ended_ns.0, helper.number)).collect(),
+            created_by_servers: created.collect(),
             until: observed.timeline.until_ns.map_or(u64::MAX, |until| observed.started_ns.0.saturating_add(until)),
             parts: observed.work.call.iter().copied().zip(observed.work.ns.iter().copied()).collect(),
         };
         all.ends.sort_unstable();
         all.ends_of_servers.sort_unstable();
+        all.created_by_servers.sort_unstable();
         all.add_intervals(observed);
         all.add_work(observed);
         for history in all.of.values_mut() {

@@ -4,7 +4,9 @@
 //! |---|---|
 //! | `history` | what is known of each thread over time |
 //! | `tail` | what is known of a thread after the timeline had no more room |
+//! | `frame` | the waits that the walk is inside of |
 //! | `walk` | from the end back to the beginning |
+//! | `servers` | what servers created, for which they sleep |
 //! | `waker` | who ended a wait: its name, and whether it had been idle |
 //! | `rows` | how charges add up, and when they were |
 //! | `doings` | the same by what threads of the command were doing |
@@ -14,9 +16,11 @@
 //! is there and complete; what is said otherwise is the business of `headline`.
 
 mod doings;
+mod frame;
 mod history;
 mod places;
 mod rows;
+mod servers;
 mod tail;
 mod waker;
 mod walk;

@@ -393,6 +393,33 @@ fn a_server_that_looks_whether_its_child_is_done_waits_for_that() {
 }
 
 #[test]
+fn a_server_that_looks_at_its_children_waits_for_the_youngest_that_does_something() {
+    // A timer wakes systemd twice, and at last its child. What came between is systemd's own.
+    let rows = |parent, youngest: &[End]| {
+        let mut drawing = Drawing::new()
+            .thread(1, 0, 1, "ukkbbbbbbbbbbbbbbku", &[(2, 1)])
+            .helper(2, "systemd", "..uubbbubbbubbbbu", &[(0, 8), (0, 8), (3, 8)])
+            .helper(3, "find", "...uuuuuuuuuuuuuu", &[])
+            .helper(4, "pause", "....ubbbbbbbbbbbbb", youngest);
+        for helper in &mut drawing.trace.observed.helpers {
+            (helper.server, helper.pid) = (true, helper.number);
+        }
+        drawing.trace.observed.helpers[1].parent = parent;
+        drawing.trace.observed.helpers[2].parent = parent;
+        words(&drawing.ledger())
+    };
+    let asleep = rows(Some(2), &[(0, 8)]);
+    assert!(asleep.contains(&"fsync journal systemd sleep find kernel 10".to_owned()), "{asleep:?}");
+    assert!(!asleep.iter().any(|row| row.contains("pause") || row.ends_with("sleep 3")), "{asleep:?}");
+    // In the middle of a wait for the disk it is not asleep.
+    let reads = rows(Some(2), &[(0, 3)]);
+    assert!(reads.iter().any(|row| row.starts_with("fsync journal systemd sleep pause")), "{reads:?}");
+    // Nobody's child that is known: it slept.
+    let slept = rows(None, &[(0, 8)]);
+    assert!(slept.contains(&"fsync journal systemd sleep 6".to_owned()), "{slept:?}");
+}
+
+#[test]
 fn a_part_of_the_path_has_its_stack_and_the_waits_around_it() {
     let mut drawing = Drawing::new().thread(1, 0, 1, "ukkbbbbbbbbbbku", &[(2, 1)]).helper(
         2,

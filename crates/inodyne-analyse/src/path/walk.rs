@@ -16,12 +16,14 @@
 //!   returns. Helpers live for many, and what they did before was not for this wait.
 //! * A thread that sleeps again and again, and in the last of these sleeps a far longer life of another thread ended: it looked
 //!   whether that one was done, though nobody woke it. The walk goes to that one, at its end. Of a server it is enough that one that it
-//!   created ended in such a sleep: a daemon of containers looks at them ten times a second.
+//!   created ended in such a sleep: a daemon of containers looks at them ten times a second. Or else that one lives and does something.
 //! * Any other wait (an interrupt, somebody who is not followed) is charged to its cause.
 //! * A helper that was idle until an interrupt came gave no reason to wait: that time belongs to the cause of whoever waited.
 //! * At the birth of a thread the walk goes to who created it; of a helper's child, no farther back than before.
 //! * Where the timeline had no more room, only sums are known of what came later: a thread's time there is divided by them, up to the
 //!   wait that was under way when the timeline ended, or to the thread's birth. From there the walk goes on as ever, but into no helper.
+//!
+//! One file, though long: each of these is a step of one walk, and all of them share its state.
 //!
 //! The instant only ever moves back, and each move is charged as it is made: no instant is charged twice, none is left out.
 
@@ -34,9 +36,11 @@ use inodyne_model::path::{DoingKind, PathWait, WaitPlace};
 use inodyne_model::stack::StackId;
 
 use super::doings::{self, Doings, Waiting};
+use super::frame::{Frame, is_more_of, subject};
 use super::history::{Histories, History, Off, Who};
 use super::places::{ALONE, Place, Places};
 use super::rows::{Key, Rows, Times};
+use super::servers::Servers;
 use super::tail::{Part, Tail, Tails, What};
 use super::waker;
 use crate::causes::Classifier;
@@ -50,25 +54,6 @@ const MOST_JUMPS: u32 = 16;
 const OUTSIDE: u32 = u32::MAX;
 /// Whoever looks whether another is done does so this often, at least, while that one lives.
 const LOOKS: u64 = 5;
-
-/// A wait that a helper ended: the walk is inside of it.
-struct Frame {
-    waiter: ThreadNumber,
-    /// Where the wait began.
-    floor: u64,
-    /// What the waiter waited for. One that was idle waited for nothing of its own: the cause is that of the wait around it.
-    cause: Cause,
-    stack: StackId,
-    was_idle: bool,
-    /// The call of the waiter.
-    call: Option<String>,
-    /// The helper's name.
-    helper: String,
-    /// The waiter's wait.
-    waiting: Waiting,
-    /// The waits that the walk is inside of, this one included, as `places` numbers them.
-    waits: u32,
-}
 
 /// How far a thread's past has been used up.
 #[derive(Clone, Copy)]
@@ -92,6 +77,7 @@ pub(super) struct Walk<'a> {
     rows: Rows,
     doings: Doings,
     places: Places,
+    servers: Servers<'a>,
 }
 
 impl<'a> Walk<'a> {
@@ -111,6 +97,7 @@ impl<'a> Walk<'a> {
             rows: Rows::default(),
             doings: Doings::default(),
             places: Places::default(),
+            servers: Servers::new(histories),
         }
     }
 
@@ -119,6 +106,7 @@ impl<'a> Walk<'a> {
         self.cursors.clear();
         self.frames.clear();
         self.left.clear();
+        self.servers.begin();
         (self.thread, self.now, self.start, self.jumps) = (thread, end, start, 0);
         while self.now > start && self.step() {}
     }
@@ -269,7 +257,8 @@ impl<'a> Walk<'a> {
         }
         let idle = |helper: &Helper| waker::is_idle(helper, self.classifier.stack(off.stack));
         let is_idle = matches!(history.who, Who::Helper(helper) if idle(helper));
-        if self.now == off.wake && self.follow(&off, is_idle) {
+        // Where one slept that had created this one, the walk comes into the middle of a wait.
+        if self.now <= off.wake && self.follow(&off, is_idle) {
             return;
         }
         if is_idle {
@@ -287,9 +276,11 @@ impl<'a> Walk<'a> {
             return;
         }
         let let_time_pass = matches!(cause, Cause::Sleep | Cause::Futex) && matches!(off.waker, Waker::Interrupt);
-        if let Some((worker, ended)) = self.created_and_looked_for(history, &off, cause) {
-            self.charge_wait(ended, key(self), self.here(off.call, off.stack), doing);
-            return self.follow_created(worker, &off);
+        if let Some((worker, at)) = self.created_and_looked_for(history, &off, cause) {
+            // One that lives longer than this sleep was perhaps not the one that mattered before it.
+            let floor = if at < self.now { self.limit() } else { limit };
+            self.charge_wait(at, key(self), self.here(off.call, off.stack), doing);
+            return self.follow_created(worker, &off, floor);
         }
         let left = self.left.last().filter(|(_, floor)| let_time_pass && self.frames.is_empty() && *floor > off.out);
         let left = left.copied();
@@ -325,48 +316,57 @@ impl<'a> Walk<'a> {
         since.map(|(ended, number)| (*number, *ended)).find(|(number, _)| lived_long(number))
     }
 
-    /// The same for a server: a helper for whose end the current one slept, among those that its process or their children created.
-    fn created_and_looked_for(&self, history: &History<'_>, off: &Off, cause: Cause) -> Option<(ThreadNumber, u64)> {
+    /// The same for a server: the helper for which the current one slept, among those that its process or their children created, and
+    /// until when. One that ended meanwhile and had lived far longer than such a sleep, or else the youngest of those that lived when the
+    /// sleep ended and did not sleep as well.
+    fn created_and_looked_for(
+        &mut self,
+        history: &History<'_>,
+        off: &Off,
+        cause: Cause,
+    ) -> Option<(ThreadNumber, u64)> {
         let Who::Helper(server) = history.who else { return None };
-        let let_time_pass = matches!(cause, Cause::Sleep | Cause::Poll) && matches!(off.waker, Waker::Interrupt);
-        if !server.server || !let_time_pass || off.stack == StackId(0) || self.jumps >= MOST_JUMPS {
+        let let_time_pass = matches!(cause, Cause::Sleep | Cause::Poll) && off.stack != StackId(0);
+        if !server.server || !let_time_pass || self.jumps >= MOST_JUMPS {
             return None;
         }
-        let slept = off.wake.saturating_sub(off.out);
-        let ends = &self.histories.ends_of_servers;
-        let ended = &ends[..ends.partition_point(|(ended, _)| *ended < self.now)];
-        let since = ended.iter().rev().take_while(|(ended, _)| *ended > off.out.max(self.limit()));
-        let lived_long = |number: ThreadNumber| {
-            let life = self.histories.of.get(&number).map_or(0, |other| other.ends().saturating_sub(other.begins()));
-            life / LOOKS >= slept.max(1)
+        if matches!(off.waker, Waker::Interrupt) && self.now == off.wake {
+            let slept = off.wake.saturating_sub(off.out);
+            let lived_long = |number: ThreadNumber| {
+                let life =
+                    self.histories.of.get(&number).map_or(0, |other| other.ends().saturating_sub(other.begins()));
+                life / LOOKS >= slept.max(1)
+            };
+            let mut ended = self.servers.ended(server.pid, off.out.max(self.limit()), self.now);
+            let is_meant = |number: ThreadNumber| lived_long(number) && !self.is_inside(number);
+            if let Some(found) = ended.find(|(number, _)| is_meant(*number)) {
+                return Some(found);
+            }
+        }
+        if self.frames.len() >= DEEPEST {
+            return None;
+        }
+        let living: Vec<ThreadNumber> = self.servers.living(server.pid, self.now).collect();
+        let sleeps = |number| {
+            let cause = self.servers.wait_at(number, self.now).map(|off| self.cause(off));
+            matches!(cause, Some(Cause::Sleep | Cause::Poll | Cause::Futex))
         };
-        let is_meant = |number: ThreadNumber| {
-            lived_long(number)
-                && self.frames.iter().all(|frame| frame.waiter != number)
-                && self.creators(number).any(|creator| creator.pid == server.pid)
-        };
-        since.map(|(ended, number)| (*number, *ended)).find(|(number, _)| is_meant(*number))
+        let is_meant = |number: &ThreadNumber| !self.is_inside(*number) && !sleeps(*number);
+        living.into_iter().find(is_meant).map(|number| (number, self.now))
     }
 
-    /// The helper that created this one, the one that created that, and so on.
-    fn creators(&self, of: ThreadNumber) -> impl Iterator<Item = &'a Helper> {
-        let histories = self.histories;
-        let helper = |number| match histories.of.get(&number)?.who {
-            Who::Helper(helper) => Some(helper),
-            Who::Command(_) => None,
-        };
-        // A damaged file may have a circle.
-        let creator = move |of: &&'a Helper| of.parent.and_then(helper);
-        std::iter::successors(helper(of).and_then(|of| of.parent).and_then(helper), creator).take(DEEPEST)
+    /// Whether the walk is inside of a wait of this thread.
+    fn is_inside(&self, number: ThreadNumber) -> bool {
+        self.frames.iter().any(|frame| frame.waiter == number)
     }
 
-    /// Goes to a helper that the current one created and has looked for: within the wait that the walk is inside of.
-    fn follow_created(&mut self, worker: ThreadNumber, off: &Off) {
+    /// Goes to a helper that the current one created and has looked for, and no farther back than to `floor`.
+    fn follow_created(&mut self, worker: ThreadNumber, off: &Off, floor: u64) {
         let Some(Who::Helper(helper)) = self.histories.of.get(&worker).map(|history| &history.who) else { return };
         self.jumps += 1;
         let mut frame = Frame {
             waiter: self.thread,
-            floor: self.limit(),
+            floor,
             cause: self.cause(off),
             stack: off.stack,
             was_idle: false,
@@ -387,7 +387,7 @@ impl<'a> Walk<'a> {
             return false;
         }
         let Some(history) = self.histories.of.get(&to) else { return false };
-        if self.now < history.begins() || self.now > history.ends() || self.frames.iter().any(|f| f.waiter == to) {
+        if self.now < history.begins() || self.now > history.ends() || self.is_inside(to) {
             return false;
         }
         if self.now > self.histories.until && matches!(history.who, Who::Helper(_)) {
@@ -605,29 +605,4 @@ impl<'a> Walk<'a> {
 /// Where a thread waited, and who ended that.
 fn place(off: &Off) -> WaitPlace {
     WaitPlace { stack: off.stack, waker: off.waker, waker_stack: off.waker_stack }
-}
-
-/// One worker that waits for the next, and so on, is said once.
-fn is_more_of(around: &Frame, cause: Cause, helper: &str) -> bool {
-    around.cause == cause && around.helper == helper
-}
-
-/// On whose behalf something is charged: the call of the command that waits, and through whom.
-fn subject(frames: &[Frame]) -> Key {
-    let mut via: Vec<String> = Vec::new();
-    for (at, frame) in frames.iter().enumerate() {
-        let before = at.checked_sub(1).map(|before| &frames[before]);
-        if before.is_some_and(|before| is_more_of(before, frame.cause, &frame.helper)) {
-            continue;
-        }
-        if before.is_some() {
-            via.extend(frame.call.clone());
-        }
-        if !frame.was_idle {
-            via.push(frame.cause.to_string());
-        }
-        via.push(frame.helper.clone());
-    }
-    let syscall = frames.first().and_then(|frame| frame.call.clone());
-    Key { kind: RowKind::Blocked, syscall, cause: None, via }
 }

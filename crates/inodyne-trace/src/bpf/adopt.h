@@ -119,15 +119,26 @@ static __always_inline bool sends(__u16 call)
 
 /*
  * The current task's account where it is followed and sends something over a socket just now. In an interrupt, too: a packet to this
- * machine arrives while it is sent, on top of the call that sends it. The user side tells that from other interrupts by the stack.
+ * machine arrives while it is sent, on top of the call that sends it. The user side tells that from other interrupts by the stack. What is
+ * sent over a Unix socket arrives without one: whoever an interrupt wakes meanwhile was not asked.
  */
-static __always_inline struct thread *sender(struct task_struct *task)
+static __always_inline struct thread *sender(void *ctx, struct task_struct *task)
 {
 	struct thread *t = thread_of(task);
+	__u16 family;
 
 	if (!t || !t->number || !sends(t->call))
 		return 0;
-	return is_socket(CALL_ARG1(bpf_task_pt_regs(task))) ? t : 0;
+	family = socket_family(CALL_ARG1(bpf_task_pt_regs(task)));
+	return family && (family != AF_UNIX || !in_interrupt(ctx, task)) ? t : 0;
+}
+
+/* Whether one of a process that is followed as `by` is asked for something by being woken: how deep it is then, or -1. */
+static __always_inline int asked_depth(void *ctx, struct task_struct *asker, struct thread *by, struct task_struct *task)
+{
+	if (by->flags & FLAG_SERVER && asker->tgid == task->tgid && !in_interrupt(ctx, asker))
+		return by->depth;
+	return by->depth < HELPER_DEPTH && sender(ctx, asker) ? by->depth + 1 : -1;
 }
 
 /* The current task wakes one that is not followed: follows that, if it is asked for something. */
@@ -135,7 +146,7 @@ static __noinline int adopt_asked(void *ctx, struct task_struct *asker, struct t
 {
 	struct thread *by, *t;
 	__u16 call = CALL_NONE;
-	__u8 depth;
+	int depth;
 
 	if (!asker || !task)
 		return 0;
@@ -143,17 +154,30 @@ static __noinline int adopt_asked(void *ctx, struct task_struct *asker, struct t
 	if (!by || !by->number || by->flags & FLAG_KTHREAD || task->flags & (PF_KTHREAD | PF_EXITING) ||
 	    (__u32)task->tgid == shared.tracer)
 		return 0;
-	depth = by->depth;
-	if (!(by->flags & FLAG_SERVER) || asker->tgid != task->tgid || in_interrupt(ctx, asker)) {
-		if (depth >= HELPER_DEPTH || !sender(asker))
-			return 0;
-		depth++;
-	}
+	depth = asked_depth(ctx, asker, by, task);
+	if (depth < 0)
+		return 0;
 	if (!call_in_progress(task, &call))
 		call = CALL_NONE;
 	t = helper_make(task, FLAG_HELPER | FLAG_SERVER, depth, call, bpf_ktime_get_ns());
 	if (t && !task->on_cpu)
 		t->state = STATE_READY;
+	return 0;
+}
+
+/* The same of one that is a helper already: it answered before it was asked anew, or happened to run while a thread was woken. */
+static __noinline int helper_asked(void *ctx, struct task_struct *asker, struct task_struct *task)
+{
+	struct thread *by, *t;
+
+	if (!asker || !task)
+		return 0;
+	by = thread_of(asker);
+	t = thread_of(task);
+	if (!by || !t || !by->number || by->flags & FLAG_KTHREAD || t->flags & FLAG_KTHREAD)
+		return 0;
+	if (asked_depth(ctx, asker, by, task) >= 0)
+		t->flags |= FLAG_SERVER;
 	return 0;
 }
 

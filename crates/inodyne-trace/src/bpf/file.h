@@ -16,12 +16,29 @@ static __always_inline struct file *file_of(struct task_struct *task, __u32 desc
 	return file;
 }
 
-/* Of the current process. */
-static __always_inline bool is_socket(__u32 descriptor)
+/* A socket of the current process; 0 where it is none. */
+static __always_inline struct file *socket_file(__u32 descriptor)
 {
 	struct file *file = file_of((struct task_struct *)bpf_get_current_task(), descriptor);
 
-	return file && (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) == S_IFSOCK;
+	return file && (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) == S_IFSOCK ? file : 0;
+}
+
+static __always_inline bool is_socket(__u32 descriptor)
+{
+	return socket_file(descriptor);
+}
+
+/* AF_UNIX and so on; 0 where it is no socket. */
+static __always_inline __u16 socket_family(__u32 descriptor)
+{
+	struct file *file = socket_file(descriptor);
+	struct socket *socket;
+
+	if (!file)
+		return 0;
+	socket = BPF_CORE_READ(file, private_data);
+	return BPF_CORE_READ(socket, sk, __sk_common.skc_family);
 }
 
 #endif

@@ -82,6 +82,19 @@ struct path {
 struct file {
 	struct inode *f_inode;
 	struct path f_path;
+	void *private_data;
+};
+
+struct sock_common {
+	__u16 skc_family;
+};
+
+struct sock {
+	struct sock_common __sk_common;
+};
+
+struct socket {
+	struct sock *sk;
 };
 
 struct fdtable {
@@ -162,6 +175,9 @@ struct bpf_iter__task {
 #define PF_KTHREAD 0x00200000
 #define TASK_DEAD 0x00000080
 #define TASK_NEW 0x00000800
+
+/* include/linux/socket.h */
+#define AF_UNIX 1
 
 /* include/uapi/linux/stat.h */
 #define S_IFMT 0170000

@@ -67,6 +67,8 @@ int BPF_PROG(switches_waking, struct task_struct *task)
 	}
 	if (!t->number)
 		return 0;
+	if (record_timeline && adopt_servers && (t->flags & (FLAG_HELPER | FLAG_SERVER)) == FLAG_HELPER)
+		helper_asked(ctx, waker, task);
 	kind = waker_kind(ctx, waker);
 	if (kind != WAKER_INTERRUPT)
 		by = thread_of(waker);
@@ -82,7 +84,7 @@ int BPF_PROG(switches_waking, struct task_struct *task)
 	else if (kind != WAKER_INTERRUPT && record_timeline)
 		by = adopt(waker, t, t->wake_ns);
 	else if (record_timeline)
-		by = sender(waker);
+		by = sender(ctx, waker);
 	if (by && kind == WAKER_INTERRUPT)
 		kind = WAKER_PROCESS;
 	t->waker = by && !(by->flags & FLAG_HELPER) ? WAKER_TRACED : kind;
