@@ -2,10 +2,13 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::failure::Failure;
@@ -87,10 +90,12 @@ impl Share {
     }
 }
 
-/// Starts a server, and waits until it listens.
+/// Starts a server that dies with the thread that started it, and waits until it listens.
 pub(crate) fn start(command: &mut Command, socket: &Path) -> Result<Server, Failure> {
     let name = command.get_program().to_string_lossy().into_owned();
-    let spawned = command.stdin(Stdio::null()).spawn();
+    let die = || nix::sys::prctl::set_pdeathsig(Signal::SIGTERM).map_err(io::Error::from);
+    // SAFETY: only a system call without memory of others happens between fork and exec.
+    let spawned = unsafe { command.stdin(Stdio::null()).pre_exec(die) }.spawn();
     let mut server = Server(spawned.map_err(|error| Failure::new(format_args!("cannot start {name}: {error}")))?);
     let waited = Instant::now();
     while !socket.exists() {
