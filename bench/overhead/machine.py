@@ -32,8 +32,9 @@ class Workshop:
         self.tmpfs, self.ext4 = self.root / "tmpfs", self.root / "ext4"
         self.tmpfs.mkdir()
         self.ext4.mkdir()
-        for source in self.sources.glob("*.c"):
-            self.must(["cc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", self.fixture(source.stem), str(source)])
+        shared = self.sources.parent.parent / "fixtures"  # of the tests
+        for source in [*self.sources.glob("*.c"), shared / "ping_pong.c"]:
+            self.must(["cc", "-O2", "-pthread", "-Wall", "-Wextra", "-Werror", "-o", self.fixture(source.stem), str(source)])
         with tempfile.NamedTemporaryFile(dir="/var/tmp") as image:
             os.truncate(image.name, IMAGE_BYTES)
             self.must(["mkfs.ext4", "-q", "-E", "lazy_itable_init=0,lazy_journal_init=0", image.name])

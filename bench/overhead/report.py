@@ -26,6 +26,9 @@ class Figures:
     def seconds(self, row):
         return self._of(ns / 1e9 for ns in by_block(self.result["runs"], row, "none").values())
 
+    def milliseconds(self, row, column):
+        return self._of(ns / 1e6 for ns in by_block(self.result["runs"], row, column).values())
+
     def ratio(self, row, column):
         base, other = (by_block(self.result["runs"], row, name) for name in ("none", column))
         return self._of(other[block] / base[block] for block in base if block in other)
@@ -70,7 +73,7 @@ def cell(figure, unit="", format_=number):
     return f"{format_(middle)}{unit} [{format_(low)}, {format_(high)}]"
 
 
-def whole(value):
+def whole_number(value):
     return f"{value:,.0f}"
 
 
@@ -83,6 +86,8 @@ def markdown(result, rows, columns):
     figures = Figures(result)
     others = [column for column in columns if column.name != "none"]
     dd = next((row for row in rows if row.calls), None)
+    whole = [row for row in rows if row.is_whole]
+    rows = [row for row in rows if not row.is_whole]
     lines = [f"# What tracing costs, {result['machine']['date']}", ""]
     lines += _machine(result)
     lines += ["", "## The command's wall time, as a ratio to no tracing", ""]
@@ -95,14 +100,18 @@ def markdown(result, rows, columns):
     if dd:
         lines += ["", "## The cost of one call", ""]
         head = ["", "added ns per call of `dd`", "times two empty programs", "read(2) lost"]
-        body = [[c.title + _mark(dd, c), cell(figures.added_per_call(dd, c.name), format_=whole),
+        body = [[c.title + _mark(dd, c), cell(figures.added_per_call(dd, c.name), format_=whole_number),
                  "1" if c.name == "empty" else "–" if c.name == "again" else cell(figures.times_empty(dd, c.name)),
                  _seen(figures.reads(dd.name, c.name))] for c in others]
         lines += table(head, body)
+    for row in whole:
+        lines += ["", "## The tracer's own start and end", ""]
+        body = [[c.title, cell(figures.milliseconds(row.name, c.name), format_=whole_number)] for c in columns]
+        lines += table(["", f"{row.title}, ms"], body)
     lines += ["", "## What a process pays that is not traced", "",
               "A loop of getppid, pinned to a CPU, while `sleep` is traced. strace stops only what it traces: nothing.", ""]
-    body = [[c.title, cell(figures.bystander(c.name), format_=whole),
-             "–" if c.name == "none" else cell(figures.bystander_added(c.name), format_=whole)]
+    body = [[c.title, cell(figures.bystander(c.name), format_=whole_number),
+             "–" if c.name == "none" else cell(figures.bystander_added(c.name), format_=whole_number)]
             for c in columns if c.name in BYSTANDER]
     lines += table(["while `sleep` is traced by", "ns per call", "added"], body)
     lines += ["", "## Reached and not reached", "", *_targets(figures, dd), ""]
@@ -173,13 +182,13 @@ def _targets(figures, dd):
         lines.append(f"- {what}: at most {most} wanted, {cell(found[key])} found: {verdict}.")
     floor = figures.bystander_added("empty")
     if floor:
-        lines.append(f"- For comparison, two empty programs cost such a process {cell(floor, format_=whole)} ns a call.")
+        lines.append(f"- For comparison, two empty programs cost such a process {cell(floor, format_=whole_number)} ns a call.")
     clock = figures.ratio("find", "clock")
     if clock:
         lines.append(f"- The floor of everything that times calls: two programs that only read the clock slow `find` by"
                      f" {cell(clock)}.")
     if clock and dd:
-        lines.append(f"- Their call of `dd` costs {cell(figures.added_per_call(dd, 'clock'), format_=whole)} ns,"
+        lines.append(f"- Their call of `dd` costs {cell(figures.added_per_call(dd, 'clock'), format_=whole_number)} ns,"
                      f" {cell(figures.times_empty(dd, 'clock'))} times two empty programs.")
     again = figures.ratio("find", "again")
     if again:

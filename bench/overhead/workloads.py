@@ -12,6 +12,7 @@ class Workload:
         self.title = title
         self.repeat = repeat
         self.calls = None  # set where the row is about the cost of one call
+        self.is_whole = False  # set where the tracer's own start and end count, too
 
     def prepare(self, shop):
         """Before each run, not timed."""
@@ -65,10 +66,43 @@ class Dd(Workload):
         return ["dd", "if=/dev/zero", "of=/dev/null", "bs=1", f"count={blocks}", "status=none"]
 
 
+class Switches(Workload):
+    """A program that mostly leaves its CPU."""
+
+    def __init__(self, name, title, words):
+        super().__init__(name, title)
+        self.words = words
+
+    def argv(self, shop, calls=None):
+        program, *arguments = self.words
+        return [shop.fixture(program), *arguments]
+
+
+class PingPong(Switches):
+    """On one CPU, so that each round is two switches and nobody is woken on another."""
+
+    def argv(self, shop, calls=None):
+        return ["taskset", "--cpu-list", "0", *super().argv(shop)]
+
+
+class Start(Workload):
+    """A command that does nothing: what counts is all of it, from the start of the tracer to its end."""
+
+    def __init__(self, name, title):
+        super().__init__(name, title, repeat=5)
+        self.is_whole = True
+
+    def argv(self, shop, calls=None):
+        return ["true"]
+
+
 ALL = [
     Find("find", "`find`, 30,000 files, warm"),
     Find("find-stat", "`find -size +1k`, the same", "-size", "+1k"),
     Rm("rm-tmpfs", "`rm -rf`, 100,000 files, tmpfs", "tmpfs"),
     Rm("rm-ext4", "`rm -rf`, 100,000 files, ext4", "ext4"),
     Dd("dd", "`dd bs=1 count=1000000`", 1_000_000),
+    PingPong("ping-pong", "ping-pong through pipes, 100,000 rounds on one CPU", ["ping_pong", "100000"]),
+    Switches("yields", "8 threads yield 50,000 times each", ["yields", "50000"]),
+    Start("start", "`true`, from the tracer's start to its end"),
 ]
