@@ -50,7 +50,7 @@ fn the_path_leads_through_children_and_sums() {
     let recording = imported(scratch.path());
     let ledger = &recording.traces[0].ledger;
     assert_eq!(ledger.sum(), ledger.wall_ns);
-    assert!(ledger.unexplained_ns.share_of(ledger.wall_ns) < 0.01, "{ledger:?}");
+    assert_eq!(ledger.unexplained_ns, inodyne_model::Nanos::ZERO, "{ledger:?}");
     for thread in &recording.traces[0].threads {
         assert_eq!(thread.rows.iter().map(|row| row.ns).sum::<inodyne_model::Nanos>(), thread.lifetime_ns);
     }

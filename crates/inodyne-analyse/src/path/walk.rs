@@ -78,6 +78,8 @@ pub(super) struct Walk<'a> {
     doings: Doings,
     places: Places,
     servers: Servers<'a>,
+    /// The thread into whose life the walk has come from one that slept meanwhile: perhaps into the middle of a wait.
+    entered: Option<ThreadNumber>,
 }
 
 impl<'a> Walk<'a> {
@@ -98,6 +100,7 @@ impl<'a> Walk<'a> {
             doings: Doings::default(),
             places: Places::default(),
             servers: Servers::new(histories),
+            entered: None,
         }
     }
 
@@ -107,6 +110,7 @@ impl<'a> Walk<'a> {
         self.frames.clear();
         self.left.clear();
         self.servers.begin();
+        self.entered = None;
         (self.thread, self.now, self.start, self.jumps) = (thread, end, start, 0);
         while self.now > start && self.step() {}
     }
@@ -243,6 +247,7 @@ impl<'a> Walk<'a> {
     }
 
     fn off_cpu(&mut self, history: &History<'_>, off: Off) {
+        let entered = self.entered.take();
         let limit = self.limit().max(off.out);
         let is_blocked = off.stack != StackId(0);
         let ready_since = if is_blocked { off.wake.max(limit) } else { limit };
@@ -257,8 +262,9 @@ impl<'a> Walk<'a> {
         }
         let idle = |helper: &Helper| waker::is_idle(helper, self.classifier.stack(off.stack));
         let is_idle = matches!(history.who, Who::Helper(helper) if idle(helper));
-        // Where one slept that had created this one, the walk comes into the middle of a wait.
-        if self.now <= off.wake && self.follow(&off, is_idle) {
+        let is_in_its_middle = entered == Some(self.thread) && self.now < off.wake;
+        if (self.now == off.wake || is_in_its_middle) && self.follow(&off, is_idle) {
+            self.entered = is_in_its_middle.then_some(self.thread);
             return;
         }
         if is_idle {
@@ -278,9 +284,12 @@ impl<'a> Walk<'a> {
         let let_time_pass = matches!(cause, Cause::Sleep | Cause::Futex) && matches!(off.waker, Waker::Interrupt);
         if let Some((worker, at)) = self.created_and_looked_for(history, &off, cause) {
             // One that lives longer than this sleep was perhaps not the one that mattered before it.
-            let floor = if at < self.now { self.limit() } else { limit };
+            let lives = at == self.now;
+            let floor = if lives { limit } else { self.limit() };
             self.charge_wait(at, key(self), self.here(off.call, off.stack), doing);
-            return self.follow_created(worker, &off, floor);
+            self.follow_created(worker, &off, floor);
+            self.entered = lives.then_some(worker);
+            return;
         }
         let left = self.left.last().filter(|(_, floor)| let_time_pass && self.frames.is_empty() && *floor > off.out);
         let left = left.copied();
@@ -545,6 +554,7 @@ impl<'a> Walk<'a> {
 
     /// Charges time on a CPU, from now back to `since`, piece by piece.
     fn on_cpu(&mut self, history: &History<'_>, since: u64) {
+        self.entered = None;
         let since = since.max(self.limit());
         while self.now > since {
             let now = self.now;
