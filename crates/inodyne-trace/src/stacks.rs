@@ -1,9 +1,9 @@
 //! Kernel stacks as they arrive: each once, and from then on only its identity is told.
 
 use std::collections::HashSet;
-use std::mem::offset_of;
 
 use crate::contract::{STACK_DEPTH, StackRecord};
+use crate::map::record_from;
 
 /// A stack of addresses, the innermost first.
 pub struct KernelStack {
@@ -18,14 +18,9 @@ pub struct KernelStack {
 impl KernelStack {
     /// From a record, which has as many addresses as it says, or all that there is room for.
     fn of(bytes: &[u8]) -> KernelStack {
-        let word = |at: usize| u64::from_ne_bytes(*bytes[at..].first_chunk().expect("a stack has a head"));
-        let half = |at: usize| u32::from_ne_bytes(*bytes[at..].first_chunk().expect("a stack has a head"));
-        let depth = (half(offset_of!(StackRecord, depth)) as usize).min(STACK_DEPTH);
-        KernelStack {
-            id: word(offset_of!(StackRecord, stack)),
-            addresses: (0..depth).map(|at| word(offset_of!(StackRecord, address) + at * size_of::<u64>())).collect(),
-            is_truncated: half(offset_of!(StackRecord, truncated)) != 0,
-        }
+        let StackRecord { stack, depth, truncated, address } = record_from(bytes);
+        let addresses = address[..(depth as usize).min(STACK_DEPTH)].into();
+        KernelStack { id: stack, addresses, is_truncated: truncated != 0 }
     }
 }
 

@@ -14,7 +14,6 @@
 #define INODYNE_ADOPT_H
 
 #include "file.h"
-#include "known_stack.h"
 #include "task.h"
 
 #define TASK_INTERRUPTIBLE 0x00000001 /* include/linux/sched.h */
@@ -28,7 +27,7 @@ static __always_inline bool in_interrupt(void *ctx, struct task_struct *task)
 
 	/* Read back, the pointer is a number to the verifier. */
 	bpf_probe_read_kernel(&address, sizeof(address), &arguments);
-	return address - (__u64)task->stack >= kernel_stack_bytes;
+	return !on_stack_of(task, address);
 }
 
 static __always_inline __u8 waker_kind(void *ctx, struct task_struct *waker)

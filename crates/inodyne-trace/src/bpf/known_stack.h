@@ -18,6 +18,7 @@
 #define INODYNE_KNOWN_STACK_H
 
 #include "stack.h"
+#include "task.h"
 
 enum known_stack_limits {
 	KNOWN_STACKS = 64,    /* of each program, on each CPU: a power of two */
@@ -27,9 +28,6 @@ enum known_stack_limits {
 	KNOWN_PAYS = 4,       /* remembering costs as much as so many walks */
 	KNOWN_PAUSE_MOST = 63, /* stacks that are not remembered, after one that did not pay: a power of two less one */
 };
-
-/* Of one thread's stack in the kernel: THREAD_SIZE of arch/x86/include/asm/page_64_types.h, arch/arm64/include/asm/memory.h. */
-const volatile __u32 kernel_stack_bytes = 16384;
 
 /* For tests: a stack that is recognised is unwound, too. */
 const volatile __u32 check_known_stacks = 0;
@@ -78,7 +76,7 @@ static __always_inline struct known_stack *known_stack_of(void *ctx, struct task
 		return 0;
 	*(void *volatile *)&known->arguments = ctx;
 	known->top = (__u64)task->stack + kernel_stack_bytes;
-	return known->top - *(volatile __u64 *)&known->arguments <= kernel_stack_bytes ? known : 0;
+	return on_stack_of(task, *(volatile __u64 *)&known->arguments) ? known : 0;
 }
 
 /* Anything of the kernel's that is a number of eight bytes. */

@@ -14,6 +14,14 @@
 #include "maps.h"
 #include "x32.h"
 
+/* Of one thread's stack in the kernel: THREAD_SIZE of arch/x86/include/asm/page_64_types.h, arch/arm64/include/asm/memory.h. */
+const volatile __u32 kernel_stack_bytes = 16384;
+
+static __always_inline bool on_stack_of(struct task_struct *task, __u64 address)
+{
+	return address - (__u64)task->stack < kernel_stack_bytes;
+}
+
 static __always_inline struct thread *thread_of(struct task_struct *task)
 {
 	__u32 pid = task->pid;
