@@ -210,14 +210,13 @@ fn states(cases: &[Case<'_>]) -> Vec<(State, String, String)> {
     sums.into_iter().take(MOST_ROWS).map(|(state, _)| (state, state.words(), String::new())).collect()
 }
 
-/// What ledgers hold of each state, the most first; the residual is one of them.
+/// What ledgers hold of each state, the most first; the residual is a row of theirs.
 pub(super) fn by_state<'a>(traces: impl IntoIterator<Item = &'a Trace>) -> Vec<(State, Nanos)> {
     let mut sums = HashMap::<State, Nanos>::new();
     for trace in traces {
         for row in &trace.ledger.rows {
             *sums.entry(State::new(row.kind, row.cause)).or_default() += row.ns;
         }
-        *sums.entry(State::Unexplained).or_default() += trace.ledger.unexplained_ns;
     }
     let mut sums: Vec<(State, Nanos)> = sums.into_iter().filter(|(_, ns)| *ns > Nanos::ZERO).collect();
     sums.sort_by_key(|(state, ns)| (Reverse(*ns), *state));
