@@ -234,6 +234,12 @@ def fold_out(browser, checks):
         checks.hold("a section folds in", not browser.run(is_open, {ELEMENT: summary}))
         browser.click(summary)
     checks.hold("all details open", browser.run("return document.querySelectorAll('details:not([open])').length") == 0)
+    # A browser tells a page that something was opened after it is open, and only then is it drawn.
+    undrawn = lambda: browser.run("return document.querySelectorAll('.widget .noscript').length")
+    until = time.monotonic() + 60
+    while undrawn() and time.monotonic() < until:
+        time.sleep(0.02)
+    checks.hold("what was opened is drawn", undrawn() == 0, undrawn())
 
 
 def tables(browser, checks, thoroughly):
