@@ -228,19 +228,26 @@ fn who_waits_for_a_lock_file_would_be_done_sooner_by_as_much() {
 
 #[test]
 fn who_has_a_lock_and_is_none_of_the_command_is_named() {
-    let (_machine, scratch) = (machine(), scratch());
+    let (_machine, scratch, cgroup) = (machine(), scratch(), Cgroup::of_service());
     let program = fixture("truth/lock-file", scratch.path());
     symlink(&program, scratch.path().join("stranger")).expect("scratch");
     // It has the lock before the command begins, once and long, and has it for as long as that runs and more.
-    let stranger = "setsid ./stranger 1 1 1500 > printed & while flock -n lock true; do sleep 0.01; done";
+    let members = cgroup.0.join("cgroup.procs");
+    let enter = format!("setsid sh -c 'echo $$ > {} && exec ./stranger 1 1 1500' > printed", members.display());
+    let stranger = format!("{enter} & while flock -n lock true; do sleep 0.01; done");
     let file = scratch.path().join("recording.inodyne");
     let mut command = inodyne();
-    let command = command.args(["run", "--user", "root", "--prepare", stranger, "-o"]).arg(&file).arg("--");
+    let command = command.args(["run", "--user", "root", "--prepare", &stranger, "-o"]).arg(&file).arg("--");
     run(command.arg(&program).args(["1", "1", "1"]).current_dir(scratch.path())).ended_with(0);
     let recording = support::load(&file).expect("it was written");
     let finding = expected(&recording, "lock-contention");
     assert!(finding.title.contains("waits for the lock of a file that stranger had"), "{finding:?}");
-    assert!(finding.evidence.iter().any(|line| line.contains("stranger (process ")), "{finding:?}");
+    // Of nearly all that was waited for locks, since nobody else had it.
+    let names =
+        |line: &&String| line.contains("stranger (process ") && line.contains(&format!(" of {}) ", cgroup.name()));
+    let line = finding.evidence.iter().find(names).unwrap_or_else(|| panic!("{finding:?}"));
+    let share = line.split(") ").nth(1).and_then(|share| share.split('%').next()?.parse::<u32>().ok());
+    assert!(share.is_some_and(|share| share > 90), "{line}");
     let advised = finding.cure.iter().any(|line| line.contains("at another time than stranger"));
     assert!(advised && finding.share_of_wall > 0.5, "{finding:?}");
 }
@@ -264,8 +271,7 @@ fn a_limit_of_the_cgroup_is_named_and_not_the_device() {
     let limited = sh_recorded(scratch.path(), &tree, &format!("{} && exec find . -size +1k", cgroup.reads(100)));
     let finding = expected(&limited, "io-limited");
     assert!(finding.title.contains("allows no more than 100 read requests a second of 7:"), "{finding:?}");
-    let name = cgroup.0.file_name().and_then(|name| name.to_str()).expect("a name");
-    assert!(finding.evidence[0].contains(name), "{finding:?}");
+    assert!(finding.evidence[0].contains(cgroup.name()), "{finding:?}");
     assert!(finding.bound && said(&limited, "cold-metadata").is_none(), "{:?}", limited.findings);
     // Where as much is allowed as the device gives, it is the device.
     let script = format!("{} && exec find . -size +1k", cgroup.reads(1_000_000));
@@ -343,7 +349,7 @@ fn who_else_has_the_cpus_or_the_disk_is_named() {
 /// request says whose they are.
 #[test]
 fn whose_data_is_written_back_is_named() {
-    let (_machine, scratch) = (machine(), scratch());
+    let (_machine, scratch, cgroup) = (machine(), scratch(), Cgroup::of_service());
     let writer = "import ctypes, os, time
 end = time.time() + 600
 file = os.open(\"m/big\", os.O_RDWR | os.O_CREAT)
@@ -354,19 +360,30 @@ while time.time() < end:
         "for i in 1 2 3 4 5 6 7 8 9 10; do dd if=/dev/zero of=m/v$i bs=4k count=10 conv=fsync status=none; done";
     let script = format!(
         "mount --make-rprivate / && truncate -s 1G image && mkfs.ext4 -q -F image && mkdir m && mount -o loop image m
-        ln -s /usr/bin/python3 writer; ./writer -c '{writer}' & trap 'kill -KILL $!' EXIT
+        ln -s /usr/bin/python3 writer; ./writer -c '{writer}' & trap 'kill -KILL $!; wait' EXIT; echo $! > {}/cgroup.procs
         until [ -s m/big ]; do sleep 0.1; done
         {} run -o kept.inodyne -- sh -c '{victim}'",
+        cgroup.0.display(),
         inodyne().get_program().display()
     );
     let mut command = Command::new("unshare");
     run(command.args(["-m", "sh", "-ec", &script]).current_dir(scratch.path())).ended_with(0);
-    let trace = support::load(&scratch.path().join("kept.inodyne")).expect("it was written").traces.remove(0);
+    let recording = support::load(&scratch.path().join("kept.inodyne")).expect("it was written");
+    let trace = &recording.traces[0];
     let block = trace.block.as_ref().expect("disks were looked at");
     let own: u64 = block.dirtied.iter().filter(|one| one.asker == Asker::Command).map(|one| one.bytes).sum();
     assert_eq!(own, 10 * 10 * 4096, "{:?}", block.dirtied);
-    let names = |doubt: &String| doubt.contains("program, writer,") || doubt.contains("programs, writer above all,");
+    let writer = format!("writer ({})", cgroup.name());
+    let names = |doubt: &String| {
+        doubt.contains(&format!("program, {writer},")) || doubt.contains(&format!("programs, {writer} above all,"))
+    };
     assert!(trace.doubts.iter().any(names), "{:?}: {:?}, {:?}", trace.doubts, block.dirtied, block.paths);
+    // All but a few hundred kilobytes is its own, and the finding about the syncs that wait for it says so.
+    let finding = recording.findings.iter().find(|finding| finding.id == "sync-bound").expect("it syncs");
+    let whose = |line: &String| {
+        line.contains(" that became dirty on loop") && line.contains(&format!("% were written by {writer}"))
+    };
+    assert!(finding.evidence.iter().any(whose), "{finding:?}");
 }
 
 /// The recording of a shell script.

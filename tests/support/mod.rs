@@ -380,6 +380,20 @@ impl Cgroup {
         Cgroup(path)
     }
 
+    /// Of version 2, called as systemd calls that of a service.
+    pub fn of_service() -> Cgroup {
+        let two = Path::new("/sys/fs/cgroup/unified");
+        let root = if two.is_dir() { two } else { Path::new("/sys/fs/cgroup") };
+        let path = root.join(format!("inodyne-test-{}.service", std::process::id()));
+        fs::create_dir(&path).expect("a cgroup of our own");
+        Cgroup(path)
+    }
+
+    /// What the directory is called.
+    pub fn name(&self) -> &str {
+        self.0.file_name().and_then(|name| name.to_str()).expect("a name")
+    }
+
     /// Shell words that let the shell itself into it, held to so many read requests a second of the current directory's device.
     pub fn reads(&self, a_second: u32) -> String {
         let directory = self.0.display();

@@ -169,9 +169,9 @@ fn of_others(disk: &Disk, used: &OnDisk) -> Option<String> {
     (share > OTHERS_DISK).then(|| {
         let megabytes = used.strangers.iter().map(|one| one.bytes).sum::<u64>() as f64 / 1e6;
         let (name, share) = (&disk.name, percent(share));
-        let who = match (&most.comm, used.strangers.len()) {
-            (Some(comm), 1) => format!("another program, {comm},"),
-            (Some(comm), _) => format!("other programs, {comm} above all,"),
+        let who = match (&most.who, used.strangers.len()) {
+            (Some(who), 1) => format!("another program, {who},"),
+            (Some(who), _) => format!("other programs, {who} above all,"),
             (None, _) => "writeback of what was written before".to_owned(),
         };
         format!("{who} moved {megabytes:.1} MB on {name} meanwhile: {share} of what the disk did")
@@ -269,7 +269,9 @@ mod tests {
         let stranger = rows.iter_mut().find(|row| row.asker == Asker::Other).expect("there is one");
         stranger.amount.device_ns = ms(500.0);
         assert!(
-            busy_disk(&trace).is_some_and(|said| said.starts_with("another program, stranger, moved 0.2 MB on loop0"))
+            busy_disk(&trace).is_some_and(
+                |said| said.starts_with("another program, stranger (backup.service), moved 0.2 MB on loop0")
+            )
         );
         // It does not matter to who does not wait for the disk, and who works for the command is no stranger.
         let waits = std::mem::take(&mut trace.ledger.rows);

@@ -72,11 +72,18 @@ pub(crate) fn of(block: &BlockIo, observed: &Observed) -> Vec<PathRequests> {
     let mut rows: BTreeMap<_, Amount> = BTreeMap::new();
     for requests in &block.requests {
         let path = path(requests, stacks.get(&requests.stack).copied());
-        let key = (&requests.disk, requests.after, path, comm(&requests.comm), requests.asker);
+        let key = (&requests.disk, requests.after, path, comm(&requests.comm), &requests.cgroup, requests.asker);
         rows.entry(key).or_default().add(&requests.amount);
     }
-    let row = |((disk, after, path, comm, asker), amount): ((&String, bool, IoPath, &str, Asker), Amount)| {
-        PathRequests { disk: disk.clone(), path, comm: comm.to_owned(), asker, after, amount }
+    type Key<'a> = (&'a String, bool, IoPath, &'a str, &'a Option<String>, Asker);
+    let row = |((disk, after, path, comm, cgroup, asker), amount): (Key<'_>, Amount)| PathRequests {
+        disk: disk.clone(),
+        path,
+        comm: comm.to_owned(),
+        cgroup: cgroup.clone(),
+        asker,
+        after,
+        amount,
     };
     let mut rows: Vec<PathRequests> = rows.into_iter().map(row).collect();
     rows.sort_by_key(|row| std::cmp::Reverse((row.amount.bytes, row.amount.requests)));

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use inodyne_model::Nanos;
 use inodyne_model::block::{Asker, BlockIo, Dirtied, IoPath, PathRequests};
+use inodyne_model::cgroup::short_name;
 use inodyne_model::neighbours::is_own;
 use inodyne_model::trace::Trace;
 
@@ -18,8 +19,8 @@ const OWN_THREADS: [&str; 2] = ["fuser-", "share-"];
 /// What one of them had of a disk.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Use {
-    /// The command name; none for what had been written before the command began.
-    pub(crate) comm: Option<String>,
+    /// The command name, with the control group where that says something; none for what had been written before the command began.
+    pub(crate) who: Option<String>,
     /// How long its requests were at the device, together.
     pub(crate) device_ns: Nanos,
     /// What they moved.
@@ -32,6 +33,62 @@ pub(crate) struct OnDisk {
     /// How long all requests were at the device, together.
     pub(crate) device_ns: Nanos,
     pub(crate) strangers: Vec<Use>,
+}
+
+/// A sum of which strangers had parts.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Parts {
+    /// Everybody's.
+    pub(crate) whole: u64,
+    /// Theirs, the largest first.
+    pub(crate) strangers: Vec<(String, u64)>,
+}
+
+impl Parts {
+    fn of<'a>(all: impl Iterator<Item = (Option<Who<'a>>, u64)>) -> Parts {
+        let (mut whole, mut strangers) = (0u64, BTreeMap::<Who<'a>, u64>::new());
+        for (stranger, part) in all {
+            whole = whole.saturating_add(part);
+            if let Some(who) = stranger {
+                let sum = strangers.entry(who).or_default();
+                *sum = sum.saturating_add(part);
+            }
+        }
+        let mut strangers: Vec<(String, u64)> = strangers.into_iter().map(|(who, part)| (who.name(), part)).collect();
+        strangers.retain(|(_, part)| *part > 0);
+        strangers.sort_by_key(|(_, part)| std::cmp::Reverse(*part));
+        Parts { whole, strangers }
+    }
+}
+
+/// A program by its command name, and its control group where that is known and not one of the command's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Who<'a> {
+    comm: &'a str,
+    cgroup: Option<&'a str>,
+}
+
+impl<'a> Who<'a> {
+    /// Of one whose group was recorded.
+    pub(crate) fn new(trace: &'a Trace, comm: &'a str, cgroup: Option<&'a String>) -> Who<'a> {
+        let is_own = |cgroup: &&String| trace.observed.cgroups.contains(cgroup);
+        Who { comm, cgroup: cgroup.filter(|cgroup| !is_own(cgroup)).map(String::as_str) }
+    }
+
+    /// The command name alone.
+    pub(crate) fn comm(&self) -> &'a str {
+        self.comm
+    }
+
+    /// What people call the group.
+    pub(crate) fn group(&self) -> Option<String> {
+        self.cgroup.map(short_name)
+    }
+
+    /// `writer (backup.service)`
+    pub(crate) fn name(&self) -> String {
+        self.group().map_or_else(|| self.comm.to_owned(), |group| format!("{} ({group})", self.comm))
+    }
 }
 
 /// Who works for the command: its own threads and the servers that it asked, by their names, and this program's servers.
@@ -62,37 +119,57 @@ pub(crate) fn on_disk(trace: &Trace, disk: &str) -> Option<OnDisk> {
         return None;
     }
     let known = Known::of(trace);
-    let mut uses = BTreeMap::<Option<&str>, Use>::new();
-    let mut add = |comm, device_ns, bytes| {
-        let used = uses.entry(comm).or_default();
+    let mut uses = BTreeMap::<Option<Who<'_>>, Use>::new();
+    let mut add = |who, device_ns, bytes| {
+        let used = uses.entry(who).or_default();
         used.device_ns += device_ns;
         used.bytes = used.bytes.saturating_add(bytes);
     };
     for row in rows.iter().filter(|row| known.is_strange(row.asker, &row.comm)) {
-        add(Some(&row.comm), row.amount.device_ns, row.amount.bytes);
+        add(Some(Who::new(trace, &row.comm, row.cgroup.as_ref())), row.amount.device_ns, row.amount.bytes);
     }
     let is_written_back = |row: &&&PathRequests| row.path == IoPath::Writeback && row.asker == Asker::Kernel;
     let written_back: Vec<_> = rows.iter().filter(is_written_back).map(|row| &row.amount).collect();
     let bytes = written_back.iter().map(|amount| amount.bytes).sum();
     let at_device: Nanos = written_back.iter().map(|amount| amount.device_ns).sum();
-    for (comm, part) in foreign(block, disk, bytes, &known) {
-        add(comm, scaled(at_device, part), (bytes as f64 * part) as u64);
+    for (who, part) in foreign(trace, block, disk, bytes, &known) {
+        add(who, scaled(at_device, part), (bytes as f64 * part) as u64);
     }
     let device_ns = rows.iter().map(|row| row.amount.device_ns).sum();
     let mut strangers: Vec<Use> =
-        uses.into_iter().map(|(comm, used)| Use { comm: comm.map(str::to_owned), ..used }).collect();
+        uses.into_iter().map(|(who, used)| Use { who: who.map(|who| who.name()), ..used }).collect();
     strangers.retain(|used| used.device_ns > Nanos::ZERO);
     strangers.sort_by_key(|used| std::cmp::Reverse(used.device_ns));
     Some(OnDisk { device_ns, strangers })
 }
 
-/// Which of them wrote most often to a disk because it wanted that to be there, what it synced or wrote synchronously, and how often. None
-/// where nobody did.
-pub(crate) fn who_syncs<'a>(trace: &'a Trace, disk: &str) -> Option<(&'a str, u64)> {
+/// Who wrote how often to a disk to have it there: what was synced or written synchronously, in requests.
+pub(crate) fn syncs(trace: &Trace, disk: &str) -> Parts {
+    requests_that(trace, disk, |row| row.path == IoPath::SyncWrite)
+}
+
+/// Who asked for how many requests to a disk while the command ran.
+pub(crate) fn requests(trace: &Trace, disk: &str) -> Parts {
+    requests_that(trace, disk, PathRequests::moves)
+}
+
+fn requests_that(trace: &Trace, disk: &str, is_meant: impl Fn(&PathRequests) -> bool) -> Parts {
     let known = Known::of(trace);
-    let rows = trace.block.as_ref()?.paths.iter().filter(|row| row.disk == disk && row.path == IoPath::SyncWrite);
-    let strange = rows.filter(|row| known.is_strange(row.asker, &row.comm));
-    strange.max_by_key(|row| row.amount.requests).map(|row| (row.comm.as_str(), row.amount.requests))
+    let rows = trace.block.iter().flat_map(|block| &block.paths).filter(|row| row.disk == disk && is_meant(row));
+    Parts::of(rows.map(|row| {
+        let strange = known.is_strange(row.asker, &row.comm);
+        (strange.then(|| Who::new(trace, &row.comm, row.cgroup.as_ref())), row.amount.requests)
+    }))
+}
+
+/// Who made how many bytes of files dirty on a disk while the command ran.
+pub(crate) fn dirtied(trace: &Trace, disk: &str) -> Parts {
+    let known = Known::of(trace);
+    let rows = trace.block.iter().flat_map(|block| &block.dirtied).filter(|one| one.disk == disk);
+    Parts::of(rows.map(|one| {
+        let strange = known.is_strange(one.asker, &one.comm);
+        (strange.then(|| Who::new(trace, &one.comm, one.cgroup.as_ref())), one.bytes)
+    }))
 }
 
 fn scaled(ns: Nanos, part: f64) -> Nanos {
@@ -100,7 +177,13 @@ fn scaled(ns: Nanos, part: f64) -> Nanos {
 }
 
 /// The parts of what was written back that are surely others': by who made them dirty, and what was dirty before.
-fn foreign<'a>(block: &'a BlockIo, disk: &str, written: u64, known: &Known<'_>) -> Vec<(Option<&'a str>, f64)> {
+fn foreign<'a>(
+    trace: &'a Trace,
+    block: &'a BlockIo,
+    disk: &str,
+    written: u64,
+    known: &Known<'_>,
+) -> Vec<(Option<Who<'a>>, f64)> {
     // Without the probe nothing is known.
     if block.dirtied.is_empty() || written == 0 {
         return Vec::new();
@@ -112,7 +195,8 @@ fn foreign<'a>(block: &'a BlockIo, disk: &str, written: u64, known: &Known<'_>) 
     let of_now = excess.min(sum(&strange));
     let share = |bytes: f64| bytes / written as f64;
     let whole = sum(&strange).max(1) as f64;
-    let each = strange.iter().map(|one| (Some(&*one.comm), share(of_now as f64 * one.bytes as f64 / whole)));
+    let who = |one: &'a Dirtied| Some(Who::new(trace, &one.comm, one.cgroup.as_ref()));
+    let each = strange.iter().map(|one| (who(one), share(of_now as f64 * one.bytes as f64 / whole)));
     each.chain([(None, share((excess - of_now) as f64))]).collect()
 }
 
@@ -132,7 +216,8 @@ mod tests {
     }
 
     fn dirtied(asker: Asker, comm: &str, megabytes: u64) -> Dirtied {
-        Dirtied { disk: "7:0".to_owned(), comm: comm.to_owned(), asker, bytes: megabytes * MB }
+        let bytes = megabytes * MB;
+        Dirtied { disk: "7:0".to_owned(), comm: comm.to_owned(), asker, bytes, ..Dirtied::default() }
     }
 
     /// Who had how many milliseconds of the disk.
@@ -148,7 +233,7 @@ mod tests {
         trace.observed.threads = vec![sample::thread(1, "work", ms(1.0), &[], &[])];
         trace.observed.helpers = helpers;
         let used = on_disk(&trace, "7:0").expect("the command used it");
-        used.strangers.into_iter().map(|used| (used.comm, used.device_ns.0 / MB)).collect()
+        used.strangers.into_iter().map(|used| (used.who, used.device_ns.0 / MB)).collect()
     }
 
     #[test]
@@ -191,12 +276,32 @@ mod tests {
             let block = BlockIo { paths: paths.to_vec(), ..BlockIo::default() };
             let mut trace = Trace { block: Some(block), ..Trace::default() };
             trace.observed.threads = vec![sample::thread(1, "work", ms(1.0), &[], &[])];
-            assert_eq!(who_syncs(&trace, "7:1"), None);
-            who_syncs(&trace, "7:0").map(|(comm, times)| (comm.to_owned(), times))
+            assert_eq!(syncs(&trace, "7:1"), Parts::default());
+            syncs(&trace, "7:0")
         };
-        assert_eq!(who(&paths), None);
+        assert_eq!(who(&paths), Parts { whole: 240, strangers: Vec::new() });
         paths.extend([synced(Asker::Other, "mail", 5), synced(Asker::Other, "database", 50)]);
-        assert_eq!(who(&paths), Some(("database".to_owned(), 50)));
+        let strangers = vec![("database".to_owned(), 50), ("mail".to_owned(), 5)];
+        assert_eq!(who(&paths), Parts { whole: 295, strangers });
+    }
+
+    #[test]
+    fn programs_of_one_name_are_told_apart_by_their_groups_but_not_by_the_commands_own() {
+        let of = |comm, bytes, cgroup: Option<&str>| Dirtied {
+            cgroup: cgroup.map(str::to_owned),
+            ..dirtied(Asker::Other, comm, bytes)
+        };
+        let dirtied = vec![
+            dirtied(Asker::Command, "work", 10),
+            of("dd", 50, Some("/system.slice/backup.service")),
+            of("dd", 20, Some("/own.slice")),
+            of("dd", 3, None),
+        ];
+        let mut trace = Trace { block: Some(BlockIo { dirtied, ..BlockIo::default() }), ..Trace::default() };
+        trace.observed.cgroups = vec!["/own.slice".to_owned()];
+        let parts = super::dirtied(&trace, "7:0");
+        let strangers = vec![("dd (backup.service)".to_owned(), 50 * MB), ("dd".to_owned(), 23 * MB)];
+        assert_eq!(parts, Parts { whole: 83 * MB, strangers });
     }
 
     #[test]

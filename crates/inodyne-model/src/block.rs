@@ -74,6 +74,9 @@ pub struct Dirtied {
     pub disk: String,
     /// The command name of the thread that did it.
     pub comm: String,
+    /// The control group of who did it, where that is another program's, of version 2, and not the root.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cgroup: Option<String>,
     /// Whose thread that is.
     pub asker: Asker,
     /// How much.
@@ -113,6 +116,9 @@ pub struct Requests {
     pub stack: StackId,
     /// The command name of the thread that asked; empty where it is not known.
     pub comm: String,
+    /// The control group of who asked, where that is another program's, of version 2, and not the root.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cgroup: Option<String>,
     /// Whose thread that is.
     pub asker: Asker,
     /// Whether they were done after the command had ended.
@@ -268,6 +274,9 @@ pub struct PathRequests {
     pub path: IoPath,
     /// The command name that asked, numbers of kernel threads removed: `jbd2`, `tar`. Empty where it is not known.
     pub comm: String,
+    /// The control group of who asked, where that is another program's, of version 2, and not the root.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cgroup: Option<String>,
     /// Whose threads these are.
     pub asker: Asker,
     /// Whether they were done after the command had ended.

@@ -22,6 +22,7 @@
 //! | [`io_over_time`] | what disks did in the course of a command |
 //! | [`disk_limits`], [`disk_use`] | what a disk can do, and how much of that a command made use of |
 //! | [`requests`] | requests that servers answered |
+//! | [`cgroup`] | what control groups are called |
 //! | [`files`] | files and directories that were used, one by one |
 //! | [`trace`] | a traced run: what was observed and what it means |
 //! | [`count`] | counts as people read them |
@@ -44,6 +45,7 @@ pub mod block;
 pub mod call_class;
 pub mod case;
 pub mod cause;
+pub mod cgroup;
 pub mod column;
 pub mod command;
 pub mod comparison;

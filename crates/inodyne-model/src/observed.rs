@@ -91,6 +91,9 @@ pub struct Observed {
     /// What threads did between two instants at which something else depended on them. Empty in recordings of before.
     #[serde(default, skip_serializing_if = "Work::is_empty")]
     pub work: Work,
+    /// The control groups of version 2 in which those were with whom it began, the root aside.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cgroups: Vec<String>,
     /// Threads that are not the command's but were seen to be waited for. Their numbers follow those of the threads.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub helpers: Vec<Helper>,
@@ -118,6 +121,9 @@ pub struct Helper {
     pub tid: u32,
     /// Its command name: when it was first seen, or the last that it took.
     pub comm: String,
+    /// The control group in which it was then, of version 2, where it was of a process and not in the root.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cgroup: Option<String>,
     /// When it was first seen; what it did before is not known.
     pub adopted_ns: Nanos,
     /// Its end, or that of the trace.

@@ -12,6 +12,7 @@
 //! contract/       the structures of the C as Rust types, and the tests of what their fields mean
 //! join            threads that run already
 //! map, names      reading maps;  names of system calls;  devices  numbers and names of devices
+//! cgroups         what control groups are called
 //! call_slots      which call each place in a thread's account stands for
 //! symbols         addresses in kernel stacks to names
 //! thread_numbers  numbers of threads in a recording
@@ -28,6 +29,7 @@ mod attach;
 mod calibrate;
 mod call_slots;
 pub mod capability;
+mod cgroups;
 #[cfg(test)]
 mod clock;
 mod contract;

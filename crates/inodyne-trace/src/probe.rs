@@ -13,6 +13,7 @@ use inodyne_model::trace::Trace;
 use libbpf_rs::RingBufferBuilder;
 
 use crate::call_slots::CallSlots;
+use crate::cgroups;
 use crate::contract::{Shared, Thread};
 use crate::kernel::Programs;
 use crate::options::Options;
@@ -219,6 +220,8 @@ pub struct Seen<'a> {
     pub numbers: ThreadNumbers,
     /// Files that the command's processes had mapped as code.
     pub mapped: BTreeSet<PathBuf>,
+    /// What control groups are called, by the kernel's numbers of them.
+    pub cgroups: cgroups::Names,
     /// How often the kernel skipped what runs for an event, at most, by [`Program::event`].
     pub skipped: BTreeMap<&'static str, u64>,
 }
@@ -241,6 +244,7 @@ impl<'a> Seen<'a> {
             call_slots: CallSlots::read(maps)?,
             numbers: ThreadNumbers { threads: shared.threads_born },
             mapped,
+            cgroups: cgroups::Names::new(),
             skipped: BTreeMap::new(),
         })
     }

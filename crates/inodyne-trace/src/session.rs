@@ -24,6 +24,7 @@ use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{Link, OpenObject, ProgramInput, ProgramMut, RingBuffer, RingBufferBuilder};
 
 use crate::attach::{Ran, attach, measure_run_times, ran, recursion_misses};
+use crate::cgroups::Cgroups;
 use crate::contract::{FLAG_EXITING, FLAG_HELPER, LOSSES, Shared, Thread, global};
 use crate::cost::{Calibration, Cost, Occasion, RUNS_PER_CALL, Reading};
 use crate::error::TraceError;
@@ -63,6 +64,7 @@ pub struct Tracer {
     rings: RingBuffer<'static>,
     stacks: Rc<RefCell<Stacks>>,
     mapped: RefCell<MappedFiles>,
+    cgroups: RefCell<Cgroups>,
     options: Options,
     cpus: usize,
     calibration: Calibration,
@@ -115,6 +117,7 @@ impl Tracer {
             stacks,
             probes,
             mapped: RefCell::default(),
+            cgroups: RefCell::new(Cgroups::new(&skeleton.maps).map_err(read_error)?),
             options: options.clone(),
             cpus,
             calibration: Calibration::default(),
@@ -157,6 +160,7 @@ impl Tracer {
         self.take_arrived();
         let of_command = self.accounts().filter(|thread| thread.number != 0 && thread.pid_here != 0);
         self.mapped.borrow_mut().look(of_command.map(|thread| thread.pid_here));
+        self.look_at_cgroups();
         for probe in &self.probes {
             // What cannot be read now is not known of this moment, and is read again.
             let _ = probe.look(&self.skeleton.maps);
@@ -198,6 +202,7 @@ impl Tracer {
         self.wait_for_ends();
         let skipped = self.skipped_runs();
         let overhead = self.cost.take().map(|cost| cost.finish(self.reading())).unwrap_or_default();
+        self.look_at_cgroups();
         self.links.clear();
         wait_for_running_programs();
         let detached_ns = monotonic_ns();
@@ -208,7 +213,8 @@ impl Tracer {
         let (maps, shared) = (&self.skeleton.maps, self.shared());
         let mapped = self.mapped.take().into_files();
         let seen = Seen::read(maps, &self.options, detached_ns, &shared, alive, mapped);
-        let seen = Seen { skipped, ..seen.map_err(read_error)? };
+        let cgroups = self.cgroups.borrow().names().clone();
+        let seen = Seen { skipped, cgroups, ..seen.map_err(read_error)? };
         let mut result = Trace { overhead, lost: counted(&shared), ..Trace::default() };
         result.refused = std::mem::take(&mut self.refused);
         result.lost.add(Loss::Skipped, self.events_of(&seen.skipped));
@@ -231,6 +237,12 @@ impl Tracer {
             result.wall_ns = ended.saturating_sub(observed.started_ns);
         }
         Ok(result)
+    }
+
+    /// Asks what new control groups are called.
+    fn look_at_cgroups(&self) {
+        let variables = self.skeleton.maps.bss_data.as_ref().expect("the object has global variables");
+        self.cgroups.borrow_mut().look(global(&variables.cgroups_used));
     }
 
     fn shared(&self) -> Shared {

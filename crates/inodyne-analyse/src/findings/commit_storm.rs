@@ -111,18 +111,18 @@ fn what_it_did(journal: &Journal, commits: u64, wall_ns: u64) -> String {
 }
 
 /// Who asks for the commits, by syncing.
-enum Who<'a> {
+enum Who {
     /// The command's own threads.
     Command { syncs: u64 },
     /// Another program, on the same disk.
-    Other { comm: &'a str, own: u64 },
+    Other { who: String, syncs: u64, of: u64, own: u64 },
     /// It is not known who.
     Somebody { own: u64 },
 }
 
-impl<'a> Who<'a> {
+impl Who {
     /// None where the journal may have been committed for another reason.
-    fn of(case: &Case<'a>, journal: &Journal, commits: u64) -> Option<Who<'a>> {
+    fn of(case: &Case<'_>, journal: &Journal, commits: u64) -> Option<Who> {
         let is_enough = |times: u64| times as f64 >= commits as f64 * FOR_EACH;
         let synchronous = case.waiting(|waited| waited.is_sync() && writes(waited.call)).count;
         let own = total(case.calls(syncs).map(|call| call.calls)).saturating_add(synchronous);
@@ -130,27 +130,29 @@ impl<'a> Who<'a> {
             return Some(Who::Command { syncs: own });
         }
         let disk = case.trace.block.as_ref().and_then(|block| block.bound.as_ref()).map(|bound| &bound.disk);
-        if let Some((comm, times)) = disk.and_then(|disk| strangers::who_syncs(case.trace, disk))
-            && is_enough(times)
-        {
-            return Some(Who::Other { comm, own });
+        let others = disk.map(|disk| strangers::syncs(case.trace, disk)).unwrap_or_default();
+        if let Some((who, syncs)) = others.strangers.into_iter().next().filter(|(_, times)| is_enough(*times)) {
+            return Some(Who::Other { who, syncs, of: others.whole, own });
         }
         let is_small = |blocks: u64| (blocks as f64) < commits as f64 * NOT_FULL;
         journal.blocks.is_some_and(is_small).then_some(Who::Somebody { own })
     }
 }
 
-impl fmt::Display for Who<'_> {
+impl fmt::Display for Who {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let own = |own: u64| match own {
             0 => "the command does not sync".to_owned(),
             times => format!("the command syncs {} times", Grouped(times)),
         };
-        match *self {
-            Who::Command { syncs } => write!(f, "the command's own threads sync, {} times", Grouped(syncs)),
-            Who::Other { comm, own: times } => write!(f, "{}; {comm} does, on the same disk", own(times)),
+        match self {
+            Who::Command { syncs } => write!(f, "the command's own threads sync, {} times", Grouped(*syncs)),
+            Who::Other { who, syncs, of, own: times } => {
+                let (whose, all) = (own(*times), Grouped(*of));
+                write!(f, "{whose}; {who} does, on the same disk: {} of {all} synchronous writes", Grouped(*syncs))
+            }
             Who::Somebody { own: times } => {
-                write!(f, "{}; others do: the commits are too small to be of full transactions", own(times))
+                write!(f, "{}; others do: the commits are too small to be of full transactions", own(*times))
             }
         }
     }

@@ -7,6 +7,7 @@ use inodyne_model::ledger::RowKind;
 use super::at_device::AtDevice;
 use super::case::Case;
 use super::estimate::{self, Diagnosed};
+use super::others;
 use super::remedy::advice;
 use crate::device::{BUSY, MANY, is_of_device};
 use crate::units::{percent, seconds};
@@ -30,6 +31,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     )];
     evidence.extend(device.line());
     evidence.extend(device.limit_line());
+    evidence.extend(others::evidence(case));
     evidence.push(format!("the command waits for it for {}", seconds(waiting)));
     Some(
         Diagnosed {

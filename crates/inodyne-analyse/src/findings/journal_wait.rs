@@ -7,6 +7,7 @@ use inodyne_model::finding::Finding;
 use super::case::Case;
 use super::estimate::{self, Diagnosed};
 use super::journals;
+use super::others;
 use super::remedy::Remedy;
 use crate::units::percent;
 
@@ -33,6 +34,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             percent(space.ns / time.ns)
         ));
     }
+    evidence.extend(others::evidence(case));
     Some(
         Diagnosed {
             title: format!("Calls wait for the journal of the file system: {} of the time", percent(share)),

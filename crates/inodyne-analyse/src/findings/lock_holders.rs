@@ -1,7 +1,7 @@
 //! Who of others had the locks that the command waited for: whoever ends such a wait releases the lock, and is followed from then on.
 //!
 //! Only the last holder is known so: where several had the lock in turn during one wait, the others are not named. How long somebody had it
-//! before the wait is not known either; so what is said is for how long the command waited.
+//! before the wait is not known either. So a share is of the time that the command waited, and not of the time that the lock was held.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -10,7 +10,8 @@ use inodyne_model::observed::{Helper, ThreadNumber, Waker};
 use inodyne_model::stack::StackId;
 
 use super::case::Case;
-use crate::units::seconds;
+use crate::strangers::Who;
+use crate::units::{percent, seconds};
 
 /// Names that are told; the rest is a number.
 const NAMES: usize = 3;
@@ -20,8 +21,10 @@ const NAMES: usize = 3;
 pub(super) struct Holders<'a> {
     /// All of them.
     all: Nanos,
-    /// Those that processes ended which are none of the command's, by command name.
-    strangers: BTreeMap<&'a str, Had>,
+    /// Those that the command's own threads ended.
+    own: Nanos,
+    /// Those that processes ended which are none of the command's.
+    strangers: BTreeMap<Who<'a>, Had>,
 }
 
 #[derive(Debug, Default)]
@@ -53,9 +56,13 @@ impl<'a> Holders<'a> {
             }
             let ns = Nanos(timeline.blocked_ns.get(at).copied().unwrap_or(0));
             holders.all += ns;
+            if waker == Waker::Traced {
+                holders.own += ns;
+            }
             let by = timeline.waker_thread.get(at).and_then(|by| helpers.get(by)).filter(|_| waker != Waker::Interrupt);
             if let Some(helper) = by.filter(|helper| !helper.kernel_thread && !helper.server) {
-                let had = holders.strangers.entry(&helper.comm).or_default();
+                let had =
+                    holders.strangers.entry(Who::new(case.trace, &helper.comm, helper.cgroup.as_ref())).or_default();
                 had.ns += ns;
                 had.processes.insert(helper.pid);
             }
@@ -70,7 +77,10 @@ impl<'a> Holders<'a> {
 
     /// Their names, whoever was waited for longest first; none where there is nobody.
     pub(super) fn names(&self) -> Option<String> {
-        let names: Vec<&str> = self.sorted().into_iter().map(|(name, _)| name).collect();
+        let mut names: Vec<&str> = self.sorted().into_iter().map(|(who, _)| who.comm()).collect();
+        // In two control groups there may be one of the same name.
+        let mut told = BTreeSet::new();
+        names.retain(|name| told.insert(*name));
         match names.len() {
             0 => None,
             1..=NAMES => Some(names.join(", ")),
@@ -78,30 +88,61 @@ impl<'a> Holders<'a> {
         }
     }
 
-    /// A line of evidence; none where there is nobody.
+    /// A line of evidence: for which parts of the time waited it was who that ended the wait. None where there is nobody.
     pub(super) fn evidence(&self) -> Option<String> {
         let all = self.sorted();
         if all.is_empty() {
             return None;
         }
-        let one = |(name, had): &(&str, &Had)| {
+        let share = |ns: Nanos| percent(ns.share_of(self.all));
+        let one = |(who, had): &(Who<'_>, &Had)| {
             let pids: Vec<String> = had.processes.iter().map(u32::to_string).collect();
-            let who = match pids.len() {
+            let processes = match pids.len() {
                 1 => format!("process {}", pids[0]),
                 several => format!("{several} processes"),
             };
-            format!("{name} ({who}) {}", seconds(had.ns.0 as f64))
+            let group = who.group().map_or_else(String::new, |group| format!(" of {group}"));
+            format!("{} ({processes}{group}) {}", who.comm(), share(had.ns))
         };
-        let named: Vec<String> = all.iter().take(NAMES).map(one).collect();
-        let others = all.len().saturating_sub(NAMES);
-        let more = if others > 0 { format!(", {others} others") } else { String::new() };
-        let (all, named) = (seconds(self.all.0 as f64), named.join(", "));
-        Some(format!("others had it last, of {all} of waits: {named}{more}"))
+        let mut named: Vec<String> = all.iter().take(NAMES).map(one).collect();
+        let others: Nanos = all.iter().skip(NAMES).map(|(_, had)| had.ns).sum();
+        named.extend((others > Nanos::ZERO).then(|| format!("{} others {}", all.len() - NAMES, share(others))));
+        named.extend((self.own > Nanos::ZERO).then(|| format!("threads of the command {}", share(self.own))));
+        let all = seconds(self.all.0 as f64);
+        Some(format!("who released them, in parts of the {all} waited for locks: {}", named.join(", ")))
     }
 
-    fn sorted(&self) -> Vec<(&'a str, &Had)> {
-        let mut all: Vec<(&str, &Had)> = self.strangers.iter().map(|(name, had)| (*name, had)).collect();
+    fn sorted(&self) -> Vec<(Who<'a>, &Had)> {
+        let mut all: Vec<(Who<'a>, &Had)> = self.strangers.iter().map(|(who, had)| (*who, had)).collect();
         all.sort_by_key(|(_, had)| std::cmp::Reverse(had.ns));
         all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_of_the_time_waited_and_a_group_of_its_own_is_named() {
+        let had = |ms: u64, processes: &[u32]| Had {
+            ns: Nanos(ms * 1_000_000),
+            processes: processes.iter().copied().collect(),
+        };
+        let trace = inodyne_model::trace::Trace::default();
+        let group = "/system.slice/backup.service".to_owned();
+        let strangers = BTreeMap::from([
+            (Who::new(&trace, "tar", Some(&group)), had(600, &[71])),
+            (Who::new(&trace, "tar", None), had(100, &[72, 73])),
+        ]);
+        let (all, own) = (Nanos(1_000_000_000), Nanos(250_000_000));
+        let holders = Holders { all, own, strangers };
+        assert_eq!(holders.names().as_deref(), Some("tar"));
+        assert_eq!(holders.share_of_strangers(), 0.7);
+        let said = holders.evidence().expect("there are strangers");
+        let expected = "who released them, in parts of the 1.00 s waited for locks: tar (process 71 of backup.service) 60%, \
+                        tar (2 processes) 10%, threads of the command 25%";
+        assert_eq!(said, expected);
+        assert_eq!(Holders { strangers: BTreeMap::new(), ..holders }.evidence(), None);
     }
 }

@@ -46,6 +46,7 @@ mod lock_holders;
 mod memory_pressure;
 mod mmap_faults;
 mod on_path;
+mod others;
 mod process_storm;
 mod queue_full;
 mod random_io;

@@ -7,6 +7,7 @@ use inodyne_model::stack::function_name;
 
 use super::case::{Case, parallel};
 use super::estimate::{self, Diagnosed};
+use super::others;
 use super::remedy::{Remedy, advice, without_settings};
 use crate::units::{percent, seconds};
 
@@ -55,6 +56,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             evidence.push(format!("{} of it {what}", percent(ns / time.ns)));
         }
     }
+    evidence.extend(others::evidence(case));
     Some(
         Diagnosed {
             title: format!("Calls wait for room in a full queue: {} of the time", percent(share)),

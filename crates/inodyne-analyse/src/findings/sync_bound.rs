@@ -8,6 +8,7 @@ use inodyne_model::finding::Finding;
 use super::case::{Case, Time};
 use super::estimate::{self, Diagnosed};
 use super::families::{syncs, writes};
+use super::others;
 use super::remedy::Remedy;
 use crate::units::{percent, seconds};
 
@@ -54,6 +55,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     if !causes.is_empty() {
         evidence.push(format!("in them it waits for: {}", causes.join(", ")));
     }
+    evidence.extend(others::evidence(case));
     let who = case.who(&time);
     // One at the end keeps what a reader of the finished file relies on.
     let saved = case.on_path(&time) * (1.0 - 1.0 / time.count as f64);

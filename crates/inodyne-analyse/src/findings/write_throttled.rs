@@ -6,6 +6,7 @@ use inodyne_model::finding::Finding;
 
 use super::case::{Case, total};
 use super::estimate::{self, Diagnosed};
+use super::others;
 use super::remedy::{Remedy, without_settings};
 use crate::units::{percent, seconds};
 
@@ -41,6 +42,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     if bytes > 0 {
         evidence.push(format!("{:.1} MB were written by calls", bytes as f64 / 1e6));
     }
+    evidence.extend(others::evidence(case));
     let durable = "the time to exit is what it concerns: until all of it is on the device, it takes as long as before";
     evidence.push(durable.to_owned());
     Some(

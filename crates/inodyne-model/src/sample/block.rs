@@ -89,6 +89,7 @@ pub fn add_block_io(trace: &mut Trace) {
         amount,
         ..Requests::default()
     };
+    let group = || Some("/system.slice/backup.service".to_owned());
     let read = requests(Operation::Read, &[Flag::Meta], INODES.0, "tar", amount(40, 160, ms(0.2)));
     let written = requests(Operation::Write, &[], WRITEBACK.0, "kworker", amount(12, 9_000, ms(4.0)));
     trace.block = Some(BlockIo {
@@ -103,13 +104,14 @@ pub fn add_block_io(trace: &mut Trace) {
             requests(Operation::Write, &[Flag::Sync], COMMIT.0, "jbd2/loop0-8", amount(30, 1_800, ms(1.0))),
             Requests { after: true, ..written },
             Requests { asker: Asker::Command, ..read.clone() },
-            Requests { comm: "stranger".to_owned(), asker: Asker::Other, ..read },
+            Requests { comm: "stranger".to_owned(), cgroup: group(), asker: Asker::Other, ..read },
             requests(Operation::Flush, &[Flag::Preflush], 0, "", amount(30, 0, ms(0.5))),
         ],
         dirtied: [("tar", Asker::Command, 9_000), ("stranger", Asker::Other, 160)]
             .map(|(comm, asker, kib)| Dirtied {
                 disk: "7:0".to_owned(),
                 comm: comm.to_owned(),
+                cgroup: (asker == Asker::Other).then(group).flatten(),
                 asker,
                 bytes: kib << 10,
             })

@@ -2,6 +2,7 @@
 
 use inodyne_model::Nanos;
 use inodyne_model::block::{Amount, Asker, BlockIo, Bound, BoundBy, Dirtied, Disk, IoPath, PathRequests};
+use inodyne_model::cgroup::short_name;
 use inodyne_model::count::Grouped;
 use inodyne_model::disk_use::Use;
 use inodyne_model::load::Load;
@@ -64,7 +65,10 @@ fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
 /// `943.7 MB by writer, 1.23 MB by dd`; none where nobody did.
 fn dirtied(block: &BlockIo, disk: &Disk) -> Option<String> {
     let on_it: Vec<&Dirtied> = block.dirtied.iter().filter(|one| one.disk == disk.number).collect();
-    let of_each = on_it.iter().take(MOST_NAMED).map(|one| format!("{} by {}", bytes(one.bytes), one.comm));
+    let of_each = on_it
+        .iter()
+        .take(MOST_NAMED)
+        .map(|one| format!("{} by {}", bytes(one.bytes), named(&one.comm, one.cgroup.as_ref())));
     let mut words: Vec<String> = of_each.collect();
     let rest = on_it.iter().skip(MOST_NAMED).map(|one| one.bytes).fold(0, u64::saturating_add);
     words.extend((rest > 0).then(|| format!("{} by others", bytes(rest))));
@@ -132,6 +136,7 @@ fn table(rows: &[&PathRequests]) -> Table {
     let columns = [
         Column::text("path").naming(),
         Column::text("asked by").yielding(),
+        Column::text("control group").wide(),
         number("requests").key("requests"),
         number("bytes").key("bytes"),
         number("mean"),
@@ -161,6 +166,7 @@ fn table(rows: &[&PathRequests]) -> Table {
             [
                 Cell::of(path),
                 Cell::of(asker(row)),
+                row.cgroup.as_deref().map_or_else(Cell::nothing, |group| Cell::of(short_name(group))),
                 Cell::grouped(amount.requests),
                 Cell::of(Value::Bytes(amount.bytes)),
                 Cell::of(Value::Bytes(amount.mean_bytes())),
@@ -181,6 +187,11 @@ fn quantile(amount: &Amount, quantile: f64) -> Nanos {
     amount.device.quantile(quantile, Nanos::ZERO, amount.device_ns)
 }
 
+/// `writer of backup.service`, where the group is known.
+fn named(comm: &str, cgroup: Option<&String>) -> String {
+    cgroup.map_or_else(|| comm.to_owned(), |cgroup| format!("{comm} of {}", short_name(cgroup)))
+}
+
 /// Who asked: processes that are not the command's are marked.
 fn asker(row: &PathRequests) -> String {
     match (row.comm.as_str(), row.asker) {
@@ -198,6 +209,7 @@ fn records(recording: &Recording) -> Records {
         "name",
         "path",
         "comm",
+        "cgroup",
         "asker",
         "after",
         "requests",
@@ -220,6 +232,7 @@ fn records(recording: &Recording) -> Records {
                 name(row).into(),
                 row.path.as_str().into(),
                 (&row.comm).into(),
+                row.cgroup.as_ref().into(),
                 row.asker.as_str().into(),
                 row.after.into(),
                 amount.requests.into(),

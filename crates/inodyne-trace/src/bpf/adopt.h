@@ -13,6 +13,7 @@
 #ifndef INODYNE_ADOPT_H
 #define INODYNE_ADOPT_H
 
+#include "cgroup.h"
 #include "file.h"
 #include "task.h"
 
@@ -88,6 +89,10 @@ static __noinline struct thread *helper_make(struct task_struct *task, __u8 flag
 	t->pid = task->tgid;
 	t->tid = pid;
 	bpf_probe_read_kernel_str(t->comm, sizeof(t->comm), task->comm);
+	if (!(flags & FLAG_KTHREAD)) {
+		t->cgroup = cgroup_of(task);
+		cgroup_show(t->cgroup);
+	}
 	t->task = (__u64)task;
 	if (bpf_map_update_elem(&slot_of, &pid, &slot, BPF_ANY))
 		lose(LOST_THREADS);

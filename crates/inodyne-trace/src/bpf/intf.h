@@ -35,6 +35,9 @@ enum limits {
 	COMM_LENGTH = 16,
 	STACK_DEPTH = 64,
 
+	/* Control groups whose names are asked for. */
+	CGROUPS_NAMED = 1024,
+
 	/* A helper of a helper of a helper is followed, and no further. */
 	HELPER_DEPTH = 3,
 };
@@ -119,6 +122,7 @@ struct thread {
 	__u32 pid;
 	__u32 tid;
 	__u32 pid_here;     /* as the tracer sees it; 0 where it does not, and of helpers */
+	__u64 cgroup;       /* of helpers, and of those with whom it began; 0: as its parent, or not known */
 	__u8 comm[COMM_LENGTH];
 
 	__u64 kernel_ns[CALL_SLOTS];

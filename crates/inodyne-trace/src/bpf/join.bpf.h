@@ -85,6 +85,8 @@ static __always_inline void join(struct task_struct *task)
 	t->pid_here = number_here(task);
 	t->tid = pid;
 	t->joined = 1;
+	t->cgroup = cgroup_of(task);
+	cgroup_show(t->cgroup);
 	look_at(t, task);
 	t->runtime_start = task->se.sum_exec_runtime;
 	now = bpf_ktime_get_ns();

@@ -131,6 +131,18 @@ typedef struct {
 /* Of a process, in its flags: each thread is told to end, with the same code. */
 #define SIGNAL_GROUP_EXIT 0x00000004
 
+struct kernfs_node {
+	__u64 id;
+};
+
+struct cgroup {
+	struct kernfs_node *kn;
+};
+
+struct css_set {
+	struct cgroup *dfl_cgrp; /* of version 2 */
+};
+
 struct signal_struct {
 	atomic_t live; /* threads that have not ended */
 	int group_exit_code;
@@ -154,6 +166,7 @@ struct task_struct {
 	struct fs_struct *fs;
 	struct files_struct *files;
 	struct mm_struct *mm;
+	struct css_set *cgroups;
 	char comm[16];
 };
 

@@ -6,6 +6,7 @@ void host_plant_block_key(struct block_key *to)
 {
 	*to = (struct block_key){
 		.stack = 401,
+		.cgroup = 402,
 		.asker = BLOCK_OF_OTHERS,
 		.comm = "planted",
 		.device = 259 << 20 | 3,

@@ -38,6 +38,7 @@ struct block_bio {
 	__u64 at;
 	__u64 stack;
 	__u64 sector; /* where it begins */
+	__u64 cgroup; /* of another program's thread; else 0 */
 	__u32 bytes;
 	__u8 asker; /* enum block_asker */
 	__u8 is_new; /* 1: block_queue_again has not come to it */
@@ -48,6 +49,7 @@ struct block_bio {
 /* What requests have in common that are counted together. */
 struct block_key {
 	__u64 stack;  /* where it was asked for; 0: not known, or before the command began */
+	__u64 cgroup; /* of another program's thread that asked; else 0 */
 	__u32 device; /* a partition where it is of one */
 	__u32 disk;
 	__u16 flags;  /* enum block_flag */

@@ -14,6 +14,7 @@ use inodyne_model::stack::StackId;
 use inodyne_model::trace::Trace;
 use libbpf_rs::RingBufferBuilder;
 
+use crate::cgroups;
 use crate::contract::text;
 use crate::devices;
 use crate::kernel;
@@ -113,19 +114,20 @@ impl Probe for Own {
         }
         let over_time = self.samples.borrow().since(result.observed.started_ns);
         let askers_unseen = seen.skipped.get("block_queue").copied().unwrap_or(0);
-        result.block = Some(BlockIo { over_time, askers_unseen, ..read(&rows, &disks, seen.detached_ns) });
+        let block = read(&rows, &disks, seen.detached_ns, &seen.cgroups);
+        result.block = Some(BlockIo { over_time, askers_unseen, ..block });
         Ok(())
     }
 }
 
 /// Everything known of block devices, most bytes first.
-fn read(rows: &[(Key, Row)], disks: &[DiskTotals], until: Nanos) -> BlockIo {
+fn read(rows: &[(Key, Row)], disks: &[DiskTotals], until: Nanos, cgroups: &cgroups::Names) -> BlockIo {
     let mut disks: Vec<Disk> = disks.iter().map(|totals| disk(totals, until)).collect();
     disks.sort_by(|a, b| a.number.cmp(&b.number));
-    let mut requests: Vec<Requests> = rows.iter().map(|(key, row)| requests(key, row)).collect();
+    let mut requests: Vec<Requests> = rows.iter().map(|(key, row)| requests(key, row, cgroups)).collect();
     requests.sort_by(|a, b| {
-        (Reverse(a.amount.bytes), &a.disk, a.operation, a.stack, &a.comm)
-            .cmp(&(Reverse(b.amount.bytes), &b.disk, b.operation, b.stack, &b.comm))
+        (Reverse(a.amount.bytes), &a.disk, a.operation, a.stack, &a.comm, &a.cgroup)
+            .cmp(&(Reverse(b.amount.bytes), &b.disk, b.operation, b.stack, &b.comm, &b.cgroup))
     });
     BlockIo { disks, requests, ..BlockIo::default() }
 }
@@ -147,7 +149,7 @@ fn disk(totals: &DiskTotals, until: Nanos) -> Disk {
     }
 }
 
-fn requests(key: &Key, row: &Row) -> Requests {
+fn requests(key: &Key, row: &Row, cgroups: &cgroups::Names) -> Requests {
     let partition = (key.device != key.disk).then(|| devices::name(&devices::number(key.device)));
     Requests {
         disk: devices::number(key.disk),
@@ -157,6 +159,7 @@ fn requests(key: &Key, row: &Row) -> Requests {
         stack: StackId(key.stack),
         asker: asker(key.asker),
         comm: text(&key.comm),
+        cgroup: cgroups.get(&key.cgroup).cloned(),
         after: key.after != 0,
         amount: amount(row),
     }
@@ -243,9 +246,12 @@ mod tests {
             stack: StackId(401),
             asker: Asker::Other,
             comm: "planted".to_owned(),
+            cgroup: Some("/planted".to_owned()),
             after: true,
             amount,
         };
+        let cgroups = cgroups::Names::from([(402, "/planted".to_owned())]);
+        let requests = |key: &Key, row: &Row| super::requests(key, row, &cgroups);
         assert_eq!(requests(&key, &row), expected);
         every_field_counts("block_key", key, &["unused"], |key| requests(key, &row));
         every_field_counts("block_row", row, &[], |row| requests(&key, row));

@@ -14,6 +14,7 @@
 #ifndef INODYNE_BLOCK_PROBE_H
 #define INODYNE_BLOCK_PROBE_H
 
+#include "../../bpf/cgroup.h"
 #include "../../bpf/known_stack.h"
 #include "../../bpf/log2.h"
 #include "../../bpf/maps.h"
@@ -162,6 +163,7 @@ static __always_inline void block_describe(struct block_request *to, struct requ
 	if (known) {
 		to->key.stack = known->stack;
 		to->key.asker = known->asker;
+		to->key.cgroup = known->cgroup;
 		__builtin_memcpy(to->key.comm, known->comm, sizeof(to->key.comm));
 		to->queued = known->at;
 	}
@@ -191,6 +193,7 @@ static __always_inline struct block_row *block_row_of(struct block_key *key)
 	if (!blank)
 		return 0;
 	bpf_map_update_elem(&block_rows, key, blank, BPF_NOEXIST);
+	cgroup_show(key->cgroup);
 	return bpf_map_lookup_elem(&block_rows, key);
 }
 
@@ -229,6 +232,8 @@ static __always_inline int block_queues(void *ctx, struct bio *bio)
 	known = known_stack_of(ctx, task, t ? t->call : CALL_NONE, STACK_OF_REQUEST);
 	new.stack = take_known_stack(ctx, known, STACK_OF_REQUEST, false);
 	new.asker = block_asker_of(task, t);
+	if (new.asker == BLOCK_OF_OTHERS)
+		new.cgroup = cgroup_here();
 	if (task->flags & PF_WQ_WORKER) {
 		/* Which one of them did it says nothing. */
 		__builtin_memcpy(new.comm, "kworker", sizeof("kworker"));

@@ -6,6 +6,7 @@
 #ifndef INODYNE_CALLS_PROBE_H
 #define INODYNE_CALLS_PROBE_H
 
+#include "../../bpf/cgroup.h"
 #include "../../bpf/preempt.h"
 #include "../../bpf/refuse.h"
 #include "../../bpf/run.h"
@@ -25,6 +26,8 @@ static __noinline int start_of_trace(struct thread *t, __u16 call, __u64 now, __
 	t->flags &= ~FLAG_ARMED;
 	t->number = __sync_fetch_and_add(&shared.threads_born, 1) + 1;
 	t->runtime_start = runtime;
+	t->cgroup = cgroup_here();
+	cgroup_show(t->cgroup);
 	clock_born(t, now);
 	return 1;
 }

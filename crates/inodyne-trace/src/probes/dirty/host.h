@@ -5,7 +5,7 @@
 
 void host_plant_dirty_key(struct dirty_key *to)
 {
-	*to = (struct dirty_key){ .superblock = 431, .asker = BLOCK_OF_OTHERS, .comm = "planted" };
+	*to = (struct dirty_key){ .superblock = 431, .cgroup = 433, .asker = BLOCK_OF_OTHERS, .comm = "planted" };
 }
 
 void host_plant_dirty_sum(struct dirty_sum *to)

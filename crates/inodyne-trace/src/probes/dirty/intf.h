@@ -8,6 +8,7 @@
 /* Who makes pages of which file system dirty. */
 struct dirty_key {
 	__u64 superblock; /* address of it */
+	__u64 cgroup; /* of another program's thread; else 0 */
 	__u8 asker; /* enum block_asker */
 	__u8 unused[7];
 	__u8 comm[COMM_LENGTH];

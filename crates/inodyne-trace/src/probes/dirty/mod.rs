@@ -9,6 +9,7 @@ use inodyne_model::block::{Asker, Dirtied};
 use inodyne_model::trace::Trace;
 
 use super::block::asker;
+use crate::cgroups;
 use crate::contract::text;
 use crate::devices;
 use crate::map::pairs;
@@ -42,20 +43,20 @@ impl Probe for Own {
         let rows: Vec<(Key, Sum)> = pairs(&seen.maps.dirty_sums)?;
         // Together with requests, or of no use.
         if let Some(block) = &mut result.block {
-            block.dirtied = read(&rows);
+            block.dirtied = read(&rows, &seen.cgroups);
         }
         Ok(())
     }
 }
 
 /// By disk and who did it, most bytes first. Several file systems may lie on one disk.
-fn read(rows: &[(Key, Sum)]) -> Vec<Dirtied> {
-    let mut by_who = BTreeMap::<(String, String, Asker), u64>::new();
+fn read(rows: &[(Key, Sum)], cgroups: &cgroups::Names) -> Vec<Dirtied> {
+    let mut by_who = BTreeMap::<(String, String, Option<&String>, Asker), u64>::new();
     for (key, sum) in rows {
-        let who = (devices::number(sum.disk), text(&key.comm), asker(key.asker));
+        let who = (devices::number(sum.disk), text(&key.comm), cgroups.get(&key.cgroup), asker(key.asker));
         *by_who.entry(who).or_default() += sum.bytes;
     }
-    let dirtied = |((disk, comm, asker), bytes)| Dirtied { disk, comm, asker, bytes };
+    let dirtied = |((disk, comm, cgroup, asker), bytes): ((_, _, Option<&String>, _), _)| Dirtied { disk, comm, cgroup: cgroup.cloned(), asker, bytes };
     let mut all: Vec<Dirtied> = by_who.into_iter().map(dirtied).collect();
     all.sort_by_key(|one| Reverse(one.bytes));
     all
@@ -71,11 +72,20 @@ mod tests {
         fn host_plant_dirty_sum(to: *mut Sum);
     }
 
+    fn read(rows: &[(Key, Sum)]) -> Vec<Dirtied> {
+        super::read(rows, &cgroups::Names::from([(433, "/planted".to_owned())]))
+    }
+
     #[test]
     fn every_part_of_dirty_pages_reaches_its_meaning() {
         let (key, sum): (Key, Sum) = (planted(host_plant_dirty_key), planted(host_plant_dirty_sum));
-        let expected =
-            Dirtied { disk: "259:2".to_owned(), comm: "planted".to_owned(), asker: Asker::Other, bytes: 432 };
+        let expected = Dirtied {
+            disk: "259:2".to_owned(),
+            comm: "planted".to_owned(),
+            cgroup: Some("/planted".to_owned()),
+            asker: Asker::Other,
+            bytes: 432,
+        };
         assert_eq!(read(&[(key, sum)]), [expected]);
         // The address only tells file systems apart.
         every_field_counts("dirty_key", key, &["superblock", "unused"], |key| read(&[(*key, sum)]));

@@ -76,6 +76,8 @@ int HOLDING_PROG(dirty_folio, void *folio, struct address_space *mapping)
 	superblock = BPF_CORE_READ(mapping, host, i_sb);
 	key.superblock = (__u64)superblock;
 	key.asker = block_asker_of(task, thread_of(task));
+	if (key.asker == BLOCK_OF_OTHERS)
+		key.cgroup = cgroup_here();
 	bpf_get_current_comm(key.comm, sizeof(key.comm));
 	sum = bpf_map_lookup_elem(&dirty_sums, &key);
 	if (!sum) {
@@ -85,6 +87,7 @@ int HOLDING_PROG(dirty_folio, void *folio, struct address_space *mapping)
 		first.disk = disk_number(BPF_CORE_READ(device, bd_disk));
 		/* Where another CPU was faster, its row serves. */
 		bpf_map_update_elem(&dirty_sums, &key, &first, BPF_NOEXIST);
+		cgroup_show(key.cgroup);
 		sum = bpf_map_lookup_elem(&dirty_sums, &key);
 		if (!sum) {
 			lose(LOST_REQUESTS);

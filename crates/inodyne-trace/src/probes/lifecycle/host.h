@@ -40,6 +40,7 @@ void host_plant_thread(struct thread *to)
 		.pid = 226,
 		.tid = 227,
 		.pid_here = 231,
+		.cgroup = 232,
 		.comm = "planted",
 		.kernel_ns = { 229 },
 	};

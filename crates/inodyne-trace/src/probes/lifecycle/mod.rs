@@ -4,7 +4,7 @@
 mod contract;
 
 use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::num::NonZero;
 use std::rc::Rc;
 
@@ -17,6 +17,7 @@ use inodyne_model::trace::Trace;
 use libbpf_rs::RingBufferBuilder;
 
 use crate::call_slots::CallSlots;
+use crate::cgroups;
 use crate::contract::{CALL_NONE, FLAG_HELPER, FLAG_KTHREAD, FLAG_SERVER, STATE_BLOCKED, STATE_READY, Thread, text};
 use crate::map::{record, record_from};
 use crate::names;
@@ -116,7 +117,8 @@ impl Probe for Own {
         let arrived = self.arrived.take();
         let alive = || seen.alive.iter().copied();
         let observed = &mut result.observed;
-        observed.helpers = helpers(&arrived.threads, alive(), seen.detached_ns, seen.numbers);
+        observed.helpers = helpers(&arrived.threads, alive(), seen.detached_ns, seen.numbers, &seen.cgroups);
+        observed.cgroups = own_cgroups(&arrived.threads, alive(), &seen.cgroups);
         (observed.threads, observed.waits) = threads(&arrived.threads, alive(), &seen.call_slots, seen.detached_ns);
         let exits = exits(&arrived.exits);
         observed.threads.iter_mut().for_each(|thread| thread.process_exit = exits.get(&thread.number).copied());
@@ -144,6 +146,7 @@ fn helpers(
     alive: impl Iterator<Item = Thread>,
     now: Nanos,
     numbers: ThreadNumbers,
+    cgroups: &cgroups::Names,
 ) -> Vec<Helper> {
     let alive = alive.map(|thread| Thread { ended: now.0, ..thread });
     let all = ended.iter().map(|record| record.thread).chain(alive);
@@ -152,6 +155,7 @@ fn helpers(
         pid: thread.pid,
         tid: thread.tid,
         comm: text(&thread.comm),
+        cgroup: cgroups.get(&thread.cgroup).cloned(),
         adopted_ns: Nanos(thread.born),
         ended_ns: Nanos(thread.ended),
         kernel_thread: thread.flags & FLAG_KTHREAD != 0,
@@ -161,6 +165,13 @@ fn helpers(
     let mut helpers: Vec<Helper> = all.filter(|thread| thread.flags & FLAG_HELPER != 0).map(helper).collect();
     helpers.sort_by_key(|helper| helper.number);
     helpers
+}
+
+/// The control groups of those with whom it began.
+fn own_cgroups(ended: &[ThreadRecord], alive: impl Iterator<Item = Thread>, cgroups: &cgroups::Names) -> Vec<String> {
+    let all = ended.iter().map(|record| record.thread).chain(alive);
+    let own = all.filter(|thread| thread.flags & FLAG_HELPER == 0).filter_map(|thread| cgroups.get(&thread.cgroup));
+    own.collect::<BTreeSet<&String>>().into_iter().cloned().collect()
 }
 
 /// All threads of the command in the order of their numbers, and the waits in which living ones were when the trace ended.
@@ -283,6 +294,10 @@ mod tests {
         CallSlots::of(&[(1, 0, 1)])
     }
 
+    fn cgroups() -> cgroups::Names {
+        cgroups::Names::from([(232, "/planted".to_owned())])
+    }
+
     /// Of a thread that has ended, and of one that lives in each of the three states.
     fn decoded(thread: &Thread) -> impl std::fmt::Debug + use<> {
         let now = Nanos(1_000_000);
@@ -292,7 +307,8 @@ mod tests {
         let alive = states.map(|state| threads(&[], [state].into_iter(), &call_slots(), now));
         let numbers = ThreadNumbers { threads: 7 };
         let record = ThreadRecord { kind: RECORD_THREAD, unused: 0, thread: *thread };
-        (ended, alive, helpers(&[record], [].into_iter(), now, numbers), so_far(&[record], [].into_iter()))
+        let helpers = helpers(&[record], [].into_iter(), now, numbers, &cgroups());
+        (ended, alive, helpers, so_far(&[record], [].into_iter()))
     }
 
     /// What is the kernel side's alone.
@@ -317,11 +333,15 @@ mod tests {
             [].into_iter(),
             Nanos(1),
             ThreadNumbers { threads: 7 },
+            &cgroups(),
         );
         let helper = &helper[0];
         assert_eq!([helper.number, helper.pid, helper.tid], [209, 226, 227]);
         assert_eq!([helper.adopted_ns, helper.ended_ns], [Nanos(221), Nanos(222)]);
         assert!(helper.kernel_thread);
+        assert_eq!(helper.cgroup.as_deref(), Some("/planted"));
+        let ours = [0, FLAG_HELPER].map(|flags| own_cgroups(&[], [Thread { flags, ..thread }].into_iter(), &cgroups()));
+        assert_eq!(ours, [vec!["/planted".to_owned()], Vec::new()]);
         assert!(!helper.server);
         assert_eq!(helper.parent, Some(225));
         let blocked = Thread { state: STATE_BLOCKED, flags: 0, ..thread };
