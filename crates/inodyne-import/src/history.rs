@@ -7,8 +7,16 @@
 //! ```
 //!
 //! A thread may speak before the call that made it returns, and its id may be given again once it has ended.
+//!
+//! On a terminal, strace names threads only while it follows more than one, and breaks a line to say that it follows another:
+//!
+//! ```text
+//! line       (1) execve(…) = 0   (2) vfork(strace: Process 6 attached   (3) [pid 6] execve(…   (4) [pid 5] <… vfork resumed>) = 6
+//!                                     <unfinished ...>
+//! thread     the unnamed one     the same; torn, and put together      6, its child           5 is the unnamed one
+//! ```
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use inodyne_model::run::Exit;
 use inodyne_model::syscall::looks_up;
@@ -20,6 +28,10 @@ use crate::line::{self, Event, Instant, Outcome, Returned};
 const LONGEST_COMM: usize = 15;
 /// What a thread is called of which the log has no name.
 const NAMELESS: &str = "unknown";
+/// Id of the thread of lines that name none.
+const UNNAMED: u32 = 0;
+/// Lines among which the rest of a torn call is looked for: what it printed may be some lines long.
+const LONGEST_TEAR: u32 = 16;
 
 /// One call of one thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -111,7 +123,14 @@ pub(crate) struct History {
     pub(crate) undated: u64,
     /// The last instant that a line names.
     pub(crate) last: Instant,
+    /// Living threads by their ids.
     current: HashMap<u32, usize>,
+    /// The thread of lines that name none.
+    unnamed: Option<usize>,
+    /// Ids of living threads of which strace has said that it follows them since another made them.
+    attached: HashSet<u32>,
+    /// A call of which a line has the beginning only, and how many more lines may have its end.
+    torn: Option<(String, u32)>,
     now: Option<Instant>,
 }
 
@@ -124,16 +143,54 @@ impl History {
                 continue;
             }
             match line::parse(text) {
-                Some(line) => history.line(&line),
-                None => history.unread += 1,
+                Some(line) => {
+                    // strace goes on with the torn call before it says anything of another.
+                    if line.at.is_some() {
+                        history.unread += u64::from(history.torn.take().is_some());
+                    }
+                    history.line(&line);
+                }
+                None => history.broken(text),
             }
         }
+        history.unread += u64::from(history.torn.is_some());
         history
     }
 
+    /// A line that says nothing by itself: the beginning of a torn call, its end, or none of strace's.
+    fn broken(&mut self, text: &str) {
+        let begins = line::torn(text);
+        if let Some((head, more)) = self.torn.take() {
+            let joined = format!("{head}{text}");
+            match line::parse(&joined) {
+                Some(line) => return self.line(&line),
+                None => self.unread += 1,
+            }
+            if begins.is_none() {
+                self.torn = more.checked_sub(1).map(|more| (joined, more));
+                return;
+            }
+        }
+        match begins {
+            Some(torn) => {
+                self.attached.extend(torn.attached);
+                self.torn = Some((torn.head.to_owned(), LONGEST_TEAR));
+            }
+            None => self.unread += 1,
+        }
+    }
+
     fn line(&mut self, line: &line::Line<'_>) {
-        if line.event == Event::Other {
-            return;
+        match line.event {
+            Event::Other => return,
+            Event::Attached { tid } => {
+                // Before the first call it is said of what strace was told to follow.
+                if !self.threads.is_empty() {
+                    self.attached.insert(tid);
+                }
+                return;
+            }
+            _ => {}
         }
         let Some(stamp) = line.at else {
             self.undated += 1;
@@ -142,9 +199,11 @@ impl History {
         let at = stamp.after(self.now);
         self.now = Some(at);
         self.last = self.last.max(at);
-        // Without a column for it there is one thread.
-        let tid = line.tid.unwrap_or(0);
-        let thread = self.thread(tid, at);
+        let thread = match line.tid {
+            Some(tid) => self.thread(tid, at, &line.event),
+            None => self.unnamed(at),
+        };
+        let tid = self.threads[thread].tid;
         if let Some(comm) = line.comm {
             self.threads[thread].comm = self.comm(comm);
         }
@@ -158,28 +217,56 @@ impl History {
             }
             Event::Resumed { name, arguments, outcome } => self.resumed(thread, name, arguments, at, outcome),
             Event::Ended(exit) => {
-                self.cut_off(thread, at);
-                self.threads[thread].ended = Some((at, exit));
+                self.ended(thread, at, exit);
                 self.current.remove(&tid);
+                self.attached.remove(&tid);
             }
             Event::Superseded { by } => {
-                self.cut_off(thread, at);
-                self.threads[thread].ended = Some((at, Exit::Code(0)));
+                self.ended(thread, at, Exit::Code(0));
                 match self.current.remove(&by) {
                     Some(other) => self.current.insert(tid, other),
                     None => self.current.remove(&tid),
                 };
             }
-            Event::Other => {}
+            Event::Attached { .. } | Event::Other => {}
         }
     }
 
     /// The living thread with this id; a new one where there is none.
-    fn thread(&mut self, tid: u32, at: Instant) -> usize {
-        match self.current.get(&tid) {
-            Some(thread) => *thread,
+    fn thread(&mut self, tid: u32, at: Instant, event: &Event<'_>) -> usize {
+        if let Some(thread) = self.current.get(&tid) {
+            return *thread;
+        }
+        match self.unnamed.filter(|unnamed| self.is_id_of(*unnamed, tid, event)) {
+            Some(unnamed) => {
+                self.threads[unnamed].tid = tid;
+                self.current.remove(&UNNAMED);
+                self.current.insert(tid, unnamed);
+                unnamed
+            }
             None => self.born(tid, None, true, at),
         }
+    }
+
+    /// Whether a new id is that of the thread that had none in the log so far. Otherwise it is one of its children: strace has
+    /// said that it follows that, or the unnamed thread is still in the call that made it (`-q`).
+    fn is_id_of(&self, unnamed: usize, tid: u32, event: &Event<'_>) -> bool {
+        let thread = &self.threads[unnamed];
+        let goes_on = thread
+            .pending
+            .as_ref()
+            .is_none_or(|pending| matches!(event, Event::Resumed { name, .. } if *name == pending.name));
+        thread.tid == UNNAMED && thread.ended.is_none() && !self.attached.contains(&tid) && goes_on
+    }
+
+    /// The thread of a line that names none: the same as before, or, where that has ended, the only one that is left.
+    fn unnamed(&mut self, at: Instant) -> usize {
+        let same = self.unnamed.filter(|thread| self.threads[*thread].ended.is_none());
+        let only = || self.current.values().next().copied().filter(|_| self.current.len() == 1);
+        let thread = same.or_else(only);
+        let thread = thread.unwrap_or_else(|| self.born(UNNAMED, None, true, at));
+        self.unnamed = Some(thread);
+        thread
     }
 
     fn born(&mut self, tid: u32, parent: Option<usize>, is_process: bool, at: Instant) -> usize {
@@ -237,16 +324,18 @@ impl History {
         self.returned(thread, &Whole { name, arguments: &arguments, begin, end, returned: outcome.returned });
     }
 
-    /// A call that the end of its thread cut off.
-    fn cut_off(&mut self, thread: usize, at: Instant) {
+    /// The end of a thread, which cuts off the call that it is in.
+    fn ended(&mut self, thread: usize, at: Instant, exit: Exit) {
         if let Some(Pending { name, arguments, begin }) = self.threads[thread].pending.take() {
             let returned = Returned::Never;
             self.returned(thread, &Whole { name: &name, arguments: &arguments, begin, end: at.max(begin), returned });
         }
+        let thread = &mut self.threads[thread];
+        let last = thread.calls.last().map_or(at, |call| call.end);
+        thread.ended = Some((at.max(last), exit));
     }
 
     fn returned(&mut self, thread: usize, call: &Whole<'_>) {
-        self.last = self.last.max(call.end);
         let value = match call.returned {
             Returned::Value(value) => value,
             _ => -1,
@@ -272,9 +361,11 @@ impl History {
         let path = looks_up(call.name).then(|| arguments::strings(call.arguments).next()).flatten();
         let comm = self.threads[thread].comm;
         let calls = &mut self.threads[thread].calls;
-        // Two halves may overlap the line before by what printing took.
+        // Two halves may overlap the line before by what printing took, and where times are whole seconds (-t) all calls of one
+        // begin together. A thread makes one call after the other, and each took what it took.
         let begin = calls.last().map_or(call.begin, |before: &Call| call.begin.max(before.end));
-        let end = call.end.max(begin);
+        let end = begin.saturating_add(call.end.saturating_sub(call.begin));
+        self.last = self.last.max(end);
         calls.push(Call { name: call.name.to_owned(), begin, end, result, comm, path, waited_for });
     }
 
@@ -357,6 +448,92 @@ mod tests {
         assert_eq!(names, ["ls", "ls", "ls"]);
         assert_eq!(child.calls[1].path.as_ref().unwrap().text, "/x");
         assert_eq!(child.calls[2].result, Result::Never);
+    }
+
+    /// What strace writes to a terminal: [`LOG`] up to the wait, and the shell once more after it.
+    const TERMINAL: &str = r#"12:00:00.000000 execve("/bin/sh", ["sh", "-c", "ls"], 0x1 /* 3 vars */) = 0 <0.000100>
+12:00:00.000500 write(1, "hello\nyou\n", 10hello
+you
+) = 10 <0.000020>
+12:00:00.001000 vfork(strace: Process 6 attached
+ <unfinished ...>
+[pid     6] 12:00:00.001200 execve("/bin/ls", ["ls"], 0x1 <unfinished ...>
+[pid     5] 12:00:00.001500 <... vfork resumed>)       = 6 <0.000400>
+[pid     6] 12:00:00.001600 <... execve resumed>)      = 0 <0.000300>
+[pid     5] 12:00:00.001700 wait4(-1,  <unfinished ...>
+[pid     6] 12:00:00.003000 exit_group(2)              = ?
+[pid     6] 12:00:00.003100 +++ exited with 2 +++
+12:00:00.003200 <... wait4 resumed>[{WIFEXITED(s) && WEXITSTATUS(s) == 2}], 0, NULL) = 6 <0.001450>
+12:00:00.003300 --- SIGCHLD {si_signo=SIGCHLD, si_code=CLD_EXITED, si_pid=6} ---
+12:00:00.003400 getpid() = 5 <0.000010>
+12:00:00.004000 +++ exited with 0 +++
+"#;
+
+    #[test]
+    fn a_log_on_a_terminal_names_threads_only_while_there_are_more_than_one() {
+        // With -q, strace does not say whom it follows.
+        let quiet = TERMINAL.replace("vfork(strace: Process 6 attached\n <unfin", "vfork( <unfin");
+        for log in [TERMINAL, &quiet] {
+            let history = History::of(log.lines());
+            let [shell, child] = &history.threads[..] else { panic!("{history:?}") };
+            // The second of the two lines that the shell printed.
+            assert_eq!((history.unread, history.untimed, history.undated), (1, 0, 0));
+            assert_eq!((shell.tid, child.tid, child.parent), (5, 6, Some(0)));
+            assert_eq!(shell.ended, Some((43_200_004_000_000, Exit::Code(0))));
+            let awaited: Vec<_> = shell.calls.iter().map(|call| (call.name.as_str(), call.waited_for)).collect();
+            let vfork = ("vfork", Some(Awaited::Program(1)));
+            let wait = ("wait4", Some(Awaited::End(1)));
+            assert_eq!(awaited, [("execve", None), ("write", None), vfork, wait, ("getpid", None)]);
+            assert_eq!(shell.calls[1].result, Result::Value(10));
+        }
+    }
+
+    #[test]
+    fn a_clone_is_put_together_with_its_result() {
+        let log = r#"
+1.0 clone(Process 6 attached (waiting for parent)
+Process 6 resumed (parent 5 ready)
+child_stack=0, flags=CLONE_CHILD_CLEARTID|SIGCHLD, child_tidptr=0x7f9) = 6 <0.000100>
+[pid     6] 2.0 close(3) = 0 <0.1>
+[pid     5] 2.5 close(3) = 0 <0.1>
+[pid     5] 2.6 write(2, "lost", 4lost
+[pid     6] 2.7 close(4) = 0 <0.1>"#;
+        let history = History::of(log.lines());
+        let [parent, child] = &history.threads[..] else { panic!("{history:?}") };
+        assert_eq!((parent.tid, child.tid, child.parent, history.unread), (5, 6, Some(0), 1));
+        assert_eq!((parent.calls.len(), child.calls.len()), (2, 2));
+    }
+
+    #[test]
+    fn the_last_thread_of_a_log_on_a_terminal_has_no_name_either() {
+        let log = "1.0 fork() = 6 <0.1>\nstrace: Process 6 attached\n[pid 5] 1.5 close(1) = 0 <0.1>
+[pid 5] 2.0 +++ exited with 0 +++\n3.0 close(2) = 0 <0.1>\n4.0 +++ exited with 3 +++";
+        let history = History::of(log.lines());
+        let [parent, child] = &history.threads[..] else { panic!("{history:?}") };
+        assert_eq!((parent.tid, parent.calls.len(), child.calls.len()), (5, 2, 1));
+        assert_eq!(child.ended.map(|(_, exit)| exit), Some(Exit::Code(3)));
+    }
+
+    #[test]
+    fn what_strace_was_told_to_follow_is_nobodys_child() {
+        let log = "strace: Process 5 attached\n1.0 fork() = 6 <0.1>\nstrace: Process 6 attached
+[pid 6] 1.5 close(1) = 0 <0.1>\n[pid 5] 1.6 close(1) = 0 <0.1>";
+        let history = History::of(log.lines());
+        assert_eq!(
+            history.threads.iter().map(|thread| (thread.tid, thread.parent)).collect::<Vec<_>>(),
+            [(5, None), (6, Some(0))]
+        );
+    }
+
+    #[test]
+    fn calls_of_one_second_follow_each_other() {
+        let log = "[pid 7] 04:38:57 fsync(9) = 0 <0.024>\n[pid 7] 04:38:57 fsync(9) = 0 <0.018>
+[pid 7] 04:38:57 fsync(9) = 0 <0.030>\n[pid 7] 04:38:57 +++ exited with 0 +++";
+        let history = History::of(log.lines());
+        let [thread] = &history.threads[..] else { panic!("{history:?}") };
+        assert_eq!(thread.calls.iter().map(|call| call.end - call.begin).sum::<u64>(), 72_000_000);
+        assert_eq!(thread.ended.map(|(at, _)| at - thread.born), Some(72_000_000));
+        assert_eq!(history.last - thread.born, 72_000_000);
     }
 
     #[test]

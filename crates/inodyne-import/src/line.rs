@@ -9,7 +9,7 @@
 //! ```
 //!
 //! The thread id may be missing (one thread only), may carry its command name (`--decode-pids=comm`), and stand in `[pid …]` (a log
-//! on a terminal). Arguments are kept as text: they are not decoded beyond what [`super::arguments`] asks of them.
+//! on a terminal, where it is missing as long as there is one thread only). Arguments are kept as text: they are not decoded beyond what [`super::arguments`] asks of them.
 
 use inodyne_model::run::Exit;
 
@@ -75,6 +75,8 @@ pub(crate) enum Event<'a> {
     Ended(Exit),
     /// The thread's id goes on as that of its process, since another thread has executed a program.
     Superseded { by: u32 },
+    /// strace follows this thread from now on.
+    Attached { tid: u32 },
     /// A signal, a stack, a note of strace's.
     Other,
 }
@@ -101,11 +103,79 @@ pub(crate) enum Returned<'a> {
 
 /// What a line says; none where it is no line of such a log at all.
 pub(crate) fn parse(line: &str) -> Option<Line<'_>> {
-    let text = line.trim_end();
-    let (tid, comm, rest) = thread(text);
-    let (at, rest) = stamp(rest.trim_start());
+    let (tid, comm, at, rest) = columns(line.trim_end());
     let event = event(rest)?;
     Some(Line { tid, comm, at, event })
+}
+
+/// A call that the log breaks off to say something else, on a terminal: which thread strace follows from now on, or what the call
+/// prints there itself. The rest of it is on another line, without the columns.
+///
+/// ```text
+/// 09:35:06.840743 vfork(strace: Process 3894 attached
+///  <unfinished ...>
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Torn<'a> {
+    /// The line up to where it breaks off.
+    pub(crate) head: &'a str,
+    /// The thread that strace names there.
+    pub(crate) attached: Option<u32>,
+}
+
+/// What this line is the beginning of; none where it is no torn call. Only asked of lines that [`parse`] cannot read.
+pub(crate) fn torn(line: &str) -> Option<Torn<'_>> {
+    let (_, _, at, rest) = columns(line);
+    at?;
+    let (name, _) = rest.split_once('(')?;
+    if !is_name(name) {
+        return None;
+    }
+    let note = line.rfind("Process ").and_then(|at| Some((at, attached(&line[at..])?)));
+    Some(match note {
+        Some((at, tid)) => {
+            let head = &line[..at];
+            Torn { head: head.strip_suffix("strace: ").unwrap_or(head), attached: Some(tid) }
+        }
+        None => Torn { head: line, attached: None },
+    })
+}
+
+/// The columns in front of what happened, and that.
+fn columns(text: &str) -> (Option<u32>, Option<&str>, Option<Stamp>, &str) {
+    let (tid, comm, rest) = thread(unquoted(text));
+    let (at, rest) = stamp(rest.trim_start());
+    (tid, comm, at, without_notes(rest))
+}
+
+/// A mail that quotes a log has `> ` before its lines, as a stack has (`-k`); behind that of a mail is a time.
+fn unquoted(text: &str) -> &str {
+    let quoted = text.trim_start_matches(['>', ' ']);
+    let has_time = || stamp(thread(quoted).2.trim_start()).0.is_some();
+    if text.starts_with('>') && has_time() { quoted } else { text }
+}
+
+/// What may stand behind the time: the time since the line before (`-r` beside `-t`), the number of the call (`-n`), where in the
+/// program it was made (`-i`).
+///
+/// ```text
+/// 09:36:53.715785 (+     0.000724) [  12] [00007f5302bb6c47] brk(NULL) = 0x5576279c6000 <0.000014>
+/// ```
+fn without_notes(text: &str) -> &str {
+    let since = text.strip_prefix("(+").and_then(|rest| rest.split_once(") "));
+    let mut text = since.map_or(text, |(_, rest)| rest);
+    while let Some((inside, rest)) = text.strip_prefix('[').and_then(|rest| rest.split_once("] "))
+        && inside.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b' ' || byte == b'?')
+    {
+        text = rest;
+    }
+    text
+}
+
+/// `Process 3894 attached`, as strace says it of each thread that it follows.
+fn attached(text: &str) -> Option<u32> {
+    let text = text.strip_prefix("strace: ").unwrap_or(text);
+    text.strip_prefix("Process ")?.split_once(" attached")?.0.parse().ok()
 }
 
 /// The column of the thread.
@@ -189,13 +259,18 @@ fn event(text: &str) -> Option<Event<'_>> {
         let (arguments, outcome) = ended(rest)?;
         return Some(Event::Resumed { name, arguments, outcome });
     }
+    if let Some(tid) = attached(text) {
+        return Some(Event::Attached { tid });
+    }
     let note = ["--- ", "strace: ", "Process ", "[ Process ", " > ", "> ", "% time", "------ "];
     if note.iter().any(|start| text.starts_with(start)) {
         return Some(Event::Other);
     }
     let (name, rest) = text.split_once('(')?;
     let name = is_name(name).then_some(name)?;
-    if let Some(arguments) = rest.strip_suffix("<unfinished ...>") {
+    // strace may leave before the call returns.
+    let unfinished = rest.strip_suffix("<unfinished ...>").or_else(|| rest.strip_suffix("<detached ...>"));
+    if let Some(arguments) = unfinished {
         // Where the process was killed meanwhile, a later strace says so behind it.
         return Some(Event::Unfinished { name, arguments: arguments.trim_end() });
     }
@@ -339,6 +414,36 @@ mod tests {
         assert_eq!(event("5 1.0 +++ superseded by execve in pid 6 +++"), Event::Superseded { by: 6 });
         assert_eq!(event("5 1.0 --- SIGCHLD {si_signo=SIGCHLD} ---"), Event::Other);
         assert_eq!(event(" > /lib/libc.so.6(__read+0x4e) [0x1]"), Event::Other);
+    }
+
+    #[test]
+    fn what_stands_behind_the_time_and_before_a_quoted_line() {
+        let close = |line: &str| match parse(line) {
+            Some(Line { at: Some(_), event: Event::Call { name, .. }, .. }) => assert_eq!(name, "close", "{line}"),
+            other => panic!("{line}: {other:?}"),
+        };
+        close("12:34:56.000001 (+     0.000724) close(3) = 0 <0.000014>");
+        close("7 1795323358.358312 [   3] [00007f5302bb6c47] close(3) = 0 <0.000009>");
+        close("7 1795323358.358312 [????????????????] close(3) = 0 <0.000009>");
+        close("> 0.000036 close(4)                  = 0 <0.000008>");
+        close(">> > [pid 7] 12:34:56 close(4) = 0 <0.000008>");
+        // A stack, and what a program prints, are none.
+        assert_eq!(parse(" > /lib/libc.so.6(__read+0x4e) [0x1]").unwrap().event, Event::Other);
+        assert_eq!(parse("[done] close the door (please)"), None);
+    }
+
+    #[test]
+    fn torn_lines() {
+        let of = |line| torn(line).map(|torn| (torn.head, torn.attached));
+        assert_eq!(of("12:34:56.1 vfork(strace: Process 77 attached"), Some(("12:34:56.1 vfork(", Some(77))));
+        let old = "[pid 5] 12:34:56.1 clone(Process 77 attached (waiting for parent)";
+        assert_eq!(of(old), Some(("[pid 5] 12:34:56.1 clone(", Some(77))));
+        let printed = "12:34:56.1 write(1, \"hello\\n\", 6hello";
+        assert_eq!(of(printed), Some((printed, None)));
+        assert_eq!(of("hello (I am no call)"), None);
+        assert_eq!(parse("strace: Process 77 attached").unwrap().event, Event::Attached { tid: 77 });
+        let Event::Unfinished { name, .. } = parse("5 1.0 read(0,  <detached ...>").unwrap().event else { panic!() };
+        assert_eq!(name, "read");
     }
 
     #[test]
