@@ -103,9 +103,14 @@ pub(crate) enum Returned<'a> {
 
 /// What a line says; none where it is no line of such a log at all.
 pub(crate) fn parse(line: &str) -> Option<Line<'_>> {
-    let (tid, comm, at, rest) = columns(line.trim_end());
-    let event = event(rest)?;
-    Some(Line { tid, comm, at, event })
+    let text = line.trim_end();
+    let whole = |text| {
+        let (tid, comm, at, rest) = columns(text);
+        Some(Line { tid, comm, at, event: event(rest)? })
+    };
+    // On a terminal the line may begin behind what a command has printed there without ending its own line.
+    let behind = || whole(&text[text.rfind("[pid ")?..]).filter(|line| line.at.is_some());
+    whole(text).or_else(behind)
 }
 
 /// A call that the log breaks off to say something else, on a terminal: which thread strace follows from now on, or what the call
@@ -427,6 +432,7 @@ mod tests {
         close("7 1795323358.358312 [????????????????] close(3) = 0 <0.000009>");
         close("> 0.000036 close(4)                  = 0 <0.000008>");
         close(">> > [pid 7] 12:34:56 close(4) = 0 <0.000008>");
+        close("cat: tree/missing-1[pid 22494] 1795599741.172555 close(3) = 0 <0.000087>");
         // A stack, and what a program prints, are none.
         assert_eq!(parse(" > /lib/libc.so.6(__read+0x4e) [0x1]").unwrap().event, Event::Other);
         assert_eq!(parse("[done] close the door (please)"), None);
