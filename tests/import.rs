@@ -82,6 +82,68 @@ for n in range(400):
     assert!(finding.evidence.iter().any(|line| line.contains("strace's own cost")), "{finding:?}");
 }
 
+/// Without `-o`, strace names processes only while there are more than one, and what they print tears its lines.
+#[test]
+fn a_log_on_a_terminal_is_read_like_one_in_a_file() {
+    let scratch = scratch();
+    let script = "for i in 1 2 3; do cat missing-$i; done; printf 'one\\ntwo\\n'
+        (ls /etc | sort >/dev/null) & wait; sleep 0.2";
+    let log = fs::File::create(scratch.path().join("strace.log")).unwrap();
+    let ended = Command::new("strace")
+        .args(["-f", "-ttt", "-T", "-C", "sh", "-c", script])
+        .current_dir(scratch.path())
+        .stdout(log.try_clone().unwrap())
+        .stderr(log)
+        .status()
+        .expect("strace");
+    assert!(ended.success(), "{ended}");
+    let recording = imported(scratch.path());
+    let log = fs::read(scratch.path().join("strace.log")).unwrap();
+    assert_eq!(counts(&recording), strace_table(&String::from_utf8_lossy(&log)));
+    let ledger = &recording.traces[0].ledger;
+    assert_eq!((ledger.sum(), ledger.unexplained_ns), (ledger.wall_ns, inodyne_model::Nanos::ZERO), "{ledger:?}");
+    let slept = ledger.rows.iter().find(|row| row.syscall.as_deref().is_some_and(|call| call.ends_with("nanosleep")));
+    assert!(slept.is_some_and(|row| row.ns.as_secs_f64() >= 0.2), "{ledger:?}");
+}
+
+/// Bug reports often have what `grep` left of a log with whole seconds, and mails quote it.
+#[test]
+fn syncs_of_one_second_take_their_time_one_after_the_other() {
+    let scratch = scratch();
+    let line = |ms: u64| format!("[pid 27] 04:38:57 fsync(9)           = 0 <0.0{ms}000>\n");
+    let grepped: String = (20..32).map(line).collect();
+    let quoted: String = grepped.lines().map(|line| format!("> {line}\n")).collect();
+    for log in [grepped, quoted] {
+        fs::write(scratch.path().join("strace.log"), log).unwrap();
+        let recording = imported(scratch.path());
+        let ledger = &recording.traces[0].ledger;
+        assert_eq!(ledger.wall_ns, inodyne_model::Nanos((20..32).sum::<u64>() * 1_000_000));
+        let [finding] = &recording.findings[..] else { panic!("{:?}", recording.findings) };
+        assert_eq!(finding.id, "sync-bound");
+        assert!(finding.evidence.iter().any(|line| line.contains("12 fsync, 25.5 ms each")), "{finding:?}");
+    }
+}
+
+/// A log that others made (`tests/logs`): of nothing wrong, nothing is found.
+#[test]
+fn a_log_of_somebody_else_has_the_counts_of_its_lines() {
+    let scratch = scratch();
+    let log = include_str!("logs/ls.strace");
+    fs::write(scratch.path().join("strace.log"), log).unwrap();
+    let recording = imported(scratch.path());
+    let mut expected = support::Counts::new();
+    for line in log.lines().filter(|line| line.ends_with('>')) {
+        let call = line.split(' ').nth(2).unwrap().split('(').next().unwrap();
+        let (calls, errors) = expected.entry(call.to_owned()).or_default();
+        *calls += 1;
+        *errors += u64::from(line.contains(" = -1 E"));
+    }
+    assert_eq!(counts(&recording), expected);
+    assert!(recording.findings.is_empty(), "{:?}", recording.findings);
+    let ledger = &recording.traces[0].ledger;
+    assert_eq!((ledger.sum(), ledger.unexplained_ns), (ledger.wall_ns, inodyne_model::Nanos::ZERO), "{ledger:?}");
+}
+
 #[test]
 fn what_is_no_log_is_refused_in_one_line() {
     let scratch = scratch();
