@@ -17,6 +17,7 @@ use std::{
 };
 
 use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
     fs::{Mode, OFlags, openat},
     io::Errno,
     thread::gettid,
@@ -48,6 +49,10 @@ const FAN_REPORT_TARGET_FID: u32 = 0x1000;
 
 /// The most that one message tells.
 const MOST_AT_ONCE: usize = 4096;
+
+/// For so long the second event of a rename is waited for. It comes at once, unless another program gets the CPU just between the two. Where the
+/// kernel made it part of an event that had come before, it never does.
+const OTHER_HALF_WITHIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 
 /// Threads that serve guests: what they do is told by themselves.
 static OWN: RwLock<Option<HashSet<i32>>> = RwLock::new(None);
@@ -123,7 +128,12 @@ struct Watcher {
 impl Watcher {
     fn run(&self) {
         let mut buffer = vec![0; 64 << 10];
+        // What those who listen are still to be told of.
+        let mut waiting: Vec<Event> = Vec::new();
         loop {
+            if !waiting.is_empty() && !self.has_more(OTHER_HALF_WITHIN) {
+                self.tell_listeners(&std::mem::take(&mut waiting));
+            }
             let events = match rustix::io::read(&self.queue, &mut buffer[..]) {
                 Ok(length) => parse(&buffer[..length]),
                 Err(Errno::INTR | Errno::AGAIN) => continue,
@@ -131,20 +141,30 @@ impl Watcher {
             };
             // Nothing could be vouched for any more.
             let Some(events) = events else { break };
+            let events = of_others(events);
+            if events.is_empty() {
+                continue;
+            }
             self.tell(&events);
+            if self.host.coherence.has_listeners() {
+                waiting.extend(events);
+                let whole = if waiting.len() > MOST_AT_ONCE { waiting.len() } else { whole(&waiting) };
+                let rest = waiting.split_off(whole);
+                self.tell_listeners(&std::mem::replace(&mut waiting, rest));
+            }
         }
         self.host.is_watched.store(false, Relaxed);
         self.tell_everything();
     }
 
+    /// Whether an event comes within this time.
+    fn has_more(&self, within: Timespec) -> bool {
+        let mut queue = [PollFd::new(&self.queue, PollFlags::IN)];
+        // An error is for whoever reads to see.
+        poll(&mut queue, Some(&within)).is_ok_and(|ready| ready > 0)
+    }
+
     fn tell(&self, events: &[Event]) {
-        let own = OWN.read().unwrap_or_else(PoisonError::into_inner);
-        let is_own = |event: &&Event| own.as_ref().is_some_and(|own| own.contains(&event.thread));
-        let events: Vec<&Event> = events.iter().filter(|event| !is_own(event)).collect();
-        drop(own);
-        if events.is_empty() {
-            return;
-        }
         self.host.events.fetch_add(events.len() as u64, Relaxed);
         if events.iter().any(|event| event.mask & libc::FAN_Q_OVERFLOW != 0) {
             self.host.overflows.fetch_add(1, Relaxed);
@@ -160,24 +180,31 @@ impl Watcher {
         for changes in changes.chunks(MOST_AT_ONCE) {
             self.host.coherence.announce(|| Shared(self.host.export.nodes()), changes);
         }
-        if self.host.coherence.has_listeners() {
-            let happened = self.happened(&events, &mut known);
-            for happened in happened.chunks(MOST_AT_ONCE) {
-                self.host.coherence.happened(&Shared(self.host.export.nodes()), happened);
-            }
+    }
+
+    /// Tells guests that want to hear it what has happened.
+    fn tell_listeners(&self, events: &[Event]) {
+        let _selecting = self.host.coherence.selecting();
+        for happened in self.happened(events).chunks(MOST_AT_ONCE) {
+            self.host.coherence.happened(&Shared(self.host.export.nodes()), happened);
         }
     }
 
-    /// What guests are told of that want to hear it. A file that is renamed makes two events, one after the other.
-    fn happened<'a>(&self, events: &[&'a Event], known: &mut HashMap<&'a Handle, Option<NodeId>>) -> Vec<Happened> {
+    /// What that is. A file that is renamed makes two events, the second after the first.
+    fn happened(&self, events: &[Event]) -> Vec<Happened> {
+        let mut known = HashMap::new();
         let mut list = Vec::new();
-        let mut events = events.iter().peekable();
-        while let Some(event) = events.next() {
-            let Some((directory, name)) = self.place(event, known) else { continue };
-            let is_moved = |next: &&&'a Event| is_one_move(event, next);
-            let to = events.next_if(is_moved).and_then(|next| Some((next, self.place(next, known)?)));
+        let mut told = HashSet::new();
+        for (at, event) in events.iter().enumerate() {
+            if told.contains(&at) {
+                continue;
+            }
+            let Some((directory, name)) = self.place(event, &mut known) else { continue };
+            let other = other_half(events, at);
+            told.extend(other);
+            let to = other.map(|other| &events[other]).and_then(|to| Some((to, self.place(to, &mut known)?)));
             let (seen_at, mask) =
-                to.as_ref().map_or((directory, event.mask), |(next, (to, _))| (*to, event.mask | next.mask));
+                to.as_ref().map_or((directory, event.mask), |(to, (at, _))| (*at, event.mask | to.mask));
             let last_name = to.as_ref().map_or(name, |(_, (_, name))| name);
             let is_directory = event.mask & libc::FAN_ONDIR != 0;
             let kind = self.kind(seen_at, last_name);
@@ -273,6 +300,24 @@ impl Watcher {
     }
 }
 
+/// Those of threads that do not serve guests.
+fn of_others(mut events: Vec<Event>) -> Vec<Event> {
+    let own = OWN.read().unwrap_or_else(PoisonError::into_inner);
+    events.retain(|event| own.as_ref().is_none_or(|own| !own.contains(&event.thread)));
+    events
+}
+
+/// How many of these events, from the first on, are there with their other halves: the kernel may be about to add one.
+fn whole(events: &[Event]) -> usize {
+    let is_half = |at: &usize| events[*at].mask & libc::FAN_MOVED_FROM != 0 && other_half(events, *at).is_none();
+    (0..events.len()).find(is_half).unwrap_or(events.len())
+}
+
+/// The second event of a rename, where this is the first. Events of other threads may stand between them.
+fn other_half(events: &[Event], of: usize) -> Option<usize> {
+    (of + 1..events.len()).find(|at| is_one_move(&events[of], &events[*at]))
+}
+
 /// Whether the second event is the other half of a rename.
 fn is_one_move(from: &Event, to: &Event) -> bool {
     from.mask & libc::FAN_MOVED_FROM != 0
@@ -315,4 +360,32 @@ fn open_handle(mount: &OwnedFd, handle: &Handle) -> Result<OwnedFd, Errno> {
     }
     // SAFETY: just opened, and nobody else's.
     Ok(unsafe { OwnedFd::from_raw_fd(opened as i32) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(mask: u64, thread: i32, target: u8, name: &CStr) -> Event {
+        let place = Some((Handle(vec![0]), name.into()));
+        Event { mask, thread, place, target: Some(Handle(vec![target])) }
+    }
+
+    #[test]
+    fn a_rename_waits_for_its_second_event_whatever_stands_between() {
+        let from = || event(libc::FAN_MOVED_FROM, 7, 1, c"new");
+        let to = || event(libc::FAN_MOVED_TO, 7, 1, c"old");
+        let other = || event(libc::FAN_MODIFY, 8, 2, c"other");
+        assert_eq!(whole(&[]), 0);
+        assert_eq!(whole(&[other(), from()]), 1);
+        assert_eq!(whole(&[other(), from(), other()]), 1);
+        assert_eq!(whole(&[other(), from(), other(), to()]), 4);
+        assert_eq!(other_half(&[from(), other(), to()], 0), Some(2));
+        // Of another file, and of another thread's rename of it.
+        for stranger in [event(libc::FAN_MOVED_TO, 7, 3, c"old"), event(libc::FAN_MOVED_TO, 9, 1, c"old")] {
+            assert_eq!(whole(&[from(), stranger]), 0);
+        }
+        // The second alone is of a file that came from elsewhere.
+        assert_eq!(whole(&[to()]), 1);
+    }
 }
