@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::Nanos;
+use crate::column;
 use crate::run::Exit;
 use crate::stack::{Stack, StackId};
 
@@ -296,25 +297,35 @@ pub struct BlockedSample {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Timeline {
     /// Whose interval.
+    #[serde(deserialize_with = "column::read")]
     pub thread: Vec<ThreadNumber>,
     /// Left the CPU, nanoseconds after [`Observed::started_ns`].
+    #[serde(deserialize_with = "column::read")]
     pub out_ns: Vec<u64>,
     /// From leaving the CPU to the wake-up.
+    #[serde(deserialize_with = "column::read")]
     pub blocked_ns: Vec<u64>,
     /// From the wake-up to the return to a CPU.
+    #[serde(deserialize_with = "column::read")]
     pub ready_ns: Vec<u64>,
     /// The call it was in: an index into `calls`.
+    #[serde(deserialize_with = "column::read")]
     pub call: Vec<u32>,
     /// Where it waited: an index into `stacks`.
+    #[serde(deserialize_with = "column::read")]
     pub stack: Vec<u32>,
     /// Who made it ready.
+    #[serde(deserialize_with = "column::read")]
     pub waker: Vec<Waker>,
     /// The thread id of the waker; of no meaning for interrupts.
+    #[serde(deserialize_with = "column::read")]
     pub waker_tid: Vec<u32>,
     /// The number of the waker, where it was followed; 0 where not. For interrupts, the thread that was interrupted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(deserialize_with = "column::read")]
     pub waker_thread: Vec<ThreadNumber>,
     /// Where the waker stood: an index into `stacks`.
+    #[serde(deserialize_with = "column::read")]
     pub waker_stack: Vec<u32>,
     /// Names of calls; the empty one stands for "outside of calls".
     pub calls: Vec<String>,
@@ -345,14 +356,19 @@ impl Timeline {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Work {
     /// Whose piece.
+    #[serde(deserialize_with = "column::read")]
     pub thread: Vec<ThreadNumber>,
     /// When it ended, nanoseconds after [`Observed::started_ns`].
+    #[serde(deserialize_with = "column::read")]
     pub at_ns: Vec<u64>,
     /// How many of the parts below are its.
+    #[serde(deserialize_with = "column::read")]
     pub parts: Vec<u32>,
     /// The parts of all pieces, one after the other: the call, an index into [`Timeline::calls`].
+    #[serde(deserialize_with = "column::read")]
     pub call: Vec<u32>,
     /// How long it ran there.
+    #[serde(deserialize_with = "column::read")]
     pub ns: Vec<u64>,
 }
 
