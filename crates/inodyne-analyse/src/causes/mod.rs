@@ -96,8 +96,7 @@ impl<'a> Classifier<'a> {
     }
 
     fn of_interrupt(&self, waiter: &Stack, interrupt: StackId) -> Cause {
-        let what = |symbol| INTERRUPTS.iter().find(|(name, _)| *name == function_name(symbol)).map(|(_, ended)| *ended);
-        match self.stack(interrupt).and_then(|stack| stack.symbols().find_map(what)) {
+        match self.ended(interrupt) {
             Some(Ended::Time) => Cause::Sleep,
             Some(Ended::Packet) => Cause::Socket,
             Some(Ended::Io) if waiter.symbols().any(|symbol| WRITERS.contains(&function_name(symbol))) => {
@@ -106,6 +105,16 @@ impl<'a> Classifier<'a> {
             Some(Ended::Io) => Cause::DeviceRead,
             None => Cause::Other,
         }
+    }
+
+    fn ended(&self, interrupt: StackId) -> Option<Ended> {
+        let what = |symbol| INTERRUPTS.iter().find(|(name, _)| *name == function_name(symbol)).map(|(_, ended)| *ended);
+        self.stack(interrupt).and_then(|stack| stack.symbols().find_map(what))
+    }
+
+    /// Whether a wait ended because its time was up, by what woke the waiter.
+    pub(crate) fn is_time_up(&self, waker: Waker, waker_stack: StackId) -> bool {
+        matches!(waker, Waker::Interrupt) && matches!(self.ended(waker_stack), Some(Ended::Time))
     }
 
     /// Whose answer it is by which the waker ended the wait. What an interrupt broke into has no part in it.

@@ -47,6 +47,14 @@ pub(super) struct History<'a> {
 }
 
 impl History<'_> {
+    /// Whose thread it is.
+    pub(super) fn process(&self) -> u32 {
+        match self.who {
+            Who::Command(thread) => thread.pid,
+            Who::Helper(helper) => helper.pid,
+        }
+    }
+
     /// From when on it is known.
     pub(super) fn begins(&self) -> u64 {
         match self.who {

@@ -26,7 +26,7 @@ const START: u64 = 1_000;
 const CALLS: [&str; 3] = ["", "fsync", "wait4"];
 
 /// Stacks by their index in the timeline: none, then these.
-const STACKS: [&str; 8] = [
+const STACKS: [&str; 10] = [
     "__schedule schedule jbd2_log_wait_commit ext4_sync_file do_fsync",
     "__schedule schedule do_wait kernel_wait4",
     "__schedule schedule io_schedule bit_wait_io __wait_on_bit jbd2_journal_commit_transaction kjournald2 kthread",
@@ -35,7 +35,11 @@ const STACKS: [&str; 8] = [
     "try_to_wake_up blk_complete_reqs handle_softirqs",
     "__schedule schedule futex_do_wait __futex_wait futex_wait do_futex",
     "__schedule schedule do_nanosleep hrtimer_nanosleep common_nsleep __x64_sys_clock_nanosleep",
+    "__schedule schedule schedule_hrtimeout_range ep_poll do_epoll_wait __x64_sys_epoll_wait",
+    "try_to_wake_up hrtimer_wakeup __hrtimer_run_queues hrtimer_interrupt",
 ];
+/// Where a poll waits.
+const POLL: u32 = 9;
 
 struct Drawing {
     trace: Trace,
@@ -119,7 +123,11 @@ impl Drawing {
             timeline.waker.push(if by == 0 { Waker::Interrupt } else { Waker::Traced });
             timeline.waker_tid.push(by);
             timeline.waker_thread.push(by);
-            timeline.waker_stack.push(if by == 0 { 6 } else { 0 });
+            timeline.waker_stack.push(match (by, stack) {
+                (0, POLL) => 10,
+                (0, _) => 6,
+                _ => 0,
+            });
             at += blocked + ready;
         }
         (born, lived)
@@ -417,6 +425,28 @@ fn a_server_that_looks_at_its_children_waits_for_the_youngest_that_does_somethin
     // Nobody's child that is known: it slept.
     let slept = rows(None, &[(0, 8)]);
     assert!(slept.contains(&"fsync journal systemd sleep 6".to_owned()), "{slept:?}");
+}
+
+#[test]
+fn who_polls_on_after_its_time_was_up_waited_for_who_ended_a_later_poll() {
+    let rows = |asker: &str, server: &str, ends: &[End]| {
+        let drawing = Drawing::new()
+            .thread(1, 0, 1, asker, &[(0, POLL), (0, POLL), (2, POLL)])
+            .helper(2, "dockerd", server, ends);
+        words(&drawing.ledger())
+    };
+    let client = "ukkbbbbubbbbubbbbku";
+    let works = rows(client, ".uuuuuuuuuuuuuuuuu.", &[]);
+    assert_eq!(works, ["fsync kernel 3", "fsync poll dockerd kernel 12", "user 4"]);
+    // It was in the middle of a wait of its own when the time was up, and is followed from there.
+    let reads = rows(client, ".uuuubbbbbbbbbuuuu.", &[(0, 3)]);
+    assert_eq!(reads, ["fsync kernel 3", "fsync poll dockerd device-write 7", "fsync poll dockerd kernel 5", "user 4"]);
+    // Asked only then: before, the client waited for its time.
+    let asked = rows("ukkbbbbubbbbukkbbku", ".bbbbbbbbbbbbbuuuu.", &[(1, 4)]);
+    assert_eq!(asked, ["fsync kernel 5", "fsync poll 8", "fsync poll dockerd kernel 2", "user 4"]);
+    // Not born, so not known.
+    let young = rows(client, ".............uuuuu.", &[]);
+    assert_eq!(young, ["fsync kernel 3", "fsync poll 8", "fsync poll dockerd kernel 4", "user 4"]);
 }
 
 #[test]

@@ -17,6 +17,9 @@
 //! * A thread that sleeps again and again, and in the last of these sleeps a far longer life of another thread ended: it looked
 //!   whether that one was done, though nobody woke it. The walk goes to that one, at its end. Of a server it is enough that one that it
 //!   created ended in such a sleep: a daemon of containers looks at them ten times a second. Or else that one lives and does something.
+//! * A poll whose time was up, in a process of which the walk has followed a later poll to a helper: the process went on to poll, so it
+//!   waited for that one all along. The walk goes to it, no farther back than to the beginning of the poll. Clients and daemons that are
+//!   written in Go poll with a time-out, as long as they have any timer.
 //! * Any other wait (an interrupt, somebody who is not followed) is charged to its cause.
 //! * A helper that was idle until an interrupt came gave no reason to wait: that time belongs to the cause of whoever waited.
 //! * At the birth of a thread the walk goes to who created it; of a helper's child, no farther back than before.
@@ -80,6 +83,15 @@ pub(super) struct Walk<'a> {
     servers: Servers<'a>,
     /// The thread into whose life the walk has come from one that slept meanwhile: perhaps into the middle of a wait.
     entered: Option<ThreadNumber>,
+    /// The helpers that ended polls, by the process that polled.
+    polled: HashMap<u32, Polled>,
+}
+
+/// Who ended the poll of a process that the walk followed last.
+struct Polled {
+    by: ThreadNumber,
+    /// The end of an earlier poll from which the walk went to that one, too.
+    since: Option<u64>,
 }
 
 impl<'a> Walk<'a> {
@@ -101,6 +113,7 @@ impl<'a> Walk<'a> {
             places: Places::default(),
             servers: Servers::new(histories),
             entered: None,
+            polled: HashMap::new(),
         }
     }
 
@@ -111,6 +124,7 @@ impl<'a> Walk<'a> {
         self.left.clear();
         self.servers.begin();
         self.entered = None;
+        self.polled.clear();
         (self.thread, self.now, self.start, self.jumps) = (thread, end, start, 0);
         while self.now > start && self.step() {}
     }
@@ -281,13 +295,18 @@ impl<'a> Walk<'a> {
             }
             return;
         }
+        if let Some(worker) = self.polled_for(history, &off, cause) {
+            self.go_into(worker, &off, limit);
+            self.entered = Some(worker);
+            return;
+        }
         let let_time_pass = matches!(cause, Cause::Sleep | Cause::Futex) && matches!(off.waker, Waker::Interrupt);
         if let Some((worker, at)) = self.created_and_looked_for(history, &off, cause) {
             // One that lives longer than this sleep was perhaps not the one that mattered before it.
             let lives = at == self.now;
             let floor = if lives { limit } else { self.limit() };
             self.charge_wait(at, key(self), self.here(off.call, off.stack), doing);
-            self.follow_created(worker, &off, floor);
+            self.go_into(worker, &off, floor);
             self.entered = lives.then_some(worker);
             return;
         }
@@ -369,8 +388,26 @@ impl<'a> Walk<'a> {
         self.frames.iter().any(|frame| frame.waiter == number)
     }
 
-    /// Goes to a helper that the current one created and has looked for, and no farther back than to `floor`.
-    fn follow_created(&mut self, worker: ThreadNumber, off: &Off, floor: u64) {
+    /// The helper for which the current thread polled until its time was up: that which ended a later poll of the same process.
+    fn polled_for(&mut self, history: &History<'_>, off: &Off, cause: Cause) -> Option<ThreadNumber> {
+        let is_time_up = self.now == off.wake && self.classifier.is_time_up(off.waker, off.waker_stack);
+        if cause != Cause::Poll || !is_time_up || self.frames.len() >= DEEPEST || self.jumps >= MOST_JUMPS {
+            return None;
+        }
+        let by = self.polled.get(&history.process())?.by;
+        let knows = self.histories.of.get(&by).is_some_and(|by| by.begins() < self.now && self.now <= by.ends());
+        if !knows || by == self.thread || self.is_inside(by) {
+            return None;
+        }
+        let polled = self.polled.get_mut(&history.process())?;
+        // It came back from there without having moved: that one was waiting for this process.
+        let is_new = polled.since != Some(self.now);
+        polled.since = Some(self.now);
+        is_new.then_some(by)
+    }
+
+    /// Goes to a helper that did not wake the current thread, but for which this waited; no farther back than to `floor`.
+    fn go_into(&mut self, worker: ThreadNumber, off: &Off, floor: u64) {
         let Some(Who::Helper(helper)) = self.histories.of.get(&worker).map(|history| &history.who) else { return };
         self.jumps += 1;
         let mut frame = Frame {
@@ -433,6 +470,12 @@ impl<'a> Walk<'a> {
             waits: ALONE,
         };
         frame.waits = self.waits_inside(&frame);
+        if frame.cause == Cause::Poll
+            && !was_idle
+            && let Some(waiter) = self.histories.of.get(&self.thread)
+        {
+            self.polled.insert(waiter.process(), Polled { by: to, since: None });
+        }
         self.frames.push(frame);
         self.thread = to;
         true
