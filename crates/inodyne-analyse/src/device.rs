@@ -59,17 +59,20 @@ fn worked_with<'a>(block: &'a BlockIo, place: Option<&Place>) -> Option<&'a Disk
         let partitions = of_disk.filter_map(|row| row.partition.as_deref());
         partitions.chain([disk.name.as_str()]).any(|name| sources.contains(&name))
     };
-    let own_time = |disk: &Disk| -> (Nanos, u64) {
-        let own = block.paths.iter().filter(|row| row.disk == disk.number && row.asker == Asker::Command);
-        own.fold((Nanos::ZERO, 0), |(ns, bytes), row| {
-            (ns + row.amount.device_ns, bytes.saturating_add(row.amount.bytes))
-        })
-    };
-    let of_place: Vec<&Disk> = block.disks.iter().filter(is_of_place).collect();
-    match of_place[..] {
-        [] => block.disks.iter().filter(|disk| own_time(disk).0 > Nanos::ZERO).max_by_key(|disk| own_time(disk)),
-        _ => of_place.into_iter().max_by_key(|disk| own_time(disk)),
-    }
+    let of_place = block.disks.iter().filter(is_of_place);
+    of_place.max_by_key(|disk| own_time(block, disk)).or_else(|| most_used(block))
+}
+
+/// The disk that the command's own requests took longest; none where it had none.
+pub(crate) fn most_used(block: &BlockIo) -> Option<&Disk> {
+    let used = block.disks.iter().filter(|disk| own_time(block, disk).0 > Nanos::ZERO);
+    used.max_by_key(|disk| own_time(block, disk))
+}
+
+/// How long the command's own requests were at a disk, and what they moved.
+fn own_time(block: &BlockIo, disk: &Disk) -> (Nanos, u64) {
+    let own = block.paths.iter().filter(|row| row.disk == disk.number && row.asker == Asker::Command);
+    own.fold((Nanos::ZERO, 0), |(ns, bytes), row| (ns + row.amount.device_ns, bytes.saturating_add(row.amount.bytes)))
 }
 
 /// The devices that a place is mounted from, by their names.

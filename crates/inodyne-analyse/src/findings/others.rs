@@ -4,6 +4,7 @@ use inodyne_model::block::Disk;
 use inodyne_model::count::Grouped;
 
 use super::case::Case;
+use crate::device::most_used;
 use crate::strangers::{self, Parts};
 use crate::units::percent;
 
@@ -23,11 +24,14 @@ pub(super) fn evidence(case: &Case<'_>) -> Vec<String> {
     [dirty, line(&requests, &asked, "were asked for by")].into_iter().flatten().collect()
 }
 
-/// The disk that the command worked with.
+/// The disk that the command's own requests took longest, or, where the kernel made all of them for it, that of its place.
 fn disk<'a>(case: &Case<'a>) -> Option<&'a Disk> {
     let block = case.trace.block.as_ref()?;
-    let number = &block.bound.as_ref()?.disk;
-    block.disks.iter().find(|disk| disk.number == *number)
+    let of_place = || {
+        let number = &block.bound.as_ref()?.disk;
+        block.disks.iter().find(|disk| disk.number == *number)
+    };
+    most_used(block).or_else(of_place)
 }
 
 /// `of 900.0 MB that became dirty on loop0 meanwhile, 97% were written by writer (backup.service)`
