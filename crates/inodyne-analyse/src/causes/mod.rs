@@ -112,9 +112,10 @@ impl<'a> Classifier<'a> {
         self.stack(interrupt).and_then(|stack| stack.symbols().find_map(what))
     }
 
-    /// Whether a wait ended because its time was up, by what woke the waiter.
+    /// Whether a wait ended because its time was up, as far as that is known of what woke the waiter: an interrupt that brought neither a
+    /// packet nor what a device had done. The stack of one may show no more than what it broke into.
     pub(crate) fn is_time_up(&self, waker: Waker, waker_stack: StackId) -> bool {
-        matches!(waker, Waker::Interrupt) && matches!(self.ended(waker_stack), Some(Ended::Time))
+        matches!(waker, Waker::Interrupt) && matches!(self.ended(waker_stack), Some(Ended::Time) | None)
     }
 
     /// Whose answer it is by which the waker ended the wait. What an interrupt broke into has no part in it.

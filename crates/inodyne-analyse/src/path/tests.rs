@@ -38,7 +38,8 @@ const STACKS: [&str; 10] = [
     "__schedule schedule schedule_hrtimeout_range ep_poll do_epoll_wait __x64_sys_epoll_wait",
     "try_to_wake_up hrtimer_wakeup __hrtimer_run_queues hrtimer_interrupt",
 ];
-/// Where a poll waits.
+/// Where a futex and a poll wait.
+const FUTEX: u32 = 7;
 const POLL: u32 = 9;
 
 struct Drawing {
@@ -124,7 +125,7 @@ impl Drawing {
             timeline.waker_tid.push(by);
             timeline.waker_thread.push(by);
             timeline.waker_stack.push(match (by, stack) {
-                (0, POLL) => 10,
+                (0, FUTEX | POLL) => 10,
                 (0, _) => 6,
                 _ => 0,
             });
@@ -447,6 +448,31 @@ fn who_polls_on_after_its_time_was_up_waited_for_who_ended_a_later_poll() {
     // Not born, so not known.
     let young = rows(client, ".............uuuuu.", &[]);
     assert_eq!(young, ["fsync kernel 3", "fsync poll 8", "fsync poll dockerd kernel 4", "user 4"]);
+}
+
+#[test]
+fn who_waits_on_after_its_time_was_up_waited_for_the_same_all_along() {
+    // As the runtime of a program in Go, which looks at its threads now and then.
+    let rows = |asker: &str, server: &str| {
+        let drawing =
+            Drawing::new().thread(1, 0, 1, asker, &[(0, FUTEX), (2, FUTEX)]).helper(2, "dockerd", server, &[]);
+        words(&drawing.ledger())
+    };
+    let little = rows("ukbbbbbbbbbbbbbbbbbbbbkbbbku", ".uuuuuuuuuuuuuuuuuuuuuuuuuu.");
+    assert_eq!(little, ["fsync futex dockerd kernel 23", "fsync kernel 3", "user 2"]);
+    let much = rows("ukbbbbbkkkkkkkkkkkkkkkkbbbku", ".uuuuuuuuuuuuuuuuuuuuuuuuuu.");
+    assert_eq!(much, ["fsync futex 5", "fsync futex dockerd kernel 3", "fsync kernel 18", "user 2"]);
+}
+
+#[test]
+fn who_is_returned_to_in_the_middle_of_a_wait_waits_for_who_ended_that() {
+    // The third slept, and ran from before the wait that it ended: the first was in another then.
+    let ledger = Drawing::new()
+        .thread(1, 0, 1, "ukkbbbbbbbkkbbku", &[(2, FUTEX), (3, FUTEX)])
+        .thread(2, 1, 0, ".uuuuuuuuuu.....", &[])
+        .thread(3, 1, 0, ".bbbbbbbuuuuuuu.", &[(0, 8)])
+        .ledger();
+    assert_eq!(words(&ledger), ["fsync kernel 1", "user 15"]);
 }
 
 #[test]

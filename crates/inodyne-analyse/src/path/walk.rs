@@ -17,9 +17,10 @@
 //! * A thread that sleeps again and again, and in the last of these sleeps a far longer life of another thread ended: it looked
 //!   whether that one was done, though nobody woke it. The walk goes to that one, at its end. Of a server it is enough that one that it
 //!   created ended in such a sleep: a daemon of containers looks at them ten times a second. Or else that one lives and does something.
-//! * A poll whose time was up, in a process of which the walk has followed a later poll to a helper: the process went on to poll, so it
+//! * A poll whose time was up, in a process of which the walk has followed a later poll to another: the process went on to poll, so it
 //!   waited for that one all along. The walk goes to it, no farther back than to the beginning of the poll. Clients and daemons that are
-//!   written in Go poll with a time-out, as long as they have any timer.
+//!   written in Go poll with a time-out, as long as they have any timer. The same for the futex of one thread that did little else
+//!   before it waited on.
 //! * Any other wait (an interrupt, somebody who is not followed) is charged to its cause.
 //! * A helper that was idle until an interrupt came gave no reason to wait: that time belongs to the cause of whoever waited.
 //! * At the birth of a thread the walk goes to who created it; of a helper's child, no farther back than before.
@@ -55,6 +56,8 @@ const DEEPEST: usize = 6;
 const MOST_JUMPS: u32 = 16;
 /// The number of no call.
 const OUTSIDE: u32 = u32::MAX;
+/// Who waits on after its time was up has done something else for no more than one in so many parts of that time.
+const LITTLE: u64 = 10;
 /// Whoever looks whether another is done does so this often, at least, while that one lives.
 const LOOKS: u64 = 5;
 
@@ -83,8 +86,10 @@ pub(super) struct Walk<'a> {
     servers: Servers<'a>,
     /// The thread into whose life the walk has come from one that slept meanwhile: perhaps into the middle of a wait.
     entered: Option<ThreadNumber>,
-    /// The helpers that ended polls, by the process that polled.
+    /// Who of other processes ended polls, by the process that polled.
     polled: HashMap<u32, Polled>,
+    /// The last wait of each thread that the walk followed to a helper, and that helper.
+    followed: HashMap<ThreadNumber, (Off, ThreadNumber)>,
 }
 
 /// Who ended the poll of a process that the walk followed last.
@@ -114,6 +119,7 @@ impl<'a> Walk<'a> {
             servers: Servers::new(histories),
             entered: None,
             polled: HashMap::new(),
+            followed: HashMap::new(),
         }
     }
 
@@ -125,6 +131,7 @@ impl<'a> Walk<'a> {
         self.servers.begin();
         self.entered = None;
         self.polled.clear();
+        self.followed.clear();
         (self.thread, self.now, self.start, self.jumps) = (thread, end, start, 0);
         while self.now > start && self.step() {}
     }
@@ -295,11 +302,6 @@ impl<'a> Walk<'a> {
             }
             return;
         }
-        if let Some(worker) = self.polled_for(history, &off, cause) {
-            self.go_into(worker, &off, limit);
-            self.entered = Some(worker);
-            return;
-        }
         let let_time_pass = matches!(cause, Cause::Sleep | Cause::Futex) && matches!(off.waker, Waker::Interrupt);
         if let Some((worker, at)) = self.created_and_looked_for(history, &off, cause) {
             // One that lives longer than this sleep was perhaps not the one that mattered before it.
@@ -310,6 +312,18 @@ impl<'a> Walk<'a> {
             self.entered = lives.then_some(worker);
             return;
         }
+        let is_seen = self.now == off.wake || is_in_its_middle;
+        let is_time_up = is_seen && self.classifier.is_time_up(off.waker, off.waker_stack);
+        let waited_for = match cause {
+            Cause::Poll if is_time_up => self.polled_for(history),
+            Cause::Futex if is_time_up => self.resumed(&off),
+            _ => None,
+        };
+        if let Some(worker) = waited_for {
+            self.go_into(worker, &off, limit);
+            self.entered = Some(worker);
+            return;
+        }
         let left = self.left.last().filter(|(_, floor)| let_time_pass && self.frames.is_empty() && *floor > off.out);
         let left = left.copied();
         let limit = left.map_or(limit, |(_, floor)| limit.max(floor.min(self.now)));
@@ -317,6 +331,8 @@ impl<'a> Walk<'a> {
         if let Some((waiter, _)) = left {
             self.left.pop();
             self.thread = waiter;
+            // What ran after the sleep may have begun before that wait, while the waiter was in another.
+            self.entered = Some(waiter);
         }
     }
 
@@ -388,15 +404,19 @@ impl<'a> Walk<'a> {
         self.frames.iter().any(|frame| frame.waiter == number)
     }
 
-    /// The helper for which the current thread polled until its time was up: that which ended a later poll of the same process.
-    fn polled_for(&mut self, history: &History<'_>, off: &Off, cause: Cause) -> Option<ThreadNumber> {
-        let is_time_up = self.now == off.wake && self.classifier.is_time_up(off.waker, off.waker_stack);
-        if cause != Cause::Poll || !is_time_up || self.frames.len() >= DEEPEST || self.jumps >= MOST_JUMPS {
-            return None;
-        }
+    /// The helper for which the current thread waited until its time was up: that which ended a later wait in the same call, to which it
+    /// went on after little else.
+    fn resumed(&self, off: &Off) -> Option<ThreadNumber> {
+        let (later, by) = self.followed.get(&self.thread)?;
+        let did = later.out.saturating_sub(off.wake);
+        let did_little = did.saturating_mul(LITTLE) <= off.wake.saturating_sub(off.out);
+        (did_little && later.call == off.call && self.can_enter(*by)).then_some(*by)
+    }
+
+    /// The helper for which the process polled until its time was up: that which ended a later poll of it.
+    fn polled_for(&mut self, history: &History<'_>) -> Option<ThreadNumber> {
         let by = self.polled.get(&history.process())?.by;
-        let knows = self.histories.of.get(&by).is_some_and(|by| by.begins() < self.now && self.now <= by.ends());
-        if !knows || by == self.thread || self.is_inside(by) {
+        if !self.can_enter(by) {
             return None;
         }
         let polled = self.polled.get_mut(&history.process())?;
@@ -404,6 +424,14 @@ impl<'a> Walk<'a> {
         let is_new = polled.since != Some(self.now);
         polled.since = Some(self.now);
         is_new.then_some(by)
+    }
+
+    /// Whether the walk may go into a helper that did not wake the current thread.
+    fn can_enter(&self, helper: ThreadNumber) -> bool {
+        let lives = |other: &History<'_>| other.begins() < self.now && self.now <= other.ends();
+        let has_room = self.frames.len() < DEEPEST && self.jumps < MOST_JUMPS;
+        let is_known = self.histories.of.get(&helper).is_some_and(lives);
+        has_room && is_known && helper != self.thread && !self.is_inside(helper)
     }
 
     /// Goes to a helper that did not wake the current thread, but for which this waited; no farther back than to `floor`.
@@ -470,11 +498,14 @@ impl<'a> Walk<'a> {
             waits: ALONE,
         };
         frame.waits = self.waits_inside(&frame);
-        if frame.cause == Cause::Poll
-            && !was_idle
-            && let Some(waiter) = self.histories.of.get(&self.thread)
+        if !was_idle {
+            self.followed.insert(self.thread, (*off, to));
+        }
+        let waiter = self.histories.of.get(&self.thread).map(History::process);
+        if let Some(waiter) =
+            waiter.filter(|waiter| frame.cause == Cause::Poll && !was_idle && *waiter != history.process())
         {
-            self.polled.insert(waiter.process(), Polled { by: to, since: None });
+            self.polled.insert(waiter, Polled { by: to, since: None });
         }
         self.frames.push(frame);
         self.thread = to;
