@@ -18,6 +18,7 @@
 //! mapped_files    where the code of processes lies that are gone when it is named
 //! calibrate       what one cheap call costs more with tracing;  cost  what tracing costs a command, measured while it runs
 //! perf_event      opening perf's events
+//! types/          the kernel's types, of which libbpf gets those that the programs ask about
 //! kernel          what this kernel is like where CO-RE cannot ask
 //! refused         what is kept where the kernel refuses a part
 //! libbpf_log      what libbpf and the verifier say goes into the error
@@ -52,6 +53,7 @@ mod skeleton;
 mod stacks;
 mod symbols;
 mod thread_numbers;
+mod types;
 
 pub use error::TraceError;
 pub use join::Whom;

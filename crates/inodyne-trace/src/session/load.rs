@@ -1,0 +1,130 @@
+//! Loading: which programs, with which constants and sizes of maps, and with which of the kernel's types.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::mem::MaybeUninit;
+
+use libbpf_rs::OpenObject;
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+
+use crate::error::TraceError;
+use crate::options::Options;
+use crate::probe::{Probe, Program};
+use crate::skeleton::{InodyneSkel, InodyneSkelBuilder, OpenInodyneSkel};
+use crate::types::{self, PartOfTypes};
+use crate::{kernel, libbpf_log, probes};
+
+/// The structure that stands for any number of eight bytes (`bpf/known_stack.h`).
+const WORD: &str = "timespec64";
+
+/// It could not be loaded.
+pub fn load_error(error: impl std::fmt::Display) -> TraceError {
+    TraceError::Load { reason: error.to_string() }
+}
+
+/// The programs of these probes, but for those of file systems that this machine does not have.
+pub fn present(probes: &[Box<dyn Probe>]) -> impl Iterator<Item = &'static Program> + '_ {
+    probes.iter().flat_map(|probe| probe.programs()).filter(|program| program.is_there())
+}
+
+/// Loads the programs with the part of the kernel's types that they ask about, or where that is not possible with all of them.
+pub fn load(probes: &[Box<dyn Probe>], options: &Options, cpus: usize) -> Result<InodyneSkel<'static>, TraceError> {
+    let part = PartOfTypes::empty().and_then(|part| load_with(probes, options, cpus, Some(part)).ok());
+    part.map_or_else(|| load_with(probes, options, cpus, None), Ok)
+}
+
+fn load_with(
+    probes: &[Box<dyn Probe>],
+    options: &Options,
+    cpus: usize,
+    mut part: Option<PartOfTypes>,
+) -> Result<InodyneSkel<'static>, TraceError> {
+    libbpf_log::listen();
+    // The skeleton borrows the object's place for its whole life, and a tracer is to be a value that can be moved.
+    let place: &'static mut MaybeUninit<OpenObject> = Box::leak(Box::new(MaybeUninit::uninit()));
+    let mut builder = InodyneSkelBuilder::default();
+    if let Some(part) = &part {
+        builder.object_builder_mut().btf_custom_path(part.path()).map_err(load_error)?;
+    }
+    let mut open = builder.open(place).map_err(load_error)?;
+    let constants = open.maps.rodata_data.as_mut().expect("the object has constants");
+    constants.max_threads = options.max_threads;
+    constants.max_helpers = options.max_helpers;
+    constants.record_timeline = u32::from(options.timeline);
+    // Whom a process sends something that runs already and is watched, a server above all, is its client.
+    constants.adopt_servers = u32::from(!options.joins);
+    constants.kernel_stack_bytes = kernel_stack_bytes();
+    constants.check_known_stacks = u32::from(options.check_known_stacks);
+    constants.programs_lose_cpu = u32::from(kernel::programs_lose_cpu());
+    constants.refused_probe = options.refuse.as_deref().map_or(Ok(0), number_of)?;
+    let maps = &mut open.maps;
+    maps.slot_of.set_max_entries(pid_max()).map_err(load_error)?;
+    maps.threads.set_max_entries(options.max_threads).map_err(load_error)?;
+    if !options.joins {
+        maps.joining.set_max_entries(1).map_err(load_error)?;
+    }
+    maps.free_slots.set_max_entries(options.max_threads).map_err(load_error)?;
+    for probe in probes {
+        probe.configure(&mut open, options, cpus).map_err(load_error)?;
+    }
+    // What belongs to a probe that is left out is not loaded.
+    let wanted: Vec<&str> = present(probes).map(|program| program.name).collect();
+    let all = probes::all();
+    let known = || all.iter().flat_map(|probe| probe.programs());
+    open.progs.follow_running.set_autoload(options.joins);
+    for mut program in open.open_object_mut().progs_mut() {
+        if known().any(|own| own.name == program.name()) && !wanted.iter().any(|name| *name == program.name()) {
+            program.set_autoload(false);
+        }
+    }
+    let number_of_word = match &mut part {
+        Some(part) => part.fill(&idle_sections(&open), WORD).ok_or_else(|| load_error("no part of types"))?,
+        None => types::number_of(WORD).unwrap_or_default(),
+    };
+    open.maps.rodata_data.as_mut().expect("the object has constants").number_of_word = number_of_word;
+    open.load().map_err(|error| TraceError::Load { reason: libbpf_log::explained(&error) })
+}
+
+/// Sections of the object of which no program is loaded.
+fn idle_sections<'o>(open: &'o OpenInodyneSkel<'_>) -> BTreeSet<&'o OsStr> {
+    let sections = |loaded: bool| {
+        let programs = open.open_object().progs().filter(move |program| program.autoload() == loaded);
+        programs.map(|program| program.section()).collect::<BTreeSet<_>>()
+    };
+    &sections(false) - &sections(true)
+}
+
+/// How large a thread's stack in the kernel is: 16 KiB, or a page where that is larger (arm64 with pages of 64 KiB).
+fn kernel_stack_bytes() -> u32 {
+    (rustix::param::page_size() as u32).max(16 << 10)
+}
+
+/// How `bpf/refuse.h` numbers a probe.
+fn number_of(name: &str) -> Result<u32, TraceError> {
+    let place = probes::NAMES.iter().position(|known| *known == name);
+    place
+        .map(|place| place as u32 + 1)
+        .ok_or_else(|| TraceError::NoSuchProbe { name: name.to_owned(), known: probes::NAMES.join(", ") })
+}
+
+/// One more than the largest pid of this machine.
+fn pid_max() -> u32 {
+    const LIMIT: u32 = 4 << 20; // PID_MAX_LIMIT, include/linux/threads.h
+    let text = std::fs::read_to_string("/proc/sys/kernel/pid_max").unwrap_or_default();
+    text.trim().parse().unwrap_or(LIMIT).clamp(1, LIMIT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn they_load_with_a_part_of_the_types() {
+        assert!(rustix::process::geteuid().is_root(), "this test loads programs: run it as root");
+        let options = Options::default();
+        let cpus = libbpf_rs::num_possible_cpus().expect("CPUs");
+        let part = PartOfTypes::empty().expect("a file without a name");
+        let loaded = load_with(&probes::wanted(&options), &options, cpus, Some(part));
+        assert!(loaded.is_ok(), "{:?}", loaded.err());
+    }
+}
