@@ -8,6 +8,7 @@
 //! probes/NAME/    a probe: its BPF C, what both sides share of it (intf.h), and the Rust that reads its tables (mod.rs)
 //! probe           what every probe can do;  attach  where its programs run
 //! options         what a Tracer is asked for;  session  load, attach, drain, finish: its life
+//! session/load    loading the programs;  session/beside  two at a time
 //! session/live    reading again and again while it goes on
 //! contract/       the structures of the C as Rust types, and the tests of what their fields mean
 //! join            threads that run already

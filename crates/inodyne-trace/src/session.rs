@@ -7,6 +7,7 @@
 //!
 //! What is seen is the business of the probes (`probes::all`): here is only who is followed.
 
+mod beside;
 mod live;
 mod load;
 
@@ -22,9 +23,9 @@ use inodyne_model::loss::{Loss, Lost};
 use inodyne_model::observed::{Begin, End, Window};
 use inodyne_model::trace::{Refused, Trace};
 use libbpf_rs::skel::Skel;
-use libbpf_rs::{Link, ProgramInput, ProgramMut, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{ProgramInput, ProgramMut, RingBuffer, RingBufferBuilder};
 
-use crate::attach::{Ran, attach, measure_run_times, ran, recursion_misses};
+use crate::attach::{Attached, InKernel, Ran, attach, measure_run_times, ran, recursion_misses};
 use crate::contract::{FLAG_EXITING, FLAG_HELPER, LOSSES, Shared, Thread, global};
 use crate::cost::{Calibration, Cost, Occasion, RUNS_PER_CALL, Reading};
 use crate::error::TraceError;
@@ -37,8 +38,9 @@ use crate::refused::with_most;
 use crate::skeleton::InodyneSkel;
 use crate::stacks::Stacks;
 use crate::{calibrate, probes, symbols};
+use beside::LoadedBeside;
 pub use live::LiveTracer;
-use load::{load, load_error, present};
+use load::{Loaded, load, load_error, present};
 
 const _: () = assert!(LOSSES == Loss::ALL.len(), "both sides count the same kinds of loss");
 
@@ -55,7 +57,7 @@ fn read_error(error: impl std::fmt::Display) -> TraceError {
 
 /// A loaded tracer, attached to every call and switch of the machine but following nobody yet.
 pub struct Tracer {
-    links: Vec<Link>,
+    links: Vec<Attached>,
     probes: Vec<Box<dyn Probe>>,
     threads: ArrayView<Thread>,
     rings: RingBuffer<'static>,
@@ -68,6 +70,8 @@ pub struct Tracer {
     cost: RefCell<Option<Cost>>,
     refused: Vec<Refused>,
     begin: Begin,
+    /// Programs that are not loaded by libbpf.
+    beside: LoadedBeside,
     skeleton: InodyneSkel<'static>,
 }
 
@@ -94,7 +98,7 @@ impl Tracer {
         let cpus = libbpf_rs::num_possible_cpus().map_err(load_error)?;
         let mut probes = probes::wanted(options);
         probes.retain(|probe| !left_out.contains(&probe.feature()));
-        let skeleton = load(&probes, options, cpus)?;
+        let Loaded { skeleton, beside } = load(&probes, options, cpus)?;
         let mut rings = RingBufferBuilder::new();
         let stacks = Rc::new(RefCell::new(Stacks::default()));
         let arriving = Rc::clone(&stacks);
@@ -119,6 +123,7 @@ impl Tracer {
             cost: RefCell::default(),
             refused: Vec::new(),
             begin: Begin::Launched,
+            beside,
             skeleton,
         };
         tracer.attach()?;
@@ -248,10 +253,14 @@ impl Tracer {
     }
 
     /// The loaded programs of the probes.
-    fn programs(&self) -> impl Iterator<Item = (ProgramMut<'_>, &'static Program)> {
+    fn programs<'a>(&'a self) -> impl Iterator<Item = (InKernel<'a>, &'static Program)> {
         let owner = |name: &OsStr| present(&self.probes).find(|program| program.name == name);
         let all = self.skeleton.object().progs_mut();
-        all.filter_map(move |program| owner(program.name()).map(|own| (program, own)))
+        let loaded = |program: ProgramMut<'a>| match self.beside.get(program.name()) {
+            Some(beside) => InKernel::Beside(beside.as_fd()),
+            None => InKernel::ByLibbpf(program),
+        };
+        all.filter_map(move |program| owner(program.name()).map(|own| (loaded(program), own)))
     }
 
     fn attach(&mut self) -> Result<(), TraceError> {

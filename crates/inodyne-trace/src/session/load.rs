@@ -1,12 +1,13 @@
-//! Loading: which programs, with which constants and sizes of maps, and with which of the kernel's types.
+//! Loading: which programs, with which constants and sizes of maps, with which of the kernel's types, and how many at a time.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::mem::MaybeUninit;
 
-use libbpf_rs::OpenObject;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::{AsRawLibbpf, OpenObject, libbpf_sys};
 
+use super::beside::{Beside, LoadedBeside, SECTION};
 use crate::error::TraceError;
 use crate::options::Options;
 use crate::probe::{Probe, Program};
@@ -27,8 +28,17 @@ pub fn present(probes: &[Box<dyn Probe>]) -> impl Iterator<Item = &'static Progr
     probes.iter().flat_map(|probe| probe.programs()).filter(|program| program.is_there())
 }
 
-/// Loads the programs with the part of the kernel's types that they ask about, or where that is not possible with all of them.
-pub fn load(probes: &[Box<dyn Probe>], options: &Options, cpus: usize) -> Result<InodyneSkel<'static>, TraceError> {
+/// What was loaded.
+pub struct Loaded {
+    /// By libbpf, with all maps.
+    pub skeleton: InodyneSkel<'static>,
+    /// The other programs.
+    pub beside: LoadedBeside,
+}
+
+/// Loads the programs, with the part of the kernel's types that they ask about, and some of them beside the others; where that is not possible
+/// with all types, and one after the other.
+pub fn load(probes: &[Box<dyn Probe>], options: &Options, cpus: usize) -> Result<Loaded, TraceError> {
     let part = PartOfTypes::empty().and_then(|part| load_with(probes, options, cpus, Some(part)).ok());
     part.map_or_else(|| load_with(probes, options, cpus, None), Ok)
 }
@@ -37,8 +47,8 @@ fn load_with(
     probes: &[Box<dyn Probe>],
     options: &Options,
     cpus: usize,
-    mut part: Option<PartOfTypes>,
-) -> Result<InodyneSkel<'static>, TraceError> {
+    part: Option<PartOfTypes>,
+) -> Result<Loaded, TraceError> {
     libbpf_log::listen();
     // The skeleton borrows the object's place for its whole life, and a tracer is to be a value that can be moved.
     let place: &'static mut MaybeUninit<OpenObject> = Box::leak(Box::new(MaybeUninit::uninit()));
@@ -77,12 +87,32 @@ fn load_with(
             program.set_autoload(false);
         }
     }
-    let number_of_word = match &mut part {
-        Some(part) => part.fill(&idle_sections(&open), WORD).ok_or_else(|| load_error("no part of types"))?,
-        None => types::number_of(WORD).unwrap_or_default(),
+    let refused = |error: libbpf_rs::Error| TraceError::Load { reason: libbpf_log::explained(&error) };
+    let Some(mut part) = part else {
+        set_number_of_word(&mut open, types::number_of(WORD));
+        return Ok(Loaded { skeleton: open.load().map_err(refused)?, beside: LoadedBeside::new() });
     };
-    open.maps.rodata_data.as_mut().expect("the object has constants").number_of_word = number_of_word;
-    open.load().map_err(|error| TraceError::Load { reason: libbpf_log::explained(&error) })
+    let known = part.fill(&idle_sections(&open), WORD, SECTION).ok_or_else(|| load_error("no part of types"))?;
+    set_number_of_word(&mut open, known.structure);
+    // SAFETY: the object is open.
+    let failed = unsafe { libbpf_sys::bpf_object__prepare(open.open_object_mut().as_libbpf_object().as_ptr()) };
+    if failed != 0 {
+        return Err(refused(libbpf_rs::Error::from_raw_os_error(-failed)));
+    }
+    let beside = Beside::take(&mut open, &known.tracepoints);
+    let (skeleton, beside) = std::thread::scope(|scope| {
+        let beside = scope.spawn(|| Beside::load_all(&beside));
+        // Where this fails it closes the types, and then the other thread fails, too.
+        let skeleton = open.load();
+        (skeleton, beside.join().expect("a thread that does not panic"))
+    });
+    Ok(Loaded { skeleton: skeleton.map_err(refused)?, beside: beside.map_err(load_error)? })
+}
+
+/// Tells the programs the number, 0 where there is none.
+fn set_number_of_word(open: &mut OpenInodyneSkel<'_>, number: Option<u32>) {
+    let constants = open.maps.rodata_data.as_mut().expect("the object has constants");
+    constants.number_of_word = number.unwrap_or_default();
 }
 
 /// Sections of the object of which no program is loaded.
@@ -125,6 +155,6 @@ mod tests {
         let cpus = libbpf_rs::num_possible_cpus().expect("CPUs");
         let part = PartOfTypes::empty().expect("a file without a name");
         let loaded = load_with(&probes::wanted(&options), &options, cpus, Some(part));
-        assert!(loaded.is_ok(), "{:?}", loaded.err());
+        assert!(loaded.as_ref().is_ok_and(|loaded| loaded.beside.len() > 4), "{:?}", loaded.err());
     }
 }

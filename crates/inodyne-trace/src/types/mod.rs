@@ -20,7 +20,7 @@ mod btf;
 mod content;
 mod part;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::Write;
@@ -57,19 +57,42 @@ impl PartOfTypes {
         PathBuf::from(format!("/proc/self/fd/{}", self.file.as_raw_fd()))
     }
 
-    /// Writes into it what the programs ask about, those of some sections aside, which are not loaded. Returns the number by which
-    /// the kernel knows the structure of that name. None where any of it is not possible.
-    pub fn fill(&mut self, idle: &BTreeSet<&OsStr>, name: &str) -> Option<u32> {
-        let loaded = ASKED.iter().filter(|(section, _)| !idle.contains(OsStr::new(section)));
-        let roots: BTreeSet<Root> = loaded.flat_map(|(_, roots)| *roots).copied().collect();
+    /// Writes into it what the programs ask about, those of some sections aside, which are not loaded. Returns numbers by which the kernel knows
+    /// others of its types: the structure of that name, and of each section with this prefix the tracepoint that it names. None where any of it
+    /// is not possible.
+    pub fn fill(&mut self, idle: &BTreeSet<&OsStr>, structure: &str, prefix: &str) -> Option<Known> {
+        let loaded = || ASKED.iter().filter(|(section, _)| !idle.contains(OsStr::new(section)));
+        let roots: BTreeSet<Root> = loaded().flat_map(|(_, roots)| *roots).copied().collect();
         let kernel = Types::read(of_kernel()?)?;
         let found = Found::look(&kernel, &roots)?;
         let modules = if found.missing.is_empty() { Vec::new() } else { of_modules()? };
         let modules: Vec<Types<'_>> = modules.iter().map(|bytes| kernel.read_more(bytes)).collect::<Option<_>>()?;
         let part = found.part(&Whole { kernel: &kernel, modules: &modules })?;
         self.file.write_all(&part).ok()?;
-        found.number_of(name)
+        let wanted = loaded().filter_map(|(section, _)| section.strip_prefix(prefix)).map(str::as_bytes).collect();
+        Some(Known { structure: found.number_of(structure), tracepoints: tracepoints(&kernel, &wanted) })
     }
+}
+
+/// Numbers by which a kernel knows some of its types.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Known {
+    /// Of a structure; none where it has none, or several of that name.
+    pub structure: Option<u32>,
+    /// Of tracepoints by name.
+    pub tracepoints: BTreeMap<Vec<u8>, u32>,
+}
+
+/// The numbers of what a kernel's tracepoints call their programs by.
+fn tracepoints(kernel: &Types<'_>, wanted: &BTreeSet<&[u8]>) -> BTreeMap<Vec<u8>, u32> {
+    let mut found = BTreeMap::new();
+    for (number, of) in kernel.all().filter(|(_, of)| of.kind == btf::kind::TYPEDEF) {
+        let name = kernel.name(of.name).and_then(|name| name.strip_prefix(b"btf_trace_"));
+        if let Some(name) = name.filter(|name| wanted.contains(name)) {
+            found.entry(name.to_vec()).or_insert(number);
+        }
+    }
+    found
 }
 
 /// All types of this kernel as it shows them. None where it does not.
@@ -108,7 +131,7 @@ mod tests {
 
     fn filled() -> PartOfTypes {
         let mut part = PartOfTypes::empty().expect("a file without a name");
-        part.fill(&BTreeSet::new(), "timespec64").expect("a kernel with type information");
+        part.fill(&BTreeSet::new(), "timespec64", "tp_btf/").expect("a kernel with type information");
         part
     }
 
@@ -171,15 +194,30 @@ mod tests {
     fn the_number_of_a_structure_is_the_kernels() {
         let mut part = PartOfTypes::empty().expect("a file without a name");
         let idle = BTreeSet::from([OsStr::new("raw_tp/sys_enter")]);
-        assert_eq!(part.fill(&idle, "timespec64"), number_of("timespec64"));
+        let known = part.fill(&idle, "timespec64", "tp_btf/").expect("a kernel with type information");
+        assert_eq!(known.structure, number_of("timespec64"));
         assert!(number_of("timespec64").is_some() && number_of("no_such_structure").is_none());
+    }
+
+    #[test]
+    fn the_numbers_of_tracepoints_are_the_kernels() {
+        let mut part = PartOfTypes::empty().expect("a file without a name");
+        let known = part.fill(&BTreeSet::new(), "timespec64", "tp_btf/").expect("a kernel with type information");
+        assert!(known.tracepoints.len() > 4);
+        for (name, number) in known.tracepoints {
+            let name = std::ffi::CString::new(name).expect("a name");
+            // SAFETY: a string that ends.
+            let right = unsafe { libbpf_sys::libbpf_find_vmlinux_btf_id(name.as_ptr(), libbpf_sys::BPF_TRACE_RAW_TP) };
+            assert_eq!(i64::from(number), i64::from(right), "{name:?}");
+        }
     }
 
     #[test]
     fn nothing_is_asked_about_programs_that_are_not_loaded() {
         let length = |idle: &[&str]| {
             let mut part = PartOfTypes::empty().expect("a file without a name");
-            part.fill(&idle.iter().map(OsStr::new).collect(), "timespec64").expect("a kernel with type information");
+            let idle = idle.iter().map(OsStr::new).collect();
+            part.fill(&idle, "timespec64", "tp_btf/").expect("a kernel with type information");
             part.file.metadata().expect("a file").len()
         };
         let of_one: Vec<&str> =
