@@ -100,13 +100,14 @@ fn load_with(
         return Err(refused(libbpf_rs::Error::from_raw_os_error(-failed)));
     }
     let beside = Beside::take(&mut open, &known.tracepoints);
-    let (skeleton, beside) = std::thread::scope(|scope| {
-        let beside = scope.spawn(|| Beside::load_all(&beside));
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new();
+        let beside = thread.spawn_scoped(scope, || Beside::load_all(&beside)).map_err(load_error)?;
         // Where this fails it closes the types, and then the other thread fails, too.
         let skeleton = open.load();
-        (skeleton, beside.join().expect("a thread that does not panic"))
-    });
-    Ok(Loaded { skeleton: skeleton.map_err(refused)?, beside: beside.map_err(load_error)? })
+        let beside = beside.join().expect("a thread that does not panic");
+        Ok(Loaded { skeleton: skeleton.map_err(refused)?, beside: beside.map_err(load_error)? })
+    })
 }
 
 /// Tells the programs the number, 0 where there is none.
@@ -149,12 +150,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn they_load_with_a_part_of_the_types() {
+    fn they_load_with_a_part_of_the_types_and_with_all() {
         assert!(rustix::process::geteuid().is_root(), "this test loads programs: run it as root");
         let options = Options::default();
         let cpus = libbpf_rs::num_possible_cpus().expect("CPUs");
-        let part = PartOfTypes::empty().expect("a file without a name");
-        let loaded = load_with(&probes::wanted(&options), &options, cpus, Some(part));
-        assert!(loaded.as_ref().is_ok_and(|loaded| loaded.beside.len() > 4), "{:?}", loaded.err());
+        let beside = |part| {
+            let loaded = load_with(&probes::wanted(&options), &options, cpus, part);
+            loaded.map(|loaded| loaded.beside.len()).map_err(|error| error.to_string())
+        };
+        assert!(beside(PartOfTypes::empty()).is_ok_and(|programs| programs > 4), "{:?}", beside(PartOfTypes::empty()));
+        assert_eq!(beside(None), Ok(0));
     }
 }
