@@ -1,4 +1,11 @@
-//! Compiles the BPF programs and their Rust skeleton, and for the tests the parts of the C that are plain C.
+//! Compiles the BPF programs and their Rust skeleton, and for the tests the parts of the C that are plain C. Says of which of the kernel's
+//! types the programs ask.
+
+#[allow(dead_code, reason = "most of it is for the kernel's types")]
+#[path = "src/types/btf.rs"]
+mod btf;
+#[path = "build/relocations.rs"]
+mod relocations;
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -17,20 +24,25 @@ fn main() {
     list_probes(&sources, "host.h", &out.join("host_probes.h"));
     let generated = format!("-I{}", out.display());
     let warnings = WARNINGS.map(str::to_owned);
+    let object = out.join("inodyne.bpf.o");
     SkeletonBuilder::new()
         .source("src/bpf/inodyne.bpf.c")
         // v3: 32-bit jumps and atomic fetch-and-add; clang 14 crashes on the latter without it.
         .clang_args(
             ["-mcpu=v3", &generated].into_iter().map(str::to_owned).chain(kernel_headers(&arch)).chain(warnings),
         )
-        .obj(out.join("inodyne.bpf.o"))
+        .obj(&object)
         // Nobody reads the skeleton, and a Rust without its rustfmt component may have a rustfmt that only fails.
         .rustfmt(out.join("no-rustfmt"))
         .build_and_generate(out.join("inodyne.skel.rs"))
         .expect("the BPF programs compile (needs clang 14 or newer and the kernel's user headers)");
+    let compiled = fs::read(&object).expect("the object was just made");
+    fs::write(out.join("types.rs"), relocations::table(&compiled)).expect("cargo's output directory can be written");
     cc::Build::new().file("src/bpf/host.c").include(&out).warnings(true).compile("inodyne_host");
     println!("cargo:rerun-if-changed=src/bpf");
     println!("cargo:rerun-if-changed=src/probes");
+    println!("cargo:rerun-if-changed=src/types/btf.rs");
+    println!("cargo:rerun-if-changed=build");
 }
 
 /// Where Debian and its children keep the kernel's user headers that differ between processors: those of this machine, and those for

@@ -1,7 +1,7 @@
 //! Attaching programs to where they run, and what the kernel counts of them.
 
 use std::ops::{AddAssign, Sub};
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use libbpf_rs::{Link, ProgramMut, libbpf_sys};
 
@@ -34,22 +34,64 @@ impl Sub for Ran {
     }
 }
 
+/// A program in the kernel.
+pub enum InKernel<'t> {
+    /// Loaded by libbpf.
+    ByLibbpf(ProgramMut<'t>),
+    /// Loaded beside it: one at a tracepoint by BTF, which the kernel knows from loading.
+    Beside(BorrowedFd<'t>),
+}
+
+impl AsFd for InKernel<'_> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            InKernel::ByLibbpf(program) => program.as_fd(),
+            InKernel::Beside(program) => *program,
+        }
+    }
+}
+
+/// Keeps a program attached.
+pub struct Attached(#[allow(dead_code, reason = "held for its end")] Holder);
+
+#[allow(dead_code, reason = "held for their end")]
+enum Holder {
+    ByLibbpf(Link),
+    Beside(OwnedFd),
+}
+
+/// Attaches a program to what it was made for.
+fn attach_itself(program: &InKernel<'_>) -> libbpf_rs::Result<Attached> {
+    let program = match program {
+        InKernel::ByLibbpf(program) => return Ok(Attached(Holder::ByLibbpf(program.attach()?))),
+        InKernel::Beside(program) => program.as_raw_fd(),
+    };
+    // SAFETY: no memory is passed.
+    let link = unsafe { libbpf_sys::bpf_link_create(program, 0, libbpf_sys::BPF_TRACE_RAW_TP, std::ptr::null()) };
+    if link < 0 {
+        return Err(libbpf_rs::Error::from_raw_os_error(-link));
+    }
+    // SAFETY: a new descriptor that nobody else owns.
+    Ok(Attached(Holder::Beside(unsafe { OwnedFd::from_raw_fd(link) })))
+}
+
 const CPU_CLOCK: &str = "the cpu-clock timer";
 
 /// Attaches a program; to a timer, on each of so many CPUs that is on line.
 ///
 /// # Errors
 /// The kernel has no such point, or refuses it.
-pub fn attach(program: &ProgramMut<'_>, point: Point, cpus: usize, hz: u32) -> Result<Vec<Link>, TraceError> {
+pub fn attach(program: &InKernel<'_>, point: Point, cpus: usize, hz: u32) -> Result<Vec<Attached>, TraceError> {
     let error = |point: &str| {
         let point = point.to_owned();
         move |error: libbpf_rs::Error| TraceError::Attach { point, reason: libbpf_log::explained(&error) }
     };
     match point {
         Point::Tracepoint(name) | Point::PerfEvent(name) | Point::TracepointOf { name, .. } => {
-            Ok(vec![program.attach().map_err(error(name))?])
+            Ok(vec![attach_itself(program).map_err(error(name))?])
         }
         Point::CpuClock => {
+            let InKernel::ByLibbpf(program) = program else { unreachable!("a program of a timer is loaded by libbpf") };
             let (mut links, mut refused) = (Vec::new(), None);
             for cpu in 0..cpus as i32 {
                 let event = match perf_event::cpu_clock(cpu, hz) {
@@ -61,7 +103,7 @@ pub fn attach(program: &ProgramMut<'_>, point: Point, cpus: usize, hz: u32) -> R
                     }
                 };
                 let link = program.attach_perf_event(event.as_raw_fd());
-                links.push(link.map_err(error(CPU_CLOCK))?);
+                links.push(Attached(Holder::ByLibbpf(link.map_err(error(CPU_CLOCK))?)));
                 // The link keeps the event open and closes its descriptor.
                 std::mem::forget(event);
             }

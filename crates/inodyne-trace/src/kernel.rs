@@ -1,14 +1,11 @@
 //! What this kernel is like where CO-RE cannot ask: by names that its type information has or has not.
 
-use std::fs::{self, File};
-use std::io;
-use std::os::unix::fs::FileExt;
+use std::fs;
 use std::path::Path;
 use std::sync::OnceLock;
 
 use crate::perf_event::may_open_tracepoint;
-
-const VMLINUX: &str = "/sys/kernel/btf/vmlinux";
+use crate::types;
 
 /// Names that only occur together where programs at tracepoints are preemptible: what guards these from then on
 /// (`DEFINE_SRCU_FAST(tracepoint_srcu)`, kernel/tracepoint.c), and a field of it that the guard of the same name before Linux 6.13 did
@@ -54,11 +51,11 @@ struct Found {
 
 fn found() -> Found {
     static KNOWN: OnceLock<Found> = OnceLock::new();
-    let look = |names: Vec<u8>| Found {
-        preemptible: PREEMPTIBLE.iter().all(|sign| has(&names, sign)),
-        numbered: has(&names, NUMBERED),
+    let look = |names: &[u8]| Found {
+        preemptible: PREEMPTIBLE.iter().all(|sign| has(names, sign)),
+        numbered: has(names, NUMBERED),
     };
-    *KNOWN.get_or_init(|| names(Path::new(VMLINUX)).map(look).unwrap_or_default())
+    *KNOWN.get_or_init(|| types::names_of_kernel().map(look).unwrap_or_default())
 }
 
 /// Whether this kernel takes the CPU away from programs at tracepoints (`bpf/preempt.h`).
@@ -81,18 +78,6 @@ fn has_perf_events() -> bool {
     *KNOWN.get_or_init(|| EVENTS.iter().find_map(id).is_some_and(may_open_tracepoint))
 }
 
-/// All names in a file of type information, each ended by a zero: a header of 24 bytes says where they are (Documentation/bpf/btf.rst).
-fn names(path: &Path) -> io::Result<Vec<u8>> {
-    let file = File::open(path)?;
-    let mut header = [0; 24];
-    file.read_exact_at(&mut header, 0)?;
-    let word = |at: usize| u32::from_ne_bytes(header[at..at + 4].try_into().expect("four bytes"));
-    let (length_of_header, offset, length) = (word(4), word(16), word(20));
-    let mut names = vec![0; length as usize];
-    file.read_exact_at(&mut names, u64::from(length_of_header) + u64::from(offset))?;
-    Ok(names)
-}
-
 fn has(names: &[u8], sign: &[u8]) -> bool {
     memchr::memmem::find(names, sign).is_some()
 }
@@ -102,15 +87,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_kernels_names_are_read_whole() {
-        let names = names(Path::new(VMLINUX)).expect("a kernel with type information");
-        assert!(has(&names, b"\0task_struct\0") && has(&names, b"\0sum_exec_runtime\0"));
-        assert!(!has(&names, b"\0no_such_name_in_any_kernel\0"));
-    }
-
-    #[test]
-    fn what_has_no_such_header_is_refused() {
-        let file = tempfile::NamedTempFile::new().expect("a temporary file");
-        assert!(names(file.path()).is_err());
+    fn this_kernels_names_are_found_whole() {
+        let names = types::names_of_kernel().expect("a kernel with type information");
+        assert!(has(names, b"\0task_struct\0") && has(names, b"\0sum_exec_runtime\0"));
+        assert!(!has(names, b"\0no_such_name_in_any_kernel\0"));
     }
 }

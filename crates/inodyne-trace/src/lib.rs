@@ -8,6 +8,7 @@
 //! probes/NAME/    a probe: its BPF C, what both sides share of it (intf.h), and the Rust that reads its tables (mod.rs)
 //! probe           what every probe can do;  attach  where its programs run
 //! options         what a Tracer is asked for;  session  load, attach, drain, finish: its life
+//! session/load    loading the programs;  session/beside  two at a time
 //! session/live    reading again and again while it goes on
 //! contract/       the structures of the C as Rust types, and the tests of what their fields mean
 //! join            threads that run already
@@ -19,6 +20,7 @@
 //! mapped_files    where the code of processes lies that are gone when it is named
 //! calibrate       what one cheap call costs more with tracing;  cost  what tracing costs a command, measured while it runs
 //! perf_event      opening perf's events
+//! types/          the kernel's types, of which libbpf gets those that the programs ask about
 //! kernel          what this kernel is like where CO-RE cannot ask
 //! refused         what is kept where the kernel refuses a part
 //! libbpf_log      what libbpf and the verifier say goes into the error
@@ -54,6 +56,7 @@ mod skeleton;
 mod stacks;
 mod symbols;
 mod thread_numbers;
+mod types;
 
 pub use error::TraceError;
 pub use join::Whom;

@@ -7,11 +7,13 @@
 //!
 //! What is seen is the business of the probes (`probes::all`): here is only who is followed.
 
+mod beside;
 mod live;
+mod load;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::mem::MaybeUninit;
+use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -20,10 +22,10 @@ use inodyne_launch::monotonic_ns;
 use inodyne_model::loss::{Loss, Lost};
 use inodyne_model::observed::{Begin, End, Window};
 use inodyne_model::trace::{Refused, Trace};
-use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
-use libbpf_rs::{Link, OpenObject, ProgramInput, ProgramMut, RingBuffer, RingBufferBuilder};
+use libbpf_rs::skel::Skel;
+use libbpf_rs::{ProgramInput, ProgramMut, RingBuffer, RingBufferBuilder};
 
-use crate::attach::{Ran, attach, measure_run_times, ran, recursion_misses};
+use crate::attach::{Attached, InKernel, Ran, attach, measure_run_times, ran, recursion_misses};
 use crate::cgroups::Cgroups;
 use crate::contract::{FLAG_EXITING, FLAG_HELPER, LOSSES, Shared, Thread, global};
 use crate::cost::{Calibration, Cost, Occasion, RUNS_PER_CALL, Reading};
@@ -34,10 +36,12 @@ use crate::mapped_files::MappedFiles;
 use crate::options::Options;
 use crate::probe::{Probe, Program, Seen, Skipped};
 use crate::refused::with_most;
-use crate::skeleton::{InodyneSkel, InodyneSkelBuilder};
+use crate::skeleton::InodyneSkel;
 use crate::stacks::Stacks;
-use crate::{calibrate, kernel, libbpf_log, probes, symbols};
+use crate::{calibrate, probes, symbols};
+use beside::LoadedBeside;
 pub use live::LiveTracer;
+use load::{Loaded, load, load_error, present};
 
 const _: () = assert!(LOSSES == Loss::ALL.len(), "both sides count the same kinds of loss");
 
@@ -48,17 +52,13 @@ fn refused(feature: &str, error: &TraceError) -> Refused {
     Refused { feature: feature.to_owned(), without, reason: error.reason() }
 }
 
-fn load_error(error: impl std::fmt::Display) -> TraceError {
-    TraceError::Load { reason: error.to_string() }
-}
-
 fn read_error(error: impl std::fmt::Display) -> TraceError {
     TraceError::Read { reason: error.to_string() }
 }
 
 /// A loaded tracer, attached to every call and switch of the machine but following nobody yet.
 pub struct Tracer {
-    links: Vec<Link>,
+    links: Vec<Attached>,
     probes: Vec<Box<dyn Probe>>,
     threads: ArrayView<Thread>,
     rings: RingBuffer<'static>,
@@ -72,6 +72,8 @@ pub struct Tracer {
     cost: RefCell<Option<Cost>>,
     refused: Vec<Refused>,
     begin: Begin,
+    /// Programs that are not loaded by libbpf.
+    beside: LoadedBeside,
     skeleton: InodyneSkel<'static>,
 }
 
@@ -98,7 +100,7 @@ impl Tracer {
         let cpus = libbpf_rs::num_possible_cpus().map_err(load_error)?;
         let mut probes = probes::wanted(options);
         probes.retain(|probe| !left_out.contains(&probe.feature()));
-        let skeleton = load(&probes, options, cpus)?;
+        let Loaded { skeleton, beside } = load(&probes, options, cpus)?;
         let mut rings = RingBufferBuilder::new();
         let stacks = Rc::new(RefCell::new(Stacks::default()));
         let arriving = Rc::clone(&stacks);
@@ -124,6 +126,7 @@ impl Tracer {
             cost: RefCell::default(),
             refused: Vec::new(),
             begin: Begin::Launched,
+            beside,
             skeleton,
         };
         tracer.attach()?;
@@ -262,10 +265,14 @@ impl Tracer {
     }
 
     /// The loaded programs of the probes.
-    fn programs(&self) -> impl Iterator<Item = (ProgramMut<'_>, &'static Program)> {
-        let owner = |name: &std::ffi::OsStr| present(&self.probes).find(|program| program.name == name);
+    fn programs<'a>(&'a self) -> impl Iterator<Item = (InKernel<'a>, &'static Program)> {
+        let owner = |name: &OsStr| present(&self.probes).find(|program| program.name == name);
         let all = self.skeleton.object().progs_mut();
-        all.filter_map(move |program| owner(program.name()).map(|own| (program, own)))
+        let loaded = |program: ProgramMut<'a>| match self.beside.get(program.name()) {
+            Some(beside) => InKernel::Beside(beside.as_fd()),
+            None => InKernel::ByLibbpf(program),
+        };
+        all.filter_map(move |program| owner(program.name()).map(|own| (loaded(program), own)))
     }
 
     fn attach(&mut self) -> Result<(), TraceError> {
@@ -386,11 +393,6 @@ impl Skips {
     }
 }
 
-/// The programs of these probes, but for those of file systems that this machine does not have.
-fn present(probes: &[Box<dyn Probe>]) -> impl Iterator<Item = &'static Program> + '_ {
-    probes.iter().flat_map(|probe| probe.programs()).filter(|program| program.is_there())
-}
-
 /// The kernel side's counts.
 fn counted(shared: &Shared) -> Lost {
     let mut lost = Lost::default();
@@ -398,64 +400,6 @@ fn counted(shared: &Shared) -> Lost {
         lost.add(*loss, count);
     }
     lost
-}
-
-fn load(probes: &[Box<dyn Probe>], options: &Options, cpus: usize) -> Result<InodyneSkel<'static>, TraceError> {
-    libbpf_log::listen();
-    // The skeleton borrows the object's place for its whole life, and a tracer is to be a value that can be moved.
-    let place: &'static mut MaybeUninit<OpenObject> = Box::leak(Box::new(MaybeUninit::uninit()));
-    let mut open = InodyneSkelBuilder::default().open(place).map_err(load_error)?;
-    let constants = open.maps.rodata_data.as_mut().expect("the object has constants");
-    constants.max_threads = options.max_threads;
-    constants.max_helpers = options.max_helpers;
-    constants.record_timeline = u32::from(options.timeline);
-    // Whom a process sends something that runs already and is watched, a server above all, is its client.
-    constants.adopt_servers = u32::from(!options.joins);
-    constants.kernel_stack_bytes = kernel_stack_bytes();
-    constants.check_known_stacks = u32::from(options.check_known_stacks);
-    constants.programs_lose_cpu = u32::from(kernel::programs_lose_cpu());
-    constants.refused_probe = options.refuse.as_deref().map_or(Ok(0), number_of)?;
-    let maps = &mut open.maps;
-    maps.slot_of.set_max_entries(pid_max()).map_err(load_error)?;
-    maps.threads.set_max_entries(options.max_threads).map_err(load_error)?;
-    if !options.joins {
-        maps.joining.set_max_entries(1).map_err(load_error)?;
-    }
-    maps.free_slots.set_max_entries(options.max_threads).map_err(load_error)?;
-    for probe in probes {
-        probe.configure(&mut open, options, cpus).map_err(load_error)?;
-    }
-    // What belongs to a probe that is left out is not loaded.
-    let wanted: Vec<&str> = present(probes).map(|program| program.name).collect();
-    let all = probes::all();
-    let known = || all.iter().flat_map(|probe| probe.programs());
-    open.progs.follow_running.set_autoload(options.joins);
-    for mut program in open.open_object_mut().progs_mut() {
-        if known().any(|own| own.name == program.name()) && !wanted.iter().any(|name| *name == program.name()) {
-            program.set_autoload(false);
-        }
-    }
-    open.load().map_err(|error| TraceError::Load { reason: libbpf_log::explained(&error) })
-}
-
-/// How large a thread's stack in the kernel is: 16 KiB, or a page where that is larger (arm64 with pages of 64 KiB).
-fn kernel_stack_bytes() -> u32 {
-    (rustix::param::page_size() as u32).max(16 << 10)
-}
-
-/// How `bpf/refuse.h` numbers a probe.
-fn number_of(name: &str) -> Result<u32, TraceError> {
-    let place = probes::NAMES.iter().position(|known| *known == name);
-    place
-        .map(|place| place as u32 + 1)
-        .ok_or_else(|| TraceError::NoSuchProbe { name: name.to_owned(), known: probes::NAMES.join(", ") })
-}
-
-/// One more than the largest pid of this machine.
-fn pid_max() -> u32 {
-    const LIMIT: u32 = 4 << 20; // PID_MAX_LIMIT, include/linux/threads.h
-    let text = std::fs::read_to_string("/proc/sys/kernel/pid_max").unwrap_or_default();
-    text.trim().parse().unwrap_or(LIMIT).clamp(1, LIMIT)
 }
 
 /// A program may still run on another CPU after it was detached; MEMBARRIER_CMD_GLOBAL returns once none does.

@@ -8,7 +8,7 @@ use std::fmt::Display;
 use std::sync::{Mutex, PoisonError};
 
 use libbpf_rs::btf::Btf;
-use libbpf_rs::btf::types::{DataSec, Var};
+use libbpf_rs::btf::types::{DataSec, Struct, Var};
 use libbpf_rs::{AsRawLibbpf, ObjectBuilder, OpenObject, PrintLevel, libbpf_sys, set_print};
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +23,9 @@ const EM_BPF: u16 = 247;
 const ELF_HEADER: usize = 64;
 /// Sizes of maps that are meant to be set before loading. Small: only the verifier is asked.
 const ENTRIES: u32 = 4096;
+
+/// A constant that is a number by which each kernel knows a structure, and this.
+const NUMBER_OF: (&str, &str) = ("number_of_word", "timespec64");
 
 /// What came of one program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,6 +84,9 @@ fn keep(_: PrintLevel, message: String) {
 /// It is no BPF object.
 pub fn verdicts(object: &[u8], constants: &[(String, u64)]) -> Result<Vec<Verdict>, libbpf_rs::Error> {
     set_print(Some((PrintLevel::Warn, keep)));
+    let number = Btf::from_vmlinux().ok().and_then(|all| Some(all.type_by_name::<Struct<'_>>(NUMBER_OF.1)?.type_id()));
+    let number = number.map(|number| (NUMBER_OF.0.to_owned(), u32::from(number).into()));
+    let constants: &Vec<(String, u64)> = &number.into_iter().chain(constants.iter().cloned()).collect();
     let names: Vec<(String, String, usize)> = open(object, constants)?
         .progs()
         .map(|program| (text(program.name()), text(program.section()), program.insn_cnt()))

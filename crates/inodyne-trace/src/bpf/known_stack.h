@@ -84,13 +84,18 @@ struct timespec64 {
 	__s64 tv_sec;
 } __attribute__((preserve_access_index));
 
+/* The number by which the kernel knows it; 0 where it has none. Not asked by CO-RE, which may be given a part of the kernel's types only. */
+const volatile __u32 number_of_word;
+
 void *bpf_rdonly_cast(const void *object, __u32 type) __weak __ksym;
 
 /* Reads a word; false where there is none. The cast makes it a single instruction (from Linux 6.2 on), which reads 0 where there is none. */
 static __always_inline bool word_at(__u64 place, __u64 *word)
 {
-	if (bpf_ksym_exists(bpf_rdonly_cast)) {
-		struct timespec64 *at = bpf_rdonly_cast((void *)place, bpf_core_type_id_kernel(struct timespec64));
+	__u32 type = number_of_word;
+
+	if (type && bpf_ksym_exists(bpf_rdonly_cast)) {
+		struct timespec64 *at = bpf_rdonly_cast((void *)place, type);
 
 		*word = at->tv_sec;
 		return true;
