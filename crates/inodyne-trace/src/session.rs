@@ -36,9 +36,12 @@ use crate::refused::with_most;
 use crate::skeleton::{InodyneSkel, InodyneSkelBuilder};
 use crate::stacks::Stacks;
 use crate::{calibrate, kernel, libbpf_log, probes, symbols};
-pub use live::LiveTracer;
+pub use live::{CostsOfCalls, LiveTracer};
 
 const _: () = assert!(LOSSES == Loss::ALL.len(), "both sides count the same kinds of loss");
+
+/// So rarely is a call timed that none is while the cost of the others is measured.
+const NEVER: u32 = u32::MAX;
 
 /// What a trace says of a probe that was refused.
 fn refused(feature: &str, error: &TraceError) -> Refused {
@@ -268,6 +271,11 @@ impl Tracer {
         Ok(())
     }
 
+    /// Times one call in so many, drawn by lot, from now on. Only of a live view.
+    fn time_one_call_in(&mut self, so_many: u32) {
+        self.skeleton.maps.bss_data.as_mut().expect("the object has global variables").time_one_call_in = so_many;
+    }
+
     /// What programs and the command have done up to now.
     fn reading(&self) -> Reading {
         let switches = self.probes.iter().map(|probe| probe.switches_so_far()).sum();
@@ -298,7 +306,14 @@ impl Tracer {
             program.test_run(input).map(|_| ()).map_err(load_error)
         };
         run(&self.skeleton.progs.follow_arm)?;
-        let ns_per_call = (calibrate::nanoseconds_per_call() - untraced_ns).max(0.0);
+        let added = || (calibrate::nanoseconds_per_call() - untraced_ns).max(0.0);
+        let ns_per_call = added();
+        let mut ns_per_untimed_call = 0.0;
+        if self.options.live {
+            self.time_one_call_in(NEVER);
+            ns_per_untimed_call = added();
+            self.time_one_call_in(1);
+        }
         let measures = if self.options.live { None } else { measure_run_times() };
         // The programs of a call, for this long: nothing where that is not measured.
         let in_programs = || {
@@ -309,7 +324,8 @@ impl Tracer {
         run(&self.skeleton.progs.follow_disarm)?;
         let not_followed = in_programs();
         let ns_around = (ns_per_call - followed) / RUNS_PER_CALL;
-        self.calibration = Calibration { ns_per_call, ns_around, ns_not_followed: not_followed / RUNS_PER_CALL };
+        self.calibration =
+            Calibration { ns_per_call, ns_per_untimed_call, ns_around, ns_not_followed: not_followed / RUNS_PER_CALL };
         if !self.options.live {
             self.cost = RefCell::new(Some(Cost::new(self.calibration, measures, self.reading())));
         }
@@ -396,6 +412,7 @@ fn load(probes: &[Box<dyn Probe>], options: &Options, cpus: usize) -> Result<Ino
     let constants = open.maps.rodata_data.as_mut().expect("the object has constants");
     constants.max_threads = options.max_threads;
     constants.max_helpers = options.max_helpers;
+    constants.calls_may_go_untimed = u32::from(options.live);
     constants.record_timeline = u32::from(options.timeline);
     // Whom a process sends something that runs already and is watched, a server above all, is its client.
     constants.adopt_servers = u32::from(!options.joins);
