@@ -132,12 +132,22 @@ struct AtTerminal {
     slave: OwnedFd,
     shown: Receiver<Vec<u8>>,
     so_far: String,
+    before: Modes,
+}
+
+/// How a terminal treats what comes and goes.
+type Modes = (LocalFlags, InputFlags, OutputFlags);
+
+fn modes(terminal: &OwnedFd) -> Modes {
+    let modes = tcgetattr(terminal).expect("a terminal");
+    (modes.local_flags, modes.input_flags, modes.output_flags)
 }
 
 impl AtTerminal {
     fn start(arguments: &[&str], columns: u16, rows: u16) -> AtTerminal {
         let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         let pair = openpty(Some(&size), None).expect("a pseudo-terminal");
+        let before = modes(&pair.slave);
         let mut command = inodyne();
         command.arg("top").args(arguments).env("TERM", "xterm-256color").env("LC_ALL", "C.UTF-8");
         let end = || Stdio::from(pair.slave.try_clone().expect("a descriptor"));
@@ -165,7 +175,7 @@ impl AtTerminal {
                 }
             }
         });
-        AtTerminal { child, keys, slave: pair.slave, shown, so_far: String::new() }
+        AtTerminal { child, keys, slave: pair.slave, shown, so_far: String::new(), before }
     }
 
     /// Waits until this is drawn, from the last key on.
@@ -185,18 +195,13 @@ impl AtTerminal {
         self.keys.write_all(keys.as_bytes()).expect("it reads");
     }
 
-    fn modes(&self) -> (LocalFlags, InputFlags, OutputFlags) {
-        let modes = tcgetattr(&self.slave).expect("a terminal");
-        (modes.local_flags, modes.input_flags, modes.output_flags)
-    }
-
     /// Waits for its end, and insists that the terminal is as it was.
-    fn ended(mut self, before: (LocalFlags, InputFlags, OutputFlags)) {
+    fn ended(mut self) {
         let status = self.child.0.wait().expect("it is our child");
         self.shows("\x1b[?1049l");
         self.shows("\x1b[?25h");
         assert_eq!(status.code(), Some(0), "{:?}", self.so_far);
-        assert!(self.modes() == before, "as it was: {:?}", self.modes());
+        assert!(modes(&self.slave) == self.before, "as it was: {:?}", modes(&self.slave));
     }
 }
 
@@ -208,14 +213,14 @@ fn keys_change_what_is_shown_and_the_terminal_is_left_as_it_was() {
     std::fs::create_dir(&into).expect("a directory");
     let arguments = ["--interval", "500ms", "--for", "1s", "--into", into.to_str().expect("text")];
     let mut top = AtTerminal::start(&arguments, 80, 24);
-    let before = top.modes();
     top.shows("FILES%*");
-    assert!(!top.modes().0.contains(LocalFlags::ICANON), "keys are read one by one");
+    assert!(!modes(&top.slave).0.contains(LocalFlags::ICANON), "keys are read one by one");
     top.press("?");
     top.shows("freeze");
     top.press("x");
-    top.press("/python3\r");
-    top.shows("python3");
+    let pid = target.pid().to_string();
+    top.press(&format!("/{pid}\r"));
+    top.shows(&pid);
     top.press("\r");
     top.shows("fsync");
     top.press("w");
@@ -226,7 +231,7 @@ fn keys_change_what_is_shown_and_the_terminal_is_left_as_it_was() {
     top.press("q");
     top.shows("\x1b[?1049l");
     top.shows("recorded");
-    top.ended(before);
+    top.ended();
     let written: Vec<_> =
         std::fs::read_dir(&into).expect("a directory").map(|entry| entry.expect("an entry").path()).collect();
     assert_eq!(written.len(), 1, "{written:?}");
@@ -244,17 +249,15 @@ fn signals_and_the_end_of_whom_is_watched_leave_the_terminal_as_it_was() {
     let pid = target.pid().to_string();
     for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
         let mut top = AtTerminal::start(&["--pid", &pid, "--interval", "300ms"], 200, 60);
-        let before = top.modes();
         top.shows("WAITS");
         kill(Pid::from_raw(top.child.pid() as i32), signal).expect("it is there");
-        top.ended(before);
+        top.ended();
     }
     let mut top = AtTerminal::start(&["--pid", &pid, "--interval", "300ms"], 200, 60);
-    let before = top.modes();
     top.shows("WAITS");
     drop(target);
     top.shows("nobody is left");
-    top.ended(before);
+    top.ended();
 }
 
 #[test]
@@ -423,11 +426,10 @@ fn what_is_estimated_is_marked_on_the_screen() {
     let pid = target.pid().to_string();
     let arguments = ["--pid", &pid, "--interval", "300ms", "--sample-calls", "8", "--budget", "10000%"];
     let mut top = AtTerminal::start(&arguments, 200, 60);
-    let before = top.modes();
     top.shows("timing 1 call in 8 (budget 10000%)");
     top.press("\r");
     top.shows("getppid");
     top.shows("~");
     top.press("q");
-    top.ended(before);
+    top.ended();
 }
