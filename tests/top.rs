@@ -7,18 +7,23 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use inodyne_analyse::Live;
+use inodyne_model::Nanos;
+use inodyne_model::activity::{Account, Activity};
+use inodyne_model::ledger::{Row, RowKind};
+use inodyne_trace::{LiveTracer, Options, Whom};
 use nix::pty::{Winsize, openpty};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::termios::{InputFlags, LocalFlags, OutputFlags, tcgetattr};
 use nix::unistd::Pid;
 use serde_json::Value;
 use support::window::{Killed, syncs_slowly};
-use support::{Cgroup, Outcome, as_in_a_terminal, inodyne, load, machine, run, scratch};
+use support::{Cgroup, Outcome, as_in_a_terminal, eventually, fixture, inodyne, load, machine, run, scratch};
 
 /// Writes and syncs, again and again.
 fn syncs(directory: &Path) -> Killed {
@@ -127,10 +132,10 @@ struct AtTerminal {
     slave: OwnedFd,
     shown: Receiver<Vec<u8>>,
     so_far: String,
-    /// How the terminal was before.
     before: Modes,
 }
 
+/// How a terminal treats what comes and goes.
 type Modes = (LocalFlags, InputFlags, OutputFlags);
 
 fn modes(terminal: &OwnedFd) -> Modes {
@@ -190,17 +195,13 @@ impl AtTerminal {
         self.keys.write_all(keys.as_bytes()).expect("it reads");
     }
 
-    fn modes(&self) -> Modes {
-        modes(&self.slave)
-    }
-
     /// Waits for its end, and insists that the terminal is as it was.
     fn ended(mut self) {
         let status = self.child.0.wait().expect("it is our child");
         self.shows("\x1b[?1049l");
         self.shows("\x1b[?25h");
         assert_eq!(status.code(), Some(0), "{:?}", self.so_far);
-        assert!(self.modes() == self.before, "as it was: {:?}", self.modes());
+        assert!(modes(&self.slave) == self.before, "as it was: {:?}", modes(&self.slave));
     }
 }
 
@@ -213,12 +214,13 @@ fn keys_change_what_is_shown_and_the_terminal_is_left_as_it_was() {
     let arguments = ["--interval", "500ms", "--for", "1s", "--into", into.to_str().expect("text")];
     let mut top = AtTerminal::start(&arguments, 80, 24);
     top.shows("FILES%*");
-    assert!(!top.modes().0.contains(LocalFlags::ICANON), "keys are read one by one");
+    assert!(!modes(&top.slave).0.contains(LocalFlags::ICANON), "keys are read one by one");
     top.press("?");
     top.shows("freeze");
     top.press("x");
-    top.press("/python3\r");
-    top.shows("python3");
+    let pid = target.pid().to_string();
+    top.press(&format!("/{pid}\r"));
+    top.shows(&pid);
     top.press("\r");
     top.shows("fsync");
     top.press("w");
@@ -301,4 +303,133 @@ fn three_thousand_processes_cost_little() {
     }
     let mean = costs.iter().sum::<f64>() / costs.len() as f64;
     assert!(mean < 0.15, "{costs:?}");
+}
+
+/// Asks for its parent, again and again.
+fn calls_all_the_time() -> Killed {
+    let mut command = Command::new("python3");
+    Killed(command.args(["-c", "import os\nwhile True:\n  os.getppid()\n"]).spawn().expect("the tests need python3"))
+}
+
+/// A program of `fixtures/rounds.c`, which has made no call yet but the one that it is in.
+struct Rounds {
+    child: Killed,
+    asks: ChildStdin,
+    says: BufReader<ChildStdout>,
+}
+
+impl Rounds {
+    fn start(scratch: &Path, rounds: u32) -> Rounds {
+        let mut command = Command::new(fixture("rounds", scratch));
+        let command = command.arg(rounds.to_string()).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = Killed(command.spawn().expect("it starts"));
+        let asks = child.0.stdin.take().expect("a pipe");
+        let says = BufReader::new(child.0.stdout.take().expect("a pipe"));
+        let rounds = Rounds { child, asks, says };
+        rounds.waits();
+        rounds
+    }
+
+    /// Until it has left its CPU in `read`: then proc_pid_syscall(5) says so.
+    fn waits(&self) {
+        let file = format!("/proc/{}/syscall", self.child.pid());
+        let read = format!("{} 0x0 ", nix::libc::SYS_read);
+        assert!(eventually(|| std::fs::read_to_string(&file).is_ok_and(|text| text.starts_with(&read))));
+    }
+
+    /// Makes the rounds; how many calls of it have ended since it was asked.
+    fn made(&mut self) -> u64 {
+        self.asks.write_all(b"x").expect("it reads");
+        let mut line = String::new();
+        self.says.read_line(&mut line).expect("it says how many");
+        self.waits();
+        line.trim().parse().expect("a number")
+    }
+}
+
+/// The rows in which its own calls ran.
+fn of_call<'a>(account: &'a Account, name: &'a str) -> impl Iterator<Item = &'a Row> {
+    let of_it = move |row: &&Row| row.syscall.as_deref().is_some_and(|call| call.ends_with(name));
+    account.rows.iter().filter(of_it)
+}
+
+fn ran_in(account: &Account, name: &str) -> f64 {
+    of_call(account, name).filter(|row| row.kind == RowKind::Kernel).map(|row| row.ns).sum::<Nanos>().0 as f64
+}
+
+#[test]
+fn where_not_every_call_is_timed_all_are_counted_and_the_times_sum() {
+    let (_machine, scratch) = (machine(), scratch());
+    let mut rounds = Rounds::start(scratch.path(), 100_000);
+    let mut tracer = LiveTracer::new(&Options::default()).expect("this machine can trace");
+    let costs = tracer.costs_of_calls();
+    assert!(costs.on_average(8) <= costs.timed_ns, "{costs:?}");
+    tracer.join(&Whom::Processes(vec![rounds.child.0.id()])).expect("it is there");
+    let mut live = Live::default();
+    live.add(tracer.snapshot().expect("it reads"));
+    let mut shares = Vec::new();
+    for timed_one_in in [1, 8, 64, 1] {
+        tracer.time_one_call_in(timed_one_in);
+        let made = rounds.made();
+        let activity: Activity = live.add(tracer.snapshot().expect("it reads")).expect("the second one");
+        let [process] = &activity.processes[..] else { panic!("one process: {activity:?}") };
+        let account = &process.account;
+        assert_eq!((account.calls, activity.lost.total()), (made, 0), "one in {timed_one_in}");
+        let sum: Nanos = account.rows.iter().map(|row| row.ns).sum();
+        assert_eq!(sum, activity.length_ns, "one in {timed_one_in}: {:?}", account.rows);
+        // Waits are none of what is estimated.
+        let waits: Vec<&Row> = of_call(account, "poll").filter(|row| row.kind == RowKind::Blocked).collect();
+        assert_eq!(waits.iter().map(|row| row.count).sum::<u64>(), 10, "{waits:?}");
+        assert!(waits.iter().map(|row| row.ns).sum::<Nanos>() >= Nanos(10_000_000), "{waits:?}");
+        for row in &account.rows {
+            let is_of_cpu = matches!(row.kind, RowKind::User | RowKind::Kernel);
+            assert_eq!(row.estimated, is_of_cpu && timed_one_in > 1, "one in {timed_one_in}: {row:?}");
+        }
+        let (of_stat, of_getppid) = (ran_in(account, "fstatat"), ran_in(account, "getppid"));
+        shares.push(of_stat / (of_stat + of_getppid));
+    }
+    println!("of the time in both calls in stat, where all, one in 8, one in 64, and all are timed: {shares:?}");
+    // Each eighth call of it is a stat: had each eighth one been timed, it would be all or nothing.
+    for share in &shares {
+        assert!((share - shares[0]).abs() < 0.2, "{shares:?}");
+    }
+}
+
+#[test]
+fn beyond_its_budget_fewer_calls_are_timed_and_that_is_said() {
+    let _machine = machine();
+    let target = calls_all_the_time();
+    let pid = target.pid().to_string();
+    let arguments = ["--pid", &pid, "--interval", "1s", "-n", "3"];
+    let little = looks(&[&arguments[..], &["--budget", "0.001%"]].concat());
+    let timed = |look: &Value| number(look, "timed_one_in");
+    let is_over = |look: &Value| number(look, "tracing_cpu") > number(look, "budget_cpu");
+    assert!(little.iter().any(|look| timed(look) == 1.0 && is_over(look)), "{little:?}");
+    assert!(little.iter().any(|look| timed(look) == 64.0 && is_over(look)), "{little:?}");
+    let much = looks(&[&arguments[..], &["--budget", "10000%"]].concat());
+    assert!(much.iter().all(|look| timed(look) == 1.0 && !is_over(look)), "{much:?}");
+    let rarely = looks(&[&arguments[..], &["--budget", "10000%", "--sample-calls", "8"]].concat());
+    assert!(rarely.iter().all(|look| timed(look) == 8.0 && !is_over(look)), "{rarely:?}");
+    let text = |budget| {
+        run(inodyne().args(["top", "--batch"]).args(arguments).args(["--budget", budget])).ended_with(0).text()
+    };
+    let said = text("0.001%");
+    assert!(said.contains("; over the budget of 0.001%\n"), "{said}");
+    assert!(said.contains("; timing 1 call in 64, over the budget of 0.001%\n"), "{said}");
+    assert!(!text("10000%").contains("budget"));
+}
+
+#[test]
+fn what_is_estimated_is_marked_on_the_screen() {
+    let _machine = machine();
+    let target = calls_all_the_time();
+    let pid = target.pid().to_string();
+    let arguments = ["--pid", &pid, "--interval", "300ms", "--sample-calls", "8", "--budget", "10000%"];
+    let mut top = AtTerminal::start(&arguments, 200, 60);
+    top.shows("timing 1 call in 8 (budget 10000%)");
+    top.press("\r");
+    top.shows("getppid");
+    top.shows("~");
+    top.press("q");
+    top.ended();
 }

@@ -49,6 +49,7 @@ impl Live {
             let between = self.before.get(&thread.number).map_or_else(|| account.clone(), |last| less(account, last));
             process.account.add(&between);
         }
+        processes.values_mut().for_each(|process| process.account.divide());
         let alive = || snapshot.observed.threads.iter().filter(|thread| thread.alive);
         let living_processes = alive().map(|thread| thread.pid).collect::<HashSet<u32>>().len();
         let living_threads = alive().count();
@@ -76,9 +77,12 @@ fn accounts(snapshot: &Snapshot, classifier: &Classifier<'_>) -> HashMap<ThreadN
     let ledgers = threads::ledgers(observed, classifier).into_iter();
     let mut accounts: HashMap<ThreadNumber, Account> = ledgers
         .map(|ledger| {
+            let more = snapshot.threads.get(&ledger.number).copied().unwrap_or_default();
             let mut account = Account {
                 threads: 1,
-                calls: snapshot.threads.get(&ledger.number).map_or(0, |thread| thread.calls),
+                calls: more.calls,
+                untimed_ns: more.untimed_ns,
+                stood_ns: more.stood_ns,
                 switches: switches.get(&ledger.number).copied().unwrap_or_default(),
                 ..Account::default()
             };
@@ -130,6 +134,8 @@ fn less(later: &Account, earlier: &Account) -> Account {
         threads: later.threads,
         calls: later.calls.saturating_sub(earlier.calls),
         switches: later.switches.saturating_sub(earlier.switches),
+        untimed_ns: later.untimed_ns.saturating_sub(earlier.untimed_ns),
+        stood_ns: later.stood_ns.saturating_sub(earlier.stood_ns),
         rows,
         filesystems: filesystems.filter(|(_, ns)| *ns > Nanos::ZERO).collect(),
     };
@@ -165,7 +171,7 @@ mod tests {
     }
 
     fn snapshot(at: f64, threads: Vec<(ThreadObserved, u64)>, waits: Vec<Wait>) -> Snapshot {
-        let so_far = |calls| ThreadSoFar { calls, pid_here: NonZero::new(11) };
+        let so_far = |calls| ThreadSoFar { calls, pid_here: NonZero::new(11), ..ThreadSoFar::default() };
         let more = threads.iter().map(|(thread, calls)| (thread.number, so_far(*calls))).collect();
         let mut snapshot = Snapshot { at_ns: ms(at), threads: more, ..Snapshot::default() };
         snapshot.observed.threads = threads.into_iter().map(|(thread, _)| thread).collect();

@@ -52,8 +52,13 @@ pub struct Account {
     pub calls: u64,
     /// Times that one of them left a CPU.
     pub switches: u64,
-    /// Their time by what they did, largest first. It sums to the time for which they lived.
+    /// Their time by what they did, largest first. It sums to the time for which they lived, once [`Account::divide`] has divided what is
+    /// not divided yet.
     pub rows: Vec<Row>,
+    /// The time that they ran in calls that were not timed, and in user mode between them: in no row.
+    pub untimed_ns: Nanos,
+    /// What the rows of calls have too much, since each that was timed stands for others.
+    pub stood_ns: Nanos,
     /// Their waits for files, by the file system in whose functions they waited.
     pub filesystems: BTreeMap<String, Nanos>,
 }
@@ -64,11 +69,14 @@ impl Account {
         self.threads += other.threads;
         self.calls += other.calls;
         self.switches += other.switches;
+        self.untimed_ns += other.untimed_ns;
+        self.stood_ns += other.stood_ns;
         for row in &other.rows {
             match self.rows.iter_mut().find(|own| own.is_same_as(row)) {
                 Some(own) => {
                     own.ns += row.ns;
                     own.count = own.count.saturating_add(row.count);
+                    own.estimated |= row.estimated;
                 }
                 None => self.rows.push(row.clone()),
             }
@@ -77,6 +85,38 @@ impl Account {
         for (filesystem, ns) in &other.filesystems {
             *self.filesystems.entry(filesystem.clone()).or_default() += *ns;
         }
+    }
+
+    /// Divides the time with calls that were not timed between these and user mode, by what those that were timed took; all such rows
+    /// are estimates from then on. Their sum is not: where the estimate is that calls took more than there was, they took all of it.
+    pub fn divide(&mut self) {
+        let (untimed, stood) = (std::mem::take(&mut self.untimed_ns), std::mem::take(&mut self.stood_ns));
+        if untimed + stood == Nanos::ZERO {
+            return;
+        }
+        let user = untimed.saturating_sub(stood);
+        if user > Nanos::ZERO && !self.rows.iter().any(|row| row.kind == RowKind::User) {
+            self.rows.push(Row::new(RowKind::User, Nanos::ZERO));
+        }
+        let (mut estimated, mut left): (Nanos, Nanos) = (self.sum(is_of_kernel), stood.saturating_sub(untimed));
+        for row in &mut self.rows {
+            match row.kind {
+                RowKind::User => row.ns += user,
+                RowKind::Kernel => {
+                    let less = left.0 as u128 * row.ns.0 as u128 / estimated.0.max(1) as u128;
+                    // The last row takes what rounding has left.
+                    estimated = estimated - row.ns;
+                    let less = if estimated == Nanos::ZERO { left } else { Nanos(less as u64) };
+                    let less = less.min(row.ns);
+                    left = left - less;
+                    row.ns = row.ns - less;
+                }
+                _ => continue,
+            }
+            row.estimated = true;
+        }
+        self.rows.retain(|row| row.ns > Nanos::ZERO);
+        self.rows.sort_by_key(|row| std::cmp::Reverse(row.ns));
     }
 
     /// On a CPU.
@@ -120,6 +160,10 @@ impl Account {
     }
 }
 
+fn is_of_kernel(row: &Row) -> bool {
+    row.kind == RowKind::Kernel
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -136,6 +180,7 @@ mod tests {
             switches: 3,
             rows: vec![blocked(Cause::Sleep, 900), blocked(Cause::Journal, 60), Row::new(RowKind::User, Nanos(40))],
             filesystems: BTreeMap::from([("ext4".to_owned(), Nanos(60))]),
+            ..Account::default()
         };
         let other = Account {
             threads: 2,
@@ -143,6 +188,7 @@ mod tests {
             switches: 1,
             rows: vec![blocked(Cause::DeviceRead, 100), blocked(Cause::Journal, 50)],
             filesystems: BTreeMap::from([("xfs".to_owned(), Nanos(100)), ("ext4".to_owned(), Nanos(50))]),
+            ..Account::default()
         };
         one.add(&other);
         assert_eq!((one.threads, one.calls, one.switches), (3, 11, 4));
@@ -151,5 +197,38 @@ mod tests {
         assert_eq!(one.rows[1], Row { count: 2, ..blocked(Cause::Journal, 110) });
         assert!(one.is_active());
         assert!(!Account { rows: vec![blocked(Cause::Poll, 5)], ..Account::default() }.is_active());
+    }
+
+    fn kernel(call: &str, ns: u64) -> Row {
+        Row { syscall: Some(call.to_owned()), ..Row::new(RowKind::Kernel, Nanos(ns)) }
+    }
+
+    fn divided(rows: Vec<Row>, untimed: u64, stood: u64) -> Vec<(RowKind, u64, bool)> {
+        let (untimed_ns, stood_ns) = (Nanos(untimed), Nanos(stood));
+        let mut account = Account { rows, untimed_ns, stood_ns, ..Account::default() };
+        let measured = account.cpu_ns() + untimed_ns - stood_ns;
+        account.divide();
+        assert_eq!(account.cpu_ns(), measured, "what was on a CPU stays as it was measured");
+        account.rows.iter().map(|row| (row.kind, row.ns.0, row.estimated)).collect()
+    }
+
+    #[test]
+    fn time_with_calls_that_were_not_timed_is_divided_and_keeps_its_sum() {
+        let rows = || vec![blocked(Cause::Journal, 60), kernel("read", 80), kernel("write", 24)];
+        let as_measured = [(RowKind::Blocked, 60, false), (RowKind::Kernel, 80, false), (RowKind::Kernel, 24, false)];
+        assert_eq!(divided(rows(), 0, 0), as_measured);
+        // Of 100 in such calls and between them 91 were in them.
+        let expected = [
+            (RowKind::Kernel, 80, true),
+            (RowKind::Blocked, 60, false),
+            (RowKind::Kernel, 24, true),
+            (RowKind::User, 9, true),
+        ];
+        assert_eq!(divided(rows(), 100, 91), expected);
+        // 91 of 50 cannot be.
+        let expected = [(RowKind::Blocked, 60, false), (RowKind::Kernel, 49, true), (RowKind::Kernel, 14, true)];
+        assert_eq!(divided(rows(), 50, 91), expected);
+        assert_eq!(divided(vec![Row::new(RowKind::User, Nanos(5))], 10, 0), [(RowKind::User, 15, true)]);
+        assert_eq!(divided(vec![kernel("read", 91)], 0, 91), []);
     }
 }

@@ -30,4 +30,9 @@ pub struct ThreadSoFar {
     pub calls: u64,
     /// Its process's id where this program runs, as `/proc` has it; none where that is not seen there.
     pub pid_here: Option<NonZero<u32>>,
+    /// The time that it ran in calls that were not timed, and in user mode between them: in its account it is in neither.
+    pub untimed_ns: Nanos,
+    /// What its account has too much in calls, since each that was timed stands for others: an estimate of how much of `untimed_ns` was in
+    /// calls.
+    pub stood_ns: Nanos,
 }

@@ -15,6 +15,8 @@ use crate::contract::{CALL_NONE, STATE_BLOCKED, STATE_READY, Thread};
 unsafe extern "C" {
     fn host_born(thread: *mut Thread, now: u64);
     fn host_enter(thread: *mut Thread, now: u64, call: u16);
+    fn host_enter_untimed(thread: *mut Thread, call: u16);
+    fn host_exit_untimed(thread: *mut Thread) -> i32;
     fn host_exit(thread: *mut Thread, now: u64, call_slot: u32) -> u64;
     fn host_out(thread: *mut Thread, now: u64, call_slot: u32, blocked: i32);
     fn host_in(thread: *mut Thread, now: u64) -> u64;
@@ -29,8 +31,13 @@ const CALL_SLOT: u32 = 3;
 #[derive(Debug, Clone, Copy)]
 enum Event {
     Enter,
+    /// One call that is timed, for so many that are not.
+    EnterFor(u32),
+    EnterUntimed,
     Exit,
-    Out { blocked: bool },
+    Out {
+        blocked: bool,
+    },
     Wake,
     In,
 }
@@ -56,6 +63,12 @@ impl Driven {
         unsafe {
             match event {
                 Event::Enter => host_enter(thread, now, CALL),
+                Event::EnterFor(others) => {
+                    self.thread.stands_for = others;
+                    host_enter(thread, now, CALL);
+                }
+                Event::EnterUntimed => host_enter_untimed(thread, CALL),
+                Event::Exit if host_exit_untimed(thread) != 0 => {}
                 Event::Exit => self.call_walls.push(host_exit(thread, now, CALL_SLOT)),
                 Event::Out { blocked } => host_out(thread, now, CALL_SLOT, blocked.into()),
                 Event::Wake => self.thread.wake_ns = now,
@@ -170,9 +183,59 @@ fn a_preempted_thread_is_ready_whatever_wakes_it() {
     assert_eq!((driven.thread.waits, driven.thread.preemptions), (0, 1));
 }
 
+/// One letter is 10 ns, `K` a call that is timed and stands for another one:
+///
+/// ```text
+/// measured  uu kkkk uuu kk uuu KKK u kkk bb kk uu
+/// charged   uu ............... KKK ..... bb kk uu     a dot: user or kernel, nobody knows how much in which
+/// ```
+#[test]
+fn a_call_that_is_not_timed_is_charged_to_neither_until_it_leaves_the_cpu() {
+    let mut driven = Driven::born();
+    for (event, at) in [
+        (Event::EnterUntimed, 20),
+        (Event::Exit, 60),
+        (Event::EnterUntimed, 90),
+        (Event::Exit, 110),
+        (Event::EnterFor(1), 140),
+        (Event::Exit, 170),
+        (Event::EnterUntimed, 180),
+        (Event::Out { blocked: true }, 210),
+        (Event::Wake, 230),
+        (Event::In, 230),
+        (Event::Exit, 250),
+    ] {
+        driven.happen(event, BIRTH + at);
+    }
+    assert_eq!(driven.thread.call, CALL_NONE);
+    assert_eq!((driven.thread.call_blocked_ns, driven.thread.stands_for), (20, 0));
+    let thread = driven.end(BIRTH + 270);
+    assert_eq!((thread.user_ns, thread.untimed_ns, thread.blocked_ns), (20, 180, 20));
+    // The timed one, the one that it stands for, and what was left of the last one after its wait.
+    assert_eq!((kernel_ns(&thread), thread.stood_ns), (30 + 30 + 20, 30));
+}
+
+/// What a call runs after it has left the CPU is known of each, so nobody has to stand for it.
+#[test]
+fn a_call_stands_for_others_up_to_its_first_switch_only() {
+    let mut driven = Driven::born();
+    for (event, at) in [
+        (Event::EnterFor(7), 0),
+        (Event::Out { blocked: true }, 10),
+        (Event::Wake, 20),
+        (Event::In, 20),
+        (Event::Exit, 50),
+    ] {
+        driven.happen(event, BIRTH + at);
+    }
+    assert_eq!((kernel_ns(&driven.thread), driven.thread.stood_ns), (8 * 10 + 30, 7 * 10));
+}
+
 fn any_event() -> impl Strategy<Value = Event> {
     prop_oneof![
         Just(Event::Enter),
+        (1u32..100).prop_map(Event::EnterFor),
+        Just(Event::EnterUntimed),
         Just(Event::Exit),
         any::<bool>().prop_map(|blocked| Event::Out { blocked }),
         Just(Event::Wake),
@@ -191,7 +254,8 @@ proptest! {
             driven.happen(event, now);
         }
         let thread = driven.end(now);
-        let whole = thread.user_ns + kernel_ns(&thread) + thread.blocked_ns + thread.ready_ns;
+        let measured_ns = kernel_ns(&thread) - thread.stood_ns;
+        let whole = thread.user_ns + thread.untimed_ns + measured_ns + thread.blocked_ns + thread.ready_ns;
         prop_assert_eq!(whole, now - BIRTH);
     }
 

@@ -97,6 +97,8 @@ impl AddAssign for Reading {
 pub struct Calibration {
     /// What tracing adds to that call.
     pub ns_per_call: f64,
+    /// The same where that call is not timed; only of a live view, where there are such calls.
+    pub ns_per_untimed_call: f64,
     /// What it adds around one run of a program, the time that the kernel's measurement says aside; below zero where that is the larger.
     pub ns_around: f64,
     /// How long a program runs for a thread that is not followed.
@@ -201,7 +203,8 @@ fn of_windows(calibration: &Calibration, seen: &Reading, length_ns: u64, reader_
 mod tests {
     use super::*;
 
-    const CALIBRATION: Calibration = Calibration { ns_per_call: 120.0, ns_around: 20.0, ns_not_followed: 15.0 };
+    const CALIBRATION: Calibration =
+        Calibration { ns_per_call: 120.0, ns_per_untimed_call: 0.0, ns_around: 20.0, ns_not_followed: 15.0 };
 
     fn seen(calls: u64, switches: u64) -> Reading {
         Reading {

@@ -62,4 +62,4 @@ pub use error::TraceError;
 pub use join::Whom;
 pub use names::all as names_of_calls;
 pub use options::{NoSuchMarks, Options, RequestMarks};
-pub use session::{LiveTracer, Tracer};
+pub use session::{CostsOfCalls, LiveTracer, Tracer};

@@ -40,10 +40,13 @@ use crate::skeleton::InodyneSkel;
 use crate::stacks::Stacks;
 use crate::{calibrate, probes, symbols};
 use beside::LoadedBeside;
-pub use live::LiveTracer;
+pub use live::{CostsOfCalls, LiveTracer};
 use load::{Loaded, load, load_error, present};
 
 const _: () = assert!(LOSSES == Loss::ALL.len(), "both sides count the same kinds of loss");
+
+/// So rarely is a call timed that none is while the cost of the others is measured.
+const NEVER: u32 = u32::MAX;
 
 /// What a trace says of a probe that was refused.
 fn refused(feature: &str, error: &TraceError) -> Refused {
@@ -287,6 +290,11 @@ impl Tracer {
         Ok(())
     }
 
+    /// Times one call in so many, drawn by lot, from now on. Only of a live view.
+    fn time_one_call_in(&mut self, so_many: u32) {
+        self.skeleton.maps.bss_data.as_mut().expect("the object has global variables").time_one_call_in = so_many;
+    }
+
     /// What programs and the command have done up to now.
     fn reading(&self) -> Reading {
         let switches = self.probes.iter().map(|probe| probe.switches_so_far()).sum();
@@ -317,7 +325,14 @@ impl Tracer {
             program.test_run(input).map(|_| ()).map_err(load_error)
         };
         run(&self.skeleton.progs.follow_arm)?;
-        let ns_per_call = (calibrate::nanoseconds_per_call() - untraced_ns).max(0.0);
+        let added = || (calibrate::nanoseconds_per_call() - untraced_ns).max(0.0);
+        let ns_per_call = added();
+        let mut ns_per_untimed_call = 0.0;
+        if self.options.live {
+            self.time_one_call_in(NEVER);
+            ns_per_untimed_call = added();
+            self.time_one_call_in(1);
+        }
         let measures = if self.options.live { None } else { measure_run_times() };
         // The programs of a call, for this long: nothing where that is not measured.
         let in_programs = || {
@@ -328,7 +343,8 @@ impl Tracer {
         run(&self.skeleton.progs.follow_disarm)?;
         let not_followed = in_programs();
         let ns_around = (ns_per_call - followed) / RUNS_PER_CALL;
-        self.calibration = Calibration { ns_per_call, ns_around, ns_not_followed: not_followed / RUNS_PER_CALL };
+        self.calibration =
+            Calibration { ns_per_call, ns_per_untimed_call, ns_around, ns_not_followed: not_followed / RUNS_PER_CALL };
         if !self.options.live {
             self.cost = RefCell::new(Some(Cost::new(self.calibration, measures, self.reading())));
         }

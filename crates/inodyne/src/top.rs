@@ -2,6 +2,7 @@
 //!
 //! | module | what it knows |
 //! |---|---|
+//! | `budget` | how many calls are timed, so that it costs no more than it may; pure |
 //! | `look` | what happened since the last time, and what knowing it cost |
 //! | `table` | the columns, and the lines in their order; pure |
 //! | `open_file` | at which file a process is just now |
@@ -13,6 +14,7 @@
 //! | `batch` | the same as plain text and as JSON |
 
 mod batch;
+mod budget;
 mod draw;
 mod groups;
 mod look;
@@ -34,6 +36,7 @@ use crate::failure::{ExitStatus, Failure};
 use crate::options::time;
 use crate::target::{Target, TargetOptions};
 use batch::BatchFormat;
+use budget::{Budget, Percent};
 use table::{By, Column};
 
 /// Arguments of `inodyne top`.
@@ -63,6 +66,13 @@ pub struct TopArguments {
     /// The column to sort by
     #[arg(long, value_name = "COLUMN", value_enum, default_value_t, help_heading = "Table")]
     pub sort: Column,
+    /// What tracing may cost whom it follows, as a part of one CPU: beyond it not every call is timed, and that is said
+    #[arg(long, value_name = "PERCENT", default_value = "5%", help_heading = "Cost")]
+    pub budget: Percent,
+    /// Time one call in N, drawn by lot, and fewer only beyond the budget. All are counted, and all waits are timed
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000), default_value_t = 1,
+          help_heading = "Cost")]
+    pub sample_calls: u32,
     /// How long a window is that is recorded with the key w
     #[arg(long = "for", value_name = "TIME", value_parser = time, default_value = "10s", conflicts_with = "batch",
           help_heading = "Recordings")]
@@ -79,6 +89,13 @@ pub struct TopArguments {
     /// Lines of the table; 0 for all
     #[arg(long, value_name = "N", default_value_t = 20, requires = "batch", help_heading = "Without a terminal")]
     pub rows: usize,
+}
+
+impl TopArguments {
+    /// What it may cost.
+    fn budget(&self) -> Budget {
+        Budget::new(self.budget, self.sample_calls)
+    }
 }
 
 /// Runs the command.

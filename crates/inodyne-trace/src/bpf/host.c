@@ -26,6 +26,8 @@ __u16 host_call_of_number(__u64 number) { return call_of_number(number); }
 
 void host_born(struct thread *t, __u64 now) { clock_born(t, now); }
 void host_enter(struct thread *t, __u64 now, __u16 call) { clock_enter(t, now, call); }
+void host_enter_untimed(struct thread *t, __u16 call) { clock_enter_untimed(t, call); }
+int host_exit_untimed(struct thread *t) { return clock_exit_untimed(t); }
 __u64 host_exit(struct thread *t, __u64 now, __u32 call_slot) { return clock_exit(t, now, call_slot); }
 void host_out(struct thread *t, __u64 now, __u32 call_slot, int blocked) { clock_switch_out(t, now, call_slot, blocked); }
 __u64 host_in(struct thread *t, __u64 now) { return clock_switch_in(t, now); }

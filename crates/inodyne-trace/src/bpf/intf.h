@@ -94,7 +94,14 @@ struct thread {
 	__u8 joined;      /* 1: was joined while it ran, and no switch was seen since */
 	__u32 number;     /* 1, 2, 3 ... in order of birth; 0: not in use, or calibration */
 	__u32 touched[CALL_SLOTS / 32]; /* calls that ran since the last piece of work was sent */
+	__u32 random;     /* of the draw which calls are timed; 0 before the first one */
 	__u64 calls;      /* that ended, but those that began before it was followed */
+
+	/* Where not every call is timed: see clock.h. */
+	__u32 untimed;    /* 1: there were calls that are not timed since the last transition */
+	__u32 stands_for; /* so many of them, in what the call in progress runs until it ends or first leaves the CPU */
+	__u64 untimed_ns; /* on a CPU, in such calls and in user mode between them */
+	__u64 stood_ns;   /* the part of kernel_ns that was not measured: what calls stood for */
 
 	/* What switches touch. */
 	__u64 wake_ns;    /* last wake-up */

@@ -21,6 +21,23 @@ use crate::options::Options;
 use crate::probe::Seen;
 use crate::symbols;
 
+/// What tracing adds to one system call.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct CostsOfCalls {
+    /// To one that is timed.
+    pub timed_ns: f64,
+    /// To one that is only counted.
+    pub untimed_ns: f64,
+}
+
+impl CostsOfCalls {
+    /// To one on average, where one in so many is timed.
+    pub fn on_average(&self, timed_one_in: u32) -> f64 {
+        let untimed_ns = self.untimed_ns.min(self.timed_ns);
+        untimed_ns + (self.timed_ns - untimed_ns) / f64::from(timed_one_in.max(1))
+    }
+}
+
 /// A tracer of threads that run already, which is read while it goes on. It makes no trace: nobody is left whose account it could
 /// close, once it has forgotten those who have ended.
 pub struct LiveTracer {
@@ -37,7 +54,10 @@ impl LiveTracer {
     /// # Errors
     /// As [`Tracer::new`].
     pub fn new(options: &Options) -> Result<LiveTracer, TraceError> {
-        let options = Options { joins: true, live: true, timeline: false, sample_hz: 0, ..options.clone() };
+        // No table of calls is read.
+        let max_call_stats = 1;
+        let options =
+            Options { joins: true, live: true, timeline: false, sample_hz: 0, max_call_stats, ..options.clone() };
         Ok(LiveTracer { tracer: Tracer::new(&options)?, waits: 0, measured: None })
     }
 
@@ -59,9 +79,15 @@ impl LiveTracer {
         self.tracer.take_arrived();
     }
 
+    /// Times one call in so many from now on, drawn by lot; all are counted, and waits are known of all. In the beginning all are timed.
+    pub fn time_one_call_in(&mut self, so_many: u32) {
+        self.tracer.time_one_call_in(so_many);
+    }
+
     /// What tracing adds to one system call, as it was measured at the beginning.
-    pub fn ns_per_call(&self) -> f64 {
-        self.tracer.calibration.ns_per_call
+    pub fn costs_of_calls(&self) -> CostsOfCalls {
+        let calibration = &self.tracer.calibration;
+        CostsOfCalls { timed_ns: calibration.ns_per_call, untimed_ns: calibration.ns_per_untimed_call }
     }
 
     /// Begins or ends to measure how long the programs run that switches and wake-ups pay for.

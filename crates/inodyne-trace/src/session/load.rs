@@ -60,6 +60,7 @@ fn load_with(
     let constants = open.maps.rodata_data.as_mut().expect("the object has constants");
     constants.max_threads = options.max_threads;
     constants.max_helpers = options.max_helpers;
+    constants.calls_may_go_untimed = u32::from(options.live);
     constants.record_timeline = u32::from(options.timeline);
     // Whom a process sends something that runs already and is watched, a server above all, is its client.
     constants.adopt_servers = u32::from(!options.joins);

@@ -34,7 +34,7 @@ pub enum BatchFormat {
 /// The machine lacks something, or there is nobody to follow.
 pub fn run(arguments: &TopArguments, target: &Target) -> Result<ExitCode, Failure> {
     let mut signals = ending_signals()?;
-    let mut watcher = Watcher::new(target)?;
+    let mut watcher = Watcher::new(target, arguments.budget())?;
     let mut groups = Groups::default();
     let mut next = Instant::now() + arguments.interval;
     let mut left = arguments.count;
@@ -78,7 +78,10 @@ fn text(look: &Look, label: &str, by: By, lines: &[Line], more: usize) -> String
     let at = look.at.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S");
     let mut text = format!("{at}  {}, {:.1} s: {}", escaped(label), length.as_secs_f64(), look.summary());
     let lost = look.lost();
-    text += &if lost.is_empty() { "\n".to_owned() } else { format!("; {lost}\n") };
+    for more in [look.timing(), lost].iter().filter(|more| !more.is_empty()) {
+        write!(text, "; {more}").expect("a string takes all");
+    }
+    text.push('\n');
     let mut add = |cell: &dyn Fn(Column) -> String| {
         let cells = Column::ALL.iter().map(|column| match column {
             Column::Name => cell(*column),
@@ -108,6 +111,8 @@ struct LookRecord<'a> {
     threads: usize,
     own_cpu: f64,
     tracing_cpu: f64,
+    budget_cpu: f64,
+    timed_one_in: u32,
     lost: u64,
     rows: Vec<LineRecord<'a>>,
     more_rows: usize,
@@ -156,6 +161,8 @@ fn json(look: &Look, lines: &[Line], more_rows: usize) -> String {
         threads: look.activity.living_threads,
         own_cpu: look.cost.own,
         tracing_cpu: look.cost.tracing,
+        budget_cpu: look.cost.limit.of_a_cpu(),
+        timed_one_in: look.cost.timed_one_in,
         lost: look.activity.lost.total(),
         rows: lines.iter().map(|line| LineRecord::new(line, look)).collect(),
         more_rows,

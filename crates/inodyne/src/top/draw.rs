@@ -40,7 +40,7 @@ const NAME: usize = 40;
 const FILE: usize = 32;
 
 /// What each key does, for the help.
-const KEYS: [(&str, &str); 13] = [
+const KEYS: [(&str, &str); 14] = [
     ("q, Ctrl-C", "end"),
     ("s", "sort by the next column; the star stands at it"),
     ("/", "show the lines with a word in them: of a name, a pid, a cause, an FS"),
@@ -54,6 +54,7 @@ const KEYS: [(&str, &str); 13] = [
     ("FILES%", "time of all its threads waiting for files; 100 is one all the time"),
     ("CPU%", "time of all its threads on a CPU"),
     ("top", "this program's CPU time; tracing: what calls and switches take more"),
+    ("~", "about: not every call was timed, to keep within --budget"),
 ];
 
 /// How many lines the table has on a screen of this height.
@@ -92,8 +93,7 @@ impl Screen<'_> {
 
     /// Text that ends where the screen does.
     fn text_right(&mut self, y: u16, text: &str, style: Style) {
-        let width = u16::try_from(text.chars().count()).unwrap_or(u16::MAX);
-        self.text(self.width.saturating_sub(width), y, text, style);
+        self.text(self.width.saturating_sub(cells_of(text)), y, text, style);
     }
 
     /// A line of the whole width.
@@ -113,16 +113,21 @@ impl Screen<'_> {
             None => String::new(),
         };
         self.text(0, 1, &head.machine, Style::new());
-        self.text_right(1, &state, self.coloured(Color::Red).add_modifier(Modifier::BOLD));
         if let Some(look) = look {
             let at = look.at.to_zoned(head.zone.clone()).strftime("%H:%M:%S").to_string();
             self.text_right(0, &format!(" {at}"), Style::new());
+            let timing = look.timing();
+            if !timing.is_empty() {
+                let colour = if look.cost.is_over() { Color::Red } else { Color::Blue };
+                self.text(cells_of(&head.machine), 1, &format!("; {timing}"), self.coloured(colour));
+            }
             self.text(0, 2, &look.summary(), Style::new());
             let lost = look.lost();
             if !lost.is_empty() {
                 self.text_right(2, &format!(" {lost}"), self.coloured(Color::Red).add_modifier(Modifier::BOLD));
             }
         }
+        self.text_right(1, &state, self.coloured(Color::Red).add_modifier(Modifier::BOLD));
     }
 
     fn table(&mut self, view: &mut View, look: &Look) {
@@ -198,7 +203,9 @@ impl Screen<'_> {
         for (y, row) in (ABOVE + 1..).zip(rows) {
             let (subject, what) = words_of_row(row);
             let count = if row.cause.is_some() { per_second(row.count, length) } else { "-".to_owned() };
-            let text = format!("{:>7} {count:>9} {subject:25} {what}", percent(row.ns, length));
+            let about = if row.estimated { "~" } else { "" };
+            let share = format!("{about}{}", percent(row.ns, length));
+            let text = format!("{share:>7} {count:>9} {subject:25} {what}");
             let is_of_files = row.cause.is_some_and(Cause::is_of_files);
             let style =
                 if is_of_files { self.coloured(Color::Blue).add_modifier(Modifier::BOLD) } else { Style::new() };
@@ -255,6 +262,11 @@ fn cells(by: By, is_wide: bool, cell: impl Fn(Column) -> String) -> String {
     Column::ALL.iter().map(|column| one(*column)).collect()
 }
 
+/// How wide plain text is.
+fn cells_of(text: &str) -> u16 {
+    u16::try_from(text.chars().count()).unwrap_or(u16::MAX)
+}
+
 /// The end of a path, which tells most, where all of it is longer than this.
 fn cut_before(path: &str, width: usize) -> String {
     let count = path.chars().count();
@@ -295,7 +307,9 @@ mod tests {
         activity.lost.waits = if view.is_frozen { 12 } else { 0 };
         let at = Timestamp::from_second(1_790_000_000).expect("a time");
         let files = HashMap::from([(6, "/var/lib/somewhere/in/a/database/journal".to_owned())]);
-        let look = Look { at, activity, cost: Cost { own: 0.012, tracing: 0.031 }, files };
+        let (limit, timed_one_in) = ("5%".parse().expect("a percentage"), if view.is_frozen { 8 } else { 1 });
+        activity.processes[1].account.rows[1].estimated = timed_one_in > 1;
+        let look = Look { at, activity, cost: Cost { own: 0.012, tracing: 0.031, limit, timed_one_in }, files };
         let head = Head {
             label: "all processes".to_owned(),
             machine: "every 2.0 s; Linux 6.18.5, 2 CPUs".to_owned(),

@@ -13,6 +13,7 @@ use inodyne_render::escaped;
 use inodyne_trace::{LiveTracer, Options};
 use jiff::Timestamp;
 
+use super::budget::{Budget, Percent};
 use super::open_file;
 use super::table::Line;
 use crate::failure::{ExitStatus, Failure};
@@ -23,6 +24,9 @@ pub const DRAINED_EVERY: Duration = Duration::from_millis(100);
 
 /// Switches after which it is known what tracing adds to one.
 const ENOUGH_SWITCHES: u64 = 1_000;
+
+/// Until then it is measured in one look of so many: whoever makes calls meanwhile pays for the measurement of each.
+const MEASURED_ONE_OF: u64 = 20;
 
 /// Processes of which it is looked at which file they are.
 const MOST_AT_FILES: usize = 20;
@@ -56,6 +60,17 @@ impl Look {
         )
     }
 
+    /// That not all calls are timed, or that it costs too much; usually nothing.
+    pub fn timing(&self) -> String {
+        let Cost { timed_one_in, limit, .. } = self.cost;
+        match (timed_one_in > 1, self.cost.is_over()) {
+            (false, false) => String::new(),
+            (false, true) => format!("over the budget of {limit}"),
+            (true, false) => format!("timing 1 call in {timed_one_in} (budget {limit})"),
+            (true, true) => format!("timing 1 call in {timed_one_in}, over the budget of {limit}"),
+        }
+    }
+
     /// The file at which the process of a line was last found.
     pub fn file(&self, line: &Line) -> Option<&str> {
         self.files.get(&line.pid?).map(String::as_str)
@@ -75,6 +90,17 @@ pub struct Cost {
     pub own: f64,
     /// What it adds to calls and switches of those who are followed: how many there were, times the measured cost of one.
     pub tracing: f64,
+    /// What that may be.
+    pub limit: Percent,
+    /// One call in so many was timed.
+    pub timed_one_in: u32,
+}
+
+impl Cost {
+    /// Whether tracing costs more than it may.
+    pub fn is_over(&self) -> bool {
+        self.tracing > self.limit.of_a_cpu()
+    }
 }
 
 /// Looks again and again.
@@ -91,8 +117,8 @@ impl<'a> Watcher<'a> {
     ///
     /// # Errors
     /// The machine lacks something, or there is nobody to follow.
-    pub fn new(target: &'a Target) -> Result<Watcher<'a>, Failure> {
-        let (tracer, live, meter) = (tracer(target)?, Live::default(), Meter::new());
+    pub fn new(target: &'a Target, budget: Budget) -> Result<Watcher<'a>, Failure> {
+        let (tracer, live, meter) = (tracer(target, &budget)?, Live::default(), Meter::new(budget));
         let mut watcher = Watcher { target, tracer, live, meter, files: HashMap::new() };
         watcher.begin()?;
         if !target.may_grow() && !watcher.tracer.follows_anyone() {
@@ -118,7 +144,7 @@ impl<'a> Watcher<'a> {
     /// A table cannot be read, or who came later cannot be followed.
     pub fn look(&mut self) -> Result<Option<Look>, Failure> {
         if self.tracer.is_nearly_full() {
-            self.tracer = tracer(self.target)?;
+            self.tracer = tracer(self.target, &self.meter.budget)?;
             self.live = Live::default();
             self.begin()?;
             return Ok(None);
@@ -130,9 +156,7 @@ impl<'a> Watcher<'a> {
             }
         }
         let at = Timestamp::now();
-        let Some(mut activity) = self.live.add(self.tracer.snapshot()?) else { return Ok(None) };
-        // For rows of the table of calls, which is not shown.
-        activity.lost.calls = 0;
+        let Some(activity) = self.live.add(self.tracer.snapshot()?) else { return Ok(None) };
         self.look_at_files(&activity);
         let cost = self.meter.cost(&mut self.tracer, &activity);
         Ok(Some(Look { at, activity, cost, files: self.files.clone() }))
@@ -155,52 +179,87 @@ impl<'a> Watcher<'a> {
 
     /// The first snapshot, before which nothing is known.
     fn begin(&mut self) -> Result<(), Failure> {
-        self.tracer.measure_switches(self.meter.ns_per_switch.is_none());
-        self.meter.at_switches = self.tracer.time_at_switches();
+        self.meter.begin(&mut self.tracer);
         self.live.add(self.tracer.snapshot()?);
         Ok(())
     }
 }
 
-fn tracer(target: &Target) -> Result<LiveTracer, Failure> {
+fn tracer(target: &Target, budget: &Budget) -> Result<LiveTracer, Failure> {
     let mut tracer = LiveTracer::new(&Options::default())?;
+    tracer.time_one_call_in(budget.one_in());
     tracer.join(&target.whom()?)?;
     Ok(tracer)
 }
 
-/// Measures the cost from one look to the next.
+/// Measures the cost from one look to the next, and holds it to what it may be.
 struct Meter {
+    budget: Budget,
     own: Duration,
+    looks: u64,
+    /// How long the programs of switches had run when this look began, where that is measured.
     at_switches: Option<Nanos>,
+    /// In all looks in which it was.
+    measured: Nanos,
     switches: u64,
-    ns_per_switch: Option<f64>,
 }
 
 impl Meter {
-    fn new() -> Meter {
-        Meter { own: own_cpu_time(), at_switches: None, switches: 0, ns_per_switch: None }
+    fn new(budget: Budget) -> Meter {
+        let (own, measured) = (own_cpu_time(), Nanos::ZERO);
+        Meter { budget, own, looks: 0, at_switches: None, measured, switches: 0 }
     }
 
+    /// A look begins.
+    fn begin(&mut self, tracer: &mut LiveTracer) {
+        tracer.measure_switches(self.switches < ENOUGH_SWITCHES && self.looks.is_multiple_of(MEASURED_ONE_OF));
+        self.at_switches = tracer.time_at_switches();
+        self.looks += 1;
+    }
+
+    /// A look ends.
     fn cost(&mut self, tracer: &mut LiveTracer, activity: &Activity) -> Cost {
         let accounts = || activity.processes.iter().map(|process| &process.account);
         let calls: u64 = accounts().map(|account| account.calls).sum();
         let switches: u64 = accounts().map(|account| account.switches).sum();
         let own = own_cpu_time();
         let spent = own.saturating_sub(std::mem::replace(&mut self.own, own));
-        let mut at_switches = switches as f64 * self.ns_per_switch.unwrap_or_default();
         if let (Some(now), Some(before)) = (tracer.time_at_switches(), self.at_switches) {
+            self.measured += now.saturating_sub(before);
             self.switches += switches;
-            let measured = now.saturating_sub(before).0 as f64;
-            at_switches = measured * switches as f64 / self.switches.max(1) as f64;
-            if self.switches >= ENOUGH_SWITCHES {
-                self.ns_per_switch = Some(measured / self.switches as f64);
-                tracer.measure_switches(false);
-            }
         }
+        let at_switches = self.measured.0 as f64 * switches as f64 / self.switches.max(1) as f64;
         let length_ns = (activity.length_ns.0 as f64).max(1.0);
+        let costs = tracer.costs_of_calls();
+        let tracing = |timed_one_in| (calls as f64 * costs.on_average(timed_one_in) + at_switches) / length_ns;
+        let timed_one_in = self.budget.one_in();
+        self.budget.adapt(tracing);
+        if self.budget.one_in() != timed_one_in {
+            tracer.time_one_call_in(self.budget.one_in());
+        }
+        self.begin(tracer);
         Cost {
             own: spent.as_nanos() as f64 / length_ns,
-            tracing: (calls as f64 * tracer.ns_per_call() + at_switches) / length_ns,
+            tracing: tracing(timed_one_in),
+            limit: self.budget.limit(),
+            timed_one_in,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_said_that_not_all_calls_are_timed_and_that_it_costs_too_much() {
+        let timing = |tracing, timed_one_in| {
+            let limit = "5%".parse().expect("a percentage");
+            Look { cost: Cost { tracing, limit, timed_one_in, ..Cost::default() }, ..Look::default() }.timing()
+        };
+        assert_eq!(timing(0.05, 1), "");
+        assert_eq!(timing(0.06, 1), "over the budget of 5%");
+        assert_eq!(timing(0.04, 8), "timing 1 call in 8 (budget 5%)");
+        assert_eq!(timing(0.06, 64), "timing 1 call in 64, over the budget of 5%");
     }
 }

@@ -29,7 +29,7 @@ use crate::{host, report};
 /// The machine lacks something, there is nobody to follow, or the terminal is gone.
 pub fn run(arguments: &TopArguments, target: &Target) -> Result<ExitCode, Failure> {
     let signals = ending_signals()?;
-    let watcher = Watcher::new(target)?;
+    let watcher = Watcher::new(target, arguments.budget())?;
     let machine = host::describe();
     let head = Head {
         label: escaped(&target.label()),
@@ -103,7 +103,7 @@ impl<'a> Screen<'a> {
                     if self.record()? == Wanted::Quit {
                         return Ok(Ended::Wanted);
                     }
-                    watcher = match Watcher::new(self.target) {
+                    watcher = match Watcher::new(self.target, self.arguments.budget()) {
                         Ok(watcher) => watcher,
                         // They have ended meanwhile.
                         Err(failure) if failure.status() == ExitStatus::Usage => return Ok(Ended::NobodyLeft),

@@ -211,7 +211,7 @@ pub mod sample {
         let blocked = Row { syscall: call, cause, count: calls / 2, ..Row::new(RowKind::Blocked, ms(blocked)) };
         let rows = vec![blocked, Row::new(RowKind::User, ms(user))];
         let filesystems = BTreeMap::from([("ext4".to_owned(), ms(1.0))]);
-        let account = Account { threads: 1, calls, rows, filesystems, switches: 1 };
+        let account = Account { threads: 1, calls, rows, filesystems, switches: 1, ..Account::default() };
         ProcessActivity { pid, pid_here: None, comm: comm.to_owned(), account }
     }
 

@@ -63,6 +63,7 @@ impl Probe for Own {
     fn configure(&self, object: &mut OpenInodyneSkel<'_>, options: &Options, cpus: usize) -> libbpf_rs::Result<()> {
         let constants = object.maps.rodata_data.as_mut().expect("the object has constants");
         constants.max_call_stats = options.max_call_stats;
+        constants.record_calls = u32::from(!options.live);
         object.maps.call_stats.set_max_entries(options.max_call_stats * cpus as u32)
     }
 

@@ -135,7 +135,7 @@ impl Probe for Own {
         let alive = || seen.alive.iter().copied().filter(|thread| !ended.contains(&thread.number));
         let observed = &mut snapshot.observed;
         (observed.threads, observed.waits) = threads(&arrived.threads, alive(), &seen.call_slots, seen.detached_ns);
-        snapshot.threads = so_far(&arrived.threads, alive());
+        snapshot.threads = so_far(&arrived.threads, alive(), seen.detached_ns);
         Ok(())
     }
 }
@@ -194,6 +194,8 @@ fn threads(
                 waits.push(unfinished_wait(&thread, Nanos(left)));
             }
             STATE_READY => thread.ready_ns += left,
+            // `so_far` has it.
+            _ if thread.untimed != 0 => {}
             _ if thread.call == CALL_NONE => thread.user_ns += left,
             _ => unfinished = Nanos(left),
         }
@@ -210,9 +212,22 @@ fn threads(
 }
 
 /// What a live view needs to know of each thread besides.
-fn so_far(ended: &[ThreadRecord], alive: impl Iterator<Item = Thread>) -> HashMap<ThreadNumber, ThreadSoFar> {
-    let all = ended.iter().map(|record| record.thread).chain(alive);
-    let one = |thread: Thread| ThreadSoFar { calls: thread.calls, pid_here: NonZero::new(thread.pid_here) };
+fn so_far(
+    ended: &[ThreadRecord],
+    alive: impl Iterator<Item = Thread>,
+    now: Nanos,
+) -> HashMap<ThreadNumber, ThreadSoFar> {
+    let closed = |thread: Thread| {
+        let left = if thread.untimed != 0 { now.0.saturating_sub(thread.since) } else { 0 };
+        Thread { untimed_ns: thread.untimed_ns + left, ..thread }
+    };
+    let all = ended.iter().map(|record| record.thread).chain(alive.map(closed));
+    let one = |thread: Thread| ThreadSoFar {
+        calls: thread.calls,
+        pid_here: NonZero::new(thread.pid_here),
+        untimed_ns: Nanos(thread.untimed_ns),
+        stood_ns: Nanos(thread.stood_ns),
+    };
     all.map(|thread| (thread.number, one(thread))).collect()
 }
 
@@ -308,13 +323,14 @@ mod tests {
         let numbers = ThreadNumbers { threads: 7 };
         let record = ThreadRecord { kind: RECORD_THREAD, unused: 0, thread: *thread };
         let helpers = helpers(&[record], [].into_iter(), now, numbers, &cgroups());
-        (ended, alive, helpers, so_far(&[record], [].into_iter()))
+        (ended, alive, helpers, so_far(&[record], [ours].into_iter(), now))
     }
 
     /// What is the kernel side's alone.
-    const UNREAD: [&str; 18] = [
+    const UNREAD: [&str; 20] = [
         "task", "call_start", "call_blocked_ns", "call_ready_ns", "group", "depth", "touched", "wake_ns", "waker_stack",
         "waker_tid", "waker", "executed", "renamed", "unused2", "waker_number", "slot", "unseen_ns", "runtime_start",
+        "random", "stands_for",
     ];
 
     #[test]
@@ -325,8 +341,15 @@ mod tests {
         assert_eq!(times, [221, 222, 203, 215, 216, 224].map(Nanos));
         assert_eq!([of.number, of.parent, of.pid, of.tid], [209, 225, 226, 227]);
         assert_eq!([of.waits, of.preemptions], [217, 218]);
-        let more = ThreadSoFar { calls: 230, pid_here: NonZero::new(231) };
-        assert_eq!(so_far(&[], [thread].into_iter()), HashMap::from([(209, more)]));
+        let more =
+            ThreadSoFar { calls: 230, pid_here: NonZero::new(231), untimed_ns: Nanos(234), stood_ns: Nanos(235) };
+        assert_eq!(so_far(&[], [thread].into_iter(), Nanos(1_000)), HashMap::from([(209, more)]));
+        // What it has run since its last transition, where it runs.
+        let untimed = Thread { untimed: 1, state: 0, call: CALL_NONE, flags: 0, ..thread };
+        let runs = ThreadSoFar { untimed_ns: Nanos(234 + 1_000 - 202), ..more };
+        assert_eq!(so_far(&[], [untimed].into_iter(), Nanos(1_000)), HashMap::from([(209, runs)]));
+        let (closed, _) = threads(&[], [untimed].into_iter(), &call_slots(), Nanos(1_000));
+        assert_eq!(closed[0].user_ns, Nanos(203));
         assert_eq!((of.comm.as_str(), of.kernel_ns["read"]), ("planted", Nanos(229)));
         let helper = helpers(
             &[ThreadRecord { kind: RECORD_THREAD, unused: 0, thread }],

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
+/*
+ * Which calls are timed: all of them, or where that would cost too much one in so many. Each is drawn by itself, by a generator of
+ * pseudo-random numbers in the thread's account (xorshift: George Marsaglia, Xorshift RNGs, 2003): a program that does the same in
+ * rounds of any length has each call of a round timed as often as the others, which every Nth call would not give.
+ *
+ * Only an account of threads can do without times: what else is recorded at the end of a call wants its time, so this and the
+ * table of calls exclude each other.
+ */
+#ifndef INODYNE_CALLS_TIMED_H
+#define INODYNE_CALLS_TIMED_H
+
+#include "../../bpf/clock.h"
+#include "../../bpf/maps.h"
+
+/* One call in so many is timed; 0 and 1 for all of them. */
+__u32 time_one_call_in;
+
+static __always_inline bool call_is_timed(struct thread *t)
+{
+	__u32 one_in, drawn;
+
+	if (!calls_may_go_untimed)
+		return true;
+	one_in = time_one_call_in;
+	/* Whoever has more to be settled is not in the draw. */
+	if (one_in <= 1 || t->flags & (FLAG_ARMED | FLAG_CHILD | FLAG_HELPER) || t->state != STATE_RUNNING)
+		return true;
+	drawn = t->random;
+	if (!drawn)
+		drawn = bpf_get_prandom_u32() | 1;
+	drawn ^= drawn << 13;
+	drawn ^= drawn >> 17;
+	drawn ^= drawn << 5;
+	t->random = drawn;
+	if ((__u64)drawn * one_in >> 32)
+		return false;
+	t->stands_for = one_in - 1;
+	return true;
+}
+
+#endif
