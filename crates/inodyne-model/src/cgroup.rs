@@ -1,9 +1,9 @@
 //! What people call a control group.
 
-/// Digits of a container's id that are told, as `docker ps` does.
-const ID_DIGITS: usize = 12;
-/// So many hexadecimal digits are the id of a container.
-const ID_LENGTH: usize = 64;
+/// An id of a container has so many digits: the hexadecimal form of 256 bits, with all runtimes.
+pub const ID_DIGITS: usize = 64;
+/// So many of them are told, as `docker ps` does.
+const DIGITS_TOLD: usize = 12;
 
 /// What tells most of a control group's path: the container, the innermost unit of systemd, or else all of it.
 ///
@@ -16,19 +16,24 @@ const ID_LENGTH: usize = 64;
 /// ```
 pub fn short_name(path: &str) -> String {
     let parts = || path.rsplit('/');
-    if let Some(id) = parts().find_map(container) {
-        return format!("container {}", &id[..ID_DIGITS]);
+    if let Some(id) = parts().find_map(container_id) {
+        return format!("container {}", &id[..DIGITS_TOLD]);
     }
     let is_unit = |part: &&str| [".service", ".scope", ".slice"].iter().any(|kind| part.ends_with(kind));
     parts().find(is_unit).unwrap_or(path).to_owned()
 }
 
-/// The id of a container in the name of its group: `docker-ID.scope`, `libpod-ID`, `cri-containerd-ID.scope`, or `ID` alone. What watches over
-/// one of Podman's is no container itself.
-fn container(part: &str) -> Option<&str> {
-    let words = part.split(|letter: char| !letter.is_ascii_alphanumeric());
-    let is_id = |word: &&str| word.len() == ID_LENGTH && word.bytes().all(|digit| digit.is_ascii_hexdigit());
-    words.into_iter().find(is_id).filter(|_| !part.contains("conmon"))
+/// The id of a container that the name of a control group tells: `docker-ID.scope`, `cri-containerd-ID.scope`, `libpod-ID`, `ID`. The group of the
+/// process that watches a container (`libpod-conmon-ID.scope`) is not the container's.
+pub fn container_id(directory: &str) -> Option<&str> {
+    let stem = directory.strip_suffix(".scope").unwrap_or(directory);
+    let id = stem.rsplit(['-', ':']).next()?;
+    (id.len() == ID_DIGITS && id.bytes().all(is_id_digit) && !stem.contains("conmon")).then_some(id)
+}
+
+/// Whether this may be a digit of a container's id.
+pub fn is_id_digit(byte: u8) -> bool {
+    matches!(byte, b'0'..=b'9' | b'a'..=b'f')
 }
 
 #[cfg(test)]

@@ -284,7 +284,8 @@ impl<'a> Walk<'a> {
         let idle = |helper: &Helper| waker::is_idle(helper, self.classifier.stack(off.stack));
         let is_idle = matches!(history.who, Who::Helper(helper) if idle(helper));
         let is_in_its_middle = entered == Some(self.thread) && self.now < off.wake;
-        if (self.now == off.wake || is_in_its_middle) && self.follow(&off, is_idle) {
+        let is_inside_or_at_its_end = self.now == off.wake || is_in_its_middle;
+        if is_inside_or_at_its_end && self.follow(&off, is_idle) {
             self.entered = is_in_its_middle.then_some(self.thread);
             return;
         }
@@ -312,8 +313,7 @@ impl<'a> Walk<'a> {
             self.entered = lives.then_some(worker);
             return;
         }
-        let is_seen = self.now == off.wake || is_in_its_middle;
-        let is_time_up = is_seen && self.classifier.is_time_up(off.waker, off.waker_stack);
+        let is_time_up = is_inside_or_at_its_end && self.classifier.is_time_up(off.waker, off.waker_stack);
         let waited_for = match cause {
             Cause::Poll if is_time_up => self.polled_for(history),
             Cause::Futex if is_time_up => self.resumed(&off),

@@ -177,14 +177,6 @@ impl<'a> Copy<'a> {
         });
         let words: Vec<u32> = (HEADER..from.bytes.len()).step_by(4).map_while(|at| word(from.bytes, at)).collect();
         match from.kind {
-            kind::PTR
-            | kind::FWD
-            | kind::TYPEDEF
-            | kind::VOLATILE
-            | kind::CONST
-            | kind::RESTRICT
-            | kind::TYPE_TAG
-            | kind::FLOAT => {}
             kind::INT => put(words[0]),
             kind::ARRAY => {
                 put(self.number(of, words[0]));
@@ -205,7 +197,9 @@ impl<'a> Copy<'a> {
                 }
             }
             // Nothing consists of functions, variables or marks.
-            _ => return None,
+            kind::FUNC | kind::FUNC_PROTO | kind::VAR | kind::DATASEC | kind::DECL_TAG => return None,
+            // All that is known besides is no more than that.
+            _ => {}
         }
         Some(())
     }

@@ -6,12 +6,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use inodyne_model::cgroup::{ID_DIGITS, container_id, is_id_digit};
 use serde::Deserialize;
 
 use super::cgroups;
 
-/// An id has so many digits: the hexadecimal form of 256 bits, with all runtimes.
-const ID_DIGITS: usize = 64;
 /// Fewer digits of an id could be a name as well.
 const LEAST_DIGITS: usize = 4;
 /// Docker's containers: a directory each.
@@ -42,7 +41,8 @@ pub fn groups(name: &str) -> Result<Vec<PathBuf>, String> {
         ids.extend(asked(name));
     }
     let is_meant = |directory: &str| {
-        id_of(directory).is_some_and(|id| ids.contains(id)) || machine_of(directory).is_some_and(|own| own == name)
+        container_id(directory).is_some_and(|id| ids.contains(id))
+            || machine_of(directory).is_some_and(|own| own == name)
     };
     let groups = cgroups::called(&is_meant);
     match (groups.is_empty(), ids.is_empty()) {
@@ -56,19 +56,7 @@ pub fn groups(name: &str) -> Result<Vec<PathBuf>, String> {
 }
 
 fn could_be_id(name: &str) -> bool {
-    (LEAST_DIGITS..=ID_DIGITS).contains(&name.len()) && name.bytes().all(is_digit)
-}
-
-fn is_digit(byte: u8) -> bool {
-    matches!(byte, b'0'..=b'9' | b'a'..=b'f')
-}
-
-/// The id that the name of a control group tells: `docker-ID.scope`, `cri-containerd-ID.scope`, `libpod-ID`, `ID`. The group of the
-/// process that watches a container (`libpod-conmon-ID.scope`) is not the container's.
-fn id_of(directory: &str) -> Option<&str> {
-    let stem = directory.strip_suffix(".scope").unwrap_or(directory);
-    let id = stem.rsplit(['-', ':']).next()?;
-    (id.len() == ID_DIGITS && id.bytes().all(is_digit) && !stem.contains("conmon")).then_some(id)
+    (LEAST_DIGITS..=ID_DIGITS).contains(&name.len()) && name.bytes().all(is_id_digit)
 }
 
 /// The name that the control group of an LXC container or of a systemd-nspawn machine tells.
@@ -82,8 +70,8 @@ fn machine_of(directory: &str) -> Option<&str> {
 /// The ids that begin so, of all control groups there are.
 fn running(beginning: &str) -> BTreeSet<String> {
     let begins = |id: &&str| id.starts_with(beginning);
-    let groups = cgroups::called(&|directory| id_of(directory).filter(begins).is_some());
-    let ids = groups.iter().filter_map(|group| id_of(group.file_name()?.to_str()?));
+    let groups = cgroups::called(&|directory| container_id(directory).filter(begins).is_some());
+    let ids = groups.iter().filter_map(|group| container_id(group.file_name()?.to_str()?));
     ids.map(str::to_owned).collect()
 }
 
@@ -138,7 +126,7 @@ fn kubelet(directory: &Path, name: &str) -> BTreeSet<String> {
         let (whole, id) = log.rsplit_once('-')?;
         let [pod, _, container] = whole.split('_').collect::<Vec<_>>()[..] else { return None };
         let is_meant = name == pod || name == container || name.split_once('/') == Some((pod, container));
-        (is_meant && id_of(id).is_some()).then(|| id.to_owned())
+        (is_meant && container_id(id).is_some()).then(|| id.to_owned())
     };
     entries(directory).filter_map(id).collect()
 }
@@ -149,7 +137,7 @@ fn asked(name: &str) -> Option<String> {
         let mut command = Command::new(program);
         command.args(["inspect", "--format", "{{.Id}}", "--", name]).stdin(Stdio::null()).stderr(Stdio::null());
         let said = String::from_utf8(command.output().ok()?.stdout).ok()?;
-        id_of(said.trim()).map(str::to_owned)
+        container_id(said.trim()).map(str::to_owned)
     })
 }
 
@@ -169,12 +157,12 @@ mod tests {
             format!("crio-{ID}.scope"),
             format!("kubepods-pod1.slice:cri-containerd:{ID}"),
         ] {
-            assert_eq!(id_of(&name), Some(ID), "{name}");
+            assert_eq!(container_id(&name), Some(ID), "{name}");
         }
         for name in
             [format!("libpod-conmon-{ID}.scope"), format!("docker-{ID}0.scope"), "init.scope".into(), String::new()]
         {
-            assert_eq!(id_of(&name), None, "{name}");
+            assert_eq!(container_id(&name), None, "{name}");
         }
         assert_eq!(machine_of("lxc.payload.web"), Some("web"));
         assert_eq!(machine_of("systemd-nspawn@web.service"), Some("web"));

@@ -19,7 +19,7 @@ void host_plant_thread(struct thread *to)
 		.joined = 1,
 		.number = 209,
 		.touched = { 1 },
-		.random = 232,
+		.random = 236,
 		.calls = 230,
 		.untimed = 0,
 		.stands_for = 233,
