@@ -112,15 +112,18 @@ impl Screen<'_> {
             None if view.is_frozen => " FROZEN".to_owned(),
             None => String::new(),
         };
-        self.text(0, 1, &head.machine, Style::new());
+        let timing = look.map(Look::timing).filter(|timing| !timing.is_empty());
+        let timing = timing.map_or_else(String::new, |timing| format!("; {timing}"));
+        // Where both find no room, the machine is left out: it stays what it is.
+        let room = self.width.saturating_sub(cells_of(&timing)).saturating_sub(cells_of(&state));
+        let interval = head.machine.split("; ").next().unwrap_or_default();
+        let machine = if cells_of(&head.machine) <= room { &head.machine } else { interval };
+        self.text(0, 1, machine, Style::new());
         if let Some(look) = look {
             let at = look.at.to_zoned(head.zone.clone()).strftime("%H:%M:%S").to_string();
             self.text_right(0, &format!(" {at}"), Style::new());
-            let timing = look.timing();
-            if !timing.is_empty() {
-                let colour = if look.cost.is_over() { Color::Red } else { Color::Blue };
-                self.text(cells_of(&head.machine), 1, &format!("; {timing}"), self.coloured(colour));
-            }
+            let colour = if look.cost.is_over() { Color::Red } else { Color::Blue };
+            self.text(cells_of(machine), 1, &timing, self.coloured(colour));
             self.text(0, 2, &look.summary(), Style::new());
             let lost = look.lost();
             if !lost.is_empty() {
@@ -338,6 +341,16 @@ mod tests {
         assert!(drawn(80, 24, &mut view).contains("process 99 is not there any more"));
         view.shows_help = true;
         insta::assert_snapshot!("help-80x24", drawn(80, 24, &mut view));
+    }
+
+    #[test]
+    fn what_is_said_of_timing_has_room_before_the_machine() {
+        let mut view = View::new(By::Process, Column::Files);
+        view.is_frozen = true;
+        assert!(drawn(80, 24, &mut view).contains("every 2.0 s; Linux 6.18.5, 2 CPUs; timing 1 call in 8 (budget 5%)"));
+        assert!(drawn(60, 24, &mut view).contains("every 2.0 s; timing 1 call in 8 (budget 5%) "));
+        view.is_frozen = false;
+        assert!(drawn(34, 24, &mut view).contains("every 2.0 s; Linux 6.18.5, 2 CPUs"));
     }
 
     #[test]
