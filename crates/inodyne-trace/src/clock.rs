@@ -172,6 +172,23 @@ fn a_wake_up_that_races_with_the_switch_leaves_no_blocked_time() {
     assert_eq!((driven.thread.blocked_ns, driven.thread.ready_ns), (0, 5));
 }
 
+/// ```text
+/// waker   .W...........?...    the second one is not told
+/// thread  OrrIkkkkkkObbbbbI
+/// ```
+#[test]
+fn a_thread_whose_wake_up_was_not_seen_is_blocked_until_it_runs() {
+    let mut driven = Driven::born();
+    driven.happen(Event::Enter, BIRTH);
+    driven.happen(Event::Out { blocked: true }, BIRTH);
+    driven.happen(Event::Wake, BIRTH + 1);
+    driven.happen(Event::In, BIRTH + 3);
+    assert_eq!((driven.thread.blocked_ns, driven.thread.ready_ns), (1, 2));
+    driven.happen(Event::Out { blocked: true }, BIRTH + 10);
+    driven.happen(Event::In, BIRTH + 16);
+    assert_eq!((driven.thread.blocked_ns, driven.thread.ready_ns), (1 + 6, 2));
+}
+
 #[test]
 fn a_preempted_thread_is_ready_whatever_wakes_it() {
     let mut driven = Driven::born();

@@ -10,7 +10,8 @@
  *
  * A wake-up does not transit: it runs on another CPU, perhaps before the switch that it answers was seen here. It
  * only leaves its time in `wake_ns`; switch_in cuts the interval there. A wake-up before the switch out (the two raced)
- * means that the thread was ready all the time.
+ * means that the thread was ready all the time. Where none was seen since the thread last ran, when it was woken is not known: it is
+ * blocked until it runs.
  *
  * A call that is not timed makes no transition. What ran from the last one before it to the next one after it, be that a timed
  * call or the switch away, is charged to `untimed_ns`: in user mode and in such calls, nobody knows how much in which. A call
@@ -121,8 +122,11 @@ static __always_inline __u64 clock_switch_in(struct thread *t, __u64 now)
 	__u64 out = t->since;
 	__u64 wake = out;
 
-	if (t->state == STATE_BLOCKED && t->wake_ns > out)
+	if (t->state == STATE_BLOCKED && !t->wake_ns)
+		wake = now;
+	else if (t->state == STATE_BLOCKED && t->wake_ns > out)
 		wake = t->wake_ns < now ? t->wake_ns : now;
+	t->wake_ns = 0;
 	t->blocked_ns += wake - out;
 	t->call_blocked_ns += wake - out;
 	t->ready_ns += now - wake;

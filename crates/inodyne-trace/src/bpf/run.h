@@ -10,6 +10,14 @@
 #include "clock.h"
 #include "maps.h"
 
+static __always_inline void waker_unknown(struct thread *t)
+{
+	t->waker = WAKER_UNKNOWN;
+	t->waker_tid = 0;
+	t->waker_number = 0;
+	t->waker_stack = 0;
+}
+
 static __always_inline void thread_in(struct thread *t, __u64 now)
 {
 	__u64 out = t->since, wake;
@@ -19,6 +27,12 @@ static __always_inline void thread_in(struct thread *t, __u64 now)
 	if (t->joined && t->state == STATE_RUNNING)
 		t->state = t->wake_ns ? STATE_BLOCKED : STATE_READY;
 	blocked = t->state == STATE_BLOCKED;
+	/*
+	 * Not every wake-up is told: kernels that keep programs away from certain threads (see below) do not tell what an interrupt does
+	 * on top of one of those either. What is known of the last waker is of another wait then.
+	 */
+	if (blocked && !t->wake_ns)
+		waker_unknown(t);
 	wake = clock_switch_in(t, now);
 	if (blocked && !(t->flags & FLAG_HELPER))
 		note_wait(t, wake - out);

@@ -13,6 +13,16 @@
 #include "../lifecycle/end.h"
 #include "tables.h"
 
+/*
+ * A signal came before the thread was about to wait, so it does not, and nobody wakes it: the kernel makes it ready again on its way out
+ * (__schedule() of kernel/sched/core.c). On older kernels the tracepoint still gives the state in which it wanted to wait.
+ */
+static __always_inline void wake_by_signal(struct thread *t, __u64 now)
+{
+	t->wake_ns = now;
+	waker_unknown(t);
+}
+
 SEC("tp_btf/sched_switch")
 int BPF_PROG(switches_switch, bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state)
 {
@@ -43,6 +53,8 @@ int BPF_PROG(switches_switch, bool preempt, struct task_struct *prev, struct tas
 				note_idle(from, prev_state);
 			from->joined = 0;
 			clock_switch_out(from, now, call_slot_in_progress(from), blocked);
+			if (blocked && !prev->__state)
+				wake_by_signal(from, now);
 			work_send(from, now, WORK_OF_SWITCH);
 		}
 	}
