@@ -73,7 +73,10 @@ def strace_table(text):
 
 
 def windows(inodyne, root, scratch, targets, *options, seconds=SECONDS):
-    """What inodyne says of each target, each with its recording's file, and what strace counted of the root and its descendants."""
+    """What inodyne says of each target, each with its recording's file, and what strace counted of the root and its descendants.
+
+    A target is the words of one, or a function that gives them of the root once it is stopped.
+    """
     time.sleep(1)
     stop(root)
     table = scratch / "strace"
@@ -82,7 +85,8 @@ def windows(inodyne, root, scratch, targets, *options, seconds=SECONDS):
     watching = []
     for number, target in enumerate(targets):
         kept = scratch / f"window-{number}.inodyne"
-        command = [inodyne, "attach", *options, *target, "-o", kept, "--format", "json"]
+        words = target(root) if callable(target) else target
+        command = [inodyne, "attach", *options, *words, "-o", kept, "--format", "json"]
         ours = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         said = ours.stderr.readline()
         if "following" not in said:
