@@ -78,6 +78,13 @@ def windows(inodyne, root, scratch, targets, *options, seconds=SECONDS):
     A target is the words of one, or a function that gives them of the root once it is stopped.
     """
     time.sleep(1)
+    try:
+        return watched(inodyne, root, scratch, targets, options, seconds)
+    finally:
+        tell(root, signal.SIGCONT)
+
+
+def watched(inodyne, root, scratch, targets, options, seconds):
     stop(root)
     table = scratch / "strace"
     strace = subprocess.Popen(["strace", "-f", "-c", "-o", table, *(f"-p{pid}" for pid in tree(root))], stderr=subprocess.DEVNULL)
