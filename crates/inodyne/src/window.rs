@@ -64,7 +64,7 @@ pub fn window(
         return Err(Failure::new(ExitStatus::Usage, format_args!("{label}: there is no thread to follow")));
     }
     tell(threads);
-    let ended = watch(&mut tracer, target, length, interrupts)?;
+    let ended = watch(&mut tracer, target, threads > 0, length, interrupts)?;
     let mut trace = tracer.finish()?;
     if let Some(block) = &mut trace.block {
         disks::known().add_to(block);
@@ -92,16 +92,16 @@ pub fn came_within(signals: &mut SignalReader, time: Duration) -> bool {
     signals.arrived().is_some()
 }
 
-/// Watches until the window ends.
+/// Watches until the window ends. Whoever was joined may have ended before this begins.
 fn watch(
     tracer: &mut Tracer,
     target: &Target,
+    mut was_anyone: bool,
     length: Option<Duration>,
     interrupts: &mut dyn FnMut(Duration) -> bool,
 ) -> Result<Ended, Failure> {
     let end = length.map(|length| Instant::now() + length);
     let mut known = target.whom().ok();
-    let mut was_anyone = tracer.follows_anyone();
     loop {
         if interrupts(EVERY) {
             return Ok(Ended::Interrupted);
