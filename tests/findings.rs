@@ -64,6 +64,19 @@ const CASES: &[Case] = &[
         &["--at", "overlay:lower=ext4:size=1G", "--data", "tree:dirs=3,files=100,bytes=100"],
         "chown -R 1 .",
     ),
+    // So many were deleted in the group of inodes in which it creates new ones, and not in the same second: those can be taken again.
+    case(
+        "deleted-inodes",
+        &[
+            "--at",
+            "ext4:size=512M,mkfs=-O ^has_journal",
+            "--data",
+            "tree:dirs=1,files=12000,bytes=1",
+            "--prepare",
+            "find d0 -type f -delete; sleep 1.1",
+        ],
+        "sh -c 'i=0; while [ $i -lt 600 ]; do : >d0/n$i; i=$((i+1)); done'",
+    ),
     // Without writeback throttling, which would hold back what makes the queue long.
     case(
         "device-saturated",
@@ -330,6 +343,24 @@ const TWINS: &[Case] = &[
         "write-amplification",
         &["--at", "ext4:size=1G,bandwidth=100M,mkfs=-J size=16"],
         "dd if=/dev/zero of=f bs=1M count=100 conv=fsync",
+    ),
+    // With a journal an inode can be taken again at once; and without one where none was deleted.
+    case(
+        "deleted-inodes",
+        &[
+            "--at",
+            "ext4:size=512M",
+            "--data",
+            "tree:dirs=1,files=12000,bytes=1",
+            "--prepare",
+            "find d0 -type f -delete; sleep 1.1",
+        ],
+        "sh -c 'i=0; while [ $i -lt 600 ]; do : >d0/n$i; i=$((i+1)); done'",
+    ),
+    case(
+        "deleted-inodes",
+        &["--at", "ext4:size=512M,mkfs=-O ^has_journal", "--data", "tree:dirs=1,files=12000,bytes=1"],
+        "sh -c 'i=0; while [ $i -lt 600 ]; do : >d0/n$i; i=$((i+1)); done'",
     ),
     // Alone, a journal is committed when it likes.
     case("commit-storm", &["--at", "ext4:size=256M,delay=5ms,mount=barrier=0"], "FIXTURE 100000"),

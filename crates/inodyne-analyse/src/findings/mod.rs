@@ -29,6 +29,7 @@ mod commit_storm;
 mod contents;
 mod copy_up;
 mod cpu_limited;
+mod deleted_inodes;
 mod device_saturated;
 mod dtype_missing;
 mod estimate;
@@ -85,6 +86,7 @@ const DIAGNOSES: &[(&str, Diagnosis)] = &[
     ("commit-storm", commit_storm::diagnose),
     ("copy-up", copy_up::diagnose),
     ("cpu-limited", cpu_limited::diagnose),
+    ("deleted-inodes", deleted_inodes::diagnose),
     ("device-saturated", device_saturated::diagnose),
     ("dtype-missing", dtype_missing::diagnose),
     ("failed-calls", failed_calls::diagnose),
