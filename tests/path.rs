@@ -165,9 +165,11 @@ fn a_fuse_server_does_the_work() {
     let recording = run(&mut traced(&[], &words)).ended_with(0).recording();
     let trace = &recording.traces[0];
     let rows = holds("find on sshfs", trace);
-    let by_server = time(rows, |row| is_via(row, "sshfs"));
+    let by_server = time(rows, |row| is_via(row, "sshfs") && row.kind != RowKind::Runqueue);
     let by_sftp = time(rows, |row| is_via(row, "sftp-server"));
-    assert!(by_server.share_of(trace.wall_ns) > 0.2, "{rows:#?}");
+    // On a busy machine each of a hundred wake-ups may wait for a CPU longer than for its answer.
+    let ready = time(rows, |row| row.kind == RowKind::Runqueue);
+    assert!(by_server.share_of(trace.wall_ns.saturating_sub(ready)) > 0.2, "{rows:#?}");
     assert!(by_sftp > Nanos::ZERO, "{rows:#?}");
     assert!(trace.observed.threads.iter().all(|thread| thread.comm != "sshfs"), "a server is no part of the command");
     assert!(trace.by_comm.iter().all(|comm| comm.comm != "sshfs" && comm.comm != "sftp-server"));

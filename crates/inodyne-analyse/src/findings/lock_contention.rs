@@ -31,6 +31,9 @@ const OTHERS: f64 = 0.5;
 /// Divided over several locks, some of the waiting stays, where it is only known as a sum.
 const STAYS: f64 = 0.3;
 const UNCERTAIN: f64 = 0.25;
+/// From this part of its life on that a thread waits for the lock, asleep or spinning, the lock is why it loses its CPU. With less, it is so
+/// in proportion: threads of a pool that share too few CPUs meet at some lock now and then, too.
+const HELD_UP: f64 = 0.1;
 /// What is done on a CPU under a lock that goes from CPU to CPU fetches what the others have changed: this part of it is saved as well
 /// (0.25 to 0.35 for `fixtures/truth/renamers.c` on ext4 and tmpfs, two and four processes on two CPUs).
 const DEARER: f64 = 0.25;
@@ -196,9 +199,10 @@ fn sooner(
         let own = |sums: &BTreeMap<ThreadNumber, f64>| sums.get(&thread.number).copied().unwrap_or_default();
         let mut sooner = own(&for_lock);
         if among.contains(&thread.number) {
+            sooner += contending / among.len() as f64;
             // With enough to run at once, it is the processors that say how long it takes, below.
-            let ready = if is_on_cpu { thread.runqueue_ns.0 as f64 } else { 0.0 };
-            sooner += ready + contending / among.len() as f64;
+            let held_up = (sooner / (thread.lifetime_ns().0 as f64 * HELD_UP)).min(1.0);
+            sooner += if is_on_cpu { thread.runqueue_ns.0 as f64 * held_up } else { 0.0 };
         }
         let shorter = children.remove(&thread.number).map_or(0.0, by_the_last);
         sooner = (sooner + shorter.min(own(&for_others))).min(thread.lifetime_ns().0 as f64);
@@ -239,7 +243,13 @@ fn cure(lock: &str, waiting: &Time) -> Vec<Remedy> {
         let of_calls = waiting.calls.iter().filter(|(call, _)| is_meant(call)).map(|(_, (ns, _))| *ns);
         of_calls.sum::<f64>() > waiting.ns / 2.0
     };
-    if in_calls(|call| matches!(call, "flock" | "fcntl" | "fcntl64")) {
+    if is_of_address_space(lock) {
+        advice(&[
+            "map and unmap less: read into buffers that stay, and let the allocator keep what is freed (glibc.malloc.mmap_threshold, trim_threshold)",
+            "or use processes: all threads of one share the lock of its address space, which its page faults take, too",
+            fewer,
+        ])
+    } else if in_calls(|call| matches!(call, "flock" | "fcntl" | "fcntl64")) {
         advice(&[
             "hold the file's lock for less: prepare outside of it, and only put in place what is ready",
             "or divide what it protects into files with a lock each; readers can share one (LOCK_SH, F_RDLCK)",
@@ -271,6 +281,24 @@ fn cure(lock: &str, waiting: &Time) -> Vec<Remedy> {
             fewer,
         ])
     }
+}
+
+/// A function that takes the lock of the address space (`mmap_lock`), in whichever call the page was missing.
+fn is_of_address_space(function: &str) -> bool {
+    function.starts_with("mmap_")
+        || function.contains("_madvise")
+        || function.ends_with("_brk")
+        || matches!(
+            function,
+            "lock_mm_and_find_vma"
+                | "do_user_addr_fault"
+                | "do_page_fault"
+                | "vm_mmap_pgoff"
+                | "__vm_munmap"
+                | "vm_brk_flags"
+                | "do_mprotect_pkey"
+                | "__do_sys_mremap"
+        )
 }
 
 /// The function that takes the lock most of the time is waited for.
@@ -330,6 +358,9 @@ mod tests {
             ("ext4_buffered_write_iter", "pwrite64", "let each thread write to a file of its own"),
             ("xfs_file_fsync", "fdatasync", "let each thread write to a file of its own"),
             ("flock_lock_inode_wait", "flock", "hold the file's lock for less"),
+            // A page was missing in the buffer of a call.
+            ("lock_mm_and_find_vma", "read", "map and unmap less"),
+            ("__vm_munmap", "munmap", "map and unmap less"),
             ("fcntl_setlk", "fcntl", "hold the file's lock for less"),
         ] {
             let mut waiting = Time::default();
