@@ -25,6 +25,8 @@ use crate::units::{duration, percent};
 
 /// Waits for files below this part of the time are not worth a faster device.
 const LEAST_WAITS: f64 = 0.05;
+/// Findings after the first that concern less than this part of the time are named only.
+const WORTH_LINES: f64 = 0.01;
 /// Cases of a comparison that have a line of their own.
 const MOST_CASES: usize = 6;
 
@@ -163,16 +165,20 @@ fn remarkable(page: &mut Page<'_>, flags: Vec<String>, room: Room) {
     }
 }
 
-/// The findings in two lines each.
+/// The findings in two lines each; of those after the first that concern next to nothing, the names.
 fn in_short(page: &mut Page<'_>, case: &Case<'_>, most: usize) {
     if case.findings.is_empty() {
         return;
     }
     page.heading("Findings");
-    for (at, finding) in case.findings.iter().take(most).enumerate() {
-        findings::in_short(at + 1, finding, case.doubts()).into_iter().for_each(|line| page.line(line));
+    let mut left = Vec::new();
+    for (at, finding) in case.findings.iter().enumerate() {
+        if at < most && (at == 0 || finding.share_of_wall >= WORTH_LINES) {
+            findings::in_short(at + 1, finding, case.doubts()).into_iter().for_each(|line| page.line(line));
+        } else {
+            left.push(finding.id.as_str());
+        }
     }
-    let left = case.findings.iter().skip(most).map(|finding| finding.id.as_str()).collect::<Vec<_>>();
     if !left.is_empty() {
         let and = if most > 0 { "and " } else { "" };
         page.line([Span::new(format!("  {and}{} more: {}", left.len(), left.join(", ")), Style::Dim)]);
