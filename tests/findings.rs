@@ -45,6 +45,12 @@ const CASES: &[Case] = &[
         &["--at", "ext4:size=1G", "--data", "tree:dirs=1500,files=10,bytes=1", "--cache", "cold"],
         "find . -size +1k",
     ),
+    // Its pages lie in it, and so on the slow device.
+    case(
+        "cold-program",
+        &["--at", "ext4:size=512M,delay=5ms", "--prepare", "cp FIXTURE program", "--cache", "cold"],
+        "./program",
+    ),
     // Who syncs is none of the command, as neighbours are. Without barriers a commit is one wait for blocks that nobody may change
     // and one for its record, so that a slow CPU does not hide it.
     case(
@@ -220,7 +226,7 @@ struct Limits {
 
 /// The options and the command of a case, its fixture compiled where it has one.
 fn words(case: &Case, programs: &TempDir, limits: &Limits) -> (Vec<String>, String) {
-    let program = match case.script.contains("FIXTURE") {
+    let program = match case.options.iter().chain([&case.script]).any(|text| text.contains("FIXTURE")) {
         true => fixture(&format!("findings/{}", case.id), programs.path()).display().to_string(),
         false => String::new(),
     };
@@ -343,6 +349,11 @@ const TWINS: &[Case] = &[
         "write-amplification",
         &["--at", "ext4:size=1G,bandwidth=100M,mkfs=-J size=16"],
         "dd if=/dev/zero of=f bs=1M count=100 conv=fsync",
+    ),
+    case(
+        "cold-program",
+        &["--at", "ext4:size=512M,delay=5ms", "--prepare", "cp FIXTURE program && ./program", "--cache", "warm"],
+        "./program",
     ),
     // With a journal an inode can be taken again at once; and without one where none was deleted.
     case(

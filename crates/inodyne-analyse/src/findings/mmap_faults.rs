@@ -1,27 +1,30 @@
 //! `mmap-faults`: a mapped file is read by page faults, a page or a few at a time.
 
+use std::collections::BTreeMap;
+
 use inodyne_model::cause::Cause;
 use inodyne_model::count::Grouped;
 use inodyne_model::finding::Finding;
 use inodyne_model::ledger::PAGE_FAULT;
+use inodyne_model::observed::ThreadNumber;
 
-use super::case::Case;
+use super::case::{Case, Time, Waited};
 use super::estimate::{self, Diagnosed};
 use super::remedy::advice;
 use crate::units::{percent, seconds};
 
 /// Below this share of the wall-clock time faults are the price of any program.
 const LEAST_SHARE: f64 = 0.2;
-/// Starting a program from a cold cache takes some dozens of waits.
-const LEAST_WAITS: u64 = 200;
+/// Starting a program from a cold cache takes some dozens of waits, a hundred and more where it is large.
+const LEAST_WAITS_OF_PROCESS: u64 = 200;
 /// Read in large pieces, the same data takes this part of the time, more or less.
 const STAYS: f64 = 0.3;
 const UNCERTAIN: f64 = 0.35;
 
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
-    let time = case.waiting(|waited| waited.call == PAGE_FAULT && waited.cause == Cause::DeviceRead);
+    let time = waiting(case);
     let share = case.share(&time);
-    if time.count < LEAST_WAITS || share < LEAST_SHARE {
+    if !reads_by_faults(case) || share < LEAST_SHARE {
         return None;
     }
     let who = case.who(&time);
@@ -40,10 +43,31 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
                 "say what will be needed: madvise MADV_WILLNEED, MADV_POPULATE_READ, or MAP_POPULATE; MADV_SEQUENTIAL where it is read in order",
                 "do not say MADV_RANDOM, which switches reading ahead off, unless it is",
                 "or read() the file in large pieces",
+                "a program and its libraries are mapped files, too: have them in memory before (vmtouch -t, cat FILES >/dev/null)",
             ]),
             avoidable_calls: None,
             bound: false,
         }
         .finding(case),
     )
+}
+
+/// Faults that wait for the device.
+fn waiting(case: &Case<'_>) -> Time {
+    case.waiting(is_of_device)
+}
+
+fn is_of_device(waited: &Waited<'_>) -> bool {
+    waited.call == PAGE_FAULT && waited.cause == Cause::DeviceRead
+}
+
+/// Whether a process waits more often than the start of its program accounts for.
+pub(super) fn reads_by_faults(case: &Case<'_>) -> bool {
+    let threads = &case.trace.observed.threads;
+    let process: BTreeMap<ThreadNumber, u32> = threads.iter().map(|thread| (thread.number, thread.pid)).collect();
+    let mut by_process = BTreeMap::<Option<&u32>, u64>::new();
+    for waited in case.waits().filter(is_of_device) {
+        *by_process.entry(process.get(&waited.wait.thread)).or_default() += waited.wait.count;
+    }
+    by_process.values().any(|count| *count >= LEAST_WAITS_OF_PROCESS)
 }

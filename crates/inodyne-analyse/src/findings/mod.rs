@@ -25,6 +25,7 @@ mod beside;
 mod case;
 mod cold_data;
 mod cold_metadata;
+mod cold_program;
 mod commit_storm;
 mod contents;
 mod copy_up;
@@ -83,6 +84,7 @@ type Diagnosis = fn(&Case<'_>) -> Option<Finding>;
 const DIAGNOSES: &[(&str, Diagnosis)] = &[
     ("cold-data", cold_data::diagnose),
     ("cold-metadata", cold_metadata::diagnose),
+    ("cold-program", cold_program::diagnose),
     ("commit-storm", commit_storm::diagnose),
     ("copy-up", copy_up::diagnose),
     ("cpu-limited", cpu_limited::diagnose),

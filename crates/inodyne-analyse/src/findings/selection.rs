@@ -14,7 +14,7 @@
 use inodyne_model::finding::Finding;
 
 /// Cured by a warm cache before all else.
-const NEED_WARMTH: &[&str] = &["cold-metadata", "cold-data", "random-io"];
+const NEED_WARMTH: &[&str] = &["cold-metadata", "cold-data", "cold-program", "random-io"];
 
 /// The first is left out where one of the others is said, and why.
 const EXPLAINED_BY: &[(&str, &[&str])] = &[
@@ -28,17 +28,18 @@ const EXPLAINED_BY: &[(&str, &[&str])] = &[
     ("queue-full", &["sync-bound", "journal-wait", "commit-storm", "cold-data", "io-limited", "write-amplification"]),
     // What is thrown away for want of memory is read again, and dirty memory is limited with memory.
     // What a cgroup allows is no matter of the device, nor of how much is read ahead.
-    ("cold-data", &["memory-pressure", "io-limited"]),
+    ("cold-data", &["memory-pressure", "io-limited", "cold-program"]),
     // One at a time, too, is who asks for small pieces: in order they could be fewer, and otherwise their order is what there is to say.
-    ("single-stream", &["memory-pressure", "copy-up", "io-limited", "small-requests", "random-io"]),
+    ("single-stream", &["memory-pressure", "copy-up", "io-limited", "small-requests", "random-io", "cold-program"]),
     ("small-requests", &["memory-pressure", "copy-up", "io-limited"]),
     ("random-io", &["memory-pressure", "copy-up", "io-limited"]),
     ("device-saturated", &["io-limited"]),
     ("mmap-faults", &["memory-pressure", "io-limited"]),
+    ("cold-program", &["memory-pressure", "io-limited"]),
     ("write-throttled", &["memory-pressure", "copy-up", "io-limited", "write-amplification"]),
     ("run-queue-bound", &["cpu-limited"]),
     // Copying up reads, writes and syncs.
-    ("cold-metadata", &["copy-up", "round-trips", "io-limited"]),
+    ("cold-metadata", &["copy-up", "round-trips", "io-limited", "cold-program"]),
     ("sync-bound", &["copy-up", "io-limited"]),
     // Look-ups without a result, of a hundred thousand short processes: the processes are the reason.
     ("failed-lookups", &["process-storm"]),

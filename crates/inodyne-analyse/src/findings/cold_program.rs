@@ -1,0 +1,78 @@
+//! `cold-program`: programs and libraries come from the device as their pages are touched, since they are not in memory yet.
+//!
+//! Which file a page belongs to is not known. A process that waits more often than the start of a program does is `mmap-faults`.
+
+use inodyne_model::cause::Cause;
+use inodyne_model::count::Grouped;
+use inodyne_model::cure::{CacheChange, Change};
+use inodyne_model::finding::Finding;
+use inodyne_model::ledger::{PAGE_FAULT, RowKind};
+
+use super::at_device::AtDevice;
+use super::case::{Case, Waited};
+use super::estimate::{self, Diagnosed};
+use super::mmap_faults;
+use super::remedy::Remedy;
+use crate::units::{percent, seconds};
+
+/// Below this share of the wall-clock time most of the program is in memory.
+const LEAST_SHARE: f64 = 0.2;
+/// A wait or two are an accident.
+const LEAST_WAITS: u64 = 5;
+/// From this part of all that reads from the device took on, it is the program that comes from there, and not what it works on.
+const MOST: f64 = 0.5;
+/// What is in memory is mapped by a fault, too, and not brought in: this part of the work in faults goes away.
+const BRINGING_IN: f64 = 0.7;
+const UNCERTAIN: f64 = 0.25;
+
+pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
+    let time = case.waiting(is_of_program);
+    let share = case.share(&time);
+    if share < LEAST_SHARE || time.count < LEAST_WAITS || mmap_faults::reads_by_faults(case) {
+        return None;
+    }
+    let reading = case.waiting(|waited| waited.cause == Cause::DeviceRead);
+    let [on_path, all_on_path] = [&time, &reading].map(|time| case.on_path(time));
+    if on_path < all_on_path * MOST {
+        return None;
+    }
+    let faults = case.ledger(|row| row.kind == RowKind::Kernel && row.syscall.as_deref() == Some(PAGE_FAULT));
+    let programs = case.trace.observed.programs.len();
+    let mut evidence = vec![
+        format!(
+            "{} times a page of a mapped file was not in memory, {} each, {} together",
+            Grouped(time.count),
+            seconds(time.mean()),
+            seconds(time.ns)
+        ),
+        format!("{programs} {} started", if programs == 1 { "program was" } else { "programs were" }),
+    ];
+    evidence.extend(AtDevice::of(case).and_then(|device| device.line()));
+    Some(
+        Diagnosed {
+            title: format!(
+                "Mapped files (programs, libraries) come from the device as they are touched: {} of the time",
+                percent(share)
+            ),
+            share,
+            evidence,
+            predicted: estimate::without(case, all_on_path + faults * BRINGING_IN, UNCERTAIN),
+            cure: vec![
+                Remedy::new(
+                    "have them in memory before: a start beforehand, vmtouch -t, or cat FILES >/dev/null, which reads in order",
+                    Change::Cache(CacheChange::Warm),
+                ),
+                Remedy::advice("or start one program that stays, and ask that; smaller and fewer libraries are read sooner")
+                    .answering(1),
+            ],
+            avoidable_calls: None,
+            bound: false,
+        }
+        .finding(case),
+    )
+}
+
+/// A page of a program, or of anything else that is mapped: outside of calls, and in the one that starts a program.
+fn is_of_program(waited: &Waited<'_>) -> bool {
+    waited.cause == Cause::DeviceRead && matches!(waited.call, PAGE_FAULT | "execve" | "execveat")
+}
