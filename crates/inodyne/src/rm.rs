@@ -13,6 +13,7 @@ mod progress;
 mod quote;
 mod signals;
 mod summary;
+mod waiting;
 
 use std::{ffi::OsString, fmt::Display, io::Write, path::PathBuf, process::ExitCode};
 

@@ -27,6 +27,7 @@ use super::{
     progress,
     signals::{self, CONTROL},
     summary::Summary,
+    waiting::Waiting,
 };
 
 /// Removes all operands; the exit code says whether all went well.
@@ -38,7 +39,7 @@ pub fn remove(options: &Options, messages: &Messages) -> ExitCode {
     let mut run = Run {
         options,
         messages,
-        trees: Vec::new(),
+        waiting: Waiting::default(),
         through: OsString::new(),
         above: (OsString::new(), false),
         aside: Vec::new(),
@@ -97,8 +98,7 @@ fn is_meant(options: &Options) -> bool {
 struct Run<'a> {
     options: &'a Options,
     messages: &'a Messages,
-    /// Directories that wait to be removed together.
-    trees: Vec<OsString>,
+    waiting: Waiting,
     /// What stands before their last names, where that leads through a link; empty otherwise. So they do not depend on one another.
     through: OsString,
     /// What stands before the last operand's last name, and whether that leads through a link: mostly the same as before the next one's.
@@ -119,7 +119,8 @@ impl Run<'_> {
             self.above = (above.to_owned(), leads_through_link(above));
         }
         let through = if self.above.1 { above } else { OsStr::new("") };
-        if ends_in_dots(operand) || goes_up(operand) || through != self.through {
+        let is_apart = !ends_in_dots(operand) && !goes_up(operand) && through == self.through;
+        if !is_apart || self.waiting.has_to_do_with(operand) {
             self.remove_trees();
             self.through = through.to_owned();
         }
@@ -165,7 +166,7 @@ impl Run<'_> {
         } else if !self.options.recursive {
             self.rmdir(operand);
         } else {
-            self.trees.push(operand.into());
+            self.waiting.add(operand);
             // A later operand may be in this one; then GNU rm says that it is missing.
             if !self.options.ignore_missing {
                 self.remove_trees();
@@ -254,7 +255,7 @@ impl Run<'_> {
 
     /// Removes the directories that wait.
     fn remove_trees(&mut self) {
-        let trees = std::mem::take(&mut self.trees);
+        let trees = self.waiting.take();
         if trees.is_empty() {
             return;
         }
