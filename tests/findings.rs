@@ -32,6 +32,9 @@ const fn case(id: &'static str, options: &'static [&'static str], script: &'stat
 
 const SMALL: &[&str] = &["--at", "ext4:size=256M"];
 const TMPFS: &[&str] = &["--at", "tmpfs"];
+/// Not in the same second as what comes next: then the inodes could be taken again.
+const DELETES: &str = "find d0 -type f -delete; sleep 1.1";
+const CREATES: &str = "sh -c 'i=0; while [ $i -lt 600 ]; do : >d0/n$i; i=$((i+1)); done'";
 
 const CASES: &[Case] = &[
     case(
@@ -70,7 +73,7 @@ const CASES: &[Case] = &[
         &["--at", "overlay:lower=ext4:size=1G", "--data", "tree:dirs=3,files=100,bytes=100"],
         "chown -R 1 .",
     ),
-    // So many were deleted in the group of inodes in which it creates new ones, and not in the same second: those can be taken again.
+    // So many were deleted in the group of inodes in which it creates new ones.
     case(
         "deleted-inodes",
         &[
@@ -79,9 +82,9 @@ const CASES: &[Case] = &[
             "--data",
             "tree:dirs=1,files=12000,bytes=1",
             "--prepare",
-            "find d0 -type f -delete; sleep 1.1",
+            DELETES,
         ],
-        "sh -c 'i=0; while [ $i -lt 600 ]; do : >d0/n$i; i=$((i+1)); done'",
+        CREATES,
     ),
     // Without writeback throttling, which would hold back what makes the queue long.
     case(
@@ -358,20 +361,13 @@ const TWINS: &[Case] = &[
     // With a journal an inode can be taken again at once; and without one where none was deleted.
     case(
         "deleted-inodes",
-        &[
-            "--at",
-            "ext4:size=512M",
-            "--data",
-            "tree:dirs=1,files=12000,bytes=1",
-            "--prepare",
-            "find d0 -type f -delete; sleep 1.1",
-        ],
-        "sh -c 'i=0; while [ $i -lt 600 ]; do : >d0/n$i; i=$((i+1)); done'",
+        &["--at", "ext4:size=512M", "--data", "tree:dirs=1,files=12000,bytes=1", "--prepare", DELETES],
+        CREATES,
     ),
     case(
         "deleted-inodes",
         &["--at", "ext4:size=512M,mkfs=-O ^has_journal", "--data", "tree:dirs=1,files=12000,bytes=1"],
-        "sh -c 'i=0; while [ $i -lt 600 ]; do : >d0/n$i; i=$((i+1)); done'",
+        CREATES,
     ),
     // Alone, a journal is committed when it likes.
     case("commit-storm", &["--at", "ext4:size=256M,delay=5ms,mount=barrier=0"], "FIXTURE 100000"),

@@ -103,7 +103,8 @@ fn files_and_directories() {
         TREE,
         "a | a b | -f a | -r a | link | dangling | dirlink | -r dirlink | d | -f d | -d d | -d empty | -r d | -R d | -rf d
         | -fr d | -d -r d | --recursive d | -rd d empty | -r d empty a link | -rf * | -r ./d | -r d/ | -r d// | -r d/e
-        | -rfv d .//d/e | -rfv d d/x | -rfv d/e/f ./d | -rfv d/e d/e/f d d/x | -rfv d d | -rfv d $PWD/d/e | -rf d/e/f/../../x | empty | -r empty/ | a d | -v a | -rv d | -rfv d/ | -dv empty | -rv d//e/ | -rv a d b",
+        | -rfv d .//d/e | -rfv d d/x | -rfv d/e/f ./d | -rfv d/e d/e/f d d/x | -rfv d d | -rfv d $PWD/d/e
+        | -rf d/e/f/../../x | empty | -r empty/ | a d | -v a | -rv d | -rfv d/ | -dv empty | -rv d//e/ | -rv a d b",
     ));
 }
 

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use inodyne_model::Nanos;
 use inodyne_model::cause::Cause;
+use inodyne_model::count::Grouped;
 use inodyne_model::ledger::{PAGE_FAULT, Row, RowKind};
 use inodyne_model::observed::{Sample, ThreadNumber, Wait};
 use inodyne_model::recording::Recording;
@@ -19,6 +20,7 @@ use inodyne_model::trace::Trace;
 
 use crate::causes::Classifier;
 use crate::faults::Outside;
+use crate::units::seconds;
 
 use super::on_path::OnPath;
 
@@ -352,6 +354,15 @@ impl<'a> Case<'a> {
         let samples = self.trace.observed.samples.iter().filter(|sample| sample.syscall.is_none());
         let samples: f64 = samples.map(|sample| sample.count as f64).sum();
         exact + (estimated - divided / samples.max(1.0).sqrt()).max(0.0)
+    }
+
+    /// The three calls that this time is most in: how often each was made in all, and how much of its time went into `what`.
+    pub(super) fn went_into(&self, time: &Time, what: &str) -> Vec<String> {
+        let line = |(call, ns, _): &(&str, f64, u64)| {
+            let calls = self.calls(|name| name == *call).next()?.calls;
+            Some(format!("{} {call}, of whose time {} went into {what}", Grouped(calls), seconds(*ns)))
+        };
+        time.top_calls().iter().take(3).filter_map(line).collect()
     }
 
     /// The name of the program that spends most of this time in its calls, as its command name; "the program" where unknown. A

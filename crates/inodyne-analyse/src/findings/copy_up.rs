@@ -1,6 +1,5 @@
 //! `copy-up`: an overlay copies files to its upper layer, because something of them is changed.
 
-use inodyne_model::count::Grouped;
 use inodyne_model::cure::{Change, PlaceChange};
 use inodyne_model::finding::Finding;
 
@@ -25,15 +24,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         return None;
     }
     let who = case.who(&time);
-    let mut evidence: Vec<String> = time
-        .top_calls()
-        .iter()
-        .take(3)
-        .filter_map(|(call, ns, _)| {
-            let calls = case.calls(|name| name == *call).next()?.calls;
-            Some(format!("{} {call}, of whose time {} went into copying up", Grouped(calls), seconds(*ns)))
-        })
-        .collect();
+    let mut evidence = case.went_into(&time, "copying up");
     evidence.push(format!("{} on a CPU (from samples), {} waiting for it", seconds(working.ns), seconds(waiting.ns)));
     Some(
         Diagnosed {

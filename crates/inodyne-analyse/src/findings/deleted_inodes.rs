@@ -4,14 +4,13 @@
 //! fs/ext4/ialloc.c: `RECENTCY_MIN` is 60 s since Linux 5.7, and `RECENTCY_DIRTY`, 300 s, comes on top while the block is dirty), and
 //! looks for one from the start of the group each time. Times of deletion are whole seconds, and those of the current one do not count.
 
-use inodyne_model::count::Grouped;
 use inodyne_model::cure::{Change, PlaceChange};
 use inodyne_model::finding::Finding;
 
 use super::case::Case;
 use super::estimate::{self, Diagnosed};
 use super::remedy::Remedy;
-use crate::units::{percent, seconds};
+use crate::units::percent;
 
 /// Below this share of the wall-clock time the search does not matter. It is also more than one without deleted inodes takes.
 const LEAST_SHARE: f64 = 0.1;
@@ -26,19 +25,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     if share < LEAST_SHARE || time.count < LEAST_SEEN {
         return None;
     }
-    let mut evidence: Vec<String> = time
-        .top_calls()
-        .iter()
-        .take(3)
-        .filter_map(|(call, ns, _)| {
-            let calls = case.calls(|name| name == *call).next()?.calls;
-            Some(format!(
-                "{} {call}, of whose time {} went into the search (from samples)",
-                Grouped(calls),
-                seconds(*ns)
-            ))
-        })
-        .collect();
+    let mut evidence = case.went_into(&time, "the search (from samples)");
     evidence.push(
         "an inode is not taken again for a minute after its deletion, for six while its block is not on the device"
             .to_owned(),

@@ -8,7 +8,7 @@ use inodyne_model::finding::Finding;
 use inodyne_model::ledger::PAGE_FAULT;
 use inodyne_model::observed::ThreadNumber;
 
-use super::case::{Case, Time, Waited};
+use super::case::{Case, Waited};
 use super::estimate::{self, Diagnosed};
 use super::remedy::advice;
 use crate::units::{percent, seconds};
@@ -22,7 +22,7 @@ const STAYS: f64 = 0.3;
 const UNCERTAIN: f64 = 0.35;
 
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
-    let time = waiting(case);
+    let time = case.waiting(is_of_device);
     let share = case.share(&time);
     if !reads_by_faults(case) || share < LEAST_SHARE {
         return None;
@@ -52,11 +52,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     )
 }
 
-/// Faults that wait for the device.
-fn waiting(case: &Case<'_>) -> Time {
-    case.waiting(is_of_device)
-}
-
+/// A fault that waits for the device.
 fn is_of_device(waited: &Waited<'_>) -> bool {
     waited.call == PAGE_FAULT && waited.cause == Cause::DeviceRead
 }
