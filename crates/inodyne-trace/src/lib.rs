@@ -22,6 +22,7 @@
 //! perf_event      opening perf's events
 //! types/          the kernel's types, of which libbpf gets those that the programs ask about
 //! kernel          what this kernel is like where CO-RE cannot ask
+//! rings           ring buffers that grow
 //! refused         what is kept where the kernel refuses a part
 //! libbpf_log      what libbpf and the verifier say goes into the error
 //! capability      what this machine lacks
@@ -51,6 +52,7 @@ mod perf_event;
 mod probe;
 mod probes;
 mod refused;
+mod rings;
 mod session;
 mod skeleton;
 mod stacks;

@@ -39,10 +39,10 @@ pub struct Options {
     pub sample_hz: u32,
     /// Whether to keep the timeline.
     pub timeline: bool,
-    /// Size of the timeline's ring buffer in bytes: a power of two, at least 4096.
+    /// Size that the timeline's ring buffer may grow to, in bytes: a power of two, at least 4096.
     pub timeline_bytes: u32,
-    /// Size of the ring buffer for ended threads and executed programs: a power of two, at least 4096. It is larger where all of
-    /// `max_threads` would not find room if they ended at once.
+    /// Size that the ring buffer for ended threads and executed programs may grow to: a power of two, at least 4096. It may be larger where
+    /// all of `max_threads` would not find room if they ended at once.
     pub records_bytes: u32,
     /// Intervals off the CPU that the timeline has room for, with twice as many pieces of work: it ends where there are more.
     pub max_intervals: usize,

@@ -10,13 +10,13 @@ use std::sync::OnceLock;
 use inodyne_model::Nanos;
 use inodyne_model::snapshot::Snapshot;
 use inodyne_model::trace::Trace;
-use libbpf_rs::RingBufferBuilder;
 
 use crate::call_slots::CallSlots;
 use crate::cgroups;
 use crate::contract::{Shared, Thread};
 use crate::kernel::Programs;
 use crate::options::Options;
+use crate::rings::Rings;
 use crate::skeleton::types::bss;
 use crate::skeleton::{InodyneMaps, OpenInodyneSkel};
 use crate::thread_numbers::ThreadNumbers;
@@ -157,12 +157,7 @@ pub trait Probe {
     }
 
     /// After loading, before anything is attached: opens tables that are read while the trace runs, and ring buffers.
-    fn open<'maps>(
-        &mut self,
-        _maps: &'maps InodyneMaps<'static>,
-        _options: &Options,
-        _rings: &mut RingBufferBuilder<'maps, 'static>,
-    ) -> libbpf_rs::Result<()> {
+    fn open(&mut self, _maps: &InodyneMaps<'static>, _options: &Options, _rings: &mut Rings) -> libbpf_rs::Result<()> {
         Ok(())
     }
 

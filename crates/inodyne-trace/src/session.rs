@@ -23,7 +23,7 @@ use inodyne_model::loss::{Loss, Lost};
 use inodyne_model::observed::{Begin, End, Window};
 use inodyne_model::trace::{Refused, Trace};
 use libbpf_rs::skel::Skel;
-use libbpf_rs::{ProgramInput, ProgramMut, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{ProgramInput, ProgramMut};
 
 use crate::attach::{Attached, InKernel, Ran, attach, measure_run_times, ran, recursion_misses};
 use crate::cgroups::Cgroups;
@@ -36,6 +36,7 @@ use crate::mapped_files::MappedFiles;
 use crate::options::Options;
 use crate::probe::{Probe, Program, Seen, Skipped};
 use crate::refused::with_most;
+use crate::rings::Rings;
 use crate::skeleton::InodyneSkel;
 use crate::stacks::Stacks;
 use crate::{calibrate, probes, symbols};
@@ -47,6 +48,9 @@ const _: () = assert!(LOSSES == Loss::ALL.len(), "both sides count the same kind
 
 /// So rarely is a call timed that none is while the cost of the others is measured.
 const NEVER: u32 = u32::MAX;
+
+/// The ring buffer for stacks where many new ones arrive, in bytes.
+const STACKS_BYTES: u32 = 4 << 20;
 
 /// What a trace says of a probe that was refused.
 fn refused(feature: &str, error: &TraceError) -> Refused {
@@ -64,7 +68,7 @@ pub struct Tracer {
     links: Vec<Attached>,
     probes: Vec<Box<dyn Probe>>,
     threads: ArrayView<Thread>,
-    rings: RingBuffer<'static>,
+    rings: RefCell<Rings>,
     stacks: Rc<RefCell<Stacks>>,
     mapped: RefCell<MappedFiles>,
     cgroups: RefCell<Cgroups>,
@@ -104,21 +108,19 @@ impl Tracer {
         let mut probes = probes::wanted(options);
         probes.retain(|probe| !left_out.contains(&probe.feature()));
         let Loaded { skeleton, beside } = load(&probes, options, cpus)?;
-        let mut rings = RingBufferBuilder::new();
+        let mut rings = Rings::default();
         let stacks = Rc::new(RefCell::new(Stacks::default()));
         let arriving = Rc::clone(&stacks);
-        let take = move |bytes: &[u8]| {
-            arriving.borrow_mut().take(bytes);
-            0
-        };
-        rings.add(&skeleton.maps.stacks, take).map_err(read_error)?;
+        let take = move |bytes: &[u8]| arriving.borrow_mut().take(bytes);
+        let maps = &skeleton.maps;
+        rings.add(&maps.stacks, &maps.stacks_larger, STACKS_BYTES, take).map_err(read_error)?;
         for probe in &mut probes {
             probe.open(&skeleton.maps, options, &mut rings).map_err(read_error)?;
         }
         let mut tracer = Tracer {
             links: Vec::new(),
             threads: ArrayView::new(&skeleton.maps.threads).map_err(read_error)?,
-            rings: rings.build().map_err(load_error)?,
+            rings: RefCell::new(rings),
             stacks,
             probes,
             mapped: RefCell::default(),
@@ -164,6 +166,7 @@ impl Tracer {
     /// Takes what has arrived. To be called at least every 10 ms or so while the command runs.
     pub fn drain(&self) {
         self.take_arrived();
+        self.rings.borrow_mut().grow();
         let of_command = self.accounts().filter(|thread| thread.number != 0 && thread.pid_here != 0);
         self.mapped.borrow_mut().look(of_command.map(|thread| thread.pid_here));
         self.look_at_cgroups();
@@ -263,8 +266,7 @@ impl Tracer {
     }
 
     fn take_arrived(&self) {
-        // The callbacks never fail, so neither does this.
-        let _ = self.rings.consume();
+        self.rings.borrow().consume();
     }
 
     /// The loaded programs of the probes.
@@ -427,6 +429,9 @@ fn wait_for_running_programs() {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+    use std::process::{Command, Stdio};
+
     use super::*;
     use crate::contract::planted::{every_field_counts, planted};
 
@@ -444,6 +449,35 @@ mod tests {
         // What is nobody's, the second does not do either.
         assert_eq!(of_both(7, Some((3, 1))), 3);
         assert_eq!(of_both(0, Some((3, 0))), 0);
+    }
+
+    #[test]
+    fn ring_buffers_grow_with_what_arrives() {
+        assert!(rustix::process::geteuid().is_root(), "this test loads programs: run it as root");
+        let mut cat = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("cat starts");
+        let (mut to, mut from) = (cat.stdin.take().expect("a pipe"), cat.stdout.take().expect("a pipe"));
+        // It leaves its CPU each time, and does something in between.
+        let mut wake = |times: usize| {
+            for _ in 0..times {
+                to.write_all(b"x").expect("it reads");
+                from.read_exact(&mut [0]).expect("it writes");
+            }
+        };
+        let options = Options { joins: true, ..Options::default() };
+        let mut tracer = Tracer::new(&options).expect("this machine can trace");
+        assert_eq!(tracer.join(&Whom::Processes(vec![cat.id()])).expect("it is there"), 1);
+        let most = |tracer: &Tracer| tracer.rings.borrow().bytes().into_iter().max();
+        assert!(most(&tracer) < Some(options.timeline_bytes));
+        wake(3_000);
+        tracer.drain();
+        assert_eq!(most(&tracer), Some(options.timeline_bytes));
+        // More than the first one has room for.
+        wake(20_000);
+        tracer.drain();
+        assert!(tracer.probes.iter().map(|probe| probe.switches_so_far()).sum::<u64>() >= 23_000);
+        assert_eq!(counted(&tracer.shared()).total(), 0, "{:?}", counted(&tracer.shared()));
+        drop(to);
+        cat.wait().expect("it ends");
     }
 
     #[test]

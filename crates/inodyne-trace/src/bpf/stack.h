@@ -9,12 +9,10 @@
 #include <linux/errno.h>
 
 #include "maps.h"
+#include "ring.h"
 
 /* Each new stack, once. */
-struct {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 20);
-} stacks SEC(".maps");
+RING(stacks);
 
 /* Identities of those that were sent. One that finds no room here is sent again, and the user side keeps it once. */
 struct {
@@ -80,7 +78,7 @@ static __always_inline __u64 send_stack(struct stack_record *record, long bytes)
 	record->truncated = depth == STACK_DEPTH;
 	if (depth > STACK_DEPTH)
 		return 0;
-	if (bpf_ringbuf_output(&stacks, record, sizeof(*record) - (STACK_DEPTH - depth) * sizeof(__u64), BPF_RB_NO_WAKEUP)) {
+	if (!ring_send(stacks, record, sizeof(*record) - (STACK_DEPTH - depth) * sizeof(__u64))) {
 		lose(LOST_STACKS);
 		record->depth = 0; /* not to be remembered (known_stack.h), so that the next one is sent */
 	} else {

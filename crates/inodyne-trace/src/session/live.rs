@@ -77,6 +77,7 @@ impl LiveTracer {
     /// Takes what has arrived: accounts of threads that have ended, and executed programs. There is room for some thousand of them.
     pub fn drain(&self) {
         self.tracer.take_arrived();
+        self.tracer.rings.borrow_mut().grow();
     }
 
     /// Times one call in so many from now on, drawn by lot; all are counted, and waits are known of all. In the beginning all are timed.

@@ -18,6 +18,9 @@ use crate::{kernel, libbpf_log, probes};
 /// The structure that stands for any number of eight bytes (`bpf/known_stack.h`).
 const WORD: &str = "timespec64";
 
+/// The ring buffer for stacks in the beginning, in bytes: some thousand of them.
+const FIRST_STACKS_BYTES: u32 = 512 << 10;
+
 /// It could not be loaded.
 pub fn load_error(error: impl std::fmt::Display) -> TraceError {
     TraceError::Load { reason: error.to_string() }
@@ -70,6 +73,7 @@ fn load_with(
     constants.refused_probe = options.refuse.as_deref().map_or(Ok(0), number_of)?;
     let maps = &mut open.maps;
     maps.slot_of.set_max_entries(pid_max()).map_err(load_error)?;
+    maps.stacks.set_max_entries(FIRST_STACKS_BYTES).map_err(load_error)?;
     maps.threads.set_max_entries(options.max_threads).map_err(load_error)?;
     if !options.joins {
         maps.joining.set_max_entries(1).map_err(load_error)?;

@@ -12,7 +12,6 @@ use inodyne_model::block::{Amount, Asker, BlockIo, Disk, Flag, Operation, Reques
 use inodyne_model::histogram::Histogram;
 use inodyne_model::stack::StackId;
 use inodyne_model::trace::Trace;
-use libbpf_rs::RingBufferBuilder;
 
 use crate::cgroups;
 use crate::contract::text;
@@ -20,6 +19,7 @@ use crate::devices;
 use crate::kernel;
 use crate::map::{ArrayView, pairs};
 use crate::options::Options;
+use crate::rings::Rings;
 use crate::probe::{LOSING, Probe, Program, Seen};
 use crate::skeleton::{InodyneMaps, OpenInodyneSkel};
 use contract::{
@@ -82,11 +82,11 @@ impl Probe for Own {
         Ok(())
     }
 
-    fn open<'maps>(
+    fn open(
         &mut self,
-        maps: &'maps InodyneMaps<'static>,
+        maps: &InodyneMaps<'static>,
         _options: &Options,
-        _rings: &mut RingBufferBuilder<'maps, 'static>,
+        _rings: &mut Rings,
     ) -> libbpf_rs::Result<()> {
         self.disks = Some(ArrayView::new(&maps.block_disks)?);
         Ok(())

@@ -9,7 +9,6 @@ use inodyne_model::Nanos;
 use inodyne_model::histogram::Histogram;
 use inodyne_model::syscall::{CommCalls, SyscallStats, returns_bytes};
 use inodyne_model::trace::Trace;
-use libbpf_rs::RingBufferBuilder;
 
 use crate::call_slots::used;
 use crate::contract::{COMM_LENGTH, GROUP_CALIBRATION, global, text};
@@ -18,6 +17,7 @@ use crate::names;
 use crate::kernel::Programs;
 use crate::probe::{NOT_AT_EVENTS, Probe, Program, Seen};
 use crate::options::Options;
+use crate::rings::Rings;
 use crate::skeleton::{InodyneMaps, OpenInodyneSkel};
 use contract::{CallStats, CallsUsed};
 
@@ -67,11 +67,11 @@ impl Probe for Own {
         object.maps.call_stats.set_max_entries(options.max_call_stats * cpus as u32)
     }
 
-    fn open<'maps>(
+    fn open(
         &mut self,
-        maps: &'maps InodyneMaps<'static>,
+        maps: &InodyneMaps<'static>,
         options: &Options,
-        _rings: &mut RingBufferBuilder<'maps, 'static>,
+        _rings: &mut Rings,
     ) -> libbpf_rs::Result<()> {
         self.rows = Some(Rows { stats: ArrayView::new(&maps.call_stats)?, each: options.max_call_stats as usize });
         Ok(())

@@ -5,15 +5,13 @@
 #ifndef INODYNE_LIFECYCLE_END_H
 #define INODYNE_LIFECYCLE_END_H
 
+#include "../../bpf/ring.h"
 #include "../../bpf/run.h"
 #include "../../bpf/task.h"
 #include "intf.h"
 
 /* Ended threads and executed programs: never dropped unless its consumer is dead. */
-struct {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 4096);
-} records SEC(".maps");
+RING(records);
 
 /* An account on its way. */
 struct {
@@ -36,7 +34,7 @@ static __always_inline bool send_account(const struct thread *t)
 	bytes = offsetof(struct thread, kernel_ns) + calls * sizeof(t->kernel_ns[0]);
 	record->kind = RECORD_THREAD;
 	return !bpf_probe_read_kernel(&record->thread, bytes, t) &&
-	       !bpf_ringbuf_output(&records, record, offsetof(struct thread_record, thread) + bytes, BPF_RB_NO_WAKEUP);
+	       ring_send(records, record, offsetof(struct thread_record, thread) + bytes);
 }
 
 /* Closes an account and frees its slot. */

@@ -14,7 +14,6 @@ use inodyne_model::run::Exit;
 use inodyne_model::snapshot::{Snapshot, ThreadSoFar};
 use inodyne_model::stack::StackId;
 use inodyne_model::trace::Trace;
-use libbpf_rs::RingBufferBuilder;
 
 use crate::call_slots::CallSlots;
 use crate::cgroups;
@@ -24,6 +23,7 @@ use crate::names;
 use crate::kernel::Programs;
 use crate::probe::{LOSING, NOT_AT_EVENTS, Probe, Program, Seen};
 use crate::options::Options;
+use crate::rings::Rings;
 use crate::skeleton::{InodyneMaps, OpenInodyneSkel};
 use crate::thread_numbers::ThreadNumbers;
 use contract::{ExitRecord, PROGRAM_ARGS, ProgramRecord, RECORD_EXIT, RECORD_PROGRAM, RECORD_THREAD, ThreadRecord};
@@ -59,12 +59,20 @@ const PROGRAMS: &[Program] = &[
     Program::at("lifecycle_rename_again", "task_rename").on(LOSING).done(|bss| bss.lifecycle_rename_again_done),
 ];
 
+/// The ring buffer in the beginning: the ends of some three thousand threads.
+const FIRST_BYTES: u32 = 2 << 20;
+
 /// What a thread's end takes in the ring buffer where some fifty different calls are made in all.
 const BYTES_PER_END: u64 = 640;
 
 /// A ring buffer that has room for the ends of so many threads at once: a power of two.
 fn room_for_ends(threads: u32) -> u32 {
     (u64::from(threads) * BYTES_PER_END).next_power_of_two().min(1 << 30) as u32
+}
+
+/// What the ring buffer takes at most, in bytes.
+fn room(options: &Options) -> u32 {
+    options.records_bytes.max(room_for_ends(options.max_threads))
 }
 
 impl Probe for Own {
@@ -85,17 +93,17 @@ impl Probe for Own {
     }
 
     fn configure(&self, object: &mut OpenInodyneSkel<'_>, options: &Options, _cpus: usize) -> libbpf_rs::Result<()> {
-        object.maps.records.set_max_entries(options.records_bytes.max(room_for_ends(options.max_threads)))
+        object.maps.records.set_max_entries(room(options).min(FIRST_BYTES))
     }
 
-    fn open<'maps>(
+    fn open(
         &mut self,
-        maps: &'maps InodyneMaps<'static>,
-        _options: &Options,
-        rings: &mut RingBufferBuilder<'maps, 'static>,
+        maps: &InodyneMaps<'static>,
+        options: &Options,
+        rings: &mut Rings,
     ) -> libbpf_rs::Result<()> {
         let arrived = Rc::clone(&self.arrived);
-        rings.add(&maps.records, move |bytes| {
+        rings.add(&maps.records, &maps.records_larger, room(options), move |bytes| {
             let mut arrived = arrived.borrow_mut();
             match bytes.first_chunk().map(|kind| u32::from_ne_bytes(*kind)) {
                 Some(RECORD_THREAD) => arrived.threads.push(record_from(bytes)),
@@ -103,9 +111,7 @@ impl Probe for Own {
                 Some(RECORD_EXIT) => arrived.exits.push(record(bytes)),
                 _ => unreachable!("the programs send three kinds of records"),
             }
-            0
-        })?;
-        Ok(())
+        })
     }
 
     /// Where a command was launched: once its first process has ended.

@@ -165,7 +165,7 @@ static __always_inline int executed(struct task_struct *task, int old_pid, const
 	if (!t || t->flags & FLAG_HELPER)
 		return 0;
 	t->executed = 1;
-	record = bpf_ringbuf_reserve(&records, sizeof(*record), 0);
+	record = ring_reserve(records, sizeof(*record));
 	if (!record) {
 		lose(LOST_RECORDS);
 		return 0;
@@ -241,7 +241,7 @@ static __always_inline void send_exit(struct task_struct *task, const struct thr
 
 	if (BPF_CORE_READ(signal, live.counter) > 0 || t->flags & FLAG_HELPER)
 		return;
-	record = bpf_ringbuf_reserve(&records, sizeof(*record), 0);
+	record = ring_reserve(records, sizeof(*record));
 	if (!record) {
 		lose(LOST_RECORDS);
 		return;

@@ -8,12 +8,12 @@ use std::rc::Rc;
 use inodyne_model::Nanos;
 use inodyne_model::requests::Served;
 use inodyne_model::trace::Trace;
-use libbpf_rs::RingBufferBuilder;
 
 use crate::contract::global;
 use crate::map::record;
 use crate::names;
 use crate::options::{Options, RequestMarks};
+use crate::rings::Rings;
 use crate::probe::{Probe, Program, Seen};
 use crate::skeleton::{InodyneMaps, OpenInodyneSkel};
 use crate::thread_numbers::ThreadNumbers;
@@ -21,7 +21,9 @@ use contract::{REQUESTS_OF_CALLS, REQUESTS_OF_SOCKETS, REQUESTS_UNDER_WAY, Recor
 
 /// Requests that are kept.
 const MOST: usize = 1_000_000;
-/// What has not been read yet has so much room.
+/// What has not been read yet has so much room in the beginning.
+const FIRST_RING_BYTES: u32 = 512 << 10;
+/// ... and so much where more of it arrives.
 const RING_BYTES: u32 = 4 << 20;
 
 /// The probe of requests. It has no program of its own: that of system calls calls it.
@@ -74,21 +76,19 @@ impl Probe for Own {
             None => return Ok(()),
         }
         object.maps.requests_read.set_max_entries(REQUESTS_UNDER_WAY)?;
-        object.maps.requests_answered.set_max_entries(RING_BYTES)
+        object.maps.requests_answered.set_max_entries(FIRST_RING_BYTES)
     }
 
-    fn open<'maps>(
+    fn open(
         &mut self,
-        maps: &'maps InodyneMaps<'static>,
+        maps: &InodyneMaps<'static>,
         _options: &Options,
-        rings: &mut RingBufferBuilder<'maps, 'static>,
+        rings: &mut Rings,
     ) -> libbpf_rs::Result<()> {
         let arrived = Rc::clone(&self.arrived);
-        rings.add(&maps.requests_answered, move |bytes| {
+        rings.add(&maps.requests_answered, &maps.requests_answered_larger, RING_BYTES, move |bytes| {
             arrived.borrow_mut().take(record(bytes));
-            0
-        })?;
-        Ok(())
+        })
     }
 
     fn read(&mut self, seen: &Seen<'_>, result: &mut Trace) -> libbpf_rs::Result<()> {

@@ -31,10 +31,7 @@ struct {
 	__type(value, __u64);
 } requests_read SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 4096);
-} requests_answered SEC(".maps");
+RING(requests_answered);
 
 static __always_inline bool reads_request(__u16 call)
 {
@@ -78,7 +75,7 @@ __noinline int requests_exit(struct thread *t, __u64 regs, __u16 call, long resu
 		answered.to = now;
 		answered.thread = t->number;
 		bpf_map_delete_elem(&requests_read, &key);
-		if (bpf_ringbuf_output(&requests_answered, &answered, sizeof(answered), BPF_RB_NO_WAKEUP))
+		if (!ring_send(requests_answered, &answered, sizeof(answered)))
 			__sync_fetch_and_add(&requests_not_kept, 1);
 	} else if (reads_request(call)) {
 		if (bpf_map_lookup_elem(&requests_read, &key))

@@ -14,13 +14,14 @@ use inodyne_model::observed::{Wait, Waker};
 use inodyne_model::snapshot::Snapshot;
 use inodyne_model::stack::{Stack, StackId};
 use inodyne_model::trace::Trace;
-use libbpf_rs::{MapCore, MapFlags, RingBufferBuilder};
+use libbpf_rs::{MapCore, MapFlags};
 
 use crate::contract::{WAKER_INTERRUPT, WAKER_KTHREAD, WAKER_PROCESS, WAKER_TRACED};
 use crate::map::{pairs, pairs_and_remove};
 use crate::names;
 use crate::probe::{Probe, Program, Seen};
 use crate::options::Options;
+use crate::rings::Rings;
 use crate::skeleton::{InodyneMaps, OpenInodyneSkel};
 use arrived::Arrived;
 use contract::{WaitKey, WaitSum};
@@ -44,6 +45,9 @@ const SENT_HERE: [&str; 2] = ["process_backlog", "__local_bh_enable_ip"];
 
 /// How long before the timeline ends the programs are told so. None of them takes as long from its look at the clock to its record.
 const AHEAD_NS: u64 = 20_000_000;
+
+/// The timeline's ring buffer in the beginning: what two busy CPUs send in some 20 ms.
+const FIRST_TIMELINE_BYTES: u32 = 2 << 20;
 
 /// The probe of switches.
 #[derive(Default)]
@@ -80,22 +84,20 @@ impl Probe for Own {
 
     fn configure(&self, object: &mut OpenInodyneSkel<'_>, options: &Options, _cpus: usize) -> libbpf_rs::Result<()> {
         object.maps.last_sent.set_max_entries(options.max_threads)?;
-        object.maps.timeline.set_max_entries(options.timeline_bytes)
+        object.maps.timeline.set_max_entries(options.timeline_bytes.min(FIRST_TIMELINE_BYTES))
     }
 
-    fn open<'maps>(
+    fn open(
         &mut self,
-        maps: &'maps InodyneMaps<'static>,
+        maps: &InodyneMaps<'static>,
         options: &Options,
-        rings: &mut RingBufferBuilder<'maps, 'static>,
+        rings: &mut Rings,
     ) -> libbpf_rs::Result<()> {
         self.max_intervals = options.max_intervals;
         let arrived = Rc::clone(&self.arrived);
-        rings.add(&maps.timeline, move |bytes| {
+        rings.add(&maps.timeline, &maps.timeline_larger, options.timeline_bytes, move |bytes| {
             arrived.borrow_mut().take(bytes);
-            0
-        })?;
-        Ok(())
+        })
     }
 
     /// Once there is no more room, has the programs send nothing of what begins later.

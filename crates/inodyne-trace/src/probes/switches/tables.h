@@ -10,6 +10,7 @@
 #define INODYNE_SWITCHES_TABLES_H
 
 #include "../../bpf/maps.h"
+#include "../../bpf/ring.h"
 #include "intf.h"
 
 /* Only the thread itself writes its rows (at its switch in), so no atomics. */
@@ -22,10 +23,7 @@ struct {
 } waits SEC(".maps");
 
 /* Off-CPU intervals and pieces of work. */
-struct {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 4096);
-} timeline SEC(".maps");
+RING(timeline);
 
 /* The one element: until when the timeline has room; 0 where nothing says so. Set by the reader, some time ahead. */
 struct {
@@ -92,7 +90,7 @@ static __always_inline void note_interval(struct thread *t, __u64 out, __u64 wak
 
 	if (!record_timeline || !timeline_has_room(out))
 		return;
-	record = bpf_ringbuf_reserve(&timeline, sizeof(*record), 0);
+	record = ring_reserve(timeline, sizeof(*record));
 	if (!record) {
 		lose(t->flags & FLAG_HELPER ? LOST_WORK : LOST_INTERVALS);
 		return;
@@ -174,8 +172,7 @@ __noinline int work_send(struct thread *t, __u64 now, __u32 user)
 	count = record->count;
 	if (!count || count > WORK_PARTS)
 		return 0;
-	if (bpf_ringbuf_output(&timeline, record, sizeof(*record) - (WORK_PARTS - count) * sizeof(struct work_part),
-			       BPF_RB_NO_WAKEUP))
+	if (!ring_send(timeline, record, sizeof(*record) - (WORK_PARTS - count) * sizeof(struct work_part)))
 		lose(LOST_WORK);
 	return 0;
 }
