@@ -1,32 +1,38 @@
 //! Reading BPF maps: array maps through mmap, at no system call an element; hash maps in one batch.
 
+use std::cell::RefCell;
 use std::marker::PhantomData;
+use std::os::fd::AsFd;
 
 use bytemuck::AnyBitPattern;
-use libbpf_rs::{MapCore, MapFlags};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, MapMut};
 use rustix::mm::{MapFlags as MmapFlags, ProtFlags, mmap, munmap};
 
 const PAGE: usize = 4096;
 
-/// A `BPF_F_MMAPABLE` array map, mapped for reading. Its elements change under the reader while programs are attached:
+/// A `BPF_F_MMAPABLE` array map, mapped for reading as far as it was read. Its elements change under the reader while programs are attached:
 /// every read copies one element out.
 pub struct ArrayView<T> {
-    base: *const u8,
-    length: usize,
+    map: MapHandle,
+    mapping: RefCell<Mapping>,
     entries: usize,
     element: PhantomData<T>,
 }
 
+/// The beginning of a map in this process's memory.
+struct Mapping {
+    base: *const u8,
+    length: usize,
+}
+
 impl<T: AnyBitPattern> ArrayView<T> {
-    /// Maps the whole of an array map whose elements are `T`.
-    pub fn new(map: &impl MapCore) -> Result<ArrayView<T>, libbpf_rs::Error> {
+    /// Of an array map whose elements are `T`.
+    pub fn new(map: &MapMut<'_>) -> Result<ArrayView<T>, libbpf_rs::Error> {
         assert_eq!(map.value_size() as usize, size_of::<T>(), "the map holds another structure");
         let entries = map.max_entries() as usize;
-        let length = (entries * Self::STRIDE).next_multiple_of(PAGE);
-        // SAFETY: a new shared read-only mapping of a map of at least this length (the kernel refuses a longer one).
-        let base = unsafe { mmap(std::ptr::null_mut(), length, ProtFlags::READ, MmapFlags::SHARED, map.as_fd(), 0) }
-            .map_err(std::io::Error::from)?;
-        Ok(ArrayView { base: base.cast(), length, entries, element: PhantomData })
+        let map = MapHandle::try_from(map)?;
+        let mapping = Mapping::of(&map, PAGE)?;
+        Ok(ArrayView { map, mapping: RefCell::new(mapping), entries, element: PhantomData })
     }
 
     /// Elements of an array map lie on 8-byte boundaries.
@@ -40,14 +46,31 @@ impl<T: AnyBitPattern> ArrayView<T> {
     /// A copy of one element.
     pub fn get(&self, index: usize) -> T {
         assert!(index < self.entries, "beyond the end of the map");
+        let end = (index + 1) * Self::STRIDE;
+        let mut mapping = self.mapping.borrow_mut();
+        if end > mapping.length {
+            let whole = (self.entries * Self::STRIDE).next_multiple_of(PAGE);
+            *mapping = Mapping::of(&self.map, end.next_power_of_two().clamp(PAGE, whole))
+                .expect("memory to map more of a table");
+        }
         // SAFETY: inside the mapping; any bytes make a valid T; volatile, since the kernel may write meanwhile.
-        unsafe { self.base.add(index * Self::STRIDE).cast::<T>().read_volatile() }
+        unsafe { mapping.base.add(index * Self::STRIDE).cast::<T>().read_volatile() }
     }
 }
 
-impl<T> Drop for ArrayView<T> {
+impl Mapping {
+    /// The first bytes of it: whole pages, and no more than it has.
+    fn of(map: &MapHandle, length: usize) -> Result<Mapping, libbpf_rs::Error> {
+        // SAFETY: a new shared read-only mapping of a map of at least this length (the kernel refuses a longer one).
+        let base = unsafe { mmap(std::ptr::null_mut(), length, ProtFlags::READ, MmapFlags::SHARED, map.as_fd(), 0) }
+            .map_err(std::io::Error::from)?;
+        Ok(Mapping { base: base.cast(), length })
+    }
+}
+
+impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: exactly the mapping made in `new`; no reference into it outlives self. A failure changes nothing.
+        // SAFETY: exactly the mapping made in `of`; no reference into it outlives self. A failure changes nothing.
         let _ = unsafe { munmap(self.base.cast_mut().cast(), self.length) };
     }
 }
@@ -55,8 +78,19 @@ impl<T> Drop for ArrayView<T> {
 /// All pairs of a hash map, in one batch that holds them all. In smaller ones the kernel stops before a bucket that does not
 /// fit any more, and libbpf-rs 0.27 takes a batch that is not full for the last.
 pub fn pairs<K: AnyBitPattern, V: AnyBitPattern>(map: &impl MapCore) -> Result<Vec<(K, V)>, libbpf_rs::Error> {
+    pairs_up_to(map, map.max_entries() as usize)
+}
+
+/// The same of a map that has no more than so many.
+pub fn pairs_up_to<K: AnyBitPattern, V: AnyBitPattern>(
+    map: &impl MapCore,
+    most: usize,
+) -> Result<Vec<(K, V)>, libbpf_rs::Error> {
+    if most == 0 {
+        return Ok(Vec::new());
+    }
     Ok(map
-        .lookup_batch(map.max_entries(), MapFlags::ANY, MapFlags::ANY)?
+        .lookup_batch((most as u32).min(map.max_entries()), MapFlags::ANY, MapFlags::ANY)?
         .map(|(key, value)| (bytemuck::pod_read_unaligned(&key), bytemuck::pod_read_unaligned(&value)))
         .collect())
 }

@@ -56,8 +56,6 @@ pub struct Options {
     pub max_threads: u32,
     /// Threads of others, alive at the same time, that are followed because the command waits for them.
     pub max_helpers: u32,
-    /// Different (command, call) pairs, at most 65,534.
-    pub max_call_stats: u32,
     /// Whether threads that run already are to be joined ([`crate::Tracer::join`]).
     pub joins: bool,
     /// Whether only what a live view reads is to be looked at ([`crate::LiveTracer`]).
@@ -105,7 +103,6 @@ impl Default for Options {
             requests: None,
             max_threads: 8192,
             max_helpers: 256,
-            max_call_stats: 1024,
             joins: false,
             live: false,
             refuse: None,

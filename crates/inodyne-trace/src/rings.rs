@@ -16,6 +16,17 @@ const GROWTH: u32 = 8;
 /// What the kernel writes before each record (`BPF_RINGBUF_HDR_SZ` in include/uapi/linux/bpf.h).
 const HEADER: usize = 8;
 
+/// How many bytes a ring buffer is to have room for at the next look, whatever has arrived by then.
+#[derive(Debug, Clone, Default)]
+pub struct Wanted(Rc<Cell<u32>>);
+
+impl Wanted {
+    /// So many.
+    pub fn set(&self, bytes: u32) {
+        self.0.set(bytes);
+    }
+}
+
 /// What is done with a record.
 type Take = Rc<RefCell<dyn FnMut(&[u8])>>;
 
@@ -31,6 +42,7 @@ struct Ring {
     take: Take,
     /// What has arrived since the last look, in bytes of the ring buffer.
     arrived: Rc<Cell<u64>>,
+    wanted: Wanted,
 }
 
 /// All ring buffers.
@@ -45,12 +57,13 @@ impl Rings {
         place: &MapMut<'_>,
         most: u32,
         take: impl FnMut(&[u8]) + 'static,
-    ) -> libbpf_rs::Result<()> {
+    ) -> libbpf_rs::Result<Wanted> {
         let (take, arrived): (Take, _) = (Rc::new(RefCell::new(take)), Rc::default());
         let reader = opened(first, &take, &arrived)?;
         let place = MapHandle::try_from(place)?;
-        self.0.push(Ring { reader, bytes: first.max_entries(), most, place, take, arrived });
-        Ok(())
+        let wanted = Wanted::default();
+        self.0.push(Ring { reader, bytes: first.max_entries(), most, place, take, arrived, wanted: wanted.clone() });
+        Ok(wanted)
     }
 
     /// Takes what has arrived.
@@ -58,13 +71,15 @@ impl Rings {
         self.0.iter().for_each(Ring::consume);
     }
 
-    /// Replaces those in which much has arrived since the last look by larger ones.
+    /// Replaces those in which much has arrived since the last look, and those of which more is wanted, by larger ones.
     pub fn grow(&mut self) {
         for ring in &mut self.0 {
-            if ring.arrived.take() > u64::from(ring.bytes / ENOUGH) && ring.bytes < ring.most {
-                // Where the kernel has no memory for a larger one, it does with the one it has.
-                ring.grow_to(ring.bytes.saturating_mul(GROWTH).min(ring.most))
-                    .unwrap_or_else(|_| ring.most = ring.bytes);
+            let much = ring.arrived.take() > u64::from(ring.bytes / ENOUGH);
+            let larger = if much { ring.bytes.saturating_mul(GROWTH) } else { ring.bytes };
+            let bytes = larger.max(ring.wanted.0.get()).min(ring.most);
+            // Where the kernel has no memory for a larger one, it does with the one it has.
+            if bytes > ring.bytes && ring.grow_to(bytes).is_err() {
+                ring.most = ring.bytes;
             }
         }
     }

@@ -166,14 +166,10 @@ impl Tracer {
     /// Takes what has arrived. To be called at least every 10 ms or so while the command runs.
     pub fn drain(&self) {
         self.take_arrived();
-        self.rings.borrow_mut().grow();
+        self.make_room();
         let of_command = self.accounts().filter(|thread| thread.number != 0 && thread.pid_here != 0);
         self.mapped.borrow_mut().look(of_command.map(|thread| thread.pid_here));
         self.look_at_cgroups();
-        for probe in &self.probes {
-            // What cannot be read now is not known of this moment, and is read again.
-            let _ = probe.look(&self.skeleton.maps);
-        }
         if let Some(cost) = &mut *self.cost.borrow_mut() {
             if self.probes.iter().any(|probe| probe.has_no_more_room()) {
                 cost.stop(|| self.reading());
@@ -263,6 +259,14 @@ impl Tracer {
     fn accounts(&self) -> impl Iterator<Item = Thread> + '_ {
         let slots = 1..=self.shared().slots_used.min(self.options.max_threads - 1);
         slots.map(|slot| self.threads.get(slot as usize))
+    }
+
+    fn make_room(&self) {
+        for probe in &self.probes {
+            // What cannot be read now is not known of this moment, and is read again.
+            let _ = probe.look(&self.skeleton.maps);
+        }
+        self.rings.borrow_mut().grow();
     }
 
     fn take_arrived(&self) {

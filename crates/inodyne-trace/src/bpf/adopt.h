@@ -94,8 +94,7 @@ static __noinline struct thread *helper_make(struct task_struct *task, __u8 flag
 		cgroup_show(t->cgroup);
 	}
 	t->task = (__u64)task;
-	if (bpf_map_update_elem(&slot_of, &pid, &slot, BPF_ANY))
-		lose(LOST_THREADS);
+	slot_bind(pid, slot);
 	return t;
 }
 

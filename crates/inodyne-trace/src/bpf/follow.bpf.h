@@ -31,7 +31,8 @@ int follow_arm(struct bpf_raw_tracepoint_args *ctx)
 		shared.tracer = task->tgid;
 		note_tracers_namespace(task);
 	}
-	return bpf_map_update_elem(&slot_of, &pid, &slot, BPF_ANY);
+	slot_bind(pid, slot);
+	return 0;
 }
 
 /* Ends what follow_arm began, for a thread that only measured. */

@@ -94,8 +94,7 @@ static __always_inline void join(struct task_struct *task)
 	t->call_start = now;
 	t->number = __sync_fetch_and_add(&shared.threads_born, 1) + 1;
 	t->task = (__u64)task;
-	if (bpf_map_update_elem(&slot_of, &pid, &slot, BPF_ANY))
-		lose(LOST_THREADS);
+	slot_bind(pid, slot);
 	/* As long as nothing has happened, a second look is as good as the first would have been. */
 	if (t->joined)
 		t->state = state_of(task);

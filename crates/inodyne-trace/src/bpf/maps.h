@@ -20,13 +20,17 @@ const volatile __u32 adopt_servers = 1;
 
 struct shared shared;
 
-/* pid -> slot in `threads`; 0 where the thread is not followed. pid_max entries. */
+/* 1: more threads than 16 bits can tell apart. */
+const volatile __u32 wide_slots = 0;
+
+/* pid -> slot in `threads`, 0 where the thread is not followed; four to an element, or two wide ones, as no element takes less than
+ * eight bytes. For all pids up to pid_max, which is four million on most machines. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, __u32);
-} slot_of SEC(".maps");
+	__type(value, __u64);
+} slots SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -51,6 +55,29 @@ static __always_inline void lose_some(enum loss what, __u64 count)
 static __always_inline void lose(enum loss what)
 {
 	lose_some(what, 1);
+}
+
+static __always_inline __u32 slot_of(__u32 pid)
+{
+	__u32 at = pid >> (wide_slots ? 1 : 2);
+	void *element = bpf_map_lookup_elem(&slots, &at);
+
+	if (!element)
+		return 0;
+	return wide_slots ? ((__u32 *)element)[pid & 1] : ((__u16 *)element)[pid & 3];
+}
+
+static __always_inline void slot_bind(__u32 pid, __u32 slot)
+{
+	__u32 at = pid >> (wide_slots ? 1 : 2);
+	void *element = bpf_map_lookup_elem(&slots, &at);
+
+	if (!element)
+		lose(LOST_THREADS);
+	else if (wide_slots)
+		((__u32 *)element)[pid & 1] = slot;
+	else
+		((__u16 *)element)[pid & 3] = slot;
 }
 
 #endif

@@ -24,14 +24,9 @@ static __always_inline bool on_stack_of(struct task_struct *task, __u64 address)
 
 static __always_inline struct thread *thread_of(struct task_struct *task)
 {
-	__u32 pid = task->pid;
-	__u32 *entry = bpf_map_lookup_elem(&slot_of, &pid);
+	__u32 slot = slot_of(task->pid);
 	struct thread *t;
-	__u32 slot;
 
-	if (!entry)
-		return 0;
-	slot = *entry;
 	if (!slot)
 		return 0;
 	t = bpf_map_lookup_elem(&threads, &slot);
@@ -76,13 +71,9 @@ static __always_inline __u16 call_of(struct task_struct *task, __u64 number)
 /* Unbinds a pid; returns the slot it had. */
 static __always_inline __u32 slot_forget(__u32 pid)
 {
-	__u32 *entry = bpf_map_lookup_elem(&slot_of, &pid);
-	__u32 slot;
+	__u32 slot = slot_of(pid);
 
-	if (!entry)
-		return 0;
-	slot = *entry;
-	*entry = 0;
+	slot_bind(pid, 0);
 	return slot;
 }
 

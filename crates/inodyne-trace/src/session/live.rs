@@ -54,10 +54,7 @@ impl LiveTracer {
     /// # Errors
     /// As [`Tracer::new`].
     pub fn new(options: &Options) -> Result<LiveTracer, TraceError> {
-        // No table of calls is read.
-        let max_call_stats = 1;
-        let options =
-            Options { joins: true, live: true, timeline: false, sample_hz: 0, max_call_stats, ..options.clone() };
+        let options = Options { joins: true, live: true, timeline: false, sample_hz: 0, ..options.clone() };
         Ok(LiveTracer { tracer: Tracer::new(&options)?, waits: 0, measured: None })
     }
 
@@ -77,7 +74,7 @@ impl LiveTracer {
     /// Takes what has arrived: accounts of threads that have ended, and executed programs. There is room for some thousand of them.
     pub fn drain(&self) {
         self.tracer.take_arrived();
-        self.tracer.rings.borrow_mut().grow();
+        self.tracer.make_room();
     }
 
     /// Times one call in so many from now on, drawn by lot; all are counted, and waits are known of all. In the beginning all are timed.

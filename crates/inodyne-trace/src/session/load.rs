@@ -62,6 +62,8 @@ fn load_with(
     let mut open = builder.open(place).map_err(load_error)?;
     let constants = open.maps.rodata_data.as_mut().expect("the object has constants");
     constants.max_threads = options.max_threads;
+    let wide_slots = options.max_threads > u32::from(u16::MAX);
+    constants.wide_slots = u32::from(wide_slots);
     constants.max_helpers = options.max_helpers;
     constants.calls_may_go_untimed = u32::from(options.live);
     constants.record_timeline = u32::from(options.timeline);
@@ -72,7 +74,8 @@ fn load_with(
     constants.programs_lose_cpu = u32::from(kernel::programs_lose_cpu());
     constants.refused_probe = options.refuse.as_deref().map_or(Ok(0), number_of)?;
     let maps = &mut open.maps;
-    maps.slot_of.set_max_entries(pid_max()).map_err(load_error)?;
+    let slots_in_element = if wide_slots { 2 } else { 4 };
+    maps.slots.set_max_entries(pid_max().div_ceil(slots_in_element)).map_err(load_error)?;
     maps.stacks.set_max_entries(FIRST_STACKS_BYTES).map_err(load_error)?;
     maps.threads.set_max_entries(options.max_threads).map_err(load_error)?;
     if !options.joins {

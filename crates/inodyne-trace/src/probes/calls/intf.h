@@ -14,6 +14,8 @@ enum call_limits {
 	ERRNO_SLOTS = ERRNO_OTHERS + 1,
 
 	HISTOGRAM_BUCKETS = 264,
+
+	CALL_ROWS = 65534, /* as many as call_ref tells apart */
 };
 EXPORT(enum, call_limits);
 

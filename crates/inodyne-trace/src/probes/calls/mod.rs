@@ -12,7 +12,7 @@ use inodyne_model::trace::Trace;
 
 use crate::call_slots::used;
 use crate::contract::{COMM_LENGTH, GROUP_CALIBRATION, global, text};
-use crate::map::{ArrayView, pairs};
+use crate::map::{ArrayView, pairs, pairs_up_to, per_cpu};
 use crate::names;
 use crate::kernel::Programs;
 use crate::probe::{NOT_AT_EVENTS, Probe, Program, Seen};
@@ -29,10 +29,16 @@ pub struct Own {
 
 /// The table of calls, as it is mapped while the trace runs.
 struct Rows {
+    /// The first rows, those of all CPUs side by side.
     stats: ArrayView<CallStats>,
-    /// Rows of each CPU.
-    each: usize,
+    cpus: usize,
 }
+
+/// Rows that lie in the array; what is beyond them is slower.
+const ROWS_IN_ARRAY: u32 = 256;
+
+/// Rows that there is room for beyond the array, for each CPU. They take memory once there are such calls.
+const ROWS_BEYOND: u32 = 4096;
 
 const PROGRAMS: &[Program] = &[
     Program::at("calls_enter", "sys_enter").on(NOT_AT_EVENTS),
@@ -62,30 +68,40 @@ impl Probe for Own {
 
     fn configure(&self, object: &mut OpenInodyneSkel<'_>, options: &Options, cpus: usize) -> libbpf_rs::Result<()> {
         let constants = object.maps.rodata_data.as_mut().expect("the object has constants");
-        constants.max_call_stats = options.max_call_stats;
+        // No table of calls is read of a live view.
+        let (rows, beyond) = if options.live { (1, 1) } else { (ROWS_IN_ARRAY, ROWS_BEYOND) };
         constants.record_calls = u32::from(!options.live);
-        object.maps.call_stats.set_max_entries(options.max_call_stats * cpus as u32)
+        (constants.call_rows, constants.call_cpus) = (rows, cpus as u32);
+        object.maps.call_stats.set_max_entries(rows * cpus as u32)?;
+        object.maps.more_call_stats.set_max_entries(beyond * cpus as u32)
     }
 
     fn open(
         &mut self,
         maps: &InodyneMaps<'static>,
-        options: &Options,
+        _options: &Options,
         _rings: &mut Rings,
     ) -> libbpf_rs::Result<()> {
-        self.rows = Some(Rows { stats: ArrayView::new(&maps.call_stats)?, each: options.max_call_stats as usize });
+        self.rows = Some(Rows { stats: ArrayView::new(&maps.call_stats)?, cpus: libbpf_rs::num_possible_cpus()? });
         Ok(())
     }
 
     fn calls_so_far(&self, maps: &InodyneMaps<'static>) -> u64 {
+        let Some(rows) = &self.rows else { return 0 };
         let given_out = used_so_far(maps).rows as usize;
-        self.rows.iter().flat_map(|rows| rows.on_all_cpus(0..given_out.min(rows.each))).map(|stats| stats.calls).sum()
+        let in_array = (0..given_out).flat_map(|row| rows.in_array(row)).map(|stats| stats.calls).sum::<u64>();
+        let beyond = if given_out > rows.len() { per_cpu(&maps.more_calls).unwrap_or_default() } else { Vec::new() };
+        in_array + beyond.iter().sum::<u64>()
     }
 
     fn read(&mut self, seen: &Seen<'_>, result: &mut Trace) -> libbpf_rs::Result<()> {
         let Some(rows) = &self.rows else { return Ok(()) };
         let groups = Groups::new(pairs(&seen.maps.call_groups)?);
-        result.by_comm = by_comm(rows, &used(seen.maps)?, &groups);
+        let given_out = used_so_far(seen.maps).rows as usize;
+        let most = given_out.saturating_sub(rows.len()) * rows.cpus;
+        let beyond = rows.by_row(pairs_up_to(&seen.maps.more_call_stats, most)?);
+        let counted = |row| rows.in_array(row).chain(beyond.get(&row).into_iter().flatten().copied());
+        result.by_comm = by_comm(counted, &used(seen.maps)?, &groups);
         Ok(())
     }
 }
@@ -96,10 +112,22 @@ fn used_so_far(maps: &InodyneMaps<'_>) -> CallsUsed {
 }
 
 impl Rows {
-    /// The counts of these rows, of one CPU after the other.
-    fn on_all_cpus(&self, rows: std::ops::Range<usize>) -> impl Iterator<Item = CallStats> + '_ {
-        let cpus = self.stats.len() / self.each;
-        (0..cpus).flat_map(move |cpu| rows.clone().map(move |row| self.stats.get(cpu * self.each + row)))
+    /// The counts of this row on all CPUs; of one beyond the array none.
+    fn in_array(&self, row: usize) -> impl Iterator<Item = CallStats> + '_ {
+        let places = row * self.cpus..(row + 1) * self.cpus;
+        places.filter(|place| *place < self.stats.len()).map(|place| self.stats.get(place))
+    }
+
+    /// How many rows the array has.
+    fn len(&self) -> usize {
+        self.stats.len() / self.cpus
+    }
+
+    /// Counts that lie beyond the array, by rows.
+    fn by_row(&self, pairs: Vec<(u32, CallStats)>) -> HashMap<usize, Vec<CallStats>> {
+        let mut rows: HashMap<usize, Vec<CallStats>> = HashMap::new();
+        pairs.into_iter().for_each(|(place, stats)| rows.entry(place as usize / self.cpus).or_default().push(stats));
+        rows
     }
 }
 
@@ -119,13 +147,17 @@ impl Groups {
 }
 
 /// The calls of every command, most wall time first.
-fn by_comm(rows: &Rows, used: &[(usize, usize, u32)], groups: &Groups) -> Vec<CommCalls> {
+fn by_comm<I: Iterator<Item = CallStats>>(
+    counted: impl Fn(usize) -> I,
+    used: &[(usize, usize, u32)],
+    groups: &Groups,
+) -> Vec<CommCalls> {
     // Two groups may bear one name: those that found no group of their own.
     let mut commands: BTreeMap<String, BTreeMap<String, SyscallStats>> = BTreeMap::new();
     for &(group, call, reference) in used {
         let Some(row) = (reference >> 16).checked_sub(1).map(|row| row as usize) else { continue };
         let Some(name) = names::call(call as u16).filter(|_| group != GROUP_CALIBRATION) else { continue };
-        for counted in rows.on_all_cpus(row..row + 1).filter(|counted| counted.calls > 0) {
+        for counted in counted(row).filter(|counted| counted.calls > 0) {
             let calls = commands.entry(groups.name(group)).or_default();
             let sum = calls.entry(name.clone()).or_insert_with(|| SyscallStats::new(name.clone()));
             sum.merge(&stats(&name, &counted));

@@ -143,7 +143,6 @@ static __always_inline void count_errno(struct call_stats *stats, long result)
 
 static __always_inline void count_call(struct thread *t, call_ref ref, __u64 wall, long result)
 {
-	__u32 index = bpf_get_smp_processor_id() * max_call_stats + (ref >> 16) - 1;
 	struct call_stats *stats;
 	__u32 bucket;
 
@@ -154,9 +153,11 @@ static __always_inline void count_call(struct thread *t, call_ref ref, __u64 wal
 		lose(LOST_CALLS);
 		return;
 	}
-	stats = bpf_map_lookup_elem(&call_stats, &index);
-	if (!stats)
+	stats = call_stats_at(((ref >> 16) - 1) * call_cpus + bpf_get_smp_processor_id());
+	if (!stats) {
+		lose(LOST_CALLS);
 		return;
+	}
 	stats->calls++;
 	stats->wall_ns += wall;
 	stats->blocked_ns += t->call_blocked_ns;

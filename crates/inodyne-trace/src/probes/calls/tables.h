@@ -9,8 +9,9 @@
 #include "../../bpf/maps.h"
 #include "intf.h"
 
-/* Set before loading: rows for each CPU. */
-const volatile __u32 max_call_stats = 1;
+/* Set before loading: how many CPUs there may be, and how many rows the array has for each of them. */
+const volatile __u32 call_cpus = 1;
+const volatile __u32 call_rows = 1;
 
 struct calls_used calls_used;
 
@@ -31,7 +32,7 @@ struct {
 	__type(value, call_ref);
 } call_refs SEC(".maps");
 
-/* cpu * max_call_stats + row. */
+/* row * call_cpus + cpu: the first rows. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -39,6 +40,31 @@ struct {
 	__type(key, __u32);
 	__type(value, struct call_stats);
 } call_stats SEC(".maps");
+
+/* All other rows, on the CPUs where there are such calls. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct call_stats);
+} more_call_stats SEC(".maps");
+
+/* How many calls are counted there. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} more_calls SEC(".maps");
+
+/* They begin as copies of this. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct call_stats);
+} no_calls SEC(".maps");
 
 /* call -> call slot + 1. */
 struct {
@@ -88,9 +114,30 @@ static __noinline call_ref call_ref_make(__u32 index)
 		number = before ? before : made + 1;
 	}
 	row = __sync_fetch_and_add(&calls_used.rows, 1);
-	made = (row < max_call_stats ? (row + 1) << 16 : 0) | number;
+	made = (row < CALL_ROWS ? (row + 1) << 16 : 0) | number;
 	before = __sync_val_compare_and_swap(ref, 0, made);
 	return before ? before : made;
+}
+
+/* A row on a CPU, by its place; 0 where there is no memory. */
+static __always_inline struct call_stats *call_stats_at(__u32 place)
+{
+	struct call_stats *stats, *none;
+	__u32 zero = 0;
+	__u64 *calls;
+
+	if (place < call_rows * call_cpus)
+		return bpf_map_lookup_elem(&call_stats, &place);
+	calls = bpf_map_lookup_elem(&more_calls, &zero);
+	if (calls)
+		++*calls;
+	stats = bpf_map_lookup_elem(&more_call_stats, &place);
+	if (stats)
+		return stats;
+	none = bpf_map_lookup_elem(&no_calls, &zero);
+	if (!none || bpf_map_update_elem(&more_call_stats, &place, none, BPF_NOEXIST))
+		return 0;
+	return bpf_map_lookup_elem(&more_call_stats, &place);
 }
 
 /* Where the calls of a group are counted: see call_ref. */

@@ -17,13 +17,15 @@ use inodyne_model::trace::Trace;
 
 use crate::call_slots::CallSlots;
 use crate::cgroups;
-use crate::contract::{CALL_NONE, FLAG_HELPER, FLAG_KTHREAD, FLAG_SERVER, STATE_BLOCKED, STATE_READY, Thread, text};
+use crate::contract::{
+    CALL_NONE, FLAG_HELPER, FLAG_KTHREAD, FLAG_SERVER, STATE_BLOCKED, STATE_READY, Thread, global, text,
+};
 use crate::map::{record, record_from};
 use crate::names;
 use crate::kernel::Programs;
 use crate::probe::{LOSING, NOT_AT_EVENTS, Probe, Program, Seen};
 use crate::options::Options;
-use crate::rings::Rings;
+use crate::rings::{Rings, Wanted};
 use crate::skeleton::{InodyneMaps, OpenInodyneSkel};
 use crate::thread_numbers::ThreadNumbers;
 use contract::{ExitRecord, PROGRAM_ARGS, ProgramRecord, RECORD_EXIT, RECORD_PROGRAM, RECORD_THREAD, ThreadRecord};
@@ -32,6 +34,8 @@ use contract::{ExitRecord, PROGRAM_ARGS, ProgramRecord, RECORD_EXIT, RECORD_PROG
 #[derive(Default)]
 pub struct Own {
     arrived: Rc<RefCell<Arrived>>,
+    /// What the ring buffer is to have room for.
+    room: Wanted,
 }
 
 /// What has arrived so far.
@@ -103,7 +107,7 @@ impl Probe for Own {
         rings: &mut Rings,
     ) -> libbpf_rs::Result<()> {
         let arrived = Rc::clone(&self.arrived);
-        rings.add(&maps.records, &maps.records_larger, room(options), move |bytes| {
+        self.room = rings.add(&maps.records, &maps.records_larger, room(options), move |bytes| {
             let mut arrived = arrived.borrow_mut();
             match bytes.first_chunk().map(|kind| u32::from_ne_bytes(*kind)) {
                 Some(RECORD_THREAD) => arrived.threads.push(record_from(bytes)),
@@ -111,7 +115,15 @@ impl Probe for Own {
                 Some(RECORD_EXIT) => arrived.exits.push(record(bytes)),
                 _ => unreachable!("the programs send three kinds of records"),
             }
-        })
+        })?;
+        Ok(())
+    }
+
+    /// All who are there may end at once.
+    fn look(&self, maps: &InodyneMaps<'static>) -> libbpf_rs::Result<()> {
+        let variables = maps.bss_data.as_ref().expect("the object has global variables");
+        self.room.set(room_for_ends(global(&variables.shared).slots_used));
+        Ok(())
     }
 
     /// Where a command was launched: once its first process has ended.

@@ -71,8 +71,7 @@ static __always_inline int forked(struct task_struct *parent, struct task_struct
 	t->pid_here = number_here(child);
 	t->tid = child->pid;
 	t->task = (__u64)child;
-	if (bpf_map_update_elem(&slot_of, &pid, &slot, BPF_ANY))
-		lose(LOST_THREADS);
+	slot_bind(pid, slot);
 	return 0;
 }
 
@@ -145,8 +144,7 @@ static __noinline struct thread *take_over_pid(struct task_struct *task, __u32 o
 	}
 	if (!slot || !t || t->task != (__u64)task)
 		return 0;
-	if (bpf_map_update_elem(&slot_of, &pid, &slot, BPF_ANY))
-		lose(LOST_THREADS);
+	slot_bind(pid, slot);
 	t->tid = pid;
 	/* Its new name came while it could not be found. */
 	take_name(t, task->comm);

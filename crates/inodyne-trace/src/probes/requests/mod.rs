@@ -88,7 +88,8 @@ impl Probe for Own {
         let arrived = Rc::clone(&self.arrived);
         rings.add(&maps.requests_answered, &maps.requests_answered_larger, RING_BYTES, move |bytes| {
             arrived.borrow_mut().take(record(bytes));
-        })
+        })?;
+        Ok(())
     }
 
     fn read(&mut self, seen: &Seen<'_>, result: &mut Trace) -> libbpf_rs::Result<()> {

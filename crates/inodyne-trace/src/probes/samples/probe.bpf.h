@@ -20,7 +20,7 @@ const volatile __u64 blocked_sample_ns = 0; /* 0: time off the CPU is not sample
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 262144);
+	__uint(max_entries, 131072);
 	__type(key, struct sample_key);
 	__type(value, __u64);
 } samples SEC(".maps");

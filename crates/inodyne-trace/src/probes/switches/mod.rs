@@ -97,7 +97,8 @@ impl Probe for Own {
         let arrived = Rc::clone(&self.arrived);
         rings.add(&maps.timeline, &maps.timeline_larger, options.timeline_bytes, move |bytes| {
             arrived.borrow_mut().take(bytes);
-        })
+        })?;
+        Ok(())
     }
 
     /// Once there is no more room, has the programs send nothing of what begins later.
