@@ -16,6 +16,7 @@
 //! cgroups         what control groups are called
 //! call_slots      which call each place in a thread's account stands for
 //! symbols         addresses in kernel stacks to names
+//! thread_table    accounts of threads, in a table that grows
 //! thread_numbers  numbers of threads in a recording
 //! mapped_files    where the code of processes lies that are gone when it is named
 //! calibrate       what one cheap call costs more with tracing;  cost  what tracing costs a command, measured while it runs
@@ -58,6 +59,7 @@ mod skeleton;
 mod stacks;
 mod symbols;
 mod thread_numbers;
+mod thread_table;
 mod types;
 
 pub use error::TraceError;

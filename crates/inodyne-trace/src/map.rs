@@ -28,9 +28,13 @@ struct Mapping {
 impl<T: AnyBitPattern> ArrayView<T> {
     /// Of an array map whose elements are `T`.
     pub fn new(map: &MapMut<'_>) -> Result<ArrayView<T>, libbpf_rs::Error> {
+        ArrayView::of(MapHandle::try_from(map)?)
+    }
+
+    /// The same of a map that is its own.
+    pub fn of(map: MapHandle) -> Result<ArrayView<T>, libbpf_rs::Error> {
         assert_eq!(map.value_size() as usize, size_of::<T>(), "the map holds another structure");
         let entries = map.max_entries() as usize;
-        let map = MapHandle::try_from(map)?;
         let mapping = Mapping::of(&map, PAGE)?;
         Ok(ArrayView { map, mapping: RefCell::new(mapping), entries, element: PhantomData })
     }

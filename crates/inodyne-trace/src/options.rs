@@ -82,11 +82,16 @@ fn threads_in(loadavg: &str) -> Option<u32> {
 }
 
 impl Options {
-    /// How many threads there is to be room for.
-    pub(crate) fn room_for_threads(&self) -> u32 {
+    /// How many threads there are that may be joined.
+    pub(crate) fn threads_there(&self) -> u32 {
         let there =
             if self.joins { threads_in(&std::fs::read_to_string("/proc/loadavg").unwrap_or_default()) } else { None };
-        self.max_threads.saturating_add(there.unwrap_or_default())
+        there.unwrap_or_default()
+    }
+
+    /// How many threads there is to be room for.
+    pub(crate) fn room_for_threads(&self) -> u32 {
+        self.max_threads.saturating_add(self.threads_there())
     }
 }
 
@@ -101,7 +106,7 @@ impl Default for Options {
             max_paths: 0,
             max_files: 0,
             requests: None,
-            max_threads: 8192,
+            max_threads: 32_768,
             max_helpers: 256,
             joins: false,
             live: false,

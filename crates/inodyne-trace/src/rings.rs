@@ -11,7 +11,7 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle, MapMut, MapType, RingBuffer, RingB
 const ENOUGH: u32 = 16;
 
 /// By how much the next one is larger.
-const GROWTH: u32 = 8;
+const GROWTH: u32 = 16;
 
 /// What the kernel writes before each record (`BPF_RINGBUF_HDR_SZ` in include/uapi/linux/bpf.h).
 const HEADER: usize = 8;

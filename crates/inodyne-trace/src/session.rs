@@ -31,7 +31,6 @@ use crate::contract::{FLAG_EXITING, FLAG_HELPER, LOSSES, Shared, Thread, global}
 use crate::cost::{Calibration, Cost, Occasion, RUNS_PER_CALL, Reading};
 use crate::error::TraceError;
 use crate::join::{Whom, join};
-use crate::map::ArrayView;
 use crate::mapped_files::MappedFiles;
 use crate::options::Options;
 use crate::probe::{Probe, Program, Seen, Skipped};
@@ -39,6 +38,7 @@ use crate::refused::with_most;
 use crate::rings::Rings;
 use crate::skeleton::InodyneSkel;
 use crate::stacks::Stacks;
+use crate::thread_table::ThreadTable;
 use crate::{calibrate, probes, symbols};
 use beside::LoadedBeside;
 pub use live::{CostsOfCalls, LiveTracer};
@@ -67,7 +67,7 @@ fn read_error(error: impl std::fmt::Display) -> TraceError {
 pub struct Tracer {
     links: Vec<Attached>,
     probes: Vec<Box<dyn Probe>>,
-    threads: ArrayView<Thread>,
+    threads: ThreadTable,
     rings: RefCell<Rings>,
     stacks: Rc<RefCell<Stacks>>,
     mapped: RefCell<MappedFiles>,
@@ -107,7 +107,7 @@ impl Tracer {
         let cpus = libbpf_rs::num_possible_cpus().map_err(load_error)?;
         let mut probes = probes::wanted(options);
         probes.retain(|probe| !left_out.contains(&probe.feature()));
-        let Loaded { skeleton, beside } = load(&probes, options, cpus)?;
+        let Loaded { skeleton, beside, threads } = load(&probes, options, cpus)?;
         let mut rings = Rings::default();
         let stacks = Rc::new(RefCell::new(Stacks::default()));
         let arriving = Rc::clone(&stacks);
@@ -119,7 +119,7 @@ impl Tracer {
         }
         let mut tracer = Tracer {
             links: Vec::new(),
-            threads: ArrayView::new(&skeleton.maps.threads).map_err(read_error)?,
+            threads: ThreadTable::open(threads, options.max_threads).map_err(read_error)?,
             rings: RefCell::new(rings),
             stacks,
             probes,
@@ -258,7 +258,7 @@ impl Tracer {
     /// The accounts in all slots that were ever used.
     fn accounts(&self) -> impl Iterator<Item = Thread> + '_ {
         let slots = 1..=self.shared().slots_used.min(self.options.max_threads - 1);
-        slots.map(|slot| self.threads.get(slot as usize))
+        slots.filter_map(|slot| self.threads.get(slot))
     }
 
     fn make_room(&self) {
@@ -267,6 +267,7 @@ impl Tracer {
             let _ = probe.look(&self.skeleton.maps);
         }
         self.rings.borrow_mut().grow();
+        self.threads.grow(&self.skeleton.maps, self.shared().slots_used);
     }
 
     fn take_arrived(&self) {
@@ -436,6 +437,8 @@ mod tests {
     use std::io::{Read, Write};
     use std::process::{Command, Stdio};
 
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
     use super::*;
     use crate::contract::planted::{every_field_counts, planted};
 
@@ -458,9 +461,12 @@ mod tests {
     #[test]
     fn ring_buffers_grow_with_what_arrives() {
         assert!(rustix::process::geteuid().is_root(), "this test loads programs: run it as root");
+        // On one CPU each of the two runs only while the other waits.
+        let (allowed, mut one) = (sched_getaffinity(None).expect("this thread's CPUs"), CpuSet::new());
+        one.set((0..CpuSet::MAX_CPU).find(|cpu| allowed.is_set(*cpu)).expect("it runs somewhere"));
+        sched_setaffinity(None, &one).expect("one of its CPUs");
         let mut cat = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("cat starts");
         let (mut to, mut from) = (cat.stdin.take().expect("a pipe"), cat.stdout.take().expect("a pipe"));
-        // It leaves its CPU each time, and does something in between.
         let mut wake = |times: usize| {
             for _ in 0..times {
                 to.write_all(b"x").expect("it reads");

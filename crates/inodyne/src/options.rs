@@ -85,15 +85,15 @@ pub struct TraceOptions {
     #[arg(long, value_name = "HZ", default_value_t = 997, value_parser = clap::value_parser!(u32).range(0..=10_000),
           help_heading = "Tracing")]
     pub sample_hz: u32,
-    /// Size of the ring buffer for the timeline, in bytes: a power of two from 4096 on
+    /// Size that the ring buffer for the timeline may grow to, in bytes: a power of two from 4096 on
     #[arg(long, value_name = "BYTES", default_value_t = 16 << 20, value_parser = ring_buffer, help_heading = "Tracing")]
     pub ring_buffer: u32,
     /// How often threads may leave a CPU until only sums are kept of what follows: 4,000,000 times, less often where a sixteenth of the
     /// memory does not suffice for so many
     #[arg(long, value_name = "N", help_heading = "Tracing")]
     pub max_intervals: Option<usize>,
-    /// Threads that may be alive at the same time, beside those that are joined; each takes 2.3 KB of memory
-    #[arg(long, value_name = "N", default_value_t = 8192, value_parser = clap::value_parser!(u32).range(2..=MOST_THREADS),
+    /// Threads that may be alive at the same time, beside those that are joined; each takes 2.3 KB of memory once it is there
+    #[arg(long, value_name = "N", default_value_t = 32_768, value_parser = clap::value_parser!(u32).range(2..=MOST_THREADS),
           help_heading = "Tracing")]
     pub max_threads: u32,
     /// Count the paths that are looked up, the first 16,384 different ones; slows look-ups down by some 0.15 µs

@@ -75,7 +75,7 @@ static __noinline struct thread *helper_make(struct task_struct *task, __u8 flag
 		lose(LOST_HELPERS);
 		return 0;
 	}
-	t = bpf_map_lookup_elem(&threads, &slot);
+	t = thread_at(slot);
 	if (!t)
 		return 0;
 	__sync_fetch_and_add(&shared.helpers_alive, 1);

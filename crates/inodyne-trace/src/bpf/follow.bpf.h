@@ -16,7 +16,7 @@ int follow_arm(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u32 pid = task->pid, slot = slot_take();
-	struct thread *t = bpf_map_lookup_elem(&threads, &slot);
+	struct thread *t = thread_at(slot);
 
 	if (!slot || !t)
 		return -1;

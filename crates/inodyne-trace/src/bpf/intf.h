@@ -38,6 +38,9 @@ enum limits {
 	/* Control groups whose names are asked for. */
 	CGROUPS_NAMED = 1024,
 
+	/* Accounts of threads in each of the parts that their table grows by: thread_table.rs. */
+	THREADS_IN_PART = 2048,
+
 	/* A helper of a helper of a helper is followed, and no further. */
 	HELPER_DEPTH = 3,
 };
@@ -134,6 +137,13 @@ struct thread {
 
 	__u64 kernel_ns[CALL_SLOTS];
 };
+
+/* What a thread's account said when its last piece of work was sent. */
+struct last_sent {
+	__u64 user_ns;
+	__u64 kernel_ns[CALL_SLOTS];
+};
+EXPORT(struct, last_sent);
 
 /* A kernel stack. Sent with as many addresses as there are. */
 struct stack_record {

@@ -72,7 +72,7 @@ static __always_inline void look_at(struct thread *t, struct task_struct *task)
 static __always_inline void join(struct task_struct *task)
 {
 	__u32 pid = task->pid, slot = slot_take();
-	struct thread *t = bpf_map_lookup_elem(&threads, &slot);
+	struct thread *t = thread_at(slot);
 	__u64 now;
 
 	if (!slot || !t) {

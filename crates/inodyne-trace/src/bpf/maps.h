@@ -32,13 +32,22 @@ struct {
 	__type(value, __u64);
 } slots SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct thread);
-} threads SEC(".maps");
+/* A table by slots, in parts: the reader adds one before the last is used up. */
+#define TABLE_OF_THREADS(name, what, flags)                                                                                \
+	struct {                                                                                                           \
+		__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);                                                                  \
+		__uint(max_entries, 1);                                                                                    \
+		__type(key, __u32);                                                                                        \
+		__array(values, struct {                                                                                   \
+			__uint(type, BPF_MAP_TYPE_ARRAY);                                                                  \
+			__uint(map_flags, flags);                                                                          \
+			__uint(max_entries, THREADS_IN_PART);                                                              \
+			__uint(key_size, sizeof(__u32));                                                                   \
+			__uint(value_size, sizeof(what));                                                                  \
+		});                                                                                                        \
+	} name SEC(".maps")
+
+TABLE_OF_THREADS(threads, struct thread, BPF_F_MMAPABLE);
 
 /* Slots of threads that are gone. */
 struct {
@@ -55,6 +64,29 @@ static __always_inline void lose_some(enum loss what, __u64 count)
 static __always_inline void lose(enum loss what)
 {
 	lose_some(what, 1);
+}
+
+/* What lies in this slot of a table; 0 where the table has not grown as far. */
+static __always_inline void *at_slot(void *table, __u32 slot)
+{
+	__u32 part = slot / THREADS_IN_PART, at = slot % THREADS_IN_PART;
+	void *there = bpf_map_lookup_elem(table, &part);
+
+	return there ? bpf_map_lookup_elem(there, &at) : 0;
+}
+
+static __always_inline struct thread *thread_at(__u32 slot)
+{
+	return at_slot(&threads, slot);
+}
+
+/* Makes it a copy of what lies in slot 0, which stands for "not followed" and is never written. */
+static __always_inline bool blank_slot(void *table, __u32 slot)
+{
+	__u32 part = slot / THREADS_IN_PART, at = slot % THREADS_IN_PART;
+	void *there = bpf_map_lookup_elem(table, &part), *blank = at_slot(table, 0);
+
+	return there && blank && !bpf_map_update_elem(there, &at, blank, BPF_ANY);
 }
 
 static __always_inline __u32 slot_of(__u32 pid)

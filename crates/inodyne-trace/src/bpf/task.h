@@ -29,7 +29,7 @@ static __always_inline struct thread *thread_of(struct task_struct *task)
 
 	if (!slot)
 		return 0;
-	t = bpf_map_lookup_elem(&threads, &slot);
+	t = thread_at(slot);
 	if (!t || t->task != (__u64)task)
 		return 0;
 	return t;
@@ -38,22 +38,20 @@ static __always_inline struct thread *thread_of(struct task_struct *task)
 /* A slot for a new thread, cleared; 0 where there is none. */
 static __noinline __u32 slot_take(void)
 {
-	struct thread *t, *blank;
-	struct last_sent *nothing;
-	__u32 slot, never = 0;
+	struct thread *t;
+	__u32 slot;
 
 	if (bpf_map_pop_elem(&free_slots, &slot)) {
 		slot = __sync_fetch_and_add(&shared.slots_used, 1) + 1;
 		if (slot >= max_threads)
 			return 0;
 	}
-	/* Slot 0 stands for "not followed", so it is never written: a blank to copy. */
-	blank = bpf_map_lookup_elem(&threads, &never);
-	nothing = bpf_map_lookup_elem(&last_sent, &never);
-	if (!blank || !nothing || bpf_map_update_elem(&threads, &slot, blank, BPF_ANY) ||
-	    bpf_map_update_elem(&last_sent, &slot, nothing, BPF_ANY))
+	if (!blank_slot(&threads, slot) || !blank_slot(&last_sent, slot)) {
+		/* For whoever comes when the table has grown. */
+		bpf_map_push_elem(&free_slots, &slot, BPF_ANY);
 		return 0;
-	t = bpf_map_lookup_elem(&threads, &slot);
+	}
+	t = thread_at(slot);
 	if (!t)
 		return 0;
 	t->call = CALL_NONE;

@@ -41,6 +41,8 @@ pub(crate) use {constants, structures};
 structures! {
     /// A followed thread and its account.
     Thread = thread;
+    /// What an account said when it was last sent.
+    LastSent = last_sent;
     /// A kernel stack.
     StackRecord = stack_record;
     /// Counters that both sides see while the trace runs.
@@ -51,6 +53,7 @@ constants! {
     limits {
         CALLS_64: usize, CALL_INVALID: usize, CALLS: usize, CALL_NONE: u16, GROUPS: usize, GROUP_CALIBRATION: usize,
         CALL_SLOTS: usize, CALL_SLOT_OTHERS: usize, COMM_LENGTH: usize, STACK_DEPTH: usize,
+        THREADS_IN_PART: u32,
     }
     thread_number { HELPER_FIRST: u32 }
     thread_state { STATE_READY: u8, STATE_BLOCKED: u8 }

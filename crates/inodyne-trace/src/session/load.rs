@@ -1,17 +1,21 @@
 //! Loading: which programs, with which constants and sizes of maps, with which of the kernel's types, and how many at a time.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
+use std::ffi::{CStr, OsStr};
+use std::io;
 use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd};
 
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use libbpf_rs::{AsRawLibbpf, OpenObject, libbpf_sys};
+use libbpf_rs::{AsRawLibbpf, MapHandle, OpenObject, libbpf_sys};
 
 use super::beside::{Beside, LoadedBeside, SECTION};
+use crate::contract::THREADS_IN_PART;
 use crate::error::TraceError;
 use crate::options::Options;
 use crate::probe::{Probe, Program};
 use crate::skeleton::{InodyneSkel, InodyneSkelBuilder, OpenInodyneSkel};
+use crate::thread_table::{Places, parts_for};
 use crate::types::{self, PartOfTypes};
 use crate::{kernel, libbpf_log, probes};
 
@@ -37,6 +41,8 @@ pub struct Loaded {
     pub skeleton: InodyneSkel<'static>,
     /// The other programs.
     pub beside: LoadedBeside,
+    /// The first parts of the table of threads.
+    pub threads: Vec<MapHandle>,
 }
 
 /// Loads the programs, with the part of the kernel's types that they ask about, and some of them beside the others; where that is not possible
@@ -77,7 +83,8 @@ fn load_with(
     let slots_in_element = if wide_slots { 2 } else { 4 };
     maps.slots.set_max_entries(pid_max().div_ceil(slots_in_element)).map_err(load_error)?;
     maps.stacks.set_max_entries(FIRST_STACKS_BYTES).map_err(load_error)?;
-    maps.threads.set_max_entries(options.max_threads).map_err(load_error)?;
+    maps.threads.set_max_entries(parts_for(options.max_threads)).map_err(load_error)?;
+    maps.last_sent.set_max_entries(parts_for(options.max_threads)).map_err(load_error)?;
     if !options.joins {
         maps.joining.set_max_entries(1).map_err(load_error)?;
     }
@@ -98,7 +105,10 @@ fn load_with(
     let refused = |error: libbpf_rs::Error| TraceError::Load { reason: libbpf_log::explained(&error) };
     let Some(mut part) = part else {
         set_number_of_word(&mut open, types::number_of(WORD));
-        return Ok(Loaded { skeleton: open.load().map_err(refused)?, beside: LoadedBeside::new() });
+        let skeleton = open.load().map_err(refused)?;
+        let places = Places { threads: skeleton.maps.threads.as_fd(), last_sent: skeleton.maps.last_sent.as_fd() };
+        let threads = first_threads(places, options).map_err(load_error)?;
+        return Ok(Loaded { skeleton, beside: LoadedBeside::new(), threads });
     };
     let known = part.fill(&idle_sections(&open), WORD, SECTION).ok_or_else(|| load_error("no part of types"))?;
     set_number_of_word(&mut open, known.structure);
@@ -108,14 +118,40 @@ fn load_with(
         return Err(refused(libbpf_rs::Error::from_raw_os_error(-failed)));
     }
     let beside = Beside::take(&mut open, &known.tracepoints);
+    let places = Places { threads: descriptor_of(&open, c"threads")?, last_sent: descriptor_of(&open, c"last_sent")? };
     std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new();
-        let beside = thread.spawn_scoped(scope, || Beside::load_all(&beside)).map_err(load_error)?;
-        // Where this fails it closes the types, and then the other thread fails, too.
+        let thread = std::thread::Builder::new;
+        let beside = thread().spawn_scoped(scope, || Beside::load_all(&beside)).map_err(load_error)?;
+        let threads = thread().spawn_scoped(scope, || first_threads(places, options)).map_err(load_error)?;
+        // Where this fails it closes the types, and then the other threads fail, too.
         let skeleton = open.load();
         let beside = beside.join().expect("a thread that does not panic");
-        Ok(Loaded { skeleton: skeleton.map_err(refused)?, beside: beside.map_err(load_error)? })
+        let threads = threads.join().expect("a thread that does not panic");
+        Ok(Loaded {
+            skeleton: skeleton.map_err(refused)?,
+            beside: beside.map_err(load_error)?,
+            threads: threads.map_err(load_error)?,
+        })
     })
+}
+
+/// Makes the first parts of the table of threads: those that are there and may be joined, and others, find room.
+fn first_threads(places: Places<'_>, options: &Options) -> io::Result<Vec<MapHandle>> {
+    let parts = parts_for(options.threads_there() + THREADS_IN_PART / 2).min(parts_for(options.max_threads));
+    (0..parts).map(|number| places.add(number)).collect()
+}
+
+/// Of a map of an object of which libbpf has made the maps.
+fn descriptor_of(open: &OpenInodyneSkel<'_>, map: &CStr) -> Result<BorrowedFd<'static>, TraceError> {
+    // SAFETY: the object is open.
+    let descriptor = unsafe {
+        libbpf_sys::bpf_object__find_map_fd_by_name(open.open_object().as_libbpf_object().as_ptr(), map.as_ptr())
+    };
+    if descriptor < 0 {
+        return Err(load_error(format!("no map {map:?}")));
+    }
+    // SAFETY: the object's place is never freed, and it keeps its maps open until it is dropped, after all use of this.
+    Ok(unsafe { BorrowedFd::borrow_raw(descriptor) })
 }
 
 /// Tells the programs the number, 0 where there is none.

@@ -63,8 +63,8 @@ const PROGRAMS: &[Program] = &[
     Program::at("lifecycle_rename_again", "task_rename").on(LOSING).done(|bss| bss.lifecycle_rename_again_done),
 ];
 
-/// The ring buffer in the beginning: the ends of some three thousand threads.
-const FIRST_BYTES: u32 = 2 << 20;
+/// The ring buffer in the beginning: the ends of some fifteen hundred threads.
+const FIRST_BYTES: u32 = 1 << 20;
 
 /// What a thread's end takes in the ring buffer where some fifty different calls are made in all.
 const BYTES_PER_END: u64 = 640;

@@ -54,7 +54,7 @@ static __always_inline int forked(struct task_struct *parent, struct task_struct
 		lose(LOST_THREADS);
 		return 0;
 	}
-	t = bpf_map_lookup_elem(&threads, &slot);
+	t = thread_at(slot);
 	if (!t)
 		return 0;
 	t->group = of->group;
@@ -133,8 +133,8 @@ int HOLDING_PROG(lifecycle_rename_again, struct task_struct *task, const char *c
 static __noinline struct thread *take_over_pid(struct task_struct *task, __u32 old_pid)
 {
 	__u32 slot = slot_forget(old_pid), pid = task->pid, leader_slot = slot_forget(pid);
-	struct thread *t = bpf_map_lookup_elem(&threads, &slot);
-	struct thread *leader = bpf_map_lookup_elem(&threads, &leader_slot);
+	struct thread *t = thread_at(slot);
+	struct thread *leader = thread_at(leader_slot);
 
 	if (leader_slot && leader && leader->task) {
 		struct task_struct *first = (struct task_struct *)leader->task;

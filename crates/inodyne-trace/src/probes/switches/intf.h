@@ -59,10 +59,4 @@ struct work_record {
 	struct work_part part[WORK_PARTS];
 };
 
-/* What a thread's account said when its last piece of work was sent. */
-struct last_sent {
-	__u64 user_ns;
-	__u64 kernel_ns[CALL_SLOTS];
-};
-
 #endif

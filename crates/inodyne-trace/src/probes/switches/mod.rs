@@ -46,8 +46,8 @@ const SENT_HERE: [&str; 2] = ["process_backlog", "__local_bh_enable_ip"];
 /// How long before the timeline ends the programs are told so. None of them takes as long from its look at the clock to its record.
 const AHEAD_NS: u64 = 20_000_000;
 
-/// The timeline's ring buffer in the beginning: what two busy CPUs send in some 20 ms.
-const FIRST_TIMELINE_BYTES: u32 = 2 << 20;
+/// The timeline's ring buffer in the beginning: what two busy CPUs send in some 10 ms.
+const FIRST_TIMELINE_BYTES: u32 = 1 << 20;
 
 /// The probe of switches.
 #[derive(Default)]
@@ -83,7 +83,6 @@ impl Probe for Own {
     }
 
     fn configure(&self, object: &mut OpenInodyneSkel<'_>, options: &Options, _cpus: usize) -> libbpf_rs::Result<()> {
-        object.maps.last_sent.set_max_entries(options.max_threads)?;
         object.maps.timeline.set_max_entries(options.timeline_bytes.min(FIRST_TIMELINE_BYTES))
     }
 

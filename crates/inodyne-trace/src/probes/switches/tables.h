@@ -33,13 +33,8 @@ struct {
 	__type(value, __u64);
 } timeline_until SEC(".maps");
 
-/* slot -> what has been sent of its account. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct last_sent);
-} last_sent SEC(".maps");
+/* What has been sent of the account in the same slot. */
+TABLE_OF_THREADS(last_sent, struct last_sent, 0);
 
 /* A piece of work under construction, one for each program that can be interrupted by another. */
 enum work_user { WORK_OF_SWITCH, WORK_OF_WAKING, WORK_OF_FORK, WORK_OF_REQUEST, WORK_USERS };
@@ -149,12 +144,11 @@ __noinline int work_send(struct thread *t, __u64 now, __u32 user)
 {
 	struct work_record *record;
 	struct last_sent *sent;
-	__u32 slot, count;
+	__u32 count;
 
 	if (!t || !record_timeline || !timeline_has_room(now))
 		return 0;
-	slot = t->slot;
-	sent = bpf_map_lookup_elem(&last_sent, &slot);
+	sent = at_slot(&last_sent, t->slot);
 	record = bpf_map_lookup_elem(&work_scratch, &user);
 	if (!sent || !record)
 		return 0;
