@@ -23,6 +23,7 @@
 //! perf_event      opening perf's events
 //! types/          the kernel's types, of which libbpf gets those that the programs ask about
 //! kernel          what this kernel is like where CO-RE cannot ask
+//! place           maps in maps of maps
 //! rings           ring buffers that grow
 //! refused         what is kept where the kernel refuses a part
 //! libbpf_log      what libbpf and the verifier say goes into the error
@@ -50,6 +51,7 @@ mod mapped_files;
 mod names;
 mod options;
 mod perf_event;
+mod place;
 mod probe;
 mod probes;
 mod refused;

@@ -2,10 +2,12 @@
 //! swapped out.
 
 use std::cell::{Cell, RefCell};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 use std::rc::Rc;
 
-use libbpf_rs::{MapCore, MapFlags, MapHandle, MapMut, MapType, RingBuffer, RingBufferBuilder, libbpf_sys};
+use libbpf_rs::{MapCore, MapHandle, MapMut, MapType, RingBuffer, RingBufferBuilder};
+
+use crate::place::{Putting, map};
 
 /// What part of it arrives between two looks where it is replaced: the next look may come much later, on a busy machine.
 const ENOUGH: u32 = 16;
@@ -43,6 +45,14 @@ struct Ring {
     /// What has arrived since the last look, in bytes of the ring buffer.
     arrived: Rc<Cell<u64>>,
     wanted: Wanted,
+    /// The larger one that is being put into its place.
+    next: Option<Next>,
+}
+
+struct Next {
+    putting: Putting,
+    reader: RingBuffer<'static>,
+    bytes: u32,
 }
 
 /// All ring buffers.
@@ -62,7 +72,16 @@ impl Rings {
         let reader = opened(first, &take, &arrived)?;
         let place = MapHandle::try_from(place)?;
         let wanted = Wanted::default();
-        self.0.push(Ring { reader, bytes: first.max_entries(), most, place, take, arrived, wanted: wanted.clone() });
+        self.0.push(Ring {
+            reader,
+            bytes: first.max_entries(),
+            most,
+            place,
+            take,
+            arrived,
+            wanted: wanted.clone(),
+            next: None,
+        });
         Ok(wanted)
     }
 
@@ -71,15 +90,26 @@ impl Rings {
         self.0.iter().for_each(Ring::consume);
     }
 
+    /// Takes all that has arrived, when nothing more does.
+    pub fn consume_last(&mut self) {
+        for ring in &mut self.0 {
+            ring.consume();
+            ring.replace();
+            ring.consume();
+        }
+    }
+
     /// Replaces those in which much has arrived since the last look, and those of which more is wanted, by larger ones.
     pub fn grow(&mut self) {
         for ring in &mut self.0 {
+            if ring.next.as_ref().is_some_and(|next| next.putting.is_over()) {
+                ring.replace();
+            }
             let much = ring.arrived.take() > u64::from(ring.bytes / ENOUGH);
             let larger = if much { ring.bytes.saturating_mul(GROWTH) } else { ring.bytes };
             let bytes = larger.max(ring.wanted.0.get()).min(ring.most);
-            // Where the kernel has no memory for a larger one, it does with the one it has.
-            if bytes > ring.bytes && ring.grow_to(bytes).is_err() {
-                ring.most = ring.bytes;
+            if bytes > ring.bytes && ring.next.is_none() {
+                ring.grow_to(bytes);
             }
         }
     }
@@ -97,19 +127,31 @@ impl Ring {
         let _ = self.reader.consume();
     }
 
-    fn grow_to(&mut self, bytes: u32) -> libbpf_rs::Result<()> {
-        let options = libbpf_sys::bpf_map_create_opts {
-            sz: size_of::<libbpf_sys::bpf_map_create_opts>() as libbpf_sys::size_t,
-            ..Default::default()
+    /// Where the kernel has no memory for a larger one, it does with the one it has.
+    fn grow_to(&mut self, bytes: u32) {
+        let next = || {
+            let larger = map(MapType::RingBuf, 0, bytes, 0)?;
+            let reader = opened(&larger, &self.take, &self.arrived)?;
+            let putting = Putting::begin(self.place.as_fd(), 0, &larger)?;
+            Ok::<_, libbpf_rs::Error>(Next { putting, reader, bytes })
         };
-        let larger = MapHandle::create(MapType::RingBuf, Some("larger_ring"), 0, 0, bytes, &options)?;
-        let reader = opened(&larger, &self.take, &self.arrived)?;
-        self.place.update(&0u32.to_ne_bytes(), &larger.as_fd().as_raw_fd().to_ne_bytes(), MapFlags::ANY)?;
-        // The kernel has waited until no program writes to the smaller one any more (maybe_wait_bpf_programs in kernel/bpf/syscall.c), and
-        // what a thread has sent there comes before what it sends from now on.
-        self.consume();
-        (self.reader, self.bytes) = (reader, bytes);
-        Ok(())
+        match next() {
+            Ok(next) => self.next = Some(next),
+            Err(_) => self.most = self.bytes,
+        }
+    }
+
+    /// Goes over to the larger one: once it is in its place no program writes to the smaller one any more, and what a thread has sent there comes
+    /// before what it sends from then on.
+    fn replace(&mut self) {
+        let Some(next) = self.next.take() else { return };
+        match next.putting.wait() {
+            Ok(()) => {
+                self.consume();
+                (self.reader, self.bytes) = (next.reader, next.bytes);
+            }
+            Err(_) => self.most = self.bytes,
+        }
     }
 }
 

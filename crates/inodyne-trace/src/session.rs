@@ -119,7 +119,7 @@ impl Tracer {
         }
         let mut tracer = Tracer {
             links: Vec::new(),
-            threads: ThreadTable::open(threads, options.max_threads).map_err(read_error)?,
+            threads,
             rings: RefCell::new(rings),
             stacks,
             probes,
@@ -211,7 +211,9 @@ impl Tracer {
         self.links.clear();
         wait_for_running_programs();
         let detached_ns = monotonic_ns();
-        self.take_arrived();
+        self.rings.borrow_mut().consume_last();
+        // Of a part that was refused there is nothing to read. Who goes on may fork, which is for one thread alone.
+        let _ = self.threads.wait();
         let alive = self.accounts().filter(|thread| thread.number != 0).collect();
         let stacks = self.stacks.take().take_new();
         let stacks = symbols::name_stacks(&stacks, &mut self.skeleton).map_err(read_error)?;
@@ -267,7 +269,7 @@ impl Tracer {
             let _ = probe.look(&self.skeleton.maps);
         }
         self.rings.borrow_mut().grow();
-        self.threads.grow(&self.skeleton.maps, self.shared().slots_used);
+        self.threads.grow(self.shared().slots_used);
     }
 
     fn take_arrived(&self) {

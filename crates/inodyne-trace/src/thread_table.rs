@@ -6,13 +6,13 @@
 
 use std::cell::RefCell;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use libbpf_rs::{MapHandle, MapType, libbpf_sys};
+use libbpf_rs::{MapType, libbpf_sys};
 
 use crate::contract::{LastSent, THREADS_IN_PART, Thread};
 use crate::map::ArrayView;
-use crate::skeleton::InodyneMaps;
+use crate::place::{Putting, map};
 
 /// There is room for so many times as many threads as there were at the same time.
 const RESERVE: u32 = 4;
@@ -22,67 +22,39 @@ pub fn parts_for(threads: u32) -> u32 {
     threads.div_ceil(THREADS_IN_PART)
 }
 
-/// The maps in which programs look for a part.
-#[derive(Debug, Clone, Copy)]
-pub struct Places<'maps> {
-    /// For accounts.
-    pub threads: BorrowedFd<'maps>,
-    /// For what has been sent of them.
-    pub last_sent: BorrowedFd<'maps>,
-}
-
-impl Places<'_> {
-    /// Puts the part of this number there; the one for accounts. The kernel waits for all programs meanwhile, some 10 ms.
-    ///
-    /// # Errors
-    /// There is no memory for it, or no place.
-    pub fn add(self, number: u32) -> io::Result<MapHandle> {
-        let accounts = part::<Thread>(libbpf_sys::BPF_F_MMAPABLE)?;
-        put(self.last_sent, number, &part::<LastSent>(0)?)?;
-        put(self.threads, number, &accounts)?;
-        Ok(accounts)
-    }
-}
-
-fn part<T>(flags: u32) -> io::Result<MapHandle> {
-    let options = libbpf_sys::bpf_map_create_opts {
-        sz: size_of::<libbpf_sys::bpf_map_create_opts>() as libbpf_sys::size_t,
-        map_flags: flags,
-        ..Default::default()
-    };
-    let (key, value) = (size_of::<u32>() as u32, size_of::<T>() as u32);
-    let part = MapHandle::create(MapType::Array, Some("part"), key, value, THREADS_IN_PART, &options);
-    part.map_err(io::Error::other)
-}
-
-fn put(place: BorrowedFd<'_>, number: u32, part: &MapHandle) -> io::Result<()> {
-    let part = part.as_fd().as_raw_fd();
-    // SAFETY: key and value of the sizes that maps of maps have.
-    let failed = unsafe {
-        libbpf_sys::bpf_map_update_elem(
-            place.as_raw_fd(),
-            (&raw const number).cast(),
-            (&raw const part).cast(),
-            libbpf_sys::BPF_ANY.into(),
-        )
-    };
-    if failed < 0 { Err(io::Error::from_raw_os_error(-failed)) } else { Ok(()) }
-}
-
 /// The table, as it is read.
 pub struct ThreadTable {
+    /// Where programs find the parts, and where they find what has been sent of the accounts in them.
+    places: [OwnedFd; 2],
     parts: RefCell<Vec<ArrayView<Thread>>>,
+    added: RefCell<Vec<Putting>>,
     most: u32,
 }
 
 impl ThreadTable {
-    /// Of these parts, with others to come, for so many threads at most.
+    /// Begins one with parts for so many threads, in the maps `threads` and `last_sent`, with others to come for so many at most.
     ///
     /// # Errors
-    /// They cannot be mapped.
-    pub fn open(parts: Vec<MapHandle>, threads: u32) -> libbpf_rs::Result<ThreadTable> {
-        let parts = parts.into_iter().map(ArrayView::of).collect::<libbpf_rs::Result<_>>()?;
-        Ok(ThreadTable { parts: RefCell::new(parts), most: parts_for(threads) })
+    /// There is no memory for it.
+    pub fn begin(
+        threads: BorrowedFd<'_>,
+        last_sent: BorrowedFd<'_>,
+        first: u32,
+        most: u32,
+    ) -> libbpf_rs::Result<ThreadTable> {
+        let places = [threads.try_clone_to_owned()?, last_sent.try_clone_to_owned()?];
+        let most = parts_for(most);
+        let table = ThreadTable { places, parts: RefCell::default(), added: RefCell::default(), most };
+        table.add_up_to(parts_for(first).min(most))?;
+        Ok(table)
+    }
+
+    /// Waits until all parts are where they were to be put.
+    ///
+    /// # Errors
+    /// The kernel refuses one.
+    pub fn wait(&self) -> io::Result<()> {
+        self.added.take().into_iter().try_for_each(Putting::wait)
     }
 
     /// The account in this slot; none where the table has not grown as far.
@@ -93,14 +65,21 @@ impl ThreadTable {
 
     /// Adds what is missing in reserve where so many slots are in use. Without memory for it, or once it is as large as it may be, it stays as it
     /// is.
-    pub fn grow(&self, maps: &InodyneMaps<'_>, used: u32) {
-        let places = Places { threads: maps.threads.as_fd(), last_sent: maps.last_sent.as_fd() };
+    pub fn grow(&self, used: u32) {
+        let _ = self.add_up_to(parts_for(used.saturating_mul(RESERVE)).min(self.most));
+    }
+
+    fn add_up_to(&self, wanted: u32) -> libbpf_rs::Result<()> {
         let mut parts = self.parts.borrow_mut();
-        let wanted = parts_for(used.saturating_mul(RESERVE)).min(self.most);
         for number in parts.len() as u32..wanted {
-            let added = places.add(number).ok().and_then(|part| ArrayView::of(part).ok());
-            let Some(part) = added else { return };
-            parts.push(part);
+            let (account, sent) = (size_of::<Thread>() as u32, size_of::<LastSent>() as u32);
+            let accounts = map(MapType::Array, account, THREADS_IN_PART, libbpf_sys::BPF_F_MMAPABLE)?;
+            let last_sent = map(MapType::Array, sent, THREADS_IN_PART, 0)?;
+            for (place, part) in self.places.iter().zip([&accounts, &last_sent]) {
+                self.added.borrow_mut().push(Putting::begin(place.as_fd(), number, part)?);
+            }
+            parts.push(ArrayView::of(accounts)?);
         }
+        Ok(())
     }
 }

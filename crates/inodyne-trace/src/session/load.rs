@@ -2,12 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::ffi::{CStr, OsStr};
-use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use libbpf_rs::{AsRawLibbpf, MapHandle, OpenObject, libbpf_sys};
+use libbpf_rs::{AsRawLibbpf, OpenObject, libbpf_sys};
 
 use super::beside::{Beside, LoadedBeside, SECTION};
 use crate::contract::THREADS_IN_PART;
@@ -15,7 +14,7 @@ use crate::error::TraceError;
 use crate::options::Options;
 use crate::probe::{Probe, Program};
 use crate::skeleton::{InodyneSkel, InodyneSkelBuilder, OpenInodyneSkel};
-use crate::thread_table::{Places, parts_for};
+use crate::thread_table::{ThreadTable, parts_for};
 use crate::types::{self, PartOfTypes};
 use crate::{kernel, libbpf_log, probes};
 
@@ -41,8 +40,8 @@ pub struct Loaded {
     pub skeleton: InodyneSkel<'static>,
     /// The other programs.
     pub beside: LoadedBeside,
-    /// The first parts of the table of threads.
-    pub threads: Vec<MapHandle>,
+    /// The table of threads, with its first parts.
+    pub threads: ThreadTable,
 }
 
 /// Loads the programs, with the part of the kernel's types that they ask about, and some of them beside the others; where that is not possible
@@ -106,8 +105,8 @@ fn load_with(
     let Some(mut part) = part else {
         set_number_of_word(&mut open, types::number_of(WORD));
         let skeleton = open.load().map_err(refused)?;
-        let places = Places { threads: skeleton.maps.threads.as_fd(), last_sent: skeleton.maps.last_sent.as_fd() };
-        let threads = first_threads(places, options).map_err(load_error)?;
+        let threads = threads(skeleton.maps.threads.as_fd(), skeleton.maps.last_sent.as_fd(), options)?;
+        threads.wait().map_err(load_error)?;
         return Ok(Loaded { skeleton, beside: LoadedBeside::new(), threads });
     };
     let known = part.fill(&idle_sections(&open), WORD, SECTION).ok_or_else(|| load_error("no part of types"))?;
@@ -118,27 +117,24 @@ fn load_with(
         return Err(refused(libbpf_rs::Error::from_raw_os_error(-failed)));
     }
     let beside = Beside::take(&mut open, &known.tracepoints);
-    let places = Places { threads: descriptor_of(&open, c"threads")?, last_sent: descriptor_of(&open, c"last_sent")? };
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new;
-        let beside = thread().spawn_scoped(scope, || Beside::load_all(&beside)).map_err(load_error)?;
-        let threads = thread().spawn_scoped(scope, || first_threads(places, options)).map_err(load_error)?;
-        // Where this fails it closes the types, and then the other threads fail, too.
+    let threads = threads(descriptor_of(&open, c"threads")?, descriptor_of(&open, c"last_sent")?, options)?;
+    let loaded = std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new();
+        let beside = thread.spawn_scoped(scope, || Beside::load_all(&beside)).map_err(load_error)?;
+        // Where this fails it closes the types, and then the other thread fails, too.
         let skeleton = open.load();
         let beside = beside.join().expect("a thread that does not panic");
-        let threads = threads.join().expect("a thread that does not panic");
-        Ok(Loaded {
-            skeleton: skeleton.map_err(refused)?,
-            beside: beside.map_err(load_error)?,
-            threads: threads.map_err(load_error)?,
-        })
-    })
+        Ok(Loaded { skeleton: skeleton.map_err(refused)?, beside: beside.map_err(load_error)?, threads })
+    })?;
+    // The kernel waited for it meanwhile.
+    loaded.threads.wait().map_err(load_error)?;
+    Ok(loaded)
 }
 
-/// Makes the first parts of the table of threads: those that are there and may be joined, and others, find room.
-fn first_threads(places: Places<'_>, options: &Options) -> io::Result<Vec<MapHandle>> {
-    let parts = parts_for(options.threads_there() + THREADS_IN_PART / 2).min(parts_for(options.max_threads));
-    (0..parts).map(|number| places.add(number)).collect()
+/// Begins the table of threads: those that are there and may be joined, and others, find room.
+fn threads(threads: BorrowedFd<'_>, last_sent: BorrowedFd<'_>, options: &Options) -> Result<ThreadTable, TraceError> {
+    let first = options.threads_there() + THREADS_IN_PART / 2;
+    ThreadTable::begin(threads, last_sent, first, options.max_threads).map_err(load_error)
 }
 
 /// Of a map of an object of which libbpf has made the maps.

@@ -1,0 +1,64 @@
+//! Maps that are put into maps of maps. The kernel lets whoever does that wait until no program can be running that has not seen it, for some
+//! 10 ms, more on a busy machine (`maybe_wait_bpf_programs` in kernel/bpf/syscall.c); programs see it at once. So a thread of its own waits for
+//! each, while what arrives is taken.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::thread::{self, JoinHandle};
+
+use libbpf_rs::{MapHandle, MapType, libbpf_sys};
+
+/// A map that is being put into its place.
+#[derive(Debug)]
+pub struct Putting(JoinHandle<io::Result<()>>);
+
+impl Putting {
+    /// Begins to put a map into a place of a map of maps.
+    ///
+    /// # Errors
+    /// There is no thread to be had.
+    pub fn begin(place: BorrowedFd<'_>, number: u32, map: &MapHandle) -> io::Result<Putting> {
+        let (place, map) = (place.try_clone_to_owned()?, map.as_fd().try_clone_to_owned()?);
+        let put = move || {
+            let map = map.as_raw_fd();
+            // SAFETY: key and value have the sizes that those of maps of maps have.
+            let failed = unsafe {
+                libbpf_sys::bpf_map_update_elem(
+                    place.as_raw_fd(),
+                    (&raw const number).cast(),
+                    (&raw const map).cast(),
+                    libbpf_sys::BPF_ANY.into(),
+                )
+            };
+            if failed < 0 { Err(io::Error::from_raw_os_error(-failed)) } else { Ok(()) }
+        };
+        Ok(Putting(thread::Builder::new().spawn(put)?))
+    }
+
+    /// Whether no program can be running that has not seen it.
+    pub fn is_over(&self) -> bool {
+        self.0.is_finished()
+    }
+
+    /// Waits until that is so.
+    ///
+    /// # Errors
+    /// The kernel refuses it.
+    pub fn wait(self) -> io::Result<()> {
+        self.0.join().expect("a thread that does not panic")
+    }
+}
+
+/// Makes a map that is to lie in such a place: a ring buffer, or an array of values of this size.
+///
+/// # Errors
+/// There is no memory for it.
+pub fn map(kind: MapType, value_size: u32, entries: u32, flags: u32) -> libbpf_rs::Result<MapHandle> {
+    let options = libbpf_sys::bpf_map_create_opts {
+        sz: size_of::<libbpf_sys::bpf_map_create_opts>() as libbpf_sys::size_t,
+        map_flags: flags,
+        ..Default::default()
+    };
+    let key_size = if kind == MapType::RingBuf { 0 } else { size_of::<u32>() as u32 };
+    MapHandle::create(kind, Some("inodyne_part"), key_size, value_size, entries, &options)
+}
