@@ -107,6 +107,16 @@ fn pipeline_of_short_processes_in_parallel() {
     equals_strace(scratch.path(), &["sh", "-c", script], 2000);
 }
 
+/// More pairs of program and call than the first table of calls has rows, and than it had in all once.
+#[test]
+fn programs_by_sixty_names() {
+    let (_machine, scratch) = (machine(), scratch());
+    let names = "for i in $(seq 60); do cp /bin/cat program$i; done";
+    prepare(scratch.path(), names);
+    let each = "for i in $(seq 60) $(seq 60); do ./program$i /etc/passwd /etc/group > /dev/null; done";
+    equals_strace(scratch.path(), &["sh", "-c", each], 5_000);
+}
+
 #[test]
 fn threads_in_python() {
     let (_machine, scratch) = (machine(), scratch());

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 
-from . import machine
+from . import machine, memory
 
 BYSTANDER = ["none", "empty", "inodyne", "inodyne-0hz", "bpftrace", "perf"]  # strace stops only what it traces
 BYSTANDER_CALLS = ["41", "50000"]  # rounds, calls in each
@@ -22,7 +22,7 @@ class Failed(Exception):
 def run(shop, rows, columns, blocks, seed):
     """Everything, as plain data: a list of runs, each with what is needed to compute with it."""
     generator = random.Random(seed)
-    runs, bystanders, foreign = [], [], set()
+    runs, bystanders, memories, foreign = [], [], [], set()
     began = time.monotonic()
     for block in range(blocks):
         for row in generator.sample(rows, len(rows)):
@@ -35,10 +35,12 @@ def run(shop, rows, columns, blocks, seed):
         for column in generator.sample(asked, len(asked)):
             ns = _bystander(shop, column)
             bystanders.append({"block": block, "column": column.name, "ns_per_call": ns})
+        for column in (column for column in columns if column.name in memory.MEASURED):
+            memories.append({"block": block, "column": column.name, **memory.measure(shop, column)})
         took = time.monotonic() - began
         print(f"block {block + 1} of {blocks}: {took:.0f} s so far", file=sys.stderr, flush=True)
     return {"seed": seed, "blocks": blocks, "seconds": round(time.monotonic() - began), "runs": runs,
-            "bystanders": bystanders, "foreign_tracers": sorted(foreign)}
+            "bystanders": bystanders, "memory": memories, "foreign_tracers": sorted(foreign)}
 
 
 def _cell(shop, row, column):

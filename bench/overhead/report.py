@@ -1,14 +1,17 @@
 """The result as Markdown: the machine, the tables, and in plain words what was reached and what was not."""
 
-from . import statistics
+from . import memory, statistics
 from .measure import BYSTANDER, by_block
 
 # (what, the figure's key, at most)
 TARGETS = [
-    ("`find` over 30,000 files, warm, everything recorded: ratio", "find", 1.15),
+    ("`find` over 30,000 files, warm, everything recorded: ratio", "find", 1.12),
     ("`rm -rf` of 100,000 files on tmpfs: ratio", "rm-tmpfs", 1.08),
     ("a call of the one-byte `dd`: times the cost of two empty programs", "per-call", 1.7),
+    ("ping-pong through pipes, 100,000 rounds on one CPU: ratio", "ping-pong", 1.6),
+    ("8 threads that yield: ratio", "yields", 1.6),
     ("a call of a process that is not traced: added ns", "bystander", 150),
+    ("`true`, from the tracer's start to its end: ms", "start", 120),
 ]
 
 
@@ -114,6 +117,12 @@ def markdown(result, rows, columns):
              "–" if c.name == "none" else cell(figures.bystander_added(c.name), format_=whole_number)]
             for c in columns if c.name in BYSTANDER]
     lines += table(["while `sleep` is traced by", "ns per call", "added"], body)
+    kinds = ["resident_bytes", "map_bytes"]
+    taken = {c.title: [memory.median_mb(result["memory"], c.name, kind) for kind in kinds] for c in columns}
+    body = [[title, *map(number, [*both, sum(both)])] for title, both in taken.items() if None not in both]
+    if body:
+        lines += ["", "## Memory while `sleep` is traced", ""]
+        lines += table(["MB", "most resident", "BPF maps", "both"], body)
     lines += ["", "## Reached and not reached", "", *_targets(figures, dd), ""]
     return "\n".join(lines)
 
@@ -171,7 +180,8 @@ def _foreign(names):
 def _targets(figures, dd):
     found = {"find": figures.ratio("find", "inodyne"), "rm-tmpfs": figures.ratio("rm-tmpfs", "inodyne"),
              "per-call": figures.times_empty(dd, "inodyne") if dd else None,
-             "bystander": figures.bystander_added("inodyne")}
+             "ping-pong": figures.ratio("ping-pong", "inodyne"), "yields": figures.ratio("yields", "inodyne"),
+             "bystander": figures.bystander_added("inodyne"), "start": figures.milliseconds("start", "inodyne")}
     lines = []
     for what, key, most in TARGETS:
         if found[key] is None:
