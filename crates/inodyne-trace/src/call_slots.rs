@@ -13,9 +13,11 @@ const OTHERS: &str = "(others)";
 
 /// (group, call, reference) of every pair of command name and call that was seen.
 pub fn used(maps: &InodyneMaps<'_>) -> Result<Vec<(usize, usize, u32)>, libbpf_rs::Error> {
-    let references: ArrayView<u32> = ArrayView::new(&maps.call_refs)?;
+    let references: ArrayView<[u32; 2]> = ArrayView::new(&maps.call_refs)?;
     let all = (0..GROUPS).flat_map(|group| (0..CALLS).map(move |call| (group, call)));
-    let all = all.map(|(group, call)| (group, call, references.get(group * CALLS + call)));
+    // Two lie in an element.
+    let reference = |at: usize| references.get(at / 2)[at % 2];
+    let all = all.map(|(group, call)| (group, call, reference(group * CALLS + call)));
     Ok(all.filter(|(_, _, reference)| *reference != 0).collect())
 }
 

@@ -23,13 +23,13 @@ struct {
 	__type(value, __u32);
 } call_groups SEC(".maps");
 
-/* group * CALLS + call -> call_ref. */
+/* group * CALLS + call -> call_ref, two to an element, as none takes less than eight bytes. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, GROUPS *CALLS);
+	__uint(max_entries, GROUPS * CALLS / 2);
 	__type(key, __u32);
-	__type(value, call_ref);
+	__type(value, call_ref[2]);
 } call_refs SEC(".maps");
 
 /* row * call_cpus + cpu: the first rows. */
@@ -96,10 +96,18 @@ static __noinline __u32 group_of(const char *comm)
 	return group;
 }
 
+static __always_inline call_ref *call_ref_at(__u32 index)
+{
+	__u32 pair = index / 2;
+	call_ref *refs = bpf_map_lookup_elem(&call_refs, &pair);
+
+	return refs ? &refs[index % 2] : 0;
+}
+
 static __noinline call_ref call_ref_make(__u32 index)
 {
 	__u32 call = index % CALLS;
-	call_ref *ref = bpf_map_lookup_elem(&call_refs, &index);
+	call_ref *ref = call_ref_at(index);
 	__u32 *slot = bpf_map_lookup_elem(&call_slots, &call);
 	__u32 number, row, made, before;
 
@@ -144,7 +152,7 @@ static __always_inline struct call_stats *call_stats_at(__u32 place)
 static __always_inline call_ref call_ref_of(__u16 group, __u16 call)
 {
 	__u32 index = (group & (GROUPS - 1)) * CALLS + (call & (CALLS - 1));
-	call_ref *ref = bpf_map_lookup_elem(&call_refs, &index);
+	call_ref *ref = call_ref_at(index);
 
 	if (!ref)
 		return 0;
