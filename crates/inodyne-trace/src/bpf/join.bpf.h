@@ -53,7 +53,7 @@ static __always_inline __u64 take_stack_of(struct task_struct *task)
 	bytes = bpf_get_task_stack(task, record->address, sizeof(record->address), 0);
 	if (bytes <= 0 && state_of(task) != STATE_BLOCKED)
 		return 0;
-	return send_stack(record, bytes);
+	return send_stack(record, bytes, 0);
 }
 
 /* What it does just now. On a CPU, it may be in a call, and cannot be asked in which: its end will tell. */

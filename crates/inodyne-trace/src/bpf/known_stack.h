@@ -24,7 +24,7 @@ enum known_stack_limits {
 	KNOWN_STACKS = 64,    /* of each program, on each CPU: a power of two */
 	KNOWN_DEPTH = 32,     /* addresses: a power of two */
 	KNOWN_WORDS = 512,    /* of the stack, between the arguments and the top: a power of two */
-	KNOWN_BELOW = 2,      /* addresses below the arguments: of the program itself and of who calls it */
+	KNOWN_BELOW = OWN_ADDRESSES, /* they lie below the arguments */
 	KNOWN_PAYS = 4,       /* remembering costs as much as so many walks */
 	KNOWN_PAUSE_MOST = 63, /* stacks that are not remembered, after one that did not pay: a power of two less one */
 };

@@ -42,14 +42,22 @@ struct {
 	__type(value, struct stack_record);
 } stack_scratch SEC(".maps");
 
+/*
+ * Addresses at the beginning of a stack that a program at a tracepoint takes: of itself, and of who calls it. They are left out of its
+ * identity: the latter is another one while the kernel measures programs' run times (__bpf_prog_run in include/linux/filter.h).
+ */
+#define OWN_ADDRESSES 2
+
 /* Not static, and so verified once. */
-__noinline __u64 stack_hash(struct stack_record *record)
+__noinline __u64 stack_hash(struct stack_record *record, __u32 from)
 {
 	__u64 hash = 0xcbf29ce484222325ULL;
 
 	if (!record)
 		return 0;
 	for (__u32 i = 0; i < STACK_DEPTH; i++) {
+		if (i < from)
+			continue;
 		if (i >= record->depth)
 			break;
 		hash = (hash ^ record->address[i]) * 0x9e3779b97f4a7c15ULL;
@@ -58,8 +66,8 @@ __noinline __u64 stack_hash(struct stack_record *record)
 	return hash;
 }
 
-/* Sends a stack that was taken into the scratch, if it is new; its identity, 0 where it could not be taken. */
-static __always_inline __u64 send_stack(struct stack_record *record, long bytes)
+/* Sends a stack that was taken into the scratch, if it is new; its identity, 0 where it could not be taken. So many addresses are our own. */
+static __always_inline __u64 send_stack(struct stack_record *record, long bytes, __u32 own)
 {
 	__u64 hash;
 	__u32 depth;
@@ -71,7 +79,7 @@ static __always_inline __u64 send_stack(struct stack_record *record, long bytes)
 	}
 	depth = bytes / sizeof(__u64);
 	record->depth = depth;
-	hash = stack_hash(record);
+	hash = stack_hash(record, own);
 	if (bpf_map_lookup_elem(&stacks_sent, &hash))
 		return hash;
 	record->stack = hash;
@@ -110,7 +118,7 @@ static __always_inline __u64 take_stack_if_any(void *ctx, __u32 user, bool may_b
 	 */
 	if (user == STACK_OF_SAMPLE)
 		record->address[0] &= ~15ULL;
-	return send_stack(record, bytes);
+	return send_stack(record, bytes, user == STACK_OF_SAMPLE ? 0 : OWN_ADDRESSES);
 }
 
 static __always_inline __u64 take_stack(void *ctx, __u32 user)
