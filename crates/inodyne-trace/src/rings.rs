@@ -18,6 +18,11 @@ const GROWTH: u32 = 16;
 /// What the kernel writes before each record (`BPF_RINGBUF_HDR_SZ` in include/uapi/linux/bpf.h).
 const HEADER: usize = 8;
 
+/// How large one is in the beginning, in bytes: what so many CPUs send until it is looked at again, and no more than it may grow to.
+pub fn first_bytes(of_cpu: u32, cpus: usize, most: u32) -> u32 {
+    (u64::from(of_cpu) * cpus as u64).next_power_of_two().min(u64::from(most)) as u32
+}
+
 /// How many bytes a ring buffer is to have room for at the next look, whatever has arrived by then.
 #[derive(Debug, Clone, Default)]
 pub struct Wanted(Rc<Cell<u32>>);

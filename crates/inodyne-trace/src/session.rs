@@ -42,15 +42,12 @@ use crate::thread_table::ThreadTable;
 use crate::{calibrate, probes, symbols};
 use beside::LoadedBeside;
 pub use live::{CostsOfCalls, LiveTracer};
-use load::{Loaded, load, load_error, present};
+use load::{Loaded, STACKS_BYTES, load, load_error, present};
 
 const _: () = assert!(LOSSES == Loss::ALL.len(), "both sides count the same kinds of loss");
 
 /// So rarely is a call timed that none is while the cost of the others is measured.
 const NEVER: u32 = u32::MAX;
-
-/// The ring buffer for stacks where many new ones arrive, in bytes.
-const STACKS_BYTES: u32 = 4 << 20;
 
 /// What a trace says of a probe that was refused.
 fn refused(feature: &str, error: &TraceError) -> Refused {

@@ -13,6 +13,7 @@ use crate::contract::THREADS_IN_PART;
 use crate::error::TraceError;
 use crate::options::Options;
 use crate::probe::{Probe, Program};
+use crate::rings::first_bytes;
 use crate::skeleton::{InodyneSkel, InodyneSkelBuilder, OpenInodyneSkel};
 use crate::thread_table::{ThreadTable, parts_for};
 use crate::types::{self, PartOfTypes};
@@ -21,8 +22,11 @@ use crate::{kernel, libbpf_log, probes};
 /// The structure that stands for any number of eight bytes (`bpf/known_stack.h`).
 const WORD: &str = "timespec64";
 
-/// The ring buffer for stacks in the beginning, in bytes: some thousand of them.
-const FIRST_STACKS_BYTES: u32 = 512 << 10;
+/// The ring buffer for stacks in the beginning, for each CPU in bytes: some hundred new ones.
+const STACKS_BYTES_OF_CPU: u32 = 128 << 10;
+
+/// ... and where many new ones arrive.
+pub const STACKS_BYTES: u32 = 4 << 20;
 
 /// It could not be loaded.
 pub fn load_error(error: impl std::fmt::Display) -> TraceError {
@@ -81,7 +85,8 @@ fn load_with(
     let maps = &mut open.maps;
     let slots_in_element = if wide_slots { 2 } else { 4 };
     maps.slots.set_max_entries(pid_max().div_ceil(slots_in_element)).map_err(load_error)?;
-    maps.stacks.set_max_entries(FIRST_STACKS_BYTES).map_err(load_error)?;
+    let stacks = first_bytes(STACKS_BYTES_OF_CPU, cpus, STACKS_BYTES);
+    maps.stacks.set_max_entries(stacks).map_err(load_error)?;
     maps.threads.set_max_entries(parts_for(options.max_threads)).map_err(load_error)?;
     maps.last_sent.set_max_entries(parts_for(options.max_threads)).map_err(load_error)?;
     if !options.joins {

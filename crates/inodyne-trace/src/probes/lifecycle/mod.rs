@@ -25,7 +25,7 @@ use crate::names;
 use crate::kernel::Programs;
 use crate::probe::{LOSING, NOT_AT_EVENTS, Probe, Program, Seen};
 use crate::options::Options;
-use crate::rings::{Rings, Wanted};
+use crate::rings::{Rings, Wanted, first_bytes};
 use crate::skeleton::{InodyneMaps, OpenInodyneSkel};
 use crate::thread_numbers::ThreadNumbers;
 use contract::{ExitRecord, PROGRAM_ARGS, ProgramRecord, RECORD_EXIT, RECORD_PROGRAM, RECORD_THREAD, ThreadRecord};
@@ -63,8 +63,8 @@ const PROGRAMS: &[Program] = &[
     Program::at("lifecycle_rename_again", "task_rename").on(LOSING).done(|bss| bss.lifecycle_rename_again_done),
 ];
 
-/// The ring buffer in the beginning: the ends of some fifteen hundred threads.
-const FIRST_BYTES: u32 = 1 << 20;
+/// The ring buffer in the beginning, for each CPU: the lives and programs of some hundred processes.
+const BYTES_OF_CPU: u32 = 256 << 10;
 
 /// What a thread's end takes in the ring buffer where some fifty different calls are made in all.
 const BYTES_PER_END: u64 = 640;
@@ -96,8 +96,8 @@ impl Probe for Own {
         PROGRAMS
     }
 
-    fn configure(&self, object: &mut OpenInodyneSkel<'_>, options: &Options, _cpus: usize) -> libbpf_rs::Result<()> {
-        object.maps.records.set_max_entries(room(options).min(FIRST_BYTES))
+    fn configure(&self, object: &mut OpenInodyneSkel<'_>, options: &Options, cpus: usize) -> libbpf_rs::Result<()> {
+        object.maps.records.set_max_entries(first_bytes(BYTES_OF_CPU, cpus, room(options)))
     }
 
     fn open(

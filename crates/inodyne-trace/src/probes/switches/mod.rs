@@ -21,7 +21,7 @@ use crate::map::{pairs, pairs_and_remove};
 use crate::names;
 use crate::probe::{Probe, Program, Seen};
 use crate::options::Options;
-use crate::rings::Rings;
+use crate::rings::{Rings, first_bytes};
 use crate::skeleton::{InodyneMaps, OpenInodyneSkel};
 use arrived::Arrived;
 use contract::{WaitKey, WaitSum};
@@ -46,8 +46,8 @@ const SENT_HERE: [&str; 2] = ["process_backlog", "__local_bh_enable_ip"];
 /// How long before the timeline ends the programs are told so. None of them takes as long from its look at the clock to its record.
 const AHEAD_NS: u64 = 20_000_000;
 
-/// The timeline's ring buffer in the beginning: what two busy CPUs send in some 10 ms.
-const FIRST_TIMELINE_BYTES: u32 = 1 << 20;
+/// The timeline's ring buffer in the beginning, for each CPU: what a busy one sends in some 10 ms.
+const BYTES_OF_CPU: u32 = 512 << 10;
 
 /// The probe of switches.
 #[derive(Default)]
@@ -82,8 +82,8 @@ impl Probe for Own {
         PROGRAMS
     }
 
-    fn configure(&self, object: &mut OpenInodyneSkel<'_>, options: &Options, _cpus: usize) -> libbpf_rs::Result<()> {
-        object.maps.timeline.set_max_entries(options.timeline_bytes.min(FIRST_TIMELINE_BYTES))
+    fn configure(&self, object: &mut OpenInodyneSkel<'_>, options: &Options, cpus: usize) -> libbpf_rs::Result<()> {
+        object.maps.timeline.set_max_entries(first_bytes(BYTES_OF_CPU, cpus, options.timeline_bytes))
     }
 
     fn open(
