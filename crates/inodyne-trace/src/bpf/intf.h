@@ -33,7 +33,7 @@ enum limits {
 	CALL_SLOT_OTHERS = CALL_SLOTS - 1,
 
 	COMM_LENGTH = 16,
-	STACK_DEPTH = 64,
+	STACK_DEPTH = 64, /* a power of two */
 
 	/* Control groups whose names are asked for. */
 	CGROUPS_NAMED = 1024,

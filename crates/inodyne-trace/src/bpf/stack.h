@@ -48,7 +48,7 @@ struct {
  */
 #define OWN_ADDRESSES 2
 
-/* Not static, and so verified once. */
+/* Of the addresses from this one on. Not static, and so verified once. */
 __noinline __u64 stack_hash(struct stack_record *record, __u32 from)
 {
 	__u64 hash = 0xcbf29ce484222325ULL;
@@ -56,11 +56,14 @@ __noinline __u64 stack_hash(struct stack_record *record, __u32 from)
 	if (!record)
 		return 0;
 	for (__u32 i = 0; i < STACK_DEPTH; i++) {
-		if (i < from)
-			continue;
-		if (i >= record->depth)
+		__u32 at = from + i;
+
+		if (at >= record->depth)
 			break;
-		hash = (hash ^ record->address[i]) * 0x9e3779b97f4a7c15ULL;
+		/* Masked, since some verifiers forget what a comparison says. */
+		barrier_var(at);
+		at &= STACK_DEPTH - 1;
+		hash = (hash ^ record->address[at]) * 0x9e3779b97f4a7c15ULL;
 		hash ^= hash >> 32;
 	}
 	return hash;
