@@ -22,7 +22,10 @@ def measure(shop, column):
     process = pathlib.Path(f"/proc/{tracer.pid}")
     maps = {}
     for file in (process / "fdinfo").iterdir():
-        told = _fields(file)
+        try:
+            told = _fields(file)
+        except FileNotFoundError:
+            continue  # closed meanwhile
         if "map_id" in told:
             maps[told["map_id"]] = int(told["memlock"])
     resident = int(_fields(process / "status")["VmHWM"].split()[0]) << 10
