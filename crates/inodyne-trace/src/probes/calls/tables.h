@@ -127,25 +127,27 @@ static __noinline call_ref call_ref_make(__u32 index)
 	return before ? before : made;
 }
 
-/* A row on a CPU, by its place; 0 where there is no memory. */
-static __always_inline struct call_stats *call_stats_at(__u32 place)
+/* A row beyond the array, on a CPU; 0 where there is no memory. Not inlined, so that the other rows do not pay for it. */
+static __noinline struct call_stats *more_call_stats_at(__u32 place)
 {
-	struct call_stats *stats, *none;
+	struct call_stats *stats = bpf_map_lookup_elem(&more_call_stats, &place), *none;
 	__u32 zero = 0;
-	__u64 *calls;
+	__u64 *calls = bpf_map_lookup_elem(&more_calls, &zero);
 
-	if (place < call_rows * call_cpus)
-		return bpf_map_lookup_elem(&call_stats, &place);
-	calls = bpf_map_lookup_elem(&more_calls, &zero);
 	if (calls)
 		++*calls;
-	stats = bpf_map_lookup_elem(&more_call_stats, &place);
 	if (stats)
 		return stats;
 	none = bpf_map_lookup_elem(&no_calls, &zero);
 	if (!none || bpf_map_update_elem(&more_call_stats, &place, none, BPF_NOEXIST))
 		return 0;
 	return bpf_map_lookup_elem(&more_call_stats, &place);
+}
+
+/* A row on a CPU, by its place. */
+static __always_inline struct call_stats *call_stats_at(__u32 place)
+{
+	return place < call_rows * call_cpus ? bpf_map_lookup_elem(&call_stats, &place) : more_call_stats_at(place);
 }
 
 /* Where the calls of a group are counted: see call_ref. */
