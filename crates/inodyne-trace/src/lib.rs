@@ -23,7 +23,7 @@
 //! perf_event      opening perf's events
 //! types/          the kernel's types, of which libbpf gets those that the programs ask about
 //! kernel          what this kernel is like where CO-RE cannot ask
-//! place           maps in maps of maps
+//! map_of_maps     maps that are put into maps of maps
 //! rings           ring buffers that grow
 //! refused         what is kept where the kernel refuses a part
 //! libbpf_log      what libbpf and the verifier say goes into the error
@@ -47,11 +47,11 @@ mod join;
 mod kernel;
 mod libbpf_log;
 mod map;
+mod map_of_maps;
 mod mapped_files;
 mod names;
 mod options;
 mod perf_event;
-mod place;
 mod probe;
 mod probes;
 mod refused;

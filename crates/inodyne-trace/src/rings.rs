@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use libbpf_rs::{MapCore, MapHandle, MapMut, MapType, RingBuffer, RingBufferBuilder};
 
-use crate::place::{Putting, map};
+use crate::map_of_maps::{Putting, map};
 
 /// What part of it arrives between two looks where it is replaced: the next look may come much later, on a busy machine.
 const ENOUGH: u32 = 16;

@@ -12,7 +12,7 @@ use libbpf_rs::{MapType, libbpf_sys};
 
 use crate::contract::{LastSent, THREADS_IN_PART, Thread};
 use crate::map::ArrayView;
-use crate::place::{Putting, map};
+use crate::map_of_maps::{Putting, map};
 
 /// There is room for so many times as many threads as there were at the same time.
 const RESERVE: u32 = 4;
