@@ -1,5 +1,6 @@
 """The schedule: blocks, order, single runs, and what is checked of each."""
 
+import contextlib
 import os
 import random
 import statistics
@@ -10,6 +11,7 @@ import time
 from . import machine, memory
 
 BYSTANDER = ["none", "empty", "inodyne", "inodyne-0hz", "bpftrace", "perf"]  # strace stops only what it traces
+MEMORY = ["inodyne", "other"]  # the others keep their maps to themselves, or have none
 BYSTANDER_CALLS = ["41", "50000"]  # rounds, calls in each
 SETTLE_S = 0.05  # detaching goes on for a moment after a tracer has ended
 BYSTANDER_LIMIT_S = 60
@@ -35,8 +37,8 @@ def run(shop, rows, columns, blocks, seed):
         for column in generator.sample(asked, len(asked)):
             ns = _bystander(shop, column)
             bystanders.append({"block": block, "column": column.name, "ns_per_call": ns})
-        for column in (column for column in columns if column.name in memory.MEASURED):
-            memories.append({"block": block, "column": column.name, **memory.measure(shop, column)})
+        for column in (column for column in columns if column.name in MEMORY):
+            memories.append({"block": block, "column": column.name, **_memory(shop, column)})
         took = time.monotonic() - began
         print(f"block {block + 1} of {blocks}: {took:.0f} s so far", file=sys.stderr, flush=True)
     return {"seed": seed, "blocks": blocks, "seconds": round(time.monotonic() - began), "runs": runs,
@@ -75,8 +77,9 @@ def _run(shop, row, column, calls):
     return result
 
 
-def _bystander(shop, column):
-    """Nanoseconds per call of a process that is not traced, while `sleep` is."""
+@contextlib.contextmanager
+def _tracing(shop, column, what):
+    """While `sleep` is traced: the tracer."""
     ready = shop.root / "ready"
     ready.unlink(missing_ok=True)
     time.sleep(SETTLE_S)
@@ -87,20 +90,30 @@ def _bystander(shop, column):
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while not ready.exists():
         if tracer.poll() is not None:
-            raise Failed(f"the bystander's {column.name} did not start")
+            raise Failed(f"{what}'s {column.name} did not start")
         time.sleep(0.01)
     time.sleep(SETTLE_S)
-    cpu = str(sorted(os.sched_getaffinity(0))[-1])
-    printed = shop.output([shop.fixture("bystander"), cpu, *BYSTANDER_CALLS])
+    yield tracer
     if tracer.poll() is not None:
-        raise Failed(f"the bystander's {column.name} ended too early")
+        raise Failed(f"{what}'s {column.name} ended too early")
     os.killpg(tracer.pid, 15)
     try:
         tracer.wait(20)
     except subprocess.TimeoutExpired:
         os.killpg(tracer.pid, 9)
         tracer.wait()
-    return float(printed)
+
+
+def _bystander(shop, column):
+    """Nanoseconds per call of a process that is not traced, while `sleep` is."""
+    with _tracing(shop, column, "the bystander"):
+        cpu = str(sorted(os.sched_getaffinity(0))[-1])
+        return float(shop.output([shop.fixture("bystander"), cpu, *BYSTANDER_CALLS]))
+
+
+def _memory(shop, column):
+    with _tracing(shop, column, "the row of memory") as tracer:
+        return memory.taken(tracer.pid)
 
 
 def by_block(runs, row, column):

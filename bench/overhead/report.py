@@ -1,7 +1,7 @@
 """The result as Markdown: the machine, the tables, and in plain words what was reached and what was not."""
 
-from . import memory, statistics
-from .measure import BYSTANDER, by_block
+from . import statistics
+from .measure import BYSTANDER, MEMORY, by_block
 
 # (what, the figure's key, at most)
 TARGETS = [
@@ -12,6 +12,7 @@ TARGETS = [
     ("8 threads that yield: ratio", "yields", 1.6),
     ("a call of a process that is not traced: added ns", "bystander", 150),
     ("`true`, from the tracer's start to its end: ms", "start", 120),
+    ("resident memory and BPF maps while `sleep` is traced: MB", "memory", 40),
 ]
 
 
@@ -56,6 +57,10 @@ class Figures:
             by_column.setdefault(entry["column"], {})[entry["block"]] = entry["ns_per_call"]
         base, other = by_column.get("none", {}), by_column.get(column, {})
         return self._of(other[block] - base[block] for block in base if block in other)
+
+    def megabytes(self, column, *kinds):
+        entries = [entry for entry in self.result["memory"] if entry["column"] == column]
+        return self._of(sum(entry[kind] for kind in kinds) / 1e6 for entry in entries)
 
     def reads(self, row, column):
         pairs = [r["reads_seen_of"] for r in self.result["runs"]
@@ -117,9 +122,8 @@ def markdown(result, rows, columns):
              "–" if c.name == "none" else cell(figures.bystander_added(c.name), format_=whole_number)]
             for c in columns if c.name in BYSTANDER]
     lines += table(["while `sleep` is traced by", "ns per call", "added"], body)
-    kinds = ["resident_bytes", "map_bytes"]
-    taken = {c.title: [memory.median_mb(result["memory"], c.name, kind) for kind in kinds] for c in columns}
-    body = [[title, *map(number, [*both, sum(both)])] for title, both in taken.items() if None not in both]
+    kinds = [["resident_bytes"], ["map_bytes"], ["resident_bytes", "map_bytes"]]
+    body = [[c.title, *(cell(figures.megabytes(c.name, *kind)) for kind in kinds)] for c in columns if c.name in MEMORY]
     if body:
         lines += ["", "## Memory while `sleep` is traced", ""]
         lines += table(["MB", "most resident", "BPF maps", "both"], body)
@@ -181,7 +185,8 @@ def _targets(figures, dd):
     found = {"find": figures.ratio("find", "inodyne"), "rm-tmpfs": figures.ratio("rm-tmpfs", "inodyne"),
              "per-call": figures.times_empty(dd, "inodyne") if dd else None,
              "ping-pong": figures.ratio("ping-pong", "inodyne"), "yields": figures.ratio("yields", "inodyne"),
-             "bystander": figures.bystander_added("inodyne"), "start": figures.milliseconds("start", "inodyne")}
+             "bystander": figures.bystander_added("inodyne"), "start": figures.milliseconds("start", "inodyne"),
+             "memory": figures.megabytes("inodyne", "resident_bytes", "map_bytes")}
     lines = []
     for what, key, most in TARGETS:
         if found[key] is None:
