@@ -248,6 +248,8 @@ fn usage_mistakes_end_with_two() {
         &["tune", "--at", "ext4", "--setting", "comit=60", "--", "true"],
         &["tune", "--at", "/etc", "--", "true"],
         &["tune", "--at", "ext4", "--live", "--", "true"],
+        &["tune", "--at", "ext4", "--objective", "soon", "--", "true"],
+        &["tune", "--at", "ext4", "--objective", "highest:", "--", "true"],
         &["dance"],
     ] {
         let outcome = run(inodyne().args(arguments)).ended_with(2);

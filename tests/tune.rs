@@ -86,6 +86,47 @@ fn noatime_helps_who_reads_files_for_the_first_time() {
     assert!(outcome.text().contains("until durable"), "{}", outcome.text());
 }
 
+/// A number that the command prints, and not its time: what is fastest is not best.
+#[test]
+fn a_number_of_the_commands_own_is_what_becomes_better() {
+    let (_machine, scratch) = (machine(), scratch());
+    let file = scratch.path().join("number.inodyne");
+    // It prints 100 and sleeps for nothing, or 140 and for a while, beside words and errors.
+    let command = ["sh", "-c", "echo about IOPS >&2; echo iops={more}; sleep 0.0{more}"];
+    let tuned = |objective: &str| {
+        let options = ["--at", "tmpfs", "-L", "more=100,140,120", "--objective", objective];
+        let (outcome, tuning) = tuned(&file, &options, &command);
+        (outcome.text(), tuning)
+    };
+    let (told, tuning) = tuned("highest:sed -n s/iops=//p");
+    assert_eq!((best(&tuning).written().as_str(), tuning.number.as_deref()), ("more=140", Some("sed -n s/iops=//p")));
+    assert!(told.contains(" on tmpfs (as is): 100.0\n"), "{told}");
+    assert!(told.contains("more=140 helps: 140.0 instead of 100.0, +40% [+40%, +40%]"), "{told}");
+    let runs = load(&file).expect("it was kept").runs;
+    assert!(runs.iter().all(|run| run.number.is_some_and(|number| (100.0..=140.0).contains(&number))), "{runs:?}");
+    let (told, tuning) = tuned("lowest:sed -n s/iops=//p");
+    assert_eq!((tuning.best, tuning.complete), (None, true), "{told}");
+    assert!(told.contains("No setting that was tried helps by 2% or more."), "{told}");
+}
+
+#[test]
+fn what_prints_no_number_is_told() {
+    let (_machine, scratch) = (machine(), scratch());
+    for (objective, said) in
+        [("lowest:true", "printed \"\""), ("highest:echo -1", "printed \"-1\""), ("lowest:exit 3", "exit code 3")]
+    {
+        let options = ["--at", "tmpfs", "-L", "more=1,2", "--objective", objective];
+        let mut tune = inodyne();
+        let outcome = run(tune
+            .args(["tune", "--no-trace"])
+            .args(options)
+            .args(["--", "echo", "{more}"])
+            .current_dir(scratch.path()));
+        let last = outcome.stderr.lines().last().unwrap_or_default();
+        assert!(outcome.status.code() == Some(1) && last.contains(said), "{}", outcome.stderr);
+    }
+}
+
 /// With a trace, the finding comes first; its risk is told.
 #[test]
 fn metacopy_helps_a_chown_on_an_overlay() {
@@ -171,6 +212,56 @@ fn live_settings_are_restored() {
     let seen = std::fs::read_to_string(scratch.path().join("seen")).expect("the command wrote it");
     assert!(seen.lines().any(|line| line == "77") && seen.lines().any(|line| line == before.trim()), "{seen}");
     assert_eq!(pressure(), before);
+}
+
+/// What was measured before a SIGKILL is not measured again.
+#[test]
+fn a_killed_tuning_goes_on_from_where_it_was() {
+    let (_machine, scratch) = (machine(), scratch());
+    let file = scratch.path().join("killed.inodyne");
+    let begun = scratch.path().join("begun");
+    let script = format!("echo {{time}} >> {}; sleep {{time}}", begun.display());
+    let runs = || std::fs::read_to_string(&begun).unwrap_or_default().lines().count();
+    let tune = |file: &Path, more: &[&str]| {
+        let mut tune = inodyne();
+        tune.args(["tune", "-n", "6", "--at", "tmpfs", "--param", "time=0.2,0.05,0.25", "-o"]).arg(file).args(more);
+        tune.args(["--setting", "vfs_cache_pressure=50", "--", "sh", "-c", &script]);
+        tune
+    };
+    let first = start(&mut tune(&file, &[]));
+    assert!(eventually(|| runs() >= 8), "it runs: {}", runs());
+    kill(first.pid(), Signal::SIGKILL).expect("it is there");
+    drop(first.end());
+    let kept = load(&file).expect("it was kept");
+    let told = run(inodyne().arg("show").arg(&file)).ended_with(0).text();
+    assert!(told.contains("before anything was judged"), "{told}");
+    assert!((2..=runs()).contains(&kept.runs.len()), "{} of {}", kept.runs.len(), runs());
+    let before = runs();
+    run(&mut tune(&file, &["--resume"])).ended_with(0);
+    let whole = load(&file).expect("it was kept");
+    let tuning = whole.tuning.clone().expect("a tuning");
+    assert_eq!((best(&tuning).written().as_str(), tuning.complete), ("time=0.05", true));
+    assert_eq!(whole.traces.len(), 1);
+    // All but the runs of the block that was cut short were taken, as they were.
+    let taken = whole.runs.len() - (runs() - before);
+    let again = kept.runs.len() - taken;
+    assert!(again < 4, "{again} of {} runs were done again", kept.runs.len());
+    assert_eq!(whole.runs[..taken], kept.runs[..taken]);
+    // Once more, and nothing runs.
+    let before = runs();
+    run(&mut tune(&file, &["--resume"])).ended_with(0);
+    let same = load(&file).expect("it was kept");
+    assert_eq!((runs(), same.runs, same.tuning, same.traces.len()), (before, whole.runs, whole.tuning, 1));
+    // Of something else it is no beginning, and it stays what it is.
+    let refused = run(&mut tune(&file, &["--resume", "--objective", "durable"])).ended_with(2);
+    assert!(refused.stderr.contains("leave --resume out"), "{}", refused.stderr);
+    let refused = run(&mut tune(&file, &["--resume", "--setting", "vfs_cache_pressure=77"])).ended_with(2);
+    assert!(refused.stderr.contains("of something else: place vfs_cache_pressure=77"), "{}", refused.stderr);
+    assert_eq!(runs(), before);
+    // Where there is none it begins.
+    let other = scratch.path().join("other.inodyne");
+    run(&mut tune(&other, &["--resume"])).ended_with(0);
+    assert!(load(&other).expect("it was kept").tuning.is_some_and(|tuning| tuning.complete));
 }
 
 /// Ctrl-C ends with what is known; SIGKILL leaves nothing either.

@@ -49,6 +49,24 @@ pub enum ExperimentError {
         /// Its exit code.
         code: i32,
     },
+    /// What reads a number from what a command printed gives none.
+    #[error("'{script}' printed {printed:?}, which is no number above 0, of what the command printed")]
+    NoNumber {
+        /// The shell command.
+        script: String,
+        /// The beginning of what it printed.
+        printed: String,
+    },
+    /// What is to be gone on with is something else.
+    #[error("the recording to go on from is of something else: {what} {now} instead of {then}")]
+    OtherExperiment {
+        /// What differs.
+        what: String,
+        /// What it is now.
+        now: String,
+        /// What it was then.
+        then: String,
+    },
     /// A run ended otherwise than it must.
     #[error("'{label}' ended otherwise than expected: with {}, not {}", words(*.exit), words(*.expected))]
     UnexpectedExit {

@@ -81,6 +81,8 @@ pub struct Execution {
     pub collected: Option<Trace>,
     /// When all that had been written was on the device, or why that is not known; none where nobody asked.
     pub durable: Option<Result<Nanos, LabError>>,
+    /// The number that was read from what it printed; none where nobody asked.
+    pub number: Option<f64>,
     /// What the place's device moved meanwhile, where it has one.
     pub moved: Option<DeviceStats>,
     /// Whether the user wants no more of it.

@@ -1,5 +1,6 @@
 //! What is to be measured, as data.
 
+use std::ffi::OsString;
 use std::path::{Component, Path};
 use std::time::Duration;
 
@@ -32,6 +33,8 @@ pub struct Experiment {
     pub timeout: Option<Duration>,
     /// Also time how long it takes until all that was written is on the device, in untraced runs.
     pub durable: bool,
+    /// A shell command that is given what the command printed in an untraced run, and prints a number that is read from it.
+    pub number: Option<OsString>,
     /// Differences below this part count as none; the recording's own margin where there is none.
     pub margin: Option<f64>,
     /// How every run must end; one that ends otherwise ends the experiment. None where any end is a result.

@@ -22,6 +22,7 @@
 //! | [`executor`] | what the scheduler asks of a machine, and what it gets |
 //! | [`machine`] | the real machine: the lab's places, held commands, the tracer, signals |
 //! | [`event`] | what is told while it happens |
+//! | [`resume`] | what an earlier recording holds, to be taken instead of running it again |
 //! | [`record`] | from an execution to the recording |
 //! | [`error`] | why an experiment ends early |
 
@@ -33,6 +34,7 @@ pub mod machine;
 pub mod order;
 pub mod race;
 pub mod record;
+pub mod resume;
 pub mod scheduler;
 #[cfg(test)]
 mod simulated;
@@ -44,4 +46,5 @@ pub use executor::{Execution, Executor};
 pub use experiment::{Experiment, Group, PlaceSetup, Repetitions, is_below};
 pub use machine::{Collector, Machine};
 pub use race::Race;
+pub use resume::Earlier;
 pub use scheduler::{Measured, run};

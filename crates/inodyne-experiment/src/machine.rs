@@ -7,6 +7,7 @@
 //! | `strace` | a command below strace, and its log |
 //! | `follow` | one execution: held, released, followed to its end |
 //! | `limits` | what the command's cgroups allow it |
+//! | `number` | a number that is read from what a command printed |
 //! | `neighbours` | what other programs had of the machine meanwhile |
 //! | `interrupt` | what Ctrl-C and its like do meanwhile |
 
@@ -15,6 +16,7 @@ mod follow;
 mod interrupt;
 mod limits;
 mod neighbours;
+mod number;
 mod place;
 mod strace;
 
@@ -27,6 +29,7 @@ use inodyne_lab::{Lab, Owner};
 use inodyne_launch::{Input, LaunchSpec, Leftovers, Output, User};
 use inodyne_model::command::{CommandSpec, Stdin};
 use inodyne_model::place::Place;
+use inodyne_model::run::Exit;
 
 use crate::error::ExperimentError;
 use crate::event::{Event, Observer};
@@ -36,6 +39,7 @@ use crate::order::RunKey;
 pub use collect::Collector;
 use follow::{Following, follow};
 use interrupt::Interrupts;
+use number::Printed;
 use place::ReadyPlace;
 
 /// Runs experiments on this machine. Must be used from the only thread of the process: it forks.
@@ -70,6 +74,48 @@ impl Machine {
             input,
             output: self.output,
         }
+    }
+
+    /// Runs a shell command in the place, unmeasured.
+    fn shell(
+        &mut self,
+        place: &ReadyPlace,
+        command: &CommandSpec,
+        script: &OsStr,
+        input: Input,
+        output: Output,
+    ) -> Result<(), ExperimentError> {
+        let shell = CommandSpec { argv: vec!["/bin/sh".into(), "-c".into(), script.to_owned()], ..command.clone() };
+        let spec = LaunchSpec { input, output, ..self.launch_spec(&shell, place.directory(None)) };
+        let following = Following { collecting: None, leftovers: Leftovers::Leave, timeout: None, flusher: None };
+        let execution = follow(&spec, following, self.interrupts()?, &mut |_| {})?;
+        if execution.ended.exit.success() || execution.interrupted {
+            return Ok(());
+        }
+        let (script, code) = (script.to_string_lossy().into_owned(), execution.ended.exit.shell_code());
+        Err(ExperimentError::Script { script, code })
+    }
+
+    /// The number that a script reads from what a command printed. None where the command failed, or the user wants no more of it.
+    fn number(
+        &mut self,
+        place: &ReadyPlace,
+        command: &CommandSpec,
+        script: &OsStr,
+        printed: Printed,
+        exit: Exit,
+    ) -> Result<Option<f64>, ExperimentError> {
+        if !exit.success() {
+            return Ok(None);
+        }
+        let read = Printed::new()?;
+        self.shell(place, command, script, printed.input()?, read.output_alone())?;
+        if self.is_interrupted() {
+            return Ok(None);
+        }
+        read.number()
+            .map(Some)
+            .map_err(|printed| ExperimentError::NoNumber { script: script.to_string_lossy().into_owned(), printed })
     }
 
     /// Signals as they are watched. They are, from [`Executor::watch_signals`] on.
@@ -118,19 +164,7 @@ impl Executor for Machine {
         command: &CommandSpec,
         script: &OsStr,
     ) -> Result<(), ExperimentError> {
-        let shell = CommandSpec {
-            argv: vec!["/bin/sh".into(), "-c".into(), script.to_owned()],
-            stdin: Stdin::Empty,
-            ..command.clone()
-        };
-        let spec = LaunchSpec { output: Output::ToStderr, ..self.launch_spec(&shell, place.directory(None)) };
-        let following = Following { collecting: None, leftovers: Leftovers::Leave, timeout: None, flusher: None };
-        let execution = follow(&spec, following, self.interrupts()?, &mut |_| {})?;
-        if execution.ended.exit.success() || execution.interrupted {
-            return Ok(());
-        }
-        let (script, code) = (script.to_string_lossy().into_owned(), execution.ended.exit.shell_code());
-        Err(ExperimentError::Script { script, code })
+        self.shell(place, command, script, Input::Nothing, Output::ToStderr)
     }
 
     fn run_command(
@@ -149,7 +183,12 @@ impl Executor for Machine {
         let before = place.device_stats();
         let command = &experiment.commands[key.case.command];
         let spec = self.launch_spec(command, place.directory(command.cwd.as_deref()));
-        let output = if experiment.shows_output(key.block, key.traced) { self.output } else { Output::Discard };
+        let printed = experiment.number.as_ref().filter(|_| !key.traced).map(|_| Printed::new()).transpose()?;
+        let output = match &printed {
+            Some(printed) => printed.output(),
+            None if experiment.shows_output(key.block, key.traced) => self.output,
+            None => Output::Discard,
+        };
         let spec = LaunchSpec { output, ..spec };
         if self.is_interrupted() {
             return Ok(None);
@@ -164,6 +203,9 @@ impl Executor for Machine {
         };
         let mut execution = follow(&spec, following, self.interrupts()?, &mut tell)?;
         execution.moved = place.device_stats().zip(before).map(|(after, before)| after.since(before));
+        if let Some((script, printed)) = experiment.number.as_ref().zip(printed).filter(|_| !execution.interrupted) {
+            execution.number = self.number(place, command, script, printed, execution.ended.exit)?;
+        }
         if let Some(block) = execution.collected.as_mut().and_then(|trace| trace.block.as_mut()) {
             self.disks.add_to(block);
         }

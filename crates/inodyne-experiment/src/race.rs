@@ -4,15 +4,18 @@
 //! Losing is no verdict. Who is left is measured again, on fresh runs, before anything is said.
 
 use inodyne_analyse::statistics::summary::median_of;
+use inodyne_model::tuning::Objective;
 
 /// Every case against the first one of its group; those that lose take no further part.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Race {
+    /// What they race for.
+    pub objective: Objective,
     /// Gains below this part count as none. None where everybody stays to the end.
     pub margin: Option<f64>,
 }
 
-/// Twice slower by so many margins, and it will not win any more.
+/// Twice worse by so many margins, and it will not win any more.
 const FAR_BEHIND: f64 = 5.0;
 /// After so many pairs none of which shows a gain.
 const NO_GAIN: usize = 3;
@@ -20,7 +23,7 @@ const NO_GAIN: usize = 3;
 const NO_GAIN_IN_THE_MIDDLE: usize = 4;
 
 impl Race {
-    /// Whether a case with these ratios to the first one, pair by pair, has lost.
+    /// Whether a case with these ratios of costs to the first one, pair by pair, has lost.
     pub fn is_lost(self, ratios: &[f64]) -> bool {
         let (pairs, Some(margin)) = (ratios.len(), self.margin) else { return false };
         let all_above = |limit: f64| ratios.iter().all(|ratio| *ratio >= limit);
@@ -36,9 +39,10 @@ mod tests {
 
     #[test]
     fn who_shows_no_gain_loses_and_nobody_after_one_pair() {
-        let race = Race { margin: Some(0.02) };
+        let race = |margin| Race { objective: Objective::Exit, margin };
+        let (race, to_the_end) = (race(Some(0.02)), race(None));
         let lost = [&[9.0][..], &[1.2, 1.3], &[1.2, 1.01], &[0.99, 1.0, 1.1], &[0.9, 1.1, 1.1], &[0.9, 1.1, 1.1, 1.0]];
         assert_eq!(lost.map(|ratios| race.is_lost(ratios)), [false, true, false, true, false, true]);
-        assert!(!race.is_lost(&[0.8, 0.9, 1.3, 0.9, 0.7]) && !Race { margin: None }.is_lost(&[9.0; 9]));
+        assert!(!race.is_lost(&[0.8, 0.9, 1.3, 0.9, 0.7]) && !to_the_end.is_lost(&[9.0; 9]));
     }
 }

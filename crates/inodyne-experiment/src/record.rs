@@ -26,6 +26,14 @@ impl Offset {
         RunKey { case: self.of_case(key.case), ..key }
     }
 
+    /// The key of a run of the recording within the experiment.
+    pub(crate) fn remove(self, key: RunKey) -> RunKey {
+        let mut case = key.case;
+        case.place -= self.places;
+        case.command -= self.commands;
+        RunKey { case, ..key }
+    }
+
     /// The key of a case within the recording.
     pub(crate) fn of_case(self, mut case: CaseKey) -> CaseKey {
         case.place += self.places;
@@ -74,6 +82,7 @@ pub(crate) fn add(recording: &mut Recording, key: RunKey, execution: Execution) 
         traced: key.traced,
         wall_ns: ended.wall_ns(),
         durable_ns,
+        number: execution.number,
         usage: ended.usage,
         device_read_bytes: execution.moved.map(|moved| moved.read_bytes),
         device_write_bytes: execution.moved.map(|moved| moved.write_bytes),

@@ -18,6 +18,7 @@ use crate::executor::{Execution, Executor};
 use crate::experiment::{Experiment, Group, PlaceSetup};
 use crate::order::{Order, RunKey};
 use crate::record::{self, Offset};
+use crate::resume::Earlier;
 
 /// After a save the next one waits so many times as long as it took: a recording with many traces takes seconds to write.
 const PAUSE_AFTER_SAVING: u32 = 10;
@@ -36,12 +37,14 @@ pub struct Measured {
     pub interrupted: bool,
     /// Why places of a race could not be made, by their index in the recording.
     pub refused: BTreeMap<usize, String>,
+    /// What was measured of it before, to be taken instead of running it again.
+    pub earlier: Option<Earlier>,
 }
 
 impl Measured {
     /// Nothing measured yet.
     pub fn nothing(recording: Recording) -> Measured {
-        Measured { recording, exit: Exit::Code(0), interrupted: false, refused: BTreeMap::new() }
+        Measured { recording, exit: Exit::Code(0), interrupted: false, refused: BTreeMap::new(), earlier: None }
     }
 }
 
@@ -67,6 +70,9 @@ pub fn run<E: Executor>(
     recording.margin = experiment.margin.unwrap_or(recording.margin);
     recording.commands.extend(record::commands(&experiment.commands));
     recording.places.extend(record::places(described));
+    if let Some(earlier) = &measured.earlier {
+        earlier.check(&recording.places, &recording.commands)?;
+    }
     executor.watch_signals()?;
     let saved = executor.now();
     let (made_late, out) = (BTreeMap::new(), Vec::new());
@@ -228,13 +234,10 @@ impl<E: Executor> Running<'_, E> {
             let key = self.offset.of_case(case);
             recording.runs.iter().filter(move |run| !run.traced && run.key() == key)
         };
-        let time = |run: &Run| match self.experiment.durable {
-            true => run.durable_ns.unwrap_or(run.wall_ns),
-            false => run.wall_ns,
-        };
         let is_out = |case: &CaseKey| {
             let pairs = || runs(*case).filter_map(|run| Some((runs(*first).find(|of| of.block == run.block)?, run)));
-            let ratios: Vec<f64> = pairs().map(|(a, b)| time(b).0 as f64 / time(a).0.max(1) as f64).collect();
+            let ratio = |(a, b): (&Run, &Run)| Some(race.objective.cost(b)? / race.objective.cost(a)?);
+            let ratios: Vec<f64> = pairs().filter_map(ratio).collect();
             race.is_lost(&ratios) || pairs().any(|(a, b)| a.exit != b.exit)
         };
         let out: Vec<CaseKey> = others.iter().filter(|case| is_out(case)).copied().collect();
@@ -249,7 +252,8 @@ impl<E: Executor> Running<'_, E> {
     }
 
     fn block(&mut self, runs: &[RunKey], measured: &mut Measured) -> Result<Next, ExperimentError> {
-        for key in runs {
+        let taken = self.take(runs, measured)?;
+        for key in runs.iter().filter(|key| !taken.contains(key)) {
             let iteration = match self.iteration(*key) {
                 Err(ExperimentError::Lab(error)) if self.experiment.race.is_some() && key.case.place > 0 => {
                     measured.refused.insert(self.offset.places + key.case.place, error.to_string());
@@ -279,8 +283,34 @@ impl<E: Executor> Running<'_, E> {
             // The run was good, whatever came after it.
             cleaned_up?;
         }
-        self.save_now_and_then(&measured.recording);
+        // What was taken is in the file already, perhaps with more.
+        if !measured.earlier.as_ref().is_some_and(|earlier| earlier.holds_more_than(&measured.recording)) {
+            self.save_now_and_then(&measured.recording);
+        }
         Ok(Next::GoOn)
+    }
+
+    /// Takes what an earlier recording holds of a block; the keys of that.
+    fn take(&mut self, runs: &[RunKey], measured: &mut Measured) -> Result<Vec<RunKey>, ExperimentError> {
+        let Some(earlier) = &mut measured.earlier else { return Ok(Vec::new()) };
+        let keys: Vec<RunKey> = runs.iter().map(|key| self.offset.apply(*key)).collect();
+        let mut taken = Vec::new();
+        for (key, run) in earlier.block(&keys) {
+            let at = key.case.place - self.offset.places;
+            if let Some(place) = earlier.place(key.case.place).filter(|_| self.experiment.race.is_some() && at > 0) {
+                self.made_late.entry(at).or_insert_with(|| place.clone());
+            }
+            if !run.exit.success() {
+                measured.exit = run.exit;
+            }
+            let exit = run.exit;
+            measured.recording.traces.extend(earlier.trace(key));
+            measured.recording.push_run(run);
+            let own = self.offset.remove(key);
+            self.check_exit(own, exit)?;
+            taken.push(own);
+        }
+        Ok(taken)
     }
 
     fn warm_up(&mut self, runs: &[RunKey], measured: &mut Measured) -> Result<Next, ExperimentError> {

@@ -171,6 +171,7 @@ impl Executor for Simulated {
             ended,
             collected: None,
             durable: None,
+            number: None,
             moved: None,
             interrupted: self.interrupted,
             timed_out,

@@ -8,9 +8,10 @@
 //! Both are experiments for the one scheduler. What the pairs mean says `inodyne_analyse::tuning`; here is who runs against whom.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::time::Duration;
 
-use inodyne_analyse::tuning::{self, Times};
+use inodyne_analyse::tuning::{self, Pairs};
 use inodyne_lab::{DataSpec, PlaceSpec};
 use inodyne_model::case::CaseKey;
 use inodyne_model::command::CommandSpec;
@@ -62,8 +63,10 @@ pub struct Plan<'a> {
     pub data: Option<DataSpec>,
     /// State of the caches before each run.
     pub cache: CacheState,
-    /// What is to become shorter.
+    /// What is to become better.
     pub objective: Objective,
+    /// The shell command that reads a number from what the command printed, where that is to become better.
+    pub number: Option<OsString>,
     /// Gains below this part count as none.
     pub margin: f64,
     /// Blocks of the screening.
@@ -160,7 +163,7 @@ impl Plan<'_> {
         tuned.complete = most.is_none_or(|most| executor.now().saturating_sub(begun) <= most);
         for (at, judged) in tuned.judged.iter_mut().enumerate() {
             let seen = first.seen(measured, at + 1, self.objective);
-            judged.screened = tuning::screened(&seen.times);
+            judged.screened = tuning::screened(&seen.pairs);
             (judged.verdict, judged.reason) = match (seen.refused, seen.failed, &judged.screened) {
                 (Some(refused), _, _) => (TuneVerdict::Refused, Some(refused)),
                 (None, Some(failed), _) => (TuneVerdict::Failed, Some(failed)),
@@ -198,10 +201,11 @@ impl Plan<'_> {
             fresh: true,
             timeout: self.timeout,
             durable: self.objective == Objective::Durable,
+            number: self.number.clone(),
             margin: Some(self.margin),
             expected_exit: None,
             keep_cut_short: false,
-            race: Some(Race { margin }),
+            race: Some(Race { objective: self.objective, margin }),
             output_once: false,
         };
         scheduler::run(&experiment, executor, observer, measured)
@@ -265,9 +269,9 @@ impl Plan<'_> {
         let first = First::of(&measured.recording);
         let done = self.race(&all, repetitions, self.seed.wrapping_add(1), false, executor, observer, measured);
         let seen: Vec<Seen> = (1..=all.len()).map(|place| first.seen(measured, place, self.objective)).collect();
-        let times: Vec<Times> = seen.iter().map(|seen| seen.times.clone()).collect();
-        tuned.complete &= times.iter().all(|times| times.len() == pairs as usize);
-        for ((at, seen), confirmed) in judged.iter().zip(seen).zip(tuning::confirmed(&times, self.margin)) {
+        let of_each: Vec<Pairs> = seen.iter().map(|seen| seen.pairs.clone()).collect();
+        tuned.complete &= of_each.iter().all(|of_one| of_one.len() == pairs as usize);
+        for ((at, seen), confirmed) in judged.iter().zip(seen).zip(tuning::confirmed(&of_each, self.margin)) {
             let judged = &mut tuned.judged[*at];
             judged.confirmed = confirmed.map(|(figures, _)| figures);
             (judged.verdict, judged.reason) = match (seen.refused, seen.failed, confirmed) {
@@ -302,7 +306,7 @@ struct First {
 /// What was seen of one alternative.
 struct Seen {
     /// Of the base and with it, block by block.
-    times: Times,
+    pairs: Pairs,
     refused: Option<String>,
     /// How it ended otherwise than the base.
     failed: Option<String>,
@@ -318,15 +322,11 @@ impl First {
             let (place, command) = (self.place + at, self.command + at);
             measured.recording.runs.iter().filter(move |run| run.place == place && run.command == command)
         };
-        let time = |run: &Run| match objective {
-            Objective::Exit => Some(run.wall_ns),
-            Objective::Durable => run.durable_ns,
-        };
         let pairs: Vec<(&Run, &Run)> =
             runs(at).filter_map(|run| Some((runs(0).find(|base| base.block == run.block)?, run))).collect();
         let failed = pairs.iter().find(|(base, run)| base.exit != run.exit);
         Seen {
-            times: pairs.iter().filter_map(|(base, run)| Some((time(base)?, time(run)?))).collect(),
+            pairs: Pairs::of(pairs.iter().copied(), objective),
             refused: measured.refused.get(&(self.place + at)).cloned(),
             failed: failed.map(|(base, run)| {
                 format!("the command ended with {}, not {}", run.exit.shell_code(), base.exit.shell_code())

@@ -18,7 +18,7 @@ mod protocol;
 
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::path::PathBuf;
 
 use inodyne_model::Nanos;
@@ -48,6 +48,21 @@ pub struct LaunchSpec {
     pub output: Output,
 }
 
+impl LaunchSpec {
+    /// The open descriptors that input and output are named by, where they are.
+    fn named_files(&self) -> [Option<RawFd>; 2] {
+        let input = match self.input {
+            Input::File(file) => Some(file),
+            Input::Inherit | Input::Nothing => None,
+        };
+        let output = match self.output {
+            Output::File(file) | Output::BothToFile(file) => Some(file),
+            Output::Inherit | Output::ToStderr | Output::Discard => None,
+        };
+        [input, output]
+    }
+}
+
 /// Where a command's standard input comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Input {
@@ -56,6 +71,8 @@ pub enum Input {
     Inherit,
     /// It is empty: what one command has read the next would miss.
     Nothing,
+    /// This open descriptor, which must stay open until the command has started.
+    File(RawFd),
 }
 
 /// Where a command's standard output goes.
@@ -68,6 +85,10 @@ pub enum Output {
     ToStderr,
     /// Nowhere, and its standard error with it.
     Discard,
+    /// To this open descriptor, which must stay open until the command has started; its standard error where ours goes.
+    File(RawFd),
+    /// To this open descriptor, and its standard error with it.
+    BothToFile(RawFd),
 }
 
 /// Why a command did not start.

@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::os::fd::AsRawFd;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,8 @@ use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, Pid, getpgid, getsid, setpgid};
 
 fn main() {
-    let tests: [(&str, fn()); 8] = [
+    let tests: [(&str, fn()); 9] = [
+        ("files_are_read_and_written", files_are_read_and_written),
         ("a_command_runs_once_it_is_released", a_command_runs_once_it_is_released),
         ("what_cannot_be_executed_is_told_before_the_release", what_cannot_be_executed_is_told_before_the_release),
         ("a_signal_to_a_held_command_acts_when_it_is_released", a_signal_to_a_held_command_acts_when_it_is_released),
@@ -50,6 +52,25 @@ fn spec(argv: &[&str]) -> LaunchSpec {
         output: Output::Discard,
         ..LaunchSpec::default()
     }
+}
+
+fn files_are_read_and_written() {
+    let directory = tempfile::tempdir().expect("a scratch directory");
+    let path = |name: &str| directory.path().join(name);
+    fs::write(path("in"), "read").expect("scratch");
+    let (input, output) =
+        (fs::File::open(path("in")).expect("scratch"), fs::File::create(path("out")).expect("scratch"));
+    let both = Output::BothToFile(output.as_raw_fd());
+    let spec =
+        LaunchSpec { input: Input::File(input.as_raw_fd()), output: both, ..spec(&["sh", "-c", "cat; echo err >&2"]) };
+    let ended = inodyne_launch::run_to_end(&spec).expect("it starts");
+    assert_eq!(
+        (ended.exit, fs::read_to_string(path("out")).expect("scratch")),
+        (Exit::Code(0), "readerr\n".to_owned())
+    );
+    let alone = LaunchSpec { output: Output::File(output.as_raw_fd()), ..self::spec(&["sh", "-c", "echo; : >&2"]) };
+    inodyne_launch::run_to_end(&alone).expect("it starts");
+    assert_eq!(fs::read_to_string(path("out")).expect("scratch"), "readerr\n\n");
 }
 
 fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {

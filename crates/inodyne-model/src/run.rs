@@ -156,7 +156,7 @@ impl Usage {
 }
 
 /// One run.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Run {
     /// Index into the recording's places.
     pub place: usize,
@@ -177,6 +177,9 @@ pub struct Run {
     /// flush right after it. Where it was asked for, of untraced runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub durable_ns: Option<Nanos>,
+    /// The number that was read from what it printed: above 0, in a unit of its own. Where it was asked for, of untraced runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<f64>,
     /// What it used.
     #[serde(flatten)]
     pub usage: Usage,

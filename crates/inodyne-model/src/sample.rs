@@ -85,6 +85,7 @@ pub fn run(place: usize, cache: CacheState, traced: bool, wall: Nanos) -> Run {
         traced,
         wall_ns: wall,
         durable_ns: None,
+        number: None,
         usage: Usage {
             user_ns: Nanos(wall.0 / 10),
             sys_ns: Nanos(wall.0 / 2),

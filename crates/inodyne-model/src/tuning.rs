@@ -6,12 +6,16 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Nanos;
+use crate::run::Run;
 
 /// What makes a recording a tuning.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Tuning {
-    /// What was to become shorter.
+    /// What was to become better.
     pub objective: Objective,
+    /// The shell command that read a number from what the command printed, where that was to become better.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<String>,
     /// Where it was tried, as described by the user.
     pub place: String,
     /// The command.
@@ -25,7 +29,7 @@ pub struct Tuning {
     pub complete: bool,
 }
 
-/// What was to become shorter.
+/// What was to become better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Objective {
@@ -34,6 +38,39 @@ pub enum Objective {
     Exit,
     /// The time until all that it wrote is on the device.
     Durable,
+    /// A number that the command prints, and less of it.
+    Lowest,
+    /// A number that the command prints, and more of it.
+    Highest,
+}
+
+impl Objective {
+    /// Whether it is a number that the command prints.
+    pub fn is_number(self) -> bool {
+        matches!(self, Objective::Lowest | Objective::Highest)
+    }
+
+    /// The time of a run that it is about: to durable, or to exit. None where that was not measured.
+    pub fn time(self, run: &Run) -> Option<Nanos> {
+        match self {
+            Objective::Durable => run.durable_ns,
+            _ => Some(run.wall_ns),
+        }
+    }
+
+    /// What is to become smaller: a time in nanoseconds, the number, or its inverse. None where it was not measured.
+    pub fn cost(self, run: &Run) -> Option<f64> {
+        match self {
+            Objective::Exit | Objective::Durable => self.time(run).map(|time| time.0 as f64),
+            Objective::Lowest => run.number,
+            Objective::Highest => run.number.map(f64::recip),
+        }
+    }
+
+    /// A ratio of costs as one of what is shown: times, or numbers.
+    pub fn shown(self, ratio: f64) -> f64 {
+        if self == Objective::Highest { ratio.recip() } else { ratio }
+    }
 }
 
 /// A setting, or several at once, and what came of it.
@@ -137,11 +174,18 @@ impl TuneVerdict {
 pub struct Measured {
     /// Pairs of runs.
     pub pairs: usize,
-    /// Median of the base.
+    /// Median time of the base.
     pub base_ns: Nanos,
-    /// Median with the setting.
+    /// Median time with the setting.
     pub wall_ns: Nanos,
-    /// The median of the pairs' ratios; below 1 the setting is faster.
+    /// Median of the base's numbers, where a number is to become better.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_number: Option<f64>,
+    /// Median of the numbers with the setting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<f64>,
+    /// The median of the pairs' ratios; below 1 the setting is better. Of times and of lowest numbers with the setting to the base, of
+    /// highest ones the base to the setting.
     pub ratio: f64,
     /// Lower end of its 95% interval. None with too few pairs.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,6 +1,7 @@
 //! How times, shares and sizes are written.
 
 use inodyne_model::Nanos;
+use inodyne_model::count::Grouped;
 use jiff::Timestamp;
 
 /// A time with three significant digits or more, in the unit that suits it.
@@ -25,6 +26,18 @@ pub fn duration_beside(ns: Nanos, other: Nanos) -> String {
 fn three_digits(value: f64, other: f64) -> String {
     let decimals = if other < 9.995 { 2 } else { usize::from(other < 99.95) };
     format!("{value:.decimals$}")
+}
+
+/// A number without a unit, with four significant digits of `other`, or all before the point: for numbers that are compared with it.
+pub(crate) fn number_beside(value: f64, other: f64) -> String {
+    match other.abs() {
+        huge if huge >= 1e15 => format!("{value:.3e}"),
+        large if large >= 1e3 => Grouped(value.round() as u64).to_string(),
+        small => {
+            let decimals = (3.0 - small.max(1e-9).log10().floor()) as usize;
+            format!("{value:.decimals$}")
+        }
+    }
 }
 
 /// The unit of a table of times: the one in which its largest time has one to three digits before the point.

@@ -130,9 +130,13 @@ impl From<ExperimentError> for Failure {
             ExperimentError::Lab(error) => return error.into(),
             ExperimentError::Trace(error) => return error.into(),
             ExperimentError::Launch(error) => return error.into(),
-            ExperimentError::NotBelow(_) | ExperimentError::NotMadeHere(_) => ExitStatus::Usage,
+            ExperimentError::NotBelow(_)
+            | ExperimentError::NotMadeHere(_)
+            | ExperimentError::OtherExperiment { .. } => ExitStatus::Usage,
             ExperimentError::DifferentData { .. } | ExperimentError::ChangedData { .. } => ExitStatus::Untrusted,
-            ExperimentError::Script { .. } | ExperimentError::UnexpectedExit { .. } => ExitStatus::Failed,
+            ExperimentError::Script { .. }
+            | ExperimentError::NoNumber { .. }
+            | ExperimentError::UnexpectedExit { .. } => ExitStatus::Failed,
             ExperimentError::KilledEarly { signal } => ExitStatus::of(Exit::Signal(signal)),
             ExperimentError::InterruptedEarly | ExperimentError::Killed => ExitStatus::Interrupted,
             ExperimentError::System { .. } | ExperimentError::NothingFromStrace => ExitStatus::Lacking,

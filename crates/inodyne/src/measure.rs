@@ -129,6 +129,7 @@ pub fn experiment(
         fresh: places.fresh,
         timeout: around.timeout,
         durable: around.durable,
+        number: None,
         margin: None,
         expected_exit: None,
         keep_cut_short: false,

@@ -17,12 +17,14 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use inodyne_experiment::tuner::{self, Plan, Tuned};
-use inodyne_experiment::{Collector, Experiment, Group, Measured, PlaceSetup, Repetitions};
+use inodyne_experiment::{Collector, Earlier, Experiment, Group, Measured, PlaceSetup, Repetitions};
 use inodyne_lab::{DataSpec, PlaceSpec};
 use inodyne_launch::Output;
+use inodyne_model::recording::Recording;
 use inodyne_model::tuning::{Objective, Set, Tried, Tuning};
+use inodyne_recording::DEFAULT_LIMIT_BYTES;
 
 use crate::failure::{ExitStatus, Failure};
 use crate::keep;
@@ -41,9 +43,10 @@ use ways::Base;
     What looks better is confirmed on fresh runs. docs/tune.md lists the settings, with what each risks.\n\n  \
     inodyne tune --at ext4:delay=2ms --data tree:dirs=1000,files=30,bytes=1 --cache cold -- find . -size +1k\n  \
     inodyne tune --at xfs --data app.tar --setting logbsize --setting nr_requests=1024 -- make test\n  \
-    inodyne tune --at ext4 --data app.tar -L jobs=1,2,4 -- make -j{jobs}\n\n\
-    A setting that is refused is reported, and the rest goes on. Ctrl-C ends with what is known so far. The exit code is 0 also where \
-    nothing helps."
+    inodyne tune --at ext4 --data app.tar -L jobs=1,2,4 -- make -j{jobs}\n  \
+    inodyne tune --at xfs --objective 'highest:jq .jobs[0].write.iops' -- fio --output-format=json job.fio\n\n\
+    A setting that is refused is reported, and the rest goes on. Ctrl-C ends with what is known so far; with -o FILE, the same command and \
+    --resume go on from there. The exit code is 0 also where nothing helps."
 )]
 pub struct TuneArguments {
     /// Where to run: a file system to make; with --live a directory
@@ -68,9 +71,10 @@ pub struct TuneArguments {
     /// Try each value in the place of {NAME}, in the command, --prepare and --cleanup; the first is what it is now
     #[arg(short = 'L', long = "param", value_name = "NAME=VALUE,...", value_parser = parameter, help_heading = "Settings")]
     pub parameters: Vec<Parameter>,
-    /// What is to become shorter
-    #[arg(long, value_name = "TIME", value_enum, default_value = "exit", help_heading = "Settings")]
-    pub objective: ObjectiveChoice,
+    /// What is to become better: the time to `exit` or, with all on the device, to `durable`; or a number that the shell command after
+    /// `lowest:` or `highest:` reads from what the command printed
+    #[arg(long, value_name = "WHAT", value_parser = aim, default_value = "exit", help_heading = "Settings")]
+    pub objective: Aim,
 
     /// Pairs of runs that confirm what looks better; more where so many cannot decide
     #[arg(short = 'n', long, value_name = "N", default_value_t = 10, help_heading = "Runs",
@@ -86,6 +90,9 @@ pub struct TuneArguments {
     /// Gains below this part count as none
     #[arg(long, value_name = "PERCENT", value_parser = part, default_value = "2%", help_heading = "Runs")]
     pub margin: f64,
+    /// Take what the recording of -o holds of it already, and go on from there
+    #[arg(long, requires = "output", help_heading = "Runs")]
+    pub resume: bool,
     /// Do not trace the command first: nothing comes from findings then
     #[arg(long, help_heading = "Runs")]
     pub no_trace: bool,
@@ -114,22 +121,26 @@ pub struct TuneArguments {
     pub argv: Vec<OsString>,
 }
 
-/// What can become shorter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ObjectiveChoice {
-    /// The time until the command ends
-    Exit,
-    /// The time until all that it wrote is on the device
-    Durable,
+/// What is to become better.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Aim {
+    objective: Objective,
+    /// What reads a number from what the command printed.
+    number: Option<String>,
 }
 
-impl From<ObjectiveChoice> for Objective {
-    fn from(choice: ObjectiveChoice) -> Objective {
-        match choice {
-            ObjectiveChoice::Exit => Objective::Exit,
-            ObjectiveChoice::Durable => Objective::Durable,
-        }
-    }
+/// `exit`, `durable`, `lowest:COMMAND`, `highest:COMMAND`.
+fn aim(text: &str) -> Result<Aim, String> {
+    let (word, number) = text.split_once(':').map_or((text, None), |(word, number)| (word, Some(number)));
+    let objective = match (word, number.map(str::trim)) {
+        ("exit", None) => Objective::Exit,
+        ("durable", None) => Objective::Durable,
+        ("lowest", Some(number)) if !number.is_empty() => Objective::Lowest,
+        ("highest", Some(number)) if !number.is_empty() => Objective::Highest,
+        ("lowest" | "highest", _) => return Err(format!("{word}: needs what reads the number: '{word}:tail -n 1'")),
+        _ => return Err("there are exit, durable, lowest:COMMAND and highest:COMMAND".to_owned()),
+    };
+    Ok(Aim { objective, number: number.map(str::to_owned) })
 }
 
 fn usage(message: String) -> Failure {
@@ -154,6 +165,8 @@ pub fn run(arguments: &TuneArguments) -> Result<ExitCode, Failure> {
     keep::check(&arguments.report)?;
     let mut measured = measure::nothing();
     measured.recording.margin = arguments.margin;
+    measured.recording.tuning = Some(tuning(arguments, &base));
+    measured.earlier = earlier(arguments, &measured.recording)?;
     if !arguments.no_trace {
         conditions.add(&traced(arguments, &base), &mut measured)?;
         inodyne_analyse::explain(&mut measured.recording);
@@ -174,7 +187,8 @@ pub fn run(arguments: &TuneArguments) -> Result<ExitCode, Failure> {
         combined: &combined,
         data: arguments.data.clone(),
         cache: arguments.cache.into(),
-        objective: arguments.objective.into(),
+        objective: arguments.objective.objective,
+        number: arguments.objective.number.as_ref().map(OsString::from),
         margin: arguments.margin,
         screening: arguments.screening,
         confirming: arguments.runs,
@@ -184,6 +198,36 @@ pub fn run(arguments: &TuneArguments) -> Result<ExitCode, Failure> {
     };
     let tuned = conditions.tune(&plan, &mut measured);
     finish(arguments, &base, &candidates, tuned, measured)
+}
+
+/// What is tuned, and nothing of what came of it.
+fn tuning(arguments: &TuneArguments, base: &Base) -> Tuning {
+    Tuning {
+        objective: arguments.objective.objective,
+        number: arguments.objective.number.clone(),
+        place: arguments.place.to_string(),
+        command: base.as_it_is().command.label,
+        ..Tuning::default()
+    }
+}
+
+/// What the recording that is to be gone on from holds; none where there is none.
+fn earlier(arguments: &TuneArguments, now: &Recording) -> Result<Option<Earlier>, Failure> {
+    let Some(path) = arguments.report.output.as_deref().filter(|path| arguments.resume && path.exists()) else {
+        return Ok(None);
+    };
+    let then = inodyne_recording::load(path, DEFAULT_LIMIT_BYTES)?;
+    let about = |recording: &Recording| {
+        let host = &recording.host;
+        let tuning =
+            recording.tuning.clone().map(|tuning| Tuning { tried: Vec::new(), best: None, complete: false, ..tuning });
+        (tuning, host.kernel.clone(), host.cpu_model.clone(), host.cpus)
+    };
+    if about(&then) != about(now) {
+        let is_not = "is no tuning of this command at this place for this objective, with this kernel on this machine";
+        return Err(usage(format!("{}: {is_not}: leave --resume out, or name another file", path.display())));
+    }
+    Ok(Some(Earlier::new(then)))
 }
 
 /// A command may be an `rm`, and settings are of file systems: both only concern what is made for them.
@@ -203,7 +247,7 @@ fn base(arguments: &TuneArguments, place: PlaceSpec, conditions: &Conditions<'_>
         prepare: prepare.clone(),
         cleanup: cleanup.clone(),
         timeout: *timeout,
-        durable: arguments.objective == ObjectiveChoice::Durable,
+        durable: arguments.objective.objective == Objective::Durable,
         seed: *seed,
     };
     let command = measure::command(arguments.argv.clone(), &arguments.command, &around, conditions)?;
@@ -222,6 +266,7 @@ fn traced(arguments: &TuneArguments, base: &Base) -> Experiment {
         fresh: false,
         timeout: arguments.timeout,
         durable: false,
+        number: None,
         margin: Some(arguments.margin),
         expected_exit: None,
         keep_cut_short: false,
@@ -238,7 +283,9 @@ fn finish(
     tuned: Tuned,
     measured: Measured,
 ) -> Result<ExitCode, Failure> {
-    let Measured { mut recording, interrupted, .. } = measured;
+    let Measured { mut recording, interrupted, earlier, .. } = measured;
+    // What ended before it had taken all of that leaves it as it is.
+    let is_behind = earlier.is_some_and(|earlier| earlier.holds_more_than(&recording));
     let sets = |of: &[usize]| of.iter().map(|at| candidates[*at].set.clone()).collect::<Vec<Set>>();
     let tried = tuned.judged.into_iter().map(|judged| Tried {
         settings: sets(&judged.candidates),
@@ -247,18 +294,13 @@ fn finish(
         screened: judged.screened,
         confirmed: judged.confirmed,
     });
-    recording.tuning = Some(Tuning {
-        objective: arguments.objective.into(),
-        place: arguments.place.to_string(),
-        command: base.as_it_is().command.label,
-        tried: tried.collect(),
-        best: tuned.best,
-        complete: tuned.complete,
-    });
+    recording.tuning =
+        Some(Tuning { tried: tried.collect(), best: tuned.best, complete: tuned.complete, ..tuning(arguments, base) });
     inodyne_analyse::explain(&mut recording);
     let mut failure = tuned.failure.map(Failure::from);
     // What cannot be kept can still be told.
-    if let Some(Err(unsaved)) = arguments.report.output.as_ref().map(|output| keep::save(&recording, output)) {
+    let output = arguments.report.output.as_ref().filter(|_| !is_behind);
+    if let Some(Err(unsaved)) = output.map(|output| keep::save(&recording, output)) {
         failure.get_or_insert(unsaved);
     }
     keep::tell(&recording, &arguments.report, TextTo::Stdout)?;

@@ -73,7 +73,7 @@ pub(super) fn follow(
     let leftovers = if timeout.passed { Leftovers::Kill } else { following.leftovers };
     started.finish(leftovers)?;
     let (interrupted, timed_out) = (interrupts.any_seen(), timeout.passed);
-    Ok(Execution { ended, collected, durable, moved: None, interrupted, timed_out, leftovers })
+    Ok(Execution { ended, collected, durable, number: None, moved: None, interrupted, timed_out, leftovers })
 }
 
 /// How long a command may take.

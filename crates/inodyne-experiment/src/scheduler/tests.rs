@@ -32,6 +32,7 @@ fn experiment(repetitions: Repetitions) -> Experiment {
         fresh: false,
         timeout: None,
         durable: false,
+        number: None,
         margin: None,
         expected_exit: None,
         keep_cut_short: false,

@@ -35,6 +35,7 @@ fn tuned(names: &[&str], mut machine: Simulated, max_time: Option<Duration>) -> 
         data: None,
         cache: CacheState::Cold,
         objective: Objective::Exit,
+        number: None,
         margin: 0.02,
         screening: 5,
         confirming: 10,

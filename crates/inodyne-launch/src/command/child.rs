@@ -180,8 +180,14 @@ fn become_command(
 }
 
 fn redirect(input: Input, output: Output) -> Result<(), Errno> {
-    if input == Input::Nothing {
-        nix::unistd::dup2_stdin(nix::fcntl::open("/dev/null", OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty())?)?;
+    // SAFETY: who started the command keeps open what it named, and this process has a copy of everything that was open.
+    let named = |fd: RawFd| unsafe { BorrowedFd::borrow_raw(fd) };
+    match input {
+        Input::Inherit => {}
+        Input::Nothing => {
+            nix::unistd::dup2_stdin(nix::fcntl::open("/dev/null", OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty())?)?;
+        }
+        Input::File(file) => nix::unistd::dup2_stdin(named(file))?,
     }
     match output {
         Output::Inherit => Ok(()),
@@ -191,6 +197,11 @@ fn redirect(input: Input, output: Output) -> Result<(), Errno> {
             let nowhere = nix::fcntl::open("/dev/zero", OFlag::O_WRONLY | OFlag::O_CLOEXEC, Mode::empty())?;
             nix::unistd::dup2_stdout(&nowhere)?;
             nix::unistd::dup2_stderr(&nowhere)
+        }
+        Output::File(file) => nix::unistd::dup2_stdout(named(file)),
+        Output::BothToFile(file) => {
+            nix::unistd::dup2_stdout(named(file))?;
+            nix::unistd::dup2_stderr(named(file))
         }
     }
 }

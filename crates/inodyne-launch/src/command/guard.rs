@@ -2,7 +2,7 @@
 //! cleans up should inodyne die.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
 use inodyne_model::Nanos;
 use inodyne_model::run::Exit;
@@ -33,7 +33,8 @@ pub fn fork(spec: &LaunchSpec, channel: Channel, arm_program: Option<BorrowedFd<
 }
 
 fn serve(spec: &LaunchSpec, channel: &Channel, arm_program: Option<BorrowedFd<'_>>) -> io::Result<()> {
-    close_ours(&[Some(channel.as_fd()), arm_program]);
+    let [input, output] = spec.named_files();
+    close_ours(&[Some(channel.as_fd().as_raw_fd()), arm_program.map(|program| program.as_raw_fd()), input, output]);
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let ignored = signals::inherited_ignores()?;
     // The command's process inherits this mask, so that what is sent to it while it starts waits until it is released.
@@ -100,8 +101,8 @@ fn raise_priority() {
 /// Closes the descriptors that inodyne opened, all of which are marked to be closed on exec, in the guard's copy: it must
 /// not keep the tracing programs attached, nor a mount or a loop device in use, after inodyne is gone. The others were
 /// inherited, and are for the command.
-fn close_ours(kept: &[Option<BorrowedFd<'_>>]) {
-    let kept: Vec<i32> = kept.iter().flatten().map(|fd| fd.as_raw_fd()).collect();
+fn close_ours(kept: &[Option<RawFd>]) {
+    let kept: Vec<RawFd> = kept.iter().flatten().copied().collect();
     let Ok(listed) = std::fs::read_dir("/proc/self/fd") else { return };
     let open: Vec<i32> = listed.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
     for descriptor in open.into_iter().filter(|fd| *fd > 2 && !kept.contains(fd)) {

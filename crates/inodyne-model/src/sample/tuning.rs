@@ -34,6 +34,8 @@ pub fn tuned_recording() -> Recording {
         pairs,
         base_ns: ms(780.0),
         wall_ns: ms(780.0 * ratio),
+        base_number: None,
+        number: None,
         ratio,
         ci_low: ends.map(|ends| ends.0),
         ci_high: ends.map(|ends| ends.1),
@@ -51,6 +53,7 @@ pub fn tuned_recording() -> Recording {
     let readahead = "inode_readahead_blks=256";
     recording.tuning = Some(Tuning {
         objective: Objective::Exit,
+        number: None,
         place: "slow=ext4:delay=3ms".to_owned(),
         command: "find . -size +1k".to_owned(),
         tried: vec![

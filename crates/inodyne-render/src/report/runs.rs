@@ -152,6 +152,7 @@ fn records(recording: &Recording) -> Records {
         "device_write_bytes",
         "exit_code",
         "exit_signal",
+        "number",
     ];
     let rows = recording.runs.iter().enumerate().map(|(number, run)| {
         let [place, command, cache] = names::values(recording, run.key());
@@ -179,6 +180,7 @@ fn records(recording: &Recording) -> Records {
             run.device_write_bytes.map_or(Value::Nothing, Value::Bytes),
             code,
             signal,
+            run.number.into(),
         ]
     });
     Records::new(columns, rows)

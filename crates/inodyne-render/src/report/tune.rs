@@ -10,7 +10,7 @@ use super::definition::{Definition, Show};
 use super::table::{Column, Records, RowKind, Table};
 use super::value::{Cell, Picture, Value};
 use crate::line::{Span, Style, escaped};
-use crate::units::{duration, duration_beside, percent};
+use crate::units::{duration_beside, number_beside, percent};
 
 pub(super) const SECTION: Definition = Definition { name: "tune", unasked: true, show: Show::Recording(show), records };
 
@@ -24,8 +24,8 @@ pub(super) fn in_short(page: &mut Page<'_>, recording: &Recording, tuning: &Tuni
     page.gap();
     let cache = recording.runs.first().map(|run| run.cache.to_string());
     let circumstances = cache.map_or_else(String::new, |cache| format!(" ({cache})"));
-    let time = base(tuning).map_or_else(String::new, |base| format!(": {}", duration(base.base_ns)));
-    let title = format!("{} on {}{circumstances}{time}", escaped(&tuning.command), escaped(&tuning.place));
+    let now = base(tuning).map_or_else(String::new, |base| format!(": {}", of_base(&base)));
+    let title = format!("{} on {}{circumstances}{now}", escaped(&tuning.command), escaped(&tuning.place));
     page.line([Span::new(title, Style::Bold)]);
     let (text, style) = verdict(tuning, recording.margin);
     page.paragraph(Span::default(), &text, style);
@@ -50,12 +50,37 @@ fn base(tuning: &Tuning) -> Option<Measured> {
     measured.max_by_key(|measured| measured.pairs)
 }
 
+/// The base's number or time.
+fn of_base(measured: &Measured) -> String {
+    match measured.base_number {
+        Some(number) => number_beside(number, number),
+        None => duration_beside(measured.base_ns, measured.base_ns),
+    }
+}
+
+/// The number or time with the setting, written as the base's.
+fn of_setting(measured: &Measured) -> String {
+    match measured.number.zip(measured.base_number) {
+        Some((number, base)) => number_beside(number, base),
+        None => duration_beside(measured.wall_ns, measured.base_ns),
+    }
+}
+
+/// The ratio of what is shown, and its interval: above 1 is more.
+fn shown(measured: &Measured, objective: Objective) -> (f64, Option<(f64, f64)>) {
+    let interval = measured.interval().map(|(low, high)| {
+        let (a, b) = (objective.shown(low), objective.shown(high));
+        (a.min(b), a.max(b))
+    });
+    (objective.shown(measured.ratio), interval)
+}
+
 /// What it comes to, in a sentence.
 fn verdict(tuning: &Tuning, margin: f64) -> (String, Style) {
     let early = if tuning.complete { "" } else { " It ended early: there is more to be tried." };
     let until = match tuning.objective {
-        Objective::Exit => "",
         Objective::Durable => " until durable",
+        Objective::Exit | Objective::Lowest | Objective::Highest => "",
     };
     let best = tuning.best.and_then(|best| tuning.tried.get(best)).and_then(|tried| Some((tried, tried.confirmed?)));
     let Some((best, measured)) = best else {
@@ -63,13 +88,16 @@ fn verdict(tuning: &Tuning, margin: f64) -> (String, Style) {
         let tried = tuning.tried.iter().any(|tried| tried.screened.is_some());
         let text = match tried {
             true => format!("No setting that was tried helps by {least} or more{until}.{early}"),
+            false if tuning.tried.is_empty() && !tuning.complete => {
+                "It ended before anything was judged: the same command with --resume goes on from there.".to_owned()
+            }
             false => format!("Nothing was tried.{early}"),
         };
         return (text, Style::Plain);
     };
-    let [before, after] = [measured.base_ns, measured.wall_ns].map(|ns| duration_beside(ns, measured.base_ns));
-    let interval =
-        measured.interval().map_or_else(String::new, |(low, high)| format!(" {}", change::changes(low, high)));
+    let (before, after) = (of_base(&measured), of_setting(&measured));
+    let (ratio, interval) = shown(&measured, tuning.objective);
+    let interval = interval.map_or_else(String::new, |(low, high)| format!(" {}", change::changes(low, high)));
     let risk = match best.risk() {
         Risk::None => String::new(),
         risk => format!(" Its risk: {}.", risk.as_str()),
@@ -78,7 +106,7 @@ fn verdict(tuning: &Tuning, margin: f64) -> (String, Style) {
     let text = format!(
         "{} {helps}: {after} instead of {before}{until}, {}{interval}, confirmed on {} of fresh runs.{risk}{early}",
         best.written(),
-        change::change(measured.ratio),
+        change::change(ratio),
         change::pairs(measured.pairs),
     );
     (escaped(&text), Style::Good)
@@ -97,14 +125,18 @@ fn measured(tried: &Tried) -> Option<Measured> {
     tried.confirmed.or(tried.screened)
 }
 
-/// Those that say something first: what was confirmed, then by how much faster it looked.
+/// Those that say something first: what was confirmed, then by how much better it looked.
 fn table(tuning: &Tuning, rows: usize, margin: f64) -> Table {
+    let plot = match tuning.objective {
+        Objective::Exit | Objective::Durable => "faster │ slower",
+        Objective::Lowest | Objective::Highest => "less │ more",
+    };
     let columns = [
         Column::text("setting").naming().yielding(),
         Column::number("change"),
         Column::number("interval"),
         Column::number("pairs"),
-        Column::text("faster │ slower").class("plot").page(),
+        Column::text(plot).class("plot").page(),
         Column::text("risk"),
         Column::text("verdict"),
     ];
@@ -115,12 +147,15 @@ fn table(tuning: &Tuning, rows: usize, margin: f64) -> Table {
     for (at, tried) in all.into_iter().enumerate() {
         let kind = if at < rows { RowKind::Plain } else { RowKind::Hidden };
         let figures = measured(tried);
+        let (ratio, interval) = match figures.map(|figures| shown(&figures, tuning.objective)) {
+            Some((ratio, interval)) => (Some(ratio), interval),
+            None => (None, None),
+        };
         let finding = tried.settings.iter().find_map(|set| set.finding.as_ref());
         let from = finding.map_or_else(String::new, |id| format!(" ({id})"));
         let helps = tried.verdict == TuneVerdict::Helps;
         let risk = tried.risk();
-        let interval = figures.and_then(|figures| figures.interval());
-        let whisker = Whisker { ratio: figures.map(|figures| figures.ratio), interval, margin };
+        let whisker = Whisker { ratio, interval, margin };
         table.push(
             kind,
             [
@@ -129,7 +164,7 @@ fn table(tuning: &Tuning, rows: usize, margin: f64) -> Table {
                 } else {
                     Style::Plain
                 }),
-                Cell::change(figures.map(|figures| figures.ratio)),
+                Cell::change(ratio),
                 Cell::changes(interval),
                 figures.map_or_else(Cell::nothing, |figures| Cell::of(figures.pairs)),
                 Cell::picture(Picture::Whisker(whisker)),
@@ -165,8 +200,10 @@ fn records(recording: &Recording) -> Records {
         "ci_high",
         "p_corrected",
         "permanent",
+        "base_number",
+        "number",
     ];
-    let row = |tried: &Tried| -> [Value; 15] {
+    let row = |tried: &Tried| -> [Value; 17] {
         let joined = |of: fn(&inodyne_model::tuning::Set) -> Option<&String>| {
             let all: Vec<&str> = tried.settings.iter().filter_map(of).map(String::as_str).collect();
             all.join("; ")
@@ -188,6 +225,8 @@ fn records(recording: &Recording) -> Records {
             confirmed.and_then(|measured| measured.ci_high).into(),
             confirmed.map(|measured| measured.p).into(),
             joined(|set| Some(&set.permanent)).into(),
+            confirmed.and_then(|measured| measured.base_number).into(),
+            confirmed.and_then(|measured| measured.number).into(),
         ]
     };
     Records::new(columns, recording.tuning.iter().flat_map(|tuning| &tuning.tried).map(row))

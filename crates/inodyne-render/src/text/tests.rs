@@ -6,6 +6,7 @@ use inodyne_model::run::Exit;
 use inodyne_model::sample;
 use inodyne_model::study::{Compare, Expectation, Part, Study};
 use inodyne_model::trace::{PathCount, Paths};
+use inodyne_model::tuning::{Measured, Objective};
 use unicode_width::UnicodeWidthStr;
 
 use super::*;
@@ -180,6 +181,27 @@ fn golden_tunings() {
     let told = crate::text(&nothing, &TextOptions::default());
     assert!(told.contains("No setting that was tried helps by 2% or more. It ended early"), "{told}");
     assert!(!told.contains("What to write where"), "{told}");
+}
+
+#[test]
+fn a_tuning_for_a_number_shows_numbers() {
+    let mut recording = explained(sample::tuned_recording());
+    let tuning = recording.tuning.as_mut().expect("it is one");
+    tuning.objective = Objective::Highest;
+    let confirmed = tuning.tried[0].confirmed.as_mut().expect("it was confirmed");
+    *confirmed = Measured {
+        base_number: Some(1_204.0),
+        number: Some(1_505.0),
+        ratio: 0.8,
+        ci_low: Some(0.78),
+        ci_high: Some(0.82),
+        ..*confirmed
+    };
+    let told = crate::text(&recording, &TextOptions::default());
+    assert!(told.starts_with("find . -size +1k on slow=ext4:delay=3ms (cold): 1,204\n"), "{told}");
+    assert!(told.contains("helps: 1,505 instead of 1,204, +25% [+22%, +28%]"), "{told}");
+    let row = told.lines().find(|line| line.trim_start().starts_with("inode_readahead_blks=256 (")).expect(&told);
+    assert!(row.contains("+25%") && row.contains("[+22%, +28%]"), "{told}");
 }
 
 #[test]

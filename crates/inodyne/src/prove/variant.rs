@@ -111,6 +111,7 @@ impl Trial {
             fresh: true,
             timeout: None,
             durable: false,
+            number: None,
             margin: None,
             expected_exit: Some(self.base.exit),
             keep_cut_short: false,

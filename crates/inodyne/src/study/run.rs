@@ -149,6 +149,7 @@ fn measure_part(
         fresh: part.fresh,
         timeout: part.timeout,
         durable: false,
+        number: None,
         margin: Some(plan.margin),
         expected_exit: None,
         keep_cut_short: false,

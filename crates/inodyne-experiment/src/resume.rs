@@ -1,0 +1,142 @@
+//! What an earlier recording of the same experiment holds, to be taken instead of running it again.
+//!
+//! A block is taken as a whole or not at all: its runs are compared with one another because they were close in time.
+
+use inodyne_model::command::CommandSpec;
+use inodyne_model::place::Place;
+use inodyne_model::recording::Recording;
+use inodyne_model::run::Run;
+use inodyne_model::trace::Trace;
+
+use crate::error::ExperimentError;
+use crate::order::RunKey;
+
+/// A recording that ended before its end.
+#[derive(Debug)]
+pub struct Earlier {
+    recording: Recording,
+    /// Whether something was run again, so that what came later is no continuation.
+    is_over: bool,
+}
+
+impl Earlier {
+    /// What this recording holds.
+    pub fn new(recording: Recording) -> Earlier {
+        Earlier { recording, is_over: false }
+    }
+
+    /// Whether it holds more than what was measured and taken so far.
+    pub fn holds_more_than(&self, measured: &Recording) -> bool {
+        !self.is_over && self.recording.runs.len() > measured.runs.len()
+    }
+
+    /// Looks whether places and commands are those that it begins with, as far as it came.
+    ///
+    /// # Errors
+    /// It is of another experiment; the text says where they differ.
+    pub(crate) fn check(&self, places: &[Place], commands: &[CommandSpec]) -> Result<(), ExperimentError> {
+        if self.is_over {
+            return Ok(());
+        }
+        let differs = |what: &str, now: &str, then: &str| {
+            Err(ExperimentError::OtherExperiment { what: what.to_owned(), now: now.to_owned(), then: then.to_owned() })
+        };
+        for (now, then) in places.iter().zip(&self.recording.places) {
+            if now.label != then.label {
+                return differs("place", &now.label, &then.label);
+            }
+            if now.data_digest.as_ref().zip(then.data_digest.as_ref()).is_some_and(|(now, then)| now != then) {
+                return differs("data of place", &now.label, &format!("other data in {}", then.label));
+            }
+        }
+        let mut both = commands.iter().zip(&self.recording.commands);
+        both.find(|(now, then)| now != then).map_or(Ok(()), |(now, then)| match now.label == then.label {
+            true => differs("command", &now.label, &format!("{} under other conditions", then.label)),
+            false => differs("command", &now.label, &then.label),
+        })
+    }
+
+    /// The runs of a block, in the order in which they took place, where all of it took place: every case has its run, or a later block
+    /// began. Of cases without one nothing is known. From the first block on of which that is not so, none.
+    pub(crate) fn block(&mut self, keys: &[RunKey]) -> Vec<(RunKey, Run)> {
+        let key = |run: &Run| RunKey { case: run.key(), block: run.block, traced: run.traced };
+        let is_later = |run: &Run| {
+            keys.iter().any(|key| run.key() == key.case && run.traced == key.traced && run.block > key.block)
+        };
+        let runs = &self.recording.runs;
+        let is_meant = |run: &&Run| keys.contains(&key(run));
+        let of_block: Vec<(RunKey, Run)> = runs.iter().filter(is_meant).map(|run| (key(run), run.clone())).collect();
+        self.is_over |= of_block.len() < keys.len() && !runs.iter().any(is_later);
+        if self.is_over { Vec::new() } else { of_block }
+    }
+
+    /// The trace of a run.
+    pub(crate) fn trace(&self, key: RunKey) -> Option<Trace> {
+        let mut of_case = self.recording.traces.iter().filter(|trace| trace.key() == key.case);
+        let traced = |run: &&Run| run.traced && run.key() == key.case;
+        let number = self.recording.runs.iter().filter(traced).position(|run| run.block == key.block)?;
+        of_case.nth(number).cloned()
+    }
+
+    /// What it says of a place.
+    pub(crate) fn place(&self, at: usize) -> Option<&Place> {
+        self.recording.places.get(at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use inodyne_model::case::CaseKey;
+    use inodyne_model::host::Host;
+    use inodyne_model::run::CacheState;
+
+    use super::*;
+
+    fn key(case: usize, block: u32) -> RunKey {
+        RunKey { case: CaseKey::new(case, case, CacheState::Cold), block, traced: false }
+    }
+
+    fn earlier(runs: &[(usize, u32)]) -> Earlier {
+        let mut recording = Recording::new("0.0.0", 0, Host::default());
+        recording.places = ["a", "b"].map(|label| Place { label: label.to_owned(), ..Place::default() }).into();
+        recording.commands = vec![CommandSpec::new(vec!["find".into()]); 2];
+        let run = |(case, block): &(usize, u32)| Run {
+            place: *case,
+            command: *case,
+            cache: CacheState::Cold,
+            block: *block,
+            ..Run::default()
+        };
+        recording.runs = runs.iter().map(run).collect();
+        Earlier::new(recording)
+    }
+
+    #[test]
+    fn a_block_is_taken_as_a_whole() {
+        let block = |number| [key(0, number), key(1, number)];
+        let mut whole = earlier(&[(1, 0), (0, 0), (0, 1)]);
+        let taken = |of: &[(RunKey, Run)]| of.iter().map(|(key, _)| key.case.place).collect::<Vec<_>>();
+        assert_eq!(taken(&whole.block(&block(0))), [1, 0]);
+        // The second one was cut short, and what is run again then has no continuation.
+        assert!(taken(&whole.block(&block(1))).is_empty() && taken(&whole.block(&block(0))).is_empty());
+        // One that was refused has no run, and the others went on.
+        let mut refused = earlier(&[(0, 0), (0, 1)]);
+        assert_eq!((taken(&refused.block(&block(0))), taken(&refused.block(&[key(0, 1)]))), (vec![0], vec![0]));
+    }
+
+    #[test]
+    fn another_experiment_is_refused() {
+        let known = earlier(&[(0, 0)]);
+        let place = |label: &str, digest: Option<&str>| Place {
+            label: label.to_owned(),
+            data_digest: digest.map(str::to_owned),
+            ..Place::default()
+        };
+        let find = CommandSpec::new(vec!["find".into()]);
+        assert!(known.check(&[place("a", Some("1")), place("b", None), place("c", None)], &[find.clone()]).is_ok());
+        let said = |places: &[Place], command: CommandSpec| known.check(places, &[command]).unwrap_err().to_string();
+        assert!(said(&[place("x", None)], find.clone()).contains("place x instead of a"));
+        let elsewhere = CommandSpec { cwd: Some("d".into()), ..find };
+        assert!(said(&[place("a", None)], elsewhere).contains("under other conditions"));
+    }
+}
