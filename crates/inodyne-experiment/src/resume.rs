@@ -133,8 +133,14 @@ mod tests {
             ..Place::default()
         };
         let find = CommandSpec::new(vec!["find".into()]);
-        assert!(known.check(&[place("a", Some("1")), place("b", None), place("c", None)], &[find.clone()]).is_ok());
-        let said = |places: &[Place], command: CommandSpec| known.check(places, &[command]).unwrap_err().to_string();
+        assert!(
+            known
+                .check(&[place("a", Some("1")), place("b", None), place("c", None)], std::slice::from_ref(&find))
+                .is_ok()
+        );
+        let said = |places: &[Place], command: CommandSpec| {
+            known.check(places, std::slice::from_ref(&command)).unwrap_err().to_string()
+        };
         assert!(said(&[place("x", None)], find.clone()).contains("place x instead of a"));
         let elsewhere = CommandSpec { cwd: Some("d".into()), ..find };
         assert!(said(&[place("a", None)], elsewhere).contains("under other conditions"));

@@ -28,9 +28,9 @@ fn three_digits(value: f64, other: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// A number without a unit, with four significant digits of `other`, or all before the point: for numbers that are compared with it.
-pub(crate) fn number_beside(value: f64, other: f64) -> String {
-    match other.abs() {
+/// A number above 0 without a unit: four significant digits, or all before the point.
+pub(crate) fn number(value: f64) -> String {
+    match value {
         huge if huge >= 1e15 => format!("{value:.3e}"),
         large if large >= 1e3 => Grouped(value.round() as u64).to_string(),
         small => {

@@ -3,12 +3,16 @@
 //!
 //! A setting is applied by the operations that change a description of a place ([`PlaceSpec`]): nothing here touches the machine.
 
+mod batch_time;
 mod btrfs_compress;
+mod btrfs_discard;
 mod cache_pressure;
 mod commit;
 mod data_mode;
 mod dir_index;
+mod dirty_background_bytes;
 mod dirty_bytes;
+mod filetype;
 mod inode_readahead;
 mod inode_size;
 mod journal_size;
@@ -20,6 +24,7 @@ mod orphan_file;
 mod read_ahead;
 mod redirect_dir;
 mod scheduler;
+mod write_back_throttling;
 mod xfs_allocsize;
 mod xfs_groups;
 mod xfs_log_buffers;
@@ -30,27 +35,32 @@ use inodyne_model::tuning::Risk;
 use crate::{ChangeError, Kind, PlaceSpec, Size};
 
 /// All of them: those of how a file system is made, of how it is mounted, of its device, of the machine.
-pub static CATALOGUE: [&Tunable; 21] = [
+pub static CATALOGUE: [&Tunable; 26] = [
     &journal_size::TUNABLE,
     &inode_size::TUNABLE,
     &dir_index::TUNABLE,
+    &filetype::TUNABLE,
     &orphan_file::TUNABLE,
     &xfs_log_size::TUNABLE,
     &xfs_groups::TUNABLE,
     &inode_readahead::TUNABLE,
     &data_mode::TUNABLE,
     &commit::TUNABLE,
+    &batch_time::TUNABLE,
     &noatime::TUNABLE,
     &lazytime::TUNABLE,
     &xfs_log_buffers::TUNABLE,
     &xfs_allocsize::TUNABLE,
     &btrfs_compress::TUNABLE,
+    &btrfs_discard::TUNABLE,
     &metacopy::TUNABLE,
     &redirect_dir::TUNABLE,
     &nr_requests::TUNABLE,
     &scheduler::TUNABLE,
     &read_ahead::TUNABLE,
+    &write_back_throttling::TUNABLE,
     &dirty_bytes::TUNABLE,
+    &dirty_background_bytes::TUNABLE,
     &cache_pressure::TUNABLE,
 ];
 

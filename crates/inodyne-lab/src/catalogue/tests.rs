@@ -52,7 +52,11 @@ fn only_what_fits_and_changes_something_is_tried() {
     let ext4 = tried("ext4:size=512M,mount=noatime");
     assert!(ext4.contains(&"-J size=64".to_owned()) && ext4.contains(&"inode_readahead_blks=4096".to_owned()));
     assert!(!ext4.iter().any(|one| ["-J size=256", "noatime", "-O dir_index", "compress=lzo"].contains(&one.as_str())));
-    assert_eq!(tried("tmpfs").len(), 4);
+    assert!(
+        !ext4.contains(&"-O filetype".to_owned())
+            && tried("ext4:mkfs=-O ^filetype").contains(&"-O filetype".to_owned())
+    );
+    assert_eq!(tried("tmpfs").len(), 6);
     assert_eq!(tried("/srv"), [""; 0]);
 }
 

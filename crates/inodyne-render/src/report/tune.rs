@@ -10,7 +10,7 @@ use super::definition::{Definition, Show};
 use super::table::{Column, Records, RowKind, Table};
 use super::value::{Cell, Picture, Value};
 use crate::line::{Span, Style, escaped};
-use crate::units::{duration_beside, number_beside, percent};
+use crate::units::{duration_beside, number, percent};
 
 pub(super) const SECTION: Definition = Definition { name: "tune", unasked: true, show: Show::Recording(show), records };
 
@@ -53,15 +53,15 @@ fn base(tuning: &Tuning) -> Option<Measured> {
 /// The base's number or time.
 fn of_base(measured: &Measured) -> String {
     match measured.base_number {
-        Some(number) => number_beside(number, number),
+        Some(value) => number(value),
         None => duration_beside(measured.base_ns, measured.base_ns),
     }
 }
 
 /// The number or time with the setting, written as the base's.
 fn of_setting(measured: &Measured) -> String {
-    match measured.number.zip(measured.base_number) {
-        Some((number, base)) => number_beside(number, base),
+    match measured.number {
+        Some(value) => number(value),
         None => duration_beside(measured.wall_ns, measured.base_ns),
     }
 }
