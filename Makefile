@@ -17,6 +17,10 @@ dist: setup-build ## in dist/: a static program, an archive and a Debian package
 install: setup-build ## the program, man pages, completions and documentation below $(DESTDIR)$(PREFIX)
 	DESTDIR='$(DESTDIR)' PREFIX='$(or $(PREFIX),/usr/local)' scripts/dist install
 
+.PHONY: package
+package: setup-build ## in target/package/: the crates with the compiled BPF programs, tried without clang
+	scripts/package
+
 demo: setup-demo build ## why find is slow where readdir gives no types: found, predicted, measured (root; half a minute)
 	scripts/demo $(INODYNE)
 
@@ -82,10 +86,15 @@ bench-share-vm: setup-vm build ## the shared folder in a virtual machine, beside
 try-fresh: ## the demo and the tests in a bare Debian that is made for it (root, an hour)
 	scripts/try-fresh
 
+.PHONY: try-dist
+try-dist: setup-vm setup-fresh dist ## what make dist makes: the program on bare kernels in virtual machines, the package in a bare Debian (root, a few minutes)
+	cargo build --locked -p inodyne-vm
+	scripts/try-dist $(KERNELS)
+
 setup: setup-test ## only install what is missing for all of these but the benchmarks
 
-.PHONY: setup-build setup-demo setup-test setup-bench setup-vm
-setup-build setup-demo setup-test setup-bench setup-vm:
+.PHONY: setup-build setup-demo setup-test setup-bench setup-vm setup-fresh
+setup-build setup-demo setup-test setup-bench setup-vm setup-fresh:
 	@scripts/setup $(@:setup-%=%)
 
 help: ## this list

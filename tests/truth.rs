@@ -300,6 +300,19 @@ fn a_limit_on_cpu_time_is_told_from_a_busy_machine() {
     assert!(said(&free, "cpu-limited").is_none(), "{:?}", free.findings);
 }
 
+#[test]
+fn who_may_use_one_cpu_of_several_does_not_wait_for_others() {
+    let (_machine, scratch) = (machine(), scratch());
+    let count = "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done";
+    // Two on the first CPU, and nobody on the others.
+    let script = format!("taskset -p -c 0 $$ >/dev/null; ({count}) & {count}; wait");
+    let recording = sh_recorded(scratch.path(), &["--at", "tmpfs"], &script);
+    let finding = expected(&recording, "run-queue-bound");
+    let is_quiet = recording.traces[0].doubts.is_empty();
+    assert!(finding.title.contains("programs left some of them free") || !is_quiet, "{finding:?}");
+    assert!(finding.evidence[0].contains(" CPUs on average, other programs "), "{finding:?}");
+}
+
 /// A program beside the command, until the end of the test: in a session of its own, before others as the command is.
 struct Beside(Child);
 
@@ -332,6 +345,8 @@ fn who_else_has_the_cpus_or_the_disk_is_named() {
     let names = |doubt: &String| {
         doubt.starts_with("the machine was busy") && doubt.contains("; ") && doubt.matches(" used ").count() == 2
     };
+    let finding = expected(&of_cpus, "run-queue-bound");
+    assert!(finding.title.ends_with(": others had them"), "{finding:?}");
     assert!(doubts.iter().any(names), "{doubts:?}: {:?}, {:?}", of_cpus.traces[0].neighbours, of_cpus.traces[0].ledger);
     // Read from the disk below, where the place lies as well.
     let file = scratch.path().join("read").display().to_string();

@@ -1,5 +1,7 @@
-//! Compiles the BPF programs and their Rust skeleton, and for the tests the parts of the C that are plain C. Says of which of the kernel's
+//! Compiles the BPF programs, and for the tests the parts of the C that are plain C; makes the Rust skeleton. Says of which of the kernel's
 //! types the programs ask.
+//!
+//! A package of this crate holds the compiled programs, so that whoever installs it needs no clang (scripts/package).
 
 #[allow(dead_code, reason = "most of it is for the kernel's types")]
 #[path = "src/types/btf.rs"]
@@ -12,30 +14,39 @@ use std::{env, fs};
 
 use libbpf_cargo::SkeletonBuilder;
 
+/// The processors whose registers are known, and what the headers of libbpf call them.
+const ARCHITECTURES: [(&str, &str); 2] = [("x86_64", "x86"), ("aarch64", "arm64")];
+/// A directory into which the programs are compiled for each of them.
+const OBJECTS: &str = "INODYNE_BPF_OBJECTS";
+
 const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter"];
 
 fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let arch = env::var("CARGO_CFG_TARGET_ARCH").expect("cargo sets the target's architecture");
-    assert!(["x86_64", "aarch64"].contains(&arch.as_str()), "the registers of {arch} are not known (src/bpf/arch.h)");
-    let sources =
-        PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets the crate's directory")).join("src");
+    let is_known = ARCHITECTURES.iter().any(|(known, _)| *known == arch);
+    assert!(is_known, "the registers of {arch} are not known (src/bpf/arch.h)");
+    let manifest = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets the crate's directory"));
+    let sources = manifest.join("src");
     list_probes(&sources, "probe.bpf.h", &out.join("probes.h"));
     list_probes(&sources, "host.h", &out.join("host_probes.h"));
-    let generated = format!("-I{}", out.display());
-    let warnings = WARNINGS.map(str::to_owned);
     let object = out.join("inodyne.bpf.o");
+    match packaged(&manifest, &arch) {
+        Some(packaged) => drop(fs::copy(packaged, &object).expect("the package's object can be read")),
+        None => compile(&manifest, &out, &arch, &object),
+    }
+    // For whoever makes a package, or looks whether one holds what its sources say.
+    if let Some(objects) = env::var_os(OBJECTS) {
+        ARCHITECTURES.iter().for_each(|(arch, _)| {
+            compile(&manifest, &out, arch, &Path::new(&objects).join(format!("{arch}.bpf.o")));
+        });
+    }
     SkeletonBuilder::new()
-        .source("src/bpf/inodyne.bpf.c")
-        // v3: 32-bit jumps and atomic fetch-and-add; clang 14 crashes on the latter without it.
-        .clang_args(
-            ["-mcpu=v3", &generated].into_iter().map(str::to_owned).chain(kernel_headers(&arch)).chain(warnings),
-        )
         .obj(&object)
         // Nobody reads the skeleton, and a Rust without its rustfmt component may have a rustfmt that only fails.
         .rustfmt(out.join("no-rustfmt"))
-        .build_and_generate(out.join("inodyne.skel.rs"))
-        .expect("the BPF programs compile (needs clang 14 or newer and the kernel's user headers)");
+        .generate(out.join("inodyne.skel.rs"))
+        .expect("the object is one of BPF programs");
     let compiled = fs::read(&object).expect("the object was just made");
     fs::write(out.join("types.rs"), relocations::table(&compiled)).expect("cargo's output directory can be written");
     cc::Build::new().file("src/bpf/host.c").include(&out).warnings(true).compile("inodyne_host");
@@ -43,6 +54,29 @@ fn main() {
     println!("cargo:rerun-if-changed=src/probes");
     println!("cargo:rerun-if-changed=src/types/btf.rs");
     println!("cargo:rerun-if-changed=build");
+    println!("cargo:rerun-if-env-changed={OBJECTS}");
+}
+
+/// The compiled programs that a package of this crate holds; none where this is no package.
+fn packaged(manifest: &Path, arch: &str) -> Option<PathBuf> {
+    let is_package = manifest.join("Cargo.toml.orig").is_file();
+    Some(manifest.join(format!("objects/{arch}.bpf.o"))).filter(|object| is_package && object.is_file())
+}
+
+/// Compiles the programs for a processor. The object is the same in whatever directory that happens.
+fn compile(manifest: &Path, out: &Path, arch: &str, object: &Path) {
+    let defined = ARCHITECTURES.iter().find(|(known, _)| *known == arch).map_or(arch, |(_, defined)| defined);
+    // v3: 32-bit jumps and atomic fetch-and-add; clang 14 crashes on the latter without it.
+    let own = ["-mcpu=v3".to_owned(), format!("-D__TARGET_ARCH_{defined}"), format!("-I{}", out.display())];
+    let nowhere = [(out, "generated"), (manifest, "inodyne-trace")];
+    let nowhere = nowhere.map(|(path, name)| format!("-ffile-prefix-map={}={name}", path.display()));
+    let warnings = WARNINGS.map(str::to_owned);
+    SkeletonBuilder::new()
+        .source(manifest.join("src/bpf/inodyne.bpf.c"))
+        .clang_args(own.into_iter().chain(nowhere).chain(kernel_headers(arch)).chain(warnings))
+        .obj(object)
+        .build()
+        .expect("the BPF programs compile (needs clang 14 or newer and the kernel's user headers)");
 }
 
 /// Where Debian and its children keep the kernel's user headers that differ between processors: those of this machine, and those for

@@ -2,6 +2,7 @@
 
 use inodyne_model::finding::Finding;
 use inodyne_model::ledger::RowKind;
+use inodyne_model::neighbours::Neighbours;
 
 use super::case::Case;
 use super::estimate::{self, Diagnosed};
@@ -11,6 +12,64 @@ use crate::units::{percent, seconds};
 /// From this share of the wall-clock time on, CPUs are what is missing. Wake-ups alone take a tenth on a virtual machine.
 const LEAST_SHARE: f64 = 0.35;
 
+/// Of all CPUs, what is used where hardly any is free.
+const NEARLY_ALL: f64 = 0.7;
+
+/// Who has the CPUs that it waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Takers {
+    /// The command's own threads.
+    Itself,
+    /// Other programs, or other virtual machines.
+    Others,
+    /// No program has all of them.
+    Nobody,
+    /// What others used is not known.
+    Unknown,
+}
+
+impl Takers {
+    /// Of what the command and others used on average, in CPUs.
+    fn of(own: f64, others: Option<f64>, cpus: f64) -> Takers {
+        match others {
+            _ if own > cpus * NEARLY_ALL => Takers::Itself,
+            Some(others) if own + others > cpus * NEARLY_ALL => Takers::Others,
+            Some(_) => Takers::Nobody,
+            None => Takers::Unknown,
+        }
+    }
+
+    fn said(self) -> &'static str {
+        match self {
+            Takers::Itself => "its own threads take them from each other",
+            Takers::Others => "others had them",
+            Takers::Nobody => "programs left some of them free, so a limit keeps it from those, or they wake up late",
+            Takers::Unknown => "others had them, or a limit keeps it from them",
+        }
+    }
+
+    fn cure(self) -> &'static [&'static str] {
+        const QUIET: &str = "measure on a quiet machine, or give it CPUs of its own (cpuset, cpu.weight)";
+        match self {
+            Takers::Itself => &["more CPUs, or less work; fewer threads than CPUs switch less"],
+            Takers::Others => &[QUIET],
+            Takers::Nobody => &[
+                "lift what limits it: taskset, cpuset (docker run --cpuset-cpus), cpu.max of its cgroup (docker run --cpus)",
+                "or wake others less often: in a virtual machine a CPU that idles comes back late",
+            ],
+            Takers::Unknown => {
+                &[QUIET, "or lift what limits it: cpu.max of its cgroup (docker run --cpus), taskset"]
+            }
+        }
+    }
+}
+
+/// CPU time that others had, in nanoseconds.
+fn of_others(others: &Neighbours) -> f64 {
+    let programs: f64 = others.processes.iter().map(|process| process.cpu_ns.0 as f64).sum();
+    programs + others.stolen_ns.0 as f64
+}
+
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let ready = case.ledger(|row| row.kind == RowKind::Runqueue);
     let share = ready / case.wall();
@@ -19,30 +78,35 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     }
     let cpus = case.recording.host.cpus;
     let own: f64 = case.trace.observed.threads.iter().map(|thread| thread.cpu_ns().0 as f64).sum::<f64>() / case.wall();
-    let by_itself = own > f64::from(cpus) * 0.7;
-    let whose = match by_itself {
-        true => "its own threads take them from each other",
-        false => "others had them, or a limit keeps it from them",
-    };
+    let others = case.trace.neighbours.as_ref().map(|others| of_others(others) / case.wall());
+    let takers = Takers::of(own, others, f64::from(cpus));
+    let by_others = others.map_or_else(String::new, |others| format!(", other programs {others:.1}"));
     Some(
         Diagnosed {
-            title: format!("Waiting for a CPU accounts for {} of the time: {whose}", percent(share)),
+            title: format!("Waiting for a CPU accounts for {} of the time: {}", percent(share), takers.said()),
             share,
             evidence: vec![format!(
-                "{} ready without a CPU; it used {own:.1} of {cpus} CPUs on average",
+                "{} ready without a CPU; it used {own:.1} of {cpus} CPUs on average{by_others}",
                 seconds(ready)
             )],
             predicted: estimate::at_best_of(case, share),
-            cure: match by_itself {
-                true => advice(&["more CPUs, or less work; fewer threads than CPUs switch less"]),
-                false => advice(&[
-                    "measure on a quiet machine, or give it CPUs of its own (cpuset, cpu.weight)",
-                    "or lift what limits it: cpu.max of its cgroup (docker run --cpus), taskset",
-                ]),
-            },
+            cure: advice(takers.cure()),
             avoidable_calls: None,
             bound: true,
         }
         .finding(case),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_the_cpus_follows_from_what_was_used() {
+        let of = |own, others| Takers::of(own, others, 2.0);
+        assert_eq!([of(1.9, None), of(1.6, Some(0.3))], [Takers::Itself; 2]);
+        assert_eq!([of(0.8, Some(1.1)), of(0.1, Some(1.5))], [Takers::Others; 2]);
+        assert_eq!([of(1.0, Some(0.1)), of(0.8, None)], [Takers::Nobody, Takers::Unknown]);
+    }
 }

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 /// Of a folder of `docs`: the name of each page, and its text.
 macro_rules! pages {
     ($folder:literal: $($word:literal)+) => {
-        &[$(($word, include_str!(concat!("../../../../docs/", $folder, "/", $word, ".md")))),+]
+        &[$(($word, include_str!(concat!("../../docs/", $folder, "/", $word, ".md")))),+]
     };
 }
 
@@ -25,7 +25,7 @@ static CAUSES: &[(&str, &str)] = pages! {
      "write-throttle"
 };
 
-static GLOSSARY: &str = include_str!("../../../../docs/glossary.md");
+static GLOSSARY: &str = include_str!("../../docs/glossary.md");
 
 /// What can be explained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

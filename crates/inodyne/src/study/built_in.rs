@@ -9,7 +9,7 @@ struct Embedded {
 
 macro_rules! embedded {
     ($($path:literal),* $(,)?) => {
-        [$(Embedded { path: $path, text: include_str!(concat!("../../../../studies/", $path)) }),*]
+        [$(Embedded { path: $path, text: include_str!(concat!("../../studies/", $path)) }),*]
     };
 }
 

@@ -37,7 +37,7 @@ fn only_inputs_that_a_form_needs_are_made() {
     assert_eq!([inputs(Form::Full), inputs(Form::Quick)], [["linux"], ["small"]]);
 }
 
-const SCHEMA: &str = include_str!("../../../../studies/study.schema.json");
+const SCHEMA: &str = include_str!("../../studies/study.schema.json");
 
 fn as_json(text: &str) -> Value {
     serde_json::to_value(toml::from_str::<toml::Table>(text).unwrap()).unwrap()
