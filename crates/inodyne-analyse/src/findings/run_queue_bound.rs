@@ -57,9 +57,7 @@ impl Takers {
                 "lift what limits it: taskset, cpuset (docker run --cpuset-cpus), cpu.max of its cgroup (docker run --cpus)",
                 "or wake others less often: in a virtual machine a CPU that idles comes back late",
             ],
-            Takers::Unknown => {
-                &[QUIET, "or lift what limits it: cpu.max of its cgroup (docker run --cpus), taskset"]
-            }
+            Takers::Unknown => &[QUIET, "or lift what limits it: cpu.max of its cgroup (docker run --cpus), taskset"],
         }
     }
 }
