@@ -893,7 +893,9 @@ fn few_descriptors_are_enough_for_many_files() {
 
 #[test]
 fn mistakes_are_told_in_one_line() {
-    let missing = run(inodyne().args(["share", "serve", "/nowhere", "--listen", "unix:/tmp/x"]));
+    let scratch = scratch();
+    let free = format!("unix:{}", scratch.path().join("x").display());
+    let missing = run(inodyne().args(["share", "serve", "/nowhere", "--listen", &free]));
     assert!(missing.failed_in_one_line(2).contains("/nowhere"));
     let nobody = run(inodyne().args(["share", "mount", "unix:/nowhere/socket", "/mnt"]));
     assert!(nobody.failed_in_one_line(3).contains("cannot connect"));
@@ -907,7 +909,7 @@ fn mistakes_are_told_in_one_line() {
     }
     for (listen, told) in [
         (&["vsock:2:700"][..], "needs --allow cid:N"),
-        (&["unix:/tmp/x", "--allow", "cid:3"], "over vsock: only"),
+        (&[&free, "--allow", "cid:3"], "over vsock: only"),
         (&["vsock:2:700", "--allow", "cid:three"], "is no number of a machine"),
     ] {
         let outcome = run(inodyne().args(["share", "serve", "/tmp", "--listen"]).args(listen)).ended_with(2);
