@@ -24,8 +24,8 @@ const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-Werror", "-Wno-unused-paramet
 fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let arch = env::var("CARGO_CFG_TARGET_ARCH").expect("cargo sets the target's architecture");
-    let is_known = ARCHITECTURES.iter().any(|(known, _)| *known == arch);
-    assert!(is_known, "the registers of {arch} are not known (src/bpf/arch.h)");
+    let processor = ARCHITECTURES.iter().find(|(known, _)| *known == arch);
+    let processor = processor.unwrap_or_else(|| panic!("the registers of {arch} are not known (src/bpf/arch.h)"));
     let manifest = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets the crate's directory"));
     let sources = manifest.join("src");
     list_probes(&sources, "probe.bpf.h", &out.join("probes.h"));
@@ -33,13 +33,13 @@ fn main() {
     let object = out.join("inodyne.bpf.o");
     match packaged(&manifest, &arch) {
         Some(packaged) => drop(fs::copy(packaged, &object).expect("the package's object can be read")),
-        None => compile(&manifest, &out, &arch, &object),
+        None => compile(&manifest, &out, processor, &object),
     }
     // For whoever makes a package, or looks whether one holds what its sources say.
     if let Some(objects) = env::var_os(OBJECTS) {
-        ARCHITECTURES.iter().for_each(|(arch, _)| {
-            compile(&manifest, &out, arch, &Path::new(&objects).join(format!("{arch}.bpf.o")));
-        });
+        for processor in &ARCHITECTURES {
+            compile(&manifest, &out, processor, &Path::new(&objects).join(format!("{}.bpf.o", processor.0)));
+        }
     }
     SkeletonBuilder::new()
         .obj(&object)
@@ -64,8 +64,7 @@ fn packaged(manifest: &Path, arch: &str) -> Option<PathBuf> {
 }
 
 /// Compiles the programs for a processor. The object is the same in whatever directory that happens.
-fn compile(manifest: &Path, out: &Path, arch: &str, object: &Path) {
-    let defined = ARCHITECTURES.iter().find(|(known, _)| *known == arch).map_or(arch, |(_, defined)| defined);
+fn compile(manifest: &Path, out: &Path, (arch, defined): &(&str, &str), object: &Path) {
     // v3: 32-bit jumps and atomic fetch-and-add; clang 14 crashes on the latter without it.
     let own = ["-mcpu=v3".to_owned(), format!("-D__TARGET_ARCH_{defined}"), format!("-I{}", out.display())];
     let nowhere = [(out, "generated"), (manifest, "inodyne-trace")];

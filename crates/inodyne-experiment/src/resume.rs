@@ -41,11 +41,13 @@ impl Earlier {
         let differs = |what: &str, now: &str, then: &str| {
             Err(ExperimentError::OtherExperiment { what: what.to_owned(), now: now.to_owned(), then: then.to_owned() })
         };
-        for (now, then) in places.iter().zip(&self.recording.places) {
+        for (at, (now, then)) in places.iter().zip(&self.recording.places).enumerate() {
             if now.label != then.label {
                 return differs("place", &now.label, &then.label);
             }
-            if now.data_digest.as_ref().zip(then.data_digest.as_ref()).is_some_and(|(now, then)| now != then) {
+            // Those that are not made yet hold what the first one does.
+            let is_known = at == 0 || now.data_digest.is_some();
+            if is_known && now.data_digest != then.data_digest {
                 return differs("data of place", &now.label, &format!("other data in {}", then.label));
             }
         }
@@ -98,7 +100,9 @@ mod tests {
 
     fn earlier(runs: &[(usize, u32)]) -> Earlier {
         let mut recording = Recording::new("0.0.0", 0, Host::default());
-        recording.places = ["a", "b"].map(|label| Place { label: label.to_owned(), ..Place::default() }).into();
+        let place =
+            |label: &str| Place { label: label.to_owned(), data_digest: Some("1".to_owned()), ..Place::default() };
+        recording.places = ["a", "b"].map(place).into();
         recording.commands = vec![CommandSpec::new(vec!["find".into()]); 2];
         let run = |(case, block): &(usize, u32)| Run {
             place: *case,
@@ -143,6 +147,9 @@ mod tests {
         };
         assert!(said(&[place("x", None)], find.clone()).contains("place x instead of a"));
         let elsewhere = CommandSpec { cwd: Some("d".into()), ..find };
-        assert!(said(&[place("a", None)], elsewhere).contains("under other conditions"));
+        assert!(said(&[place("a", Some("1"))], elsewhere.clone()).contains("under other conditions"));
+        for other in [place("a", None), place("a", Some("2"))] {
+            assert!(said(&[other], elsewhere.clone()).contains("data of place a instead of other data"));
+        }
     }
 }

@@ -296,17 +296,16 @@ impl<E: Executor> Running<'_, E> {
         let keys: Vec<RunKey> = runs.iter().map(|key| self.offset.apply(*key)).collect();
         let mut taken = Vec::new();
         for (key, run) in earlier.block(&keys) {
-            let at = key.case.place - self.offset.places;
-            if let Some(place) = earlier.place(key.case.place).filter(|_| self.experiment.race.is_some() && at > 0) {
-                self.made_late.entry(at).or_insert_with(|| place.clone());
+            let (own, exit) = (self.offset.remove(key), run.exit);
+            let is_made_late = self.experiment.race.is_some() && own.case.place > 0;
+            if let Some(place) = earlier.place(key.case.place).filter(|_| is_made_late) {
+                self.made_late.entry(own.case.place).or_insert_with(|| place.clone());
             }
-            if !run.exit.success() {
-                measured.exit = run.exit;
+            if !exit.success() {
+                measured.exit = exit;
             }
-            let exit = run.exit;
             measured.recording.traces.extend(earlier.trace(key));
             measured.recording.push_run(run);
-            let own = self.offset.remove(key);
             self.check_exit(own, exit)?;
             taken.push(own);
         }

@@ -1,5 +1,6 @@
 //! `run-queue-bound`: threads are ready and have no CPU. A bound: neither disk nor file system can help.
 
+use inodyne_model::Nanos;
 use inodyne_model::finding::Finding;
 use inodyne_model::ledger::RowKind;
 use inodyne_model::neighbours::Neighbours;
@@ -62,10 +63,30 @@ impl Takers {
     }
 }
 
-/// CPU time that others had, in nanoseconds.
-fn of_others(others: &Neighbours) -> f64 {
-    let programs: f64 = others.processes.iter().map(|process| process.cpu_ns.0 as f64).sum();
-    programs + others.stolen_ns.0 as f64
+/// How many CPUs others had on average.
+struct Others {
+    programs: f64,
+    virtual_machines: f64,
+}
+
+impl Others {
+    fn of(others: &Neighbours, wall: f64) -> Others {
+        let programs: Nanos = others.processes.iter().map(|process| process.cpu_ns).sum();
+        Others { programs: programs.0 as f64 / wall, virtual_machines: others.stolen_ns.0 as f64 / wall }
+    }
+
+    fn all(&self) -> f64 {
+        self.programs + self.virtual_machines
+    }
+
+    /// As the end of a sentence; of other virtual machines where a digit shows.
+    fn said(&self) -> String {
+        let programs = format!(", other programs {:.1}", self.programs);
+        match self.virtual_machines {
+            little if little < 0.05 => programs,
+            stolen => format!("{programs}, other virtual machines {stolen:.1}"),
+        }
+    }
 }
 
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
@@ -76,9 +97,9 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     }
     let cpus = case.recording.host.cpus;
     let own: f64 = case.trace.observed.threads.iter().map(|thread| thread.cpu_ns().0 as f64).sum::<f64>() / case.wall();
-    let others = case.trace.neighbours.as_ref().map(|others| of_others(others) / case.wall());
-    let takers = Takers::of(own, others, f64::from(cpus));
-    let by_others = others.map_or_else(String::new, |others| format!(", other programs {others:.1}"));
+    let others = case.trace.neighbours.as_ref().map(|others| Others::of(others, case.wall()));
+    let takers = Takers::of(own, others.as_ref().map(Others::all), f64::from(cpus));
+    let by_others = others.map_or_else(String::new, |others| others.said());
     Some(
         Diagnosed {
             title: format!("Waiting for a CPU accounts for {} of the time: {}", percent(share), takers.said()),
@@ -106,5 +127,15 @@ mod tests {
         assert_eq!([of(1.9, None), of(1.6, Some(0.3))], [Takers::Itself; 2]);
         assert_eq!([of(0.8, Some(1.1)), of(0.1, Some(1.5))], [Takers::Others; 2]);
         assert_eq!([of(1.0, Some(0.1)), of(0.8, None)], [Takers::Nobody, Takers::Unknown]);
+    }
+
+    #[test]
+    fn what_was_stolen_is_no_other_programs() {
+        let said = |stolen: u64| {
+            let neighbours = Neighbours { stolen_ns: Nanos(stolen), ..Neighbours::default() };
+            Others::of(&neighbours, 1e9).said()
+        };
+        assert_eq!(said(20_000_000), ", other programs 0.0");
+        assert_eq!(said(500_000_000), ", other programs 0.0, other virtual machines 0.5");
     }
 }
