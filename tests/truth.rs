@@ -304,8 +304,8 @@ fn a_limit_on_cpu_time_is_told_from_a_busy_machine() {
 fn who_may_use_one_cpu_of_several_does_not_wait_for_others() {
     let (_machine, scratch) = (machine(), scratch());
     let count = "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done";
-    // Two on the first CPU, and nobody on the others.
-    let script = format!("taskset -p -c 0 $$ >/dev/null; ({count}) & {count}; wait");
+    // Three on the first CPU, and nobody on the others: two thirds of the time is waiting. Of two it would be half, and as much is computing.
+    let script = format!("taskset -p -c 0 $$ >/dev/null; ({count}) & ({count}) & {count}; wait");
     let recording = sh_recorded(scratch.path(), &["--at", "tmpfs"], &script);
     let finding = expected(&recording, "run-queue-bound");
     let is_quiet = recording.traces[0].doubts.is_empty();
