@@ -32,6 +32,15 @@ const fn case(id: &'static str, options: &'static [&'static str], script: &'stat
 
 const SMALL: &[&str] = &["--at", "ext4:size=256M"];
 const TMPFS: &[&str] = &["--at", "tmpfs"];
+/// A device that needs ten times as long for what is read ahead as for one page.
+const JUMPS: &[&str] = &[
+    "--at",
+    "ext4:size=1G,bandwidth=100M,set=/sys/block/LOOP/queue/read_ahead_kb=512",
+    "--data",
+    "tree:dirs=1,files=1,bytes=200000000",
+    "--cache",
+    "cold",
+];
 /// Not in the same second as what comes next: then the inodes could be taken again.
 const DELETES: &str = "find d0 -type f -delete; sleep 1.1";
 const CREATES: &str = "sh -c 'i=0; while [ $i -lt 600 ]; do : >d0/n$i; i=$((i+1)); done'";
@@ -127,6 +136,7 @@ const CASES: &[Case] = &[
         &["--at", "ext4:size=1G,delay=5ms", "--data", "tree:dirs=1,files=1,bytes=100000000", "--cache", "cold"],
         "FIXTURE d0/f0 300",
     ),
+    case("readahead-wasted", JUMPS, "FIXTURE d0/f0 300"),
     case("repeated-stat", &["--at", "tmpfs", "--paths"], "FIXTURE 20 5000"),
     // The server is none of the command, as servers are.
     case(
@@ -348,6 +358,20 @@ const TWINS: &[Case] = &[
         ],
         "FIXTURE d0/f0 3000",
     ),
+    // Where every request takes as long, however much it brings; and where all of it is asked for.
+    case(
+        "readahead-wasted",
+        &[
+            "--at",
+            "ext4:size=1G,delay=5ms,set=/sys/block/LOOP/queue/read_ahead_kb=128",
+            "--data",
+            "tree:dirs=1,files=1,bytes=200000000",
+            "--cache",
+            "cold",
+        ],
+        "FIXTURE d0/f0 60",
+    ),
+    case("readahead-wasted", JUMPS, "dd if=d0/f0 of=/dev/null bs=64k count=400"),
     case(
         "write-amplification",
         &["--at", "ext4:size=1G,bandwidth=100M,mkfs=-J size=16"],

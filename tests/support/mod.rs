@@ -365,9 +365,14 @@ pub struct Cgroup(pub PathBuf);
 impl Cgroup {
     /// With two megabytes of memory.
     pub fn new() -> Cgroup {
+        Cgroup::holding("2M")
+    }
+
+    /// With so much memory.
+    pub fn holding(memory: &str) -> Cgroup {
         let cgroup = Cgroup::of("memory");
         let file = if cgroup.0.join("memory.max").exists() { "memory.max" } else { "memory.limit_in_bytes" };
-        fs::write(cgroup.0.join(file), "2M").expect("the memory controller");
+        fs::write(cgroup.0.join(file), memory).expect("the memory controller");
         cgroup
     }
 

@@ -20,6 +20,7 @@
 //! | [`profile`] | time by stack |
 //! | [`block`], [`load`] | requests to block devices, and what a disk did in figures |
 //! | [`io_over_time`] | what disks did in the course of a command |
+//! | [`page_cache`] | what a command brought into the page cache, and asked for |
 //! | [`disk_limits`], [`disk_use`] | what a disk can do, and how much of that a command made use of |
 //! | [`requests`] | requests that servers answered |
 //! | [`cgroup`] | what control groups are called |
@@ -67,6 +68,7 @@ pub mod loss;
 pub mod metric;
 pub mod neighbours;
 pub mod observed;
+pub mod page_cache;
 pub mod path;
 pub mod place;
 pub mod profile;

@@ -5,6 +5,7 @@
 
 mod block;
 mod comparison;
+mod page_cache;
 mod tuning;
 
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ use crate::trace::{Dtype, DtypeDirectory, DtypeFs, ForcedLookup, Overhead, Refus
 
 pub use block::{add_block_io, disk_limits, journal};
 pub use comparison::{commands_recording, durable_recording, overlay_recording};
+pub use page_cache::add_page_cache;
 pub use tuning::tuned_recording;
 
 const MS: u64 = 1_000_000;

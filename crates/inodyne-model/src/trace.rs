@@ -13,6 +13,7 @@ use crate::limit::Limit;
 use crate::loss::Lost;
 use crate::neighbours::Neighbours;
 use crate::observed::{Observed, ThreadNumber};
+use crate::page_cache::PageCache;
 use crate::path::CriticalPath;
 use crate::profile::StackTimes;
 use crate::requests::Served;
@@ -71,6 +72,9 @@ pub struct Trace {
     /// Journals and logs of file systems that were written, most commits first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub journals: Vec<Journal>,
+    /// What the command brought into the page cache, and what it asked for of that. None where that was not looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page_cache: Option<PageCache>,
     /// What the tracing cost.
     #[serde(default)]
     pub overhead: Overhead,

@@ -87,9 +87,10 @@ pub fn attach(program: &InKernel<'_>, point: Point, cpus: usize, hz: u32) -> Res
         move |error: libbpf_rs::Error| TraceError::Attach { point, reason: libbpf_log::explained(&error) }
     };
     match point {
-        Point::Tracepoint(name) | Point::PerfEvent(name) | Point::TracepointOf { name, .. } => {
-            Ok(vec![attach_itself(program).map_err(error(name))?])
-        }
+        Point::Tracepoint(name)
+        | Point::TracepointOfPages(name)
+        | Point::PerfEvent(name)
+        | Point::TracepointOf { name, .. } => Ok(vec![attach_itself(program).map_err(error(name))?]),
         Point::CpuClock => {
             let InKernel::ByLibbpf(program) = program else { unreachable!("a program of a timer is loaded by libbpf") };
             let (mut links, mut refused) = (Vec::new(), None);

@@ -1,6 +1,7 @@
 //! What tracing adds to one system call on this machine, now: the same cheap call in a loop, without and with the
-//! programs attached and this thread followed.
+//! programs attached and this thread followed. And what programs learn of such a thread about this kernel.
 
+use std::os::unix::fs::FileExt;
 use std::time::Instant;
 
 const ROUNDS: usize = 7;
@@ -28,6 +29,12 @@ pub fn nanoseconds_in_programs(so_far: impl Fn() -> u64) -> f64 {
         so_far().saturating_sub(before) as f64 / f64::from(MEASURED_CALLS)
     };
     (0..MEASURED_ROUNDS).map(|_| measured()).fold(f64::INFINITY, f64::min)
+}
+
+/// Reads the first page of a file through the page cache: of this program's. What is read, and whether it can be, does not matter.
+pub fn read_a_page() {
+    let mut byte = [0];
+    let _ = std::fs::File::open("/proc/self/exe").and_then(|file| file.read_at(&mut byte, 0));
 }
 
 fn round(calls: u32) {

@@ -15,6 +15,9 @@ const PREEMPTIBLE: [&[u8]; 2] = [b"\0tracepoint_srcu_srcu_data\0", b"\0srcu_ctrs
 /// A flag of requests that is a macro before Linux 6.11, then one of an enum without a name, which CO-RE cannot look for.
 const NUMBERED: &[u8] = b"\0__RQF_IO_STAT\0";
 
+/// What is attached to one of three tracepoints, which came together in Linux 6.12.
+const SHOWS_PAGES: &[u8] = b"\0btf_trace_mm_filemap_get_pages\0";
+
 /// Where libbpf looks for what an event is called by perf.
 const EVENTS: [&str; 2] = ["/sys/kernel/debug/tracing/events", "/sys/kernel/tracing/events"];
 
@@ -47,6 +50,7 @@ impl Programs {
 struct Found {
     preemptible: bool,
     numbered: bool,
+    shows_pages: bool,
 }
 
 fn found() -> Found {
@@ -54,6 +58,7 @@ fn found() -> Found {
     let look = |names: &[u8]| Found {
         preemptible: PREEMPTIBLE.iter().all(|sign| has(names, sign)),
         numbered: has(names, NUMBERED),
+        shows_pages: has(names, SHOWS_PAGES),
     };
     *KNOWN.get_or_init(|| types::names_of_kernel().map(look).unwrap_or_default())
 }
@@ -66,6 +71,11 @@ pub fn programs_lose_cpu() -> bool {
 /// Whether flags of requests are numbered by an enum, named or not (`probes/block/kernel.h`).
 pub fn request_flags_are_numbered() -> bool {
     found().numbered
+}
+
+/// Whether this kernel shows which pages of the page cache somebody asks for (`probes/page_cache`).
+pub fn shows_pages_asked_for() -> bool {
+    found().shows_pages
 }
 
 /// Whether programs can be attached to perf's events of tracepoints, which are known by numbers in tracefs.

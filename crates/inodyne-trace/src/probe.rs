@@ -14,7 +14,7 @@ use inodyne_model::trace::Trace;
 use crate::call_slots::CallSlots;
 use crate::cgroups;
 use crate::contract::{Shared, Thread};
-use crate::kernel::Programs;
+use crate::kernel::{self, Programs};
 use crate::options::Options;
 use crate::rings::Rings;
 use crate::skeleton::types::bss;
@@ -26,6 +26,8 @@ use crate::thread_numbers::ThreadNumbers;
 pub enum Point {
     /// A tracepoint of the kernel, by name.
     Tracepoint(&'static str),
+    /// One of those that show which pages of the page cache are asked for, which older kernels do not have.
+    TracepointOfPages(&'static str),
     /// The same by perf's event, `CATEGORY/NAME` in tracefs: no program loses its CPU there.
     PerfEvent(&'static str),
     /// A tracepoint of a file system, which may be a module that is not there.
@@ -111,6 +113,7 @@ impl Program {
         self.on.contains(&Programs::here())
             && match self.point {
                 Point::TracepointOf { filesystem, .. } => filesystems().contains(filesystem),
+                Point::TracepointOfPages(_) => kernel::shows_pages_asked_for(),
                 Point::Tracepoint(_) | Point::PerfEvent(_) | Point::CpuClock => true,
             }
     }

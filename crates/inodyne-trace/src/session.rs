@@ -332,6 +332,7 @@ impl Tracer {
         };
         run(&self.skeleton.progs.follow_arm)?;
         let added = || (calibrate::nanoseconds_per_call() - untraced_ns).max(0.0);
+        calibrate::read_a_page();
         let ns_per_call = added();
         let mut ns_per_untimed_call = 0.0;
         if self.options.live {

@@ -44,7 +44,7 @@ use variant::Trial;
     it, in shuffled blocks, under the conditions that the recording says (--cwd, --env, --prepare, --cleanup, --user), \
     each time in a place made and filled anew, and the score is printed and kept in the recording.\n\n\
     What runs is what the recording says, so it is asked for first; where nobody can be asked, give --yes.\n\n\
-    By itself it can apply the cures of dtype-missing, cold-metadata, cold-data, cold-program, random-io, \
+    By itself it can apply the cures of dtype-missing, cold-metadata, cold-data, cold-program, random-io, readahead-wasted, \
     sync-bound, copy-up, deleted-inodes, write-amplification, single-stream (where the command ends in a list of files), journal-wait, write-throttled, queue-full and small-requests \
     (where the place was made with a small journal, or with changed settings). For all others give --instead.\n\n  \
     inodyne prove find.inodyne dtype-missing\n  \

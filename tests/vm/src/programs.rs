@@ -8,7 +8,7 @@ use std::fmt::Display;
 use std::sync::{Mutex, PoisonError};
 
 use libbpf_rs::btf::Btf;
-use libbpf_rs::btf::types::{DataSec, Struct, Var};
+use libbpf_rs::btf::types::{DataSec, Struct, Typedef, Var};
 use libbpf_rs::{AsRawLibbpf, ObjectBuilder, OpenObject, PrintLevel, libbpf_sys, set_print};
 use serde::{Deserialize, Serialize};
 
@@ -90,6 +90,7 @@ pub fn verdicts(object: &[u8], constants: &[(String, u64)]) -> Result<Vec<Verdic
     let names: Vec<(String, String, usize)> = open(object, constants)?
         .progs()
         .map(|program| (text(program.name()), text(program.section()), program.insn_cnt()))
+        .filter(|(_, section, _)| is_there(section))
         .collect();
     names
         .into_iter()
@@ -102,6 +103,13 @@ pub fn verdicts(object: &[u8], constants: &[(String, u64)]) -> Result<Vec<Verdic
             Ok(Verdict { program, section, instructions, verified, refused })
         })
         .collect()
+}
+
+/// Whether this kernel has the tracepoint of a program with types. inodyne leaves out those of newer kernels.
+fn is_there(section: &str) -> bool {
+    let Some(tracepoint) = section.strip_prefix("tp_btf/") else { return true };
+    let kind = format!("btf_trace_{tracepoint}");
+    Btf::from_vmlinux().ok().is_none_or(|all| all.type_by_name::<Typedef<'_>>(&kind).is_some())
 }
 
 fn text(name: &OsStr) -> String {

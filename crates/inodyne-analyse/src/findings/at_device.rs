@@ -56,6 +56,11 @@ impl<'a> AtDevice<'a> {
         Some(format!("{name} can {can}{alone}, as it was measured: this is {share} of what it can do"))
     }
 
+    /// What it can do, where that was measured.
+    pub(super) fn limits(&self) -> Option<&DiskLimits> {
+        self.disk.limits.as_ref()
+    }
+
     /// What the command itself asked for of contents, through the cache and past it.
     pub(super) fn contents(&self) -> Amount {
         let is_content = |path| matches!(path, IoPath::DataRead | IoPath::ReadAhead | IoPath::Direct);

@@ -1,12 +1,13 @@
 //! `cold-program`: programs and libraries come from the device as their pages are touched, since they are not in memory yet.
 //!
-//! Which file a page belongs to is not known. A process that waits more often than the start of a program does is `mmap-faults`.
+//! A process that waits more often than the start of a program does is `mmap-faults`.
 
 use inodyne_model::cause::Cause;
 use inodyne_model::count::Grouped;
 use inodyne_model::cure::{CacheChange, Change};
 use inodyne_model::finding::Finding;
 use inodyne_model::ledger::{PAGE_FAULT, RowKind};
+use inodyne_model::page_cache::{Asked, FilePages};
 
 use super::at_device::AtDevice;
 use super::case::{Case, Waited};
@@ -24,6 +25,9 @@ const MOST: f64 = 0.5;
 /// What is in memory is mapped by a fault, too, and not brought in: this part of the work in faults goes away.
 const BRINGING_IN: f64 = 0.7;
 const UNCERTAIN: f64 = 0.25;
+/// Files that are named, and of how much of them at least, in bytes.
+const MOST_FILES: usize = 3;
+const LARGE_FILE: u64 = 100_000;
 
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let time = case.waiting(is_of_program);
@@ -47,6 +51,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         ),
         format!("{programs} {} started", if programs == 1 { "program was" } else { "programs were" }),
     ];
+    evidence.extend(case.trace.page_cache.as_ref().and_then(|cache| cache.asked.as_ref()).and_then(brought));
     evidence.extend(AtDevice::of(case).and_then(|device| device.line()));
     Some(
         Diagnosed {
@@ -70,6 +75,14 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         }
         .finding(case),
     )
+}
+
+/// `into memory came 125.0 MB of f0, 0.2 MB of libc.so.6`; none where that is not known.
+fn brought(asked: &Asked) -> Option<String> {
+    let of_file = |file: &FilePages| format!("{:.1} MB of {}", file.used.distinct_bytes as f64 / 1e6, file.called());
+    let large = asked.files.iter().filter(|file| file.used.distinct_bytes >= LARGE_FILE);
+    let files: Vec<String> = large.take(MOST_FILES).map(of_file).collect();
+    (!files.is_empty()).then(|| format!("into memory came {}", files.join(", ")))
 }
 
 /// A page of a program, or of anything else that is mapped: outside of calls, and in the one that starts a program.

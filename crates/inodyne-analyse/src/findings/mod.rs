@@ -52,6 +52,7 @@ mod others;
 mod process_storm;
 mod queue_full;
 mod random_io;
+mod readahead_wasted;
 mod remedy;
 mod repeated_stat;
 mod round_trips;
@@ -104,6 +105,7 @@ const DIAGNOSES: &[(&str, Diagnosis)] = &[
     ("process-storm", process_storm::diagnose),
     ("queue-full", queue_full::diagnose),
     ("random-io", random_io::diagnose),
+    ("readahead-wasted", readahead_wasted::diagnose),
     ("repeated-stat", repeated_stat::diagnose),
     ("round-trips", round_trips::diagnose),
     ("run-queue-bound", run_queue_bound::diagnose),
@@ -131,6 +133,7 @@ const OF_WINDOW: &[&str] = &[
     "memory-pressure",
     "queue-full",
     "random-io",
+    "readahead-wasted",
     "repeated-stat",
     "small-io",
     "small-requests",

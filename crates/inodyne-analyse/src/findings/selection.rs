@@ -25,17 +25,41 @@ const EXPLAINED_BY: &[(&str, &[&str])] = &[
     ("write-amplification", &["sync-bound", "memory-pressure", "copy-up", "io-limited"]),
     // And whoever finds the journal full empties it, through the queue.
     // So does a reader that is ahead of its device.
-    ("queue-full", &["sync-bound", "journal-wait", "commit-storm", "cold-data", "io-limited", "write-amplification"]),
+    (
+        "queue-full",
+        &[
+            "sync-bound",
+            "journal-wait",
+            "commit-storm",
+            "cold-data",
+            "io-limited",
+            "write-amplification",
+            "readahead-wasted",
+        ],
+    ),
     // What is thrown away for want of memory is read again, and dirty memory is limited with memory.
-    // What a cgroup allows is no matter of the device, nor of how much is read ahead.
-    ("cold-data", &["memory-pressure", "io-limited", "cold-program"]),
+    // What a cgroup allows is no matter of the device.
+    ("readahead-wasted", &["memory-pressure"]),
+    // What nobody needs is no reason to have it in memory, nor to ask for more of it at once.
+    ("cold-data", &["memory-pressure", "io-limited", "cold-program", "readahead-wasted"]),
     // One at a time, too, is who asks for small pieces: in order they could be fewer, and otherwise their order is what there is to say.
-    ("single-stream", &["memory-pressure", "copy-up", "io-limited", "small-requests", "random-io", "cold-program"]),
+    (
+        "single-stream",
+        &[
+            "memory-pressure",
+            "copy-up",
+            "io-limited",
+            "small-requests",
+            "random-io",
+            "cold-program",
+            "readahead-wasted",
+        ],
+    ),
     ("small-requests", &["memory-pressure", "copy-up", "io-limited"]),
-    ("random-io", &["memory-pressure", "copy-up", "io-limited"]),
+    ("random-io", &["memory-pressure", "copy-up", "io-limited", "readahead-wasted"]),
     ("device-saturated", &["io-limited"]),
-    ("mmap-faults", &["memory-pressure", "io-limited"]),
-    ("cold-program", &["memory-pressure", "io-limited"]),
+    ("mmap-faults", &["memory-pressure", "io-limited", "readahead-wasted"]),
+    ("cold-program", &["memory-pressure", "io-limited", "readahead-wasted"]),
     ("write-throttled", &["memory-pressure", "copy-up", "io-limited", "write-amplification"]),
     ("run-queue-bound", &["cpu-limited"]),
     // Copying up reads, writes and syncs.

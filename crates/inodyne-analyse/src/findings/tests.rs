@@ -6,8 +6,10 @@ use inodyne_model::Nanos;
 use inodyne_model::block::{Amount, Asker, BlockIo, Disk, Journal, JournalKind, Operation, Requests};
 use inodyne_model::cause::Cause;
 use inodyne_model::cure::{Change, PlaceChange};
+use inodyne_model::disk_limits::{DiskLimits, Latency};
 use inodyne_model::finding::{Finding, Prediction};
 use inodyne_model::observed::Sample;
+use inodyne_model::page_cache::{Asked, PageCache, Used};
 use inodyne_model::path::{Doing, DoingKind};
 use inodyne_model::recording::Recording;
 use inodyne_model::sample::{self, ms};
@@ -288,6 +290,42 @@ fn what_is_asked_of_a_device_is_told_apart_by_size_order_and_file() {
     assert_eq!(said(reading(400, 4, 3, 1, 400)), ["single-stream"]);
     // A few.
     assert!(said(reading(90, 4, 3, 1, 1)).is_empty());
+}
+
+#[test]
+fn reading_ahead_in_vain_is_said_where_smaller_requests_would_be_quicker() {
+    // 400 requests of 512 KiB, 4 ms each, by page faults: of so many pages asked for, mapped beside those, and in vain; a page alone takes so
+    // many milliseconds.
+    let said = |used: u64, beside: u64, vain: u64, page_ms: Option<f64>| {
+        let mut recording = reading(400, 512, 3, 1, 1);
+        let trace = &mut recording.traces[0];
+        let of_brought = Used {
+            distinct_bytes: (used + beside + vain) * 4096,
+            used_bytes: used * 4096,
+            beside_bytes: beside * 4096,
+        };
+        trace.page_cache =
+            Some(PageCache { asked: Some(Asked { of_brought, ..Asked::default() }), ..PageCache::default() });
+        trace.block.as_mut().expect("it has one").disks[0].limits = page_ms.map(|page_ms| {
+            let read = Latency { p50_ns: ms(page_ms), p99_ns: ms(page_ms) };
+            DiskLimits { read, ..sample::disk_limits() }
+        });
+        crate::explain(&mut recording);
+        let found = recording.findings.into_iter().find(|finding| finding.id == "readahead-wasted");
+        found.map(|finding| (finding.predicted.saving(), finding.cures[0].change.clone()))
+    };
+    let at =
+        |kib: &str| Change::Setting { file: "/sys/block/LOOP/queue/read_ahead_kb".to_owned(), value: kib.to_owned() };
+    // Single pages: 400 times 0.2 ms stay of 400 times 4 ms.
+    let (saving, change) = said(400, 0, 50_000, Some(0.2)).expect("it is said");
+    assert!((0.92..0.96).contains(&saving) && change == at("0"), "{saving} {change:?}");
+    // Pages mapped beside them may be needed: requests of 64 KiB take 0.65 ms.
+    let (saving, change) = said(400, 5_600, 45_200, Some(0.2)).expect("it is said");
+    assert!((0.80..0.86).contains(&saving) && change == at("64"), "{saving} {change:?}");
+    // More requests than now, each nearly as slow; most of use; and a device of which nothing is known.
+    assert_eq!(said(800, 0, 50_000, Some(3.9)), None);
+    assert_eq!(said(40_000, 0, 11_200, Some(0.02)), None);
+    assert_eq!(said(400, 0, 50_000, None), None);
 }
 
 #[test]

@@ -35,6 +35,7 @@ fn numbers(text: &str, column: &str) -> Vec<f64> {
 fn rows_are_those_of_the_recording_with_all_digits() {
     let mut recording = sample::overlay_recording();
     sample::add_block_io(&mut recording.traces[0]);
+    sample::add_page_cache(&mut recording.traces[0]);
     let mut recording = explained(recording);
     recording.traces[0].paths = Some(Paths {
         looked_up: vec![PathCount {
@@ -64,6 +65,7 @@ fn rows_are_those_of_the_recording_with_all_digits() {
         ("block", 5),
         ("io-over-time", 4),
         ("journals", 1),
+        ("page-cache", 3),
         ("processes", traces.iter().map(|trace| crate::process::Processes::new(trace).all.len()).sum()),
         ("threads", traces.iter().flat_map(|trace| &trace.threads).map(|thread| thread.rows.len()).sum()),
         ("runs", recording.runs.len()),

@@ -54,6 +54,7 @@ mod others;
 mod over_time;
 mod overhead;
 mod overview;
+mod page_cache;
 mod paths;
 mod processes;
 pub(crate) mod recordings;

@@ -8,11 +8,11 @@ use inodyne_model::call_class::CallClass;
 use super::definition::Definition;
 use super::{
     block_io, calls, comparison, files, findings, functions, io_over_time, journals, ledger, over_time, overhead,
-    paths, processes, requests, runs, threads, tune, verdict,
+    page_cache, paths, processes, requests, runs, threads, tune, verdict,
 };
 
 /// All sections, in the order of a report.
-static SECTIONS: [&Definition; 19] = [
+static SECTIONS: [&Definition; 20] = [
     &tune::SECTION,
     &comparison::SECTION,
     &verdict::SECTION,
@@ -27,6 +27,7 @@ static SECTIONS: [&Definition; 19] = [
     &block_io::SECTION,
     &io_over_time::SECTION,
     &journals::SECTION,
+    &page_cache::SECTION,
     &processes::SECTION,
     &threads::SECTION,
     &runs::SECTION,

@@ -250,6 +250,13 @@ fn journals_are_shown_with_the_phases_of_their_commits() {
 }
 
 #[test]
+fn the_page_cache_is_shown_with_what_was_read_ahead_in_vain() {
+    let mut recording = sample::find_recording();
+    sample::add_page_cache(&mut recording.traces[0]);
+    insta::assert_snapshot!(only(&explained(recording), section("page-cache")));
+}
+
+#[test]
 fn paths_are_shown_by_time_and_by_directory() {
     let mut recording = explained(sample::find_recording());
     let path = |path: &str, calls, not_found, ms| PathCount {

@@ -50,18 +50,39 @@ struct super_block {
 	struct file_system_type *s_type;
 };
 
+struct hlist_node {
+	struct hlist_node *next;
+};
+
+struct hlist_head {
+	struct hlist_node *first;
+};
+
+typedef struct {
+	int counter;
+} atomic_t;
+
 struct inode {
 	__u16 i_mode;
 	struct super_block *i_sb;
 	unsigned long i_ino;
 	__s64 i_size;
 	__u32 i_generation;
+	atomic_t i_writecount;
+	struct hlist_head i_dentry;
+};
+
+struct address_space {
+	struct inode *host;
 };
 
 struct dentry {
 	struct dentry *d_parent;
 	struct qstr d_name;
 	struct inode *d_inode;
+	union {
+		struct hlist_node d_alias;
+	} d_u;
 };
 
 struct vfsmount {
@@ -124,10 +145,6 @@ struct pid {
 	struct upid numbers[];
 };
 
-typedef struct {
-	int counter;
-} atomic_t;
-
 /* Of a process, in its flags: each thread is told to end, with the same code. */
 #define SIGNAL_GROUP_EXIT 0x00000004
 
@@ -186,6 +203,7 @@ struct bpf_iter__task {
 #define PF_IO_WORKER 0x00000010
 #define PF_USER_WORKER 0x00004000
 #define PF_KTHREAD 0x00200000
+#define PF_MEMALLOC 0x00000800
 #define TASK_DEAD 0x00000080
 #define TASK_NEW 0x00000800
 

@@ -34,6 +34,7 @@ probes! {
     dtype,
     block,
     dirty,
+    page_cache,
     commits,
     requests,
 }

@@ -14,7 +14,7 @@ static FINDINGS: &[(&str, &str)] = pages! {
     "findings":
      "cold-data" "cold-metadata" "cold-program" "commit-storm" "copy-up" "cpu-limited" "deleted-inodes" "device-saturated" "dtype-missing"
      "failed-calls" "failed-lookups" "fs-not-to-blame" "futex-contention" "io-limited" "journal-wait" "kernel-cpu-bound" "lock-contention"
-     "memory-pressure" "mmap-faults" "process-storm" "queue-full" "random-io" "repeated-stat" "round-trips" "run-queue-bound"
+     "memory-pressure" "mmap-faults" "process-storm" "queue-full" "random-io" "readahead-wasted" "repeated-stat" "round-trips" "run-queue-bound"
      "single-stream" "small-io" "small-requests" "stat-per-entry" "sync-bound" "user-cpu-bound" "write-amplification" "write-throttled"
 };
 

@@ -7,35 +7,12 @@
 #ifndef INODYNE_DIRTY_PROBE_H
 #define INODYNE_DIRTY_PROBE_H
 
+#include "../../bpf/folio.h"
 #include "../../bpf/maps.h"
 #include "../../bpf/preempt.h"
 #include "../../bpf/refuse.h"
 #include "../block/probe.bpf.h"
 #include "intf.h"
-
-#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
-
-struct address_space {
-	struct inode *host;
-};
-
-struct page {
-	unsigned long flags;
-};
-
-/* Until Linux 6.5; then the order lies in the lowest byte of the flags of the second page (include/linux/mm_types.h). */
-struct folio___before {
-	unsigned char _folio_order;
-};
-
-#pragma clang attribute pop
-
-/* The value is of this kernel or that. */
-enum pageflags {
-	PG_head,
-};
-
-#define PAGE_BYTES 4096
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -43,23 +20,6 @@ struct {
 	__type(key, struct dirty_key);
 	__type(value, struct dirty_sum);
 } dirty_sums SEC(".maps");
-
-/* How large a folio is. Its flags come first in it, whatever their type is called. */
-static __always_inline __u64 folio_bytes(const void *folio)
-{
-	const struct folio___before *before = folio;
-	unsigned long flags = 0;
-	__u8 order = 0;
-
-	bpf_probe_read_kernel(&flags, sizeof(flags), folio);
-	if (!(flags & 1UL << bpf_core_enum_value(enum pageflags, PG_head)))
-		return PAGE_BYTES;
-	if (bpf_core_field_exists(before->_folio_order))
-		order = BPF_CORE_READ(before, _folio_order);
-	else
-		bpf_probe_read_kernel(&order, sizeof(order), folio + bpf_core_type_size(struct page));
-	return (__u64)PAGE_BYTES << (order & 31);
-}
 
 SEC("raw_tp/writeback_dirty_folio")
 int HOLDING_PROG(dirty_folio, void *folio, struct address_space *mapping)
@@ -94,7 +54,7 @@ int HOLDING_PROG(dirty_folio, void *folio, struct address_space *mapping)
 			return 0;
 		}
 	}
-	__sync_fetch_and_add(&sum->bytes, folio_bytes(folio));
+	__sync_fetch_and_add(&sum->bytes, folio_pages(folio) * PAGE_BYTES);
 	return 0;
 }
 

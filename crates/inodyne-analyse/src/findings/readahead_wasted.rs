@@ -1,0 +1,159 @@
+//! `readahead-wasted`: the kernel reads ahead, or around a page that is faulted for, and most of it is never asked for.
+//!
+//! With less of that, requests are smaller, and there may be more of them. That is better where the device needs long for what is read in vain,
+//! and worse where each request costs its answer, however small it is: so this is said only where the times of both are known. What a page
+//! fault maps beside its page counts as used, since nobody sees whether it is.
+
+use inodyne_model::block::{Amount, IoPath};
+use inodyne_model::cause::Cause;
+use inodyne_model::count::Grouped;
+use inodyne_model::cure::Change;
+use inodyne_model::finding::Finding;
+use inodyne_model::ledger::{PAGE_FAULT, RowKind};
+use inodyne_model::page_cache::{Asked, FilePages};
+
+use super::at_device::AtDevice;
+use super::case::{Case, Waited};
+use super::estimate::{self, Diagnosed};
+use super::families::reads;
+use super::remedy::Remedy;
+use crate::units::{percent, seconds};
+
+/// Below this share of the wall-clock time reading ahead would not be noticed.
+const LEAST_SHARE: f64 = 0.15;
+/// Below this part of it that was not asked for, most of it was of use.
+const MOST: f64 = 0.4;
+/// Less is read ahead by the start of a program.
+const LEAST_BYTES: u64 = 4_000_000;
+/// Larger requests are none that tell how long a page takes.
+const SMALL: u64 = 8_192;
+/// So many tell it.
+const ENOUGH: u64 = 3;
+/// What a page fault costs besides, in the work of bringing a page in: finding memory for it and a place in the cache.
+const FAULT_IN_PAGES: f64 = 16.0;
+/// How long requests take that are smaller than all that were seen is not known for sure.
+const UNCERTAIN: f64 = 0.25;
+/// A page.
+const PAGE: f64 = 4_096.0;
+/// What a page fault maps at once of what lies in memory (`fault_around_bytes`, mm/memory.c): of that, it is not known what was used.
+const MAPPED_AT_ONCE: f64 = 65_536.0;
+/// Files that are named.
+const MOST_FILES: usize = 2;
+
+pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
+    let asked = case.trace.page_cache.as_ref()?.asked.as_ref()?;
+    let used = &asked.of_brought;
+    let in_vain = used.unused_bytes() as f64 / used.distinct_bytes.max(1) as f64;
+    if used.unused_bytes() < LEAST_BYTES || in_vain < MOST {
+        return None;
+    }
+    let device = AtDevice::of(case)?;
+    let time = case.waiting(is_of_contents);
+    let share = case.share(&time);
+    if share < LEAST_SHARE || time.count == 0 {
+        return None;
+    }
+    // What a request has to bring at least, so that nobody has to wait for more of them than have to be asked for by themselves.
+    let (bytes, setting) = if used.beside_bytes > 0 { (MAPPED_AT_ONCE, "64") } else { (PAGE, "0") };
+    let each = Each::of(&device, time.mean(), bytes)?;
+    let requests = used.used_bytes as f64 / PAGE + asked.mapped as f64;
+    let then = requests * each.then_ns / case.side_by_side(&time);
+    let waits = case.on_path(&time);
+    let faults = case.ledger(|row| row.kind == RowKind::Kernel && row.syscall.as_deref() == Some(PAGE_FAULT));
+    let for_each_wait = used.distinct_bytes as f64 / PAGE / time.count as f64;
+    let bringing_in = for_each_wait / (for_each_wait + FAULT_IN_PAGES);
+    let saved = waits - then + faults * bringing_in * in_vain;
+    if saved < case.wall() * LEAST_SHARE {
+        return None;
+    }
+    let mut evidence = vec![
+        format!(
+            "{:.1} MB of files were brought into memory, and {:.1} MB of that never asked for: {}",
+            used.distinct_bytes as f64 / 1e6,
+            used.unused_bytes() as f64 / 1e6,
+            files(asked)
+        ),
+        format!(
+            "waited {} times, {} each, {} together; {} {}",
+            Grouped(time.count),
+            seconds(time.mean()),
+            seconds(time.ns),
+            each.source,
+            seconds(each.small_ns)
+        ),
+    ];
+    evidence.extend(device.line());
+    let less = Change::Setting { file: "/sys/block/LOOP/queue/read_ahead_kb".to_owned(), value: setting.to_owned() };
+    Some(
+        Diagnosed {
+            title: format!(
+                "{} waits for what the kernel reads ahead, {} of which nobody asks for: {} of the time",
+                case.who(&time),
+                percent(in_vain),
+                percent(share)
+            ),
+            share,
+            evidence,
+            predicted: estimate::without(case, saved, UNCERTAIN),
+            cure: vec![
+                Remedy::new(
+                    format!("read less ahead: /sys/block/DEVICE/queue/read_ahead_kb at {setting}, as is predicted"),
+                    less,
+                ),
+                Remedy::advice(
+                    "or say so for this file alone, where its pages are used one by one: madvise MADV_RANDOM, posix_fadvise RANDOM; databases have an option for it",
+                ),
+            ],
+            avoidable_calls: None,
+            bound: false,
+        }
+        .finding(case),
+    )
+}
+
+/// A wait for the contents of files to come from the device through the cache.
+fn is_of_contents(waited: &Waited<'_>) -> bool {
+    let reads_contents =
+        waited.call == PAGE_FAULT || reads(waited.call) || matches!(waited.call, "execve" | "execveat");
+    let is_read = matches!(waited.cause, Cause::DeviceRead | Cause::QueueFull);
+    is_read && reads_contents && !waited.is_direct() && !waited.is_copy_up()
+}
+
+/// How long requests take that bring less.
+struct Each {
+    /// Waiting for one that brings what is needed.
+    then_ns: f64,
+    /// A small one at the device, and how that is known.
+    small_ns: f64,
+    source: &'static str,
+}
+
+impl Each {
+    /// Of requests of so many bytes, where waiting for one takes so long now: between a small one and those of now. None where nothing
+    /// tells how long this device takes for a small one.
+    fn of(device: &AtDevice<'_>, wait_ns: f64, bytes: f64) -> Option<Each> {
+        let at_device = |amount: &Amount| amount.mean_device_ns().map(|ns| ns.0 as f64);
+        let contents = device.contents();
+        let (now, now_bytes) = (at_device(&contents)?, contents.mean_bytes() as f64);
+        let (small_ns, source) = match device.limits() {
+            Some(limits) if limits.read.p50_ns.0 > 0 => (limits.read.p50_ns.0 as f64, "4 KiB alone take, as measured,"),
+            _ => {
+                let small = device.sum(|row| {
+                    let is_read = matches!(row.path, IoPath::MetadataRead | IoPath::DataRead | IoPath::ReadAhead);
+                    is_read && row.amount.mean_bytes() <= SMALL
+                });
+                (at_device(&small).filter(|_| small.timed >= ENOUGH)?, "small requests to this device take")
+            }
+        };
+        let part = ((bytes - PAGE) / (now_bytes - PAGE).max(PAGE)).clamp(0.0, 1.0);
+        // What a wait takes longer than its request is there with a small one, too.
+        let around = (wait_ns - now).clamp(0.0, now);
+        Some(Each { then_ns: small_ns + (now - small_ns).max(0.0) * part + around, small_ns, source })
+    }
+}
+
+/// `125.0 MB of f0, 0.1 MB of libc.so.6`
+fn files(asked: &Asked) -> String {
+    let of_file = |file: &FilePages| format!("{:.1} MB of {}", file.used.unused_bytes() as f64 / 1e6, file.called());
+    asked.in_vain().into_iter().take(MOST_FILES).map(of_file).collect::<Vec<_>>().join(", ")
+}
