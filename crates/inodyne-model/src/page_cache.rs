@@ -22,6 +22,10 @@ pub struct PageCache {
     /// Contents of files that were brought, and of which there was no room to note what became of them, in bytes.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub not_followed_bytes: u64,
+    /// How often the kernel skipped a program that looks at this, at most: so many folios brought, or calls and faults that asked for some, are
+    /// not in these figures.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unseen: u64,
 }
 
 fn is_zero(count: &u64) -> bool {

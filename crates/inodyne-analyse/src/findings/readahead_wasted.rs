@@ -23,6 +23,8 @@ use crate::units::{percent, seconds};
 const LEAST_SHARE: f64 = 0.15;
 /// Below this part of it that was not asked for, most of it was of use.
 const MOST: f64 = 0.4;
+/// This part of what is asked for may be missing.
+const MOST_UNSEEN: f64 = 0.01;
 /// Less is read ahead by the start of a program.
 const LEAST_BYTES: u64 = 4_000_000;
 /// Larger requests are none that tell how long a page takes.
@@ -41,8 +43,14 @@ const MAPPED_AT_ONCE: f64 = 65_536.0;
 const MOST_FILES: usize = 2;
 
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
-    let asked = case.trace.page_cache.as_ref()?.asked.as_ref()?;
+    let cache = case.trace.page_cache.as_ref()?;
+    let asked = cache.asked.as_ref()?;
     let used = &asked.of_brought;
+    let asked_for = used.used_bytes as f64 / PAGE + asked.mapped as f64;
+    // What was not seen being asked for is among what nobody asked for.
+    if cache.unseen as f64 > asked_for * MOST_UNSEEN {
+        return None;
+    }
     let in_vain = used.unused_bytes() as f64 / used.distinct_bytes.max(1) as f64;
     if used.unused_bytes() < LEAST_BYTES || in_vain < MOST {
         return None;
@@ -56,8 +64,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     // What a request has to bring at least, so that nobody has to wait for more of them than have to be asked for by themselves.
     let (bytes, setting) = if used.beside_bytes > 0 { (MAPPED_AT_ONCE, "64") } else { (PAGE, "0") };
     let each = Each::of(&device, time.mean(), bytes)?;
-    let requests = used.used_bytes as f64 / PAGE + asked.mapped as f64;
-    let then = requests * each.then_ns / case.side_by_side(&time);
+    let then = asked_for * each.then_ns / case.side_by_side(&time);
     let waits = case.on_path(&time);
     let faults = case.ledger(|row| row.kind == RowKind::Kernel && row.syscall.as_deref() == Some(PAGE_FAULT));
     let for_each_wait = used.distinct_bytes as f64 / PAGE / time.count as f64;

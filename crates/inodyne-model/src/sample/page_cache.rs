@@ -35,5 +35,6 @@ pub fn add_page_cache(trace: &mut Trace) {
         evicted_bytes: 3 * MIB,
         evicted_own_bytes: MIB,
         not_followed_bytes: 0,
+        unseen: 0,
     });
 }

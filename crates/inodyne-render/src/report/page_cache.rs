@@ -45,6 +45,13 @@ fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
         let words = format!("what became of {}, for which there was no room", bytes(cache.not_followed_bytes));
         says("not known", &words);
     }
+    if cache.unseen > 0 {
+        let words = format!(
+            "up to {} times pages were brought in or asked for, which the kernel did not show",
+            Grouped(cache.unseen)
+        );
+        says("not seen", &words);
+    }
     if cache.evicted_bytes > 0 {
         let words = format!(
             "{} of anybody's files for want of memory while the command ran, {} of it brought in by the command",

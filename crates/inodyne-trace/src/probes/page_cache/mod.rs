@@ -20,15 +20,15 @@ use contract::{Chunk, ChunkKey, Key, PAGES_OF_METADATA, Row, Totals};
 pub struct Own;
 
 const PROGRAMS: &[Program] = &[
-    Program::at("page_brought", "mm_filemap_add_to_page_cache"),
-    Program::at("page_evict", "mm_filemap_delete_from_page_cache"),
+    Program::at("page_brought", "mm_filemap_add_to_page_cache").of_detail(),
+    Program::at("page_evict", "mm_filemap_delete_from_page_cache").of_detail(),
     ASKED,
-    Program::new("page_fault", Point::TracepointOfPages("mm_filemap_fault")),
-    Program::new("page_map", Point::TracepointOfPages("mm_filemap_map_pages")),
+    Program::new("page_fault", Point::TracepointOfPages("mm_filemap_fault")).of_detail(),
+    Program::new("page_map", Point::TracepointOfPages("mm_filemap_map_pages")).of_detail(),
 ];
 
 /// From Linux 6.12 on, together with the two after it.
-const ASKED: Program = Program::new("page_read", Point::TracepointOfPages("mm_filemap_get_pages"));
+const ASKED: Program = Program::new("page_read", Point::TracepointOfPages("mm_filemap_get_pages")).of_detail();
 
 /// Bytes of a page (`PAGE_BYTES` of bpf/folio.h).
 const PAGE: u64 = 4096;
@@ -55,8 +55,9 @@ impl Probe for Own {
         let bss = seen.maps.bss_data.as_ref().expect("the programs have variables");
         let chunks: Vec<(ChunkKey, Chunk)> = pairs_up_to(&seen.maps.page_chunks, global(&bss.page_chunks_begun) as usize)?;
         let totals = per_cpu(&seen.maps.page_totals)?;
-        let asked = ASKED.is_there();
-        result.page_cache = Some(read(&rows, &chunks, &totals, global(&bss.pages_not_kept), asked));
+        let unseen = PROGRAMS.iter().filter_map(|program| seen.skipped.get(program.name)).sum();
+        let cache = read(&rows, &chunks, &totals, global(&bss.pages_not_kept), ASKED.is_there());
+        result.page_cache = Some(PageCache { unseen, ..cache });
         Ok(())
     }
 }
@@ -84,6 +85,7 @@ fn read(
         evicted_bytes: sum(|one| one.evicted) * PAGE,
         evicted_own_bytes: sum(|one| one.evicted_own) * PAGE,
         not_followed_bytes: not_kept * PAGE,
+        unseen: 0,
     }
 }
 
@@ -165,6 +167,7 @@ mod tests {
             evicted_bytes: 724 * PAGE,
             evicted_own_bytes: 725 * PAGE,
             not_followed_bytes: 731 * PAGE,
+            unseen: 0,
         };
         let all = |key: &Key, row: &Row, chunk_key: &ChunkKey, chunk: &Chunk, totals: &Totals| {
             read(&[(*key, *row)], &[(*chunk_key, *chunk)], &[*totals], 731, true)
