@@ -13,7 +13,7 @@ use crate::units::{percent, seconds};
 const LEAST_SHARE: f64 = 0.1;
 /// Samples and waits: of a command of a few milliseconds, one sample is a tenth.
 const LEAST_SEEN: u64 = 10;
-/// What was thrown away is read again as well; that is not counted, so the saving may be larger.
+/// What was evicted is read again as well; the time for that is not counted, so the saving may be larger.
 const UNCERTAIN: f64 = 0.4;
 
 /// Functions of reclaim, of compaction, and of a cgroup at its limit.
@@ -63,6 +63,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         }
         false => format!("the machine has {:.1} GB in all", case.recording.host.memory_bytes as f64 / 1e9),
     });
+    evidence.extend(brought_again(case));
     Some(
         Diagnosed {
             title: format!("Memory is short: {} of the time goes into finding some", percent(share)),
@@ -78,4 +79,11 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         }
         .finding(case),
     )
+}
+
+/// `12.4 MB of files that it had read were evicted, and read again`; none where nothing was.
+fn brought_again(case: &Case<'_>) -> Option<String> {
+    let brought = &case.trace.page_cache.as_ref()?.brought;
+    let again = brought.iter().map(|row| row.again_bytes).fold(0, u64::saturating_add);
+    (again > 0).then(|| format!("{:.1} MB of files that it had read were evicted, and read again", again as f64 / 1e6))
 }

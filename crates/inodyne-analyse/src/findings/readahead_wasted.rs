@@ -62,9 +62,11 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         return None;
     }
     // What a request has to bring at least, so that nobody has to wait for more of them than have to be asked for by themselves.
-    let (bytes, setting) = if used.beside_bytes > 0 { (MAPPED_AT_ONCE, "64") } else { (PAGE, "0") };
+    let is_mapped = used.beside_bytes > used.used_bytes;
+    let (bytes, setting) = if is_mapped { (MAPPED_AT_ONCE, "64") } else { (PAGE, "0") };
+    let requests = if is_mapped { asked_for } else { asked_for + used.beside_bytes as f64 / PAGE };
     let each = Each::of(&device, time.mean(), bytes)?;
-    let then = asked_for * each.then_ns / case.side_by_side(&time);
+    let then = requests * each.then_ns / case.side_by_side(&time);
     let waits = case.on_path(&time);
     let faults = case.ledger(|row| row.kind == RowKind::Kernel && row.syscall.as_deref() == Some(PAGE_FAULT));
     let for_each_wait = used.distinct_bytes as f64 / PAGE / time.count as f64;
