@@ -48,6 +48,12 @@ struct page_chunk {
 	__u8 name[PAGE_FILE_NAME]; /* of the file, without its directory */
 };
 
+/* What is counted while pages of a file are marked. */
+struct page_progress {
+	__u32 in_vain; /* chunks in a row of which none is known */
+	__u32 known;   /* of what is brought: pages that were before; otherwise chunks that are known */
+};
+
 /* Sums that are kept for each CPU. */
 struct page_totals {
 	__u64 read;        /* pages of files that calls asked for, each time */

@@ -78,12 +78,7 @@ struct page_span {
 	__u64 from, to; /* the first, and the one after the last */
 };
 
-/* What is counted meanwhile. On the stack the verifier would follow each count by itself. */
-struct page_progress {
-	__u32 in_vain;
-	__u32 known; /* of what is brought: pages that were before; otherwise chunks that are known */
-};
-
+/* On the stack the verifier would follow each count by itself. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
