@@ -35,6 +35,10 @@ enum limits {
 	COMM_LENGTH = 16,
 	STACK_DEPTH = 64, /* a power of two */
 
+	/* Of stacks that are remembered, both powers of two: addresses, and words between the arguments and the top. */
+	KNOWN_DEPTH = 32,
+	KNOWN_WORDS = 512,
+
 	/* Control groups whose names are asked for. */
 	CGROUPS_NAMED = 1024,
 
@@ -153,6 +157,24 @@ struct stack_record {
 	__u32 depth;
 	__u32 truncated;
 	__u64 address[STACK_DEPTH];
+};
+
+/* A kernel stack that is remembered: known_stack.h. */
+struct known_stack {
+	__u64 stack;     /* its identity; 0: none */
+	__u64 arguments; /* of the stack that is looked at, */
+	__u64 top;       /* ... both numbers, which the verifier does not know for pointers */
+	__u32 depth;
+	__u32 met;        /* so often since it was remembered */
+	__u32 pause;      /* of the stacks that are not known, so many are not remembered from now on */
+	__u32 next_pause;
+	__u64 address[KNOWN_DEPTH];
+	__u16 words[KNOWN_DEPTH]; /* from the arguments up; of the last, from the top down */
+};
+
+/* The words of a stack while it is remembered. */
+struct stack_words {
+	__u64 word[KNOWN_WORDS];
 };
 
 /* Counters that both sides see while the trace runs. */

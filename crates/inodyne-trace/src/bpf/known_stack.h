@@ -22,8 +22,6 @@
 
 enum known_stack_limits {
 	KNOWN_STACKS = 64,    /* of each program, on each CPU: a power of two */
-	KNOWN_DEPTH = 32,     /* addresses: a power of two */
-	KNOWN_WORDS = 512,    /* of the stack, between the arguments and the top: a power of two */
 	KNOWN_BELOW = OWN_ADDRESSES, /* they lie below the arguments */
 	KNOWN_PAYS = 4,       /* remembering costs as much as so many walks */
 	KNOWN_PAUSE_MOST = 63, /* stacks that are not remembered, after one that did not pay: a power of two less one */
@@ -34,17 +32,6 @@ const volatile __u32 check_known_stacks = 0;
 __u64 known_stacks_met;
 __u64 known_stacks_wrong;
 
-struct known_stack {
-	__u64 stack; /* its identity; 0: none */
-	__u64 arguments, top; /* of the stack that is looked at: numbers, which the verifier does not know for pointers */
-	__u32 depth;
-	__u32 met;        /* so often since it was remembered */
-	__u32 pause;      /* of the stacks that are not known, so many are not remembered from now on */
-	__u32 next_pause;
-	__u64 address[KNOWN_DEPTH];
-	__u16 words[KNOWN_DEPTH]; /* from the arguments up; of the last, from the top down */
-};
-
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, KNOWING_STACK_USERS * KNOWN_STACKS);
@@ -52,10 +39,6 @@ struct {
 	__type(value, struct known_stack);
 } known_stacks SEC(".maps");
 
-/* The words of a stack while it is remembered. */
-struct stack_words {
-	__u64 word[KNOWN_WORDS];
-};
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, KNOWING_STACK_USERS);

@@ -129,6 +129,19 @@ fn every_structure_lies_as_it_was_agreed() {
     );
 }
 
+/// Where `scripts/swap-fields` looks for them.
+#[test]
+fn every_structure_is_written_in_a_header_of_the_contract() {
+    let sources = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src"));
+    let probes = crate::probes::NAMES.iter().map(|name| sources.join("probes").join(name).join("intf.h"));
+    let headers = probes.filter_map(|header| std::fs::read_to_string(header).ok());
+    let shared = std::fs::read_to_string(sources.join("bpf/intf.h")).expect("the header of all probes");
+    let text: String = headers.chain([shared]).collect();
+    let contract = Contract::read();
+    let elsewhere = contract.structures.keys().filter(|name| !text.contains(&format!("struct {name} {{")));
+    assert_eq!(elsewhere.collect::<Vec<_>>(), Vec::<&String>::new());
+}
+
 fn difference(before: &str, now: &str) -> Vec<String> {
     let (before, now): (Vec<&str>, Vec<&str>) = (before.lines().collect(), now.lines().collect());
     let longest = before.len().max(now.len());
