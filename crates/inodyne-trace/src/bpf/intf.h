@@ -13,6 +13,7 @@
 
 #include "export.h"
 #include "loss.h"
+#include "refusable.h"
 
 enum limits {
 	/* A call is a number: the system call's own below CALLS_64, CALL_INVALID for any number beyond, and CALLS_64 + its

@@ -6,26 +6,8 @@
 #ifndef INODYNE_REFUSE_H
 #define INODYNE_REFUSE_H
 
-#include "export.h"
 #include "kernel.h"
-
-/* In the order of probes/mod.rs. */
-enum refusable {
-	REFUSE_NONE,
-	REFUSE_CALLS,
-	REFUSE_LIFECYCLE,
-	REFUSE_SWITCHES,
-	REFUSE_SAMPLES,
-	REFUSE_PATHS,
-	REFUSE_FILES,
-	REFUSE_DTYPE,
-	REFUSE_BLOCK,
-	REFUSE_DIRTY,
-	REFUSE_PAGE_CACHE,
-	REFUSE_COMMITS,
-	REFUSE_REQUESTS,
-};
-EXPORT(enum, refusable);
+#include "refusable.h"
 
 /* Set before loading: one of enum refusable. */
 const volatile __u32 refused_probe = REFUSE_NONE;

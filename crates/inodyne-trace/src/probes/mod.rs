@@ -60,7 +60,7 @@ mod tests {
         let expected = std::iter::once("none").chain(NAMES.iter().copied());
         let expected: Vec<(String, i64)> =
             expected.zip(0..).map(|(name, value)| (format!("REFUSE_{}", name.to_uppercase()), value)).collect();
-        assert_eq!(*refusable, expected, "bpf/refuse.h");
+        assert_eq!(*refusable, expected, "bpf/refusable.h");
     }
 
     #[test]
