@@ -82,10 +82,16 @@ fn what_is_read_again_is_asked_for_again_and_not_brought() {
 #[test]
 fn a_large_call_asks_for_all_of_it_once() {
     let _machine = machine();
-    let (_, cache) = seen(COLD, "dd if=d0/f0 of=/dev/null bs=24M count=1 status=none");
-    let of_file = file(&cache, "f0").expect("it was read");
-    assert_eq!((of_file.distinct_bytes, of_file.used_bytes), (24 * MIB, 24 * MIB));
-    assert!((24 * MIB..25 * MIB).contains(&asked(&cache).read_bytes), "{:?}", asked(&cache));
+    // ext2 has single pages in the cache: the kernel shows few of those that a call finds in one go, where it waits for the last of them.
+    for place in [COLD[1], "ext2:size=256M,set=/sys/block/LOOP/queue/read_ahead_kb=128"] {
+        let options = [&["--at", place], &COLD[2..]].concat();
+        for bytes in ["128k", "24M"] {
+            let (_, cache) = seen(&options, &format!("dd if=d0/f0 of=/dev/null bs={bytes} status=none"));
+            let of_file = file(&cache, "f0").expect("it was read");
+            assert_eq!((of_file.distinct_bytes, of_file.used_bytes), (24 * MIB, 24 * MIB), "{place} {bytes}");
+            assert!((24 * MIB..25 * MIB).contains(&asked(&cache).read_bytes), "{:?}", asked(&cache));
+        }
+    }
 }
 
 #[test]

@@ -49,6 +49,7 @@ struct thread_info {
 #define CALL_ARG1(regs) REGISTER(regs, di)
 #define CALL_ARG2(regs) REGISTER(regs, si)
 #define CALL_ARG3(regs) REGISTER(regs, dx)
+#define CALL_ARG4(regs) REGISTER(regs, r10)
 #define CALL_ARG5(regs) REGISTER(regs, r8)
 #define CALL_NUMBER(regs) ((long)REGISTER(regs, orig_ax))
 
@@ -64,6 +65,7 @@ struct thread_info {
 #define CALL_ARG1(regs) REGISTER(regs, orig_x0)
 #define CALL_ARG2(regs) REGISTER(regs, regs[1])
 #define CALL_ARG3(regs) REGISTER(regs, regs[2])
+#define CALL_ARG4(regs) REGISTER(regs, regs[3])
 #define CALL_ARG5(regs) REGISTER(regs, regs[4])
 #define CALL_NUMBER(regs) ((long)REGISTER(regs, syscallno))
 

@@ -139,6 +139,7 @@ struct thread {
 	__u32 pid_here;     /* as the tracer sees it; 0 where it does not, and of helpers */
 	__u64 cgroup;       /* of helpers, and of those with whom it began; 0: as its parent, or not known */
 	__u64 pages_of_call; /* when the call began of which pages were last counted: probes/page_cache */
+	__u64 page_read;     /* from where on that call has read, as was last shown */
 	__u64 page_faulted;  /* the last page of a file that it faulted for */
 	__u8 comm[COMM_LENGTH];
 

@@ -103,6 +103,7 @@ struct path {
 struct file {
 	struct inode *f_inode;
 	struct path f_path;
+	__s64 f_pos;
 	void *private_data;
 };
 

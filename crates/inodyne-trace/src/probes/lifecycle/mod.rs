@@ -345,9 +345,9 @@ mod tests {
     }
 
     /// What is the kernel side's alone.
-    const UNREAD: [&str; 22] = [
+    const UNREAD: [&str; 23] = [
         "task", "call_start", "call_blocked_ns", "call_ready_ns", "group", "depth", "touched", "wake_ns", "waker_stack",
-        "waker_tid", "waker", "executed", "renamed", "unused2", "waker_number", "slot", "unseen_ns", "runtime_start", "pages_of_call", "page_faulted",
+        "waker_tid", "waker", "executed", "renamed", "unused2", "waker_number", "slot", "unseen_ns", "runtime_start", "pages_of_call", "page_read", "page_faulted",
         "random", "stands_for",
     ];
 

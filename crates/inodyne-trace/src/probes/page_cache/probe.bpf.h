@@ -16,6 +16,7 @@
 #ifndef INODYNE_PAGE_CACHE_PROBE_H
 #define INODYNE_PAGE_CACHE_PROBE_H
 
+#include "../../bpf/file.h"
 #include "../../bpf/folio.h"
 #include "../../bpf/maps.h"
 #include "../../bpf/preempt.h"
@@ -322,6 +323,52 @@ int HOLDING_PROG(page_brought, struct folio *folio)
 	return 0;
 }
 
+/*
+ * Where the call in progress begins to read, as a page. Of the pages that a call finds in one go the kernel does not show those before one that
+ * it had to wait for (filemap_get_pages() in mm/filemap.c), so what is shown first need not be where it began.
+ */
+static __always_inline __u64 page_begin(struct task_struct *task, struct thread *t, __u64 shown)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	__u64 pointer = 0, at = 0;
+	__u32 descriptor = 0;
+	struct file *file;
+
+	switch (t->call) {
+	case __NR_read:
+	case __NR_readv:
+		descriptor = CALL_ARG1(regs);
+		break;
+	case __NR_pread64:
+	case __NR_preadv:
+	case __NR_preadv2:
+		at = CALL_ARG4(regs) / PAGE_BYTES;
+		return at < shown ? at : shown;
+	case __NR_copy_file_range:
+	case __NR_splice:
+		descriptor = CALL_ARG1(regs);
+		pointer = CALL_ARG2(regs);
+		break;
+	case __NR_sendfile:
+		descriptor = CALL_ARG2(regs);
+		pointer = CALL_ARG3(regs);
+		break;
+	default:
+		return shown;
+	}
+	if (pointer) {
+		if (bpf_probe_read_user(&at, sizeof(at), (void *)pointer))
+			return shown;
+	} else {
+		file = file_of(task, descriptor);
+		if (!file)
+			return shown;
+		at = BPF_CORE_READ(file, f_pos);
+	}
+	at /= PAGE_BYTES;
+	return at < shown ? at : shown;
+}
+
 SEC("tp_btf/mm_filemap_get_pages")
 int HOLDING_PROG(page_read, struct address_space *mapping, unsigned long first, unsigned long last)
 {
@@ -330,7 +377,8 @@ int HOLDING_PROG(page_read, struct address_space *mapping, unsigned long first, 
 	struct page_totals *totals;
 	struct page_span span = {};
 	struct inode *inode;
-	__u64 end, whole;
+	__u64 from, end, whole;
+	bool is_known;
 
 	if (!t) {
 		/* The tracer reads one page, the first of a file, while it measures its own cost (calibrate.rs). */
@@ -347,16 +395,21 @@ int HOLDING_PROG(page_read, struct address_space *mapping, unsigned long first, 
 		end = whole;
 	if (end <= first)
 		return 0;
-	/* A long call comes here for each part of it, and counts all of the rest. */
+	is_known = page_is_known(inode);
+	/* A long call comes here for each part of it, and all of it is counted the first time. */
 	if (t->call == CALL_NONE || t->pages_of_call != t->call_start) {
+		from = is_known ? page_begin(task, t, first) : first;
 		totals = page_totals_here();
 		if (totals)
-			totals->read += end - first;
+			totals->read += end - from;
 		t->pages_of_call = t->call_start;
+	} else {
+		from = t->page_read < first ? t->page_read : first;
 	}
-	if (!page_is_known(inode))
+	t->page_read = first;
+	if (!is_known)
 		return 0;
-	page_span_of(&span, inode, first, end);
+	page_span_of(&span, inode, from, end);
 	span.inode = 0;
 	page_mark(&span, CHUNKS_AT_ONCE, page_mark_asked);
 	return 0;
