@@ -32,6 +32,13 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
+impl PageCache {
+    /// What the command had brought before, and brought again after it was evicted, in bytes.
+    pub fn again_bytes(&self) -> u64 {
+        self.brought.iter().map(|row| row.again_bytes).fold(0, u64::saturating_add)
+    }
+}
+
 /// Pages that were brought by threads of one command name, during one call, of one file system.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Brought {

@@ -84,13 +84,14 @@ fn keep(_: PrintLevel, message: String) {
 /// It is no BPF object.
 pub fn verdicts(object: &[u8], constants: &[(String, u64)]) -> Result<Vec<Verdict>, libbpf_rs::Error> {
     set_print(Some((PrintLevel::Warn, keep)));
-    let number = Btf::from_vmlinux().ok().and_then(|all| Some(all.type_by_name::<Struct<'_>>(NUMBER_OF.1)?.type_id()));
+    let kernel = Btf::from_vmlinux().ok();
+    let number = kernel.as_ref().and_then(|all| Some(all.type_by_name::<Struct<'_>>(NUMBER_OF.1)?.type_id()));
     let number = number.map(|number| (NUMBER_OF.0.to_owned(), u32::from(number).into()));
     let constants: &Vec<(String, u64)> = &number.into_iter().chain(constants.iter().cloned()).collect();
     let names: Vec<(String, String, usize)> = open(object, constants)?
         .progs()
         .map(|program| (text(program.name()), text(program.section()), program.insn_cnt()))
-        .filter(|(_, section, _)| is_there(section))
+        .filter(|(_, section, _)| is_there(section, kernel.as_ref()))
         .collect();
     names
         .into_iter()
@@ -106,10 +107,10 @@ pub fn verdicts(object: &[u8], constants: &[(String, u64)]) -> Result<Vec<Verdic
 }
 
 /// Whether this kernel has the tracepoint of a program with types. inodyne leaves out those of newer kernels.
-fn is_there(section: &str) -> bool {
+fn is_there(section: &str, kernel: Option<&Btf<'_>>) -> bool {
     let Some(tracepoint) = section.strip_prefix("tp_btf/") else { return true };
     let kind = format!("btf_trace_{tracepoint}");
-    Btf::from_vmlinux().ok().is_none_or(|all| all.type_by_name::<Typedef<'_>>(&kind).is_some())
+    kernel.is_none_or(|all| all.type_by_name::<Typedef<'_>>(&kind).is_some())
 }
 
 fn text(name: &OsStr) -> String {

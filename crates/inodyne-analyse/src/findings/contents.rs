@@ -9,14 +9,21 @@ use super::families::{opens, reads};
 /// Below this a request is over before the device has reached its speed. Read-ahead asks for 128 KiB at once.
 pub(super) const LARGE_READ: f64 = 65_536.0;
 
+/// Whether something is waited for that comes from the device through the cache.
+fn comes_through_cache(waited: &Waited<'_>) -> bool {
+    // Reading ahead of a busy device, a reader waits for a free request as often as for the contents.
+    let is_read = matches!(waited.cause, Cause::DeviceRead | Cause::QueueFull);
+    is_read && !waited.is_direct() && !waited.is_copy_up()
+}
+
 /// Waits for contents to come from the device through the cache, by calls.
 pub(super) fn waiting_for_contents(case: &Case<'_>) -> Time {
-    // Reading ahead of a busy device, a reader waits for a free request as often as for the contents.
-    let is_read = |cause| matches!(cause, Cause::DeviceRead | Cause::QueueFull);
-    let is_content = |waited: &Waited<'_>| is_read(waited.cause) && reads(waited.call);
-    case.waiting(|waited| {
-        is_content(waited) && waited.call != PAGE_FAULT && !waited.is_direct() && !waited.is_copy_up()
-    })
+    case.waiting(|waited| comes_through_cache(waited) && reads(waited.call))
+}
+
+/// The same of mapped files, programs too: by page faults, and in the call that starts a program.
+pub(super) fn waiting_for_mapped(case: &Case<'_>) -> Time {
+    case.waiting(|waited| comes_through_cache(waited) && matches!(waited.call, PAGE_FAULT | "execve" | "execveat"))
 }
 
 /// Waits for contents that go to or from the device past the cache, by calls.

@@ -83,7 +83,6 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
 
 /// `12.4 MB of files that it had read were evicted, and read again`; none where nothing was.
 fn brought_again(case: &Case<'_>) -> Option<String> {
-    let brought = &case.trace.page_cache.as_ref()?.brought;
-    let again = brought.iter().map(|row| row.again_bytes).fold(0, u64::saturating_add);
+    let again = case.trace.page_cache.as_ref()?.again_bytes();
     (again > 0).then(|| format!("{:.1} MB of files that it had read were evicted, and read again", again as f64 / 1e6))
 }

@@ -5,7 +5,6 @@
 //! fault maps beside its page counts as used, since nobody sees whether it is.
 
 use inodyne_model::block::{Amount, IoPath};
-use inodyne_model::cause::Cause;
 use inodyne_model::count::Grouped;
 use inodyne_model::cure::Change;
 use inodyne_model::finding::Finding;
@@ -13,9 +12,9 @@ use inodyne_model::ledger::{PAGE_FAULT, RowKind};
 use inodyne_model::page_cache::{Asked, FilePages};
 
 use super::at_device::AtDevice;
-use super::case::{Case, Waited};
+use super::case::Case;
+use super::contents::{waiting_for_contents, waiting_for_mapped};
 use super::estimate::{self, Diagnosed};
-use super::families::reads;
 use super::remedy::Remedy;
 use crate::units::{percent, seconds};
 
@@ -56,7 +55,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         return None;
     }
     let device = AtDevice::of(case)?;
-    let time = case.waiting(is_of_contents);
+    let time = waiting_for_contents(case).and(waiting_for_mapped(case));
     let share = case.share(&time);
     if share < LEAST_SHARE || time.count == 0 {
         return None;
@@ -118,14 +117,6 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         }
         .finding(case),
     )
-}
-
-/// A wait for the contents of files to come from the device through the cache.
-fn is_of_contents(waited: &Waited<'_>) -> bool {
-    let reads_contents =
-        waited.call == PAGE_FAULT || reads(waited.call) || matches!(waited.call, "execve" | "execveat");
-    let is_read = matches!(waited.cause, Cause::DeviceRead | Cause::QueueFull);
-    is_read && reads_contents && !waited.is_direct() && !waited.is_copy_up()
 }
 
 /// How long requests take that bring less.

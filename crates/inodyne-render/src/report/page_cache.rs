@@ -73,15 +73,14 @@ fn total(cache: &PageCache, contents: Option<Contents>) -> u64 {
 /// `8.70 MB of files and 692 kB of metadata; 1.20 MB of it again, after it had been evicted`
 fn brought(cache: &PageCache) -> String {
     let [files, metadata] = [Contents::Files, Contents::Metadata].map(|contents| total(cache, Some(contents)));
-    let again = cache.brought.iter().map(|row| row.again_bytes).fold(0, u64::saturating_add);
-    let again = match again {
+    let again = match cache.again_bytes() {
         0 => String::new(),
         again => format!("; {} of it again, after it had been evicted", bytes(again)),
     };
     format!("{} of files and {} of metadata{again}", bytes(files), bytes(metadata))
 }
 
-/// `4.12 MB by calls that read, 3% of it in memory before; 11 page faults besides`
+/// `4.12 MB by calls that read, 3% of it in memory before; 11 page faults on what was not in memory`
 fn asked_for(asked: &Asked) -> String {
     let faults = format!("{} page faults on what was not in memory", Grouped(asked.faults));
     if asked.read_bytes == 0 {
