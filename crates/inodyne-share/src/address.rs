@@ -1,5 +1,5 @@
-//! Where a share is: `unix:PATH`, `tcp:IP:PORT`, `vsock:CID:PORT` or `serial:PATH`. The word of another transport is known already, so that a user
-//! learns that it is not there yet. Hosts have no names here: a program that is linked statically cannot ask for their addresses.
+//! Where a share is: `unix:PATH`, `tcp:IP:PORT`, `vsock:CID:PORT`, `serial:PATH` or `vhost-user:PATH`. Hosts have no names here: a program that is
+//! linked statically cannot ask for their addresses.
 
 use std::{fmt, net::SocketAddr, path::PathBuf, str::FromStr};
 
@@ -19,6 +19,15 @@ pub enum Address {
     },
     /// A serial port of a virtual machine: in the guest a character device, on the host the Unix socket to which the machine connects.
     Serial(PathBuf),
+    /// The Unix socket to which a virtual machine monitor connects, whose guest mounts the share by virtiofs.
+    VhostUser(PathBuf),
+}
+
+impl Address {
+    /// Whether it is reached with keys, or by machines that are named.
+    pub(crate) fn is_remote(&self) -> bool {
+        matches!(self, Self::Tcp(_) | Self::Vsock { .. })
+    }
 }
 
 impl FromStr for Address {
@@ -36,13 +45,13 @@ impl FromStr for Address {
                 )
             }),
             Some(("serial", path)) if !path.is_empty() => Ok(Self::Serial(path.into())),
-            Some(("vhost-user", _)) => Err(format!("'{text}': vhost-user is not there yet; there are {FORMS}")),
+            Some(("vhost-user", path)) if !path.is_empty() => Ok(Self::VhostUser(path.into())),
             _ => Err(format!("'{text}' is no address: {FORMS}")),
         }
     }
 }
 
-const FORMS: &str = "unix:PATH, tcp:IP:PORT, vsock:CID:PORT and serial:PATH";
+const FORMS: &str = "unix:PATH, tcp:IP:PORT, vsock:CID:PORT, serial:PATH and vhost-user:PATH";
 
 fn vsock(at: &str) -> Option<Address> {
     let (cid, port) = at.split_once(':')?;
@@ -56,6 +65,7 @@ impl fmt::Display for Address {
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
             Self::Tcp(at) => write!(f, "tcp:{at}"),
             Self::Serial(path) => write!(f, "serial:{}", path.display()),
+            Self::VhostUser(path) => write!(f, "vhost-user:{}", path.display()),
             Self::Vsock { cid: libc::VMADDR_CID_ANY, port } => write!(f, "vsock:any:{port}"),
             Self::Vsock { cid, port } => write!(f, "vsock:{cid}:{port}"),
         }
@@ -75,10 +85,13 @@ mod tests {
             "vsock:2:700",
             "vsock:any:700",
             "serial:/dev/vport1p1",
+            "vhost-user:/run/vm.sock",
         ] {
             assert_eq!(text.parse::<Address>().unwrap().to_string(), text);
         }
-        for wrong in ["", "unix:", "/run/share", "tcp:", "tcp:10.0.0.1", "tcp:host:7000", "http://x", "serial:"] {
+        for wrong in
+            ["", "unix:", "/run/share", "tcp:", "tcp:10.0.0.1", "tcp:host:7000", "http://x", "serial:", "vhost-user:"]
+        {
             assert!(wrong.parse::<Address>().is_err(), "{wrong}");
         }
         for wrong in ["vsock:", "vsock:2", "vsock:host:700", "vsock:2:", "vsock:2:-1", "vsock:4294967296:1"] {

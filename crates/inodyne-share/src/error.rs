@@ -48,6 +48,14 @@ pub enum ShareError {
     /// Keys where there is nobody to show them to.
     #[error("keys are for tcp: and vsock: only; a Unix socket's permissions say who may use it")]
     NoKeys,
+    /// An address at which no program of ours connects.
+    #[error(
+        "vhost-user: is for virtual machine monitors; in the guest it is mounted by `mount -t virtiofs TAG DIRECTORY`, and status answers at another --listen"
+    )]
+    Virtiofs,
+    /// Nobody could use what is said of guests of virtiofs.
+    #[error("--owner is for vhost-user:, and not with --owners keep: other guests say it as they mount the share")]
+    NoOwner,
     /// A file of keys that cannot be used.
     #[error("key file {}: {problem}", path.display())]
     KeyFile {
@@ -110,6 +118,8 @@ impl ShareError {
                 | Self::NoKeys
                 | Self::NoMachines
                 | Self::Nobody
+                | Self::Virtiofs
+                | Self::NoOwner
                 | Self::KeyFile { .. }
         )
     }

@@ -28,6 +28,7 @@ pub struct ShareArgs {
 enum Action {
     /// Share a directory, until ended
     #[command(after_long_help = "  inodyne share serve /srv/files --listen unix:/run/files.sock\n  \
+        inodyne share serve /srv/files --listen vhost-user:/run/files.vhost --listen unix:/run/files.sock\n  \
         inodyne share serve /srv/files --listen serial:/run/files.port\n  \
         inodyne share serve /srv/files --listen vsock:2:700 --allow cid:3\n  \
         inodyne share serve /srv/files --listen tcp:192.0.2.1:7000 --key host.key --allow guests.keys")]
@@ -50,11 +51,11 @@ enum Action {
 struct Serve {
     /// The directory
     directory: PathBuf,
-    /// Where guests connect: unix:PATH, for the own user alone, as the socket's permissions say; serial:PATH, the same, for
-    /// virtual machines that connect a serial port to it; vsock:CID:PORT, for virtual machines that --allow names; or
-    /// tcp:IP:PORT, encrypted, for those who have a key of --allow
-    #[arg(long, value_name = "ADDRESS")]
-    listen: Address,
+    /// Where guests connect: unix:PATH, for the own user alone, as the socket's permissions say; vhost-user:PATH, the same, for virtual
+    /// machines that mount it by virtiofs; serial:PATH, for those that connect a serial port to it; vsock:CID:PORT, for those that
+    /// --allow names; or tcp:IP:PORT, encrypted, for those who have a key of --allow. May be given several times
+    #[arg(long, value_name = "ADDRESS", required = true)]
+    listen: Vec<Address>,
     /// This side's private key, for tcp: and vsock: (`share key` makes one)
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
@@ -68,6 +69,9 @@ struct Serve {
     /// Whose the files are for guests
     #[arg(long, value_enum, default_value = "squash", value_name = "HOW")]
     owners: OwnersArg,
+    /// Whose the files are for guests of vhost-user:, which cannot say it: UID:GID [default: 0:0]
+    #[arg(long, value_name = "UID:GID", value_parser = owner)]
+    owner: Option<(u32, u32)>,
     /// When a guest's change is done: after every other guest has dropped what it held of it, or at once
     #[arg(long, value_enum, default_value = "strict", value_name = "HOW")]
     ordering: OrderingArg,
@@ -193,6 +197,16 @@ fn admitted(arguments: &Serve) -> Result<Admitted, ShareError> {
     Ok(Admitted { keys: own.map(|own| HostKeys { own, allowed }), machines })
 }
 
+/// Whose the files are for guests of virtiofs.
+fn owner_of_virtiofs(arguments: &Serve) -> Result<(u32, u32), ShareError> {
+    let is_any = arguments.listen.iter().any(|address| matches!(address, Address::VhostUser(_)));
+    let is_squashed = matches!(arguments.owners, OwnersArg::Squash);
+    match arguments.owner {
+        Some(_) if !is_any || !is_squashed => Err(ShareError::NoOwner),
+        owner => Ok(owner.unwrap_or_default()),
+    }
+}
+
 fn owner(text: &str) -> Result<(u32, u32), String> {
     let (uid, gid) = text.split_once(':').ok_or("not UID:GID, such as 1000:1000")?;
     let number = |text: &str| text.parse().map_err(|_| format!("'{text}' is no number of a user or group"));
@@ -223,10 +237,12 @@ pub fn run(arguments: &ShareArgs) -> Result<ExitCode, Failure> {
                 watch: !arguments.no_watch,
                 announce: !arguments.stale,
                 delay: Duration::from_micros(arguments.delay_us),
+                owner: owner_of_virtiofs(arguments)?,
             };
             let stop = Stop::new()?;
             let (directory, listen) = (&arguments.directory, &arguments.listen);
-            let about = format!("{} at {listen}", directory.display());
+            let at: Vec<_> = listen.iter().map(Address::to_string).collect();
+            let about = format!("{} at {}", directory.display(), at.join(", "));
             // The thread that waits for signals is started once the library has forked.
             let (stopped, stopper) = UnixStream::pair().map_err(|error| Failure::new(ExitStatus::Lacking, error))?;
             let mut started = Ok(());
@@ -306,14 +322,16 @@ fn text(status: &Status) -> String {
     );
     for guest in &status.guests {
         text += &format!(
-            "\nguest {}{}, for {} s: holds {} nodes; {} round trips; told {} times of changes, {} acknowledged\n",
+            "\nguest {}{}, for {} s: holds {} nodes; {} round trips; {}\n",
             guest.guest,
             guest.key.as_ref().map(|key| format!(", key {key}")).unwrap_or_default(),
             guest.connected_seconds,
             guest.nodes_held,
             guest.round_trips,
-            guest.invalidations_sent,
-            guest.invalidations_acknowledged,
+            match (guest.told_of_changes, guest.invalidations_sent, guest.invalidations_acknowledged) {
+                (true, sent, acknowledged) => format!("told {sent} times of changes, {acknowledged} acknowledged"),
+                (false, ..) => "virtiofs, asks again after 1 s".into(),
+            },
         );
         let mut requests: Vec<_> = guest.requests.iter().collect();
         requests.sort_by_key(|(_, count)| std::cmp::Reverse(**count));

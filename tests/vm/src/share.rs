@@ -1,4 +1,4 @@
-//! A directory of this machine, shared with a guest by `inodyne share` over a virtio serial port.
+//! A directory of this machine, shared with a guest by `inodyne share`: over a virtio serial port, and by virtiofs.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -31,6 +31,8 @@ pub struct Share {
     /// The directory.
     pub directory: PathBuf,
     socket: PathBuf,
+    /// Where QEMU connects its device of virtiofs.
+    device: PathBuf,
 }
 
 impl Share {
@@ -40,7 +42,8 @@ impl Share {
     /// There is no such program, or no room.
     pub fn of_tree(inodyne: &Path, scratch: &Path, directories: u64, files: u64, bytes: u64) -> Result<Share, Failure> {
         let inodyne = fs::canonicalize(inodyne).map_err(Failure::reading(inodyne))?;
-        let share = Share { inodyne, directory: scratch.join("shared"), socket: scratch.join("port") };
+        let [directory, socket, device] = ["shared", "port", "device"].map(|name| scratch.join(name));
+        let share = Share { inodyne, directory, socket, device };
         fs::create_dir(&share.directory).map_err(Failure::writing(&share.directory))?;
         let spec = format!("dirs={directories},files={files},bytes={bytes}");
         let mut tree = Command::new(&share.inodyne);
@@ -59,15 +62,20 @@ impl Share {
     /// The program cannot be started, or does not listen.
     pub fn serve<S: AsRef<OsStr>>(&self, options: &[S]) -> Result<Server, Failure> {
         let mut command = Command::new(&self.inodyne);
-        command.args(["share", "serve"]).arg(&self.directory).args(["--listen", &self.address()]).args(options);
-        start(&mut command, &self.socket)
+        let device = format!("vhost-user:{}", self.device.display());
+        command.args(["share", "serve"]).arg(&self.directory).args(["--listen", &self.address(), "--listen", &device]);
+        start(command.args(options), &self.device)
     }
 
-    /// What QEMU is told, so that the guest has the port.
+    /// What QEMU is told, so that the guest has the port and, of the tag `share`, the device of virtiofs. Its memory is shared, since who
+    /// serves such a device reads and writes there.
     #[must_use]
-    pub fn qemu_arguments(&self) -> Vec<String> {
+    pub fn qemu_arguments(&self, memory_mib: u32) -> Vec<String> {
+        let memory = format!("memory-backend-memfd,id=memory,size={memory_mib}M,share=on");
         let port = format!("socket,id=share,path={},reconnect=1", self.socket.display());
-        ["-chardev", &port, "-device", "virtserialport,chardev=share,name=share"].map(String::from).to_vec()
+        let port = ["-chardev", &port, "-device", "virtserialport,chardev=share,name=share"].map(String::from);
+        let memory = ["-object", &memory, "-machine", "memory-backend=memory"].map(String::from);
+        memory.into_iter().chain(port).chain(virtiofs("share-fs", "share", &self.device)).collect()
     }
 
     /// The only guest, as the host knows it.
@@ -88,6 +96,14 @@ impl Share {
     pub fn round_trips(&self) -> Result<u64, Failure> {
         self.guest()?["round_trips"].as_u64().ok_or_else(|| Failure::new("no number of round trips"))
     }
+}
+
+/// What QEMU is told of a device of virtiofs that is served at a socket.
+#[must_use]
+pub fn virtiofs(name: &str, tag: &str, socket: &Path) -> Vec<String> {
+    let socket = format!("socket,id={name},path={}", socket.display());
+    let device = format!("vhost-user-fs-pci,chardev={name},tag={tag}");
+    ["-chardev", &socket, "-device", &device].map(String::from).to_vec()
 }
 
 /// Starts a server that dies with the thread that started it, and waits until it listens.

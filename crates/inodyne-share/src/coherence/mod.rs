@@ -40,7 +40,7 @@ use crate::{
         invalidation::{Invalidation, encode},
     },
     server::nodes::{GuestId, Nodes},
-    transport::Outbox,
+    transport::FrameSink,
 };
 
 /// How long a guest may take to acknowledge.
@@ -58,12 +58,19 @@ pub enum Ordering {
 /// How a guest is reached.
 pub(crate) struct Link {
     pub guest: GuestId,
-    pub outbox: Arc<Outbox>,
+    pub outbox: Arc<dyn FrameSink>,
     /// Whether it wants to hear what programs of the host do.
     events: bool,
     /// Messages that were sent, and that it acknowledged.
     pub told: AtomicU64,
     pub acknowledged: AtomicU64,
+}
+
+impl Link {
+    /// To a guest that is told of nothing, unless it enters ([`Coherence::enter`]).
+    pub fn new(guest: GuestId, outbox: Arc<dyn FrameSink>, events: bool) -> Arc<Self> {
+        Arc::new(Self { guest, outbox, events, told: AtomicU64::new(0), acknowledged: AtomicU64::new(0) })
+    }
 }
 
 /// Who is told, and which answers wait for that.
@@ -98,7 +105,7 @@ struct Pending {
 struct Answer {
     missing: AtomicUsize,
     frame: Mutex<Option<Vec<u8>>>,
-    outbox: Arc<Outbox>,
+    outbox: Arc<dyn FrameSink>,
 }
 
 impl Answer {
@@ -158,9 +165,8 @@ impl Coherence {
     }
 
     /// A guest comes.
-    pub fn enter(&self, guest: GuestId, outbox: Arc<Outbox>, events: bool) -> Arc<Link> {
-        let link = Link { guest, outbox, events, told: AtomicU64::new(0), acknowledged: AtomicU64::new(0) };
-        let link = Arc::new(link);
+    pub fn enter(&self, guest: GuestId, outbox: Arc<dyn FrameSink>, events: bool) -> Arc<Link> {
+        let link = Link::new(guest, outbox, events);
         self.guests().insert(guest, link.clone());
         link
     }
@@ -308,7 +314,7 @@ mod tests {
     use crate::{
         protocol::invalidation::decode,
         server::nodes::{Identity, ROOT},
-        transport::{Inbox, Stream, pair},
+        transport::{Inbox, Outbox, Stream, pair},
     };
 
     struct Guest {

@@ -291,7 +291,7 @@ impl Channel {
             match kind {
                 Kind::Reply => self.answer(&payload),
                 Kind::LastReply => {
-                    let Some((message, tail)) = payload.split_last_chunk::<16>() else { return NONSENSE };
+                    let Some((message, tail)) = payload.split_last_chunk::<{ frame::LAST }>() else { return NONSENSE };
                     let [directory, position] = [&tail[..8], &tail[8..]]
                         .map(|number| u64::from_le_bytes(number.try_into().unwrap_or_default()));
                     self.ends().put(directory, position, Instant::now());

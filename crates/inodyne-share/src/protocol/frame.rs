@@ -19,6 +19,9 @@ pub(crate) const MOST: usize = MOST_DATA + (64 << 10);
 /// The longest payload before the handshake is done.
 pub(crate) const MOST_GREETING: usize = 4 << 10;
 
+/// Bytes behind the message in a [`Kind::LastReply`]: directory and position.
+pub(crate) const LAST: usize = 16;
+
 /// What a frame carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]

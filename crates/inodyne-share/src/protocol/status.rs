@@ -54,8 +54,16 @@ pub struct GuestStatus {
     pub round_trips: u64,
     /// Requests by kind.
     pub requests: BTreeMap<String, u64>,
+    /// Whether it is told of changes. One that is not, a client of virtiofs, asks again after a second.
+    #[serde(default = "yes")]
+    pub told_of_changes: bool,
     /// Messages about changes.
     pub invalidations_sent: u64,
     /// Those that it has acknowledged.
     pub invalidations_acknowledged: u64,
+}
+
+/// What those are that say nothing of it.
+fn yes() -> bool {
+    true
 }

@@ -9,18 +9,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::io::Errno;
-
-use super::{
-    attributes::Owners,
-    guest::{Guest, Waiting},
-    host::Host,
-    operations::{Call, Done},
-};
+use super::{answering::answer, attributes::Owners, guest::Guest, host::Host};
 use crate::{
     ShareError,
-    coherence::{Shared, watch},
-    fuse::{abi::InHeader, reply::Reply, request::Request},
+    coherence::watch,
+    fuse::request::Request,
     keys::PublicKey,
     protocol::{
         frame::{self, Kind},
@@ -42,8 +35,8 @@ const SILENCE: Duration = Duration::from_secs(60);
 /// How long a guest that comes again waits for the end of its earlier connection.
 const SUCCESSION: Duration = Duration::from_secs(5);
 
-/// How often locks that are waited for are tried.
-const LOCK_INTERVAL: Duration = Duration::from_millis(2);
+/// How often it is looked whether that has ended.
+const SUCCESSION_INTERVAL: Duration = Duration::from_millis(2);
 
 /// Serves a connection until it ends. `stranger` is dropped as soon as it is known who is there.
 pub(crate) fn serve(host: &Arc<Host>, stream: Arc<dyn Stream>, stranger: impl Sized) -> Result<(), ShareError> {
@@ -59,11 +52,10 @@ pub(crate) fn serve(host: &Arc<Host>, stream: Arc<dyn Stream>, stranger: impl Si
     }
     stream.set_timeout(Some(SILENCE)).map_err(ShareError::system("set a time-out"))?;
     inbox.trust();
-    let id = host.guests_seen.fetch_add(1, Relaxed) + 1;
-    let link = host.coherence.enter(id, outbox.clone(), events);
-    let guest = Guest::new(id, host.view(owner), link, stream.peer(), session);
+    let link = host.coherence.enter(host.next_guest(), outbox.clone(), events);
+    let guest = Guest::new(host.view(owner), link, true, stream.peer(), session);
     let worker = Worker { host, guest: &guest, inbox: &Mutex::new(inbox) };
-    host.guests().insert(id, guest.clone());
+    host.guests().insert(guest.id, guest.clone());
     thread::scope(|scope| {
         for _ in 1..WORKERS {
             // Fewer do it too.
@@ -71,12 +63,7 @@ pub(crate) fn serve(host: &Arc<Host>, stream: Arc<dyn Stream>, stranger: impl Si
         }
         worker.work();
     });
-    guest.locks().is_over = true;
-    host.coherence.leave(id);
-    host.handles.leave(id);
-    let gone = host.export.nodes().leave(id);
-    host.export.drop_descriptors(&gone);
-    host.guests().remove(&id);
+    host.dismiss(&guest);
     Ok(())
 }
 
@@ -87,7 +74,7 @@ fn succeed(host: &Host, session: Session, key: Option<PublicKey>) {
         let earlier = host.guests().values().find(|guest| guest.is(session, key)).cloned();
         let Some(earlier) = earlier.filter(|_| Instant::now() < until) else { return };
         earlier.link.outbox.close();
-        thread::sleep(LOCK_INTERVAL);
+        thread::sleep(SUCCESSION_INTERVAL);
     }
 }
 
@@ -140,7 +127,7 @@ impl Worker<'_> {
             match next {
                 Ok(Kind::Request) => {
                     let Ok(request) = Request::parse(&payload) else { break };
-                    memory = self.request(&request, memory);
+                    memory = answer(self.host, self.guest, &request, memory);
                 }
                 Ok(Kind::Acknowledge) => {
                     let Ok(number) = payload[..].try_into() else { break };
@@ -158,72 +145,5 @@ impl Worker<'_> {
         }
         // The others read the end too, then.
         self.guest.link.outbox.close();
-    }
-
-    /// Does what is asked, and answers. Returns memory for the next answer.
-    fn request(&self, request: &Request<'_>, memory: Vec<u8>) -> Vec<u8> {
-        let (host, guest) = (self.host, self.guest);
-        guest.count(request.header.opcode);
-        let mut call = Call { host, guest, header: request.header, reply: Reply::reusing(memory), changes: Vec::new() };
-        let done = match call.perform(request) {
-            Done::Answer(done) => done,
-            Done::Silent => return Vec::new(),
-            Done::Waits(waiting) => {
-                wait_for_lock(host, guest, waiting);
-                return Vec::new();
-            }
-        };
-        let Call { reply, changes, .. } = call;
-        host.wait();
-        let frame = reply.finish(request.header.unique, done);
-        let memory = host.coherence.answer(|| Shared(host.export.nodes()), &guest.link, &changes, frame);
-        // Memory for a long answer is not kept for short ones.
-        memory.filter(|memory| memory.capacity() <= 256 << 10).unwrap_or_default()
-    }
-}
-
-/// Tries a lock again and again, in one thread for all of the guest.
-fn wait_for_lock(host: &Arc<Host>, guest: &Arc<Guest>, waiting: Waiting) {
-    let mut locks = guest.locks();
-    if locks.interrupted.remove(&waiting.unique) {
-        drop(locks);
-        return guest.answer_lock(waiting.unique, Err(Errno::INTR));
-    }
-    locks.waiting.push(waiting);
-    if locks.is_tried {
-        return;
-    }
-    let (host, waiter) = (host.clone(), guest.clone());
-    let tried = thread::Builder::new().name("share-locks".into()).spawn(move || try_locks(&host, &waiter));
-    locks.is_tried = tried.is_ok();
-    if tried.is_err() {
-        locks.waiting.clear();
-        drop(locks);
-        guest.answer_lock(waiting.unique, Err(Errno::NOLCK));
-    }
-}
-
-fn try_locks(host: &Host, guest: &Guest) {
-    loop {
-        thread::sleep(LOCK_INTERVAL);
-        let mut locks = guest.locks();
-        if locks.waiting.is_empty() || locks.is_over {
-            locks.is_tried = false;
-            return;
-        }
-        let waiting = std::mem::take(&mut locks.waiting);
-        // With the table locked, so that an interruption finds each either waiting or answered.
-        let mut answers = Vec::new();
-        for one in waiting {
-            let header = InHeader { node: one.node, unique: one.unique, ..InHeader::default() };
-            let reply = Reply::reusing(Vec::new());
-            let mut call = Call { host, guest, header, reply, changes: Vec::new() };
-            match call.set_lock(&one.ask) {
-                Err(Errno::AGAIN) => locks.waiting.push(one),
-                done => answers.push((one.unique, done)),
-            }
-        }
-        drop(locks);
-        answers.into_iter().for_each(|(unique, done)| guest.answer_lock(unique, done));
     }
 }

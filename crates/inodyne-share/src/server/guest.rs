@@ -30,6 +30,8 @@ pub(crate) struct Guest {
     pub id: GuestId,
     pub link: Arc<Link>,
     pub view: View,
+    /// Whether it is told of changes, where there is anybody to tell of them. One that is not believes nothing for long.
+    pub is_told: bool,
     /// Whether its kernel can be told at once that no name it holds is true (Linux 6.16).
     pub has_epoch: AtomicBool,
     /// Its key, where it had to show one.
@@ -64,16 +66,17 @@ pub(crate) struct Waiting {
 impl Guest {
     /// One that has just connected.
     pub fn new(
-        id: GuestId,
         view: View,
         link: Arc<Link>,
+        is_told: bool,
         key: Option<PublicKey>,
         session: Option<Session>,
     ) -> Arc<Self> {
         Arc::new(Self {
-            id,
+            id: link.guest,
             view,
             link,
+            is_told,
             has_epoch: AtomicBool::new(false),
             key,
             session,
@@ -91,6 +94,11 @@ impl Guest {
     /// The locks that it waits for.
     pub(super) fn locks(&self) -> MutexGuard<'_, Locks> {
         self.locks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The guest is gone: nobody tries its locks any more.
+    pub fn end_locks(&self) {
+        self.locks().is_over = true;
     }
 
     /// Counts a request of this number.
@@ -131,6 +139,7 @@ impl Guest {
             nodes_held,
             round_trips: requests.iter().filter(|(name, _)| has_an_answer(name)).map(|(_, count)| count).sum(),
             requests,
+            told_of_changes: self.is_told,
             invalidations_sent: self.link.told.load(Relaxed),
             invalidations_acknowledged: self.link.acknowledged.load(Relaxed),
         }

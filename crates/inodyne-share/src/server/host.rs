@@ -48,6 +48,8 @@ pub struct ServeOptions {
     pub announce: bool,
     /// Time added to each request that is answered: a slower connection, for measurements.
     pub delay: Duration,
+    /// Whose the files are for guests that cannot say it, unless their owners are kept: user and group.
+    pub owner: (u32, u32),
 }
 
 /// A share that is served.
@@ -68,7 +70,7 @@ pub(crate) struct Host {
     pub is_watched: AtomicBool,
     /// What the process has given up, once it has.
     pub sandbox: OnceLock<Vec<String>>,
-    pub guests_seen: AtomicU32,
+    guests_seen: AtomicU32,
     guests: Mutex<BTreeMap<GuestId, Arc<Guest>>>,
     /// Events of the host's watch that were looked at, and how often some were lost.
     pub events: AtomicU64,
@@ -149,6 +151,21 @@ impl Host {
     pub fn forget(&self, guest: GuestId, node: NodeId, times: u64) {
         let gone = self.export.nodes().forget(guest, node, times);
         self.export.drop_descriptors(&gone);
+    }
+
+    /// A number for the next guest.
+    pub fn next_guest(&self) -> GuestId {
+        self.guests_seen.fetch_add(1, Relaxed) + 1
+    }
+
+    /// A guest is gone: what it held and had open is given up. None of its requests is being done any more.
+    pub fn dismiss(&self, guest: &Guest) {
+        guest.end_locks();
+        self.coherence.leave(guest.id);
+        self.handles.leave(guest.id);
+        let gone = self.export.nodes().leave(guest.id);
+        self.export.drop_descriptors(&gone);
+        self.guests().remove(&guest.id);
     }
 
     /// Who has it mounted.

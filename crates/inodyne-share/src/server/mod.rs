@@ -5,6 +5,8 @@
 //! | this one | listening, and ending |
 //! | `host` | what all guests have in common |
 //! | `connection` | one connection, from the handshake to the end |
+//! | `virtio` | one virtual machine whose guest mounts the share by virtiofs |
+//! | `answering` | a request of either, from its being read to its answer |
 //! | `guest` | who is at its other end |
 //! | `resume` | what a guest has kept of a connection that was lost |
 //! | `operations` | what a guest asks |
@@ -15,6 +17,7 @@
 //! | `handles` | files that guests have open |
 //! | `attributes` | attributes, and whose the files are |
 
+mod answering;
 mod attributes;
 mod connection;
 mod descriptors;
@@ -28,6 +31,7 @@ mod resume;
 mod sandbox;
 #[cfg(test)]
 mod tests;
+mod virtio;
 
 pub use attributes::Owners;
 pub use host::ServeOptions;
@@ -58,6 +62,7 @@ use crate::{
 };
 use export::Export;
 use host::Host;
+use virtio::Machine;
 
 /// Makes the process ready to serve, and begins to look out for changes; says how in a line for the user.
 fn start(directory: &Path, root: OwnedFd, options: ServeOptions) -> Result<(Arc<Host>, String), ShareError> {
@@ -111,7 +116,10 @@ const MOST_STRANGERS: usize = 32;
 /// How often it is looked for guests that do not acknowledge.
 const ROUND: Duration = Duration::from_secs(1);
 
-/// Shares a directory with whoever connects at an address, until `stop` becomes readable. `ready` is called once guests
+/// After a connection that could not be accepted.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Shares a directory with whoever connects at one of the addresses, until `stop` becomes readable. `ready` is called once guests
 /// can connect, with what they should know of how it is watched.
 ///
 /// To be called from a process with one thread, as it forks and then gives up what it does not need (`sandbox`), which concerns this
@@ -119,67 +127,84 @@ const ROUND: Duration = Duration::from_secs(1);
 /// is to end then, which ends them and their connections.
 ///
 /// # Errors
-/// Where the directory cannot be shared or nobody can listen at the address.
+/// Where the directory cannot be shared or nobody can listen at an address.
 pub fn serve(
     directory: &Path,
-    listen: &Address,
+    listen: &[Address],
     admitted: &Admitted,
     options: ServeOptions,
     stop: BorrowedFd<'_>,
     ready: impl FnOnce(&str),
 ) -> Result<(), ShareError> {
-    let listener = Listener::new(listen, admitted)?;
+    let nobody = Admitted::default();
+    let is_remote = listen.iter().any(Address::is_remote);
+    let listener = |address: &Address| {
+        // Where there is an address for which they are, keys and machines are not meant for the others.
+        Listener::new(address, if is_remote && !address.is_remote() { &nobody } else { admitted })
+    };
+    let listeners = listen.iter().map(listener).collect::<Result<Vec<_>, _>>()?;
     let (host, watched) = start(directory, Export::open_root(directory)?, options)?;
     ready(&watched);
     let (guests, strangers) = (Arc::default(), Arc::default());
     loop {
         let timeout = Timespec { tv_sec: ROUND.as_secs() as i64, tv_nsec: 0 };
-        let listening = listener.as_fd();
-        let mut events = [PollFd::new(&listening, PollFlags::IN), PollFd::new(&stop, PollFlags::IN)];
+        let listening: Vec<_> = listeners.iter().map(Listener::as_fd).collect();
+        let mut events: Vec<_> =
+            listening.iter().chain([&stop]).map(|descriptor| PollFd::new(descriptor, PollFlags::IN)).collect();
         match poll(&mut events, Some(&timeout)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(errno) => return Err(ShareError::System { what: "wait for guests", source: errno.into() }),
         }
-        let [guest, stopped] = events.map(|event| !event.revents().is_empty());
-        if stopped {
-            return Ok(());
-        }
+        let happened: Vec<bool> = events.iter().map(|event| !event.revents().is_empty()).collect();
+        let Some((&false, came)) = happened.split_last() else { return Ok(()) };
         host.coherence.drop_silent();
-        if !guest {
-            continue;
-        }
-        let came = match listener.accept() {
-            Ok(came) => came,
-            // Too many descriptors, or a guest that has gone again.
-            Err(_) => {
-                thread::sleep(Duration::from_millis(10));
+        for (listener, _) in listeners.iter().zip(came).filter(|(_, came)| **came) {
+            let Ok(came) = listener.accept() else {
+                // Too many descriptors, or a guest that has gone again.
+                thread::sleep(PAUSE);
                 continue;
+            };
+            match Counted::new(&guests, MOST_GUESTS).zip(Counted::new(&strangers, MOST_STRANGERS)) {
+                Some((guest, unknown)) => serve_one(&host, came, guest, unknown)?,
+                None => came.refuse(),
             }
-        };
-        let counted = Counted::new(&guests, MOST_GUESTS).zip(Counted::new(&strangers, MOST_STRANGERS));
-        let Some((guest, unknown)) = counted else { continue };
-        let host = host.clone();
-        let served = thread::Builder::new().name("share-guest".into()).spawn(move || {
-            let _guest = guest;
-            match came {
-                Came::Guest(stranger) => {
-                    if let Ok(stream) = stranger.meet(connection::GREETING) {
-                        let _ = connection::serve(&host, stream, unknown);
-                    }
-                }
-                Came::Machine(port) => {
-                    drop(unknown);
-                    while let Ok(Some(stream)) = port.accept() {
-                        let _ = connection::serve(&host, stream, ());
-                    }
-                }
-            }
-        });
-        if let Err(error) = served
-            && error.kind() != io::ErrorKind::WouldBlock
-        {
-            return Err(ShareError::System { what: "start a thread", source: error });
         }
+    }
+}
+
+/// Serves who has come, by a thread for it. It counts as a guest as long as `guest` is there, and as a stranger as long as `unknown` is.
+fn serve_one(host: &Arc<Host>, came: Came, guest: Counted, unknown: Counted) -> Result<(), ShareError> {
+    let of_thread = host.clone();
+    let work: Box<dyn FnOnce() + Send> = match came {
+        Came::Guest(stranger) => Box::new(move || {
+            if let Ok(stream) = stranger.meet(connection::GREETING) {
+                let _ = connection::serve(&of_thread, stream, unknown);
+            }
+        }),
+        Came::Port(port) => Box::new(move || {
+            drop(unknown);
+            while let Ok(Some(stream)) = port.accept() {
+                let _ = connection::serve(&of_thread, stream, ());
+            }
+        }),
+        // Accepted here, so that it does not come once more.
+        Came::Device(listener) => match Machine::accept(host, listener) {
+            Ok(machine) => Box::new(move || machine.serve()),
+            Err(_) => {
+                thread::sleep(PAUSE);
+                return Ok(());
+            }
+        },
+    };
+    let served = thread::Builder::new().name("share-guest".into()).spawn(move || {
+        work();
+        drop(guest);
+    });
+    match served {
+        Err(error) if error.kind() != io::ErrorKind::WouldBlock => {
+            Err(ShareError::System { what: "start a thread", source: error })
+        }
+        _ => Ok(()),
     }
 }
 

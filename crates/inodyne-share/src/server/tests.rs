@@ -32,6 +32,7 @@ use crate::{
 
 fn host(directory: &Path) -> Arc<Host> {
     let options = ServeOptions {
+        owner: (0, 0),
         read_only: false,
         withhold_types: false,
         owners: Owners::Squash,

@@ -65,6 +65,7 @@ pub(crate) fn connect(
                 None => Ok(Arc::new(Socket::new(socket))),
             }
         }
+        (Address::VhostUser(_), _) => Err(ShareError::Virtiofs),
         (Address::Unix(_) | Address::Serial(_), Some(_)) => Err(ShareError::NoKeys),
         (Address::Tcp(_), None) => Err(ShareError::Keys("--key and --host")),
     }
@@ -88,11 +89,10 @@ fn know(
 pub(crate) struct Listener(Listening);
 
 enum Listening {
-    /// The socket's name goes with it, or with this process if that is killed. Virtual machines connect their serial ports to it, or guests
-    /// themselves.
+    /// The socket's name goes with it, or with this process if that is killed.
     Unix {
         listener: UnixListener,
-        is_serial: bool,
+        who: Connecting,
         _guard: Guard,
     },
     Tcp(TcpListener, HostSide),
@@ -102,6 +102,17 @@ enum Listening {
         machines: Vec<u32>,
         side: Option<HostSide>,
     },
+}
+
+/// Who connects to a Unix socket.
+#[derive(Clone, Copy)]
+enum Connecting {
+    /// Guests themselves.
+    Guests,
+    /// Virtual machines their serial ports.
+    Ports,
+    /// Virtual machines their devices of virtiofs.
+    Devices,
 }
 
 impl Listener {
@@ -115,7 +126,7 @@ impl Listener {
             return Err(ShareError::NoMachines);
         }
         match (address, &admitted.keys) {
-            (Address::Unix(path) | Address::Serial(path), None) => {
+            (Address::Unix(path) | Address::Serial(path) | Address::VhostUser(path), None) => {
                 let is_socket = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket());
                 let is_left = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
                 if is_socket && UnixStream::connect(path).is_err_and(is_left) {
@@ -139,8 +150,12 @@ impl Listener {
                         let _ = fs::remove_file(&path);
                     }
                 })?;
-                let is_serial = matches!(address, Address::Serial(_));
-                Ok(Self(Listening::Unix { listener, is_serial, _guard: guard }))
+                let who = match address {
+                    Address::Serial(_) => Connecting::Ports,
+                    Address::VhostUser(_) => Connecting::Devices,
+                    _ => Connecting::Guests,
+                };
+                Ok(Self(Listening::Unix { listener, who, _guard: guard }))
             }
             (Address::Tcp(at), Some(keys)) => {
                 Ok(Self(Listening::Tcp(TcpListener::bind(at).map_err(failed)?, side(keys)?)))
@@ -151,7 +166,7 @@ impl Listener {
                 machines: admitted.machines.clone(),
                 side: keys.as_ref().map(side).transpose()?,
             })),
-            (Address::Unix(_) | Address::Serial(_), Some(_)) => Err(ShareError::NoKeys),
+            (Address::Unix(_) | Address::Serial(_) | Address::VhostUser(_), Some(_)) => Err(ShareError::NoKeys),
             (Address::Tcp(_), None) => Err(ShareError::Keys("--key and --allow")),
         }
     }
@@ -159,10 +174,11 @@ impl Listener {
     /// The next one that connects.
     pub fn accept(&self) -> io::Result<Came> {
         match &self.0 {
-            Listening::Unix { listener, is_serial, .. } => {
-                let socket = listener.accept()?.0;
-                Ok(if *is_serial { Came::Machine(Port::of(socket)?) } else { Came::known(socket.into()) })
-            }
+            Listening::Unix { listener, who, .. } => Ok(match who {
+                Connecting::Guests => Came::known(listener.accept()?.0.into()),
+                Connecting::Ports => Came::Port(Port::of(listener.accept()?.0)?),
+                Connecting::Devices => Came::Device(listener.try_clone()?),
+            }),
             Listening::Tcp(listener, side) => {
                 let (stream, _) = listener.accept()?;
                 stream.set_nodelay(true)?;
@@ -205,11 +221,20 @@ enum Admission {
 /// Who has connected.
 pub(crate) enum Came {
     Guest(Stranger),
-    /// A virtual machine, whose guests come one after the other.
-    Machine(Arc<Port>),
+    /// A virtual machine's serial port, whose guests come one after the other.
+    Port(Arc<Port>),
+    /// A virtual machine's device of virtiofs, which is still to be accepted.
+    Device(UnixListener),
 }
 
 impl Came {
+    /// Ends the connection.
+    pub fn refuse(self) {
+        if let Self::Device(listener) = self {
+            let _ = listener.accept();
+        }
+    }
+
     fn known(socket: OwnedFd) -> Self {
         Self::Guest(Stranger(Socket::new(socket), Admission::Known))
     }

@@ -33,6 +33,15 @@ use std::{io, time::Duration};
 
 use crate::keys::PublicKey;
 
+/// Where frames for a guest go. Whoever sends never waits for the guest.
+pub(crate) trait FrameSink: Send + Sync {
+    /// Sends a whole frame, now or soon; after the end nothing.
+    fn send(&self, frame: &[u8]);
+
+    /// Ends the connection, where there is one of its own.
+    fn close(&self);
+}
+
 /// Both directions of a connection. Threads may send and receive at the same time.
 pub(crate) trait Stream: Send + Sync {
     /// Waits for bytes; 0 is the end. `TimedOut` after the time that was set.

@@ -5,12 +5,12 @@
 use std::{
     collections::VecDeque,
     io,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     thread,
     time::Duration,
 };
 
-use super::Stream;
+use super::{FrameSink, Stream};
 
 /// The most that is kept for one that reads slowly.
 const MOST_KEPT: usize = 64 << 20;
@@ -22,6 +22,8 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) struct Outbox {
     stream: Arc<dyn Stream>,
     kept: Mutex<Kept>,
+    /// For the thread that sends what is kept.
+    own: Weak<Self>,
 }
 
 /// What could not be sent at once.
@@ -36,7 +38,7 @@ struct Kept {
 
 impl Outbox {
     pub fn new(stream: Arc<dyn Stream>) -> Arc<Self> {
-        Arc::new(Self { stream, kept: Mutex::default() })
+        Arc::new_cyclic(|own| Self { stream, kept: Mutex::default(), own: own.clone() })
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -44,7 +46,7 @@ impl Outbox {
     }
 
     /// Sends a whole frame, now or soon; after the end of the connection nothing. It is copied only where it must be kept.
-    pub fn send(self: &Arc<Self>, frame: &[u8]) {
+    pub fn send(&self, frame: &[u8]) {
         let mut kept = self.kept();
         if kept.is_closed {
             return;
@@ -65,11 +67,16 @@ impl Outbox {
         kept.frames.push_back(frame.into());
         if is_first {
             kept.sent = sent;
-            let outbox = self.clone();
+            let Some(outbox) = self.own.upgrade() else { return };
             if thread::Builder::new().name("share-backlog".into()).spawn(move || outbox.send_kept()).is_err() {
                 kept.close(&*self.stream);
             }
         }
+    }
+
+    /// Ends the connection.
+    pub fn close(&self) {
+        self.kept().close(&*self.stream);
     }
 
     /// Until nothing is kept any more.
@@ -96,10 +103,15 @@ impl Outbox {
             }
         }
     }
+}
 
-    /// Ends the connection.
-    pub fn close(&self) {
-        self.kept().close(&*self.stream);
+impl FrameSink for Outbox {
+    fn send(&self, frame: &[u8]) {
+        self.send(frame);
+    }
+
+    fn close(&self) {
+        self.close();
     }
 }
 

@@ -1,5 +1,5 @@
-//! A shared folder of this machine in a virtual machine: over a virtio serial port from here, and inside over vsock from the guest itself
-//! (`make test-share-vm`). What is asserted without a virtual machine, `tests/share.rs` asserts; here it is what only a real port and
+//! A shared folder of this machine in a virtual machine: over a virtio serial port and by virtiofs from here, and inside over vsock from the guest
+//! itself (`make test-share-vm`). What is asserted without a virtual machine, `tests/share.rs` asserts; here it is what only a real port and
 //! another kernel can show.
 
 use std::error::Error;
@@ -81,10 +81,12 @@ fn check(options: &Options) -> Result<(), Failed> {
     let mut payload = Payload::default();
     payload.add(&share.inodyne, "/usr/local/bin/inodyne");
     let mut machine = Machine::of(&options.kernel)?.with(payload);
-    machine.qemu_arguments = share.qemu_arguments();
+    machine.qemu_arguments = share.qemu_arguments(machine.memory_mib);
     let mut vm = Vm::boot(&machine)?;
     println!("booted {} in {:.0} s", vm.kernel(), vm.booted_in().as_secs_f64());
 
+    // First, since QEMU does not connect again to a host that was started anew.
+    virtiofs(&mut vm, &share)?;
     let mount = format!("options='--reconnect 60s'\n{MOUNT}");
     tell(&mut vm, &mount)?;
     walks(&mut vm, &share)?;
@@ -116,6 +118,51 @@ fn check(options: &Options) -> Result<(), Failed> {
     expect(refused.errors().contains("must be root"), refused.errors())?;
     println!("mounted over vsock by root, refused to others");
     drop(host);
+    Ok(())
+}
+
+/// A kernel that has nothing of ours mounts it by virtiofs: it gets types, sees what changes here after a second, and is asked by nobody to forget.
+fn virtiofs(vm: &mut Vm, share: &Share) -> Result<(), Failed> {
+    tell(vm, "modprobe virtiofs; mkdir -p /mnt/virtiofs; mount -t virtiofs share /mnt/virtiofs")?;
+    let before = share.round_trips()?;
+    let found: u64 = tell(vm, "find /mnt/virtiofs/tree | wc -l")?.parse()?;
+    expect(found == FILES + DIRECTORIES + 1, format!("{found} files and directories"))?;
+    let cold = share.round_trips()? - before;
+    println!("virtiofs: {found} files and directories, cold {cold} round trips");
+    // Each directory is opened, read, read to its end, and closed.
+    expect(cold <= DIRECTORIES * (asks(vm.kernel()) + 3) * 11 / 10 + 40, format!("{cold} round trips"))?;
+    let guest = share.guest()?;
+    expect(guest["told_of_changes"] == false && guest["invalidations_sent"] == 0, guest.to_string())?;
+
+    let at = |name: &str| share.directory.join(name);
+    fs::write(at("made-here"), "here")?;
+    tell(vm, "[ \"$(cat /mnt/virtiofs/made-here)\" = here ]; ls /mnt/virtiofs | grep -qx made-here")?;
+    fs::write(at("made-here"), "changed")?;
+    fs::write(at("another"), "")?;
+    tell(vm, "sleep 1.1; [ \"$(cat /mnt/virtiofs/made-here)\" = changed ]; ls /mnt/virtiofs | grep -qx another")?;
+
+    let there = "cd /mnt/virtiofs; mkdir there; cd there; head -c 30000000 /dev/urandom >bytes; sync bytes; ln bytes linked; ln -s bytes symbolic
+        chmod 640 bytes; touch -d @1000000000 bytes; mv bytes moved; truncate -s 40000000 moved; rm linked
+        ! mknod device c 1 3 2>/dev/null; ! chown 12 moved || [ $(stat -c %u moved) = 0 ]
+        cp moved copied; cmp moved copied; echo appended >>copied; tail -c 9 copied
+        (flock 9; sleep 3) 9>lock & sleep 1; ! flock -n lock true; wait; flock -n lock true
+        exec 8>unnamed; rm unnamed; echo gone >&8; exec 8>&-; sha256sum <moved >sum";
+    expect(tell(vm, there)? == "appended", "it is not what was appended")?;
+    let here = "sha256sum <moved | cmp - sum; [ \"$(stat -c '%a %h' moved)\" = '640 1' ]; [ \"$(readlink symbolic)\" = bytes ]; ls | xargs";
+    let here = Command::new("sh").args(["-ec", here]).current_dir(at("there")).output()?;
+    let files = String::from_utf8_lossy(&here.stdout);
+    expect(here.status.success() && files.trim() == "copied lock moved sum symbolic", format!("{here:?}"))?;
+
+    tell(vm, "rm -rf /mnt/virtiofs/there; umount /mnt/virtiofs")?;
+    expect(share.guest().is_err(), "it has unmounted it, and is a guest still")?;
+    // What waits behind requests that wait for the disk is not held up, and all of them are answered.
+    tell(
+        vm,
+        "mount -t virtiofs share /mnt/virtiofs; cd /mnt/virtiofs; for n in 1 2 3 4 5 6 7 8; do
+         (head -c 3000000 /dev/urandom >many-$n; sync many-$n; cat many-* | wc -c >/dev/null; find tree | wc -l >count-$n) & done; wait
+         [ $(cat count-* | sort -u | wc -l) = 1 ]; rm many-* count-*; cd /; umount /mnt/virtiofs",
+    )?;
+    println!("by virtiofs files are made, changed, read and removed");
     Ok(())
 }
 

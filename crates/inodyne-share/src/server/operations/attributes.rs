@@ -34,7 +34,7 @@ impl Call<'_> {
     fn put_attributes(&mut self, found: &OwnedFd) -> Result<(), Errno> {
         let stat = stat(found)?;
         let attr = self.view().attr(&stat);
-        self.reply.put(&attributes(attr, self.host.valid(identity(&stat).device)));
+        self.reply.put(&attributes(attr, self.valid(identity(&stat).device)));
         Ok(())
     }
 

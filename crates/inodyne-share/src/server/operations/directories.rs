@@ -13,11 +13,21 @@ use zerocopy::IntoBytes;
 
 use super::Call;
 use crate::{
-    fuse::abi::{Dirent, EntryOut, ReadIn, padded},
+    fuse::abi::{Dirent, EntryOut, OpenOut, ReadIn, padded},
     protocol::frame::MOST_DATA,
 };
 
 impl Call<'_> {
+    /// Nothing needs to be opened. Where this is said to be unknown, the kernel never asks again, and keeps what it reads of directories until
+    /// their times change; so it must hear of changes, since two may come within one tick of the host's clock.
+    pub(super) fn open_directory(&mut self) -> Result<(), Errno> {
+        if self.guest.is_told {
+            return Err(Errno::NOSYS);
+        }
+        self.reply.put(&OpenOut::default());
+        Ok(())
+    }
+
     pub(super) fn read_directory(&mut self, ask: &ReadIn, plus: bool) -> Result<(), Errno> {
         let node = self.header.node;
         let found = self.host.find(node)?;

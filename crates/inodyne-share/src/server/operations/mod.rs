@@ -19,12 +19,12 @@ mod locks;
 mod names;
 mod xattrs;
 
-use std::{ffi::CStr, os::fd::OwnedFd, sync::atomic::Ordering::Relaxed};
+use std::{ffi::CStr, os::fd::OwnedFd, sync::atomic::Ordering::Relaxed, time::Duration};
 
 use rustix::io::Errno;
 
 use super::{
-    attributes::{View, entry},
+    attributes::{UNWATCHED, View, WATCHED, entry},
     export::{identity, stat_at},
     guest::{Guest, Waiting},
     host::Host,
@@ -111,8 +111,8 @@ impl Call<'_> {
             Operation::GetXattr { size, name } => self.get_xattr(size, name),
             Operation::ListXattr { size } => self.list_xattrs(size),
             Operation::RemoveXattr { name } => self.remove_xattr(name),
-            // Directories need not be opened: the kernel is told so once, and does not ask again.
-            Operation::OpenDir | Operation::Unknown => Err(Errno::NOSYS),
+            Operation::OpenDir => self.open_directory(),
+            Operation::Unknown => Err(Errno::NOSYS),
             Operation::ReleaseDir => Ok(()),
             Operation::ReadDir { ask, plus } => self.read_directory(&ask, plus),
             Operation::GetLk(ask) => self.get_lock(&ask),
@@ -195,7 +195,7 @@ impl Call<'_> {
             identity = self::identity(&stat);
             node = self.host.export.nodes().tell(self.guest.id, identity, parent, name);
         }
-        Ok(entry(node, self.guest.view.attr(&stat), self.host.valid(identity.device)))
+        Ok(entry(node, self.guest.view.attr(&stat), self.valid(identity.device)))
     }
 
     /// Tells the guest of a name and its file.
@@ -203,6 +203,16 @@ impl Call<'_> {
         let entry = self.entry_of(parent, directory, name)?;
         self.reply.put(&entry);
         Ok(entry.node)
+    }
+
+    /// How long the guest may believe what it is told of something on a device.
+    fn valid(&self, device: u64) -> Duration {
+        if self.is_told(device) { WATCHED } else { UNWATCHED }
+    }
+
+    /// Whether the guest is told of what happens on a device.
+    fn is_told(&self, device: u64) -> bool {
+        self.guest.is_told && self.host.is_told(device)
     }
 
     /// The device that a node is on.

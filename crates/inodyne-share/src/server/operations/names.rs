@@ -31,7 +31,7 @@ impl Call<'_> {
             // That there is nothing may be remembered too. Node 0 says it. Should events be lost, nobody knows for which names a guest
             // holds that, so it must be able to forget them all.
             Err(Errno::NOENT) => {
-                let valid = self.host.valid(self.device(directory));
+                let valid = self.valid(self.device(directory));
                 let valid = if self.guest.has_epoch.load(Relaxed) { valid } else { valid.min(UNWATCHED) };
                 self.reply.put(&entry(0, Attr::default(), valid));
             }
@@ -127,7 +127,7 @@ impl Call<'_> {
 
     /// Whether what the guest caches of a file outlives its being opened.
     pub(super) fn keep_cache(&self, node: NodeId) -> u32 {
-        if self.host.is_told(self.device(node)) { FOPEN_KEEP_CACHE } else { 0 }
+        if self.is_told(self.device(node)) { FOPEN_KEEP_CACHE } else { 0 }
     }
 
     pub(super) fn remove(&mut self, name: &CStr, is_directory: bool) -> Result<(), Errno> {

@@ -105,11 +105,11 @@ fn bench(options: &Options) -> Result<(), Failed> {
     sh(&share.directory, &format!("tar cf {} tree", whole.display()))?;
 
     let mut machine = Machine::of(&options.kernel)?;
-    let servers = Servers::start(&machine.cache, scratch.path(), &share)?;
+    let servers = Servers::start(&machine.cache, scratch.path(), &share, machine.memory_mib)?;
     let mut payload = Payload::default();
     payload.add(&share.inodyne, "/usr/local/bin/inodyne");
     machine = machine.with(payload);
-    machine.qemu_arguments = servers.qemu_arguments(machine.memory_mib);
+    machine.qemu_arguments = servers.qemu_arguments();
     let mut vm = Vm::boot(&machine)?;
     eprintln!("booted {} in {:.0} s", vm.kernel(), vm.booted_in().as_secs_f64());
     for (from, to) in [(&archive, "/tmp/tree.tar"), (&whole, "/tmp/whole.tar")] {

@@ -36,9 +36,15 @@ pub enum Counted {
 }
 
 /// All of them. The first is what the others are held against.
-pub const PLACES: [Place; 7] = [
+pub const PLACES: [Place; 8] = [
     Place { name: "ext4 of the guest", directory: "/var/tmp/native", mount: "true", counted: Counted::No },
     Place { name: "share", directory: "/mnt/share", mount: share::MOUNT, counted: Counted::Fuse },
+    Place {
+        name: "share by virtiofs",
+        directory: "/mnt/share-virtiofs",
+        mount: "mount -t virtiofs share /mnt/share-virtiofs",
+        counted: Counted::Fuse,
+    },
     Place {
         name: "virtiofs, auto",
         directory: "/mnt/virtiofs-auto",
@@ -97,15 +103,14 @@ pub struct Servers {
 
 impl Servers {
     /// Starts all of them on one directory.
-    pub fn start(cache: &Path, scratch: &Path, share: &Share) -> Result<Servers, Failed> {
+    pub fn start(cache: &Path, scratch: &Path, share: &Share, memory_mib: u32) -> Result<Servers, Failed> {
         let daemon = Virtiofsd::fetch(cache)?;
         let mut running = vec![share.serve::<&str>(&[])?];
-        let mut arguments = share.qemu_arguments();
+        let mut arguments = share.qemu_arguments(memory_mib);
         for setting in ["auto", "always"] {
             let socket = scratch.join(setting);
             running.push(daemon.serve(&share.directory, &socket, setting)?);
-            arguments.extend(["-chardev".into(), format!("socket,id={setting},path={}", socket.display())]);
-            arguments.extend(["-device".into(), format!("vhost-user-fs-pci,chardev={setting},tag={setting}")]);
+            arguments.extend(share::virtiofs(setting, setting, &socket));
         }
         let ninep = format!("local,path={},mount_tag=shared,security_model=passthrough", share.directory.display());
         arguments.extend(["-virtfs".into(), ninep]);
@@ -124,11 +129,9 @@ impl Servers {
         })
     }
 
-    /// What QEMU is told. virtiofs's daemon reads and writes the guest's memory, which is shared for that.
-    pub fn qemu_arguments(&self, memory_mib: u32) -> Vec<String> {
-        let memory = format!("memory-backend-memfd,id=memory,size={memory_mib}M,share=on");
-        let machine = ["-object", &memory, "-machine", "memory-backend=memory"].map(String::from);
-        machine.into_iter().chain(self.arguments.iter().cloned()).collect()
+    /// What QEMU is told.
+    pub fn qemu_arguments(&self) -> Vec<String> {
+        self.arguments.clone()
     }
 
     /// Mounts a place, with nothing of it in the guest's caches.

@@ -1,0 +1,205 @@
+//! A device of virtiofs: its queues, and the threads that take requests from them.
+//!
+//! Each queue has a thread, which does by itself what it takes; whoever asked is awake soonest then. What may wait for a disk goes to
+//! another thread: always what writes back, and reading and writing where more is waiting behind it.
+
+use std::{
+    cell::RefCell,
+    io,
+    sync::{
+        Arc, Mutex, PoisonError,
+        mpsc::{Receiver, Sender, channel},
+    },
+    thread,
+};
+
+use vhost::vhost_user::message::{VhostUserProtocolFeatures, VhostUserVirtioFeatures};
+use vhost_user_backend::{VhostUserBackend, VringT};
+use virtio_queue::QueueT;
+use vm_memory::GuestAddressSpace;
+use vmm_sys_util::{
+    epoll::EventSet,
+    event::{EventConsumer, EventFlag, EventNotifier, new_event_consumer_and_notifier},
+};
+
+use super::{
+    Memory,
+    mounted::Mounted,
+    replies::{Queue, Taken},
+};
+use crate::{
+    coherence::watch::{self, OwnThread},
+    fuse::{abi::opcode, request::Request},
+    server::host::Host,
+};
+
+/// The first queue is for what has no answer; the others are for requests, as many as the machine is given of them. QEMU takes one by default.
+const QUEUES: usize = 1 + 4;
+
+/// The longest queue; QEMU's has 128 places by default.
+const MOST_PLACES: usize = 1024;
+
+/// Threads for what may wait for a disk.
+const WORKERS: usize = 8;
+
+/// `include/uapi/linux/virtio_config.h` and `virtio_ring.h`.
+const VIRTIO_F_VERSION_1: u64 = 1 << 32;
+const VIRTIO_RING_F_INDIRECT_DESC: u64 = 1 << 28;
+const VIRTIO_RING_F_EVENT_IDX: u64 = 1 << 29;
+
+thread_local! {
+    /// Memory of a thread: for a request, and for its answer.
+    static MEMORY: RefCell<(Vec<u8>, Vec<u8>)> = const { RefCell::new((Vec::new(), Vec::new())) };
+    /// What a thread changes is not to be taken for a change of somebody else's.
+    static OWN: RefCell<Option<OwnThread>> = const { RefCell::new(None) };
+}
+
+/// The device of one machine.
+pub(super) struct Device {
+    memory: Memory,
+    mounted: Arc<Mounted>,
+    /// Requests for the other threads, which end with it.
+    slow: Mutex<Sender<Vec<u8>>>,
+}
+
+impl Device {
+    /// One with which a machine may connect.
+    pub fn new(host: &Arc<Host>, memory: Memory) -> io::Result<Self> {
+        let mounted = Arc::new(Mounted::new(host.clone()));
+        let (slow, requests) = channel();
+        let requests = Arc::new(Mutex::new(requests));
+        for _ in 0..WORKERS {
+            let (mounted, requests) = (mounted.clone(), requests.clone());
+            thread::Builder::new().name("share-worker".into()).spawn(move || work(&mounted, &requests))?;
+        }
+        Ok(Self { memory, mounted, slow: Mutex::new(slow) })
+    }
+
+    /// Takes all requests that lie in a queue.
+    fn take(&self, queue: &Queue) -> io::Result<()> {
+        let refused = |error: virtio_queue::Error| io::Error::other(error.to_string());
+        loop {
+            queue.disable_notification().map_err(refused)?;
+            // Guest memory may change while requests are being done, so it is looked at anew for each.
+            while let Some(request) = Taken::next(queue, &self.memory.memory()) {
+                self.request(queue, request);
+            }
+            // What came in between is not notified of.
+            if !queue.enable_notification().map_err(refused)? {
+                return Ok(());
+            }
+        }
+    }
+
+    fn request(&self, queue: &Queue, taken: Taken) {
+        MEMORY.with_borrow_mut(|(message, answer)| {
+            let parsed = taken.read(message).and_then(|()| Request::parse(message).ok());
+            let Some(request) = parsed else { return taken.discard() };
+            let header = request.header;
+            if matches!(header.opcode, opcode::FORGET | opcode::BATCH_FORGET | opcode::INTERRUPT) {
+                *answer = self.mounted.request(&request, std::mem::take(answer));
+                return taken.discard();
+            }
+            if let Err(twice) = self.mounted.replies.expect(header.unique, taken) {
+                return twice.discard();
+            }
+            if self.is_slow(queue, header.opcode) {
+                let slow = self.slow.lock().unwrap_or_else(PoisonError::into_inner);
+                // The threads are there as long as this is.
+                let _ = slow.send(std::mem::take(message));
+                return;
+            }
+            *answer = self.mounted.request(&request, std::mem::take(answer));
+        });
+    }
+
+    /// Whether a request may wait for a disk while others wait for it.
+    fn is_slow(&self, queue: &Queue, number: u32) -> bool {
+        match number {
+            opcode::FSYNC
+            | opcode::FSYNCDIR
+            | opcode::SYNCFS
+            | opcode::FALLOCATE
+            | opcode::COPY_FILE_RANGE
+            | opcode::LSEEK => true,
+            opcode::READ | opcode::WRITE => {
+                let state = queue.get_ref();
+                let next = state.get_queue().next_avail();
+                let last = state.get_queue().avail_idx(&*self.memory.memory(), std::sync::atomic::Ordering::Acquire);
+                last.is_ok_and(|last| last.0 != next)
+            }
+            _ => false,
+        }
+    }
+}
+
+/// What another thread does until the device is gone.
+fn work(mounted: &Mounted, requests: &Mutex<Receiver<Vec<u8>>>) {
+    let _own = watch::own_thread();
+    let mut memory = Vec::new();
+    loop {
+        let next = requests.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(message) = next else { return };
+        if let Ok(request) = Request::parse(&message) {
+            memory = mounted.request(&request, memory);
+        }
+    }
+}
+
+impl VhostUserBackend for Device {
+    type Bitmap = ();
+    type Vring = Queue;
+
+    fn num_queues(&self) -> usize {
+        QUEUES
+    }
+
+    fn max_queue_size(&self) -> usize {
+        MOST_PLACES
+    }
+
+    fn features(&self) -> u64 {
+        VIRTIO_F_VERSION_1
+            | VIRTIO_RING_F_INDIRECT_DESC
+            | VIRTIO_RING_F_EVENT_IDX
+            | VhostUserVirtioFeatures::PROTOCOL_FEATURES.bits()
+    }
+
+    fn protocol_features(&self) -> VhostUserProtocolFeatures {
+        VhostUserProtocolFeatures::MQ
+            | VhostUserProtocolFeatures::REPLY_ACK
+            | VhostUserProtocolFeatures::CONFIGURE_MEM_SLOTS
+    }
+
+    /// Each queue knows it itself.
+    fn set_event_idx(&self, _enabled: bool) {}
+
+    /// It is the same value.
+    fn update_memory(&self, _memory: Memory) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn queues_per_thread(&self) -> Vec<u64> {
+        (0..QUEUES).map(|queue| 1 << queue).collect()
+    }
+
+    fn handle_event(&self, _event: u16, events: EventSet, queues: &[Queue], _thread: usize) -> io::Result<()> {
+        OWN.with_borrow_mut(|own| {
+            own.get_or_insert_with(watch::own_thread);
+        });
+        match queues {
+            // The only one of this thread.
+            [queue] if events.contains(EventSet::IN) => self.take(queue),
+            _ => Ok(()),
+        }
+    }
+
+    fn exit_event(&self, _thread: usize) -> Option<(EventConsumer, EventNotifier)> {
+        new_event_consumer_and_notifier(EventFlag::NONBLOCK | EventFlag::CLOEXEC).ok()
+    }
+
+    fn stop_vring(&self, _queue: u32) -> io::Result<()> {
+        self.mounted.finish();
+        Ok(())
+    }
+}

@@ -1,0 +1,85 @@
+//! The guest that has the share mounted: one comes with INIT, and is gone with DESTROY, with the next INIT (the machine was started anew), or
+//! with its machine.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use rustix::io::Errno;
+
+use super::replies::Replies;
+use crate::{
+    coherence::Link,
+    fuse::{abi::opcode, reply::Reply, request::Request},
+    server::{answering::answer, guest::Guest, host::Host},
+    transport::FrameSink,
+};
+
+/// A machine's guest, if it has one.
+pub(super) struct Mounted {
+    host: Arc<Host>,
+    pub replies: Arc<Replies>,
+    /// Held by those that do what it asks, so that it is not dismissed meanwhile.
+    guest: RwLock<Option<Arc<Guest>>>,
+}
+
+impl Mounted {
+    /// None yet.
+    pub fn new(host: Arc<Host>) -> Self {
+        Self { host, replies: Arc::default(), guest: RwLock::new(None) }
+    }
+
+    /// Does what is asked, and answers. Returns memory for the next answer.
+    pub fn request(&self, request: &Request<'_>, memory: Vec<u8>) -> Vec<u8> {
+        match request.header.opcode {
+            opcode::INIT => self.replace(Some(self.guest())),
+            opcode::DESTROY => {
+                self.replace(None);
+                self.done(request.header.unique, Ok(()));
+                return memory;
+            }
+            _ => {}
+        }
+        let guest = self.guest.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(guest) = &*guest else {
+            self.done(request.header.unique, Err(Errno::NOTCONN));
+            return memory;
+        };
+        let memory = answer(&self.host, guest, request, memory);
+        // A mounter of ours says this by itself.
+        if request.header.opcode == opcode::RELEASE {
+            self.done(request.header.unique, Ok(()));
+        }
+        memory
+    }
+
+    /// Waits until nothing that was asked is being done.
+    pub fn finish(&self) {
+        drop(self.guest.write());
+    }
+
+    fn guest(&self) -> Arc<Guest> {
+        let link = Link::new(self.host.next_guest(), self.replies.clone(), false);
+        Guest::new(self.host.view(self.host.options.owner), link, false, None, None)
+    }
+
+    /// Another guest, or none.
+    fn replace(&self, guest: Option<Arc<Guest>>) {
+        let mut place = self.guest.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(before) = place.take() {
+            self.host.dismiss(&before);
+        }
+        if let Some(guest) = &guest {
+            self.host.guests().insert(guest.id, guest.clone());
+        }
+        *place = guest;
+    }
+
+    fn done(&self, unique: u64, done: Result<(), Errno>) {
+        self.replies.send(&Reply::reusing(Vec::new()).finish(unique, done));
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        self.replace(None);
+    }
+}
