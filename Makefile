@@ -37,12 +37,12 @@ test-share: setup-test build ## a shared folder: ten minutes of changes by host 
 	scripts/share-conformance $(INODYNE) 3600
 
 .PHONY: test-share-vm
-test-share-vm: setup-vm ## a shared folder in a virtual machine, over a serial port and vsock (root, a few minutes without KVM)
+test-share-vm: setup-test ## a shared folder in a virtual machine, over a serial port, virtiofs and vsock (root, a few minutes without KVM)
 	cargo build --locked -p inodyne -p inodyne-vm
 	$(abspath $(dir $(INODYNE))../debug/inodyne-vm-share) --inodyne $(abspath $(dir $(INODYNE))../debug/inodyne) $(KERNELS)
 
 .PHONY: test-services-vm
-test-services-vm: setup-vm ## units of systemd watched, clients of systemd and Podman followed, in a virtual machine (root, a quarter of an hour without KVM)
+test-services-vm: setup-test ## units of systemd watched, clients of systemd and Podman followed, in a virtual machine (root, a quarter of an hour without KVM)
 	cargo build --locked -p inodyne -p inodyne-vm
 	$(abspath $(dir $(INODYNE))../debug/inodyne-vm) run $(or $(KERNELS),6.18) --systemd --inodyne $(abspath $(dir $(INODYNE))../debug/inodyne) \
 		--add scripts=/opt/scripts --timeout 3600 -- sh -ec '/opt/scripts/try-units inodyne; /opt/scripts/try-clients inodyne'
@@ -66,7 +66,7 @@ check: ## what a change must pass: the tests, then formatting, lints and documen
 score: setup-bench build ## how often findings are right on programs that nobody here wrote; writes docs/findings/score.md (root, a quiet machine)
 	flock /sys/kernel scripts/score-findings $(INODYNE) --write
 
-test-kernels: setup-vm ## the checks of tests/vm on each kernel of the matrix, in virtual machines; writes docs/kernels.md (hours without KVM)
+test-kernels: setup-test ## the checks of tests/vm on each kernel of the matrix, in virtual machines; writes docs/kernels.md (hours without KVM)
 	cargo build --locked -p inodyne-vm && $(abspath $(dir $(INODYNE))../debug/inodyne-vm) matrix --write docs/kernels.md $(KERNELS)
 
 bench: setup-bench build ## what tracing costs, beside strace, perf trace and bpftrace (root, a quiet machine)
@@ -79,7 +79,7 @@ bench-share: setup-bench build ## the shared folder beside the directory itself 
 	scripts/bench-share --inodyne $(INODYNE) $(BENCH)
 
 .PHONY: bench-share-vm
-bench-share-vm: setup-vm build ## the shared folder in a virtual machine, beside virtiofs, 9p and sshfs there (root, an hour without KVM)
+bench-share-vm: setup-bench build ## the shared folder in a virtual machine, beside virtiofs, 9p and sshfs there (root, an hour without KVM)
 	cargo build --locked -p inodyne-vm
 	$(abspath $(dir $(INODYNE))../debug/inodyne-vm-bench-share) --inodyne $(INODYNE) $(BENCH)
 
@@ -87,14 +87,14 @@ try-fresh: ## the demo and the tests in a bare Debian that is made for it (root,
 	scripts/try-fresh
 
 .PHONY: try-dist
-try-dist: setup-vm setup-fresh dist ## what make dist makes: the program on bare kernels in virtual machines, the package in a bare Debian (root, a few minutes)
+try-dist: setup-test setup-fresh dist ## what make dist makes: the program on bare kernels in virtual machines, the package in a bare Debian (root, a few minutes)
 	cargo build --locked -p inodyne-vm
 	scripts/try-dist $(KERNELS)
 
 setup: setup-test ## only install what is missing for all of these but the benchmarks
 
-.PHONY: setup-build setup-demo setup-test setup-bench setup-vm setup-fresh
-setup-build setup-demo setup-test setup-bench setup-vm setup-fresh:
+.PHONY: setup-build setup-demo setup-test setup-bench setup-fresh
+setup-build setup-demo setup-test setup-bench setup-fresh:
 	@scripts/setup $(@:setup-%=%)
 
 help: ## this list

@@ -869,6 +869,29 @@ fn the_host_is_held_to_the_directory() {
     assert!(eventually(|| !share.scratch.path().join("socket").exists()));
 }
 
+/// One host, two addresses: whoever comes by one hears of what those do who came by the other, and both sockets go with it. That a device of
+/// virtiofs is served at a third, `make test-share-vm` shows.
+#[test]
+fn a_share_can_be_had_at_several_addresses() {
+    let _machine = machine();
+    let mut share = Share::unserved(scratch());
+    let sockets = ["socket", "second", "device"].map(|name| share.scratch.path().join(name));
+    let [second, device] =
+        [("unix", 1), ("vhost-user", 2)].map(|(kind, at)| format!("{kind}:{}", sockets[at].display()));
+    share.serve(&["--listen", &second, "--listen", &device], |_| {});
+    assert!(eventually(|| sockets.iter().all(|socket| socket.exists())));
+    let first = share.mount();
+    share.address = second;
+    let second = share.mount();
+    fs::write(first.join("file"), "first").expect("a file");
+    assert_eq!(fs::read_to_string(second.join("file")).expect("it"), "first");
+    fs::rename(second.join("file"), second.join("renamed")).expect("it");
+    assert!(!first.join("file").exists() && first.join("renamed").exists());
+    assert_eq!(share.status()["guests"].as_array().map(Vec::len), Some(2));
+    share.end_host();
+    assert!(eventually(|| !sockets.iter().any(|socket| socket.exists())), "a socket is left");
+}
+
 /// However many files a guest knows, the host has few of them open.
 #[test]
 fn few_descriptors_are_enough_for_many_files() {
@@ -901,9 +924,11 @@ fn mistakes_are_told_in_one_line() {
     assert!(nobody.failed_in_one_line(3).contains("cannot connect"));
     let status = run(inodyne().args(["share", "status", "unix:/nowhere/socket"]));
     assert!(status.failed_in_one_line(3).contains("cannot connect"));
-    for (address, told) in
-        [("vhost-user:x", "not there yet"), ("vsock:host:9", "vsock:CID:PORT"), ("tcp:localhost:9", "tcp:IP:PORT")]
-    {
+    for (address, told) in [
+        ("vhost-user:/nowhere/socket", "mount -t virtiofs"),
+        ("vsock:host:9", "vsock:CID:PORT"),
+        ("tcp:localhost:9", "tcp:IP:PORT"),
+    ] {
         let outcome = run(inodyne().args(["share", "status", address])).ended_with(2);
         assert!(outcome.stderr.contains(told), "{}", outcome.stderr);
     }
@@ -911,6 +936,9 @@ fn mistakes_are_told_in_one_line() {
         (&["vsock:2:700"][..], "needs --allow cid:N"),
         (&[&free, "--allow", "cid:3"], "over vsock: only"),
         (&["vsock:2:700", "--allow", "cid:three"], "is no number of a machine"),
+        (&[&free, "--owner", "1:1"], "--owner is for vhost-user:"),
+        (&["vhost-user:/nowhere/socket", "--owner", "1:1", "--owners", "keep"], "not with --owners keep"),
+        (&["vhost-user:/nowhere/socket", "--allow", "cid:3"], "over vsock: only"),
     ] {
         let outcome = run(inodyne().args(["share", "serve", "/tmp", "--listen"]).args(listen)).ended_with(2);
         assert!(outcome.stderr.contains(told), "{}", outcome.stderr);

@@ -33,7 +33,7 @@ impl Failure {
 /// It is not there, or fails; with the last thing that it said.
 pub fn output(command: &mut Command) -> Result<String, Failure> {
     let name = command.get_program().to_string_lossy().into_owned();
-    let done = command.output().map_err(|error| Failure(format!("cannot start {name}: {error} (scripts/setup vm)")))?;
+    let done = command.output().map_err(|error| Failure(format!("cannot start {name}: {error} (scripts/setup)")))?;
     if done.status.success() {
         return Ok(String::from_utf8_lossy(&done.stdout).into_owned());
     }

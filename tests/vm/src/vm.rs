@@ -298,7 +298,7 @@ impl Vm {
         let program = command.get_program().to_string_lossy().into_owned();
         let qemu = command
             .spawn()
-            .map_err(|error| Failure::new(format_args!("cannot start {program}: {error} (scripts/setup vm)")))?;
+            .map_err(|error| Failure::new(format_args!("cannot start {program}: {error} (scripts/setup)")))?;
         drop((theirs, disk, command));
         let from = BufReader::with_capacity(64 << 10, ours.try_clone().map_err(|_| pair())?);
         let hello = Hello { kernel: String::new(), machine: String::new(), uptime_ms: 0 };

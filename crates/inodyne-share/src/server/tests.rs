@@ -25,12 +25,13 @@ use crate::{
     protocol::{
         frame::{self, Kind},
         greeting::{Hello, Purpose},
+        invalidation::decode,
         resume::{Kept, decode_missing},
     },
     transport::{Inbox, Lost, Outbox, Stream, pair},
 };
 
-fn host(directory: &Path) -> Arc<Host> {
+pub(super) fn host(directory: &Path) -> Arc<Host> {
     let options = ServeOptions {
         owner: (0, 0),
         read_only: false,
@@ -45,7 +46,7 @@ fn host(directory: &Path) -> Arc<Host> {
 }
 
 /// A guest that says what it likes.
-struct Liar {
+pub(super) struct Liar {
     outbox: Arc<Outbox>,
     inbox: Inbox,
     stream: Arc<dyn Stream>,
@@ -53,7 +54,7 @@ struct Liar {
 }
 
 impl Liar {
-    fn new(host: &Arc<Host>) -> Self {
+    pub(super) fn new(host: &Arc<Host>) -> Self {
         Self::saying(host, &Hello::new(Purpose::Mount { uid: 1, gid: 2, session: None, events: false }))
     }
 
@@ -76,6 +77,18 @@ impl Liar {
         Self { outbox: Outbox::new(ours.clone()), inbox, stream: ours, last: 0 }
     }
 
+    /// Waits until it is told of a change; the number of that message.
+    pub(super) fn told(&mut self) -> u64 {
+        let mut payload = Vec::new();
+        assert_eq!(self.inbox.next(&mut payload), Ok(Kind::Invalidate));
+        decode(&payload).unwrap().0
+    }
+
+    /// Acknowledges one.
+    pub(super) fn acknowledge(&self, number: u64) {
+        self.outbox.send(&frame::whole(Kind::Acknowledge, &number.to_le_bytes()));
+    }
+
     /// Asks for what is not answered.
     fn say(&mut self, opcode: u32, node: u64, body: &[&[u8]]) {
         self.last += 1;
@@ -84,7 +97,7 @@ impl Liar {
         self.outbox.send(&frame::whole(Kind::Request, &[header.as_bytes(), &body].concat()));
     }
 
-    fn ask(&mut self, opcode: u32, node: u64, body: &[&[u8]]) -> Result<Vec<u8>, Errno> {
+    pub(super) fn ask(&mut self, opcode: u32, node: u64, body: &[&[u8]]) -> Result<Vec<u8>, Errno> {
         self.say(opcode, node, body);
         let mut payload = Vec::new();
         loop {
@@ -97,7 +110,7 @@ impl Liar {
         }
     }
 
-    fn lookup(&mut self, node: u64, name: &str) -> Result<u64, Errno> {
+    pub(super) fn lookup(&mut self, node: u64, name: &str) -> Result<u64, Errno> {
         let body = self.ask(opcode::LOOKUP, node, &[name.as_bytes(), b"\0"])?;
         let (entry, _) = EntryOut::read_from_prefix(&body).unwrap();
         if entry.node == 0 { Err(Errno::NOENT) } else { Ok(entry.node) }
@@ -125,7 +138,7 @@ impl Liar {
 }
 
 /// A directory to share, and a secret beside it.
-fn beside_a_secret() -> (TempDir, std::path::PathBuf) {
+pub(super) fn beside_a_secret() -> (TempDir, std::path::PathBuf) {
     let all = tempfile::tempdir().unwrap();
     fs::write(all.path().join("secret"), "secret").unwrap();
     let shared = all.path().join("shared");

@@ -13,6 +13,8 @@
 mod device;
 mod mounted;
 mod replies;
+#[cfg(test)]
+mod tests;
 
 use std::{io, os::unix::net::UnixListener, sync::Arc};
 
