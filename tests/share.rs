@@ -24,6 +24,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout};
 use nix::sys::signal::{Signal, kill};
 use serde_json::Value;
 use support::programs::copied;
+use support::state::seed;
 use support::{Outcome, Running, eventually, inodyne, is_alive, machine, prepare, run, scratch, start};
 use tempfile::TempDir;
 
@@ -867,6 +868,77 @@ fn the_host_is_held_to_the_directory() {
     // Killed, it leaves no socket.
     kill(host, Signal::SIGKILL).expect("it runs");
     assert!(eventually(|| !share.scratch.path().join("socket").exists()));
+}
+
+/// What people do with many files costs a round trip for each that is removed, and six for each that is unpacked.
+#[test]
+fn changes_ask_for_no_directory() {
+    let _machine = machine();
+    let mut share = Share::new(&[]);
+    let place = share.mount();
+    let source = share.scratch.path().join("source");
+    fs::create_dir(&source).expect("a directory");
+    tree(&source);
+    prepare(&source, "tar cf ../tree.tar .");
+    let per_file = |share: &Share, before: u64| (share.round_trips(0) - before) as f64 / FILES as f64;
+    let before = share.round_trips(0);
+    prepare(&place, "mkdir new && tar xf ../tree.tar -C new");
+    let unpacked = per_file(&share, before);
+    assert!(unpacked < 6.5, "{unpacked} round trips a file: {:?}", share.requests(0));
+    let before = share.round_trips(0);
+    prepare(&place, "rm -rf new");
+    let removed = per_file(&share, before);
+    assert!(removed < 1.3, "{removed} round trips a file: {:?}", share.requests(0));
+}
+
+/// A directory's own attributes are the host's, whoever has changed something in it: what the host says with its answers is never what was.
+#[test]
+fn directories_are_what_they_are() {
+    let _machine = machine();
+    let mut share = Share::new(&[]);
+    let guests = [share.mount(), share.mount()];
+    let places = [&guests[0], &guests[1], &share.shared("")].map(Clone::clone);
+    for directory in ["a", "b"] {
+        fs::create_dir(share.shared(directory)).expect("on the host");
+    }
+    let seen = |directory: &Path| {
+        let is = fs::metadata(directory).expect("a directory");
+        (is.nlink(), is.size(), is.mtime(), is.mtime_nsec(), is.mode())
+    };
+    let mut random = Random::seeded(seed());
+    let mut made = 0;
+    for step in 0..600 {
+        let [who, how, which] = [3, 5, 2].map(|most| random.below(most));
+        let (directory, other) = [("a", "b"), ("b", "a")][which];
+        let at = |directory: &str, number: u64| places[who].join(directory).join(number.to_string());
+        let before = at(directory, made);
+        made += 1;
+        let name = at(directory, made);
+        // Whatever there is: what cannot be done changes nothing.
+        match how {
+            0 => drop(fs::write(&name, "new")),
+            1 => drop(fs::create_dir(&name)),
+            2 => drop(fs::remove_file(&before).or_else(|_| fs::remove_dir(&before))),
+            3 => drop(fs::rename(&before, at(other, made))),
+            _ => drop(fs::set_permissions(
+                places[who].join(directory),
+                Permissions::from_mode([0o755, 0o700][made as usize % 2]),
+            )),
+        }
+        for directory in ["a", "b"] {
+            let host = seen(&share.shared(directory));
+            for guest in &guests {
+                let is_true = || seen(&guest.join(directory)) == host;
+                // A program of the host waits for nobody.
+                assert!(
+                    if who < 2 { is_true() } else { eventually(is_true) },
+                    "step {step}, {how} in {directory} by {who}: {:?} in {}, {host:?} on the host",
+                    seen(&guest.join(directory)),
+                    guest.display()
+                );
+            }
+        }
+    }
 }
 
 /// One host, two addresses: whoever comes by one hears of what those do who came by the other, and both sockets go with it. That a device of

@@ -81,6 +81,7 @@ pub(crate) fn share(
 fn served_so(sharing: Sharing) -> ServeOptions {
     ServeOptions {
         owner: (0, 0),
+        xattrs_by_virtiofs: false,
         read_only: false,
         withhold_types: sharing.withholds_types,
         owners: Owners::Keep,

@@ -72,6 +72,9 @@ struct Serve {
     /// Whose the files are for guests of vhost-user:, which cannot say it: UID:GID [default: 0:0]
     #[arg(long, value_name = "UID:GID", value_parser = owner)]
     owner: Option<(u32, u32)>,
+    /// Give guests of vhost-user: extended attributes too, for which their kernel asks twice for each file that is made
+    #[arg(long)]
+    xattrs: bool,
     /// When a guest's change is done: after every other guest has dropped what it held of it, or at once
     #[arg(long, value_enum, default_value = "strict", value_name = "HOW")]
     ordering: OrderingArg,
@@ -238,6 +241,7 @@ pub fn run(arguments: &ShareArgs) -> Result<ExitCode, Failure> {
                 announce: !arguments.stale,
                 delay: Duration::from_micros(arguments.delay_us),
                 owner: owner_of_virtiofs(arguments)?,
+                xattrs_by_virtiofs: arguments.xattrs,
             };
             let stop = Stop::new()?;
             let (directory, listen) = (&arguments.directory, &arguments.listen);

@@ -4,7 +4,7 @@
 use rustix::io::Errno;
 use zerocopy::{Immutable, IntoBytes};
 
-use super::abi::{OutHeader, padded};
+use super::abi::{AttrOut, OutHeader, padded};
 use crate::protocol::frame::{self, Kind};
 
 /// Where the payload of a reply begins in its bytes.
@@ -14,8 +14,17 @@ const BODY: usize = frame::HEADER + size_of::<OutHeader>();
 #[derive(Debug)]
 pub(crate) struct Reply {
     bytes: Vec<u8>,
-    /// Directory and position behind its last entry, where the answer holds that one.
-    end: Option<(u64, u64)>,
+    /// What is said besides, behind the message, to a mounter of ours.
+    beside: Option<Beside>,
+}
+
+/// Something besides.
+#[derive(Debug)]
+enum Beside {
+    /// The answer holds the last entry of a directory, and this is the position behind it.
+    End { directory: u64, position: u64 },
+    /// What a directory is like now, in which something was changed.
+    Changed { directory: u64, attributes: AttrOut },
 }
 
 impl Reply {
@@ -23,7 +32,7 @@ impl Reply {
     pub fn reusing(mut memory: Vec<u8>) -> Self {
         memory.clear();
         memory.resize(BODY, 0);
-        Self { bytes: memory, end: None }
+        Self { bytes: memory, beside: None }
     }
 
     /// Adds a structure.
@@ -57,26 +66,37 @@ impl Reply {
 
     /// Notes that nothing comes behind what this answer says of a directory.
     pub fn ends(&mut self, directory: u64, position: u64) {
-        self.end = Some((directory, position));
+        self.beside = Some(Beside::End { directory, position });
+    }
+
+    /// Notes what a directory is like after what was asked was done in it.
+    pub fn changed(&mut self, directory: u64, attributes: AttrOut) {
+        self.beside = Some(Beside::Changed { directory, attributes });
     }
 
     /// The frame, complete.
     pub fn finish(mut self, unique: u64, done: Result<(), Errno>) -> Vec<u8> {
         if done.is_err() {
             self.bytes.truncate(BODY);
-            self.end = None;
+            self.beside = None;
         }
         let error = done.map_or_else(|errno| -errno.raw_os_error(), |()| 0);
         let out = OutHeader { len: (self.bytes.len() - frame::HEADER) as u32, error, unique };
         self.bytes[frame::HEADER..BODY].copy_from_slice(out.as_bytes());
-        if let Some((directory, position)) = self.end {
-            // Behind the reply, where the mounter cuts it off.
-            self.bytes.extend_from_slice(&directory.to_le_bytes());
-            self.bytes.extend_from_slice(&position.to_le_bytes());
-            frame::seal(&mut self.bytes, Kind::LastReply);
-        } else {
-            frame::seal(&mut self.bytes, Kind::Reply);
-        }
+        let kind = match self.beside {
+            None => Kind::Reply,
+            Some(Beside::End { directory, position }) => {
+                self.bytes.extend_from_slice(&directory.to_le_bytes());
+                self.bytes.extend_from_slice(&position.to_le_bytes());
+                Kind::LastReply
+            }
+            Some(Beside::Changed { directory, attributes }) => {
+                self.bytes.extend_from_slice(&directory.to_le_bytes());
+                self.bytes.extend_from_slice(attributes.as_bytes());
+                Kind::ChangedReply
+            }
+        };
+        frame::seal(&mut self.bytes, kind);
         self.bytes
     }
 }

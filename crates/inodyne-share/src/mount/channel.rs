@@ -13,7 +13,7 @@
 use std::{
     io,
     os::fd::OwnedFd,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     thread,
     time::Instant,
 };
@@ -30,6 +30,7 @@ use super::{
     end::End,
     ends::Ends,
     events::{Events, Instead},
+    parents::Parents,
     reconnect::{Guest, Reconnect},
     record::{Ask, answered},
     takers::Takers,
@@ -38,7 +39,7 @@ use super::{
 use crate::{
     ShareError,
     fuse::{
-        abi::{ForgetIn, InHeader, OutHeader, ReadIn, opcode},
+        abi::{AttrOut, ForgetIn, InHeader, OutHeader, ReadIn, opcode},
         request::{Operation, Request},
     },
     protocol::{
@@ -60,6 +61,7 @@ pub(super) struct Channel {
     device: Arc<OwnedFd>,
     line: Line,
     ends: Mutex<Ends>,
+    parents: Mutex<Parents>,
     unasked: Unasked,
     /// Where programs that watch files are to be woken.
     events: Option<Arc<Events>>,
@@ -90,6 +92,7 @@ impl Channel {
             device,
             line: reconnect.map_or(Line::Once(host.outbox), |reconnect| Line::Again(Box::new(reconnect))),
             ends: Mutex::default(),
+            parents: Mutex::default(),
             unasked: Unasked::new(host.is_squashed),
             events,
             takers: Arc::default(),
@@ -172,7 +175,13 @@ impl Channel {
 
     /// Gives the kernel an answer. Who asked may have given up meanwhile (ENOENT); nobody else is to be told of it.
     fn answer(&self, message: &[u8]) {
+        self.answer_beside(message, None);
+    }
+
+    /// The same, where the host says besides what a directory is like.
+    fn answer_beside(&self, message: &[u8], said: Option<(u64, AttrOut)>) {
         let Some(header) = answered(message) else { return };
+        self.parents().is_answered(header.unique, said, Instant::now());
         self.takers.is_answered(header.unique);
         if let Line::Again(reconnect) = &self.line {
             reconnect.record().is_answered(&header, message);
@@ -204,6 +213,12 @@ impl Channel {
                 return true;
             }
             None => {}
+        }
+        let attributes = self.parents().asks(&header, body, Instant::now());
+        if let Some(attributes) = attributes {
+            self.takers.is_answered(header.unique);
+            self.say(header.unique, Ok(attributes.as_bytes()));
+            return true;
         }
         let answer = match header.opcode {
             opcode::READDIR | opcode::READDIRPLUS => {
@@ -243,6 +258,7 @@ impl Channel {
         let operation = Request::parse(message).and_then(|request| Ok((request.header.node, request.operation()?)));
         let forget = |node| {
             self.ends().forget(node);
+            self.parents().forget(node);
             self.unasked.forget(node);
         };
         match operation {
@@ -252,8 +268,12 @@ impl Channel {
         }
     }
 
-    fn ends(&self) -> std::sync::MutexGuard<'_, Ends> {
+    fn ends(&self) -> MutexGuard<'_, Ends> {
         self.ends.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn parents(&self) -> MutexGuard<'_, Parents> {
+        self.parents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What the deliverer does.
@@ -297,6 +317,10 @@ impl Channel {
                     self.ends().put(directory, position, Instant::now());
                     self.answer(message);
                 }
+                Kind::ChangedReply => {
+                    let Some((message, said)) = changed(&payload) else { return NONSENSE };
+                    self.answer_beside(message, Some(said));
+                }
                 Kind::Invalidate => {
                     if self.apply(&payload, outbox, applier).is_none() {
                         return NONSENSE;
@@ -316,8 +340,15 @@ impl Channel {
     fn apply(&self, payload: &[u8], outbox: &Arc<Outbox>, applier: &Applier) -> Option<()> {
         let (number, list) = decode(payload)?;
         for one in &list {
-            if let Invalidation::Node { node, data: true } = one {
-                self.ends().forget(*node);
+            match one {
+                Invalidation::Node { node, data } => {
+                    self.parents().forget(*node);
+                    if *data {
+                        self.ends().forget(*node);
+                    }
+                }
+                Invalidation::Name { directory, .. } => self.parents().forget(*directory),
+                Invalidation::AllNames => self.parents().forget_all(),
             }
         }
         applier.take(From::Host(outbox.clone(), number), list);
@@ -328,6 +359,7 @@ impl Channel {
 impl Guest for Channel {
     fn believes_nothing(&self) {
         self.ends().forget_all();
+        self.parents().forget_all();
         self.unasked.is_lost();
         self.takers.are_put_off();
     }
@@ -347,6 +379,14 @@ impl Guest for Channel {
     fn ended(&self) -> &OwnedFd {
         self.ended()
     }
+}
+
+/// A message, and what a directory is like.
+fn changed(payload: &[u8]) -> Option<(&[u8], (u64, AttrOut))> {
+    let (message, tail) = payload.split_last_chunk::<{ frame::CHANGED }>()?;
+    let (directory, attributes) = tail.split_first_chunk()?;
+    let (attributes, _) = AttrOut::read_from_prefix(attributes).ok()?;
+    Some((message, (u64::from_le_bytes(*directory), attributes)))
 }
 
 /// The host does not keep to the protocol.

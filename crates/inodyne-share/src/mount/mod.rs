@@ -11,6 +11,7 @@
 //! | `end` | why it is over |
 //! | `events` | waking who watches files |
 //! | `ends` | where directories end, so that the host need not be asked |
+//! | `parents` | what directories are like after something was changed in them |
 //! | `unasked` | what else it need not be asked |
 //! | `apply` | telling the kernel what is no longer true |
 //! | `queue` | what waits for the threads of `apply` |
@@ -25,6 +26,7 @@ mod end;
 mod ends;
 mod events;
 mod held;
+mod parents;
 mod place;
 mod queue;
 mod reconnect;

@@ -7,6 +7,8 @@
 //! Numbers are little-endian. A length beyond the limit, a kind that is not known, or bytes that are not zero where zeros belong
 //! end the connection: a stream that has lost its place can only be started anew.
 
+use crate::fuse::abi::AttrOut;
+
 /// Bytes before the payload.
 pub(crate) const HEADER: usize = 8;
 
@@ -21,6 +23,9 @@ pub(crate) const MOST_GREETING: usize = 4 << 10;
 
 /// Bytes behind the message in a [`Kind::LastReply`]: directory and position.
 pub(crate) const LAST: usize = 16;
+
+/// Bytes behind the message in a [`Kind::ChangedReply`]: directory and its attributes.
+pub(crate) const CHANGED: usize = 8 + size_of::<AttrOut>();
 
 /// What a frame carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,13 +55,28 @@ pub(crate) enum Kind {
     Resumed = 11,
     /// Host to guest: what programs of the host have done, for those that watch files.
     Happened = 12,
+    /// Host to guest: the same as a reply, to what changed a directory; its node and attributes follow the message.
+    ChangedReply = 13,
 }
 
 impl Kind {
     fn of(number: u8) -> Option<Self> {
         use Kind::*;
-        let kinds =
-            [Hello, Welcome, Request, Reply, LastReply, Invalidate, Acknowledge, Ping, Pong, Resume, Resumed, Happened];
+        let kinds = [
+            Hello,
+            Welcome,
+            Request,
+            Reply,
+            LastReply,
+            Invalidate,
+            Acknowledge,
+            Ping,
+            Pong,
+            Resume,
+            Resumed,
+            Happened,
+            ChangedReply,
+        ];
         kinds.into_iter().find(|kind| *kind as u8 == number)
     }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::status::Status;
 
 /// The version of everything on the stream but the kernel's messages.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 
 /// What tells a mount from every other one.
 pub(crate) type Session = [u64; 2];

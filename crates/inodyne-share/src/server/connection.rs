@@ -53,7 +53,7 @@ pub(crate) fn serve(host: &Arc<Host>, stream: Arc<dyn Stream>, stranger: impl Si
     stream.set_timeout(Some(SILENCE)).map_err(ShareError::system("set a time-out"))?;
     inbox.trust();
     let link = host.coherence.enter(host.next_guest(), outbox.clone(), events);
-    let guest = Guest::new(host.view(owner), link, true, stream.peer(), session);
+    let guest = Guest::new(host.view(owner), link, true, true, stream.peer(), session);
     let worker = Worker { host, guest: &guest, inbox: &Mutex::new(inbox) };
     host.guests().insert(guest.id, guest.clone());
     thread::scope(|scope| {

@@ -32,6 +32,8 @@ pub(crate) struct Guest {
     pub view: View,
     /// Whether it is told of changes, where there is anybody to tell of them. One that is not believes nothing for long.
     pub is_told: bool,
+    /// Whether it gets extended attributes.
+    pub has_xattrs: bool,
     /// Whether its kernel can be told at once that no name it holds is true (Linux 6.16).
     pub has_epoch: AtomicBool,
     /// Its key, where it had to show one.
@@ -69,6 +71,7 @@ impl Guest {
         view: View,
         link: Arc<Link>,
         is_told: bool,
+        has_xattrs: bool,
         key: Option<PublicKey>,
         session: Option<Session>,
     ) -> Arc<Self> {
@@ -77,6 +80,7 @@ impl Guest {
             view,
             link,
             is_told,
+            has_xattrs,
             has_epoch: AtomicBool::new(false),
             key,
             session,

@@ -50,6 +50,8 @@ pub struct ServeOptions {
     pub delay: Duration,
     /// Whose the files are for guests that cannot say it, unless their owners are kept: user and group.
     pub owner: (u32, u32),
+    /// Whether guests of virtiofs get extended attributes. Their kernel asks for one that gives a file rights twice for each file that is made.
+    pub xattrs_by_virtiofs: bool,
 }
 
 /// A share that is served.

@@ -34,6 +34,7 @@ use crate::{
 pub(super) fn host(directory: &Path) -> Arc<Host> {
     let options = ServeOptions {
         owner: (0, 0),
+        xattrs_by_virtiofs: false,
         read_only: false,
         withhold_types: false,
         owners: Owners::Squash,
@@ -102,7 +103,7 @@ impl Liar {
         let mut payload = Vec::new();
         loop {
             let kind = self.inbox.next(&mut payload).unwrap();
-            if matches!(kind, Kind::Reply | Kind::LastReply) {
+            if matches!(kind, Kind::Reply | Kind::LastReply | Kind::ChangedReply) {
                 let (out, body) = OutHeader::read_from_prefix(&payload).unwrap();
                 assert_eq!(out.unique, self.last);
                 return if out.error == 0 { Ok(body.into()) } else { Err(Errno::from_raw_os_error(-out.error)) };

@@ -25,6 +25,14 @@ pub(super) struct Event {
     pub target: Option<Handle>,
 }
 
+impl Event {
+    /// To what it has happened: a directory of which something else has changed than a name in it has no record of its own (fanotify(7)).
+    pub fn about(&self) -> Option<&Handle> {
+        let itself = self.place.as_ref().filter(|(_, name)| name.as_c_str() == c".");
+        self.target.as_ref().or(itself.map(|(directory, _)| directory))
+    }
+}
+
 /// A file as its file system names it: `struct file_handle`, with its header.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Handle(pub Vec<u8>);

@@ -240,7 +240,7 @@ impl Watcher {
         known: &mut HashMap<&'a Handle, Option<NodeId>>,
         changes: &mut Vec<Invalidation>,
     ) {
-        let target = event.target.as_ref().and_then(|handle| self.node(handle, known));
+        let target = event.about().and_then(|handle| self.node(handle, known));
         let place = event.place.as_ref().and_then(|(handle, name)| Some((self.node(handle, known)?, name)));
         if event.mask & NAMES != 0 {
             if let Some((directory, name)) = place {

@@ -65,6 +65,10 @@ impl Call<'_> {
             Ok(operation) => operation,
             Err(Malformed) => return Done::Answer(Err(Errno::INVAL)),
         };
+        if !self.guest.has_xattrs && is_of_xattrs(&operation) {
+            // Its kernel never asks again.
+            return Done::Answer(Err(Errno::NOSYS));
+        }
         if self.host.options.read_only && changes_something(&operation) {
             return Done::Answer(Err(Errno::ROFS));
         }
@@ -219,6 +223,17 @@ impl Call<'_> {
     fn device(&self, node: NodeId) -> u64 {
         self.host.export.nodes().identity(node).map_or(0, |identity| identity.device)
     }
+}
+
+/// Whether an operation is about extended attributes.
+fn is_of_xattrs(operation: &Operation<'_>) -> bool {
+    matches!(
+        operation,
+        Operation::SetXattr { .. }
+            | Operation::GetXattr { .. }
+            | Operation::ListXattr { .. }
+            | Operation::RemoveXattr { .. }
+    )
 }
 
 /// Whether an operation may change the shared directory.

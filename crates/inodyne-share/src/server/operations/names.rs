@@ -16,7 +16,7 @@ use crate::{
     protocol::invalidation::Invalidation,
     server::{
         Owners,
-        attributes::{UNWATCHED, entry},
+        attributes::{UNWATCHED, WATCHED, attributes, entry},
         export::{Export, identity, open_beneath, stat, stat_at},
         nodes::NodeId,
     },
@@ -76,6 +76,7 @@ impl Call<'_> {
         self.give(directory, name)?;
         self.put_entry(self.header.node, directory, name)?;
         self.changed_name(self.header.node, name);
+        self.say_directory(directory);
         Ok(())
     }
 
@@ -115,6 +116,7 @@ impl Call<'_> {
                 let node = self.put_entry(self.header.node, &directory, name)?;
                 let fh = self.host.handles.add(self.guest.id, node, file)?;
                 self.reply.put(&OpenOut { fh, open_flags: self.keep_cache(node), padding: 0 });
+                self.say_directory(&directory);
                 return Ok(());
             }
             Err(Errno::EXIST) if ask.flags as i32 & libc::O_EXCL == 0 => {
@@ -137,6 +139,7 @@ impl Call<'_> {
         unlinkat(&*directory, name, if is_directory { AtFlags::REMOVEDIR } else { AtFlags::empty() })?;
         self.gone(parent, name, before);
         self.changed_name(parent, name);
+        self.say_directory(&directory);
         Ok(())
     }
 
@@ -169,6 +172,7 @@ impl Call<'_> {
         linkat(self.host.export.own(), Export::link(&file), &*directory, name, AtFlags::SYMLINK_FOLLOW)?;
         self.put_entry(self.header.node, &directory, name)?;
         self.changed_name(self.header.node, name);
+        self.say_directory(&directory);
         self.changes.push(Invalidation::attributes(old));
         Ok(())
     }
@@ -191,6 +195,17 @@ impl Call<'_> {
     fn changed_name(&mut self, directory: NodeId, name: &CStr) {
         self.changes.push(Invalidation::name(directory, name));
         self.changes.push(Invalidation::data(directory));
+    }
+
+    /// Says what the directory is like now in which something was done. Its kernel asks for that before the next change there.
+    fn say_directory(&mut self, directory: &OwnedFd) {
+        let node = self.header.node;
+        if !self.is_told(self.device(node)) {
+            return;
+        }
+        if let Ok(stat) = stat(directory) {
+            self.reply.changed(node, attributes(self.view().attr(&stat), WATCHED));
+        }
     }
 }
 

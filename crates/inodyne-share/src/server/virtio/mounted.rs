@@ -58,7 +58,8 @@ impl Mounted {
 
     fn guest(&self) -> Arc<Guest> {
         let link = Link::new(self.host.next_guest(), self.replies.clone(), false);
-        Guest::new(self.host.view(self.host.options.owner), link, false, None, None)
+        let options = &self.host.options;
+        Guest::new(self.host.view(options.owner), link, false, options.xattrs_by_virtiofs, None, None)
     }
 
     /// Another guest, or none.

@@ -100,6 +100,7 @@ impl FrameSink for Replies {
             Ok((Kind::Reply, _)) => message,
             // What stands behind is for a mounter that is a program of ours.
             Ok((Kind::LastReply, _)) => &message[..message.len().saturating_sub(frame::LAST)],
+            Ok((Kind::ChangedReply, _)) => &message[..message.len().saturating_sub(frame::CHANGED)],
             _ => return,
         };
         let Ok((OutHeader { unique, .. }, _)) = OutHeader::read_from_prefix(answer) else { return };

@@ -28,8 +28,8 @@ use zerocopy::{FromBytes, IntoBytes};
 use super::Machine;
 use crate::{
     fuse::abi::{
-        EntryOut, FileLock, InHeader, InitIn, InitOut, LK_FLOCK, LkIn, OpenIn, OpenOut, OutHeader, ReadIn, ReleaseIn,
-        WriteIn, init, opcode,
+        EntryOut, FileLock, GetXattrIn, InHeader, InitIn, InitOut, LK_FLOCK, LkIn, OpenIn, OpenOut, OutHeader, ReadIn,
+        ReleaseIn, WriteIn, init, opcode,
     },
     server::{
         host::Host,
@@ -238,8 +238,11 @@ fn a_machine_reads_and_writes_and_believes_nothing_for_long() {
     assert_eq!(opened.open_flags, 0);
     let read = ReadIn { size: 4096, ..ReadIn::default() };
     let entries = driver.ask(opcode::READDIRPLUS, directory.node, &[read.as_bytes()]).unwrap();
-    assert!(entries.windows(1).any(|name| name == b"f") && entries.len() % 8 == 0, "{}", entries.len());
+    assert!(entries.windows(1).any(|name| name == b"f") && entries.len().is_multiple_of(8), "{}", entries.len());
     assert_eq!(driver.ask(opcode::RELEASEDIR, directory.node, &[&[0; 24]]), Ok(Vec::new()));
+
+    let name = [GetXattrIn { size: 100, padding: 0 }.as_bytes(), b"user.a\0"].concat();
+    assert_eq!(driver.ask(opcode::GETXATTR, file, &[&name]), Err(Errno::NOSYS), "its kernel asks no more");
 
     let handle = driver.open(file, libc::O_RDWR);
     let data = b"written";
