@@ -32,9 +32,10 @@ fuzz: setup-test ## files changed at random, ten minutes for each kind, and 2,00
 	INODYNE_FUZZ_SECONDS=600 INODYNE_TEST_CASES=2000 cargo test --workspace --locked --test fuzz --test rm_like_gnu -- --nocapture
 
 .PHONY: test-share
-test-share: setup-test build ## a shared folder: ten minutes of changes by host and guests, POSIX, an hour of random reads and writes (root)
+test-share: setup-test build ## a shared folder: ten minutes of changes by host and guests, POSIX, an hour of random reads and writes, the source of a kernel (root)
 	INODYNE_SHARE_SECONDS=600 cargo test --workspace --locked --test share guests_see -- --nocapture
 	scripts/share-conformance $(INODYNE) 3600
+	scripts/share-conformance $(INODYNE) --kernel-tree
 
 .PHONY: test-share-vm
 test-share-vm: setup-test ## a shared folder in a virtual machine, over a serial port, virtiofs and vsock (root, a few minutes without KVM)
