@@ -100,6 +100,12 @@ impl Guest {
         self.locks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Gives up all locks that are waited for, as if everybody who waits had been interrupted.
+    pub fn interrupt_locks(&self) {
+        let waiting = std::mem::take(&mut self.locks().waiting);
+        waiting.iter().for_each(|one| self.answer_lock(one.unique, Err(Errno::INTR)));
+    }
+
     /// The guest is gone: nobody tries its locks any more.
     pub fn end_locks(&self) {
         self.locks().is_over = true;

@@ -24,7 +24,7 @@ use vmm_sys_util::{
 
 use super::{
     Memory,
-    mounted::Mounted,
+    mounted::{Mounted, Work},
     replies::{Queue, Taken},
 };
 use crate::{
@@ -59,7 +59,7 @@ pub(super) struct Device {
     memory: Memory,
     mounted: Arc<Mounted>,
     /// Requests for the other threads, which end with it.
-    slow: Mutex<Sender<Vec<u8>>>,
+    slow: Mutex<Sender<(Vec<u8>, Work)>>,
 }
 
 impl Device {
@@ -78,6 +78,7 @@ impl Device {
     /// Takes all requests that lie in a queue.
     fn take(&self, queue: &Queue) -> io::Result<()> {
         let refused = |error: virtio_queue::Error| io::Error::other(error.to_string());
+        let _work = self.mounted.work();
         loop {
             queue.disable_notification().map_err(refused)?;
             // Guest memory may change while requests are being done, so it is looked at anew for each.
@@ -106,7 +107,7 @@ impl Device {
             if self.is_slow(queue, header.opcode) {
                 let slow = self.slow.lock().unwrap_or_else(PoisonError::into_inner);
                 // The threads are there as long as this is.
-                let _ = slow.send(std::mem::take(message));
+                let _ = slow.send((std::mem::take(message), self.mounted.work()));
                 return;
             }
             *answer = self.mounted.request(&request, std::mem::take(answer));
@@ -134,12 +135,12 @@ impl Device {
 }
 
 /// What another thread does until the device is gone.
-fn work(mounted: &Mounted, requests: &Mutex<Receiver<Vec<u8>>>) {
+fn work(mounted: &Mounted, requests: &Mutex<Receiver<(Vec<u8>, Work)>>) {
     let _own = watch::own_thread();
     let mut memory = Vec::new();
     loop {
         let next = requests.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(message) = next else { return };
+        let Ok((message, _work)) = next else { return };
         if let Ok(request) = Request::parse(&message) {
             memory = mounted.request(&request, memory);
         }
@@ -198,6 +199,7 @@ impl VhostUserBackend for Device {
         new_event_consumer_and_notifier(EventFlag::NONBLOCK | EventFlag::CLOEXEC).ok()
     }
 
+    /// A machine that is paused, or starts anew. Nothing is taken from this queue any more.
     fn stop_vring(&self, _queue: u32) -> io::Result<()> {
         self.mounted.finish();
         Ok(())

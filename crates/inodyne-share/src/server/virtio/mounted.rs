@@ -1,7 +1,7 @@
 //! The guest that has the share mounted: one comes with INIT, and is gone with DESTROY, with the next INIT (the machine was started anew), or
 //! with its machine.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 
 use rustix::io::Errno;
 
@@ -19,12 +19,28 @@ pub(super) struct Mounted {
     pub replies: Arc<Replies>,
     /// Held by those that do what it asks, so that it is not dismissed meanwhile.
     guest: RwLock<Option<Arc<Guest>>>,
+    busy: Busy,
+}
+
+/// How many threads take or do requests, and are not to be held up by who waits for their end.
+#[derive(Default)]
+struct Busy(Mutex<usize>, Condvar);
+
+/// That a thread is one of them, or a request is to be done by one.
+pub(super) struct Work(Arc<Mounted>);
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        let Busy(count, fewer) = &self.0.busy;
+        *count.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        fewer.notify_all();
+    }
 }
 
 impl Mounted {
     /// None yet.
     pub fn new(host: Arc<Host>) -> Self {
-        Self { host, replies: Arc::default(), guest: RwLock::new(None) }
+        Self { host, replies: Arc::default(), guest: RwLock::new(None), busy: Busy::default() }
     }
 
     /// Does what is asked, and answers. Returns memory for the next answer.
@@ -51,9 +67,22 @@ impl Mounted {
         memory
     }
 
-    /// Waits until nothing that was asked is being done.
+    /// That something is taken or done, until dropped.
+    pub fn work(self: &Arc<Self>) -> Work {
+        *self.busy.0.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        Work(self.clone())
+    }
+
+    /// Has everything that was asked answered, so that nothing is written into queues that are not there any more or are somebody else's: waits
+    /// for what is being done and for what other guests have to acknowledge, and gives up locks that are waited for.
     pub fn finish(&self) {
-        drop(self.guest.write());
+        let Busy(count, fewer) = &self.busy;
+        let count = count.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(fewer.wait_while(count, |count| *count > 0).unwrap_or_else(PoisonError::into_inner));
+        if let Some(guest) = &*self.guest.read().unwrap_or_else(PoisonError::into_inner) {
+            guest.interrupt_locks();
+        }
+        self.replies.finish();
     }
 
     fn guest(&self) -> Arc<Guest> {
@@ -66,6 +95,8 @@ impl Mounted {
     fn replace(&self, guest: Option<Arc<Guest>>) {
         let mut place = self.guest.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(before) = place.take() {
+            // Its numbers may be the next one's.
+            before.interrupt_locks();
             self.host.dismiss(&before);
         }
         if let Some(guest) = &guest {

@@ -3,7 +3,7 @@
 use std::{
     collections::{HashMap, hash_map::Entry},
     io::{Read, Write},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Condvar, Mutex, MutexGuard, PoisonError},
 };
 
 use rustix::io::Errno;
@@ -14,6 +14,7 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use super::Memory;
 use crate::{
+    coherence,
     fuse::abi::OutHeader,
     protocol::frame::{self, Kind},
     transport::FrameSink,
@@ -74,22 +75,37 @@ impl Taken {
 
 /// Requests that are not answered.
 #[derive(Default)]
-pub(super) struct Replies(Mutex<HashMap<u64, Taken>>);
+pub(super) struct Replies(Mutex<Waiting>, Condvar);
+
+#[derive(Default)]
+struct Waiting {
+    /// By number.
+    requests: HashMap<u64, Taken>,
+    /// How many answers are just being written.
+    being_given: usize,
+}
 
 impl Replies {
-    fn taken(&self) -> MutexGuard<'_, HashMap<u64, Taken>> {
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A request of that number is to be answered. A guest that uses a number twice gets the later one back.
     pub fn expect(&self, unique: u64, request: Taken) -> Result<(), Taken> {
-        match self.taken().entry(unique) {
+        match self.waiting().requests.entry(unique) {
             Entry::Vacant(free) => {
                 free.insert(request);
                 Ok(())
             }
             Entry::Occupied(_) => Err(request),
         }
+    }
+
+    /// Waits until all are answered. What an answer waits for has a limit; should one come later all the same, it goes nowhere.
+    pub fn finish(&self) {
+        let waits = |waiting: &mut Waiting| !waiting.requests.is_empty() || waiting.being_given > 0;
+        let left = self.1.wait_timeout_while(self.waiting(), 2 * coherence::TIMEOUT, waits);
+        left.unwrap_or_else(PoisonError::into_inner).0.requests.clear();
     }
 }
 
@@ -104,9 +120,13 @@ impl FrameSink for Replies {
             _ => return,
         };
         let Ok((OutHeader { unique, .. }, _)) = OutHeader::read_from_prefix(answer) else { return };
-        let request = self.taken().remove(&unique);
-        if let Some(request) = request {
+        let mut waiting = self.waiting();
+        if let Some(request) = waiting.requests.remove(&unique) {
+            waiting.being_given += 1;
+            drop(waiting);
             request.give_back(answer);
+            self.waiting().being_given -= 1;
+            self.1.notify_all();
         }
     }
 

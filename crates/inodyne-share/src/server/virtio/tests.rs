@@ -56,7 +56,7 @@ const QUEUE: usize = 1;
 
 struct Driver {
     memory: GuestMemoryMmap,
-    _monitor: Frontend,
+    monitor: Frontend,
     kick: EventFd,
     call: EventFd,
     offered: u16,
@@ -109,7 +109,7 @@ impl Driver {
         monitor.set_vring_call(QUEUE, &call).unwrap();
         monitor.set_vring_kick(QUEUE, &kick).unwrap();
         monitor.set_vring_enable(QUEUE, true).unwrap();
-        Self { memory, _monitor: monitor, kick, call, offered: 0, used: 0, last: 0 }
+        Self { memory, monitor, kick, call, offered: 0, used: 0, last: 0 }
     }
 
     /// With the share mounted.
@@ -313,6 +313,36 @@ fn what_a_guest_held_goes_with_its_mount_and_with_its_machine() {
     assert_eq!(host.export.nodes().count(), 1);
 }
 
+/// A queue that a machine takes back gets no answer later, and one that is mounted anew has the old one's numbers.
+#[test]
+fn nobody_waits_for_a_lock_when_the_mount_or_the_machine_ends() {
+    let (_all, _shared, host) = shared();
+    for is_stopped in [false, true] {
+        let mut driver = Driver::mounted(&host);
+        let directory = driver.lookup(ROOT, "d").unwrap().node;
+        let file = driver.lookup(directory, "f").unwrap().node;
+        let [one, two] = [(), ()].map(|()| driver.open(file, libc::O_RDWR));
+        driver.ask(opcode::SETLK, file, &[lock(one, 1, libc::F_WRLCK).as_bytes()]).unwrap();
+        let waits = driver.message(opcode::SETLKW, file, &[lock(two, 2, libc::F_WRLCK).as_bytes()]);
+        driver.say(&waits, 0x100, 4);
+        driver.lookup(directory, "f").unwrap();
+        if is_stopped {
+            driver.monitor.get_vring_base(QUEUE).unwrap();
+        } else {
+            let message = driver.message(opcode::DESTROY, 0, &[]);
+            driver.say(&message, 0x100, 0);
+        }
+        let (head, length) = driver.back();
+        assert_eq!((head, driver.answer(4, length)), (4, Err(Errno::INTR)));
+    }
+}
+
+/// A lock of flock(2).
+fn lock(fh: u64, owner: u64, kind: i32) -> LkIn {
+    let lock = FileLock { start: 0, end: i64::MAX as u64, kind: kind as u32, pid: 1 };
+    LkIn { fh, owner, lock, flags: LK_FLOCK, padding: 0 }
+}
+
 /// A lock that is waited for holds up nobody, and what asks under its number comes back unanswered.
 #[test]
 fn a_number_means_one_request() {
@@ -320,10 +350,6 @@ fn a_number_means_one_request() {
     let mut driver = Driver::mounted(&host);
     let directory = driver.lookup(ROOT, "d").unwrap().node;
     let file = driver.lookup(directory, "f").unwrap().node;
-    let lock = |fh, owner, kind: i32| {
-        let lock = FileLock { start: 0, end: i64::MAX as u64, kind: kind as u32, pid: 1 };
-        LkIn { fh, owner, lock, flags: LK_FLOCK, padding: 0 }
-    };
     let [one, two] = [(), ()].map(|()| driver.open(file, libc::O_RDWR));
     driver.ask(opcode::SETLK, file, &[lock(one, 1, libc::F_WRLCK).as_bytes()]).unwrap();
     let waits = driver.message(opcode::SETLKW, file, &[lock(two, 2, libc::F_WRLCK).as_bytes()]);
