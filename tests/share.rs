@@ -859,7 +859,7 @@ fn the_host_is_held_to_the_directory() {
     let mut share = Share::new(&[]);
     let place = share.mount();
     fs::write(place.join("file"), "served").expect("written");
-    assert_eq!(share.status()["sandbox"], serde_json::json!(["landlock", "seccomp"]));
+    assert_eq!(share.status()["sandbox"], serde_json::json!(["capabilities", "namespaces", "landlock", "seccomp"]));
     let host = share.host.as_ref().expect("it runs").pid();
     for thread in fs::read_dir(format!("/proc/{host}/task")).expect("its threads").flatten() {
         let status = fs::read_to_string(thread.path().join("status")).expect("its state");

@@ -19,7 +19,7 @@ pub struct Status {
     pub watched: bool,
     /// How long guests believe what they are told, in seconds.
     pub valid_seconds: u64,
-    /// By what the host's process is held to the directory: `landlock`, `seccomp`.
+    /// By what the host's process is held to the directory: `capabilities`, `namespaces`, `landlock`, `seccomp`.
     #[serde(default)]
     pub sandbox: Vec<String>,
     /// How long it has been served, in seconds.

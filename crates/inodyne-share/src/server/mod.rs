@@ -56,7 +56,7 @@ use rustix::{
 
 use crate::{
     Address, ShareError,
-    coherence::watch,
+    coherence::watch::{self, Watcher},
     keys::Admitted,
     transport::{Came, Listener, socket},
 };
@@ -75,8 +75,14 @@ fn start(directory: &Path, root: OwnedFd, options: ServeOptions) -> Result<(Arc<
     let host = Host::new(directory.into(), root, options)?;
     // The guest's kernel has applied the mask of who makes a file.
     umask(Mode::empty());
-    host.sandbox.get_or_init(|| sandbox::enter(host.export.root()));
-    let watched = watch::start(&host)?;
+    let mut holds = sandbox::enter(host.export.root());
+    let (watcher, watched) = watch::open(&host);
+    // What watching needs is open, and no other thread is there yet.
+    if sandbox::keep_rights_to_files(host.options.owners) {
+        holds.insert(0, "capabilities".into());
+    }
+    host.sandbox.get_or_init(|| holds);
+    watcher.map(Watcher::start).transpose()?;
     Ok((host, watched))
 }
 

@@ -1,7 +1,8 @@
-//! What the host's process gives up before it serves anybody: all files but those beneath the shared directory (landlock), and calls that
-//! no request needs (seccomp). Should a guest find a mistake in this program, that is all there is to reach.
+//! What the host's process gives up before it serves anybody: the machine's network and its means of communication between processes (namespaces), all
+//! files but those beneath the shared directory (landlock), calls that no request needs (seccomp), and of root's rights those that are not about
+//! files (capabilities). Should a guest find a mistake in this program, what is left is all there is to reach.
 //!
-//! Both hold for the calling thread and those it starts later. Where the kernel does not have one of them, the share is
+//! All hold for the calling thread and those it starts later. Where the kernel does not have one of them, or the user may not, the share is
 //! served without it, and `share status` says so.
 
 use std::{collections::BTreeMap, env::consts::ARCH, os::fd::OwnedFd};
@@ -10,7 +11,10 @@ use landlock::{
     ABI, Access, AccessFs, AccessNet, PathBeneath, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError,
     RulesetStatus, Scope,
 };
+use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags, capabilities, set_capabilities, unshare_unsafe};
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
+
+use super::Owners;
 
 /// What a process that serves files has no use for: other programs, other processes, new connections, mounts, namespaces, and the
 /// kernel's own affairs.
@@ -55,6 +59,11 @@ const REFUSED: [i64; 35] = [
 /// Gives it up; the names of what holds now.
 pub(super) fn enter(root: &OwnedFd) -> Vec<String> {
     let mut holds = Vec::new();
+    let apart = UnshareFlags::NEWNET | UnshareFlags::NEWIPC | UnshareFlags::NEWUTS;
+    // SAFETY: descriptors and the working directory stay shared with other threads; nothing that Rust counts on changes.
+    if unsafe { unshare_unsafe(apart) }.is_ok() {
+        holds.push("namespaces".to_owned());
+    }
     if matches!(only_beneath(root), Ok(RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced)) {
         holds.push("landlock".to_owned());
     }
@@ -62,6 +71,29 @@ pub(super) fn enter(root: &OwnedFd) -> Vec<String> {
         holds.push("seccomp".to_owned());
     }
     holds
+}
+
+/// Keeps of root's rights only those about files; whether it had others. To be called once nothing is left to be opened that needs them.
+pub(super) fn keep_rights_to_files(owners: Owners) -> bool {
+    let mut files = CapabilitySet::CHOWN
+        | CapabilitySet::DAC_OVERRIDE
+        | CapabilitySet::DAC_READ_SEARCH
+        | CapabilitySet::FOWNER
+        | CapabilitySet::FSETID;
+    if owners == Owners::Keep {
+        // Attributes `security.` and `trusted.`.
+        files |= CapabilitySet::SETFCAP | CapabilitySet::SYS_ADMIN;
+    }
+    let Ok(has) = capabilities(None) else { return false };
+    if has.permitted.difference(files).is_empty() {
+        return false;
+    }
+    let keeps = CapabilitySets {
+        effective: has.effective & files,
+        permitted: has.permitted & files,
+        inheritable: CapabilitySet::empty(),
+    };
+    set_capabilities(None, keeps).is_ok()
 }
 
 fn only_beneath(root: &OwnedFd) -> Result<RulesetStatus, RulesetError> {
@@ -111,7 +143,13 @@ mod tests {
         // Only this thread is restricted.
         thread::spawn(move || {
             let holds = enter(&root);
-            assert_eq!(holds, ["landlock", "seccomp"], "of this kernel");
+            assert_eq!(holds, ["namespaces", "landlock", "seccomp"], "of this kernel, for root");
+            assert!(keep_rights_to_files(Owners::Squash));
+            let kept = capabilities(None).unwrap();
+            assert!(
+                kept.permitted.contains(CapabilitySet::FOWNER) && !kept.permitted.contains(CapabilitySet::SYS_ADMIN)
+            );
+            assert!(!keep_rights_to_files(Owners::Squash), "there is nothing left to be given up");
             let denied = |result: std::io::Result<()>, what: &str| {
                 assert_eq!(result.map_err(|error| error.kind()), Err(ErrorKind::PermissionDenied), "{what}");
             };

@@ -73,30 +73,26 @@ impl Drop for OwnThread {
     }
 }
 
-/// Begins to watch, and says how in a line for the user.
-pub(crate) fn start(host: &Arc<Host>) -> Result<String, ShareError> {
+/// What is needed to watch, if it is to be and can be, and a line about that for the user.
+pub(crate) fn open(host: &Arc<Host>) -> (Option<Watcher>, String) {
     if !host.options.watch {
-        return Ok("changes on the host are not watched: guests believe what they are told for 1 s".into());
+        return (None, "changes on the host are not watched: guests believe what they are told for 1 s".into());
     }
-    let (queue, mount) = match open(host) {
-        Ok(opened) => opened,
-        Err(error) => {
-            return Ok(format!(
-                "changes on the host cannot be watched ({error}; it needs root): guests believe what they are told for 1 s"
-            ));
+    match queue(host) {
+        Ok((queue, mount)) => {
+            (Some(Watcher { host: host.clone(), queue, mount }), "changes on the host are watched".into())
         }
-    };
-    let watcher = Watcher { host: host.clone(), queue, mount };
-    host.is_watched.store(true, Relaxed);
-    thread::Builder::new()
-        .name("share-watch".into())
-        .spawn(move || watcher.run())
-        .map_err(ShareError::system("start a thread"))?;
-    Ok("changes on the host are watched".into())
+        Err(error) => (
+            None,
+            format!(
+                "changes on the host cannot be watched ({error}; it needs root): guests believe what they are told for 1 s"
+            ),
+        ),
+    }
 }
 
 /// The queue of events, and a descriptor by which handles of the file system are opened.
-fn open(host: &Host) -> io::Result<(OwnedFd, OwnedFd)> {
+fn queue(host: &Host) -> io::Result<(OwnedFd, OwnedFd)> {
     let directory = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let mount = openat(host.export.root(), c".", directory, Mode::empty())?;
     let flags = libc::FAN_CLASS_NOTIF
@@ -119,13 +115,24 @@ fn open(host: &Host) -> io::Result<(OwnedFd, OwnedFd)> {
     if marked < 0 { Err(io::Error::last_os_error()) } else { Ok((queue, mount)) }
 }
 
-struct Watcher {
+/// Looks out for what programs of the host change.
+pub(crate) struct Watcher {
     host: Arc<Host>,
     queue: OwnedFd,
     mount: OwnedFd,
 }
 
 impl Watcher {
+    /// Begins.
+    pub fn start(self) -> Result<(), ShareError> {
+        self.host.is_watched.store(true, Relaxed);
+        thread::Builder::new()
+            .name("share-watch".into())
+            .spawn(move || self.run())
+            .map(drop)
+            .map_err(ShareError::system("start a thread"))
+    }
+
     fn run(&self) {
         let mut buffer = vec![0; 64 << 10];
         // What those who listen are still to be told of.
