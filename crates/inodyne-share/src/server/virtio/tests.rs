@@ -319,13 +319,7 @@ fn nobody_waits_for_a_lock_when_the_mount_or_the_machine_ends() {
     let (_all, _shared, host) = shared();
     for is_stopped in [false, true] {
         let mut driver = Driver::mounted(&host);
-        let directory = driver.lookup(ROOT, "d").unwrap().node;
-        let file = driver.lookup(directory, "f").unwrap().node;
-        let [one, two] = [(), ()].map(|()| driver.open(file, libc::O_RDWR));
-        driver.ask(opcode::SETLK, file, &[lock(one, 1, libc::F_WRLCK).as_bytes()]).unwrap();
-        let waits = driver.message(opcode::SETLKW, file, &[lock(two, 2, libc::F_WRLCK).as_bytes()]);
-        driver.say(&waits, 0x100, 4);
-        driver.lookup(directory, "f").unwrap();
+        wait_for_a_lock(&mut driver);
         if is_stopped {
             driver.monitor.get_vring_base(QUEUE).unwrap();
         } else {
@@ -335,6 +329,19 @@ fn nobody_waits_for_a_lock_when_the_mount_or_the_machine_ends() {
         let (head, length) = driver.back();
         assert_eq!((head, driver.answer(4, length)), (4, Err(Errno::INTR)));
     }
+}
+
+/// Locks a file, waits for the same by another handle at place 4, and asks for something else meanwhile; the file, the handle that has the lock, and
+/// the request that waits.
+fn wait_for_a_lock(driver: &mut Driver) -> (u64, u64, Vec<u8>) {
+    let directory = driver.lookup(ROOT, "d").unwrap().node;
+    let file = driver.lookup(directory, "f").unwrap().node;
+    let [one, two] = [(), ()].map(|()| driver.open(file, libc::O_RDWR));
+    driver.ask(opcode::SETLK, file, &[lock(one, 1, libc::F_WRLCK).as_bytes()]).unwrap();
+    let waits = driver.message(opcode::SETLKW, file, &[lock(two, 2, libc::F_WRLCK).as_bytes()]);
+    driver.say(&waits, 0x100, 4);
+    driver.lookup(directory, "f").unwrap();
+    (file, one, waits)
 }
 
 /// A lock of flock(2).
@@ -348,13 +355,7 @@ fn lock(fh: u64, owner: u64, kind: i32) -> LkIn {
 fn a_number_means_one_request() {
     let (_all, _shared, host) = shared();
     let mut driver = Driver::mounted(&host);
-    let directory = driver.lookup(ROOT, "d").unwrap().node;
-    let file = driver.lookup(directory, "f").unwrap().node;
-    let [one, two] = [(), ()].map(|()| driver.open(file, libc::O_RDWR));
-    driver.ask(opcode::SETLK, file, &[lock(one, 1, libc::F_WRLCK).as_bytes()]).unwrap();
-    let waits = driver.message(opcode::SETLKW, file, &[lock(two, 2, libc::F_WRLCK).as_bytes()]);
-    driver.say(&waits, 0x100, 4);
-    driver.lookup(directory, "f").unwrap();
+    let (file, one, waits) = wait_for_a_lock(&mut driver);
     driver.say(&waits, 0x100, 8);
     assert_eq!(driver.back(), (8, 0));
     driver.ask(opcode::SETLK, file, &[lock(one, 1, libc::F_UNLCK).as_bytes()]).unwrap();
