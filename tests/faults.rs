@@ -203,7 +203,7 @@ fn stopped_and_continued() {
     let _machine = machine();
     let outcome = while_it_waits(":", "for i in $(seq 40); do sleep 0.05; done", |_, shell| {
         kill(shell, Signal::SIGSTOP).expect("stopped");
-        thread::sleep(Duration::from_millis(300));
+        thread::sleep(Duration::from_millis(500));
         kill(shell, Signal::SIGCONT).expect("continued");
     });
     let recording = outcome.ended_with(0).recording();

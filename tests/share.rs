@@ -22,6 +22,7 @@ use inodyne_model::random::Random;
 use nix::fcntl::OFlag;
 use nix::poll::{PollFd, PollFlags, PollTimeout};
 use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{WaitPidFlag, waitpid};
 use serde_json::Value;
 use support::programs::copied;
 use support::state::seed;
@@ -811,6 +812,8 @@ fn a_host_that_does_not_answer_is_given_up() {
     let place = share.mount();
     let host = share.host.as_ref().expect("it runs").pid();
     kill(host, Signal::SIGSTOP).expect("it is told");
+    // Each of its threads stops when it is told so by its CPU; the last one is seen.
+    waitpid(host, Some(WaitPidFlag::WUNTRACED)).expect("it has stopped");
     let stopped = Instant::now();
     let read = fs::read(place.join("f"));
     let waited = stopped.elapsed();

@@ -30,7 +30,7 @@ const TICKS: [f64; 24] = [
 const APART: f64 = 0.4;
 
 /// The farthest tick, likewise: its words stand within the picture.
-const FARTHEST: f64 = 0.9;
+const FARTHEST: f64 = 0.85;
 
 /// A picture in a cell. Ratios in it reach so far, in logarithms.
 pub(super) fn show(page: &mut Html, picture: &Picture, reach: f64) {
@@ -159,14 +159,18 @@ pub(super) fn scale(page: &mut Html, reach: f64) {
     let attributes = [("viewBox", "0 0 200 14"), ("class", "whisker scale"), ("aria-hidden", "true")];
     page.inside("svg", &attributes, |page| {
         for ratio in ticks(reach).into_iter().chain([1.0]) {
-            let words = match ratio {
-                1.0 => "same".to_owned(),
-                2.0.. => format!("×{ratio}"),
-                _ => format!("{:+.0}%", (ratio - 1.0) * 100.0),
-            };
-            page.element("text", &[("x", &format!("{:.1}", x(ratio, reach))), ("y", "11")], &words);
+            page.element("text", &[("x", &format!("{:.1}", x(ratio, reach))), ("y", "11")], &words(ratio));
         }
     });
+}
+
+/// What a tick is called.
+fn words(ratio: f64) -> String {
+    match ratio {
+        1.0 => "same".to_owned(),
+        2.0.. => format!("×{ratio}"),
+        _ => format!("{:+.0}%", (ratio - 1.0) * 100.0),
+    }
 }
 
 /// The ratios that have a tick, on either side the farthest first.
@@ -223,4 +227,20 @@ fn histogram(page: &mut Html, histogram: &Histogram) {
         page.element("title", &[], &words);
         page.inside("path", &[("d", &path)], |_| {});
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// However far it reaches: a word is as wide as its characters, of at most 7.5 units each in the browser that the tests drive.
+    #[test]
+    fn the_words_of_a_scale_stand_within_the_picture() {
+        for reach in (1..3000).map(|step| f64::from(step) / 500.0) {
+            for ratio in ticks(reach) {
+                let (at, half) = (x(ratio, reach), words(ratio).chars().count() as f64 * 7.5 / 2.0);
+                assert!(at - half >= 0.0 && at + half <= 200.0, "{} at {at} with reach {reach}", words(ratio));
+            }
+        }
+    }
 }
