@@ -122,6 +122,20 @@ opcodes! {
     LSEEK = 46 "lseek", COPY_FILE_RANGE = 47 "copy_file_range", SYNCFS = 50 "syncfs",
 }
 
+/// Whether such a request makes or removes one name in its node, a directory. (Renaming is about two.)
+pub(crate) fn changes_a_name(number: u32) -> bool {
+    matches!(
+        number,
+        opcode::CREATE
+            | opcode::MKNOD
+            | opcode::MKDIR
+            | opcode::SYMLINK
+            | opcode::LINK
+            | opcode::UNLINK
+            | opcode::RMDIR
+    )
+}
+
 /// Codes of notifications.
 pub(crate) mod notify {
     pub(crate) const INVAL_INODE: i32 = 2;

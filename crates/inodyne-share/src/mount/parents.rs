@@ -12,7 +12,7 @@ use std::{
 
 use zerocopy::FromBytes;
 
-use crate::fuse::abi::{AttrOut, GETATTR_FH, GetAttrIn, InHeader, opcode};
+use crate::fuse::abi::{AttrOut, GETATTR_FH, GetAttrIn, InHeader, changes_a_name, opcode};
 
 /// Attributes that are not asked for in this time are asked of the host again.
 const VALID: Duration = Duration::from_secs(1);
@@ -48,13 +48,7 @@ impl Parents {
                 let (attributes, noted) = self.known.remove(&header.node)?;
                 return (now.duration_since(noted) < VALID).then_some(attributes);
             }
-            opcode::CREATE
-            | opcode::MKNOD
-            | opcode::MKDIR
-            | opcode::SYMLINK
-            | opcode::LINK
-            | opcode::UNLINK
-            | opcode::RMDIR => {
+            number if changes_a_name(number) => {
                 self.known.remove(&header.node);
                 self.asked.insert(header.unique, header.node);
                 let changing = self.changing.entry(header.node).or_default();

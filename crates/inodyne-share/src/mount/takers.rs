@@ -19,7 +19,7 @@ use std::{
 
 use zerocopy::FromBytes;
 
-use crate::fuse::abi::{InHeader, opcode};
+use crate::fuse::abi::{InHeader, changes_a_name, opcode};
 
 /// How long somebody may take to take an answer: longer than a thread waits for a CPU on a machine that works at all.
 const TAKING: Duration = Duration::from_secs(2);
@@ -75,16 +75,8 @@ impl Change {
     fn asked(header: &InHeader, body: &[u8]) -> Option<Self> {
         let second = match header.opcode {
             opcode::RENAME | opcode::RENAME2 => u64::read_from_prefix(body).ok().map(|(new, _)| new),
-            opcode::CREATE
-            | opcode::MKNOD
-            | opcode::MKDIR
-            | opcode::SYMLINK
-            | opcode::LINK
-            | opcode::UNLINK
-            | opcode::RMDIR
-            | opcode::SETATTR
-            | opcode::SETXATTR
-            | opcode::REMOVEXATTR => None,
+            opcode::SETATTR | opcode::SETXATTR | opcode::REMOVEXATTR => None,
+            number if changes_a_name(number) => None,
             _ => return None,
         };
         Some(Self { unique: header.unique, directory: header.node, second, since: Instant::now() })

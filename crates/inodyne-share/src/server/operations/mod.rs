@@ -24,7 +24,7 @@ use std::{ffi::CStr, os::fd::OwnedFd, sync::atomic::Ordering::Relaxed, time::Dur
 use rustix::io::Errno;
 
 use super::{
-    attributes::{UNWATCHED, View, WATCHED, entry},
+    attributes::{UNWATCHED, View, entry},
     export::{identity, stat_at},
     guest::{Guest, Waiting},
     host::Host,
@@ -211,7 +211,7 @@ impl Call<'_> {
 
     /// How long the guest may believe what it is told of something on a device.
     fn valid(&self, device: u64) -> Duration {
-        if self.is_told(device) { WATCHED } else { UNWATCHED }
+        if self.guest.is_told { self.host.valid(device) } else { UNWATCHED }
     }
 
     /// Whether the guest is told of what happens on a device.

@@ -16,7 +16,7 @@ use crate::{
     protocol::invalidation::Invalidation,
     server::{
         Owners,
-        attributes::{UNWATCHED, WATCHED, attributes, entry},
+        attributes::{UNWATCHED, attributes, entry},
         export::{Export, identity, open_beneath, stat, stat_at},
         nodes::NodeId,
     },
@@ -200,11 +200,11 @@ impl Call<'_> {
     /// Says what the directory is like now in which something was done. Its kernel asks for that before the next change there.
     fn say_directory(&mut self, directory: &OwnedFd) {
         let node = self.header.node;
-        if !self.is_told(self.device(node)) {
-            return;
-        }
-        if let Ok(stat) = stat(directory) {
-            self.reply.changed(node, attributes(self.view().attr(&stat), WATCHED));
+        let device = self.device(node);
+        if self.is_told(device)
+            && let Ok(stat) = stat(directory)
+        {
+            self.reply.changed(node, attributes(self.view().attr(&stat), self.valid(device)));
         }
     }
 }
