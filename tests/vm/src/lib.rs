@@ -16,10 +16,12 @@
 pub mod apt;
 pub mod cpio;
 pub mod failure;
+pub mod ganesha;
 pub mod image;
 pub mod kernel;
 pub mod matrix;
 pub mod modules;
+mod packaged;
 #[cfg(feature = "host")]
 pub mod programs;
 pub mod share;

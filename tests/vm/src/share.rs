@@ -64,7 +64,7 @@ impl Share {
         let mut command = Command::new(&self.inodyne);
         let device = format!("vhost-user:{}", self.device.display());
         command.args(["share", "serve"]).arg(&self.directory).args(["--listen", &self.address(), "--listen", &device]);
-        start(command.args(options), &self.device)
+        start(command.args(options), || self.device.exists())
     }
 
     /// What QEMU is told, so that the guest has the port and, of the tag `share`, the device of virtiofs. Its memory is shared, since who
@@ -107,14 +107,14 @@ pub fn virtiofs(name: &str, tag: &str, socket: &Path) -> Vec<String> {
 }
 
 /// Starts a server that dies with the thread that started it, and waits until it listens.
-pub(crate) fn start(command: &mut Command, socket: &Path) -> Result<Server, Failure> {
+pub(crate) fn start(command: &mut Command, listens: impl Fn() -> bool) -> Result<Server, Failure> {
     let name = command.get_program().to_string_lossy().into_owned();
     let die = || nix::sys::prctl::set_pdeathsig(Signal::SIGTERM).map_err(io::Error::from);
     // SAFETY: only a system call without memory of others happens between fork and exec.
     let spawned = unsafe { command.stdin(Stdio::null()).pre_exec(die) }.spawn();
     let mut server = Server(spawned.map_err(|error| Failure::new(format_args!("cannot start {name}: {error}")))?);
     let waited = Instant::now();
-    while !socket.exists() {
+    while !listens() {
         if let Ok(Some(status)) = server.0.try_wait() {
             return Err(Failure::new(format_args!("{name} ends ({status})")));
         }

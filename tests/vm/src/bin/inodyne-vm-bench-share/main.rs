@@ -1,5 +1,5 @@
-//! A directory of this machine in a virtual machine, by each way there is to have it there: this project's share, virtiofs, 9p, sshfs, and
-//! beside them the guest's own disk (`make bench-share-vm`).
+//! A directory of this machine in a virtual machine, by each way there is to have it there: this project's share, virtiofs, 9p, NFS, sshfs,
+//! and beside them the guest's own disk (`make bench-share-vm`).
 //!
 //! | module | what it knows |
 //! |---|---|
@@ -9,7 +9,7 @@
 //! | `report` | the tables |
 //!
 //! Each round does everything once in each place, in an order drawn anew, so that what the machine does besides falls on all. Requests are
-//! counted in a round of its own, which is not timed. NFS is not among the places: its server would be a kernel's.
+//! counted in a round of its own, which is not timed. NFS's server is a program, too, and its network one that QEMU makes.
 
 mod places;
 mod report;

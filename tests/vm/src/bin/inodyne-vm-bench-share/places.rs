@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
 use inodyne_vm::Vm;
+use inodyne_vm::ganesha::Ganesha;
 use inodyne_vm::share::{self, Server, Share, tell};
 use inodyne_vm::virtiofsd::Virtiofsd;
 
@@ -33,10 +34,12 @@ pub enum Counted {
     Fuse,
     /// `9p:9p_client_req`.
     Ninep,
+    /// `sunrpc:rpc_request`.
+    Nfs,
 }
 
 /// All of them. The first is what the others are held against.
-pub const PLACES: [Place; 8] = [
+pub const PLACES: [Place; 9] = [
     Place { name: "ext4 of the guest", directory: "/var/tmp/native", mount: "true", counted: Counted::No },
     Place { name: "share", directory: "/mnt/share", mount: share::MOUNT, counted: Counted::Fuse },
     Place {
@@ -69,11 +72,19 @@ pub const PLACES: [Place; 8] = [
         mount: "mount -t 9p -o trans=virtio,version=9p2000.L,msize=524288,cache=loose shared /mnt/9p-loose",
         counted: Counted::Ninep,
     },
+    Place { name: "NFS", directory: "/mnt/nfs", mount: NFS, counted: Counted::Nfs },
     Place { name: "sshfs", directory: "/mnt/sshfs", mount: SSHFS, counted: Counted::Fuse },
 ];
 
 /// Which of them is this project's.
 pub const SHARE: usize = 1;
+
+/// Without a program of the guest that would ask for the server's address: who mounts says it.
+const NFS: &str = r#"
+modprobe -a virtio_net nfsv4
+ip addr replace 10.0.2.15/24 dev eth0 && ip link set eth0 up
+mount -i -t nfs4 -o "addr=10.0.2.2,clientaddr=10.0.2.15,vers=4.2,proto=tcp,port=$nfs_port,sec=sys" 10.0.2.2:/shared /mnt/nfs
+"#;
 
 const SSHFS: &str = r#"
 for port in /sys/class/virtio-ports/*; do
@@ -90,11 +101,12 @@ done
 
 /// What serves them.
 pub struct Servers {
-    /// What virtiofs's daemon says of its version.
-    pub virtiofsd: String,
+    /// What the servers of others say of their versions.
+    pub versions: [String; 2],
     directory: PathBuf,
     arguments: Vec<String>,
     _running: Vec<Server>,
+    nfs_port: u16,
     sftp: UnixListener,
     /// The other end of the port of sshfs, once the virtual machine has connected, and the server that is on it.
     port: RefCell<Option<UnixStream>>,
@@ -112,6 +124,10 @@ impl Servers {
             running.push(daemon.serve(&share.directory, &socket, setting)?);
             arguments.extend(share::virtiofs(setting, setting, &socket));
         }
+        let ganesha = Ganesha::fetch(cache)?;
+        let (server, nfs_port) = ganesha.serve(&share.directory, scratch)?;
+        running.push(server);
+        arguments.extend(["-device", "virtio-net-pci,netdev=net", "-netdev", "user,id=net"].map(String::from));
         let ninep = format!("local,path={},mount_tag=shared,security_model=passthrough", share.directory.display());
         arguments.extend(["-virtfs".into(), ninep]);
         let socket = scratch.join("sftp");
@@ -119,10 +135,11 @@ impl Servers {
         arguments.extend(["-chardev".into(), format!("socket,id=sftp,path={}", socket.display())]);
         arguments.extend(["-device".into(), "virtserialport,chardev=sftp,name=sftp".into()]);
         Ok(Servers {
-            virtiofsd: daemon.version,
+            versions: [daemon.version, ganesha.version],
             directory: share.directory.clone(),
             arguments,
             _running: running,
+            nfs_port,
             sftp,
             port: RefCell::default(),
             sftp_server: RefCell::default(),
@@ -140,7 +157,11 @@ impl Servers {
         if place.name == "sshfs" {
             self.start_sftp(vm)?;
         }
-        tell(vm, &format!("mkdir -p {}\n{}\nsync; echo 3 >/proc/sys/vm/drop_caches", place.directory, place.mount))?;
+        let lines = format!(
+            "nfs_port={}\nmkdir -p {}\n{}\nsync; echo 3 >/proc/sys/vm/drop_caches",
+            self.nfs_port, place.directory, place.mount
+        );
+        tell(vm, &lines)?;
         Ok(())
     }
 

@@ -21,7 +21,9 @@ impl Report {
         let files = options.directories * options.files;
         let head = format!(
             "Linux {kernel} in the guest; {files} files in {} directories; {} rounds; {}.",
-            options.directories, options.rounds, servers.virtiofsd
+            options.directories,
+            options.rounds,
+            servers.versions.join(", ")
         );
         Report { head, times: vec![Vec::new(); PLACES.len()], requests: PLACES.iter().map(|_| Vec::new()).collect() }
     }

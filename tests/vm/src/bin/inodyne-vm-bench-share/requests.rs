@@ -94,6 +94,7 @@ impl Counted {
             Counted::No => None,
             Counted::Fuse => Some(("fuse/fuse_request_send", "opcode", &FUSE)),
             Counted::Ninep => Some(("9p/9p_client_req", "type", &NINEP)),
+            Counted::Nfs => Some(("sunrpc/rpc_request", "procname", &[])),
         }
     }
 }
@@ -128,14 +129,19 @@ pub fn of_round(vm: &mut Vm, servers: &Servers, share: &Share, at: usize) -> Res
     Ok(counts)
 }
 
-/// Lines such as `{ opcode:         44 } hitcount:        101`.
+/// Lines such as `{ opcode:         44 } hitcount:        101`, or with a name in place of the number.
 fn counted(histogram: &str, field: &str, names: &Names) -> Requests {
     let line = |line: &str| {
         let rest = line.strip_prefix("{ ")?.strip_prefix(field)?.strip_prefix(':')?;
         let (key, count) = rest.split_once("} hitcount:")?;
-        let key: u32 = key.trim().parse().ok()?;
-        let name = names.iter().find(|(number, _)| *number == key);
-        let name = name.map_or_else(|| format!("request {key}"), |(_, name)| (*name).to_owned());
+        let key = key.trim();
+        let name = match key.parse::<u32>() {
+            Ok(key) => names
+                .iter()
+                .find(|(number, _)| *number == key)
+                .map_or_else(|| format!("request {key}"), |(_, name)| (*name).into()),
+            Err(_) => key.to_lowercase(),
+        };
         Some((name, count.trim().parse().ok()?))
     };
     histogram.lines().filter_map(line).collect()
