@@ -354,12 +354,15 @@ fn who_else_has_the_cpus_or_the_disk_is_named() {
     run(Command::new("dd").args(["if=/dev/zero", &format!("of={file}"), "bs=1M", "count=64", "conv=fsync"]))
         .ended_with(0);
     let of_disk = {
-        let _beside = [Beside::new(&read), Beside::new(&read)];
+        let _beside = [Beside::new(&read), Beside::new(&read), Beside::new("exec awk 'BEGIN { while (1); }'")];
         let options = ["--at", "ext4:size=1G", "--data", "tree:dirs=300,files=10,bytes=1000", "--cache", "cold"];
         sh_recorded(scratch.path(), &options, "find . -type f | xargs cat > /dev/null")
     };
     let doubts = &of_disk.traces[0].doubts;
     assert!(doubts.iter().any(|doubt| doubt.contains(" dd") && doubt.contains("of what the disk did")), "{doubts:?}");
+    // Interrupts of the disk that break into one that only computes make no helper of it.
+    let helpers = &of_disk.traces[0].observed.helpers;
+    assert!(helpers.iter().all(|helper| helper.comm != "awk"), "{helpers:?}");
 }
 
 /// A neighbour that dirties pages of the file system on which another waits for its `fsync`: the kernel's threads write them back, and no

@@ -47,14 +47,17 @@ static __always_inline void note_idle(struct thread *t, __u32 state)
 		t->flags &= ~FLAG_IDLE;
 }
 
-/* The call that a process is in; false where it is not in the kernel by its own doing. */
+/*
+ * The call that a process is in; false where it is in none. Then an interrupt broke into what it does in user mode, which has nothing to do
+ * with who is woken. A page fault looks the same, and is taken for one. Who is being ended is in no call either, where a signal does that.
+ */
 static __always_inline bool call_in_progress(struct task_struct *task, __u16 *call)
 {
 	struct pt_regs___kernel *regs = (void *)bpf_task_pt_regs(task);
 	long number = CALL_NUMBER(regs);
 
 	*call = number >= 0 ? call_of(task, number) : CALL_NONE;
-	return number >= -1;
+	return number >= 0 || task->flags & PF_EXITING;
 }
 
 /* Follows a thread from now on as a helper, if there is room. */

@@ -44,7 +44,7 @@ struct thread_info {
 
 #define REGISTER(regs, name) BPF_CORE_READ((struct pt_regs___kernel *)(regs), name)
 
-/* Arguments of a system call, by position, and its number: below -1 in an interrupt. They are the same at its end. */
+/* Arguments of a system call, by position, and its number: negative in an interrupt and a page fault. They are the same at its end. */
 #if defined(__TARGET_ARCH_x86)
 #define CALL_ARG1(regs) REGISTER(regs, di)
 #define CALL_ARG2(regs) REGISTER(regs, si)
