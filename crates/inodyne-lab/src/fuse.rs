@@ -82,6 +82,7 @@ fn served_so(sharing: Sharing) -> ServeOptions {
     ServeOptions {
         owner: (0, 0),
         xattrs_by_virtiofs: false,
+        most_nodes: usize::MAX,
         read_only: false,
         withhold_types: sharing.withholds_types,
         owners: Owners::Keep,

@@ -75,6 +75,9 @@ struct Serve {
     /// Give guests of vhost-user: extended attributes too, for which their kernel asks twice for each file that is made
     #[arg(long)]
     xattrs: bool,
+    /// How many files and directories each guest's kernel may hold; about 300 bytes of memory each. A guest that wants more gets ENFILE
+    #[arg(long, default_value_t = 8_000_000, value_name = "N")]
+    most_nodes: usize,
     /// When a guest's change is done: after every other guest has dropped what it held of it, or at once
     #[arg(long, value_enum, default_value = "strict", value_name = "HOW")]
     ordering: OrderingArg,
@@ -242,6 +245,7 @@ pub fn run(arguments: &ShareArgs) -> Result<ExitCode, Failure> {
                 delay: Duration::from_micros(arguments.delay_us),
                 owner: owner_of_virtiofs(arguments)?,
                 xattrs_by_virtiofs: arguments.xattrs,
+                most_nodes: arguments.most_nodes,
             };
             let stop = Stop::new()?;
             let (directory, listen) = (&arguments.directory, &arguments.listen);

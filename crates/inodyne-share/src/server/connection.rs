@@ -54,7 +54,7 @@ pub(crate) fn serve(host: &Arc<Host>, stream: Arc<dyn Stream>, stranger: impl Si
     inbox.trust();
     let link = host.coherence.enter(host.next_guest(), outbox.clone(), events);
     let guest = Guest::new(host.view(owner), link, true, true, stream.peer(), session);
-    let worker = Worker { host, guest: &guest, inbox: &Mutex::new(inbox) };
+    let worker = Worker { host, guest: &guest, inbox: &Mutex::new(inbox), outbox: &outbox };
     host.guests().insert(guest.id, guest.clone());
     thread::scope(|scope| {
         for _ in 1..WORKERS {
@@ -115,6 +115,7 @@ struct Worker<'a> {
     host: &'a Arc<Host>,
     guest: &'a Arc<Guest>,
     inbox: &'a Mutex<Inbox>,
+    outbox: &'a Outbox,
 }
 
 impl Worker<'_> {
@@ -123,6 +124,7 @@ impl Worker<'_> {
         let _own = watch::own_thread();
         let (mut payload, mut memory) = (Vec::new(), Vec::new());
         loop {
+            self.outbox.wait_for_room();
             let next = self.inbox.lock().unwrap_or_else(PoisonError::into_inner).next(&mut payload);
             match next {
                 Ok(Kind::Request) => {

@@ -210,8 +210,9 @@ pub(crate) fn identity(stat: &Statx) -> Identity {
     }
 }
 
-fn nanos(time: &StatxTimestamp) -> i128 {
-    i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec)
+/// Since 1970; within 292 years of it.
+fn nanos(time: &StatxTimestamp) -> i64 {
+    time.tv_sec.saturating_mul(1_000_000_000).saturating_add(time.tv_nsec.into())
 }
 
 #[cfg(test)]

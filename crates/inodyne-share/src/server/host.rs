@@ -50,6 +50,8 @@ pub struct ServeOptions {
     pub delay: Duration,
     /// Whose the files are for guests that cannot say it, unless their owners are kept: user and group.
     pub owner: (u32, u32),
+    /// How many nodes a guest may hold. What it looks up or makes beyond that is refused, so that it cannot use up the host's memory.
+    pub most_nodes: usize,
     /// Whether guests of virtiofs get extended attributes. Their kernel asks for one that gives a file rights twice for each file that is made.
     pub xattrs_by_virtiofs: bool,
 }
@@ -168,6 +170,7 @@ impl Host {
         let gone = self.export.nodes().leave(guest.id);
         self.export.drop_descriptors(&gone);
         self.guests().remove(&guest.id);
+        give_memory_back();
     }
 
     /// Who has it mounted.
@@ -180,7 +183,7 @@ impl Host {
         let guests: Vec<_> = self.guests().values().cloned().collect();
         // Each lock is released before the next one is taken.
         let guests =
-            guests.iter().map(|guest| guest.status(self.export.nodes().held_by(guest.id).len() as u64)).collect();
+            guests.iter().map(|guest| guest.status(self.export.nodes().held_count(guest.id) as u64 + 1)).collect();
         let nodes = self.export.nodes().count() as u64;
         let descriptors = self.export.descriptor_count() as u64;
         let open_files = self.handles.count() as u64;
@@ -203,5 +206,14 @@ impl Host {
             host_events_lost: self.overflows.load(Relaxed),
             guests,
         }
+    }
+}
+
+/// What was for a guest that has gone is of no use to others. The C library would keep it.
+fn give_memory_back() {
+    // SAFETY: it concerns free memory only, and locks what it needs.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::malloc_trim(0);
     }
 }

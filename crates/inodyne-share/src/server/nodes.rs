@@ -11,10 +11,11 @@
 use std::{
     collections::HashMap,
     ffi::{CStr, CString},
-    hash::{BuildHasher, RandomState},
+    hash::{BuildHasher, Hash, RandomState},
 };
 
 use ring::digest::{SHA256, digest};
+use smallvec::SmallVec;
 
 /// A node's number: what the kernel's protocol calls a node id.
 pub(crate) type NodeId = u64;
@@ -28,13 +29,16 @@ pub(crate) const ROOT: NodeId = crate::fuse::abi::ROOT;
 /// More names of one file than this are forgotten, the oldest first.
 const MOST_NAMES: usize = 8;
 
+/// Room for so many nodes is always kept.
+const FEW: usize = 1024;
+
 /// What tells a file from every other one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Identity {
     pub device: u64,
     pub inode: u64,
     /// Nanoseconds since 1970; 0 where the file system does not know it.
-    pub born: i128,
+    pub born: i64,
 }
 
 impl Identity {
@@ -44,7 +48,7 @@ impl Identity {
         let mut bytes = [0; 32];
         bytes[..8].copy_from_slice(&device.to_le_bytes());
         bytes[8..16].copy_from_slice(&self.inode.to_le_bytes());
-        bytes[16..].copy_from_slice(&self.born.to_le_bytes());
+        bytes[16..].copy_from_slice(&i128::from(self.born).to_le_bytes());
         let digest = digest(&SHA256, &bytes);
         digest.as_ref().first_chunk().map_or(0, |first| u64::from_le_bytes(*first))
     }
@@ -57,15 +61,23 @@ pub(crate) struct Name {
     pub name: CString,
 }
 
+/// There may be millions; most have one name, which needs no list of its own.
 #[derive(Debug)]
 struct Node {
     identity: Identity,
     /// The latest last.
-    names: Vec<Name>,
-    /// Who was told of it how often, less how often he forgot it.
-    holders: Vec<(GuestId, u64)>,
+    names: SmallVec<[Name; 1]>,
+    /// How many guests hold it.
+    holders: u32,
     /// How many names of other nodes are in this directory.
-    names_below: usize,
+    names_below: u32,
+}
+
+impl Node {
+    /// Without a name, held by nobody.
+    fn new(identity: Identity) -> Self {
+        Self { identity, names: SmallVec::new(), holders: 0, names_below: 0 }
+    }
 }
 
 /// The table.
@@ -73,6 +85,8 @@ struct Node {
 pub(crate) struct Nodes {
     nodes: HashMap<NodeId, Node>,
     numbers: HashMap<Identity, NodeId>,
+    /// What each guest holds, the root apart: how often it was told of a node, less how often it forgot it.
+    held: HashMap<GuestId, HashMap<NodeId, u64>>,
     /// The device of the root: it may have another number after the machine has started anew.
     device: u64,
     /// The last number that was given to a file without a time of birth.
@@ -85,30 +99,30 @@ const MADE: NodeId = 1 << 63;
 impl Nodes {
     /// With the root only.
     pub fn new(root: Identity) -> Self {
-        let node = Node { identity: root, names: Vec::new(), holders: Vec::new(), names_below: 0 };
         // Those of another host mean nothing here.
         let last = RandomState::new().hash_one(ROOT) & (MADE - 1) | 1 << 32;
-        let (nodes, numbers) = (HashMap::from([(ROOT, node)]), HashMap::from([(root, ROOT)]));
-        Self { nodes, numbers, device: root.device, last }
+        let (nodes, numbers) = (HashMap::from([(ROOT, Node::new(root))]), HashMap::from([(root, ROOT)]));
+        Self { nodes, numbers, held: HashMap::new(), device: root.device, last }
     }
 
     /// Notes that a guest is told of the file that has this name now, and says under which number.
     pub fn tell(&mut self, guest: GuestId, identity: Identity, directory: NodeId, name: &CStr) -> NodeId {
         let number = self.numbers.get(&identity).copied().unwrap_or_else(|| {
             let number = self.new_number(&identity);
-            let node = Node { identity, names: Vec::new(), holders: Vec::new(), names_below: 0 };
-            self.nodes.insert(number, node);
+            self.nodes.insert(number, Node::new(identity));
             self.numbers.insert(identity, number);
             number
         });
-        self.named(number, directory, name);
+        let left = self.name(number, directory, name);
         if number != ROOT
             && let Some(node) = self.nodes.get_mut(&number)
         {
-            match node.holders.iter_mut().find(|(holder, _)| *holder == guest) {
-                Some((_, times)) => *times += 1,
-                None => node.holders.push((guest, 1)),
-            }
+            let times = self.held.entry(guest).or_default().entry(number).or_default();
+            node.holders += u32::from(*times == 0);
+            *times += 1;
+        }
+        if let Some(left) = left {
+            self.sweep(left);
         }
         number
     }
@@ -127,33 +141,38 @@ impl Nodes {
 
     /// Notes that a guest knows a node more often.
     pub fn tell_more(&mut self, guest: GuestId, number: NodeId, times: u64) {
-        let holders = self.nodes.get_mut(&number).map(|node| &mut node.holders);
-        if let Some((_, known)) = holders.into_iter().flatten().find(|(holder, _)| *holder == guest) {
+        if let Some(known) = self.held.get_mut(&guest).and_then(|held| held.get_mut(&number)) {
             *known = known.saturating_add(times);
         }
     }
 
     /// Notes that a guest has forgotten what it was told so often. Returns the nodes that are not known any more.
     pub fn forget(&mut self, guest: GuestId, number: NodeId, times: u64) -> Vec<NodeId> {
-        if let Some(node) = self.nodes.get_mut(&number)
-            && let Some(at) = node.holders.iter().position(|(holder, _)| *holder == guest)
-        {
-            let known = &mut node.holders[at].1;
-            *known = known.saturating_sub(times);
-            if *known == 0 {
-                node.holders.swap_remove(at);
-            }
+        let held = self.held.get_mut(&guest);
+        let Some((held, known)) = held.and_then(|held| Some((held.get(&number).copied()?, held))) else {
+            return Vec::new();
+        };
+        if held > times {
+            known.insert(number, held - times);
+            return Vec::new();
         }
+        known.remove(&number);
+        shrink(known);
+        self.release_holder(number);
         self.sweep(number)
     }
 
     /// Notes that a guest is gone. Returns the nodes that are not known any more.
     pub fn leave(&mut self, guest: GuestId) -> Vec<NodeId> {
-        for node in self.nodes.values_mut() {
-            node.holders.retain(|(holder, _)| *holder != guest);
+        let held = self.held.remove(&guest).unwrap_or_default();
+        held.keys().for_each(|number| self.release_holder(*number));
+        held.into_keys().flat_map(|number| self.sweep(number)).collect()
+    }
+
+    fn release_holder(&mut self, number: NodeId) {
+        if let Some(node) = self.nodes.get_mut(&number) {
+            node.holders = node.holders.saturating_sub(1);
         }
-        let all: Vec<NodeId> = self.nodes.keys().copied().collect();
-        all.into_iter().flat_map(|number| self.sweep(number)).collect()
     }
 
     /// Removes a node that nobody needs, and what was there only for its names.
@@ -161,7 +180,7 @@ impl Nodes {
         let mut gone = Vec::new();
         let mut look_at = vec![number];
         while let Some(number) = look_at.pop() {
-            let is_needed = |node: &Node| number == ROOT || !node.holders.is_empty() || node.names_below > 0;
+            let is_needed = |node: &Node| number == ROOT || node.holders > 0 || node.names_below > 0;
             if self.nodes.get(&number).is_none_or(is_needed) {
                 continue;
             }
@@ -175,6 +194,8 @@ impl Nodes {
             }
             gone.push(number);
         }
+        shrink(&mut self.nodes);
+        shrink(&mut self.numbers);
         gone
     }
 
@@ -186,24 +207,29 @@ impl Nodes {
 
     /// Notes that a file has this name.
     pub fn named(&mut self, number: NodeId, directory: NodeId, name: &CStr) {
-        let Some(node) = self.nodes.get_mut(&number).filter(|_| number != ROOT && number != directory) else { return };
+        if let Some(left) = self.name(number, directory, name) {
+            self.sweep(left);
+        }
+    }
+
+    /// The same; the directory of a name that was forgotten for it, which perhaps nobody needs any more.
+    fn name(&mut self, number: NodeId, directory: NodeId, name: &CStr) -> Option<NodeId> {
+        let node = self.nodes.get_mut(&number).filter(|_| number != ROOT && number != directory)?;
         let is_same = |known: &Name| known.directory == directory && *known.name == *name;
         if node.names.last().is_some_and(is_same) {
-            return;
+            return None;
         }
         if let Some(at) = node.names.iter().position(is_same) {
             // The latest last.
             node.names[at..].rotate_left(1);
-            return;
+            return None;
         }
         node.names.push(Name { directory, name: name.into() });
-        let oldest = (node.names.len() > MOST_NAMES).then(|| node.names.remove(0));
+        let oldest = (node.names.len() > MOST_NAMES).then(|| node.names.remove(0).directory);
         if let Some(directory) = self.nodes.get_mut(&directory) {
             directory.names_below += 1;
         }
-        if let Some(oldest) = oldest {
-            self.release(oldest.directory);
-        }
+        oldest.inspect(|oldest| self.release(*oldest))
     }
 
     /// Notes that a file has this name no more.
@@ -232,20 +258,32 @@ impl Nodes {
         self.nodes.get(&number).into_iter().flat_map(|node| node.names.iter().rev())
     }
 
-    /// The guests that hold a node; of the root all that there are.
+    /// Whether a guest holds a node; the root is held by all that there are.
     pub fn holds(&self, guest: GuestId, number: NodeId) -> bool {
-        let held = |node: &Node| node.holders.iter().any(|(holder, _)| *holder == guest);
-        number == ROOT || self.nodes.get(&number).is_some_and(held)
+        number == ROOT || self.held.get(&guest).is_some_and(|held| held.contains_key(&number))
     }
 
     /// Everything that a guest holds.
     pub fn held_by(&self, guest: GuestId) -> Vec<NodeId> {
-        self.nodes.keys().copied().filter(|number| self.holds(guest, *number)).collect()
+        self.held.get(&guest).into_iter().flat_map(HashMap::keys).copied().chain([ROOT]).collect()
+    }
+
+    /// How many nodes a guest holds, the root apart.
+    pub fn held_count(&self, guest: GuestId) -> usize {
+        self.held.get(&guest).map_or(0, HashMap::len)
     }
 
     /// How many nodes are known.
     pub fn count(&self) -> usize {
         self.nodes.len()
+    }
+}
+
+/// Gives memory back of which little is used.
+fn shrink<K: Eq + Hash, V>(map: &mut HashMap<K, V>) {
+    let used = map.len().max(FEW);
+    if map.capacity() > 8 * used {
+        map.shrink_to(2 * used);
     }
 }
 
@@ -305,6 +343,23 @@ mod tests {
         assert_eq!(nodes.count(), 1);
     }
 
+    #[test]
+    fn a_directory_of_which_a_name_was_forgotten_goes_too() {
+        let mut nodes = Nodes::new(identity(2));
+        for inode in 10..30 {
+            let directory = nodes.tell(1, identity(inode), ROOT, c"d");
+            nodes.tell(1, identity(9), directory, c"link");
+            nodes.forget(1, directory, 1);
+        }
+        assert_eq!(
+            (nodes.count(), nodes.held_count(1)),
+            (2 + MOST_NAMES, 1),
+            "the root, the file, and where it has its names"
+        );
+        nodes.leave(1);
+        assert_eq!((nodes.count(), nodes.held_count(1)), (1, 0));
+    }
+
     proptest! {
         #[test]
         fn nothing_is_left_of_guests_that_are_gone(
@@ -320,9 +375,9 @@ mod tests {
                     2 => drop(nodes.forget(guest, number, 1)),
                     _ => drop(nodes.unnamed(number, directory, name)),
                 }
-                for number in nodes.held_by(guest) {
-                    prop_assert!(nodes.identity(number).is_some());
-                }
+                let held = nodes.held_by(guest);
+                prop_assert_eq!(held.len(), nodes.held_count(guest) + 1, "and the root");
+                prop_assert!(held.iter().all(|number| nodes.identity(*number).is_some() && nodes.holds(guest, *number)));
             }
             for guest in 0..3 {
                 nodes.leave(guest);
@@ -332,7 +387,7 @@ mod tests {
             if is_cycle_free {
                 prop_assert_eq!(nodes.count(), 1);
             }
-            let below = nodes.nodes.values().map(|node| node.names_below).sum::<usize>();
+            let below = nodes.nodes.values().map(|node| node.names_below as usize).sum::<usize>();
             prop_assert_eq!(below, nodes.nodes.values().map(|node| node.names.len()).sum::<usize>());
         }
     }

@@ -35,6 +35,7 @@ pub(super) fn host(directory: &Path) -> Arc<Host> {
     let options = ServeOptions {
         owner: (0, 0),
         xattrs_by_virtiofs: false,
+        most_nodes: 1000,
         read_only: false,
         withhold_types: false,
         owners: Owners::Squash,
@@ -428,4 +429,62 @@ proptest! {
         prop_assert_eq!(fs::read(all.path().join("secret")).unwrap(), b"secret");
         prop_assert_eq!(fs::metadata(all.path()).unwrap().nlink(), 3);
     }
+}
+
+#[test]
+fn a_guest_holds_so_many_files_and_no_more() {
+    let (_all, shared) = beside_a_secret();
+    (0..1100).for_each(|number| fs::write(shared.join(format!("d/{number}")), "").unwrap());
+    let host = host(&shared);
+    let most = host.options.most_nodes;
+    let mut guest = Liar::new(&host);
+    let d = guest.lookup(ROOT, "d").unwrap();
+    let told: Vec<_> = (0..1100).map(|number| guest.lookup(d, &number.to_string())).collect();
+    assert!(told[..most - 1].iter().all(Result::is_ok));
+    assert!(told[most - 1..].iter().all(|told| *told == Err(Errno::NFILE)));
+    // What it holds it may look up again, and others are not concerned.
+    assert_eq!(guest.lookup(d, "0"), told[0]);
+    let mut other = Liar::new(&host);
+    assert_eq!(other.lookup(ROOT, "d"), Ok(d));
+    assert!(other.lookup(d, "1099").is_ok());
+    other.stream.close();
+
+    // Nothing is made that it could not be told of, until it has forgotten something.
+    let ask = MkNodIn { mode: libc::S_IFREG | 0o600, ..MkNodIn::default() };
+    let make = |guest: &mut Liar| guest.ask(opcode::MKNOD, d, &[ask.as_bytes(), b"new\0"]).map(drop);
+    assert_eq!(make(&mut guest), Err(Errno::NFILE));
+    assert!(!shared.join("d/new").exists());
+    for node in told[1..200].iter().flatten() {
+        guest.say(opcode::FORGET, *node, &[&1u64.to_le_bytes()]);
+    }
+    assert_eq!(make(&mut guest), Ok(()));
+    assert!(shared.join("d/new").exists());
+}
+
+#[test]
+fn answers_to_a_guest_that_does_not_read_do_not_pile_up() {
+    let (_all, shared) = beside_a_secret();
+    fs::write(shared.join("large"), vec![7; 1 << 20]).unwrap();
+    let host = host(&shared);
+    let mut guest = Liar::new(&host);
+    let node = guest.lookup(ROOT, "large").unwrap();
+    let fh = guest.open(node, libc::O_RDONLY).unwrap();
+    let read = ReadIn { fh, size: 1 << 20, ..ReadIn::default() };
+    let reads = || host.guests().values().next().unwrap().status(0).requests.get("read").copied().unwrap_or_default();
+    const ASKED: u64 = 100;
+    (0..ASKED).for_each(|_| guest.say(opcode::READ, node, &[read.as_bytes()]));
+    let mut begun = 0;
+    let until = Instant::now() + Duration::from_secs(20);
+    // Until no further one is begun.
+    while Instant::now() < until && (begun == 0 || begun < reads()) {
+        begun = reads();
+        thread::sleep(Duration::from_millis(300));
+    }
+    assert!(begun < 30, "{begun} of {ASKED} requests were begun");
+    let mut payload = Vec::new();
+    for _ in 0..ASKED {
+        assert_eq!(guest.inbox.next(&mut payload), Ok(Kind::Reply));
+        assert_eq!(payload.len(), 16 + (1 << 20));
+    }
+    assert_eq!(reads(), ASKED);
 }

@@ -1,11 +1,12 @@
 //! Writing frames. Whoever sends never waits for the other side to read: what the stream does not take at once is kept, and a thread
 //! that is started for it sends it later. So a guest that reads slowly holds up nobody but itself; and one that does not read at
-//! all, or leaves too much lying there, loses its connection.
+//! all, or leaves too much lying there, loses its connection. Who serves it waits for room before the next request of the same guest, so that
+//! answers do not pile up.
 
 use std::{
     collections::VecDeque,
     io,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak},
     thread,
     time::Duration,
 };
@@ -13,7 +14,10 @@ use std::{
 use super::{FrameSink, Stream};
 
 /// The most that is kept for one that reads slowly.
-const MOST_KEPT: usize = 64 << 20;
+const MOST_KEPT: usize = 16 << 20;
+
+/// With more than this kept, no further request of the same guest is begun.
+const ROOM: usize = 4 << 20;
 
 /// How long nothing may go before the connection is given up.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -22,6 +26,8 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) struct Outbox {
     stream: Arc<dyn Stream>,
     kept: Mutex<Kept>,
+    /// Something of it has gone, or all is over.
+    less: Condvar,
     /// For the thread that sends what is kept.
     own: Weak<Self>,
 }
@@ -38,7 +44,7 @@ struct Kept {
 
 impl Outbox {
     pub fn new(stream: Arc<dyn Stream>) -> Arc<Self> {
-        Arc::new_cyclic(|own| Self { stream, kept: Mutex::default(), own: own.clone() })
+        Arc::new_cyclic(|own| Self { stream, kept: Mutex::default(), less: Condvar::new(), own: own.clone() })
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -56,12 +62,12 @@ impl Outbox {
             match send_some(&*self.stream, frame) {
                 Ok((_, true)) => return,
                 Ok((length, false)) => sent = length,
-                Err(_) => return kept.close(&*self.stream),
+                Err(_) => return self.end(&mut kept),
             }
         }
         kept.bytes += frame.len();
         if kept.bytes > MOST_KEPT {
-            return kept.close(&*self.stream);
+            return self.end(&mut kept);
         }
         let is_first = kept.frames.is_empty();
         kept.frames.push_back(frame.into());
@@ -69,14 +75,26 @@ impl Outbox {
             kept.sent = sent;
             let Some(outbox) = self.own.upgrade() else { return };
             if thread::Builder::new().name("share-backlog".into()).spawn(move || outbox.send_kept()).is_err() {
-                kept.close(&*self.stream);
+                self.end(&mut kept);
             }
         }
     }
 
+    /// Waits while a lot is kept.
+    pub fn wait_for_room(&self) {
+        let kept = self.less.wait_while(self.kept(), |kept| kept.bytes > ROOM && !kept.is_closed);
+        drop(kept.unwrap_or_else(PoisonError::into_inner));
+    }
+
     /// Ends the connection.
     pub fn close(&self) {
-        self.kept().close(&*self.stream);
+        self.end(&mut self.kept());
+    }
+
+    fn end(&self, kept: &mut Kept) {
+        *kept = Kept { is_closed: true, ..Kept::default() };
+        self.stream.close();
+        self.less.notify_all();
     }
 
     /// Until nothing is kept any more.
@@ -85,7 +103,7 @@ impl Outbox {
             let can = self.stream.wait_sendable(TIMEOUT);
             let mut kept = self.kept();
             if !matches!(can, Ok(true)) {
-                return kept.close(&*self.stream);
+                return self.end(&mut kept);
             }
             let sent = kept.sent;
             let Some(first) = kept.frames.front() else { return };
@@ -94,12 +112,13 @@ impl Outbox {
                     kept.bytes -= first.len();
                     kept.frames.pop_front();
                     kept.sent = 0;
+                    self.less.notify_all();
                     if kept.frames.is_empty() {
                         return;
                     }
                 }
                 Ok((length, false)) => kept.sent += length,
-                Err(_) => return kept.close(&*self.stream),
+                Err(_) => return self.end(&mut kept),
             }
         }
     }
@@ -112,13 +131,6 @@ impl FrameSink for Outbox {
 
     fn close(&self) {
         self.close();
-    }
-}
-
-impl Kept {
-    fn close(&mut self, stream: &dyn Stream) {
-        *self = Self { is_closed: true, ..Self::default() };
-        stream.close();
     }
 }
 
@@ -156,6 +168,34 @@ mod tests {
             let mut payload = Vec::new();
             assert_eq!(inbox.next(&mut payload), Ok(Kind::Reply));
             assert_eq!(payload[..4], number.to_le_bytes());
+        }
+    }
+
+    #[test]
+    fn who_serves_waits_for_room_until_it_is_there_or_all_is_over() {
+        for is_read in [true, false] {
+            let (ours, theirs) = pair();
+            let outbox = Outbox::new(ours);
+            outbox.wait_for_room();
+            for _ in 0..(ROOM >> 20) + 2 {
+                outbox.send(&frame::whole(Kind::Reply, &vec![0; 1 << 20]));
+            }
+            let waiter = thread::spawn({
+                let outbox = outbox.clone();
+                move || outbox.wait_for_room()
+            });
+            thread::sleep(Duration::from_millis(50));
+            assert!(!waiter.is_finished());
+            if is_read {
+                let mut inbox = Inbox::new(theirs);
+                inbox.trust();
+                (0..3).for_each(|_| assert_eq!(inbox.next(&mut Vec::new()), Ok(Kind::Reply)));
+                waiter.join().unwrap();
+                assert!(!outbox.kept().is_closed);
+            } else {
+                outbox.close();
+                waiter.join().unwrap();
+            }
         }
     }
 

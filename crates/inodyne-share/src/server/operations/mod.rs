@@ -28,7 +28,7 @@ use super::{
     export::{identity, stat_at},
     guest::{Guest, Waiting},
     host::Host,
-    nodes::{NodeId, ROOT},
+    nodes::{Identity, NodeId, ROOT},
 };
 use crate::{
     fuse::{
@@ -38,6 +38,9 @@ use crate::{
     },
     protocol::{frame::MOST_DATA, invalidation::Invalidation},
 };
+
+/// How many files a guest may make at the same time: more than there are threads that do it.
+const MOST_AT_ONCE: usize = 64;
 
 /// One request that is being done.
 pub(super) struct Call<'a> {
@@ -71,6 +74,9 @@ impl Call<'_> {
         }
         if self.host.options.read_only && changes_something(&operation) {
             return Done::Answer(Err(Errno::ROFS));
+        }
+        if makes_a_name(&operation) && self.is_full() {
+            return Done::Answer(Err(Errno::NFILE));
         }
         let node = self.header.node;
         Done::Answer(match operation {
@@ -184,6 +190,9 @@ impl Call<'_> {
         let before = self.host.coherence.before();
         let mut stat = stat_at(directory, name)?;
         let mut identity = identity(&stat);
+        if !self.may_hold(&identity) {
+            return Err(Errno::NFILE);
+        }
         let mut node = self.host.export.nodes().tell(self.guest.id, identity, parent, name);
         // At most as often as other files come under the same name, and not for ever.
         for _ in 0..16 {
@@ -200,6 +209,18 @@ impl Call<'_> {
             node = self.host.export.nodes().tell(self.guest.id, identity, parent, name);
         }
         Ok(entry(node, self.guest.view.attr(&stat), self.valid(identity.device)))
+    }
+
+    /// Whether a file that the guest makes may be one too many for it. All that it asks for at the same time has room.
+    fn is_full(&self) -> bool {
+        self.host.export.nodes().held_count(self.guest.id) + MOST_AT_ONCE > self.host.options.most_nodes
+    }
+
+    /// Whether the guest may hold a file: it does already, or is not at its limit.
+    fn may_hold(&self, identity: &Identity) -> bool {
+        let nodes = self.host.export.nodes();
+        nodes.held_count(self.guest.id) < self.host.options.most_nodes
+            || nodes.number(identity).is_some_and(|number| nodes.holds(self.guest.id, number))
     }
 
     /// Tells the guest of a name and its file.
@@ -233,6 +254,18 @@ fn is_of_xattrs(operation: &Operation<'_>) -> bool {
             | Operation::GetXattr { .. }
             | Operation::ListXattr { .. }
             | Operation::RemoveXattr { .. }
+    )
+}
+
+/// Whether an operation gives a file a name, and tells the guest of it.
+fn makes_a_name(operation: &Operation<'_>) -> bool {
+    matches!(
+        operation,
+        Operation::Create { .. }
+            | Operation::MkNod { .. }
+            | Operation::MkDir { .. }
+            | Operation::Symlink { .. }
+            | Operation::Link { .. }
     )
 }
 
