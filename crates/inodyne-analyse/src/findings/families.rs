@@ -36,6 +36,48 @@ pub(super) fn syncs(call: &str) -> bool {
     matches!(plain_name(call), "fsync" | "fdatasync" | "sync" | "syncfs" | "sync_file_range" | "msync")
 }
 
+/// Change a file or a name, or hand over what was changed: no cache answers these.
+pub(super) fn changes(call: &str) -> bool {
+    writes(call)
+        || removes(call)
+        || syncs(call)
+        || matches!(
+            plain_name(call),
+            "close"
+                | "mkdir"
+                | "mkdirat"
+                | "mknod"
+                | "mknodat"
+                | "creat"
+                | "rename"
+                | "renameat"
+                | "renameat2"
+                | "link"
+                | "linkat"
+                | "symlink"
+                | "symlinkat"
+                | "chmod"
+                | "fchmod"
+                | "fchmodat"
+                | "fchmodat2"
+                | "chown"
+                | "lchown"
+                | "fchown"
+                | "fchownat"
+                | "truncate"
+                | "ftruncate"
+                | "fallocate"
+                | "copy_file_range"
+                | "utimensat"
+                | "setxattr"
+                | "lsetxattr"
+                | "fsetxattr"
+                | "removexattr"
+                | "lremovexattr"
+                | "fremovexattr"
+        )
+}
+
 /// Start and end processes, and map programs: what every new process does before and after its work.
 pub(super) fn starts_processes(call: &str) -> bool {
     matches!(

@@ -194,9 +194,11 @@ fn moving(calls: &[(&str, u64, u64, f64, f64)]) -> Recording {
     recording
 }
 
-/// The same program in a place of such a file system, that asks a server a thousand times, where it waits in this stack.
-fn asking(fs: &str, stack: &str) -> inodyne_model::finding::Finding {
-    let mut recording = moving(&[("newfstatat", 1000, 0, 5.0, 200.0)]);
+/// The same program in a place of such a file system, that asks a server in so many calls, where it waits in this stack.
+fn asking(fs: &str, stack: &str, stats: u64, writes: u64) -> inodyne_model::finding::Finding {
+    let time = |calls: u64| calls as f64 / 5.0;
+    let calls = [("newfstatat", stats, 0, 5.0, time(stats)), ("write", writes, 10, 5.0, time(writes))];
+    let mut recording = moving(&calls);
     recording.findings.clear();
     recording.places[0].fs = fs.to_owned();
     recording.traces[0].observed.stacks = vec![sample::stack(0xf1, stack)];
@@ -213,11 +215,26 @@ fn who_is_asked_is_named() {
         ("fuse.sshfs", fuse, "a FUSE server", "entry_timeout"),
         ("virtiofs", fuse, "the host of this virtual machine", "--cache always"),
         ("9p", ninep, "a server elsewhere", "cache=loose"),
+        ("fuse.inodyne", fuse, "the host of this share", "several files at once"),
     ] {
-        let said = asking(fs, stack);
+        let said = asking(fs, stack, 1000, 0);
         assert!(said.title.contains(server), "{}", said.title);
         assert!(format!("{:?}", said.cure).contains(cure), "{:?}", said.cure);
+        assert_eq!(said.bound, fs == "fuse.inodyne", "its guest's kernel caches already");
     }
+}
+
+#[test]
+fn no_cache_is_advised_where_files_are_changed() {
+    let fuse = "__schedule schedule request_wait_answer __fuse_simple_request fuse_dentry_revalidate";
+    let said = asking("fuse.sshfs", fuse, 100, 900);
+    assert!(said.bound && said.cure.len() == 1 && said.cure[0].contains("several files at once"), "{said:?}");
+    assert!(said.evidence.iter().any(|line| line.starts_with("90% of that changes something")), "{said:?}");
+    // Of what is mostly asked, only that is predicted to go.
+    let [all, most] = [(1000, 0), (600, 400)].map(|(stats, writes)| asking("fuse.sshfs", fuse, stats, writes));
+    assert!(!most.bound && most.cure.len() == 3);
+    let saved = |said: &inodyne_model::finding::Finding| (said.predicted.now_ns - said.predicted.wall_ns).0 as f64;
+    assert!((saved(&most) / saved(&all) - 0.6).abs() < 0.02, "{} of {}", saved(&most), saved(&all));
 }
 
 #[test]
