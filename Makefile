@@ -80,7 +80,7 @@ bench-share: setup-bench build ## the shared folder beside the directory itself 
 	scripts/bench-share --inodyne $(INODYNE) $(BENCH)
 
 .PHONY: bench-share-vm
-bench-share-vm: setup-bench build ## the shared folder in a virtual machine, beside virtiofs, 9p and sshfs there (root, an hour without KVM)
+bench-share-vm: setup-bench build ## the shared folder in a virtual machine, beside virtiofs, 9p, NFS and sshfs there (root, an hour without KVM)
 	cargo build --locked -p inodyne-vm
 	$(abspath $(dir $(INODYNE))../debug/inodyne-vm-bench-share) --inodyne $(INODYNE) $(BENCH)
 
