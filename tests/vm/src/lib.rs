@@ -27,6 +27,7 @@ pub mod programs;
 pub mod share;
 pub mod virtiofsd;
 pub mod vm;
+pub mod vsock;
 pub mod wire;
 
 use std::ffi::OsString;

@@ -1,4 +1,5 @@
-//! A directory of this machine, shared with a guest by `inodyne share`: over a virtio serial port, and by virtiofs.
+//! A directory of this machine, shared with a guest by `inodyne share`: over a virtio serial port, by virtiofs, and over vsock where the
+//! machine has that (`vsock`).
 
 use std::ffi::OsStr;
 use std::fs;
@@ -13,6 +14,7 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 use crate::vm::{Task, Vm};
+use crate::vsock;
 
 /// A process of this machine that ends with this value.
 pub struct Server(pub(crate) Child);
@@ -33,7 +35,12 @@ pub struct Share {
     socket: PathBuf,
     /// Where QEMU connects its device of virtiofs.
     device: PathBuf,
+    /// To where a guest connects over vsock.
+    over_vsock: PathBuf,
 }
+
+/// The host's port of vsock.
+const PORT: u32 = 700;
 
 impl Share {
     /// Of an empty directory in `scratch`, that is filled with a tree of so many directories and files in each.
@@ -43,7 +50,7 @@ impl Share {
     pub fn of_tree(inodyne: &Path, scratch: &Path, directories: u64, files: u64, bytes: u64) -> Result<Share, Failure> {
         let inodyne = fs::canonicalize(inodyne).map_err(Failure::reading(inodyne))?;
         let [directory, socket, device] = ["shared", "port", "device"].map(|name| scratch.join(name));
-        let share = Share { inodyne, directory, socket, device };
+        let share = Share { inodyne, directory, socket, device, over_vsock: vsock::listening(scratch, PORT) };
         fs::create_dir(&share.directory).map_err(Failure::writing(&share.directory))?;
         let spec = format!("dirs={directories},files={files},bytes={bytes}");
         let mut tree = Command::new(&share.inodyne);
@@ -62,8 +69,10 @@ impl Share {
     /// The program cannot be started, or does not listen.
     pub fn serve<S: AsRef<OsStr>>(&self, options: &[S]) -> Result<Server, Failure> {
         let mut command = Command::new(&self.inodyne);
-        let device = format!("vhost-user:{}", self.device.display());
-        command.args(["share", "serve"]).arg(&self.directory).args(["--listen", &self.address(), "--listen", &device]);
+        let [device, over_vsock] = [("vhost-user", &self.device), ("unix", &self.over_vsock)]
+            .map(|(kind, path)| format!("{kind}:{}", path.display()));
+        command.args(["share", "serve"]).arg(&self.directory);
+        command.args(["--listen", &self.address(), "--listen", &device, "--listen", &over_vsock]);
         start(command.args(options), || self.device.exists())
     }
 
@@ -126,21 +135,41 @@ pub(crate) fn start(command: &mut Command, listens: impl Fn() -> bool) -> Result
     Ok(server)
 }
 
-/// Lines for the guest's shell that mount the share at `/mnt/share`, with the `options` that were set before.
-pub const MOUNT: &str = r#"
-for port in /sys/class/virtio-ports/*; do
-    [ "$(cat "$port/name")" != share ] || device=/dev/$(basename "$port")
-done
-mkdir -p /mnt/share
-setsid inodyne share mount "serial:$device" /mnt/share $options >/tmp/mount.log 2>&1 </dev/null &
+/// Mounts what is at `$address` on `$directory`.
+macro_rules! mounting {
+    ($found:literal) => {
+        concat!(
+            $found,
+            r#"
+mkdir -p $directory
+setsid inodyne share mount "$address" $directory $options >/tmp/mount.log 2>&1 </dev/null &
 echo $! >/tmp/mounter
 tries=0
-until mountpoint -q /mnt/share; do
+until mountpoint -q $directory; do
     tries=$((tries + 1))
     [ $tries -lt 600 ] || { cat /tmp/mount.log >&2; exit 1; }
     sleep 0.1
 done
-"#;
+"#
+        )
+    };
+}
+
+/// Lines for the guest's shell that mount the share at `/mnt/share`, with the `options` that were set before.
+pub const MOUNT: &str = mounting!(
+    r#"
+directory=/mnt/share
+for port in /sys/class/virtio-ports/*; do
+    [ "$(cat "$port/name")" != share ] || address=serial:/dev/$(basename "$port")
+done"#
+);
+
+/// The same at `/mnt/share-vsock`, over vsock.
+pub const MOUNT_OVER_VSOCK: &str = mounting!(
+    r#"
+directory=/mnt/share-vsock address=vsock:2:700
+modprobe vmw_vsock_virtio_transport"#
+);
 
 /// Lines for the guest's shell, which must succeed within that time; what they print.
 ///

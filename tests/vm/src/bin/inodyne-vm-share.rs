@@ -10,7 +10,8 @@ use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use clap::Parser;
-use inodyne_vm::share::{MOUNT, Share, tell};
+use inodyne_vm::share::{MOUNT, MOUNT_OVER_VSOCK, Share, tell};
+use inodyne_vm::vsock::VsockDevice;
 use inodyne_vm::{Machine, Payload, Task, Vm};
 
 /// Mounts a shared folder of this machine in a virtual machine.
@@ -19,6 +20,9 @@ struct Options {
     /// The program.
     #[arg(long, default_value = "target/debug/inodyne")]
     inodyne: PathBuf,
+    /// Mount it over vsock from this machine, too. The program that serves the device is built first where it is not in the cache.
+    #[arg(long)]
+    vsock: bool,
     /// Where the shared directory is made.
     #[arg(long, default_value = "/var/tmp")]
     into: PathBuf,
@@ -82,6 +86,9 @@ fn check(options: &Options) -> Result<(), Failed> {
     payload.add(&share.inodyne, "/usr/local/bin/inodyne");
     let mut machine = Machine::of(&options.kernel)?.with(payload);
     machine.qemu_arguments = share.qemu_arguments(machine.memory_mib);
+    let device = options.vsock.then(|| VsockDevice::fetch(&machine.cache)).transpose()?;
+    let _vsock = device.as_ref().map(|device| device.serve(scratch.path())).transpose()?;
+    machine.qemu_arguments.extend(device.iter().flat_map(|device| device.qemu_arguments(scratch.path())));
     let mut vm = Vm::boot(&machine)?;
     println!("booted {} in {:.0} s", vm.kernel(), vm.booted_in().as_secs_f64());
 
@@ -117,6 +124,9 @@ fn check(options: &Options) -> Result<(), Failed> {
     let refused = vm.run(Task::new(["inodyne", "share", "status", "vsock:1:700"]).user(1000).directory("/"))?;
     expect(refused.errors().contains("must be root"), refused.errors())?;
     println!("mounted over vsock by root, refused to others");
+    if device.is_some() {
+        from_here_over_vsock(&mut vm, &share)?;
+    }
     drop(host);
     Ok(())
 }
@@ -242,6 +252,27 @@ fn events(vm: &mut Vm, shared: &Path) -> Result<(), Failed> {
     )?;
     expect(fs::read_dir(&directory)?.count() == 1, "the host has other files")?;
     tell(vm, "umount /mnt/share")?;
+    Ok(())
+}
+
+/// Over vsock from this machine: as many round trips as over the port, and the same bytes.
+fn from_here_over_vsock(vm: &mut Vm, share: &Share) -> Result<(), Failed> {
+    tell(vm, MOUNT_OVER_VSOCK)?;
+    let before = share.round_trips()?;
+    let found: u64 = tell(vm, "find /mnt/share-vsock/tree | wc -l")?.parse()?;
+    let cold = share.round_trips()? - before;
+    expect(found == FILES + DIRECTORIES + 1, format!("{found} files and directories"))?;
+    expect(cold <= DIRECTORIES * asks(vm.kernel()) * 11 / 10 + 20, format!("{cold} round trips: {}", share.guest()?))?;
+    tell(vm, "cd /mnt/share-vsock; head -c 5000000 /dev/urandom >over-vsock; sha256sum <over-vsock >sum-over-vsock")?;
+    let here = "sha256sum <over-vsock | cmp - sum-over-vsock; echo changed >over-vsock";
+    let sum = Command::new("sh").args(["-ec", here]).current_dir(&share.directory).status()?;
+    expect(sum.success(), "the host has other bytes")?;
+    tell(
+        vm,
+        "tries=0; until [ \"$(cat /mnt/share-vsock/over-vsock)\" = changed ]; do tries=$((tries + 1)); [ $tries -lt 100 ]; sleep 0.1; done",
+    )?;
+    tell(vm, "umount /mnt/share-vsock")?;
+    println!("over vsock from this machine: cold {cold} round trips; changes are seen on both sides");
     Ok(())
 }
 

@@ -10,6 +10,7 @@ use inodyne_vm::Vm;
 use inodyne_vm::ganesha::Ganesha;
 use inodyne_vm::share::{self, Server, Share, tell};
 use inodyne_vm::virtiofsd::Virtiofsd;
+use inodyne_vm::vsock::VsockDevice;
 
 use crate::Failed;
 
@@ -39,9 +40,15 @@ pub enum Counted {
 }
 
 /// All of them. The first is what the others are held against.
-pub const PLACES: [Place; 9] = [
+pub const PLACES: [Place; 10] = [
     Place { name: "ext4 of the guest", directory: "/var/tmp/native", mount: "true", counted: Counted::No },
     Place { name: "share", directory: "/mnt/share", mount: share::MOUNT, counted: Counted::Fuse },
+    Place {
+        name: "share over vsock",
+        directory: "/mnt/share-vsock",
+        mount: share::MOUNT_OVER_VSOCK,
+        counted: Counted::Fuse,
+    },
     Place {
         name: "share by virtiofs",
         directory: "/mnt/share-virtiofs",
@@ -78,6 +85,8 @@ pub const PLACES: [Place; 9] = [
 
 /// Which of them is this project's.
 pub const SHARE: usize = 1;
+/// The same by another way.
+pub const SHARE_OVER_VSOCK: usize = 2;
 
 /// Without a program of the guest that would ask for the server's address: who mounts says it.
 const NFS: &str = r#"
@@ -117,8 +126,10 @@ impl Servers {
     /// Starts all of them on one directory.
     pub fn start(cache: &Path, scratch: &Path, share: &Share, memory_mib: u32) -> Result<Servers, Failed> {
         let daemon = Virtiofsd::fetch(cache)?;
-        let mut running = vec![share.serve::<&str>(&[])?];
+        let vsock = VsockDevice::fetch(cache)?;
+        let mut running = vec![share.serve::<&str>(&[])?, vsock.serve(scratch)?];
         let mut arguments = share.qemu_arguments(memory_mib);
+        arguments.extend(vsock.qemu_arguments(scratch));
         for setting in ["auto", "always"] {
             let socket = scratch.join(setting);
             running.push(daemon.serve(&share.directory, &socket, setting)?);

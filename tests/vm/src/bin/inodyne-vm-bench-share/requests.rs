@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use inodyne_vm::Vm;
 use inodyne_vm::share::{Share, tell_within};
 
-use crate::places::{Counted, PLACES, SHARE, Servers};
+use crate::places::{Counted, PLACES, SHARE, SHARE_OVER_VSOCK, Servers};
 use crate::{Failed, PATIENCE, WORK};
 
 /// How often each request was made, by its name.
@@ -113,7 +113,7 @@ pub fn of_round(vm: &mut Vm, servers: &Servers, share: &Share, at: usize) -> Res
     let Some((event, field, names)) = PLACES[at].counted.parts() else { return Ok(Vec::new()) };
     servers.mount(vm, at)?;
     let mut counts = Vec::new();
-    let is_share = at == SHARE;
+    let is_share = [SHARE, SHARE_OVER_VSOCK].contains(&at);
     for (_, work) in WORK {
         let before = is_share.then(|| share.round_trips()).transpose()?;
         let lines = format!(
