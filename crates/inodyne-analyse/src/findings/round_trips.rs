@@ -38,7 +38,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         _ => Server::Fuse,
     };
     // What a cache may answer the next time.
-    let asking = case.waiting(|waited| is_served(waited.cause) && !changes(&waited.call));
+    let asking = case.waiting(|waited| is_served(waited.cause) && !changes(waited.call));
     let no_cache_helps = server == Server::Share || asking.ns < time.ns * MOSTLY;
     let mut evidence =
         vec![format!("{} requests × {} = {}", Grouped(time.count), seconds(time.mean()), seconds(time.ns))];
