@@ -108,52 +108,22 @@ pub(super) fn starts_processes(call: &str) -> bool {
 /// Work with files and directories, rather than with processes, memory, time or the network.
 pub(super) fn concerns_files(call: &str) -> bool {
     looks_up(call)
-        || removes(call)
         || reads(call)
-        || writes(call)
-        || syncs(call)
+        || changes(call)
         || matches!(
             plain_name(call),
             "getdents64"
                 | "getdents"
-                | "close"
                 | "fstat"
-                | "mkdir"
-                | "mkdirat"
-                | "rename"
-                | "renameat"
-                | "renameat2"
-                | "link"
-                | "linkat"
-                | "symlink"
-                | "symlinkat"
-                | "chmod"
-                | "fchmod"
-                | "fchmodat"
-                | "fchmodat2"
-                | "chown"
-                | "lchown"
-                | "fchown"
-                | "fchownat"
-                | "truncate"
-                | "ftruncate"
-                | "fallocate"
-                | "utimensat"
-                | "creat"
                 | "lseek"
                 | "fcntl"
                 | "flock"
                 | "getxattr"
                 | "lgetxattr"
                 | "fgetxattr"
-                | "setxattr"
-                | "lsetxattr"
-                | "fsetxattr"
                 | "listxattr"
                 | "llistxattr"
                 | "flistxattr"
-                | "mknod"
-                | "mknodat"
                 | "statfs"
                 | "fstatfs"
                 | "io_uring_enter"
