@@ -37,8 +37,9 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         SHARE => Server::Share,
         _ => Server::Fuse,
     };
-    // What a cache may answer the next time.
-    let asking = case.waiting(|waited| is_served(waited.cause) && !changes(waited.call));
+    // What a cache may answer the next time. A call that opens may make a file.
+    let makes = |function: &str| function.contains("create");
+    let asking = case.waiting(|waited| is_served(waited.cause) && !changes(waited.call) && !waited.passes(makes));
     let no_cache_helps = server == Server::Share || asking.ns < time.ns * MOSTLY;
     let mut evidence =
         vec![format!("{} requests × {} = {}", Grouped(time.count), seconds(time.mean()), seconds(time.ns))];
@@ -55,7 +56,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         let changing = (time.ns - asking.ns) / time.ns;
         evidence.push(format!("{} of that changes something, which no cache answers", percent(changing)));
     }
-    let mut cure = if no_cache_helps { Vec::new() } else { server.caches() };
+    let mut cure = if no_cache_helps { Vec::new() } else { server.caches(case.fs()) };
     cure.push(Remedy::advice("work on several files at once, so that the answers overlap"));
     let predicted = if no_cache_helps {
         estimate::at_best(case, case.on_path(&time))
@@ -101,12 +102,22 @@ impl Server {
     }
 
     /// How it is asked less.
-    fn caches(self) -> Vec<Remedy> {
+    fn caches(self, fs: &str) -> Vec<Remedy> {
         match self {
-            Server::Elsewhere => advice(&[
-                "let the client cache longer: actimeo=60 and nocto (NFS), cache=loose (9p), actimeo (SMB), where nobody else writes",
-                "ask for less: names with attributes in one request (READDIRPLUS), larger rsize and wsize",
-            ]),
+            Server::Elsewhere => advice(&match fs {
+                "9p" => [
+                    "let the client cache: cache=loose, where nobody else writes",
+                    "ask for more at once: a larger msize (cache=loose,msize=524288)",
+                ],
+                "cifs" | "smb3" => [
+                    "let the client cache longer: actimeo=60, where nobody else writes",
+                    "ask for more at once: larger rsize and wsize",
+                ],
+                _ => [
+                    "let the client cache longer: actimeo=60 and nocto, where nobody else writes",
+                    "ask for less: names with attributes in one request (READDIRPLUS), larger rsize and wsize",
+                ],
+            }),
             Server::Host => advice(&[
                 "let the guest's kernel cache: `--cache always` of virtiofsd, where nobody else writes",
                 "where the host writes too: a share that tells the guest of changes (`inodyne share`)",
