@@ -25,6 +25,10 @@ use crate::stacks::{divided, sample_row, sampled};
 /// The number of "inside of no wait".
 pub(super) const ALONE: u32 = 0;
 
+/// What a helper did is divided by its own stacks and by who called what waits for it. Where these are more than so many together, only by its
+/// own: a helper with a thousand stacks for whom a call from a thousand places waits would be a million.
+const MOST_PARTS: usize = 1024;
+
 /// A place on the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Place {
@@ -150,11 +154,10 @@ impl<'a> Seen<'a> {
             (RowKind::User | RowKind::Kernel, Some(first)) => {
                 let key = (time.thread, time.syscall.as_deref(), time.kind == RowKind::User);
                 let samples = self.helpers.get(&key).map_or(&[][..], Vec::as_slice);
-                let times = sampled(&time, time.ns, samples).into_iter();
-                times
-                    .flat_map(|time| self.called_from(time, first.thread, first.syscall.as_deref()))
-                    .map(of_row)
-                    .collect()
+                let times = sampled(&time, time.ns, samples);
+                let callers = self.callers(first.thread, first.syscall.as_deref());
+                let callers = if times.len().saturating_mul(callers.len()) > MOST_PARTS { &[][..] } else { callers };
+                times.into_iter().flat_map(|time| divided(time, callers)).map(of_row).collect()
             }
             (RowKind::Blocked, None) => {
                 let (thread, call) = (time.thread, time.syscall.clone());
@@ -190,7 +193,11 @@ impl<'a> Seen<'a> {
 
     /// What a thread of the command waited for in a call, by where it called from.
     fn called_from(&self, time: StackTime, thread: ThreadNumber, call: Option<&str>) -> Vec<StackTime> {
-        let samples = self.blocked.get(&(thread, call)).map_or(&[][..], Vec::as_slice);
-        divided(time, samples)
+        divided(time, self.callers(thread, call))
+    }
+
+    /// From where a thread of the command called what it waited in.
+    fn callers<'s>(&'s self, thread: ThreadNumber, call: Option<&'s str>) -> &'s [&'s BlockedSample] {
+        self.blocked.get(&(thread, call)).map_or(&[], Vec::as_slice)
     }
 }

@@ -536,6 +536,43 @@ fn a_part_of_the_path_has_its_stack_and_the_waits_around_it() {
     assert_eq!(said, expected);
 }
 
+#[test]
+fn stacks_of_a_helper_times_callers_do_not_grow_without_bound() {
+    let journal = "uubuuubbbuuuuuuu";
+    let mut drawing = Drawing::new().thread(1, 0, 1, "ukkbbbbbbbbbbku", &[(2, 1)]).helper(
+        2,
+        "jbd2/loop0-8",
+        journal,
+        &[(1, 4), (0, 3)],
+    );
+    let observed = &mut drawing.trace.observed;
+    let ran = |stack| Sample {
+        thread: 2,
+        syscall: None,
+        user_mode: false,
+        stack: StackId(stack),
+        user_stack: StackId(0),
+        count: 1,
+    };
+    let called = |user_stack| BlockedSample {
+        thread: 1,
+        syscall: Some("fsync".to_owned()),
+        user_stack: StackId(user_stack),
+        count: 1,
+    };
+    observed.helper_samples = (1000..1100).map(ran).collect();
+    observed.blocked_samples = (2000..2100).map(called).collect();
+    let trace = drawing.ended();
+    let (_, path) = walked(&trace, &Classifier::new(&trace.observed.stacks)).unwrap();
+    let of_helper = |time: &&StackTime| time.thread == 2 && time.kind == RowKind::Kernel;
+    let times: Vec<&StackTime> = path.stacks.iter().map(|part| &part.time).filter(of_helper).collect();
+    assert!(
+        times.iter().all(|time| time.stack.0 >= 1000 && time.user_stack.0 == 0),
+        "by its own stacks only: {times:?}"
+    );
+    assert_eq!(times.iter().map(|time| time.ns.0).sum::<u64>(), 7);
+}
+
 /// `at LENGTH thread: what it was`, step by step.
 #[test]
 fn the_path_says_when() {
