@@ -40,7 +40,7 @@ test-share: setup-test build ## a shared folder: ten minutes of changes by host 
 .PHONY: test-share-vm
 test-share-vm: setup-test ## a shared folder in a virtual machine, over a serial port, virtiofs and vsock (root, a few minutes without KVM)
 	cargo build --locked -p inodyne -p inodyne-vm
-	$(abspath $(dir $(INODYNE))../debug/inodyne-vm-share) --inodyne $(abspath $(dir $(INODYNE))../debug/inodyne) $(KERNELS)
+	$(abspath $(dir $(INODYNE))../debug/inodyne-vm-share) --vsock --inodyne $(abspath $(dir $(INODYNE))../debug/inodyne) $(KERNELS)
 
 .PHONY: test-services-vm
 test-services-vm: setup-test ## units of systemd watched, clients of systemd and Podman followed, in a virtual machine (root, a quarter of an hour without KVM)

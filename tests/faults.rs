@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -155,16 +155,15 @@ fn the_second_signal_stops_at_once() {
         kill(inodyne, Signal::SIGINT).expect("sent");
         thread::sleep(Duration::from_millis(200));
         assert!(is_alive(shell.as_raw()), "the first one is the command's to obey");
-        // Two that arrive while it is held up are one.
-        assert!(eventually(|| {
+        // Two that arrive while it is held up are one. One that comes when it is ending ends it, so each has time to be obeyed.
+        let stops = |_| {
             let _ = kill(inodyne, Signal::SIGINT);
-            !is_alive(shell.as_raw())
-        }));
+            eventually(|| !is_alive(shell.as_raw()))
+        };
+        assert!((0..3).any(stops));
     });
-    // The last of them may come when everything has been taken back and said, and ends what is ending.
-    assert!(outcome.code() == Some(130) || outcome.status.signal() == Some(libc::SIGINT), "{:?}", outcome.status);
-    let lines: Vec<&str> = outcome.stderr.lines().collect();
-    assert!(matches!(lines[..], [line] if line.contains("interrupted")), "{lines:?}");
+    let line = outcome.failed_in_one_line(130);
+    assert!(line.contains("interrupted"), "{line}");
 }
 
 /// What a terminal does: the signal goes to the whole foreground process group, from the kernel.

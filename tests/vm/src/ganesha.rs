@@ -10,6 +10,8 @@ use crate::packaged::Packaged;
 use crate::share::{Server, start};
 
 const PROGRAM: &str = "usr/bin/ganesha.nfsd";
+/// It knows them by a path from the root.
+const LIBRARIES: &str = "usr/lib/ganesha";
 
 /// The server, unpacked.
 pub struct Ganesha {
@@ -25,7 +27,7 @@ impl Ganesha {
     /// It cannot be fetched.
     pub fn fetch(cache: &Path) -> Result<Ganesha, Failure> {
         let package = Packaged::fetch(cache, "ganesha", &["nfs-ganesha", "nfs-ganesha-vfs"])?;
-        let said = output(package.program(PROGRAM)?.arg("-v"))?;
+        let said = output(package.program(PROGRAM, Some(LIBRARIES))?.arg("-v"))?;
         let version = said.lines().next().unwrap_or_default().trim().to_owned();
         Ok(Ganesha { package, version })
     }
@@ -40,7 +42,7 @@ impl Ganesha {
         let port = free_port()?;
         let [config, log, pid] = ["config", "log", "pid"].map(|name| home.join(name));
         fs::write(&config, self.config(directory, &home, port)).map_err(Failure::writing(&config))?;
-        let mut command = self.package.program(PROGRAM)?;
+        let mut command = self.package.program(PROGRAM, Some(LIBRARIES))?;
         command.arg("-F").arg("-f").arg(&config).arg("-L").arg(&log).arg("-p").arg(&pid);
         let listens = || TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok();
         let server = start(command.stdout(Stdio::null()).stderr(Stdio::null()), listens);

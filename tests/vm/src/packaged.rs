@@ -12,8 +12,6 @@ use crate::kernel::lock;
 const SUITE: &str = "trixie";
 const ARCH: &str = "amd64";
 const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
-/// Where the libraries of one package alone are: its program knows that by a path from the root.
-const OWN_LIBRARIES: &str = "usr/lib/ganesha";
 
 /// What was unpacked.
 pub(crate) struct Packaged {
@@ -45,15 +43,15 @@ impl Packaged {
         self.root.join(LIBRARIES)
     }
 
-    /// A program of it, by its path there.
+    /// A program of it, by its path there. Libraries of its own it may have in this directory, too.
     ///
     /// # Errors
     /// There is none.
-    pub fn program(&self, path: &str) -> Result<Command, Failure> {
+    pub fn program(&self, path: &str, own_libraries: Option<&str>) -> Result<Command, Failure> {
         let libraries = self.libraries();
         let mut command = Command::new(wanted(libraries.join("ld-linux-x86-64.so.2"))?);
-        let search = format!("{}:{}", libraries.display(), self.root.join(OWN_LIBRARIES).display());
-        command.arg("--library-path").arg(search).arg(wanted(self.root.join(path))?);
+        let own = own_libraries.map(|own| format!(":{}", self.root.join(own).display())).unwrap_or_default();
+        command.arg("--library-path").arg(format!("{}{own}", libraries.display())).arg(wanted(self.root.join(path))?);
         Ok(command)
     }
 }

@@ -23,7 +23,7 @@ impl Virtiofsd {
     /// It cannot be fetched.
     pub fn fetch(cache: &Path) -> Result<Virtiofsd, Failure> {
         let package = Packaged::fetch(cache, "virtiofsd", &["virtiofsd"])?;
-        let version = output(package.program(PROGRAM)?.arg("--version"))?.trim().to_owned();
+        let version = output(package.program(PROGRAM, None)?.arg("--version"))?.trim().to_owned();
         Ok(Virtiofsd { package, version })
     }
 
@@ -32,7 +32,7 @@ impl Virtiofsd {
     /// # Errors
     /// It cannot be started, or does not listen.
     pub fn serve(&self, directory: &Path, socket: &Path, cache: &str) -> Result<Server, Failure> {
-        let mut command = self.package.program(PROGRAM)?;
+        let mut command = self.package.program(PROGRAM, None)?;
         command.arg("--socket-path").arg(socket).arg("--shared-dir").arg(directory);
         command.args(["--cache", cache, "--sandbox", "none", "--seccomp", "none", "--log-level", "error"]);
         start(command.stdout(Stdio::null()), || socket.exists())

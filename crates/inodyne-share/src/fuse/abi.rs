@@ -122,18 +122,14 @@ opcodes! {
     LSEEK = 46 "lseek", COPY_FILE_RANGE = 47 "copy_file_range", SYNCFS = 50 "syncfs",
 }
 
-/// Whether such a request makes or removes one name in its node, a directory. (Renaming is about two.)
+/// Whether such a request makes a name in its node, a directory. (Renaming is about two.)
+pub(crate) fn makes_a_name(number: u32) -> bool {
+    matches!(number, opcode::CREATE | opcode::MKNOD | opcode::MKDIR | opcode::SYMLINK | opcode::LINK)
+}
+
+/// Whether it makes or removes one.
 pub(crate) fn changes_a_name(number: u32) -> bool {
-    matches!(
-        number,
-        opcode::CREATE
-            | opcode::MKNOD
-            | opcode::MKDIR
-            | opcode::SYMLINK
-            | opcode::LINK
-            | opcode::UNLINK
-            | opcode::RMDIR
-    )
+    makes_a_name(number) || matches!(number, opcode::UNLINK | opcode::RMDIR)
 }
 
 /// Codes of notifications.

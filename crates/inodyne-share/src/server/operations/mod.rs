@@ -32,7 +32,7 @@ use super::{
 };
 use crate::{
     fuse::{
-        abi::{EPOCH_SINCE, EntryOut, InHeader, InitIn, InitOut, MAJOR, MINOR, init},
+        abi::{EPOCH_SINCE, EntryOut, InHeader, InitIn, InitOut, MAJOR, MINOR, init, makes_a_name},
         reply::Reply,
         request::{Malformed, Operation, Request},
     },
@@ -75,7 +75,7 @@ impl Call<'_> {
         if self.host.options.read_only && changes_something(&operation) {
             return Done::Answer(Err(Errno::ROFS));
         }
-        if makes_a_name(&operation) && self.is_full() {
+        if makes_a_name(self.header.opcode) && self.is_full() {
             return Done::Answer(Err(Errno::NFILE));
         }
         let node = self.header.node;
@@ -254,18 +254,6 @@ fn is_of_xattrs(operation: &Operation<'_>) -> bool {
             | Operation::GetXattr { .. }
             | Operation::ListXattr { .. }
             | Operation::RemoveXattr { .. }
-    )
-}
-
-/// Whether an operation gives a file a name, and tells the guest of it.
-fn makes_a_name(operation: &Operation<'_>) -> bool {
-    matches!(
-        operation,
-        Operation::Create { .. }
-            | Operation::MkNod { .. }
-            | Operation::MkDir { .. }
-            | Operation::Symlink { .. }
-            | Operation::Link { .. }
     )
 }
 
