@@ -59,7 +59,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let mut cure = if no_cache_helps { Vec::new() } else { server.caches(case.fs()) };
     cure.push(Remedy::advice("work on several files at once, so that the answers overlap"));
     let predicted = if no_cache_helps {
-        estimate::at_best(case, case.on_path(&time))
+        estimate::at_best_of(case, share)
     } else {
         estimate::without(case, case.on_path(&asking) * (1.0 - STAYS), UNCERTAIN)
     };

@@ -230,6 +230,9 @@ fn no_cache_is_advised_where_files_are_changed() {
     let said = asking("fuse.sshfs", fuse, 100, 900);
     assert!(said.bound && said.cure.len() == 1 && said.cure[0].contains("several files at once"), "{said:?}");
     assert!(said.evidence.iter().any(|line| line.starts_with("90% of that changes something")), "{said:?}");
+    // As much as its title says could go, and what others took meanwhile could not.
+    let left = said.predicted.wall_ns.share_of(said.predicted.now_ns);
+    assert!((left - (1.0 - said.share_of_wall)).abs() < 0.01, "{left} {said:?}");
     // Of what is mostly asked, only that is predicted to go.
     let [all, most] = [(1000, 0), (600, 400)].map(|(stats, writes)| asking("fuse.sshfs", fuse, stats, writes));
     assert!(!most.bound && most.cure.len() == 3);
