@@ -376,8 +376,8 @@ impl Tracer {
         }
     }
 
-    /// Of two programs for the same event the second does what the first was skipped for. So what is lost is what the first was skipped for and
-    /// the second has not done, and no more than the second was skipped for.
+    /// Of several programs for the same event the later ones do what the first was skipped for. So what is lost is what the first was skipped
+    /// for and none of them has done, and no more than any of them was skipped for.
     fn skipped_runs(&self) -> BTreeMap<&'static str, u64> {
         let variables = self.skeleton.maps.bss_data.as_ref().expect("the object has global variables");
         let mut skipped: BTreeMap<&'static str, Skips> = BTreeMap::new();
@@ -387,10 +387,10 @@ impl Tracer {
             if own.event() == own.name {
                 of_event.first = missed;
             } else {
-                of_event.again = Some((missed, own.done.map_or(0, |done| done(variables))));
+                of_event.add(missed, own.done.map_or(0, |done| done(variables)));
             }
         }
-        skipped.into_iter().map(|(event, skips)| (event, skips.of_both())).collect()
+        skipped.into_iter().map(|(event, skips)| (event, skips.of_all())).collect()
     }
 
     /// Those of skipped runs that are lost events.
@@ -405,13 +405,19 @@ impl Tracer {
 struct Skips {
     /// Of the first program.
     first: u64,
-    /// Of the one that runs again, and how often that did what the first was skipped for.
+    /// Of that among those that run again which was skipped least, and how often any did what the first was skipped for.
     again: Option<(u64, u64)>,
 }
 
 impl Skips {
-    /// For how many events neither ran, at most.
-    fn of_both(self) -> u64 {
+    /// One that runs again.
+    fn add(&mut self, skipped: u64, done: u64) {
+        let (least, all) = self.again.unwrap_or((skipped, 0));
+        self.again = Some((least.min(skipped), all + done));
+    }
+
+    /// For how many events none ran, at most.
+    fn of_all(self) -> u64 {
         self.again.map_or(self.first, |(skipped, done)| self.first.saturating_sub(done).min(skipped))
     }
 }
@@ -447,15 +453,23 @@ mod tests {
     }
 
     #[test]
-    fn what_a_second_program_did_is_not_lost() {
-        let of_both = |first, again| Skips { first, again }.of_both();
-        assert_eq!(of_both(7, None), 7);
+    fn what_later_programs_did_is_not_lost() {
+        let of_all = |first, again: &[(u64, u64)]| {
+            let mut skips = Skips { first, again: None };
+            again.iter().for_each(|(skipped, done)| skips.add(*skipped, *done));
+            skips.of_all()
+        };
+        assert_eq!(of_all(7, &[]), 7);
         // Each was skipped for events of its own.
-        assert_eq!(of_both(7, Some((3, 7))), 0);
-        assert_eq!(of_both(7, Some((3, 5))), 2);
+        assert_eq!(of_all(7, &[(3, 7)]), 0);
+        assert_eq!(of_all(7, &[(3, 5)]), 2);
         // What is nobody's, the second does not do either.
-        assert_eq!(of_both(7, Some((3, 1))), 3);
-        assert_eq!(of_both(0, Some((3, 0))), 0);
+        assert_eq!(of_all(7, &[(3, 1)]), 3);
+        assert_eq!(of_all(0, &[(3, 0)]), 0);
+        // Whatever any of them was not skipped for is not lost.
+        assert_eq!(of_all(9, &[(3, 6), (5, 3)]), 0);
+        assert_eq!(of_all(9, &[(3, 6), (5, 1)]), 2);
+        assert_eq!(of_all(9, &[(3, 1), (1, 1)]), 1);
     }
 
     #[test]

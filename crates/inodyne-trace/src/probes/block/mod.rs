@@ -50,8 +50,14 @@ impl Own {
 const PROGRAMS: &[Program] = &[
     Program::at("block_complete", "block_rq_complete"),
     Program::at("block_complete_again", "block_rq_complete").done(|bss| bss.block_complete_again_done),
+    Program::at("block_complete_again_again", "block_rq_complete")
+        .on(LOSING)
+        .done(|bss| bss.block_complete_again_again_done),
     Program::at("block_issue", "block_rq_issue"),
     Program::at("block_issue_again", "block_rq_issue").done(|bss| bss.block_issue_again_done),
+    Program::at("block_issue_again_again", "block_rq_issue")
+        .on(LOSING)
+        .done(|bss| bss.block_issue_again_again_done),
     Program::at("block_queue", "block_bio_queue").of_detail(),
     Program::at("block_queue_again", "block_bio_queue").of_detail().on(LOSING).done(|bss| bss.block_queue_again_done),
     Program::at("block_merge_after", "block_bio_backmerge"),

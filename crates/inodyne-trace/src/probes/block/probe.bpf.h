@@ -316,17 +316,35 @@ int HOLDING_PROG(block_issue, struct request *rq)
 
 DONE_AGAIN(block_issue_again);
 
-/* The same of requests; an interrupt may send one, too, while another is being noted. */
-SEC("raw_tp/block_rq_issue")
-int HOLDING_PROG(block_issue_again, struct request *rq)
+/* Notes a request if nobody has. */
+static __always_inline bool block_issues_if_skipped(struct request *rq)
 {
 	__u64 key = (__u64)rq;
 	struct block_request *known = bpf_map_lookup_elem(&block_requests, &key);
 
 	if ((known && block_is_of(known, rq)) || !block_is_counted(rq))
-		return 0;
-	do_again(block_issue_again);
-	return block_issues(rq);
+		return false;
+	block_issues(rq);
+	return true;
+}
+
+/* The same of requests; an interrupt may send one, too, while another is being noted. */
+SEC("raw_tp/block_rq_issue")
+int HOLDING_PROG(block_issue_again, struct request *rq)
+{
+	if (block_issues_if_skipped(rq))
+		do_again(block_issue_again);
+	return 0;
+}
+
+DONE_AGAIN(block_issue_again_again);
+
+SEC("raw_tp/block_rq_issue")
+int HOLDING_PROG(block_issue_again_again, struct request *rq)
+{
+	if (block_issues_if_skipped(rq))
+		do_again(block_issue_again_again);
+	return 0;
 }
 
 /* Counts what has arrived of a request at a disk, whose `struct gendisk` lies there. Not static, and so verified once. */
@@ -429,24 +447,42 @@ int HOLDING_PROG(block_complete, struct request *rq, int error, unsigned int byt
 	return block_completes(rq, bytes);
 }
 
-DONE_AGAIN(block_complete_again);
-
-/*
- * Runs after it, for the completions of an interrupt that comes while another one is being counted: the kernel skips the first program
- * for these. What that has counted is not waited for any more.
- */
-SEC("raw_tp/block_rq_complete")
-int HOLDING_PROG(block_complete_again, struct request *rq, int error, unsigned int bytes)
+/* Counts a completion that nobody has: what was counted is not waited for any more. */
+static __always_inline bool block_completes_if_skipped(struct request *rq, unsigned int bytes)
 {
 	__u64 key = (__u64)rq;
 	struct block_request *known = bpf_map_lookup_elem(&block_requests, &key);
 
 	if (!known || !block_is_of(known, rq) || bytes < BPF_CORE_READ(rq, __data_len))
-		return 0;
+		return false;
 	if (known->arrived && block_flushes_yet(BPF_CORE_READ(rq, rq_flags), known->key.op))
-		return 0;
-	do_again(block_complete_again);
-	return block_completes(rq, bytes);
+		return false;
+	block_completes(rq, bytes);
+	return true;
+}
+
+DONE_AGAIN(block_complete_again);
+
+/*
+ * Runs after it, for the completions of an interrupt that comes while another one is being counted: the kernel skips the first program
+ * for these.
+ */
+SEC("raw_tp/block_rq_complete")
+int HOLDING_PROG(block_complete_again, struct request *rq, int error, unsigned int bytes)
+{
+	if (block_completes_if_skipped(rq, bytes))
+		do_again(block_complete_again);
+	return 0;
+}
+
+DONE_AGAIN(block_complete_again_again);
+
+SEC("raw_tp/block_rq_complete")
+int HOLDING_PROG(block_complete_again_again, struct request *rq, int error, unsigned int bytes)
+{
+	if (block_completes_if_skipped(rq, bytes))
+		do_again(block_complete_again_again);
+	return 0;
 }
 
 static __always_inline void block_merged(struct gendisk *gendisk)
