@@ -233,8 +233,8 @@ fn commits_of_a_journal_are_those_that_its_file_system_counts() {
          for i in 1 2 3 4 5 6 7; do echo $i > $i; sync $i; done; head -n 1 $info >> {0}",
         counted.display()
     );
-    // What is waiting to be committed when the command begins could be so before it has counted.
-    let trace = support::trace_of(&["--at", "ext4", "--prepare", "sync -f ."], sh(&script));
+    // Nothing is committed because it has waited for long enough: not before the command has counted, nor after.
+    let trace = support::trace_of(&["--at", "ext4:mount=commit=300", "--prepare", "sync -f ."], sh(&script));
     nothing_lost(&trace);
     let text = std::fs::read_to_string(&counted).expect("the command wrote it");
     let totals: Vec<u64> = text.lines().filter_map(|line| line.split(' ').next()?.parse().ok()).collect();
