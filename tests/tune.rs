@@ -2,15 +2,19 @@
 
 mod support;
 
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
 use inodyne_model::recording::Recording;
 use inodyne_model::tuning::{Risk, Tried, TuneVerdict, Tuning};
 use nix::sys::signal::{Signal, kill};
+use nix::sys::stat::{major, minor};
 use support::state::{Moments, State};
-use support::{Outcome, eventually, inodyne, load, machine, run, scratch, start};
+use support::{Outcome, eventually, fixture, inodyne, load, machine, run, scratch, start};
 
 /// Tunes, and reads what was kept.
 fn tuned(file: &Path, options: &[&str], command: &[&str]) -> (Outcome, Tuning) {
@@ -141,6 +145,48 @@ fn metacopy_helps_a_chown_on_an_overlay() {
     assert!(outcome.text().contains("Its risk: security"), "{}", outcome.text());
     // Renaming is no part of it.
     assert_ne!(tuning.tried[1].verdict, TuneVerdict::Helps);
+}
+
+/// A tree that somebody has looked at a moment ago, which the kernel believes no more unless it is told to.
+#[test]
+fn timeouts_help_who_looks_at_a_fuse_server_again() {
+    let (_machine, scratch) = (machine(), scratch());
+    let file = scratch.path().join("again.inodyne");
+    let options = ["--at", "fuse:tmpfs", "--data", "tree:dirs=10,files=100,bytes=1", "--setting", "fuse-timeouts"];
+    let before = ["--prepare", "find . -size +1k >/dev/null; sleep 1.1"];
+    let (outcome, tuning) = tuned_by("8", &file, &[&options[..], &before].concat(), &["find", ".", "-size", "+1k"]);
+    let best = best(&tuning);
+    assert_eq!((best.verdict, best.risk()), (TuneVerdict::Helps, Risk::Safety));
+    assert!(best.confirmed.is_some_and(|confirmed| confirmed.ratio < 0.8), "{best:?}");
+    assert!(outcome.text().contains("-o entry_timeout=60,attr_timeout=60"), "{}", outcome.text());
+}
+
+/// Of a mount that is there, what is restored at the end is tried, and what else would help is said.
+#[test]
+fn a_mount_that_is_there_is_read_ahead_otherwise_and_its_options_are_advised() {
+    let (_machine, scratch) = (machine(), scratch());
+    let server = fixture("findings/round-trips", scratch.path());
+    let place = scratch.path().join("place");
+    fs::create_dir(&place).expect("a directory");
+    let script = format!("cd '{}' && '{}' serve 100", place.display(), server.display());
+    assert!(Command::new("sh").args(["-c", &script]).status().expect("it starts").success());
+    let mounted = place.join("mnt");
+    let device = fs::metadata(&mounted).expect("it is mounted").dev();
+    let read_ahead = format!("/sys/class/bdi/{}:{}/read_ahead_kb", major(device), minor(device));
+    let before = fs::read_to_string(&read_ahead).expect("the kernel has it");
+    let file = scratch.path().join("mount.inodyne");
+    let mut tune = inodyne();
+    tune.args(["tune", "--live", "-n", "6", "--screening", "2", "--setting", "read_ahead_kb=4096", "--at"])
+        .arg(&mounted);
+    tune.arg("-o").arg(&file).args(["--", "sh", "-c", "i=0; while [ $i -lt 500 ]; do [ -e file ]; i=$((i+1)); done"]);
+    let outcome = run(&mut tune);
+    let after = fs::read_to_string(&read_ahead).expect("the kernel has it");
+    assert!(Command::new("umount").arg(&mounted).status().expect("it starts").success());
+    let told = outcome.ended_with(0).text();
+    assert_eq!(before, after);
+    let tried = &load(&file).expect("it was kept").tuning.expect("a tuning").tried;
+    assert!(tried.len() == 1 && tried[0].screened.is_some(), "{tried:?}");
+    assert!(told.contains("could not be tried here") && told.contains("entry_timeout"), "{told}");
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! A directory, shown as it is by a server: what FUSE itself costs.
 //!
 //! Plain on purpose, as libfuse's own example `passthrough_ll` is: attributes and names are believed for a second, data goes
-//! through the server, an open forgets cached data, directories are read with types but without attributes
-//! (no readdirplus). The kernel checks permissions (`default_permissions`); the server acts as root, and gives what it has
+//! through the server, an open forgets cached data ([`Caching`] says otherwise), directories are read with types but without
+//! attributes (no readdirplus). The kernel checks permissions (`default_permissions`); the server acts as root, and gives what it has
 //! made to who asked for it.
 //!
 //! Every step is taken from a descriptor (`nodes`) by one name without a slash, and no symbolic link is followed.
@@ -42,7 +42,7 @@ use rustix::{
     process::{Resource, Rlimit, setrlimit},
 };
 
-use crate::{OnCommand, Server, nodes::Nodes};
+use crate::{Caching, OnCommand, Server, nodes::Nodes};
 
 /// One is needed for each file that the kernel knows: as many as the machine allows any process.
 fn allow_many_descriptors() {
@@ -52,12 +52,10 @@ fn allow_many_descriptors() {
     }
 }
 
-/// How long names and attributes are believed.
-const BELIEVED: Duration = Duration::from_secs(1);
-
 /// A file system that shows a directory.
 pub struct Passthrough {
     nodes: Nodes,
+    caching: Caching,
     open: Mutex<HashMap<u64, Arc<Opened>>>,
     next: AtomicU64,
 }
@@ -82,12 +80,12 @@ impl Passthrough {
     ///
     /// # Errors
     /// As of [`Server::start`].
-    pub fn serve(root: &OwnedFd, connection: OwnedFd, outside: BorrowedFd<'_>) -> io::Result<Server> {
+    pub fn serve(root: &OwnedFd, caching: Caching, connection: OwnedFd, outside: BorrowedFd<'_>) -> io::Result<Server> {
         Server::start(c"inodyne-fuse", connection, outside, &[root.as_fd()], || {
             allow_many_descriptors();
             let root = fcntl_dupfd_cloexec(root, 0)?;
             let takes_no_commands: OnCommand = Arc::new(|_| ());
-            Ok((Passthrough::new(root)?, takes_no_commands))
+            Ok((Passthrough::new(root, caching)?, takes_no_commands))
         })
     }
 
@@ -95,8 +93,22 @@ impl Passthrough {
     ///
     /// # Errors
     /// It cannot be inspected.
-    pub fn new(root: OwnedFd) -> Result<Self, Answer> {
-        Ok(Self { nodes: Nodes::new(root)?, open: Mutex::default(), next: AtomicU64::new(1) })
+    pub fn new(root: OwnedFd, caching: Caching) -> Result<Self, Answer> {
+        Ok(Self { nodes: Nodes::new(root)?, caching, open: Mutex::default(), next: AtomicU64::new(1) })
+    }
+
+    /// Answers with a file.
+    fn entry(&self, reply: ReplyEntry, done: Done<FileAttr>) {
+        let Caching { entry, attributes, .. } = self.caching;
+        match done {
+            Ok(file) => reply.entry_with_ttls(&attributes, &entry, &file, Generation(0)),
+            Err(answer) => reply.error(errno(answer)),
+        }
+    }
+
+    /// How files are open.
+    fn kept(&self) -> FopenFlags {
+        if self.caching.contents { FopenFlags::FOPEN_KEEP_CACHE } else { FopenFlags::empty() }
     }
 
     fn node(&self, ino: INodeNo) -> Done<Arc<OwnedFd>> {
@@ -263,6 +275,27 @@ fn attributes(number: u64, stat: &Stat) -> FileAttr {
     }
 }
 
+/// Of no file.
+fn nothing() -> FileAttr {
+    FileAttr {
+        ino: INodeNo(0),
+        size: 0,
+        blocks: 0,
+        atime: UNIX_EPOCH,
+        mtime: UNIX_EPOCH,
+        ctime: UNIX_EPOCH,
+        crtime: UNIX_EPOCH,
+        kind: Kind::RegularFile,
+        perm: 0,
+        nlink: 0,
+        uid: 0,
+        gid: 0,
+        rdev: 0,
+        blksize: 0,
+        flags: 0,
+    }
+}
+
 fn kind_of(kind: FileType) -> Kind {
     match kind {
         FileType::Directory => Kind::Directory,
@@ -308,13 +341,6 @@ fn empty(reply: ReplyEmpty, done: Done<()>) {
     }
 }
 
-fn entry(reply: ReplyEntry, done: Done<FileAttr>) {
-    match done {
-        Ok(attributes) => reply.entry(&BELIEVED, &attributes, Generation(0)),
-        Err(answer) => reply.error(errno(answer)),
-    }
-}
-
 /// A value of any length: asked for its length first, then for itself.
 fn value(reply: ReplyXattr, size: u32, done: impl FnOnce(&mut [u8]) -> Done<usize>) {
     // The kernel's own limit of values and lists (XATTR_SIZE_MAX in include/uapi/linux/limits.h).
@@ -329,7 +355,14 @@ fn value(reply: ReplyXattr, size: u32, done: impl FnOnce(&mut [u8]) -> Done<usiz
 
 impl Filesystem for Passthrough {
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        entry(reply, self.node(parent).and_then(|parent| self.look_up(parent.as_fd(), name)));
+        let found = self.node(parent).and_then(|parent| self.look_up(parent.as_fd(), name));
+        match found {
+            // No file has this number: the kernel remembers that there is none.
+            Err(Answer::NOENT) if !self.caching.negative.is_zero() => {
+                reply.entry(&self.caching.negative, &nothing(), Generation(0));
+            }
+            found => self.entry(reply, found),
+        }
     }
 
     fn forget(&self, _: &Request, ino: INodeNo, times: u64) {
@@ -338,7 +371,7 @@ impl Filesystem for Passthrough {
 
     fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
         match self.node(ino).and_then(|node| fstat(&node)) {
-            Ok(stat) => reply.attr(&BELIEVED, &attributes(ino.0, &stat)),
+            Ok(stat) => reply.attr(&self.caching.attributes, &attributes(ino.0, &stat)),
             Err(answer) => reply.error(errno(answer)),
         }
     }
@@ -362,7 +395,7 @@ impl Filesystem for Passthrough {
         reply: ReplyAttr,
     ) {
         match self.change(ino, handle, &Change { mode, uid, gid, size, atime, mtime }) {
-            Ok(attributes) => reply.attr(&BELIEVED, &attributes),
+            Ok(attributes) => reply.attr(&self.caching.attributes, &attributes),
             Err(answer) => reply.error(errno(answer)),
         }
     }
@@ -380,7 +413,7 @@ impl Filesystem for Passthrough {
             mknodat(&parent, name, kind, wanted, rdev.into())?;
             self.give(request, parent.as_fd(), name, mode)
         });
-        entry(reply, done);
+        self.entry(reply, done);
     }
 
     fn mkdir(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, _: u32, reply: ReplyEntry) {
@@ -388,7 +421,7 @@ impl Filesystem for Passthrough {
             mkdirat(&parent, name, Mode::from_raw_mode(mode & 0o7777))?;
             self.give(request, parent.as_fd(), name, mode)
         });
-        entry(reply, done);
+        self.entry(reply, done);
     }
 
     fn unlink(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
@@ -404,7 +437,7 @@ impl Filesystem for Passthrough {
             symlinkat(target, &parent, name)?;
             self.give(request, parent.as_fd(), name, 0)
         });
-        entry(reply, done);
+        self.entry(reply, done);
     }
 
     fn rename(
@@ -431,12 +464,12 @@ impl Filesystem for Passthrough {
             linkat(&node, "", &new_parent, new_name, AtFlags::EMPTY_PATH)?;
             self.look_up(new_parent.as_fd(), new_name)
         });
-        entry(reply, done);
+        self.entry(reply, done);
     }
 
     fn open(&self, _: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         match self.node(ino).and_then(|node| reopen(&node, of_file(flags.0))) {
-            Ok(file) => reply.opened(self.keep_open(file), FopenFlags::empty()),
+            Ok(file) => reply.opened(self.keep_open(file), self.kept()),
             Err(answer) => reply.error(errno(answer)),
         }
     }
@@ -453,7 +486,8 @@ impl Filesystem for Passthrough {
     ) {
         match self.make_and_open(request, parent, name, mode, flags) {
             Ok((attributes, handle)) => {
-                reply.created(&BELIEVED, &attributes, Generation(0), handle, FopenFlags::empty());
+                let believed = self.caching.attributes.min(self.caching.entry);
+                reply.created(&believed, &attributes, Generation(0), handle, self.kept());
             }
             Err(answer) => reply.error(errno(answer)),
         }

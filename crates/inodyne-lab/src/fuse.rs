@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use inodyne_fuse::{DEVICE, IMPOSE_LIMITS, OnCommand, Passthrough, Rates, Server, SlowFile, mount_options};
+use inodyne_fuse::{Caching, DEVICE, IMPOSE_LIMITS, OnCommand, Passthrough, Rates, Server, SlowFile, mount_options};
 use inodyne_share::{Ordering, Owners, PrivateShare, ServeOptions, ShareError, forward};
 use rustix::{
     fs::{Mode, OFlags, fcntl_setfl, openat},
@@ -20,7 +20,7 @@ use rustix::{
 
 use crate::{LabError, Limits, Size, mount, mount::Mount};
 
-/// Shows the directory `shown` on `target`. The server runs in the mount namespace `outside`.
+/// Shows the directory `shown` on `target`. The server runs in the mount namespace `outside`, and takes its part of the options.
 pub(crate) fn show(
     shown: &Path,
     options: &str,
@@ -29,9 +29,10 @@ pub(crate) fn show(
 ) -> Result<(Mount, Server), LabError> {
     let root = mount::clone_of(shown)?;
     let connection = connect()?;
+    let (caching, options) = Caching::of_options(options).map_err(|problem| not_served(io::Error::other(problem)))?;
     let options = format!("allow_other,default_permissions,{options}");
     let mount = Mount::with(&mount_options(&connection), "fuse", "inodyne", &options, target)?;
-    let server = Passthrough::serve(&root, connection, outside).map_err(not_served)?;
+    let server = Passthrough::serve(&root, caching, connection, outside).map_err(not_served)?;
     Ok((mount, server))
 }
 

@@ -117,8 +117,7 @@ impl PlaceSpec {
     /// What kinds it is made of, from the outermost one inwards.
     pub fn kinds(&self) -> Vec<Kind> {
         let Where::Made(made) = &self.place else { return Vec::new() };
-        // What an overlay lies over is ext4 where nothing is said.
-        let unsaid = (made.kind == Kind::Overlay && made.lower.is_none()).then_some(Kind::Ext4);
+        let unsaid = made.is_over_ext4().then_some(Kind::Ext4);
         std::iter::once(made.kind).chain(unsaid).chain(made.below().flat_map(Self::kinds)).collect()
     }
 

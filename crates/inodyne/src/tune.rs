@@ -32,7 +32,7 @@ use crate::measure::{self, Conditions};
 use crate::options::{Cache, CommandOptions, ReportOptions, RunOptions, TraceOptions, part, time};
 use crate::parameters::{Parameter, parameter};
 use crate::report::{self, TextTo};
-use candidates::{Candidate, Wanted};
+use candidates::{Candidate, Live, Wanted};
 use ways::Base;
 
 /// Arguments of `inodyne tune`.
@@ -58,7 +58,7 @@ pub struct TuneArguments {
     /// Caches before each run
     #[arg(long, value_name = "STATE", value_enum, default_value = "as-is", help_heading = "Places")]
     pub cache: Cache,
-    /// Run in an existing directory, and try only settings that are restored at the end: those of its device and of the machine
+    /// Run in an existing directory, and try only settings that are restored at the end: those of its device, or its mount, and of the machine
     #[arg(long, help_heading = "Places", conflicts_with = "data")]
     pub live: bool,
 
@@ -150,7 +150,7 @@ fn usage(message: String) -> Failure {
 /// Runs the command.
 pub fn run(arguments: &TuneArguments) -> Result<ExitCode, Failure> {
     report::check(arguments.report.format, arguments.report.section, arguments.runs as usize)?;
-    let (place, live) = match arguments.live {
+    let (place, below) = match arguments.live {
         true => live::shown(&arguments.place).map_err(usage)?,
         false => (made(&arguments.place)?, None),
     };
@@ -174,7 +174,8 @@ pub fn run(arguments: &TuneArguments) -> Result<ExitCode, Failure> {
     if measured.interrupted {
         return Ok(ExitStatus::Interrupted.into());
     }
-    let wanted = Wanted { settings: &arguments.settings, risky: arguments.risky, live: live.as_deref() };
+    let live = arguments.live.then_some(Live { below: below.as_ref() });
+    let wanted = Wanted { settings: &arguments.settings, risky: arguments.risky, live };
     let candidates = candidates::all(&wanted, &base, &measured.recording.findings).map_err(usage)?;
     let combined = |of: &[usize]| base.with(of.iter().map(|at| &candidates[*at].step)).ok();
     let race = |candidate: &Candidate| tuner::Candidate {
@@ -236,7 +237,7 @@ fn made(place: &PlaceSpec) -> Result<PlaceSpec, Failure> {
         true => Ok(place.clone()),
         false => Err(usage(format!(
             "{place} is there already, and its file system is not changed: give a file system to make, with a copy of \
-             the data (--at ext4 --data {place}), or --live for settings of the machine alone"
+             the data (--at ext4 --data {place}), or --live for what can be restored: settings of its device and of the machine"
         ))),
     }
 }

@@ -385,6 +385,12 @@ impl<'a> Case<'a> {
         most.map_or_else(|| "the program".to_owned(), |(name, _)| name.to_owned())
     }
 
+    /// What the place was made as (`ext4`, `fuse`); none of a directory that was there before.
+    pub(super) fn made_as(&self) -> Option<&str> {
+        let spec = self.recording.places.get(self.trace.place)?.spec.as_deref()?;
+        spec.split(':').next()
+    }
+
     /// Type of the file system of the place; empty where unknown.
     pub(super) fn fs(&self) -> &str {
         self.recording.places.get(self.trace.place).map_or("", |place| place.fs.as_str())

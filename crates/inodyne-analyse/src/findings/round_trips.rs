@@ -2,9 +2,10 @@
 
 use inodyne_model::cause::Cause;
 use inodyne_model::count::Grouped;
+use inodyne_model::cure::{Change, PlaceChange};
 use inodyne_model::finding::Finding;
 
-use super::case::Case;
+use super::case::{Case, Time};
 use super::estimate::{self, Diagnosed};
 use super::families::changes;
 use super::remedy::{Remedy, advice};
@@ -16,13 +17,26 @@ const LEAST_SHARE: f64 = 0.2;
 const LEAST_REQUESTS: u64 = 100;
 /// FUSE whose server is on the host of a virtual machine.
 const VIRTIOFS: &str = "virtiofs";
-/// A share of this project, whose guest's kernel caches all it can: it is told of changes.
+/// A share of this project, whose guest's kernel caches all it can: it is told of changes. As the kernel calls one, and as a place is described.
 const SHARE: &str = "fuse.inodyne";
+const SHARE_MADE: &str = "share";
+/// A FUSE server of this project, which takes its time-outs from mount options.
+const FUSE_MADE: &str = "fuse";
+/// What it is asked less with.
+const TIMEOUTS: &str = "entry_timeout=60,attr_timeout=60";
+const MORE_AT_ONCE: &str = "answer more at once: readdirplus, larger max_read and max_write";
 /// From this part of the waits on, caches are the cure: what changes something no cache answers.
 const MOSTLY: f64 = 0.5;
-/// The first request for a thing stays even with the best cache; how many are first ones is not known.
+/// The first request for a thing stays even with the best cache; how many are first ones is not known of file systems but FUSE's.
 const STAYS: f64 = 0.25;
+/// Where FUSE asks for what it has been told before and does not believe any more (fs/fuse/dir.c). What it asks for the first time it asks
+/// elsewhere (`fuse_lookup`), and contents tell nothing of that.
+const ASKS_AGAIN: [&str; 4] =
+    ["fuse_dentry_revalidate", "fuse_do_getattr", "fuse_update_get_attr", "fuse_update_attributes"];
 const UNCERTAIN: f64 = 0.35;
+const UNCERTAIN_OF_FUSE: f64 = 0.15;
+/// What a call takes that is answered from the cache, as a part of one that asks a server on the same machine.
+const CACHED: f64 = 0.1;
 
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let is_served = |cause| matches!(cause, Cause::FuseServer | Cause::RemoteServer);
@@ -31,16 +45,27 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     if time.count < LEAST_REQUESTS || share < LEAST_SHARE {
         return None;
     }
-    let server = match case.fs() {
+    let server = match (case.fs(), case.made_as()) {
         _ if case.waiting(|waited| waited.cause == Cause::RemoteServer).ns > time.ns / 2.0 => Server::Elsewhere,
-        VIRTIOFS => Server::Host,
-        SHARE => Server::Share,
+        (VIRTIOFS, _) => Server::Host,
+        (SHARE, _) | (_, Some(SHARE_MADE)) => Server::Share,
         _ => Server::Fuse,
     };
     // What a cache may answer the next time. A call that opens may make a file.
     let makes = |function: &str| function.contains("create");
     let asking = case.waiting(|waited| is_served(waited.cause) && !changes(waited.call) && !waited.passes(makes));
-    let no_cache_helps = server == Server::Share || asking.ns < time.ns * MOSTLY;
+    let asks_again = |function: &str| ASKS_AGAIN.contains(&function);
+    let again = case.waiting(|waited| is_served(waited.cause) && !changes(waited.call) && waited.passes(asks_again));
+    // And how much that would save: a request that is known not to be made takes the rest of the call with it.
+    let (cached, saves, uncertain) = match server {
+        Server::Share => (Time::default(), 0.0, UNCERTAIN),
+        Server::Fuse | Server::Host => {
+            let saves = case.on_path(&calls_of(case, &again)) * (1.0 - CACHED);
+            (again, saves, UNCERTAIN_OF_FUSE)
+        }
+        Server::Elsewhere => (asking.clone(), case.on_path(&asking) * (1.0 - STAYS), UNCERTAIN),
+    };
+    let no_cache_helps = cached.ns < time.ns * MOSTLY;
     let mut evidence =
         vec![format!("{} requests × {} = {}", Grouped(time.count), seconds(time.mean()), seconds(time.ns))];
     evidence.extend(time.top_calls().iter().take(4).filter_map(|(call, ns, count)| {
@@ -56,13 +81,18 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         let changing = (time.ns - asking.ns) / time.ns;
         evidence.push(format!("{} of that changes something, which no cache answers", percent(changing)));
     }
-    let mut cure = if no_cache_helps { Vec::new() } else { server.caches(case.fs()) };
-    cure.push(Remedy::advice("work on several files at once, so that the answers overlap"));
-    let predicted = if no_cache_helps {
-        estimate::at_best_of(case, share)
-    } else {
-        estimate::without(case, case.on_path(&asking) * (1.0 - STAYS), UNCERTAIN)
+    if matches!(server, Server::Fuse | Server::Host) {
+        let part = percent(cached.ns / time.ns);
+        evidence.push(format!("{part} of that asks again for what the kernel had been told before"));
+    }
+    let mut cure = match server {
+        Server::Fuse if no_cache_helps && asking.ns >= time.ns * MOSTLY => advice(&[MORE_AT_ONCE]),
+        _ if no_cache_helps => Vec::new(),
+        _ => server.caches(case),
     };
+    cure.push(Remedy::advice("work on several files at once, so that the answers overlap"));
+    let predicted =
+        if no_cache_helps { estimate::at_best_of(case, share) } else { estimate::without(case, saves, uncertain) };
     Some(
         Diagnosed {
             title: format!(
@@ -80,6 +110,19 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         }
         .finding(case),
     )
+}
+
+/// The calls in which these waits are, each as far as they are what it waits for.
+fn calls_of(case: &Case<'_>, waits: &Time) -> Time {
+    let all = case.waiting(|_| true);
+    let mut calls = Time::of_threads(waits.threads.clone());
+    for (name, (ns, count)) in &waits.calls {
+        let part = ns / all.calls.get(name).map_or(*ns, |(all, _)| *all).max(1.0);
+        for call in case.calls(|call| call == name) {
+            calls.add_calls(name, call.wall_ns.0 as f64 * part, *count);
+        }
+    }
+    calls
 }
 
 /// Who answers.
@@ -102,9 +145,9 @@ impl Server {
     }
 
     /// How it is asked less.
-    fn caches(self, fs: &str) -> Vec<Remedy> {
+    fn caches(self, case: &Case<'_>) -> Vec<Remedy> {
         match self {
-            Server::Elsewhere => advice(&match fs {
+            Server::Elsewhere => advice(&match case.fs() {
                 "9p" => [
                     "let the client cache: cache=loose, where nobody else writes",
                     "ask for more at once: a larger msize (cache=loose,msize=524288)",
@@ -122,9 +165,16 @@ impl Server {
                 "let the guest's kernel cache: `--cache always` of virtiofsd, where nobody else writes",
                 "where the host writes too: a share that tells the guest of changes (`inodyne share`)",
             ]),
+            Server::Fuse if case.made_as() == Some(FUSE_MADE) => vec![
+                Remedy::new(
+                    format!("let the kernel cache for longer, where nobody else writes: mount={TIMEOUTS}"),
+                    Change::Place(PlaceChange::Mount(TIMEOUTS.to_owned())),
+                ),
+                Remedy::advice(MORE_AT_ONCE),
+            ],
             Server::Fuse => advice(&[
                 "let the kernel cache: entry_timeout and attr_timeout of a second or more, FOPEN_KEEP_CACHE, cached directories",
-                "answer more at once: readdirplus, larger max_read and max_write",
+                MORE_AT_ONCE,
             ]),
             // It does.
             Server::Share => Vec::new(),

@@ -196,11 +196,17 @@ fn moving(calls: &[(&str, u64, u64, f64, f64)]) -> Recording {
 
 /// The same program in a place of such a file system, that asks a server in so many calls, where it waits in this stack.
 fn asking(fs: &str, stack: &str, stats: u64, writes: u64) -> inodyne_model::finding::Finding {
+    asking_at(None, fs, stack, [stats, writes])
+}
+
+/// The same where the place was made from this description.
+fn asking_at(spec: Option<&str>, fs: &str, stack: &str, [stats, writes]: [u64; 2]) -> inodyne_model::finding::Finding {
     let time = |calls: u64| calls as f64 / 5.0;
     let calls = [("newfstatat", stats, 0, 5.0, time(stats)), ("write", writes, 10, 5.0, time(writes))];
     let mut recording = moving(&calls);
     recording.findings.clear();
     recording.places[0].fs = fs.to_owned();
+    recording.places[0].spec = spec.map(str::to_owned);
     recording.traces[0].observed.stacks = vec![sample::stack(0xf1, stack)];
     crate::explain(&mut recording);
     let mut said = recording.findings.into_iter().filter(|finding| finding.id == "round-trips");
@@ -222,6 +228,23 @@ fn who_is_asked_is_named() {
         assert!(format!("{:?}", said.cure).contains(cure), "{:?}", said.cure);
         assert_eq!(said.bound, fs == "fuse.inodyne", "its guest's kernel caches already");
     }
+}
+
+#[test]
+fn time_outs_are_advised_for_what_is_asked_again() {
+    let again = "__schedule schedule request_wait_answer __fuse_simple_request fuse_dentry_revalidate";
+    let first = "__schedule schedule request_wait_answer __fuse_simple_request fuse_lookup_name fuse_lookup";
+    let cached = Change::Place(PlaceChange::Mount("entry_timeout=60,attr_timeout=60".to_owned()));
+    for spec in ["fuse", "fuse:[xfs],mount=max_read=4096"] {
+        let said = asking_at(Some(spec), "fuse", again, [1000, 0]);
+        assert_eq!((&said.cures[0].change, said.bound), (&cached, false), "{said:?}");
+        let said = asking_at(Some(spec), "fuse", first, [1000, 0]);
+        assert!(said.bound && said.cure[0].contains("readdirplus"), "no cache answers the first time: {said:?}");
+        assert!(said.cures.iter().all(|cure| cure.change == Change::advice()), "{said:?}");
+    }
+    // Whoever else serves it takes no options of ours; a share's guest caches already.
+    assert_eq!(asking("fuse.sshfs", again, 1000, 0).cures[0].change, Change::advice());
+    assert!(asking_at(Some("share:ext4"), "fuse", again, [1000, 0]).bound);
 }
 
 #[test]

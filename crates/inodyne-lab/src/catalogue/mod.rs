@@ -13,11 +13,14 @@ mod dir_index;
 mod dirty_background_bytes;
 mod dirty_bytes;
 mod filetype;
+mod fuse_timeouts;
 mod inode_readahead;
 mod inode_size;
 mod journal_size;
+mod kernel_cache;
 mod lazytime;
 mod metacopy;
+mod negative_timeout;
 mod noatime;
 mod nr_requests;
 mod orphan_file;
@@ -35,7 +38,7 @@ use inodyne_model::tuning::Risk;
 use crate::{ChangeError, Kind, PlaceSpec, Size};
 
 /// All of them: those of how a file system is made, of how it is mounted, of its device, of the machine.
-pub static CATALOGUE: [&Tunable; 26] = [
+pub static CATALOGUE: [&Tunable; 29] = [
     &journal_size::TUNABLE,
     &inode_size::TUNABLE,
     &dir_index::TUNABLE,
@@ -55,6 +58,9 @@ pub static CATALOGUE: [&Tunable; 26] = [
     &btrfs_discard::TUNABLE,
     &metacopy::TUNABLE,
     &redirect_dir::TUNABLE,
+    &fuse_timeouts::TUNABLE,
+    &negative_timeout::TUNABLE,
+    &kernel_cache::TUNABLE,
     &nr_requests::TUNABLE,
     &scheduler::TUNABLE,
     &read_ahead::TUNABLE,
@@ -86,7 +92,7 @@ pub struct Tunable {
 pub enum Means {
     /// A mount option with the value: `commit=60`.
     Mount(&'static str),
-    /// The value is a mount option.
+    /// The value is a mount option, or several separated by commas.
     MountWord,
     /// A parameter of an option of mkfs: `-J size=64`.
     Mkfs {
@@ -178,6 +184,11 @@ impl Tunable {
         match self.means {
             Means::Mount(_) | Means::MountWord if self.kinds == [Kind::Overlay] => {
                 format!("mount the overlay with -o {written} (containers: in the storage options of the engine)")
+            }
+            Means::Mount(_) | Means::MountWord if self.kinds == [Kind::Fuse] => {
+                format!(
+                    "start the server with -o {written} (sshfs and all that use libfuse's high-level interface take it)"
+                )
             }
             Means::Mount(_) | Means::MountWord => format!("/etc/fstab: add {written} to the mount options"),
             Means::Mkfs { .. } | Means::MkfsValue(_) | Means::MkfsFeature => {

@@ -26,6 +26,14 @@ fn a_setting_changes_the_file_system_that_it_is_for() {
         ("commit", "60", "slow=btrfs:mount=commit=5,noatime", "slow=btrfs:mount=noatime,commit=60"),
         ("atime", "noatime", "overlay:lower=xfs", "overlay:lower=[xfs:mount=noatime]"),
         ("metacopy", "on", "overlay:lower=xfs", "overlay:lower=xfs,mount=metacopy=on"),
+        (
+            "fuse-timeouts",
+            "entry_timeout=60,attr_timeout=60",
+            "fuse:[xfs],mount=attr_timeout=5,max_read=4096",
+            "fuse:xfs,mount=max_read=4096,entry_timeout=60,attr_timeout=60",
+        ),
+        ("kernel_cache", "kernel_cache", "fuse", "fuse:ext4,mount=kernel_cache"),
+        ("atime", "noatime", "fuse", "fuse:[ext4:mount=noatime]"),
         ("nr_requests", "32", "overlay", "overlay:lower=[ext4:set=/sys/block/LOOP/queue/nr_requests=32]"),
         ("dirty_bytes", "9999999", "tmpfs", "tmpfs:set=/proc/sys/vm/dirty_bytes=9999999"),
         ("agcount", "16", "xfs:mkfs=-d 'agcount=4,size=1g'", "xfs:mkfs=-d size=1g,agcount=16"),
@@ -65,6 +73,7 @@ fn what_to_write_where_follows_from_how_it_is_set() {
     let permanent = |name: &str, value: &str, at: &str| Tunable::named(name).unwrap().permanent(&place(at), value);
     assert_eq!(permanent("journal-size", "64", "overlay:lower=ext3"), "make it anew: mkfs.ext3 -J size=64");
     assert_eq!(permanent("atime", "noatime", "xfs"), "/etc/fstab: add noatime to the mount options");
+    assert!(permanent("kernel_cache", "kernel_cache", "fuse:xfs").starts_with("start the server with -o kernel_cache"));
     assert_eq!(permanent("dirty_bytes", "1", "xfs"), "/etc/sysctl.d/60-inodyne.conf: vm.dirty_bytes = 1");
     assert!(permanent("scheduler", "none", "xfs").ends_with("ATTR{queue/scheduler}=\"none\""));
 }

@@ -97,10 +97,7 @@ impl PlaceSpec {
         match &self.place {
             Where::Made(made) if kinds.contains(&made.kind) => change(self),
             Where::Made(made) if self.kinds().iter().any(|kind| kinds.contains(kind)) => {
-                let mut made = made.clone();
-                if made.kind == Kind::Overlay && made.lower.is_none() {
-                    made.lower = Some(Box::new(Self::plain(Kind::Ext4)));
-                }
+                let mut made = made.clone().spelled_out();
                 for inner in [&mut made.lower, &mut made.upper].into_iter().flatten() {
                     if inner.kinds().iter().any(|kind| kinds.contains(kind)) {
                         **inner = inner.within(kinds, change)?;
@@ -115,16 +112,16 @@ impl PlaceSpec {
         }
     }
 
-    /// Mounted with one more option, or with another value for it.
+    /// Mounted with one more option, or with another value for it; or with several, separated by commas.
     ///
     /// # Errors
     /// It is an existing directory.
-    pub fn with_mount(&self, option: &str) -> Result<Self, ChangeError> {
+    pub fn with_mount(&self, options: &str) -> Result<Self, ChangeError> {
         let name = |option: &str| option.split_once('=').map_or(option, |(name, _)| name).to_owned();
         self.with(|made| {
             let before = made.mount_options().split(',').filter(|other| !other.is_empty());
-            let others = before.filter(|other| name(other) != name(option));
-            let mount = others.chain([option]).collect::<Vec<_>>().join(",");
+            let others = before.filter(|other| options.split(',').all(|option| name(other) != name(option)));
+            let mount = others.chain([options]).collect::<Vec<_>>().join(",");
             MadePlace { mount: Some(mount), ..made.clone() }
         })
     }
@@ -213,6 +210,10 @@ impl PlaceSpec {
     /// The place with the outermost file system that is made changed.
     fn with(&self, change: impl Fn(&MadePlace) -> MadePlace) -> Result<Self, ChangeError> {
         match &self.place {
+            // Options of what shows another place stand behind that.
+            Where::Made(made) if made.kind.shows() => {
+                Ok(Self { label: self.label.clone(), place: Where::Made(change(&made.clone().spelled_out())) })
+            }
             Where::Made(made) => Ok(Self { label: self.label.clone(), place: Where::Made(change(made)) }),
             Where::Existing(_) => Err(self.refuse("was there before and is not changed".to_owned())),
         }

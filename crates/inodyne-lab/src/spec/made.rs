@@ -6,6 +6,8 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
+use inodyne_fuse::Caching;
+
 use super::{PlaceSpec, Where, options};
 use crate::{Kind, Limits, ParseDelayError, ParseSizeError, Size, key::Key, wear::Wear};
 
@@ -145,6 +147,19 @@ impl MadePlace {
         [&self.lower, &self.upper].into_iter().flatten().map(AsRef::as_ref)
     }
 
+    /// Whether it lies over an ext4 of which nothing is written.
+    pub(super) fn is_over_ext4(&self) -> bool {
+        self.lower.is_none() && matches!(self.kind, Kind::Overlay | Kind::Fuse | Kind::Share)
+    }
+
+    /// With that ext4 written.
+    pub(super) fn spelled_out(mut self) -> Self {
+        if self.is_over_ext4() {
+            self.lower = Some(Box::new(PlaceSpec::plain(Kind::Ext4)));
+        }
+        self
+    }
+
     pub(super) fn plain(kind: Kind) -> Self {
         Self {
             kind,
@@ -261,6 +276,9 @@ impl MadePlace {
                     "upper={upper} cannot be written to: give a kind of file system to make, such as ext4 or tmpfs"
                 ));
             }
+        }
+        if self.kind == Kind::Fuse {
+            Caching::of_options(self.mount_options()).map_err(|problem| format!("mount={problem}"))?;
         }
         let is_split = self.layers.is_some_and(|layers| layers > 1);
         match &self.lower {

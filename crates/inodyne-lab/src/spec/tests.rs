@@ -80,6 +80,7 @@ fn mistakes_are_named_with_what_there_is() {
         ("tmpfs:delay=2ms", "no option 'delay'"),
         ("fuse:", "fuse: is empty"),
         ("fuse:data", "no file system 'data'"),
+        ("fuse:ext4,mount=entry_timeout=x", "entry_timeout=x: it is a number of seconds"),
         ("share:", "share: is empty"),
         ("share:ext4,withhold-types,withhold-types", "twice"),
         (

@@ -1,5 +1,6 @@
 //! A tuning: whether a setting helps, what was tried, and what to write where.
 
+use inodyne_model::finding::Finding;
 use inodyne_model::recording::Recording;
 use inodyne_model::tuning::{Measured, Objective, Risk, Tried, TuneVerdict, Tuning};
 
@@ -42,6 +43,26 @@ pub(super) fn in_short(page: &mut Page<'_>, recording: &Recording, tuning: &Tuni
             page.paragraph("  ".into(), &escaped(&set.permanent), Style::Plain);
         }
     }
+    let untried: Vec<&Finding> = untried(recording, tuning).take(MOST_UNTRIED).collect();
+    if !untried.is_empty() {
+        page.heading("What was found and could not be tried here");
+        for finding in untried {
+            page.paragraph("  ".into(), &escaped(&finding.title), Style::Plain);
+            finding.cure.iter().for_each(|cure| page.paragraph("    ".into(), &escaped(cure), Style::Dim));
+        }
+    }
+}
+
+/// Findings of which at most so many are told.
+const MOST_UNTRIED: usize = 2;
+
+/// Findings with a cure for which no setting stands, whatever became of it.
+fn untried<'a>(recording: &'a Recording, tuning: &'a Tuning) -> impl Iterator<Item = &'a Finding> {
+    let was_tried = |id: &str| {
+        let mut sets = tuning.tried.iter().flat_map(|tried| &tried.settings);
+        sets.any(|set| set.finding.as_deref() == Some(id))
+    };
+    recording.findings.iter().filter(move |finding| !finding.bound && !was_tried(&finding.id))
 }
 
 /// The measurement of the base that has most pairs.

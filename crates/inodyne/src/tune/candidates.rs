@@ -10,6 +10,7 @@ use inodyne_model::cure::{Change, PlaceChange};
 use inodyne_model::finding::Finding;
 use inodyne_model::tuning::{Risk, Set};
 
+use super::live::Below;
 use super::ways::{Base, Step};
 
 /// Something that may be faster.
@@ -29,8 +30,15 @@ pub struct Wanted<'a> {
     pub settings: &'a [String],
     /// Also what costs durability.
     pub risky: bool,
-    /// Of a directory that was there before, the disk under it.
-    pub live: Option<&'a str>,
+    /// Of a directory that was there before, what is below its file system.
+    pub live: Option<Live<'a>>,
+}
+
+/// A directory that was there before.
+#[derive(Debug, Clone, Copy)]
+pub struct Live<'a> {
+    /// What is below its file system, where there is something.
+    pub below: Option<&'a Below>,
 }
 
 /// Looks at the names of settings before anything runs.
@@ -123,19 +131,28 @@ fn written(change: &Change) -> Option<String> {
 /// The settings that fit, or those that were asked for, whether or not they fit.
 fn of_catalogue(wanted: &Wanted<'_>, base: &Base) -> Result<Vec<Candidate>, String> {
     let mut all = Vec::new();
+    let below = wanted.live.and_then(|live| live.below);
     let mut add = |tunable: &'static Tunable, value: &str| {
-        let step = match (tunable.means, wanted.live) {
-            (Means::Queue(name), Some(disk)) => {
-                Step::File { file: format!("/sys/block/{disk}/queue/{name}"), value: value.to_owned() }
+        let file = match tunable.means {
+            Means::Queue(name) => below.and_then(|below| below.file(name)),
+            _ => None,
+        };
+        let permanent = match (below, tunable.means) {
+            (Some(Below::Mount(_)), Means::Queue(name)) => {
+                format!("after each mount: echo {value} >/sys/class/bdi/$(mountpoint -d DIRECTORY)/{name}")
             }
-            _ => Step::Known(tunable.name, value.to_owned()),
+            _ => tunable.permanent(&base.place, value),
+        };
+        let step = match file {
+            Some(file) => Step::File { file: file.display().to_string(), value: value.to_owned() },
+            None => Step::Known(tunable.name, value.to_owned()),
         };
         let set = Set {
             name: tunable.name.to_owned(),
             written: tunable.written(value),
             risk: tunable.risk(value),
             finding: None,
-            permanent: tunable.permanent(&base.place, value),
+            permanent,
         };
         let alternative = base.with([&step])?;
         all.push(Candidate { set, step, alternative });

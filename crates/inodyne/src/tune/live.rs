@@ -4,28 +4,49 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use inodyne_lab::{PlaceSpec, Where};
 use nix::sys::stat::{major, minor};
 
-/// The directory as a place that settings can belong to, and the name of the disk under it, where it has one.
+/// Where the settings are of what a file system reads from and writes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Below {
+    /// The queue of its disk, a partition's whole disk: `/sys/block/sda/queue`.
+    Disk(PathBuf),
+    /// What the kernel keeps of one that has no block device of its own (NFS, FUSE, virtiofs): `/sys/devices/virtual/bdi/0:45`.
+    Mount(PathBuf),
+}
+
+impl Below {
+    /// The file of a setting, where there is one.
+    pub fn file(&self, name: &str) -> Option<PathBuf> {
+        let (Below::Disk(directory) | Below::Mount(directory)) = self;
+        Some(directory.join(name)).filter(|file| file.exists())
+    }
+}
+
+/// The directory as a place that settings can belong to, and what is below its file system, where there is something.
 ///
 /// # Errors
 /// It is no directory that was there before.
-pub fn shown(place: &PlaceSpec) -> Result<(PlaceSpec, Option<String>), String> {
+pub fn shown(place: &PlaceSpec) -> Result<(PlaceSpec, Option<Below>), String> {
     let Where::Existing(directory) = place.place() else {
         return Err(format!("--live is for a directory that is there: leave it out, and {place} is made"));
     };
     let directory = fs::canonicalize(directory).map_err(|error| format!("{place}: {error}"))?;
     let shown = format!("bind:{}", directory.display()).parse::<PlaceSpec>().map_err(|error| error.to_string())?;
-    Ok((shown, disk_of(&directory)))
+    Ok((shown, below(&directory)))
 }
 
-/// The disk that a file system lies on, a partition's whole disk; none where it has no block device of its own.
-fn disk_of(directory: &Path) -> Option<String> {
+/// What is below the file system of a directory.
+fn below(directory: &Path) -> Option<Below> {
     let device = fs::metadata(directory).ok()?.dev();
-    let device = fs::canonicalize(format!("/sys/dev/block/{}:{}", major(device), minor(device))).ok()?;
+    let numbers = format!("{}:{}", major(device), minor(device));
+    let Ok(device) = fs::canonicalize(format!("/sys/dev/block/{numbers}")) else {
+        let mount = Path::new("/sys/devices/virtual/bdi").join(numbers);
+        return mount.exists().then_some(Below::Mount(mount));
+    };
     let disk = if device.join("partition").exists() { device.parent()? } else { &device };
-    Some(disk.file_name()?.to_string_lossy().into_owned())
+    Some(Below::Disk(Path::new("/sys/block").join(disk.file_name()?).join("queue")))
 }

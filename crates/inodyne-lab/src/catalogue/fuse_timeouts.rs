@@ -1,0 +1,16 @@
+//! How long the kernel answers for a FUSE server what that has said of names and attributes. One alone saves nothing: whoever asks for a path
+//! asks for both.
+
+use inodyne_model::tuning::Risk;
+
+use super::{Means, Tunable, Value};
+use crate::Kind;
+
+pub(super) const TUNABLE: Tunable = Tunable {
+    name: "fuse-timeouts",
+    what: "how long the kernel believes a FUSE server's names and attributes, in seconds",
+    matters: "the same paths looked at again and again; what is changed behind the server is seen that much later",
+    kinds: &[Kind::Fuse],
+    means: Means::MountWord,
+    values: &[Value::risky("entry_timeout=60,attr_timeout=60", Risk::Safety)],
+};

@@ -1,0 +1,15 @@
+//! How long the kernel answers for a FUSE server that there is no file of a name.
+
+use inodyne_model::tuning::Risk;
+
+use super::{Means, Tunable, Value};
+use crate::Kind;
+
+pub(super) const TUNABLE: Tunable = Tunable {
+    name: "negative_timeout",
+    what: "how long the kernel believes a FUSE server that a name is not there, in seconds",
+    matters: "compilers and interpreters that look for files along search paths; what is made behind the server is seen that much later",
+    kinds: &[Kind::Fuse],
+    means: Means::Mount("negative_timeout"),
+    values: &[Value::risky("60", Risk::Safety)],
+};
