@@ -32,7 +32,7 @@ use crate::measure::{self, Conditions};
 use crate::options::{Cache, CommandOptions, ReportOptions, RunOptions, TraceOptions, part, time};
 use crate::parameters::{Parameter, parameter};
 use crate::report::{self, TextTo};
-use candidates::{Candidate, Live, Wanted};
+use candidates::{Candidate, Wanted};
 use ways::Base;
 
 /// Arguments of `inodyne tune`.
@@ -150,8 +150,8 @@ fn usage(message: String) -> Failure {
 /// Runs the command.
 pub fn run(arguments: &TuneArguments) -> Result<ExitCode, Failure> {
     report::check(arguments.report.format, arguments.report.section, arguments.runs as usize)?;
-    let (place, below) = match arguments.live {
-        true => live::shown(&arguments.place).map_err(usage)?,
+    let (place, live) = match arguments.live {
+        true => live::shown(&arguments.place).map(|(place, below)| (place, Some(below))).map_err(usage)?,
         false => (made(&arguments.place)?, None),
     };
     candidates::check(&arguments.settings).map_err(usage)?;
@@ -174,8 +174,7 @@ pub fn run(arguments: &TuneArguments) -> Result<ExitCode, Failure> {
     if measured.interrupted {
         return Ok(ExitStatus::Interrupted.into());
     }
-    let live = arguments.live.then_some(Live { below: below.as_ref() });
-    let wanted = Wanted { settings: &arguments.settings, risky: arguments.risky, live };
+    let wanted = Wanted { settings: &arguments.settings, risky: arguments.risky, live: live.as_ref() };
     let candidates = candidates::all(&wanted, &base, &measured.recording.findings).map_err(usage)?;
     let combined = |of: &[usize]| base.with(of.iter().map(|at| &candidates[*at].step)).ok();
     let race = |candidate: &Candidate| tuner::Candidate {

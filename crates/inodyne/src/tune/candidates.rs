@@ -31,14 +31,7 @@ pub struct Wanted<'a> {
     /// Also what costs durability.
     pub risky: bool,
     /// Of a directory that was there before, what is below its file system.
-    pub live: Option<Live<'a>>,
-}
-
-/// A directory that was there before.
-#[derive(Debug, Clone, Copy)]
-pub struct Live<'a> {
-    /// What is below its file system, where there is something.
-    pub below: Option<&'a Below>,
+    pub live: Option<&'a Below>,
 }
 
 /// Looks at the names of settings before anything runs.
@@ -131,13 +124,12 @@ fn written(change: &Change) -> Option<String> {
 /// The settings that fit, or those that were asked for, whether or not they fit.
 fn of_catalogue(wanted: &Wanted<'_>, base: &Base) -> Result<Vec<Candidate>, String> {
     let mut all = Vec::new();
-    let below = wanted.live.and_then(|live| live.below);
     let mut add = |tunable: &'static Tunable, value: &str| {
         let file = match tunable.means {
-            Means::Queue(name) => below.and_then(|below| below.file(name)),
+            Means::Queue(name) => wanted.live.and_then(|below| below.file(name)),
             _ => None,
         };
-        let permanent = match (below, tunable.means) {
+        let permanent = match (wanted.live, tunable.means) {
             (Some(Below::Mount(_)), Means::Queue(name)) => {
                 format!("after each mount: echo {value} >/sys/class/bdi/$(mountpoint -d DIRECTORY)/{name}")
             }

@@ -16,30 +16,32 @@ pub enum Below {
     Disk(PathBuf),
     /// What the kernel keeps of one that has no block device of its own (NFS, FUSE, virtiofs): `/sys/devices/virtual/bdi/0:45`.
     Mount(PathBuf),
+    /// Nothing that has settings (tmpfs).
+    Nothing,
 }
 
 impl Below {
     /// The file of a setting, where there is one.
     pub fn file(&self, name: &str) -> Option<PathBuf> {
-        let (Below::Disk(directory) | Below::Mount(directory)) = self;
+        let (Below::Disk(directory) | Below::Mount(directory)) = self else { return None };
         Some(directory.join(name)).filter(|file| file.exists())
     }
 }
 
-/// The directory as a place that settings can belong to, and what is below its file system, where there is something.
+/// The directory as a place that settings can belong to, and what is below its file system.
 ///
 /// # Errors
 /// It is no directory that was there before.
-pub fn shown(place: &PlaceSpec) -> Result<(PlaceSpec, Option<Below>), String> {
+pub fn shown(place: &PlaceSpec) -> Result<(PlaceSpec, Below), String> {
     let Where::Existing(directory) = place.place() else {
         return Err(format!("--live is for a directory that is there: leave it out, and {place} is made"));
     };
     let directory = fs::canonicalize(directory).map_err(|error| format!("{place}: {error}"))?;
     let shown = format!("bind:{}", directory.display()).parse::<PlaceSpec>().map_err(|error| error.to_string())?;
-    Ok((shown, below(&directory)))
+    Ok((shown, below(&directory).unwrap_or(Below::Nothing)))
 }
 
-/// What is below the file system of a directory.
+/// What is below the file system of a directory; none where nothing has settings.
 fn below(directory: &Path) -> Option<Below> {
     let device = fs::metadata(directory).ok()?.dev();
     let numbers = format!("{}:{}", major(device), minor(device));
