@@ -75,8 +75,9 @@ struct Serve {
     /// Give guests of vhost-user: extended attributes too, for which their kernel asks twice for each file that is made
     #[arg(long)]
     xattrs: bool,
-    /// How many files and directories each guest's kernel may hold; about 300 bytes of memory each. A guest that wants more gets ENFILE
-    #[arg(long, default_value_t = 8_000_000, value_name = "N")]
+    /// How many files and directories each guest's kernel may hold, at least 1024; about 330 bytes of memory each. A guest that wants more
+    /// gets ENFILE
+    #[arg(long, default_value_t = 8_000_000, value_name = "N", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1024..))]
     most_nodes: usize,
     /// When a guest's change is done: after every other guest has dropped what it held of it, or at once
     #[arg(long, value_enum, default_value = "strict", value_name = "HOW")]

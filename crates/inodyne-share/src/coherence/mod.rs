@@ -326,7 +326,7 @@ mod tests {
     fn guest(coherence: &Coherence, number: GuestId) -> Guest {
         let (ours, theirs) = pair();
         theirs.set_timeout(Some(Duration::from_millis(50))).unwrap();
-        let link = coherence.enter(number, Outbox::new(ours), false);
+        let link = coherence.enter(number, Outbox::to_guest(ours), false);
         Guest { link, inbox: Inbox::new(theirs.clone()), stream: theirs }
     }
 

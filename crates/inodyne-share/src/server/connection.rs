@@ -43,7 +43,7 @@ pub(crate) fn serve(host: &Arc<Host>, stream: Arc<dyn Stream>, stranger: impl Si
     // Its files may be closed here.
     let _own = watch::own_thread();
     let mut inbox = Inbox::new(stream.clone());
-    let outbox = Outbox::new(stream.clone());
+    let outbox = Outbox::to_guest(stream.clone());
     stream.set_timeout(Some(GREETING)).map_err(ShareError::system("set a time-out"))?;
     let Some(Mounter { owner, session, events }) = greet(host, &mut inbox, &outbox) else { return Ok(()) };
     drop(stranger);

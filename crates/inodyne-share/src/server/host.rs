@@ -23,7 +23,7 @@ use super::{
     export::Export,
     guest::Guest,
     handles::Handles,
-    nodes::{GuestId, NodeId, ROOT},
+    nodes::{GuestId, Identity, NodeId, ROOT},
 };
 use crate::{
     ShareError,
@@ -149,6 +149,13 @@ impl Host {
     /// How a guest sees attributes whose user is this one.
     pub fn view(&self, owner: (u32, u32)) -> View {
         View { owner: (self.options.owners == Owners::Squash).then_some(owner), device: self.device }
+    }
+
+    /// Whether a guest may hold a file: it does already, or is not at its limit.
+    pub fn may_hold(&self, guest: GuestId, identity: &Identity) -> bool {
+        let nodes = self.export.nodes();
+        nodes.held_count(guest) < self.options.most_nodes
+            || nodes.number(identity).is_some_and(|number| nodes.holds(guest, number))
     }
 
     /// Forgets what a guest has forgotten.

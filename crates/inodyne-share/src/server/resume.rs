@@ -37,7 +37,11 @@ impl Host {
             return Err(Errno::INVAL);
         }
         let found = stat_at(&*self.export.find(directory)?, name)?;
-        let number = self.export.nodes().tell(guest.id, identity(&found), directory, name);
+        let identity = identity(&found);
+        if !self.may_hold(guest.id, &identity) {
+            return Err(Errno::NFILE);
+        }
+        let number = self.export.nodes().tell(guest.id, identity, directory, name);
         if number != node {
             self.forget(guest.id, number, 1);
             return Err(Errno::STALE);

@@ -19,7 +19,7 @@ use super::{Owners, ServeOptions, connection, export::Export, host::Host, nodes:
 use crate::{
     coherence::Ordering,
     fuse::abi::{
-        EntryOut, FileLock, GetXattrIn, InHeader, LK_FLOCK, LkIn, MkNodIn, OpenIn, OpenOut, OutHeader, ReadIn,
+        EntryOut, FileLock, GetXattrIn, InHeader, LK_FLOCK, LinkIn, LkIn, MkNodIn, OpenIn, OpenOut, OutHeader, ReadIn,
         SetXattrIn, opcode,
     },
     protocol::{
@@ -446,8 +446,17 @@ fn a_guest_holds_so_many_files_and_no_more() {
     assert_eq!(guest.lookup(d, "0"), told[0]);
     let mut other = Liar::new(&host);
     assert_eq!(other.lookup(ROOT, "d"), Ok(d));
-    assert!(other.lookup(d, "1099").is_ok());
+    let last = other.lookup(d, "1099").unwrap();
     other.stream.close();
+
+    // Nor may it say that it has held more before.
+    let held = |node, name: &str| Kept::Node { node, directory: d, lookups: 1, name: CString::new(name).unwrap() };
+    assert_eq!(guest.resume(&[held(told[0].unwrap(), "0"), held(last, "1099")]), [1]);
+    guest.say(opcode::FORGET, told[0].unwrap(), &[&1u64.to_le_bytes()]);
+
+    // A name more for a file that it holds is no file more.
+    let ask = LinkIn { old_node: told[1].unwrap() };
+    assert!(guest.ask(opcode::LINK, d, &[ask.as_bytes(), b"link\0"]).is_ok());
 
     // Nothing is made that it could not be told of, until it has forgotten something.
     let ask = MkNodIn { mode: libc::S_IFREG | 0o600, ..MkNodIn::default() };

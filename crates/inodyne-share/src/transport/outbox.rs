@@ -1,7 +1,7 @@
 //! Writing frames. Whoever sends never waits for the other side to read: what the stream does not take at once is kept, and a thread
 //! that is started for it sends it later. So a guest that reads slowly holds up nobody but itself; and one that does not read at
 //! all, or leaves too much lying there, loses its connection. Who serves it waits for room before the next request of the same guest, so that
-//! answers do not pile up.
+//! answers do not pile up. A guest itself keeps whatever its programs have asked for: they wait for it, so they cannot ask for more.
 
 use std::{
     collections::VecDeque,
@@ -13,7 +13,7 @@ use std::{
 
 use super::{FrameSink, Stream};
 
-/// The most that is kept for one that reads slowly.
+/// The most that a host keeps for a guest that reads slowly.
 const MOST_KEPT: usize = 16 << 20;
 
 /// With more than this kept, no further request of the same guest is begun.
@@ -25,6 +25,8 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// The writing end of a connection.
 pub(crate) struct Outbox {
     stream: Arc<dyn Stream>,
+    /// With more kept than that, the connection is given up.
+    most_kept: usize,
     kept: Mutex<Kept>,
     /// Something of it has gone, or all is over.
     less: Condvar,
@@ -43,8 +45,24 @@ struct Kept {
 }
 
 impl Outbox {
+    /// To a host.
     pub fn new(stream: Arc<dyn Stream>) -> Arc<Self> {
-        Arc::new_cyclic(|own| Self { stream, kept: Mutex::default(), less: Condvar::new(), own: own.clone() })
+        Self::keeping(usize::MAX, stream)
+    }
+
+    /// To a guest.
+    pub fn to_guest(stream: Arc<dyn Stream>) -> Arc<Self> {
+        Self::keeping(MOST_KEPT, stream)
+    }
+
+    fn keeping(most_kept: usize, stream: Arc<dyn Stream>) -> Arc<Self> {
+        Arc::new_cyclic(|own| Self {
+            stream,
+            most_kept,
+            kept: Mutex::default(),
+            less: Condvar::new(),
+            own: own.clone(),
+        })
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -66,7 +84,7 @@ impl Outbox {
             }
         }
         kept.bytes += frame.len();
-        if kept.bytes > MOST_KEPT {
+        if kept.bytes > self.most_kept {
             return self.end(&mut kept);
         }
         let is_first = kept.frames.is_empty();
@@ -175,7 +193,7 @@ mod tests {
     fn who_serves_waits_for_room_until_it_is_there_or_all_is_over() {
         for is_read in [true, false] {
             let (ours, theirs) = pair();
-            let outbox = Outbox::new(ours);
+            let outbox = Outbox::to_guest(ours);
             outbox.wait_for_room();
             for _ in 0..(ROOM >> 20) + 2 {
                 outbox.send(&frame::whole(Kind::Reply, &vec![0; 1 << 20]));
@@ -200,9 +218,22 @@ mod tests {
     }
 
     #[test]
-    fn one_who_never_reads_loses_the_connection() {
+    fn a_guest_may_ask_for_more_than_a_host_keeps() {
         let (ours, theirs) = pair();
         let outbox = Outbox::new(ours);
+        let count = 4 * (MOST_KEPT >> 20);
+        for _ in 0..count {
+            outbox.send(&frame::whole(Kind::Request, &vec![0; 1 << 20]));
+        }
+        let mut inbox = Inbox::new(theirs);
+        inbox.trust();
+        (0..count).for_each(|_| assert_eq!(inbox.next(&mut Vec::new()), Ok(Kind::Request)));
+    }
+
+    #[test]
+    fn a_guest_that_never_reads_loses_the_connection() {
+        let (ours, theirs) = pair();
+        let outbox = Outbox::to_guest(ours);
         for _ in 0..(MOST_KEPT >> 20) + 2 {
             outbox.send(&frame::whole(Kind::Reply, &vec![0; 1 << 20]));
         }

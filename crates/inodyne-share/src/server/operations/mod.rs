@@ -28,11 +28,11 @@ use super::{
     export::{identity, stat_at},
     guest::{Guest, Waiting},
     host::Host,
-    nodes::{Identity, NodeId, ROOT},
+    nodes::{NodeId, ROOT},
 };
 use crate::{
     fuse::{
-        abi::{EPOCH_SINCE, EntryOut, InHeader, InitIn, InitOut, MAJOR, MINOR, init, makes_a_name},
+        abi::{EPOCH_SINCE, EntryOut, InHeader, InitIn, InitOut, MAJOR, MINOR, init, makes_a_name, opcode},
         reply::Reply,
         request::{Malformed, Operation, Request},
     },
@@ -75,7 +75,8 @@ impl Call<'_> {
         if self.host.options.read_only && changes_something(&operation) {
             return Done::Answer(Err(Errno::ROFS));
         }
-        if makes_a_name(self.header.opcode) && self.is_full() {
+        // What a link is made to it holds already.
+        if makes_a_name(self.header.opcode) && self.header.opcode != opcode::LINK && self.is_full() {
             return Done::Answer(Err(Errno::NFILE));
         }
         let node = self.header.node;
@@ -190,7 +191,7 @@ impl Call<'_> {
         let before = self.host.coherence.before();
         let mut stat = stat_at(directory, name)?;
         let mut identity = identity(&stat);
-        if !self.may_hold(&identity) {
+        if !self.host.may_hold(self.guest.id, &identity) {
             return Err(Errno::NFILE);
         }
         let mut node = self.host.export.nodes().tell(self.guest.id, identity, parent, name);
@@ -214,13 +215,6 @@ impl Call<'_> {
     /// Whether a file that the guest makes may be one too many for it. All that it asks for at the same time has room.
     fn is_full(&self) -> bool {
         self.host.export.nodes().held_count(self.guest.id) + MOST_AT_ONCE > self.host.options.most_nodes
-    }
-
-    /// Whether the guest may hold a file: it does already, or is not at its limit.
-    fn may_hold(&self, identity: &Identity) -> bool {
-        let nodes = self.host.export.nodes();
-        nodes.held_count(self.guest.id) < self.host.options.most_nodes
-            || nodes.number(identity).is_some_and(|number| nodes.holds(self.guest.id, number))
     }
 
     /// Tells the guest of a name and its file.
