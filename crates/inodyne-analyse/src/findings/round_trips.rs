@@ -4,8 +4,9 @@ use inodyne_model::cause::Cause;
 use inodyne_model::count::Grouped;
 use inodyne_model::cure::{Change, PlaceChange};
 use inodyne_model::finding::Finding;
+use inodyne_model::syscall::SyscallStats;
 
-use super::case::{Case, Time};
+use super::case::{Case, Time, total};
 use super::estimate::{self, Diagnosed};
 use super::families::changes;
 use super::remedy::{Remedy, advice};
@@ -25,6 +26,7 @@ const FUSE_MADE: &str = "fuse";
 /// What it is asked less with.
 const TIMEOUTS: &str = "entry_timeout=60,attr_timeout=60";
 const MORE_AT_ONCE: &str = "answer more at once: readdirplus, larger max_read and max_write";
+const KEEP_MISSES: &str = "negative_timeout=60";
 /// From this part of the waits on, caches are the cure: what changes something no cache answers.
 const MOSTLY: f64 = 0.5;
 /// The first request for a thing stays even with the best cache; how many are first ones is not known of file systems but FUSE's.
@@ -35,6 +37,9 @@ const ASKS_AGAIN: [&str; 4] =
     ["fuse_dentry_revalidate", "fuse_do_getattr", "fuse_update_get_attr", "fuse_update_attributes"];
 const UNCERTAIN: f64 = 0.35;
 const UNCERTAIN_OF_FUSE: f64 = 0.15;
+/// In whose stacks it is that a request makes a file, or opens one of NFS 4, which has state at the server: no cache answers these
+/// (`create` of directories' operations in all file systems; fs/nfs/nfs4proc.c, a pointer of `rpc_ops`).
+const MAKES_OR_OPENS: [&str; 2] = ["create", "nfs4_atomic_open"];
 /// What a call takes that is answered from the cache, as a part of one that asks a server on the same machine.
 const CACHED: f64 = 0.1;
 
@@ -52,7 +57,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         _ => Server::Fuse,
     };
     // What a cache may answer the next time. A call that opens may make a file.
-    let makes = |function: &str| function.contains("create");
+    let makes = |function: &str| MAKES_OR_OPENS.iter().any(|part| function.contains(part));
     let asking = case.waiting(|waited| is_served(waited.cause) && !changes(waited.call) && !waited.passes(makes));
     let asks_again = |function: &str| ASKS_AGAIN.contains(&function);
     let again = case.waiting(|waited| is_served(waited.cause) && !changes(waited.call) && waited.passes(asks_again));
@@ -79,17 +84,29 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     }));
     if asking.ns < time.ns {
         let changing = (time.ns - asking.ns) / time.ns;
-        evidence.push(format!("{} of that changes something, which no cache answers", percent(changing)));
+        evidence.push(format!(
+            "no cache answers {} of that, which changes something, or opens or closes a file",
+            percent(changing)
+        ));
     }
+    let misses = if server == Server::Fuse { misses(case, &asking) } else { 0 };
     if matches!(server, Server::Fuse | Server::Host) {
         let part = percent(cached.ns / time.ns);
-        evidence.push(format!("{part} of that asks again for what the kernel had been told before"));
+        evidence.push(format!("{part} of that asks again for files of which the kernel had been told before"));
     }
     let mut cure = match server {
+        Server::Fuse if misses > 0 && no_cache_helps => Vec::new(),
         Server::Fuse if no_cache_helps && asking.ns >= time.ns * MOSTLY => advice(&[MORE_AT_ONCE]),
         _ if no_cache_helps => Vec::new(),
         _ => server.caches(case),
     };
+    if misses > 0 {
+        evidence.push(format!(
+            "{} calls found nothing by that name, which FUSE asks for again each time unless its server gives a negative_timeout",
+            Grouped(misses)
+        ));
+        cure.push(keep_misses(case));
+    }
     cure.push(Remedy::advice("work on several files at once, so that the answers overlap"));
     let predicted =
         if no_cache_helps { estimate::at_best_of(case, share) } else { estimate::without(case, saves, uncertain) };
@@ -110,6 +127,29 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         }
         .finding(case),
     )
+}
+
+/// How many of these calls looked for what is not there, where that is most of them.
+fn misses(case: &Case<'_>, asking: &Time) -> u64 {
+    let missing = |name: &str| {
+        let enoent = |call: &SyscallStats| call.errors_by_errno.get("ENOENT").copied().unwrap_or(0);
+        total(case.calls(|call| call == name).map(enoent))
+    };
+    let misses = total(asking.calls.keys().map(|name| missing(name)));
+    let asked = total(asking.calls.values().map(|(_, count)| *count));
+    if misses as f64 >= asked as f64 * MOSTLY { misses.min(asked) } else { 0 }
+}
+
+/// How a FUSE server is asked once for a name that is not there.
+fn keep_misses(case: &Case<'_>) -> Remedy {
+    let text = "let the kernel keep that a name is not there, where nobody else makes files";
+    match case.made_as() {
+        Some(FUSE_MADE) => Remedy::new(
+            format!("{text}: mount={KEEP_MISSES}"),
+            Change::Place(PlaceChange::Mount(KEEP_MISSES.to_owned())),
+        ),
+        _ => Remedy::advice(format!("{text}: negative_timeout")),
+    }
 }
 
 /// The calls in which these waits are, each as far as they are what it waits for.

@@ -201,6 +201,17 @@ fn asking(fs: &str, stack: &str, stats: u64, writes: u64) -> inodyne_model::find
 
 /// The same where the place was made from this description.
 fn asking_at(spec: Option<&str>, fs: &str, stack: &str, [stats, writes]: [u64; 2]) -> inodyne_model::finding::Finding {
+    asking_of(spec, fs, stack, [stats, writes], 0)
+}
+
+/// The same where so many of the stats found nothing.
+fn asking_of(
+    spec: Option<&str>,
+    fs: &str,
+    stack: &str,
+    [stats, writes]: [u64; 2],
+    misses: u64,
+) -> inodyne_model::finding::Finding {
     let time = |calls: u64| calls as f64 / 5.0;
     let calls = [("newfstatat", stats, 0, 5.0, time(stats)), ("write", writes, 10, 5.0, time(writes))];
     let mut recording = moving(&calls);
@@ -208,6 +219,10 @@ fn asking_at(spec: Option<&str>, fs: &str, stack: &str, [stats, writes]: [u64; 2
     recording.places[0].fs = fs.to_owned();
     recording.places[0].spec = spec.map(str::to_owned);
     recording.traces[0].observed.stacks = vec![sample::stack(0xf1, stack)];
+    if misses > 0 {
+        let stat = &mut recording.traces[0].by_comm[0].syscalls[0];
+        (stat.errors, stat.errors_by_errno) = (misses, [("ENOENT".to_owned(), misses)].into());
+    }
     crate::explain(&mut recording);
     let mut said = recording.findings.into_iter().filter(|finding| finding.id == "round-trips");
     said.next().unwrap_or_else(|| panic!("nothing is said of {fs}"))
@@ -248,11 +263,33 @@ fn time_outs_are_advised_for_what_is_asked_again() {
 }
 
 #[test]
+fn names_that_are_not_there_are_asked_for_again_unless_the_server_lets_them_be_kept() {
+    let first = "__schedule schedule request_wait_answer __fuse_simple_request fuse_lookup_name fuse_lookup";
+    let kept = Change::Place(PlaceChange::Mount("negative_timeout=60".to_owned()));
+    let said = asking_of(Some("fuse"), "fuse", first, [400, 0], 390);
+    assert!(said.bound && said.cures[0].change == kept, "{said:?}");
+    assert!(said.evidence.iter().any(|line| line.starts_with("390 calls found nothing")), "{said:?}");
+    let said = asking_of(None, "fuse.sshfs", first, [400, 0], 390);
+    assert!(said.cures[0].change == Change::advice() && said.cure[0].contains("negative_timeout"), "{said:?}");
+    let said = asking_of(Some("fuse"), "fuse", first, [400, 0], 100);
+    assert!(!format!("{said:?}").contains("negative_timeout"), "{said:?}");
+}
+
+#[test]
+fn opening_a_file_of_nfs_4_is_asked_whatever_the_cache() {
+    let opens = "__schedule schedule rpc_wait_bit_killable nfs4_do_open nfs4_atomic_open nfs_atomic_open path_openat";
+    let said = asking("nfs4", opens, 1000, 0);
+    assert!(said.bound && said.cure.len() == 1, "{said:?}");
+    let attributes = "__schedule schedule rpc_wait_bit_killable nfs4_proc_getattr __nfs_revalidate_inode nfs_getattr";
+    assert!(!asking("nfs4", attributes, 1000, 0).bound);
+}
+
+#[test]
 fn no_cache_is_advised_where_files_are_changed() {
     let fuse = "__schedule schedule request_wait_answer __fuse_simple_request fuse_dentry_revalidate";
     let said = asking("fuse.sshfs", fuse, 100, 900);
     assert!(said.bound && said.cure.len() == 1 && said.cure[0].contains("several files at once"), "{said:?}");
-    assert!(said.evidence.iter().any(|line| line.starts_with("90% of that changes something")), "{said:?}");
+    assert!(said.evidence.iter().any(|line| line.starts_with("no cache answers 90% of that")), "{said:?}");
     // As much as its title says could go, and what others took meanwhile could not.
     let left = said.predicted.wall_ns.share_of(said.predicted.now_ns);
     assert!((left - (1.0 - said.share_of_wall)).abs() < 0.01, "{left} {said:?}");
