@@ -45,7 +45,7 @@ pub(super) fn in_short(page: &mut Page<'_>, recording: &Recording, tuning: &Tuni
     }
     let untried: Vec<&Finding> = untried(recording, tuning).take(MOST_UNTRIED).collect();
     if !untried.is_empty() {
-        page.heading("What was found and could not be tried here");
+        page.heading("What was found and not tried here");
         for finding in untried {
             page.paragraph("  ".into(), &escaped(&finding.title), Style::Plain);
             finding.cure.iter().for_each(|cure| page.paragraph("    ".into(), &escaped(cure), Style::Dim));
@@ -56,7 +56,7 @@ pub(super) fn in_short(page: &mut Page<'_>, recording: &Recording, tuning: &Tuni
 /// Findings of which at most so many are told.
 const MOST_UNTRIED: usize = 2;
 
-/// Findings with a cure for which no setting stands, whatever became of it.
+/// Findings for which no setting was tried, whatever came of it.
 fn untried<'a>(recording: &'a Recording, tuning: &'a Tuning) -> impl Iterator<Item = &'a Finding> {
     let was_tried = |id: &str| {
         let mut sets = tuning.tried.iter().flat_map(|tried| &tried.settings);

@@ -59,17 +59,16 @@ fn split(setting: &str) -> (&str, Option<&str>) {
 /// # Errors
 /// There is nothing to try here.
 pub fn all(wanted: &Wanted<'_>, base: &Base, findings: &[Finding]) -> Result<Vec<Candidate>, String> {
-    let mut all = if wanted.settings.is_empty() { of_findings(wanted, base, findings) } else { Vec::new() };
-    for candidate in of_catalogue(wanted, base)? {
-        match all
-            .iter_mut()
-            .find(|known| known.alternative.place.to_string() == candidate.alternative.place.to_string())
-        {
+    let found = of_findings(wanted, base, findings);
+    let mut all = if wanted.settings.is_empty() { found.clone() } else { Vec::new() };
+    for mut candidate in of_catalogue(wanted, base)? {
+        let place = candidate.alternative.place.to_string();
+        let is_same = |known: &Candidate| known.alternative.place.to_string() == place;
+        let finding = found.iter().find(|known| is_same(known));
+        candidate.set.finding = finding.and_then(|known| known.set.finding.clone());
+        match all.iter().position(is_same) {
             // The catalogue knows more about it, the finding that it comes first.
-            Some(known) => {
-                let finding = known.set.finding.take();
-                *known = Candidate { set: Set { finding, ..candidate.set }, ..candidate };
-            }
+            Some(index) => all[index] = candidate,
             None => all.push(candidate),
         }
     }
@@ -125,8 +124,11 @@ fn written(change: &Change) -> Option<String> {
 fn of_catalogue(wanted: &Wanted<'_>, base: &Base) -> Result<Vec<Candidate>, String> {
     let mut all = Vec::new();
     let mut add = |tunable: &'static Tunable, value: &str| {
-        let file = match tunable.means {
-            Means::Queue(name) => wanted.live.and_then(|below| below.file(name)),
+        let file = match (wanted.live, tunable.means) {
+            (Some(below), Means::Queue(name)) => {
+                let file = below.file(name);
+                Some(file.ok_or_else(|| format!("what is below {} has no {name} to be set", base.place))?)
+            }
             _ => None,
         };
         let permanent = match (wanted.live, tunable.means) {
@@ -150,13 +152,15 @@ fn of_catalogue(wanted: &Wanted<'_>, base: &Base) -> Result<Vec<Candidate>, Stri
         all.push(Candidate { set, step, alternative });
         Ok(())
     };
+    let known = |tunable: &'static Tunable| -> Vec<&str> {
+        match wanted.live {
+            Some(_) if tunable.means.is_live() => tunable.values.iter().map(|value| value.text).collect(),
+            _ => tunable.values_for(&base.place).map(|value| value.text).collect(),
+        }
+    };
     if wanted.settings.is_empty() {
         for tunable in CATALOGUE {
-            let fitting: Vec<&str> = match wanted.live {
-                Some(_) if tunable.means.is_live() => tunable.values.iter().map(|value| value.text).collect(),
-                _ => tunable.values_for(&base.place).map(|value| value.text).collect(),
-            };
-            for value in fitting {
+            for value in known(tunable) {
                 // What cannot be set here was not asked for.
                 let _: Result<(), String> = add(tunable, value);
             }
@@ -165,8 +169,7 @@ fn of_catalogue(wanted: &Wanted<'_>, base: &Base) -> Result<Vec<Candidate>, Stri
     for setting in wanted.settings {
         let (name, value) = split(setting);
         let Some(tunable) = Tunable::named(name) else { continue };
-        let known = || tunable.values_for(&base.place).map(|value| value.text).collect::<Vec<_>>();
-        let values = value.map_or_else(known, |value| vec![value]);
+        let values = value.map_or_else(|| known(tunable), |value| vec![value]);
         if values.is_empty() {
             return Err(format!("--setting {name}: {} has nothing that it is about", base.place));
         }
@@ -227,6 +230,25 @@ mod tests {
     }
 
     #[test]
+    fn of_a_directory_that_is_there_only_what_it_has_is_tried() {
+        let some_mount = std::fs::read_dir("/sys/class/bdi").unwrap().next().unwrap().unwrap().path();
+        let mount = Below::Mount(some_mount.canonicalize().unwrap());
+        let tried = |below: Below, setting: &str| {
+            let settings = [setting.to_owned()];
+            let wanted = Wanted { settings: &settings, risky: false, live: Some(&below) };
+            let all = all(&wanted, &base("bind:/tmp"), &[]);
+            all.map(|all| all.into_iter().map(|one| one.set.written).collect::<Vec<_>>())
+        };
+        let known = tried(mount.clone(), "read_ahead_kb").unwrap();
+        assert!(known.len() > 1 && known.contains(&"read_ahead_kb=1024".to_owned()), "{known:?}");
+        assert_eq!(tried(mount.clone(), "read_ahead_kb=7").unwrap(), ["read_ahead_kb=7"]);
+        for setting in ["scheduler", "scheduler=none"] {
+            assert!(tried(mount.clone(), setting).unwrap_err().contains("has no scheduler to be set"));
+        }
+        assert!(tried(Below::Nothing, "read_ahead_kb").unwrap_err().contains("has no read_ahead_kb to be set"));
+    }
+
+    #[test]
     fn the_cure_of_a_finding_comes_first_and_the_catalogue_says_what_it_is() {
         let mut recording = sample::find_recording();
         inodyne_analyse::explain(&mut recording);
@@ -245,5 +267,10 @@ mod tests {
         assert!(first.permanent.starts_with("/etc/fstab"));
         assert!(all.iter().all(|one| one.set.written != "commit=120"));
         assert_eq!(all.iter().filter(|one| one.set.written == "inode_readahead_blks=256").count(), 1);
+        // It is the cure of the finding also where it was asked for by name.
+        let settings = ["inode_readahead_blks=256".to_owned()];
+        let wanted = Wanted { settings: &settings, ..wanted };
+        let all = super::all(&wanted, &base("ext4"), &[finding.clone()]).unwrap();
+        assert_eq!((all.len(), all[0].set.finding.as_ref()), (1, Some(&finding.id)));
     }
 }
