@@ -56,7 +56,7 @@ pub struct RunOptions {
     #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Runs")]
     pub timeout: Option<Duration>,
     /// Time apart how long it takes until all that was written is on the device: flushes the file system right after each
-    /// untraced run (and before every run, so that nothing older is left)
+    /// run, of which the untraced ones are timed (and before every run, so that nothing older is left)
     #[arg(long, help_heading = "Runs")]
     pub durable: bool,
     /// Of the order in which places and commands take turns

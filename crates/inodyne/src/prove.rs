@@ -46,7 +46,8 @@ use variant::Trial;
     What runs is what the recording says, so it is asked for first; where nobody can be asked, give --yes.\n\n\
     By itself it can apply the cures of dtype-missing, cold-metadata, cold-data, cold-program, random-io, readahead-wasted, \
     sync-bound, copy-up, deleted-inodes, write-amplification, single-stream (where the command ends in a list of files), journal-wait, write-throttled, queue-full and small-requests \
-    (where the place was made with a small journal, or with changed settings), and round-trips (of a place fuse). For all others give --instead.\n\n  \
+    (where the place was made with a small journal, or with changed settings), round-trips (of a place fuse), and lock-contention (for the list of orphans of an ext4 that was made \
+    with -O ^orphan_file). For all others give --instead.\n\n  \
     inodyne prove find.inodyne dtype-missing\n  \
     inodyne prove build.inodyne failed-lookups --instead 'PATH=/opt/bin make'"
 )]

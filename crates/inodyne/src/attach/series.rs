@@ -26,7 +26,7 @@ pub struct SeriesOptions {
     /// The directory for the recordings, which are called after their times
     #[arg(long, value_name = "DIRECTORY", requires = "every", help_heading = "One window after the other")]
     pub into: Option<PathBuf>,
-    /// Remove recordings from it that are older, or the oldest where all are larger: 24h, 500M
+    /// Remove recordings from it that are older, or the oldest where all but the newest are larger: 24h, 500M
     #[arg(long, value_name = "TIME|SIZE", requires = "every", help_heading = "One window after the other")]
     pub keep: Option<Keep>,
     /// Write counters of all windows into this file after each, as node_exporter's textfile collector reads them
