@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use inodyne_model::Nanos;
-use inodyne_model::block::{Asker, BlockIo, BoundBy, Commit, Disk, IoPath, Operation};
+use inodyne_model::block::{Amount, Asker, BlockIo, BoundBy, Commit, Disk, IoPath, Operation};
 use inodyne_model::io_over_time::DiskInterval;
 use inodyne_model::load::Load;
 use inodyne_model::trace::Trace;
@@ -266,6 +266,33 @@ fn thousands_of_processes_that_read_need_no_more_room_than_one() {
     let requests: u64 = direct.map(|row| row.amount.requests).sum();
     // Not all: see RUNS.
     assert!((4_000..=5_000).contains(&requests), "{requests}");
+}
+
+/// Several that each read in order take turns at the device, and one that jumps does not.
+#[test]
+fn what_several_read_in_order_is_in_order() {
+    let _machine = machine();
+    let in_order = |script: &str| {
+        let prepare = "for i in 1 2 3; do dd if=/dev/zero of=f$i bs=1M count=4 conv=fsync status=none; done";
+        let options = ["--at", "ext4", "--prepare", prepare];
+        let recording = run(&mut traced(&options, sh(script))).ended_with(0).recording();
+        let trace = recording.traces.into_iter().next().expect("one trace");
+        nothing_lost(&trace);
+        let block = trace.block.expect("it has one");
+        let mut direct = Amount::default();
+        let rows = block.paths.iter().filter(|row| row.path == IoPath::Direct && row.asker == Asker::Command);
+        rows.for_each(|row| direct.add(&row.amount));
+        // Not of all: see RUNS.
+        assert!(direct.requests >= 700, "{direct:?}");
+        direct.in_order()
+    };
+    let beside = "for i in 1 2 3; do dd if=f$i of=/dev/null bs=4k iflag=direct status=none & done; wait";
+    let part = in_order(beside);
+    assert!(part > 0.9, "{part}");
+    let apart = "i=0; while [ $i -lt 1000 ]; do echo $((i * 389 % 1024)); i=$((i+1)); done | \
+        xargs -I{} dd if=f1 of=/dev/null bs=4k count=1 skip={} iflag=direct status=none";
+    let part = in_order(apart);
+    assert!(part < 0.1, "{part}");
 }
 
 #[test]

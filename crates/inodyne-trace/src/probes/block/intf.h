@@ -72,6 +72,9 @@ struct block_request {
 	__u16 unused;
 };
 
+/* Threads that read or write in order at the same time, as far as a disk's requests are told apart by that. */
+#define BLOCK_STREAMS 4
+
 /* Requests that are counted together. */
 struct block_row {
 	__u64 requests;
@@ -90,7 +93,8 @@ struct block_disk {
 	__u64 merged; /* pieces of I/O, and requests, that went into another request */
 	__u64 busy_ns;
 	__u64 since;      /* there is a request in flight */
-	__u64 next_sector[2]; /* after the last read, after the last write */
+	/* Where the last read of each of so many streams ended, the latest first; then the same of writes. */
+	__u64 next_sector[2 * BLOCK_STREAMS];
 	/* What its rows sum to, to be read while it goes on. */
 	__u64 requests;
 	__u64 read_bytes;

@@ -273,13 +273,28 @@ int HOLDING_PROG(block_queue_again, struct bio *bio)
 	return 0;
 }
 
+/* Whether a request begins where one of the last streams of its direction ended. Its own end takes that one's place, or the oldest one's. */
+static __always_inline bool block_goes_on(struct block_disk *disk, __u64 write, __u64 sector, __u64 end)
+{
+	__u64 *ends = &disk->next_sector[(write & 1) * BLOCK_STREAMS], next = end, last;
+	bool goes_on = false;
+	int i;
+
+	for (i = 0; i < BLOCK_STREAMS && !goes_on; i++) {
+		last = ends[i];
+		ends[i] = next;
+		next = last;
+		goes_on = last == sector;
+	}
+	return goes_on;
+}
+
 static __always_inline int block_issues(struct request *rq)
 {
 	struct block_request new = {}, *again;
 	struct block_disk *disk;
 	__u64 key = (__u64)rq, now, sector;
 	bool was_missed;
-	__u32 write;
 
 	if (!block_is_counted(rq))
 		return 0;
@@ -297,9 +312,7 @@ static __always_inline int block_issues(struct request *rq)
 	disk = block_disk_of(BPF_CORE_READ(rq, q, disk));
 	if (disk) {
 		sector = BPF_CORE_READ(rq, __sector);
-		write = new.key.op & 1;
-		new.sequential = new.bytes && disk->next_sector[write] == sector;
-		disk->next_sector[write] = sector + (new.bytes >> 9);
+		new.sequential = new.bytes && block_goes_on(disk, new.key.op, sector, sector + (new.bytes >> 9));
 		if (!was_missed && !__sync_fetch_and_add(&disk->in_flight, 1))
 			disk->since = now;
 	}
