@@ -35,7 +35,7 @@ const TMPFS: &[&str] = &["--at", "tmpfs"];
 /// A device that needs ten times as long for what is read ahead as for one page.
 const JUMPS: &[&str] = &[
     "--at",
-    "ext4:size=1G,bandwidth=100M,set=/sys/block/LOOP/queue/read_ahead_kb=512",
+    "ext4:size=1G,bandwidth=50M,set=/sys/block/LOOP/queue/read_ahead_kb=512",
     "--data",
     "tree:dirs=1,files=1,bytes=200000000",
     "--cache",
@@ -136,7 +136,7 @@ const CASES: &[Case] = &[
         &["--at", "ext4:size=1G,delay=5ms", "--data", "tree:dirs=1,files=1,bytes=100000000", "--cache", "cold"],
         "FIXTURE d0/f0 300",
     ),
-    case("readahead-wasted", JUMPS, "FIXTURE d0/f0 300"),
+    case("readahead-wasted", JUMPS, "FIXTURE d0/f0 200"),
     case("repeated-stat", &["--at", "tmpfs", "--paths"], "FIXTURE 20 5000"),
     // The server is none of the command, as servers are.
     case(

@@ -172,7 +172,8 @@ fn of_others(disk: &Disk, used: &OnDisk) -> Option<String> {
         let who = match (&most.who, used.strangers.len()) {
             (Some(who), 1) => format!("another program, {who},"),
             (Some(who), _) => format!("other programs, {who} above all,"),
-            (None, _) => "writeback of what was written before".to_owned(),
+            (None, 1) => "writeback of what was written before".to_owned(),
+            (None, _) => "writeback of what was written before, above all,".to_owned(),
         };
         format!("{who} moved {megabytes:.1} MB on {name} meanwhile: {share} of what the disk did")
     })

@@ -184,8 +184,8 @@ fn foreign<'a>(
     written: u64,
     known: &Known<'_>,
 ) -> Vec<(Option<Who<'a>>, f64)> {
-    // Without the probe nothing is known.
-    if block.dirtied.is_empty() || written == 0 {
+    // Without the probe nothing is known, nor of a file system whose disk the kernel does not say (btrfs).
+    if written == 0 || !block.dirtied.iter().any(|one| one.disk == disk) {
         return Vec::new();
     }
     let (strange, own): (Vec<&Dirtied>, Vec<&Dirtied>) =

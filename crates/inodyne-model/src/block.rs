@@ -70,7 +70,7 @@ pub enum BoundBy {
 /// Data that was written to the page cache, and to a disk by then or later. A page counts each time that it becomes dirty.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Dirtied {
-    /// The number of the disk that its file system lies on.
+    /// The number of the disk that its file system lies on; of each of them where these are several (md, LVM).
     pub disk: String,
     /// The command name of the thread that did it.
     pub comm: String,
@@ -136,7 +136,7 @@ pub struct Amount {
     pub requests: u64,
     /// What they moved.
     pub bytes: u64,
-    /// How many began where the last one of the same direction had ended on the disk.
+    /// How many began where the last one of the same direction had ended on the disk, or that of one of three other streams.
     pub sequential: u64,
     /// Of how many the times are known: all that were sent to the device while the command ran.
     pub timed: u64,

@@ -1,7 +1,7 @@
 //! What a disk did while a command ran, in figures.
 
 use crate::Nanos;
-use crate::block::{Amount, Disk, PathRequests};
+use crate::block::{Amount, Disk, IoPath, PathRequests};
 
 /// What a disk did while a command ran, whoever asked for it.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -12,11 +12,11 @@ pub struct Load {
     pub depth: f64,
     /// What was moved in a second.
     pub bytes_per_s: f64,
-    /// Requests in a second.
+    /// Requests in a second that move data.
     pub requests_per_s: f64,
-    /// How long a request was at the device, on average; none where no time is known.
+    /// How long such a request was at the device, on average; none where no time is known.
     pub device_ns: Option<Nanos>,
-    /// All requests together, but for those that only tell that space is free: these move nothing.
+    /// All of these together. Requests that only tell that space is free, or that only flush, move nothing.
     pub amount: Amount,
 }
 
@@ -28,7 +28,7 @@ impl Load {
         for row in paths.iter().filter(|row| row.disk == disk.number) {
             let sum = if row.after { &mut after } else { &mut at_device };
             *sum += row.amount.device_ns.as_secs_f64();
-            if row.moves() {
+            if row.moves() && !matches!(row.path, IoPath::Flush | IoPath::FlushAsked) {
                 amount.add(&row.amount);
             }
         }
@@ -64,7 +64,9 @@ mod tests {
         let disk = Disk { number: "7:0".to_owned(), busy_ns: ns(1_000), ..Disk::default() };
         let paths = [
             row(IoPath::DataRead, false, 10, 1_000),
-            row(IoPath::Discard, false, 5, 500),
+            row(IoPath::Discard, false, 3, 300),
+            row(IoPath::FlushAsked, false, 2, 0),
+            row(IoPath::Flush, false, 2, 200),
             row(IoPath::Writeback, true, 20, 500),
             elsewhere,
         ];

@@ -1,5 +1,6 @@
 //! Numbers and names of devices.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -13,4 +14,58 @@ pub fn name(number: &str) -> String {
     let directory = fs::read_link(format!("/sys/dev/block/{number}")).ok();
     let name = directory.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
     name.unwrap_or_else(|| number.to_owned())
+}
+
+/// The disks to which a device passes its I/O on (LVM, dm-crypt, md), down to those that pass it on no further; itself where it is one.
+pub fn disks_below(number: &str) -> BTreeSet<String> {
+    disks_below_at(Path::new("/sys/dev/block"), number)
+}
+
+fn disks_below_at(devices: &Path, number: &str) -> BTreeSet<String> {
+    let device = devices.join(number);
+    let lower = fs::read_dir(device.join("slaves")).into_iter().flatten().flatten();
+    let number_of = |device: &Path| fs::read_to_string(device.join("dev")).ok().map(|text| text.trim().to_owned());
+    let disk = |device: &Path| {
+        // Of a partition, whose directory lies in its disk's.
+        let disk = if device.join("partition").exists() { device.parent()? } else { device };
+        number_of(disk)
+    };
+    let lower = lower.filter_map(|entry| disk(&fs::canonicalize(entry.path()).ok()?));
+    let below: BTreeSet<String> =
+        lower.filter(|lower| lower != number).flat_map(|lower| disks_below_at(devices, &lower)).collect();
+    if below.is_empty() { BTreeSet::from([number.to_owned()]) } else { below }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn what_is_stacked_lies_on_the_disks_at_the_bottom() {
+        let sys = tempfile::tempdir().unwrap();
+        let make = |path: &str, number: &str, lower: &[&str]| {
+            let directory = sys.path().join("devices").join(path);
+            fs::create_dir_all(directory.join("slaves")).unwrap();
+            fs::write(directory.join("dev"), format!("{number}\n")).unwrap();
+            fs::create_dir_all(sys.path().join("block")).unwrap();
+            symlink(&directory, sys.path().join("block").join(number)).unwrap();
+            for lower in lower {
+                let name = lower.rsplit('/').next().unwrap();
+                symlink(sys.path().join("devices").join(lower), directory.join("slaves").join(name)).unwrap();
+            }
+        };
+        make("sda", "8:0", &[]);
+        make("sda/sda3", "8:3", &[]);
+        fs::write(sys.path().join("devices/sda/sda3/partition"), "3\n").unwrap();
+        make("sdb", "8:16", &[]);
+        make("dm-0", "253:0", &["sda/sda3"]);
+        make("dm-1", "253:1", &["dm-0", "sdb"]);
+        let below = |number: &str| disks_below_at(&sys.path().join("block"), number).into_iter().collect::<Vec<_>>();
+        assert_eq!(below("253:0"), ["8:0"]);
+        assert_eq!(below("253:1"), ["8:0", "8:16"]);
+        assert_eq!(below("8:16"), ["8:16"]);
+        assert_eq!(below("259:2"), ["259:2"], "there is none any more");
+    }
 }

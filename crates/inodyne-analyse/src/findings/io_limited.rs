@@ -59,6 +59,8 @@ fn is_at(limit: &Limit, case: &Case<'_>) -> Option<Time> {
         _ => false,
     });
     let on_path = case.on_path(&time);
-    let allowed = limit.value as f64 * (on_path / 1e9 - SLICE).max(0.0);
+    // What came through is of all threads, so it is held against the time in which any of them waited, which is at most their sum.
+    let waited = time.ns.min(case.wall()).max(on_path);
+    let allowed = limit.value as f64 * (waited / 1e9 - SLICE).max(0.0);
     (on_path >= case.wall() * LEAST_SHARE && limit.used as f64 >= (allowed * AT_LIMIT).max(1.0)).then_some(time)
 }

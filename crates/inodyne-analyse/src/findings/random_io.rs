@@ -3,6 +3,7 @@
 //! Nothing can be read ahead of who jumps, so each request costs the device's answer. Requests in order are `small-requests`; one or two
 //! for each of many files are `single-stream`, and pages of a mapping `mmap-faults`.
 
+use inodyne_model::cause::Cause;
 use inodyne_model::count::Grouped;
 use inodyne_model::cure::{CacheChange, Change};
 use inodyne_model::finding::Finding;
@@ -30,11 +31,15 @@ const UNCERTAIN: f64 = 0.25;
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let device = AtDevice::of(case)?;
     let asked = device.contents();
-    let (cached, direct) = (waiting_for_contents(case), waiting_directly(case));
+    let cached = waiting_for_contents(case);
+    let direct = case.waiting(|waited| waited.cause == Cause::DeviceRead && waited.is_direct() && !waited.is_sync());
+    let written = waiting_directly(case).ns - direct.ns;
     let is_direct = direct.ns > cached.ns;
     let time = cached.and(direct);
     let share = case.share(&time);
+    // What is written would not be quicker for being in memory.
     if share < LEAST_SHARE
+        || written > time.ns
         || asked.requests < LEAST_REQUESTS
         || for_each_file(case, asked.requests) < LEAST_PER_FILE
         || asked.mean_bytes() as f64 >= LARGE_READ

@@ -365,6 +365,19 @@ fn what_is_asked_of_a_device_is_told_apart_by_size_order_and_file() {
     assert_eq!(said(reading(400, 4, 3, 1, 1)), ["random-io"]);
     assert_eq!(said(reading(400, 4, 3, 2, 1)), ["random-io"]);
     assert_eq!(said(reading(400, 4, 150, 1, 1)), ["single-stream"]);
+    // What is written past the cache would not be quicker for being in memory.
+    let mut direct = reading(400, 4, 3, 1, 1);
+    direct.findings.clear();
+    let trace = &mut direct.traces[0];
+    let past = "__schedule schedule io_schedule blk_io_schedule __iomap_dio_rw iomap_dio_rw";
+    trace.observed.stacks = vec![sample::stack(0xd1, &format!("{past} ext4_file_read_iter"))];
+    let mut written = direct.clone();
+    written.traces[0].observed.stacks = vec![sample::stack(0xd1, &format!("{past} ext4_file_write_iter"))];
+    written.traces[0].observed.waits.iter_mut().for_each(|wait| wait.syscall = Some("pwrite64".to_owned()));
+    crate::explain(&mut direct);
+    crate::explain(&mut written);
+    assert_eq!(said(direct), ["random-io"]);
+    assert!(!said(written).contains(&"random-io".to_owned()));
     // Many small files, wherever they lie.
     assert_eq!(said(reading(400, 4, 396, 1, 400)), ["single-stream"]);
     assert_eq!(said(reading(400, 4, 3, 1, 400)), ["single-stream"]);
@@ -409,6 +422,31 @@ fn reading_ahead_in_vain_is_said_where_smaller_requests_would_be_quicker() {
 }
 
 #[test]
+fn a_limit_explains_waiting_only_where_it_was_reached_while_any_thread_waited() {
+    // 1.6 MB read by so many threads, that wait for 1.6 s together, within so much time; and what is allowed in a second.
+    let said = |threads: u32, wall_ms: f64, allowed: u64| {
+        let mut recording = reading(400, 4, 396, threads, 1);
+        recording.findings.clear();
+        let trace = &mut recording.traces[0];
+        trace.wall_ns = ms(wall_ms);
+        trace.limits = vec![inodyne_model::limit::Limit {
+            file: "/sys/fs/cgroup/build/io.max".to_owned(),
+            kind: inodyne_model::limit::LimitKind::ReadBytes,
+            device: Some("7:0".to_owned()),
+            value: allowed,
+            used: 1_638_400,
+            held_ns: Nanos::ZERO,
+        }];
+        crate::explain(&mut recording);
+        recording.findings.iter().any(|finding| finding.id == "io-limited")
+    };
+    assert!(said(1, 8_000.0, 1_000_000));
+    assert!(said(8, 1_000.0, 1_500_000));
+    // A fifth of the path waits, but some thread or other all the time, in which much more could have come.
+    assert!(!said(8, 1_000.0, 4_000_000));
+}
+
+#[test]
 fn what_a_disk_can_do_is_evidence_where_it_was_measured() {
     let evidence = |measured: bool| {
         let mut recording = reading(400, 4, 150, 1, 1);
@@ -424,10 +462,10 @@ fn what_a_disk_can_do_is_evidence_where_it_was_measured() {
 
 #[test]
 fn what_a_journal_of_data_writes_twice_is_said_and_what_one_of_metadata_adds_is_not() {
-    // Megabytes that calls wrote, and that the device wrote: to the journal, and where they belong.
-    let said = |wrote: u64, journal: u64, data: u64| {
+    // Megabytes that calls wrote, and that the device wrote: to the journal, and where they belong; and for whom.
+    let said_of = |mount: &str, asker: Asker, wrote: u64, journal: u64, data: u64| {
         let mut recording = writing(8);
-        recording.places[0].mount_options = "rw,data=journal".to_owned();
+        recording.places[0].mount_options = format!("rw,{mount}");
         let trace = &mut recording.traces[0];
         let calls = &mut trace.by_comm[0].syscalls[0];
         (calls.name, calls.bytes) = ("write".to_owned(), Some(wrote << 20));
@@ -437,7 +475,7 @@ fn what_a_journal_of_data_writes_twice_is_said_and_what_one_of_metadata_adds_is_
         let written = |stack, megabytes: u64| Requests {
             operation: Operation::Write,
             stack: StackId(stack),
-            asker: Asker::Kernel,
+            asker,
             amount: Amount { bytes: megabytes << 20, ..block.requests[0].amount.clone() },
             ..block.requests[0].clone()
         };
@@ -445,8 +483,14 @@ fn what_a_journal_of_data_writes_twice_is_said_and_what_one_of_metadata_adds_is_
         crate::explain(&mut recording);
         recording.findings.first().map(|finding| (finding.id.clone(), finding.cures[0].change.clone()))
     };
+    let said = |wrote, journal, data| said_of("data=journal", Asker::Kernel, wrote, journal, data);
     let ordered = Change::Place(PlaceChange::Mount("data=ordered".to_owned()));
     assert_eq!(said(100, 101, 100), Some(("write-amplification".to_owned(), ordered)));
+    // As much goes there of the metadata of many small files, and of what others sync.
+    for (mount, asker) in [("data=ordered", Asker::Kernel), ("data=journal", Asker::Other)] {
+        let found = said_of(mount, asker, 100, 101, 100).map(|(id, _)| id);
+        assert_ne!(found.as_deref(), Some("write-amplification"), "{mount} {asker:?}");
+    }
     for (wrote, journal, data) in [(100, 3, 100), (100, 3, 300), (4, 8, 4)] {
         let found = said(wrote, journal, data).map(|(id, _)| id);
         assert_ne!(found.as_deref(), Some("write-amplification"), "{wrote} {journal} {data}");

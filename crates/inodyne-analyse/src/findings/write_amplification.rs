@@ -1,9 +1,9 @@
-//! `write-amplification`: the device writes much more than the command wrote, since the same goes to a journal first, and the command
-//! waits for that.
+//! `write-amplification`: the device writes much more than the command wrote, since the same goes to a journal first (`data=journal`), and
+//! the command waits for that.
 //!
 //! Many small synchronous writes cost a journal's blocks each; that is `sync-bound`.
 
-use inodyne_model::block::IoPath;
+use inodyne_model::block::{Asker, IoPath};
 use inodyne_model::cause::Cause;
 use inodyne_model::cure::{Change, PlaceChange};
 use inodyne_model::finding::Finding;
@@ -28,7 +28,13 @@ const UNCERTAIN: f64 = 0.5;
 
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let device = AtDevice::of(case)?;
-    let bytes_on = |paths: &[IoPath]| device.sum(|row| paths.contains(&row.path)).bytes as f64;
+    // Where only metadata go there, the blocks of many small files are as much.
+    let place = case.recording.places.get(case.trace.place)?;
+    if !place.mount_options.split(',').any(|option| option == "data=journal") {
+        return None;
+    }
+    let bytes_on =
+        |paths: &[IoPath]| device.sum(|row| row.asker != Asker::Other && paths.contains(&row.path)).bytes as f64;
     let journal = bytes_on(&[IoPath::JournalCommit, IoPath::Log]);
     let checkpoint = bytes_on(&[IoPath::Checkpoint]);
     let data = bytes_on(&[IoPath::SyncWrite, IoPath::Writeback, IoPath::MetadataWrite]);
@@ -69,7 +75,10 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             evidence,
             predicted: estimate::without(case, saved, UNCERTAIN),
             cure: vec![
-                ordered(case),
+                Remedy::new(
+                    "keep only metadata in the journal: mount with data=ordered, where a crash may leave a file with a part of what was written last",
+                    Change::Place(PlaceChange::Mount("data=ordered".to_owned())),
+                ),
                 Remedy::advice(
                     "or write what many small changes make in one go, in larger pieces: a journal holds whole blocks",
                 ),
@@ -79,14 +88,4 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         }
         .finding(case),
     )
-}
-
-/// Only metadata in the journal, where the place is mounted with data in it.
-fn ordered(case: &Case<'_>) -> Remedy {
-    let words = "keep only metadata in the journal: mount with data=ordered, where a crash may leave a file with a part of what was written last";
-    let place = case.recording.places.get(case.trace.place);
-    match place.is_some_and(|place| place.mount_options.split(',').any(|option| option == "data=journal")) {
-        true => Remedy::new(words, Change::Place(PlaceChange::Mount("data=ordered".to_owned()))),
-        false => Remedy::advice(words),
-    }
 }

@@ -49,12 +49,15 @@ impl Probe for Own {
     }
 }
 
-/// By disk and who did it, most bytes first. Several file systems may lie on one disk.
+/// By disk and who did it, most bytes first. Several file systems may lie on one disk; what lies on several disks may be written to each
+/// of them.
 fn read(rows: &[(Key, Sum)], cgroups: &cgroups::Names) -> Vec<Dirtied> {
     let mut by_who = BTreeMap::<(String, String, Option<&String>, Asker), u64>::new();
     for (key, sum) in rows {
-        let who = (devices::number(sum.disk), text(&key.comm), cgroups.get(&key.cgroup), asker(key.asker));
-        *by_who.entry(who).or_default() += sum.bytes;
+        for disk in devices::disks_below(&devices::number(sum.disk)) {
+            let who = (disk, text(&key.comm), cgroups.get(&key.cgroup), asker(key.asker));
+            *by_who.entry(who).or_default() += sum.bytes;
+        }
     }
     let dirtied = |((disk, comm, cgroup, asker), bytes): ((_, _, Option<&String>, _), _)| Dirtied { disk, comm, cgroup: cgroup.cloned(), asker, bytes };
     let mut all: Vec<Dirtied> = by_who.into_iter().map(dirtied).collect();
