@@ -125,6 +125,7 @@ pub fn tune<E: Executor>(
     };
     let judged = (0..plan.candidates.len()).map(judged).collect();
     let mut tuned = Tuned { judged, best: None, complete: false, failure: None };
+    let mut is_screened = false;
     let done = (|| {
         executor.watch_signals()?;
         let begun = executor.now();
@@ -133,6 +134,7 @@ pub fn tune<E: Executor>(
         };
         plan.screen(left(2, executor), executor, observer, measured, &mut tuned)?;
         if !measured.interrupted {
+            is_screened = true;
             plan.confirm(left(1, executor), executor, observer, measured, &mut tuned)?;
         }
         Ok(())
@@ -143,6 +145,11 @@ pub fn tune<E: Executor>(
         Err(failure) => tuned.failure = Some(failure),
     }
     tuned.complete &= tuned.failure.is_none() && !measured.interrupted;
+    if !is_screened {
+        // The end came before it was known which of them promise most.
+        let not_pursued = |judged: &&mut Judged| judged.verdict == TuneVerdict::NotPursued;
+        tuned.judged.iter_mut().filter(not_pursued).for_each(|judged| judged.verdict = TuneVerdict::NotTried);
+    }
     tuned
 }
 
@@ -168,6 +175,8 @@ impl Plan<'_> {
                 (Some(refused), _, _) => (TuneVerdict::Refused, Some(refused)),
                 (None, Some(failed), _) => (TuneVerdict::Failed, Some(failed)),
                 (None, None, None) => (TuneVerdict::NotTried, None),
+                // One pair says nothing. Who loses the race has two at least.
+                (None, None, Some(seen)) if seen.pairs < self.least_pairs() => (TuneVerdict::NotTried, None),
                 (None, None, Some(seen)) if self.looks_better(seen) => (TuneVerdict::NotPursued, None),
                 _ => (TuneVerdict::NoGain, None),
             };
@@ -211,12 +220,15 @@ impl Plan<'_> {
         scheduler::run(&experiment, executor, observer, measured)
     }
 
+    /// With fewer pairs of the screening nothing is said.
+    fn least_pairs(&self) -> usize {
+        self.screening.min(2) as usize
+    }
+
     /// Whether pairs of the screening look like a gain above the margin.
     fn looks_better(&self, seen: &Figures) -> bool {
         let rarest = 0.5f64.powi(seen.pairs as i32 - 1);
-        seen.ratio < 1.0 - self.margin
-            && seen.pairs >= self.screening.min(2) as usize
-            && seen.p <= RARE_ENOUGH.max(rarest)
+        seen.ratio < 1.0 - self.margin && seen.pairs >= self.least_pairs() && seen.p <= RARE_ENOUGH.max(rarest)
     }
 
     /// The candidates that look better, the best one of each setting, the best of all first.

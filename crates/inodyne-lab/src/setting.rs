@@ -69,6 +69,11 @@ impl Setting {
         // Of a pair the one at zero is not in force, and zero could not be written to it.
         let restored: Vec<_> =
             files.iter().zip(&before).filter(|(_, before)| files.len() == 1 || *before != "0").collect();
+        if restored.is_empty() {
+            return Err(failed(
+                "it could not be restored afterwards, since it and its counterpart are both 0".to_owned(),
+            ));
+        }
         for (file, before) in &restored {
             let refused = |problem| failed(format!("it could not be restored afterwards: {problem}"));
             file.write(before).map_err(refused)?;

@@ -124,9 +124,12 @@ fn an_end_before_the_end_leaves_what_is_known() {
     let (ended, measured) = tuned(&NAMES, interrupted, None);
     assert!(measured.interrupted && !ended.complete && ended.best.is_none() && ended.failure.is_none());
     assert!(ended.judged.iter().all(|judged| judged.screened.is_some()));
+    assert!(ended.judged.iter().all(|judged| judged.verdict != TuneVerdict::NotPursued), "{:?}", ended.judged);
     let (at_once, measured) = tuned(&NAMES, Simulated { interrupted: true, ..machine(1, 0.01) }, None);
     assert!(measured.interrupted && at_once.judged.iter().all(|judged| judged.verdict == TuneVerdict::NotTried));
     let little = Some(Duration::from_secs(10));
     let (short, _) = tuned(&NAMES, Simulated { factors: vec![("a", 0.6)], ..machine(1, 0.01) }, little);
     assert!(!short.complete && short.best.is_none());
+    // One pair each says of none that it is of no use.
+    assert!(short.judged.iter().all(|judged| judged.verdict == TuneVerdict::NotTried), "{:?}", short.judged);
 }

@@ -125,6 +125,9 @@ fn of_catalogue(wanted: &Wanted<'_>, base: &Base) -> Result<Vec<Candidate>, Stri
     let mut all = Vec::new();
     let mut add = |tunable: &'static Tunable, value: &str| {
         let file = match (wanted.live, tunable.means) {
+            (Some(_), means) if means.resets_others() => {
+                return Err("it resets other settings of the queue, which would not be restored".to_owned());
+            }
             (Some(below), Means::Queue(name)) => {
                 let file = below.file(name);
                 Some(file.ok_or_else(|| format!("what is below {} has no {name} to be set", base.place))?)
@@ -243,8 +246,9 @@ mod tests {
         assert!(known.len() > 1 && known.contains(&"read_ahead_kb=1024".to_owned()), "{known:?}");
         assert_eq!(tried(mount.clone(), "read_ahead_kb=7").unwrap(), ["read_ahead_kb=7"]);
         for setting in ["scheduler", "scheduler=none"] {
-            assert!(tried(mount.clone(), setting).unwrap_err().contains("has no scheduler to be set"));
+            assert!(tried(mount.clone(), setting).unwrap_err().contains("resets other settings of the queue"));
         }
+        assert!(tried(mount.clone(), "nr_requests=64").unwrap_err().contains("has no nr_requests to be set"));
         assert!(tried(Below::Nothing, "read_ahead_kb").unwrap_err().contains("has no read_ahead_kb to be set"));
     }
 
