@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use inodyne_model::Nanos;
-use inodyne_model::block::{Asker, BlockIo, Dirtied, IoPath, PathRequests};
+use inodyne_model::block::{Asker, BlockIo, Dirtied, IoPath, PathRequests, UNKNOWN_DISK};
 use inodyne_model::cgroup::short_name;
 use inodyne_model::neighbours::is_own;
 use inodyne_model::trace::Trace;
@@ -184,14 +184,16 @@ fn foreign<'a>(
     written: u64,
     known: &Known<'_>,
 ) -> Vec<(Option<Who<'a>>, f64)> {
-    // Without the probe nothing is known, nor of a file system whose disk the kernel does not say (btrfs).
-    if written == 0 || !block.dirtied.iter().any(|one| one.disk == disk) {
+    // Without the probe nothing is known.
+    if block.dirtied.is_empty() || written == 0 {
         return Vec::new();
     }
     let (strange, own): (Vec<&Dirtied>, Vec<&Dirtied>) =
         block.dirtied.iter().filter(|one| one.disk == disk).partition(|one| known.is_strange(one.asker, &one.comm));
     let sum = |of: &[&Dirtied]| of.iter().map(|one| one.bytes).sum::<u64>();
-    let excess = written.saturating_sub(sum(&own));
+    // What lies on a disk that the kernel does not say may lie on this one: the command's, and others', who are not named then.
+    let elsewhere: Vec<&Dirtied> = block.dirtied.iter().filter(|one| one.disk == UNKNOWN_DISK).collect();
+    let excess = written.saturating_sub(sum(&own)).saturating_sub(sum(&elsewhere));
     let of_now = excess.min(sum(&strange));
     let share = |bytes: f64| bytes / written as f64;
     let whole = sum(&strange).max(1) as f64;
@@ -252,6 +254,10 @@ mod tests {
         // What nobody has made dirty meanwhile was so before.
         let little = vec![dirtied(Asker::Command, "work", 20), dirtied(Asker::Other, "writer", 30)];
         assert_eq!(said(&paths(), &little), [(None, 50), (Some("writer".to_owned()), 30)]);
+        // What lies nobody knows where may have come here.
+        let unknown = Dirtied { disk: UNKNOWN_DISK.to_owned(), ..dirtied(Asker::Command, "work", 40) };
+        let more = [&little[..], &[unknown]].concat();
+        assert_eq!(said(&paths(), &more), [(Some("writer".to_owned()), 30), (None, 10)]);
         // Several rows of writeback are one: what is the command's is taken off once.
         let split = vec![
             own(),

@@ -67,10 +67,14 @@ pub enum BoundBy {
     Journal,
 }
 
+/// In place of a disk's number: the kernel does not say which one it is.
+pub const UNKNOWN_DISK: &str = "0:0";
+
 /// Data that was written to the page cache, and to a disk by then or later. A page counts each time that it becomes dirty.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Dirtied {
-    /// The number of the disk that its file system lies on; of each of them where these are several (md, LVM).
+    /// The number of the disk that its file system lies on; of each of them where these are several (md, LVM); [`UNKNOWN_DISK`] where the
+    /// kernel does not say it (btrfs, metadata of ext4, file systems of servers).
     pub disk: String,
     /// The command name of the thread that did it.
     pub comm: String,
@@ -167,7 +171,7 @@ impl Amount {
         self.bytes.checked_div(self.requests).unwrap_or(0)
     }
 
-    /// The part that began where the last one had ended, of those whose times are known.
+    /// The part that is sequential, of those whose times are known.
     pub fn in_order(&self) -> f64 {
         self.sequential as f64 / self.timed.max(1) as f64
     }

@@ -28,7 +28,7 @@ pub enum DiskLimit {
 
 /// From this part of its requests and bytes on, a disk only reads, or only writes.
 const NEARLY_ALL: f64 = 0.95;
-/// From this part of the requests on that begin where the last one ended, a disk is read or written in sequence.
+/// From this part of the requests on that are in order, a disk is read or written in sequence.
 const MOSTLY: f64 = 0.5;
 /// Requests up to this mean size take as long as those of 4 KiB.
 const SMALL: u64 = 16 << 10;

@@ -16,12 +16,16 @@ pub fn name(number: &str) -> String {
     name.unwrap_or_else(|| number.to_owned())
 }
 
-/// The disks to which a device passes its I/O on (LVM, dm-crypt, md), down to those that pass it on no further; itself where it is one.
-pub fn disks_below(number: &str) -> BTreeSet<String> {
-    disks_below_at(Path::new("/sys/dev/block"), number)
+/// The disks to which a device passes its I/O on (LVM, dm-crypt, md), down to those that have requests of their own (multipath) or pass it
+/// on no further; itself where it is one.
+pub fn disks_below(number: &str, has_requests: &dyn Fn(&str) -> bool) -> BTreeSet<String> {
+    disks_below_at(Path::new("/sys/dev/block"), number, has_requests)
 }
 
-fn disks_below_at(devices: &Path, number: &str) -> BTreeSet<String> {
+fn disks_below_at(devices: &Path, number: &str, has_requests: &dyn Fn(&str) -> bool) -> BTreeSet<String> {
+    if has_requests(number) {
+        return BTreeSet::from([number.to_owned()]);
+    }
     let device = devices.join(number);
     let lower = fs::read_dir(device.join("slaves")).into_iter().flatten().flatten();
     let number_of = |device: &Path| fs::read_to_string(device.join("dev")).ok().map(|text| text.trim().to_owned());
@@ -32,7 +36,7 @@ fn disks_below_at(devices: &Path, number: &str) -> BTreeSet<String> {
     };
     let lower = lower.filter_map(|entry| disk(&fs::canonicalize(entry.path()).ok()?));
     let below: BTreeSet<String> =
-        lower.filter(|lower| lower != number).flat_map(|lower| disks_below_at(devices, &lower)).collect();
+        lower.filter(|lower| lower != number).flat_map(|lower| disks_below_at(devices, &lower, has_requests)).collect();
     if below.is_empty() { BTreeSet::from([number.to_owned()]) } else { below }
 }
 
@@ -62,7 +66,12 @@ mod tests {
         make("sdb", "8:16", &[]);
         make("dm-0", "253:0", &["sda/sda3"]);
         make("dm-1", "253:1", &["dm-0", "sdb"]);
-        let below = |number: &str| disks_below_at(&sys.path().join("block"), number).into_iter().collect::<Vec<_>>();
+        let below_of = |number: &str, has: &[&str]| {
+            let below = disks_below_at(&sys.path().join("block"), number, &|number| has.contains(&number));
+            below.into_iter().collect::<Vec<_>>()
+        };
+        let below = |number: &str| below_of(number, &["8:0"]);
+        assert_eq!(below_of("253:1", &["8:0", "253:0"]), ["253:0", "8:16"], "requests of its own");
         assert_eq!(below("253:0"), ["8:0"]);
         assert_eq!(below("253:1"), ["8:0", "8:16"]);
         assert_eq!(below("8:16"), ["8:16"]);

@@ -3,6 +3,7 @@
 //! The kernel holds a limited request back before the device sees it (block/blk-throttle.c): whoever waits for it waits as for a slow
 //! device, with the same stack. What tells them apart is the rate: at the limit it is the limit.
 
+use inodyne_model::Nanos;
 use inodyne_model::cause::Cause;
 use inodyne_model::count::Grouped;
 use inodyne_model::finding::Finding;
@@ -59,8 +60,24 @@ fn is_at(limit: &Limit, case: &Case<'_>) -> Option<Time> {
         _ => false,
     });
     let on_path = case.on_path(&time);
-    // What came through is of all threads, so it is held against the time in which any of them waited, which is at most their sum.
-    let waited = time.ns.min(case.wall()).max(on_path);
+    // What came through is of all threads, so it is held against the time in which any of them waited. That is at most their sum, and
+    // the time in which the device did something.
+    let waited = time.ns.min(case.wall()).min(active(limit, case)).max(on_path);
     let allowed = limit.value as f64 * (waited / 1e9 - SLICE).max(0.0);
     (on_path >= case.wall() * LEAST_SHARE && limit.used as f64 >= (allowed * AT_LIMIT).max(1.0)).then_some(time)
+}
+
+/// The time in which the device of a limit did something, in nanoseconds, as far as is known.
+fn active(limit: &Limit, case: &Case<'_>) -> f64 {
+    let over_time = case.trace.block.as_ref().and_then(|block| block.over_time.as_ref());
+    let Some((over_time, device)) = over_time.zip(limit.device.as_ref()) else { return f64::INFINITY };
+    let mut began = Nanos::ZERO;
+    let mut active = Nanos::ZERO;
+    for interval in &over_time.intervals {
+        if interval.disks.iter().any(|disk| disk.disk == *device && disk.requests > 0) {
+            active += interval.to_ns - began;
+        }
+        began = interval.to_ns;
+    }
+    active.0 as f64
 }

@@ -21,7 +21,7 @@ const LEAST_SHARE: f64 = 0.15;
 const LEAST_REQUESTS: u64 = 100;
 /// Requests for each file that is opened: whoever reads many files has no order in which to read one of them.
 const LEAST_PER_FILE: f64 = 8.0;
-/// From this part on that begins where the last one ended, somebody reads in order.
+/// From this part on that is in order, somebody reads in order.
 const AT_RANDOM: f64 = 0.25;
 /// Below so many requests at once the device could serve more.
 const FEW: f64 = 2.0;
@@ -49,7 +49,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     }
     let mut evidence = vec![
         format!(
-            "{} requests of {:.1} KB on average, {} of them where the last one ended",
+            "{} requests of {:.1} KB on average, {} of them in order",
             Grouped(asked.requests),
             asked.mean_bytes() as f64 / 1e3,
             percent(asked.in_order()),

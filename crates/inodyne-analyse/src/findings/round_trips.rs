@@ -4,6 +4,7 @@ use inodyne_model::cause::Cause;
 use inodyne_model::count::Grouped;
 use inodyne_model::cure::{Change, PlaceChange};
 use inodyne_model::finding::Finding;
+use inodyne_model::place::Place;
 use inodyne_model::syscall::SyscallStats;
 
 use super::case::{Case, Time, total};
@@ -26,7 +27,7 @@ const FUSE_MADE: &str = "fuse";
 /// What it is asked less with.
 const TIMEOUTS: &str = "entry_timeout=60,attr_timeout=60";
 const MORE_AT_ONCE: &str = "answer more at once: readdirplus, larger max_read and max_write";
-const KEEP_MISSES: &str = "negative_timeout=60";
+const KEEP_MISSES: &str = "let the kernel keep that a name is not there, where nobody else makes files";
 /// From this part of the waits on, caches are the cure: what changes something no cache answers.
 const MOSTLY: f64 = 0.5;
 /// The first request for a thing stays even with the best cache; how many are first ones is not known of file systems but FUSE's.
@@ -35,6 +36,8 @@ const STAYS: f64 = 0.25;
 /// elsewhere (`fuse_lookup`), and contents tell nothing of that.
 const ASKS_AGAIN: [&str; 4] =
     ["fuse_dentry_revalidate", "fuse_do_getattr", "fuse_update_get_attr", "fuse_update_attributes"];
+/// Where it asks for a name of which the kernel knows no file.
+const LOOKS_UP: &str = "fuse_lookup";
 const UNCERTAIN: f64 = 0.35;
 const UNCERTAIN_OF_FUSE: f64 = 0.15;
 /// In whose stacks it is that a request makes a file, or opens one of NFS 4, which has state at the server: no cache answers these
@@ -89,7 +92,9 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             percent(changing)
         ));
     }
-    let misses = if server == Server::Fuse { misses(case, &asking) } else { 0 };
+    let looks_up = |function: &str| function.contains(LOOKS_UP);
+    let looking = case.waiting(|waited| is_served(waited.cause) && !changes(waited.call) && waited.passes(looks_up));
+    let misses = if server == Server::Fuse { misses(case, &asking, &looking) } else { 0 };
     if matches!(server, Server::Fuse | Server::Host) {
         let part = percent(cached.ns / time.ns);
         evidence.push(format!("{part} of that asks again for files of which the kernel had been told before"));
@@ -102,10 +107,13 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     };
     if misses > 0 {
         evidence.push(format!(
-            "{} calls found nothing by that name, which FUSE asks for again each time unless its server gives a negative_timeout",
+            "{} calls found nothing by that name; of a name that is not there FUSE asks its server each time, unless that gives a negative_timeout",
             Grouped(misses)
         ));
-        cure.push(keep_misses(case));
+        cure.push(Remedy::advice(match case.made_as() {
+            Some(FUSE_MADE) => format!("{KEEP_MISSES}: mount=negative_timeout=60"),
+            _ => format!("{KEEP_MISSES}: negative_timeout"),
+        }));
     }
     cure.push(Remedy::advice("work on several files at once, so that the answers overlap"));
     let predicted =
@@ -129,27 +137,19 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     )
 }
 
-/// How many of these calls looked for what is not there, where that is most of them.
-fn misses(case: &Case<'_>, asking: &Time) -> u64 {
+/// How many of the calls that looked names up found nothing, where that is most of what was asked. At most: a call may have looked for it in
+/// another file system, too.
+fn misses(case: &Case<'_>, asking: &Time, looking: &Time) -> u64 {
+    let is_kept = |place: &Place| place.spec.as_ref().is_some_and(|spec| spec.contains("negative_timeout"));
+    if case.recording.places.get(case.trace.place).is_some_and(is_kept) {
+        return 0;
+    }
     let missing = |name: &str| {
         let enoent = |call: &SyscallStats| call.errors_by_errno.get("ENOENT").copied().unwrap_or(0);
         total(case.calls(|call| call == name).map(enoent))
     };
-    let misses = total(asking.calls.keys().map(|name| missing(name)));
-    let asked = total(asking.calls.values().map(|(_, count)| *count));
-    if misses as f64 >= asked as f64 * MOSTLY { misses.min(asked) } else { 0 }
-}
-
-/// How a FUSE server is asked once for a name that is not there.
-fn keep_misses(case: &Case<'_>) -> Remedy {
-    let text = "let the kernel keep that a name is not there, where nobody else makes files";
-    match case.made_as() {
-        Some(FUSE_MADE) => Remedy::new(
-            format!("{text}: mount={KEEP_MISSES}"),
-            Change::Place(PlaceChange::Mount(KEEP_MISSES.to_owned())),
-        ),
-        _ => Remedy::advice(format!("{text}: negative_timeout")),
-    }
+    let misses = total(looking.calls.iter().map(|(name, (_, count))| missing(name).min(*count)));
+    if misses as f64 >= asking.count as f64 * MOSTLY { misses } else { 0 }
 }
 
 /// The calls in which these waits are, each as far as they are what it waits for.

@@ -21,7 +21,7 @@ const LEAST_REQUESTS: u64 = 100;
 const LEAST_PER_FILE: f64 = 8.0;
 /// Half of what is taken to be large is small.
 const SMALL: f64 = LARGE_READ / 2.0;
-/// From this part on that begins where the last one ended, they could have been one.
+/// From this part on that is in order, they could have been one.
 const IN_ORDER: f64 = 0.5;
 /// What larger requests are taken to hold: as much as read-ahead asks for at once.
 const LARGE: f64 = 131_072.0;
@@ -55,7 +55,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let large = (asked.bytes as f64 / LARGE).ceil() as u64;
     let mut evidence = vec![
         format!(
-            "{} requests of {:.1} KB on average, {} of them where the last one ended: {} of 128 KiB would do",
+            "{} requests of {:.1} KB on average, {} of them in order: {} of 128 KiB would do",
             Grouped(asked.requests),
             mean / 1e3,
             percent(sequential),

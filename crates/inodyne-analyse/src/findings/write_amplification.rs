@@ -7,6 +7,7 @@ use inodyne_model::block::{Asker, IoPath};
 use inodyne_model::cause::Cause;
 use inodyne_model::cure::{Change, PlaceChange};
 use inodyne_model::finding::Finding;
+use inodyne_model::place::Place;
 
 use super::at_device::AtDevice;
 use super::case::{Case, total};
@@ -25,12 +26,14 @@ const AMPLIFIED: f64 = 1.5;
 const IN_JOURNAL: f64 = 0.5;
 /// With larger pieces and fewer flushes the rest becomes quicker, too, or what is not waited for any more is waited for elsewhere.
 const UNCERTAIN: f64 = 0.5;
+const ORDERED: &str = "keep only metadata in the journal: mount with data=ordered, where a crash may leave a file with a part of what was written last";
 
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let device = AtDevice::of(case)?;
     // Where only metadata go there, the blocks of many small files are as much.
     let place = case.recording.places.get(case.trace.place)?;
-    if !place.mount_options.split(',').any(|option| option == "data=journal") {
+    let holds_data = |place: &Place| place.mount_options.split(',').any(|option| option == "data=journal");
+    if !holds_data(place) && !place.below.iter().any(holds_data) {
         return None;
     }
     let bytes_on =
@@ -75,10 +78,10 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             evidence,
             predicted: estimate::without(case, saved, UNCERTAIN),
             cure: vec![
-                Remedy::new(
-                    "keep only metadata in the journal: mount with data=ordered, where a crash may leave a file with a part of what was written last",
-                    Change::Place(PlaceChange::Mount("data=ordered".to_owned())),
-                ),
+                match holds_data(place) {
+                    true => Remedy::new(ORDERED, Change::Place(PlaceChange::Mount("data=ordered".to_owned()))),
+                    false => Remedy::advice(ORDERED),
+                },
                 Remedy::advice(
                     "or write what many small changes make in one go, in larger pieces: a journal holds whole blocks",
                 ),

@@ -222,12 +222,6 @@ impl Means {
     pub fn is_live(self) -> bool {
         matches!(self, Means::Queue(_) | Means::Vm(_))
     }
-
-    /// Whether the kernel changes others with it, which do not come back with its own value: with another scheduler a queue has new values of
-    /// `nr_requests` and of all in `queue/iosched` (block/elevator.c).
-    pub fn resets_others(self) -> bool {
-        matches!(self, Means::Queue("scheduler"))
-    }
 }
 
 #[cfg(test)]

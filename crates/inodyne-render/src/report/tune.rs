@@ -59,7 +59,8 @@ const MOST_UNTRIED: usize = 2;
 /// Findings for which no setting was tried, whatever came of it.
 fn untried<'a>(recording: &'a Recording, tuning: &'a Tuning) -> impl Iterator<Item = &'a Finding> {
     let was_tried = |id: &str| {
-        let mut sets = tuning.tried.iter().flat_map(|tried| &tried.settings);
+        let tried = tuning.tried.iter().filter(|tried| tried.verdict != TuneVerdict::NotTried);
+        let mut sets = tried.flat_map(|tried| &tried.settings);
         sets.any(|set| set.finding.as_deref() == Some(id))
     };
     recording.findings.iter().filter(move |finding| !finding.bound && !was_tried(&finding.id))
@@ -106,7 +107,7 @@ fn verdict(tuning: &Tuning, margin: f64) -> (String, Style) {
     let best = tuning.best.and_then(|best| tuning.tried.get(best)).and_then(|tried| Some((tried, tried.confirmed?)));
     let Some((best, measured)) = best else {
         let least = percent(margin);
-        let tried = tuning.tried.iter().any(|tried| tried.screened.is_some());
+        let tried = tuning.tried.iter().any(|tried| tried.screened.is_some() && tried.verdict != TuneVerdict::NotTried);
         let text = match tried {
             true => format!("No setting that was tried helps by {least} or more{until}.{early}"),
             false if tuning.tried.is_empty() && !tuning.complete => {
@@ -197,7 +198,7 @@ fn table(tuning: &Tuning, rows: usize, margin: f64) -> Table {
     let hidden = table.hidden_rows();
     if hidden > 0 {
         table.hidden = "settings".to_owned();
-        let name = Cell::of(format!("{hidden} more without a gain, with -v"));
+        let name = Cell::of(format!("{hidden} more, with -v"));
         table.rest(std::iter::once(name).chain(std::iter::repeat_with(Cell::nothing).take(6)));
     }
     table

@@ -1,7 +1,7 @@
 //! Writing frames. Whoever sends never waits for the other side to read: what the stream does not take at once is kept, and a thread
 //! that is started for it sends it later. So a guest that reads slowly holds up nobody but itself; and one that does not read at
 //! all, or leaves too much lying there, loses its connection. Who serves it waits for room before the next request of the same guest, so that
-//! answers do not pile up. A guest itself keeps whatever its programs have asked for: they wait for it, so they cannot ask for more.
+//! answers do not pile up. A guest itself keeps whatever its programs have asked for: they wait for it, so they cannot ask for more, and what is said without waiting (FORGET) is small.
 
 use std::{
     collections::VecDeque,

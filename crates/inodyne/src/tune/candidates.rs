@@ -125,7 +125,7 @@ fn of_catalogue(wanted: &Wanted<'_>, base: &Base) -> Result<Vec<Candidate>, Stri
     let mut all = Vec::new();
     let mut add = |tunable: &'static Tunable, value: &str| {
         let file = match (wanted.live, tunable.means) {
-            (Some(_), means) if means.resets_others() => {
+            (Some(below), Means::Queue(name)) if below.resets_others(name) => {
                 return Err("it resets other settings of the queue, which would not be restored".to_owned());
             }
             (Some(below), Means::Queue(name)) => {

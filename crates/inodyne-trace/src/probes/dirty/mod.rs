@@ -43,7 +43,8 @@ impl Probe for Own {
         let rows: Vec<(Key, Sum)> = pairs(&seen.maps.dirty_sums)?;
         // Together with requests, or of no use.
         if let Some(block) = &mut result.block {
-            block.dirtied = read(&rows, &seen.cgroups);
+            let has_requests = |number: &str| block.disks.iter().any(|disk| disk.number == number);
+            block.dirtied = read(&rows, &seen.cgroups, has_requests);
         }
         Ok(())
     }
@@ -51,10 +52,10 @@ impl Probe for Own {
 
 /// By disk and who did it, most bytes first. Several file systems may lie on one disk; what lies on several disks may be written to each
 /// of them.
-fn read(rows: &[(Key, Sum)], cgroups: &cgroups::Names) -> Vec<Dirtied> {
+fn read(rows: &[(Key, Sum)], cgroups: &cgroups::Names, has_requests: impl Fn(&str) -> bool) -> Vec<Dirtied> {
     let mut by_who = BTreeMap::<(String, String, Option<&String>, Asker), u64>::new();
     for (key, sum) in rows {
-        for disk in devices::disks_below(&devices::number(sum.disk)) {
+        for disk in devices::disks_below(&devices::number(sum.disk), &has_requests) {
             let who = (disk, text(&key.comm), cgroups.get(&key.cgroup), asker(key.asker));
             *by_who.entry(who).or_default() += sum.bytes;
         }
@@ -76,7 +77,7 @@ mod tests {
     }
 
     fn read(rows: &[(Key, Sum)]) -> Vec<Dirtied> {
-        super::read(rows, &cgroups::Names::from([(433, "/planted".to_owned())]))
+        super::read(rows, &cgroups::Names::from([(433, "/planted".to_owned())]), |_| false)
     }
 
     #[test]

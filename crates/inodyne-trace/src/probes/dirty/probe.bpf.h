@@ -41,10 +41,10 @@ int HOLDING_PROG(dirty_folio, void *folio, struct address_space *mapping)
 	bpf_get_current_comm(key.comm, sizeof(key.comm));
 	sum = bpf_map_lookup_elem(&dirty_sums, &key);
 	if (!sum) {
+		/* btrfs has none, nor have a device read as a file (metadata of ext4) and what a server keeps. */
 		device = BPF_CORE_READ(superblock, s_bdev);
-		if (!device)
-			return 0;
-		first.disk = disk_number(BPF_CORE_READ(device, bd_disk));
+		if (device)
+			first.disk = disk_number(BPF_CORE_READ(device, bd_disk));
 		/* Where another CPU was faster, its row serves. */
 		bpf_map_update_elem(&dirty_sums, &key, &first, BPF_NOEXIST);
 		cgroup_show(key.cgroup);
