@@ -377,6 +377,23 @@ fn a_script_without_an_interpreter_and_ignored_signals() {
     assert_eq!(mask & standard, 1 << (Signal::SIGHUP as u64 - 1), "only what nohup ignores is ignored: {told}");
 }
 
+/// Daemons do so, and what they start inherits it: the kernel tells nobody how a child has ended.
+#[test]
+fn whoever_ignores_the_end_of_children_hears_of_the_commands() {
+    let _machine = machine();
+    let script = format!(
+        "trap '' CHLD; exec '{}' run --at ext4 -- grep SigIgn /proc/self/status",
+        env!("CARGO_BIN_EXE_inodyne")
+    );
+    let told = run(Command::new("timeout").args(["-k", "5", "120", "sh", "-c", &script])).ended_with(0).text();
+    let line = told.lines().find(|line| line.starts_with("SigIgn")).expect("the command says it");
+    let mask = u64::from_str_radix(line.rsplit('\t').next().expect("a mask"), 16).expect("hexadecimal");
+    assert!(
+        mask & 1 << (Signal::SIGCHLD as u64 - 1) != 0,
+        "the command's own children are as whoever started it wants: {told}"
+    );
+}
+
 #[test]
 fn json_is_all_there_is_on_standard_output() {
     let _machine = machine();

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd, siginfo};
@@ -24,6 +25,19 @@ pub(crate) fn ignore_those_not_for_helpers() {
     for each in NOT_FOR_HELPERS {
         // SAFETY: no handler is installed. The call fails only for signals that do not exist.
         unsafe { libc::signal(each as libc::c_int, libc::SIG_IGN) };
+    }
+}
+
+/// Whether the end of children was ignored when [`hear_of_children`] was called.
+static WERE_CHILDREN_IGNORED: AtomicBool = AtomicBool::new(false);
+
+/// Whoever starts this process may ignore SIGCHLD, which it inherits: its children would vanish without a status. From here on they do not;
+/// commands are still started as whoever started this wants it.
+pub fn hear_of_children() {
+    if is_ignored(Signal::SIGCHLD).unwrap_or(false) {
+        WERE_CHILDREN_IGNORED.store(true, Relaxed);
+        // SAFETY: no handler is installed.
+        unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
     }
 }
 
@@ -83,7 +97,7 @@ impl AsFd for SignalReader {
 pub(crate) fn inherited_ignores() -> io::Result<Vec<Signal>> {
     let mut ignored = Vec::new();
     for each in Signal::iterator().filter(|signal| *signal != Signal::SIGPIPE) {
-        if is_ignored(each)? {
+        if is_ignored(each)? || each == Signal::SIGCHLD && WERE_CHILDREN_IGNORED.load(Relaxed) {
             ignored.push(each);
         }
     }

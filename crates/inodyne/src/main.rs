@@ -74,6 +74,7 @@ use cli::{Cli, Command};
 use failure::{ExitStatus, Failure};
 
 fn main() -> ExitCode {
+    inodyne_launch::hear_of_children();
     // `rm` reads its arguments as GNU rm does, so that scripts can call it unchanged.
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next().is_some_and(|first| first == "rm") {

@@ -36,6 +36,7 @@ fn serve(spec: &LaunchSpec, channel: &Channel, arm_program: Option<BorrowedFd<'_
     let [input, output] = spec.named_files();
     close_ours(&[Some(channel.as_fd().as_raw_fd()), arm_program.map(|program| program.as_raw_fd()), input, output]);
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    signals::hear_of_children();
     let ignored = signals::inherited_ignores()?;
     // The command's process inherits this mask, so that what is sent to it while it starts waits until it is released.
     SigSet::all().thread_set_mask()?;
