@@ -1,5 +1,6 @@
 //! Joining threads that run already: says which processes are wanted, and has the kernel look at all tasks until nobody is new.
 
+use std::collections::BTreeSet;
 use std::io::Read;
 
 use libbpf_rs::{Iter, MapCore, MapFlags};
@@ -26,6 +27,12 @@ pub(crate) fn join(skeleton: &mut InodyneSkel<'static>, whom: &Whom) -> libbpf_r
     match whom {
         Whom::All => skeleton.maps.bss_data.as_mut().expect("the object has global variables").join_all = 1,
         Whom::Processes(pids) => {
+            // Who was wanted before may be gone, and another process may have its number.
+            let wanted: BTreeSet<Vec<u8>> = pids.iter().map(|pid| pid.to_ne_bytes().to_vec()).collect();
+            let gone: Vec<Vec<u8>> = skeleton.maps.joining.keys().filter(|key| !wanted.contains(key)).collect();
+            for key in gone {
+                skeleton.maps.joining.delete(&key)?;
+            }
             for pid in pids {
                 skeleton.maps.joining.update(&pid.to_ne_bytes(), &1u32.to_ne_bytes(), MapFlags::ANY)?;
             }

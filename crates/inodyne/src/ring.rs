@@ -30,8 +30,9 @@ impl std::str::FromStr for Keep {
 
     /// `24h` or `500M`.
     fn from_str(text: &str) -> Result<Keep, String> {
-        let size = text.parse().map(Keep::Bytes).ok();
-        let kept = size.or_else(|| crate::options::time(text).map(Keep::For).ok());
+        // Minutes, as in all other times, and not megabytes.
+        let time = crate::options::time(text).map(Keep::For).ok();
+        let kept = time.or_else(|| text.parse().map(Keep::Bytes).ok());
         // Of a number alone nobody knows which it is.
         let kept = kept.filter(|_| !text.ends_with(|c: char| c.is_ascii_digit()));
         kept.ok_or_else(|| "write a time or a size: 24h, 90min, 500M".to_owned())
@@ -211,5 +212,6 @@ mod tests {
         assert_eq!(name(ring.at(None)).as_deref(), Ok("2026-11-20T12-00-00Z.inodyne"));
         assert_eq!(fs::read_dir(directory.path()).expect("read").count(), 2, "the newest, and what is not ours");
         assert!("24".parse::<Keep>().is_err() && "soon".parse::<Keep>().is_err() && "90min".parse::<Keep>().is_ok());
+        assert_eq!("30m".parse(), Ok(Keep::For(Duration::from_secs(1800))));
     }
 }

@@ -37,7 +37,8 @@ pub fn called(is_meant: &dyn Fn(&str) -> bool) -> Vec<PathBuf> {
 /// The group itself is gone, or does not say: of a threaded group the kernel tells no processes.
 pub fn members(path: &Path, pids: &mut BTreeSet<u32>) -> io::Result<()> {
     let listed = fs::read_to_string(path.join(MEMBERS))?;
-    pids.extend(listed.lines().filter_map(|pid| pid.parse::<u32>().ok()));
+    // Who is in no PID namespace of ours has the number 0.
+    pids.extend(listed.lines().filter_map(|pid| pid.parse::<u32>().ok()).filter(|pid| *pid != 0));
     for below in directories(path) {
         drop(members(&below, pids));
     }

@@ -2,7 +2,9 @@
 //! Podman, CRI-O and the kubelet keep them, and ids are part of the names of control groups.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -91,6 +93,19 @@ fn entries(directory: &Path) -> impl Iterator<Item = PathBuf> {
     fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path())
 }
 
+/// What is in a file, of a user's home too: none where it is no file, or larger than a list of containers is.
+fn contents(path: &Path) -> Option<Vec<u8>> {
+    const MOST: u64 = 64 << 20;
+    // Nothing is waited for: it may be a FIFO.
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path).ok()?;
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
+    let mut contents = Vec::new();
+    let read = file.take(MOST + 1).read_to_end(&mut contents).ok()?;
+    (read as u64 <= MOST).then_some(contents)
+}
+
 fn docker(directory: &Path, name: &str) -> BTreeSet<String> {
     #[derive(Deserialize)]
     struct Config {
@@ -99,9 +114,8 @@ fn docker(directory: &Path, name: &str) -> BTreeSet<String> {
         #[serde(rename = "Name")]
         name: String,
     }
-    let configs = entries(directory).filter_map(|container| {
-        serde_json::from_slice::<Config>(&fs::read(container.join("config.v2.json")).ok()?).ok()
-    });
+    let configs = entries(directory)
+        .filter_map(|container| serde_json::from_slice::<Config>(&contents(&container.join("config.v2.json"))?).ok());
     configs.filter(|config| config.name.trim_start_matches('/') == name).map(|config| config.id).collect()
 }
 
@@ -113,9 +127,8 @@ fn storage(directory: &Path, name: &str) -> BTreeSet<String> {
         names: Vec<String>,
     }
     let lists = entries(directory).filter(|path| path.to_string_lossy().ends_with("-containers"));
-    let containers = lists.filter_map(|list| {
-        serde_json::from_slice::<Vec<Container>>(&fs::read(list.join("containers.json")).ok()?).ok()
-    });
+    let containers = lists
+        .filter_map(|list| serde_json::from_slice::<Vec<Container>>(&contents(&list.join("containers.json"))?).ok());
     let meant = containers.flatten().filter(|container| container.names.iter().any(|own| own == name));
     meant.map(|container| container.id).collect()
 }
