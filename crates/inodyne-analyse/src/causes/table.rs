@@ -83,6 +83,13 @@ pub(super) const ANSWERS: &[(&str, Cause)] = &[
     ("netfs_read_collection", Cause::RemoteServer), // fs/netfs/read_collect.c
     ("netfs_read_collection_worker", Cause::RemoteServer), // fs/netfs/read_collect.c
     ("netfs_write_collection_worker", Cause::RemoteServer), // fs/netfs/write_collect.c
+    ("netfs_rreq_unlock_folios", Cause::RemoteServer), // fs/netfs/buffered_read.c, to 6.11
+    ("netfs_rreq_assess", Cause::RemoteServer),     // fs/netfs/io.c, to 6.11
+    ("netfs_consume_read_data", Cause::RemoteServer), // fs/netfs/read_collect.c, 6.12
+    ("netfs_read_subreq_terminated", Cause::RemoteServer), // fs/netfs/read_collect.c
+    ("cifs_readv_complete", Cause::RemoteServer),   // fs/cifs/file.c, 6.1
+    ("cifs_readahead_complete", Cause::RemoteServer), // fs/smb/client/file.c, to 6.9
+    ("cifs_writev_complete", Cause::RemoteServer),  // fs/smb/client/file.c, to 6.9
     ("nfs_read_completion", Cause::RemoteServer),   // fs/nfs/read.c
     ("nfs_write_completion", Cause::RemoteServer),  // fs/nfs/write.c
 ];
@@ -283,6 +290,11 @@ pub(super) const RULES: &[Rule] = &[
 
     // The lock of an inode: a semaphore, taken by one of these.
     when("do_unlinkat", Way::Lock, Cause::InodeLock, "6.18"),
+    when("start_dirop", Way::Lock, Cause::InodeLock, "fs/namei.c, from 6.19"),
+    when("__start_dirop", Way::Lock, Cause::InodeLock, "fs/namei.c, from 6.19"),
+    when("filename_unlinkat", Way::Lock, Cause::InodeLock, "fs/namei.c, from 7.0"),
+    when("filename_rmdir", Way::Lock, Cause::InodeLock, "fs/namei.c, from 7.0"),
+    when("filename_renameat2", Way::Lock, Cause::InodeLock, "fs/namei.c, from 7.0"),
     when("path_openat", Way::Lock, Cause::InodeLock, "6.18"),
     when("open_last_lookups", Way::Lock, Cause::InodeLock, "fs/namei.c"),
     when("lookup_slow", Way::Lock, Cause::InodeLock, "fs/namei.c"),

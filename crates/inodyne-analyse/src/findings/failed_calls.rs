@@ -45,9 +45,16 @@ const ANSWERS: &[&str] = &[
     "other",
 ];
 
-/// The same: EINVAL of `readlink` says that something is no symbolic link.
+/// The same: EINVAL of `readlink` says that something is no symbolic link, EPERM of `epoll_ctl` that a file is never waited for (Go asks of
+/// each that it opens), EXDEV that a file cannot be cloned or renamed to another file system.
 fn is_answer(call: &str, errno: &str) -> bool {
-    ANSWERS.contains(&errno) || matches!((call, errno), ("readlink" | "readlinkat", "EINVAL"))
+    let is_of_call = matches!(
+        (call, errno),
+        ("readlink" | "readlinkat", "EINVAL")
+            | ("epoll_ctl", "EPERM" | "EEXIST")
+            | ("ioctl" | "copy_file_range" | "link" | "linkat" | "rename" | "renameat" | "renameat2", "EXDEV")
+    );
+    ANSWERS.contains(&errno) || is_of_call
 }
 
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {

@@ -7,6 +7,7 @@ use inodyne_model::Nanos;
 use inodyne_model::cause::Cause;
 use inodyne_model::comparison::Comparison;
 use inodyne_model::finding::Finding;
+use inodyne_model::ledger::RowKind;
 use inodyne_model::recording::Recording;
 use inodyne_model::run::CacheState;
 use inodyne_model::trace::Trace;
@@ -126,16 +127,37 @@ fn advice(case: &Case<'_>) -> String {
     }
 }
 
-/// How much of the time is spent waiting for files.
+/// How much of the time is spent waiting for files, where it is known of most waits whether they are for files.
 fn without_a_cure(trace: &Trace) -> String {
-    if !trace.tracer.divides_calls() {
-        return "No finding says what would make it faster.".to_owned();
-    }
-    let share = waits_for_files(trace);
-    if share < LEAST_WAITS {
-        format!("A faster disk would not help: waits for files are {} of the time.", percent(share))
-    } else {
-        format!("No finding: waits for files are {} of the time; a faster device would shorten them.", percent(share))
+    let part = |is_meant: &dyn Fn(Cause) -> bool| {
+        let rows = trace.ledger.rows.iter().filter(|row| row.kind == RowKind::Blocked);
+        let meant = rows.filter(|row| row.cause.map_or(is_meant(Cause::Other), is_meant));
+        meant.map(|row| row.ns).sum::<Nanos>().share_of(trace.ledger.wall_ns)
+    };
+    let files = waits_for_files(trace);
+    // A child, a server, io_uring: what is waited for there may be files as well.
+    let unknown = part(&|cause| !cause.is_of_files() && !matches!(cause, Cause::Sleep | Cause::Stopped));
+    let device = part(&|cause| {
+        matches!(
+            cause,
+            Cause::DeviceRead
+                | Cause::DeviceWrite
+                | Cause::DeviceFlush
+                | Cause::Journal
+                | Cause::BufferLock
+                | Cause::WriteThrottle
+                | Cause::QueueFull
+        )
+    });
+    let share = percent(files);
+    match () {
+        () if trace.tracer.divides_calls() && files + unknown < LEAST_WAITS => {
+            format!("A faster disk would not help: waits for files are {share} of the time.")
+        }
+        () if trace.tracer.divides_calls() && files >= LEAST_WAITS && device >= files / 2.0 => {
+            format!("No finding: waits for files are {share} of the time; a faster device would shorten them.")
+        }
+        () => "No finding says what would make it faster.".to_owned(),
     }
 }
 
