@@ -381,11 +381,10 @@ fn a_script_without_an_interpreter_and_ignored_signals() {
 #[test]
 fn whoever_ignores_the_end_of_children_hears_of_the_commands() {
     let _machine = machine();
-    let script = format!(
-        "trap '' CHLD; exec '{}' run --at ext4 -- grep SigIgn /proc/self/status",
-        env!("CARGO_BIN_EXE_inodyne")
-    );
-    let told = run(Command::new("timeout").args(["-k", "5", "120", "sh", "-c", &script])).ended_with(0).text();
+    let mut ignoring = Command::new("timeout");
+    ignoring.args(["-k", "5", "120", "env", "--ignore-signal=CHLD", env!("CARGO_BIN_EXE_inodyne")]);
+    let told = run(ignoring.args(["run", "--at", "ext4", "--", "grep", "SigIgn", "/proc/self/status"]));
+    let told = told.ended_with(0).text();
     let line = told.lines().find(|line| line.starts_with("SigIgn")).expect("the command says it");
     let mask = u64::from_str_radix(line.rsplit('\t').next().expect("a mask"), 16).expect("hexadecimal");
     assert!(
