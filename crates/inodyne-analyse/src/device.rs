@@ -16,19 +16,6 @@ pub(crate) const BUSY: f64 = 0.8;
 /// From so many requests at once on, one more would only wait for the others. Read-ahead alone keeps two on their way.
 pub(crate) const MANY: f64 = 4.0;
 
-/// What a thread waits for that waits for a block device.
-pub(crate) fn is_of_device(cause: Cause) -> bool {
-    matches!(
-        cause,
-        Cause::DeviceRead
-            | Cause::DeviceWrite
-            | Cause::DeviceFlush
-            | Cause::Journal
-            | Cause::QueueFull
-            | Cause::WriteThrottle
-    )
-}
-
 /// The disk that a command in this place worked with, and what bounds the command.
 pub(crate) fn bound(block: &BlockIo, wall: Nanos, ledger: &Ledger, place: Option<&Place>) -> Option<Bound> {
     let disk = worked_with(block, place)?;
@@ -36,7 +23,7 @@ pub(crate) fn bound(block: &BlockIo, wall: Nanos, ledger: &Ledger, place: Option
         let rows = ledger.rows.iter().filter(|row| row.kind == RowKind::Blocked);
         rows.filter(|row| row.cause.is_some_and(is_meant)).map(|row| row.ns).sum()
     };
-    let (waiting, of_journal) = (waiting(is_of_device), waiting(|cause| cause == Cause::Journal));
+    let (waiting, of_journal) = (waiting(Cause::is_of_device), waiting(|cause| cause == Cause::Journal));
     let load = Load::of(disk, &block.paths, wall);
     let by = if waiting.share_of(ledger.wall_ns) < LEAST_WAITING {
         BoundBy::NotTheDevice

@@ -13,7 +13,6 @@ use inodyne_model::recording::Recording;
 use inodyne_model::run::median;
 use inodyne_model::trace::Trace;
 
-use crate::device::is_of_device;
 use crate::statistics::trend::trend;
 use crate::strangers::{self, OnDisk};
 use crate::units::{percent, seconds};
@@ -181,7 +180,7 @@ fn of_others(disk: &Disk, used: &OnDisk) -> Option<String> {
 
 /// Who is throttled waits by the kernel's choice, and not for the disk's answer.
 fn waits_for_an_answer(cause: Cause) -> bool {
-    is_of_device(cause) && cause != Cause::WriteThrottle
+    cause.is_of_device() && cause != Cause::WriteThrottle
 }
 
 #[cfg(test)]

@@ -104,6 +104,19 @@ impl Cause {
         matches!(self, Cause::Lock | Cause::InodeLock | Cause::BufferLock)
     }
 
+    /// Whether somebody who waits for this waits for a block device.
+    pub fn is_of_device(self) -> bool {
+        matches!(
+            self,
+            Cause::DeviceRead
+                | Cause::DeviceWrite
+                | Cause::DeviceFlush
+                | Cause::Journal
+                | Cause::QueueFull
+                | Cause::WriteThrottle
+        )
+    }
+
     /// Whether somebody who waits for this waits for files.
     pub fn is_of_files(self) -> bool {
         match self {

@@ -1,6 +1,7 @@
 //! `device-saturated`: the device is busy nearly all of the time with several requests at once, and the command waits for it. More threads,
 //! or a longer queue, would only let each request wait longer.
 
+use inodyne_model::cause::Cause;
 use inodyne_model::finding::Finding;
 use inodyne_model::ledger::RowKind;
 
@@ -9,7 +10,7 @@ use super::case::Case;
 use super::estimate::{self, Diagnosed};
 use super::others;
 use super::remedy::advice;
-use crate::device::{BUSY, MANY, is_of_device};
+use crate::device::{BUSY, MANY};
 use crate::units::{percent, seconds};
 
 /// Below this share of the wall-clock time something else than the device is most of it.
@@ -17,7 +18,7 @@ const LEAST_SHARE: f64 = 0.5;
 
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let device = AtDevice::of(case)?;
-    let waiting = case.ledger(|row| row.kind == RowKind::Blocked && row.cause.is_some_and(is_of_device));
+    let waiting = case.ledger(|row| row.kind == RowKind::Blocked && row.cause.is_some_and(Cause::is_of_device));
     let share = waiting / case.wall();
     let load = &device.load;
     if share < LEAST_SHARE || load.busy < BUSY || load.depth < MANY {

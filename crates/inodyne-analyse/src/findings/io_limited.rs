@@ -7,6 +7,7 @@ use inodyne_model::Nanos;
 use inodyne_model::cause::Cause;
 use inodyne_model::count::Grouped;
 use inodyne_model::finding::Finding;
+use inodyne_model::io_over_time::IoInterval;
 use inodyne_model::limit::{Limit, LimitKind};
 
 use super::case::{Case, Time};
@@ -71,13 +72,7 @@ fn is_at(limit: &Limit, case: &Case<'_>) -> Option<Time> {
 fn active(limit: &Limit, case: &Case<'_>) -> f64 {
     let over_time = case.trace.block.as_ref().and_then(|block| block.over_time.as_ref());
     let Some((over_time, device)) = over_time.zip(limit.device.as_ref()) else { return f64::INFINITY };
-    let mut began = Nanos::ZERO;
-    let mut active = Nanos::ZERO;
-    for interval in &over_time.intervals {
-        if interval.disks.iter().any(|disk| disk.disk == *device && disk.requests > 0) {
-            active += interval.to_ns - began;
-        }
-        began = interval.to_ns;
-    }
-    active.0 as f64
+    let is_active = |interval: &IoInterval| interval.of_disk(device).is_some_and(|disk| disk.requests > 0);
+    let active = over_time.iter().filter(|(_, interval)| is_active(interval));
+    active.map(|(from, interval)| interval.to_ns.saturating_sub(from)).sum::<Nanos>().0 as f64
 }

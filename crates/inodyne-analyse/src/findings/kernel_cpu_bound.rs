@@ -1,12 +1,12 @@
 //! `kernel-cpu-bound`: most of the time is the kernel's work on a CPU. A bound: no faster device can help with that.
 
+use inodyne_model::cause::Cause;
 use inodyne_model::finding::Finding;
 use inodyne_model::ledger::RowKind;
 
 use super::case::Case;
 use super::estimate::{self, Diagnosed};
 use super::remedy::advice;
-use crate::device::is_of_device;
 use crate::units::{percent, seconds};
 
 /// From this share of the wall-clock time on it is what the command does.
@@ -44,5 +44,5 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
 
 /// Time in which the ledger's thread waits for a device or a journal on one.
 pub(super) fn waiting_for_devices(case: &Case<'_>) -> f64 {
-    case.ledger(|row| row.cause.is_some_and(is_of_device))
+    case.ledger(|row| row.cause.is_some_and(Cause::is_of_device))
 }

@@ -92,9 +92,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             percent(changing)
         ));
     }
-    let looks_up = |function: &str| function.contains(LOOKS_UP);
-    let looking = case.waiting(|waited| is_served(waited.cause) && !changes(waited.call) && waited.passes(looks_up));
-    let misses = if server == Server::Fuse { misses(case, &asking, &looking) } else { 0 };
+    let misses = if server == Server::Fuse { misses(case, &asking) } else { 0 };
     if matches!(server, Server::Fuse | Server::Host) {
         let part = percent(cached.ns / time.ns);
         evidence.push(format!("{part} of that asks again for files of which the kernel had been told before"));
@@ -139,11 +137,14 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
 
 /// How many of the calls that looked names up found nothing, where that is most of what was asked. At most: a call may have looked for it in
 /// another file system, too.
-fn misses(case: &Case<'_>, asking: &Time, looking: &Time) -> u64 {
+fn misses(case: &Case<'_>, asking: &Time) -> u64 {
     let is_kept = |place: &Place| place.spec.as_ref().is_some_and(|spec| spec.contains("negative_timeout"));
     if case.recording.places.get(case.trace.place).is_some_and(is_kept) {
         return 0;
     }
+    let looks_up = |function: &str| function.contains(LOOKS_UP);
+    let looking =
+        case.waiting(|waited| waited.cause == Cause::FuseServer && !changes(waited.call) && waited.passes(looks_up));
     let missing = |name: &str| {
         let enoent = |call: &SyscallStats| call.errors_by_errno.get("ENOENT").copied().unwrap_or(0);
         total(case.calls(|call| call == name).map(enoent))

@@ -129,35 +129,25 @@ fn advice(case: &Case<'_>) -> String {
 
 /// How much of the time is spent waiting for files, where it is known of most waits whether they are for files.
 fn without_a_cure(trace: &Trace) -> String {
+    let unsaid = "No finding says what would make it faster.";
+    if !trace.tracer.divides_calls() {
+        return unsaid.to_owned();
+    }
     let part = |is_meant: &dyn Fn(Cause) -> bool| {
         let rows = trace.ledger.rows.iter().filter(|row| row.kind == RowKind::Blocked);
-        let meant = rows.filter(|row| row.cause.map_or(is_meant(Cause::Other), is_meant));
+        let meant = rows.filter(|row| is_meant(row.cause.unwrap_or(Cause::Other)));
         meant.map(|row| row.ns).sum::<Nanos>().share_of(trace.ledger.wall_ns)
     };
     let files = waits_for_files(trace);
     // A child, a server, io_uring: what is waited for there may be files as well.
     let unknown = part(&|cause| !cause.is_of_files() && !matches!(cause, Cause::Sleep | Cause::Stopped));
-    let device = part(&|cause| {
-        matches!(
-            cause,
-            Cause::DeviceRead
-                | Cause::DeviceWrite
-                | Cause::DeviceFlush
-                | Cause::Journal
-                | Cause::BufferLock
-                | Cause::WriteThrottle
-                | Cause::QueueFull
-        )
-    });
     let share = percent(files);
-    match () {
-        () if trace.tracer.divides_calls() && files + unknown < LEAST_WAITS => {
-            format!("A faster disk would not help: waits for files are {share} of the time.")
-        }
-        () if trace.tracer.divides_calls() && files >= LEAST_WAITS && device >= files / 2.0 => {
-            format!("No finding: waits for files are {share} of the time; a faster device would shorten them.")
-        }
-        () => "No finding says what would make it faster.".to_owned(),
+    if files + unknown < LEAST_WAITS {
+        format!("A faster disk would not help: waits for files are {share} of the time.")
+    } else if files >= LEAST_WAITS && part(&Cause::is_of_device) >= files / 2.0 {
+        format!("No finding: waits for files are {share} of the time; a faster device would shorten them.")
+    } else {
+        unsaid.to_owned()
     }
 }
 

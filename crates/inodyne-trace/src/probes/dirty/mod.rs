@@ -3,7 +3,7 @@
 mod contract;
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use inodyne_model::block::{Asker, Dirtied};
 use inodyne_model::trace::Trace;
@@ -54,9 +54,13 @@ impl Probe for Own {
 /// of them.
 fn read(rows: &[(Key, Sum)], cgroups: &cgroups::Names, has_requests: impl Fn(&str) -> bool) -> Vec<Dirtied> {
     let mut by_who = BTreeMap::<(String, String, Option<&String>, Asker), u64>::new();
+    let mut below = BTreeMap::<u32, BTreeSet<String>>::new();
     for (key, sum) in rows {
-        for disk in devices::disks_below(&devices::number(sum.disk), &has_requests) {
-            let who = (disk, text(&key.comm), cgroups.get(&key.cgroup), asker(key.asker));
+        let disks = below
+            .entry(sum.disk)
+            .or_insert_with(|| devices::disks_below(&devices::number(sum.disk), &has_requests));
+        for disk in disks.iter() {
+            let who = (disk.clone(), text(&key.comm), cgroups.get(&key.cgroup), asker(key.asker));
             *by_who.entry(who).or_default() += sum.bytes;
         }
     }
