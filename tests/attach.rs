@@ -164,6 +164,33 @@ fn who_enters_a_control_group_is_followed_and_strangers_are_not() {
 }
 
 #[test]
+fn a_window_with_a_length_waits_for_a_service_that_is_started_anew() {
+    let (_machine, scratch) = (machine(), scratch());
+    let program = fixture("attached", scratch.path());
+    let cgroup = Cgroup::of("cpu");
+    let members = cgroup.0.join("cgroup.procs");
+    let mut first = Attached::start(&program, 2, 100);
+    std::fs::write(&members, first.pid().to_string()).expect("it enters");
+    let open = Open::new(&["--cgroup", cgroup.0.to_str().expect("text"), "--for", "8s"]);
+    first.does(Signal::SIGUSR1);
+    drop(first);
+    assert!(eventually(|| std::fs::read(&members).is_ok_and(|members| members.is_empty())), "nobody is left");
+    thread::sleep(Duration::from_millis(500));
+    let mut again = Attached::start(&program, 2, 100);
+    std::fs::write(&members, again.pid().to_string()).expect("it enters");
+    thread::sleep(Duration::from_secs(2));
+    again.does(Signal::SIGUSR1);
+    let recording = open.ended();
+    drop(again);
+    let trace = window(&recording);
+    holds_together(trace);
+    assert_eq!(calls(trace, "pread64"), 400);
+    assert_eq!(trace.observed.window.end, End::Detached);
+    assert!(trace.wall_ns >= Nanos(8_000_000_000), "as long as was asked for: {:?}", trace.wall_ns);
+    assert!(trace.observed.threads[0].born_ns >= trace.observed.started_ns);
+}
+
+#[test]
 fn a_unit_is_found_by_its_name() {
     let (_machine, scratch) = (machine(), scratch());
     let program = fixture("attached", scratch.path());

@@ -3,10 +3,11 @@
 mod support;
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
-use std::os::unix::net::UnixStream;
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::thread;
 use std::time::Instant;
 
 use inodyne_model::Nanos;
@@ -28,6 +29,10 @@ while True:
             time.sleep(0.1)
         connection.sendall(message)
 ";
+
+trait ReadWrite: Read + Write {}
+
+impl<Stream: Read + Write> ReadWrite for Stream {}
 
 fn served(trace: &Trace) -> &Served {
     let served = trace.requests.as_ref().expect("requests are looked at");
@@ -126,6 +131,58 @@ fn a_web_servers_requests_are_those_that_were_made() {
     assert!(unexplained.share_of(whole) < 0.01, "{unexplained:?} of {whole:?}");
 }
 
+/// Answers each message once three others have answered it, to which it has been connected since it began.
+const ASKING: &str = "import socket, sys
+unix = socket.socket(socket.AF_UNIX)
+unix.connect(sys.argv[2])
+tcp = socket.create_connection(('127.0.0.1', int(sys.argv[3])))
+udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+udp.connect(('127.0.0.1', int(sys.argv[4])))
+listening = socket.socket(socket.AF_UNIX)
+listening.bind(sys.argv[1])
+listening.listen()
+while True:
+    connection = listening.accept()[0]
+    while message := connection.recv(16):
+        for other in unix, tcp, udp:
+            other.sendall(message)
+            other.recv(16)
+        connection.sendall(message)
+";
+
+#[test]
+fn what_a_server_asks_of_others_is_no_request() {
+    const TIMES: usize = 50;
+    let (_machine, scratch) = (machine(), scratch());
+    let [socket, other] = ["socket", "other"].map(|name| scratch.path().join(name));
+    let unix = UnixListener::bind(&other).expect("a socket");
+    let tcp = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let udp = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let ports = [tcp.local_addr(), udp.local_addr()].map(|address| address.expect("it has one").port().to_string());
+    let echo = |mut stream: Box<dyn ReadWrite>| {
+        let mut message = [0; 16];
+        while stream.read_exact(&mut message).is_ok() && stream.write_all(&message).is_ok() {}
+    };
+    thread::spawn(move || echo(Box::new(unix.accept().expect("it connects").0)));
+    thread::spawn(move || echo(Box::new(tcp.accept().expect("it connects").0)));
+    thread::spawn(move || {
+        let mut message = [0; 16];
+        while let Ok((bytes, from)) = udp.recv_from(&mut message) {
+            drop(udp.send_to(&message[..bytes], from));
+        }
+    });
+    let mut server = Command::new("python3");
+    server.args(["-c", ASKING]).args([&socket, &other]).args(ports).stdin(Stdio::null());
+    let server = Killed(server.spawn().expect("the tests need python3"));
+    assert!(eventually(|| UnixStream::connect(&socket).is_ok()), "it listens");
+    let open = Open::new(&["--pid", &server.0.id().to_string(), "--request"]);
+    ask(&socket, TIMES);
+    let recording = open.interrupted();
+    let trace = window(&recording);
+    holds_together(trace);
+    assert_eq!(served(trace).ns.len(), TIMES);
+}
+
 #[test]
 fn any_two_calls_can_mark_them() {
     let (_machine, scratch) = (machine(), scratch());
@@ -143,6 +200,30 @@ os.pwrite(file, b'x', 9)
     let trace = run(command.current_dir(scratch.path())).ended_with(0).recording().traces.remove(0);
     let served = served(&trace);
     assert_eq!((served.ns.len(), &served.calls[..]), (3, &["pread64".to_owned(), "pwrite64".to_owned()][..]));
+    // The second may return nothing; and who accepts makes the descriptor.
+    let answered = |marks: &str, script: &str| {
+        let mut command = traced(&[marks], ["python3", "-c", script]);
+        let trace = run(command.current_dir(scratch.path())).ended_with(0).recording().traces.remove(0);
+        self::served(&trace).ns.len()
+    };
+    let script = "import os
+file = os.open('file', os.O_RDWR)
+for number in range(3):
+    os.pread(file, 10, number)
+    os.fsync(file)
+";
+    assert_eq!(answered("--request=pread64,fsync", script), 3);
+    let script = "import socket
+listening = socket.socket(socket.AF_UNIX)
+listening.bind('listening')
+listening.listen()
+for number in range(3):
+    asking = socket.socket(socket.AF_UNIX)
+    asking.connect('listening')
+    listening.accept()[0].close()
+    asking.close()
+";
+    assert_eq!(answered("--request=accept4,close", script), 3);
     let mistaken = run(inodyne().args(["run", "--request=pread64,pwrote", "--", "true"])).ended_with(2);
     assert!(mistaken.stderr.contains("two system calls on a descriptor"), "{}", mistaken.stderr);
 }

@@ -27,14 +27,16 @@ pub(crate) fn join(skeleton: &mut InodyneSkel<'static>, whom: &Whom) -> libbpf_r
     match whom {
         Whom::All => skeleton.maps.bss_data.as_mut().expect("the object has global variables").join_all = 1,
         Whom::Processes(pids) => {
+            // 0 is the number of all who are not of the namespace of processes that inodyne is in.
+            let wanted: BTreeSet<Vec<u8>> =
+                pids.iter().filter(|pid| **pid != 0).map(|pid| pid.to_ne_bytes().to_vec()).collect();
             // Who was wanted before may be gone, and another process may have its number.
-            let wanted: BTreeSet<Vec<u8>> = pids.iter().map(|pid| pid.to_ne_bytes().to_vec()).collect();
             let gone: Vec<Vec<u8>> = skeleton.maps.joining.keys().filter(|key| !wanted.contains(key)).collect();
             for key in gone {
                 skeleton.maps.joining.delete(&key)?;
             }
-            for pid in pids {
-                skeleton.maps.joining.update(&pid.to_ne_bytes(), &1u32.to_ne_bytes(), MapFlags::ANY)?;
+            for pid in &wanted {
+                skeleton.maps.joining.update(pid, &1u32.to_ne_bytes(), MapFlags::ANY)?;
             }
         }
     }

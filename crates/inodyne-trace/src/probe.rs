@@ -208,6 +208,8 @@ pub struct Seen<'a> {
     pub maps: &'a InodyneMaps<'static>,
     /// What was asked for.
     pub options: &'a Options,
+    /// When processes that ran already were first joined; none of a command, nor of a snapshot.
+    pub joined_ns: Option<Nanos>,
     /// When the programs were detached; of a snapshot when it is taken.
     pub detached_ns: Nanos,
     /// Accounts of threads, the command's and others', that had not ended.
@@ -237,6 +239,7 @@ impl<'a> Seen<'a> {
         Ok(Seen {
             maps,
             options,
+            joined_ns: None,
             detached_ns,
             alive,
             call_slots: CallSlots::read(maps)?,

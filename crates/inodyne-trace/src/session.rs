@@ -19,6 +19,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use inodyne_launch::monotonic_ns;
+use inodyne_model::Nanos;
 use inodyne_model::loss::{Loss, Lost};
 use inodyne_model::observed::{Begin, End, Window};
 use inodyne_model::trace::{Refused, Trace};
@@ -75,7 +76,8 @@ pub struct Tracer {
     /// None of a live view, which measures by itself.
     cost: RefCell<Option<Cost>>,
     refused: Vec<Refused>,
-    begin: Begin,
+    /// When processes that ran already were first joined; none of a command.
+    joined_ns: Option<Nanos>,
     /// Programs that are not loaded by libbpf.
     beside: LoadedBeside,
     skeleton: InodyneSkel<'static>,
@@ -127,7 +129,7 @@ impl Tracer {
             calibration: Calibration::default(),
             cost: RefCell::default(),
             refused: Vec::new(),
-            begin: Begin::Launched,
+            joined_ns: None,
             beside,
             skeleton,
         };
@@ -151,7 +153,7 @@ impl Tracer {
     /// # Errors
     /// The kernel refuses to show its tasks.
     pub fn join(&mut self, whom: &Whom) -> Result<u32, TraceError> {
-        self.begin = Begin::Attached;
+        self.joined_ns.get_or_insert_with(monotonic_ns);
         join(&mut self.skeleton, whom).map_err(load_error)
     }
 
@@ -218,13 +220,14 @@ impl Tracer {
         let mapped = self.mapped.take().into_files();
         let seen = Seen::read(maps, &self.options, detached_ns, &shared, alive, mapped);
         let cgroups = self.cgroups.borrow().names().clone();
-        let seen = Seen { skipped, cgroups, ..seen.map_err(read_error)? };
+        let seen = Seen { joined_ns: self.joined_ns, skipped, cgroups, ..seen.map_err(read_error)? };
         let mut result = Trace { overhead, lost: counted(&shared), ..Trace::default() };
         result.refused = std::mem::take(&mut self.refused);
         result.lost.add(Loss::Skipped, self.events_of(&seen.skipped));
         result.observed.stacks = stacks;
         let is_anyone_left = seen.alive.iter().any(|thread| thread.flags & FLAG_HELPER == 0);
-        if self.begin == Begin::Attached {
+        if let Some(joined_ns) = self.joined_ns {
+            result.wall_ns = detached_ns.saturating_sub(joined_ns);
             let end = if is_anyone_left { End::Detached } else { End::Exit };
             result.observed.window = Window { begin: Begin::Attached, end };
         }
@@ -235,10 +238,6 @@ impl Tracer {
         let observed = &result.observed;
         if observed.window.begin == Begin::Launched && observed.root().is_none() {
             return Err(TraceError::NoStart);
-        }
-        if observed.window.begin == Begin::Attached {
-            let ended = observed.threads.iter().map(|thread| thread.ended_ns).max().unwrap_or_default();
-            result.wall_ns = ended.saturating_sub(observed.started_ns);
         }
         Ok(result)
     }
@@ -361,7 +360,7 @@ impl Tracer {
     /// A parent learns of its child's end some microseconds before the child leaves its CPU for the last time: waits
     /// for the root, and for all others that are on their way out, at most a second. Nobody waits for the end of a window.
     fn wait_for_ends(&self) {
-        if self.begin == Begin::Attached {
+        if self.joined_ns.is_some() {
             return;
         }
         let deadline = Instant::now() + Duration::from_secs(1);

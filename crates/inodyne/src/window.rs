@@ -59,12 +59,13 @@ pub fn window(
     // A path leads to an end, and a window has none: so nobody pays for the timeline, but for requests, which end.
     let timeline = options.requests.is_some();
     let mut tracer = Tracer::new(&Options { joins: true, timeline, ..options.clone() })?;
-    let threads = tracer.join(&target.whom()?)?;
+    let whom = target.whom()?;
+    let threads = tracer.join(&whom)?;
     if threads == 0 && !target.may_grow() {
         return Err(Failure::new(ExitStatus::Usage, format_args!("{label}: there is no thread to follow")));
     }
     tell(threads);
-    let ended = watch(&mut tracer, target, threads > 0, length, interrupts)?;
+    let ended = watch(&mut tracer, target, whom, threads > 0, length, interrupts)?;
     let mut trace = tracer.finish()?;
     if let Some(block) = &mut trace.block {
         disks::known().add_to(block);
@@ -92,16 +93,17 @@ pub fn came_within(signals: &mut SignalReader, time: Duration) -> bool {
     signals.arrived().is_some()
 }
 
-/// Watches until the window ends. Whoever was joined may have ended before this begins.
+/// Watches until the window ends. Whoever was joined may have ended before this begins, and where others may come, a window that has a
+/// length waits for them: a service that is started anew. `known` are those who were joined: whoever has come since is joined too.
 fn watch(
     tracer: &mut Tracer,
     target: &Target,
+    mut known: Whom,
     mut was_anyone: bool,
     length: Option<Duration>,
     interrupts: &mut dyn FnMut(Duration) -> bool,
 ) -> Result<Ended, Failure> {
     let end = length.map(|length| Instant::now() + length);
-    let mut known = target.whom().ok();
     loop {
         if interrupts(EVERY) {
             return Ok(Ended::Interrupted);
@@ -113,13 +115,13 @@ fn watch(
         if target.may_grow() {
             // A control group may be removed under us: then nobody is in it.
             let now = target.whom().unwrap_or(Whom::Processes(Vec::new()));
-            if known.as_ref() != Some(&now) {
+            if known != now {
                 tracer.join(&now)?;
-                known = Some(now);
+                known = now;
             }
         }
         let is_anyone = tracer.follows_anyone();
-        if was_anyone && !is_anyone {
+        if was_anyone && !is_anyone && !(target.may_grow() && end.is_some()) {
             return Ok(Ended::NobodyLeft);
         }
         was_anyone |= is_anyone;

@@ -24,13 +24,8 @@ static __always_inline struct file *socket_file(__u32 descriptor)
 	return file && (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) == S_IFSOCK ? file : 0;
 }
 
-static __always_inline bool is_socket(__u32 descriptor)
-{
-	return socket_file(descriptor);
-}
-
-/* AF_UNIX and so on; 0 where it is no socket. */
-static __always_inline __u16 socket_family(__u32 descriptor)
+/* The same as the network knows it; null where it is no socket. */
+static __always_inline struct sock *socket_of(__u32 descriptor)
 {
 	struct file *file = socket_file(descriptor);
 	struct socket *socket;
@@ -38,7 +33,15 @@ static __always_inline __u16 socket_family(__u32 descriptor)
 	if (!file)
 		return 0;
 	socket = BPF_CORE_READ(file, private_data);
-	return BPF_CORE_READ(socket, sk, __sk_common.skc_family);
+	return BPF_CORE_READ(socket, sk);
+}
+
+/* AF_UNIX and so on; 0 where it is no socket. */
+static __always_inline __u16 socket_family(__u32 descriptor)
+{
+	struct sock *sk = socket_of(descriptor);
+
+	return sk ? BPF_CORE_READ(sk, __sk_common.skc_family) : 0;
 }
 
 #endif

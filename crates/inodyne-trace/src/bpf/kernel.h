@@ -113,6 +113,8 @@ struct sock_common {
 
 struct sock {
 	struct sock_common __sk_common;
+	__u16 sk_protocol;
+	__u8 sk_userlocks : 4;
 };
 
 struct socket {
@@ -210,6 +212,12 @@ struct bpf_iter__task {
 
 /* include/linux/socket.h */
 #define AF_UNIX 1
+#define AF_INET 2
+#define AF_INET6 10
+
+/* include/uapi/linux/in.h */
+#define IPPROTO_TCP 6
+#define IPPROTO_UDP 17
 
 /* include/uapi/linux/stat.h */
 #define S_IFMT 0170000

@@ -141,8 +141,9 @@ impl Probe for Own {
         let exits = exits(&arrived.exits);
         observed.threads.iter_mut().for_each(|thread| thread.process_exit = exits.get(&thread.number).copied());
         observed.programs = programs(&arrived.programs);
-        // Of a command that is the root, of processes that were joined the first of them.
-        observed.started_ns = observed.threads.first().map_or(Nanos::ZERO, |first| first.born_ns);
+        // A window begins when it is watched, whoever comes into it later; a command with its root.
+        let root = || observed.threads.first().map_or(Nanos::ZERO, |first| first.born_ns);
+        observed.started_ns = seen.joined_ns.unwrap_or_else(root);
         Ok(())
     }
 

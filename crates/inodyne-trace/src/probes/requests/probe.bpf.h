@@ -4,15 +4,16 @@
  * for (record_requests): otherwise the verifier takes all of it out of the programs.
  *
  * A request begins with the first read since the last answer, on the same descriptor of the same process, whichever of its threads does
- * it; what is read further belongs to it. It ends with the first write. What is written after that is no answer to anything.
+ * it; what is read further belongs to it. It ends with the first write. What is written after that is no answer to anything. On a
+ * connection that the process itself has made, to a database say, it asks, and what it reads are the answers: no request begins there.
  */
 #ifndef INODYNE_REQUESTS_PROBE_H
 #define INODYNE_REQUESTS_PROBE_H
 
-#include "../../bpf/file.h"
 #include "../../bpf/maps.h"
 #include "../../bpf/refuse.h"
 #include "../switches/tables.h"
+#include "connection.h"
 #include "intf.h"
 
 /* One of enum request_marks, and with REQUESTS_OF_CALLS the two calls. Set before loading. */
@@ -33,11 +34,22 @@ struct {
 
 RING(requests_answered);
 
+static __always_inline bool receives(__u16 call)
+{
+	return call == __NR_read || call == __NR_readv || call == __NR_recvfrom || call == __NR_recvmsg;
+}
+
 static __always_inline bool reads_request(__u16 call)
 {
 	if (record_requests == REQUESTS_OF_CALLS)
 		return call == request_read;
-	return call == __NR_read || call == __NR_readv || call == __NR_recvfrom || call == __NR_recvmsg;
+	return receives(call);
+}
+
+/* Of these the descriptor is what they return. */
+static __always_inline bool returns_descriptor(__u16 call)
+{
+	return call == __NR_accept || call == __NR_accept4 || call == __NR_openat;
 }
 
 static __always_inline bool answers_request(__u16 call)
@@ -61,13 +73,11 @@ __noinline int requests_exit(struct thread *t, __u64 regs, __u16 call, long resu
 	if (!t || result < 0)
 		return 0;
 	key.process = t->pid;
-	key.descriptor = CALL_ARG1(regs);
-	if (call == __NR_close || (!result && reads_request(call))) {
-		/* Nobody is there any more to be answered. */
-		bpf_map_delete_elem(&requests_read, &key);
-		return 0;
-	}
-	if (answers_request(call) && result) {
+	key.descriptor = returns_descriptor(call) ? result : CALL_ARG1(regs);
+	if (answers_request(call)) {
+		/* Of two calls that were named, any success is meant; else some of an answer. */
+		if (!result && record_requests != REQUESTS_OF_CALLS)
+			return 0;
 		read = bpf_map_lookup_elem(&requests_read, &key);
 		if (!read)
 			return 0;
@@ -77,10 +87,14 @@ __noinline int requests_exit(struct thread *t, __u64 regs, __u16 call, long resu
 		bpf_map_delete_elem(&requests_read, &key);
 		if (!ring_send(requests_answered, &answered, sizeof(answered)))
 			__sync_fetch_and_add(&requests_not_kept, 1);
+	} else if (call == __NR_close || (!result && receives(call))) {
+		/* Nobody is there any more to be answered. */
+		bpf_map_delete_elem(&requests_read, &key);
+		return 0;
 	} else if (reads_request(call)) {
 		if (bpf_map_lookup_elem(&requests_read, &key))
 			return 0;
-		if (record_requests == REQUESTS_OF_SOCKETS && !is_socket(key.descriptor))
+		if (record_requests == REQUESTS_OF_SOCKETS && !may_be_asked(key.descriptor))
 			return 0;
 		if (bpf_map_update_elem(&requests_read, &key, &now, BPF_NOEXIST))
 			__sync_fetch_and_add(&requests_not_kept, 1);
