@@ -2,7 +2,7 @@
 //! that was busy with other things. A prediction would mix what does not belong together.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use inodyne_model::Nanos;
 use inodyne_model::block::Disk;
@@ -16,6 +16,7 @@ use inodyne_model::trace::Trace;
 use crate::statistics::trend::trend;
 use crate::strangers::{self, OnDisk};
 use crate::units::{percent, seconds};
+use crate::workers;
 
 /// Fewer untraced runs do not show how they spread.
 const ENOUGH_RUNS: usize = 3;
@@ -115,7 +116,7 @@ fn busy(recording: &Recording, trace: &Trace) -> Option<String> {
     let held: f64 = trace.limits.iter().map(|limit| limit.held_ns.0 as f64).sum();
     let share = (ready.sum::<f64>() - held).max(0.0) / wall;
     let cpus = f64::from(recording.host.cpus);
-    let own = trace.observed.threads.iter().map(|thread| thread.cpu_ns().0 as f64).sum::<f64>() / wall;
+    let own = workers::cpu_time(trace).0 as f64 / wall;
     let others = busy_programs(trace);
     let had = others.iter().map(|(_, ns)| ns.0 as f64).sum::<f64>() / wall;
     let enough = if had > cpus * OTHERS_CPUS { NO_CPU_FOR_OTHERS } else { NO_CPU };
@@ -134,8 +135,7 @@ fn busy(recording: &Recording, trace: &Trace) -> Option<String> {
 
 /// CPU time of programs that are none of the command's, nor worked for it, by name, the most first.
 fn busy_programs(trace: &Trace) -> Vec<(&str, Nanos)> {
-    let servers = trace.observed.helpers.iter().filter(|helper| helper.server).map(|helper| helper.pid);
-    let known: BTreeSet<u32> = trace.observed.threads.iter().map(|thread| thread.pid).chain(servers).collect();
+    let known = workers::pids(trace);
     let processes = trace.neighbours.iter().flat_map(|all| &all.processes);
     let mut by_name = BTreeMap::<&str, Nanos>::new();
     for process in processes.filter(|process| !known.contains(&process.pid)) {

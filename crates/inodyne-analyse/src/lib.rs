@@ -55,6 +55,7 @@ pub mod tuning;
 mod undivided;
 mod units;
 mod window;
+mod workers;
 
 pub use comparison::precision;
 pub use difference::difference;

@@ -74,6 +74,11 @@ impl Prediction {
         self.now_ns.saturating_sub(self.wall_ns).share_of(self.now_ns)
     }
 
+    /// What a run that takes `wall` would take: the same part of it. A traced run takes longer than the time now.
+    pub fn of(&self, wall: Nanos) -> Nanos {
+        Nanos::rounded(wall.0 as f64 * (1.0 - self.saving()))
+    }
+
     /// The part of the time now that will be saved: low, likely, high.
     pub fn savings(&self) -> [f64; 3] {
         let part = |wall: Nanos| 1.0 - wall.share_of(self.now_ns);
@@ -96,6 +101,17 @@ pub enum Score {
 }
 
 impl Score {
+    /// What a measured ratio of times, with a cure over without it, and its interval say of a prediction.
+    pub fn of(predicted: &Prediction, ratio: f64, interval: [f64; 2]) -> Score {
+        let [low, _, high] = predicted.savings();
+        let [most, least] = interval.map(|ratio| 1.0 - ratio);
+        match (low..=high).contains(&(1.0 - ratio)) {
+            true => Score::AsPredicted,
+            false if least <= high && most >= low => Score::Undecided,
+            false => Score::Otherwise,
+        }
+    }
+
     /// As reports say it.
     pub fn words(self) -> &'static str {
         match self {
@@ -131,11 +147,9 @@ pub struct Proof {
 impl Proof {
     /// What it says of this prediction, the one that it was made for.
     pub fn score(&self, predicted: &Prediction) -> Score {
-        let [low, _, high] = predicted.savings();
         match self.within {
             true => Score::AsPredicted,
-            false if 1.0 - self.ci_high <= high && 1.0 - self.ci_low >= low => Score::Undecided,
-            false => Score::Otherwise,
+            false => Score::of(predicted, self.ratio, [self.ci_low, self.ci_high]),
         }
     }
 }

@@ -68,6 +68,17 @@ impl Row {
         Row { kind, syscall: None, cause: None, via, ns, count: 0, estimated: false, began_before: false, stack }
     }
 
+    /// Whether somebody who serves files, a journal or a device did it for the command, which waited for that one.
+    pub fn is_of_a_server_of_files(&self) -> bool {
+        let serves_files = |word: &String| Cause::ALL.iter().any(|cause| cause.as_str() == word && cause.is_of_files());
+        self.via.iter().any(serves_files)
+    }
+
+    /// Whether it is time in which the command waited for files, whatever was done for it meanwhile.
+    pub fn waits_for_files(&self) -> bool {
+        self.cause.is_some_and(Cause::is_of_files) || self.is_of_a_server_of_files()
+    }
+
     /// Whether both are of the same time, as [`RowKey`] says.
     pub fn is_same_as(&self, other: &Row) -> bool {
         (self.kind, &self.syscall, self.cause) == (other.kind, &other.syscall, other.cause)

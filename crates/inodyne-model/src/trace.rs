@@ -127,7 +127,8 @@ impl Trace {
     /// it had less than one, and each nanosecond took longer.
     pub fn estimated_overhead(&self, wall_ns: Nanos) -> Overhead {
         let wall = wall_ns.as_secs_f64().max(1e-9);
-        let calls: u64 = self.by_comm.iter().flat_map(|command| &command.syscalls).map(|call| call.calls).sum();
+        let calls = self.by_comm.iter().flat_map(|command| &command.syscalls).map(|call| call.calls);
+        let calls = calls.fold(0, u64::saturating_add);
         let cpu: Nanos = self.observed.threads.iter().map(|thread| thread.cpu_ns()).sum();
         let ready: Nanos = self.observed.threads.iter().map(|thread| thread.runqueue_ns).sum();
         let (cpu, ready) = (cpu.as_secs_f64(), ready.as_secs_f64());

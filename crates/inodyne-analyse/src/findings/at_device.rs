@@ -56,6 +56,11 @@ impl<'a> AtDevice<'a> {
         Some(format!("{name} can {can}{alone}, as it was measured: this is {share} of what it can do"))
     }
 
+    /// How much this is of what it can do, where that was measured.
+    pub(super) fn used_share(&self) -> Option<f64> {
+        self.used.as_ref().map(|used| used.share)
+    }
+
     /// What it can do, where that was measured.
     pub(super) fn limits(&self) -> Option<&DiskLimits> {
         self.disk.limits.as_ref()

@@ -54,19 +54,10 @@ impl Waited<'_> {
     pub(super) fn is_sync(&self) -> bool {
         super::families::syncs(self.call)
             || self.passes(|function| {
-                matches!(
-                    function_name(function),
-                    "ext4_sync_file"
-                        | "ext2_fsync"
-                        | "xfs_file_fsync"
-                        | "btrfs_sync_file"
-                        | "generic_write_sync"
-                        | "__generic_file_fsync"
-                        | "generic_file_fsync"
-                        | "vfs_fsync_range"
-                        | "ksys_sync"
-                        | "iomap_dio_complete"
-                )
+                let name = function_name(function);
+                name.ends_with("_fsync")
+                    || name.ends_with("_sync_file")
+                    || matches!(name, "vfs_fsync_range" | "generic_write_sync" | "ksys_sync")
             })
     }
 

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! predicted = now − saved × scale
-//!   now       the time without tracing: the median of untraced runs, or traced wall − calls × cost a call
+//!   now       the time without tracing: the median of untraced runs, or the traced wall-clock time without what tracing is
+//!             estimated to have cost (Trace::estimated_overhead: spread over the CPUs that were busy)
 //!   saved     time on the path that the cure makes go away, as traced
 //!   scale     how fast untraced runs were, compared with the trace without its cost; 1 where there are none
 //! ```
@@ -46,9 +47,8 @@ pub(super) struct Now {
 /// to their speed; `ready`, the time in which the threads in question waited for a CPU, is no part of that.
 pub(super) fn now(case: &Case<'_>, ready: f64) -> Now {
     let trace = case.trace;
-    let calls: f64 = trace.syscalls.iter().map(|s| s.calls as f64).sum();
     let wall = case.wall();
-    let ns = (wall - calls * case.cost()).max(wall * 0.2);
+    let ns = (wall / trace.estimated_overhead(trace.wall_ns).ratio).max(wall * 0.2);
     let Some(median) = median(&case.recording.untraced_walls(trace.key())) else {
         return Now { ns, scale: 1.0 };
     };

@@ -34,6 +34,7 @@ const ANSWERS: &[&str] = &[
     "EINPROGRESS",
     "EINTR",
     "ETIMEDOUT",
+    "ETIME",
     "ECHILD",
     "ENODATA",
     "EPIPE",
@@ -66,9 +67,12 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         })
         .collect();
     failing.sort_by_key(|(_, _, count)| std::cmp::Reverse(*count));
+    let idle = case.waiting(|waited| !waited.cause.is_of_files());
     let mut time = Time::of_threads(case.threads_of(|call| failing.iter().any(|(s, _, _)| s.name == call)));
     for (call, _, count) in &failing {
-        let ns = failed(call) * *count as f64 / call.errors.max(1) as f64;
+        // What it waits for in them but files is no cost of failing.
+        let other = idle.calls.get(&call.name).map_or(0.0, |(ns, _)| *ns);
+        let ns = (failed(call) - other).max(0.0) * *count as f64 / call.errors.max(1) as f64;
         time.add_calls(&call.name, ns, *count);
     }
     let share = case.share(&time);

@@ -36,15 +36,12 @@ pub(super) fn syncs(call: &str) -> bool {
     matches!(plain_name(call), "fsync" | "fdatasync" | "sync" | "syncfs" | "sync_file_range" | "msync")
 }
 
-/// Change a file or a name, or hand over what was changed: no cache answers these.
-pub(super) fn changes(call: &str) -> bool {
-    writes(call)
-        || removes(call)
-        || syncs(call)
+/// Make, remove or move a name, which locks the directory that it is in.
+pub(super) fn changes_names(call: &str) -> bool {
+    removes(call)
         || matches!(
             plain_name(call),
-            "close"
-                | "mkdir"
+            "mkdir"
                 | "mkdirat"
                 | "mknod"
                 | "mknodat"
@@ -56,6 +53,17 @@ pub(super) fn changes(call: &str) -> bool {
                 | "linkat"
                 | "symlink"
                 | "symlinkat"
+        )
+}
+
+/// Change a file or a name, or hand over what was changed: no cache answers these.
+pub(super) fn changes(call: &str) -> bool {
+    writes(call)
+        || changes_names(call)
+        || syncs(call)
+        || matches!(
+            plain_name(call),
+            "close"
                 | "chmod"
                 | "fchmod"
                 | "fchmodat"
@@ -126,8 +134,19 @@ pub(super) fn concerns_files(call: &str) -> bool {
                 | "flistxattr"
                 | "statfs"
                 | "fstatfs"
+                | "fadvise64"
+                | "readahead"
+                | "mount"
+                | "umount2"
+                | "inotify_add_watch"
+                | "fanotify_mark"
                 | "io_uring_enter"
                 | "io_submit"
                 | "io_getevents"
         )
+}
+
+/// Work with files or with something else, by what they are given: cloned files and terminals, files that are mapped and memory.
+pub(super) fn may_concern_files(call: &str) -> bool {
+    matches!(plain_name(call), "ioctl" | "mmap" | "munmap" | "madvise" | "exit_group")
 }

@@ -13,7 +13,7 @@ use inodyne_model::ledger::{PAGE_FAULT, Row, RowKind};
 use super::beside::files_beside;
 use super::case::Case;
 use super::estimate::{self, Diagnosed};
-use super::families::concerns_files;
+use super::families::{concerns_files, may_concern_files};
 use super::remedy::advice;
 use crate::units::{percent, seconds};
 
@@ -52,7 +52,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
 
 /// What time was about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     /// Files, directories and devices.
     Files,
     /// What no file system has a part in.
@@ -61,10 +61,9 @@ enum Kind {
     Unknown,
 }
 
-fn kind_of(row: &Row) -> Kind {
+pub(super) fn kind_of(row: &Row) -> Kind {
     // What was asked of a server of files, a journal or a device is about files, whatever is done for it.
-    let serves_files = |word: &String| Cause::ALL.iter().any(|cause| cause.as_str() == word && cause.is_of_files());
-    if row.via.iter().any(serves_files) {
+    if row.is_of_a_server_of_files() {
         return Kind::Files;
     }
     // Of somebody else's work the last word of the chain may be a call; otherwise it is who did it.
@@ -73,6 +72,8 @@ fn kind_of(row: &Row) -> Kind {
     match (row.kind, row.cause) {
         (RowKind::User, _) => Kind::Elsewhere,
         (RowKind::Kernel, _) if calls_about_files => Kind::Files,
+        // FICLONE and FIDEDUPERANGE are work with files, and so may be what a mapping is about.
+        (RowKind::Kernel, _) if call.is_some_and(may_concern_files) => Kind::Unknown,
         (RowKind::Kernel, _) => Kind::Elsewhere,
         (RowKind::Blocked, Some(cause)) if cause.is_of_files() => Kind::Files,
         (RowKind::Blocked, Some(Cause::Sleep | Cause::Stopped)) => Kind::Elsewhere,
@@ -131,6 +132,8 @@ mod tests {
             ("blocked read device-read", Kind::Files),
             ("kernel newfstatat -", Kind::Files),
             ("kernel page-fault -", Kind::Files),
+            ("kernel fadvise64 -", Kind::Files),
+            ("kernel ioctl -", Kind::Unknown),
             ("kernel brk -", Kind::Elsewhere),
             ("user - -", Kind::Elsewhere),
             ("blocked clock_nanosleep sleep", Kind::Elsewhere),

@@ -15,7 +15,7 @@ use inodyne_model::stack::{Stack, function_name};
 
 use super::case::{Case, Time, Waited, parallel};
 use super::estimate::{self, Diagnosed};
-use super::families::{reads, syncs, writes};
+use super::families::{changes_names, opens, reads, stats, syncs, writes};
 use super::lock_holders::Holders;
 use super::remedy::{Remedy, advice};
 use crate::units::{percent, seconds};
@@ -275,11 +275,13 @@ fn cure(lock: &str, waiting: &Time) -> Vec<Remedy> {
             Change::Place(PlaceChange::Feature("orphan_file".to_owned())),
         );
         vec![orphan_file, Remedy::advice(fewer)]
-    } else {
+    } else if in_calls(|call| opens(call) || stats(call) || changes_names(call) || call.starts_with("getdents")) {
         advice(&[
             "let each thread work in a directory of its own: creating, removing and renaming lock the directory",
             fewer,
         ])
+    } else {
+        advice(&["use fewer threads: beyond what the lock admits, each more makes it slower"])
     }
 }
 
@@ -361,6 +363,9 @@ mod tests {
             // A page was missing in the buffer of a call.
             ("lock_mm_and_find_vma", "read", "map and unmap less"),
             ("__vm_munmap", "munmap", "map and unmap less"),
+            // Neither files nor names.
+            ("cgroup_threadgroup_change_begin", "clone3", "use fewer threads"),
+            ("lock_mount", "mount", "use fewer threads"),
             ("fcntl_setlk", "fcntl", "hold the file's lock for less"),
         ] {
             let mut waiting = Time::default();

@@ -1,5 +1,7 @@
 //! `run-queue-bound`: threads are ready and have no CPU. A bound: neither disk nor file system can help.
 
+use std::collections::BTreeSet;
+
 use inodyne_model::Nanos;
 use inodyne_model::finding::Finding;
 use inodyne_model::ledger::RowKind;
@@ -9,6 +11,7 @@ use super::case::Case;
 use super::estimate::{self, Diagnosed};
 use super::remedy::advice;
 use crate::units::{percent, seconds};
+use crate::workers;
 
 /// From this share of the wall-clock time on, CPUs are what is missing. Wake-ups alone take a tenth on a virtual machine.
 const LEAST_SHARE: f64 = 0.35;
@@ -70,8 +73,10 @@ struct Others {
 }
 
 impl Others {
-    fn of(others: &Neighbours, wall: f64) -> Others {
-        let programs: Nanos = others.processes.iter().map(|process| process.cpu_ns).sum();
+    /// Of those who do not work for the command.
+    fn of(others: &Neighbours, workers: &BTreeSet<u32>, wall: f64) -> Others {
+        let strangers = others.processes.iter().filter(|process| !workers.contains(&process.pid));
+        let programs: Nanos = strangers.map(|process| process.cpu_ns).sum();
         Others { programs: programs.0 as f64 / wall, virtual_machines: others.stolen_ns.0 as f64 / wall }
     }
 
@@ -96,8 +101,9 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         return None;
     }
     let cpus = case.recording.host.cpus;
-    let own: f64 = case.trace.observed.threads.iter().map(|thread| thread.cpu_ns().0 as f64).sum::<f64>() / case.wall();
-    let others = case.trace.neighbours.as_ref().map(|others| Others::of(others, case.wall()));
+    let own = workers::cpu_time(case.trace).0 as f64 / case.wall();
+    let pids = workers::pids(case.trace);
+    let others = case.trace.neighbours.as_ref().map(|others| Others::of(others, &pids, case.wall()));
     let takers = Takers::of(own, others.as_ref().map(Others::all), f64::from(cpus));
     let by_others = others.map_or_else(String::new, |others| others.said());
     Some(
@@ -133,7 +139,7 @@ mod tests {
     fn what_was_stolen_is_no_other_programs() {
         let said = |stolen: u64| {
             let neighbours = Neighbours { stolen_ns: Nanos(stolen), ..Neighbours::default() };
-            Others::of(&neighbours, 1e9).said()
+            Others::of(&neighbours, &BTreeSet::new(), 1e9).said()
         };
         assert_eq!(said(20_000_000), ", other programs 0.0");
         assert_eq!(said(500_000_000), ", other programs 0.0, other virtual machines 0.5");

@@ -8,8 +8,10 @@
 //! 3. The one that saves most stands first; but what only a warm cache cures stands last, since caches are cold for a
 //!    reason, and the measurement may have been asked for like that.
 //! 4. Bounds say where the time is but no cure; they are said only where no finding saves anything worth a change, and of them
-//!    only the largest. It stands before calls that need not be made and cost next to nothing: those are no answer to the
+//!    only the largest; or in place of a finding that they explain. It stands before calls that need not be made and cost next to nothing: those are no answer to the
 //!    question where the time went.
+
+use std::collections::BTreeSet;
 
 use inodyne_model::finding::Finding;
 
@@ -77,25 +79,32 @@ const EXPLAINED_BY: &[(&str, &[&str])] = &[
 ];
 
 /// The findings about one trace that are said, the most useful first.
-pub(super) fn select(mut found: Vec<Finding>) -> Vec<Finding> {
+pub(super) fn select(found: Vec<Finding>) -> Vec<Finding> {
     let saves = |finding: &Finding| finding.predicted.saving();
-    let ids: Vec<String> = found.iter().map(|finding| finding.id.clone()).collect();
-    let is_explained = |finding: &Finding| {
-        let by = EXPLAINED_BY.iter().find(|(id, _)| *id == finding.id).map_or(&[][..], |(_, by)| *by);
-        by.iter().any(|id| ids.iter().any(|said| said == id))
-    };
-    found.retain(|finding| !is_explained(finding));
-    found.retain(|finding| finding.avoidable_calls.is_some() || finding.is_an_answer());
+    let is_worth_saying = |finding: &Finding| finding.avoidable_calls.is_some() || finding.is_an_answer();
+    let ids: BTreeSet<String> = found.iter().map(|finding| finding.id.clone()).collect();
+    let (explained, mut found): (Vec<Finding>, Vec<Finding>) =
+        found.into_iter().partition(|finding| explained_by(finding).any(|id| ids.contains(id)));
+    // A bound in whose favour a cure is left out is said in its place.
+    let instead: BTreeSet<&str> =
+        explained.iter().filter(|finding| !finding.bound && is_worth_saying(finding)).flat_map(explained_by).collect();
+    found.retain(is_worth_saying);
     let (mut bounds, mut found): (Vec<Finding>, Vec<Finding>) = found.into_iter().partition(|finding| finding.bound);
+    if found.iter().any(Finding::is_an_answer) {
+        found.extend(bounds.into_iter().filter(|bound| instead.contains(bound.id.as_str())));
+        bounds = Vec::new();
+    }
     let is_last = |finding: &Finding| NEED_WARMTH.contains(&finding.id.as_str());
     found.sort_by(|a, b| is_last(a).cmp(&is_last(b)).then(saves(b).total_cmp(&saves(a))));
-    if found.iter().any(Finding::is_an_answer) {
-        return found;
-    }
     bounds.sort_by(|a, b| b.share_of_wall.total_cmp(&a.share_of_wall));
     bounds.truncate(1);
     bounds.extend(found);
     bounds
+}
+
+/// In favour of which others it is left out.
+fn explained_by(finding: &Finding) -> impl Iterator<Item = &'static str> {
+    EXPLAINED_BY.iter().filter(|(id, _)| *id == finding.id).flat_map(|(_, by)| by.iter().copied())
 }
 
 /// Every finding that a rule here names.

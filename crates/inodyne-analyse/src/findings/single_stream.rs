@@ -1,13 +1,11 @@
 //! `single-stream`: one small request at a time. The device answers each quickly and then idles: several at once would be
 //! served in the same time.
 
-use std::collections::BTreeSet;
-
 use inodyne_model::count::Grouped;
 use inodyne_model::cure::{Change, CommandChange};
 use inodyne_model::finding::Finding;
 use inodyne_model::ledger::RowKind;
-use inodyne_model::observed::ThreadNumber;
+use inodyne_model::path::{Doing, DoingKind};
 
 use super::at_device::AtDevice;
 use super::case::{Case, Time};
@@ -77,18 +75,15 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
 /// Time of these threads on the critical path without that in which they had no CPU, in nanoseconds; where no path is known, all of
 /// the wall-clock time but that.
 fn divisible(case: &Case<'_>, time: &Time) -> f64 {
-    let is_ready = |kind: RowKind| kind == RowKind::Runqueue;
     let path = &case.trace.path;
     if path.steps.is_empty() {
-        return case.wall() - case.ledger(|row| is_ready(row.kind));
+        return case.wall() - case.ledger(|row| row.kind == RowKind::Runqueue);
     }
-    // What helpers do is part of the waits.
-    let threads = case.trace.observed.threads.iter().map(|thread| thread.number);
-    let others: BTreeSet<ThreadNumber> = threads.filter(|number| !time.threads.contains(number)).collect();
-    let of_them = path.iter().filter(|(step, _)| !others.contains(&step.thread));
-    let parts = of_them.flat_map(|(_, parts)| parts);
-    let has_cpu = |row: u32| path.rows.get(row as usize).is_some_and(|row| !is_ready(row.kind));
-    parts.filter(|part| has_cpu(part.row)).map(|part| part.ns.0 as f64).sum()
+    // What helpers do for them is part of their waits.
+    let is_theirs = |doing: &&Doing| {
+        time.threads.contains(&doing.thread) && matches!(doing.kind, DoingKind::Running | DoingKind::Waiting(_))
+    };
+    path.doings.iter().filter(is_theirs).map(|doing| doing.ns.0 as f64).sum()
 }
 
 /// How many workers are proposed on a machine with so many CPUs.

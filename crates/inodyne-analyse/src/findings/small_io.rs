@@ -52,6 +52,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             && call.calls as f64 >= opened.max(1) as f64 * LEAST_PER_FILE
             && mean < below
             && each - mean / COPIES > each * MOSTLY_CALL
+            && !is_of_messages(case, &call.name)
     };
     let small: Vec<(&SyscallStats, f64)> = case
         .calls(|call| reads(call) || writes(call))
@@ -95,5 +96,38 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             bound: false,
         }
         .finding(case),
+    )
+}
+
+/// Whether a call mostly works on sockets or eventfds, or on pipes that the program waits at, itself or in `poll`: what it sends is a message
+/// that somebody waits for, and a buffer would only hold it back. Known of where it was found on a CPU; where nobody sampled it, it is taken
+/// to work on files.
+fn is_of_messages(case: &Case<'_>, call: &str) -> bool {
+    let sampled = |function: fn(&str) -> bool| case.sampled_in(|name| name == call, function).count;
+    let is_most = |part: u64| part * 2 > sampled(|_| true);
+    let waits = case.waiting(|waited| matches!(waited.cause, Cause::Pipe | Cause::Poll));
+    let calls = total(case.calls(|name| waits.calls.contains_key(name)).map(|stats| stats.calls));
+    is_most(sampled(is_of_sockets)) || (waits.count * 2 > calls && is_most(sampled(is_of_pipes)))
+}
+
+/// net/socket.c and fs/eventfd.c
+fn is_of_sockets(function: &str) -> bool {
+    matches!(
+        function,
+        "sock_read_iter"
+            | "sock_write_iter"
+            | "sock_recvmsg"
+            | "sock_sendmsg"
+            | "sock_splice_read"
+            | "eventfd_read"
+            | "eventfd_write"
+    )
+}
+
+/// fs/pipe.c
+fn is_of_pipes(function: &str) -> bool {
+    matches!(
+        function,
+        "pipe_read" | "pipe_write" | "anon_pipe_read" | "anon_pipe_write" | "fifo_pipe_read" | "fifo_pipe_write"
     )
 }

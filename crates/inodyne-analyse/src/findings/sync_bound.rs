@@ -4,6 +4,7 @@ use inodyne_model::Nanos;
 use inodyne_model::count::Grouped;
 use inodyne_model::cure::{Change, PlaceChange};
 use inodyne_model::finding::Finding;
+use inodyne_model::syscall::SyscallStats;
 
 use super::case::{Case, Time};
 use super::estimate::{self, Diagnosed};
@@ -14,6 +15,8 @@ use crate::units::{percent, seconds};
 
 /// Below this share of the wall-clock time the program does not wait for syncs.
 const LEAST_SHARE: f64 = 0.1;
+/// Writes are synchronous where they wait for syncs from this part of their waiting on.
+const MOSTLY_SYNC: f64 = 0.5;
 /// With fewer there is nothing to put together.
 const LEAST_SYNCS: u64 = 5;
 /// A write that goes to the cache only, in nanoseconds: what stays of a synchronous one. Some microseconds either way do
@@ -26,20 +29,32 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let waiting = case.waiting(|waited| waited.is_sync() && !waited.is_copy_up() && !waited.call.is_empty());
     // Where waits are not known, what a sync does is known of its name, and not which writes are synchronous.
     let divides = case.trace.tracer.divides_calls();
-    let waits = |call: &str| if divides { waiting.calls.contains_key(call) } else { syncs(call) };
+    let waits = |call: &SyscallStats| {
+        if !divides {
+            return syncs(&call.name);
+        }
+        let synced = waiting.calls.get(&call.name).map_or(0.0, |(ns, _)| *ns);
+        // Of all the writes of one name some may be synchronous, to another file: they are not why these wait.
+        synced > 0.0 && (syncs(&call.name) || synced >= call.blocked_ns.0 as f64 * MOSTLY_SYNC)
+    };
     let threads = if divides { waiting.threads.clone() } else { case.threads_of(syncs) };
     let mut time = Time::of_threads(threads);
     let mut evidence = Vec::new();
-    for call in case.calls(|call| syncs(call) || (writes(call) && waits(call))) {
-        if !waits(&call.name) {
+    for call in case.calls(|call| syncs(call) || writes(call)).filter(|call| waits(call)) {
+        let (synced, waits) = waiting.calls.get(&call.name).copied().unwrap_or_default();
+        let all = Grouped(call.calls);
+        if writes(&call.name) && waits < call.calls {
+            // Others of the name go to the cache, or to other files.
+            time.add_calls(&call.name, synced, waits);
+            let mean = synced / waits.max(1) as f64;
+            evidence.push(format!("{} of {all} {} wait for a sync, {} each", Grouped(waits), call.name, seconds(mean)));
             continue;
         }
         let stays = if writes(&call.name) { call.calls as f64 * CACHED_WRITE } else { 0.0 };
-        let ns = (call.wall_ns.0 as f64 - stays).max(0.0);
-        time.add_calls(&call.name, ns, call.calls);
+        time.add_calls(&call.name, (call.wall_ns.0 as f64 - stays).max(0.0), call.calls);
         let what = if writes(&call.name) { "synchronous " } else { "" };
         let mean = call.wall_ns.0 as f64 / call.calls.max(1) as f64;
-        evidence.push(format!("{} {what}{}, {} each", Grouped(call.calls), call.name, seconds(mean)));
+        evidence.push(format!("{all} {what}{}, {} each", call.name, seconds(mean)));
     }
     let share = case.share(&time);
     if time.count < LEAST_SYNCS || share < LEAST_SHARE {

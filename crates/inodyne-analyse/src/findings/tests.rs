@@ -70,6 +70,14 @@ fn bounds_are_said_where_nothing_else_is_and_only_the_largest() {
 fn what_another_explains_or_saves_nothing_is_not_said() {
     assert_eq!(said(&[finding("journal-wait", 100, 20, false), finding("sync-bound", 100, 40, false)]), ["sync-bound"]);
     assert!(said(&[finding("small-io", 100, 99, false)]).is_empty());
+    // A bound stands for what it explains, beside whatever else there is to cure.
+    let limited = [
+        finding("io-limited", 100, 40, true),
+        finding("sync-bound", 100, 40, false),
+        finding("small-io", 100, 90, false),
+    ];
+    assert_eq!(said(&limited), ["io-limited", "small-io"]);
+    assert_eq!(said(&[limited[0].clone(), limited[2].clone()]), ["small-io"]);
     // A defect of the program is said however little it costs.
     let cheap = Finding { avoidable_calls: Some(1_000), ..finding("failed-calls", 1_000, 999, false) };
     assert_eq!(said(&[cheap]), ["failed-calls"]);
@@ -115,6 +123,48 @@ fn what_a_thread_in_the_background_waits_for_costs_nobody_anything() {
     assert_eq!(syncing(false).traces[0].ledger.rows[0].cause, Some(Cause::Journal));
     assert_eq!(ids(syncing(false)), ["sync-bound"]);
     assert_eq!(ids(syncing(true)), ["user-cpu-bound"]);
+}
+
+/// Writes that wait so long for syncs, of 900 ms in which they wait at all.
+fn writing_synced(synced: f64) -> Recording {
+    let mut recording = sample::empty();
+    recording.places = vec![sample::ext4("ext4", &[])];
+    recording.commands = vec![sample::command("work")];
+    let waits = vec![
+        sample::wait(1, Some("pwrite64"), 0xa1, ms(synced), 10),
+        sample::wait(1, Some("pwrite64"), 0xa2, ms(900.0 - synced), 290),
+    ];
+    let calls = sample::call("pwrite64", 300, &[], ms(5.0), ms(900.0));
+    let root = sample::thread(1, "work", ms(10.0), &[("pwrite64", ms(5.0))], &waits);
+    let mut trace = Trace { wall_ns: root.lifetime_ns(), ..Trace::default() };
+    trace.by_comm = vec![inodyne_model::syscall::CommCalls { comm: "work".to_owned(), syscalls: vec![calls] }];
+    trace.observed.started_ns = root.born_ns;
+    trace.observed.stacks = vec![
+        sample::stack(
+            0xa1,
+            "schedule jbd2_log_wait_commit ext4_sync_file vfs_fsync_range iomap_dio_complete vfs_write",
+        ),
+        // Blocks that were not written yet are marked as written, which nobody asked to be on the device.
+        sample::stack(
+            0xa2,
+            "schedule wait_transaction_locked start_this_handle ext4_dio_write_end_io iomap_dio_complete vfs_write",
+        ),
+    ];
+    (trace.observed.threads, trace.observed.waits) = (vec![root], waits);
+    recording.traces = vec![trace];
+    crate::explain(&mut recording);
+    recording
+}
+
+#[test]
+fn writes_are_synchronous_where_it_is_syncs_that_they_wait_for() {
+    let is_said = |synced| writing_synced(synced).findings.iter().any(|finding| finding.id == "sync-bound");
+    assert!(is_said(800.0));
+    let said = writing_synced(800.0).findings.remove(0);
+    assert!(said.evidence[0].starts_with("10 of 300 pwrite64 wait for a sync"), "{said:?}");
+    assert_eq!(said.avoidable_calls, Some(9));
+    assert!(!is_said(100.0), "one of many that go to another file");
+    assert!(!is_said(0.0));
 }
 
 /// A compiler that looks for its parts where they are not, 783 times, in a run of a quarter of a second; `ready` of that time one
@@ -321,6 +371,41 @@ fn what_is_small_is_told_by_calls_for_each_file_and_by_their_cost() {
     // The same page where each call is a message to a server, and where it comes from the cache.
     assert!(is_small(&[("openat", 3, 0, 0.1, 0.0), ("read", 5_000, 4_096, 10.0, 700.0)]));
     assert!(!is_small(&[("openat", 3, 0, 0.1, 0.0), ("read", 5_000, 4_096, 10.0, 0.0)]));
+}
+
+/// Whether small messages of a program that is found in this function are called small I/O.
+fn is_small_io(function: &str, pipe_waits: u64) -> bool {
+    let mut recording = moving(&[("read", 100_000, 10, 40.0, 0.0), ("write", 100_000, 10, 40.0, 0.0)]);
+    recording.findings.clear();
+    let observed = &mut recording.traces[0].observed;
+    observed.sample_hz = 997;
+    observed.stacks = vec![
+        sample::stack(7, &format!("{function} vfs_write ksys_write")),
+        sample::stack(8, "schedule anon_pipe_read vfs_read ksys_read"),
+    ];
+    let of = |syscall: &str| Sample {
+        thread: observed.threads[0].number,
+        syscall: Some(syscall.to_owned()),
+        user_mode: false,
+        stack: StackId(7),
+        user_stack: StackId::default(),
+        count: 40,
+    };
+    observed.samples = vec![of("read"), of("write")];
+    if pipe_waits > 0 {
+        observed.waits = vec![sample::wait(1, Some("read"), 8, ms(1.0), pipe_waits)];
+    }
+    crate::explain(&mut recording);
+    recording.findings.iter().any(|finding| finding.id == "small-io")
+}
+
+#[test]
+fn no_buffer_is_advised_for_messages() {
+    assert!(is_small_io("ext4_file_write_iter", 0));
+    assert!(!is_small_io("sock_write_iter", 0) && !is_small_io("eventfd_write", 0));
+    // Who writes letter by letter into a pipe is helped by one, unless somebody answers each.
+    assert!(is_small_io("anon_pipe_write", 100));
+    assert!(!is_small_io("anon_pipe_write", 90_000));
 }
 
 /// A program that reads a file: how many requests, of how many KiB each, how many of them in order, by how many threads, 4 ms each, and

@@ -5,7 +5,7 @@ use inodyne_model::ledger::{Row, RowKind};
 
 use super::case::Case;
 use super::estimate::{self, Diagnosed};
-use super::kernel_cpu_bound::waiting_for_devices;
+use super::fs_not_to_blame::{Kind, kind_of};
 use super::remedy::advice;
 use crate::units::{percent, seconds};
 
@@ -20,14 +20,14 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     if case.ledger_at_least(is_own) / case.wall() < LEAST_SHARE {
         return None;
     }
-    let rest = waiting_for_devices(case) + case.ledger(|row| row.kind == RowKind::Kernel);
+    let rest = case.ledger(|row| row.kind == RowKind::Kernel || kind_of(row) == Kind::Files);
     Some(
         Diagnosed {
             title: format!("The program computes for {} of the time", percent(share)),
             share,
             evidence: vec![
                 format!("{} in user mode", seconds(user)),
-                format!("kernel and devices together took {}: no file system can save more", seconds(rest)),
+                format!("the kernel and all that concerns files took {}: no file system can save more", seconds(rest)),
             ],
             predicted: estimate::at_best(case, rest),
             cure: advice(&["a profile of the program (perf record) says where; files are not the reason"]),

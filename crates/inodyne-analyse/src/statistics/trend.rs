@@ -10,6 +10,8 @@ use super::{normal_below, probability};
 
 /// Up to so many values the distribution is counted out (as SciPy does), unless some are equal.
 const MOST_EXACT: usize = 33;
+/// Of more values so many are compared with each other, at even distances: time and memory grow with the square.
+const MOST_COMPARED: usize = 2_000;
 
 /// A line through values in their order.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -34,11 +36,12 @@ pub fn trend(values: &[f64]) -> Option<Line> {
     if values.len() < 3 {
         return None;
     }
-    let mut slopes = Vec::with_capacity(values.len() * (values.len() - 1) / 2);
+    let (places, compared): (Vec<usize>, Vec<f64>) = compared(values).unzip();
+    let mut slopes = Vec::with_capacity(compared.len() * (compared.len() - 1) / 2);
     let (mut rises, mut falls) = (0usize, 0usize);
-    for (from, first) in values.iter().enumerate() {
-        for (to, second) in values.iter().enumerate().skip(from + 1) {
-            slopes.push((second - first) / (to - from) as f64);
+    for (number, first) in compared.iter().enumerate() {
+        for (later, second) in compared.iter().enumerate().skip(number + 1) {
+            slopes.push((second - first) / (places[later] - places[number]) as f64);
             rises += usize::from(second > first);
             falls += usize::from(second < first);
         }
@@ -47,8 +50,16 @@ pub fn trend(values: &[f64]) -> Option<Line> {
     let slope = median(&mut slopes);
     let start = median(&mut values.to_vec()) - slope * (values.len() - 1) as f64 / 2.0;
     let exact = values.len() <= MOST_EXACT && rises + falls == pairs;
-    let p = if exact { exactly(values.len(), rises.min(falls)) } else { normally(values, rises as f64 - falls as f64) };
+    let balance = rises as f64 - falls as f64;
+    let p = if exact { exactly(values.len(), rises.min(falls)) } else { normally(&compared, balance) };
     Some(Line { slope, start, p })
+}
+
+/// The values that are compared, with their places.
+fn compared(values: &[f64]) -> impl Iterator<Item = (usize, f64)> {
+    let count = values.len().min(MOST_COMPARED);
+    let place = move |number: usize| number * (values.len() - 1) / (count - 1).max(1);
+    (0..count).map(place).map(|place| (place, values[place]))
 }
 
 /// Of all orders of n different values, the part with at most so many falling pairs (or rising ones), twice.
@@ -73,4 +84,19 @@ fn normally(values: &[f64], balance: f64) -> f64 {
         sorted.chunk_by(|a, b| a == b).map(|group| group.len() as f64).map(|t| t * (t - 1.0) * (2.0 * t + 5.0)).sum();
     let variance = (n * (n - 1.0) * (2.0 * n + 5.0) - ties) / 18.0;
     if variance <= 0.0 { 1.0 } else { probability(2.0 * normal_below(-(balance / variance.sqrt()).abs())) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_values_some_are_compared_from_the_first_to_the_last() {
+        let values: Vec<f64> = (0..50_001).map(|place| 5.0 + 2.0 * f64::from(place)).collect();
+        let places: Vec<usize> = compared(&values).map(|(place, _)| place).collect();
+        assert_eq!((places.len(), places[0], places[MOST_COMPARED - 1]), (MOST_COMPARED, 0, 50_000));
+        assert_eq!(compared(&values[..3]).map(|(place, _)| place).collect::<Vec<_>>(), [0, 1, 2]);
+        let line = trend(&values).expect("enough values");
+        assert!((line.slope - 2.0).abs() < 1e-9 && (line.start - 5.0).abs() < 1e-6 && line.p < 1e-9, "{line:?}");
+    }
 }

@@ -123,7 +123,7 @@ fn numbers(case: &Case<'_>, trace: &Trace) -> Vec<(String, String)> {
     }
     match case.findings.first().filter(|_| verdict::likely(case).is_some()) {
         Some(finding) => {
-            let time = duration_beside(finding.predicted.wall_ns, case.wall());
+            let time = duration_beside(finding.predicted.of(case.wall()), case.wall());
             numbers.push((format!("about {time}"), format!("if {} were fixed", finding.id)));
         }
         None => {

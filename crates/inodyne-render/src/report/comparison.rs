@@ -4,7 +4,8 @@
 use inodyne_model::Nanos;
 use inodyne_model::case::{CaseKey, CasePair};
 use inodyne_model::comparison::{Comparison, LedgerDifference, Verdict};
-use inodyne_model::finding::Finding;
+use inodyne_model::cure::{Change, PlaceChange};
+use inodyne_model::finding::{Finding, Score};
 use inodyne_model::metric::Metric;
 use inodyne_model::recording::Recording;
 use inodyne_model::run::CacheState;
@@ -124,37 +125,46 @@ pub(super) fn times(comparison: &Comparison) -> String {
 }
 
 /// What was predicted for the base, where the other side is its cure: the same kind of file system, made otherwise,
-/// without the finding.
+/// without the finding, which such a change can cure.
 pub(super) fn scores(cases: &[Case<'_>], comparison: &Comparison) -> Option<Line> {
     let case = |key: CaseKey| cases.iter().find(|case| case.key == key);
     let (base, other) = (case(comparison.cases.a)?, case(comparison.cases.b)?);
     let kind = |case: &Case<'_>| case.place().map(|place| place.fs.clone());
     let comparable = kind(base) == kind(other) && other.trace.is_some() && base.key.command == other.key.command;
-    let is_cured = |finding: &&&Finding| !finding.bound && other.findings.iter().all(|there| there.id != finding.id);
-    let finding = base.findings.iter().find(is_cured).filter(|_| comparable)?;
-    Some(score(finding, comparison, base.wall(), other.wall()))
+    let is_cured = |finding: &&&Finding| {
+        let is_gone = other.findings.iter().all(|there| there.id != finding.id);
+        is_gone && !finding.bound && finding.cures.iter().any(|cure| makes_otherwise(&cure.change))
+    };
+    // Of a traced run it is not known how long it would have taken, and a recording may say itself that it is no ground for a prediction.
+    let is_predicted = comparable && base.doubts().is_empty() && !comparison.traced;
+    let finding = base.findings.iter().find(is_cured).filter(|_| is_predicted)?;
+    Some(score(finding, comparison, base.wall()))
 }
 
-fn score(finding: &Finding, comparison: &Comparison, now: Nanos, cured: Nanos) -> Line {
+/// Whether a change leaves a place the kind of file system that it is.
+fn makes_otherwise(change: &Change) -> bool {
+    match change {
+        Change::Place(PlaceChange::Over(_) | PlaceChange::Below) => false,
+        Change::Place(_) | Change::Setting { .. } => true,
+        Change::Cache(_) | Change::Command(_) | Change::Advice { .. } => false,
+    }
+}
+
+/// The parts that are saved are held against each other, as where a cure is proved.
+fn score(finding: &Finding, comparison: &Comparison, now: Nanos) -> Line {
     let time = |ns| duration_beside(ns, now);
     let predicted = &finding.predicted;
-    let hit = (predicted.low_ns..=predicted.high_ns).contains(&cured);
     let interval = format!("[{}, {}]", time(predicted.low_ns), time(predicted.high_ns));
-    // A prediction is refuted only where the measured interval lies outside of it.
-    let measured = comparison.ci_low.zip(comparison.ci_high).map(|ends| (scaled(now, ends.0), scaled(now, ends.1)));
-    let (score, style) = match measured {
-        _ if hit => ("true", Style::Good),
-        Some((low, high)) if low <= predicted.high_ns && high >= predicted.low_ns => ("not decided", Style::Dim),
-        _ => ("missed", Style::Warning),
+    let measured = comparison.ratio.zip(comparison.ci_low.zip(comparison.ci_high));
+    let (score, style) = match measured.map(|(ratio, (low, high))| Score::of(predicted, ratio, [low, high])) {
+        Some(Score::AsPredicted) => ("true", Style::Good),
+        Some(Score::Otherwise) => ("missed", Style::Warning),
+        Some(Score::Undecided) | None => ("not decided", Style::Dim),
     };
     Line::from([
         Span::from(format!("  predicted without {}: {} {interval}: ", finding.id, time(predicted.wall_ns))),
         Span::new(score, style),
     ])
-}
-
-fn scaled(time: Nanos, ratio: f64) -> Nanos {
-    Nanos((time.0 as f64 * ratio) as u64)
 }
 
 /// A row for each comparison.

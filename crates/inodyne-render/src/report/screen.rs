@@ -134,7 +134,8 @@ fn without_a_cure(trace: &Trace) -> String {
         return unsaid.to_owned();
     }
     let part = |is_meant: &dyn Fn(Cause) -> bool| {
-        let rows = trace.ledger.rows.iter().filter(|row| row.kind == RowKind::Blocked);
+        let rows =
+            trace.ledger.rows.iter().filter(|row| row.kind == RowKind::Blocked && !row.is_of_a_server_of_files());
         let meant = rows.filter(|row| is_meant(row.cause.unwrap_or(Cause::Other)));
         meant.map(|row| row.ns).sum::<Nanos>().share_of(trace.ledger.wall_ns)
     };
@@ -153,7 +154,7 @@ fn without_a_cure(trace: &Trace) -> String {
 
 /// The part of the time that is spent waiting for files.
 pub(super) fn waits_for_files(trace: &Trace) -> f64 {
-    let of_files = trace.ledger.rows.iter().filter(|row| row.cause.is_some_and(Cause::is_of_files));
+    let of_files = trace.ledger.rows.iter().filter(|row| row.waits_for_files());
     of_files.map(|row| row.ns).sum::<Nanos>().share_of(trace.ledger.wall_ns)
 }
 

@@ -83,7 +83,7 @@ pub(super) fn title(case: &Case<'_>) -> Title {
 pub(super) fn likely(case: &Case<'_>) -> Option<String> {
     let is_promised = |finding: &&&Finding| !finding.bound && finding.is_an_answer() && case.doubts().is_empty();
     let finding = case.findings.first().filter(is_promised)?;
-    Some(format!("could be about {} if fixed", duration_beside(finding.predicted.wall_ns, case.wall())))
+    Some(format!("could be about {} if fixed", duration_beside(finding.predicted.of(case.wall()), case.wall())))
 }
 
 fn circumstances(case: &Case<'_>) -> String {
