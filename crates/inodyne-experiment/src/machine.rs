@@ -195,6 +195,10 @@ impl Executor for Machine {
         }
         let mut tell = |event: Event<'_>| observer.event(&event);
         let collecting = key.traced.then(|| self.collector.ready(&spec, &mut tell)).transpose()?;
+        // It may have taken a second to load.
+        if self.is_interrupted() {
+            return Ok(None);
+        }
         let following = Following {
             collecting,
             leftovers: if place.is_made_here() { Leftovers::Kill } else { Leftovers::Leave },

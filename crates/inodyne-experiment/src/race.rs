@@ -4,6 +4,7 @@
 //! Losing is no verdict. Who is left is measured again, on fresh runs, before anything is said.
 
 use inodyne_analyse::statistics::summary::median_of;
+use inodyne_model::run::Run;
 use inodyne_model::tuning::Objective;
 
 /// Every case against the first one of its group; those that lose take no further part.
@@ -23,6 +24,14 @@ const NO_GAIN: usize = 3;
 const NO_GAIN_IN_THE_MIDDLE: usize = 4;
 
 impl Race {
+    /// Whether a case takes no further part, by its runs, each after that of the first case in the same block: it has lost, or ends
+    /// otherwise than the first case.
+    pub fn is_over_for(self, pairs: &[(&Run, &Run)]) -> bool {
+        let ratio = |(a, b): &(&Run, &Run)| Some(self.objective.cost(b)? / self.objective.cost(a)?);
+        let ratios: Vec<f64> = pairs.iter().filter_map(ratio).collect();
+        self.is_lost(&ratios) || pairs.iter().any(|(a, b)| a.exit != b.exit)
+    }
+
     /// Whether a case with these ratios of costs to the first one, pair by pair, has lost.
     pub fn is_lost(self, ratios: &[f64]) -> bool {
         let (pairs, Some(margin)) = (ratios.len(), self.margin) else { return false };

@@ -10,7 +10,7 @@ use inodyne_model::case::CaseKey;
 use inodyne_model::command::CommandSpec;
 use inodyne_model::place::Place;
 use inodyne_model::recording::Recording;
-use inodyne_model::run::{Exit, Run};
+use inodyne_model::run::Exit;
 
 use crate::error::ExperimentError;
 use crate::event::{Event, Fate, Observer, Phase};
@@ -235,10 +235,8 @@ impl<E: Executor> Running<'_, E> {
             recording.runs.iter().filter(move |run| !run.traced && run.key() == key)
         };
         let is_out = |case: &CaseKey| {
-            let pairs = || runs(*case).filter_map(|run| Some((runs(*first).find(|of| of.block == run.block)?, run)));
-            let ratio = |(a, b): (&Run, &Run)| Some(race.objective.cost(b)? / race.objective.cost(a)?);
-            let ratios: Vec<f64> = pairs().filter_map(ratio).collect();
-            race.is_lost(&ratios) || pairs().any(|(a, b)| a.exit != b.exit)
+            let pairs = runs(*case).filter_map(|run| Some((runs(*first).find(|of| of.block == run.block)?, run)));
+            race.is_over_for(&pairs.collect::<Vec<_>>())
         };
         let out: Vec<CaseKey> = others.iter().filter(|case| is_out(case)).copied().collect();
         self.out.extend(out);
@@ -358,7 +356,11 @@ impl<E: Executor> Running<'_, E> {
         if self.executor.is_interrupted() {
             return Ok(Iteration { execution: None, cleaned_up: Ok(()) });
         }
-        let mut place = self.take_place(key.case.place)?;
+        let mut place = match self.take_place(key.case.place) {
+            // A terminal's Ctrl-C ends the programs that make and fill it, too.
+            Err(_) if self.executor.is_interrupted() => return Ok(Iteration { execution: None, cleaned_up: Ok(()) }),
+            place => place?,
+        };
         let iteration = self.iteration_in(&mut place, key);
         // One that is made anew goes as soon as its run is over: others may need its room, or other settings.
         if !self.experiment.fresh {
@@ -389,13 +391,13 @@ impl<E: Executor> Running<'_, E> {
         let command = &self.experiment.commands[key.case.command];
         self.script(place, command, command.prepare.as_ref())?;
         self.observer.event(&Event::RunStarted { key });
-        let execution = self.executor.run_command(place, key, self.experiment, self.observer)?;
-        if let Some(execution) = &execution {
+        let execution = self.executor.run_command(place, key, self.experiment, self.observer);
+        if let Ok(Some(execution)) = &execution {
             self.tell(key, execution);
         }
-        // What was prepared is cleaned up even where the command never began.
+        // What was prepared is cleaned up even where the command never began, or could not be followed to its end.
         let cleaned_up = self.script(place, command, command.cleanup.as_ref());
-        Ok(Iteration { execution, cleaned_up })
+        Ok(Iteration { execution: execution?, cleaned_up })
     }
 
     fn script(

@@ -37,6 +37,10 @@ pub(crate) struct Simulated {
     /// The user ends it during the run with this number, or, of a script, before it.
     pub(crate) interrupted_in_run: Option<usize>,
     pub(crate) interrupted: bool,
+    /// The run with this number cannot be followed to its end.
+    pub(crate) lost_in_run: Option<usize>,
+    /// The user ends it while the place is made that is made as the n-th, which then cannot be.
+    pub(crate) interrupted_in_place: Option<usize>,
     /// In places whose name holds one of these words, a run takes so many times as long.
     pub(crate) factors: Vec<(&'static str, f64)>,
     /// Places with such a name are refused.
@@ -60,6 +64,8 @@ impl Simulated {
             failing: Vec::new(),
             interrupted_in_run: None,
             interrupted: false,
+            lost_in_run: None,
+            interrupted_in_place: None,
             factors: Vec::new(),
             refused: None,
             digest: |_| "same",
@@ -101,6 +107,11 @@ impl Executor for Simulated {
             return Err(LabError::MkfsFailed { program: "mkfs.ext4", said: "no".to_owned() }.into());
         }
         self.made += 1;
+        if self.interrupted_in_place == Some(self.made) {
+            self.interrupted = true;
+            self.existing.set((now, most));
+            return Err(LabError::MkfsFailed { program: "mkfs.ext4", said: "signal: 2".to_owned() }.into());
+        }
         Ok(SimulatedPlace { label, digest: (self.digest)(self.made).to_owned(), existing: self.existing.clone() })
     }
 
@@ -156,6 +167,9 @@ impl Executor for Simulated {
         let factors = self.factors.iter().filter(|(word, _)| place.label.contains(word));
         let took = (self.takes)(key, self.runs).mul_f64(factors.map(|(_, factor)| factor).product());
         self.runs += 1;
+        if self.lost_in_run == Some(self.runs) {
+            return Err(ExperimentError::Killed);
+        }
         self.interrupted |= self.interrupted_in_run == Some(self.runs);
         let timed_out = experiment.timeout.is_some_and(|timeout| took > timeout);
         let took = experiment.timeout.map_or(took, |timeout| took.min(timeout));

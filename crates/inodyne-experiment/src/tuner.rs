@@ -165,11 +165,14 @@ impl Plan<'_> {
         let all: Vec<&Alternative> = self.candidates.iter().map(|candidate| &candidate.alternative).collect();
         let repetitions = Repetitions { untraced: self.screening, max_time: most, ..Repetitions::default() };
         let first = First::of(&measured.recording);
-        let begun = executor.now();
         let done = self.race(&all, repetitions, self.seed, true, executor, observer, measured);
-        tuned.complete = most.is_none_or(|most| executor.now().saturating_sub(begun) <= most);
+        let race = Race { objective: self.objective, margin: Some(self.margin) };
+        tuned.complete = true;
         for (at, judged) in tuned.judged.iter_mut().enumerate() {
             let seen = first.seen(measured, at + 1, self.objective);
+            // Nobody waits for those that have left the race.
+            let is_out = seen.refused.is_some() || race.is_over_for(&first.pairs(measured, at + 1));
+            tuned.complete &= is_out || seen.blocks >= self.screening as usize;
             judged.screened = tuning::screened(&seen.pairs);
             (judged.verdict, judged.reason) = match (seen.refused, seen.failed, &judged.screened) {
                 (Some(refused), _, _) => (TuneVerdict::Refused, Some(refused)),
@@ -319,6 +322,8 @@ struct First {
 struct Seen {
     /// Of the base and with it, block by block.
     pairs: Pairs,
+    /// In how many blocks both ran.
+    blocks: usize,
     refused: Option<String>,
     /// How it ended otherwise than the base.
     failed: Option<String>,
@@ -329,16 +334,21 @@ impl First {
         First { place: recording.places.len(), command: recording.commands.len() }
     }
 
-    fn seen(self, measured: &Measured, at: usize, objective: Objective) -> Seen {
+    /// Runs of the base and of one alternative, block by block.
+    fn pairs(self, measured: &Measured, at: usize) -> Vec<(&Run, &Run)> {
         let runs = |at: usize| {
             let (place, command) = (self.place + at, self.command + at);
             measured.recording.runs.iter().filter(move |run| run.place == place && run.command == command)
         };
-        let pairs: Vec<(&Run, &Run)> =
-            runs(at).filter_map(|run| Some((runs(0).find(|base| base.block == run.block)?, run))).collect();
+        runs(at).filter_map(|run| Some((runs(0).find(|base| base.block == run.block)?, run))).collect()
+    }
+
+    fn seen(self, measured: &Measured, at: usize, objective: Objective) -> Seen {
+        let pairs = self.pairs(measured, at);
         let failed = pairs.iter().find(|(base, run)| base.exit != run.exit);
         Seen {
             pairs: Pairs::of(pairs.iter().copied(), objective),
+            blocks: pairs.len(),
             refused: measured.refused.get(&(self.place + at)).cloned(),
             failed: failed.map(|(base, run)| {
                 format!("the command ended with {}, not {}", run.exit.shell_code(), base.exit.shell_code())

@@ -31,7 +31,7 @@ pub(crate) fn show(
     let connection = connect()?;
     let (caching, options) = Caching::of_options(options).map_err(|problem| not_served(io::Error::other(problem)))?;
     let options = format!("allow_other,default_permissions,{options}");
-    let mount = Mount::with(&mount_options(&connection), "fuse", "inodyne", &options, target)?;
+    let mount = Mount::with(&mount_options(&connection), "fuse", "inodyne", &options, target)?.served_by_us();
     let server = Passthrough::serve(&root, caching, connection, outside).map_err(not_served)?;
     Ok((mount, server))
 }
@@ -57,7 +57,7 @@ pub(crate) fn share(
     let root = mount::clone_of(shown)?;
     let connection = connect()?;
     let options = format!("allow_other,default_permissions,{options}");
-    let mount = Mount::with(&mount_options(&connection), "fuse", "inodyne", &options, target)?;
+    let mount = Mount::with(&mount_options(&connection), "fuse", "inodyne", &options, target)?.served_by_us();
     let (one, other) = UnixStream::pair().map_err(not_served)?;
     let (host, guest) = (OwnedFd::from(one), OwnedFd::from(other));
     let served = Server::run(c"inodyne-host", outside, &[root.as_fd(), guest.as_fd()], |ready| {

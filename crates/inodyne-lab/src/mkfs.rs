@@ -72,8 +72,12 @@ fn run(mkfs: &Mkfs, arguments: &[String], from: Option<&Path>, to: &Path) -> Res
     command.stdin(Stdio::null());
     // Messages are quoted and, above, looked into: in one language.
     command.env("LC_ALL", "C");
+    let begin = move || {
+        inodyne_launch::unblock_all()?;
+        die_with(parent)
+    };
     // SAFETY: between fork and exec only system calls are made, nothing is allocated.
-    unsafe { command.pre_exec(move || die_with(parent)) };
+    unsafe { command.pre_exec(begin) };
     command.output().map_err(|error| LabError::io("run", program, error))
 }
 

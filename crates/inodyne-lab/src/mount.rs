@@ -30,6 +30,8 @@ const UNMOUNT_ATTEMPTS: u32 = 50;
 pub(crate) struct Mount {
     target: PathBuf,
     is_mounted: bool,
+    /// Whether its superblock is nobody else's, and a server of ours answers it.
+    is_served_by_us: bool,
 }
 
 /// Options that belong to the mount and not to the file system; those that are the default anyway do nothing.
@@ -88,6 +90,12 @@ impl Mount {
         attach(&tree, target)
     }
 
+    /// The same, known to be answered by a server of ours: it may be ended by force.
+    pub fn served_by_us(mut self) -> Self {
+        self.is_served_by_us = true;
+        self
+    }
+
     /// Unmounts; what still uses it has half a second to end.
     pub fn unmount(&mut self) -> Result<(), LabError> {
         for attempt in 0..UNMOUNT_ATTEMPTS {
@@ -109,7 +117,7 @@ impl Mount {
 fn attach(mounted: &OwnedFd, target: &Path) -> Result<Mount, LabError> {
     move_mount(mounted.as_fd(), "", CWD, target, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
         .map_err(|errno| LabError::io("mount on", target, errno))?;
-    Ok(Mount { target: target.into(), is_mounted: true })
+    Ok(Mount { target: target.into(), is_mounted: true, is_served_by_us: false })
 }
 
 /// A second mount of the directory `source`, without what is mounted below it: nowhere yet, gone with the descriptor.
@@ -188,12 +196,17 @@ fn set_attributes(mount: &OwnedFd, attributes: MountAttrFlags) -> io::Result<()>
 impl Drop for Mount {
     fn drop(&mut self) {
         if self.is_mounted && self.unmount().is_err() {
-            // Out of sight at once, gone when the last user ends. By force, so that who waits for a server that is gone gets an error: a
-            // server's own thread that waits in the kernel for such a one would keep it from ending.
-            let how = UnmountFlags::DETACH | UnmountFlags::FORCE | UnmountFlags::NOFOLLOW;
-            let _ = unmount(&self.target, how);
+            let _ = unmount(&self.target, how_to_detach(self.is_served_by_us));
         }
     }
+}
+
+/// Out of sight at once, gone when the last user ends. By force where a server of ours answers, so that who waits for one that is
+/// gone gets an error: a server's own thread that waits in the kernel for such a one would keep it from ending. Never otherwise: it
+/// acts on the superblock, which a bind mount shares with the user's own mount (of sshfs, NFS, 9p).
+fn how_to_detach(is_served_by_us: bool) -> UnmountFlags {
+    let how = UnmountFlags::DETACH | UnmountFlags::NOFOLLOW;
+    if is_served_by_us { how | UnmountFlags::FORCE } else { how }
 }
 
 /// Single options; commas in double quotes (SELinux contexts have them) do not separate.
@@ -222,4 +235,55 @@ fn said(context: &OwnedFd) -> Vec<String> {
 pub(crate) fn sync(path: &Path) -> Result<(), LabError> {
     let directory = std::fs::File::open(path).map_err(|error| LabError::io("open", path, error))?;
     rustix::fs::syncfs(&directory).map_err(|errno| LabError::io("flush", path, io::Error::from(errno)))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::fs;
+
+    use inodyne_fuse::{connect, mount_options};
+    use rustix::{
+        fs::{Mode, OFlags, openat},
+        mount::{MountPropagationFlags, mount_change},
+        thread::{UnshareFlags, unshare_unsafe},
+    };
+
+    use super::*;
+
+    /// Nothing that this thread mounts is seen by others.
+    pub(crate) fn enter_namespace() {
+        // SAFETY: mounts and the current directory of this thread alone, which shares nothing otherwise.
+        unsafe { unshare_unsafe(UnshareFlags::NEWNS) }.expect("root may");
+        mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).expect("it is ours");
+    }
+
+    /// A file system that belongs to this user, and the connection by which nobody answers.
+    pub(crate) fn unanswered(target: &Path, user: u32) -> (Mount, OwnedFd) {
+        let connection = connect().expect("FUSE is there");
+        let options = mount_options(&connection).map(|(key, value)| match key {
+            "user_id" => (key, user.to_string()),
+            _ => (key, value),
+        });
+        (Mount::with(&options, "fuse", "test", "", target).expect("mounted"), connection)
+    }
+
+    #[test]
+    fn a_bind_mount_in_use_goes_without_ending_what_it_shows() {
+        enter_namespace();
+        let root = tempfile::tempdir().expect("a directory");
+        let [theirs, ours] = ["theirs", "ours"].map(|name| root.path().join(name));
+        for directory in [&theirs, &ours] {
+            fs::create_dir(directory).expect("made");
+        }
+        let is_alive = |connection: &OwnedFd| rustix::io::read(connection, &mut [0; 1 << 17]).is_ok();
+        for (served_by_us, survives) in [(false, true), (true, false)] {
+            let (shown, connection) = unanswered(&theirs, 0);
+            let bound = Mount::bind(&theirs, "", &ours).expect("bound");
+            let bound = if served_by_us { bound.served_by_us() } else { bound };
+            let user = openat(CWD, &ours, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).expect("in use");
+            drop(bound);
+            assert_eq!(is_alive(&connection), survives);
+            drop((user, connection, shown));
+        }
+    }
 }

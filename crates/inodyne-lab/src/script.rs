@@ -15,9 +15,10 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
+use inodyne_launch::User;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
-    process::{PidfdFlags, Signal, getpid, pidfd_open, set_parent_process_death_signal},
+    process::{PidfdFlags, Signal, getegid, geteuid, getpid, pidfd_open, set_parent_process_death_signal},
     thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe},
 };
 
@@ -35,10 +36,16 @@ pub(crate) fn run(script: &Path, seed: u64, directory: &Path, owner: Owner) -> R
     let watched = us.as_raw_fd();
     let mut command = Command::new(&program);
     command.current_dir(directory).env(SEED, seed.to_string()).stdin(Stdio::null());
-    if owner != Owner::ROOT {
-        command.uid(owner.uid).gid(owner.gid);
+    let user = user_for(owner);
+    if let Some(user) = &user {
+        command.envs(user.variables());
     }
-    let die_with_us = move || {
+    let begin = move || {
+        inodyne_launch::unblock_all()?;
+        if let Some(user) = &user {
+            user.take_over()?;
+        }
+        // After the change of user, which would take the signal back.
         set_parent_process_death_signal(Some(Signal::KILL))?;
         // Its parent has no number in its namespace, so it is asked otherwise whether it is still there.
         // SAFETY: the descriptor is closed by the exec that follows, and not before.
@@ -49,14 +56,30 @@ pub(crate) fn run(script: &Path, seed: u64, directory: &Path, owner: Owner) -> R
             _ => Err(io::Error::from_raw_os_error(libc::ESRCH)),
         }
     };
-    // SAFETY: between fork and exec only system calls are made, nothing is allocated; after the change of user, which would
-    // take the signal back.
-    unsafe { command.pre_exec(die_with_us) };
+    // SAFETY: between fork and exec only system calls are made, nothing is allocated.
+    unsafe { command.pre_exec(begin) };
     let output = in_namespace_of_its_own(|| command.output()).map_err(|error| failed(error.to_string()))?;
     match output.status.success() {
         true => Ok(()),
         false => Err(failed(complaint(&output))),
     }
+}
+
+/// Whom the process has to become; none where it is that user's already. One without an entry has a number only, and no home.
+fn user_for(owner: Owner) -> Option<User> {
+    if (owner.uid, owner.gid) == (geteuid().as_raw(), getegid().as_raw()) {
+        return None;
+    }
+    Some(match User::with_id(owner.uid) {
+        Some(user) => User { gid: owner.gid, ..user },
+        None => User {
+            name: owner.uid.to_string(),
+            uid: owner.uid,
+            gid: owner.gid,
+            groups: vec![owner.gid],
+            home: "/".into(),
+        },
+    })
 }
 
 /// Starts what is started by `start` in a new process namespace.
@@ -75,5 +98,40 @@ fn complaint(output: &Output) -> String {
     match text.lines().map(str::trim).rfind(|line| !line.is_empty()) {
         Some(line) => format!("{}: {line}", output.status),
         None => output.status.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_comes_with_groups_and_home_and_the_own_one_stays() {
+        let own = Owner { uid: geteuid().as_raw(), gid: getegid().as_raw() };
+        assert_eq!(user_for(own), None);
+        let known = user_for(Owner { uid: 65534, gid: 7 }).expect("another");
+        assert_eq!((known.uid, known.gid, Some(known.home)), (65534, 7, User::with_id(65534).map(|user| user.home)));
+        let unknown = user_for(Owner { uid: 4_000_000, gid: 7 }).expect("another");
+        assert_eq!((unknown.name.as_str(), unknown.groups, unknown.gid), ("4000000", vec![7], 7));
+    }
+
+    #[test]
+    fn it_starts_as_its_user_with_no_signal_blocked() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let script = directory.path().join("make");
+        // Written by another process, since a test beside this one may fork while it is open for writing (ETXTBSY).
+        let text = "#!/bin/sh\necho $HOME $USER $(id -u) $(id -G) $(grep SigBlk: /proc/self/status)>told\n";
+        let mut write = Command::new("sh");
+        write.args(["-c", r#"printf %s "$1" >"$0" && chmod 755 "$0" && chmod 777 "${0%/*}""#]).arg(&script).arg(text);
+        assert!(write.status().expect("sh runs").success());
+        // SAFETY: a plain structure for which zero is valid; all pointers are live.
+        unsafe {
+            let mut set: libc::sigset_t = std::mem::zeroed();
+            libc::sigaddset(&mut set, libc::SIGTERM);
+            libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
+        }
+        run(&script, 1, directory.path(), Owner { uid: 4_000_000, gid: 7 }).expect("it runs");
+        let told = std::fs::read_to_string(directory.path().join("told")).expect("it was told");
+        assert_eq!(told.trim(), "/ 4000000 4000000 7 SigBlk: 0000000000000000");
     }
 }

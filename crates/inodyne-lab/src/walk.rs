@@ -15,7 +15,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, Statx, StatxFlags, openat, statx},
+    fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, ResolveFlags, Statx, StatxFlags, openat, openat2, statx},
     io::Errno,
     path::Arg,
 };
@@ -72,6 +72,8 @@ pub(crate) fn walk(root: &Path, visit: &mut dyn FnMut(&Entry<'_>) -> Result<(), 
             let stat = match stat_of(&directory, name) {
                 Ok(stat) => stat,
                 Err(Errno::NOENT) => continue,
+                // Servers of FUSE refuse root, too, or are gone; what they would say is of no interest here.
+                Err(Errno::ACCESS | Errno::NOTCONN) if is_another_mount(&directory, name) => continue,
                 Err(errno) => return Err(LabError::io("inspect", root.join(path), errno)),
             };
             // A mount point belongs to the mounted file system, not to this one.
@@ -103,6 +105,12 @@ fn stat_of(directory: &OwnedFd, name: &CStr) -> Result<Statx, Errno> {
     statx(directory, name, flags, StatxFlags::BASIC_STATS | StatxFlags::MNT_ID)
 }
 
+/// Whether something is mounted there, without asking who serves that: the kernel looks no further than its own tables.
+fn is_another_mount(directory: &OwnedFd, name: &CStr) -> bool {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    openat2(directory, name, flags, Mode::empty(), ResolveFlags::NO_XDEV).err() == Some(Errno::XDEV)
+}
+
 fn open_directory(parent: BorrowedFd<'_>, name: impl Arg + Copy) -> Result<OwnedFd, Errno> {
     open_quietly(parent, name, OFlags::DIRECTORY)
 }
@@ -113,5 +121,35 @@ pub(crate) fn open_quietly(parent: BorrowedFd<'_>, name: impl Arg + Copy, more: 
     match openat(parent, name, flags | OFlags::NOATIME, Mode::empty()) {
         Err(Errno::PERM) => openat(parent, name, flags, Mode::empty()),
         result => result,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::mount::tests::{enter_namespace, unanswered};
+
+    #[test]
+    fn mounts_whose_server_is_gone_or_refuses_are_passed_over() {
+        enter_namespace();
+        let root = tempfile::tempdir().expect("a directory");
+        for name in ["gone", "refusing", "own"] {
+            fs::create_dir(root.path().join(name)).expect("made");
+        }
+        let (_gone, connection) = unanswered(&root.path().join("gone"), 0);
+        drop(connection);
+        let _refusing = unanswered(&root.path().join("refusing"), 65534);
+        let stat = |name: &str| stat_of(&open_directory(CWD, root.path()).expect("ours"), &CString::new(name).unwrap());
+        assert_eq!(stat("gone").err(), Some(Errno::NOTCONN));
+        assert_eq!(stat("refusing").err(), Some(Errno::ACCESS));
+        let mut seen = Vec::new();
+        walk(root.path(), &mut |entry| {
+            seen.push(entry.path.to_owned());
+            Ok(())
+        })
+        .expect("it goes on");
+        assert_eq!(seen, [PathBuf::from("own")]);
     }
 }

@@ -92,6 +92,15 @@ impl AsFd for SignalReader {
     }
 }
 
+/// Blocks no signal in this process, as the command starts too: what [`SignalReader`] blocks is inherited through `execve`. One system
+/// call, so a process that was just forked may do so.
+///
+/// # Errors
+/// None but the kernel's own.
+pub fn unblock_all() -> io::Result<()> {
+    Ok(SigSet::empty().thread_set_mask()?)
+}
+
 /// The signals that whoever started inodyne wants to be ignored (`nohup`, a shell's background job), so that the command
 /// can be started so too. Rust ignores SIGPIPE in every program before `main`: what it was before is not known.
 pub(crate) fn inherited_ignores() -> io::Result<Vec<Signal>> {

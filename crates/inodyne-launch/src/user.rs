@@ -3,8 +3,10 @@
 //! They are asked for through the C library, which knows of directories (LDAP, systemd). A static program cannot load the modules
 //! for these: glibc would open whatever lies on the machine, made for another version of itself. There the files are read.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use nix::errno::Errno;
 use nix::unistd::{self, Gid, Uid};
 
 /// Whom the command belongs to.
@@ -37,6 +39,24 @@ impl User {
             true => Files::read().find(|user| user.uid == uid),
             false => unistd::User::from_uid(Uid::from_raw(uid)).ok().flatten().map(User::from),
         }
+    }
+
+    /// Makes this process theirs, with all their groups. Only system calls are made, nothing is allocated, so a process that was just
+    /// forked may do so.
+    ///
+    /// # Errors
+    /// The privilege is missing.
+    pub fn take_over(&self) -> Result<(), Errno> {
+        // SAFETY: the numbers are live, and as many as said.
+        Errno::result(unsafe { libc::setgroups(self.groups.len(), self.groups.as_ptr()) })?;
+        let (gid, uid) = (Gid::from_raw(self.gid), Uid::from_raw(self.uid));
+        unistd::setresgid(gid, gid, gid)?;
+        unistd::setresuid(uid, uid, uid)
+    }
+
+    /// What a login sets in their environment.
+    pub fn variables(&self) -> [(&'static str, &OsStr); 3] {
+        [("HOME", self.home.as_os_str()), ("USER", self.name.as_ref()), ("LOGNAME", self.name.as_ref())]
     }
 }
 

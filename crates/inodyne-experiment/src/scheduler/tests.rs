@@ -211,6 +211,30 @@ fn what_cannot_be_prepared_does_not_run_and_a_run_survives_its_clean_up() {
 }
 
 #[test]
+fn what_was_prepared_is_cleaned_up_though_the_run_failed_and_its_error_is_told() {
+    let mut experiment = experiment(times(3));
+    experiment.commands[0].prepare = Some("prepare".into());
+    experiment.commands[0].cleanup = Some("clean".into());
+    for (failing, lost_in_run) in [(vec![], 2), (vec!["clean"], 1)] {
+        let machine = Simulated { lost_in_run: Some(lost_in_run), failing, ..Simulated::new() };
+        let ran = Ran::of(&experiment, machine);
+        assert!(matches!(ran.result, Err(ExperimentError::Killed)), "{:?}", ran.result);
+        assert_eq!((ran.runs().len(), ran.logged("clean")), (lost_in_run - 1, lost_in_run));
+    }
+}
+
+#[test]
+fn interrupted_while_a_place_is_made_anew_it_was_the_user() {
+    let fresh = Experiment { fresh: true, ..experiment(times(3)) };
+    // Two are made before the first run.
+    let ran = Ran::of(&fresh, Simulated { interrupted_in_place: Some(4), ..Simulated::new() });
+    assert!(ran.result.is_ok() && ran.measured.interrupted, "{:?}", ran.result);
+    assert_eq!(ran.runs().len(), 1);
+    let ran = Ran::of(&fresh, Simulated { interrupted_in_place: Some(3), ..Simulated::new() });
+    assert!(matches!(ran.result, Err(ExperimentError::InterruptedEarly)), "{:?}", ran.result);
+}
+
+#[test]
 fn a_fresh_place_is_made_for_each_run_and_never_beside_another() {
     let machine = Simulated::new();
     let existing = machine.existing.clone();

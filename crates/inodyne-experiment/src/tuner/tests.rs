@@ -133,3 +133,12 @@ fn an_end_before_the_end_leaves_what_is_known() {
     // One pair each says of none that it is of no use.
     assert!(short.judged.iter().all(|judged| judged.verdict == TuneVerdict::NotTried), "{:?}", short.judged);
 }
+
+#[test]
+fn time_that_is_over_when_all_was_tried_is_no_early_end() {
+    // Half of the time is over in the third block, after which it has lost.
+    let screened = |seconds| tuned(&["a"], machine(1, 0.0), Some(Duration::from_secs(seconds))).0;
+    let (lost, cut) = (screened(10), screened(6));
+    assert_eq!((lost.complete, lost.judged[0].screened.unwrap().pairs), (true, 3));
+    assert_eq!((cut.complete, cut.judged[0].screened.unwrap().pairs), (false, 2));
+}

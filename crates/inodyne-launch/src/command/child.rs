@@ -16,13 +16,12 @@ use nix::fcntl::OFlag;
 use nix::sys::signal::{SigHandler, SigSet, Signal, signal};
 use nix::sys::stat::Mode;
 use nix::sys::wait::WaitStatus;
-use nix::unistd::{Gid, Pid, Uid};
+use nix::unistd::Pid;
 
 use super::protocol::{Channel, Order, Report, Stage};
 use super::{Input, LaunchSpec, Output};
 use crate::clock::monotonic_ns;
 use crate::search;
-use crate::user::User;
 
 /// Why the command's process could not go on, and the error's number.
 pub type Failure = (Stage, i32);
@@ -215,11 +214,10 @@ fn prepare(spec: &LaunchSpec, arm_program: Option<BorrowedFd<'_>>, ignored: &[Si
     }
     let mut environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
     if let Some(user) = &spec.user {
-        become_user(user).map_err(at(Stage::User))?;
-        let home = user.home.clone().into_os_string();
-        set(&mut environment, "HOME", home);
-        set(&mut environment, "USER", OsString::from(&user.name));
-        set(&mut environment, "LOGNAME", OsString::from(&user.name));
+        user.take_over().map_err(at(Stage::User))?;
+        for (name, value) in user.variables() {
+            set(&mut environment, name, value.to_owned());
+        }
     }
     die_with_the_guard().map_err(at(Stage::Prepare))?;
     if let Some(directory) = &spec.directory {
@@ -286,14 +284,6 @@ fn arm(program: BorrowedFd<'_>) -> Result<(), Errno> {
         0 => Err(Errno::EAGAIN),
         _ => Err(Errno::last()),
     }
-}
-
-fn become_user(user: &User) -> Result<(), Errno> {
-    let groups: Vec<Gid> = user.groups.iter().copied().map(Gid::from_raw).collect();
-    nix::unistd::setgroups(&groups)?;
-    let (gid, uid) = (Gid::from_raw(user.gid), Uid::from_raw(user.uid));
-    nix::unistd::setresgid(gid, gid, gid)?;
-    nix::unistd::setresuid(uid, uid, uid)
 }
 
 /// Should the guard be killed, the command goes with it. After the change of user, which would take this back.
