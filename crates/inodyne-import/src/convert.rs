@@ -236,7 +236,7 @@ impl<'a> Parts<'a> {
             ended_ns: Nanos(ended.max(thread.born)),
             alive: thread.ended.is_none(),
             // strace says so of each thread; what it says of the first is what whoever waits for the process is told.
-            process_exit: thread.ended.map(|(_, exit)| exit).filter(|_| thread.leader == index),
+            process_exit: self.history.exit_of(index).filter(|_| thread.leader == index),
             ..ThreadObserved::default()
         };
         let mut pieces = Pieces { cuts: std::mem::take(&mut self.cuts[index]), next: 0, parts: BTreeMap::new() };

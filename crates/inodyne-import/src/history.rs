@@ -53,7 +53,7 @@ pub(crate) struct Call {
 pub(crate) enum Result {
     Value(i64),
     Error(String),
-    /// The thread ended in it.
+    /// The thread, or the log, ended in it.
     Never,
 }
 
@@ -76,6 +76,8 @@ pub(crate) struct Thread {
     pub(crate) born: Instant,
     /// None where the log ends first.
     pub(crate) ended: Option<(Instant, Exit)>,
+    /// Who executed a program and is the only thread of the process since, under this one's id.
+    superseded_by: Option<usize>,
     /// In the order of their beginnings.
     pub(crate) calls: Vec<Call>,
     pub(crate) programs: Vec<Program>,
@@ -154,7 +156,19 @@ impl History {
             }
         }
         history.unread += u64::from(history.torn.is_some());
+        history.cut_off_all();
         history
+    }
+
+    /// How the process with this first thread ended.
+    pub(crate) fn exit_of(&self, leader: usize) -> Option<Exit> {
+        self.threads[self.survivor(leader)].ended.map(|(_, exit)| exit)
+    }
+
+    /// The thread itself, or the last of those that took its place.
+    fn survivor(&self, thread: usize) -> usize {
+        let after = |thread: &usize| self.threads[*thread].superseded_by;
+        std::iter::successors(Some(thread), after).take(self.threads.len()).last().unwrap_or(thread)
     }
 
     /// A line that says nothing by itself: the beginning of a torn call, its end, or none of strace's.
@@ -223,10 +237,14 @@ impl History {
             }
             Event::Superseded { by } => {
                 self.ended(thread, at, Exit::Code(0));
-                match self.current.remove(&by) {
-                    Some(other) => self.current.insert(tid, other),
-                    None => self.current.remove(&tid),
-                };
+                self.current.remove(&tid);
+                if let Some(other) = self.current.remove(&by) {
+                    self.current.insert(tid, other);
+                    self.threads[thread].superseded_by = Some(other);
+                    let leader = self.threads[thread].leader;
+                    // Whoever waits for the process waits for this one now.
+                    (self.threads[other].tid, self.threads[other].leader) = (tid, leader);
+                }
             }
             Event::Attached { .. } | Event::Other => {}
         }
@@ -280,6 +298,7 @@ impl History {
             parent,
             born: at,
             ended: None,
+            superseded_by: None,
             calls: Vec::new(),
             programs: Vec::new(),
             comm,
@@ -326,13 +345,25 @@ impl History {
 
     /// The end of a thread, which cuts off the call that it is in.
     fn ended(&mut self, thread: usize, at: Instant, exit: Exit) {
+        self.cut_off(thread, at);
+        let thread = &mut self.threads[thread];
+        let last = thread.calls.last().map_or(at, |call| call.end);
+        thread.ended = Some((at.max(last), exit));
+    }
+
+    /// The end of the log, at which calls may be under way: strace left, or was interrupted.
+    fn cut_off_all(&mut self) {
+        let last = self.last;
+        for thread in 0..self.threads.len() {
+            self.cut_off(thread, last);
+        }
+    }
+
+    fn cut_off(&mut self, thread: usize, at: Instant) {
         if let Some(Pending { name, arguments, begin }) = self.threads[thread].pending.take() {
             let returned = Returned::Never;
             self.returned(thread, &Whole { name: &name, arguments: &arguments, begin, end: at.max(begin), returned });
         }
-        let thread = &mut self.threads[thread];
-        let last = thread.calls.last().map_or(at, |call| call.end);
-        thread.ended = Some((at.max(last), exit));
     }
 
     fn returned(&mut self, thread: usize, call: &Whole<'_>) {
@@ -412,6 +443,7 @@ impl History {
     fn reaped(&self, waiter: usize, pid: i64) -> Option<Awaited> {
         let pid = u32::try_from(pid).ok()?;
         let child = self.threads.iter().rposition(|thread| thread.tid == pid)?;
+        let child = self.survivor(child);
         (child != waiter).then_some(Awaited::End(child))
     }
 }
@@ -550,6 +582,39 @@ child_stack=0, flags=CLONE_CHILD_CLEARTID|SIGCHLD, child_tidptr=0x7f9) = 6 <0.00
         assert_eq!(history.threads[1].leader, 0);
         assert_eq!(history.threads[1].calls.len(), 2);
         assert_eq!(history.threads[0].ended.map(|(at, _)| at), Some(1_700_000_001_001_100_000));
+    }
+
+    #[test]
+    fn who_waits_for_a_process_waits_for_the_thread_that_executed_a_program() {
+        let log = r#"
+4 1700000000.000000 fork() = 5 <0.000100>
+4 1700000000.500000 wait4(5,  <unfinished ...>
+5 1700000001.000000 clone3({flags=CLONE_VM|CLONE_THREAD, exit_signal=0}, 88) = 6 <0.000100>
+6 1700000001.001000 execve("/bin/sh", ["sh"], 0x1 <pid changed to 5 ...>
+5 1700000001.001100 +++ superseded by execve in pid 6 +++
+5 1700000001.001200 <... execve resumed>) = 0 <0.000200>
+5 1700000001.003000 +++ exited with 3 +++
+4 1700000001.003100 <... wait4 resumed>[{WIFEXITED(s) && WEXITSTATUS(s) == 3}], 0, NULL) = 5 <0.503100>"#;
+        let history = History::of(log.lines());
+        let [waiter, first, survivor] = &history.threads[..] else { panic!("{history:?}") };
+        assert_eq!(history.unread, 0);
+        assert_eq!(waiter.calls[1].waited_for, Some(Awaited::End(2)));
+        assert_eq!((first.tid, survivor.tid, survivor.leader), (5, 5, 1));
+        assert_eq!(survivor.programs[0].words, ["sh"]);
+        assert_eq!((history.exit_of(0), history.exit_of(1)), (None, Some(Exit::Code(3))));
+    }
+
+    #[test]
+    fn a_call_that_is_under_way_when_the_log_ends_takes_until_then() {
+        let log = "5 1700000001.0 futex(0x1, FUTEX_WAIT, 0, NULL <unfinished ...>
+6 1700000002.0 close(1) = 0 <0.1>
+6 1700000003.0 read(0,  <detached ...>";
+        let history = History::of(log.lines());
+        let [one, other] = &history.threads[..] else { panic!("{history:?}") };
+        let [futex] = &one.calls[..] else { panic!("{one:?}") };
+        assert_eq!((futex.end - futex.begin, futex.end, &futex.result), (2_000_000_000, history.last, &Result::Never));
+        assert_eq!((one.ended, other.ended), (None, None));
+        assert_eq!(other.calls[1].name, "read");
     }
 
     #[test]

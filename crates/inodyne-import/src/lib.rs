@@ -23,7 +23,7 @@ use inodyne_model::command::CommandSpec;
 use inodyne_model::host::Host;
 use inodyne_model::place::Place;
 use inodyne_model::recording::Recording;
-use inodyne_model::run::{Exit, Run};
+use inodyne_model::run::Run;
 
 use history::History;
 
@@ -74,7 +74,7 @@ pub fn strace(log: &str, program_version: &str, created_unix_s: u64) -> Result<I
     recording.push_run(Run {
         traced: true,
         wall_ns: trace.wall_ns,
-        exit: history.threads.first().and_then(|root| root.ended).map_or(Exit::default(), |(_, exit)| exit),
+        exit: history.exit_of(0).unwrap_or_default(),
         // A log does not say the rest.
         ..Run::default()
     });

@@ -273,8 +273,10 @@ fn event(text: &str) -> Option<Event<'_>> {
     }
     let (name, rest) = text.split_once('(')?;
     let name = is_name(name).then_some(name)?;
-    // strace may leave before the call returns.
+    // strace may leave before the call returns, and a thread that executes a program takes the id of its process.
+    let changed = || rest.strip_suffix(" ...>")?.rsplit_once("<pid changed to ").map(|(arguments, _)| arguments);
     let unfinished = rest.strip_suffix("<unfinished ...>").or_else(|| rest.strip_suffix("<detached ...>"));
+    let unfinished = unfinished.or_else(changed);
     if let Some(arguments) = unfinished {
         // Where the process was killed meanwhile, a later strace says so behind it.
         return Some(Event::Unfinished { name, arguments: arguments.trim_end() });

@@ -3,11 +3,12 @@
 use std::ffi::OsString;
 use std::fs::{File, Metadata, OpenOptions, Permissions};
 use std::io::{self, BufWriter, Write};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Access as Permission, AtFlags, CWD, Mode, OFlags};
+use rustix::fs::{Access as Permission, AtFlags, CWD, Mode, OFlags, PROC_SUPER_MAGIC};
 use rustix::io::Errno;
 
 /// Whom a new file belongs to and who may read it.
@@ -21,12 +22,17 @@ pub enum Access {
 
 /// Permission bits of a private file.
 const PRIVATE: u32 = 0o600;
+/// Links that are followed one after the other, as many as the kernel follows (path_resolution(7)).
+const MOST_LINKS: usize = 40;
+/// Where the kernel has a link for each descriptor of a process.
+const DESCRIPTORS: &str = "/proc/self/fd";
 
 /// Writes a file by `write`, in place of one of that name that may be there.
 ///
 /// What is being written has no name where the file system can do that (`O_TMPFILE`), so that nothing of it stays if the
 /// writer is killed. Then it gets the name asked for; where that is taken, for an instant another one beside it. A pipe or
-/// a device of that name is written to, and stays what it is.
+/// a device of that name is written to, and stays what it is, and so is what is open already (`/dev/stdout`). A link stays too: what
+/// it leads to is written.
 ///
 /// # Errors
 /// The directory cannot be written, or is full. Nothing is left then, and a file that was there is as it was.
@@ -35,9 +41,10 @@ pub fn write_whole(
     access: Access,
     write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
 ) -> io::Result<()> {
+    let path = &behind_links(path)?;
     let before = std::fs::metadata(path).ok();
-    if before.as_ref().is_some_and(|found| !found.is_file()) {
-        return fill(OpenOptions::new().write(true).open(path)?, write).map(|_| ());
+    if is_kept(path, before.as_ref()) {
+        return fill(open_kept(path)?, write).map(|_| ());
     }
     let beside = name_beside(path);
     let (file, named) = create(path, &beside, access)?;
@@ -65,7 +72,8 @@ pub fn write_whole(
 /// # Errors
 /// It could not.
 pub fn check_writable(path: &Path) -> io::Result<()> {
-    if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+    let path = &behind_links(path)?;
+    if is_kept(path, std::fs::metadata(path).ok().as_ref()) {
         // Opening a pipe would wait for its reader.
         return match std::fs::metadata(path)?.is_dir() {
             true => Err(io::Error::from(io::ErrorKind::IsADirectory)),
@@ -77,15 +85,66 @@ pub fn check_writable(path: &Path) -> io::Result<()> {
     if named { std::fs::remove_file(beside) } else { Ok(()) }
 }
 
+/// Where a path leads: its last name is no link there, unless it is one of the kernel's, to what a process has open.
+fn behind_links(path: &Path) -> io::Result<PathBuf> {
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        let opened = rustix::fs::openat(CWD, &path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
+        // Nothing is there yet, or what will be said when it is written.
+        let Ok(link) = opened.map(File::from) else { return Ok(path) };
+        if !link.metadata()?.is_symlink() || rustix::fs::fstatfs(&link)?.f_type == PROC_SUPER_MAGIC {
+            return Ok(path);
+        }
+        let directory = directory_of(&path);
+        if !may_follow(&link.metadata()?, &std::fs::metadata(directory)?) {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        let to = rustix::fs::readlinkat(&link, c"", Vec::new())?;
+        path = directory.join(OsString::from_vec(to.into_bytes()));
+    }
+    Err(Errno::LOOP.into())
+}
+
+/// Where everybody may make links, others' are not followed, whatever the setting fs.protected_symlinks is: root could be led anywhere.
+fn may_follow(link: &Metadata, directory: &Metadata) -> bool {
+    const FOR_EVERYBODY: u32 = 0o1002;
+    let is_for_everybody = directory.mode() & FOR_EVERYBODY == FOR_EVERYBODY;
+    !is_for_everybody || [rustix::process::geteuid().as_raw(), directory.uid()].contains(&link.uid())
+}
+
+/// Whether it is written to as it is: it is no file, or one that a process has open.
+fn is_kept(path: &Path, found: Option<&Metadata>) -> bool {
+    found.is_some_and(|found| !found.is_file() || path.is_symlink())
+}
+
+fn open_kept(path: &Path) -> io::Result<File> {
+    let descriptors = std::fs::canonicalize(DESCRIPTORS).ok();
+    let is_own = descriptors.is_some() && directory_of(path).canonicalize().ok() == descriptors;
+    // Where those stand in their file, and whether they append, is theirs.
+    let own = match path.file_name().and_then(|name| name.to_str()).filter(|_| is_own) {
+        Some("1") => Some(io::stdout().as_fd().try_clone_to_owned()?),
+        Some("2") => Some(io::stderr().as_fd().try_clone_to_owned()?),
+        _ => None,
+    };
+    match own {
+        Some(own) => Ok(File::from(own)),
+        // What a shell has written through the descriptor stays.
+        None => OpenOptions::new().write(true).append(path.is_symlink()).open(path),
+    }
+}
+
+fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 /// A file to fill: without a name, or else one beside the path.
 fn create(path: &Path, beside: &Path, access: Access) -> io::Result<(File, bool)> {
     let mode = match access {
         Access::ByUmask => 0o666,
         Access::Private => PRIVATE,
     };
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
-    match rustix::fs::openat(CWD, directory, flags, Mode::from_raw_mode(mode)) {
+    match rustix::fs::openat(CWD, directory_of(path), flags, Mode::from_raw_mode(mode)) {
         Ok(file) => Ok((File::from(file), false)),
         Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT) => {
             let mut options = OpenOptions::new();
@@ -136,6 +195,8 @@ fn name_beside(path: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Seek;
+
     use super::*;
 
     fn names(directory: &Path) -> Vec<OsString> {
@@ -150,6 +211,52 @@ mod tests {
             names(Path::new("/dev")).iter().filter(|name| name.to_string_lossy().ends_with(".partial")).count(),
             0
         );
+    }
+
+    #[test]
+    fn a_link_stays_and_what_it_leads_to_is_written() {
+        let scratch = tempfile::tempdir().unwrap();
+        let path = |name: &str| scratch.path().join(name);
+        std::fs::create_dir(path("below")).unwrap();
+        std::os::unix::fs::symlink("below/second", path("first")).unwrap();
+        std::os::unix::fs::symlink("../file", path("below/second")).unwrap();
+        for text in ["new", "replaced"] {
+            check_writable(&path("first")).unwrap();
+            write_whole(&path("first"), Access::ByUmask, |out| out.write_all(text.as_bytes())).unwrap();
+            assert_eq!(std::fs::read_to_string(path("file")).unwrap(), text);
+            assert!(path("first").is_symlink() && path("below/second").is_symlink() && !path("file").is_symlink());
+        }
+        std::os::unix::fs::symlink("itself", path("itself")).unwrap();
+        assert!(write_whole(&path("itself"), Access::ByUmask, |_| Ok(())).is_err());
+    }
+
+    #[test]
+    fn what_is_open_is_written_to() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"before ").unwrap();
+        let path = PathBuf::from(format!("{DESCRIPTORS}/{}", file.as_raw_fd()));
+        check_writable(&path).unwrap();
+        write_whole(&path, Access::Private, |out| out.write_all(b"after")).unwrap();
+        file.rewind().unwrap();
+        assert_eq!(io::read_to_string(file).unwrap(), "before after");
+    }
+
+    #[test]
+    fn links_of_others_are_not_followed_where_everybody_may_make_them() {
+        let scratch = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink("file", scratch.path().join("link")).unwrap();
+        let link = scratch.path().join("link").symlink_metadata().unwrap();
+        let directory = || scratch.path().metadata().unwrap();
+        std::fs::set_permissions(scratch.path(), Permissions::from_mode(0o1777)).unwrap();
+        assert!(may_follow(&link, &directory()));
+        // Made by root only.
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::lchown(scratch.path().join("link"), Some(65534), None).unwrap();
+            let refused = write_whole(&scratch.path().join("link"), Access::ByUmask, |_| Ok(())).unwrap_err();
+            assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
+            std::fs::set_permissions(scratch.path(), Permissions::from_mode(0o755)).unwrap();
+            write_whole(&scratch.path().join("link"), Access::ByUmask, |_| Ok(())).unwrap();
+        }
     }
 
     #[test]

@@ -151,6 +151,10 @@ impl Walk<'_> {
             return self.fail(&node, Reason::OtherDevice);
         }
         let is_empty = names.as_ref().is_ok_and(Vec::is_empty);
+        // Who calls may have found it empty, before something was put into it.
+        if self.options.only_empty && names.as_ref().is_ok_and(|names| !names.is_empty()) {
+            return self.fail(&node, Reason::Refused(Errno::NOTEMPTY));
+        }
         let path = node.path(None);
         let question = Question {
             path: &path,
@@ -267,5 +271,45 @@ fn is_write_protected(directory: &OwnedFd, name: &CStr) -> Result<bool, Errno> {
         Ok(()) => Ok(false),
         Err(Errno::ACCESS) => Ok(true),
         Err(errno) => Err(errno),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    struct Yes;
+
+    impl Decide for Yes {
+        fn decide(&mut self, _: &Question<'_>) -> bool {
+            true
+        }
+    }
+
+    #[derive(Default)]
+    struct Reasons(Mutex<Vec<String>>);
+
+    impl Observer for Reasons {
+        fn failed(&self, failure: &Failure<'_>) {
+            self.0.lock().expect("no panic").push(format!("{:?}", failure.reason));
+        }
+    }
+
+    #[test]
+    fn a_directory_that_holds_something_stays_where_only_empty_ones_go() {
+        let place = tempfile::tempdir().expect("a temporary directory");
+        let (control, reasons) = (Control::default(), Reasons::default());
+        let options = RemoveOptions { only_empty: true, ..Default::default() };
+        for name in ["full", "empty"] {
+            std::fs::create_dir(place.path().join(name)).expect("made");
+        }
+        std::fs::write(place.path().join("full/file"), "").expect("written");
+        for name in ["full", "empty"] {
+            remove_asking(place.path().join(name).as_os_str(), &options, &control, &reasons, &mut Yes);
+        }
+        assert!(place.path().join("full/file").exists() && !place.path().join("empty").exists());
+        assert_eq!(*reasons.0.lock().expect("no panic"), [format!("{:?}", Reason::Refused(Errno::NOTEMPTY))]);
     }
 }

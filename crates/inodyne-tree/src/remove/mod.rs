@@ -52,6 +52,8 @@ pub struct RemoveOptions {
     pub one_device: bool,
     /// Count what would be removed and leave it.
     pub dry_run: bool,
+    /// Leave directories that hold something. Only [`remove_asking`] asks: the others are for trees.
+    pub only_empty: bool,
 }
 
 /// Removes directories with all they hold.

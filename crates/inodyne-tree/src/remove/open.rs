@@ -7,7 +7,7 @@
 
 use std::{
     ffi::CStr,
-    os::fd::{AsFd, OwnedFd},
+    os::fd::{AsFd, AsRawFd, OwnedFd},
     path::Path,
     sync::atomic::{AtomicBool, Ordering},
 };
@@ -79,11 +79,16 @@ pub(super) struct Identity {
 impl Identity {
     pub fn of(directory: impl AsFd) -> Result<Self, Errno> {
         let wanted = StatxFlags::INO | StatxFlags::BTIME | StatxFlags::MNT_ID;
-        let stat: Statx = statx(directory, c"", AtFlags::EMPTY_PATH, wanted)?;
+        let stat: Statx = statx(&directory, c"", AtFlags::EMPTY_PATH, wanted)?;
+        // statx tells the mount since Linux 5.8 only.
+        let mount = match stat.stx_mask & StatxFlags::MNT_ID.bits() {
+            0 => mount_of(&directory).ok_or(Errno::OPNOTSUPP)?,
+            _ => stat.stx_mnt_id,
+        };
         Ok(Self {
             device: (stat.stx_dev_major, stat.stx_dev_minor),
             inode: stat.stx_ino,
-            mount: stat.stx_mnt_id,
+            mount,
             birth: (stat.stx_btime.tv_sec, stat.stx_btime.tv_nsec),
         })
     }
@@ -99,6 +104,12 @@ impl Identity {
     fn mount(&self) -> ((u32, u32), u64) {
         (self.device, self.mount)
     }
+}
+
+/// The number of the mount that a directory was opened through, as `/proc` tells it.
+fn mount_of(directory: impl AsFd) -> Option<u64> {
+    let told = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", directory.as_fd().as_raw_fd())).ok()?;
+    told.lines().find_map(|line| line.strip_prefix("mnt_id:")?.trim().parse().ok())
 }
 
 /// Whether the device changes between a directory and one in it. It also does without a mount, at a btrfs subvolume.
@@ -129,6 +140,14 @@ mod tests {
             assert_eq!((not(c"file"), not(c"none")), (Errno::NOTDIR, Errno::NOENT));
             assert_eq!(open(&root, c"proc", Crossing::Refused).expect_err("a mount point"), Errno::XDEV);
             assert!(open(&root, c"proc", Crossing::Allowed).is_ok());
+        }
+    }
+
+    #[test]
+    fn the_mount_is_the_same_by_statx_and_by_proc() {
+        for path in ["/", "/proc"] {
+            let opened = base(Path::new(path)).expect("opened");
+            assert_eq!(mount_of(&opened), Some(Identity::of(&opened).expect("known").mount), "{path}");
         }
     }
 

@@ -17,6 +17,9 @@ use crate::ring::{Keep, Ring};
 use crate::target::Target;
 use crate::window::{Ended, came_within, ending_signals, window};
 
+/// Two windows that begin in the same second would have the same name.
+const LEAST_EVERY: Duration = Duration::from_secs(1);
+
 /// How often, and what is kept.
 #[derive(Debug, Args)]
 pub struct SeriesOptions {
@@ -40,6 +43,9 @@ pub struct SeriesOptions {
 /// The machine lacks something, or the directory is none.
 pub fn run(arguments: &AttachArguments, every: Duration, into: &Path) -> Result<ExitCode, Failure> {
     let usage = |message: String| Failure::new(ExitStatus::Usage, message);
+    if every < LEAST_EVERY {
+        return Err(usage("--every is at least 1s: recordings are called after whole seconds".to_owned()));
+    }
     if arguments.length.is_some_and(|length| length > every) {
         return Err(usage("--for is longer than --every: windows cannot overlap".to_owned()));
     }
@@ -60,8 +66,9 @@ pub fn run(arguments: &AttachArguments, every: Duration, into: &Path) -> Result<
     let mut metrics = Metrics::default();
     let mut said = None;
     loop {
-        let began = Instant::now();
+        // Before the clock is read: so the next name is of a later second.
         let file = ring.next();
+        let began = Instant::now();
         let mut interrupts = |time| came_within(&mut signals, time);
         let options = arguments.tracing.tracer();
         let one = |target: Target| window(&target, &options, arguments.length, &mut interrupts, |_| ());

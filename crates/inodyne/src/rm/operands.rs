@@ -32,6 +32,12 @@ use super::{
 
 /// Removes all operands; the exit code says whether all went well.
 pub fn remove(options: &Options, messages: &Messages) -> ExitCode {
+    let asking = asks(options);
+    // The delete that asks renames nothing aside, so --trash would be ignored.
+    if asking && options.trash && !options.dry_run {
+        messages.error("--trash needs -f where questions may be asked");
+        return ExitCode::FAILURE;
+    }
     if options.ask_once && !is_meant(options) {
         return ExitCode::SUCCESS;
     }
@@ -46,7 +52,6 @@ pub fn remove(options: &Options, messages: &Messages) -> ExitCode {
         to_count: Vec::new(),
         summary: Summary::default(),
     };
-    let asking = asks(options);
     if !asking {
         signals::catch();
     }
@@ -290,6 +295,7 @@ impl Run<'_> {
             cross_mounts: self.options.cross_mounts,
             one_device: self.options.one_file_system,
             dry_run: self.options.dry_run,
+            only_empty: !self.options.recursive,
         }
     }
 }
@@ -349,4 +355,24 @@ fn is_link(path: &OsStr) -> bool {
 
 fn has_entries(directory: &OsStr) -> bool {
     std::fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::options::{Parsed, parse};
+    use super::*;
+
+    #[test]
+    fn trash_is_refused_where_questions_may_be_asked() {
+        let place = tempfile::tempdir().expect("a temporary directory");
+        let tree = place.path().join("tree");
+        std::fs::create_dir(&tree).expect("made");
+        for more in [&["-ri"][..], &["-i", "-d"]] {
+            let arguments = more.iter().map(OsString::from).chain(["--trash".into(), tree.clone().into()]);
+            let Parsed::Remove(options) = parse(arguments) else { panic!("a mistake") };
+            let messages = Messages::new(&options);
+            remove(&options, &messages);
+            assert_eq!((messages.errors(), tree.exists()), (1, true));
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! Containers: from what people call them to their control groups. Nobody is asked through an API: names are read where Docker,
 //! Podman, CRI-O and the kubelet keep them, and ids are part of the names of control groups.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
 use std::io::Read;
@@ -62,11 +63,32 @@ fn could_be_id(name: &str) -> bool {
 }
 
 /// The name that the control group of an LXC container or of a systemd-nspawn machine tells.
-fn machine_of(directory: &str) -> Option<&str> {
+fn machine_of(directory: &str) -> Option<Cow<'_, str>> {
     let lxc = directory.strip_prefix("lxc.payload.");
     let nspawn = || directory.strip_prefix("systemd-nspawn@")?.strip_suffix(".service");
     let machine = || directory.strip_prefix("machine-")?.strip_suffix(".scope");
-    lxc.or_else(nspawn).or_else(machine)
+    lxc.or_else(nspawn).map(Cow::Borrowed).or_else(|| machine().map(unescaped))
+}
+
+/// What systemd made of a name for a unit's, undone: `my\x2dweb` is `my-web` (systemd-escape(1)).
+fn unescaped(text: &str) -> Cow<'_, str> {
+    if !text.contains('\\') {
+        return Cow::Borrowed(text);
+    }
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let escaped = rest.strip_prefix(b"\\x").and_then(|rest| rest.split_at_checked(2));
+        let byte = escaped.and_then(|(digits, after)| {
+            let digits =
+                std::str::from_utf8(digits).ok().filter(|text| text.bytes().all(|digit| digit.is_ascii_hexdigit()))?;
+            Some((u8::from_str_radix(digits, 16).ok()?, after))
+        });
+        let (byte, after) = byte.unwrap_or((*first, after));
+        bytes.push(byte);
+        rest = after;
+    }
+    Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// The ids that begin so, of all control groups there are.
@@ -148,7 +170,9 @@ fn kubelet(directory: &Path, name: &str) -> BTreeSet<String> {
 fn asked(name: &str) -> Option<String> {
     PROGRAMS.iter().find_map(|program| {
         let mut command = Command::new(program);
-        command.args(["inspect", "--format", "{{.Id}}", "--", name]).stdin(Stdio::null()).stderr(Stdio::null());
+        // An image may have the same name.
+        command.args(["inspect", "--type", "container", "--format", "{{.Id}}", "--", name]);
+        command.stdin(Stdio::null()).stderr(Stdio::null());
         let said = String::from_utf8(command.output().ok()?.stdout).ok()?;
         container_id(said.trim()).map(str::to_owned)
     })
@@ -177,10 +201,13 @@ mod tests {
         {
             assert_eq!(container_id(&name), None, "{name}");
         }
-        assert_eq!(machine_of("lxc.payload.web"), Some("web"));
-        assert_eq!(machine_of("systemd-nspawn@web.service"), Some("web"));
-        assert_eq!(machine_of("machine-web.scope"), Some("web"));
-        assert_eq!(machine_of("web.service"), None);
+        let machine = |directory| machine_of(directory).map(Cow::into_owned);
+        assert_eq!(machine("lxc.payload.web").as_deref(), Some("web"));
+        assert_eq!(machine("systemd-nspawn@web.service").as_deref(), Some("web"));
+        assert_eq!(machine("machine-web.scope").as_deref(), Some("web"));
+        assert_eq!(machine(r"machine-my\x2dweb\x2d1.scope").as_deref(), Some("my-web-1"));
+        assert_eq!(machine(r"machine-a\x2.scope").as_deref(), Some(r"a\x2"));
+        assert_eq!(machine("web.service"), None);
     }
 
     #[test]

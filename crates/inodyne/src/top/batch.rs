@@ -50,6 +50,7 @@ pub fn run(arguments: &TopArguments, target: &Target) -> Result<ExitCode, Failur
         next = Instant::now() + arguments.interval;
         let is_anyone_left = watcher.is_anyone_left();
         if let Some(look) = watcher.look()? {
+            groups.keep(&look.activity);
             let mut lines = lines(&look.activity, arguments.by, arguments.sort, "", &mut |process| groups.of(process));
             let more = lines.len().saturating_sub(if arguments.rows == 0 { lines.len() } else { arguments.rows });
             lines.truncate(lines.len() - more);

@@ -1,24 +1,33 @@
 //! Which control group a process is in, as the kernel says (cgroups(7)).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::num::NonZero;
 
-use inodyne_model::activity::ProcessActivity;
+use inodyne_model::activity::{Activity, ProcessActivity};
 
-/// Groups of processes that were asked for. A process that moves into another group later stays where it was first seen.
+/// Groups of processes that were asked for. A process that moves into another group later stays where it was first seen, as long as
+/// it is in every look.
 #[derive(Debug, Default)]
 pub struct Groups(HashMap<u32, String>);
 
 impl Groups {
     /// The path of its group, below where groups are; what is known where it has ended.
     pub fn of(&mut self, process: &ProcessActivity) -> String {
-        let read = || {
-            let pid = process.pid_here.map_or(0, NonZero::get);
-            let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
-            named(&text).unwrap_or("(ended)").to_owned()
-        };
-        self.0.entry(process.pid).or_insert_with(read).clone()
+        if let Some(known) = self.0.get(&process.pid) {
+            return known.clone();
+        }
+        let pid = process.pid_here.map_or(0, NonZero::get);
+        let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+        let Some(group) = named(&text) else { return "(ended)".to_owned() };
+        self.0.insert(process.pid, group.to_owned());
+        group.to_owned()
+    }
+
+    /// Forgets who is not in this look: the number may be given to another process.
+    pub fn keep(&mut self, activity: &Activity) {
+        let pids: HashSet<u32> = activity.processes.iter().map(|process| process.pid).collect();
+        self.0.retain(|pid, _| pids.contains(pid));
     }
 }
 
@@ -33,7 +42,26 @@ fn named(text: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use inodyne_model::activity::Account;
+
     use super::*;
+
+    #[test]
+    fn who_is_in_no_look_and_who_has_ended_is_not_kept() {
+        let process = |pid, pid_here| ProcessActivity {
+            pid,
+            pid_here: NonZero::new(pid_here),
+            comm: String::new(),
+            account: Account::default(),
+        };
+        let mut groups = Groups::default();
+        let own = groups.of(&process(1, std::process::id()));
+        assert_eq!(groups.of(&process(1, 0)), own, "it is kept");
+        assert_eq!(groups.of(&process(2, 0)), "(ended)");
+        assert_eq!(groups.0.len(), 1);
+        groups.keep(&Activity::default());
+        assert_eq!(groups.of(&process(1, 0)), "(ended)");
+    }
 
     #[test]
     fn the_group_that_tells_most_is_taken() {

@@ -82,6 +82,7 @@ impl View {
     /// The lines of a look, and which of them is marked.
     pub fn lines(&mut self, look: &Look) -> (Vec<Line>, usize) {
         let groups = &mut self.groups;
+        groups.keep(&look.activity);
         let lines = lines(&look.activity, self.by, self.sort, &self.word, &mut |process| groups.of(process));
         let marked = lines.iter().position(|line| Some(Who::from(line)) == self.selected).unwrap_or(0);
         (lines, marked)
