@@ -10,7 +10,7 @@ use std::fs;
 use std::path::Path;
 
 use inodyne_model::trace::Trace;
-use support::{Counts, machine, nothing_lost, prepare, run, scratch, strace_table, traced};
+use support::{Counts, fixture, machine, nothing_lost, prepare, run, scratch, strace_table, traced};
 
 const NEVER_RETURN: [&str; 2] = ["exit", "exit_group"];
 
@@ -36,7 +36,7 @@ fn our_counts(trace: &Trace) -> Counts {
     counts
 }
 
-fn equals_strace(directory: &Path, argv: &[&str], least_calls: u64) {
+fn equals_strace(directory: &Path, argv: &[&str], least_calls: u64) -> Trace {
     let table = directory.join("strace.txt");
     let mut command = traced(&[], ["strace", "-f", "-c", "-o"]);
     let outcome = run(command.arg(&table).args(argv).current_dir(directory)).ended_with(0);
@@ -45,6 +45,7 @@ fn equals_strace(directory: &Path, argv: &[&str], least_calls: u64) {
     let (ours, theirs) = (our_counts(&trace), strace_counts(&table));
     assert!(theirs.values().map(|(calls, _)| calls).sum::<u64>() >= least_calls, "too little happened: {theirs:?}");
     assert_eq!(ours, theirs, "{argv:?}");
+    trace
 }
 
 /// A tree with a few thousand files, one of them newer than the rest.
@@ -132,4 +133,39 @@ for thread in threads: thread.start()
 for thread in threads: thread.join()
 ";
     equals_strace(scratch.path(), &["python3", "-c", script], 8000);
+}
+
+/// As the seccomp filter of a container does: the kernel tells of such a call's end only.
+#[test]
+fn calls_that_seccomp_refuses() {
+    let (_machine, scratch) = (machine(), scratch());
+    let refuse = fixture("refuse_call", scratch.path()).display().to_string();
+    let script = "
+import os
+for i in range(300):
+    try: os.getpriority(os.PRIO_PROCESS, 0)
+    except PermissionError: pass
+";
+    let number = libc::SYS_getpriority.to_string();
+    let trace = equals_strace(scratch.path(), &[&refuse, &number, "python3", "-c", script], 500);
+    let refused = trace.by_comm.iter().flat_map(|command| &command.syscalls).find(|call| call.name == "getpriority");
+    let refused = refused.expect("it was made");
+    assert_eq!((refused.calls, refused.errors_by_errno.get("EPERM")), (300, Some(&300)), "{refused:?}");
+}
+
+/// They wait in calls that return to nobody.
+#[test]
+fn threads_that_the_end_of_their_process_kills() {
+    let (_machine, scratch) = (machine(), scratch());
+    let script = "
+import os, threading, time
+held = threading.Lock()
+held.acquire()
+for i in range(20):
+    wait = held.acquire if i % 2 else lambda: time.sleep(1000)
+    threading.Thread(target=wait, daemon=True).start()
+time.sleep(0.5)
+os._exit(0)
+";
+    equals_strace(scratch.path(), &["python3", "-c", script], 500);
 }

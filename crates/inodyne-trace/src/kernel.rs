@@ -63,6 +63,11 @@ fn found() -> Found {
     *KNOWN.get_or_init(|| types::names_of_kernel().map(look).unwrap_or_default())
 }
 
+/// Bytes of a page: 4 KiB, and 16 or 64 KiB of some kernels of arm64.
+pub fn page_bytes() -> u64 {
+    rustix::param::page_size() as u64
+}
+
 /// Whether this kernel takes the CPU away from programs at tracepoints (`bpf/preempt.h`).
 pub fn programs_lose_cpu() -> bool {
     found().preemptible

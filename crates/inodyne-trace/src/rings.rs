@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::os::fd::AsFd;
 use std::rc::Rc;
 
-use libbpf_rs::{MapCore, MapHandle, MapMut, MapType, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{AsRawLibbpf, MapCore, MapHandle, MapMut, MapType, RingBuffer, RingBufferBuilder, libbpf_sys};
 
 use crate::map_of_maps::{Putting, map};
 
@@ -127,9 +127,19 @@ impl Rings {
 }
 
 impl Ring {
+    /// On a busy machine it may take seconds until no program can be running that has not seen the larger one, which programs fill at once.
+    /// So it is read meanwhile: what a thread has sent into it comes after all that it had sent into this one before, so as much of it is
+    /// taken as there was before this one was emptied.
     fn consume(&self) {
+        let next = self.next.as_ref().map(|next| &next.reader);
+        let before = next.map(|next| (produced(next), produced(&self.reader)));
         // The callbacks never fail, so neither does this.
         let _ = self.reader.consume();
+        if let (Some(next), Some((until, of_this))) = (next, before)
+            && consumed(&self.reader) >= of_this
+        {
+            consume_until(next, until);
+        }
     }
 
     /// Where the kernel has no memory for a larger one, it does with the one it has.
@@ -170,4 +180,36 @@ fn opened(map: &impl MapCore, take: &Take, arrived: &Rc<Cell<u64>>) -> libbpf_rs
         0
     })?;
     builder.build()
+}
+
+/// How many bytes have been sent since it was made.
+fn produced(reader: &RingBuffer<'_>) -> u64 {
+    // SAFETY: the ring belongs to the reader, which outlives the call.
+    unsafe { libbpf_sys::ring__producer_pos(only(reader)) }
+}
+
+/// How many of these have been taken.
+fn consumed(reader: &RingBuffer<'_>) -> u64 {
+    // SAFETY: as above.
+    unsafe { libbpf_sys::ring__consumer_pos(only(reader)) }
+}
+
+/// Takes what was sent before so many bytes had been. It ends before a record that is being written.
+fn consume_until(reader: &RingBuffer<'_>, until: u64) {
+    let mut at = consumed(reader);
+    while at < until {
+        // SAFETY: as above; its callbacks are those of the reader.
+        unsafe { libbpf_sys::ring__consume_n(only(reader), 1) };
+        let now = consumed(reader);
+        if now == at {
+            break;
+        }
+        at = now;
+    }
+}
+
+/// The one ring that a reader here has.
+fn only(reader: &RingBuffer<'_>) -> *mut libbpf_sys::ring {
+    // SAFETY: the reader is a live object of libbpf.
+    unsafe { libbpf_sys::ring_buffer__ring(reader.as_libbpf_object().as_ptr(), 0) }
 }

@@ -153,8 +153,17 @@ impl Tracer {
     /// # Errors
     /// The kernel refuses to show its tasks.
     pub fn join(&mut self, whom: &Whom) -> Result<u32, TraceError> {
+        let is_first = self.joined_ns.is_none();
         self.joined_ns.get_or_insert_with(monotonic_ns);
-        join(&mut self.skeleton, whom).map_err(load_error)
+        self.let_nobody_help(is_first);
+        let joined = join(&mut self.skeleton, whom).map_err(load_error);
+        self.let_nobody_help(false);
+        joined
+    }
+
+    fn let_nobody_help(&mut self, yet: bool) {
+        let variables = self.skeleton.maps.bss_data.as_mut().expect("the object has global variables");
+        variables.nobody_helps_yet = yet.into();
     }
 
     /// Whether any thread is followed that has not ended, helpers aside.
@@ -302,7 +311,9 @@ impl Tracer {
 
     /// What programs and the command have done up to now.
     fn reading(&self) -> Reading {
-        let switches = self.probes.iter().map(|probe| probe.switches_so_far()).sum();
+        // Those that found no room were paid for, too.
+        let lost = counted(&self.shared()).intervals;
+        let switches = self.probes.iter().map(|probe| probe.switches_so_far()).fold(lost, u64::saturating_add);
         Reading {
             at_ns: monotonic_ns().0,
             at_calls: self.ran_at(Occasion::Call),

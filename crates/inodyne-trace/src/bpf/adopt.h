@@ -60,19 +60,25 @@ static __always_inline bool call_in_progress(struct task_struct *task, __u16 *ca
 	return number >= 0 || task->flags & PF_EXITING;
 }
 
+/* Set while running threads are joined for the first time: until it is known who is wanted, nobody becomes a helper. */
+__u32 nobody_helps_yet;
+
 /* Follows a thread from now on as a helper, if there is room. */
 static __noinline struct thread *helper_make(struct task_struct *task, __u8 flags, __u8 depth, __u16 call, __u64 now)
 {
 	__u32 pid, slot;
 	struct thread *t;
 
-	if (!task)
+	if (!task || nobody_helps_yet)
 		return 0;
 	if (shared.helpers_alive >= max_helpers) {
 		lose(LOST_HELPERS);
 		return 0;
 	}
 	pid = task->pid;
+	/* It is another's yet: of the first thread of a process in which this one executes a program (take_over_pid), or one just gone. */
+	if (slot_of(pid))
+		return 0;
 	slot = slot_take();
 	if (!slot) {
 		lose(LOST_HELPERS);

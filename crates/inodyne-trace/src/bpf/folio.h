@@ -28,7 +28,8 @@ enum pageflags {
 	PG_head,
 };
 
-#define PAGE_BYTES 4096
+/* Of this machine: 16 or 64 KiB on some of arm64. Set before loading. */
+const volatile __u32 page_bytes = 4096;
 
 /* How many pages a folio has. Its flags come first in it, whatever their type is called. */
 static __always_inline __u64 folio_pages(const void *folio)

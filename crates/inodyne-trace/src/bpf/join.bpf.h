@@ -61,7 +61,7 @@ static __always_inline void look_at(struct thread *t, struct task_struct *task)
 {
 	t->state = state_of(task);
 	t->flags = FLAG_CHILD;
-	if (t->state == STATE_RUNNING || task->flags & PF_IO_WORKER)
+	if (t->state == STATE_RUNNING)
 		return;
 	if (!call_in_progress(task, &t->call) || t->call == CALL_NONE)
 		t->flags = 0;
@@ -110,7 +110,8 @@ int follow_running(struct bpf_iter__task *ctx)
 
 	if (!task)
 		return 0;
-	if (task->flags & (PF_KTHREAD | PF_EXITING) || task->__state & TASK_NEW || (__u32)task->tgid == shared.tracer)
+	/* Workers of io_uring and of virtual machines are not born as threads of their process either (lifecycle_fork_held). */
+	if (task->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER | PF_EXITING) || task->__state & TASK_NEW || (__u32)task->tgid == shared.tracer)
 		return 0;
 	if (!join_all) {
 		number = number_here(task);

@@ -169,6 +169,14 @@ struct signal_struct {
 	unsigned int flags;
 };
 
+typedef struct {
+	unsigned long sig[1];
+} sigset_t;
+
+struct sigpending {
+	sigset_t signal;
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	void *stack;
@@ -181,6 +189,7 @@ struct task_struct {
 	int exit_code;
 	struct task_struct *group_leader;
 	struct signal_struct *signal;
+	struct sigpending pending;
 	struct pid *thread_pid;
 	struct sched_entity se;
 	struct fs_struct *fs;
@@ -209,6 +218,10 @@ struct bpf_iter__task {
 #define PF_MEMALLOC 0x00000800
 #define TASK_DEAD 0x00000080
 #define TASK_NEW 0x00000800
+
+/* include/uapi/asm-generic/errno-base.h, include/uapi/asm-generic/signal.h */
+#define EINTR 4
+#define SIGKILL 9
 
 /* include/linux/socket.h */
 #define AF_UNIX 1

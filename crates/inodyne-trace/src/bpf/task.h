@@ -62,7 +62,7 @@ static __noinline __u32 slot_take(void)
 static __always_inline __u16 call_of(struct task_struct *task, __u64 number)
 {
 	if (IS_COMPAT(task->thread_info))
-		return CALLS_64 + (number & (CALLS_64 - 1));
+		return CALLS_64 + (number < CALL_INVALID ? number : CALL_INVALID);
 	return call_of_number(number);
 }
 

@@ -8,6 +8,7 @@ use std::os::fd::OwnedFd;
 
 use inodyne_launch::monotonic_ns;
 use inodyne_model::Nanos;
+use inodyne_model::loss::Loss;
 use inodyne_model::observed::{Begin, End, Window};
 use inodyne_model::snapshot::Snapshot;
 use libbpf_rs::MapCore;
@@ -111,6 +112,7 @@ impl LiveTracer {
         tracer.take_arrived();
         let shared = tracer.shared();
         let mut snapshot = Snapshot { at_ns, lost: counted(&shared), ..Snapshot::default() };
+        snapshot.lost.add(Loss::Skipped, tracer.events_of(&tracer.skipped_runs()));
         snapshot.observed.window = Window { begin: Begin::Attached, end: End::StillRunning };
         let stacks = tracer.stacks.borrow_mut().take_new();
         snapshot.observed.stacks = symbols::name_stacks(&stacks, &mut tracer.skeleton).map_err(read_error)?;

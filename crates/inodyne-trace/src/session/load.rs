@@ -79,6 +79,7 @@ fn load_with(
     // Whom a process sends something that runs already and is watched, a server above all, is its client.
     constants.adopt_servers = u32::from(!options.joins);
     constants.kernel_stack_bytes = kernel_stack_bytes();
+    constants.page_bytes = kernel::page_bytes() as u32;
     constants.check_known_stacks = u32::from(options.check_known_stacks);
     constants.programs_lose_cpu = u32::from(kernel::programs_lose_cpu());
     constants.refused_probe = options.refuse.as_deref().map_or(Ok(0), number_of)?;
@@ -172,7 +173,7 @@ fn idle_sections<'o>(open: &'o OpenInodyneSkel<'_>) -> BTreeSet<&'o OsStr> {
 
 /// How large a thread's stack in the kernel is: 16 KiB, or a page where that is larger (arm64 with pages of 64 KiB).
 fn kernel_stack_bytes() -> u32 {
-    (rustix::param::page_size() as u32).max(16 << 10)
+    (kernel::page_bytes() as u32).max(16 << 10)
 }
 
 /// How `bpf/refuse.h` numbers a probe.

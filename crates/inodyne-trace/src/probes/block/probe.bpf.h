@@ -366,7 +366,7 @@ __noinline int block_count(struct block_request *request, __u64 gendisk, __u32 b
 	struct block_disk *disk;
 	struct block_row *row;
 	struct block_key key;
-	__u64 now;
+	__u64 now, since;
 
 	if (!request)
 		return 0;
@@ -404,8 +404,10 @@ __noinline int block_count(struct block_request *request, __u64 gendisk, __u32 b
 
 		__sync_fetch_and_add(&row->sizes[size < BLOCK_SIZES ? size : BLOCK_SIZES - 1], 1);
 	}
-	if (__sync_fetch_and_add(&disk->in_flight, -1) == 1)
-		__sync_fetch_and_add(&disk->busy_ns, now - disk->since);
+	/* Asked for before: as soon as none is in flight another CPU may begin anew. */
+	since = *(volatile __u64 *)&disk->since;
+	if (__sync_fetch_and_add(&disk->in_flight, -1) == 1 && since <= now)
+		__sync_fetch_and_add(&disk->busy_ns, now - since);
 	return 0;
 }
 

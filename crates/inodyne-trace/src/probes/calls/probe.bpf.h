@@ -179,6 +179,29 @@ static __always_inline void count_call(struct thread *t, call_ref ref, __u64 wal
 	}
 }
 
+/*
+ * The end of a call that seccomp or a ptracer answered in the kernel's stead: of its beginning no tracepoint tells (syscall_trace_enter in
+ * kernel/entry/common.c and arch/arm64/kernel/ptrace.c), so how long it took is not known, and is time outside of calls.
+ */
+static __noinline int exit_answered(struct thread *t, __u16 call, long result)
+{
+	t->call_blocked_ns = 0;
+	t->call_ready_ns = 0;
+	count_call(t, call_ref_of(t->group, call), 0, result);
+	return 0;
+}
+
+/*
+ * Whether a call ends because its thread is killed: it returns to nobody. All who kill a thread mark it so (do_group_exit, complete_signal
+ * and zap_other_threads in kernel/signal.c), by the bit of SIGKILL among its own signals.
+ */
+static __always_inline bool ends_by_kill(struct task_struct *task, long result)
+{
+	if (result != -EINTR && (result > -ERRNO_RESTART_FIRST || result <= -ERRNO_RESTART_FIRST - ERRNO_RESTARTS))
+		return false;
+	return BPF_CORE_READ(task, pending.signal.sig[0]) & (1 << (SIGKILL - 1));
+}
+
 /* The end of a call that a thread was in when it was joined on a CPU, where one cannot see whether it is in a call. */
 static __noinline int exit_unseen(struct thread *t, __u16 call)
 {
@@ -202,6 +225,8 @@ static __always_inline void call_exits(struct task_struct *task, struct thread *
 	if (call == CALL_NONE) {
 		if (t->flags & FLAG_CHILD)
 			exit_unseen(t, call_of(task, CALL_NUMBER(regs)));
+		else if (!(t->flags & (FLAG_ARMED | FLAG_HELPER)) && (long)CALL_NUMBER(regs) >= 0)
+			exit_answered(t, call_of(task, CALL_NUMBER(regs)), result);
 		return;
 	}
 	if (clock_exit_untimed(t)) {
@@ -216,6 +241,8 @@ static __always_inline void call_exits(struct task_struct *task, struct thread *
 		t->flags &= ~FLAG_CHILD;
 		return;
 	}
+	if (ends_by_kill(task, result))
+		return;
 	count_call(t, ref, wall, result);
 	if (t->call_blocked_ns && t->number)
 		samples_blocked(t, call);

@@ -54,7 +54,7 @@ int HOLDING_PROG(dirty_folio, void *folio, struct address_space *mapping)
 			return 0;
 		}
 	}
-	__sync_fetch_and_add(&sum->bytes, folio_pages(folio) * PAGE_BYTES);
+	__sync_fetch_and_add(&sum->bytes, folio_pages(folio) * page_bytes);
 	return 0;
 }
 

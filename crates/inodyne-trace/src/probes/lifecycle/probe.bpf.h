@@ -45,7 +45,8 @@ static __always_inline int forked(struct task_struct *parent, struct task_struct
 	__u32 pid = child->pid, slot;
 	__u64 now;
 
-	if (!of || !of->number)
+	/* Where this comes as the child is woken it may have been joined already. */
+	if (!of || !of->number || thread_of(child))
 		return 0;
 	if (of->flags & FLAG_HELPER)
 		return fork_of_helper(of, child);

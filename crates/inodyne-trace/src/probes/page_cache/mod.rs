@@ -9,6 +9,7 @@ use inodyne_model::ledger::PAGE_FAULT;
 use inodyne_model::page_cache::{Asked, Brought, Contents, FILES_KEPT, FilePages, PageCache, Used};
 use inodyne_model::trace::Trace;
 
+use crate::kernel::page_bytes;
 use crate::contract::{global, text};
 use crate::map::{pairs, pairs_up_to, per_cpu};
 use crate::probe::{Point, Probe, Program, Seen};
@@ -30,8 +31,6 @@ const PROGRAMS: &[Program] = &[
 /// From Linux 6.12 on, together with the two after it.
 const ASKED: Program = Program::new("page_read", Point::TracepointOfPages("mm_filemap_get_pages")).of_detail();
 
-/// Bytes of a page (`PAGE_BYTES` of bpf/folio.h).
-const PAGE: u64 = 4096;
 
 impl Probe for Own {
     fn feature(&self) -> &'static str {
@@ -80,11 +79,11 @@ fn read(
             let mut of_brought = Used::default();
             files.iter().for_each(|file| of_brought.add(&file.used));
             let files = files.into_iter().take(FILES_KEPT).collect();
-            Asked { read_bytes: sum(|one| one.read) * PAGE, faults: sum(|one| one.faulted), mapped: sum(|one| one.mapped), of_brought, files }
+            Asked { read_bytes: sum(|one| one.read) * page_bytes(), faults: sum(|one| one.faulted), mapped: sum(|one| one.mapped), of_brought, files }
         }),
-        evicted_bytes: sum(|one| one.evicted) * PAGE,
-        evicted_own_bytes: sum(|one| one.evicted_own) * PAGE,
-        not_followed_bytes: not_kept * PAGE,
+        evicted_bytes: sum(|one| one.evicted) * page_bytes(),
+        evicted_own_bytes: sum(|one| one.evicted_own) * page_bytes(),
+        not_followed_bytes: not_kept * page_bytes(),
         unseen: 0,
     }
 }
@@ -97,8 +96,8 @@ fn row_of(key: &Key, row: &Row) -> Brought {
         comm: text(&key.comm),
         syscall: names::call(key.call).unwrap_or_else(|| PAGE_FAULT.to_owned()),
         contents: if key.contents == PAGES_OF_METADATA { Contents::Metadata } else { Contents::Files },
-        bytes: row.brought * PAGE,
-        again_bytes: row.again * PAGE,
+        bytes: row.brought * page_bytes(),
+        again_bytes: row.again * page_bytes(),
     }
 }
 
@@ -120,7 +119,7 @@ fn files(chunks: &[(ChunkKey, Chunk)]) -> Vec<FilePages> {
 }
 
 fn used_of(chunk: &Chunk) -> Used {
-    let bytes = |pages: u64| u64::from(pages.count_ones()) * PAGE;
+    let bytes = |pages: u64| u64::from(pages.count_ones()) * page_bytes();
     Used {
         distinct_bytes: bytes(chunk.brought),
         used_bytes: bytes(chunk.brought & chunk.asked),
@@ -146,7 +145,7 @@ mod tests {
         let (key, row): (Key, Row) = (planted(host_plant_page_cache_key), planted(host_plant_page_cache_row));
         let (chunk_key, chunk): (ChunkKey, Chunk) = (planted(host_plant_page_chunk_key), planted(host_plant_page_chunk));
         let totals: Totals = planted(host_plant_page_totals);
-        let used = Used { distinct_bytes: 8 * PAGE, used_bytes: PAGE, beside_bytes: 4 * PAGE };
+        let used = Used { distinct_bytes: 8 * page_bytes(), used_bytes: page_bytes(), beside_bytes: 4 * page_bytes() };
         let expected = PageCache {
             brought: vec![Brought {
                 device: "259:2".to_owned(),
@@ -154,19 +153,19 @@ mod tests {
                 comm: "planted".to_owned(),
                 syscall: names::call(0).expect("a call"),
                 contents: Contents::Metadata,
-                bytes: 702 * PAGE,
-                again_bytes: 703 * PAGE,
+                bytes: 702 * page_bytes(),
+                again_bytes: 703 * page_bytes(),
             }],
             asked: Some(Asked {
-                read_bytes: 721 * PAGE,
+                read_bytes: 721 * page_bytes(),
                 faults: 722,
                 mapped: 723,
                 of_brought: used,
                 files: vec![FilePages { device: "259:2".to_owned(), inode: 711, name: "planted".to_owned(), used }],
             }),
-            evicted_bytes: 724 * PAGE,
-            evicted_own_bytes: 725 * PAGE,
-            not_followed_bytes: 731 * PAGE,
+            evicted_bytes: 724 * page_bytes(),
+            evicted_own_bytes: 725 * page_bytes(),
+            not_followed_bytes: 731 * page_bytes(),
             unseen: 0,
         };
         let all = |key: &Key, row: &Row, chunk_key: &ChunkKey, chunk: &Chunk, totals: &Totals| {
@@ -189,7 +188,7 @@ mod tests {
         let second = ChunkKey { chunk: key.chunk + 1, ..key };
         let another = ChunkKey { generation: key.generation + 1, ..key };
         let found = files(&[(key, chunk), (second, chunk), (another, chunk)]);
-        assert_eq!(found.iter().map(|file| file.used.distinct_bytes).collect::<Vec<_>>(), [16 * PAGE, 8 * PAGE]);
+        assert_eq!(found.iter().map(|file| file.used.distinct_bytes).collect::<Vec<_>>(), [16 * page_bytes(), 8 * page_bytes()]);
     }
 
     #[test]

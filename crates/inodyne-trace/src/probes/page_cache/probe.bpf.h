@@ -342,7 +342,7 @@ static __always_inline __u64 page_begin(struct task_struct *task, struct thread 
 	case __NR_pread64:
 	case __NR_preadv:
 	case __NR_preadv2:
-		at = CALL_ARG4(regs) / PAGE_BYTES;
+		at = CALL_ARG4(regs) / page_bytes;
 		return at < shown ? at : shown;
 	case __NR_copy_file_range:
 	case __NR_splice:
@@ -365,7 +365,7 @@ static __always_inline __u64 page_begin(struct task_struct *task, struct thread 
 			return shown;
 		at = BPF_CORE_READ(file, f_pos);
 	}
-	at /= PAGE_BYTES;
+	at /= page_bytes;
 	return at < shown ? at : shown;
 }
 
@@ -390,7 +390,7 @@ int HOLDING_PROG(page_read, struct address_space *mapping, unsigned long first, 
 	inode = mapping->host;
 	if ((inode->i_mode & S_IFMT) != S_IFREG)
 		return 0;
-	whole = ((__u64)inode->i_size + PAGE_BYTES - 1) / PAGE_BYTES;
+	whole = ((__u64)inode->i_size + page_bytes - 1) / page_bytes;
 	if (end > whole)
 		end = whole;
 	if (end <= first)
