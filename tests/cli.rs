@@ -3,7 +3,9 @@
 mod support;
 
 use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
+use std::process::Command;
 
 use inodyne_model::sample;
 use serde_json::Value;
@@ -91,6 +93,64 @@ fn every_subcommand_has_a_man_page_when_it_is_installed() {
     assert!(failed.contains("/proc/no/such"), "{failed}");
     run(inodyne().args(["manual", "install"])).ended_with(2);
     run(inodyne().args(["manual", "bash", "/tmp"])).failed_in_one_line(2);
+}
+
+/// Its operands are what stands behind the word; a word before it is no operand.
+#[test]
+fn rm_removes_nothing_but_its_own_operands() {
+    for global in [&["--color", "never"][..], &["--color=never"], &[]] {
+        let scratch = support::scratch();
+        for name in ["never", "rm", "build"] {
+            fs::create_dir(scratch.path().join(name)).expect("made");
+        }
+        run(inodyne().current_dir(scratch.path()).args(global).args(["rm", "-rf", "build"])).ended_with(0);
+        let mut left: Vec<_> =
+            fs::read_dir(scratch.path()).expect("there").map(|entry| entry.expect("an entry").file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["never", "rm"], "{global:?}");
+    }
+}
+
+#[test]
+fn a_report_that_cannot_be_printed_loses_no_measurement() {
+    let scratch = support::scratch();
+    let mut command = Command::new("sh");
+    command.args(["-c", "\"$0\" run --no-trace --format json true >/dev/full", env!("CARGO_BIN_EXE_inodyne")]);
+    let line = run(command.env("TMPDIR", scratch.path())).failed_in_one_line(3);
+    assert!(line.contains("the recording is in ") && line.contains("No space left"), "{line}");
+    assert_eq!(fs::read_dir(scratch.path()).expect("there").count(), 1);
+}
+
+#[test]
+fn a_table_in_a_file_is_of_the_section_that_was_asked_for() {
+    let scratch = support::scratch();
+    let (table, page) = (scratch.path().join("x.csv"), scratch.path().join("x.html"));
+    let written = |section: &str, file: &Path| {
+        let arguments = ["run", "-n", "2", "--no-trace", "--section", section, "--report"];
+        run(inodyne().args(arguments).arg(file).arg("true")).ended_with(0);
+        fs::read_to_string(file).expect("it was written")
+    };
+    let (of_calls, of_runs) = (written("syscalls", &table), written("runs", &table));
+    assert!(of_calls.contains("syscall") && !of_runs.contains("syscall"), "{of_calls}\n{of_runs}");
+    assert!(written("syscalls", &page).contains("<html"), "a page is whole");
+}
+
+#[test]
+fn a_report_belongs_to_who_called_sudo_and_keeps_its_permissions() {
+    let scratch = support::scratch();
+    let (kept, report) = (scratch.path().join("x.inodyne"), scratch.path().join("x.html"));
+    run(inodyne().args(["run", "--no-trace", "-o"]).arg(&kept).arg("true")).ended_with(0);
+    for mode in [None, Some(0o600)] {
+        if let Some(mode) = mode {
+            fs::set_permissions(&report, fs::Permissions::from_mode(mode)).expect("it is there");
+        }
+        let mut show = inodyne();
+        show.arg("show").arg(&kept).arg("-o").arg(&report).envs([("SUDO_UID", "65534"), ("SUDO_GID", "65533")]);
+        run(&mut show).ended_with(0);
+        let found = fs::metadata(&report).expect("it was written");
+        assert_eq!((found.uid(), found.gid()), (65534, 65533));
+        assert!(mode.is_none_or(|mode| found.mode() & 0o777 == mode), "{:o}", found.mode());
+    }
 }
 
 /// Each page has examples and exit codes, and names pages that there are.
@@ -241,6 +301,12 @@ fn usage_mistakes_end_with_two() {
         &["show", "--section", "everything", "x.inodyne"],
         &["show", "--section", "runs", "--format", "json", "x.inodyne"],
         &["run", "--format", "hyperfine", "--", "true"],
+        &["run", "--format", "svg-card", "--no-trace", "--", "true"],
+        &["compare", "--format", "svg-card", "--traced", "0", "-c", "true", "-c", "false"],
+        &["tune", "--at", "tmpfs", "--format", "svg-card", "--", "true"],
+        &["study", "run", "find-dtype", "--format", "svg-card", "--section", "runs"],
+        &["show", "--trace", "1", "x.inodyne"],
+        &["show", "--trace", "1", "--format", "html", "x.inodyne"],
         &["diff", "x.inodyne"],
         &["prove"],
         &["prove", "-n", "0", "x.inodyne"],

@@ -503,6 +503,22 @@ fn after_an_interrupt_no_further_run_begins() {
     assert_eq!(fs::read_to_string(&began).expect("it began"), "x\n");
 }
 
+/// Of one run the command says how it ended; of several, more were wanted.
+#[test]
+fn an_interrupt_that_the_command_obeys_with_success_is_one_where_runs_are_missing() {
+    let _machine = machine();
+    for (options, code) in [(&["--no-trace", "-n", "5"][..], 130), (&["--no-trace"], 0)] {
+        let scratch = scratch();
+        let began = scratch.path().join("began");
+        let script = format!("trap 'exit 0' INT; echo x >> {}; while :; do sleep 0.05; done", began.display());
+        let running = start(&mut traced(options, sh(&script)));
+        assert!(eventually(|| began.exists()), "the command starts");
+        kill(running.pid(), Signal::SIGINT).expect("sent");
+        let recording = running.end().ended_with(code).recording();
+        assert_eq!((recording.runs.len(), recording.runs[0].exit), (1, Exit::Code(0)));
+    }
+}
+
 #[test]
 fn interrupted_while_a_place_is_filled_nothing_is_left() {
     let _machine = machine();

@@ -311,6 +311,35 @@ fn a_killed_tuning_goes_on_from_where_it_was() {
     assert!(load(&other).expect("it was kept").tuning.is_some_and(|tuning| tuning.complete));
 }
 
+#[test]
+fn a_command_that_fails_has_nothing_to_tune() {
+    let _machine = machine();
+    for options in [&["--no-trace"][..], &[]] {
+        let settings = ["--at", "tmpfs", "--setting", "vfs_cache_pressure=50"];
+        let outcome = run(inodyne().arg("tune").args(options).args(settings).args(["--", "false"])).ended_with(1);
+        let last = outcome.stderr.lines().last().unwrap_or_default();
+        assert!(last.contains("'false' ended otherwise than expected: with exit code 1"), "{}", outcome.stderr);
+        assert!(!outcome.text().contains(" helps"), "{}", outcome.text());
+    }
+}
+
+#[test]
+fn with_caches_in_another_state_it_is_another_tuning() {
+    let (_machine, scratch) = (machine(), scratch());
+    let file = scratch.path().join("kept.inodyne");
+    let tune = |more: &[&str]| {
+        let mut tune = inodyne();
+        tune.args(["tune", "--no-trace", "-n", "1", "--screening", "1", "--at", "tmpfs"]).args(more);
+        tune.args(["--setting", "vfs_cache_pressure=50", "-o"]).arg(&file).args(["--", "true"]);
+        run(&mut tune)
+    };
+    tune(&[]).ended_with(0);
+    let before = load(&file).expect("it was kept");
+    let line = tune(&["--resume", "--cache", "warm"]).failed_in_one_line(2);
+    assert!(line.contains("in this state of the caches"), "{line}");
+    assert_eq!(load(&file).expect("it is there"), before);
+}
+
 /// Ctrl-C ends with what is known; SIGKILL leaves nothing either.
 #[test]
 fn an_end_at_any_moment_leaves_the_machine_as_it_was() {

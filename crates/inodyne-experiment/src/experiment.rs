@@ -82,7 +82,7 @@ pub struct Repetitions {
     pub traced: u32,
     /// The half-width of intervals to reach, as a part.
     pub until: Option<f64>,
-    /// Begin no further untraced block after so long.
+    /// Begin no further block after so long, but for the first untraced and the first traced one of each group.
     pub max_time: Option<Duration>,
 }
 

@@ -59,7 +59,15 @@ pub fn run<E: Executor>(
     measured: &mut Measured,
 ) -> Result<(), ExperimentError> {
     experiment.check()?;
-    let (places, described) = make_places(experiment, executor, observer)?;
+    if !measured.recording.runs.is_empty() {
+        // What was measured before must outlive a Ctrl-C while places are made.
+        executor.watch_signals()?;
+    }
+    let (places, described) = match make_places(experiment, executor, observer) {
+        // A terminal's Ctrl-C ends the programs that make and fill them, too.
+        Err(_) if executor.is_interrupted() => return stopped(observer, measured),
+        made => made?,
+    };
     let digests = match (experiment.race, described.first()) {
         // The others are made when they are needed, and hold the same.
         (Some(_), Some(first)) => vec![first.data_digest.clone(); described.len()],
@@ -88,6 +96,16 @@ pub fn run<E: Executor>(
     ended
 }
 
+/// The user has ended it: that is no failure where something was measured.
+fn stopped(observer: &mut dyn Observer, measured: &mut Measured) -> Result<(), ExperimentError> {
+    measured.interrupted = true;
+    observer.event(&Event::Interrupted);
+    match measured.recording.runs.is_empty() {
+        true => Err(ExperimentError::InterruptedEarly),
+        false => Ok(()),
+    }
+}
+
 type Places<P> = Vec<Option<P>>;
 
 /// All places with what the recording says of them. Where they are made anew before each run, none of them is kept.
@@ -99,6 +117,9 @@ fn make_places<E: Executor>(
     let mut places: Places<E::Place> = Vec::new();
     let mut described: Vec<Place> = Vec::new();
     for setup in &experiment.places {
+        if executor.is_interrupted() {
+            return Err(ExperimentError::InterruptedEarly);
+        }
         if experiment.race.is_some() && !described.is_empty() {
             described.push(Place { label: setup.spec.name(), made_here: setup.spec.is_made(), ..Place::default() });
             places.push(None);
@@ -213,6 +234,9 @@ impl<E: Executor> Running<'_, E> {
                 block += 1;
             }
             for number in 0..repetitions.traced {
+                if number > 0 && deadline.is_some_and(|deadline| self.executor.now() > deadline) {
+                    break;
+                }
                 told(self, Phase::Traced(number));
                 if self.block(&order.next(group, block + number, true), measured)? == Next::Stop {
                     return Ok(());
@@ -323,7 +347,10 @@ impl<E: Executor> Running<'_, E> {
     }
 
     fn check_exit(&self, key: RunKey, exit: Exit) -> Result<(), ExperimentError> {
-        match self.experiment.expected_exit.filter(|expected| *expected != exit) {
+        // Nothing is faster than a command that fails: what the others are raced against must succeed.
+        let is_base = self.experiment.race.is_some() && key.case.place == 0;
+        let expected = self.experiment.expected_exit.or(is_base.then_some(Exit::Code(0)));
+        match expected.filter(|expected| *expected != exit) {
             Some(expected) => {
                 let label = self.experiment.commands[key.case.command].label.clone();
                 Err(ExperimentError::UnexpectedExit { label, exit, expected })
@@ -334,12 +361,7 @@ impl<E: Executor> Running<'_, E> {
 
     /// The user has ended it.
     fn stop(&mut self, measured: &mut Measured) -> Result<Next, ExperimentError> {
-        measured.interrupted = true;
-        self.observer.event(&Event::Interrupted);
-        match measured.recording.runs.is_empty() {
-            true => Err(ExperimentError::InterruptedEarly),
-            false => Ok(Next::Stop),
-        }
+        stopped(self.observer, measured).map(|()| Next::Stop)
     }
 
     fn save_now_and_then(&mut self, recording: &Recording) {

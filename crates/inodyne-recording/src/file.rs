@@ -11,12 +11,13 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access as Permission, AtFlags, CWD, Mode, OFlags, PROC_SUPER_MAGIC};
 use rustix::io::Errno;
 
-/// Whom a new file belongs to and who may read it.
+/// Who may read a new file. It belongs to who called sudo, otherwise to who called; a file of that owner's that is replaced
+/// keeps its permissions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Who may read it is for the user's umask to say: reports.
     ByUmask,
-    /// Only its owner: who called sudo, otherwise who called. A file of that owner's that is replaced keeps its permissions.
+    /// Only its owner.
     Private,
 }
 
@@ -48,7 +49,7 @@ pub fn write_whole(
     }
     let beside = name_beside(path);
     let (file, named) = create(path, &beside, access)?;
-    let written = give(&file, access, before.as_ref()).and_then(|()| fill(file, write)).and_then(|file| {
+    let written = give(&file, before.as_ref()).and_then(|()| fill(file, write)).and_then(|file| {
         if named {
             return std::fs::rename(&beside, path);
         }
@@ -154,11 +155,8 @@ fn create(path: &Path, beside: &Path, access: Access) -> io::Result<(File, bool)
     }
 }
 
-/// Gives a private file to whom it belongs.
-fn give(file: &File, access: Access, before: Option<&Metadata>) -> io::Result<()> {
-    if access == Access::ByUmask {
-        return Ok(());
-    }
+/// Gives a new file to whom it belongs, with the permissions of one of that owner's that it replaces.
+fn give(file: &File, before: Option<&Metadata>) -> io::Result<()> {
     let owner = owner();
     if let Some((uid, gid)) = owner {
         std::os::unix::fs::fchown(file, Some(uid), Some(gid))?;
@@ -285,15 +283,17 @@ mod tests {
     }
 
     #[test]
-    fn a_private_file_is_its_owners_and_keeps_what_the_owner_allowed() {
+    fn a_private_file_is_its_owners_and_each_keeps_what_the_owner_allowed() {
         let scratch = tempfile::tempdir().unwrap();
         let path = scratch.path().join("file");
         let mode = || std::fs::metadata(&path).unwrap().mode() & 0o777;
         write_whole(&path, Access::Private, |_| Ok(())).unwrap();
         assert_eq!(mode(), 0o600);
-        std::fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
-        write_whole(&path, Access::Private, |_| Ok(())).unwrap();
-        assert_eq!(mode(), 0o640);
+        for (access, kept) in [(Access::Private, 0o640), (Access::ByUmask, 0o600), (Access::ByUmask, 0o666)] {
+            std::fs::set_permissions(&path, Permissions::from_mode(kept)).unwrap();
+            write_whole(&path, access, |_| Ok(())).unwrap();
+            assert_eq!(mode(), kept);
+        }
     }
 
     #[test]

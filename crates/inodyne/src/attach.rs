@@ -45,7 +45,7 @@ pub struct AttachArguments {
 
 /// Runs the command.
 pub fn run(arguments: &AttachArguments) -> Result<ExitCode, Failure> {
-    report::check(arguments.report.format, arguments.report.section, 0)?;
+    report::check(arguments.report.format, arguments.report.section, 0, 1)?;
     if let (Some(every), Some(into)) = (arguments.series.every, &arguments.series.into) {
         return series::run(arguments, every, into);
     }

@@ -89,7 +89,8 @@ const MOST_TRACED: u32 = 10;
 /// Runs the command.
 pub fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
     measure::check_fresh(&arguments.places)?;
-    report::check(arguments.report.format, arguments.report.section, arguments.runs as usize)?;
+    let traced = if arguments.no_trace { 0 } else { arguments.traced.unwrap_or(arguments.runs.min(MOST_TRACED)) };
+    report::check(arguments.report.format, arguments.report.section, arguments.runs as usize, traced as usize)?;
     let variants = variants(arguments)?;
     if variants.len() < 2 && arguments.places.places.len() < 2 {
         return Err(Failure::new(
@@ -107,7 +108,7 @@ pub fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
     let repetitions = Repetitions {
         warmup: arguments.warmup,
         untraced: arguments.runs,
-        traced: if arguments.no_trace { 0 } else { arguments.traced.unwrap_or(arguments.runs.min(MOST_TRACED)) },
+        traced,
         until: arguments.until,
         max_time: arguments.max_time,
     };

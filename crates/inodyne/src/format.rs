@@ -26,6 +26,14 @@ pub enum ReportFormat {
 }
 
 impl ReportFormat {
+    /// Whether it can show one section alone.
+    pub fn has_parts(self) -> bool {
+        match self {
+            ReportFormat::Text | ReportFormat::Json | ReportFormat::Markdown | ReportFormat::Csv => true,
+            ReportFormat::Html | ReportFormat::Hyperfine | ReportFormat::SvgCard => false,
+        }
+    }
+
     /// The form that a file's name asks for.
     fn of_file(path: &Path) -> Option<ReportFormat> {
         Some(match extension(path)? {

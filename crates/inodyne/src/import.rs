@@ -12,7 +12,7 @@ use inodyne_lab::Size;
 use crate::failure::{ExitStatus, Failure};
 use crate::keep;
 use crate::options::ReportOptions;
-use crate::report::TextTo;
+use crate::report::{self, TextTo};
 
 /// A log that is longer is refused unless the user says otherwise: it is read into memory.
 const LONGEST_LOG_BYTES: u64 = 2 << 30;
@@ -39,6 +39,7 @@ pub struct ImportArguments {
 
 /// Runs the command.
 pub fn run(arguments: &ImportArguments) -> Result<ExitCode, Failure> {
+    report::check(arguments.report.format, arguments.report.section, 0, 1)?;
     keep::check(&arguments.report)?;
     let log = read(&arguments.log, arguments.max_size.bytes())?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());

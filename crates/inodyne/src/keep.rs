@@ -36,15 +36,21 @@ pub fn save(recording: &Recording, path: &Path) -> Result<(), Failure> {
     inodyne_recording::save(recording, path).map_err(|error| elsewhere(recording, &error))
 }
 
-/// What `run`, `compare` and `study` tell: a report where reports belong, and one in the file that was asked for. If that
-/// file cannot be written and there is no recording of which the report could be made again, there is one then.
+/// What `run`, `compare` and `study` tell: a report where reports belong, and one in the file that was asked for. If one of
+/// them cannot be written and there is no recording of which it could be made again, there is one then.
 ///
 /// # Errors
-/// The file cannot be written.
+/// A report cannot be written.
 pub fn tell(recording: &Recording, options: &ReportOptions, text_to: TextTo) -> Result<(), Failure> {
-    report::show(recording, options.format, Extent::new(options.section, options.verbose), text_to, None)?;
+    let shown = report::show(recording, options.format, Extent::new(options.section, options.verbose), text_to, None);
+    shown.map_err(|failure| match &options.output {
+        Some(_) => failure,
+        None => elsewhere(recording, &failure),
+    })?;
     let Some((path, format)) = &options.report else { return Ok(()) };
-    let shown = report::show(recording, *format, Extent::Whole, text_to, Some(path));
+    // A page is always whole.
+    let section = options.section.filter(|_| format.has_parts());
+    let shown = report::show(recording, *format, Extent::new(section, true), text_to, Some(path));
     shown.map_err(|failure| match &options.output {
         Some(_) => Failure::new(ExitStatus::Lacking, failure),
         None => elsewhere(recording, &failure),

@@ -65,6 +65,7 @@ mod tree;
 mod tune;
 mod window;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -75,12 +76,13 @@ use failure::{ExitStatus, Failure};
 
 fn main() -> ExitCode {
     inodyne_launch::hear_of_children();
+    let arguments: Vec<OsString> = std::env::args_os().collect();
     // `rm` reads its arguments as GNU rm does, so that scripts can call it unchanged.
-    let mut arguments = std::env::args_os().skip(1);
-    if arguments.next().is_some_and(|first| first == "rm") {
-        return rm::run(arguments);
+    let (own, of_rm) = arguments.split_at(behind_rm(&arguments).unwrap_or(arguments.len()));
+    if own.len() == 2 && own[1] == "rm" {
+        return rm::run(of_rm.iter().cloned());
     }
-    let parsed = match Cli::try_parse() {
+    let parsed = match Cli::try_parse_from(own) {
         Ok(parsed) => parsed,
         Err(error) => return not_parsed(&error),
     };
@@ -97,13 +99,33 @@ fn main() -> ExitCode {
         Command::Show(arguments) => show::run(&arguments),
         Command::Diff(arguments) => diff::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
-        Command::Rm(_) => Ok(rm::run(arguments)),
+        Command::Rm(_) => Ok(rm::run(of_rm.iter().cloned())),
         Command::Tree(arguments) => tree::run(&arguments),
         Command::Share(arguments) => share::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Manual(arguments) => manual::run(&arguments, Cli::command()),
     };
     done.unwrap_or_else(told)
+}
+
+/// Where the arguments of `rm` begin, if that is the subcommand: it may stand behind global options and their values.
+fn behind_rm(arguments: &[OsString]) -> Option<usize> {
+    let takes_value = |word: &OsString| {
+        let long = word.to_str().and_then(|word| word.strip_prefix("--"));
+        let cli = Cli::command();
+        long.is_some_and(|long| {
+            cli.get_arguments().any(|known| known.get_long() == Some(long) && known.get_action().takes_values())
+        })
+    };
+    let mut at = 1;
+    loop {
+        match arguments.get(at)? {
+            word if word == "rm" => return Some(at + 1),
+            word if takes_value(word) => at += 2,
+            word if word.as_encoded_bytes().starts_with(b"-") => at += 1,
+            _ => return None,
+        }
+    }
 }
 
 /// Says what went wrong.
@@ -123,4 +145,21 @@ fn not_parsed(error: &clap::Error) -> ExitCode {
         return told(Failure::new(ExitStatus::Usage, message));
     }
     error.exit()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rm_is_the_subcommand_and_no_value() {
+        let behind = |line: &str| behind_rm(&line.split(' ').map(OsString::from).collect::<Vec<_>>());
+        assert_eq!(behind("inodyne rm -rf rm"), Some(2));
+        assert_eq!(behind("inodyne --color never rm build"), Some(4));
+        assert_eq!(behind("inodyne --color=never rm build"), Some(3));
+        assert_eq!(behind("inodyne --color rm rm build"), Some(4));
+        for line in ["inodyne", "inodyne --color rm", "inodyne --color rm run rm", "inodyne run rm -rf build"] {
+            assert_eq!(behind(line), None, "{line}");
+        }
+    }
 }

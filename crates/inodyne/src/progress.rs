@@ -125,23 +125,28 @@ impl Eta {
         let Repetitions { warmup, untraced, traced, until, max_time } = self.repetitions;
         let before = self.begun;
         self.begun = before.saturating_add(1);
-        // Of this group: untraced ones, which a time to keep may cut short, and others.
-        let (timed, others, what) = match phase {
-            Phase::WarmUp(block) => (untraced, (warmup - block).saturating_add(traced), "warming up".to_owned()),
+        // Of this group: those which a time to keep may cut short, and others, like the first traced one.
+        let (first_traced, more_traced) = (traced.min(1), traced.saturating_sub(1));
+        let timed = untraced.saturating_add(more_traced);
+        let (cut, others, what) = match phase {
+            Phase::WarmUp(block) => (timed, (warmup - block).saturating_add(first_traced), "warming up".to_owned()),
             Phase::Untraced(block) if block >= untraced => {
                 return format!("{prefix}block {}, until the interval is narrow enough", block + 1);
             }
-            Phase::Untraced(block) => (untraced - block, traced, format!("block {} of {untraced}", block + 1)),
-            Phase::Traced(block) => (0, traced - block, format!("traced block {} of {traced}", block + 1)),
+            Phase::Untraced(block) => (timed - block, first_traced, format!("block {} of {untraced}", block + 1)),
+            Phase::Traced(block) => {
+                let what = format!("traced block {} of {traced}", block + 1);
+                if block == 0 { (more_traced, 1, what) } else { (traced - block, 0, what) }
+            }
         };
-        let timed = timed.saturating_add(untraced.saturating_mul(later_groups));
-        let others = others.saturating_add(warmup.saturating_add(traced).saturating_mul(later_groups));
-        if before == 0 && timed.saturating_add(others) < 2 && until.is_none() {
+        let cut = cut.saturating_add(timed.saturating_mul(later_groups));
+        let others = others.saturating_add(warmup.saturating_add(first_traced).saturating_mul(later_groups));
+        if before == 0 && cut.saturating_add(others) < 2 && until.is_none() {
             return String::new();
         }
         let Some(each) = elapsed.checked_div(before) else { return format!("{prefix}{what}") };
         let kept = max_time.map_or(Duration::MAX, |most| most.saturating_sub(elapsed));
-        let left = each.saturating_mul(timed).min(kept).saturating_add(each.saturating_mul(others));
+        let left = each.saturating_mul(cut).min(kept).saturating_add(each.saturating_mul(others));
         format!("{prefix}{what}, about {} left", HumanDuration(left))
     }
 }
@@ -184,15 +189,15 @@ mod tests {
     }
 
     #[test]
-    fn a_time_to_keep_cuts_untraced_blocks_short() {
-        let mut eta = eta(1000, 1, Some(25));
+    fn a_time_to_keep_cuts_blocks_short_but_for_the_first_traced_one() {
+        let mut eta = eta(1000, 10, Some(25));
         let phases = [Phase::WarmUp(0), Phase::Untraced(0), Phase::Untraced(1), Phase::Traced(0)];
         let all = phases.map(|phase| told(&mut eta, CacheState::Cold, 0, phase));
         let expected = [
             "cold: warming up",
             "cold: block 1 of 1000, about 25 seconds left",
             "cold: block 2 of 1000, about 15 seconds left",
-            "cold: traced block 1 of 1, about 10 seconds left",
+            "cold: traced block 1 of 10, about 10 seconds left",
         ];
         assert_eq!(all, expected);
     }

@@ -109,7 +109,12 @@ pub fn run(arguments: &ProveArguments) -> Result<ExitCode, Failure> {
     for Proving { finding, trial, conditions } in &provings {
         let finding = &mut recording.findings[*finding];
         if provings.len() > 1 {
-            anstream::println!("{} of {} on {}", finding.id, escaped(&trial.base.command.label), trial.base.place);
+            anstream::println!(
+                "{} of {} on {}",
+                finding.id,
+                escaped(&trial.base.command.label),
+                escaped(&trial.base.place.to_string())
+            );
         }
         let experiment = trial.experiment(arguments.pairs, arguments.seed).map_err(usage)?;
         let mut measured = measure::nothing();

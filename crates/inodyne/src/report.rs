@@ -52,6 +52,7 @@ impl Extent {
 const WIDTH_WITHOUT_TERMINAL: usize = 80;
 const NO_TIMES: &str =
     "hyperfine's format holds times of untraced runs, and there are none: run with -n N or --no-trace";
+const NO_CARD: &str = "svg-card is of a traced run, and there is none: run without --no-trace";
 
 /// Prints the report, or writes it into a file. A reader that went away (`| head`) is no error.
 ///
@@ -66,7 +67,7 @@ pub fn show(
 ) -> Result<(), Failure> {
     let section = extent.section();
     let untraced = recording.runs.iter().filter(|run| !run.traced).count();
-    check(format, section, untraced)?;
+    check(format, section, untraced, recording.traces.len())?;
     let report = match (format, text_to, output) {
         (ReportFormat::Json, ..) => match section {
             Some(section) => inodyne_render::json_section(recording, section),
@@ -149,10 +150,11 @@ fn write_by(write: impl FnOnce(&mut dyn Write) -> io::Result<()>, output: Option
 ///
 /// # Errors
 /// They will not.
-pub fn check(format: ReportFormat, section: Option<Section>, untraced: usize) -> Result<(), Failure> {
+pub fn check(format: ReportFormat, section: Option<Section>, untraced: usize, traced: usize) -> Result<(), Failure> {
     match format {
         ReportFormat::Hyperfine if untraced == 0 => Err(Failure::new(ExitStatus::Usage, NO_TIMES)),
-        ReportFormat::Html | ReportFormat::Hyperfine | ReportFormat::SvgCard if section.is_some() => Err(Failure::new(
+        ReportFormat::SvgCard if traced == 0 => Err(Failure::new(ExitStatus::Usage, NO_CARD)),
+        _ if section.is_some() && !format.has_parts() => Err(Failure::new(
             ExitStatus::Usage,
             "--section is for text, markdown, csv and json: the other formats have no parts",
         )),

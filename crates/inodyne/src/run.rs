@@ -32,7 +32,7 @@ use crate::stored;
     inodyne run --at 'slow=ext4:mkfs=-O ^filetype' --cache cold -o find.inodyne -- find .\n  \
     inodyne run --baseline old.inodyne --fail-if 'calls(openat) > +5%' -- ./start\n\n\
     The exit code is the command's own; 1 a gate does not hold (see inodyne diff --help), 2 usage,\n\
-    3 the machine lacks something, 4 events were lost.")]
+    3 the machine lacks something, 4 events were lost, 130 Ctrl-C came before all runs of -n.")]
 pub struct RunArguments {
     #[command(flatten)]
     pub places: PlaceOptions,
@@ -72,7 +72,7 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     let is_traced = !arguments.no_trace && arguments.tracer != TracerChoice::None;
     let untraced = if !is_traced { arguments.runs.max(1) } else { arguments.runs };
     measure::check_fresh(&arguments.places)?;
-    report::check(arguments.report.format, arguments.report.section, untraced as usize)?;
+    report::check(arguments.report.format, arguments.report.section, untraced as usize, usize::from(is_traced))?;
     if arguments.around.durable && untraced == 0 {
         let message = "--durable is timed in untraced runs: run with -n N or --no-trace";
         return Err(Failure::new(ExitStatus::Usage, message));
@@ -109,6 +109,10 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
         return Err(failure);
     }
     measure::trusted(&measured.recording, &arguments.tracing)?;
+    // Of a single run the command itself says how it ended.
+    if measured.interrupted && measured.exit.success() && untraced + u32::from(is_traced) > 1 {
+        return Ok(ExitStatus::Interrupted.into());
+    }
     match gated {
         Err(failed) if measured.exit.success() => Ok(failed.into()),
         _ => Ok(ExitStatus::of(measured.exit).into()),

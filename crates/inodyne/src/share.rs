@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
+use inodyne_render::escaped;
 use inodyne_share::{
     Address, Admitted, GuestKeys, HostKeys, MountOptions, Ordering, Owners, PrivateKey, PublicKey, ServeOptions,
     ShareError, Status, mount, serve, status,
@@ -281,7 +282,7 @@ pub fn run(arguments: &ShareArgs) -> Result<ExitCode, Failure> {
                 started = stop.tell(stopper);
                 anstream::eprintln!("mounted {about}");
             };
-            mount(&options, stopped.as_fd(), ready, |news| anstream::eprintln!("{news}"))?;
+            mount(&options, stopped.as_fd(), ready, |news| anstream::eprintln!("{}", escaped(news)))?;
             started?;
         }
         Action::Key(arguments) => anstream::println!("{}", PrivateKey::make(&arguments.file)?.public()),
@@ -299,7 +300,7 @@ pub fn run(arguments: &ShareArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a person reads of a share.
+/// What a person reads of a share. The other machine says it, and must not move the cursor.
 fn text(status: &Status) -> String {
     let yes = |is: bool, word: &str| if is { format!(", {word}") } else { String::new() };
     let mut text = format!(
@@ -346,7 +347,7 @@ fn text(status: &Status) -> String {
         requests.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
         requests.iter().for_each(|(name, count)| text += &format!("  {count:>10}  {name}\n"));
     }
-    text
+    text.lines().map(|line| escaped(line) + "\n").collect()
 }
 
 /// Ends what runs when the user says so: SIGINT, SIGTERM and SIGHUP become something that can be waited for.
@@ -373,6 +374,18 @@ impl Stop {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_the_other_machine_says_does_not_move_the_cursor() {
+        let status = serde_json::json!({
+            "directory": "a\u{1b}[2Jb", "read_only": false, "withhold_types": false, "ordering": "strict\u{9b}1m", "watched": false,
+            "valid_seconds": 1, "served_seconds": 2, "nodes": 3, "descriptors": 4, "open_files": 5, "host_events": 0,
+            "host_events_lost": 0, "guests": [],
+        });
+        let text = text(&serde_json::from_value(status).unwrap());
+        assert!(text.starts_with("a\\u{1b}[2Jb, shared for 2 s\nordering: strict\\u{9b}1m\n"), "{text}");
+        assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
+    }
 
     #[test]
     fn an_owner_is_two_numbers() {

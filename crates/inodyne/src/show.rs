@@ -69,6 +69,11 @@ fn section_help() -> String {
 /// Runs the command.
 pub fn run(arguments: &ShowArguments) -> Result<ExitCode, Failure> {
     let form = arguments.form()?;
+    if arguments.trace.is_some() && matches!(form, Format::Report(_)) {
+        return Err(usage(
+            "--trace is for folded, svg, firefox, speedscope, pprof and perfetto: all else is of whole recordings",
+        ));
+    }
     let file = ring::file_of(&arguments.recording).map_err(usage)?;
     let recording = load(&file, arguments.max_size.bytes())?;
     let output = arguments.output.as_deref();

@@ -23,10 +23,12 @@ use inodyne_experiment::{Collector, Earlier, Experiment, Group, Measured, PlaceS
 use inodyne_lab::{DataSpec, PlaceSpec};
 use inodyne_launch::Output;
 use inodyne_model::recording::Recording;
+use inodyne_model::run::{CacheState, Exit};
 use inodyne_model::tuning::{Objective, Set, Tried, Tuning};
 use inodyne_recording::DEFAULT_LIMIT_BYTES;
 
 use crate::failure::{ExitStatus, Failure};
+use crate::format::ReportFormat;
 use crate::keep;
 use crate::measure::{self, Conditions};
 use crate::options::{Cache, CommandOptions, ReportOptions, RunOptions, TraceOptions, part, time};
@@ -46,7 +48,7 @@ use ways::Base;
     inodyne tune --at ext4 --data app.tar -L jobs=1,2,4 -- make -j{jobs}\n  \
     inodyne tune --at xfs --objective 'highest:jq .jobs[0].write.iops' -- fio --output-format=json job.fio\n\n\
     A setting that is refused is reported, and the rest goes on. Ctrl-C ends with what is known so far; with -o FILE, the same command and \
-    --resume go on from there. The exit code is 0 also where nothing helps."
+    --resume go on from there. The exit code is 0 also where nothing helps, and 1 where the command fails as it is."
 )]
 pub struct TuneArguments {
     /// Where to run: a file system to make; with --live a directory
@@ -149,7 +151,10 @@ fn usage(message: String) -> Failure {
 
 /// Runs the command.
 pub fn run(arguments: &TuneArguments) -> Result<ExitCode, Failure> {
-    report::check(arguments.report.format, arguments.report.section, arguments.runs as usize)?;
+    if arguments.report.format == ReportFormat::SvgCard {
+        return Err(usage("svg-card is of one command or of a comparison: a tuning has none".to_owned()));
+    }
+    report::check(arguments.report.format, arguments.report.section, arguments.runs as usize, 1)?;
     let (place, live) = match arguments.live {
         true => live::shown(&arguments.place).map(|(place, below)| (place, Some(below))).map_err(usage)?,
         false => (made(&arguments.place)?, None),
@@ -223,8 +228,10 @@ fn earlier(arguments: &TuneArguments, now: &Recording) -> Result<Option<Earlier>
             recording.tuning.clone().map(|tuning| Tuning { tried: Vec::new(), best: None, complete: false, ..tuning });
         (tuning, host.kernel.clone(), host.cpu_model.clone(), host.cpus)
     };
-    if about(&then) != about(now) {
-        let is_not = "is no tuning of this command at this place for this objective, with this kernel on this machine";
+    let cache = CacheState::from(arguments.cache);
+    if about(&then) != about(now) || then.runs.iter().any(|run| run.cache != cache) {
+        let is_not = "is no tuning of this command at this place for this objective, in this state of the caches, with this kernel \
+            on this machine";
         return Err(usage(format!("{}: {is_not}: leave --resume out, or name another file", path.display())));
     }
     Ok(Some(Earlier::new(then)))
@@ -268,7 +275,8 @@ fn traced(arguments: &TuneArguments, base: &Base) -> Experiment {
         durable: false,
         number: None,
         margin: Some(arguments.margin),
-        expected_exit: None,
+        // How fast a command fails is nothing to tune.
+        expected_exit: Some(Exit::Code(0)),
         keep_cut_short: false,
         race: None,
         output_once: false,

@@ -161,6 +161,21 @@ fn no_block_begins_after_the_time_is_over_but_each_group_has_one() {
 }
 
 #[test]
+fn no_traced_block_begins_after_the_time_is_over_but_the_first() {
+    let within = |seconds| {
+        let max_time = Some(Duration::from_secs(seconds));
+        let ran = Ran::of(
+            &experiment(Repetitions { untraced: 2, traced: 10, max_time, ..Repetitions::default() }),
+            Simulated::new(),
+        );
+        let count = |traced| ran.runs().iter().filter(|run| run.traced == traced).count() / 2;
+        (count(false), count(true))
+    };
+    // A block takes two seconds; one that begins in time is ended.
+    assert_eq!([within(100), within(9), within(1)], [(2, 10), (2, 3), (1, 1)]);
+}
+
+#[test]
 fn what_ran_before_an_interruption_is_kept_and_what_was_cut_short_is_not() {
     let machine = |run| Simulated { interrupted_in_run: Some(run), ..Simulated::new() };
     let ran = Ran::of(&experiment(times(5)), machine(4));
@@ -232,6 +247,22 @@ fn interrupted_while_a_place_is_made_anew_it_was_the_user() {
     assert_eq!(ran.runs().len(), 1);
     let ran = Ran::of(&fresh, Simulated { interrupted_in_place: Some(3), ..Simulated::new() });
     assert!(matches!(ran.result, Err(ExperimentError::InterruptedEarly)), "{:?}", ran.result);
+}
+
+#[test]
+fn interrupted_while_later_places_are_made_what_was_measured_before_is_kept() {
+    for number in [3, 4] {
+        let mut machine = Simulated { interrupted_in_place: Some(number), ..Simulated::new() };
+        let log = machine.log.clone();
+        let mut heard = Heard::new(&machine);
+        let mut measured = Measured::nothing(Recording::new("0.0.0", 0, Host::default()));
+        run(&experiment(times(1)), &mut machine, &mut heard, &mut measured).unwrap();
+        let before = log.borrow().len();
+        run(&experiment(times(1)), &mut machine, &mut heard, &mut measured).unwrap();
+        assert!(measured.interrupted && heard.events.contains(&"interrupted".to_owned()));
+        assert_eq!((measured.recording.runs.len(), measured.recording.places.len()), (2, 2));
+        assert_eq!(log.borrow()[before], "watch signals", "before the first place is made");
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use inodyne_model::host::Host;
 use inodyne_model::random::Random;
+use inodyne_model::run::Exit;
 
 use super::*;
 use crate::simulated::{Heard, Simulated};
@@ -116,6 +117,22 @@ fn what_is_refused_is_told_and_the_rest_goes_on() {
     assert_eq!(refused.verdict, TuneVerdict::Refused);
     assert_eq!(refused.reason.as_deref(), Some("mkfs.ext4 failed: no"));
     assert_eq!((tuned.best, tuned.complete, measured.refused.len()), (Some(0), true, 1));
+}
+
+#[test]
+fn a_command_that_fails_is_not_tuned() {
+    let failing = |exits: &[(usize, i32)]| {
+        let exits = exits.iter().map(|(command, code)| (*command, Exit::Code(*code))).collect();
+        tuned(&["a", "b"], Simulated { exits, factors: vec![("a", 0.6)], ..machine(1, 0.01) }, None)
+    };
+    let (all, measured) = failing(&[(0, 1), (1, 1), (2, 1)]);
+    let told = all.failure.expect("it is told").to_string();
+    assert_eq!(told, "'find' ended otherwise than expected: with exit code 1, not exit code 0");
+    assert!(all.best.is_none() && !all.complete && measured.recording.runs.len() <= 3);
+    assert!(all.judged.iter().all(|judged| judged.verdict != TuneVerdict::Helps), "{:?}", all.judged);
+    // One of those that are tried may fail.
+    let (one, _) = failing(&[(2, 1)]);
+    assert_eq!((one.best, one.judged[1].verdict), (Some(0), TuneVerdict::Failed));
 }
 
 #[test]

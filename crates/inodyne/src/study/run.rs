@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use inodyne_experiment::{Collector, Experiment, Group, Measured, PlaceSetup};
+use inodyne_experiment::{Collector, Experiment, Group, Measured, PlaceSetup, Repetitions};
 use inodyne_launch::Output;
 use inodyne_model::command::CommandSpec;
 use inodyne_model::study::{Part as Begun, Study as Recorded};
@@ -63,6 +63,9 @@ pub fn run(arguments: &StudyRunArguments) -> Result<ExitCode, Failure> {
     if plan.parts.iter().any(|part| part.repetitions.traced > 0) {
         capability::require_for_tracing().map_err(|missing| Failure::new(ExitStatus::Lacking, missing))?;
     }
+    let runs = |of: fn(&Repetitions) -> u32| plan.parts.iter().map(|part| of(&part.repetitions) as usize).sum();
+    let (untraced, traced) = (runs(|of| of.untraced), runs(|of| of.traced));
+    report::check(arguments.report.format, arguments.report.section, untraced, traced)?;
     keep::check(&arguments.report)?;
     let cache = inputs::cache(user)?;
     for input in &plan.inputs {
