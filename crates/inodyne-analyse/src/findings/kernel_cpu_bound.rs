@@ -24,7 +24,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         let call = row.syscall.as_deref().unwrap_or("system-call overhead");
         format!("{call} {}", seconds(row.ns.0 as f64))
     });
-    let device = waiting_for_devices(case);
+    let device = case.ledger(|row| row.cause.is_some_and(Cause::is_of_device));
     Some(
         Diagnosed {
             title: format!("The kernel works on a CPU for {} of the time", percent(share)),
@@ -40,9 +40,4 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         }
         .finding_if(case, "the device took no time"),
     )
-}
-
-/// Time in which the ledger's thread waits for a device or a journal on one.
-pub(super) fn waiting_for_devices(case: &Case<'_>) -> f64 {
-    case.ledger(|row| row.cause.is_some_and(Cause::is_of_device))
 }
