@@ -126,8 +126,11 @@ fn who_syncs_waits_for_the_journal_or_the_device() {
     let had_cpu = trace.ledger.wall_ns.saturating_sub(of(&|row| row.kind == RowKind::Runqueue));
     let share = of(&|row| row.cause.is_some_and(Cause::is_of_files)).share_of(had_cpu);
     assert!(share > 0.5, "{share}: {:?}", trace.ledger.rows);
-    let ids: Vec<&str> = recording.findings.iter().map(|finding| finding.id.as_str()).collect();
-    assert_eq!(ids, ["sync-bound"]);
+    let mut ids: Vec<&str> = recording.findings.iter().map(|finding| finding.id.as_str()).collect();
+    // Beside others that take the CPUs, it waits for one as well: said so where the ledger has it.
+    let queued = of(&|row| row.kind == RowKind::Runqueue).share_of(trace.ledger.wall_ns);
+    ids.retain(|id| queued < 0.35 || *id != "run-queue-bound");
+    assert_eq!(ids, ["sync-bound"], "{} syncs: {:?}", calls(trace, "fsync"), trace.ledger.rows);
     let report = inodyne_render::text(
         &recording,
         &inodyne_render::TextOptions { width: 100, verbose: true, ..Default::default() },

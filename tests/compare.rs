@@ -301,6 +301,16 @@ fn interrupted_while_it_prepares_the_command_never_begins() {
     assert!(scratch.path().join("cleaned-up").exists() && !scratch.path().join("ran").exists());
 }
 
+/// It serves the command, whichever run of it, and keeps neither the place nor its device afterwards.
+#[test]
+fn what_prepares_may_leave_something_running_until_the_place_ends() {
+    let _machine = machine();
+    let around = ["--no-trace", "-n", "2", "--prepare", "sleep 4716 >/dev/null 2>&1 & echo $! > pid"];
+    let asks = ["--", "sh", "-c", "kill -0 $(cat pid)"];
+    run(inodyne().args(["run", "--at", "ext4"]).args(around).args(asks)).ended_with(0);
+    assert!(processes_with("4716").is_empty());
+}
+
 #[test]
 fn a_run_whose_clean_up_fails_was_measured() {
     let _machine = machine();

@@ -118,18 +118,25 @@ fn busy(recording: &Recording, trace: &Trace) -> Option<String> {
     let cpus = f64::from(recording.host.cpus);
     let own = workers::cpu_time(trace).0 as f64 / wall;
     let others = busy_programs(trace);
-    let had = others.iter().map(|(_, ns)| ns.0 as f64).sum::<f64>() / wall;
-    let enough = if had > cpus * OTHERS_CPUS { NO_CPU_FOR_OTHERS } else { NO_CPU };
-    let is_busy = share > enough && own < cpus * OWN_CPUS;
-    is_busy.then(|| {
-        let share = percent(share);
-        let who = others.first().map_or_else(String::new, |(comm, ns)| {
-            let more = if others.len() > 1 { " and others" } else { "" };
-            format!("; {comm}{more} used {:.1}", if more.is_empty() { ns.0 as f64 / wall } else { had })
-        });
-        format!(
-            "the machine was busy: it waited for a CPU {share} of the time, and used {own:.1} of {cpus:.0} CPUs{who}"
-        )
+    let had = others.iter().map(|(_, ns)| *ns).sum::<Nanos>().0 as f64 / wall;
+    let is_others = had > cpus * OTHERS_CPUS;
+    let enough = if is_others { NO_CPU_FOR_OTHERS } else { NO_CPU };
+    if share <= enough || own >= cpus * OWN_CPUS {
+        return None;
+    }
+    let waited = format!("waited for a CPU {} of the time", percent(share));
+    Some(if is_others {
+        let (most, ns) = others.first()?;
+        let (who, used) = if others.len() > 1 { (" and others", had) } else { ("", ns.0 as f64 / wall) };
+        format!("the machine was busy: it {waited}, and used {own:.1} of {cpus:.0} CPUs; {most}{who} used {used:.1}")
+    } else {
+        // Threads that wake each other wait as well (a lock that the last one gives to the next), and who began meanwhile is not known.
+        let known = if trace.neighbours.is_some() {
+            format!(", and others are known to have used {had:.1}")
+        } else {
+            String::new()
+        };
+        format!("it {waited}, though it used {own:.1} of {cpus:.0} CPUs{known}")
     })
 }
 
@@ -246,13 +253,20 @@ mod tests {
         let all = vec![neighbour("cc1", 900.0), neighbour("cc1", 500.0), neighbour("idle", 0.0)];
         trace.neighbours = Some(Neighbours { stolen_ns: ms(100.0), processes: all });
         let said = busy(&recording, &trace).expect("others had most");
-        assert!(said.ends_with("; cc1 used 1.4"), "{said}");
+        assert!(said.starts_with("the machine was busy: ") && said.ends_with("; cc1 used 1.4"), "{said}");
         assert_eq!(stolen(&recording, &trace), None);
         trace.neighbours.as_mut().expect("set above").stolen_ns = ms(500.0);
         assert!(stolen(&recording, &trace).is_some_and(|said| said.contains("25%")));
         // Who worked for the command is no stranger.
         trace.observed.threads = vec![ThreadObserved { pid: 0, ..sample::thread(1, "cc1", ms(1.0), &[], &[]) }];
         assert_eq!(busy(&recording, &trace), None);
+        // Nor is a machine busy of which nobody is known to have had the CPUs.
+        trace.ledger.rows = vec![Row::new(RowKind::Runqueue, ms(600.0))];
+        let said = busy(&recording, &trace).expect("it waited for long");
+        assert_eq!(
+            said,
+            "it waited for a CPU 60% of the time, though it used 0.0 of 2 CPUs, and others are known to have used 0.0"
+        );
     }
 
     #[test]
@@ -291,6 +305,6 @@ mod tests {
         begins(&[150.0, 180.0, 210.0, 240.0, 270.0, 300.0, 330.0], 0.0, "the runs drifted");
         begins(&[100.0, 101.0, 99.0], 0.0, "the traced run took");
         begins(&[600.0, 610.0, 590.0], 0.0, "the traced run took");
-        begins(&[], 2_000.0, "the machine was busy");
+        begins(&[], 2_000.0, "it waited for a CPU 89% of the time, though it used 0.");
     }
 }

@@ -76,10 +76,10 @@ impl Machine {
         }
     }
 
-    /// Runs a shell command in the place, unmeasured.
+    /// Runs a shell command in the place, unmeasured. What it leaves running in one that was made here ends with the place.
     fn shell(
         &mut self,
-        place: &ReadyPlace,
+        place: &mut ReadyPlace,
         command: &CommandSpec,
         script: &OsStr,
         input: Input,
@@ -87,7 +87,8 @@ impl Machine {
     ) -> Result<(), ExperimentError> {
         let shell = CommandSpec { argv: vec!["/bin/sh".into(), "-c".into(), script.to_owned()], ..command.clone() };
         let spec = LaunchSpec { input, output, ..self.launch_spec(&shell, place.directory(None)) };
-        let following = Following { collecting: None, leftovers: Leftovers::Leave, timeout: None, flusher: None };
+        let leftovers = Leftovers::Leave;
+        let following = Following { collecting: None, leftovers, keeper: place.keeper(), timeout: None, flusher: None };
         let execution = follow(&spec, following, self.interrupts()?, &mut |_| {})?;
         if execution.ended.exit.success() || execution.interrupted {
             return Ok(());
@@ -99,7 +100,7 @@ impl Machine {
     /// The number that a script reads from what a command printed. None where the command failed, or the user wants no more of it.
     fn number(
         &mut self,
-        place: &ReadyPlace,
+        place: &mut ReadyPlace,
         command: &CommandSpec,
         script: &OsStr,
         printed: Printed,
@@ -202,6 +203,7 @@ impl Executor for Machine {
         let following = Following {
             collecting,
             leftovers: if place.is_made_here() { Leftovers::Kill } else { Leftovers::Leave },
+            keeper: None,
             timeout: experiment.timeout,
             flusher: flusher.as_ref(),
         };

@@ -272,6 +272,14 @@ impl Started {
         }
     }
 
+    /// Whether the command, or anything that it left, runs still: what its guard has for children, as proc(5) lists them. True where a
+    /// kernel without that list (CONFIG_PROC_CHILDREN) does not say.
+    pub fn has_children(&self) -> bool {
+        let guard = self.guard.as_raw_nonzero();
+        std::fs::read_to_string(format!("/proc/{guard}/task/{guard}/children"))
+            .map_or(true, |all| !all.trim().is_empty())
+    }
+
     /// Ends the guard, and with it, or without it, what the command left running.
     ///
     /// # Errors

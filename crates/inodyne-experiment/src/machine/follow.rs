@@ -27,6 +27,8 @@ pub(super) struct Following<'a> {
     pub(super) collecting: Option<Collecting>,
     /// What becomes of processes that it leaves running.
     pub(super) leftovers: Leftovers,
+    /// Who keeps them instead, until they are dropped there.
+    pub(super) keeper: Option<&'a mut Vec<Started>>,
     /// Kill it after so long.
     pub(super) timeout: Option<Duration>,
     /// What flushes what it has written, right after its end.
@@ -71,7 +73,10 @@ pub(super) fn follow(
         ended.usage = Usage::default();
     }
     let leftovers = if timeout.passed { Leftovers::Kill } else { following.leftovers };
-    started.finish(leftovers)?;
+    match following.keeper {
+        Some(keeper) if ended.left_running > 0 => keeper.push(started),
+        _ => started.finish(leftovers)?,
+    }
     let (interrupted, timed_out) = (interrupts.any_seen(), timeout.passed);
     Ok(Execution { ended, collected, durable, number: None, moved: None, interrupted, timed_out, leftovers })
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use inodyne_lab::{DeviceStats, Flusher, Lab, MountedPlace, Owner};
+use inodyne_launch::Started;
 use inodyne_model::place::Place;
 use inodyne_model::run::CacheState;
 
@@ -12,6 +13,8 @@ use crate::experiment::PlaceSetup;
 
 /// A place that is ready.
 pub struct ReadyPlace {
+    /// What was started in it to last: ends before the place does, which it would keep in use.
+    beside: Vec<Started>,
     place: MountedPlace,
 }
 
@@ -34,7 +37,7 @@ impl ReadyPlace {
             let (place, note) = (setup.spec.name(), note.to_string());
             observer.event(&Event::PlaceNote { place, note });
         }
-        Ok(ReadyPlace { place })
+        Ok(ReadyPlace { beside: Vec::new(), place })
     }
 
     pub(super) fn first_difference(&self, other: &ReadyPlace) -> Result<Option<PathBuf>, ExperimentError> {
@@ -49,6 +52,12 @@ impl ReadyPlace {
     /// Whether the file system was made for this experiment.
     pub(super) fn is_made_here(&self) -> bool {
         self.place.record().made_here
+    }
+
+    /// Who keeps what a script leaves running, where that is to end with the place.
+    pub(super) fn keeper(&mut self) -> Option<&mut Vec<Started>> {
+        self.beside.retain(Started::has_children);
+        self.is_made_here().then_some(&mut self.beside)
     }
 
     /// Where the command starts.

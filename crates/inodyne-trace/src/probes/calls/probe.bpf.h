@@ -181,10 +181,12 @@ static __always_inline void count_call(struct thread *t, call_ref ref, __u64 wal
 
 /*
  * The end of a call that seccomp or a ptracer answered in the kernel's stead: of its beginning no tracepoint tells (syscall_trace_enter in
- * kernel/entry/common.c and arch/arm64/kernel/ptrace.c), so how long it took is not known, and is time outside of calls.
+ * kernel/entry/common.c and arch/arm64/kernel/ptrace.c), so how long it took is not known, and is time outside of calls. Verified once, as it is global.
  */
-static __noinline int exit_answered(struct thread *t, __u16 call, long result)
+__noinline int exit_answered(struct thread *t, __u16 call, long result)
 {
+	if (!t)
+		return 0;
 	t->call_blocked_ns = 0;
 	t->call_ready_ns = 0;
 	count_call(t, call_ref_of(t->group, call), 0, result);
