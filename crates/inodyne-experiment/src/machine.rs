@@ -20,7 +20,7 @@ mod number;
 mod place;
 mod strace;
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -59,6 +59,12 @@ impl Machine {
     /// what of disks is known already.
     pub fn new(user: Option<User>, output: Output, collector: Collector, disks: Kept) -> Machine {
         Machine { lab: Lab::new(), user, output, collector, disks, interrupts: None, begun: Instant::now() }
+    }
+
+    /// The same, which hides nothing that these words may name while it has places.
+    pub fn sparing(mut self, words: impl IntoIterator<Item = OsString>) -> Machine {
+        self.lab = self.lab.sparing(words);
+        self
     }
 
     fn launch_spec(&self, command: &CommandSpec, directory: PathBuf) -> LaunchSpec {

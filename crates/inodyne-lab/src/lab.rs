@@ -7,16 +7,19 @@
 //!
 //! The mount points themselves must not remain on disk either. So the first place mounts a small tmpfs over an
 //! existing directory, in this namespace only, and all mount points are made in that. The directory must hide nothing
-//! that the command could need: it is the first of [`CANDIDATES`] that is empty, no mount of its own, not given as a place
-//! and not above the current directory, or what `INODYNE_MOUNT` names. The mount points are called `place-1`, `place-2`:
+//! that the command could need: it is the first of [`CANDIDATES`] that is empty, no mount of its own, not given as a place,
+//! not above the current directory and not in the words of those who may write there, or what `INODYNE_MOUNT` names. The mount points are called `place-1`, `place-2`:
 //! names of one length, so that no place has longer paths than another.
 //!
 //! Images are made in `INODYNE_SCRATCH`, otherwise in `/var/tmp`, which unlike `/tmp` is a disk on every distribution.
 
 use std::{
-    env, fs,
+    env,
+    ffi::{OsStr, OsString},
+    fs,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
-    path::{Path, PathBuf},
+    os::unix::ffi::OsStrExt,
+    path::{Component, Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
@@ -47,6 +50,8 @@ struct State {
     mount_points: Weak<MountPoints>,
     /// Existing directories that are places, and must not be mounted over.
     taken: Vec<PathBuf>,
+    /// What may name others that are still empty.
+    words: Vec<OsString>,
 }
 
 impl Lab {
@@ -59,6 +64,13 @@ impl Lab {
     /// The same, with images in another directory than the environment says.
     pub fn with_scratch(mut self, scratch: impl Into<PathBuf>) -> Self {
         self.scratch = scratch.into();
+        self
+    }
+
+    /// The same, which mounts over no directory that these words may name: of a command, that makes files there for others, or files
+    /// that are written once it has ended.
+    pub fn sparing(self, words: impl IntoIterator<Item = OsString>) -> Self {
+        self.state().words.extend(words);
         self
     }
 
@@ -91,7 +103,7 @@ impl Lab {
         let all = match state.mount_points.upgrade() {
             Some(all) => all,
             None => {
-                let all = Arc::new(MountPoints::open(&state.taken, outside)?);
+                let all = Arc::new(MountPoints::open(&state, outside)?);
                 state.mount_points = Arc::downgrade(&all);
                 all
             }
@@ -169,24 +181,52 @@ struct MountPoints {
 }
 
 impl MountPoints {
-    fn open(taken: &[PathBuf], outside: Arc<OwnedFd>) -> Result<Self, LabError> {
-        let directory = directory_for_mount_points(taken)?;
+    fn open(state: &State, outside: Arc<OwnedFd>) -> Result<Self, LabError> {
+        let directory = directory_for_mount_points(state)?;
         let mount = Mount::new("tmpfs", "inodyne", "size=1M,mode=755,nosuid,nodev", &directory)?;
         Ok(Self { directory, _mount: mount, outside })
     }
 }
 
-fn directory_for_mount_points(taken: &[PathBuf]) -> Result<PathBuf, LabError> {
+fn directory_for_mount_points(state: &State) -> Result<PathBuf, LabError> {
     let wanted = env::var_os("INODYNE_MOUNT").filter(|path| !path.is_empty()).map(PathBuf::from);
-    let candidates = wanted.map_or_else(|| CANDIDATES.map(PathBuf::from).to_vec(), |wanted| vec![wanted]);
     let here = env::current_dir().unwrap_or_default();
+    let is_named = |directory: &str| state.words.iter().any(|word| may_name(word, directory, &here));
+    let candidates: Vec<PathBuf> = match wanted {
+        Some(wanted) => vec![wanted],
+        None => CANDIDATES.into_iter().filter(|directory| !is_named(directory)).map(PathBuf::from).collect(),
+    };
     let is_free = |directory: &PathBuf| {
-        let is_used = taken.iter().chain([&here]).any(|used| used.starts_with(directory));
+        let is_used = state.taken.iter().chain([&here]).any(|used| used.starts_with(directory));
         !is_used && is_empty(directory) && !is_mount(directory)
     };
     let tried = || candidates.iter().map(|directory| directory.display().to_string()).collect::<Vec<_>>().join(", ");
     let found = candidates.iter().filter_map(|directory| directory.canonicalize().ok()).find(is_free);
     found.ok_or_else(|| LabError::NoMountDirectory { tried: tried() })
+}
+
+/// Whether a word is a path at or below this directory, as seen from `here`, or has one in it, as scripts and options do.
+fn may_name(word: &OsStr, directory: &str, here: &Path) -> bool {
+    let goes_on = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-.".contains(byte);
+    let bytes = word.as_bytes();
+    let begins = bytes.windows(directory.len()).enumerate().filter(|(_, part)| *part == directory.as_bytes());
+    let is_whole = |at: usize| {
+        let (before, after) = (&bytes[..at], &bytes[at + directory.len()..]);
+        !before.last().is_some_and(|byte| goes_on(byte) || *byte == b'/') && !after.first().is_some_and(goes_on)
+    };
+    begins.map(|(at, _)| at).any(is_whole) || clean(&here.join(word)).is_some_and(|path| path.starts_with(directory))
+}
+
+/// An absolute path without `.` and `..`; none for one that goes above the root.
+fn clean(path: &Path) -> Option<PathBuf> {
+    path.components().try_fold(PathBuf::new(), |mut path, component| match component {
+        Component::ParentDir => path.pop().then_some(path),
+        Component::CurDir => Some(path),
+        _ => {
+            path.push(component);
+            Some(path)
+        }
+    })
 }
 
 fn is_empty(directory: &Path) -> bool {
@@ -205,4 +245,22 @@ fn require_admin() -> Result<(), LabError> {
     let has = capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_ADMIN));
     let missing = LabError::MissingCapability { purpose: "making file systems", capability: "CAP_SYS_ADMIN" };
     if has { Ok(()) } else { Err(missing) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_may_name_a_directory_in_many_ways() {
+        let named = |word: &str| may_name(OsStr::new(word), "/srv", Path::new("/home/me"));
+        for word in
+            ["/srv", "/srv/out", "--target=/srv/out", "cp -r . /srv/", "cd /srv; make", "../../srv/x", "a:/srv:b"]
+        {
+            assert!(named(word), "{word}");
+        }
+        for word in ["", "srv", "/srv2", "/srv-old/x", "/opt/srv", "x/srv/y", "../srv", "../../../../srv", "//srv.d"] {
+            assert!(!named(word), "{word}");
+        }
+    }
 }

@@ -61,6 +61,11 @@ impl CommandSpec {
         CommandSpec { label: label(&argv), argv, ..CommandSpec::default() }
     }
 
+    /// Everything of it in which the user may name files.
+    pub fn words(&self) -> impl Iterator<Item = &OsString> {
+        self.argv.iter().chain(self.env.values()).chain(&self.prepare).chain(&self.cleanup)
+    }
+
     /// The words as a shell would need them: exactly what runs.
     pub fn quoted(&self) -> String {
         self.argv.iter().map(|word| quoted(&word.to_string_lossy())).collect::<Vec<_>>().join(" ")

@@ -80,19 +80,22 @@ impl<'a> Conditions<'a> {
         if experiment.repetitions.traced > 0 && !matches!(self.collector, Collector::Strace(_)) {
             capability::require_for_tracing().map_err(|missing| Failure::new(ExitStatus::Lacking, missing))?;
         }
-        let (mut machine, mut terminal) = self.machine();
+        let (mut machine, mut terminal) = self.machine(&experiment.commands);
         Ok(inodyne_experiment::run(experiment, &mut machine, &mut terminal, measured)?)
     }
 
     /// Tries alternatives behind what the recording holds already.
     pub fn tune(&self, plan: &Plan<'_>, measured: &mut Measured) -> Tuned {
-        let (mut machine, mut terminal) = self.machine();
+        let (mut machine, mut terminal) = self.machine(std::slice::from_ref(&plan.base.command));
         tuner::tune(plan, &mut machine, &mut terminal, measured)
     }
 
-    /// What runs an experiment, and what tells of it.
-    fn machine(&self) -> (Machine, Terminal) {
-        let machine = Machine::new(self.user.clone(), self.output, self.collector.clone(), disks::known());
+    /// What runs an experiment with these commands, and what tells of it.
+    fn machine(&self, commands: &[CommandSpec]) -> (Machine, Terminal) {
+        // Files that a report goes to, and commands that a recording names.
+        let words = std::env::args_os().skip(1).chain(commands.iter().flat_map(CommandSpec::words).cloned());
+        let machine =
+            Machine::new(self.user.clone(), self.output, self.collector.clone(), disks::known()).sparing(words);
         (machine, Terminal::new(self.output, self.file))
     }
 }
