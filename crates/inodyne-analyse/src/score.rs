@@ -4,6 +4,7 @@
 //! time without the cure, this part was to be saved, and this part was.
 
 use inodyne_model::Nanos;
+use inodyne_model::comparison::LEAST_PAIRS;
 use inodyne_model::finding::{Prediction, Proof};
 
 use inodyne_model::random::Random;
@@ -15,16 +16,15 @@ const SEED: u64 = 0x5c04e;
 
 /// What these pairs, without the cure and with it, say of the prediction. None without pairs.
 pub fn score(predicted: &Prediction, pairs: &[(Nanos, Nanos)], how: &str) -> Option<Proof> {
-    let values: Vec<bootstrap::Pair> = pairs.iter().map(|(a, b)| (a.0 as f64, b.0 as f64)).collect();
-    let ratios: Vec<f64> = values.iter().map(|(a, b)| b / a.max(1.0)).collect();
+    let values: Vec<bootstrap::Pair> = pairs.iter().map(|(a, b)| ((a.0 as f64).max(1.0), b.0 as f64)).collect();
+    let ratios: Vec<f64> = values.iter().map(|(a, b)| b / a).collect();
     if ratios.is_empty() {
         return None;
     }
     let ratio = summary::median_of(&ratios);
-    let interval = bootstrap::median_ratio(&values, &mut Random::seeded(SEED));
+    let interval = bootstrap::median_ratio(&values, &mut Random::seeded(SEED)).filter(|_| pairs.len() >= LEAST_PAIRS);
     let median =
         |of: fn(&bootstrap::Pair) -> f64| Nanos(summary::median_of(&Vec::from_iter(values.iter().map(of))) as u64);
-    let [low, _, high] = predicted.savings();
     Some(Proof {
         how: how.to_owned(),
         pairs: u32::try_from(pairs.len()).unwrap_or(u32::MAX),
@@ -33,12 +33,14 @@ pub fn score(predicted: &Prediction, pairs: &[(Nanos, Nanos)], how: &str) -> Opt
         ratio,
         ci_low: interval.map_or(ratio, |interval| interval.low),
         ci_high: interval.map_or(ratio, |interval| interval.high),
-        within: (low..=high).contains(&(1.0 - ratio)),
+        within: predicted.allows(ratio),
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use inodyne_model::finding::Score;
+
     use super::*;
 
     const PREDICTED: Prediction =
@@ -52,6 +54,16 @@ mod tests {
         }
         assert!(!score(&PREDICTED, &[(Nanos(1_000), Nanos(600))], "").unwrap().within);
         assert!(!score(&PREDICTED, &[(Nanos(1_000), Nanos(200))], "").unwrap().within);
+    }
+
+    #[test]
+    fn few_pairs_have_no_interval_and_refute_nothing() {
+        let pair = |n: u64| (Nanos(1_000), Nanos(800 + n));
+        let of = |count| score(&PREDICTED, &Vec::from_iter((0..count).map(pair)), "").unwrap();
+        let (few, enough) = (of(5), of(6));
+        assert_eq!((few.ci_low, few.ci_high), (few.ratio, few.ratio));
+        assert!(enough.ci_low < enough.ratio && enough.ratio < enough.ci_high, "{enough:?}");
+        assert_eq!([&few, &enough].map(|proof| proof.score(&PREDICTED)), [Score::TooFewPairs, Score::Otherwise]);
     }
 
     #[test]

@@ -77,7 +77,7 @@ impl Pairs {
             number: numbers.map(|numbers| numbers.1),
             ratio: summary::median_of(&ratios),
             ci_low: shown.map(|interval| interval.low),
-            ci_high: shown.map(|interval| interval.high),
+            ci_high: shown.map(|interval| interval.high).filter(|high| high.is_finite()),
             p,
         })
     }

@@ -89,7 +89,9 @@ fn going_on_until_the_interval_is_narrow_makes_no_difference() {
                 let mut all = pairs(&mut random, least, 0.04, 1.0, disturbance);
                 let ratio = loop {
                     let ratio = median_ratio(&all, &mut Random::seeded(1));
-                    if ratio.is_some_and(|ratio| (ratio.high - ratio.low) / 2.0 <= 0.02) || all.len() >= 60 {
+                    if ratio.is_some_and(|ratio| (ratio.high / ratio.value).max(ratio.value / ratio.low) - 1.0 <= 0.02)
+                        || all.len() >= 60
+                    {
                         break ratio;
                     }
                     all.extend(pairs(&mut random, 1, 0.04, 1.0, disturbance));

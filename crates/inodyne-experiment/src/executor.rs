@@ -28,6 +28,15 @@ pub trait Executor {
     /// It cannot be made or filled.
     fn make_place(&mut self, setup: &PlaceSetup, observer: &mut dyn Observer) -> Result<Self::Place, ExperimentError>;
 
+    /// Puts in force what a place wants of the machine, for what runs in it next. For a place that was just made it is.
+    ///
+    /// # Errors
+    /// The machine does not take it.
+    fn enter(&mut self, place: &mut Self::Place) -> Result<(), ExperimentError>;
+
+    /// Makes the machine as it was, so that others have their turn.
+    fn leave(&mut self, place: &mut Self::Place);
+
     /// What the recording says of a place.
     fn describe(&self, place: &Self::Place) -> Place;
 

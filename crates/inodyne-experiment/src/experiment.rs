@@ -80,7 +80,7 @@ pub struct Repetitions {
     pub untraced: u32,
     /// Blocks of traced runs.
     pub traced: u32,
-    /// The half-width of intervals to reach, as a part.
+    /// How far intervals may reach to either side, as a part of the ratio.
     pub until: Option<f64>,
     /// Begin no further block after so long, but for the first untraced and the first traced one of each group.
     pub max_time: Option<Duration>,

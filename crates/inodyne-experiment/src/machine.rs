@@ -145,6 +145,14 @@ impl Executor for Machine {
         ReadyPlace::make(&self.lab, setup, owner, observer)
     }
 
+    fn enter(&mut self, place: &mut ReadyPlace) -> Result<(), ExperimentError> {
+        place.enter()
+    }
+
+    fn leave(&mut self, place: &mut ReadyPlace) {
+        place.leave();
+    }
+
     fn describe(&self, place: &ReadyPlace) -> Place {
         place.describe()
     }
@@ -184,7 +192,10 @@ impl Executor for Machine {
         if self.is_interrupted() {
             return Ok(None);
         }
-        place.set_caches(key.case.cache)?;
+        match place.set_caches(key.case.cache) {
+            Err(_) if self.is_interrupted() => return Ok(None),
+            set => set?,
+        }
         // Traced runs begin as clean as the others.
         let flusher = experiment.durable.then(|| place.clean_flusher()).transpose()?;
         let before = place.device_stats();

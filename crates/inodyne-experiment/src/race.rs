@@ -4,6 +4,8 @@
 //! Losing is no verdict. Who is left is measured again, on fresh runs, before anything is said.
 
 use inodyne_analyse::statistics::summary::median_of;
+use inodyne_model::case::CaseKey;
+use inodyne_model::recording::Recording;
 use inodyne_model::run::Run;
 use inodyne_model::tuning::Objective;
 
@@ -40,6 +42,12 @@ impl Race {
             || pairs >= NO_GAIN && all_above(1.0 - margin)
             || pairs >= NO_GAIN_IN_THE_MIDDLE && median_of(ratios) >= 1.0
     }
+}
+
+/// The untraced runs of a case, each after that of the first case in the same block.
+pub(crate) fn pairs(recording: &Recording, first: CaseKey, case: CaseKey) -> Vec<(&Run, &Run)> {
+    let runs = |case: CaseKey| recording.runs.iter().filter(move |run| !run.traced && run.key() == case);
+    runs(case).filter_map(|run| Some((runs(first).find(|of| of.block == run.block)?, run))).collect()
 }
 
 #[cfg(test)]

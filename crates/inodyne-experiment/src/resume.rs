@@ -7,6 +7,7 @@ use inodyne_model::place::Place;
 use inodyne_model::recording::Recording;
 use inodyne_model::run::Run;
 use inodyne_model::trace::Trace;
+use inodyne_model::tuning::{Tried, TuneVerdict};
 
 use crate::error::ExperimentError;
 use crate::order::RunKey;
@@ -80,6 +81,15 @@ impl Earlier {
         of_case.nth(number).cloned()
     }
 
+    /// Why a place was refused of which it has no run, as far as it says so.
+    pub(crate) fn refusal(&self, at: usize) -> String {
+        let tried = self.recording.tuning.iter().flat_map(|tuning| &tuning.tried);
+        let mut refused = tried.filter(|tried| tried.verdict == TuneVerdict::Refused);
+        let is_meant = |tried: &&Tried| self.place(at).is_some_and(|place| place.label == tried.written());
+        let reason = refused.find(is_meant).and_then(|tried| tried.reason.clone());
+        reason.unwrap_or_else(|| "it could not be made when this was begun".to_owned())
+    }
+
     /// What it says of a place.
     pub(crate) fn place(&self, at: usize) -> Option<&Place> {
         self.recording.places.get(at)
@@ -91,6 +101,7 @@ mod tests {
     use inodyne_model::case::CaseKey;
     use inodyne_model::host::Host;
     use inodyne_model::run::CacheState;
+    use inodyne_model::tuning::{Risk, Set, Tuning};
 
     use super::*;
 
@@ -126,6 +137,21 @@ mod tests {
         // One that was refused has no run, and the others went on.
         let mut refused = earlier(&[(0, 0), (0, 1)]);
         assert_eq!((taken(&refused.block(&block(0))), taken(&refused.block(&[key(0, 1)]))), (vec![0], vec![0]));
+    }
+
+    #[test]
+    fn what_was_refused_says_why_as_before() {
+        let mut known = earlier(&[(0, 0)]);
+        let set = Set { name: "b".into(), written: "b".into(), risk: Risk::None, finding: None, permanent: "".into() };
+        let tried = Tried {
+            settings: vec![set],
+            verdict: TuneVerdict::Refused,
+            reason: Some("mkfs.ext4 failed".to_owned()),
+            screened: None,
+            confirmed: None,
+        };
+        known.recording.tuning = Some(Tuning { tried: vec![tried], ..Tuning::default() });
+        assert_eq!([0, 1].map(|at| known.refusal(at) == "mkfs.ext4 failed"), [false, true]);
     }
 
     #[test]

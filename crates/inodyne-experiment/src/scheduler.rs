@@ -17,6 +17,7 @@ use crate::event::{Event, Fate, Observer, Phase};
 use crate::executor::{Execution, Executor};
 use crate::experiment::{Experiment, Group, PlaceSetup};
 use crate::order::{Order, RunKey};
+use crate::race;
 use crate::record::{self, Offset};
 use crate::resume::Earlier;
 
@@ -125,7 +126,7 @@ fn make_places<E: Executor>(
             places.push(None);
             continue;
         }
-        let place = make_place(setup, false, executor, observer)?;
+        let mut place = make_place(setup, false, executor, observer)?;
         let description = executor.describe(&place);
         if let Some(first) = described.first().filter(|first| differ(first, &description)) {
             let difference = match places.first() {
@@ -139,6 +140,7 @@ fn make_places<E: Executor>(
             return Err(ExperimentError::DifferentData { first, second, difference });
         }
         described.push(description);
+        executor.leave(&mut place);
         places.push((!experiment.fresh).then_some(place));
     }
     Ok((places, described))
@@ -254,14 +256,8 @@ impl<E: Executor> Running<'_, E> {
     /// Ends the race for those that have lost it, or that end otherwise than the first case.
     fn race(&mut self, group: &Group, recording: &Recording) {
         let (Some(race), Some((first, others))) = (self.experiment.race, group.cases.split_first()) else { return };
-        let runs = |case: CaseKey| {
-            let key = self.offset.of_case(case);
-            recording.runs.iter().filter(move |run| !run.traced && run.key() == key)
-        };
-        let is_out = |case: &CaseKey| {
-            let pairs = runs(*case).filter_map(|run| Some((runs(*first).find(|of| of.block == run.block)?, run)));
-            race.is_over_for(&pairs.collect::<Vec<_>>())
-        };
+        let first = self.offset.of_case(*first);
+        let is_out = |case: &CaseKey| race.is_over_for(&race::pairs(recording, first, self.offset.of_case(*case)));
         let out: Vec<CaseKey> = others.iter().filter(|case| is_out(case)).copied().collect();
         self.out.extend(out);
     }
@@ -274,8 +270,8 @@ impl<E: Executor> Running<'_, E> {
     }
 
     fn block(&mut self, runs: &[RunKey], measured: &mut Measured) -> Result<Next, ExperimentError> {
-        let taken = self.take(runs, measured)?;
-        for key in runs.iter().filter(|key| !taken.contains(key)) {
+        let to_run = if self.take(runs, measured)? { &[] } else { runs };
+        for key in to_run {
             let iteration = match self.iteration(*key) {
                 Err(ExperimentError::Lab(error)) if self.experiment.race.is_some() && key.case.place > 0 => {
                     measured.refused.insert(self.offset.places + key.case.place, error.to_string());
@@ -312,12 +308,20 @@ impl<E: Executor> Running<'_, E> {
         Ok(Next::GoOn)
     }
 
-    /// Takes what an earlier recording holds of a block; the keys of that.
-    fn take(&mut self, runs: &[RunKey], measured: &mut Measured) -> Result<Vec<RunKey>, ExperimentError> {
-        let Some(earlier) = &mut measured.earlier else { return Ok(Vec::new()) };
+    /// Takes a block from an earlier recording, where that holds it. What has no run there was refused then, and would have none to be
+    /// paired with: it leaves the race.
+    fn take(&mut self, runs: &[RunKey], measured: &mut Measured) -> Result<bool, ExperimentError> {
+        let Some(earlier) = &mut measured.earlier else { return Ok(false) };
         let keys: Vec<RunKey> = runs.iter().map(|key| self.offset.apply(*key)).collect();
-        let mut taken = Vec::new();
-        for (key, run) in earlier.block(&keys) {
+        let block = earlier.block(&keys);
+        if block.is_empty() {
+            return Ok(false);
+        }
+        for key in keys.iter().filter(|key| block.iter().all(|(taken, _)| taken != *key)) {
+            measured.refused.insert(key.case.place, earlier.refusal(key.case.place));
+            self.out.push(self.offset.remove(*key).case);
+        }
+        for (key, run) in block {
             let (own, exit) = (self.offset.remove(key), run.exit);
             let is_made_late = self.experiment.race.is_some() && own.case.place > 0;
             if let Some(place) = earlier.place(key.case.place).filter(|_| is_made_late) {
@@ -329,9 +333,8 @@ impl<E: Executor> Running<'_, E> {
             measured.recording.traces.extend(earlier.trace(key));
             measured.recording.push_run(run);
             self.check_exit(own, exit)?;
-            taken.push(own);
         }
-        Ok(taken)
+        Ok(true)
     }
 
     fn warm_up(&mut self, runs: &[RunKey], measured: &mut Measured) -> Result<Next, ExperimentError> {
@@ -384,8 +387,9 @@ impl<E: Executor> Running<'_, E> {
             place => place?,
         };
         let iteration = self.iteration_in(&mut place, key);
-        // One that is made anew goes as soon as its run is over: others may need its room, or other settings.
+        // One that is made anew goes as soon as its run is over: others may need its room.
         if !self.experiment.fresh {
+            self.executor.leave(&mut place);
             self.places[key.case.place] = Some(place);
         }
         iteration
@@ -393,7 +397,8 @@ impl<E: Executor> Running<'_, E> {
 
     /// The place, made anew where there is none.
     fn take_place(&mut self, at: usize) -> Result<E::Place, ExperimentError> {
-        if let Some(place) = self.places[at].take() {
+        if let Some(mut place) = self.places[at].take() {
+            self.executor.enter(&mut place)?;
             return Ok(place);
         }
         let place = make_place(&self.experiment.places[at], true, self.executor, self.observer)?;

@@ -51,6 +51,8 @@ pub(crate) struct Simulated {
     pub(crate) made: usize,
     /// Places that exist, and the most there ever were at once.
     pub(crate) existing: Rc<Cell<(usize, usize)>>,
+    /// The places whose settings are in force, by the number with which they were made.
+    pub(crate) entered: Rc<RefCell<Vec<usize>>>,
 }
 
 impl Simulated {
@@ -72,7 +74,13 @@ impl Simulated {
             runs: 0,
             made: 0,
             existing: Rc::default(),
+            entered: Rc::default(),
         }
+    }
+
+    /// Whatever runs in a place has its settings, and no others.
+    fn check_settings(&self, place: &SimulatedPlace) {
+        assert_eq!(*self.entered.borrow(), [place.number], "settings of these places are in force in {}", place.label);
     }
 
     fn log(&self, line: String) {
@@ -82,15 +90,24 @@ impl Simulated {
 
 /// A place that counts how many of its kind there are.
 pub(crate) struct SimulatedPlace {
+    number: usize,
     label: String,
     digest: String,
     existing: Rc<Cell<(usize, usize)>>,
+    entered: Rc<RefCell<Vec<usize>>>,
+}
+
+impl SimulatedPlace {
+    fn leave(&self) {
+        self.entered.borrow_mut().retain(|number| *number != self.number);
+    }
 }
 
 impl Drop for SimulatedPlace {
     fn drop(&mut self) {
         let (now, most) = self.existing.get();
         self.existing.set((now - 1, most));
+        self.leave();
     }
 }
 
@@ -112,7 +129,19 @@ impl Executor for Simulated {
             self.existing.set((now, most));
             return Err(LabError::MkfsFailed { program: "mkfs.ext4", said: "signal: 2".to_owned() }.into());
         }
-        Ok(SimulatedPlace { label, digest: (self.digest)(self.made).to_owned(), existing: self.existing.clone() })
+        self.entered.borrow_mut().push(self.made);
+        let (number, digest) = (self.made, (self.digest)(self.made).to_owned());
+        let (existing, entered) = (self.existing.clone(), self.entered.clone());
+        Ok(SimulatedPlace { number, label, digest, existing, entered })
+    }
+
+    fn enter(&mut self, place: &mut SimulatedPlace) -> Result<(), ExperimentError> {
+        self.entered.borrow_mut().push(place.number);
+        Ok(())
+    }
+
+    fn leave(&mut self, place: &mut SimulatedPlace) {
+        place.leave();
     }
 
     fn describe(&self, place: &SimulatedPlace) -> Place {
@@ -142,6 +171,7 @@ impl Executor for Simulated {
         command: &CommandSpec,
         script: &OsStr,
     ) -> Result<(), ExperimentError> {
+        self.check_settings(place);
         let script = script.to_string_lossy().into_owned();
         self.log(format!("{script} for {} in {}", command.label, place.label));
         match self.failing.contains(&script.as_str()) {
@@ -160,6 +190,7 @@ impl Executor for Simulated {
         if self.interrupted {
             return Ok(None);
         }
+        self.check_settings(place);
         let command = &experiment.commands[key.case.command].label;
         let traced = if key.traced { ", traced" } else { "" };
         self.log(format!("{command} in {}, {}{traced}", place.label, key.case.cache));

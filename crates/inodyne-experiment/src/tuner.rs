@@ -23,7 +23,7 @@ use crate::error::ExperimentError;
 use crate::event::Observer;
 use crate::executor::Executor;
 use crate::experiment::{Experiment, Group, PlaceSetup, Repetitions};
-use crate::race::Race;
+use crate::race::{self, Race};
 use crate::scheduler::{self, Measured};
 
 /// More are not confirmed one by one: each makes the correction for the others harsher.
@@ -164,7 +164,7 @@ impl Plan<'_> {
     ) -> Result<(), ExperimentError> {
         let all: Vec<&Alternative> = self.candidates.iter().map(|candidate| &candidate.alternative).collect();
         let repetitions = Repetitions { untraced: self.screening, max_time: most, ..Repetitions::default() };
-        let first = First::of(&measured.recording);
+        let first = First::of(&measured.recording, self.cache);
         let done = self.race(&all, repetitions, self.seed, true, executor, observer, measured);
         let race = Race { objective: self.objective, margin: Some(self.margin) };
         tuned.complete = true;
@@ -279,9 +279,10 @@ impl Plan<'_> {
                 confirmed: None,
             });
         }
-        let pairs = self.confirming.max(tuning::pairs_needed(all.len()) as u32);
+        let needed = tuning::pairs_needed(all.len());
+        let pairs = self.confirming.max(needed as u32);
         let repetitions = Repetitions { untraced: pairs, max_time: most, ..Repetitions::default() };
-        let first = First::of(&measured.recording);
+        let first = First::of(&measured.recording, self.cache);
         let done = self.race(&all, repetitions, self.seed.wrapping_add(1), false, executor, observer, measured);
         let seen: Vec<Seen> = (1..=all.len()).map(|place| first.seen(measured, place, self.objective)).collect();
         let of_each: Vec<Pairs> = seen.iter().map(|seen| seen.pairs.clone()).collect();
@@ -289,10 +290,22 @@ impl Plan<'_> {
         for ((at, seen), confirmed) in judged.iter().zip(seen).zip(tuning::confirmed(&of_each, self.margin)) {
             let judged = &mut tuned.judged[*at];
             judged.confirmed = confirmed.map(|(figures, _)| figures);
+            let ended = match &done {
+                Err(failure) => failure.to_string(),
+                Ok(()) if measured.interrupted => "it was interrupted".to_owned(),
+                Ok(()) if seen.blocks < pairs as usize => "the time was over".to_owned(),
+                Ok(()) => "its runs say nothing of what was to become better".to_owned(),
+            };
+            let count = seen.pairs.len();
             (judged.verdict, judged.reason) = match (seen.refused, seen.failed, confirmed) {
                 (Some(refused), _, _) => (TuneVerdict::Refused, Some(refused)),
                 (None, Some(failed), _) => (TuneVerdict::Failed, Some(failed)),
                 (None, None, Some((_, true))) => (TuneVerdict::Helps, None),
+                // So few can say nothing, whatever they are.
+                (None, None, _) if count < needed => {
+                    let reason = format!("{ended} after {count} of the {needed} fresh pairs that can decide");
+                    (TuneVerdict::NotTried, Some(reason))
+                }
                 (None, None, _) => (TuneVerdict::NotConfirmed, None),
             };
         }
@@ -316,6 +329,7 @@ impl Plan<'_> {
 struct First {
     place: usize,
     command: usize,
+    cache: CacheState,
 }
 
 /// What was seen of one alternative.
@@ -330,17 +344,14 @@ struct Seen {
 }
 
 impl First {
-    fn of(recording: &Recording) -> First {
-        First { place: recording.places.len(), command: recording.commands.len() }
+    fn of(recording: &Recording, cache: CacheState) -> First {
+        First { place: recording.places.len(), command: recording.commands.len(), cache }
     }
 
     /// Runs of the base and of one alternative, block by block.
     fn pairs(self, measured: &Measured, at: usize) -> Vec<(&Run, &Run)> {
-        let runs = |at: usize| {
-            let (place, command) = (self.place + at, self.command + at);
-            measured.recording.runs.iter().filter(move |run| run.place == place && run.command == command)
-        };
-        runs(at).filter_map(|run| Some((runs(0).find(|base| base.block == run.block)?, run))).collect()
+        let case = |at: usize| CaseKey::new(self.place + at, self.command + at, self.cache);
+        race::pairs(&measured.recording, case(0), case(at))
     }
 
     fn seen(self, measured: &Measured, at: usize, objective: Objective) -> Seen {

@@ -32,6 +32,9 @@ pub(crate) fn unpack(archive: &Path, target: &Path) -> Result<Vec<PathBuf>, LabE
     let mut left_out = Vec::new();
     for entry in reader.entries().map_err(failed)? {
         let mut entry = entry.map_err(failed)?;
+        if inodyne_launch::is_asked_to_end() {
+            return Err(LabError::Interrupted);
+        }
         let named = entry.path().map_err(failed)?.into_owned();
         let of_entry = |error: io::Error| match error.raw_os_error() {
             Some(libc::ELOOP) => leaves(&named),

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rustix::fs::FileType;
 
-use crate::{LabError, MountedPlace, mount, walk::walk};
+use crate::{LabError, MountedPlace, mount, walk::walk_what_is_allowed};
 
 /// Empties the caches: the place's file system is flushed, and where we made it unmounted and mounted again; then the
 /// whole machine's clean pages, dentries and inodes are dropped (there is no smaller unit).
@@ -46,10 +46,10 @@ pub struct Warmed {
 /// Reads every directory and every inode below `path`, so that names and attributes are in memory.
 ///
 /// Contents are not read: for a command that reads them, a run that is not counted warms exactly what it needs.
-/// Nothing is changed, access times included; symbolic links are not followed, other mounts not entered.
+/// What may not be read is left as it is. Nothing is changed, access times included; symbolic links are not followed, other mounts not entered.
 pub fn warm(path: &Path) -> Result<Warmed, LabError> {
     let mut warmed = Warmed { directories: 1, others: 0 };
-    walk(path, &mut |entry| {
+    walk_what_is_allowed(path, &mut |entry| {
         match entry.file_type() {
             FileType::Directory => warmed.directories += 1,
             _ => warmed.others += 1,

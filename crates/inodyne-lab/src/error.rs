@@ -173,6 +173,9 @@ pub enum LabError {
         /// What went wrong with it, in one line.
         problem: String,
     },
+    /// The user wants no more of it.
+    #[error("interrupted")]
+    Interrupted,
     /// Data for a directory that was there before.
     #[error("{} was there before, and is never filled: use --data only with places made here", .0.display())]
     NotFilled(PathBuf),

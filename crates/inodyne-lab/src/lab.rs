@@ -214,7 +214,16 @@ fn may_name(word: &OsStr, directory: &str, here: &Path) -> bool {
         let (before, after) = (&bytes[..at], &bytes[at + directory.len()..]);
         !before.last().is_some_and(|byte| goes_on(byte) || *byte == b'/') && !after.first().is_some_and(goes_on)
     };
-    begins.map(|(at, _)| at).any(is_whole) || clean(&here.join(word)).is_some_and(|path| path.starts_with(directory))
+    let path = here.join(word);
+    begins.map(|(at, _)| at).any(is_whole)
+        || clean(&path).is_some_and(|path| path.starts_with(directory))
+        || leads_below(&path, Path::new(directory))
+}
+
+/// Whether a path, or where its last name is still to be made, is at or below this directory by the links in both.
+fn leads_below(path: &Path, directory: &Path) -> bool {
+    let real = path.canonicalize().ok().or_else(|| path.parent()?.canonicalize().ok());
+    real.zip(directory.canonicalize().ok()).is_some_and(|(path, directory)| path.starts_with(directory))
 }
 
 /// An absolute path without `.` and `..`; none for one that goes above the root.
@@ -250,6 +259,27 @@ fn require_admin() -> Result<(), LabError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_word_may_name_a_directory_over_a_link() {
+        let root = tempfile::tempdir().unwrap();
+        let here = root.path().join("here");
+        fs::create_dir_all(root.path().join("real/below")).unwrap();
+        fs::create_dir(&here).unwrap();
+        std::os::unix::fs::symlink("../real/below", here.join("results")).unwrap();
+        std::os::unix::fs::symlink("real", root.path().join("named")).unwrap();
+        let absolute = here.join("results/x.inodyne");
+        for directory in ["real", "named", "real/below"].map(|name| root.path().join(name)) {
+            let named = |word: &OsStr| may_name(word, directory.to_str().unwrap(), &here);
+            for word in ["results/x.inodyne".as_ref(), "results".as_ref(), "./results/".as_ref(), absolute.as_os_str()]
+            {
+                assert!(named(word), "{word:?} in {directory:?}");
+            }
+            for word in ["", "x.inodyne", "result/x", "results/../x"] {
+                assert!(!named(word.as_ref()) || word == "results/../x" && !directory.ends_with("below"), "{word}");
+            }
+        }
+    }
 
     #[test]
     fn a_word_may_name_a_directory_in_many_ways() {

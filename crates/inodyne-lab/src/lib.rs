@@ -22,7 +22,7 @@
 //!
 //! **Invariant: nothing is left, even after `kill -9`.** There is no clean-up code that this depends on: mounts live in
 //! a private mount namespace, loop devices clear themselves when they are no longer used, and images have no name.
-//! Settings are restored by a process of their own; the servers of our own file systems (FUSE places, slow devices) end when
+//! Settings are restored by a process of their own if we do not; the servers of our own file systems (FUSE places, slow devices) end when
 //! the kernel says that nobody uses what they serve. Dropping a place only does the same earlier.
 //!
 //! **Invariant: an existing directory is never written to**, neither formatted nor filled nor even its access times.

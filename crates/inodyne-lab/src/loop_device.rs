@@ -1,12 +1,14 @@
 //! Loop devices: an image seen as a disk, for exactly as long as somebody uses it.
 //!
 //! Autoclear makes the kernel detach the image at the last close, whoever closes and why. Direct I/O keeps the image
-//! out of the page cache: otherwise a "cold" file system would be read from memory, one layer down.
+//! out of the page cache: otherwise a "cold" file system would be read from memory, one layer down. For that a device has blocks as
+//! large as those of the disk that the image lies on.
 
 use std::{
     fs,
     fs::File,
     mem,
+    ops::RangeInclusive,
     os::fd::{AsRawFd, BorrowedFd, OwnedFd},
     path::{Path, PathBuf},
     sync::Arc,
@@ -15,7 +17,10 @@ use std::{
 };
 
 use inodyne_fuse::{Control, Server};
-use rustix::{fs::fstat, io::Errno};
+use rustix::{
+    fs::{AtFlags, StatxFlags, fstat, statx},
+    io::Errno,
+};
 
 use crate::{
     LabError,
@@ -44,13 +49,20 @@ impl LoopDevice {
         if limits.is_none() {
             return Self::attach(&image);
         }
+        // The file that is served does not say it.
+        let block_size = direct_block_size(&image);
         let SlowImage { file, server, is_direct } = fuse::slow_image(image, limits, outside)?;
-        let device = Self::attach(&file)?;
+        let device = Self::attach_in_blocks(&file, block_size)?;
         Ok(Self { is_direct: device.is_direct && is_direct, server: Some(server), ..device })
     }
 
     /// Attaches `image` to a free device.
     pub fn attach(image: &OwnedFd) -> Result<Self, LabError> {
+        Self::attach_in_blocks(image, direct_block_size(image))
+    }
+
+    /// The same, with blocks of this size, or as the kernel chooses.
+    fn attach_in_blocks(image: &OwnedFd, block_size: Option<u32>) -> Result<Self, LabError> {
         let control = Path::new("/dev/loop-control");
         let control =
             File::options().read(true).write(true).open(control).map_err(|error| no_device(control, error))?;
@@ -70,7 +82,7 @@ impl LoopDevice {
                 }
                 Err(error) => return Err(no_device(&path, error)),
             };
-            let config = LoopConfig::new(image);
+            let config = LoopConfig::new(image, block_size);
             // SAFETY: LOOP_CONFIGURE reads one `struct loop_config`, which `LoopConfig` is, and keeps no reference.
             if unsafe { libc::ioctl(file.as_raw_fd(), LOOP_CONFIGURE, &raw const config) } == 0 {
                 let dio = fs::read_to_string(format!("/sys/block/loop{number}/loop/dio"));
@@ -135,6 +147,22 @@ impl LoopDevice {
     }
 }
 
+/// In which pieces a file can be read and written past the page cache; none where that is not known, or no loop device can have
+/// such blocks.
+fn direct_block_size(file: &OwnedFd) -> Option<u32> {
+    const POSSIBLE: RangeInclusive<u32> = 512..=4096;
+    let stat = statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok()?;
+    let size = match stat.stx_mask & StatxFlags::DIOALIGN.bits() {
+        // Kernels before 6.1 and some file systems do not say it. A partition has the queue of its disk.
+        0 => ["queue", "../queue"].iter().find_map(|queue| {
+            let device = format!("/sys/dev/block/{}:{}", stat.stx_dev_major, stat.stx_dev_minor);
+            fs::read_to_string(format!("{device}/{queue}/logical_block_size")).ok()?.trim().parse().ok()
+        })?,
+        _ => stat.stx_dio_offset_align,
+    };
+    Some(size).filter(|size| POSSIBLE.contains(size) && size.is_power_of_two())
+}
+
 fn is_lost_race(error: &std::io::Error) -> bool {
     [Errno::BUSY, Errno::NXIO, Errno::NODEV].iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
@@ -179,10 +207,11 @@ struct LoopInfo {
 const _: () = assert!(mem::size_of::<LoopConfig>() == 304 && mem::size_of::<LoopInfo>() == 232);
 
 impl LoopConfig {
-    fn new(image: &OwnedFd) -> Self {
+    fn new(image: &OwnedFd, block_size: Option<u32>) -> Self {
         // SAFETY: all fields are integers, for which zero is a value; the kernel wants unused ones to be zero.
         let mut config: Self = unsafe { mem::zeroed() };
         config.fd = image.as_raw_fd() as u32;
+        config.block_size = block_size.unwrap_or(0);
         config.info.flags = LO_FLAGS_AUTOCLEAR | LO_FLAGS_DIRECT_IO;
         config.info.file_name[..7].copy_from_slice(b"inodyne");
         config
@@ -191,7 +220,35 @@ impl LoopConfig {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsFd;
+
     use super::*;
+    use crate::{
+        Kind, Size, image, mkfs,
+        mount::{Mount, tests::enter_namespace},
+    };
+
+    #[test]
+    fn on_a_disk_with_large_blocks_so_are_those_of_a_device() {
+        enter_namespace();
+        let outside = File::open("/proc/thread-self/ns/mnt").unwrap();
+        let (image, size) = image::create(Path::new("/var/tmp"), Some(Size::from_mib(64))).unwrap();
+        let disk = LoopDevice::attach_in_blocks(&image, Some(4096)).unwrap();
+        mkfs::format(Kind::Ext4, disk.path(), size, &[]).unwrap();
+        let scratch = tempfile::tempdir().unwrap();
+        let _mounted = Mount::new("ext4", &disk.path().display().to_string(), "", scratch.path()).unwrap();
+        let slow = Limits { delay: Some("1us".parse().unwrap()), ..Limits::default() };
+        for limits in [Limits::default(), slow] {
+            let (image, size) = image::create(scratch.path(), Some(Size::from_mib(8))).unwrap();
+            let device = LoopDevice::new(image, limits, outside.as_fd()).unwrap();
+            let name = device.path().file_name().unwrap().display().to_string();
+            let blocks = fs::read_to_string(format!("/sys/block/{name}/queue/logical_block_size")).unwrap();
+            assert_eq!((blocks.trim(), device.is_direct()), ("4096", true), "{limits:?}");
+            mkfs::format(Kind::Ext4, device.path(), size, &[]).unwrap();
+            let target = tempfile::tempdir().unwrap();
+            drop(Mount::new("ext4", &device.path().display().to_string(), "", target.path()).unwrap());
+        }
+    }
 
     #[test]
     fn limits_of_an_earlier_user_are_forgotten() {

@@ -167,6 +167,11 @@ pub(crate) fn detached(ours: &[(&str, String)], fs: &str, source: &str, options:
     fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes).map_err(|errno| refused("", errno))
 }
 
+/// Whether the kernel has this file system, or gets it as a module now; taken to be so for who may not ask.
+pub(crate) fn is_known(fs: &str) -> bool {
+    fsopen(fs, FsOpenFlags::FSOPEN_CLOEXEC).err() != Some(Errno::NODEV)
+}
+
 /// Adds attributes to a mount, leaving the others as they are.
 fn set_attributes(mount: &OwnedFd, attributes: MountAttrFlags) -> io::Result<()> {
     let times = MountAttrFlags::MOUNT_ATTR_NOATIME | MountAttrFlags::MOUNT_ATTR_STRICTATIME;

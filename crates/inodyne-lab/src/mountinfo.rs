@@ -27,7 +27,9 @@ pub(crate) fn of(path: &Path) -> Result<MountInfo, LabError> {
     let stat =
         statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID).map_err(|errno| LabError::io("inspect", path, errno))?;
     let file = "/proc/thread-self/mountinfo";
-    let text = fs::read_to_string(file).map_err(|error| LabError::io("read", file, error))?;
+    // Somebody's mount may have a name that is no text.
+    let bytes = fs::read(file).map_err(|error| LabError::io("read", file, error))?;
+    let text = String::from_utf8_lossy(&bytes);
     let found = text.lines().find_map(|line| parse(line).filter(|(id, _)| *id == stat.stx_mnt_id));
     found.map(|(_, info)| info).ok_or_else(|| {
         LabError::io("find the mount of", path, std::io::Error::other("it is not in /proc/self/mountinfo"))
@@ -79,7 +81,10 @@ fn unescape(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
+
     use super::*;
+    use crate::mount::{Mount, tests::enter_namespace};
 
     #[test]
     fn a_line_is_read() {
@@ -97,5 +102,15 @@ mod tests {
     fn proc_is_proc() {
         let info = of(Path::new("/proc/self")).unwrap();
         assert_eq!((info.fs.as_str(), info.device.0), ("proc", 0));
+    }
+    #[test]
+    fn a_mount_whose_name_is_no_text_hides_no_other() {
+        enter_namespace();
+        let directory = tempfile::tempdir().unwrap();
+        let name = directory.path().join(OsStr::from_bytes(b"caf\xe9"));
+        fs::create_dir(&name).unwrap();
+        let _mount = Mount::new("tmpfs", "test", "", &name).unwrap();
+        assert_eq!(of(Path::new("/proc/self")).unwrap().fs, "proc");
+        assert_eq!(of(&name).unwrap().fs, "tmpfs");
     }
 }

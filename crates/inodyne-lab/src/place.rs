@@ -7,7 +7,6 @@ use std::{
     io::ErrorKind,
     mem,
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
 use inodyne_fuse::{IMPOSE_LIMITS, LIFT_LIMITS};
@@ -24,7 +23,7 @@ use made::{Made, is_in_memory};
 #[derive(Debug)]
 pub struct MountedPlace {
     /// Restored while the device is still there.
-    settings: Vec<Arc<Setting>>,
+    settings: Vec<Setting>,
     /// What they are made of: a device may have another name after filling.
     wanted: Vec<SettingSpec>,
     /// `None` for a directory that was there before.
@@ -103,6 +102,24 @@ impl MountedPlace {
         made.remount()?;
         self.change_settings()?;
         self.tell(IMPOSE_LIMITS)
+    }
+
+    /// Restores those of its settings that concern more than its own device, so that what runs in other places runs on the machine as
+    /// it is. From when it is made on they are in force.
+    pub fn lift_settings(&self) {
+        self.settings_of_machine().rev().for_each(Setting::lift);
+        self.below().iter().for_each(|place| place.lift_settings());
+    }
+
+    /// Puts those settings in force again.
+    pub fn impose_settings(&self) -> Result<(), LabError> {
+        self.below().iter().try_for_each(|place| place.impose_settings())?;
+        self.settings_of_machine().try_for_each(Setting::impose)
+    }
+
+    fn settings_of_machine(&self) -> impl DoubleEndedIterator<Item = &Setting> {
+        let both = self.settings.iter().zip(&self.wanted);
+        both.filter(|(_, wanted)| !wanted.names_device()).map(|(setting, _)| setting)
     }
 
     /// Puts data into a place made here, and waits until it is on the device.
@@ -251,5 +268,7 @@ impl Drop for MountedPlace {
     fn drop(&mut self) {
         // What is still to be written is written as fast as can be: a server that does not hear it has ended.
         let _ = self.tell(LIFT_LIMITS);
+        // Each was changed on top of those before it.
+        while self.settings.pop().is_some() {}
     }
 }

@@ -1,12 +1,13 @@
-//! Settings of the kernel that are changed as long as a place is there: files under /sys and /proc/sys.
+//! Settings of the kernel that are changed for a place: files under /sys and /proc/sys.
 //!
 //! A setting is known to be restorable before it is touched: its present value is written back first. A small process
 //! ([`guard`]) then waits with that value, so that whatever ends this one, the machine is as it was. What the kernel
 //! made of a value is read back and compared.
 //!
-//! Some settings concern the whole machine, so two places cannot want different values at once. Within this process
-//! places that want the same share it; against other processes a lock on the file itself decides, which the guard
-//! holds as well: it ends with the restoring.
+//! Some settings concern the whole machine, so two places cannot have different values in force at once, and while one has
+//! its turn, those of the others are lifted. Within this process they share the files and their old values; against other
+//! processes a lock on the file itself decides, from the first change to the end. The guard holds it as well: it ends with
+//! the restoring.
 
 mod guard;
 
@@ -17,7 +18,10 @@ use std::{
         unix::fs::FileExt,
     },
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
     thread,
     time::Duration,
 };
@@ -30,59 +34,63 @@ use rustix::{
 use crate::LabError;
 use guard::Guard;
 
-/// A changed setting, until the last of those who want it is dropped.
+/// A setting with the value that a place wants: in force from the change on, until it is lifted or dropped.
 #[derive(Debug)]
 pub(crate) struct Setting {
-    _guard: Guard,
-    /// The file itself first.
-    files: Vec<Locked>,
+    files: Arc<Files>,
+    /// Which of them it is.
+    at: usize,
     path: PathBuf,
     value: String,
+    is_in_force: AtomicBool,
 }
 
-/// All that this process has changed.
-static CHANGED: Mutex<Vec<Weak<Setting>>> = Mutex::new(Vec::new());
+/// A file that this process may change, with its counterpart where it is one of a pair.
+#[derive(Debug)]
+struct Files {
+    _guard: Guard,
+    locked: Vec<Locked>,
+    /// What to write to which of them when nobody wants another value.
+    before: Vec<(usize, String)>,
+    in_force: Mutex<Option<InForce>>,
+}
+
+/// What holds instead.
+#[derive(Debug)]
+struct InForce {
+    at: usize,
+    path: PathBuf,
+    value: String,
+    /// How many want it.
+    holders: usize,
+}
+
+/// All that this process may change.
+static CHANGED: Mutex<Vec<Weak<Files>>> = Mutex::new(Vec::new());
 
 impl Setting {
     /// Changes the setting, or shares it with a place that has changed it in the same way.
-    pub fn change(path: &Path, value: &str) -> Result<Arc<Self>, LabError> {
+    pub fn change(path: &Path, value: &str) -> Result<Self, LabError> {
         let failed = |problem: String| failed(path, value, problem);
         let mut changed = CHANGED.lock().unwrap_or_else(PoisonError::into_inner);
-        changed.retain(|setting| setting.strong_count() > 0);
-        let files: Vec<_> = std::iter::once(path.to_owned())
+        changed.retain(|files| files.strong_count() > 0);
+        let locked: Vec<_> = std::iter::once(path.to_owned())
             .chain(counterpart(path))
-            .map(|path| Locked::open(&path).map_err(&failed))
-            .collect::<Result<_, _>>()?;
-        for other in changed.iter().filter_map(Weak::upgrade) {
-            if other.files[0].identity == files[0].identity && other.value == value {
-                return Ok(other);
+            .map(|path| Locked::open(&path))
+            .collect::<Result<_, _>>()
+            .map_err(failed)?;
+        let own = locked[0].identity;
+        let known = changed.iter().filter_map(Weak::upgrade).find_map(|files| Some((files.position(own)?, files)));
+        let (at, files) = match known {
+            Some(known) => known,
+            None => {
+                let files = Arc::new(Files::take(locked).map_err(failed)?);
+                changed.push(Arc::downgrade(&files));
+                (0, files)
             }
-            if other.files.iter().any(|other| files.iter().any(|file| file.identity == other.identity)) {
-                let (other, value) = (other.path.display(), &other.value);
-                return Err(failed(format!("another place has set {other} to {value}: use one of them at a time")));
-            }
-        }
-        for file in &files {
-            file.lock().map_err(&failed)?;
-        }
-        let before = files.iter().map(Locked::read).collect::<Result<Vec<_>, _>>().map_err(&failed)?;
-        // Of a pair the one at zero is not in force, and zero could not be written to it.
-        let restored: Vec<_> =
-            files.iter().zip(&before).filter(|(_, before)| files.len() == 1 || *before != "0").collect();
-        if restored.is_empty() {
-            return Err(failed(
-                "it could not be restored afterwards, since it and its counterpart are both 0".to_owned(),
-            ));
-        }
-        for (file, before) in &restored {
-            let refused = |problem| failed(format!("it could not be restored afterwards: {problem}"));
-            file.write(before).map_err(refused)?;
-        }
-        let restored: Vec<_> = restored.iter().map(|(file, before)| (file.fd.as_fd(), before.as_bytes())).collect();
-        let guard = Guard::fork(&restored).map_err(|error| failed(format!("cannot start its guard: {error}")))?;
-        let setting = Arc::new(Self { _guard: guard, files, path: path.into(), value: value.into() });
-        setting.write()?;
-        changed.push(Arc::downgrade(&setting));
+        };
+        let setting = Self { files, at, path: path.into(), value: value.into(), is_in_force: AtomicBool::new(false) };
+        setting.impose()?;
         Ok(setting)
     }
 
@@ -96,24 +104,95 @@ impl Setting {
         &self.value
     }
 
-    /// Writes the value, and looks whether the kernel has taken it as it is.
-    fn write(&self) -> Result<(), LabError> {
+    /// Writes the value, also where it is in force already, and looks whether the kernel has taken it as it is.
+    pub fn impose(&self) -> Result<(), LabError> {
         let failed = |problem| failed(&self.path, &self.value, problem);
-        self.files[0].write(&self.value).map_err(failed)?;
-        let is = self.files[0].read().map_err(failed)?;
+        let mut in_force = self.files.in_force();
+        if let Some(other) = in_force.as_ref().filter(|other| other.at != self.at || other.value != self.value) {
+            let (other, value) = (other.path.display(), &other.value);
+            return Err(failed(format!("another place has set {other} to {value}: use one of them at a time")));
+        }
+        let wanted = || InForce { at: self.at, path: self.path.clone(), value: self.value.clone(), holders: 0 };
+        if !self.is_in_force.swap(true, Ordering::Relaxed) {
+            in_force.get_or_insert_with(wanted).holders += 1;
+        }
+        let file = &self.files.locked[self.at];
+        file.write(&self.value).map_err(failed)?;
+        let is = file.read().map_err(failed)?;
         let is_same = is.split_whitespace().eq(self.value.split_whitespace());
         if is_same { Ok(()) } else { Err(failed(format!("the kernel made it {is}"))) }
     }
 
+    /// Restores what was before, unless another place wants the same now.
+    pub fn lift(&self) {
+        if !self.is_in_force.swap(false, Ordering::Relaxed) {
+            return;
+        }
+        let mut in_force = self.files.in_force();
+        if let Some(shared) = in_force.as_mut() {
+            shared.holders -= 1;
+            if shared.holders == 0 {
+                *in_force = None;
+                self.files.restore();
+            }
+        }
+    }
+
     /// Makes sure of the value after the file may have vanished and come back, as those of a mounted file system do.
-    pub fn again(self: Arc<Self>) -> Result<Arc<Self>, LabError> {
-        let is_there = Locked::open(&self.path).is_ok_and(|file| file.identity == self.files[0].identity);
+    pub fn again(self) -> Result<Self, LabError> {
+        let own = self.files.locked[self.at].identity;
+        let is_there = Locked::open(&self.path).is_ok_and(|file| file.identity == own);
         if is_there {
-            return self.write().map(|()| self);
+            return self.impose().map(|()| self);
         }
         let (path, value) = (self.path.clone(), self.value.clone());
         drop(self);
         Self::change(&path, &value)
+    }
+}
+
+impl Drop for Setting {
+    fn drop(&mut self) {
+        self.lift();
+    }
+}
+
+impl Files {
+    /// Takes the files for this process, and sees to it that they can be restored.
+    fn take(locked: Vec<Locked>) -> Result<Self, String> {
+        for file in &locked {
+            file.lock()?;
+        }
+        let before = locked.iter().map(Locked::read).collect::<Result<Vec<_>, _>>()?;
+        // Of a pair the one at zero is not in force, and zero could not be written to it.
+        let is_in_force = |before: &String| locked.len() == 1 || before != "0";
+        let before: Vec<_> = before.into_iter().enumerate().filter(|(_, before)| is_in_force(before)).collect();
+        if before.is_empty() {
+            return Err("it could not be restored afterwards, since it and its counterpart are both 0".to_owned());
+        }
+        for (at, before) in &before {
+            let refused = |problem| format!("it could not be restored afterwards: {problem}");
+            locked[*at].write(before).map_err(refused)?;
+        }
+        let restored: Vec<_> = before.iter().map(|(at, before)| (locked[*at].fd.as_fd(), before.as_bytes())).collect();
+        let guard = Guard::fork(&restored).map_err(|error| format!("cannot start its guard: {error}"))?;
+        Ok(Self { _guard: guard, locked, before, in_force: Mutex::default() })
+    }
+
+    /// Which of them is this file.
+    fn position(&self, identity: (u64, u64)) -> Option<usize> {
+        self.locked.iter().position(|file| file.identity == identity)
+    }
+
+    fn in_force(&self) -> MutexGuard<'_, Option<InForce>> {
+        self.in_force.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn restore(&self) {
+        for (at, before) in &self.before {
+            // They could be written before. Should that fail now, the file has vanished with its device.
+            let _ = self.locked[*at].write(before);
+        }
     }
 }
 
@@ -122,9 +201,10 @@ fn failed(path: &Path, value: &str, problem: String) -> LabError {
 }
 
 /// Of these pairs the kernel heeds one, and sets the other to zero.
-const PAIRS: [[&str; 2]; 2] = [
+const PAIRS: [[&str; 2]; 3] = [
     ["/proc/sys/vm/dirty_bytes", "/proc/sys/vm/dirty_ratio"],
     ["/proc/sys/vm/dirty_background_bytes", "/proc/sys/vm/dirty_background_ratio"],
+    ["/proc/sys/vm/overcommit_kbytes", "/proc/sys/vm/overcommit_ratio"],
 ];
 
 fn counterpart(path: &Path) -> Option<PathBuf> {

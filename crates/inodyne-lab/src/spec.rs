@@ -34,7 +34,7 @@
 //!    `overlay:lower=ext4:size=1G,layers=2` needs no more. Where both have the key, brackets say whose it is:
 //!    `overlay:lower=[ext4:size=1G,mount=noatime],mount=metacopy=on`. It has no label.
 //!    No comma inside brackets separates, and every value closes the brackets and quotes that it opens.
-//! 6. `set=FILE=VALUE` changes a file under /sys or /proc/sys as long as the place is there; `LOOP` in it stands for the
+//! 6. `set=FILE=VALUE` changes a file under /sys or /proc/sys for what runs in the place; `LOOP` in it stands for the
 //!    name of the place's own device. It may be given several times.
 //!
 //! Nothing is looked up here: whether the directory exists or mkfs knows its options shows when the place is made.

@@ -1,7 +1,8 @@
 //! Going through a tree without leaving it: no symbolic link is followed, no other mount entered, no time changed.
 //!
 //! Each entry comes before what is below it. Directories are held open only while children of theirs wait, so the
-//! number of descriptors is the depth. What vanishes meanwhile is passed over: existing directories are alive.
+//! number of descriptors is the depth. What vanishes meanwhile is passed over: existing directories are alive. When the user wants no
+//! more, it ends.
 
 use std::{
     ffi::{CStr, CString, OsStr},
@@ -52,8 +53,21 @@ struct Waiting {
     path: PathBuf,
 }
 
+/// What is called for each entry.
+type Visit<'a> = dyn FnMut(&Entry<'_>) -> Result<(), LabError> + 'a;
+
 /// Calls `visit` for each entry below `root`, not for `root` itself.
-pub(crate) fn walk(root: &Path, visit: &mut dyn FnMut(&Entry<'_>) -> Result<(), LabError>) -> Result<(), LabError> {
+pub(crate) fn walk(root: &Path, visit: &mut Visit<'_>) -> Result<(), LabError> {
+    walk_unless(|_| false, root, visit)
+}
+
+/// The same, but for what may not be looked at: a server of files may refuse root what it allows others.
+pub(crate) fn walk_what_is_allowed(root: &Path, visit: &mut Visit<'_>) -> Result<(), LabError> {
+    walk_unless(|errno| matches!(errno, Errno::ACCESS | Errno::PERM), root, visit)
+}
+
+/// The same, but for what is refused so that `is_passed_over` says so.
+fn walk_unless(is_passed_over: fn(Errno) -> bool, root: &Path, visit: &mut Visit<'_>) -> Result<(), LabError> {
     let mut buffer = vec![MaybeUninit::uninit(); 64 * 1024];
     let directory = open_directory(CWD, root).map_err(|errno| LabError::io("open", root, errno))?;
     let mount = stat_of(&directory, c"").map_err(|errno| LabError::io("inspect", root, errno))?.stx_mnt_id;
@@ -63,7 +77,13 @@ pub(crate) fn walk(root: &Path, visit: &mut dyn FnMut(&Entry<'_>) -> Result<(), 
         let directory = Arc::new(directory);
         let mut entries = RawDir::new(&directory, &mut buffer);
         while let Some(entry) = entries.next() {
-            let entry = entry.map_err(|errno| LabError::io("read", root.join(&path), errno))?;
+            let entry = match entry {
+                Err(errno) if is_passed_over(errno) => break,
+                entry => entry.map_err(|errno| LabError::io("read", root.join(&path), errno))?,
+            };
+            if inodyne_launch::is_asked_to_end() {
+                return Err(LabError::Interrupted);
+            }
             let name = entry.file_name();
             if matches!(name.to_bytes(), b"." | b"..") {
                 continue;
@@ -74,6 +94,7 @@ pub(crate) fn walk(root: &Path, visit: &mut dyn FnMut(&Entry<'_>) -> Result<(), 
                 Err(Errno::NOENT) => continue,
                 // Servers of FUSE refuse root, too, or are gone; what they would say is of no interest here.
                 Err(Errno::ACCESS | Errno::NOTCONN) if is_another_mount(&directory, name) => continue,
+                Err(errno) if is_passed_over(errno) => continue,
                 Err(errno) => return Err(LabError::io("inspect", root.join(path), errno)),
             };
             // A mount point belongs to the mounted file system, not to this one.
@@ -93,6 +114,7 @@ pub(crate) fn walk(root: &Path, visit: &mut dyn FnMut(&Entry<'_>) -> Result<(), 
                     break;
                 }
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
+                Err(errno) if is_passed_over(errno) => {}
                 Err(errno) => return Err(LabError::io("open", root.join(path), errno)),
             }
         }
@@ -126,7 +148,7 @@ pub(crate) fn open_quietly(parent: BorrowedFd<'_>, name: impl Arg + Copy, more: 
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::{fs, os::unix::fs::PermissionsExt};
 
     use super::*;
     use crate::mount::tests::{enter_namespace, unanswered};
@@ -151,5 +173,28 @@ mod tests {
         })
         .expect("it goes on");
         assert_eq!(seen, [PathBuf::from("own")]);
+    }
+    #[test]
+    fn what_may_not_be_read_ends_only_a_walk_that_needs_it() {
+        let root = tempfile::tempdir().expect("a directory");
+        for (name, mode) in [("closed", 0o000), ("open", 0o755), (".", 0o755)] {
+            let path = root.path().join(name);
+            fs::create_dir_all(path.join("below")).expect("made");
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("set");
+        }
+        // SAFETY: no memory is passed; it concerns this thread, which ends with this test.
+        unsafe { libc::setfsuid(65534) };
+        let mut seen = Vec::new();
+        let mut see = |entry: &Entry<'_>| {
+            seen.push(entry.path.to_owned());
+            Ok(())
+        };
+        let error = walk(root.path(), &mut |_| Ok(())).expect_err("refused").to_string();
+        walk_what_is_allowed(root.path(), &mut see).expect("it goes on");
+        // SAFETY: the same; the directory is root's to remove.
+        unsafe { libc::setfsuid(0) };
+        assert!(error.starts_with("cannot open ") && error.contains("closed: Permission denied"), "{error}");
+        seen.sort();
+        assert_eq!(seen, ["below", "closed", "open", "open/below"].map(PathBuf::from));
     }
 }

@@ -73,6 +73,34 @@ fn places_may_want_the_same_and_not_the_different() {
 }
 
 #[test]
+fn a_place_whose_settings_are_lifted_leaves_the_machine_to_others() {
+    let _alone = alone();
+    let (lab, _scratch) = lab();
+    let path = "/proc/sys/kernel/msgmni";
+    let before = value(path);
+    let device_set = "set=/sys/block/LOOP/queue/read_ahead_kb=4";
+    let first = make(&lab, &format!("overlay:lower=[ext4:size=16M,set={path}=31002,{device_set}]"));
+    let read_ahead = first.record().below[0].source.replace("/dev/", "/sys/block/") + "/queue/read_ahead_kb";
+    assert_eq!(value(path), "31002");
+    first.lift_settings();
+    assert_eq!((value(path), value(&read_ahead)), (before.clone(), "4".to_owned()));
+    let second = make(&lab, &format!("tmpfs:size=1M,set={path}=31003"));
+    assert_eq!(value(path), "31003");
+    second.lift_settings();
+    let base = make(&lab, "tmpfs:size=1M");
+    base.impose_settings().expect("it has none");
+    assert_eq!(value(path), before);
+    for _ in 0..2 {
+        for (place, set) in [(&first, "31002"), (&second, "31003")] {
+            place.impose_settings().expect("in force");
+            assert_eq!(value(path), set);
+            place.lift_settings();
+            assert_eq!(value(path), before);
+        }
+    }
+}
+
+#[test]
 fn mistakes_in_settings_get_one_clear_line() {
     let (lab, scratch) = lab();
     for (text, says) in [

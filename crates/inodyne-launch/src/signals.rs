@@ -1,4 +1,5 @@
-//! Which signals guards and helper processes ignore, which were ignored before inodyne began, and those that it reads itself.
+//! Which signals guards and helper processes ignore, which were ignored before inodyne began, those that it reads itself, and those that
+//! ask it to end.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -53,6 +54,20 @@ pub fn is_ignored(signal: Signal) -> io::Result<bool> {
         return Err(io::Error::last_os_error());
     }
     Ok(action.sa_sigaction == libc::SIG_IGN)
+}
+
+/// Signals by which a terminal, a user or a manager of services asks a program to end.
+pub const ASKING_TO_END: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
+
+/// Whether one of [`ASKING_TO_END`] has arrived that a [`SignalReader`] is still to read: for work that takes long, of which nobody would
+/// want the result. Without a reader they end the process as they come.
+pub fn is_asked_to_end() -> bool {
+    // SAFETY: plain old data, valid when zero.
+    let mut pending: libc::sigset_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the pointer is valid for writing.
+    unsafe { libc::sigpending(&mut pending) };
+    // SAFETY: the set is valid, and the numbers are those of signals.
+    ASKING_TO_END.iter().any(|signal| unsafe { libc::sigismember(&pending, *signal as libc::c_int) } == 1)
 }
 
 /// Signals that are read from a descriptor, from here on until it is dropped. Before and after they do what they do to any program.

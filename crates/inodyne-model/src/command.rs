@@ -18,7 +18,7 @@ pub struct CommandSpec {
     #[serde(with = "texts")]
     pub argv: Vec<OsString>,
     /// Where it starts, below the place; none for the place itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "path")]
     pub cwd: Option<PathBuf>,
     /// Variables set in its environment by the user. Whatever else is in it is not kept, since it may hold secrets.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty", with = "variables")]
@@ -109,6 +109,11 @@ const BUILTINS: [&str; 22] = [
     "set", "shift", "times", "trap", "type", "ulimit", "umask", "wait",
 ];
 
+/// A path as text.
+fn path<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
+    path.as_ref().map(|path| path.to_string_lossy()).serialize(serializer)
+}
+
 /// Words as text.
 mod texts {
     use super::*;
@@ -180,6 +185,15 @@ mod tests {
         let json = r#"{"label":"find","argv":["find"],"cwd":"below","env":{"LC_ALL":"C"},"user":"nobody","prepare":"rm -f x","cleanup":"rm x","stdin":"inherited"}"#;
         assert_eq!(serde_json::to_string(&command).unwrap(), json);
         assert_eq!(serde_json::from_str::<CommandSpec>(json).unwrap(), command);
+    }
+
+    #[test]
+    fn a_directory_whose_name_is_no_text_is_written() {
+        use std::os::unix::ffi::OsStringExt;
+        let cwd = Some(OsString::from_vec(b"caf\xe9".to_vec()).into());
+        let json = serde_json::to_string(&CommandSpec { cwd, ..CommandSpec::new(vec!["ls".into()]) }).unwrap();
+        let read: CommandSpec = serde_json::from_str(&json).unwrap();
+        assert_eq!(read.cwd, Some("caf\u{fffd}".into()));
     }
 
     #[test]

@@ -3,13 +3,16 @@
 //! A [case](crate::case) is a command in a place in a state of the caches. `a` is always the base, `b` what is compared with it; a
 //! ratio is `b / a`, so above 1 `b` is slower. All of this is derived: `inodyne_analyse::explain` computes it anew.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::Nanos;
 use crate::case::CasePair;
 use crate::cause::Cause;
-use crate::ledger::RowKind;
+use crate::ledger::{RowKind, View};
 use crate::metric::Metric;
+use crate::trace::Trace;
 
 /// Differences below this part are called none, unless the recording says otherwise: 2%.
 pub const DEFAULT_MARGIN: f64 = 0.02;
@@ -40,7 +43,7 @@ pub struct Comparison {
     pub ratio: Option<f64>,
     /// Lower end of its 95% interval.
     pub ci_low: Option<f64>,
-    /// Upper end of its 95% interval.
+    /// Upper end of its 95% interval. None also where it has none: `a` is zero in some pairs.
     pub ci_high: Option<f64>,
     /// The ratio of the medians. The verdict is about `ratio`, in which what slows a whole block cancels out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -100,6 +103,19 @@ impl std::fmt::Display for Verdict {
     }
 }
 
+/// Why the ledgers of these traces cannot be subtracted from each other: they divide unlike things. None where they can. Of a single
+/// thread the critical path is all that it did.
+pub fn unlike_ledgers<'a>(traces: impl IntoIterator<Item = &'a Trace>) -> Option<String> {
+    let view = |trace: &Trace| match trace.ledger.view {
+        View::RootThread if trace.threads.len() <= 1 => View::CriticalPath,
+        view => view,
+    };
+    let views: BTreeSet<View> = traces.into_iter().map(view).collect();
+    let words: Vec<&str> = views.iter().rev().map(|view| view.words()).collect();
+    let is_mixed = words.len() > 1;
+    is_mixed.then(|| format!("the ledgers are not subtracted: some divide {}", words.join(", others ")))
+}
+
 /// Two ledgers subtracted row by row: where the difference comes from. The rows sum to the difference in wall time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LedgerDifference {
@@ -108,9 +124,12 @@ pub struct LedgerDifference {
     pub cases: CasePair,
     /// Pairs of traces that were subtracted; the times are means over them.
     pub pairs: usize,
-    /// Wall-clock time of `a`.
+    /// What the ledgers divide.
+    #[serde(default)]
+    pub view: View,
+    /// The whole of `a`: its wall-clock time; of [`View::Window`] the time of all threads together.
     pub a_wall_ns: Nanos,
-    /// Wall-clock time of `b`.
+    /// The whole of `b`.
     pub b_wall_ns: Nanos,
     /// The rows of either ledger, largest difference first.
     pub rows: Vec<RowDifference>,

@@ -116,14 +116,14 @@ pub struct CaseDifference {
     pub case: CaseName,
     /// What else differs: how the place was made, how the command was started, how it ended.
     pub differs: Vec<Differing>,
-    /// What makes counts inexact, a sentence each: events that were lost.
+    /// What makes counts and times inexact, a sentence each: events that were lost, and ledgers that cannot be subtracted.
     pub inexact: Vec<String>,
     /// The wall-clock time, to the end and until all was durable. `a` is the case in the old recording and `b` in the new one; pairs
     /// are the first run with the first, and so on.
     pub times: Vec<Comparison>,
     /// Traced runs of each.
     pub traces: Sides<usize>,
-    /// Their ledgers, subtracted. None without a trace of each, as all that follows.
+    /// Their ledgers, subtracted. None without a trace of each, as all that follows, and where they divide unlike things.
     pub ledger: Option<LedgerDifference>,
     /// All calls together.
     pub total: Option<Counts>,
@@ -201,7 +201,8 @@ pub struct FindingName {
 pub struct PathsDifference {
     /// How many different ones.
     pub count: Sides<u64>,
-    /// Look-ups of paths that found no room in the table: with any of them there may be more paths than were counted.
+    /// Look-ups of paths that found no room in the table: with any of them there may be more paths than were counted. Of several
+    /// traces of a side the median, as of the count.
     pub not_kept: Sides<u64>,
     /// Paths that no trace of the other side has, most calls first.
     #[serde(flatten)]
@@ -251,7 +252,7 @@ pub struct GateResult {
     pub outcome: GateOutcome,
     /// The counts that decided; of a time the medians, in nanoseconds; of a finding whether it is there.
     pub figures: Option<Sides<u64>>,
-    /// Of a time the ratio, with its interval.
+    /// Of a time the ratio, with its interval, where that has two ends.
     pub ratio: Option<Interval>,
     /// Why it is not decided.
     pub reason: Option<String>,

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Nanos;
+use crate::comparison::LEAST_PAIRS;
 use crate::cure::Cure;
 
 /// One diagnosis about one traced run.
@@ -84,6 +85,12 @@ impl Prediction {
         let part = |wall: Nanos| 1.0 - wall.share_of(self.now_ns);
         [part(self.high_ns), part(self.wall_ns), part(self.low_ns)]
     }
+
+    /// Whether the part that is saved lies in the interval, where a run takes so many times as long with the cure.
+    pub fn allows(&self, ratio: f64) -> bool {
+        let [low, _, high] = self.savings();
+        (low..=high).contains(&(1.0 - ratio))
+    }
 }
 
 /// In place of a score, where the recording is no ground for a prediction ([`Trace::doubts`](crate::trace::Trace::doubts)).
@@ -94,21 +101,28 @@ pub const NOTHING_PREDICTED: &str = "nothing was predicted";
 pub enum Score {
     /// What was saved is what was predicted.
     AsPredicted,
+    /// So far it is: of too few pairs for an interval.
+    AsPredictedSoFar,
     /// It may be or may not: what was measured lies outside of the predicted interval, and its own interval reaches into it.
     Undecided,
+    /// So far it is not: of too few pairs for an interval.
+    TooFewPairs,
     /// The two intervals have nothing in common.
     Otherwise,
 }
 
 impl Score {
-    /// What a measured ratio of times, with a cure over without it, and its interval say of a prediction.
-    pub fn of(predicted: &Prediction, ratio: f64, interval: [f64; 2]) -> Score {
+    /// What the ratio of times of so many pairs, with a cure over without it, and its interval say of a prediction. What has no interval
+    /// refutes nothing.
+    pub fn of(predicted: &Prediction, pairs: usize, ratio: f64, interval: [f64; 2]) -> Score {
         let [low, _, high] = predicted.savings();
         let [most, least] = interval.map(|ratio| 1.0 - ratio);
-        match (low..=high).contains(&(1.0 - ratio)) {
-            true => Score::AsPredicted,
-            false if least <= high && most >= low => Score::Undecided,
-            false => Score::Otherwise,
+        match (predicted.allows(ratio), pairs >= LEAST_PAIRS) {
+            (true, true) => Score::AsPredicted,
+            (true, false) => Score::AsPredictedSoFar,
+            (false, false) => Score::TooFewPairs,
+            (false, true) if least <= high && most >= low => Score::Undecided,
+            (false, true) => Score::Otherwise,
         }
     }
 
@@ -116,7 +130,9 @@ impl Score {
     pub fn words(self) -> &'static str {
         match self {
             Score::AsPredicted => "as predicted",
+            Score::AsPredictedSoFar => "as predicted so far",
             Score::Undecided => "not decided, the runs lie too far apart",
+            Score::TooFewPairs => "not decided, the pairs are too few",
             Score::Otherwise => "not as predicted",
         }
     }
@@ -147,10 +163,12 @@ pub struct Proof {
 impl Proof {
     /// What it says of this prediction, the one that it was made for.
     pub fn score(&self, predicted: &Prediction) -> Score {
-        match self.within {
-            true => Score::AsPredicted,
-            false => Score::of(predicted, self.ratio, [self.ci_low, self.ci_high]),
-        }
+        Score::of(predicted, self.pairs as usize, self.ratio, [self.ci_low, self.ci_high])
+    }
+
+    /// The 95% interval of the ratio, where there are enough pairs for one.
+    pub fn interval(&self) -> Option<(f64, f64)> {
+        (self.pairs as usize >= LEAST_PAIRS).then_some((self.ci_low, self.ci_high))
     }
 }
 
@@ -162,11 +180,11 @@ mod tests {
     fn a_prediction_is_refuted_only_where_the_measured_interval_lies_outside_of_it() {
         let predicted =
             Prediction { now_ns: Nanos(1_000), wall_ns: Nanos(400), low_ns: Nanos(300), high_ns: Nanos(500) };
-        let score = |ci_low, ratio, ci_high| {
+        let score_of = |pairs, ci_low, ratio, ci_high| {
             let within = (0.3..=0.5).contains(&ratio);
             let proof = Proof {
                 how: String::new(),
-                pairs: 6,
+                pairs,
                 base_ns: Nanos(1_000),
                 wall_ns: Nanos::rounded(1_000.0 * ratio),
                 ratio,
@@ -174,12 +192,20 @@ mod tests {
                 ci_high,
                 within,
             };
+            assert_eq!(proof.interval().is_some(), pairs >= 6);
             proof.score(&predicted)
         };
+        let score = |ci_low, ratio, ci_high| score_of(6, ci_low, ratio, ci_high);
         assert_eq!(score(0.2, 0.4, 0.9), Score::AsPredicted);
         assert_eq!(score(0.45, 0.6, 0.7), Score::Undecided);
         assert_eq!(score(0.1, 0.2, 0.35), Score::Undecided);
         assert_eq!(score(0.55, 0.6, 0.7), Score::Otherwise);
         assert_eq!(score(0.1, 0.2, 0.25), Score::Otherwise);
+        // A single pair has no interval that could lie outside of it.
+        assert_eq!(
+            [0.2, 0.4, 0.6].map(|ratio| score_of(1, ratio, ratio, ratio)),
+            [Score::TooFewPairs, Score::AsPredictedSoFar, Score::TooFewPairs]
+        );
+        assert_eq!(score_of(5, 0.55, 0.6, 0.7), Score::TooFewPairs);
     }
 }

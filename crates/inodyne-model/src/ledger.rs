@@ -86,7 +86,7 @@ impl Row {
 }
 
 /// How a ledger was made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum View {
     /// What the root process's first thread did.
@@ -96,6 +96,17 @@ pub enum View {
     CriticalPath,
     /// All threads together, each for as long as it lived inside a window: a window has no end that something led to.
     Window,
+}
+
+impl View {
+    /// What it divides, in words.
+    pub fn words(self) -> &'static str {
+        match self {
+            View::RootThread => "what the first thread did, since their timeline is not complete",
+            View::CriticalPath => "the critical path",
+            View::Window => "the time of all threads in a window",
+        }
+    }
 }
 
 /// A partition of `wall_ns`: the rows and the residual sum to it exactly.

@@ -52,6 +52,7 @@ pub mod command;
 pub mod comparison;
 pub mod count;
 pub mod cure;
+mod cured;
 pub mod difference;
 pub mod disk_limits;
 pub mod disk_use;

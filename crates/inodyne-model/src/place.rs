@@ -1,9 +1,9 @@
 //! Where a run happens.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::Nanos;
 
@@ -16,7 +16,8 @@ pub struct Place {
     pub fs: String,
     /// The mounted source (`/dev/loop0`), where there is one.
     pub source: String,
-    /// The directory in which the command ran.
+    /// The directory in which the command ran. What is not UTF-8 in it is replaced in JSON.
+    #[serde(serialize_with = "text_of")]
     pub path: PathBuf,
     /// The description that it was made from, without a label; none for a directory that was there before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -60,6 +61,11 @@ impl Place {
     }
 }
 
+/// A path as text: to the system it is bytes.
+fn text_of<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    path.to_string_lossy().serialize(serializer)
+}
+
 /// What a device is held to: each request of anybody, the kernel's own threads included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Limits {
@@ -89,4 +95,20 @@ pub struct Wear {
     pub bytes_left: u64,
     /// How full the file system was when the place was ready, data included, in percent.
     pub used_percent: u8,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    use super::*;
+
+    #[test]
+    fn a_place_whose_name_is_no_text_is_written() {
+        let place = Place { path: OsStr::from_bytes(b"/srv/caf\xe9").into(), ..Place::default() };
+        let json = serde_json::to_string(&place).expect("it is written");
+        let read: Place = serde_json::from_str(&json).expect("it is read");
+        assert_eq!(read.path, Path::new("/srv/caf\u{fffd}"));
+    }
 }

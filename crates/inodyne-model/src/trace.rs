@@ -147,6 +147,12 @@ impl Trace {
         Overhead { ratio: wall / (wall - cost).max(wall / 100.0), estimated: true, at_least, ..self.overhead }
     }
 
+    /// Whether it is known when each thread was on a CPU and when it was off it. Not of a log of strace's, nor where the timeline was off: it
+    /// holds nothing then, though threads left their CPUs.
+    pub fn knows_who_was_on_cpu(&self) -> bool {
+        self.tracer.divides_calls() && (!self.observed.timeline.is_empty() || self.switches() == 0)
+    }
+
     /// How often threads left their CPU, to wait or because it was taken from them.
     pub fn switches(&self) -> u64 {
         self.observed.threads.iter().map(|thread| thread.switches()).fold(0, u64::saturating_add)
@@ -332,6 +338,19 @@ mod tests {
         // Eight on two CPUs.
         let eight = vec![thread(250_000_000, 750_000_000, 25_000); 8];
         assert_eq!(estimated(eight, per_switch).0.round(), 100.0);
+    }
+
+    #[test]
+    fn who_was_on_a_cpu_is_known_where_the_timeline_holds_every_switch() {
+        let mut trace = Trace::default();
+        trace.observed.threads = vec![thread(1_000, 0, 0)];
+        assert!(trace.knows_who_was_on_cpu(), "nobody ever left a CPU");
+        trace.observed.threads[0].waits = 1;
+        assert!(!trace.knows_who_was_on_cpu(), "the timeline was off");
+        trace.observed.timeline.thread.push(1);
+        assert!(trace.knows_who_was_on_cpu());
+        trace.tracer = Tracer::Strace;
+        assert!(!trace.knows_who_was_on_cpu(), "only waits for children are known");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use inodyne_model::disk_limits::{DiskLimits, Latency};
 use inodyne_model::disk_use::{DiskLimit, Use};
 use inodyne_model::load::Load;
 
-use crate::units::{bytes, date, duration, percent};
+use crate::units::{bytes, date, duration, percent, rate, rate_of_bytes};
 
 /// What a disk can do: `a read of 4 KiB takes 67.1 µs (99% below 1.09 ms), 96,912 a second 32 at once; 1.30 GB read and 780 MB written a
 /// second in sequence; a flush takes 224 µs (99% below 7.90 ms); measured 2026-11-23 06:45, ext4, Linux 6.18.5`
@@ -30,15 +30,15 @@ pub fn disk_limits(limits: &DiskLimits) -> String {
 /// How much of what a disk can do was made use of: `reads at 3% of what loop0 can do (192 of 6,012 requests a second, 32 at once), one at
 /// a time: 5.20 ms each, 5.10 ms measured alone`
 pub(crate) fn made_use_of(name: &str, used: &Use, load: &Load) -> String {
-    let moved = bytes(load.bytes_per_s.round() as u64);
+    let moved = rate_of_bytes(load.bytes_per_s);
     let (verb, figures) = match used.of {
         DiskLimit::BytesRead(most) => ("reads", format!("{moved} of {} a second in sequence", bytes(most))),
         DiskLimit::BytesWritten(most) => ("writes", format!("{moved} of {} a second in sequence", bytes(most))),
         DiskLimit::Reads(most) => (
             "reads",
             format!(
-                "{:.0} of {} requests a second, {} at once",
-                load.requests_per_s,
+                "{} of {} requests a second, {} at once",
+                rate(load.requests_per_s),
                 Grouped(most),
                 DiskLimits::AT_ONCE
             ),
@@ -78,6 +78,9 @@ mod tests {
             "reads at 3% of what sda can do (192 of 6,012 requests a second, 32 at once), one at a time: 5.20 ms each, 5.10 ms measured \
              alone"
         );
+        let slow = Load { requests_per_s: 0.4, ..Load::default() };
+        let used = Use { of: DiskLimit::Reads(6_012), share: 0.0001, alone_ns: None };
+        assert!(made_use_of("sda", &used, &slow).contains("(0.4 of 6,012 requests a second"));
         assert_eq!(
             said(DiskLimit::BytesWritten(70_000_000), 0.011, None),
             "writes at 1% of what sda can do (786 kB of 70.0 MB a second in sequence)"

@@ -1,5 +1,5 @@
 //! The difference of two recordings as JUnit XML, which continuous integration shows as tests: a suite for each case, a test for each
-//! gate; without gates one that passes. The report stands in a suite of its own, as the output of no test.
+//! gate; without gates one that passes, and one that is skipped where no case is in both. The report stands in a suite of its own, as the output of no test.
 
 use inodyne_model::difference::{CaseName, Difference, GateOutcome, GateResult};
 
@@ -30,10 +30,13 @@ pub fn difference_junit(found: &Difference) -> String {
 fn suite(case: Option<&CaseName>, gates: &[&GateResult]) -> String {
     let name = markup_free(&case.map_or_else(|| "no case in common".to_owned(), case_name));
     let tests: String = match gates {
+        [] if case.is_none() => format!(
+            "<testcase classname=\"{name}\" name=\"difference\"><skipped message=\"the recordings have {name}\"/></testcase>\n"
+        ),
         [] => format!("<testcase classname=\"{name}\" name=\"difference\"/>\n"),
         gates => gates.iter().map(|result| test(&name, result)).collect(),
     };
-    format!("<testsuite name=\"{name}\" {}>\n{tests}</testsuite>\n", totals(gates, 1))
+    format!("<testsuite name=\"{name}\" {}>\n{tests}</testsuite>\n", totals(gates, case.into_iter().count()))
 }
 
 fn test(class: &str, result: &GateResult) -> String {
@@ -47,11 +50,14 @@ fn test(class: &str, result: &GateResult) -> String {
     format!("<testcase classname=\"{class}\" name=\"{name}\">{inside}</testcase>\n")
 }
 
-/// How many tests there are, and what became of them; without gates one for each of so many cases.
+/// How many tests there are, and what became of them; without gates one for each of so many cases, or one that is skipped where there is
+/// none.
 fn totals(gates: &[&GateResult], cases: usize) -> String {
     let count = |is: fn(GateOutcome) -> bool| gates.iter().filter(|result| is(result.outcome)).count();
-    let tests = if gates.is_empty() { cases } else { gates.len() };
-    let (failures, skipped) = (count(GateOutcome::fails), count(|outcome| outcome == GateOutcome::Undecided));
+    let is_empty = gates.is_empty() && cases == 0;
+    let tests = if gates.is_empty() { cases.max(1) } else { gates.len() };
+    let undecided = count(|outcome| outcome == GateOutcome::Undecided);
+    let (failures, skipped) = (count(GateOutcome::fails), undecided + usize::from(is_empty));
     format!("tests=\"{tests}\" failures=\"{failures}\" skipped=\"{skipped}\"")
 }
 

@@ -4,7 +4,7 @@
 //! through [`Span::new`], which writes out control characters and marks that change the direction of writing; styles
 //! become escape sequences only when a line is printed. So the only escape bytes in a report are those of its styles.
 
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unicode_width::UnicodeWidthStr;
 
 /// How a piece of text stands out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -112,7 +112,7 @@ impl Line {
         let mut spans = Vec::new();
         for span in self.0 {
             let span = span.cut(left);
-            left -= span.width();
+            left = left.saturating_sub(span.width());
             spans.push(span);
         }
         while let Some(last) = spans.last_mut() {
@@ -166,19 +166,17 @@ pub fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
     }
-    let mut out = String::new();
-    let mut used = 1;
-    for c in text.chars() {
-        used += c.width().unwrap_or(0);
-        if used > width {
-            break;
-        }
-        out.push(c);
+    if width == 0 {
+        return String::new();
     }
-    if width > 0 {
-        out.push('…');
+    // A character can change how wide the one before it is, so beginnings of the text are measured as a whole.
+    let ends: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
+    let (mut fits, mut too_many) = (0, ends.len());
+    while too_many - fits > 1 {
+        let middle = fits.midpoint(too_many);
+        if text[..ends[middle]].width() < width { fits = middle } else { too_many = middle }
     }
-    out
+    format!("{}…", &text[..ends[fits]])
 }
 
 /// The text broken at spaces into pieces of at most this width; a longer word is cut.
@@ -219,6 +217,19 @@ mod tests {
         assert_eq!(printed(line(), 9, false), "wide 文字\n");
         assert_eq!(printed(line(), 8, false), "wide 文…\n");
         assert_eq!(printed(line(), 11, true), "wide 文字\x1b[1mm…\x1b[0m\n");
+    }
+
+    #[test]
+    fn what_makes_a_character_wider_counts_where_it_is_cut() {
+        for emoji in ["❤️", "⚠️"] {
+            let name = emoji.repeat(20);
+            for width in 0..40 {
+                let cut = cut(&name, width);
+                assert!(cut.width() <= width, "{cut} in {width}");
+                assert!(width < 3 || cut.width() + 2 >= width, "{cut} in {width}");
+                printed(Line::from([Span::from(name.as_str()), Span::from("more")]), width, false);
+            }
+        }
     }
 
     #[test]

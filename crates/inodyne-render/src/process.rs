@@ -47,17 +47,11 @@ pub(crate) struct Processes {
 
 impl Processes {
     pub(crate) fn new(trace: &Trace) -> Processes {
-        let mut threads: Vec<&ThreadObserved> = trace.observed.threads.iter().collect();
-        threads.sort_by_key(|thread| (thread.born_ns, thread.number));
         let path = time_on_path(trace);
         let mut born: Vec<Process> = Vec::new();
-        let (mut by_pid, mut of_thread) = (HashMap::new(), HashMap::new());
-        for thread in threads {
-            // A pid may be given again, to a process whose first thread has the same number.
-            let known = by_pid.get(&thread.pid).copied().filter(|_| thread.tid != thread.pid);
-            let at = known.unwrap_or(born.len());
-            if known.is_none() {
-                by_pid.insert(thread.pid, at);
+        let mut of_thread = HashMap::new();
+        for (at, thread) in by_process(trace) {
+            if at == born.len() {
                 let parent = of_thread.get(&thread.parent).copied();
                 born.push(Process::starting(thread, parent, trace.observed.started_ns));
             }
@@ -74,6 +68,30 @@ impl Processes {
     pub(crate) fn above(&self, at: usize) -> impl Iterator<Item = usize> + '_ {
         std::iter::successors(self.all[at].parent, |above| self.all[*above].parent)
     }
+}
+
+/// How many processes there are.
+pub(crate) fn count(trace: &Trace) -> u64 {
+    by_process(trace).iter().map(|(at, _)| *at as u64 + 1).max().unwrap_or_default()
+}
+
+/// All threads in the order of their births, each with which process it is of, in the same order.
+fn by_process(trace: &Trace) -> Vec<(usize, &ThreadObserved)> {
+    let mut threads: Vec<&ThreadObserved> = trace.observed.threads.iter().collect();
+    threads.sort_by_key(|thread| (thread.born_ns, thread.number));
+    let (mut by_pid, mut processes) = (HashMap::new(), 0);
+    let of_process = |thread: &ThreadObserved| {
+        // A pid may be given again, to a process whose first thread has the same number. Of those that ran already, that thread need not have
+        // been joined before the others.
+        let is_first = thread.tid == thread.pid;
+        let known = by_pid.get(&thread.pid).copied().filter(|(_, has_first)| !(is_first && *has_first));
+        let (at, has_first) = known.unwrap_or((processes, false));
+        by_pid.insert(thread.pid, (at, has_first || is_first));
+        processes = processes.max(at + 1);
+        at
+    };
+    let of: Vec<usize> = threads.iter().copied().map(of_process).collect();
+    of.into_iter().zip(threads).collect()
 }
 
 impl Process {
@@ -208,6 +226,28 @@ mod tests {
             "sh -c for i in a b c; do echo $i; done;…"
         );
         assert_eq!(short("-bash"), "bash");
+    }
+
+    #[test]
+    fn a_pid_that_is_given_again_is_another_process() {
+        let mut recording = sample::find_recording();
+        let trace = &mut recording.traces[0];
+        let first = trace.observed.threads[0].clone();
+        let thread = |number, pid, tid| ThreadObserved {
+            number,
+            pid,
+            tid,
+            born_ns: first.born_ns + Nanos(number.into()),
+            ..first.clone()
+        };
+        let mut processes = |threads: &[(u32, u32)]| {
+            trace.observed.threads =
+                (1..).zip(threads).map(|(number, (pid, tid))| thread(number, *pid, *tid)).collect();
+            (count(trace), Processes::new(trace).all.len())
+        };
+        assert_eq!(processes(&[(7, 7), (7, 8), (7, 7), (7, 9)]), (2, 2));
+        assert_eq!(processes(&[(7, 3), (7, 7), (7, 8)]), (1, 1), "its first thread was joined later");
+        assert_eq!(processes(&[]), (0, 0));
     }
 
     /// A shell that started two programs, one of which started another.

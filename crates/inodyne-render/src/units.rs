@@ -97,6 +97,29 @@ pub(crate) fn percent(share: f64) -> String {
     }
 }
 
+/// How often something is done in a second: whole numbers, small ones with a decimal, and nothing looks like zero that is not.
+pub(crate) fn rate(per_second: f64) -> String {
+    match per_second {
+        none if none <= 0.0 => "0".to_owned(),
+        few if few < 0.05 => "<0.1".to_owned(),
+        few if few < 9.95 => format!("{few:.1}"),
+        many => Grouped(many.round() as u64).to_string(),
+    }
+}
+
+/// The same of bytes, with their unit.
+pub(crate) fn rate_of_bytes(per_second: f64) -> String {
+    if per_second > 0.0 && per_second < 9.95 {
+        return format!("{} bytes", rate(per_second));
+    }
+    bytes(per_second.round() as u64)
+}
+
+/// `1 thread`, `1,234 threads`
+pub(crate) fn counted(count: u64, one: &str, several: &str) -> String {
+    format!("{} {}", Grouped(count), if count == 1 { one } else { several })
+}
+
 /// Microseconds, with decimals where they are few.
 pub(crate) fn micros(ns: Nanos) -> String {
     let micros = ns.0 as f64 / 1e3;
@@ -169,6 +192,19 @@ mod tests {
     fn small_shares_are_not_zero() {
         let shown = [0.0, 0.0001, 0.001, 0.0094, 0.0096, 0.714, 1.0].map(percent);
         assert_eq!(shown, ["0%", "<0.1%", "0.1%", "0.9%", "1%", "71%", "100%"]);
+    }
+
+    #[test]
+    fn small_rates_are_not_zero() {
+        let shown = [0.0, 0.0001, 0.05, 0.3, 9.94, 9.96, 192.4, 96_912.0].map(rate);
+        assert_eq!(shown, ["0", "<0.1", "0.1", "0.3", "9.9", "10", "192", "96,912"]);
+        let shown = [0.0, 0.004, 0.4, 12.0, 786_432.0].map(rate_of_bytes);
+        assert_eq!(shown, ["0 bytes", "<0.1 bytes", "0.4 bytes", "12 bytes", "786 kB"]);
+    }
+
+    #[test]
+    fn one_is_not_several() {
+        assert_eq!([0, 1, 1_234].map(|n| counted(n, "thread", "threads")), ["0 threads", "1 thread", "1,234 threads"]);
     }
 
     #[test]

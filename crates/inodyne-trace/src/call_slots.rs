@@ -48,9 +48,8 @@ impl CallSlots {
         self.0.get(slot as usize).cloned().flatten().unwrap_or_else(|| OTHERS.to_owned())
     }
 
-    /// Names the times of a thread's `kernel_ns`, leaving out the zeros.
-    pub fn named(&self, kernel_ns: &[u64; CALL_SLOTS]) -> BTreeMap<String, Nanos> {
-        let used = kernel_ns.iter().zip(&self.0).filter(|(ns, _)| **ns > 0);
-        used.map(|(ns, name)| (name.clone().unwrap_or_else(|| OTHERS.to_owned()), Nanos(*ns))).collect()
+    /// Names the times of a thread in calls, given by their slots.
+    pub fn named(&self, kernel: &[(u8, u64)]) -> BTreeMap<String, Nanos> {
+        kernel.iter().map(|(slot, ns)| (self.name((*slot).into()), Nanos(*ns))).collect()
     }
 }

@@ -105,6 +105,29 @@ pub struct Calibration {
     pub ns_not_followed: f64,
 }
 
+impl Calibration {
+    /// What the programs cost at a switch of those who are followed, where they have run so far for everybody in so many switches.
+    pub fn ns_per_switch(&self, ran: Ran, switches: u64) -> f64 {
+        self.ns_per_event(ran, switches, RUNS_PER_SWITCH)
+    }
+
+    /// The same at a call.
+    fn ns_per_call(&self, ran: Ran, calls: u64) -> f64 {
+        self.ns_per_event(ran, calls, RUNS_PER_CALL)
+    }
+
+    /// What ran for others is theirs.
+    fn ns_per_event(&self, ran: Ran, events: u64, each: f64) -> f64 {
+        if events == 0 {
+            return 0.0;
+        }
+        let events = events as f64;
+        let each = each.min(ran.runs as f64 / events);
+        let of_others = (ran.runs as f64 - events * each).max(0.0) * self.ns_not_followed;
+        ((ran.ns as f64 - of_others) / events + self.ns_around * each).max(0.0)
+    }
+}
+
 /// What tracing costs, as far as it is known yet.
 pub struct Cost {
     calibration: Calibration,
@@ -174,18 +197,12 @@ impl Cost {
 /// What tracing costs, of what was seen in windows.
 fn of_windows(calibration: &Calibration, seen: &Reading, length_ns: u64, reader_ns: u64) -> Overhead {
     let around = calibration.ns_around;
-    // What ran for others is theirs.
-    let for_command = |ran: Ran, events: u64, each: f64| {
-        let each = each.min(ran.runs as f64 / events as f64);
-        let of_others = (ran.runs as f64 - events as f64 * each).max(0.0) * calibration.ns_not_followed;
-        ((ran.ns as f64 - of_others) / events as f64 + around * each).max(0.0)
-    };
     let ns_per_call = match seen.calls >= ENOUGH_CALLS {
-        true => for_command(seen.at_calls, seen.calls, RUNS_PER_CALL),
+        true => calibration.ns_per_call(seen.at_calls, seen.calls),
         false => calibration.ns_per_call,
     };
     let is_enough = seen.switches >= ENOUGH_SWITCHES;
-    let ns_per_switch = is_enough.then(|| for_command(seen.at_switches, seen.switches, RUNS_PER_SWITCH));
+    let ns_per_switch = is_enough.then(|| calibration.ns_per_switch(seen.at_switches, seen.switches));
     let others = (seen.at_others.ns as f64 + around * seen.at_others.runs as f64).max(0.0);
     let other_ns = Nanos((others * length_ns as f64 / (seen.at_ns as f64).max(1.0)) as u64);
     Overhead {
@@ -223,6 +240,17 @@ mod tests {
         assert_eq!((overhead.ns_per_call.round(), overhead.ns_per_switch.map(f64::round)), (340.0, Some(960.0)));
         // Ten runs of a microsecond in a twentieth of the time.
         assert_eq!((overhead.other_ns, overhead.reader_ns), (Nanos(20 * (10_000 + 200)), Nanos(7)));
+    }
+
+    #[test]
+    fn what_runs_for_others_is_no_part_of_a_switch_of_those_who_are_followed() {
+        let own = Ran { ns: 10 * 900, runs: 10 * 3 };
+        let others = Ran { ns: 100_000 * 15, runs: 100_000 };
+        let mut everybody = own;
+        everybody += others;
+        let [alone, beside] = [own, everybody].map(|ran| CALIBRATION.ns_per_switch(ran, 10));
+        assert!((alone - 960.0).abs() < 1e-6 && (beside - alone).abs() < 1e-6, "{alone} {beside}");
+        assert_eq!(CALIBRATION.ns_per_switch(everybody, 0), 0.0, "nobody has paid");
     }
 
     #[test]

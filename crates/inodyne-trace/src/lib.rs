@@ -64,6 +64,7 @@ mod thread_numbers;
 mod thread_table;
 mod types;
 
+pub use attach::Ran;
 pub use error::TraceError;
 pub use join::Whom;
 pub use names::all as names_of_calls;

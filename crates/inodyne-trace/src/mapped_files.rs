@@ -5,6 +5,8 @@
 //! most libraries from the linker's cache (`user_symbols`).
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -19,25 +21,35 @@ const MOST_FILES: usize = 8_192;
 #[derive(Debug, Default)]
 pub struct MappedFiles {
     files: BTreeSet<PathBuf>,
+    /// Processes that were looked at since all were.
+    seen: BTreeSet<u32>,
     last: Option<Instant>,
 }
 
 impl MappedFiles {
-    /// Looks at these processes, where it is time to.
+    /// Looks at the next few of these processes, where it is time to.
     pub fn look(&mut self, processes: impl Iterator<Item = u32>) {
         if self.last.is_some_and(|last| last.elapsed() < PERIOD) || self.files.len() >= MOST_FILES {
             return;
         }
-        let mut seen = BTreeSet::new();
-        for pid in processes {
-            if seen.len() == MOST_PROCESSES {
-                break;
-            }
-            if seen.insert(pid) {
-                self.files.extend(mapped_in(&pid.to_string()));
-            }
+        for pid in self.next(processes) {
+            self.files.extend(mapped_in(&pid.to_string()));
         }
         self.last = Some(Instant::now());
+    }
+
+    /// Those whose turn it is. Once all had theirs it begins anew, since programs map more as they run.
+    fn next(&mut self, processes: impl Iterator<Item = u32>) -> BTreeSet<u32> {
+        let mut next = BTreeSet::new();
+        for pid in processes.filter(|pid| !self.seen.contains(pid)) {
+            if next.len() == MOST_PROCESSES && !next.contains(&pid) {
+                self.seen.extend(&next);
+                return next;
+            }
+            next.insert(pid);
+        }
+        self.seen.clear();
+        next
     }
 
     /// All of them.
@@ -48,15 +60,15 @@ impl MappedFiles {
 
 /// The files that a process has mapped as code; none where it is gone.
 pub fn mapped_in(process: &str) -> BTreeSet<PathBuf> {
-    let maps = std::fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default();
-    maps.lines().filter_map(code_file).collect()
+    let maps = std::fs::read(format!("/proc/{process}/maps")).unwrap_or_default();
+    maps.split(|byte| *byte == b'\n').filter_map(code_file).collect()
 }
 
 /// `7f12-7f34 r-xp 00001000 08:01 1234   /usr/lib/libc.so.6`; none where the file has no name any more.
-fn code_file(line: &str) -> Option<PathBuf> {
-    let is_code = line.split(' ').nth(1).is_some_and(|rights| rights.contains('x'));
-    let path = &line[line.find('/')?..];
-    (is_code && !path.ends_with(" (deleted)")).then(|| PathBuf::from(path))
+fn code_file(line: &[u8]) -> Option<PathBuf> {
+    let is_code = line.split(|byte| *byte == b' ').nth(1).is_some_and(|rights| rights.contains(&b'x'));
+    let path = &line[line.iter().position(|byte| *byte == b'/')?..];
+    (is_code && !path.ends_with(b" (deleted)")).then(|| PathBuf::from(OsStr::from_bytes(path)))
 }
 
 #[cfg(test)]
@@ -71,8 +83,20 @@ mod tests {
             "7f00-7f10 r-xp 00001000 08:01 12   /tmp/gone.so (deleted)",
             "7f00-7f10 r-xp 00000000 00:00 0    [vdso]",
         ];
-        let files: Vec<PathBuf> = lines.iter().filter_map(|line| code_file(line)).collect();
+        let files: Vec<PathBuf> = lines.iter().filter_map(|line| code_file(line.as_bytes())).collect();
         assert_eq!(files, [PathBuf::from("/usr/lib/a b.so")]);
+    }
+
+    #[test]
+    fn every_process_has_its_turn() {
+        let mut mapped = MappedFiles::default();
+        // Each with two threads.
+        let all = || (1..=70u32).flat_map(|pid| [pid, pid]);
+        let mut turn = || mapped.next(all()).into_iter().collect::<Vec<u32>>();
+        assert_eq!(turn(), (1..=32).collect::<Vec<_>>());
+        assert_eq!(turn(), (33..=64).collect::<Vec<_>>());
+        assert_eq!(turn(), (65..=70).collect::<Vec<_>>());
+        assert_eq!(turn(), (1..=32).collect::<Vec<_>>());
     }
 
     #[test]

@@ -179,6 +179,12 @@ pub trait Probe {
         false
     }
 
+    /// Of a live view: how many rows its table had at the last look in which something is kept as long as it lasts, and how many it has
+    /// room for.
+    fn used_so_far(&self, _maps: &InodyneMaps<'static>) -> Option<(usize, u32)> {
+        None
+    }
+
     /// Now and then while the trace runs, every few milliseconds: notes what it wants to know of how things are then.
     fn look(&self, _maps: &InodyneMaps<'static>) -> libbpf_rs::Result<()> {
         Ok(())

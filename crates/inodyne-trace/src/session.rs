@@ -12,7 +12,7 @@ mod live;
 mod load;
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::rc::Rc;
@@ -171,12 +171,23 @@ impl Tracer {
         self.accounts().any(|thread| thread.number != 0 && thread.flags & FLAG_HELPER == 0)
     }
 
+    /// The processes that are followed and have not ended, helpers aside, as far as `/proc` shows them here.
+    pub fn processes(&self) -> BTreeSet<u32> {
+        self.pids_here().collect()
+    }
+
+    /// The same, once for each thread.
+    fn pids_here(&self) -> impl Iterator<Item = u32> + '_ {
+        // Helpers have none.
+        let of_command = self.accounts().filter(|thread| thread.number != 0 && thread.pid_here != 0);
+        of_command.map(|thread| thread.pid_here)
+    }
+
     /// Takes what has arrived. To be called at least every 10 ms or so while the command runs.
     pub fn drain(&self) {
         self.take_arrived();
         self.make_room();
-        let of_command = self.accounts().filter(|thread| thread.number != 0 && thread.pid_here != 0);
-        self.mapped.borrow_mut().look(of_command.map(|thread| thread.pid_here));
+        self.mapped.borrow_mut().look(self.pids_here());
         self.look_at_cgroups();
         if let Some(cost) = &mut *self.cost.borrow_mut() {
             if self.probes.iter().any(|probe| probe.has_no_more_room()) {
@@ -350,7 +361,7 @@ impl Tracer {
             ns_per_untimed_call = added();
             self.time_one_call_in(1);
         }
-        let measures = if self.options.live { None } else { measure_run_times() };
+        let measures = measure_run_times();
         // The programs of a call, for this long: nothing where that is not measured.
         let in_programs = || {
             let at_calls = || self.ran_at(Occasion::Call).ns;

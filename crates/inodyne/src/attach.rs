@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::options::{ReportOptions, TraceOptions, time};
 use crate::report::{self, TextTo};
 use crate::target::{Target, TargetOptions};
-use crate::window::{came_within, ending_signals, window};
+use crate::window::{came_within, ending_signals, forget, window};
 use crate::{keep, measure};
 use series::SeriesOptions;
 
@@ -55,16 +55,17 @@ pub fn run(arguments: &AttachArguments) -> Result<ExitCode, Failure> {
     let mut signals = ending_signals()?;
     let mut interrupts = |time| came_within(&mut signals, time);
     let options = arguments.tracing.tracer();
-    let (recording, _) = window(&target, &options, arguments.length, &mut interrupts, |threads| {
+    let mut who = || target.whom();
+    let (recording, _) = window(&target, &options, arguments.length, &mut who, &mut interrupts, |threads| {
         let threads = if threads == 1 { "1 thread".to_owned() } else { format!("{threads} threads") };
         let how = if arguments.length.is_some() { "sooner" } else { "it" };
         let label = target.label();
         anstream::eprintln!("inodyne: following {threads} of {}; Ctrl-C ends {how}", inodyne_render::escaped(&label));
     })?;
-    drop(signals);
-    if let Some(output) = &arguments.report.output {
-        keep::save(&recording, output)?;
-    }
+    let saved = arguments.report.output.as_ref().map_or(Ok(()), |output| keep::save(&recording, output));
+    // Whoever is impatient may end what is left, the report.
+    forget(signals);
+    saved?;
     keep::tell(&recording, &arguments.report, TextTo::Stdout)?;
     measure::trusted(&recording, &arguments.tracing)?;
     Ok(ExitCode::SUCCESS)

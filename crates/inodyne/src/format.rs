@@ -156,7 +156,10 @@ impl Format {
         match (report.or_else(profile), extension(path)) {
             (Some(format), _) => Ok(format),
             (None, None) => Ok(Format::Report(ReportFormat::Text)),
-            (None, Some(_)) => Err(no_form(path, ".html, .json, .md, .csv, .txt, .folded, .svg, .pb or .gz")),
+            (None, Some(_)) => {
+                let forms = ".html, .json, .md, .csv, .txt, .folded, .svg, .pb, .gz, .pftrace or .perfetto-trace";
+                Err(no_form(path, forms))
+            }
         }
     }
 }
@@ -208,7 +211,12 @@ mod tests {
 
     #[test]
     fn a_form_that_there_is_not_is_refused() {
-        assert!(Format::of_file(Path::new("x.pdf")).unwrap_err().contains("x.pdf"));
+        let refused = Format::of_file(Path::new("x.pdf")).unwrap_err();
+        assert!(refused.contains("x.pdf"));
+        // Every name that is offered says a form.
+        let names = refused.split([',', ' ']).filter(|word| word.starts_with('.'));
+        let formats: Vec<_> = names.map(|name| Format::of_file(Path::new(&format!("x{name}"))).expect(name)).collect();
+        assert!(formats.contains(&Format::Profile(ProfileFormat::Perfetto)));
         assert!(DifferenceFormat::of_file(Path::new("x.csv")).is_err());
         assert_eq!(Format::of_file(Path::new("a/x")), Ok(Format::Report(ReportFormat::Text)));
         assert!(

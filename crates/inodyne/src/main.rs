@@ -66,6 +66,7 @@ mod tune;
 mod window;
 
 use std::ffi::OsString;
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -128,9 +129,9 @@ fn behind_rm(arguments: &[OsString]) -> Option<usize> {
     }
 }
 
-/// Says what went wrong.
+/// Says what went wrong; the exit code does where nobody can be told, as on a terminal that is gone.
 fn told(failure: Failure) -> ExitCode {
-    anstream::eprintln!("inodyne: {failure}");
+    let _ = writeln!(anstream::stderr(), "inodyne: {failure}");
     failure.status().into()
 }
 

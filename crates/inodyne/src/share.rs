@@ -89,7 +89,7 @@ struct Serve {
     /// Read directories without the types of their entries, as poor guest drivers do: every tool that needs them asks for each file
     #[arg(long)]
     withhold_types: bool,
-    /// Answer each request so many microseconds later, as a longer way would
+    /// Answer each request so many microseconds later, as a longer way would; at most eight of a guest's at the same time
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 0)]
     delay_us: u64,
     /// Tell guests of no change, so that they read what is no longer true. For tests of tests

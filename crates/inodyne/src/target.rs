@@ -2,6 +2,7 @@
 
 mod cgroups;
 mod container;
+mod joining;
 mod unit;
 
 use std::collections::BTreeSet;
@@ -13,6 +14,7 @@ use clap::Args;
 use inodyne_trace::Whom;
 
 use crate::failure::{ExitStatus, Failure};
+pub use joining::join_all;
 
 /// Whom to follow.
 #[derive(Debug, Args)]
@@ -121,6 +123,20 @@ impl Target {
         Ok(Whom::Processes(pids.into_iter().collect()))
     }
 
+    /// These, and those who are followed already: children of theirs, whose names and control groups may be others.
+    ///
+    /// # Errors
+    /// There is nobody, and nobody can come.
+    pub fn whom_with(&self, followed: BTreeSet<u32>) -> Result<Whom, Failure> {
+        let own = match self.whom() {
+            Ok(Whom::Processes(own)) => own,
+            Ok(Whom::All) => return Ok(Whom::All),
+            Err(nobody) if followed.is_empty() && !self.may_grow() => return Err(nobody),
+            Err(_) => Vec::new(),
+        };
+        Ok(Whom::Processes(followed.into_iter().chain(own).collect::<BTreeSet<u32>>().into_iter().collect()))
+    }
+
     /// Whether others than the children of those who are followed may join later.
     pub fn may_grow(&self) -> bool {
         matches!(self, Target::Cgroups { .. })
@@ -204,5 +220,19 @@ mod tests {
         assert!(says(cgroup(Path::new("no/such/one")).map(drop)).contains("there is no such control group"));
         let nobody = Target::Name("nobody is called that".to_owned());
         assert!(says(nobody.whom().map(drop)).contains("no process is called"));
+    }
+
+    #[test]
+    fn who_is_followed_already_stays_whatever_has_become_of_the_others() {
+        let gone = Target::Cgroups { label: "gone".to_owned(), paths: vec![PathBuf::from("/no/such/group")] };
+        let nobody = Target::Name("nobody is called that".to_owned());
+        let with = |target: &Target, followed: &[u32]| target.whom_with(followed.iter().copied().collect()).ok();
+        let processes = |pids: &[u32]| Some(Whom::Processes(pids.to_vec()));
+        assert_eq!(with(&nobody, &[7, 9]), processes(&[7, 9]));
+        assert_eq!(with(&nobody, &[]), None);
+        assert_eq!(with(&gone, &[7]), processes(&[7]));
+        assert_eq!(with(&gone, &[]), processes(&[]));
+        assert_eq!(with(&Target::Pids(BTreeSet::from([8])), &[7, 8, 9]), processes(&[7, 8, 9]));
+        assert_eq!(with(&Target::All, &[7]), Some(Whom::All));
     }
 }

@@ -10,6 +10,7 @@
 //! | `screen` | the same on a terminal: looks and keys in one loop |
 //! | `view` | what whoever sits there has chosen, and what each key does |
 //! | `draw` | draws it; pure |
+//! | `keys` | keys out of the bytes that a terminal sends |
 //! | `terminal` | the terminal, which is left as it was |
 //! | `batch` | the same as plain text and as JSON |
 
@@ -17,6 +18,7 @@ mod batch;
 mod budget;
 mod draw;
 mod groups;
+mod keys;
 mod look;
 mod open_file;
 mod screen;

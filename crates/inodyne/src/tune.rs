@@ -226,12 +226,12 @@ fn earlier(arguments: &TuneArguments, now: &Recording) -> Result<Option<Earlier>
         let host = &recording.host;
         let tuning =
             recording.tuning.clone().map(|tuning| Tuning { tried: Vec::new(), best: None, complete: false, ..tuning });
-        (tuning, host.kernel.clone(), host.cpu_model.clone(), host.cpus)
+        (tuning, recording.margin, host.kernel.clone(), host.cpu_model.clone(), host.cpus)
     };
     let cache = CacheState::from(arguments.cache);
     if about(&then) != about(now) || then.runs.iter().any(|run| run.cache != cache) {
-        let is_not = "is no tuning of this command at this place for this objective, in this state of the caches, with this kernel \
-            on this machine";
+        let is_not = "is no tuning of this command at this place for this objective and margin, in this state of the caches, with this \
+            kernel on this machine";
         return Err(usage(format!("{}: {is_not}: leave --resume out, or name another file", path.display())));
     }
     Ok(Some(Earlier::new(then)))

@@ -13,7 +13,7 @@ use nix::sys::signal::Signal;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::failure::{ExitStatus, Failure};
-use crate::target::Target;
+use crate::target::{Target, join_all};
 use crate::{disks, host};
 
 /// How often the ring buffers are drained, and a control group is looked at.
@@ -42,8 +42,8 @@ pub fn ending_signals() -> Result<SignalReader, Failure> {
     SignalReader::of(ENDING).map_err(unwatched)
 }
 
-/// Watches for one window, once it is told how many threads are followed; returns it explained, and why it ended. `interrupts` waits
-/// so long for somebody who wants it to end, and returns whether somebody does.
+/// Watches whom `who` names for one window, once it is told how many threads are followed; returns it explained, and why it ended.
+/// `interrupts` waits so long for somebody who wants it to end, and returns whether somebody does.
 ///
 /// # Errors
 /// The machine lacks something, or there is nobody to follow.
@@ -51,6 +51,7 @@ pub fn window(
     target: &Target,
     options: &Options,
     length: Option<Duration>,
+    who: &mut dyn FnMut() -> Result<Whom, Failure>,
     interrupts: &mut dyn FnMut(Duration) -> bool,
     tell: impl FnOnce(u32),
 ) -> Result<(Recording, Ended), Failure> {
@@ -59,13 +60,12 @@ pub fn window(
     // A path leads to an end, and a window has none: so nobody pays for the timeline, but for requests, which end.
     let timeline = options.requests.is_some();
     let mut tracer = Tracer::new(&Options { joins: true, timeline, ..options.clone() })?;
-    let whom = target.whom()?;
-    let threads = tracer.join(&whom)?;
+    let (threads, whom) = join_all(&mut tracer, who)?;
     if threads == 0 && !target.may_grow() {
         return Err(Failure::new(ExitStatus::Usage, format_args!("{label}: there is no thread to follow")));
     }
     tell(threads);
-    let ended = watch(&mut tracer, target, whom, threads > 0, length, interrupts)?;
+    let ended = watch(&mut tracer, target, who, whom, threads > 0, length, interrupts)?;
     let mut trace = tracer.finish()?;
     if let Some(block) = &mut trace.block {
         disks::known().add_to(block);
@@ -85,6 +85,11 @@ fn recording(label: &str, trace: Trace) -> Recording {
     recording
 }
 
+/// Lets signals end this process again, but for those that have arrived: they meant what is over now.
+pub fn forget(mut signals: SignalReader) {
+    while signals.arrived().is_some() {}
+}
+
 /// Waits for a signal, but no longer than this; returns whether one came.
 pub fn came_within(signals: &mut SignalReader, time: Duration) -> bool {
     let mut descriptors = [PollFd::new(&*signals, PollFlags::IN)];
@@ -98,6 +103,7 @@ pub fn came_within(signals: &mut SignalReader, time: Duration) -> bool {
 fn watch(
     tracer: &mut Tracer,
     target: &Target,
+    who: &mut dyn FnMut() -> Result<Whom, Failure>,
     mut known: Whom,
     mut was_anyone: bool,
     length: Option<Duration>,
@@ -114,7 +120,7 @@ fn watch(
         tracer.drain();
         if target.may_grow() {
             // A control group may be removed under us: then nobody is in it.
-            let now = target.whom().unwrap_or(Whom::Processes(Vec::new()));
+            let now = who().unwrap_or(Whom::Processes(Vec::new()));
             if known != now {
                 tracer.join(&now)?;
                 known = now;
@@ -125,5 +131,21 @@ fn watch(
             return Ok(Ended::NobodyLeft);
         }
         was_anyone |= is_anyone;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::sys::signal::raise;
+
+    use super::*;
+
+    #[test]
+    fn signals_that_came_while_something_was_finished_do_not_end_it_afterwards() {
+        let signals = ending_signals().expect("signals can be read");
+        for signal in ENDING {
+            raise(signal).expect("a signal");
+        }
+        forget(signals);
     }
 }

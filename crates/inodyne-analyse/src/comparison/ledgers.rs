@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use inodyne_model::Nanos;
-use inodyne_model::comparison::{LEAST_PAIRS, LedgerDifference, RowDifference};
+use inodyne_model::comparison::{LEAST_PAIRS, LedgerDifference, RowDifference, unlike_ledgers};
 use inodyne_model::ledger::RowKey;
 use inodyne_model::random::Random;
 use inodyne_model::trace::Trace;
@@ -16,13 +16,17 @@ use super::cases::PairedCases;
 use super::pending::{SEED, time_in};
 use crate::statistics::bootstrap::{self, Pair};
 
-/// The difference of the ledgers of two cases; none without a trace of each.
+/// The difference of the ledgers of two cases; none without a trace of each, or where they divide unlike things.
 pub(crate) fn subtracted(pair: &PairedCases<'_>) -> Option<LedgerDifference> {
     let traces = pair.traces();
     if traces.is_empty() {
         return None;
     }
     let (a, b): (Vec<&Trace>, Vec<&Trace>) = traces.iter().copied().unzip();
+    if unlike_ledgers(a.iter().chain(&b).copied()).is_some() {
+        return None;
+    }
+    let view = a.iter().chain(&b).map(|trace| trace.ledger.view).max().unwrap_or_default();
     let keys: BTreeSet<RowKey> = a.iter().chain(&b).flat_map(|trace| &trace.ledger.rows).map(RowKey::from).collect();
     let mut rows: Vec<RowDifference> = keys.into_iter().map(|key| row(&a, &b, key)).collect();
     rows.retain(|row| row.a_ns > Nanos::ZERO || row.b_ns > Nanos::ZERO);
@@ -30,6 +34,7 @@ pub(crate) fn subtracted(pair: &PairedCases<'_>) -> Option<LedgerDifference> {
     Some(LedgerDifference {
         cases: pair.keys(),
         pairs: traces.len(),
+        view,
         a_wall_ns: mean(a.iter().map(|trace| trace.ledger.wall_ns)),
         b_wall_ns: mean(b.iter().map(|trace| trace.ledger.wall_ns)),
         rows,

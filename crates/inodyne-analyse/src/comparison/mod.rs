@@ -17,7 +17,7 @@ mod pending;
 use std::collections::BTreeMap;
 
 use inodyne_model::Nanos;
-use inodyne_model::comparison::{Comparison, LEAST_PAIRS, LedgerDifference, Verdict};
+use inodyne_model::comparison::{Comparison, Interval, LEAST_PAIRS, LedgerDifference, Verdict};
 use inodyne_model::metric::Metric;
 use inodyne_model::random::Random;
 use inodyne_model::recording::Recording;
@@ -52,7 +52,7 @@ pub(crate) fn compared(case_pairs: &[PairedCases<'_>], margin: f64) -> Vec<(usiz
 }
 
 /// How far the widest interval of the wall-clock times' ratios (to the end, and to durable where that was measured) in a
-/// state of the caches reaches to either side, as a part: what deciding about more runs needs. Only of the places from this one
+/// state of the caches reaches to either side, as a part of the ratio: what deciding about more runs needs. Only of the places from this one
 /// on: those before are measured already. None while some pair of cases has too few pairs for an interval; zero where nothing is
 /// compared, which no run more makes any narrower.
 pub fn precision(recording: &Recording, first_place: usize, cache: CacheState) -> Option<f64> {
@@ -60,14 +60,14 @@ pub fn precision(recording: &Recording, first_place: usize, cache: CacheState) -
     let case_pairs = cases::case_pairs(recording, &cases);
     let asked = |pair: &&PairedCases<'_>| pair.a.key.cache == cache && pair.a.key.place >= first_place;
     let pending = case_pairs.iter().filter(asked).flat_map(pending::of);
-    let half_width = |comparison: PendingComparison| {
-        let ratio = bootstrap::median_ratio(&comparison.pairs, &mut Random::seeded(SEED))?;
-        (comparison.pairs.len() >= LEAST_PAIRS).then_some((ratio.high - ratio.low) / 2.0)
+    let reach = |comparison: PendingComparison| {
+        let Interval { value, low, high } = bootstrap::median_ratio(&comparison.pairs, &mut Random::seeded(SEED))?;
+        (comparison.pairs.len() >= LEAST_PAIRS).then_some((high / value).max(value / low) - 1.0)
     };
     let is_headline = |comparison: &PendingComparison| {
         matches!(comparison.metric, Metric::Wall | Metric::Durable) && !comparison.traced
     };
-    let mut widths = pending.filter(is_headline).map(half_width);
+    let mut widths = pending.filter(is_headline).map(reach);
     widths.try_fold(0.0f64, |widest, width| Some(widest.max(width?)))
 }
 
@@ -120,7 +120,9 @@ fn finished(
     });
     let median =
         |of: fn(&bootstrap::Pair) -> f64| Nanos::rounded(summary::median_of(&Vec::from_iter(pairs.iter().map(of))));
-    let verdict = if failed > 0 { Verdict::Withheld } else { verdict::judge(pairs.len(), ratio, p_corrected, margin) };
+    let judged = ratio.or_else(|| bootstrap::above_nothing(&pairs));
+    let verdict = if failed > 0 { Verdict::Withheld } else { verdict::judge(pairs.len(), judged, p_corrected, margin) };
+    let ends = |interval: &Interval| interval.high.is_finite();
     Comparison {
         cases: pair.keys(),
         metric,
@@ -131,9 +133,9 @@ fn finished(
         b_median_ns: median(|pair| pair.1),
         ratio: value,
         ci_low: ratio.map(|ratio| ratio.low),
-        ci_high: ratio.map(|ratio| ratio.high),
-        ratio_of_medians: bootstrap::ratio_of_medians(&pairs, &mut random),
-        ratio_of_means: bootstrap::ratio_of_means(&pairs, &mut random),
+        ci_high: ratio.filter(ends).map(|ratio| ratio.high),
+        ratio_of_medians: bootstrap::ratio_of_medians(&pairs, &mut random).filter(ends),
+        ratio_of_means: bootstrap::ratio_of_means(&pairs, &mut random).filter(ends),
         p,
         p_corrected,
         margin,

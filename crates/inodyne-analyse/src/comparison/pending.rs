@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use inodyne_model::Nanos;
+use inodyne_model::comparison::unlike_ledgers;
 use inodyne_model::ledger::{Row, RowKey};
 use inodyne_model::metric::Metric;
 use inodyne_model::run::Run;
@@ -86,7 +87,10 @@ fn of_traces(traces: &[(&Trace, &Trace)]) -> Vec<(Metric, Vec<Pair>)> {
         compare(Metric::SyscallWall(name.to_owned()), &|trace| sum(trace, |call| call.wall_ns));
         compare(Metric::SyscallCpu(name.to_owned()), &|trace| sum(trace, |call| call.cpu_ns));
     }
-    let keys: BTreeSet<RowKey> = both().flat_map(|trace| &trace.ledger.rows).map(RowKey::from).collect();
+    // Rows of unlike ledgers are not of the same time.
+    let alike = unlike_ledgers(both()).is_none();
+    let rows = both().filter(|_| alike).flat_map(|trace| &trace.ledger.rows);
+    let keys: BTreeSet<RowKey> = rows.map(RowKey::from).collect();
     for key in keys {
         let sum = |trace: &Trace| time_in(&trace.ledger.rows, &key);
         compare(Metric::Ledger(key.clone()), &sum);

@@ -64,6 +64,41 @@ fn a_failed_run_is_kept_and_withholds_the_verdict() {
     assert!(found.ratio.unwrap() > 1.4);
 }
 
+/// The user times of two places in ten blocks, by the block.
+fn user_times(times: impl Fn(u32) -> [f64; 2]) -> Comparison {
+    let mut recording = blocks(10, 1.0);
+    for run in &mut recording.runs {
+        run.usage.user_ns = sample::ms(times(run.block)[run.place]);
+    }
+    let json = serde_json::to_string(&explained(recording)).unwrap();
+    let recording: Recording = serde_json::from_str(&json).unwrap();
+    recording.comparisons.into_iter().find(|c| c.metric == Metric::User).unwrap()
+}
+
+#[test]
+fn a_base_that_is_zero_now_and_then_is_compared_all_the_same() {
+    let zeros = |count: u32| move |block: u32| [if block < count { 0.0 } else { 2.0 }, 3.0];
+    let (one, four) = (user_times(zeros(1)), user_times(zeros(4)));
+    assert_eq!((one.ratio, one.ci_low, one.ci_high, one.verdict), (Some(1.5), Some(1.5), Some(1.5), Verdict::Slower));
+    assert_eq!((four.ratio, four.ci_low, four.ci_high, four.verdict), (Some(1.5), Some(1.5), None, Verdict::Slower));
+}
+
+#[test]
+fn what_only_one_side_has_is_slower_or_faster() {
+    let only_b = user_times(|_| [0.0, 1_000.0]);
+    assert_eq!((only_b.ratio, only_b.ci_low, only_b.verdict), (None, None, Verdict::Slower));
+    assert_eq!(user_times(|_| [1_000.0, 0.0]).verdict, Verdict::Faster);
+    let both_ways = user_times(|block| if block < 8 { [0.0, 1.0] } else { [2.0, 1.0] });
+    assert_eq!(both_ways.verdict, Verdict::NotEnoughRuns);
+}
+
+#[test]
+fn how_precise_a_ratio_is_is_a_part_of_it() {
+    let of = |slower: f64| precision(&blocks(20, slower), 0, CacheState::Warm).unwrap();
+    let (near, far) = (of(1.0), of(10.0));
+    assert!((near / far - 1.0).abs() < 0.001, "{near} and {far}");
+}
+
 #[test]
 fn runs_without_a_partner_are_in_no_pair() {
     let mut recording = blocks(20, 1.0);

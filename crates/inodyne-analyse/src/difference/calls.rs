@@ -11,6 +11,9 @@ use inodyne_model::trace::Trace;
 /// The traces of both sides; each has at least one.
 type Traces<'a> = Sides<&'a [&'a Trace]>;
 
+/// Of these every one may be calls that are not counted.
+const OF_COUNTS: [Loss; 3] = [Loss::Calls, Loss::Threads, Loss::Skipped];
+
 /// All calls together.
 pub(super) fn total(traces: &Traces<'_>) -> Counts {
     counts(traces, &|_| true)
@@ -63,16 +66,26 @@ pub(super) fn medians(traces: &Traces<'_>, count: &dyn Fn(&Trace) -> u64) -> Sid
     })
 }
 
-/// What makes counts inexact: calls that were lost, and threads that were not followed.
+/// What was lost of each recording, a sentence for each kind: of what makes counts too low first.
 pub(super) fn inexact(traces: &Traces<'_>) -> Vec<String> {
-    let lost =
-        |traces: &[&Trace], loss: Loss| traces.iter().map(|trace| trace.lost.get(loss)).max().unwrap_or_default();
-    let said = |(side, traces): (&str, &[&Trace])| {
-        let of_kind = |loss: Loss| match lost(traces, loss) {
-            0 => None,
-            count => Some(format!("the {side} recording has lost {count} {}: its counts are too low", loss.words())),
-        };
-        [Loss::Calls, Loss::Threads].into_iter().filter_map(of_kind).collect::<Vec<_>>()
+    let said = |(side, traces): (&'static str, &[&Trace])| {
+        let (of_counts, of_others): (Vec<Loss>, Vec<Loss>) =
+            Loss::ALL.iter().partition(|loss| OF_COUNTS.contains(loss));
+        let too_low = said(side, traces, of_counts, "its counts are too low");
+        let others = said(side, traces, of_others, "its times and their causes are incomplete");
+        too_low.chain(others).collect::<Vec<_>>()
     };
     [("old", traces.old), ("new", traces.new)].into_iter().flat_map(said).collect()
+}
+
+/// What makes the counts of the new recording too low; none where nothing does.
+pub(super) fn too_low(traces: &Traces<'_>) -> Option<String> {
+    said("new", traces.new, OF_COUNTS.to_vec(), "its counts are too low").next()
+}
+
+fn said(side: &'static str, traces: &[&Trace], losses: Vec<Loss>, so: &'static str) -> impl Iterator<Item = String> {
+    let most = |loss: Loss| traces.iter().map(|trace| trace.lost.get(loss)).max().unwrap_or_default();
+    let lost: Vec<(Loss, u64)> = losses.into_iter().map(|loss| (loss, most(loss))).collect();
+    let one = move |(loss, count): (Loss, u64)| format!("the {side} recording has lost {count} {}: {so}", loss.words());
+    lost.into_iter().filter(|(_, count)| *count > 0).map(one)
 }

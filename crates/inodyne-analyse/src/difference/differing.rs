@@ -6,11 +6,17 @@ use std::fmt::Display;
 
 use inodyne_model::command::CommandSpec;
 use inodyne_model::difference::{Differing, Sides};
+use inodyne_model::observed::Begin;
 use inodyne_model::place::Place;
 use inodyne_model::recording::Recording;
-use inodyne_model::trace::Tracer;
+use inodyne_model::run::median;
+use inodyne_model::trace::{Trace, Tracer};
 
 use crate::comparison::cases::MeasuredCase;
+use crate::units::seconds;
+
+/// Windows that were to be of one length are, but for this part of it.
+const ALIKE: f64 = 0.02;
 
 /// What the machines and the programs are that made the recordings.
 pub(super) fn machines(recordings: &Sides<&Recording>) -> Vec<Differing> {
@@ -47,7 +53,25 @@ pub(super) fn cases(recordings: &Sides<&Recording>, cases: &Sides<&MeasuredCase<
     differing.add("caches", cases.map(|case| case.key.cache.to_string()));
     differing.add("ended with", cases.map(ends));
     differing.add("traced by", cases.map(tracers));
+    if let Some(windows) = windows(&cases.map(|case| case.traces())) {
+        differing.add("window", windows);
+    }
     differing.0
+}
+
+/// How long the windows of both are, where these are not of the same length; empty where it is the whole life of a command.
+pub(super) fn windows(traces: &Sides<&[&Trace]>) -> Option<Sides<String>> {
+    let length = |traces: &[&Trace]| {
+        let windows = traces.iter().filter(|trace| trace.observed.window.begin == Begin::Attached);
+        median(&windows.map(|trace| trace.wall_ns).collect::<Vec<_>>())
+    };
+    let lengths = traces.map(length);
+    let alike = match (lengths.old, lengths.new) {
+        (None, None) => true,
+        (Some(old), Some(new)) => old.0.abs_diff(new.0) as f64 <= old.0 as f64 * ALIKE,
+        _ => traces.old.is_empty() || traces.new.is_empty(),
+    };
+    (!alike).then(|| lengths.map(|length| length.map_or_else(String::new, |ns| seconds(ns.0 as f64))))
 }
 
 fn command(differing: &mut List, commands: &Sides<&CommandSpec>) {

@@ -1,15 +1,50 @@
 //! Whether anything became worse than allowed.
 //!
 //! Counts decide themselves. A time decides only where its interval lies on one side of the limit: what the runs cannot tell stops
-//! nobody, or a noisy machine would.
+//! nobody, or a noisy machine would. A count that is known to be too low holds no gate.
 
 use inodyne_model::comparison::{Comparison, Interval, LEAST_PAIRS, Verdict};
 use inodyne_model::difference::{CaseDifference, Counts, FindingName, GateOutcome, GateResult, Sides};
-use inodyne_model::gate::{Counted, Gate};
+use inodyne_model::gate::{Counted, Gate, Limit};
 use inodyne_model::metric::Metric;
+use inodyne_model::trace::Trace;
 
-/// Each gate of each case; where there is no case, of none.
-pub(super) fn judged(gates: &[Gate], cases: &[CaseDifference]) -> Vec<GateResult> {
+use super::{calls, differing};
+
+/// What makes counts of a case no ground for a gate to hold.
+pub(super) struct Shortfall {
+    /// Windows of unlike length have unlike counts, whatever the program does.
+    windows: Option<String>,
+    /// What the new recording has lost of its calls. Where the old one has, a change is no larger than it looks.
+    lost: Option<String>,
+    /// Whether there were look-ups of paths that the new recording does not have.
+    has_all_paths: bool,
+}
+
+impl Shortfall {
+    pub(super) fn of(traces: &Sides<&[&Trace]>) -> Shortfall {
+        let windows = differing::windows(traces).map(|Sides { old, new }| {
+            let length = |text: String| if text.is_empty() { "the life of a command".to_owned() } else { text };
+            format!("the windows are not of the same length: {} → {}", length(old), length(new))
+        });
+        let not_kept = |trace: &&Trace| trace.paths.as_ref().is_some_and(|paths| paths.not_kept > 0);
+        Shortfall { windows, lost: calls::too_low(traces), has_all_paths: !traces.new.iter().any(not_kept) }
+    }
+
+    /// Why it is not known whether a count exceeds a limit; none where it is.
+    fn of_count(&self, of: &Counted, most: Limit, exceeds: bool) -> Option<String> {
+        let is_change = !matches!(most, Limit::Value(_));
+        let windows = self.windows.as_ref().filter(|_| is_change);
+        let paths = || {
+            let text = "the new recording had no room for all paths: there may be more of them".to_owned();
+            (*of == Counted::Paths && !self.has_all_paths).then_some(text)
+        };
+        windows.cloned().or_else(|| if exceeds { None } else { paths().or_else(|| self.lost.clone()) })
+    }
+}
+
+/// Each gate of each case, which has its shortfall; where there is no case, of none.
+pub(super) fn judged(gates: &[Gate], cases: &[CaseDifference], shortfalls: &[Shortfall]) -> Vec<GateResult> {
     let without_case = |gate: &Gate| {
         let nothing = Judged::nothing(GateOutcome::NotMeasured, "the recordings have no case in common".to_owned());
         nothing.of(gate, None)
@@ -17,7 +52,9 @@ pub(super) fn judged(gates: &[Gate], cases: &[CaseDifference]) -> Vec<GateResult
     if cases.is_empty() {
         return gates.iter().map(without_case).collect();
     }
-    gates.iter().flat_map(|gate| cases.iter().map(|case| judge(gate, case).of(gate, Some(case)))).collect()
+    let of_cases =
+        |gate| cases.iter().zip(shortfalls).map(move |(case, short)| judge(gate, case, short).of(gate, Some(case)));
+    gates.iter().flat_map(of_cases).collect()
 }
 
 /// What became of a gate, without which it is.
@@ -44,13 +81,21 @@ impl Judged {
     }
 }
 
-fn judge(gate: &Gate, case: &CaseDifference) -> Judged {
+fn judge(gate: &Gate, case: &CaseDifference, shortfall: &Shortfall) -> Judged {
     match (gate, &case.total) {
         (Gate::Wall(percent), _) => judge_wall(*percent, case),
         (_, None) => untraced(case),
         (Gate::Finding(id), Some(_)) => judge_finding(id, case),
         (Gate::Count { of, most }, Some(total)) => match counted(of, case, total) {
-            Some(count) => Judged::counted(count, most.is_exceeded(count.old, count.new)),
+            Some(count) => {
+                let exceeds = most.is_exceeded(count.old, count.new);
+                match shortfall.of_count(of, *most, exceeds) {
+                    None => Judged::counted(count, exceeds),
+                    Some(reason) => {
+                        Judged { figures: Some(count), ..Judged::nothing(GateOutcome::NotMeasured, reason) }
+                    }
+                }
+            }
             None => {
                 let reason = "both recordings need the paths: run with --paths".to_owned();
                 Judged::nothing(GateOutcome::NotMeasured, reason)
@@ -95,10 +140,11 @@ fn judge_wall(percent: f64, case: &CaseDifference) -> Judged {
     let figures = Some(Sides { old: time.a_median_ns.0, new: time.b_median_ns.0 });
     let undecided =
         |ratio, reason: String| Judged { outcome: GateOutcome::Undecided, figures, ratio, reason: Some(reason) };
-    let (Some(value), Some(low), Some(high)) = (time.ratio, time.ci_low, time.ci_high) else {
+    let (Some(value), Some(low)) = (time.ratio, time.ci_low) else {
         return undecided(None, format!("there is no interval of {} pairs", time.pairs));
     };
-    let ratio = Some(Interval { value, low, high });
+    let ratio = time.ci_high.map(|high| Interval { value, low, high });
+    let high = time.ci_high.unwrap_or(f64::INFINITY);
     let most = 1.0 + percent / 100.0;
     match time.verdict {
         Verdict::Withheld => undecided(None, "runs failed".to_owned()),
@@ -107,6 +153,27 @@ fn judge_wall(percent: f64, case: &CaseDifference) -> Judged {
         }
         Verdict::Slower if low > most => Judged { outcome: GateOutcome::Failed, figures, ratio, reason: None },
         _ if high <= most => Judged { outcome: GateOutcome::Held, figures, ratio, reason: None },
+        Verdict::NoDifference if low > most => {
+            let margin = (time.margin * 1e4).round() / 1e2;
+            undecided(
+                ratio,
+                format!("the interval lies beyond the limit, and within the margin of {margin}%: no difference"),
+            )
+        }
+        _ if low > most && time.pairs < time.needs_pairs => {
+            let needed = time.needs_pairs;
+            let why = format!("{needed} pairs are needed to decide as many comparisons as these");
+            undecided(ratio, format!("the interval lies beyond the limit, but {why}"))
+        }
+        _ if low > most => {
+            let p = time.p_corrected;
+            undecided(
+                ratio,
+                format!(
+                    "the interval lies beyond the limit, but such pairs may be chance (p = {p:.2}): more are needed"
+                ),
+            )
+        }
         _ => undecided(ratio, "the interval reaches to both sides of the limit".to_owned()),
     }
 }

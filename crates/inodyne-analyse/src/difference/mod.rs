@@ -20,7 +20,7 @@ mod matching;
 #[cfg(test)]
 mod tests;
 
-use inodyne_model::comparison::Comparison;
+use inodyne_model::comparison::{Comparison, unlike_ledgers};
 use inodyne_model::difference::{CaseDifference, Difference, SCHEMA, Sides};
 use inodyne_model::gate::Gate;
 use inodyne_model::metric::Metric;
@@ -44,10 +44,12 @@ pub fn difference(old: &Recording, new: &Recording, gates: &[Gate]) -> Differenc
         case_difference(&recordings, pair, times.collect())
     };
     let cases: Vec<CaseDifference> = pairs.iter().enumerate().map(case).collect();
+    let shortfalls =
+        pairs.iter().map(|pair| gates::Shortfall::of(&Sides { old: pair.a.traces(), new: pair.b.traces() }));
     Difference {
         schema: SCHEMA,
         differs: differing::machines(&recordings),
-        gates: gates::judged(gates, &cases),
+        gates: gates::judged(gates, &cases, &shortfalls.collect::<Vec<_>>()),
         unmatched: matched.unmatched,
         cases,
     }
@@ -57,10 +59,12 @@ fn case_difference(recordings: &Sides<&Recording>, pair: &PairedCases<'_>, times
     let sides = Sides { old: pair.a, new: pair.b };
     let traces: Sides<&[&Trace]> = sides.map(|case| case.traces());
     let both_traced = !traces.old.is_empty() && !traces.new.is_empty();
+    let mut inexact = calls::inexact(&traces);
+    inexact.extend(unlike_ledgers(pair.traces().into_iter().flat_map(|(old, new)| [old, new])));
     CaseDifference {
         case: matching::name(recordings.new, pair.b.key),
         differs: differing::cases(recordings, &sides),
-        inexact: calls::inexact(&traces),
+        inexact,
         times,
         traces: traces.map(<[_]>::len),
         ledger: comparison::subtracted(pair),

@@ -209,3 +209,107 @@ fn what_else_differs_is_said() {
     assert_eq!(what(&only(&found).differs), ["place"]);
     assert_eq!(only(&found).inexact, ["the new recording has lost 3 calls: its counts are too low"]);
 }
+
+/// A recording of a window of so many milliseconds.
+fn window(wall: f64) -> Recording {
+    let mut recording = sample::window_recording();
+    recording.traces[0].wall_ns = sample::ms(wall);
+    recording
+}
+
+#[test]
+fn every_kind_of_loss_is_named() {
+    let mut new = find(true);
+    new.traces[0].lost = Lost { waits: 5, skipped: 2, ..Lost::default() };
+    let found = between(find(true), new, &[]);
+    let expected = [
+        "the new recording has lost 2 events skipped by the kernel: its counts are too low",
+        "the new recording has lost 5 waits: its times and their causes are incomplete",
+    ];
+    assert_eq!(only(&found).inexact, expected);
+}
+
+#[test]
+fn a_count_that_is_too_low_holds_no_gate() {
+    use GateOutcome::{Failed, Held, NotMeasured};
+    let gates = ["calls > +5%", "calls > +0", "errors > 1000", "finding(sync-bound)"];
+    for lost in [Lost { calls: 1, ..Lost::default() }, Lost { threads: 1, ..Lost::default() }] {
+        let lossy = |typed| {
+            let mut recording = find(typed);
+            recording.traces[0].lost = lost;
+            recording
+        };
+        let found = between(find(true), lossy(true), &gates);
+        assert_eq!(outcomes(&found), [NotMeasured, NotMeasured, NotMeasured, Held], "{lost:?}");
+        assert!(found.gates[0].figures.is_some() && found.gates[0].reason.as_ref().unwrap().contains("too low"));
+        // There are more than allowed already, and the count of before is no lower than it was.
+        assert_eq!(outcomes(&between(find(true), lossy(false), &gates))[..2], [Failed; 2]);
+        assert_eq!(outcomes(&between(lossy(true), find(true), &gates)), [Held; 4]);
+    }
+    let paths = |not_kept| {
+        let mut recording = with_paths(find(true), &[("/a", 5)]);
+        recording.traces[0].paths.as_mut().unwrap().not_kept = not_kept;
+        recording
+    };
+    let gates = ["paths > +0", "calls > +0"];
+    assert_eq!(outcomes(&between(paths(0), paths(3), &gates)), [NotMeasured, Held]);
+    assert_eq!(outcomes(&between(paths(3), paths(0), &gates)), [Held; 2]);
+}
+
+#[test]
+fn ledgers_of_unlike_things_are_not_subtracted() {
+    // Two threads, of which one side has the critical path and the other, after a loss, the first thread alone.
+    let of = |view| {
+        let mut recording = explained(sample::pipeline_recording());
+        recording.traces.iter_mut().for_each(|trace| trace.ledger.view = view);
+        assert!(recording.traces[0].threads.len() > 1);
+        recording
+    };
+    use inodyne_model::ledger::View::{CriticalPath, RootThread};
+    let found = difference(&of(CriticalPath), &of(RootThread), &[]);
+    assert!(found.cases[0].ledger.is_none());
+    let said = "the ledgers are not subtracted: some divide the critical path, others what the first thread did, since their timeline is \
+                not complete";
+    assert_eq!(found.cases[0].inexact.last().map(String::as_str), Some(said));
+    let alike = difference(&of(RootThread), &of(RootThread), &[]);
+    assert_eq!(alike.cases[0].ledger.as_ref().map(|ledger| ledger.view), Some(RootThread));
+}
+
+#[test]
+fn windows_of_unlike_length_have_unlike_counts() {
+    use GateOutcome::{Held, NotMeasured};
+    let gates = ["calls > +5%", "calls > 1000000"];
+    let found = between(window(10_000.0), window(5_000.0), &gates);
+    assert_eq!(outcomes(&found), [NotMeasured, Held]);
+    assert_eq!(found.gates[0].reason.as_deref(), Some("the windows are not of the same length: 10.0 s → 5.00 s"));
+    let differs = &only(&found).differs;
+    assert!(differs.iter().any(|one| one.what == "window" && one.sides.old == "10.0 s" && one.sides.new == "5.00 s"));
+    let alike = between(window(10_000.0), window(10_050.0), &gates);
+    assert!(outcomes(&alike) == [Held; 2] && only(&alike).differs.is_empty());
+}
+
+#[test]
+fn a_time_that_lies_beyond_the_limit_says_why_it_is_not_decided() {
+    let reason = |old: Recording, new: Recording, gate| {
+        let found = between(old, new, &[gate]);
+        assert_eq!(outcomes(&found), [GateOutcome::Undecided], "{:?}", found.gates);
+        found.gates[0].reason.clone().unwrap()
+    };
+    let margin = "the interval lies beyond the limit, and within the margin of 2%: no difference";
+    assert_eq!(reason(timed(10, 100.0), timed(10, 101.0), "wall > +0.5%"), margin);
+    // Six pairs decide one comparison, and not those of four cases.
+    let several = |wall| {
+        let mut recording = timed(6, wall);
+        for place in 1..4 {
+            recording.places.push(sample::ext4(&format!("place {place}"), &[]));
+            for block in 0..6 {
+                let wall = sample::ms(wall + f64::from(block) * 0.01);
+                recording.push_run(Run { block, ..sample::run(place, CacheState::Warm, false, wall) });
+            }
+        }
+        recording
+    };
+    let found = between(several(100.0), several(120.0), &["wall > +10%"]);
+    let few = "the interval lies beyond the limit, but 8 pairs are needed to decide as many comparisons as these";
+    assert!(found.gates.iter().all(|gate| gate.reason.as_deref() == Some(few)), "{:?}", found.gates);
+}

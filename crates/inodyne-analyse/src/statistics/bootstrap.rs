@@ -29,13 +29,28 @@ pub type Pair = (f64, f64);
 
 /// The median of the pairs' ratios `b / a`: what the verdicts are about. What slows a whole block cancels out, so that it
 /// holds also where every block is slower than the one before. None for fewer than two pairs, or where so many bases
-/// are zero that the median is none.
+/// are zero that the median is infinite; where some are, the upper end may be.
 pub fn median_ratio(pairs: &[Pair], random: &mut Random) -> Option<Interval> {
-    let ratios: Vec<f64> = pairs.iter().map(|(a, b)| if a == b { 1.0 } else { b / a }).collect();
+    let ratios: Vec<f64> = pairs.iter().map(|(a, b)| quotient(*b, *a)).collect();
     bca(&ratios, random, RESAMPLES, median)
 }
 
-/// `median(b) / median(a)`. None for fewer than two pairs, or where the base is zero, also in resamples.
+/// Where the median of the ratios is infinite, and every pair that differs says that `b` is more: an interval that lies above
+/// everything, since so does every ratio that is known.
+pub fn above_nothing(pairs: &[Pair]) -> Option<Interval> {
+    let is_above = !pairs.is_empty() && pairs.iter().all(|(a, b)| b >= a);
+    let is_infinite = || median(&mut Vec::from_iter(pairs.iter().map(|(a, b)| quotient(*b, *a)))) == f64::INFINITY;
+    let infinite = Interval { value: f64::INFINITY, low: f64::INFINITY, high: f64::INFINITY };
+    (is_above && is_infinite()).then_some(infinite)
+}
+
+/// A ratio; 1 of two that are equal, also where both are zero.
+fn quotient(b: f64, a: f64) -> f64 {
+    if a == b { 1.0 } else { b / a }
+}
+
+/// `median(b) / median(a)`. None for fewer than two pairs, or where the base is zero; where it is in resamples, the upper end
+/// may be infinite.
 pub fn ratio_of_medians(pairs: &[Pair], random: &mut Random) -> Option<Interval> {
     ratio(pairs, random, median)
 }
@@ -58,11 +73,12 @@ fn ratio(pairs: &[Pair], random: &mut Random, middle: fn(&mut [f64]) -> f64) -> 
         b.clear();
         a.extend(pairs.iter().map(|pair| pair.0));
         b.extend(pairs.iter().map(|pair| pair.1));
-        middle(&mut b) / middle(&mut a)
+        quotient(middle(&mut b), middle(&mut a))
     })
 }
 
-/// The BCa interval of a statistic. None for fewer than two values, or where the statistic is not a number.
+/// The BCa interval of a statistic. None for fewer than two values, or where the statistic is not finite. Resamples of which it
+/// is infinite count as what they are, so that an end of the interval may be infinite.
 pub fn bca<T: Copy>(
     sample: &[T],
     random: &mut Random,
@@ -74,15 +90,15 @@ pub fn bca<T: Copy>(
     }
     let mut drawn = sample.to_vec();
     let value = statistic(&mut drawn);
+    if !value.is_finite() {
+        return None;
+    }
     let mut replicas = Vec::with_capacity(resamples);
     for _ in 0..resamples {
         for slot in &mut drawn {
             *slot = sample[random.below(sample.len())];
         }
         replicas.push(statistic(&mut drawn));
-    }
-    if !value.is_finite() || replicas.iter().any(|replica| !replica.is_finite()) {
-        return None;
     }
     replicas.sort_by(f64::total_cmp);
     let acceleration = acceleration(sample, statistic);
@@ -142,6 +158,20 @@ mod tests {
         assert_eq!(ratio_of_medians(&[(1.0, 2.0)], &mut Random::seeded(1)), None);
         assert_eq!(ratio_of_medians(&[(0.0, 2.0); 5], &mut Random::seeded(1)), None);
         assert_eq!(mean_difference(&[(0.0, 2.0); 5], &mut Random::seeded(1)).map(|e| e.value), Some(2.0));
+    }
+
+    #[test]
+    fn a_base_of_zero_in_one_pair_leaves_the_interval_open_at_most() {
+        let pairs = |zeros: usize| Vec::from_iter((0..10).map(|n| (if n < zeros { 0.0 } else { 2.0 }, 3.0)));
+        let interval = |zeros| median_ratio(&pairs(zeros), &mut Random::seeded(1)).unwrap();
+        assert_eq!((interval(1).low, interval(1).value, interval(1).high), (1.5, 1.5, 1.5));
+        assert_eq!((interval(4).low, interval(4).value, interval(4).high), (1.5, 1.5, f64::INFINITY));
+        assert_eq!(median_ratio(&pairs(6), &mut Random::seeded(1)), None);
+        assert!(above_nothing(&pairs(6)).is_some() && above_nothing(&pairs(4)).is_none());
+        // Medians of nothing on both sides are as much as each other.
+        let of_few = [(0.0, 0.0), (0.0, 0.0), (2.0, 2.0), (2.0, 3.0), (2.0, 3.0)];
+        let medians = ratio_of_medians(&of_few, &mut Random::seeded(1)).unwrap();
+        assert!(medians.value == 1.0 && !medians.low.is_nan() && !medians.high.is_nan(), "{medians:?}");
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub fn pairs_needed(together: usize) -> usize {
     pairs
 }
 
-/// The verdict about `b / a`.
+/// The verdict about `b / a`, whose interval may have no upper end: infinity.
 pub fn judge(pairs: usize, ratio: Option<Interval>, p_corrected: f64, margin: f64) -> Verdict {
     let Some(Interval { low, high, .. }) = ratio.filter(|_| pairs >= LEAST_PAIRS) else {
         return Verdict::NotEnoughRuns;
@@ -61,6 +61,8 @@ mod tests {
         assert_eq!(of(1.01, 1.08), Verdict::Slower);
         assert_eq!(of(0.80, 0.95), Verdict::Faster);
         assert_eq!(of(0.97, 1.01), Verdict::NotEnoughRuns);
+        let open = |low| of(low, f64::INFINITY);
+        assert_eq!([1.01, 0.99].map(open), [Verdict::Slower, Verdict::NotEnoughRuns]);
     }
 
     #[test]

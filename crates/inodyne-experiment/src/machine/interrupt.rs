@@ -8,7 +8,7 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
-use inodyne_launch::SignalReader;
+use inodyne_launch::{ASKING_TO_END, SignalReader};
 use nix::sys::signal::Signal;
 
 use crate::error::ExperimentError;
@@ -36,13 +36,11 @@ pub(super) struct Interrupts {
 /// What comes so soon after the first signal is no second one.
 const SOON: Duration = Duration::from_millis(150);
 
-const WATCHED: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
-
 impl Interrupts {
     /// Takes the signals from their default actions, except for those that are ignored (`nohup`, a background job).
     pub(super) fn watch() -> Result<Interrupts, ExperimentError> {
         let lacking = |source| ExperimentError::System { what: "watch signals", source };
-        Ok(Interrupts { signals: SignalReader::of(WATCHED).map_err(lacking)?, first: None })
+        Ok(Interrupts { signals: SignalReader::of(ASKING_TO_END).map_err(lacking)?, first: None })
     }
 
     /// The next signal's meaning; none where none has arrived.

@@ -32,7 +32,9 @@ pub(super) struct Limits {
 impl Limits {
     /// None met yet.
     pub(super) fn new() -> Limits {
-        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        // Names of mounts and of cgroups need not be text.
+        let mounts = fs::read("/proc/self/mountinfo").unwrap_or_default();
+        let mounts = String::from_utf8_lossy(&mounts);
         Limits {
             hierarchies: mounts.lines().filter_map(hierarchy).collect(),
             membership: String::new(),
@@ -42,7 +44,8 @@ impl Limits {
 
     /// Looks in which cgroups the process is now. Of one that has ended nothing can be told any more.
     pub(super) fn look(&mut self, pid: i32) {
-        let membership = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+        let membership = fs::read(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+        let membership = String::from_utf8_lossy(&membership).into_owned();
         if membership == self.membership {
             return;
         }

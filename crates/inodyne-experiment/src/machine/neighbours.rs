@@ -99,7 +99,9 @@ fn stolen(stat: &str) -> Option<u64> {
 
 /// A process with what it and its children have used; none of a kernel thread, one of ours, or one that has ended.
 fn process(pid: u32) -> Option<((u32, u64), Process)> {
-    let (comm, parent, started, ticks) = parsed(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?;
+    // A process may give itself any name, also one that is no text.
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let (comm, parent, started, ticks) = parsed(&String::from_utf8_lossy(&stat))?;
     let io = fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
     let [read_bytes, write_bytes] = ["read_bytes: ", "write_bytes: "].map(|name| {
         let line = io.lines().find_map(|line| line.strip_prefix(name));
@@ -182,6 +184,15 @@ mod tests {
         let after = look(vec![(1, of(0, 10 + 2 + 45 + 505 + 8)), (4, of(1, 8))]);
         let found: Vec<_> = after.since(&before).processes.iter().map(|p| (p.pid, p.cpu_ns)).collect();
         assert_eq!(found, [(1, ticks(20)), (4, ticks(1))]);
+    }
+
+    #[test]
+    fn a_process_whose_name_is_no_text_is_seen_too() {
+        let named = std::thread::spawn(|| {
+            nix::sys::prctl::set_name(c"caf\xe9").unwrap();
+            process(nix::unistd::gettid().as_raw().cast_unsigned()).map(|(_, process)| process.comm)
+        });
+        assert_eq!(named.join().unwrap().as_deref(), Some("caf\u{fffd}"));
     }
 
     #[test]

@@ -40,6 +40,16 @@ impl ReadyPlace {
         Ok(ReadyPlace { beside: Vec::new(), place })
     }
 
+    /// Puts its settings of the machine in force.
+    pub(super) fn enter(&self) -> Result<(), ExperimentError> {
+        Ok(self.place.impose_settings()?)
+    }
+
+    /// Restores them, for other places to have their turn.
+    pub(super) fn leave(&self) {
+        self.place.lift_settings();
+    }
+
     pub(super) fn first_difference(&self, other: &ReadyPlace) -> Result<Option<PathBuf>, ExperimentError> {
         Ok(self.place.first_difference(&other.place)?)
     }

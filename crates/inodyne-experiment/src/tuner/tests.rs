@@ -5,6 +5,7 @@ use inodyne_model::random::Random;
 use inodyne_model::run::Exit;
 
 use super::*;
+use crate::resume::Earlier;
 use crate::simulated::{Heard, Simulated};
 
 fn alternative(label: &str) -> Alternative {
@@ -22,7 +23,17 @@ fn machine(seed: u64, noise: f64) -> Simulated {
 }
 
 /// Tries settings of these names, whose places are called as they are.
-fn tuned(names: &[&str], mut machine: Simulated, max_time: Option<Duration>) -> (Tuned, Measured) {
+fn tuned(names: &[&str], machine: Simulated, max_time: Option<Duration>) -> (Tuned, Measured) {
+    resumed(names, machine, max_time, None)
+}
+
+/// The same from where an earlier recording ended.
+fn resumed(
+    names: &[&str],
+    mut machine: Simulated,
+    max_time: Option<Duration>,
+    earlier: Option<Recording>,
+) -> (Tuned, Measured) {
     let candidate = |name: &&str| Candidate { setting: (*name).to_owned(), alternative: alternative(name) };
     let combined = |of: &[usize]| {
         let mut names: Vec<&str> = of.iter().map(|at| names[*at]).collect();
@@ -46,6 +57,7 @@ fn tuned(names: &[&str], mut machine: Simulated, max_time: Option<Duration>) -> 
     };
     let mut heard = Heard::new(&machine);
     let mut measured = Measured::nothing(Recording::new("0.0.0", 0, Host::default()));
+    measured.earlier = earlier.map(Earlier::new);
     let tuned = tune(&plan, &mut machine, &mut heard, &mut measured);
     (tuned, measured)
 }
@@ -158,4 +170,39 @@ fn time_that_is_over_when_all_was_tried_is_no_early_end() {
     let (lost, cut) = (screened(10), screened(6));
     assert_eq!((lost.complete, lost.judged[0].screened.unwrap().pairs), (true, 3));
     assert_eq!((cut.complete, cut.judged[0].screened.unwrap().pairs), (false, 2));
+}
+
+#[test]
+fn what_was_never_run_fresh_is_not_called_unconfirmed() {
+    let helps = || Simulated { factors: vec![("a", 0.6)], ..machine(1, 0.01) };
+    let (whole, measured) = tuned(&["a", "b"], helps(), None);
+    assert_eq!(whole.judged[0].verdict, TuneVerdict::Helps);
+    let screening = measured.recording.runs.iter().filter(|run| run.place < 3).count();
+    let reason = |tuned: &Tuned| {
+        assert_eq!((tuned.judged[0].verdict, tuned.complete, tuned.best), (TuneVerdict::NotTried, false, None));
+        tuned.judged[0].reason.clone().unwrap_or_default()
+    };
+    let in_the_first_block = Simulated { interrupted_in_run: Some(screening + 2), ..helps() };
+    let (cut, _) = tuned(&["a", "b"], in_the_first_block, None);
+    assert_eq!(reason(&cut), "it was interrupted after 0 of the 6 fresh pairs that can decide");
+    let (late, _) = tuned(&["a", "b"], helps(), Some(Duration::from_secs(12)));
+    assert_eq!(reason(&late), "the time was over after 3 of the 6 fresh pairs that can decide");
+}
+
+#[test]
+fn what_was_refused_before_is_not_run_alone_in_a_block_of_another_day() {
+    let helps = || Simulated { factors: vec![("a", 0.6)], ..machine(1, 0.01) };
+    let (_, measured) = tuned(&["a", "b", "c"], Simulated { refused: Some("b"), ..helps() }, None);
+    let mut earlier = measured.recording;
+    earlier.runs.retain(|run| run.place < 4 && run.block < 2);
+    earlier.order.clear();
+    let kept = earlier.runs.clone();
+    assert_eq!(kept.len(), 6);
+    // Today it is not refused.
+    let (resumed, measured) = resumed(&["a", "b", "c"], helps(), None, Some(earlier));
+    assert_eq!(measured.recording.runs[..kept.len()], kept);
+    assert!(measured.recording.runs.iter().all(|run| run.place != 2), "b has no run beside those of another day");
+    assert_eq!((resumed.judged[0].verdict, resumed.judged[1].verdict), (TuneVerdict::Helps, TuneVerdict::Refused));
+    assert_eq!(resumed.judged[1].reason.as_deref(), Some("it could not be made when this was begun"));
+    assert!(resumed.complete);
 }

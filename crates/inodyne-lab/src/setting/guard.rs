@@ -1,7 +1,7 @@
-//! The process that restores a setting, whatever becomes of the one that changed it.
+//! The process that restores a setting when the one that changed it has ended without doing so.
 //!
 //! It holds a pipe, the setting's file, and nothing else: no mount is in use by it, no loop device, no terminal. When
-//! the other end of the pipe says so or is gone, it writes the old value and ends.
+//! the other end of the pipe is gone, it writes the old value and ends; when it is told that all is restored, it only ends.
 
 use std::{
     io,
@@ -17,12 +17,13 @@ use rustix::{
 /// The guard, seen from the process that it guards.
 #[derive(Debug)]
 pub(super) struct Guard {
-    pid: libc::pid_t,
+    pub(super) pid: libc::pid_t,
     pipe: OwnedFd,
 }
 
 impl Guard {
-    /// Starts a guard that will write these values to these files, and waits until nothing but that can end it.
+    /// Starts a guard that will write these values to these files if this process ends before the guard is dropped, and waits
+    /// until nothing but that can end it.
     pub fn fork(restored: &[(BorrowedFd<'_>, &[u8])]) -> io::Result<Self> {
         let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
         let (is_armed, armed) = pipe_with(PipeFlags::CLOEXEC)?;
@@ -65,8 +66,11 @@ fn serve(closed: &[(RawFd, RawFd)], [pipe, armed]: [RawFd; 2], restored: &[(RawF
         let mut byte = b'.';
         libc::write(armed, (&raw const byte).cast(), 1);
         libc::close(armed);
-        while libc::read(pipe, (&raw mut byte).cast(), 1) < 0 && *libc::__errno_location() == libc::EINTR {}
-        for (fd, value) in restored {
+        let mut heard = libc::read(pipe, (&raw mut byte).cast(), 1);
+        while heard < 0 && *libc::__errno_location() == libc::EINTR {
+            heard = libc::read(pipe, (&raw mut byte).cast(), 1);
+        }
+        for (fd, value) in restored.iter().filter(|_| heard != 1) {
             // Should that fail, there is nobody left to tell: the file has vanished with its device.
             libc::pwrite(*fd, value.as_ptr().cast(), value.len(), 0);
         }

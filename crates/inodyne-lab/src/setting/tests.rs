@@ -4,6 +4,9 @@ use std::fs;
 
 use super::*;
 
+/// Held by those that change the same one.
+static ALONE: Mutex<()> = Mutex::new(());
+
 fn value(path: &str) -> String {
     fs::read_to_string(path).unwrap().trim().to_owned()
 }
@@ -11,12 +14,13 @@ fn value(path: &str) -> String {
 #[test]
 fn a_setting_is_changed_and_restored() {
     let path = "/proc/sys/kernel/msgmnb";
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let before = value(path);
     let wanted = (before.parse::<u64>().unwrap() - 1).to_string();
     let setting = Setting::change(path.as_ref(), &wanted).unwrap();
     assert_eq!(value(path), wanted);
     let again = Setting::change(path.as_ref(), &wanted).unwrap();
-    assert!(Arc::ptr_eq(&setting, &again));
+    assert!(Arc::ptr_eq(&setting.files, &again.files));
     let error = Setting::change(path.as_ref(), "7").unwrap_err().to_string();
     assert!(error.contains("another place has set /proc/sys/kernel/msgmnb to"), "{error}");
     drop(setting);
@@ -29,15 +33,54 @@ fn a_setting_is_changed_and_restored() {
 }
 
 #[test]
-fn of_a_pair_the_one_in_force_is_restored() {
-    let [bytes, ratio] = PAIRS[1];
-    let before = [value(bytes), value(ratio)];
-    let setting = Setting::change(bytes.as_ref(), "2147483648").unwrap();
-    assert_eq!([value(bytes), value(ratio)], ["2147483648", "0"]);
-    let error = Setting::change(ratio.as_ref(), "7").unwrap_err().to_string();
-    assert!(error.contains("another place has set"), "{error}");
+fn while_it_is_lifted_another_value_may_be_in_force() {
+    let path = "/proc/sys/kernel/msgmnb";
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let before = value(path);
+    let one = Setting::change(path.as_ref(), "16001").unwrap();
+    one.lift();
+    assert_eq!(value(path), before);
+    let other = Setting::change(path.as_ref(), "16002").unwrap();
+    assert_eq!(value(path), "16002");
+    assert!(one.impose().unwrap_err().to_string().contains("another place has set"));
+    other.lift();
+    other.lift();
+    for _ in 0..2 {
+        one.impose().unwrap();
+        assert_eq!(value(path), "16001");
+    }
+    one.lift();
+    assert_eq!(value(path), before);
+    other.impose().unwrap();
+    drop(one);
+    assert_eq!(value(path), "16002");
+    drop(other);
+    assert_eq!(value(path), before);
+}
+
+#[test]
+fn a_setting_whose_guard_was_killed_is_restored_too() {
+    let path = "/proc/sys/kernel/keys/gc_delay";
+    let before = value(path);
+    let setting = Setting::change(path.as_ref(), "301").unwrap();
+    assert_eq!(value(path), "301");
+    // SAFETY: it is a child of ours that nobody has waited for.
+    assert_eq!(unsafe { libc::kill(setting.files._guard.pid, libc::SIGKILL) }, 0);
     drop(setting);
-    assert_eq!([value(bytes), value(ratio)], before);
+    assert_eq!(value(path), before);
+}
+
+#[test]
+fn of_a_pair_the_one_in_force_is_restored() {
+    for ([one, other], wanted) in [(PAIRS[1], "2147483648"), (PAIRS[2], "1073741824")] {
+        let before = [value(one), value(other)];
+        let setting = Setting::change(one.as_ref(), wanted).unwrap();
+        assert_eq!([value(one), value(other)], [wanted, "0"]);
+        let error = Setting::change(other.as_ref(), "7").unwrap_err().to_string();
+        assert!(error.contains("another place has set"), "{error}");
+        drop(setting);
+        assert_eq!([value(one), value(other)], before);
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use inodyne_fuse::Caching;
 use super::{PlaceSpec, Where, options};
 use crate::{Kind, Limits, ParseDelayError, ParseSizeError, Size, key::Key, wear::Wear};
 
-/// A file under /sys or /proc/sys, and what to write into it as long as the place is there.
+/// A file under /sys or /proc/sys, and what to write into it for what runs in the place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SettingSpec {
     /// As written: `LOOP` stands for the name of the place's own device.
@@ -44,7 +44,14 @@ impl SettingSpec {
         if value.trim().is_empty() {
             return Err(format!("set={file}= is empty"));
         }
-        Ok(Self { file: file.into(), value: value.into() })
+        let setting = Self { file: file.into(), value: value.into() };
+        // With another scheduler a queue has new values of nr_requests and of all in iosched (block/elevator.c).
+        if Path::new(file).ends_with("queue/scheduler") && !setting.names_device() {
+            return Err(format!(
+                "set={file} resets other settings of the queue, which would not be restored: only with LOOP"
+            ));
+        }
+        Ok(setting)
     }
 }
 

@@ -113,6 +113,7 @@ fn mistakes_are_named_with_what_there_is() {
         ("ext4:set=/proc/sys/vm/dirty_ratio=", "is empty"),
         ("ext4:set=/proc/sys/vm/a=1,set=/proc/sys/vm/a=2", "twice"),
         ("tmpfs:set=/sys/block/LOOP/queue/x=1", "no device of its own"),
+        ("bind:/x,set=/sys/block/sda/queue/scheduler=none", "resets other settings of the queue"),
         ("a=b=ext4", "no file system 'b=ext4'"),
     ] {
         let error = text.parse::<PlaceSpec>().unwrap_err().to_string();

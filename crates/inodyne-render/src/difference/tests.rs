@@ -1,7 +1,7 @@
 //! All forms say the same numbers.
 
 use inodyne_analyse::{difference, explain};
-use inodyne_model::difference::Difference;
+use inodyne_model::difference::{Difference, Side, Unmatched};
 use inodyne_model::recording::Recording;
 use inodyne_model::run::CacheState;
 use inodyne_model::sample;
@@ -101,6 +101,29 @@ fn all_forms_say_the_same_numbers() {
     assert_eq!(json["gates"][0]["figures"]["new"], 33_055);
     assert_eq!(case["paths"]["new"][0]["path"], "/etc/\u{1b}[2Je");
     assert!(forms.iter().all(|form| !form.contains('\u{1b}') && form.contains("ENOENT 1 → 201")));
+}
+
+#[test]
+fn a_page_says_what_became_of_each_gate() {
+    let mut found = regressed();
+    found.unmatched.push(Unmatched { only: Side::Old, case: found.cases[0].case.clone() });
+    let page = difference_html(&found);
+    for lead in ["FAILED", "held", "undecided", "new", "old"] {
+        assert!(page.contains(&format!(">{lead} </span>")), "{lead}");
+    }
+    assert!(page.contains("<span class=\"warning\">FAILED </span>calls(newfstatat) &gt; +5%"), "{page}");
+}
+
+#[test]
+fn without_a_case_in_common_the_only_test_is_skipped() {
+    let found = between(sample::empty(), find(true), &[]);
+    assert!(found.cases.is_empty());
+    let xml = difference_junit(&found);
+    assert!(xml.contains("<skipped message=\"the recordings have no case in common\"/>"), "{xml}");
+    assert_eq!(xml.matches(" tests=\"1\" failures=\"0\" skipped=\"1\">").count(), 2, "{xml}");
+    // Gates that nobody can tell of are tests of their own.
+    let xml = difference_junit(&between(sample::empty(), find(true), &GATES));
+    assert!(!xml.contains("<skipped") && xml.contains(" tests=\"6\" failures=\"6\" skipped=\"0\""), "{xml}");
 }
 
 #[test]

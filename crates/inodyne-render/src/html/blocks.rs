@@ -2,7 +2,7 @@
 
 use super::builder::{Html, class_of};
 use super::{dots, flame, pictures, tables, timeline, treemap};
-use crate::line::{Line, Span, Style};
+use crate::line::{Span, Style};
 use crate::report::block::{Block, Expectation, FindingBlock, Headline, Remark, Title, Widget};
 
 /// Names in a verdict are cut beyond this width.
@@ -41,10 +41,9 @@ fn one(page: &mut Html, block: &Block<'_>) {
         // The title of a study is that of the page, and a case has a heading of its own.
         Block::Gap | Block::StudyTitle(_) | Block::CaseName(_) => {}
         Block::Heading(text) => page.element("h4", &[], text),
-        Block::Line(text) => line(page, text),
-        Block::Paragraph { text, style, .. } | Block::Brief { text, style, .. } => {
-            page.element("p", &[("class", class_of(*style))], text);
-        }
+        Block::Line(text) => page.paragraph(text),
+        Block::Paragraph { lead, text, style } => paragraph(page, lead, text, *style),
+        Block::Brief { text, style, .. } => page.element("p", &[("class", class_of(*style))], text),
         Block::Table(table) => tables::show(page, table),
         Block::Title(of) => title(page, of),
         Block::Remarks(remarks) => page.inside("details", &[], |page| {
@@ -67,14 +66,15 @@ fn one(page: &mut Html, block: &Block<'_>) {
     }
 }
 
-/// A line as a paragraph, in one style where all of it has one.
-fn line(page: &mut Html, of: &Line) {
-    let shown: Vec<&Span> = of.spans().iter().filter(|span| !span.text().trim().is_empty()).collect();
-    match shown.as_slice() {
-        [] => {}
-        [only] => page.element("p", &[("class", class_of(only.style()))], only.text().trim_start()),
-        _ => page.inside("p", &[], |page| of.spans().iter().for_each(|span| page.span(span))),
-    }
+/// Text after its lead, of which only the words count here: its spaces are for columns.
+fn paragraph(page: &mut Html, lead: &Span, text: &str, style: Style) {
+    page.inside("p", &[("class", class_of(style))], |page| {
+        let words = lead.text().trim();
+        if !words.is_empty() {
+            page.span(&Span::new(format!("{words} "), lead.style()));
+        }
+        page.text(text);
+    });
 }
 
 /// What ran where.

@@ -108,6 +108,16 @@ impl Html {
         line.spans().iter().for_each(|span| self.span(span));
     }
 
+    /// A line as a paragraph, in one style where all of it has one.
+    pub(super) fn paragraph(&mut self, line: &Line) {
+        let shown: Vec<&Span> = line.spans().iter().filter(|span| !span.text().trim().is_empty()).collect();
+        match shown.as_slice() {
+            [] => {}
+            [only] => self.element("p", &[("class", class_of(only.style()))], only.text().trim_start()),
+            _ => self.inside("p", &[], |page| page.line(line)),
+        }
+    }
+
     /// JSON for the script. No byte of it can end the element or begin a comment.
     pub(super) fn data(&mut self, kind: &str, value: &Value) {
         self.open("script", &[("type", "application/json"), ("data-kind", kind)]);

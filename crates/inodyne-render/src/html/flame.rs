@@ -42,7 +42,10 @@ pub(super) fn show(page: &mut Html, trace: &Trace) {
         return;
     }
     let mut names = Names::default();
-    let all_label = format!("all {} threads, their lives summed", Grouped(trace.threads.len() as u64));
+    let all_label = match trace.threads.len() {
+        1 => "the life of the only thread".to_owned(),
+        several => format!("all {} threads, their lives summed", Grouped(several as u64)),
+    };
     let mut trees = Vec::new();
     if !path.is_empty() {
         trees.push(tree("critical path: the wall-clock time".to_owned(), path.iter(), &mut names));

@@ -30,7 +30,7 @@ use crate::colours;
 use crate::report::block::{Block, Fold, Kind, Part, Widget};
 use crate::report::card::{self, Card};
 use crate::report::{report, study_title};
-use crate::units::{bytes, date};
+use crate::units::{bytes, counted, date};
 use builder::Html;
 
 pub(crate) use builder::markup_free;
@@ -163,9 +163,9 @@ fn circumstances(recording: &Recording) -> String {
     let host = &recording.host;
     let machine = if host.virtual_machine { "virtual machine" } else { "machine" };
     format!(
-        "{} UTC · {machine} with {} CPUs ({}), {} · Linux {} · inodyne {}",
+        "{} UTC · {machine} with {} ({}), {} · Linux {} · inodyne {}",
         date(recording.created_unix_s),
-        host.cpus,
+        counted(host.cpus.into(), "CPU", "CPUs"),
         host.cpu_model,
         bytes(host.memory_bytes),
         host.kernel,

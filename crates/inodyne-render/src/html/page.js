@@ -31,6 +31,7 @@
   };
   const percent = (part) =>
     part <= 0 ? "0%" : part < 0.0005 ? "<0.1%" : `${(part * 100).toFixed(part < 0.0095 ? 1 : 0)}%`;
+  const counted = (count, one, several) => `${count} ${count === 1 ? one : several}`;
   const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
   const dataOf = (widget) => JSON.parse(widget.querySelector("script").textContent);
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
@@ -211,8 +212,8 @@
       const least = Math.max(zoomed.depth + 1, ...wanted) + 1;
       let rows = covered.length;
       while (rows > least && covered[rows - 1] < LEAST_COVERED) rows -= 1;
-      deeper.textContent =
-        rows < covered.length ? `${covered.length - rows} deeper rows, narrow ones: click into a column to see them.` : "";
+      const left = counted(covered.length - rows, "deeper row, a narrow one", "deeper rows, narrow ones");
+      deeper.textContent = rows < covered.length ? `${left}: click into a column to see more.` : "";
       const list = shown.filter(([node]) => node.depth < rows).map(([node, left, width, above]) => {
         const frame = make("div", above ? "above" : width < 0.004 ? "narrow" : "");
         frame.id = `${id}-${node.index}`;
@@ -267,7 +268,8 @@
         within(nodes[0], false);
       }
       draw();
-      if (search) status.textContent = `${hits.size} frames match: ${time(sum)}, ${percent(sum / nodes[0].ns)} of the time`;
+      const match = counted(hits.size, "frame matches", "frames match");
+      if (search) status.textContent = `${match}: ${time(sum)}, ${percent(sum / nodes[0].ns)} of the time`;
       else describe(current);
     };
     const input = make("input");
@@ -403,13 +405,19 @@
     canvas.tabIndex = 0;
     canvas.setAttribute("role", "img");
     const what = top ? "The critical path, and below it" : "Timeline of";
-    canvas.setAttribute("aria-label", `${what} ${lanes.length} threads. Plus and minus zoom, arrows move, Escape shows all.`);
+    const below = counted(lanes.length, "lane", "lanes");
+    canvas.setAttribute("aria-label", `${what} ${below}. Plus and minus zoom, arrows move, Escape shows all.`);
     const status = make("p", "status", "");
     status.setAttribute("aria-live", "polite");
     const rows = [];
     lanes.forEach((lane, index) => (rows[lane.row] ||= []).push(index));
     const height = AXIS + top + rows.length * LANE;
     const yOf = (lane) => AXIS + top + lane.row * LANE;
+    // How far a label may reach: to the end of its bar, or, where there is none, to the next lane of the row.
+    const reach = lanes.map((lane) => {
+      const after = rows[lane.row].map((one) => lanes[one].born).filter((born) => born > lane.born);
+      return lane.thin ? Math.min(Infinity, ...after) : lane.ended;
+    });
     const tip = make("div", "tip");
     tip.hidden = true;
     canvas.style.height = `${height}px`;
@@ -464,8 +472,8 @@
         context.fillText(words, x(at) + 4, 11);
       }
       // In the part of the bar that is seen, cut where the bar ends.
-      const label = (lane, y) => {
-        const [begin, end] = [x(lane.born), lane.thin ? width : x(lane.ended)];
+      const label = (lane, index, y) => {
+        const [begin, end] = [x(lane.born), x(reach[index])];
         if (end - begin < LEAST_LABEL || lane.ended < from || lane.born > to) return;
         context.save();
         context.beginPath();
@@ -481,7 +489,7 @@
         else box(lane.born, lane.ended, y, BAR, onCpu);
         sums(threads[index], y, BAR);
         stretches(threads[index], threads[index].firstAfter(from), y, BAR);
-        label(lane, y);
+        label(lane, index, y);
       });
       if (top) {
         sums(path, AXIS, top - 6);
@@ -600,11 +608,13 @@
       for (let index = 2; index < summed.length; index += SUM) used.add(summed[index]);
     }
     const colours = legend(data, used);
-    const running = make("span");
-    const sample = make("i");
-    sample.style.background = "var(--on-cpu)";
-    running.append(sample, document.createTextNode("on a CPU"));
-    colours.prepend(running);
+    if (lanes.some((lane) => !lane.thin)) {
+      const running = make("span");
+      const sample = make("i");
+      sample.style.background = "var(--on-cpu)";
+      running.append(sample, document.createTextNode("on a CPU"));
+      colours.prepend(running);
+    }
     const drawing = make("div", "drawing");
     drawing.append(canvas, tip);
     widget.replaceChildren(controls, drawing, status, colours);

@@ -1,7 +1,6 @@
 //! What is drawn in the cells of tables, and beside verdicts: bars, intervals, histograms.
 
 use inodyne_model::Nanos;
-use inodyne_model::count::Grouped;
 use inodyne_model::histogram::Histogram;
 use inodyne_model::trace::Trace;
 
@@ -11,7 +10,7 @@ use crate::report::Whisker;
 use crate::report::row_in_words;
 use crate::report::state::State;
 use crate::report::value::Picture;
-use crate::units::{duration, percent};
+use crate::units::{counted, duration, percent};
 
 /// The histograms of all rows share an axis from here …
 const LEAST_NS: f64 = 100.0;
@@ -212,8 +211,8 @@ fn histogram(page: &mut Html, histogram: &Histogram) {
     let words = match (histogram.buckets().first(), histogram.buckets().last()) {
         (Some(first), Some(last)) => {
             format!(
-                "{} calls between {} and {}",
-                Grouped(histogram.count()),
+                "{} between {} and {}",
+                counted(histogram.count(), "call", "calls"),
                 duration(Nanos(first.low_ns)),
                 duration(Nanos(last.high_ns))
             )

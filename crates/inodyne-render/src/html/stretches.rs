@@ -26,7 +26,7 @@ use crate::line::escaped;
 use crate::report::row_in_words as parts;
 use crate::report::state::State;
 use crate::timeline::Interval;
-use crate::units::{duration, percent};
+use crate::units::{counted, duration, percent};
 
 /// Stretches kept as they are: of the path, and of all threads together.
 pub(super) const MOST: usize = 8_000;
@@ -124,12 +124,22 @@ impl Gathered {
         self.longest = all;
     }
 
+    /// Adds to each part of the time what lies in it: what rounds down in one is in the next.
     fn sum(&mut self, one: &Stretch) {
-        let part = u128::from(one.from) * u128::from(PARTS) / u128::from(self.end_ns.max(1));
-        let part = part.min(u128::from(PARTS - 1)) as u64;
-        let ns = (u128::from(one.ns) * u128::from(one.high - one.low) / u128::from(HEIGHT)) as u64;
-        let sum = self.summed.entry((one.lane, part, one.class)).or_default();
-        *sum = sum.saturating_add(ns);
+        let [end, parts, from] = [self.end_ns.max(1), PARTS, one.from].map(u128::from);
+        let length = u128::from(one.ns.max(1));
+        let part_at = |ns: u128| (ns * parts / end).min(parts - 1);
+        let whole = u128::from(one.ns) * u128::from(one.high - one.low) / u128::from(HEIGHT);
+        let (first, last) = (part_at(from), part_at(from + length - 1));
+        let mut before = 0;
+        for part in first..=last {
+            let until = if part == last { whole } else { whole * (((part + 1) * end).div_ceil(parts) - from) / length };
+            if until > before {
+                let sum = self.summed.entry((one.lane, part as u64, one.class)).or_default();
+                *sum = sum.saturating_add((until - before) as u64);
+            }
+            before = until;
+        }
         self.short += 1;
         self.border = self.border.max(Nanos(one.ns));
     }
@@ -263,7 +273,8 @@ pub(super) fn of_commits<'a>(
     let class = class_of(State::Blocked(Cause::Journal));
     journal.each.iter().map(move |commit| {
         let from = commit.from_ns.unwrap_or(commit.to_ns);
-        let blocks = commit.blocks.map_or_else(String::new, |blocks| format!(" of {} blocks", Grouped(blocks)));
+        let blocks =
+            commit.blocks.map_or_else(String::new, |blocks| format!(" of {}", counted(blocks, "block", "blocks")));
         let words = words.number(format!("commit{blocks}"));
         let ns = commit.to_ns.saturating_sub(from).0.max(1);
         Stretch { lane: Some(lane), from: from.0, ns, class, words, low: 0, high: HEIGHT }
@@ -288,4 +299,45 @@ pub(super) fn of_interval<'a>(
     };
     let both = [blocked.map(&mut one), ready.map(&mut one)];
     both.into_iter().flatten().filter(|one| one.ns > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What becomes of a stretch that is too short to be kept, by part of a time of so many nanoseconds.
+    fn summed(end_ns: u64, from: u64, ns: u64, high: u64) -> Vec<(u64, u64)> {
+        let mut gathered = Gathered::new(end_ns);
+        gathered.sum(&Stretch { lane: None, from, ns, class: 0, words: 0, low: 0, high });
+        gathered.finish().summed.into_iter().map(|((_, part, _), ns)| (part, ns)).collect()
+    }
+
+    #[test]
+    fn a_long_stretch_is_in_all_parts_that_it_covers() {
+        let end = PARTS * 10;
+        assert_eq!(summed(end, 12, 3, HEIGHT), [(1, 3)]);
+        assert_eq!(summed(end, 15, 10, HEIGHT), [(1, 5), (2, 5)]);
+        assert_eq!(summed(end, 15, 20, HEIGHT / 2), [(1, 2), (2, 5), (3, 3)]);
+        let all = summed(end, 0, end, HEIGHT);
+        assert!(all.len() as u64 == PARTS && all.iter().all(|(_, ns)| *ns == 10));
+    }
+
+    /// Whatever there is of it, and wherever: also beyond the end, and in parts that are no whole nanoseconds.
+    #[test]
+    fn nothing_of_a_stretch_is_lost() {
+        for end in [1, 7, 1_499, 1_501, 1_234_567, u64::MAX] {
+            for (from, ns) in [(0, end), (end / 3, end / 2), (end - 1, 5), (end, 9), (u64::MAX, u64::MAX), (3, 0)] {
+                let all = summed(end, from, ns, HEIGHT);
+                assert_eq!(
+                    all.iter().map(|(_, ns)| u128::from(*ns)).sum::<u128>(),
+                    u128::from(ns),
+                    "{from} {ns} {end}"
+                );
+                assert!(all.iter().all(|(part, _)| *part < PARTS));
+                let most = u128::from(end).div_ceil(u128::from(PARTS));
+                let last = PARTS - 1;
+                assert!(all.iter().all(|(part, ns)| *part == last || u128::from(*ns) <= most), "{all:?}");
+            }
+        }
+    }
 }

@@ -16,7 +16,7 @@ const PLOT: &str = "plot";
 /// Names above a column are cut beyond this width.
 const LONGEST_NAME: usize = 200;
 
-/// The table, and below it the rows that are folded in.
+/// The table, and below it the rows that are folded in, and what is said of all.
 pub(super) fn show(page: &mut Html, table: &Table) {
     let of_kind = |kind| table.rows.iter().filter(move |row| row.kind == kind).collect::<Vec<_>>();
     rows(page, table, &of_kind(RowKind::Plain), &of_kind(RowKind::Sum));
@@ -26,6 +26,9 @@ pub(super) fn show(page: &mut Html, table: &Table) {
             page.element("summary", &[], &table.hidden);
             rows(page, table, &hidden, &[]);
         });
+    }
+    if let Some(below) = &table.below {
+        page.paragraph(below);
     }
 }
 
@@ -131,5 +134,22 @@ fn name(page: &mut Html, cell: &Cell) {
     match cell.case {
         Some(number) => page.element("a", &[("href", &format!("#case-{number}"))], &words),
         None => page.text(&words),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::line::Span;
+
+    #[test]
+    fn what_is_said_below_a_table_is_on_the_page() {
+        let mut table = Table::new("", [Column::text("file")]);
+        table.row([Cell::of("a")]);
+        table.below = Some([Span::new("  3.00 MB of what was read had been read before", Style::Dim)].into());
+        let mut page = Html::new("", "");
+        show(&mut page, &table);
+        let said = "</table>\n</div>\n<p class=\"dim\">3.00 MB of what was read had been read before</p>";
+        assert!(page.finish("").contains(said));
     }
 }

@@ -10,14 +10,14 @@
 //! row 2       |as a.o|         |as b.o|
 //! ```
 //!
-//! Below them stand helpers, and journals with their commits.
+//! Below them stand helpers, and journals with their commits. Where it is not known when threads were on a CPU, of theirs is drawn only what
+//! the path saw, and nothing where there is no path.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use inodyne_model::Nanos;
 use inodyne_model::block::Journal;
-use inodyne_model::count::Grouped;
 use inodyne_model::ledger::View;
 use inodyne_model::observed::ThreadNumber;
 use inodyne_model::trace::Trace;
@@ -30,7 +30,7 @@ use crate::line::escaped;
 use crate::process::{Process, Processes};
 use crate::report::threads::ordered;
 use crate::timeline::{Intervals, known_until};
-use crate::units::duration;
+use crate::units::{counted, duration};
 
 /// Threads that have a lane.
 const MOST_THREADS: usize = 400;
@@ -73,10 +73,10 @@ struct Drawn {
 /// Whose a lane is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Whose {
-    /// A thread of the command's.
+    /// That of a thread of the command's.
     Thread,
-    /// A thread that is not the command's: only what the path saw of it is drawn.
-    Helper,
+    /// That of a thread of which only what the path saw is drawn: it is not the command's, or when threads were on a CPU is not known.
+    Seen,
     /// A journal's: its commits.
     Journal,
 }
@@ -86,7 +86,7 @@ impl Whose {
     fn otherwise(self) -> &'static str {
         match self {
             Whose::Thread => "on a CPU, or off it for too short a time to be drawn",
-            Whose::Helper => "only what the path saw of it is known here",
+            Whose::Seen => "only what the path saw of it is known here",
             Whose::Journal => "no commit",
         }
     }
@@ -139,9 +139,14 @@ impl Drawn {
                  thread shows when the path ran through it. ",
             );
         }
-        words.push_str("Threads, by process and begin: when each was on a CPU, blocked, or waiting for one. ");
-        if self.lanes.iter().any(|lane| lane.whose == Whose::Journal) {
-            words.push_str("Below them, each commit of a journal, whoever it was for. ");
+        let has = |whose: Whose| self.lanes.iter().any(|lane| lane.whose == whose);
+        if has(Whose::Thread) {
+            words.push_str("Threads, by process and begin: when each was on a CPU, blocked, or waiting for one. ");
+        } else {
+            words.push_str("When threads were on a CPU is not known. ");
+        }
+        if has(Whose::Journal) {
+            words.push_str("At the bottom, each commit of a journal, whoever it was for. ");
         }
         words.push_str(&self.path.in_words("stretches of the path", self.end_ns));
         words.push_str(&self.threads.in_words("stretches off the CPU", self.end_ns));
@@ -150,7 +155,9 @@ impl Drawn {
             words.push_str(&format!("The timeline was full after {until}: threads are drawn up to there. "));
         }
         if self.undrawn > 0 {
-            words.push_str(&format!("{} threads with less CPU time are not drawn. ", Grouped(self.undrawn as u64)));
+            let threads =
+                counted(self.undrawn as u64, "thread with less CPU time is", "threads with less CPU time are");
+            words.push_str(&format!("{threads} not drawn. "));
         }
         words
     }
@@ -177,7 +184,9 @@ impl Drawn {
 fn lanes(trace: &Trace) -> (Vec<Lane>, HashMap<ThreadNumber, usize>, usize) {
     let observed = &trace.observed;
     let since = |ns: Nanos| ns.saturating_sub(observed.started_ns).0;
-    let most_active: Vec<ThreadNumber> = ordered(trace).iter().map(|thread| thread.number).collect();
+    let is_drawn = trace.knows_who_was_on_cpu() || !trace.path.steps.is_empty();
+    let most_active: Vec<ThreadNumber> =
+        ordered(trace).iter().filter(|_| is_drawn).map(|thread| thread.number).collect();
     let processes = Processes::new(trace);
     let (mut lanes, mut numbers) =
         of_threads(trace, &processes, most_active.iter().take(MOST_THREADS).copied().collect());
@@ -202,7 +211,7 @@ fn lanes(trace: &Trace) -> (Vec<Lane>, HashMap<ThreadNumber, usize>, usize) {
             row: first + at,
             born_ns: since(helper.adopted_ns),
             ended_ns: since(helper.ended_ns),
-            whose: Whose::Helper,
+            whose: Whose::Seen,
         });
     }
     let lane_of = numbers.into_iter().enumerate().map(|(lane, number)| (number, lane)).collect();
@@ -223,6 +232,7 @@ fn rows(lanes: &[Lane]) -> usize {
 /// stands meanwhile.
 fn of_threads(trace: &Trace, processes: &Processes, wanted: HashSet<ThreadNumber>) -> (Vec<Lane>, Vec<ThreadNumber>) {
     let observed = &trace.observed;
+    let whose = if trace.knows_who_was_on_cpu() { Whose::Thread } else { Whose::Seen };
     let since = |ns: Nanos| ns.saturating_sub(observed.started_ns).0;
     let by_number: HashMap<ThreadNumber, _> = observed.threads.iter().map(|thread| (thread.number, thread)).collect();
     let (mut lanes, mut numbers): (Vec<Lane>, Vec<ThreadNumber>) = (Vec::new(), Vec::new());
@@ -243,7 +253,7 @@ fn of_threads(trace: &Trace, processes: &Processes, wanted: HashSet<ThreadNumber
             row_of[at].get_or_insert(row);
             let (label, name) = names(process, &thread.comm, thread.tid);
             let ended_ns = known_until(trace, life.0, life.1);
-            lanes.push(Lane { label, name, row, born_ns: life.0, ended_ns, whose: Whose::Thread });
+            lanes.push(Lane { label, name, row, born_ns: life.0, ended_ns, whose });
             numbers.push(thread.number);
         }
     }
@@ -264,6 +274,7 @@ mod tests {
     use inodyne_model::observed::{ThreadObserved, Timeline, Waker};
     use inodyne_model::path::{CriticalPath, PathRow, Step, StepPart};
     use inodyne_model::sample;
+    use inodyne_model::trace::Tracer;
 
     use super::stretches::MOST;
     use super::*;
@@ -347,6 +358,30 @@ mod tests {
         assert_eq!(drawn.words.all[of_it[1].words as usize], "commit of 15 blocks");
         assert!(drawn.in_words().contains("each commit of a journal"));
         assert!(!without.in_words().contains("journal"));
+    }
+
+    /// Not the threads of a window without a timeline, as if they had run all the time: its journals alone, and nothing without these.
+    #[test]
+    fn threads_are_not_drawn_where_nothing_is_known_of_them() {
+        let mut recording = sample::window_recording();
+        inodyne_analyse::explain(&mut recording);
+        let trace = &mut recording.traces[0];
+        trace.journals.clear();
+        let drawn = Drawn::new(trace);
+        assert_eq!((drawn.lanes.len(), drawn.undrawn), (0, 0));
+        trace.journals = vec![sample::journal()];
+        let drawn = Drawn::new(trace);
+        assert!(drawn.lanes.iter().all(|lane| lane.whose == Whose::Journal));
+        assert!(!drawn.in_words().contains("when each was on a CPU"), "{}", drawn.in_words());
+        // Of a log of strace's there is a path, and what it saw of each thread.
+        let mut recording = sample::pipeline_recording();
+        recording.traces[0].tracer = Tracer::Strace;
+        inodyne_analyse::explain(&mut recording);
+        let trace = &mut recording.traces[0];
+        trace.path.steps = vec![Step { from_ns: 0, thread: 1, first: 0, count: 0 }];
+        let drawn = Drawn::new(trace);
+        assert_eq!(drawn.lanes.len(), trace.threads.len());
+        assert!(drawn.lanes.iter().all(|lane| lane.whose == Whose::Seen));
     }
 
     /// Every step to its full height, what was done in it one above the other.

@@ -2,12 +2,10 @@
 //!
 //! Laid out so that the areas are as square as they can be (Bruls, Huizing, van Wijk: "Squarified treemaps", VisSym 2000).
 
-use inodyne_model::count::Grouped;
-
 use super::builder::Html;
 use crate::line::escaped;
 use crate::report::directories::{Tree, joined};
-use crate::units::{bytes, duration, percent};
+use crate::units::{bytes, counted, duration, percent};
 
 /// The picture is laid out as if it were so wide; its height is that in `page.css`, in pixels.
 const WIDTH: f64 = 1000.0;
@@ -58,10 +56,10 @@ pub(super) fn show(page: &mut Html, tree: &Tree<'_>) {
             let sum = &tree.sum;
             let share = percent(sum.wall_ns.share_of(whole));
             let title = format!(
-                "{}: {} ({share}), {} files, {} read, {} written",
+                "{}: {} ({share}), {}, {} read, {} written",
                 escaped(path),
                 duration(sum.wall_ns),
-                Grouped(sum.files),
+                counted(sum.files, "file", "files"),
                 bytes(sum.read),
                 bytes(sum.written)
             );

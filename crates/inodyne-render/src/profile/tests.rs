@@ -295,6 +295,18 @@ fn firefox_has_waits_and_steps_of_the_path_at_their_times() {
     assert_eq!(samples[6..], ["3.500 90.752 find;[on a CPU]", "185.004 90.752 find;[on a CPU]"]);
 }
 
+#[test]
+fn firefox_has_nobody_on_a_cpu_where_nothing_is_known_of_that() {
+    let mut recording = sample::window_recording();
+    inodyne_analyse::explain(&mut recording);
+    let file: Value = serde_json::from_str(&firefox(&Traced::all(&recording)[0], View::Wall)).unwrap();
+    for thread in file["threads"].as_array().unwrap() {
+        let by_stack = thread["name"].as_str().unwrap().ends_with(", summed by stack");
+        assert_eq!(thread["samples"]["length"] == 0, !by_stack, "{}", thread["name"]);
+        assert!(!thread["stringArray"].as_array().unwrap().contains(&Value::from("[on a CPU]")));
+    }
+}
+
 /// The parts of `profile.proto` that a reader needs to sum it up, decoded by another implementation than the one that
 /// encodes.
 #[derive(Clone, PartialEq, Message)]

@@ -16,7 +16,7 @@ use super::table::{Column, Records, RowKind, Table};
 use super::value::{Cell, Value};
 use crate::disk::made_use_of;
 use crate::line::{Span, Style};
-use crate::units::{bytes, duration, percent};
+use crate::units::{bytes, counted, duration, percent, rate, rate_of_bytes};
 
 pub(super) const SECTION: Definition = Definition { name: "block", unasked: true, show: Show::Case(show), records };
 
@@ -99,12 +99,12 @@ fn bounds(block: &BlockIo, bound: &Bound, disk: &Disk, trace: &Trace) -> String 
     let used = Use::of(disk, block, &load).filter(|_| bound.by != BoundBy::NotTheDevice);
     let used = used.map_or_else(String::new, |used| format!("; {}", made_use_of(name, &used, &load)));
     format!(
-        "{what}: waited for a device {} of the time; {name} busy {} of it, {:.1} requests at once, {:.0} requests and {} a second{each}{used}",
+        "{what}: waited for a device {} of the time; {name} busy {} of it, {:.1} requests at once, {} requests and {} a second{each}{used}",
         percent(bound.waiting_ns.share_of(trace.ledger.wall_ns)),
         percent(load.busy),
         load.depth,
-        load.requests_per_s,
-        bytes(load.bytes_per_s.round() as u64),
+        rate(load.requests_per_s),
+        rate_of_bytes(load.bytes_per_s),
     )
 }
 
@@ -122,8 +122,8 @@ fn sentence(disk: &Disk, rows: &[&PathRequests], load: &Load) -> String {
     let is_used = rows.iter().any(|row| row.asker == Asker::Command);
     let whose = if is_used { "" } else { "; none asked for by the command itself" };
     format!(
-        "{} requests of {}, {} on average; {} merged; busy {} of the time, {depth:.1} at once while busy{whose}",
-        Grouped(all.requests),
+        "{} of {}, {} on average; {} merged; busy {} of the time, {depth:.1} at once while busy{whose}",
+        counted(all.requests, "request", "requests"),
         bytes(all.bytes),
         bytes(all.mean_bytes()),
         Grouped(disk.merged),

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 
 use inodyne_model::comparison::{Comparison, LedgerDifference, Verdict};
+use inodyne_model::count::Grouped;
 use inodyne_model::metric::Metric;
 use inodyne_model::recording::Recording;
 
@@ -11,7 +12,7 @@ use super::change::{self, Whisker};
 use super::names::Names;
 use super::table::{Column, RowKind, Table};
 use super::value::{Cell, Picture};
-use crate::line::{Line, Span, Style};
+use crate::line::Style;
 use crate::units::unit;
 
 /// At most so many calls are shown; the JSON has all.
@@ -46,11 +47,13 @@ pub(super) fn show(page: &mut Page<'_>, recording: &Recording, of: &LedgerDiffer
         Column::text("95% interval"),
         Column::text("").yielding(),
     ];
+    let width = columns.len();
     let mut table = Table::new("comparisons", columns);
     let whole = calls.iter().map(|(_, c)| c.a_median_ns.max(c.b_median_ns)).max().unwrap_or_default();
     let of_all = "summed over all threads";
     page.heading(&format!("System calls{whose}, {of_all}: medians of {pairs} of traced runs, in {}", unit(whole)));
     for (at, (call, comparison)) in calls.iter().enumerate() {
+        let whisker = Whisker::of(comparison);
         let kind = if at < MOST_ROWS { RowKind::Plain } else { RowKind::Hidden };
         table.push(
             kind,
@@ -59,16 +62,16 @@ pub(super) fn show(page: &mut Page<'_>, recording: &Recording, of: &LedgerDiffer
                 Cell::scaled(comparison.a_median_ns, whole),
                 Cell::scaled(comparison.b_median_ns, whole),
                 Cell::change(comparison.ratio).styled(Style::Bold),
-                Cell::picture(Picture::Whisker(Whisker::of(comparison))),
-                Cell::changes(comparison.ci_low.zip(comparison.ci_high)),
+                Cell::picture(Picture::Whisker(whisker)),
+                Cell::changes(whisker.interval),
                 Cell::of(change::word(comparison)).styled(style(comparison.verdict)),
             ],
         );
     }
-    if calls.len() > MOST_ROWS {
-        let words = format!("and {} with less time", calls.len() - MOST_ROWS);
-        table.below = Some(Line::from([Span::new(format!("  {words}"), Style::Dim)]));
-        table.hidden = words;
+    if table.hidden_rows() > 0 {
+        table.hidden = format!("{} with less time", Grouped(table.hidden_rows() as u64));
+        let words = Cell::of(table.hidden.clone());
+        table.rest([words].into_iter().chain(std::iter::repeat_with(Cell::nothing).take(width - 1)));
     }
     page.table(table);
 }

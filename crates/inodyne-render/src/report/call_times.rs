@@ -7,6 +7,7 @@ use inodyne_model::syscall::SyscallStats;
 use super::block::Page;
 use super::table::{Column, RowKind, Table};
 use super::value::{Cell, Value};
+use crate::units::counted;
 
 /// At most so many calls are shown, those with most time; the JSON has all.
 const MOST_CALLS: usize = 8;
@@ -34,7 +35,7 @@ pub(super) fn show(page: &mut Page<'_>, calls: &[SyscallStats]) {
     for (at, call) in calls.iter().enumerate() {
         table.push(if at < MOST_CALLS { RowKind::Plain } else { RowKind::Hidden }, row(call));
     }
-    table.hidden = format!("{} calls with less time", table.hidden_rows());
+    table.hidden = counted(table.hidden_rows() as u64, "call with less time", "calls with less time");
     page.table(table);
 }
 

@@ -17,7 +17,7 @@ use super::case::Case;
 use super::names::Names;
 use super::state::State;
 use super::{change, comparison, ledger, names, overhead, screen, verdict};
-use crate::units::{duration, duration_beside, percent};
+use crate::units::{counted, duration, duration_beside, percent};
 
 /// Rows of a ledger, and states of several, that have a line of their own.
 const MOST_ROWS: usize = 5;
@@ -73,8 +73,7 @@ pub(crate) fn of(recording: &Recording) -> Option<Card> {
     let bars = bars(recording, &cases);
     let others = match cases.len() - bars.len() {
         0 => String::new(),
-        1 => "and 1 more case".to_owned(),
-        left => format!("and {left} more cases"),
+        left => format!("and {}", counted(left as u64, "more case", "more cases")),
     };
     Some(match cases.as_slice() {
         [case] => {

@@ -4,6 +4,8 @@ use inodyne_model::comparison::{Comparison, LEAST_PAIRS, Verdict};
 use inodyne_model::count::Grouped;
 use inodyne_model::metric::Metric;
 
+use crate::units::counted;
+
 /// From here on "times" says more than "per cent".
 const MANY: f64 = 2.0;
 
@@ -155,7 +157,7 @@ fn times(ratio: f64) -> String {
 
 /// `50 pairs`, `1 pair`.
 pub(crate) fn pairs(count: usize) -> String {
-    if count == 1 { "1 pair".to_owned() } else { format!("{} pairs", Grouped(count as u64)) }
+    counted(count as u64, "pair", "pairs")
 }
 
 #[cfg(test)]

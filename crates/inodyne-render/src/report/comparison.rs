@@ -3,8 +3,7 @@
 
 use inodyne_model::Nanos;
 use inodyne_model::case::{CaseKey, CasePair};
-use inodyne_model::comparison::{Comparison, LedgerDifference, Verdict};
-use inodyne_model::cure::{Change, PlaceChange};
+use inodyne_model::comparison::{Comparison, LedgerDifference, Verdict, unlike_ledgers};
 use inodyne_model::finding::{Finding, Score};
 use inodyne_model::metric::Metric;
 use inodyne_model::recording::Recording;
@@ -18,7 +17,7 @@ use super::names::{self, Names};
 use super::rows::word;
 use super::table::Records;
 use super::value::Value;
-use super::{call_changes, difference, others, overview, spreads, verdict};
+use super::{call_changes, difference, others, overview, sentence, spreads, verdict};
 use crate::line::{Line, Span, Style};
 use crate::units::{duration_beside, unit};
 
@@ -51,9 +50,25 @@ pub(super) fn sources(
             call_changes::show(page, recording, found);
         }
     }
+    for (cases, why) in unlike(recording).into_iter().filter(|(cases, _)| wanted(cases.a)) {
+        let names = Names::of(recording, cases);
+        page.heading(&format!("Where the difference of {} from {} comes from", names.b, names.a));
+        page.paragraph("  ".into(), &format!("{}.", sentence::capitalised(&why)), Style::Warning);
+    }
     if page.is_whole() {
         others::show(page, recording, wanted);
     }
+}
+
+/// Which cases have traces whose ledgers cannot be subtracted, and why.
+fn unlike(recording: &Recording) -> Vec<(CasePair, String)> {
+    let mut pairs: Vec<CasePair> = recording.comparisons.iter().map(|comparison| comparison.cases).collect();
+    pairs.dedup();
+    let traces = |case: CaseKey| recording.traces.iter().filter(move |trace| trace.key() == case);
+    let why = |cases: CasePair| unlike_ledgers(traces(cases.a).chain(traces(cases.b))).map(|why| (cases, why));
+    let is_subtracted = |cases: &CasePair| recording.ledger_differences.iter().any(|found| found.cases == *cases);
+    let is_traced = |cases: &CasePair| traces(cases.a).next().is_some() && traces(cases.b).next().is_some();
+    pairs.into_iter().filter(|cases| is_traced(cases) && !is_subtracted(cases)).filter_map(why).collect()
 }
 
 /// Of two cases, where its difference lies in a sentence.
@@ -124,30 +139,21 @@ pub(super) fn times(comparison: &Comparison) -> String {
     format!("{} against {}{traced}", time(comparison.b_median_ns), time(comparison.a_median_ns))
 }
 
-/// What was predicted for the base, where the other side is its cure: the same kind of file system, made otherwise,
-/// without the finding, which such a change can cure.
+/// What was predicted for the base, where the other side is its cure: the same place with the cure applied and without the finding.
 pub(super) fn scores(cases: &[Case<'_>], comparison: &Comparison) -> Option<Line> {
     let case = |key: CaseKey| cases.iter().find(|case| case.key == key);
     let (base, other) = (case(comparison.cases.a)?, case(comparison.cases.b)?);
-    let kind = |case: &Case<'_>| case.place().map(|place| place.fs.clone());
-    let comparable = kind(base) == kind(other) && other.trace.is_some() && base.key.command == other.key.command;
+    let (before, after) = (base.place()?, other.place()?);
+    let comparable = other.trace.is_some() && base.key.command == other.key.command;
     let is_cured = |finding: &&&Finding| {
         let is_gone = other.findings.iter().all(|there| there.id != finding.id);
-        is_gone && !finding.bound && finding.cures.iter().any(|cure| makes_otherwise(&cure.change))
+        is_gone && !finding.bound && finding.cures.iter().any(|cure| cure.change.lies_between(before, after))
     };
-    // Of a traced run it is not known how long it would have taken, and a recording may say itself that it is no ground for a prediction.
-    let is_predicted = comparable && base.doubts().is_empty() && !comparison.traced;
+    // Of a traced run it is not known how long it would have taken, of one that failed what it should have done, and a recording may say
+    // itself that it is no ground for a prediction.
+    let is_predicted = comparable && base.doubts().is_empty() && !comparison.traced && comparison.failed == 0;
     let finding = base.findings.iter().find(is_cured).filter(|_| is_predicted)?;
     Some(score(finding, comparison, base.wall()))
-}
-
-/// Whether a change leaves a place the kind of file system that it is.
-fn makes_otherwise(change: &Change) -> bool {
-    match change {
-        Change::Place(PlaceChange::Over(_) | PlaceChange::Below) => false,
-        Change::Place(_) | Change::Setting { .. } => true,
-        Change::Cache(_) | Change::Command(_) | Change::Advice { .. } => false,
-    }
 }
 
 /// The parts that are saved are held against each other, as where a cure is proved.
@@ -156,11 +162,13 @@ fn score(finding: &Finding, comparison: &Comparison, now: Nanos) -> Line {
     let predicted = &finding.predicted;
     let interval = format!("[{}, {}]", time(predicted.low_ns), time(predicted.high_ns));
     let measured = comparison.ratio.zip(comparison.ci_low.zip(comparison.ci_high));
-    let (score, style) = match measured.map(|(ratio, (low, high))| Score::of(predicted, ratio, [low, high])) {
-        Some(Score::AsPredicted) => ("true", Style::Good),
-        Some(Score::Otherwise) => ("missed", Style::Warning),
-        Some(Score::Undecided) | None => ("not decided", Style::Dim),
-    };
+    let (score, style) =
+        match measured.map(|(ratio, (low, high))| Score::of(predicted, comparison.pairs, ratio, [low, high])) {
+            Some(Score::AsPredicted) => ("true", Style::Good),
+            Some(Score::Otherwise) => ("missed", Style::Warning),
+            Some(Score::AsPredictedSoFar) => ("true so far", Style::Dim),
+            Some(Score::Undecided | Score::TooFewPairs) | None => ("not decided", Style::Dim),
+        };
     Line::from([
         Span::from(format!("  predicted without {}: {} {interval}: ", finding.id, time(predicted.wall_ns))),
         Span::new(score, style),
@@ -215,4 +223,59 @@ fn records(recording: &Recording) -> Records {
         ]
     });
     Records::new(columns, rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use inodyne_model::ledger::View;
+    use inodyne_model::place::Limits;
+    use inodyne_model::run::{Exit, Run};
+    use inodyne_model::sample;
+
+    use super::*;
+
+    /// What is said of the prediction for the first two cases, where there are so many pairs of runs.
+    fn scored(pairs: u32, change: impl Fn(&mut Recording)) -> Option<String> {
+        let mut recording = sample::find_recording();
+        recording.runs.retain(|run| run.traced);
+        for block in 0..pairs {
+            for (place, wall) in [(0, 179.0), (1, 78.0)] {
+                let wall = sample::ms(wall + f64::from(block) / 10.0);
+                recording.push_run(Run { block, ..sample::run(place, CacheState::Cold, false, wall) });
+            }
+        }
+        change(&mut recording);
+        inodyne_analyse::explain(&mut recording);
+        let is_cold = |found: &&Comparison| found.metric == Metric::Wall && found.cases.cache() == CacheState::Cold;
+        let comparison = recording.comparisons.iter().find(is_cold).expect("two cases");
+        let line = scores(&Case::all(&recording), comparison)?;
+        Some(line.spans().iter().map(Span::text).collect())
+    }
+
+    #[test]
+    fn ledgers_of_unlike_things_are_said_to_be_so() {
+        let mut recording = sample::find_recording();
+        inodyne_analyse::explain(&mut recording);
+        assert!(unlike(&recording).is_empty());
+        recording.traces[0].ledger.view = View::Window;
+        let cases = recording.ledger_differences.remove(0).cases;
+        let found = unlike(&recording);
+        assert_eq!(found.iter().map(|(cases, _)| *cases).collect::<Vec<_>>(), [cases]);
+        let words =
+            "the ledgers are not subtracted: some divide the time of all threads in a window, others the critical path";
+        assert_eq!(found[0].1, words);
+    }
+
+    #[test]
+    fn a_prediction_is_scored_by_its_cure_alone() {
+        let as_it_is = scored(10, |_| {}).expect("a score");
+        assert!(as_it_is.contains("without dtype-missing") && as_it_is.ends_with(": true"), "{as_it_is}");
+        assert!(scored(5, |_| {}).is_some_and(|line| line.ends_with(": true so far")));
+        assert_eq!(scored(10, |recording| recording.runs[9].exit = Exit::Code(1)), None);
+        // The other place has types, and answers faster besides.
+        let limits = Limits { delay_ns: Some(Nanos(1_000)), ..Limits::default() };
+        assert_eq!(scored(10, |recording| recording.places[1].limits = Some(limits)), None);
+        assert_eq!(scored(10, |recording| recording.places[1].size_bytes = Some(1)), None);
+        assert_eq!(scored(10, |recording| recording.places[0].mkfs.clear()), None);
+    }
 }

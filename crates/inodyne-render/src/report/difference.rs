@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use inodyne_model::Nanos;
 use inodyne_model::comparison::{Comparison, LedgerDifference, RowDifference, Verdict};
+use inodyne_model::ledger::View;
 use inodyne_model::metric::Metric;
 use inodyne_model::recording::Recording;
 
@@ -14,7 +15,7 @@ use super::state::State;
 use super::table::{Column, RowKind, Table};
 use super::value::{Cell, Picture};
 use crate::line::{Span, Style};
-use crate::units::{scaled_difference, unit};
+use crate::units::{counted, scaled_difference, unit};
 
 /// Rows below this part of the largest difference are shown as one, unless they are few.
 const SMALL: f64 = 0.01;
@@ -139,7 +140,7 @@ fn with_rows(found: &LedgerDifference, names: &Names, most: usize) -> Table {
     if !small.is_empty() {
         let sum = |of: fn(&RowDifference) -> Nanos| small.iter().map(of).sum::<Nanos>();
         let (a, b) = (sum(|row| row.a_ns), sum(|row| row.b_ns));
-        let rest = format!("{} smaller rows", small.len());
+        let rest = counted(small.len() as u64, "smaller row", "smaller rows");
         table.hidden = format!("{rest}, {} {} together", scaled_difference(difference(a, b), whole), unit(whole));
         let change = Cell::scaled_difference(difference(a, b), whole);
         let cells = [Cell::of(rest), Cell::nothing(), Cell::scaled(a, whole), Cell::scaled(b, whole), change];
@@ -147,7 +148,8 @@ fn with_rows(found: &LedgerDifference, names: &Names, most: usize) -> Table {
     }
     let (a, b) = (found.a_wall_ns, found.b_wall_ns);
     let change = Cell::scaled_difference(difference(a, b), whole);
-    let cells = [Cell::nothing(), Cell::of("wall-clock"), Cell::scaled(a, whole), Cell::scaled(b, whole), change];
+    let name = if found.view == View::Window { "all threads" } else { "wall-clock" };
+    let cells = [Cell::nothing(), Cell::of(name), Cell::scaled(a, whole), Cell::scaled(b, whole), change];
     table.sum(padded(cells));
     table
 }
@@ -184,11 +186,25 @@ mod tests {
         (timed.verdict, timed.a_median_ns, timed.b_median_ns) = (verdict, Nanos(1_000), Nanos(untraced));
         let cases = timed.cases;
         let (a_wall_ns, b_wall_ns) = (Nanos(1_000), Nanos(traced));
-        let found = LedgerDifference { cases, pairs: 2, a_wall_ns, b_wall_ns, rows: Vec::new() };
+        let found = LedgerDifference { cases, pairs: 2, view: View::default(), a_wall_ns, b_wall_ns, rows: Vec::new() };
         let elsewhere = CasePair { b: CaseKey::new(7, 7, cases.cache()), ..cases };
         let other = LedgerDifference { cases: elsewhere, ..found.clone() };
         assert_eq!(super::doubt(&recording, &other), None);
         super::doubt(&recording, &found).is_some()
+    }
+
+    #[test]
+    fn the_sum_of_windows_is_no_wall_clock_time() {
+        let mut recording = sample::find_recording();
+        inodyne_analyse::explain(&mut recording);
+        let found = &recording.ledger_differences[0];
+        let label = |view| {
+            let found = LedgerDifference { view, ..found.clone() };
+            let table = table(&found, &Names::of(&recording, found.cases));
+            table.rows.iter().find(|row| row.kind == RowKind::Sum).map(|row| row.cells[1].written())
+        };
+        assert_eq!(label(View::CriticalPath).as_deref(), Some("wall-clock"));
+        assert_eq!(label(View::Window).as_deref(), Some("all threads"));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::file_sum::Sum;
 /// A directory is shown where this part of all time was spent below it.
 const LEAST_SHARE: f64 = 0.05;
 
-/// Rows of a tree.
+/// Directories that have a row, besides those that they are in.
 const MOST_ROWS: usize = 16;
 
 /// A directory, or several of which each is all that the one before it holds: `usr/share`.
@@ -21,6 +21,8 @@ pub(super) struct Directory {
     pub(super) name: String,
     /// Of all that is below.
     pub(super) sum: Sum,
+    /// Whether it has a row, or others have so much more time that there is no room for it.
+    pub(super) is_shown: bool,
 }
 
 /// A directory, its own use, and what is in it.
@@ -87,17 +89,32 @@ pub(super) fn tree<'a>(by_path: &[(&'a str, Sum)]) -> Tree<'a> {
 pub(super) fn directories(root: &Tree<'_>) -> Vec<Directory> {
     let least = Nanos((root.sum.wall_ns.as_secs_f64() * LEAST_SHARE * 1e9) as u64);
     let mut rows = Vec::new();
-    show(&mut rows, "/", root, 0, least);
-    rows.truncate(MOST_ROWS);
+    add(&mut rows, "/", root, 0, least);
+    choose(&mut rows);
     rows
 }
 
-fn show(rows: &mut Vec<Directory>, name: &str, tree: &Tree<'_>, depth: usize, least: Nanos) {
+/// Shows those with most time, and all that these are in.
+fn choose(rows: &mut [Directory]) {
+    let mut largest: Vec<usize> = (0..rows.len()).collect();
+    largest.sort_by_key(|at| Reverse(rows[*at].sum.wall_ns));
+    for mut at in largest.into_iter().take(MOST_ROWS) {
+        // What one is in stands before it, and is less deep.
+        loop {
+            rows[at].is_shown = true;
+            let depth = rows[at].depth;
+            let Some(above) = rows[..at].iter().rposition(|row| row.depth < depth) else { break };
+            at = above;
+        }
+    }
+}
+
+fn add(rows: &mut Vec<Directory>, name: &str, tree: &Tree<'_>, depth: usize, least: Nanos) {
     // What is all in one directory is shown as that one.
     let (name, tree) = tree.branching(name.to_owned());
-    rows.push(Directory { depth, name, sum: tree.sum });
+    rows.push(Directory { depth, name, sum: tree.sum, is_shown: false });
     for (name, below) in tree.below().into_iter().filter(|(_, below)| below.sum.wall_ns >= least.max(Nanos(1))) {
-        show(rows, name, below, depth + 1, least);
+        add(rows, name, below, depth + 1, least);
     }
 }
 
@@ -119,7 +136,7 @@ mod tests {
             let ms = row.sum.wall_ns.0 / 1_000_000;
             format!("{}{} {ms} ms, {} files", "  ".repeat(row.depth), row.name, row.sum.files)
         };
-        directories(&tree(&sums)).iter().map(line).collect()
+        directories(&tree(&sums)).iter().filter(|row| row.is_shown).map(line).collect()
     }
 
     #[test]
@@ -140,6 +157,38 @@ mod tests {
             "      x 30 ms, 1 files",
         ];
         assert_eq!(shown(&files), expected);
+    }
+
+    /// One in which many take a little each, and after it one that has more than any of these.
+    #[test]
+    fn those_with_most_time_are_shown_with_what_they_are_in() {
+        let many: Vec<String> = (0..18).map(|at| format!("/a/{at}/file")).collect();
+        let mut files: Vec<(&str, bool, u64)> = many.iter().map(|path| (path.as_str(), false, 52)).collect();
+        files.push(("/late/one", false, 60));
+        let shown = shown(&files);
+        assert_eq!(shown.len(), MOST_ROWS, "{shown:#?}");
+        assert_eq!(shown[..2], ["/ 996 ms, 19 files", "  a 936 ms, 18 files"]);
+        assert_eq!(shown.last().map(String::as_str), Some("  late 60 ms, 1 files"));
+    }
+
+    /// However deep it is.
+    #[test]
+    fn the_way_to_one_that_is_shown_is_shown() {
+        let row = |depth, ms| Directory {
+            depth,
+            name: String::new(),
+            sum: Sum { wall_ns: Nanos(ms), ..Sum::default() },
+            is_shown: false,
+        };
+        let mut rows = vec![row(0, 0), row(1, 0), row(2, 0), row(1, 0), row(2, 0), row(3, 0)];
+        // As many as have a row, all of them with more time than those above.
+        rows.extend((0..MOST_ROWS as u64 - 1).map(|_| row(4, 1)));
+        rows[2].sum.wall_ns = Nanos(1);
+        choose(&mut rows);
+        assert!(rows.iter().all(|row| row.is_shown), "{rows:#?}");
+        rows.push(row(4, 0));
+        choose(&mut rows);
+        assert!(!rows.last().expect("it was just added").is_shown);
     }
 
     #[test]

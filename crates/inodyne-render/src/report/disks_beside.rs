@@ -72,7 +72,7 @@ fn amounts(worked: &[Worked<'_>]) -> Table {
             Cell::grouped(load.amount.requests),
             Cell::of(Value::Bytes(load.amount.bytes)),
             Cell::of(Value::Bytes(load.amount.mean_bytes())),
-            Cell::of(Value::Bytes(load.bytes_per_s.round() as u64)),
+            Cell::rate_of_bytes(load.bytes_per_s),
             Cell::share(load.busy),
             Cell::of(format!("{:.1}", load.depth)),
             Cell::of(bounds(bound.by)),

@@ -16,7 +16,7 @@ use super::file_sum::Sum;
 use super::table::{Column, Records, RowKind, Table};
 use super::value::{Cell, Value};
 use crate::line::{Line, Span, Style};
-use crate::units::{bytes, unit};
+use crate::units::{bytes, counted, unit};
 
 pub(super) const SECTION: Definition = Definition { name: "files", unasked: true, show: Show::Case(show), records };
 
@@ -48,8 +48,8 @@ fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
         )]);
     }
     if files.not_kept > 0 {
-        let text = format!("  and {} calls on files that found no room", Grouped(files.not_kept));
-        page.line([Span::new(text, Style::Warning)]);
+        let calls = counted(files.not_kept, "call", "calls");
+        page.line([Span::new(format!("  and {calls} on files that found no room"), Style::Warning)]);
     }
 }
 
@@ -114,10 +114,17 @@ fn table_of_directories(rows: &[Directory]) -> Table {
         Column::text("directory, with all below it").class("path").yielding(),
     ];
     let mut table = Table::new("directories", columns);
-    for Directory { depth, name, sum } in rows {
+    for Directory { depth, name, sum, is_shown } in rows {
+        let kind = if *is_shown { RowKind::Plain } else { RowKind::Hidden };
         let indented = format!("{}{name}", "  ".repeat(*depth));
-        let files = Cell::grouped(sum.files).blank_if_zero();
-        table.row([Cell::scaled(sum.wall_ns, longest), files, size(sum.read), size(sum.written), Cell::of(indented)]);
+        let (time, files) = (Cell::scaled(sum.wall_ns, longest), Cell::grouped(sum.files).blank_if_zero());
+        table.push(kind, [time, files, size(sum.read), size(sum.written), Cell::of(indented)]);
+    }
+    if table.hidden_rows() > 0 {
+        table.hidden = format!("{} more, with less time", Grouped(table.hidden_rows() as u64));
+        // They are in those that are shown, so that a sum of theirs would be there twice.
+        let words = Cell::of(table.hidden.clone());
+        table.rest(std::iter::repeat_with(Cell::nothing).take(4).chain([words]));
     }
     table
 }
@@ -189,4 +196,28 @@ fn records(recording: &Recording) -> Records {
     Records::of_traces(recording, columns, |trace| {
         trace.files.iter().flat_map(|files| &files.used).map(values).collect()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use inodyne_model::Nanos;
+
+    use super::*;
+
+    #[test]
+    fn directories_that_are_not_shown_are_counted() {
+        let row = |is_shown| Directory {
+            depth: 0,
+            name: "a".to_owned(),
+            sum: Sum { wall_ns: Nanos(1_000), ..Sum::default() },
+            is_shown,
+        };
+        let kinds = |rows: &[Directory]| table_of_directories(rows).rows.iter().map(|row| row.kind).collect::<Vec<_>>();
+        assert_eq!(kinds(&[row(true)]), [RowKind::Plain]);
+        let rows = [row(true), row(false), row(false)];
+        assert_eq!(kinds(&rows), [RowKind::Plain, RowKind::Hidden, RowKind::Hidden, RowKind::Rest]);
+        let table = table_of_directories(&rows);
+        assert_eq!(table.rows[3].cells.last().map(Cell::written).as_deref(), Some("2 more, with less time"));
+        assert!(table.rows.iter().all(|row| row.cells.len() == table.columns.len()));
+    }
 }

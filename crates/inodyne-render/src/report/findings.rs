@@ -5,6 +5,7 @@ use inodyne_model::recording::Recording;
 
 use super::block::{Block, FindingBlock, Page};
 use super::case::Case;
+use super::change::pairs;
 use super::definition::{Definition, Show};
 use super::names;
 use super::table::Records;
@@ -102,13 +103,22 @@ fn prediction(finding: &Finding) -> Line {
 /// What trying the cure gave, and how it was tried.
 fn proved(proof: &Proof, finding: &Finding, doubts: &[String]) -> (Line, String) {
     let score = doubts.is_empty().then(|| proof.score(&finding.predicted));
-    let style = if score == Some(Score::AsPredicted) { Style::Good } else { Style::Warning };
+    let style = match score {
+        Some(Score::AsPredicted) => Style::Good,
+        Some(Score::AsPredictedSoFar) => Style::Plain,
+        Some(Score::Undecided | Score::TooFewPairs | Score::Otherwise) | None => Style::Warning,
+    };
     let verdict = score.map_or(NOTHING_PREDICTED, Score::words);
     let time = |ns| duration_beside(ns, proof.base_ns);
     let measured = format!("{} instead of {}", time(proof.wall_ns), time(proof.base_ns));
-    let score = format!(", {verdict}: saves {}", percent(1.0 - proof.ratio));
+    let change = if proof.ratio > 1.0 {
+        format!("takes {} longer", percent(proof.ratio - 1.0))
+    } else {
+        format!("saves {}", percent(1.0 - proof.ratio))
+    };
+    let score = format!(", {verdict}: {change}");
     let line = Line::from([measured.into(), Span::new(score, style)]);
-    (line, format!("{}; {} pairs of runs", proof.how, proof.pairs))
+    (line, format!("{}; {} of runs", proof.how, pairs(proof.pairs as usize)))
 }
 
 /// A row for each finding.
@@ -161,4 +171,35 @@ fn records(recording: &Recording) -> Records {
         ]
     });
     Records::new(columns, rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use inodyne_model::sample;
+
+    use super::*;
+
+    #[test]
+    fn a_cure_that_made_it_slower_saves_nothing() {
+        let mut recording = sample::find_recording();
+        inodyne_analyse::explain(&mut recording);
+        let finding = &recording.findings[0];
+        let said = |ratio| {
+            let proof = Proof {
+                how: "on its own place".to_owned(),
+                pairs: 8,
+                base_ns: finding.predicted.now_ns,
+                wall_ns: finding.predicted.now_ns,
+                ratio,
+                ci_low: ratio,
+                ci_high: ratio,
+                within: false,
+            };
+            let (line, _) = proved(&proof, finding, &[]);
+            line.spans().iter().map(Span::text).collect::<String>()
+        };
+        assert!(said(0.6).ends_with(": saves 40%"), "{}", said(0.6));
+        assert!(said(1.25).ends_with(": takes 25% longer"), "{}", said(1.25));
+        assert!(said(1.0).ends_with(": saves 0%"), "{}", said(1.0));
+    }
 }

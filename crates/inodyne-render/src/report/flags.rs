@@ -5,7 +5,7 @@ use inodyne_model::recording::Recording;
 use inodyne_model::run::Run;
 use inodyne_model::statistics::{RunStatistics, Times};
 
-use crate::units::{duration, duration_beside, percent};
+use crate::units::{counted, duration, duration_beside, percent};
 
 /// Outliers that are listed with their times.
 const MOST_LISTED: usize = 5;
@@ -14,7 +14,7 @@ const MOST_LISTED: usize = 5;
 pub(crate) fn all(recording: &Recording, found: &RunStatistics) -> Vec<String> {
     let mut flags = Vec::new();
     if found.failed > 0 {
-        flags.push(format!("{} of {} runs failed", found.failed, found.wall.n));
+        flags.push(format!("{} of {} failed", found.failed, counted(found.wall.n as u64, "run", "runs")));
     }
     flags.extend(of_times(recording, found, &found.to_exit(), |run| Some(run.wall_ns)));
     if let Some(times) = &found.durable {
@@ -54,7 +54,8 @@ fn of_times(
     if let Some(modes) = modes {
         let low = spread.n.saturating_sub(modes.high_runs);
         flags.push(format!(
-            "two groups: {low} runs around {} and {} around {}",
+            "two groups: {} around {} and {} around {}",
+            counted(low as u64, "run", "runs"),
             time(modes.low_ns),
             modes.high_runs,
             time(modes.high_ns)

@@ -46,8 +46,8 @@ enum Unit {
 impl Unit {
     fn cell(self, value: f64) -> Cell {
         match self {
-            Unit::Bytes => Cell::of(Value::Bytes(value.round() as u64)),
-            Unit::Requests => Cell::of(format!("{value:.1}")),
+            Unit::Bytes => Cell::rate_of_bytes(value),
+            Unit::Requests => Cell::rate(value),
         }
     }
 }
@@ -275,6 +275,10 @@ mod tests {
         let rows = |journal: &Journal| table(&course, &[], std::slice::from_ref(journal)).rows;
         let cells: Vec<_> = rows(&journal)[0].cells.iter().map(Cell::written).collect();
         assert_eq!(cells, ["loop0: journal commits a second", "█▅", "", "3.0", "4.0"]);
+        // Few are not none.
+        let rare = IoOverTime { intervals: vec![IoInterval { to_ns: Nanos(100_000 * MB), ..IoInterval::default() }] };
+        let commits = journal.each.as_slice();
+        assert_eq!(commits_of(&rare, &journal, commits).row()[3].written(), "<0.1");
         // Where some were not kept, a course would be that of the first ones.
         let others = rows(&journal).len() - 1;
         journal.commits = 4;

@@ -14,7 +14,7 @@ use super::state::State;
 use super::table::{self, Column, Records, Table};
 use super::value::{Cell, Picture, Value};
 use crate::line::{Style, cut, escaped};
-use crate::units::{duration, percent, scaled, unit};
+use crate::units::{counted, duration, percent, scaled, unit};
 
 pub(super) const SECTION: Definition = Definition { name: "ledger", unasked: true, show: Show::Case(show), records };
 
@@ -152,7 +152,7 @@ fn with_rows(ledger: &Ledger, is_large: impl Fn(usize, &Row) -> bool, notes: imp
     }
     if !small.is_empty() {
         let sum: Nanos = small.iter().copied().sum();
-        let words = format!("{} smaller rows", small.len());
+        let words = counted(small.len() as u64, "smaller row", "smaller rows");
         table.hidden = format!("{words}, {} {} together", scaled(sum, whole), unit(whole));
         let bar = Picture::Bar(sum.share_of(largest), State::Unexplained);
         let cells = [Cell::of(words).styled(Style::Plain), Cell::nothing()];

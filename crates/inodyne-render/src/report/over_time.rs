@@ -16,7 +16,7 @@ use super::rows::{word, words};
 use super::table::{self, Column, Records, Table};
 use super::value::{Cell, Value};
 use crate::line::Style;
-use crate::units::{duration, percent};
+use crate::units::{counted, duration, percent};
 
 pub(super) const SECTION: Definition = Definition { name: "over-time", unasked: true, show: Show::Case(show), records };
 
@@ -174,7 +174,7 @@ fn table(quarters: &Quarters) -> Table {
         let cells_of_row = cells(&subject, &words, style, quarters.shares(times));
         if *kind == RowKind::Unexplained {
             if table.hidden_rows() > 0 {
-                table.hidden = format!("{} smaller rows", table.hidden_rows());
+                table.hidden = counted(table.hidden_rows() as u64, "smaller row", "smaller rows");
                 table.rest(cells(&table.hidden.clone(), "", Style::Dim, quarters.shares(&small)));
             }
             table.row(cells_of_row);

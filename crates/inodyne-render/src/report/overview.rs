@@ -14,14 +14,14 @@ use super::ledger;
 use super::names::{self, Names};
 use super::table::{Column, Table};
 use super::throughput::Throughput;
-use super::value::{Cell, Picture, Value};
+use super::value::{Cell, Picture};
 use crate::line::{Style, cut, escaped};
 use crate::units::{percent, unit};
 
 /// The column of what every command does.
 const CALLS: &str = "calls/s";
 /// One of the rates of a case.
-type Rate = fn(&Throughput) -> Option<Value>;
+type Rate = fn(&Throughput) -> Option<Cell>;
 
 /// A name in the answer.
 const WIDEST_NAME: usize = 40;
@@ -137,9 +137,9 @@ pub(super) fn table(recording: &Recording, cases: &[Case<'_>]) -> Table {
     let base = |one: &Comparison| names::case(recording, one.cases.a.place, one.cases.a.command);
     let has_bases = of.iter().any(|one| base(one) != base(of[0]));
     let rates: [(&str, Rate); 3] = [
-        ("data/s", |rate| rate.bytes.map(Value::Bytes)),
-        ("files/s", |rate| rate.files.map(Value::Count)),
-        (CALLS, |rate| rate.calls.map(Value::Count)),
+        ("data/s", |rate| rate.bytes.map(Cell::rate_of_bytes)),
+        ("files/s", |rate| rate.files.map(Cell::rate)),
+        (CALLS, |rate| rate.calls.map(Cell::rate)),
     ];
     let rates: Vec<_> = rates.into_iter().filter(|(_, of)| rows.iter().any(|(.., rate)| of(rate).is_some())).collect();
     let mut columns = vec![Column::text("").naming().yielding(), Column::text("verdict")];
@@ -176,18 +176,11 @@ pub(super) fn table(recording: &Recording, cases: &[Case<'_>]) -> Table {
         cells.extend(has_bases.then(|| Cell::of(escaped(&against))));
         cells.push(row.comparison.map_or_else(Cell::nothing, |one| Cell::picture(Picture::Whisker(Whisker::of(one)))));
         cells.push(row.comparison.map_or_else(Cell::nothing, |one| Cell::of(one.pairs)));
-        cells.extend(rates.iter().map(|(_, of)| of(&rate).map_or_else(Cell::nothing, rate_cell)));
+        cells.extend(rates.iter().map(|(_, of)| of(&rate).unwrap_or_else(Cell::nothing)));
         cells.extend(is_traced.then(|| Cell::of(mostly(case))));
         table.row(cells);
     }
     table
-}
-
-fn rate_cell(value: Value) -> Cell {
-    match value {
-        Value::Count(count) => Cell::grouped(count),
-        other => Cell::of(other),
-    }
 }
 
 /// The largest row of the ledger: `63% waiting for a CPU`.

@@ -16,7 +16,7 @@ use super::table::{Column, Records, RowKind, Table};
 use super::value::{Cell, Value};
 use crate::line::Style;
 use crate::process::{Process, Processes};
-use crate::units::unit;
+use crate::units::{counted, unit};
 
 pub(super) const SECTION: Definition = Definition { name: "processes", unasked: true, show: Show::Case(show), records };
 
@@ -69,7 +69,7 @@ fn table(trace: &Trace, processes: &Processes) -> Table {
     }
     let rest: Vec<&Process> = (0..all.len()).filter(|at| !shown.contains(at)).map(|at| &all[at]).collect();
     if !rest.is_empty() {
-        let others = format!("{} others", Grouped(rest.len() as u64));
+        let others = counted(rest.len() as u64, "other", "others");
         table.hidden.clone_from(&others);
         let sum = |time: fn(&Process) -> Nanos| rest.iter().map(|process| time(process)).sum::<Nanos>();
         let sums = [sum(|one| one.path_ns), sum(|one| one.cpu_ns), sum(Process::life_ns)];

@@ -18,7 +18,7 @@ use super::rows::values;
 use super::table::{self, Column, Records, Table};
 use super::value::Cell;
 use crate::line::Style;
-use crate::units::{duration, percent, unit};
+use crate::units::{counted, duration, percent, rate, unit};
 
 pub(super) const SECTION: Definition = Definition { name: "requests", unasked: true, show: Show::Case(show), records };
 
@@ -66,16 +66,20 @@ fn beside(groups: &[ServedGroup]) -> Vec<Beside<'_>> {
     rows
 }
 
-/// `1,234 requests answered, 411 a second; half of them within 1.20 ms, 90% within 3.10 ms, 99% within 14.0 ms, all within 33.1 ms`
+/// `1,234 requests answered, 411 a second; half of them within 1.20 ms, 90% within 3.10 ms, 99% within 14.0 ms, all within 33.1 ms`;
+/// where some found no room, `of the 1,000 that were kept half of them within 1.20 ms, …`
 fn times(served: &Served, trace: &Trace, parts: &[(f64, &str)]) -> String {
-    let count = served.ns.len() as u64;
+    let kept = served.ns.len() as u64;
+    let count = kept.saturating_add(served.not_kept);
     let seconds = trace.wall_ns.as_secs_f64();
-    let rate = if seconds > 0.0 { format!(", {:.0} a second", count as f64 / seconds) } else { String::new() };
+    let rate = if seconds > 0.0 { format!(", {} a second", rate(count as f64 / seconds)) } else { String::new() };
     let (quantiles, words): (Vec<f64>, Vec<&str>) = parts.iter().copied().unzip();
     let within = |(words, ns): (&str, Option<Nanos>)| Some(format!("{words} within {}", duration(ns?)));
     let within: Vec<String> = words.into_iter().zip(served.quantiles(&quantiles)).filter_map(within).collect();
-    let answered = if count == 1 { "request answered" } else { "requests answered" };
-    format!("{} {answered}{rate}; {}", Grouped(count), within.join(", "))
+    let answered = counted(count, "request answered", "requests answered");
+    let of_kept = if count > kept { format!("of the {} that were kept ", Grouped(kept)) } else { String::new() };
+    let within = if kept > 0 { format!("; {of_kept}{}", within.join(", ")) } else { String::new() };
+    format!("{answered}{rate}{within}")
 }
 
 /// What the slowest have most of beyond what the others have, where that is half of the difference.
@@ -101,16 +105,23 @@ fn what_is_slow(groups: &[ServedGroup]) -> Option<String> {
     })
 }
 
+/// That some are counted and no more is known of them; none where all were kept.
+fn not_kept(served: &Served) -> Option<String> {
+    let were = if served.not_kept == 1 { "was" } else { "were" };
+    (served.not_kept > 0).then(|| format!("{} of them {were} not kept: there was no room.", Grouped(served.not_kept)))
+}
+
 /// Both; none where nobody asked, or none was answered.
 fn sentences(trace: &Trace, parts: &[(f64, &str)]) -> Option<String> {
-    let served = trace.requests.as_ref().filter(|served| !served.ns.is_empty())?;
+    let served = trace.requests.as_ref().filter(|served| !served.ns.is_empty() || served.not_kept > 0)?;
     let slow = what_is_slow(&served.groups).map_or_else(String::new, |slow| format!(" {slow}."));
     Some(format!("{}.{slow}", times(served, trace, parts)))
 }
 
 /// The same for the first screen.
 pub(super) fn in_short(trace: &Trace) -> Option<String> {
-    sentences(trace, &FEW_PARTS)
+    let remark = trace.requests.as_ref().and_then(not_kept).map_or_else(String::new, |remark| format!(" {remark}"));
+    Some(format!("{}{remark}", sentences(trace, &FEW_PARTS)?))
 }
 
 fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
@@ -127,8 +138,7 @@ fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
     };
     let slow = who_is_slow(&served.groups).unwrap_or_default();
     page.paragraph("  ".into(), &format!("{said} {marks}{slow}"), Style::Plain);
-    if served.not_kept > 0 {
-        let words = format!("{} more were not kept: there was no room.", Grouped(served.not_kept));
+    if let Some(words) = not_kept(served) {
         page.paragraph("  ".into(), &words, Style::Warning);
     }
     if served.groups.is_empty() && !served.ns.is_empty() {
@@ -199,7 +209,7 @@ fn table(groups: &[ServedGroup]) -> Table {
         }
     }
     if table.hidden_rows() > 0 {
-        table.hidden = format!("{} smaller rows", table.hidden_rows());
+        table.hidden = counted(table.hidden_rows() as u64, "smaller row", "smaller rows");
         table.rest(cells(Cell::of(table.hidden.clone()), Cell::nothing(), &small));
     }
     table.sum(cells(Cell::of("a request"), Cell::nothing(), &whole));
@@ -276,6 +286,8 @@ mod tests {
                         pread64 blocked: device-read.";
         assert_eq!(sentences(&trace, &PARTS).as_deref(), Some(expected));
         assert_eq!(in_short(&Trace::default()), None);
+        let rare = Trace { wall_ns: ms(9_000_000.0), ..served() };
+        assert!(in_short(&rare).is_some_and(|words| words.starts_with("200 requests answered, <0.1 a second; ")));
         let mut groups = trace.requests.expect("requests").groups;
         assert_eq!(who_is_slow(&groups).as_deref(), Some(" The slowest are 10, from 9.80 ms on, and the others 190."));
         groups[1].looked_at = 100;
@@ -283,6 +295,20 @@ mod tests {
             who_is_slow(&groups).is_some_and(|words| words.ends_with(" Of the others the past of 100 was looked at."))
         );
         assert_eq!(who_is_slow(&groups[..1]), None);
+    }
+
+    #[test]
+    fn those_that_found_no_room_are_counted_and_not_timed() {
+        let mut trace = served();
+        trace.requests.as_mut().expect("requests").not_kept = 3_800;
+        let times = "4,000 requests answered, 1,000 a second; of the 200 that were kept half of them within 1.10 ms, 99% within 10.0 ms.";
+        let remark = " 3,800 of them were not kept: there was no room.";
+        let said = in_short(&trace).expect("requests");
+        assert!(said.starts_with(times) && said.ends_with(remark), "{said}");
+        let none = Served { not_kept: 1, ..Served::default() };
+        let trace = Trace { requests: Some(none), wall_ns: ms(1_000.0), ..Trace::default() };
+        let expected = "1 request answered, 1.0 a second. 1 of them was not kept: there was no room.";
+        assert_eq!(in_short(&trace).as_deref(), Some(expected));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use super::names;
 use super::table::{Column, Records, RowKind, Table};
 use super::value::{Cell, Value};
 use crate::line::{Span, Style};
-use crate::units::{duration, unit};
+use crate::units::{counted, duration, unit};
 
 pub(super) const SECTION: Definition = Definition { name: "runs", unasked: true, show: Show::Case(show), records };
 
@@ -79,7 +79,8 @@ fn table(untraced: &[&Run], statistics: Option<&RunStatistics>) -> Table {
     row(&mut table, &name(if durable.is_some() { "to exit" } else { "wall" }), |run| run.wall_ns.0, &scaled);
     if let Some(spread) = durable {
         let Spread { n, min_ns, mean_ns, median_ns, max_ns, sd_ns, .. } = *spread;
-        let of_some = if n < untraced.len() { format!(", {n} runs") } else { String::new() };
+        let of_some =
+            if n < untraced.len() { format!(", {}", counted(n as u64, "run", "runs")) } else { String::new() };
         let name = name("to durable") + &of_some;
         let times = [min_ns, mean_ns, median_ns, max_ns, sd_ns].map(|ns| Cell::scaled(ns, whole));
         table.row([Cell::of(name)].into_iter().chain(times));
@@ -119,14 +120,15 @@ fn calls(page: &mut Page<'_>, found: &RunStatistics) {
     let columns = std::iter::once(Column::text("").naming().yielding()).chain(numbers).chain([Column::text("")]);
     let mut table = Table::new("runs", columns);
     let whole = found.calls.iter().map(|call| call.wall.max_ns).max().unwrap_or_default();
-    page.heading(&format!("System calls over {runs} traced runs, {} in a run, summed over all threads", unit(whole)));
+    let runs = counted(runs as u64, "traced run", "traced runs");
+    page.heading(&format!("System calls over {runs}, {} in a run, summed over all threads", unit(whole)));
     for (at, call) in found.calls.iter().enumerate() {
         let Spread { min_ns, mean_ns, median_ns, max_ns, sd_ns, .. } = call.wall;
         let times = [min_ns, mean_ns, median_ns, max_ns, sd_ns].map(|ns| Cell::scaled(ns, whole));
         let kind = if at < MOST_CALLS { RowKind::Plain } else { RowKind::Hidden };
         table.push(kind, [Cell::of(&call.name)].into_iter().chain(times).chain([shape(&call.wall)]));
     }
-    table.hidden = format!("{} calls with less time", table.hidden_rows());
+    table.hidden = counted(table.hidden_rows() as u64, "call with less time", "calls with less time");
     page.table(table);
 }
 

@@ -22,7 +22,7 @@ use super::{
     verdict, window,
 };
 use crate::line::{Span, Style};
-use crate::units::{duration, percent};
+use crate::units::{counted, duration, percent};
 
 /// Waits for files below this part of the time are not worth a faster device.
 const LEAST_WAITS: f64 = 0.05;
@@ -174,7 +174,8 @@ fn remarkable(page: &mut Page<'_>, flags: Vec<String>, room: Room) {
         page.line([Span::new(format!("  ! {flag}"), Style::Warning)]);
     }
     if more > 0 {
-        page.line([Span::new(format!("  ! and {more} more remarks on the runs"), Style::Warning)]);
+        let remarks = counted(more as u64, "more remark", "more remarks");
+        page.line([Span::new(format!("  ! and {remarks} on the runs"), Style::Warning)]);
     }
 }
 

@@ -2,7 +2,6 @@
 //! one row.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
 
 use inodyne_model::Nanos;
 use inodyne_model::count::Grouped;
@@ -20,7 +19,8 @@ use super::state::State;
 use super::table::{self, Column, Records, Table};
 use super::value::{Cell, Picture};
 use crate::line::Style;
-use crate::units::{duration, unit};
+use crate::process;
+use crate::units::{counted, duration, unit};
 
 pub(super) const SECTION: Definition = Definition { name: "threads", unasked: true, show: Show::Case(show), records };
 
@@ -29,10 +29,9 @@ const MOST_ROWS: usize = 10;
 
 fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
     let Some(trace) = case.trace.filter(|trace| trace.threads.len() > 1) else { return };
-    let processes: BTreeSet<u32> = trace.threads.iter().map(|thread| thread.pid).collect();
-    let of = if processes.len() == 1 { "process" } else { "processes" };
-    let (threads, processes) = (Grouped(trace.threads.len() as u64), Grouped(processes.len() as u64));
-    page.heading(&format!("Threads: {threads} in {processes} {of}"));
+    let (threads, processes) =
+        (Grouped(trace.threads.len() as u64), counted(process::count(trace), "process", "processes"));
+    page.heading(&format!("Threads: {threads} in {processes}"));
     page.table(table(trace));
 }
 
@@ -75,7 +74,7 @@ fn table(trace: &Trace) -> Table {
         table.push(kind, times(&[thread]).into_iter().chain(numbers).chain(words));
     }
     if let Some(rest) = threads.get(MOST_ROWS..).filter(|rest| !rest.is_empty()) {
-        let others = format!("{} others", Grouped(rest.len() as u64));
+        let others = counted(rest.len() as u64, "other", "others");
         table.hidden.clone_from(&others);
         let names = [Cell::nothing(), Cell::nothing(), Cell::of(others).styled(Style::Dim), Cell::nothing()];
         table.push(table::RowKind::Rest, times(rest).into_iter().chain(names).chain([Cell::nothing()]));

@@ -1,11 +1,10 @@
 //! How much a command does in a second: calls of its traced run, the files that they are about or list, and the bytes that they move,
 //! by the time of the case.
 
-use inodyne_model::count::Grouped;
 use inodyne_model::syscall::{SyscallStats, plain_name, returns_bytes};
 
 use super::case::Case;
-use crate::units::bytes;
+use crate::units;
 
 /// Of less in a run nothing is said.
 const LEAST_BYTES: u64 = 1_000_000;
@@ -13,14 +12,14 @@ const LEAST_FILES: u64 = 100;
 const LEAST_CALLS: u64 = 1_000;
 
 /// What is done in a second; none of what is too little to matter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Throughput {
     /// Read or written by the command, whichever is more.
-    pub(super) bytes: Option<u64>,
+    pub(super) bytes: Option<f64>,
     /// Opened, made, renamed or removed; or read as entries of directories, where these are more.
-    pub(super) files: Option<u64>,
+    pub(super) files: Option<f64>,
     /// Calls that returned.
-    pub(super) calls: Option<u64>,
+    pub(super) calls: Option<f64>,
 }
 
 impl Throughput {
@@ -36,7 +35,7 @@ impl Throughput {
             sum(&|call| call.bytes.filter(|_| is_meant(plain_name(&call.name))).unwrap_or_default())
         };
         let files = sum(&|call| if is_of_a_file(&call.name) { call.calls - call.errors.min(call.calls) } else { 0 });
-        let rate = |count: u64, least: u64| (count >= least).then(|| (count as f64 / seconds).round() as u64);
+        let rate = |count: u64, least: u64| (count >= least).then(|| count as f64 / seconds);
         Throughput {
             bytes: rate(moved(reads).max(moved(writes)), LEAST_BYTES),
             files: rate(files.max(trace.dtype.entries), LEAST_FILES),
@@ -46,8 +45,8 @@ impl Throughput {
 
     /// `27.2 MB/s, 1,203 files/s`; empty where there is nothing to say.
     pub(super) fn in_words(self) -> String {
-        let count = |count: Option<u64>, what| count.map(|count| format!("{} {what}/s", Grouped(count)));
-        let bytes = self.bytes.map(|size| format!("{}/s", bytes(size)));
+        let count = |rate: Option<f64>, what| rate.map(|rate| format!("{} {what}/s", units::rate(rate)));
+        let bytes = self.bytes.map(|rate| format!("{}/s", units::rate_of_bytes(rate)));
         let all = [bytes, count(self.files, "files"), count(self.calls, "calls")];
         all.into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
@@ -90,8 +89,10 @@ mod tests {
 
     #[test]
     fn only_what_there_is_is_said() {
-        let some = Throughput { bytes: Some(27_200_000), files: Some(1_203), calls: None };
+        let some = Throughput { bytes: Some(27_200_000.0), files: Some(1_203.0), calls: None };
         assert_eq!(some.in_words(), "27.2 MB/s, 1,203 files/s");
+        let slow = Throughput { bytes: Some(1.4), files: Some(0.01), calls: None };
+        assert_eq!(slow.in_words(), "1.4 bytes/s, <0.1 files/s");
         assert_eq!(Throughput::default().in_words(), "");
     }
 }

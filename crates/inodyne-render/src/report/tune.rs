@@ -1,5 +1,6 @@
 //! A tuning: whether a setting helps, what was tried, and what to write where.
 
+use inodyne_model::count::Grouped;
 use inodyne_model::finding::Finding;
 use inodyne_model::recording::Recording;
 use inodyne_model::tuning::{Measured, Objective, Risk, Tried, TuneVerdict, Tuning};
@@ -11,7 +12,7 @@ use super::definition::{Definition, Show};
 use super::table::{Column, Records, RowKind, Table};
 use super::value::{Cell, Picture, Value};
 use crate::line::{Span, Style, escaped};
-use crate::units::{duration_beside, number, percent};
+use crate::units::{counted, duration_beside, number, percent};
 
 pub(super) const SECTION: Definition = Definition { name: "tune", unasked: true, show: Show::Recording(show), records };
 
@@ -59,7 +60,8 @@ const MOST_UNTRIED: usize = 2;
 /// Findings for which no setting was tried, whatever came of it.
 fn untried<'a>(recording: &'a Recording, tuning: &'a Tuning) -> impl Iterator<Item = &'a Finding> {
     let was_tried = |id: &str| {
-        let tried = tuning.tried.iter().filter(|tried| tried.verdict != TuneVerdict::NotTried);
+        let is_tried = |tried: &&Tried| tried.verdict != TuneVerdict::NotTried || tried.confirmed.is_some();
+        let tried = tuning.tried.iter().filter(is_tried);
         let mut sets = tried.flat_map(|tried| &tried.settings);
         sets.any(|set| set.finding.as_deref() == Some(id))
     };
@@ -107,9 +109,14 @@ fn verdict(tuning: &Tuning, margin: f64) -> (String, Style) {
     let best = tuning.best.and_then(|best| tuning.tried.get(best)).and_then(|tried| Some((tried, tried.confirmed?)));
     let Some((best, measured)) = best else {
         let least = percent(margin);
-        let tried = tuning.tried.iter().any(|tried| tried.screened.is_some() && tried.verdict != TuneVerdict::NotTried);
-        let text = match tried {
-            true => format!("No setting that was tried helps by {least} or more{until}.{early}"),
+        let is_tried = |tried: &Tried| {
+            tried.screened.is_some() && tried.verdict != TuneVerdict::NotTried || waits_for_fresh_runs(tried, margin)
+        };
+        let text = match tuning.tried.iter().any(is_tried) {
+            true => {
+                let open = undecided(tuning, margin);
+                format!("No setting was shown to help by {least} or more{until}{open}.{early}")
+            }
             false if tuning.tried.is_empty() && !tuning.complete => {
                 "It ended before anything was judged: the same command with --resume goes on from there.".to_owned()
             }
@@ -134,17 +141,45 @@ fn verdict(tuning: &Tuning, margin: f64) -> (String, Style) {
     (escaped(&text), Style::Good)
 }
 
+/// Whether it looked better, or was about to be confirmed, and no fresh runs say anything of it.
+fn waits_for_fresh_runs(tried: &Tried, margin: f64) -> bool {
+    let looked_better = |seen: Measured| seen.pairs > 1 && seen.ratio < 1.0 - margin;
+    match tried.verdict {
+        TuneVerdict::NotPursued => true,
+        TuneVerdict::NotTried => tried.confirmed.is_some() || tried.screened.is_some_and(looked_better),
+        _ => false,
+    }
+}
+
+/// `; 2 that looked better were not tried on fresh runs; 1 that looked better was not confirmed`; nothing where all else showed no gain. Several at once
+/// are none by themselves.
+fn undecided(tuning: &Tuning, margin: f64) -> String {
+    let count = |is_meant: &dyn Fn(&Tried) -> bool| {
+        tuning.tried.iter().filter(|tried| tried.settings.len() == 1 && is_meant(tried)).count() as u64
+    };
+    let waiting = count(&|tried| waits_for_fresh_runs(tried, margin));
+    let refuted = count(&|tried| tried.verdict == TuneVerdict::NotConfirmed);
+    let were = |count: u64| if count == 1 { "was" } else { "were" };
+    let said = |count: u64, words: &str| {
+        (count > 0).then(|| format!("{} that looked better {} {words}", Grouped(count), were(count)))
+    };
+    let both = [said(waiting, "not tried on fresh runs"), said(refuted, "not confirmed")];
+    both.into_iter().flatten().map(|part| format!("; {part}")).collect()
+}
+
 /// `Tried: 12 settings, 64 runs`
 fn heading(tuning: &Tuning, recording: &Recording) -> String {
     let alone = tuning.tried.iter().filter(|tried| tried.settings.len() == 1).count();
-    let settings = if alone == 1 { "1 setting".to_owned() } else { format!("{alone} settings") };
     let runs = recording.runs.iter().filter(|run| !run.traced).count();
-    format!("Tried: {settings} in {runs} runs")
+    format!("Tried: {} in {}", counted(alone as u64, "setting", "settings"), counted(runs as u64, "run", "runs"))
 }
 
-/// What was measured of one that was tried: fresh runs say more.
+/// What was measured of one that was tried: fresh runs say more, where they were enough.
 fn measured(tried: &Tried) -> Option<Measured> {
-    tried.confirmed.or(tried.screened)
+    match tried.verdict {
+        TuneVerdict::NotTried => tried.screened.or(tried.confirmed),
+        _ => tried.confirmed.or(tried.screened),
+    }
 }
 
 /// Those that say something first: what was confirmed, then by how much better it looked.
@@ -252,4 +287,31 @@ fn records(recording: &Recording) -> Records {
         ]
     };
     Records::new(columns, recording.tuning.iter().flat_map(|tuning| &tuning.tried).map(row))
+}
+
+#[cfg(test)]
+mod tests {
+    use inodyne_model::sample;
+
+    use super::*;
+
+    #[test]
+    fn what_was_not_run_fresh_is_not_said_to_be_of_no_help() {
+        let mut tuning = sample::tuned_recording().tuning.expect("it is one");
+        tuning.best = None;
+        let mut said = |verdicts: [TuneVerdict; 4], complete| {
+            tuning.complete = complete;
+            tuning.tried.iter_mut().zip(verdicts).for_each(|(tried, verdict)| tried.verdict = verdict);
+            verdict(&tuning, 0.02).0
+        };
+        use TuneVerdict::{NoGain, NotConfirmed, NotPursued, NotTried, Refused};
+        let nothing = "No setting was shown to help by 2% or more";
+        assert_eq!(said([NoGain, NoGain, Refused, NoGain], true), format!("{nothing}."));
+        let refuted = format!(
+            "{nothing}; 1 that looked better was not tried on fresh runs; 1 that looked better was not confirmed."
+        );
+        assert_eq!(said([NotConfirmed, NotPursued, Refused, NoGain], true), refuted);
+        let early = "; 2 that looked better were not tried on fresh runs. It ended early: there is more to be tried.";
+        assert_eq!(said([NotTried, NotTried, NotTried, NotTried], false), format!("{nothing}{early}"));
+    }
 }

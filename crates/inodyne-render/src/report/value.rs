@@ -10,7 +10,7 @@ use serde_json::json;
 use super::change::{self, Whisker};
 use super::state::State;
 use crate::line::{Span, Style};
-use crate::units::{bytes, columns, duration, micros, percent, scaled, scaled_difference};
+use crate::units::{bytes, columns, duration, micros, percent, rate, rate_of_bytes, scaled, scaled_difference};
 
 /// What was measured, or what it is called.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -144,6 +144,10 @@ enum Unit {
     Hundredths,
     /// With a sign between thousands.
     Grouped,
+    /// So many in a second.
+    Rate,
+    /// So many bytes in a second.
+    RateOfBytes,
 }
 
 /// How nothing is written.
@@ -208,6 +212,16 @@ impl Cell {
     /// A large count.
     pub(crate) fn grouped(count: u64) -> Cell {
         Cell::new(Value::Count(count), Unit::Grouped)
+    }
+
+    /// How often something is done in a second.
+    pub(crate) fn rate(per_second: f64) -> Cell {
+        Cell::new(Value::Number(per_second), Unit::Rate)
+    }
+
+    /// How many bytes are moved in a second.
+    pub(crate) fn rate_of_bytes(per_second: f64) -> Cell {
+        Cell::new(Value::Number(per_second), Unit::RateOfBytes)
     }
 
     /// What one count is more or less than another.
@@ -299,6 +313,8 @@ impl Cell {
                 format!("{}{}", if *n < 0 { '-' } else { '+' }, Grouped(n.unsigned_abs()))
             }
             Value::Count(n) if self.unit == Unit::Grouped => Grouped(*n).to_string(),
+            Value::Number(x) if self.unit == Unit::Rate => rate(*x),
+            Value::Number(x) if self.unit == Unit::RateOfBytes => rate_of_bytes(*x),
             Value::Share(share) if self.unit == Unit::Hundredths => format!("{:.2}", share * 100.0),
             Value::Share(share) => percent(*share),
             Value::Ratio(ratio) => change::change(*ratio),
@@ -323,6 +339,7 @@ mod tests {
         assert_eq!(Cell::scaled(ns, Nanos(1_000_000_000)).written(), "0.012");
         assert_eq!([Cell::micros(ns), Cell::of(ns)].map(|cell| cell.written()), ["12346", "12.3 ms"]);
         assert_eq!([Cell::share(0.123), Cell::hundredths(0.123)].map(|cell| cell.written()), ["12%", "12.30"]);
+        assert_eq!([Cell::rate(0.3), Cell::rate_of_bytes(1_500.0)].map(|cell| cell.written()), ["0.3", "1.50 kB"]);
         assert_eq!(Cell::scaled_interval(Some((-1_000_000, 2_000_000)), ns).written(), "[-1.0, +2.0]");
         assert_eq!(
             [Cell::grouped(0).blank_if_zero(), Cell::scaled(Nanos(0), ns).short_if_zero()]

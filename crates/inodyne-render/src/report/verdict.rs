@@ -18,7 +18,7 @@ use super::throughput::Throughput;
 use super::value::Value;
 use super::window;
 use crate::line::Style;
-use crate::units::{bytes, duration, duration_beside};
+use crate::units::{bytes, counted, duration, duration_beside};
 
 pub(super) const SECTION: Definition = Definition { name: "verdict", unasked: true, show: Show::Case(show), records };
 
@@ -142,13 +142,17 @@ fn on(place: &Place, case: &Case<'_>) -> String {
 fn held_to(limits: Limits) -> String {
     let delay = limits.delay_ns.map(|delay| format!("answers {} later", duration(delay)));
     let bandwidth = limits.bandwidth_bytes_per_s.map(|bandwidth| format!("moves {} a second", bytes(bandwidth)));
-    let iops = limits.iops.map(|iops| format!("answers {iops} requests a second"));
+    let iops = limits.iops.map(|iops| format!("answers {} a second", counted(iops.into(), "request", "requests")));
     [delay, bandwidth, iops].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 fn worn(wear: Wear) -> String {
     let Wear { rounds, files_made, files_left, used_percent, .. } = wear;
-    let times = if rounds == 0 { String::new() } else { format!("filled and half emptied {rounds} times, ") };
+    let times = if rounds == 0 {
+        String::new()
+    } else {
+        format!("filled and half emptied {}, ", counted(rounds.into(), "time", "times"))
+    };
     format!("{times}{files_left} of {files_made} files left, {used_percent}% full")
 }
 
@@ -231,7 +235,7 @@ fn values(
         modes.map(|modes| modes.low_ns).into(),
         modes.map(|modes| modes.high_ns).into(),
         modes.map(|modes| modes.high_runs).into(),
-        throughput.bytes.map(Value::Bytes).into(),
+        throughput.bytes.into(),
         throughput.files.into(),
         throughput.calls.into(),
     ]

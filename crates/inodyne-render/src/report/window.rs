@@ -5,11 +5,11 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use inodyne_model::Nanos;
-use inodyne_model::count::Grouped;
 use inodyne_model::ledger::{Row, RowKind, View};
 use inodyne_model::trace::{ThreadLedger, Trace};
 
-use crate::units::{duration, duration_beside, percent};
+use crate::process;
+use crate::units::{counted, duration, duration_beside, percent};
 
 /// Causes that a sentence names, and those below this share it does not.
 const CAUSES: usize = 3;
@@ -29,12 +29,8 @@ pub(super) fn extent(trace: &Trace) -> String {
 
 /// `8 threads in 2 processes`
 pub(super) fn population(trace: &Trace) -> String {
-    let processes: BTreeSet<u32> = trace.threads.iter().map(|thread| thread.pid).collect();
-    let count = |count: usize, one: &str, several: &str| {
-        format!("{} {}", Grouped(count as u64), if count == 1 { one } else { several })
-    };
-    let threads = count(trace.threads.len(), "thread", "threads");
-    format!("{threads} in {}", count(processes.len(), "process", "processes"))
+    let threads = counted(trace.threads.len() as u64, "thread", "threads");
+    format!("{threads} in {}", counted(process::count(trace), "process", "processes"))
 }
 
 /// `2.75 thread-seconds: 3% running, 0% waiting for a CPU, 97% blocked (63% journal, 33% sleep).`

@@ -1,4 +1,4 @@
-//! Columns that line up, as tight as they fit. One column gives way where the table is too wide, and bars take what the
+//! Columns that line up, as tight as they fit. Columns of long texts give way where the table is too wide, and bars take what the
 //! others leave.
 
 use crate::line::{Line, Span, Style};
@@ -10,6 +10,8 @@ use crate::units::bar;
 const WIDE: usize = 120;
 /// Columns of the longest bar.
 const WIDEST_BAR: usize = 40;
+/// A column that gives way keeps so much as long as another can still do so.
+const LEAST_YIELDING: usize = 12;
 /// Columns before the first one.
 const INDENT: usize = 2;
 /// Names above a column of numbers have this part of the width …
@@ -21,7 +23,8 @@ const LEAST_NAME: usize = 16;
 pub(crate) struct LaidOut {
     pub(crate) columns: Vec<(Span, Align)>,
     pub(crate) rows: Vec<LaidOutRow>,
-    yields: Option<usize>,
+    /// Columns that give way where there is too little room: those first that do not say which row it is.
+    yields: [Vec<usize>; 2],
 }
 
 /// A row of it.
@@ -52,10 +55,15 @@ pub(crate) fn laid_out(table: &Table, width: usize) -> LaidOut {
         cells: shown.iter().map(|at| row.cells.get(*at).map_or_else(Span::default, |cell| cell.span())).collect(),
         notes: row.notes.iter().map(|note| [Span::new(format!("      {note}"), Style::Dim)].into()).collect(),
     };
+    let yields = |names_row: bool| {
+        let of_table = |at: &usize| &table.columns[shown[*at]];
+        let is_one = |at: &usize| of_table(at).yields && of_table(at).names_row == names_row;
+        (0..shown.len()).filter(is_one).collect()
+    };
     let mut laid_out = LaidOut {
         columns: shown.iter().map(heading).collect(),
         rows: rows.clone().map(row).collect(),
-        yields: shown.iter().rposition(|at| table.columns[*at].yields),
+        yields: [yields(false), yields(true)],
     };
     for (at, column) in shown.iter().enumerate() {
         let bars = rows.clone().map(|row| row.cells.get(*column).and_then(bar_of));
@@ -98,9 +106,9 @@ impl LaidOut {
         let gaps = widths.len().saturating_sub(1);
         let total = |widths: &[usize], gap: usize| INDENT + widths.iter().sum::<usize>() + gap * gaps;
         let gap = if total(&widths, 2) <= width { 2 } else { 1 };
-        let excess = total(&widths, gap).saturating_sub(width);
-        if let Some(column) = self.yields {
-            widths[column] = widths[column].saturating_sub(excess).max(1);
+        let mut excess = total(&widths, gap).saturating_sub(width);
+        for least in [LEAST_YIELDING, 1] {
+            self.yields.iter().for_each(|columns| give_way(&mut widths, columns, least, &mut excess));
         }
         let across = total(&widths, gap) - INDENT;
         let aligned = |cells: Vec<Span>| {
@@ -111,7 +119,7 @@ impl LaidOut {
                     line.space(gap);
                 }
                 let cell = cell.cut(*width);
-                let space = width - cell.width();
+                let space = width.saturating_sub(cell.width());
                 if *align == Align::Right {
                     line.space(space);
                 }
@@ -134,6 +142,16 @@ impl LaidOut {
             lines.extend(row.notes);
         }
         lines
+    }
+}
+
+/// Takes what is too much from these columns, from the widest first, and leaves each this much.
+fn give_way(widths: &mut [usize], columns: &[usize], least: usize, excess: &mut usize) {
+    while *excess > 0 {
+        let wide = columns.iter().copied().filter(|at| widths[*at] > least);
+        let Some(widest) = wide.max_by_key(|at| widths[*at]) else { return };
+        widths[widest] -= 1;
+        *excess -= 1;
     }
 }
 
@@ -166,5 +184,47 @@ mod tests {
     #[test]
     fn the_yielding_column_is_cut() {
         assert_eq!(print(16), "   n name      s\n  12 a long…   1\n  ──────────────\n   3 x       100\n");
+    }
+
+    /// The cells of a row of names and two sides, printed in this width.
+    fn row(columns: [Column; 3], cells: [&str; 3], width: usize) -> String {
+        let mut table = Table::new("", columns);
+        table.row(cells.map(Cell::of));
+        let mut out = String::new();
+        laid_out(&table, width).lines(width).into_iter().for_each(|line| line.print(&mut out, width, false));
+        out
+    }
+
+    #[test]
+    fn columns_that_give_way_share_the_room() {
+        let columns = || [Column::text(""), Column::text("").yielding(), Column::text("").yielding()];
+        let (old, new) = ("o".repeat(60), "n".repeat(50));
+        let expected = format!("  model {}… {}…\n", "o".repeat(15), "n".repeat(15));
+        assert_eq!(row(columns(), ["model", &old, &new], 41), expected);
+        // What is short keeps all of itself.
+        let expected = format!("  model {}… {}\n", "o".repeat(19), "n".repeat(12));
+        assert_eq!(row(columns(), ["model", &old, &"n".repeat(12)], 41), expected);
+    }
+
+    #[test]
+    fn the_name_of_a_row_gives_way_last() {
+        let columns = || [Column::text("").naming().yielding(), Column::text(""), Column::text("").yielding()];
+        let (name, mostly) = ("n".repeat(20), "m".repeat(20));
+        let expected = format!("  {} 7 {}…\n", "n".repeat(20), "m".repeat(14));
+        assert_eq!(row(columns(), [&name, "7", &mostly], 40), expected);
+        let expected = format!("  {}… 7 {}…\n", "n".repeat(12), "m".repeat(11));
+        assert_eq!(row(columns(), [&name, "7", &mostly], 30), expected);
+        let expected = format!("  {}… 7 m…\n", "n".repeat(11));
+        assert_eq!(row(columns(), [&name, "7", &mostly], 19), expected);
+    }
+
+    #[test]
+    fn emoji_in_a_name_that_is_cut_are_no_reason_to_panic() {
+        let columns = || [Column::text("").yielding(), Column::text(""), Column::number("")];
+        for emoji in ["❤️", "⚠️"] {
+            for width in 1..60 {
+                row(columns(), [&emoji.repeat(30), "7", "8"], width);
+            }
+        }
     }
 }

@@ -179,7 +179,10 @@ fn golden_tunings() {
         tuning.complete = false;
     });
     let told = crate::text(&nothing, &TextOptions::default());
-    assert!(told.contains("No setting that was tried helps by 2% or more. It ended early"), "{told}");
+    // One looked better, and was passed over.
+    let open =
+        "No setting was shown to help by 2% or more; 1 that looked better was not tried on fresh runs. It ended early";
+    assert!(told.split_whitespace().collect::<Vec<_>>().join(" ").contains(open), "{told}");
     assert!(!told.contains("What to write where"), "{told}");
 }
 

@@ -171,7 +171,7 @@ impl Coherence {
         link
     }
 
-    /// A guest is gone: it holds nothing.
+    /// A guest is gone, or as good as gone: nobody waits for it any more.
     pub fn leave(&self, guest: GuestId) {
         self.guests().remove(&guest);
         let left: Vec<Pending> = {
@@ -285,8 +285,15 @@ impl Coherence {
     pub fn drop_silent(&self) {
         let silent: Vec<GuestId> =
             self.pending().values().filter(|one| one.since.elapsed() > TIMEOUT).map(|one| one.guest).collect();
-        let guests = self.guests();
-        silent.iter().filter_map(|guest| guests.get(guest)).for_each(|link| link.outbox.close());
+        let links: Vec<_> = {
+            let guests = self.guests();
+            silent.iter().filter_map(|guest| guests.get(guest).cloned()).collect()
+        };
+        for link in links {
+            link.outbox.close();
+            // Others need not wait until what it has asked is done.
+            self.leave(link.guest);
+        }
     }
 }
 
@@ -373,5 +380,27 @@ mod tests {
             coherence.leave(2);
             assert_eq!(next(&mut one).is_some(), ordering == Ordering::Strict);
         }
+    }
+
+    #[test]
+    fn who_is_silent_is_dropped_and_holds_up_nobody() {
+        let (nodes, number) = nodes();
+        let coherence = Coherence::new(Ordering::Strict, true);
+        let [mut one, mut two] = [1, 2].map(|id| guest(&coherence, id));
+        let changes = [Invalidation::data(number)];
+        for reply in [&b"one"[..], b"two"] {
+            let reply = frame::whole(Kind::Reply, reply);
+            coherence.answer(|| Shared(nodes.lock().unwrap()), &one.link, &changes, reply);
+        }
+        coherence.drop_silent();
+        assert_eq!(next(&mut one), None);
+        coherence.pending().values_mut().for_each(|one| one.since -= 2 * TIMEOUT);
+        coherence.drop_silent();
+        let answers = [next(&mut one), next(&mut one)].map(|next| next.map(|(kind, _)| kind));
+        assert_eq!(answers, [Some(Kind::Reply); 2]);
+        assert_eq!(std::iter::from_fn(|| next(&mut two)).count(), 2, "then its connection ends");
+        // Its end is noticed later.
+        coherence.leave(2);
+        assert!(coherence.pending().is_empty());
     }
 }

@@ -259,7 +259,6 @@ impl Channel {
         let forget = |node| {
             self.ends().forget(node);
             self.parents().forget(node);
-            self.unasked.forget(node);
         };
         match operation {
             Ok((node, Operation::Forget { .. })) => forget(node),

@@ -227,7 +227,8 @@ impl Next<'_> {
             }
             match kind {
                 Kind::Invalidate => self.guest.apply(&payload, self.outbox, self.applier).ok_or(Failed::Now)?,
-                Kind::Pong => {}
+                // Who watches files hears of nothing while there is no host.
+                Kind::Pong | Kind::Happened => {}
                 _ => return Err(Failed::Now),
             }
         }
@@ -239,4 +240,45 @@ fn sleep_unless(guest: &dyn Guest, time: Duration) -> bool {
     let time = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: time.subsec_nanos().into() };
     let _ = poll(&mut [PollFd::new(guest.ended(), PollFlags::IN)], Some(&time));
     guest.end().is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+    use crate::{mount::takers::Takers, transport::pair};
+
+    /// One of which nothing is wanted.
+    struct Nobody(OwnedFd);
+
+    impl Guest for Nobody {
+        fn believes_nothing(&self) {}
+        fn answer(&self, _message: &[u8]) {}
+        fn apply(&self, _payload: &[u8], _outbox: &Arc<Outbox>, _applier: &Applier) -> Option<()> {
+            None
+        }
+        fn end(&self) -> Option<End> {
+            None
+        }
+        fn ended(&self) -> &OwnedFd {
+            &self.0
+        }
+    }
+
+    #[test]
+    fn a_host_may_say_what_happens_before_it_answers() {
+        let null = || OwnedFd::from(File::open("/dev/null").unwrap());
+        let applier = Applier::start(Arc::new(null()), Arc::new(Takers::default())).unwrap();
+        let (ours, theirs) = pair();
+        let host = Outbox::new(theirs);
+        for kind in [Kind::Pong, Kind::Happened, Kind::Resumed, Kind::Request] {
+            host.send(&frame::whole(kind, &[]));
+        }
+        let (outbox, mut inbox) = (Outbox::new(ours.clone()), Inbox::new(ours));
+        let mut next = Next { guest: &Nobody(null()), applier: &applier, outbox: &outbox, inbox: &mut inbox };
+        let mut resumed = || next.of(|kind, _| (kind == Kind::Resumed).then_some(())).is_ok();
+        assert!(resumed());
+        assert!(!resumed(), "a host asks for nothing");
+    }
 }

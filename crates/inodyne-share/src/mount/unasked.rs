@@ -6,7 +6,7 @@
 //!   `server/operations/xattrs.rs`). The kernel asks for one of them before it changes a file.
 
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     sync::{
         Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering::Relaxed},
@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use zerocopy::FromBytes;
 
 use crate::{
-    fuse::abi::{GetXattrIn, InHeader, LK_FLOCK, LkIn, opcode},
+    fuse::abi::{GetXattrIn, InHeader, LK_FLOCK, LkIn, ReleaseIn, opcode},
     protocol::xattrs::is_privileged,
 };
 
@@ -25,8 +25,8 @@ use crate::{
 #[derive(Debug, Default)]
 pub(super) struct Unasked {
     is_squashed: bool,
-    /// Files on which locks of fcntl(2) were asked for.
-    locked: Mutex<HashSet<u64>>,
+    /// Files on which locks of fcntl(2) were asked for, and by which open files. Who has set one has closed the file when that ends.
+    locked: Mutex<HashMap<u64, HashSet<u64>>>,
     /// Another host may have lost open files, and is to say so when they are closed.
     is_another_host: AtomicBool,
 }
@@ -37,7 +37,7 @@ impl Unasked {
         Self { is_squashed, ..Self::default() }
     }
 
-    fn locked(&self) -> MutexGuard<'_, HashSet<u64>> {
+    fn locked(&self) -> MutexGuard<'_, HashMap<u64, HashSet<u64>>> {
         self.locked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -45,12 +45,20 @@ impl Unasked {
     pub fn answer(&self, header: &InHeader, body: &[u8]) -> Option<Result<(), Errno>> {
         match header.opcode {
             opcode::SETLK | opcode::SETLKW => {
-                if LkIn::read_from_prefix(body).is_ok_and(|(ask, _)| ask.flags & LK_FLOCK == 0) {
-                    self.locked().insert(header.node);
+                if let Ok((ask, _)) = LkIn::read_from_prefix(body)
+                    && ask.flags & LK_FLOCK == 0
+                {
+                    self.locked().entry(header.node).or_default().insert(ask.fh);
                 }
                 None
             }
-            opcode::FLUSH if !self.is_another_host.load(Relaxed) && !self.locked().contains(&header.node) => {
+            opcode::RELEASE => {
+                if let Ok((ask, _)) = ReleaseIn::read_from_prefix(body) {
+                    self.released(header.node, ask.fh);
+                }
+                None
+            }
+            opcode::FLUSH if !self.is_another_host.load(Relaxed) && !self.locked().contains_key(&header.node) => {
                 Some(Ok(()))
             }
             opcode::GETXATTR if self.is_squashed => {
@@ -61,9 +69,14 @@ impl Unasked {
         }
     }
 
-    /// The kernel does not know a file any more.
-    pub fn forget(&self, node: u64) {
-        self.locked().remove(&node);
+    fn released(&self, node: u64, handle: u64) {
+        let mut locked = self.locked();
+        if let Some(handles) = locked.get_mut(&node) {
+            handles.remove(&handle);
+            if handles.is_empty() {
+                locked.remove(&node);
+            }
+        }
     }
 
     /// The host is lost. From now on there may be another one.
@@ -85,12 +98,18 @@ mod tests {
     #[test]
     fn who_closes_a_file_without_locks_does_not_ask() {
         let unasked = Unasked::default();
-        let lock = |flags| LkIn { flags, ..LkIn::default() };
-        assert_eq!(ask(&unasked, opcode::SETLK, 7, lock(LK_FLOCK).as_bytes()), None);
-        assert_eq!(ask(&unasked, opcode::SETLKW, 8, lock(0).as_bytes()), None);
+        let lock = |fh, flags| LkIn { fh, flags, ..LkIn::default() };
+        let release = |fh| {
+            assert_eq!(ask(&unasked, opcode::RELEASE, 8, ReleaseIn { fh, ..ReleaseIn::default() }.as_bytes()), None);
+        };
+        assert_eq!(ask(&unasked, opcode::SETLK, 7, lock(1, LK_FLOCK).as_bytes()), None);
+        assert_eq!(ask(&unasked, opcode::SETLKW, 8, lock(1, 0).as_bytes()), None);
+        assert_eq!(ask(&unasked, opcode::SETLK, 8, lock(2, 0).as_bytes()), None);
         assert_eq!(ask(&unasked, opcode::FLUSH, 7, &[]), Some(Ok(())));
-        assert_eq!(ask(&unasked, opcode::FLUSH, 8, &[]), None);
-        unasked.forget(8);
+        release(1);
+        release(3);
+        assert_eq!(ask(&unasked, opcode::FLUSH, 8, &[]), None, "whoever locked it by another one has that still");
+        release(2);
         assert_eq!(ask(&unasked, opcode::FLUSH, 8, &[]), Some(Ok(())));
         unasked.is_lost();
         assert_eq!(ask(&unasked, opcode::FLUSH, 8, &[]), None);

@@ -17,6 +17,9 @@ use crate::{
 /// How often locks that are waited for are tried.
 const LOCK_INTERVAL: Duration = Duration::from_millis(2);
 
+/// So many locks a guest may wait for, since all are tried each time. Whoever wants one more is told that there are none (ENOLCK).
+const MOST_LOCKS: usize = 1024;
+
 /// Does what is asked, and answers. Returns memory for the next answer.
 pub(super) fn answer(host: &Arc<Host>, guest: &Arc<Guest>, request: &Request<'_>, memory: Vec<u8>) -> Vec<u8> {
     guest.count(request.header.opcode);
@@ -43,6 +46,10 @@ fn wait_for_lock(host: &Arc<Host>, guest: &Arc<Guest>, waiting: Waiting) {
     if locks.interrupted.remove(&waiting.unique) {
         drop(locks);
         return guest.answer_lock(waiting.unique, Err(Errno::INTR));
+    }
+    if locks.waiting.len() >= MOST_LOCKS {
+        drop(locks);
+        return guest.answer_lock(waiting.unique, Err(Errno::NOLCK));
     }
     locks.waiting.push(waiting);
     if locks.is_tried {

@@ -1,7 +1,8 @@
 //! One connection of a guest, from the handshake to the end.
 //!
 //! Several threads take turns at reading: the one that has read a request lets the next one read, does what it read, and answers.
-//! So a request that waits for the disk holds up no other one, and none is handed from thread to thread.
+//! So a request that waits for the disk holds up no other one. One of them always reads, since the guest wants to know whether the host is there,
+//! and others wait for what it acknowledges; only what comes while all others are busy is handed from thread to thread (`backlog`).
 
 use std::{
     sync::{Arc, Mutex, PoisonError, atomic::Ordering::Relaxed},
@@ -9,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{answering::answer, attributes::Owners, guest::Guest, host::Host};
+use super::{answering::answer, attributes::Owners, backlog::Backlog, guest::Guest, host::Host};
 use crate::{
     ShareError,
     coherence::watch,
@@ -23,14 +24,17 @@ use crate::{
     transport::{Inbox, Lost, Outbox, Stream},
 };
 
-/// Threads for each guest.
-const WORKERS: usize = 8;
+/// Threads for each guest: as many as may be busy, and one that reads.
+const WORKERS: usize = 8 + 1;
 
 /// How long a handshake may take.
 pub(super) const GREETING: Duration = Duration::from_secs(5);
 
 /// A guest from which nothing comes for so long is gone: a mounter that has nothing else to say asks whether the host is there.
 const SILENCE: Duration = Duration::from_secs(60);
+
+/// How often a guest is told that the host is there while nothing is read of it: it may be asking just that.
+const STILL_THERE: Duration = Duration::from_secs(2);
 
 /// How long a guest that comes again waits for the end of its earlier connection.
 const SUCCESSION: Duration = Duration::from_secs(5);
@@ -47,14 +51,17 @@ pub(crate) fn serve(host: &Arc<Host>, stream: Arc<dyn Stream>, stranger: impl Si
     stream.set_timeout(Some(GREETING)).map_err(ShareError::system("set a time-out"))?;
     let Some(Mounter { owner, session, events }) = greet(host, &mut inbox, &outbox) else { return Ok(()) };
     drop(stranger);
-    if let Some(session) = session {
-        succeed(host, session, stream.peer());
+    // It may come again and again.
+    if session.is_some_and(|session| !succeed(host, session, stream.peer())) {
+        outbox.close();
+        return Ok(());
     }
     stream.set_timeout(Some(SILENCE)).map_err(ShareError::system("set a time-out"))?;
     inbox.trust();
     let link = host.coherence.enter(host.next_guest(), outbox.clone(), events);
     let guest = Guest::new(host.view(owner), link, true, true, stream.peer(), session);
-    let worker = Worker { host, guest: &guest, inbox: &Mutex::new(inbox), outbox: &outbox };
+    let (inbox, backlog) = (Mutex::new(inbox), Backlog::default());
+    let worker = Worker { host, guest: &guest, inbox: &inbox, outbox: &outbox, backlog: &backlog };
     host.guests().insert(guest.id, guest.clone());
     thread::scope(|scope| {
         for _ in 1..WORKERS {
@@ -67,13 +74,17 @@ pub(crate) fn serve(host: &Arc<Host>, stream: Arc<dyn Stream>, stranger: impl Si
     Ok(())
 }
 
-/// Ends what is left of an earlier connection of the same mount, with its locks and open files. Its end may not have been noticed here.
-fn succeed(host: &Host, session: Session, key: Option<PublicKey>) {
+/// Ends what is left of an earlier connection of the same mount, with its locks and open files. Its end may not have been noticed here. Whether
+/// nothing is left: what is still being done for it must not be done after what the guest asks next.
+fn succeed(host: &Host, session: Session, key: Option<PublicKey>) -> bool {
     let until = Instant::now() + SUCCESSION;
     loop {
         let earlier = host.guests().values().find(|guest| guest.is(session, key)).cloned();
-        let Some(earlier) = earlier.filter(|_| Instant::now() < until) else { return };
+        let Some(earlier) = earlier else { return true };
         earlier.link.outbox.close();
+        if Instant::now() >= until {
+            return false;
+        }
         thread::sleep(SUCCESSION_INTERVAL);
     }
 }
@@ -116,36 +127,69 @@ struct Worker<'a> {
     guest: &'a Arc<Guest>,
     inbox: &'a Mutex<Inbox>,
     outbox: &'a Outbox,
+    backlog: &'a Backlog,
 }
 
 impl Worker<'_> {
     /// What one thread does until the connection ends.
     fn work(&self) {
         let _own = watch::own_thread();
+        self.backlog.join();
         let (mut payload, mut memory) = (Vec::new(), Vec::new());
+        while let Some(kind) = self.read(&mut payload)
+            && self.perform(kind, &mut payload, &mut memory).is_some()
+        {}
+        // The others read the end too, then.
+        self.outbox.close();
+    }
+
+    /// Reads until there is something for this thread to do; `None` at the end.
+    fn read(&self, payload: &mut Vec<u8>) -> Option<Kind> {
         loop {
-            self.outbox.wait_for_room();
-            let next = self.inbox.lock().unwrap_or_else(PoisonError::into_inner).next(&mut payload);
+            let next = self.inbox.lock().unwrap_or_else(PoisonError::into_inner).next(payload);
             match next {
-                Ok(Kind::Request) => {
-                    let Ok(request) = Request::parse(&payload) else { break };
-                    memory = answer(self.host, self.guest, &request, memory);
+                Ok(kind @ (Kind::Request | Kind::Resume)) => {
+                    if self.backlog.begin(kind, payload) {
+                        return Some(kind);
+                    }
+                    while !self.backlog.has_room(STILL_THERE) {
+                        if self.outbox.is_closed() {
+                            return None;
+                        }
+                        self.is_there();
+                    }
                 }
                 Ok(Kind::Acknowledge) => {
-                    let Ok(number) = payload[..].try_into() else { break };
+                    let number = payload[..].try_into().ok()?;
                     self.host.coherence.acknowledged(&self.guest.link, u64::from_le_bytes(number));
                 }
-                Ok(Kind::Resume) => {
-                    let Some(list) = resume::decode(&payload) else { break };
-                    let missing = self.host.resume(self.guest, &list);
-                    let answer = frame::whole(Kind::Resumed, &resume::encode_missing(missing.into_iter()));
-                    self.guest.link.outbox.send(&answer);
-                }
-                Ok(Kind::Ping) => self.guest.link.outbox.send(&frame::whole(Kind::Pong, &[])),
-                Ok(_) | Err(Lost::Ended | Lost::Silent | Lost::Malformed | Lost::Denied) => break,
+                Ok(Kind::Ping) => self.is_there(),
+                Ok(_) | Err(Lost::Ended | Lost::Silent | Lost::Malformed | Lost::Denied) => return None,
             }
         }
-        // The others read the end too, then.
-        self.guest.link.outbox.close();
+    }
+
+    fn is_there(&self) {
+        self.outbox.send(&frame::whole(Kind::Pong, &[]));
+    }
+
+    /// Does what was read, and then what waits; `None` at the end of the connection.
+    fn perform(&self, mut kind: Kind, payload: &mut Vec<u8>, memory: &mut Vec<u8>) -> Option<()> {
+        loop {
+            self.outbox.wait_for_room();
+            // The same guest may be here again, and change what it asked for before.
+            if self.outbox.is_closed() {
+                return None;
+            }
+            if kind == Kind::Resume {
+                let missing = self.host.resume(self.guest, &resume::decode(payload)?);
+                self.outbox.send(&frame::whole(Kind::Resumed, &resume::encode_missing(missing.into_iter())));
+            } else {
+                let request = Request::parse(payload).ok()?;
+                *memory = answer(self.host, self.guest, &request, std::mem::take(memory));
+            }
+            let Some(next) = self.backlog.next() else { return Some(()) };
+            (kind, *payload) = next;
+        }
     }
 }

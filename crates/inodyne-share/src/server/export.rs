@@ -150,6 +150,18 @@ impl Export {
         nodes.iter().for_each(|node| descriptors.remove(*node));
     }
 
+    /// Closes the descriptor of a regular file that has lost its last name, so that what it takes up on the disk is free as soon as no guest has it
+    /// open. Others stay as long as there is room for them: a directory may be one in which a guest's program works, and nothing else would
+    /// lead to it.
+    pub fn drop_removed(&self, node: NodeId) {
+        let Some(descriptor) = self.descriptors().get(node) else { return };
+        let is_removed =
+            |stat: Statx| stat.stx_nlink == 0 && FileType::from_raw_mode(stat.stx_mode.into()) == FileType::RegularFile;
+        if stat(&descriptor).is_ok_and(is_removed) {
+            self.descriptors().remove(node);
+        }
+    }
+
     /// Closes all descriptors: something was moved out of the shared directory, and they would still lead there.
     pub fn drop_all_descriptors(&self) {
         self.descriptors().clear();

@@ -2,10 +2,11 @@
 //!
 //! Locks are the host's own, so they hold between guests and against programs of the host. One of flock(2) belongs to the
 //! descriptor of the open file. One of fcntl(2) belongs to a process of the guest, for which a descriptor of its own stands
-//! here, whose lock is one of the open file description (`F_OFD_SETLK`).
+//! here, whose lock is one of the open file description (`F_OFD_SETLK`). One of an open file description of the guest looks the same
+//! from here, but that nobody says when it ends; so it ends with the open file.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     hash::{BuildHasher, RandomState},
     os::fd::OwnedFd,
     sync::{
@@ -45,8 +46,14 @@ pub(crate) struct Handles {
 struct Tables {
     files: HashMap<Key, Arc<OpenFile>>,
     by_node: HashMap<NodeId, Vec<Key>>,
-    locks: HashMap<LockOwner, Arc<OwnedFd>>,
+    /// With the open file by which each was last used.
+    locks: HashMap<LockOwner, (Key, Arc<OwnedFd>)>,
+    /// The same the other way round.
+    locked_by: HashMap<Key, HashSet<LockOwner>>,
 }
+
+/// What is to be closed with the table released.
+type Closed = Vec<Arc<OwnedFd>>;
 
 impl Handles {
     /// At most so many open files, and as many owners of locks.
@@ -89,31 +96,37 @@ impl Handles {
         tables.files.get(key).map(|file| file.file.clone())
     }
 
-    /// Gives an open file back, to be closed where the caller drops it.
-    pub fn remove(&self, guest: GuestId, number: u64) -> Option<Arc<OpenFile>> {
-        self.tables().take((guest, number))
+    /// Closes an open file, with the locks of those who used it last. Says whether there was one.
+    pub fn remove(&self, guest: GuestId, number: u64) -> bool {
+        let removed = self.tables().take((guest, number));
+        removed.is_some()
     }
 
-    /// The descriptor that stands for an owner of locks; `open` makes it.
+    /// The descriptor that stands for an owner of locks, who uses them by an open file of this number; `open` makes it.
     pub fn lock_owner(
         &self,
         owner: LockOwner,
+        number: u64,
         open: impl FnOnce() -> Result<OwnedFd, Errno>,
     ) -> Result<Arc<OwnedFd>, Errno> {
-        if let Some(found) = self.tables().locks.get(&owner) {
-            return Ok(found.clone());
+        let key = (owner.0, number);
+        if let Some(found) = self.tables().used_by(owner, key, None)? {
+            return Ok(found);
         }
         let new = Arc::new(open()?);
         let mut tables = self.tables();
-        if tables.locks.len() >= self.most {
-            return Err(Errno::NOLCK);
-        }
-        Ok(tables.locks.entry(owner).or_insert(new).clone())
+        let new = (tables.locks.len() < self.most).then_some(new);
+        tables.used_by(owner, key, new)?.ok_or(Errno::NOLCK)
+    }
+
+    /// The descriptor that stands for an owner of locks, if there is one.
+    pub fn known_lock_owner(&self, owner: &LockOwner) -> Option<Arc<OwnedFd>> {
+        self.tables().locks.get(owner).map(|(_, descriptor)| descriptor.clone())
     }
 
     /// Releases all locks of an owner.
     pub fn unlock(&self, owner: &LockOwner) {
-        let _closed_after_the_lock_on_the_table = self.tables().locks.remove(owner);
+        let _closed_after_the_lock_on_the_table = self.tables().unlock(owner);
     }
 
     /// Closes everything of a guest.
@@ -121,10 +134,8 @@ impl Handles {
         let mut tables = self.tables();
         let keys: Vec<Key> = tables.files.keys().filter(|(other, _)| *other == guest).copied().collect();
         let files: Vec<_> = keys.into_iter().filter_map(|key| tables.take(key)).collect();
-        let owners: Vec<_> = tables.locks.keys().filter(|owner| owner.0 == guest).copied().collect();
-        let locks: Vec<_> = owners.iter().filter_map(|owner| tables.locks.remove(owner)).collect();
         drop(tables);
-        drop((files, locks));
+        drop(files);
     }
 
     /// How many files are open.
@@ -134,15 +145,47 @@ impl Handles {
 }
 
 impl Tables {
-    fn take(&mut self, key: Key) -> Option<Arc<OpenFile>> {
+    /// The descriptor of an owner of locks, or `new` where there is none yet, noted as used by an open file. That must still be open:
+    /// nobody would release the lock otherwise.
+    fn used_by(
+        &mut self,
+        owner: LockOwner,
+        key: Key,
+        new: Option<Arc<OwnedFd>>,
+    ) -> Result<Option<Arc<OwnedFd>>, Errno> {
+        if !self.files.contains_key(&key) {
+            return Err(Errno::STALE);
+        }
+        let Some(descriptor) = self.unlock(&owner).or(new) else { return Ok(None) };
+        self.locks.insert(owner, (key, descriptor.clone()));
+        self.locked_by.entry(key).or_default().insert(owner);
+        Ok(Some(descriptor))
+    }
+
+    /// Takes an owner of locks out, to be closed by the caller.
+    fn unlock(&mut self, owner: &LockOwner) -> Option<Arc<OwnedFd>> {
+        let (key, descriptor) = self.locks.remove(owner)?;
+        if let Some(owners) = self.locked_by.get_mut(&key) {
+            owners.remove(owner);
+            if owners.is_empty() {
+                self.locked_by.remove(&key);
+            }
+        }
+        Some(descriptor)
+    }
+
+    /// Takes an open file out, and the descriptors of those who used it last for locks.
+    fn take(&mut self, key: Key) -> Option<(Arc<OpenFile>, Closed)> {
         let file = self.files.remove(&key)?;
+        let owners = self.locked_by.remove(&key).unwrap_or_default();
+        let closed = owners.iter().filter_map(|owner| self.locks.remove(owner)).map(|(_, closed)| closed).collect();
         if let Some(keys) = self.by_node.get_mut(&file.node) {
             keys.retain(|other| *other != key);
             if keys.is_empty() {
                 self.by_node.remove(&file.node);
             }
         }
-        Some(file)
+        Some((file, closed))
     }
 }
 
@@ -160,7 +203,7 @@ mod tests {
         assert_eq!(handles.add(1, 6, null()), Err(Errno::NFILE));
         assert!(handles.get(1, one).is_ok());
         assert_eq!(handles.get(1, other).unwrap_err(), Errno::STALE);
-        assert!(handles.remove(1, other).is_none());
+        assert!(!handles.remove(1, other));
         handles.leave(1);
         assert_eq!(handles.get(1, one).unwrap_err(), Errno::STALE);
         assert!(handles.of_node(5).is_some());
@@ -168,7 +211,27 @@ mod tests {
         handles.put(3, other, 6, null()).unwrap();
         assert_eq!(handles.put(3, other, 7, null()), Err(Errno::NFILE));
         assert_eq!((handles.get(2, other).unwrap().node, handles.get(3, other).unwrap().node), (5, 6));
-        handles.remove(2, other).unwrap();
+        assert!(handles.remove(2, other));
         assert!(handles.of_node(5).is_none());
+    }
+
+    #[test]
+    fn locks_go_with_the_file_by_which_they_were_last_used() {
+        let handles = Handles::new(3);
+        let null = || Ok(File::open("/dev/null").unwrap().into());
+        let [one, other] = [(), ()].map(|()| handles.add(1, 5, null().unwrap()).unwrap());
+        let (process, description) = ((1, 5, 70), (1, 5, 71));
+        handles.lock_owner(process, one, null).unwrap();
+        handles.lock_owner(process, other, || unreachable!("it is there")).unwrap();
+        handles.lock_owner(description, one, null).unwrap();
+        assert!(handles.remove(1, one));
+        assert!(handles.known_lock_owner(&process).is_some() && handles.known_lock_owner(&description).is_none());
+        assert_eq!(handles.lock_owner(description, one, null).unwrap_err(), Errno::STALE);
+        // They end before it, too.
+        handles.unlock(&process);
+        handles.lock_owner(process, other, null).unwrap();
+        handles.leave(1);
+        let tables = handles.tables();
+        assert!(tables.locks.is_empty() && tables.locked_by.is_empty());
     }
 }

@@ -5,6 +5,7 @@
 //! | this one | listening, and ending |
 //! | `host` | what all guests have in common |
 //! | `connection` | one connection, from the handshake to the end |
+//! | `backlog` | what has come by it and waits, since all threads but one are busy |
 //! | `virtio` | one virtual machine whose guest mounts the share by virtiofs |
 //! | `answering` | a request of either, from its being read to its answer |
 //! | `guest` | who is at its other end |
@@ -19,6 +20,7 @@
 
 mod answering;
 mod attributes;
+mod backlog;
 mod connection;
 mod descriptors;
 pub(crate) mod export;

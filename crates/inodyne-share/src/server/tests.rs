@@ -19,8 +19,8 @@ use super::{Owners, ServeOptions, connection, export::Export, host::Host, nodes:
 use crate::{
     coherence::Ordering,
     fuse::abi::{
-        EntryOut, FileLock, GetXattrIn, InHeader, LK_FLOCK, LinkIn, LkIn, MkNodIn, OpenIn, OpenOut, OutHeader, ReadIn,
-        SetXattrIn, opcode,
+        CreateIn, EntryOut, FileLock, GetXattrIn, InHeader, LK_FLOCK, LinkIn, LkIn, MkNodIn, OpenIn, OpenOut,
+        OutHeader, ReadIn, SetXattrIn, opcode,
     },
     protocol::{
         frame::{self, Kind},
@@ -32,7 +32,12 @@ use crate::{
 };
 
 pub(super) fn host(directory: &Path) -> Arc<Host> {
-    let options = ServeOptions {
+    host_that(directory, |_| {})
+}
+
+/// One with other options.
+pub(super) fn host_that(directory: &Path, change: impl FnOnce(&mut ServeOptions)) -> Arc<Host> {
+    let mut options = ServeOptions {
         owner: (0, 0),
         xattrs_by_virtiofs: false,
         most_nodes: 1000,
@@ -44,6 +49,7 @@ pub(super) fn host(directory: &Path) -> Arc<Host> {
         announce: true,
         delay: Duration::ZERO,
     };
+    change(&mut options);
     Host::new(directory.into(), Export::open_root(directory).unwrap(), options).unwrap()
 }
 
@@ -53,6 +59,8 @@ pub(super) struct Liar {
     inbox: Inbox,
     stream: Arc<dyn Stream>,
     last: u64,
+    /// Who asks: user and group.
+    asks: u32,
 }
 
 impl Liar {
@@ -76,7 +84,7 @@ impl Liar {
         ours.set_timeout(Some(Duration::from_secs(20))).unwrap();
         let mut inbox = Inbox::new(ours.clone());
         inbox.trust();
-        Self { outbox: Outbox::new(ours.clone()), inbox, stream: ours, last: 0 }
+        Self { outbox: Outbox::new(ours.clone()), inbox, stream: ours, last: 0, asks: 0 }
     }
 
     /// Waits until it is told of a change; the number of that message.
@@ -95,7 +103,8 @@ impl Liar {
     fn say(&mut self, opcode: u32, node: u64, body: &[&[u8]]) {
         self.last += 1;
         let body = body.concat();
-        let header = InHeader { len: (40 + body.len()) as u32, opcode, unique: self.last, node, ..InHeader::default() };
+        let (len, unique, uid) = ((40 + body.len()) as u32, self.last, self.asks);
+        let header = InHeader { len, opcode, unique, node, uid, gid: uid, ..InHeader::default() };
         self.outbox.send(&frame::whole(Kind::Request, &[header.as_bytes(), &body].concat()));
     }
 
@@ -496,4 +505,176 @@ fn answers_to_a_guest_that_does_not_read_do_not_pile_up() {
         assert_eq!(payload.len(), 16 + (1 << 20));
     }
     assert_eq!(reads(), ASKED);
+}
+
+/// A lock of fcntl(2) of the whole file.
+fn whole(fh: u64, owner: u64, kind: i32) -> LkIn {
+    let lock = FileLock { start: 0, end: i64::MAX as u64, kind: kind as u32, pid: 1 };
+    LkIn { fh, owner, lock, ..LkIn::default() }
+}
+
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let until = Instant::now() + Duration::from_secs(20);
+    while !is_so() {
+        assert!(Instant::now() < until, "{what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// One of an open file description, of whose end the guest's kernel says nothing else.
+#[test]
+fn a_lock_ends_with_the_open_file_and_asking_for_one_leaves_nothing() {
+    let (_all, shared) = beside_a_secret();
+    let host = host(&shared);
+    let mut guests = [Liar::new(&host), Liar::new(&host)];
+    let [(one, file), (other, _)] = [0, 1].map(|at| {
+        let directory = guests[at].lookup(ROOT, "d").unwrap();
+        let file = guests[at].lookup(directory, "f").unwrap();
+        (guests[at].open(file, libc::O_RDWR).unwrap(), file)
+    });
+    let [first, second] = &mut guests;
+    let kind = |answer: Vec<u8>| FileLock::read_from_prefix(&answer).unwrap().0.kind as i32;
+    first.ask(opcode::SETLK, file, &[whole(one, 7, libc::F_WRLCK).as_bytes()]).unwrap();
+    let mut asked = |owner| second.ask(opcode::GETLK, file, &[whole(other, owner, libc::F_RDLCK).as_bytes()]).unwrap();
+    assert_eq!(kind(asked(8)), libc::F_WRLCK);
+    let is_known =
+        |owner| host.guests().keys().any(|guest| host.handles.known_lock_owner(&(*guest, file, owner)).is_some());
+    assert!(is_known(7) && !is_known(8), "who only asks has no descriptor");
+    first.say(opcode::RELEASE, file, &[&one.to_le_bytes(), &[0; 16]]);
+    let mut lock = || second.ask(opcode::SETLK, file, &[whole(other, 8, libc::F_WRLCK).as_bytes()]);
+    until("the lock of a file that is closed", || lock().is_ok());
+}
+
+#[test]
+fn a_guest_waits_for_so_many_locks_and_no_more() {
+    let (_all, shared) = beside_a_secret();
+    let host = host(&shared);
+    let mut guest = Liar::new(&host);
+    let directory = guest.lookup(ROOT, "d").unwrap();
+    let file = guest.lookup(directory, "f").unwrap();
+    let [one, other] = [(), ()].map(|()| guest.open(file, libc::O_RDWR).unwrap());
+    guest.ask(opcode::SETLK, file, &[whole(one, 1, libc::F_WRLCK).as_bytes()]).unwrap();
+    (0..1025).for_each(|_| guest.say(opcode::SETLKW, file, &[whole(other, 2, libc::F_WRLCK).as_bytes()]));
+    let mut payload = Vec::new();
+    assert_eq!(guest.inbox.next(&mut payload), Ok(Kind::Reply));
+    assert_eq!(OutHeader::read_from_prefix(&payload).unwrap().0.error, -libc::ENOLCK);
+    // The others get it when it is free.
+    guest.say(opcode::SETLK, file, &[whole(one, 1, libc::F_UNLCK).as_bytes()]);
+    for _ in 0..1025 {
+        assert_eq!(guest.inbox.next(&mut payload), Ok(Kind::Reply));
+        assert_eq!(OutHeader::read_from_prefix(&payload).unwrap().0.error, 0);
+    }
+}
+
+#[test]
+fn whether_the_host_is_there_is_answered_before_slow_requests() {
+    let (_all, shared) = beside_a_secret();
+    let host = host_that(&shared, |options| options.delay = Duration::from_secs(1));
+    let mut guest = Liar::new(&host);
+    const ASKED: usize = 20;
+    (0..ASKED).for_each(|_| guest.say(opcode::GETATTR, ROOT, &[&[0; 16]]));
+    guest.outbox.send(&frame::whole(Kind::Ping, &[]));
+    let mut payload = Vec::new();
+    assert_eq!(guest.inbox.next(&mut payload), Ok(Kind::Pong));
+    (0..ASKED).for_each(|_| assert_eq!(guest.inbox.next(&mut payload), Ok(Kind::Reply)));
+}
+
+/// Otherwise it would be done after what the guest asks as it comes again.
+#[test]
+fn what_was_asked_by_a_lost_connection_is_not_begun_any_more() {
+    let (_all, shared) = beside_a_secret();
+    let host = host_that(&shared, |options| options.delay = Duration::from_secs(1));
+    let hello = Hello::new(Purpose::Mount { uid: 1, gid: 2, session: Some([1, 2]), events: false });
+    let mut guest = Liar::saying(&host, &hello);
+    for number in 0..30 {
+        let name = format!("made-{number}\0");
+        guest.say(opcode::MKDIR, ROOT, &[&0o755u32.to_le_bytes(), &[0; 4], name.as_bytes()]);
+    }
+    let made = || fs::read_dir(&shared).unwrap().count() - 1;
+    until("nothing is made", || made() > 0);
+    let mut again = Liar::saying(&host, &hello);
+    again.lookup(ROOT, "d").unwrap();
+    let before = made();
+    assert!(before <= 8, "{before} directories");
+    thread::sleep(Duration::from_millis(1500));
+    assert_eq!(made(), before);
+}
+
+/// Nor is a guest served while something of its lost connection is still being done.
+#[test]
+fn a_guest_that_comes_again_too_soon_has_to_come_once_more() {
+    let (_all, shared) = beside_a_secret();
+    let host = host_that(&shared, |options| options.delay = Duration::from_secs(8));
+    let hello = Hello::new(Purpose::Mount { uid: 1, gid: 2, session: Some([1, 2]), events: false });
+    let mut guest = Liar::saying(&host, &hello);
+    guest.say(opcode::GETATTR, ROOT, &[&[0; 16]]);
+    let began = || host.guests().values().next().is_some_and(|guest| guest.status(0).round_trips == 1);
+    until("nothing is begun", began);
+    host.delay(false);
+    let mut again = Liar::saying(&host, &hello);
+    assert_eq!(again.inbox.next(&mut Vec::new()), Err(Lost::Ended));
+    until("the first one has not ended", || host.guests().is_empty());
+    assert!(Liar::saying(&host, &hello).lookup(ROOT, "d").is_ok());
+}
+
+#[test]
+fn a_directory_is_not_kept_by_a_kernel_that_hears_of_no_change() {
+    let (_all, shared) = beside_a_secret();
+    let host = host(&shared);
+    let mut guest = Liar::new(&host);
+    assert!(guest.ask(opcode::OPENDIR, ROOT, &[&[0; 8]]).is_ok());
+    host.is_watched.store(true, std::sync::atomic::Ordering::Relaxed);
+    assert_eq!(guest.ask(opcode::OPENDIR, ROOT, &[&[0; 8]]), Err(Errno::NOSYS));
+}
+
+#[test]
+fn what_is_removed_takes_up_nothing_unless_it_is_open() {
+    let (_all, shared) = beside_a_secret();
+    fs::hard_link(shared.join("d/f"), shared.join("d/second")).unwrap();
+    let host = host(&shared);
+    let mut guest = Liar::new(&host);
+    let directory = guest.lookup(ROOT, "d").unwrap();
+    let file = guest.lookup(directory, "f").unwrap();
+    let fh = guest.open(file, libc::O_RDONLY).unwrap();
+    let count = || host.export.descriptor_count();
+    let attributes = |guest: &mut Liar| guest.ask(opcode::GETATTR, file, &[&[0; 16]]).map(drop);
+    assert_eq!((attributes(&mut guest), count()), (Ok(()), 2));
+    guest.ask(opcode::UNLINK, directory, &[b"f\0"]).unwrap();
+    assert_eq!((attributes(&mut guest), count()), (Ok(()), 2), "it has another name");
+    guest.lookup(directory, "second").unwrap();
+    guest.ask(opcode::UNLINK, directory, &[b"second\0"]).unwrap();
+    assert_eq!(count(), 1, "that of the directory");
+    assert_eq!(attributes(&mut guest), Ok(()));
+    assert_eq!(guest.read(file, fh).unwrap(), b"shared");
+    guest.say(opcode::RELEASE, file, &[&fh.to_le_bytes(), &[0; 16]]);
+    until("it is closed, and still there", || attributes(&mut guest) == Err(Errno::STALE));
+    // In a directory that was removed somebody may work.
+    guest.ask(opcode::RMDIR, ROOT, &[b"d\0"]).unwrap();
+    assert!(guest.ask(opcode::GETATTR, directory, &[&[0; 16]]).is_ok());
+}
+
+#[test]
+fn what_a_user_of_a_guest_makes_belongs_to_that_user() {
+    let (_all, shared) = beside_a_secret();
+    let host = host_that(&shared, |options| options.owners = Owners::Keep);
+    let mut guest = Liar::new(&host);
+    guest.asks = 1000;
+    let directory = guest.lookup(ROOT, "d").unwrap();
+    let create = |mode| CreateIn { flags: (libc::O_RDWR | libc::O_EXCL) as u32, mode, ..CreateIn::default() };
+    let make = |mode| MkNodIn { mode, ..MkNodIn::default() };
+    let is = |name: &str, mode: u32| {
+        let made = fs::symlink_metadata(shared.join("d").join(name)).unwrap();
+        assert_eq!((made.uid(), made.gid()), (1000, 1000), "{name}");
+        assert_eq!(made.mode() & 0o6711, mode, "{name}");
+    };
+    guest.ask(opcode::CREATE, directory, &[create(libc::S_IFREG | 0o6711).as_bytes(), b"created\0"]).unwrap();
+    is("created", 0o6711);
+    guest.ask(opcode::MKNOD, directory, &[make(libc::S_IFREG | 0o4700).as_bytes(), b"made\0"]).unwrap();
+    is("made", 0o4700);
+    guest.ask(opcode::MKNOD, directory, &[make(libc::S_IFIFO | 0o600).as_bytes(), b"pipe\0"]).unwrap();
+    is("pipe", 0o600);
+    guest.ask(opcode::MKDIR, directory, &[&0o700u32.to_le_bytes(), &[0; 4], b"directory\0"]).unwrap();
+    is("directory", 0o700);
+    guest.ask(opcode::SYMLINK, directory, &[b"link\0/secret\0"]).unwrap();
+    is("link", 0o711);
 }

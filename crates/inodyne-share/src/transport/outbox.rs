@@ -1,7 +1,8 @@
 //! Writing frames. Whoever sends never waits for the other side to read: what the stream does not take at once is kept, and a thread
 //! that is started for it sends it later. So a guest that reads slowly holds up nobody but itself; and one that does not read at
-//! all, or leaves too much lying there, loses its connection. Who serves it waits for room before the next request of the same guest, so that
-//! answers do not pile up. A guest itself keeps whatever its programs have asked for: they wait for it, so they cannot ask for more, and what is said without waiting (FORGET) is small.
+//! all, or leaves too much lying there, loses its connection. Who serves it waits for room before the next request of the same guest is begun,
+//! so that answers do not pile up. A guest itself keeps whatever its programs have asked for: they wait for it, so they cannot ask for more,
+//! and what is said without waiting (FORGET) is small.
 
 use std::{
     collections::VecDeque,
@@ -102,6 +103,11 @@ impl Outbox {
     pub fn wait_for_room(&self) {
         let kept = self.less.wait_while(self.kept(), |kept| kept.bytes > ROOM && !kept.is_closed);
         drop(kept.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Whether the connection has ended, as far as it is known here.
+    pub fn is_closed(&self) -> bool {
+        self.kept().is_closed
     }
 
     /// Ends the connection.

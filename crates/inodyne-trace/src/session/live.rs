@@ -4,17 +4,17 @@
 //! ended. Tables in which something is kept for good become full all the same; [`LiveTracer::is_nearly_full`] says when another
 //! tracer is to take over.
 
+use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 
 use inodyne_launch::monotonic_ns;
-use inodyne_model::Nanos;
 use inodyne_model::loss::Loss;
 use inodyne_model::observed::{Begin, End, Window};
 use inodyne_model::snapshot::Snapshot;
 use libbpf_rs::MapCore;
 
 use super::{Tracer, counted, read_error};
-use crate::attach::measure_run_times;
+use crate::attach::{Ran, measure_run_times};
 use crate::cost::Occasion;
 use crate::error::TraceError;
 use crate::join::Whom;
@@ -43,8 +43,6 @@ impl CostsOfCalls {
 /// close, once it has forgotten those who have ended.
 pub struct LiveTracer {
     tracer: Tracer,
-    /// Waits in the last snapshot.
-    waits: usize,
     /// While it is measured how long programs run.
     measured: Option<OwnedFd>,
 }
@@ -56,7 +54,7 @@ impl LiveTracer {
     /// As [`Tracer::new`].
     pub fn new(options: &Options) -> Result<LiveTracer, TraceError> {
         let options = Options { joins: true, live: true, timeline: false, sample_hz: 0, ..options.clone() };
-        Ok(LiveTracer { tracer: Tracer::new(&options)?, waits: 0, measured: None })
+        Ok(LiveTracer { tracer: Tracer::new(&options)?, measured: None })
     }
 
     /// As [`Tracer::join`].
@@ -70,6 +68,11 @@ impl LiveTracer {
     /// As [`Tracer::follows_anyone`].
     pub fn follows_anyone(&self) -> bool {
         self.tracer.follows_anyone()
+    }
+
+    /// As [`Tracer::processes`].
+    pub fn processes(&self) -> BTreeSet<u32> {
+        self.tracer.processes()
     }
 
     /// Takes what has arrived: accounts of threads that have ended, and executed programs. There is room for some thousand of them.
@@ -94,10 +97,15 @@ impl LiveTracer {
         self.measured = if measure { measure_run_times() } else { None };
     }
 
-    /// For how long these have run so far while that was measured; none where it is not.
-    pub fn time_at_switches(&self) -> Option<Nanos> {
+    /// What these have run so far, for whomever, while that was measured; none where it is not.
+    pub fn ran_at_switches(&self) -> Option<Ran> {
         self.measured.as_ref()?;
-        Some(Nanos(self.tracer.ran_at(Occasion::Switch).ns))
+        Some(self.tracer.ran_at(Occasion::Switch))
+    }
+
+    /// What tracing adds to one switch of those who are followed, where these programs have run so much in so many of these switches.
+    pub fn ns_per_switch(&self, ran: Ran, switches: u64) -> f64 {
+        self.tracer.calibration.ns_per_switch(ran, switches)
     }
 
     /// What was seen up to now.
@@ -122,17 +130,34 @@ impl LiveTracer {
             let read = probe.read_so_far(&seen, &mut snapshot);
             read.map_err(|error| read_error(format!("{}: {error}", probe.feature())))?;
         }
-        self.waits = snapshot.observed.waits.len();
         Ok(snapshot)
     }
 
     /// Whether three quarters of a table are in use in which something is kept for good.
     pub fn is_nearly_full(&self) -> bool {
         let maps = &self.tracer.skeleton.maps;
-        let tables = [
-            (self.tracer.stacks.borrow().len(), maps.stacks_sent.max_entries()),
-            (self.waits, maps.waits.max_entries()),
-        ];
-        tables.iter().any(|(used, room)| *used > *room as usize / 4 * 3)
+        let stacks = (self.tracer.stacks.borrow().len(), maps.stacks_sent.max_entries());
+        let of_probes = self.tracer.probes.iter().filter_map(|probe| probe.used_so_far(maps));
+        of_probes.chain([stacks]).any(|(used, room)| used > room as usize / 4 * 3)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn it_knows_whom_it_follows_and_what_programs_run_for_others() {
+        assert!(rustix::process::geteuid().is_root(), "this test loads programs: run it as root");
+        let mut cat = Command::new("cat").stdin(Stdio::piped()).spawn().expect("cat starts");
+        let mut tracer = LiveTracer::new(&Options::default()).expect("this machine can trace");
+        assert!(tracer.tracer.calibration.ns_not_followed > 0.0);
+        assert_eq!(tracer.processes(), BTreeSet::new());
+        tracer.join(&Whom::Processes(vec![cat.id()])).expect("it is there");
+        assert_eq!(tracer.processes(), BTreeSet::from([cat.id()]));
+        drop(cat.stdin.take());
+        cat.wait().expect("it ends");
     }
 }

@@ -3,7 +3,7 @@
 //! `strategy` decides how, `engine` does it: tasks on the [pool](crate::pool), one for each directory (`read`) and one
 //! for each batch of names handed to another worker (`unlink`); `finish` removes directories whose last entry is gone.
 //! `order` sorts entries where that saves work, `node` is a directory on its way out, `open` the only place where directories are opened, `dir_fd_cache` keeps few of them
-//! open at a time, `adapt` finds out how many workers are best. `trash` renames before it deletes. `asking` is the other,
+//! open at a time, `adapt` finds out how many workers are best. `trash` renames before it deletes, and `mounts` knows what must not be renamed. `asking` is the other,
 //! slow way, for a person who wants to be asked. Failures are told to an [`Observer`] and never end a delete.
 
 mod adapt;
@@ -14,6 +14,7 @@ mod engine;
 mod finish;
 mod gate;
 mod groups;
+mod mounts;
 mod names;
 mod node;
 mod open;

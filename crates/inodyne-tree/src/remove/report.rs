@@ -103,4 +103,18 @@ impl RemoveReport {
             plans: Vec::new(),
         }
     }
+
+    /// The sum of this delete and one after it.
+    pub(super) fn and(self, later: Self) -> Self {
+        let allocated_bytes = self.allocated_bytes.zip(later.allocated_bytes).map(|(this, later)| this + later);
+        Self {
+            files: self.files + later.files,
+            directories: self.directories + later.directories,
+            allocated_bytes,
+            failures: self.failures + later.failures,
+            unfinished: [self.unfinished, later.unfinished].concat(),
+            wall: self.wall + later.wall,
+            plans: [self.plans, later.plans].concat(),
+        }
+    }
 }

@@ -7,6 +7,9 @@
 //! Whoever may write to that place can give any directory such a name, but not put a `trash` into a private directory of
 //! somebody else's. So only a private directory of the user's with a `trash` in it is taken for what was left; `trash`
 //! itself is there until all else is gone.
+//!
+//! A mount below an operand would be renamed with it: out of its user's sight, to where everything is deleted. So such an operand is
+//! deleted where it is, and nothing that is mounted in what was moved aside is emptied, whatever the options say.
 
 use std::{
     collections::BTreeSet,
@@ -26,6 +29,7 @@ use rustix::{
 
 use super::{
     Control, Observer, RemoveOptions, RemoveReport,
+    mounts::MountPoints,
     node::split_operand,
     open::{self, Crossing},
     remove,
@@ -47,7 +51,8 @@ pub fn remove_aside(
 ) -> RemoveReport {
     // Each place keeps a lock open while its trees are deleted.
     let most_places = descriptor_budget() / 4;
-    let mut trees = Vec::new();
+    let mounts = MountPoints::now();
+    let (mut moved, mut trees) = (Vec::new(), Vec::new());
     let mut locked = Vec::new();
     let mut place: Option<Aside> = None;
     for operand in operands {
@@ -55,16 +60,26 @@ pub fn remove_aside(
         if place.as_ref().is_none_or(|place| place.prefix != prefix) {
             locked.extend(place.take().and_then(Aside::locked));
             place = if locked.len() < most_places { Aside::open(prefix).ok() } else { None };
-            trees.extend(place.iter().flat_map(Aside::abandoned));
+            moved.extend(place.iter().flat_map(Aside::abandoned));
         }
-        if place.as_mut().is_none_or(|place| place.take(name).is_err()) {
+        if place.as_mut().is_none_or(|place| place.take(name, mounts.as_ref()).is_err()) {
             // What cannot be renamed, such as a mount point, is deleted where it is.
             trees.push(operand.clone());
         }
     }
     locked.extend(place.and_then(Aside::locked));
-    trees.extend(locked.iter().map(|(path, _)| path.clone()));
-    remove(&trees, options, control, observer)
+    moved.extend(locked.iter().map(|(path, _)| path.clone()));
+    remove_moved(&moved, options, control, observer).and(remove(&trees, options, control, observer))
+}
+
+/// Removes what was moved aside.
+fn remove_moved(
+    trees: &[OsString],
+    options: &RemoveOptions,
+    control: &Control,
+    observer: &dyn Observer,
+) -> RemoveReport {
+    remove(trees, &RemoveOptions { cross_mounts: false, ..options.clone() }, control, observer)
 }
 
 /// Removes what earlier runs of [`remove_aside`] left beside these operands, which need not be there any more.
@@ -77,7 +92,7 @@ pub fn remove_left_behind(
     let places: BTreeSet<_> = operands.iter().map(|operand| split_operand(operand.as_bytes()).0).collect();
     let open = places.into_iter().filter_map(|prefix| Aside::open(prefix).ok());
     let trees: Vec<_> = open.flat_map(|place| place.abandoned()).collect();
-    remove(&trees, options, control, observer)
+    remove_moved(&trees, options, control, observer)
 }
 
 /// The place beside some operands.
@@ -102,7 +117,10 @@ impl Aside {
     }
 
     /// Moves `name` aside.
-    fn take(&mut self, name: &[u8]) -> Result<(), Errno> {
+    fn take(&mut self, name: &[u8], mounts: Option<&MountPoints>) -> Result<(), Errno> {
+        if mounts.is_none_or(|mounts| mounts.any_at(&self.parent, name)) {
+            return Err(Errno::BUSY);
+        }
         let name = CString::new(name).map_err(|_| Errno::INVAL)?;
         let made = match &self.made {
             Some(made) => made,

@@ -1,21 +1,23 @@
 //! One window after the other: `attach --every 60s --for 5s --keep 24h --into DIRECTORY`. Each is a recording in the directory, and
 //! adds to counters for a monitoring system where these are wanted.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use inodyne_model::recording::Recording;
 use inodyne_render::Metrics;
 
 use super::AttachArguments;
 use crate::failure::{ExitStatus, Failure};
 use crate::format::ReportFormat;
 use crate::options::time;
-use crate::report;
 use crate::ring::{Keep, Ring};
 use crate::target::Target;
 use crate::window::{Ended, came_within, ending_signals, window};
+use crate::{measure, report};
 
 /// Two windows that begin in the same second would have the same name.
 const LEAST_EVERY: Duration = Duration::from_secs(1);
@@ -37,7 +39,8 @@ pub struct SeriesOptions {
     pub metrics: Option<PathBuf>,
 }
 
-/// Watches until a signal comes. Nobody to follow in a window, or a recording that cannot be written, is said, and the next is tried.
+/// Watches until a signal comes. Nobody to follow in a window, a recording that cannot be written, or events that were lost are said, and the
+/// next is tried.
 ///
 /// # Errors
 /// The machine lacks something, or the directory is none.
@@ -64,47 +67,108 @@ pub fn run(arguments: &AttachArguments, every: Duration, into: &Path) -> Result<
     let name = inodyne_render::escaped(&into.display().to_string());
     anstream::eprintln!("inodyne: a window every {every:?} into {name}; Ctrl-C ends it");
     let mut metrics = Metrics::default();
-    let mut said = None;
+    let mut said = Said::default();
     loop {
         // Before the clock is read: so the next name is of a later second.
         let file = ring.next();
         let began = Instant::now();
         let mut interrupts = |time| came_within(&mut signals, time);
         let options = arguments.tracing.tracer();
-        let one = |target: Target| window(&target, &options, arguments.length, &mut interrupts, |_| ());
+        let one = |target: Target| {
+            window(&target, &options, arguments.length, &mut || target.whom(), &mut interrupts, |_| ())
+        };
         let ended = match Target::new(&arguments.target).and_then(one) {
             Ok((recording, ended)) => {
                 metrics.add(&recording);
-                let saved = inodyne_recording::save(&recording, &file).map_err(Failure::from);
-                let written = saved.and_then(|()| match &arguments.series.metrics {
-                    Some(path) => report::write(metrics.to_string().as_bytes(), Some(path)),
-                    None => Ok(()),
-                });
-                tell_once(&mut said, written.err());
+                let metrics = arguments.series.metrics.as_deref().map(|path| (&metrics, path));
+                said.all(write(&recording, &file, metrics));
+                said.tell(Of::Loss, measure::trusted(&recording, &arguments.tracing).err());
                 ended
             }
             Err(failure) if failure.status() == ExitStatus::Lacking => return Err(failure),
             Err(failure) => {
-                tell_once(&mut said, Some(failure));
+                said.tell(Of::Window, Some(failure));
                 Ended::NobodyLeft
             }
         };
         if let Some(keep) = arguments.series.keep {
             let failed = ring.trim(keep).err();
-            tell_once(&mut said, failed.map(|error| usage(format!("{}: {error}", into.display()))));
+            said.tell(Of::Keeping, failed.map(|error| usage(format!("{}: {error}", into.display()))));
         }
         let rest = every.saturating_sub(began.elapsed());
         if ended == Ended::Interrupted || came_within(&mut signals, rest) {
-            return Ok(ExitCode::SUCCESS);
+            return Ok(said.exit_code());
         }
     }
 }
 
-/// Says what went wrong, but not the same again and again.
-fn tell_once(said: &mut Option<String>, failure: Option<Failure>) {
-    let Some(failure) = failure.map(|failure| failure.to_string()) else { return };
-    if said.as_ref() != Some(&failure) {
-        anstream::eprintln!("inodyne: {failure}");
-        *said = Some(failure);
+/// Writes a window's recording, and the counters of all windows, where these are wanted: a disk that is full need not be that of both.
+fn write(recording: &Recording, file: &Path, metrics: Option<(&Metrics, &Path)>) -> [(Of, Option<Failure>); 2] {
+    let saved = inodyne_recording::save(recording, file).map_err(Failure::from);
+    let told = metrics.map(|(metrics, path)| report::write(metrics.to_string().as_bytes(), Some(path)));
+    [(Of::Recording, saved.err()), (Of::Metrics, told.and_then(Result::err))]
+}
+
+/// What can go wrong in a series that goes on all the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Of {
+    Window,
+    Recording,
+    Metrics,
+    Loss,
+    Keeping,
+}
+
+/// What was last said of each.
+#[derive(Debug, Default)]
+struct Said(BTreeMap<Of, String>);
+
+impl Said {
+    /// Says what went wrong, but not the same again and again.
+    fn tell(&mut self, of: Of, failure: Option<Failure>) {
+        let Some(failure) = failure.map(|failure| failure.to_string()) else { return };
+        if self.0.get(&of) != Some(&failure) {
+            anstream::eprintln!("inodyne: {failure}");
+            self.0.insert(of, failure);
+        }
+    }
+
+    /// The same of several.
+    fn all(&mut self, failures: impl IntoIterator<Item = (Of, Option<Failure>)>) {
+        failures.into_iter().for_each(|(of, failure)| self.tell(of, failure));
+    }
+
+    /// What the series ends with, as a single window would: whether all of them are to be trusted.
+    fn exit_code(&self) -> ExitCode {
+        if self.0.contains_key(&Of::Loss) { ExitStatus::Untrusted.into() } else { ExitCode::SUCCESS }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_written_where_recordings_cannot_be() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (recording, metrics) = (Recording::new("0", 0, Default::default()), Metrics::default());
+        let (nowhere, prom) = (directory.path().join("no/such.inodyne"), directory.path().join("inodyne.prom"));
+        let [(of, failure), (_, none)] = write(&recording, &nowhere, Some((&metrics, &prom)));
+        assert!(of == Of::Recording && failure.is_some() && none.is_none() && prom.exists());
+        let nowhere_else = directory.path().join("no/such.prom");
+        assert!(
+            write(&recording, &nowhere, Some((&metrics, &nowhere_else))).iter().all(|(_, failure)| failure.is_some())
+        );
+    }
+
+    #[test]
+    fn windows_that_are_not_to_be_trusted_are_told_by_the_exit_code() {
+        let mut said = Said::default();
+        said.tell(Of::Keeping, Some(Failure::new(ExitStatus::Usage, "it is full")));
+        said.tell(Of::Loss, None);
+        assert_eq!(said.exit_code(), ExitCode::SUCCESS);
+        said.tell(Of::Loss, Some(Failure::new(ExitStatus::Untrusted, "events were lost")));
+        said.tell(Of::Loss, None);
+        assert_eq!(said.exit_code(), ExitStatus::Untrusted.into());
     }
 }

@@ -1,7 +1,7 @@
 //! What happened since the last time, and what knowing it cost.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use inodyne_analyse::Live;
@@ -10,14 +10,14 @@ use inodyne_model::Nanos;
 use inodyne_model::activity::Activity;
 use inodyne_model::count::Grouped;
 use inodyne_render::escaped;
-use inodyne_trace::{LiveTracer, Options};
+use inodyne_trace::{LiveTracer, Options, Ran};
 use jiff::Timestamp;
 
 use super::budget::{Budget, Percent};
 use super::open_file;
 use super::table::Line;
 use crate::failure::{ExitStatus, Failure};
-use crate::target::Target;
+use crate::target::{Target, join_all};
 
 /// How often what has arrived is taken, so that it does not pile up between two looks.
 pub const DRAINED_EVERY: Duration = Duration::from_millis(100);
@@ -118,7 +118,8 @@ impl<'a> Watcher<'a> {
     /// # Errors
     /// The machine lacks something, or there is nobody to follow.
     pub fn new(target: &'a Target, budget: Budget) -> Result<Watcher<'a>, Failure> {
-        let (tracer, live, meter) = (tracer(target, &budget)?, Live::default(), Meter::new(budget));
+        let (mut tracer, live, meter) = (tracer(&budget)?, Live::default(), Meter::new(budget));
+        join_all(&mut tracer, &mut || target.whom())?;
         let mut watcher = Watcher { target, tracer, live, meter, files: HashMap::new() };
         watcher.begin()?;
         if !target.may_grow() && !watcher.tracer.follows_anyone() {
@@ -133,6 +134,11 @@ impl<'a> Watcher<'a> {
         self.target.may_grow() || self.tracer.follows_anyone()
     }
 
+    /// The processes that are followed.
+    pub fn processes(&self) -> BTreeSet<u32> {
+        self.tracer.processes()
+    }
+
     /// Takes what has arrived. To be called several times a second.
     pub fn drain(&self) {
         self.tracer.drain();
@@ -144,9 +150,7 @@ impl<'a> Watcher<'a> {
     /// A table cannot be read, or who came later cannot be followed.
     pub fn look(&mut self) -> Result<Option<Look>, Failure> {
         if self.tracer.is_nearly_full() {
-            self.tracer = tracer(self.target, &self.meter.budget)?;
-            self.live = Live::default();
-            self.begin()?;
+            self.hand_over()?;
             return Ok(None);
         }
         if self.target.may_grow() {
@@ -160,6 +164,19 @@ impl<'a> Watcher<'a> {
         self.look_at_files(&activity);
         let cost = self.meter.cost(&mut self.tracer, &activity);
         Ok(Some(Look { at, activity, cost, files: self.files.clone() }))
+    }
+
+    /// Has another tracer take over, which follows all that this one does.
+    fn hand_over(&mut self) -> Result<(), Failure> {
+        let mut next = tracer(&self.meter.budget)?;
+        match join_all(&mut next, &mut || self.target.whom_with(self.tracer.processes())) {
+            // All have ended meanwhile.
+            Err(nobody) if nobody.status() == ExitStatus::Usage => return Ok(()),
+            joined => drop(joined?),
+        }
+        self.tracer = next;
+        self.live = Live::default();
+        self.begin()
     }
 
     /// At which files they are who wait for files most.
@@ -185,10 +202,10 @@ impl<'a> Watcher<'a> {
     }
 }
 
-fn tracer(target: &Target, budget: &Budget) -> Result<LiveTracer, Failure> {
+/// One that follows nobody yet.
+fn tracer(budget: &Budget) -> Result<LiveTracer, Failure> {
     let mut tracer = LiveTracer::new(&Options::default())?;
     tracer.time_one_call_in(budget.one_in());
-    tracer.join(&target.whom()?)?;
     Ok(tracer)
 }
 
@@ -197,23 +214,23 @@ struct Meter {
     budget: Budget,
     own: Duration,
     looks: u64,
-    /// How long the programs of switches had run when this look began, where that is measured.
-    at_switches: Option<Nanos>,
+    /// What the programs of switches had run when this look began, where that is measured.
+    at_switches: Option<Ran>,
     /// In all looks in which it was.
-    measured: Nanos,
+    measured: Ran,
     switches: u64,
 }
 
 impl Meter {
     fn new(budget: Budget) -> Meter {
-        let (own, measured) = (own_cpu_time(), Nanos::ZERO);
+        let (own, measured) = (own_cpu_time(), Ran::default());
         Meter { budget, own, looks: 0, at_switches: None, measured, switches: 0 }
     }
 
     /// A look begins.
     fn begin(&mut self, tracer: &mut LiveTracer) {
         tracer.measure_switches(self.switches < ENOUGH_SWITCHES && self.looks.is_multiple_of(MEASURED_ONE_OF));
-        self.at_switches = tracer.time_at_switches();
+        self.at_switches = tracer.ran_at_switches();
         self.looks += 1;
     }
 
@@ -224,11 +241,11 @@ impl Meter {
         let switches: u64 = accounts().map(|account| account.switches).sum();
         let own = own_cpu_time();
         let spent = own.saturating_sub(std::mem::replace(&mut self.own, own));
-        if let (Some(now), Some(before)) = (tracer.time_at_switches(), self.at_switches) {
-            self.measured += now.saturating_sub(before);
+        if let (Some(now), Some(before)) = (tracer.ran_at_switches(), self.at_switches) {
+            self.measured += now - before;
             self.switches += switches;
         }
-        let at_switches = self.measured.0 as f64 * switches as f64 / self.switches.max(1) as f64;
+        let at_switches = tracer.ns_per_switch(self.measured, self.switches) * switches as f64;
         let length_ns = (activity.length_ns.0 as f64).max(1.0);
         let costs = tracer.costs_of_calls();
         let tracing = |timed_one_in| (calls as f64 * costs.on_average(timed_one_in) + at_switches) / length_ns;

@@ -1,7 +1,7 @@
 //! The live view on a terminal: looks and keys in one loop, and windows that are recorded in between.
 
-use std::cell::Cell;
-use std::io;
+use std::cell::{Cell, RefCell};
+use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use super::TopArguments;
 use super::draw::{Head, draw, page};
 use super::look::{DRAINED_EVERY, Look, Watcher};
 use super::terminal::{Input, Terminal};
-use super::view::{View, Wanted, is_interrupt};
+use super::view::{View, Wanted, is_interrupt, plain};
 use crate::failure::{ExitStatus, Failure};
 use crate::ring::Ring;
 use crate::target::Target;
@@ -54,7 +54,8 @@ pub fn run(arguments: &TopArguments, target: &Target) -> Result<ExitCode, Failur
     // The terminal first: what is said now is to stay on it.
     drop(screen);
     for recorded in recorded {
-        anstream::eprintln!("inodyne: {recorded}");
+        // That terminal may be gone.
+        let _ = writeln!(anstream::stderr(), "inodyne: {recorded}");
     }
     if ended? == Ended::NobodyLeft {
         anstream::eprintln!("inodyne: nobody is left of {}", escaped(&target.label()));
@@ -98,17 +99,11 @@ impl<'a> Screen<'a> {
             match self.wanted(rest.min(DRAINED_EVERY))? {
                 Wanted::Quit => return Ok(Ended::Wanted),
                 Wanted::Record => {
-                    // Two tracers at once would cost twice as much.
-                    drop(watcher);
-                    if self.record()? == Wanted::Quit {
+                    if self.record(&mut watcher)? == Wanted::Quit {
                         return Ok(Ended::Wanted);
                     }
-                    watcher = match Watcher::new(self.target, self.arguments.budget()) {
-                        Ok(watcher) => watcher,
-                        // They have ended meanwhile.
-                        Err(failure) if failure.status() == ExitStatus::Usage => return Ok(Ended::NobodyLeft),
-                        Err(failure) => return Err(failure),
-                    };
+                    // The next look is of what follows.
+                    watcher.look()?;
                     next = Instant::now() + interval;
                 }
                 Wanted::Nothing => {}
@@ -135,10 +130,11 @@ impl<'a> Screen<'a> {
 
     /// What a key or a signal within this time wants; what else it does, it has done.
     fn wanted(&mut self, within: Duration) -> Result<Wanted, Failure> {
-        let input = self.terminal.input(within).map_err(gone)?;
+        let input = self.input(within);
         if self.signals.arrived().is_some() {
             return Ok(Wanted::Quit);
         }
+        let input = input?;
         let mut wanted = Wanted::Nothing;
         if let Some(Input::Key(key)) = input {
             let page = page(self.terminal.height().map_err(gone)?);
@@ -152,14 +148,21 @@ impl<'a> Screen<'a> {
         Ok(wanted)
     }
 
+    /// What was done at the terminal within this time. That may be gone, where a signal says so too.
+    fn input(&mut self, within: Duration) -> Result<Option<Input>, Failure> {
+        self.terminal.input(&self.signals, within).map_err(gone)
+    }
+
     fn draw(&mut self) -> Result<(), Failure> {
         let Screen { terminal, view, look, head, .. } = self;
         terminal.draw(|frame| draw(frame, view, look.as_ref(), head)).map_err(gone)
     }
 
-    /// Records a window as `attach` does, and tells in which file it is, or what went wrong.
-    fn record(&mut self) -> Result<Wanted, Failure> {
-        let (target, length) = (self.target, self.arguments.length);
+    /// Records a window as `attach` does, and tells in which file it is, or what went wrong. Who is watched goes on to be: its children may
+    /// be known from nothing else.
+    fn record(&mut self, watcher: &mut Watcher<'a>) -> Result<Wanted, Failure> {
+        let (target, length, interval) = (self.target, self.arguments.length, self.arguments.interval);
+        let watcher = RefCell::new(watcher);
         let mut failed = None;
         let mut wants = Wanted::Nothing;
         let file = Ring::new(&self.arguments.into).next();
@@ -167,9 +170,20 @@ impl<'a> Screen<'a> {
         self.draw()?;
         let end = Cell::new(Instant::now() + length);
         let mut shown = length;
+        let mut next = Instant::now() + interval;
+        // What it sees meanwhile is shown to nobody, but must not pile up.
+        let mut keep_up = || -> Result<(), Failure> {
+            let mut watcher = watcher.borrow_mut();
+            watcher.drain();
+            if Instant::now() >= next {
+                next = Instant::now() + interval;
+                watcher.look()?;
+            }
+            Ok(())
+        };
         let mut interrupts = |time: Duration| {
             let left = end.get().saturating_duration_since(Instant::now());
-            match self.while_recording(time, left, &mut shown) {
+            match keep_up().and_then(|()| self.while_recording(time, left, &mut shown)) {
                 Ok(None) => false,
                 Ok(Some(wanted)) => {
                     wants = wanted;
@@ -182,7 +196,8 @@ impl<'a> Screen<'a> {
             }
         };
         let begins = |_| end.set(Instant::now() + length);
-        let recorded = window(target, &Options::default(), Some(length), &mut interrupts, begins);
+        let mut who = || target.whom_with(watcher.borrow().processes());
+        let recorded = window(target, &Options::default(), Some(length), &mut who, &mut interrupts, begins);
         self.view.recording = None;
         if let Some(failure) = failed {
             return Err(failure);
@@ -211,10 +226,11 @@ impl<'a> Screen<'a> {
         left: Duration,
         shown: &mut Duration,
     ) -> Result<Option<Wanted>, Failure> {
-        let input = self.terminal.input(time).map_err(gone)?;
+        let input = self.input(time);
         if self.signals.arrived().is_some() {
             return Ok(Some(Wanted::Quit));
         }
+        let input = input?;
         if input.is_some() || left.as_secs() < shown.as_secs() {
             *shown = left;
             self.view.recording = Some(left);
@@ -222,7 +238,7 @@ impl<'a> Screen<'a> {
         }
         Ok(match input {
             Some(Input::Key(key)) if is_interrupt(&key) => Some(Wanted::Quit),
-            Some(Input::Key(key)) => match key.code {
+            Some(Input::Key(key)) => match plain(&key) {
                 KeyCode::Char('q') => Some(Wanted::Quit),
                 KeyCode::Esc => Some(Wanted::Nothing),
                 _ => None,

@@ -1,21 +1,28 @@
 //! The terminal while it is drawn on. Whatever ends that, a panic too, it is left as it was; only nobody can help a SIGKILL.
 
 use std::io::{self, Stdout};
+use std::os::fd::AsFd;
 use std::panic;
 use std::time::Duration;
 
 use ratatui::Frame;
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::cursor::{Hide, Show};
-use ratatui::crossterm::event::{self, Event, KeyEvent, KeyEventKind};
+use ratatui::crossterm::event::KeyEvent;
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{
     Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
+use rustix::termios::{Winsize, tcgetwinsize};
+
+use super::keys::Keys;
 
 /// A terminal that is drawn on until this is dropped.
 pub struct Terminal {
     inner: ratatui::Terminal<CrosstermBackend<Stdout>>,
+    keys: Keys,
+    /// At the last input.
+    size: Winsize,
 }
 
 impl Terminal {
@@ -40,10 +47,11 @@ impl Terminal {
     fn taken() -> io::Result<Terminal> {
         enable_raw_mode()?;
         execute!(io::stdout(), EnterAlternateScreen, Clear(ClearType::All), Hide)?;
-        Ok(Terminal { inner: ratatui::Terminal::new(CrosstermBackend::new(io::stdout()))? })
+        let inner = ratatui::Terminal::new(CrosstermBackend::new(io::stdout()))?;
+        Ok(Terminal { inner, keys: Keys::default(), size: tcgetwinsize(io::stdin())? })
     }
 
-    /// Draws what has changed.
+    /// Draws what has changed; all of it where the terminal has another size.
     ///
     /// # Errors
     /// It is gone.
@@ -59,19 +67,19 @@ impl Terminal {
         self.inner.size().map(|size| size.height)
     }
 
-    /// What was done at it, if anything is within this time.
+    /// What was done at it, if anything is within this time, and before there is something to read of `others`. The library's own reader
+    /// waits for ever where the terminal goes away, or sends what is no key.
     ///
     /// # Errors
     /// It is gone.
-    pub fn input(&self, within: Duration) -> io::Result<Option<Input>> {
-        if !event::poll(within)? {
-            return Ok(None);
+    pub fn input(&mut self, others: impl AsFd, within: Duration) -> io::Result<Option<Input>> {
+        if let Some(key) = self.keys.next(io::stdin(), others, within)? {
+            return Ok(Some(Input::Key(key)));
         }
-        Ok(match event::read()? {
-            Event::Key(key) if key.kind == KeyEventKind::Press => Some(Input::Key(key)),
-            Event::Resize(..) => Some(Input::Resized),
-            _ => None,
-        })
+        let size = tcgetwinsize(io::stdin())?;
+        let before = std::mem::replace(&mut self.size, size);
+        let is_other = (size.ws_row, size.ws_col) != (before.ws_row, before.ws_col);
+        Ok(is_other.then_some(Input::Resized))
     }
 }
 

@@ -110,14 +110,15 @@ impl View {
             return Wanted::Quit;
         }
         if self.is_typing {
-            self.type_word(key.code);
+            self.type_word(&key);
             return Wanted::Nothing;
         }
+        let code = plain(&key);
         if self.shows_help {
             self.shows_help = false;
-            return if key.code == KeyCode::Char('q') { Wanted::Quit } else { Wanted::Nothing };
+            return if code == KeyCode::Char('q') { Wanted::Quit } else { Wanted::Nothing };
         }
-        match key.code {
+        match code {
             KeyCode::Char('q') => return Wanted::Quit,
             KeyCode::Char('w') => return Wanted::Record,
             KeyCode::Char('?' | 'h') => self.shows_help = true,
@@ -139,8 +140,9 @@ impl View {
         Wanted::Nothing
     }
 
-    fn type_word(&mut self, code: KeyCode) {
-        match code {
+    fn type_word(&mut self, key: &KeyEvent) {
+        match plain(key) {
+            _ if is_with_control(key, 'u') => self.word.clear(),
             KeyCode::Char(character) => self.word.push(character),
             KeyCode::Backspace => drop(self.word.pop()),
             KeyCode::Enter => self.is_typing = false,
@@ -180,7 +182,17 @@ fn next(column: Column) -> Column {
 
 /// Whether a key is Ctrl-C, which is no signal while the terminal gives every key.
 pub fn is_interrupt(key: &KeyEvent) -> bool {
-    key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c')
+    is_with_control(key, 'c')
+}
+
+fn is_with_control(key: &KeyEvent, letter: char) -> bool {
+    key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char(letter)
+}
+
+/// Which key it is; none that does anything for a character with Ctrl or Alt, which is another key.
+pub fn plain(key: &KeyEvent) -> KeyCode {
+    let is_other = key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
+    if is_other && matches!(key.code, KeyCode::Char(_)) { KeyCode::Null } else { key.code }
 }
 
 #[cfg(test)]
@@ -231,6 +243,25 @@ mod tests {
         assert_eq!(view.zoomed, Some((Who::Process(5), 1)), "no further than its rows go");
         press(&mut view, &[KeyCode::Esc, KeyCode::Char('g')]);
         assert_eq!((view.zoomed, view.by), (None, By::Cgroup));
+    }
+
+    #[test]
+    fn with_ctrl_or_alt_a_letter_is_another_key() {
+        let mut view = View::new(By::Process, Column::Files);
+        let look = Look { activity: sample::activity(), ..Look::default() };
+        let other = |letter, modifiers| KeyEvent::new(KeyCode::Char(letter), modifiers);
+        for modifiers in [KeyModifiers::CONTROL, KeyModifiers::ALT] {
+            for letter in ['q', 'w', 's', 'g', '/', '?', ' '] {
+                assert_eq!(view.key(other(letter, modifiers), &look, 10), Wanted::Nothing, "{letter} {modifiers}");
+            }
+        }
+        let is_as_before = !view.is_typing && !view.shows_help && !view.is_frozen;
+        assert!(is_as_before && view.sort == Column::Files && view.by == By::Process);
+        press(&mut view, &[KeyCode::Char('/'), KeyCode::Char('a')]);
+        view.key(other('w', KeyModifiers::CONTROL), &look, 10);
+        assert_eq!(view.word, "a");
+        view.key(other('u', KeyModifiers::CONTROL), &look, 10);
+        assert_eq!((view.word.as_str(), view.is_typing), ("", true));
     }
 
     #[test]

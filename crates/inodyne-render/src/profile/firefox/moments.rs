@@ -2,6 +2,8 @@
 //!
 //! The profiler gives each sample the time halfway to its neighbours. So a stretch of time has two, one at either end, each with half of
 //! its weight: then it is drawn from its beginning to its end.
+//!
+//! Where it is not known when threads were off a CPU, nothing says that they were on one: their tracks have the waits that are known.
 
 use std::collections::HashMap;
 
@@ -70,6 +72,7 @@ fn unexplained(builder: &mut Builder<'_>, track: ThreadHandle, from: u64, to: u6
 pub(super) fn of_threads(builder: &mut Builder<'_>) {
     let trace = builder.traced.trace;
     let names = Names::new(trace);
+    let knows_cpu = trace.knows_who_was_on_cpu();
     let mut of_thread: HashMap<ThreadNumber, Vec<Interval<'_>>> = HashMap::new();
     for interval in Intervals::new(trace).iter() {
         of_thread.entry(interval.thread).or_default().push(interval);
@@ -78,11 +81,16 @@ pub(super) fn of_threads(builder: &mut Builder<'_>) {
         let track = builder.track(&life.comm, (life.pid, life.tid), life.pid == life.tid, Nanos(life.from));
         let intervals = of_thread.remove(&life.number).unwrap_or_default();
         let on_cpu = [named(Part::Command, &life.comm), named(Part::State, "[on a CPU]")];
-        let on_cpu = builder.stack(track, ON_CPU, &on_cpu);
+        let on_cpu = knows_cpu.then(|| builder.stack(track, ON_CPU, &on_cpu));
+        let ran = |builder: &mut Builder<'_>, from, to| {
+            if let Some(stack) = on_cpu {
+                add(builder, track, &Stretch { from, to, ran: true, stack });
+            }
+        };
         let mut stacks = Stacks { names: &names, comm: &life.comm, track, known: HashMap::new() };
         let mut at = life.from;
         for interval in &intervals {
-            add(builder, track, &Stretch { from: at, to: interval.out_ns, ran: true, stack: on_cpu });
+            ran(builder, at, interval.out_ns);
             if let Some(cause) = interval.cause {
                 let stack = stacks.of(builder, interval, State::Blocked(cause));
                 add(builder, track, &Stretch { from: interval.out_ns, to: interval.wake_ns(), ran: false, stack });
@@ -91,7 +99,7 @@ pub(super) fn of_threads(builder: &mut Builder<'_>) {
             add(builder, track, &Stretch { from: interval.wake_ns(), to: interval.back_ns(), ran: false, stack });
             at = interval.back_ns();
         }
-        add(builder, track, &Stretch { from: at, to: life.to, ran: true, stack: on_cpu });
+        ran(builder, at, life.to);
         builder.profile.set_thread_end_time(track, timestamp(at.max(life.to)));
         markers::of_thread(builder, track, &intervals);
     }

@@ -10,7 +10,8 @@
 //! The critical path is a track of its own, a slice a step, named by what took most of it. Helpers are tracks below the command's
 //! threads, and so are journals with their commits. Counters say how many of the command's threads were in which state, what disks did, and how much data had still to be written.
 //!
-//! Which functions ran meanwhile is not in it: samples are summed where they are taken.
+//! Which functions ran meanwhile is not in it: samples are summed where they are taken. Where it is not known when threads were off a CPU,
+//! it does not say that they were on one, and has no counters of them.
 
 mod disks;
 mod journals;
@@ -68,12 +69,18 @@ pub fn perfetto(traced: &Traced<'_>) -> Vec<u8> {
         }
         packets.thread(THREADS + u64::from(life.number), process, life.pid, life.tid, &life.comm);
     }
+    let knows_cpu = trace.knows_who_was_on_cpu();
+    let on_cpu = |packets: &mut Packets, track, from, to, flow| {
+        if knows_cpu {
+            packets.slice(track, "on CPU", from, to, &[], flow);
+        }
+    };
     let mut counts = Counts::new(trace.wall_ns.0);
     for life in &lives {
         let track = THREADS + u64::from(life.number);
         let (mut at, mut flow) = (life.from, Flow::None);
         for (number, interval) in of_thread.get(&life.number).into_iter().flatten() {
-            packets.slice(track, "on CPU", at, interval.out_ns, &[], flow);
+            on_cpu(&mut packets, track, at, interval.out_ns, flow);
             let (wake, back) = (interval.wake_ns(), interval.back_ns());
             if let Some(cause) = interval.cause {
                 let name = State::Blocked(cause).words();
@@ -81,7 +88,8 @@ pub fn perfetto(traced: &Traced<'_>) -> Vec<u8> {
             }
             packets.slice(track, "waiting for a CPU", wake, back, &[("call", escaped(interval.call))], Flow::None);
             flow = Flow::None;
-            if is_known(interval) && drawn.contains(&interval.waker_thread) {
+            // An arrow ends where who waited has a CPU again.
+            if knows_cpu && is_known(interval) && drawn.contains(&interval.waker_thread) {
                 let waker = THREADS + u64::from(interval.waker_thread);
                 packets.instant(waker, &format!("wakes {}", life.comm), wake, Flow::From(*number));
                 flow = Flow::To(*number);
@@ -91,13 +99,15 @@ pub fn perfetto(traced: &Traced<'_>) -> Vec<u8> {
             }
             at = back;
         }
-        packets.slice(track, "on CPU", at, life.to, &[], flow);
+        on_cpu(&mut packets, track, at, life.to, flow);
         if life.counts {
             counts.add([(at, life.to), (0, 0), (0, 0)]);
         }
     }
     critical_path(&mut packets, trace);
-    counts.write(&mut packets);
+    if knows_cpu {
+        counts.write(&mut packets);
+    }
     disks::write(&mut packets, trace);
     journals::write(&mut packets, trace);
     packets.finish()

@@ -3,7 +3,9 @@
 use inodyne_model::ledger::RowKind;
 use inodyne_model::observed::Timeline;
 use inodyne_model::path::{CriticalPath, PathRow, Step};
+use inodyne_model::recording::Recording;
 use inodyne_model::sample;
+use inodyne_model::trace::Tracer;
 use prost::Message;
 
 use super::*;
@@ -186,6 +188,24 @@ fn the_timeline_fills_the_life_of_every_thread() {
     assert!((blocked - 5e6).abs() < 1e6, "{blocked}");
 }
 
+/// `attach` keeps no timeline unless it is asked about requests, and a log of strace's knows of waits for children alone.
+#[test]
+fn nobody_is_on_a_cpu_where_nothing_is_known_of_that() {
+    let mut log = with_a_wait();
+    log.traces[0].tracer = Tracer::Strace;
+    for (mut recording, off_cpu) in [(sample::window_recording(), 0), (log, 2)] {
+        inodyne_analyse::explain(&mut recording);
+        let read = read(&perfetto(&Traced::all(&recording)[0]));
+        let of_threads: Vec<&str> =
+            read.slices.iter().filter(|one| one.track >= THREADS).map(|one| one.name.as_str()).collect();
+        assert!(!of_threads.contains(&"on CPU"), "{of_threads:?}");
+        assert_eq!(of_threads.len(), off_cpu);
+        assert!(read.tracks.contains_key(&(THREADS + 1)), "each thread has a track");
+        assert!(COUNTERS.iter().all(|(track, _)| !read.tracks.contains_key(track)), "{:?}", read.tracks);
+        assert!(read.flows.values().all(|ends| ends[0].is_none()), "an arrow that leads nowhere: {:?}", read.flows);
+    }
+}
+
 /// What a counter adds up to.
 fn of_counter(read: &Read, track: u64, end: u64) -> f64 {
     let values: Vec<_> = read.counters.iter().filter(|(of, ..)| *of == track).collect();
@@ -231,8 +251,8 @@ fn each_commit_of_a_journal_is_a_slice() {
     assert_eq!(*arguments, [("blocks".to_owned(), "15".to_owned())]);
 }
 
-#[test]
-fn who_ends_a_wait_points_at_who_waited() {
+/// The first thread waits once, for the second one.
+fn with_a_wait() -> Recording {
     let mut recording = sample::pipeline_recording();
     let observed = &mut recording.traces[0].observed;
     let waited = observed.waits[0].clone();
@@ -251,6 +271,12 @@ fn who_ends_a_wait_points_at_who_waited() {
         stacks: vec![StackId(0), waited.stack],
         ..Timeline::default()
     };
+    recording
+}
+
+#[test]
+fn who_ends_a_wait_points_at_who_waited() {
+    let mut recording = with_a_wait();
     inodyne_analyse::explain(&mut recording);
     let read = read(&perfetto(&Traced::all(&recording)[0]));
     let arrows: Vec<_> = read.flows.into_values().collect();

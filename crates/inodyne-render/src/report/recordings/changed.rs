@@ -1,12 +1,13 @@
 //! Findings and paths that came or went.
 
 use inodyne_model::count::Grouped;
-use inodyne_model::difference::{CaseDifference, ChangedPath, FindingName};
+use inodyne_model::difference::{CaseDifference, ChangedPath, FindingName, PathsDifference};
 
 use crate::line::{Span, Style};
 use crate::report::block::Page;
 use crate::report::table::{Column, RowKind, Table};
 use crate::report::value::Cell;
+use crate::units::counted;
 
 /// So many paths are shown of each side; pages and the JSON have all.
 const MOST_PATHS: usize = 10;
@@ -27,7 +28,22 @@ pub(super) fn findings(page: &mut Page<'_>, case: &CaseDifference) {
 }
 
 pub(super) fn paths(page: &mut Page<'_>, case: &CaseDifference) {
-    let Some(paths) = case.paths.as_ref().filter(|paths| !paths.changed.is_empty()) else { return };
+    let Some(paths) = &case.paths else { return };
+    if !paths.changed.is_empty() {
+        came_and_went(page, paths);
+    }
+    for (side, not_kept) in [("old", paths.not_kept.old), ("new", paths.not_kept.new)] {
+        if not_kept > 0 {
+            let lookups = counted(not_kept, "look-up of a path", "look-ups of paths");
+            let text = format!(
+                "{lookups} found no room in the {side} recording: it may have more paths, and those of the other."
+            );
+            page.paragraph("  ".into(), &text, Style::Warning);
+        }
+    }
+}
+
+fn came_and_went(page: &mut Page<'_>, paths: &PathsDifference) {
     page.heading(&format!("Paths looked up: {} → {}", Grouped(paths.count.old), Grouped(paths.count.new)));
     let columns = [
         Column::text(""),
@@ -51,10 +67,29 @@ pub(super) fn paths(page: &mut Page<'_>, case: &CaseDifference) {
         table.rest([Cell::nothing(), Cell::nothing(), Cell::nothing(), rest]);
     }
     page.table(table);
-    let not_kept = paths.not_kept.old.max(paths.not_kept.new);
-    if not_kept > 0 {
-        let text =
-            format!("  and {} look-ups of paths that found no room: there may be more of them", Grouped(not_kept));
-        page.line([Span::new(text, Style::Warning)]);
+}
+
+#[cfg(test)]
+mod tests {
+    use inodyne_model::sample;
+    use inodyne_model::trace::Paths;
+
+    #[test]
+    fn paths_without_room_are_said_where_nothing_changed() {
+        let recording = |not_kept| {
+            let mut recording = sample::find_recording();
+            for trace in &mut recording.traces {
+                trace.paths = Some(Paths { looked_up: Vec::new(), not_kept });
+            }
+            inodyne_analyse::explain(&mut recording);
+            recording
+        };
+        let said = |old, new| {
+            let found = inodyne_analyse::difference(&recording(old), &recording(new), &[]);
+            crate::difference_text(&found, &crate::TextOptions { width: 200, ..crate::TextOptions::default() })
+        };
+        assert!(said(0, 1_234).contains("1,234 look-ups of paths found no room in the new recording"));
+        assert!(said(1, 0).contains("1 look-up of a path found no room in the old recording"));
+        assert!(!said(0, 0).contains("found no room"));
     }
 }

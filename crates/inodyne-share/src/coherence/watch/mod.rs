@@ -277,6 +277,7 @@ impl Watcher {
             let gone = nodes.unnamed(target, directory, name);
             drop(nodes);
             self.host.export.drop_descriptors(&gone);
+            self.host.export.drop_removed(target);
         }
     }
 

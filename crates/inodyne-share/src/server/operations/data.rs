@@ -100,7 +100,7 @@ impl Call<'_> {
 
     /// The last one is closed. The mounter has answered that already.
     pub(super) fn release(&mut self, ask: &ReleaseIn) {
-        drop(self.host.handles.remove(self.guest.id, ask.fh));
+        self.host.handles.remove(self.guest.id, ask.fh);
     }
 
     pub(super) fn sync(&mut self, ask: &FsyncIn, is_directory: bool) -> Result<(), Errno> {

@@ -1,6 +1,9 @@
 //! Locks, which are the host's own.
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::{
+    os::fd::{AsRawFd, OwnedFd},
+    sync::Arc,
+};
 
 use rustix::{
     fs::{FlockOperation, OFlags, flock},
@@ -8,7 +11,10 @@ use rustix::{
 };
 
 use super::Call;
-use crate::fuse::abi::{FileLock, LK_FLOCK, LkIn};
+use crate::{
+    fuse::abi::{FileLock, LK_FLOCK, LkIn},
+    server::handles::{LockOwner, OpenFile},
+};
 
 impl Call<'_> {
     /// Sets or releases a lock; `AGAIN` where somebody else holds one that excludes it.
@@ -23,14 +29,21 @@ impl Call<'_> {
             };
             return flock(&*self.host.handles.get(self.guest.id, ask.fh)?.file, operation);
         }
-        let owner = self.lock_owner(ask)?;
+        let (file, owner) = self.lock_owner(ask)?;
+        let owner = self.host.handles.lock_owner(owner, ask.fh, || {
+            // A lock for writing needs a descriptor for writing.
+            let open = |flags| self.host.export.open(&file.file, flags);
+            open(OFlags::RDWR).or_else(|_| open(OFlags::RDONLY))
+        })?;
         locked(&owner, libc::F_OFD_SETLK, &mut lock_of(&ask.lock)?)
     }
 
     pub(super) fn get_lock(&mut self, ask: &LkIn) -> Result<(), Errno> {
-        let owner = self.lock_owner(ask)?;
+        let (file, owner) = self.lock_owner(ask)?;
         let mut lock = lock_of(&ask.lock)?;
-        locked(&owner, libc::F_OFD_GETLK, &mut lock)?;
+        // Who has no lock need not stand for anybody: the open file has none of this kind either.
+        let asks = self.host.handles.known_lock_owner(&owner).unwrap_or_else(|| file.file.clone());
+        locked(&asks, libc::F_OFD_GETLK, &mut lock)?;
         let end = if lock.l_len == 0 { i64::MAX as u64 } else { (lock.l_start + lock.l_len - 1) as u64 };
         // Which process of which machine holds it cannot be told.
         let kind = i32::from(lock.l_type) as u32;
@@ -38,14 +51,11 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// The descriptor that stands for a process of the guest.
-    fn lock_owner(&self, ask: &LkIn) -> Result<std::sync::Arc<OwnedFd>, Errno> {
+    /// An open file, and who asks for a lock on it.
+    fn lock_owner(&self, ask: &LkIn) -> Result<(Arc<OpenFile>, LockOwner), Errno> {
         let file = self.host.handles.get(self.guest.id, ask.fh)?;
-        self.host.handles.lock_owner((self.guest.id, file.node, ask.owner), || {
-            // A lock for writing needs a descriptor for writing.
-            let open = |flags| self.host.export.open(&file.file, flags);
-            open(OFlags::RDWR).or_else(|_| open(OFlags::RDONLY))
-        })
+        let owner = (self.guest.id, file.node, ask.owner);
+        Ok((file, owner))
     }
 }
 

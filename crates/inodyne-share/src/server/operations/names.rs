@@ -4,10 +4,11 @@ use std::{ffi::CStr, os::fd::OwnedFd, sync::atomic::Ordering::Relaxed};
 
 use rustix::{
     fs::{
-        AtFlags, FileType, Gid, Mode, OFlags, RenameFlags, Uid, chownat, linkat, mkdirat, mknodat, openat, readlinkat,
-        renameat_with, symlinkat, unlinkat,
+        AtFlags, FileType, Gid, Mode, OFlags, RenameFlags, Uid, chownat, fchmod, linkat, mkdirat, mknodat, openat,
+        readlinkat, renameat_with, symlinkat, unlinkat,
     },
     io::Errno,
+    process::geteuid,
 };
 
 use super::Call;
@@ -50,6 +51,7 @@ impl Call<'_> {
     pub(super) fn symlink(&mut self, name: &CStr, target: &CStr) -> Result<(), Errno> {
         let directory = self.host.export.find(self.header.node)?;
         symlinkat(target, &*directory, name)?;
+        self.give_by_name(&directory, name, FileType::Symlink)?;
         self.made(&directory, name)
     }
 
@@ -58,8 +60,14 @@ impl Call<'_> {
         let directory = self.host.export.find(self.header.node)?;
         let mode = self.mode(ask.mode);
         match FileType::from_raw_mode(ask.mode) {
-            FileType::RegularFile => drop(openat(&*directory, name, NEW | OFlags::WRONLY, mode)?),
-            kind @ (FileType::Fifo | FileType::Socket) => mknodat(&*directory, name, kind, mode, 0)?,
+            FileType::RegularFile => {
+                let file = openat(&*directory, name, NEW | OFlags::WRONLY, mode)?;
+                self.give_file(&directory, &file, mode)?;
+            }
+            kind @ (FileType::Fifo | FileType::Socket) => {
+                mknodat(&*directory, name, kind, mode, 0)?;
+                self.give_by_name(&directory, name, kind)?;
+            }
             _ => return Err(Errno::PERM),
         }
         self.made(&directory, name)
@@ -68,36 +76,51 @@ impl Call<'_> {
     pub(super) fn make_directory(&mut self, ask: &MkDirIn, name: &CStr) -> Result<(), Errno> {
         let directory = self.host.export.find(self.header.node)?;
         mkdirat(&*directory, name, Mode::from_raw_mode(ask.mode & 0o7777))?;
+        self.give_by_name(&directory, name, FileType::Directory)?;
         self.made(&directory, name)
     }
 
     /// Tells of a file that was just made.
     fn made(&mut self, directory: &OwnedFd, name: &CStr) -> Result<(), Errno> {
-        self.give(directory, name)?;
         self.put_entry(self.header.node, directory, name)?;
         self.changed_name(self.header.node, name);
         self.say_directory(directory);
         Ok(())
     }
 
-    /// A new file belongs to who makes it.
-    fn give(&self, directory: &OwnedFd, name: &CStr) -> Result<(), Errno> {
+    /// A new regular file belongs to who makes it. It is open, since its name may mean another file by now.
+    fn give_file(&self, directory: &OwnedFd, file: &OwnedFd, asked: Mode) -> Result<(), Errno> {
         if self.host.options.owners == Owners::Squash {
             return Ok(());
         }
+        let mode = Mode::from_raw_mode(u32::from(stat(file)?.stx_mode)) & asked;
+        self.give(directory, file)?;
+        if mode.intersects(Mode::SUID | Mode::SGID) {
+            // Giving it away has taken these.
+            fchmod(file, mode)?;
+        }
+        Ok(())
+    }
+
+    /// What else was made belongs to who makes it, too. The call that makes it returns no descriptor, so the name is looked up again. What was made
+    /// is of this type, this process's own, and has no second name; anything else that has the name by now is somebody else's, and stays so.
+    fn give_by_name(&self, directory: &OwnedFd, name: &CStr, kind: FileType) -> Result<(), Errno> {
+        if self.host.options.owners == Owners::Squash {
+            return Ok(());
+        }
+        let found = open_beneath(directory, name)?;
+        let stat = stat(&found)?;
+        let is_it = FileType::from_raw_mode(stat.stx_mode.into()) == kind
+            && Uid::from_raw(stat.stx_uid) == geteuid()
+            && (kind == FileType::Directory || stat.stx_nlink == 1);
+        if is_it { self.give(directory, &found) } else { Ok(()) }
+    }
+
+    fn give(&self, directory: &OwnedFd, file: &OwnedFd) -> Result<(), Errno> {
         // A directory with the set-group-id bit gives its group to what is in it, and the host has done that.
         let is_group_given = u32::from(stat(directory)?.stx_mode) & Mode::SGID.bits() != 0;
         let group = (!is_group_given).then_some(Gid::from_raw(self.header.gid));
-        let before = stat_at(directory, name)?;
-        chownat(directory, name, Some(Uid::from_raw(self.header.uid)), group, AtFlags::SYMLINK_NOFOLLOW)?;
-        let mode = u32::from(before.stx_mode);
-        if mode & 0o6000 != 0 && FileType::from_raw_mode(mode) == FileType::RegularFile {
-            // Giving it away has taken these.
-            let found = open_beneath(directory, name)?;
-            let mode = Mode::from_raw_mode(mode & 0o7777);
-            rustix::fs::chmodat(self.host.export.own(), Export::link(&found), mode, AtFlags::empty())?;
-        }
-        Ok(())
+        chownat(file, c"", Some(Uid::from_raw(self.header.uid)), group, AtFlags::EMPTY_PATH)
     }
 
     /// The mode of a new file that is no directory.
@@ -109,9 +132,10 @@ impl Call<'_> {
     pub(super) fn create(&mut self, ask: &CreateIn, name: &CStr) -> Result<(), Errno> {
         let directory = self.host.export.find(self.header.node)?;
         let access = OFlags::from_bits_retain(ask.flags) & OFlags::ACCMODE;
-        let node = match openat(&*directory, name, NEW | access, self.mode(ask.mode)) {
+        let mode = self.mode(ask.mode);
+        let node = match openat(&*directory, name, NEW | access, mode) {
             Ok(file) => {
-                self.give(&directory, name)?;
+                self.give_file(&directory, &file, mode)?;
                 self.changed_name(self.header.node, name);
                 let node = self.put_entry(self.header.node, &directory, name)?;
                 let fh = self.host.handles.add(self.guest.id, node, file)?;
@@ -188,6 +212,7 @@ impl Call<'_> {
         let Some(node) = node else { return };
         let forgotten = self.host.export.nodes().unnamed(node, directory, name);
         self.host.export.drop_descriptors(&forgotten);
+        self.host.export.drop_removed(node);
         self.changes.push(Invalidation::attributes(node));
     }
 
@@ -212,3 +237,59 @@ impl Call<'_> {
 /// Makes a file, and never opens one that is there.
 const NEW: OFlags =
     OFlags::CREATE.union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC).union(OFlags::NOCTTY);
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs,
+        os::unix::fs::{MetadataExt, PermissionsExt},
+    };
+
+    use super::*;
+    use crate::{
+        coherence::Link,
+        fuse::{abi::InHeader, reply::Reply},
+        server::{
+            guest::Guest,
+            tests::{beside_a_secret, host_that},
+        },
+        transport::{Outbox, pair},
+    };
+
+    /// Whoever may write in the directory can put another file in the place of a new one before that is given away.
+    #[test]
+    fn a_new_file_is_given_away_and_none_that_takes_its_place() {
+        let (_all, shared) = beside_a_secret();
+        let host = host_that(&shared, |options| options.owners = Owners::Keep);
+        let guest = Guest::new(host.view((0, 0)), Link::new(1, Outbox::new(pair().0), false), true, true, None, None);
+        let header = InHeader { uid: 1000, gid: 1000, ..InHeader::default() };
+        let call = Call { host: &host, guest: &guest, header, reply: Reply::reusing(Vec::new()), changes: Vec::new() };
+        let path = |name: &str| shared.join(name);
+        let is = |name: &str| fs::symlink_metadata(path(name)).map(|file| (file.uid(), file.mode() & 0o7777)).unwrap();
+        let directory = host.export.root();
+        let asked = Mode::from_raw_mode(0o6711);
+
+        fs::write(path("program"), "").unwrap();
+        fs::set_permissions(path("program"), fs::Permissions::from_mode(0o4755)).unwrap();
+        let file = openat(directory, c"new", NEW | OFlags::WRONLY, asked).unwrap();
+        fs::rename(path("new"), path("moved")).unwrap();
+        fs::hard_link(path("program"), path("new")).unwrap();
+        call.give_file(directory, &file, asked).unwrap();
+        assert_eq!((is("moved"), is("program")), ((1000, 0o6711), (0, 0o4755)));
+
+        // Those that are not opened: of another type, with a second name, and somebody else's.
+        let pipe = |name: &CStr| mknodat(directory, name, FileType::Fifo, Mode::RUSR, 0).unwrap();
+        pipe(c"pipe");
+        fs::hard_link(path("pipe"), path("second")).unwrap();
+        fs::create_dir(path("other")).unwrap();
+        std::os::unix::fs::chown(path("other"), Some(7), None).unwrap();
+        for (name, kind) in [(c"new", FileType::Fifo), (c"second", FileType::Fifo), (c"other", FileType::Directory)] {
+            let before = is(name.to_str().unwrap());
+            call.give_by_name(directory, name, kind).unwrap();
+            assert_eq!(is(name.to_str().unwrap()), before, "{name:?}");
+        }
+        pipe(c"made");
+        call.give_by_name(directory, c"made", FileType::Fifo).unwrap();
+        assert_eq!(is("made"), (1000, 0o400));
+    }
+}

@@ -8,7 +8,7 @@ use std::{
     io,
     sync::{
         Arc, Mutex, PoisonError,
-        mpsc::{Receiver, Sender, channel},
+        mpsc::{Receiver, SyncSender, TrySendError, sync_channel},
     },
     thread,
 };
@@ -23,7 +23,7 @@ use vmm_sys_util::{
 };
 
 use super::{
-    Memory,
+    MOST_PLACES, Memory, QUEUES,
     mounted::{Mounted, Work},
     replies::{Queue, Taken},
 };
@@ -33,14 +33,12 @@ use crate::{
     server::host::Host,
 };
 
-/// The first queue is for what has no answer; the others are for requests, as many as the machine is given of them. QEMU takes one by default.
-const QUEUES: usize = 1 + 4;
-
-/// The longest queue; QEMU's has 128 places by default.
-const MOST_PLACES: usize = 1024;
-
 /// Threads for what may wait for a disk.
 const WORKERS: usize = 8;
+
+/// So many requests wait for one of these. With more of them a queue's thread does them itself and takes no further one meanwhile, so that
+/// a guest cannot fill the memory with them.
+const MOST_SLOW: usize = 128;
 
 /// `include/uapi/linux/virtio_config.h` and `virtio_ring.h`.
 const VIRTIO_F_VERSION_1: u64 = 1 << 32;
@@ -59,20 +57,20 @@ pub(super) struct Device {
     memory: Memory,
     mounted: Arc<Mounted>,
     /// Requests for the other threads, which end with it.
-    slow: Mutex<Sender<(Vec<u8>, Work)>>,
+    slow: SyncSender<(Vec<u8>, Work)>,
 }
 
 impl Device {
     /// One with which a machine may connect.
     pub fn new(host: &Arc<Host>, memory: Memory) -> io::Result<Self> {
         let mounted = Arc::new(Mounted::new(host.clone()));
-        let (slow, requests) = channel();
+        let (slow, requests) = sync_channel(MOST_SLOW);
         let requests = Arc::new(Mutex::new(requests));
         for _ in 0..WORKERS {
             let (mounted, requests) = (mounted.clone(), requests.clone());
             thread::Builder::new().name("share-worker".into()).spawn(move || work(&mounted, &requests))?;
         }
-        Ok(Self { memory, mounted, slow: Mutex::new(slow) })
+        Ok(Self { memory, mounted, slow })
     }
 
     /// Takes all requests that lie in a queue.
@@ -101,16 +99,18 @@ impl Device {
                 *answer = self.mounted.request(&request, std::mem::take(answer));
                 return taken.discard();
             }
-            if let Err(twice) = self.mounted.replies.expect(header.unique, taken) {
-                return twice.discard();
+            if let Err(refused) = self.mounted.replies.expect(header.unique, taken) {
+                return refused.discard();
             }
             if self.is_slow(queue, header.opcode) {
-                let slow = self.slow.lock().unwrap_or_else(PoisonError::into_inner);
-                // The threads are there as long as this is.
-                let _ = slow.send((std::mem::take(message), self.mounted.work()));
-                return;
+                match self.slow.try_send((std::mem::take(message), self.mounted.work())) {
+                    Ok(()) => return,
+                    Err(TrySendError::Full((back, _)) | TrySendError::Disconnected((back, _))) => *message = back,
+                }
             }
-            *answer = self.mounted.request(&request, std::mem::take(answer));
+            if let Ok(request) = Request::parse(message) {
+                *answer = self.mounted.request(&request, std::mem::take(answer));
+            }
         });
     }
 

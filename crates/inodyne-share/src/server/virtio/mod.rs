@@ -28,6 +28,12 @@ use device::Device;
 /// The memory of a virtual machine: what of it is shared changes as it starts and as memory is added.
 type Memory = GuestMemoryAtomic<GuestMemoryMmap>;
 
+/// The first queue is for what has no answer; the others are for requests, as many as the machine is given of them. QEMU takes one by default.
+const QUEUES: usize = 1 + 4;
+
+/// The longest queue; QEMU's has 128 places by default.
+const MOST_PLACES: usize = 1024;
+
 /// A virtual machine that is connected.
 pub(super) struct Machine(VhostUserDaemon<Arc<Device>>);
 

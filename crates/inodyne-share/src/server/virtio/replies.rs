@@ -12,7 +12,7 @@ use virtio_queue::{DescriptorChain, Reader, Writer};
 use vm_memory::{GuestMemoryLoadGuard, GuestMemoryMmap};
 use zerocopy::{FromBytes, IntoBytes};
 
-use super::Memory;
+use super::{MOST_PLACES, Memory, QUEUES};
 use crate::{
     coherence,
     fuse::abi::OutHeader,
@@ -22,6 +22,9 @@ use crate::{
 
 /// A queue of requests.
 pub(super) type Queue = VringMutex<Memory>;
+
+/// More requests cannot be unanswered where a guest keeps to the rules: each takes a place in its queue until it is answered.
+const MOST: usize = QUEUES * MOST_PLACES;
 
 /// A request's place in the guest's memory: what is asked, and behind it room for the answer.
 type Chain = DescriptorChain<GuestMemoryLoadGuard<GuestMemoryMmap>>;
@@ -90,14 +93,17 @@ impl Replies {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A request of that number is to be answered. A guest that uses a number twice gets the later one back.
+    /// A request of that number is to be answered. A guest that uses a number twice gets the later one back, and so does one that asks for more
+    /// than its queues have places.
     pub fn expect(&self, unique: u64, request: Taken) -> Result<(), Taken> {
-        match self.waiting().requests.entry(unique) {
-            Entry::Vacant(free) => {
+        let requests = &mut self.waiting().requests;
+        let has_room = requests.len() < MOST;
+        match requests.entry(unique) {
+            Entry::Vacant(free) if has_room => {
                 free.insert(request);
                 Ok(())
             }
-            Entry::Occupied(_) => Err(request),
+            _ => Err(request),
         }
     }
 

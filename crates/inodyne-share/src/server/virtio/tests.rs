@@ -363,6 +363,34 @@ fn a_number_means_one_request() {
     assert_eq!((head, driver.answer(4, length)), (4, Ok(Vec::new())));
 }
 
+/// One that offers a place again that it has not got back yet.
+#[test]
+fn no_more_is_unanswered_than_queues_have_places() {
+    let (_all, _shared, host) = shared();
+    let mut other = Liar::new(&host);
+    let directory = other.lookup(ROOT, "d").unwrap();
+    let mut driver = Driver::mounted(&host);
+    driver.lookup(ROOT, "d").unwrap();
+    let begun = || {
+        let guests = host.guests();
+        let guest = guests.values().find(|guest| !guest.is_told).unwrap();
+        guest.status(0).requests.get("setattr").copied().unwrap_or_default()
+    };
+    // Each waits for what the other guest does not acknowledge.
+    const MOST: u64 = 5 * 1024;
+    for number in 1..=MOST {
+        let ask = driver.message(opcode::SETATTR, directory, &[&[0; 88]]);
+        driver.say(&ask, 0x100, 0);
+        while begun() < number {
+            thread::yield_now();
+        }
+    }
+    let ask = driver.message(opcode::SETATTR, directory, &[&[0; 88]]);
+    driver.say(&ask, 0x100, 0);
+    assert_eq!(driver.back(), (0, 0));
+    assert_eq!(begun(), MOST);
+}
+
 /// Whatever lies in the queue comes back, and what is asked properly afterwards is answered.
 #[test]
 fn a_driver_that_keeps_to_no_rule_gets_nothing() {

@@ -1,6 +1,7 @@
 //! Births, programs, names and ends: reads the records of ended threads and processes and of executed programs, and closes the accounts of
 //! those that still live.
 
+mod arrived;
 mod contract;
 
 use std::cell::RefCell;
@@ -20,7 +21,6 @@ use crate::cgroups;
 use crate::contract::{
     CALL_NONE, FLAG_HELPER, FLAG_KTHREAD, FLAG_SERVER, STATE_BLOCKED, STATE_READY, Thread, global, text,
 };
-use crate::map::{record, record_from};
 use crate::names;
 use crate::kernel::Programs;
 use crate::probe::{LOSING, NOT_AT_EVENTS, Probe, Program, Seen};
@@ -28,7 +28,8 @@ use crate::options::Options;
 use crate::rings::{Rings, Wanted, first_bytes};
 use crate::skeleton::{InodyneMaps, OpenInodyneSkel};
 use crate::thread_numbers::ThreadNumbers;
-use contract::{ExitRecord, PROGRAM_ARGS, ProgramRecord, RECORD_EXIT, RECORD_PROGRAM, RECORD_THREAD, ThreadRecord};
+use arrived::{Arrived, Ended, Exec};
+use contract::{ExitRecord, PROGRAM_ARGS};
 
 /// The probe of lives.
 #[derive(Default)]
@@ -36,14 +37,6 @@ pub struct Own {
     arrived: Rc<RefCell<Arrived>>,
     /// What the ring buffer is to have room for.
     room: Wanted,
-}
-
-/// What has arrived so far.
-#[derive(Default)]
-struct Arrived {
-    threads: Vec<ThreadRecord>,
-    programs: Vec<ProgramRecord>,
-    exits: Vec<ExitRecord>,
 }
 
 const PROGRAMS: &[Program] = &[
@@ -108,13 +101,7 @@ impl Probe for Own {
     ) -> libbpf_rs::Result<()> {
         let arrived = Rc::clone(&self.arrived);
         self.room = rings.add(&maps.records, &maps.records_larger, room(options), move |bytes| {
-            let mut arrived = arrived.borrow_mut();
-            match bytes.first_chunk().map(|kind| u32::from_ne_bytes(*kind)) {
-                Some(RECORD_THREAD) => arrived.threads.push(record_from(bytes)),
-                Some(RECORD_PROGRAM) => arrived.programs.push(record(bytes)),
-                Some(RECORD_EXIT) => arrived.exits.push(record(bytes)),
-                _ => unreachable!("the programs send three kinds of records"),
-            }
+            arrived.borrow_mut().take(bytes);
         })?;
         Ok(())
     }
@@ -128,7 +115,7 @@ impl Probe for Own {
 
     /// Where a command was launched: once its first process has ended.
     fn is_complete(&self) -> bool {
-        self.arrived.borrow().threads.iter().any(|record| record.thread.number == ROOT)
+        self.arrived.borrow().threads.iter().any(|thread| thread.number == ROOT)
     }
 
     fn read(&mut self, seen: &Seen<'_>, result: &mut Trace) -> libbpf_rs::Result<()> {
@@ -140,7 +127,7 @@ impl Probe for Own {
         (observed.threads, observed.waits) = threads(&arrived.threads, alive(), &seen.call_slots, seen.detached_ns);
         let exits = exits(&arrived.exits);
         observed.threads.iter_mut().for_each(|thread| thread.process_exit = exits.get(&thread.number).copied());
-        observed.programs = programs(&arrived.programs);
+        observed.programs = programs(arrived.programs);
         // A window begins when it is watched, whoever comes into it later; a command with its root.
         let root = || observed.threads.first().map_or(Nanos::ZERO, |first| first.born_ns);
         observed.started_ns = seen.joined_ns.unwrap_or_else(root);
@@ -150,7 +137,7 @@ impl Probe for Own {
     /// Whoever was alive may have ended since: then its record has arrived, and says more.
     fn read_so_far(&mut self, seen: &Seen<'_>, snapshot: &mut Snapshot) -> libbpf_rs::Result<()> {
         let arrived = self.arrived.take();
-        let ended: HashSet<u32> = arrived.threads.iter().map(|record| record.thread.number).collect();
+        let ended: HashSet<u32> = arrived.threads.iter().map(|thread| thread.number).collect();
         let alive = || seen.alive.iter().copied().filter(|thread| !ended.contains(&thread.number));
         let observed = &mut snapshot.observed;
         (observed.threads, observed.waits) = threads(&arrived.threads, alive(), &seen.call_slots, seen.detached_ns);
@@ -161,15 +148,14 @@ impl Probe for Own {
 
 /// All helpers in the order of their numbers.
 fn helpers(
-    ended: &[ThreadRecord],
+    ended: &[Ended],
     alive: impl Iterator<Item = Thread>,
     now: Nanos,
     numbers: ThreadNumbers,
     cgroups: &cgroups::Names,
 ) -> Vec<Helper> {
-    let alive = alive.map(|thread| Thread { ended: now.0, ..thread });
-    let all = ended.iter().map(|record| record.thread).chain(alive);
-    let helper = |thread: Thread| Helper {
+    let is_helper = |flags: u8| flags & FLAG_HELPER != 0;
+    let helper = |thread: &Ended| Helper {
         number: numbers.of(thread.number),
         pid: thread.pid,
         tid: thread.tid,
@@ -181,30 +167,34 @@ fn helpers(
         server: thread.flags & FLAG_SERVER != 0,
         parent: (thread.parent != 0).then(|| numbers.of(thread.parent)),
     };
-    let mut helpers: Vec<Helper> = all.filter(|thread| thread.flags & FLAG_HELPER != 0).map(helper).collect();
+    let ended = ended.iter().filter(|thread| is_helper(thread.flags)).map(helper);
+    let alive = alive.filter(|thread| is_helper(thread.flags));
+    let alive = alive.map(|thread| helper(&Ended::of(&Thread { ended: now.0, ..thread })));
+    let mut helpers: Vec<Helper> = ended.chain(alive).collect();
     helpers.sort_by_key(|helper| helper.number);
     helpers
 }
 
 /// The control groups of those with whom it began.
-fn own_cgroups(ended: &[ThreadRecord], alive: impl Iterator<Item = Thread>, cgroups: &cgroups::Names) -> Vec<String> {
-    let all = ended.iter().map(|record| record.thread).chain(alive);
-    let own = all.filter(|thread| thread.flags & FLAG_HELPER == 0).filter_map(|thread| cgroups.get(&thread.cgroup));
+fn own_cgroups(ended: &[Ended], alive: impl Iterator<Item = Thread>, cgroups: &cgroups::Names) -> Vec<String> {
+    let ended = ended.iter().map(|thread| (thread.flags, thread.cgroup));
+    let all = ended.chain(alive.map(|thread| (thread.flags, thread.cgroup)));
+    let own = all.filter(|(flags, _)| flags & FLAG_HELPER == 0).filter_map(|(_, cgroup)| cgroups.get(&cgroup));
     own.collect::<BTreeSet<&String>>().into_iter().cloned().collect()
 }
 
 /// All threads of the command in the order of their numbers, and the waits in which living ones were when the trace ended.
 fn threads(
-    ended: &[ThreadRecord],
+    ended: &[Ended],
     alive: impl Iterator<Item = Thread>,
     call_slots: &CallSlots,
     now: Nanos,
 ) -> (Vec<ThreadObserved>, Vec<Wait>) {
-    let is_ours = |thread: &Thread| thread.flags & FLAG_HELPER == 0;
-    let ended = ended.iter().filter(|record| is_ours(&record.thread));
-    let mut threads: Vec<ThreadObserved> = ended.map(|record| observed(&record.thread, call_slots)).collect();
+    let is_ours = |flags: u8| flags & FLAG_HELPER == 0;
+    let ended = ended.iter().filter(|thread| is_ours(thread.flags));
+    let mut threads: Vec<ThreadObserved> = ended.map(|thread| observed(thread, call_slots)).collect();
     let mut waits = Vec::new();
-    for mut thread in alive.filter(is_ours) {
+    for mut thread in alive.filter(|thread| is_ours(thread.flags)) {
         let left = now.0.saturating_sub(thread.since);
         let mut unfinished = Nanos::ZERO;
         match thread.state {
@@ -219,7 +209,7 @@ fn threads(
             _ => unfinished = Nanos(left),
         }
         thread.ended = thread.since.max(now.0);
-        let mut closed = observed(&thread, call_slots);
+        let mut closed = observed(&Ended::of(&thread), call_slots);
         if let Some(call) = names::call(thread.call).filter(|_| unfinished > Nanos::ZERO) {
             *closed.kernel_ns.entry(call).or_default() += unfinished;
         }
@@ -232,25 +222,27 @@ fn threads(
 
 /// What a live view needs to know of each thread besides.
 fn so_far(
-    ended: &[ThreadRecord],
+    ended: &[Ended],
     alive: impl Iterator<Item = Thread>,
     now: Nanos,
 ) -> HashMap<ThreadNumber, ThreadSoFar> {
+    let one = |thread: &Ended| {
+        let so_far = ThreadSoFar {
+            calls: thread.calls,
+            pid_here: NonZero::new(thread.pid_here),
+            untimed_ns: Nanos(thread.untimed_ns),
+            stood_ns: Nanos(thread.stood_ns),
+        };
+        (thread.number, so_far)
+    };
     let closed = |thread: Thread| {
         let left = if thread.untimed != 0 { now.0.saturating_sub(thread.since) } else { 0 };
-        Thread { untimed_ns: thread.untimed_ns + left, ..thread }
+        one(&Ended::of(&Thread { untimed_ns: thread.untimed_ns + left, ..thread }))
     };
-    let all = ended.iter().map(|record| record.thread).chain(alive.map(closed));
-    let one = |thread: Thread| ThreadSoFar {
-        calls: thread.calls,
-        pid_here: NonZero::new(thread.pid_here),
-        untimed_ns: Nanos(thread.untimed_ns),
-        stood_ns: Nanos(thread.stood_ns),
-    };
-    all.map(|thread| (thread.number, one(thread))).collect()
+    ended.iter().map(one).chain(alive.map(closed)).collect()
 }
 
-fn observed(thread: &Thread, call_slots: &CallSlots) -> ThreadObserved {
+fn observed(thread: &Ended, call_slots: &CallSlots) -> ThreadObserved {
     ThreadObserved {
         number: thread.number,
         parent: thread.parent,
@@ -261,7 +253,7 @@ fn observed(thread: &Thread, call_slots: &CallSlots) -> ThreadObserved {
         ended_ns: Nanos(thread.ended),
         alive: false,
         user_ns: Nanos(thread.user_ns),
-        kernel_ns: call_slots.named(&thread.kernel_ns),
+        kernel_ns: call_slots.named(&thread.kernel),
         runqueue_ns: Nanos(thread.ready_ns),
         blocked_ns: Nanos(thread.blocked_ns),
         scheduler_cpu_ns: Nanos(thread.runtime),
@@ -291,24 +283,22 @@ fn unfinished_wait(thread: &Thread, ns: Nanos) -> Wait {
 }
 
 /// Executed programs in the order of time.
-fn programs(records: &[ProgramRecord]) -> Vec<Executed> {
-    let mut programs: Vec<Executed> = records.iter().map(program).collect();
+fn programs(arrived: Vec<Exec>) -> Vec<Executed> {
+    let mut programs: Vec<Executed> = arrived.into_iter().map(|one| program(&one)).collect();
     programs.sort_by_key(|program| program.at_ns);
     programs
 }
 
-fn program(record: &ProgramRecord) -> Executed {
-    let length = record.args_length as usize;
-    let kept = &record.args[..length.min(PROGRAM_ARGS)];
-    let words = kept.strip_suffix(&[0]).unwrap_or(kept);
+fn program(one: &Exec) -> Executed {
+    let words = one.args.strip_suffix(&[0]).unwrap_or(&one.args);
     let word = |word: &[u8]| String::from_utf8_lossy(word).into_owned();
     Executed {
-        thread: record.thread,
-        pid: record.pid,
-        at_ns: Nanos(record.at),
-        file: text(&record.file),
-        args: if kept.is_empty() { Vec::new() } else { words.split(|b| *b == 0).map(word).collect() },
-        args_truncated: length > PROGRAM_ARGS,
+        thread: one.thread,
+        pid: one.pid,
+        at_ns: Nanos(one.at),
+        file: word(&one.file),
+        args: if one.args.is_empty() { Vec::new() } else { words.split(|b| *b == 0).map(word).collect() },
+        args_truncated: one.args_length as usize > PROGRAM_ARGS,
     }
 }
 
@@ -316,6 +306,7 @@ fn program(record: &ProgramRecord) -> Executed {
 mod tests {
     use super::*;
     use crate::contract::planted::{every_field_counts, planted};
+    use contract::ProgramRecord;
 
     unsafe extern "C" {
         fn host_plant_thread(to: *mut Thread);
@@ -335,14 +326,14 @@ mod tests {
     /// Of a thread that has ended, and of one that lives in each of the three states.
     fn decoded(thread: &Thread) -> impl std::fmt::Debug + use<> {
         let now = Nanos(1_000_000);
-        let ended = observed(thread, &call_slots());
+        let ended = observed(&Ended::of(thread), &call_slots());
         let ours = Thread { flags: thread.flags & !FLAG_HELPER, ..*thread };
         let states = [0, STATE_READY, STATE_BLOCKED, ours.state].map(|state| Thread { state, ..ours });
         let alive = states.map(|state| threads(&[], [state].into_iter(), &call_slots(), now));
         let numbers = ThreadNumbers { threads: 7 };
-        let record = ThreadRecord { kind: RECORD_THREAD, unused: 0, thread: *thread };
-        let helpers = helpers(&[record], [].into_iter(), now, numbers, &cgroups());
-        (ended, alive, helpers, so_far(&[record], [ours].into_iter(), now))
+        let all = [Ended::of(thread)];
+        let helpers = helpers(&all, [].into_iter(), now, numbers, &cgroups());
+        (ended, alive, helpers, so_far(&all, [ours].into_iter(), now))
     }
 
     /// What is the kernel side's alone.
@@ -355,7 +346,7 @@ mod tests {
     #[test]
     fn every_part_of_an_account_reaches_its_meaning() {
         let thread: Thread = planted(host_plant_thread);
-        let of = observed(&thread, &call_slots());
+        let of = observed(&Ended::of(&thread), &call_slots());
         let times = [of.born_ns, of.ended_ns, of.user_ns, of.runqueue_ns, of.blocked_ns, of.scheduler_cpu_ns];
         assert_eq!(times, [221, 222, 203, 215, 216, 224].map(Nanos));
         assert_eq!([of.number, of.parent, of.pid, of.tid], [209, 225, 226, 227]);
@@ -371,7 +362,7 @@ mod tests {
         assert_eq!(closed[0].user_ns, Nanos(203));
         assert_eq!((of.comm.as_str(), of.kernel_ns["read"]), ("planted", Nanos(229)));
         let helper = helpers(
-            &[ThreadRecord { kind: RECORD_THREAD, unused: 0, thread }],
+            &[Ended::of(&thread)],
             [].into_iter(),
             Nanos(1),
             ThreadNumbers { threads: 7 },
@@ -396,10 +387,11 @@ mod tests {
     #[test]
     fn every_part_of_a_program_reaches_its_meaning() {
         let record: ProgramRecord = planted(host_plant_program);
-        let one = program(&record);
+        let decoded = |record: &ProgramRecord| program(&Exec::of(record));
+        let one = decoded(&record);
         assert_eq!((one.thread, one.pid, one.at_ns), (302, 303, Nanos(305)));
         assert_eq!((one.file.as_str(), one.args, one.args_truncated), ("/bin/file", vec!["ab".to_owned(), "c".to_owned()], false));
-        every_field_counts("program_record", record, &["kind"], program);
+        every_field_counts("program_record", record, &["kind"], decoded);
     }
 
     #[test]

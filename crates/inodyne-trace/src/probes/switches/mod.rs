@@ -58,6 +58,8 @@ pub struct Own {
     until: Cell<Option<Nanos>>,
     /// Of a live view: stacks that show an interrupt.
     interrupts: HashSet<StackId>,
+    /// Of a live view: rows that the table of waits was left with.
+    rows: usize,
 }
 
 const PROGRAMS: &[Program] = &[
@@ -119,6 +121,10 @@ impl Probe for Own {
         self.until.get().is_some()
     }
 
+    fn used_so_far(&self, maps: &InodyneMaps<'static>) -> Option<(usize, u32)> {
+        Some((self.rows, maps.waits.max_entries()))
+    }
+
     fn read(&mut self, seen: &Seen<'_>, result: &mut Trace) -> libbpf_rs::Result<()> {
         let arrived = self.arrived.take();
         let observed = &mut result.observed;
@@ -141,7 +147,9 @@ impl Probe for Own {
         let ended: HashSet<u32> =
             observed.threads.iter().filter(|thread| !thread.alive).map(|thread| thread.number).collect();
         let is_over = |key: &WaitKey| ended.contains(&key.thread);
-        observed.waits.extend(waits(pairs_and_remove(&seen.maps.waits, is_over)?));
+        let pairs: Vec<(WaitKey, WaitSum)> = pairs_and_remove(&seen.maps.waits, is_over)?;
+        self.rows = pairs.iter().filter(|(key, _)| !is_over(key)).count();
+        observed.waits.extend(waits(pairs));
         find_interrupts(&mut observed.waits, &self.interrupts);
         Ok(())
     }
