@@ -84,3 +84,31 @@ pub(super) fn style(verdict: Verdict) -> Style {
         Verdict::NoDifference | Verdict::NotEnoughRuns => Style::Dim,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use inodyne_model::sample;
+
+    use super::*;
+    use crate::report::block::Block;
+
+    #[test]
+    fn few_pairs_have_no_interval() {
+        let intervals = |pairs: usize| {
+            let mut recording = sample::overlay_recording();
+            let sides = recording.traces.chunks(2).take(pairs).flatten().cloned().collect();
+            recording.traces = sides;
+            inodyne_analyse::explain(&mut recording);
+            let mut page = Page::new(None);
+            show(&mut page, &recording, &recording.ledger_differences[0]);
+            let tables = page.blocks.iter().filter_map(|block| match block {
+                Block::Table(table) => Some(table),
+                _ => None,
+            });
+            let rows: Vec<String> = tables.flat_map(|table| &table.rows).map(|row| row.cells[5].written()).collect();
+            assert!(!rows.is_empty());
+            rows.iter().filter(|written| !written.is_empty()).count()
+        };
+        assert!(intervals(5) == 0 && intervals(6) > 0);
+    }
+}
