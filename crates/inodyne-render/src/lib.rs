@@ -58,6 +58,6 @@ pub use profile::{
 };
 pub use report::recordings::gate_in_words;
 pub use report::section::{Section, UnknownSection};
-pub use report::{row_words, words_of_row};
+pub use report::{pairs, row_words, saving, words_of_row};
 pub use text::{TextOptions, ascii, text};
 pub use units::{bytes, duration_beside};

@@ -28,7 +28,7 @@ use inodyne_launch::Output;
 use inodyne_model::finding::{Finding, NOTHING_PREDICTED, Proof};
 use inodyne_model::recording::Recording;
 use inodyne_recording::DEFAULT_LIMIT_BYTES;
-use inodyne_render::{duration_beside, escaped};
+use inodyne_render::{duration_beside, escaped, pairs, saving};
 use inodyne_trace::Options;
 
 use crate::failure::{ExitStatus, Failure};
@@ -198,17 +198,13 @@ fn state(finding: &Finding, proving: &Proving<'_>, doubts: &[String]) {
 
 /// `0.005 s instead of 0.187 s: saves 97% [97, 98], 10 pairs: as predicted`
 fn measured_in_words(proof: &Proof, score: &str) -> String {
-    let saved = |ratio: f64| (1.0 - ratio) * 100.0;
     let time = |ns| duration_beside(ns, proof.base_ns);
-    let interval = proof.interval().map(|(low, high)| format!(" [{:.0}, {:.0}]", saved(high), saved(low)));
     format!(
-        "{} instead of {}: saves {:.0}%{}, {} {}: {score}",
+        "{} instead of {}: {}, {}: {score}",
         time(proof.wall_ns),
         time(proof.base_ns),
-        saved(proof.ratio),
-        interval.unwrap_or_default(),
-        proof.pairs,
-        if proof.pairs == 1 { "pair" } else { "pairs" },
+        saving(proof.ratio, proof.interval()),
+        pairs(proof.pairs as usize),
     )
 }
 
@@ -232,5 +228,7 @@ mod tests {
         let five = "0.161 s instead of 0.200 s: saves 19%, 5 pairs: not decided, the pairs are too few";
         let six = "0.161 s instead of 0.200 s: saves 19% [19, 20], 6 pairs: not as predicted";
         assert_eq!([told(1, 100), told(5, 160), told(6, 160)], [one, five, six]);
+        let slower = "0.251 s instead of 0.200 s: takes 25% longer [25, 26], 6 pairs: not as predicted";
+        assert_eq!(told(6, 250), slower);
     }
 }

@@ -254,6 +254,17 @@ fn who_looks_again_and_again_whether_another_is_done_waits_for_it() {
         .ledger();
     let rows = ["fsync journal 15", "fsync kernel 3", "user 3", "wait4 kernel 1", "wait4 sleep 1"];
     assert_eq!(words(&ledger), rows);
+    // The CPU is taken from it before the last of these sleeps, or while the other one ends.
+    for (sleeper, fsync) in [
+        ("ukbbbubbbubbbrbbbubbbuu", ["fsync journal 15", "fsync kernel 3"]),
+        ("ukbbbubbbubbbubbbrrrruu", ["fsync journal 14", "fsync kernel 1"]),
+    ] {
+        let ledger = Drawing::new()
+            .thread(1, 0, 2, sleeper, &[(0, 8); 5])
+            .thread(2, 1, 1, "..kbbbbbbbbbbbbbbbkk...", &[(0, 1)])
+            .ledger();
+        assert_eq!(words(&ledger)[..2], fsync);
+    }
     // Who sleeps once does not look for anybody, nor does one who sleeps for about as long as the other works.
     for drawing in [".uuuuuuuuuuuuuuuuubbbuu", "ukbbbbbbbbbbbbbbbbbbbuu"] {
         let ledger = Drawing::new()

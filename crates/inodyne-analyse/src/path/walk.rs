@@ -336,7 +336,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The thread of the command for whose end the current one slept, and when that came: where it had slept like this before.
+    /// The thread of the command for whose end the current one slept, and from where on the walk is in it: where it had slept like this
+    /// before.
     fn looked_for(&mut self, history: &History<'_>, off: &Off, cause: Cause) -> Option<(ThreadNumber, u64)> {
         let let_time_pass = |off: &Off, cause| {
             matches!(cause, Cause::Sleep | Cause::Poll)
@@ -346,18 +347,22 @@ impl<'a> Walk<'a> {
         if !self.frames.is_empty() || !let_time_pass(off, cause) || self.jumps >= MOST_JUMPS {
             return None;
         }
-        let before = self.cursor(history).offs.checked_sub(2).map(|at| history.offs[at])?;
+        let until_here = self.cursor(history).offs.saturating_sub(1);
+        // Where only the CPU was taken from it, it did not wait.
+        let before = history.offs[..until_here].iter().rev().find(|before| before.stack != StackId(0)).copied()?;
         if !let_time_pass(&before, self.cause(&before)) || before.call != off.call {
             return None;
         }
         let slept = off.wake.saturating_sub(off.out);
-        let ended = &self.histories.ends[..self.histories.ends.partition_point(|(ended, _)| *ended < self.now)];
+        // Until it was back on a CPU it could not know of an end.
+        let until = if self.now == off.wake { off.back + 1 } else { self.now };
+        let ended = &self.histories.ends[..self.histories.ends.partition_point(|(ended, _)| *ended < until)];
         let since = ended.iter().rev().take_while(|(ended, _)| *ended > off.out.max(self.start));
         let lived_long = |number: &ThreadNumber| {
             let life = self.histories.of.get(number).map_or(0, |other| other.ends().saturating_sub(other.begins()));
             *number != self.thread && life / LOOKS >= slept.max(1)
         };
-        since.map(|(ended, number)| (*number, *ended)).find(|(number, _)| lived_long(number))
+        since.map(|(ended, number)| (*number, self.now.min(*ended))).find(|(number, _)| lived_long(number))
     }
 
     /// The same for a server: the helper for which the current one slept, among those that its process or their children created, and

@@ -156,7 +156,7 @@ fn times(ratio: f64) -> String {
 }
 
 /// `50 pairs`, `1 pair`.
-pub(crate) fn pairs(count: usize) -> String {
+pub fn pairs(count: usize) -> String {
     counted(count as u64, "pair", "pairs")
 }
 

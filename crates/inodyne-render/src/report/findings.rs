@@ -111,14 +111,22 @@ fn proved(proof: &Proof, finding: &Finding, doubts: &[String]) -> (Line, String)
     let verdict = score.map_or(NOTHING_PREDICTED, Score::words);
     let time = |ns| duration_beside(ns, proof.base_ns);
     let measured = format!("{} instead of {}", time(proof.wall_ns), time(proof.base_ns));
-    let change = if proof.ratio > 1.0 {
-        format!("takes {} longer", percent(proof.ratio - 1.0))
-    } else {
-        format!("saves {}", percent(1.0 - proof.ratio))
-    };
-    let score = format!(", {verdict}: {change}");
+    let score = format!(", {verdict}: {}", saving(proof.ratio, None));
     let line = Line::from([measured.into(), Span::new(score, style)]);
     (line, format!("{}; {} of runs", proof.how, pairs(proof.pairs as usize)))
+}
+
+/// `saves 40%`, `takes 25% longer`: what a cure makes of the time, as a ratio, with its interval if there is one: `saves 40% [38, 41]`.
+pub fn saving(ratio: f64, interval: Option<(f64, f64)>) -> String {
+    // Rounded first and then freed of the sign that a zero may have.
+    let of_hundred = |part: f64| (part * 100.0).round() as i64;
+    if ratio > 1.0 {
+        let interval = interval.map(|(low, high)| format!(" [{}, {}]", of_hundred(low - 1.0), of_hundred(high - 1.0)));
+        format!("takes {} longer{}", percent(ratio - 1.0), interval.unwrap_or_default())
+    } else {
+        let interval = interval.map(|(low, high)| format!(" [{}, {}]", of_hundred(1.0 - high), of_hundred(1.0 - low)));
+        format!("saves {}{}", percent(1.0 - ratio), interval.unwrap_or_default())
+    }
 }
 
 /// A row for each finding.
@@ -201,5 +209,7 @@ mod tests {
         assert!(said(0.6).ends_with(": saves 40%"), "{}", said(0.6));
         assert!(said(1.25).ends_with(": takes 25% longer"), "{}", said(1.25));
         assert!(said(1.0).ends_with(": saves 0%"), "{}", said(1.0));
+        assert_eq!(saving(1.25, Some((1.2, 1.3))), "takes 25% longer [20, 30]");
+        assert_eq!(saving(0.8, Some((0.7, 1.001))), "saves 20% [0, 30]");
     }
 }

@@ -87,6 +87,8 @@ use section::Section;
 use table::Records;
 
 pub(crate) use change::Whisker;
+pub use change::pairs;
+pub use findings::saving;
 pub(crate) use flags::all as flags;
 pub(crate) use ledger::parts as row_in_words;
 pub(crate) use rows::words;
