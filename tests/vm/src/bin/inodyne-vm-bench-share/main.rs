@@ -63,7 +63,7 @@ pub struct Options {
 type Failed = Box<dyn Error>;
 
 /// What is done in each place, in this order: a name, and lines for the shell whose directory it is.
-pub const WORK: [(&str, &str); 9] = [
+pub const WORK: [(&str, &str); 11] = [
     ("find, cold", "find tree"),
     ("find, again", "find tree"),
     ("find, warm", "find tree"),
@@ -71,9 +71,13 @@ pub const WORK: [(&str, &str); 9] = [
     ("cat, warm", "find tree -type f -print0 | xargs -0 cat"),
     ("git status, cold", GIT_STATUS),
     ("git status, warm", GIT_STATUS),
-    ("tar x", "mkdir new && tar xf /tmp/tree.tar -C new"),
+    ("tar x", UNPACK),
     ("rm -rf", "rm -rf new"),
+    ("tar x, again", UNPACK),
+    ("inodyne rm -rf", "inodyne rm -rf new"),
 ];
+
+const UNPACK: &str = "mkdir new && tar xf /tmp/tree.tar -C new";
 
 /// It compares what every place has alike, and writes nothing.
 const GIT_STATUS: &str = "git --no-optional-locks -c safe.directory=* -c core.checkStat=minimal -c core.trustctime=false \
