@@ -73,8 +73,8 @@ test-kernels: setup-test ## the checks of tests/vm on each kernel of the matrix,
 bench: setup-bench build ## what tracing costs, beside strace, perf trace and bpftrace (root, a quiet machine)
 	scripts/bench-overhead --inodyne $(INODYNE) $(BENCH)
 
-bench-rm: setup-bench build ## how fast trees are deleted (root, a quiet machine)
-	scripts/bench-rm $(BENCH)
+bench-rm: setup-bench dist ## how fast trees are deleted, by the program of `make dist` (root, a quiet machine, three hours)
+	scripts/bench-rm --binary "$$(ls $(CURDIR)/dist/inodyne-*-$$(uname -m))" $(BENCH)
 
 bench-share: setup-bench build ## the shared folder beside the directory itself and sshfs (root, a quiet machine)
 	scripts/bench-share --inodyne $(INODYNE) $(BENCH)

@@ -108,7 +108,7 @@ impl Engine<'_> {
         let mut batch = Names::of(node);
         let alone = self.is_alone();
         let mut hand_over = self.plan.readers > 0 && !alone;
-        let mut first = true;
+        let (mut first, mut takes_long) = (true, false);
         loop {
             if entries.is_buffer_empty() {
                 // The next step asks the kernel for more names.
@@ -118,12 +118,14 @@ impl Engine<'_> {
                 if worker.unsorted.len() >= Unsorted::ENOUGH {
                     gone += self.unlink_sorted(&mut worker.unsorted, node, descriptor, queue);
                 }
-                if alone {
+                if takes_long {
                     // Too large for one thread: the others go on from here.
-                    if !self.is_alone() {
-                        self.resume_later(queue, node, descriptor);
-                        break;
-                    }
+                    self.resume_later(queue, node, descriptor);
+                    break;
+                } else if alone {
+                    // Perhaps that was all. What comes now is for the others, too.
+                    takes_long = !first && !self.is_alone();
+                    hand_over = takes_long && !self.dry_run;
                 } else if self.plan.readers > 0 {
                     self.gate.wait(|| self.is_stopped() || self.pool.is_short_of_threads());
                 } else {
