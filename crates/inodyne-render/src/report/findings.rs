@@ -118,15 +118,16 @@ fn proved(proof: &Proof, finding: &Finding, doubts: &[String]) -> (Line, String)
 
 /// `saves 40%`, `takes 25% longer`: what a cure makes of the time, as a ratio, with its interval if there is one: `saves 40% [38, 41]`.
 pub fn saving(ratio: f64, interval: Option<(f64, f64)>) -> String {
-    // Rounded first and then freed of the sign that a zero may have.
-    let of_hundred = |part: f64| (part * 100.0).round() as i64;
-    if ratio > 1.0 {
-        let interval = interval.map(|(low, high)| format!(" [{}, {}]", of_hundred(low - 1.0), of_hundred(high - 1.0)));
-        format!("takes {} longer{}", percent(ratio - 1.0), interval.unwrap_or_default())
-    } else {
-        let interval = interval.map(|(low, high)| format!(" [{}, {}]", of_hundred(1.0 - high), of_hundred(1.0 - low)));
-        format!("saves {}{}", percent(1.0 - ratio), interval.unwrap_or_default())
-    }
+    let is_longer = ratio > 1.0;
+    let part = |ratio: f64| if is_longer { ratio - 1.0 } else { 1.0 - ratio };
+    let interval = interval.map_or_else(String::new, |(low, high)| {
+        // Whole numbers: a zero has no sign.
+        let mut ends = [low, high].map(|ratio| (part(ratio) * 100.0).round() as i64);
+        ends.sort_unstable();
+        format!(" [{}, {}]", ends[0], ends[1])
+    });
+    let share = percent(part(ratio));
+    if is_longer { format!("takes {share} longer{interval}") } else { format!("saves {share}{interval}") }
 }
 
 /// A row for each finding.
