@@ -355,14 +355,17 @@ impl<'a> Walk<'a> {
         }
         let slept = off.wake.saturating_sub(off.out);
         // Until it was back on a CPU it could not know of an end.
-        let until = if self.now == off.wake { off.back + 1 } else { self.now };
+        let until = if self.now == off.wake { off.back.saturating_add(1) } else { self.now };
         let ended = &self.histories.ends[..self.histories.ends.partition_point(|(ended, _)| *ended < until)];
         let since = ended.iter().rev().take_while(|(ended, _)| *ended > off.out.max(self.start));
-        let lived_long = |number: &ThreadNumber| {
-            let life = self.histories.of.get(number).map_or(0, |other| other.ends().saturating_sub(other.begins()));
-            *number != self.thread && life / LOOKS >= slept.max(1)
-        };
-        since.map(|(ended, number)| (*number, self.now.min(*ended))).find(|(number, _)| lived_long(number))
+        let is_meant = |number: ThreadNumber| number != self.thread && self.lived_long(number, slept);
+        since.map(|(ended, number)| (*number, self.now.min(*ended))).find(|(number, _)| is_meant(*number))
+    }
+
+    /// Whether a thread lived so long that who sleeps for `slept` ns at a time looked for its end many times.
+    fn lived_long(&self, number: ThreadNumber, slept: u64) -> bool {
+        let life = self.histories.of.get(&number).map_or(0, |other| other.ends().saturating_sub(other.begins()));
+        life / LOOKS >= slept.max(1)
     }
 
     /// The same for a server: the helper for which the current one slept, among those that its process or their children created, and
@@ -381,13 +384,8 @@ impl<'a> Walk<'a> {
         }
         if matches!(off.waker, Waker::Interrupt) && self.now == off.wake {
             let slept = off.wake.saturating_sub(off.out);
-            let lived_long = |number: ThreadNumber| {
-                let life =
-                    self.histories.of.get(&number).map_or(0, |other| other.ends().saturating_sub(other.begins()));
-                life / LOOKS >= slept.max(1)
-            };
             let mut ended = self.servers.ended(server.pid, off.out.max(self.limit()), self.now);
-            let is_meant = |number: ThreadNumber| lived_long(number) && !self.is_inside(number);
+            let is_meant = |number: ThreadNumber| self.lived_long(number, slept) && !self.is_inside(number);
             if let Some(found) = ended.find(|(number, _)| is_meant(*number)) {
                 return Some(found);
             }
