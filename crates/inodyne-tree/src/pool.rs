@@ -3,11 +3,13 @@
 //! Each worker has a queue and takes its newest task first: that walks a tree depth-first, so few directories are open
 //! at a time. A worker without work steals the oldest task of another queue (the top of a tree, so much work at once),
 //! unless the queues stand for something that must not be shared, such as the allocation groups of XFS. Workers form
-//! groups, one for each kind of task; a task only goes to its group. An idle worker sleeps and is woken only when there is a task for it, so a tree costs a few futex calls, not one a file.
+//! groups, one for each kind of task; a task only goes to its group. An idle worker sleeps and is woken only when there is a task for it, so a
+//! tree costs a few futex calls, not one a file. Where all workers share their tasks, each starts the next one when it has got its first task:
+//! one more thread is there than had work at a time, and no more.
 //!
 //! The pool ends when no task is queued or running. It knows nothing about files.
 
-use std::{collections::VecDeque, sync::PoisonError, sync::atomic::Ordering, thread::Builder};
+use std::{collections::VecDeque, sync::PoisonError, sync::atomic::Ordering, thread::Builder, thread::Scope};
 
 use self::sync::{AtomicBool, AtomicUsize, Mutex, MutexGuard, Thread, current, park};
 
@@ -147,6 +149,12 @@ impl<T: Send> Pool<T> {
         }
     }
 
+    /// Queues a task that the calling worker `id` does next, once it is done with its current one: nobody is woken up for it.
+    pub fn keep(&self, id: WorkerId, task: T) {
+        self.open.fetch_add(1, Ordering::SeqCst);
+        locked(&self.group(id.group)[id.index].tasks).push_back(task);
+    }
+
     /// Whether somebody of this group waits for work.
     pub fn has_idle(&self, group: usize) -> bool {
         self.group(group).iter().any(|queue| queue.idle.load(Ordering::Relaxed))
@@ -181,28 +189,55 @@ impl<T: Send> Pool<T> {
         self.open.load(Ordering::SeqCst) == 0
     }
 
-    /// Runs `work` for every task, those pushed meanwhile included, on one thread a queue, each with what `start` made. With
+    /// Runs `work` for every task, those pushed meanwhile included, on up to one thread a queue, each with what `start` made. With
     /// fewer threads if there are no more to be had, at worst on the caller's alone.
     pub fn run<S>(&self, start: impl Fn(WorkerId) -> S + Sync, work: impl Fn(&mut S, T) + Sync) {
         let (start, work) = (&start, &work);
         std::thread::scope(|scope| {
-            for queue in &self.queues[1..] {
-                if Builder::new().spawn_scoped(scope, move || self.worker(queue, start, work)).is_err() {
-                    self.short_of_threads.store(true, Ordering::SeqCst);
-                    self.wake_all();
-                    break;
-                }
+            // What a queue alone may do waits for its own worker.
+            let share_all = matches!(self.groups[..], [WorkerGroup { steal: true, .. }]);
+            if !share_all {
+                (1..self.queues.len()).for_each(|at| self.spawn(scope, at, start, work, false));
             }
-            self.worker(&self.queues[0], start, work);
+            let next = || self.spawn(scope, 1, start, work, true);
+            self.worker(&self.queues[0], start, work, || _ = share_all.then(next));
         });
     }
 
-    fn worker<S>(&self, queue: &Queue<T>, start: impl Fn(WorkerId) -> S, work: impl Fn(&mut S, T)) {
+    /// Starts the worker of a queue, and lets it start the next one if it is to.
+    fn spawn<'scope, S>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        at: usize,
+        start: &'scope (impl Fn(WorkerId) -> S + Sync),
+        work: &'scope (impl Fn(&mut S, T) + Sync),
+        and_next: bool,
+    ) {
+        let Some(queue) = self.queues.get(at).filter(|_| !self.is_short_of_threads()) else { return };
+        let next = move || _ = and_next.then(|| self.spawn(scope, at + 1, start, work, true));
+        if Builder::new().spawn_scoped(scope, move || self.worker(queue, start, work, next)).is_err() {
+            self.short_of_threads.store(true, Ordering::SeqCst);
+            self.wake_all();
+        }
+    }
+
+    /// One worker, until nothing is left to do; `begun` is called when it has got its first task.
+    fn worker<S>(
+        &self,
+        queue: &Queue<T>,
+        start: impl Fn(WorkerId) -> S,
+        work: impl Fn(&mut S, T),
+        begun: impl FnOnce(),
+    ) {
         *locked(&queue.thread) = Some(current());
         // A panic must not leave the others waiting for a task that never ends.
         let stop_on_panic = StopOnPanic(self);
         let mut state = start(queue.id);
+        let mut begun = Some(begun);
         while let Some(task) = self.next(queue) {
+            if let Some(begun) = begun.take() {
+                begun();
+            }
             work(&mut state, task);
             if self.open.fetch_sub(1, Ordering::SeqCst) == 1 {
                 self.wake_all();
@@ -219,6 +254,10 @@ impl<T: Send> Pool<T> {
             if queue.id.group == 0 && queue.id.index >= self.active.load(Ordering::SeqCst) {
                 if self.open.load(Ordering::SeqCst) == 0 {
                     return None;
+                }
+                // What it kept is for the others now. The first one never rests.
+                if !locked(&queue.tasks).is_empty() {
+                    self.queues[0].wake();
                 }
                 park();
                 continue;
@@ -331,6 +370,7 @@ mod loom_tests {
                         done.fetch_add(1, Ordering::SeqCst);
                         (0..weight).for_each(|step| pool.push(WorkerId { index: id.index + step, ..*id }, weight - 1));
                     },
+                    || (),
                 );
             };
             let others: Vec<_> = (1..pool.queues.len())
@@ -371,10 +411,35 @@ mod loom_tests {
             pool.push(FIRST, ());
             pool.set_active(1);
             let other = pool.clone();
-            let resting =
-                loom::thread::spawn(move || other.worker(&other.queues[1], |id| id, |_, ()| unreachable!("it rests")));
-            pool.worker(&pool.queues[0], |id| id, |_, ()| ());
+            let resting = loom::thread::spawn(move || {
+                other.worker(&other.queues[1], |id| id, |_, ()| unreachable!("it rests"), || ())
+            });
+            pool.worker(&pool.queues[0], |id| id, |_, ()| (), || ());
             resting.join().expect("it ends");
+        });
+    }
+
+    #[test]
+    fn what_was_kept_by_one_that_rests_is_done_by_another() {
+        loom::model(|| {
+            let pool = Arc::new(Pool::new(&[WorkerGroup { workers: 2, steal: true }]));
+            let done = Arc::new(AtomicUsize::new(0));
+            pool.push(WorkerId { group: 0, index: 1 }, 1);
+            let work = |pool: &Pool<usize>, queue: usize, done: &AtomicUsize| {
+                let work = |id: &mut WorkerId, weight: usize| {
+                    done.fetch_add(1, Ordering::SeqCst);
+                    if weight > 0 {
+                        pool.keep(*id, weight - 1);
+                        pool.set_active(1);
+                    }
+                };
+                pool.worker(&pool.queues[queue], |id| id, work, || ());
+            };
+            let (other, also) = (pool.clone(), done.clone());
+            let second = loom::thread::spawn(move || work(&other, 1, &also));
+            work(&pool, 0, &done);
+            second.join().expect("it ends");
+            assert_eq!(done.load(Ordering::SeqCst), 2);
         });
     }
 
@@ -384,8 +449,8 @@ mod loom_tests {
             let pool = Arc::new(Pool::new(&[WorkerGroup { workers: 2, steal: false }]));
             pool.push(FIRST, ());
             let other = pool.clone();
-            let sleeper = loom::thread::spawn(move || other.worker(&other.queues[1], |id| id, |_, ()| ()));
-            pool.worker(&pool.queues[0], |id| id, |_, ()| pool.stop());
+            let sleeper = loom::thread::spawn(move || other.worker(&other.queues[1], |id| id, |_, ()| (), || ()));
+            pool.worker(&pool.queues[0], |id| id, |_, ()| pool.stop(), || ());
             sleeper.join().expect("it ends");
         });
     }
@@ -457,6 +522,37 @@ mod tests {
     }
 
     #[test]
+    fn threads_come_as_there_is_work_for_them() {
+        let started = |tasks: usize| {
+            let pool = Pool::new(&[WorkerGroup { workers: 8, steal: true }]);
+            let (started, all_at_once) = (AtomicU64::new(0), std::sync::Barrier::new(tasks));
+            (0..tasks).for_each(|_| pool.push(id(0), ()));
+            pool.run(|_| _ = started.fetch_add(1, Ordering::Relaxed), |(), ()| _ = all_at_once.wait());
+            started.into_inner()
+        };
+        assert_eq!(started(8), 8);
+        assert!(started(1) <= 2);
+        assert!(started(3) <= 4);
+    }
+
+    #[test]
+    fn what_is_kept_is_done_next() {
+        let pool = Pool::new(&[WorkerGroup { workers: 1, steal: true }]);
+        (0..3).for_each(|task| pool.push(id(0), task));
+        let done = std::sync::Mutex::new(Vec::new());
+        pool.run(
+            |id| id,
+            |id, task| {
+                done.lock().unwrap().push(task);
+                if task == 2 {
+                    pool.keep(*id, 9);
+                }
+            },
+        );
+        assert_eq!(done.into_inner().unwrap(), [2, 9, 1, 0]);
+    }
+
+    #[test]
     fn stopping_leaves_the_rest() {
         let pool = Pool::new(&[WorkerGroup { workers: 2, steal: true }]);
         (0..100).for_each(|task| pool.push(id(0), task));
@@ -477,7 +573,7 @@ mod tests {
         pool.short_of_threads.store(true, Ordering::SeqCst);
         (0..100).for_each(|task| pool.push(WorkerId { group: task % 2, index: task }, task));
         let done = AtomicU64::new(0);
-        pool.worker(&pool.queues[0], |id| id, |_, _| _ = done.fetch_add(1, Ordering::Relaxed));
+        pool.worker(&pool.queues[0], |id| id, |_, _| _ = done.fetch_add(1, Ordering::Relaxed), || ());
         assert_eq!(done.into_inner(), 100);
     }
 

@@ -215,6 +215,12 @@ impl<'a> Engine<'a> {
         self.pool.push(WorkerId { group: READERS, index: queue }, Task::Enter(node));
     }
 
+    /// Queues a directory for the worker that found it to read next, without waking anybody up.
+    pub fn enter_next(&self, queue: usize, node: Arc<Node>) {
+        self.control.seen_directories.fetch_add(1, Ordering::Relaxed);
+        self.pool.keep(WorkerId { group: READERS, index: queue }, Task::Enter(node));
+    }
+
     /// Queues the rest of a directory that is being read.
     pub fn resume_later(&self, queue: usize, node: &Arc<Node>, descriptor: &Arc<OwnedFd>) {
         node.expect(1);

@@ -25,6 +25,28 @@ use super::{
     report::telling,
 };
 
+/// The directory that was found last: whoever found it reads it next, unless there is so much to do before that another worker should.
+#[derive(Default)]
+struct Latest {
+    directory: Option<Arc<Node>>,
+    /// Entries that came after it.
+    since: usize,
+}
+
+impl Latest {
+    /// Puts a new one in the place of the one before, which is for others.
+    fn found(&mut self, directory: Arc<Node>) -> Option<Arc<Node>> {
+        self.since = 0;
+        self.directory.replace(directory)
+    }
+
+    /// The one that is for others because of one more entry.
+    fn after_one_more(&mut self, worth_company: usize) -> Option<Arc<Node>> {
+        self.since += 1;
+        self.directory.take_if(|_| self.since >= worth_company)
+    }
+}
+
 impl Engine<'_> {
     /// Does all of a directory that this worker can do now.
     pub fn enter(&self, worker: &mut Worker, node: Arc<Node>) {
@@ -109,6 +131,7 @@ impl Engine<'_> {
         let alone = self.is_alone();
         let mut hand_over = self.plan.readers > 0 && !alone;
         let (mut first, mut takes_long) = (true, false);
+        let mut latest = Latest::default();
         loop {
             if entries.is_buffer_empty() {
                 // The next step asks the kernel for more names.
@@ -149,12 +172,25 @@ impl Engine<'_> {
             if matches!(name.to_bytes(), b"." | b"..") {
                 continue;
             }
-            match entry.file_type() {
-                FileType::Directory => self.enter_later(queue, Node::child(node, name, entry.ino())),
+            let kind = entry.file_type();
+            let for_others = match kind {
+                FileType::Directory => latest.found(Node::child(node, name, entry.ino())),
+                _ => latest.after_one_more(self.plan.worth_company),
+            };
+            if let Some(directory) = for_others {
+                self.enter_later(queue, directory);
+            }
+            match kind {
+                FileType::Directory => {}
                 _ if self.plan.sorted => worker.unsorted.push(entry.ino(), name),
                 _ if hand_over => batch.push(name),
                 _ => gone += self.unlink(node, descriptor, name, queue),
             }
+        }
+        match latest.directory {
+            Some(directory) if worker.unsorted.len() < self.plan.worth_company => self.enter_next(queue, directory),
+            Some(directory) => self.enter_later(queue, directory),
+            None => {}
         }
         gone += self.unlink_sorted(&mut worker.unsorted, node, descriptor, queue);
         self.control.files.fetch_add(gone, Ordering::Relaxed);

@@ -83,6 +83,8 @@ pub(super) struct Plan {
     pub groups: Option<Groups>,
     /// Whether a directory's entries are unlinked in the order of their inodes.
     pub sorted: bool,
+    /// Unlinking so many entries takes longer than waking up another worker.
+    pub worth_company: usize,
 }
 
 impl Plan {
@@ -104,7 +106,9 @@ impl Plan {
             (Strategy::Wide, _) => (0, threads.unwrap_or(WIDE.0), threads.unwrap_or(WIDE.1)),
         };
         let sorted = readers == 0 && file_system == FileSystem::Ext;
-        Self { file_system, strategy, readers, removers, start, groups, sorted }
+        // A round trip each, or some microseconds.
+        let worth_company = if strategy == Strategy::Wide { 1 } else { 16 };
+        Self { file_system, strategy, readers, removers, start, groups, sorted, worth_company }
     }
 
     /// Fewer threads of each kind, where descriptors are scarce.
