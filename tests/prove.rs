@@ -236,7 +236,8 @@ fn a_prediction_is_stated_then_scored_then_kept() {
     let data = "tree:dirs=300,files=30,bytes=1";
     record(&file, &["--at", "slow=ext4:size=256M,mkfs=-O ^filetype", "--data", data, "--cache", "warm"], "find .");
     let told = prove(&file, &["dtype-missing", "-n", "6"]).ended_with(0).text();
-    let lines: Vec<&str> = told.lines().map(str::trim).collect();
+    // On a machine that others use, too, there may be doubts.
+    let lines: Vec<&str> = told.lines().map(str::trim).filter(|line| !line.starts_with("doubtful ")).collect();
     let [title, command, filled, predicted, trying, measured] = lines[..] else { panic!("{told}") };
     assert!(filled.starts_with("data ") && filled.contains("tree:dirs=300,"), "{told}");
     assert!(title.starts_with("dtype-missing: ") && predicted.starts_with("predicted "), "{told}");

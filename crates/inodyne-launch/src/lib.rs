@@ -9,6 +9,7 @@
 //! | `detach` | how a forked helper process leaves descriptors, terminal and directory of its parent behind |
 //! | `signals` | which signals are not for guards and helpers, which were ignored before inodyne began, and how it reads its own |
 //! | `search` | where the file of a command is |
+//! | `urgent` | how soon a thread gets a CPU |
 //! | `user` | users and their groups |
 //! | `clock` | the clock on which starts and ends are told |
 
@@ -17,6 +18,7 @@ mod command;
 mod detach;
 mod search;
 mod signals;
+mod urgent;
 mod user;
 
 pub use clock::{monotonic_ns, own_cpu_time};
@@ -24,4 +26,5 @@ pub use command::{Ended, Input, LaunchError, LaunchSpec, Leftovers, Output, Stag
 pub use detach::{all_except, detach};
 pub use search::find;
 pub use signals::{ASKING_TO_END, SignalReader, hear_of_children, is_asked_to_end, is_ignored, unblock_all};
+pub use urgent::Urgent;
 pub use user::User;

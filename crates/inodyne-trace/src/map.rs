@@ -1,6 +1,7 @@
 //! Reading BPF maps: array maps through mmap, at no system call an element; hash maps in one batch.
 
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::marker::PhantomData;
 use std::os::fd::AsFd;
 
@@ -113,6 +114,54 @@ pub fn pairs_and_remove<K: AnyBitPattern, V: AnyBitPattern>(
         pairs.push(pair);
     }
     Ok(pairs)
+}
+
+/// Rows of threads that have ended, taken out of a table so that it has room for others.
+pub struct TakenOut<K, V>(RefCell<Vec<(K, V)>>);
+
+impl<K, V> Default for TakenOut<K, V> {
+    fn default() -> TakenOut<K, V> {
+        TakenOut(RefCell::default())
+    }
+}
+
+impl<K: AnyBitPattern, V: AnyBitPattern> TakenOut<K, V> {
+    /// Takes out of a map that goes on being written the rows whose thread is none of those that live, by their numbers. Rows are looked at
+    /// one by one: during a batch the kernel runs no programs of perf's events on that CPU.
+    ///
+    /// # Errors
+    /// The kernel refuses to show or remove a row.
+    pub fn take(
+        &self,
+        map: &impl MapCore,
+        thread: impl Fn(&K) -> u32,
+        living: impl FnOnce() -> HashSet<u32>,
+    ) -> Result<(), libbpf_rs::Error> {
+        let keys: Vec<Vec<u8>> = map.keys().collect();
+        // Whoever has a row was born before it was written, so one that does not live now has ended, and writes no more.
+        let living = living();
+        for key in keys {
+            let row: K = bytemuck::pod_read_unaligned(&key);
+            if living.contains(&thread(&row)) {
+                continue;
+            }
+            if let Some(value) = map.lookup(&key, MapFlags::ANY)? {
+                self.0.borrow_mut().push((row, bytemuck::pod_read_unaligned(&value)));
+                map.delete(&key)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// All rows: those that were taken out, and those that are there.
+    ///
+    /// # Errors
+    /// The kernel refuses to show the table.
+    pub fn and_those_in(&self, map: &impl MapCore) -> Result<Vec<(K, V)>, libbpf_rs::Error> {
+        let mut all = self.0.take();
+        all.extend(pairs(map)?);
+        Ok(all)
+    }
 }
 
 /// The start of each CPU's copy of the one element of a per-CPU array.

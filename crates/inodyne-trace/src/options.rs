@@ -54,6 +54,8 @@ pub struct Options {
     pub requests: Option<RequestMarks>,
     /// Threads alive at the same time, beside those that are there at the beginning and may be joined.
     pub max_threads: u32,
+    /// Rows that the tables of waits and of samples have room for in the kernel. Of a window those of ended threads are taken out in time.
+    pub max_rows: u32,
     /// Threads of others, alive at the same time, that are followed because the command waits for them.
     pub max_helpers: u32,
     /// Whether threads that run already are to be joined ([`crate::Tracer::join`]).
@@ -107,6 +109,7 @@ impl Default for Options {
             max_files: 0,
             requests: None,
             max_threads: 32_768,
+            max_rows: 131_072,
             max_helpers: 256,
             joins: false,
             live: false,

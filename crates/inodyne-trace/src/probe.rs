@@ -3,7 +3,7 @@
 //! The session asks each in turn to prepare itself, to attach, and in the end to read what it has. It knows none of them by
 //! name. A probe that the options do not ask for, or that is left out, costs nothing: its programs are not even loaded.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
@@ -187,6 +187,16 @@ pub trait Probe {
 
     /// Now and then while the trace runs, every few milliseconds: notes what it wants to know of how things are then.
     fn look(&self, _maps: &InodyneMaps<'static>) -> libbpf_rs::Result<()> {
+        Ok(())
+    }
+
+    /// Of a window, which may last for long: takes what it has of threads that have ended out of tables that would be full in the end. `living`
+    /// are the numbers of those that live.
+    fn make_room_in_tables(
+        &self,
+        _maps: &InodyneMaps<'static>,
+        _living: &dyn Fn() -> HashSet<u32>,
+    ) -> libbpf_rs::Result<()> {
         Ok(())
     }
 

@@ -11,7 +11,7 @@ mod beside;
 mod live;
 mod load;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -47,6 +47,9 @@ use load::{Loaded, STACKS_BYTES, load, load_error, present};
 
 const _: () = assert!(LOSSES == Loss::ALL.len(), "both sides count the same kinds of loss");
 
+/// Most threads have fewer rows in a table than this.
+const ROWS_OF_THREAD: u32 = 64;
+
 /// So rarely is a call timed that none is while the cost of the others is measured.
 const NEVER: u32 = u32::MAX;
 
@@ -78,6 +81,8 @@ pub struct Tracer {
     refused: Vec<Refused>,
     /// When processes that ran already were first joined; none of a command.
     joined_ns: Option<Nanos>,
+    /// How many threads had been born when room was made in tables for the last time.
+    born: Cell<u32>,
     /// Programs that are not loaded by libbpf.
     beside: LoadedBeside,
     skeleton: InodyneSkel<'static>,
@@ -130,6 +135,7 @@ impl Tracer {
             cost: RefCell::default(),
             refused: Vec::new(),
             joined_ns: None,
+            born: Cell::default(),
             beside,
             skeleton,
         };
@@ -187,6 +193,7 @@ impl Tracer {
     pub fn drain(&self) {
         self.take_arrived();
         self.make_room();
+        self.make_room_in_tables();
         self.mapped.borrow_mut().look(self.pids_here());
         self.look_at_cgroups();
         if let Some(cost) = &mut *self.cost.borrow_mut() {
@@ -286,6 +293,22 @@ impl Tracer {
         }
         self.rings.borrow_mut().grow();
         self.threads.grow(self.shared().slots_used);
+    }
+
+    /// Of a window: a live view forgets by itself what is over.
+    fn make_room_in_tables(&self) {
+        let shared = self.shared();
+        let born = shared.threads_born.saturating_add(shared.helpers_born);
+        let has_filled = born.saturating_sub(self.born.get()) >= self.options.max_rows / ROWS_OF_THREAD;
+        if self.joined_ns.is_none() || self.options.live || !has_filled {
+            return;
+        }
+        self.born.set(born);
+        let living = || self.accounts().map(|thread| thread.number).collect();
+        for probe in &self.probes {
+            // What cannot be taken out now stays, and is taken out later.
+            let _ = probe.make_room_in_tables(&self.skeleton.maps, &living);
+        }
     }
 
     fn take_arrived(&self) {

@@ -1,12 +1,15 @@
 //! A tracer's whole life, as root: what a command did is what was seen. The workload says what it does by its own arguments.
 
+use std::collections::BTreeMap;
+use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use inodyne_launch::{Input, LaunchSpec, Leftovers, Output};
 use inodyne_model::Nanos;
 use inodyne_model::observed::{ROOT, Window};
 use inodyne_model::trace::Trace;
-use inodyne_trace::{Options, Tracer};
+use inodyne_trace::{Options, Tracer, Whom};
 
 /// `dd` reads and writes a byte so often.
 const TIMES: u64 = 2_000;
@@ -77,6 +80,34 @@ fn a_probe_that_is_not_asked_for_leaves_the_others_as_they_are() {
     let observed = &collected.observed;
     assert!(observed.samples.is_empty() && observed.blocked_samples.is_empty() && collected.paths.is_none());
     assert!(observed.timeline.is_empty());
+}
+
+/// A window that lasts for long: more threads end in it than the tables have room for.
+#[test]
+fn what_is_known_of_ended_threads_makes_room_for_others() {
+    const PROCESSES: usize = 600;
+    let _alone = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+    let options = Options { joins: true, timeline: false, max_rows: 256, ..Options::default() };
+    let mut tracer = Tracer::new(&options).expect("this machine can trace");
+    let line = format!("read go; n=0; while [ $n -lt {PROCESSES} ]; do sleep 0.001; n=$((n + 1)); done");
+    let mut shell = Command::new("sh").args(["-c", &line]).stdin(Stdio::piped()).spawn().expect("sh starts");
+    tracer.join(&Whom::Processes(vec![shell.id()])).expect("it is followed");
+    drop(shell.stdin.take());
+    while shell.try_wait().expect("it is ours").is_none() {
+        tracer.drain();
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let collected = tracer.finish().expect("it was seen");
+    assert_eq!(collected.lost.total(), 0, "{:?}", collected.lost);
+    let observed = &collected.observed;
+    assert_eq!(observed.threads.len(), PROCESSES + 1);
+    assert!(observed.waits.len() > options.max_rows as usize, "{} rows of waits", observed.waits.len());
+    let mut blocked: BTreeMap<u32, Nanos> = BTreeMap::new();
+    observed.waits.iter().for_each(|wait| *blocked.entry(wait.thread).or_default() += wait.ns);
+    for thread in &observed.threads {
+        let of_waits = blocked.get(&thread.number).copied().unwrap_or_default();
+        assert_eq!(of_waits, thread.blocked_ns, "{thread:?}");
+    }
 }
 
 /// A stack is recognised by its return addresses and their places: unwound all the same, it is always the one that it was taken for.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use inodyne_lab::Flusher;
-use inodyne_launch::{Ended, LaunchSpec, Leftovers, Started, monotonic_ns};
+use inodyne_launch::{Ended, LaunchSpec, Leftovers, Started, Urgent, monotonic_ns};
 use inodyne_model::run::Usage;
 use inodyne_model::trace::Trace;
 use nix::sys::signal::Signal;
@@ -53,9 +53,12 @@ pub(super) fn follow(
     if let Some(watched) = &mut watched {
         watched.look(&started);
     }
+    // What arrives is to be read before there is no more room for it, also where the command keeps all CPUs busy.
+    let urgent = collecting.as_ref().map(|_| Urgent::now());
     started.release()?;
     let mut timeout = Timeout { until: following.timeout.map(|timeout| Instant::now() + timeout), passed: false };
     let mut ended = wait(&started, &spec, collecting.as_ref(), watched.as_mut(), interrupts, &mut timeout, tell)?;
+    drop(urgent);
     if let Some(collecting) = &mut collecting {
         collecting.command_ended();
     }

@@ -18,6 +18,7 @@ use super::{Ended, LaunchSpec, Leftovers};
 use crate::clock::monotonic_ns;
 use crate::detach::{all_except, close_ranges};
 use crate::signals;
+use crate::urgent::Urgent;
 
 /// Forks the guard. Returns in the parent only.
 pub fn fork(spec: &LaunchSpec, channel: Channel, arm_program: Option<BorrowedFd<'_>>) -> io::Result<Pid> {
@@ -55,7 +56,7 @@ fn serve(spec: &LaunchSpec, channel: &Channel, arm_program: Option<BorrowedFd<'_
     let kept = [0, 1, 2, channel.as_fd().as_raw_fd(), child_ended.as_raw_fd()];
     // SAFETY: nothing in this process uses another descriptor, nor closes one: it ends by `_exit`.
     unsafe { close_ranges(&all_except(kept.to_vec())) };
-    raise_priority();
+    Urgent::from_now_on();
     let fate = follow(&command, channel, &child_ended);
     // An error means that inodyne is gone: it may have been killed together with the command, whose end nobody is there to hear of.
     if !matches!(fate, Ok(Leftovers::Leave)) {
@@ -89,14 +90,6 @@ fn follow(command: &Running, channel: &Channel, child_ended: &SignalFd) -> io::R
             }
         }
     }
-}
-
-/// The guard reads the clock when it learns of the command's end: on a busy machine it must not wait for a CPU first.
-/// Only its own priority: the command has been started.
-fn raise_priority() {
-    const MOST_URGENT: i32 = -20;
-    // SAFETY: no memory is passed. Where it is not permitted the clock is read as soon as a CPU is free.
-    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, MOST_URGENT) };
 }
 
 /// Closes the descriptors that inodyne opened, all of which are marked to be closed on exec, in the guard's copy: it must

@@ -3,22 +3,26 @@
 mod contract;
 mod user_symbols;
 
+use std::collections::HashSet;
+
 use inodyne_model::observed::{BlockedSample, Sample};
 use inodyne_model::trace::Trace;
 use inodyne_model::stack::StackId;
 
 use crate::contract::HELPER_FIRST;
-use crate::map::pairs;
+use crate::map::{TakenOut, pairs};
 use crate::names;
 use crate::probe::{Point, Probe, Program, Seen};
 use crate::options::Options;
-use crate::skeleton::OpenInodyneSkel;
+use crate::skeleton::{InodyneMaps, OpenInodyneSkel};
 use crate::thread_numbers::ThreadNumbers;
 use contract::SampleKey;
 
 /// The probe of samples.
 #[derive(Default)]
-pub struct Own;
+pub struct Own {
+    taken_out: TakenOut<SampleKey, u64>,
+}
 
 const PROGRAMS: &[Program] = &[Program::new("samples_take", Point::CpuClock)];
 
@@ -46,14 +50,22 @@ impl Probe for Own {
     fn configure(&self, object: &mut OpenInodyneSkel<'_>, options: &Options, _cpus: usize) -> libbpf_rs::Result<()> {
         let constants = object.maps.rodata_data.as_mut().expect("the object has constants");
         constants.blocked_sample_ns = 1_000_000_000u64.checked_div(options.sample_hz.into()).unwrap_or(0);
-        Ok(())
+        object.maps.samples.set_max_entries(options.max_rows)
+    }
+
+    fn make_room_in_tables(
+        &self,
+        maps: &InodyneMaps<'static>,
+        living: &dyn Fn() -> HashSet<u32>,
+    ) -> libbpf_rs::Result<()> {
+        self.taken_out.take(&maps.samples, |key| key.thread, living)
     }
 
     fn read(&mut self, seen: &Seen<'_>, result: &mut Trace) -> libbpf_rs::Result<()> {
         let observed = &mut result.observed;
         let user_stacks = pairs(&seen.maps.user_stacks)?;
         observed.stacks.extend(user_symbols::name_stacks(&user_stacks, &observed.programs, &seen.mapped));
-        let all: Vec<(SampleKey, u64)> = pairs(&seen.maps.samples)?;
+        let all: Vec<(SampleKey, u64)> = self.taken_out.and_those_in(&seen.maps.samples)?;
         let (of_helpers, of_command): (Vec<_>, Vec<_>) = all.into_iter().partition(|(key, _)| key.thread >= HELPER_FIRST);
         (observed.samples, observed.blocked_samples) = read(of_command, seen.numbers);
         observed.helper_samples = read(of_helpers, seen.numbers).0;

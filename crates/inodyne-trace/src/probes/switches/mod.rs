@@ -17,7 +17,7 @@ use inodyne_model::trace::Trace;
 use libbpf_rs::{MapCore, MapFlags};
 
 use crate::contract::{WAKER_INTERRUPT, WAKER_KTHREAD, WAKER_PROCESS, WAKER_TRACED};
-use crate::map::{pairs, pairs_and_remove};
+use crate::map::{TakenOut, pairs_and_remove};
 use crate::names;
 use crate::probe::{Probe, Program, Seen};
 use crate::options::Options;
@@ -60,6 +60,7 @@ pub struct Own {
     interrupts: HashSet<StackId>,
     /// Of a live view: rows that the table of waits was left with.
     rows: usize,
+    taken_out: TakenOut<WaitKey, WaitSum>,
 }
 
 const PROGRAMS: &[Program] = &[
@@ -85,6 +86,7 @@ impl Probe for Own {
     }
 
     fn configure(&self, object: &mut OpenInodyneSkel<'_>, options: &Options, cpus: usize) -> libbpf_rs::Result<()> {
+        object.maps.waits.set_max_entries(options.max_rows)?;
         object.maps.timeline.set_max_entries(first_bytes(BYTES_OF_CPU, cpus, options.timeline_bytes))
     }
 
@@ -113,6 +115,14 @@ impl Probe for Own {
         Ok(())
     }
 
+    fn make_room_in_tables(
+        &self,
+        maps: &InodyneMaps<'static>,
+        living: &dyn Fn() -> HashSet<u32>,
+    ) -> libbpf_rs::Result<()> {
+        self.taken_out.take(&maps.waits, |key| key.thread, living)
+    }
+
     fn switches_so_far(&self) -> u64 {
         self.arrived.borrow().intervals() as u64
     }
@@ -129,7 +139,7 @@ impl Probe for Own {
         let arrived = self.arrived.take();
         let observed = &mut result.observed;
         // Beside those that had not ended.
-        observed.waits.extend(waits(pairs(&seen.maps.waits)?));
+        observed.waits.extend(waits(self.taken_out.and_those_in(&seen.maps.waits)?));
         find_interrupts(&mut observed.waits, &interrupt_stacks(&observed.stacks));
         observed.waits.sort_by_key(|wait| (wait.thread, Reverse(wait.ns), wait.stack, wait.waker_stack));
         let interrupts = interrupt_stacks(&observed.stacks);

@@ -1,0 +1,49 @@
+//! How soon a thread gets a CPU on a busy machine.
+
+use rustix::process::{getpriority_process, setpriority_process};
+
+/// The least nice that there is (setpriority(2)).
+const MOST_URGENT: i32 = -20;
+
+/// Gives the calling thread a CPU before others, for as long as it lasts. Processes that it forks meanwhile are as urgent.
+#[derive(Debug)]
+pub struct Urgent {
+    before: Option<i32>,
+}
+
+impl Urgent {
+    /// Where it is not permitted, the thread waits for a CPU as all others do.
+    pub fn now() -> Urgent {
+        let before = getpriority_process(None).ok();
+        Urgent { before: before.filter(|_| setpriority_process(None, MOST_URGENT).is_ok()) }
+    }
+
+    /// For the rest of the thread's life.
+    pub fn from_now_on() {
+        std::mem::forget(Urgent::now());
+    }
+}
+
+impl Drop for Urgent {
+    fn drop(&mut self) {
+        if let Some(before) = self.before {
+            // To be nicer is permitted to all.
+            let _ = setpriority_process(None, before);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_is_as_urgent_as_before_once_it_is_over() {
+        let nice = || getpriority_process(None).expect("it has one");
+        let before = nice();
+        let urgent = Urgent::now();
+        assert!(nice() == MOST_URGENT || urgent.before.is_none());
+        drop(urgent);
+        assert_eq!(nice(), before);
+    }
+}
