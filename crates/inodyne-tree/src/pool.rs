@@ -352,13 +352,17 @@ mod loom_tests {
 
     use super::*;
 
+    /// With a context switch that nothing forces, so many times in one run: beyond that the number of orders explodes, and faults show with
+    /// very few (Musuvathi and Qadeer, PLDI 2007).
+    fn bounded() -> loom::model::Builder {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(3);
+        model
+    }
+
     /// Runs a pool of that many workers to its end, one loom thread a worker; a task of weight n pushes n of weight n - 1.
     fn every_order(groups: &'static [WorkerGroup], first: &'static [(WorkerId, usize)], total: usize) {
-        let mut model = loom::model::Builder::new();
-        // A context switch that nothing forces, so many times in one run: beyond that the number of orders explodes, and faults
-        // show with very few (Musuvathi and Qadeer, PLDI 2007).
-        model.preemption_bound = Some(3);
-        model.check(move || {
+        bounded().check(move || {
             let pool = Arc::new(Pool::new(groups));
             let done = Arc::new(AtomicUsize::new(0));
             first.iter().for_each(|(id, weight)| pool.push(*id, *weight));
@@ -421,7 +425,7 @@ mod loom_tests {
 
     #[test]
     fn what_was_kept_by_one_that_rests_is_done_by_another() {
-        loom::model(|| {
+        bounded().check(|| {
             let pool = Arc::new(Pool::new(&[WorkerGroup { workers: 2, steal: true }]));
             let done = Arc::new(AtomicUsize::new(0));
             pool.push(WorkerId { group: 0, index: 1 }, 1);

@@ -2,8 +2,8 @@
 //!
 //! What decides is where the kernel makes removers wait for each other. XFS serialises unlinks within an allocation
 //! group and frees inodes on the processor that unlinked them, so each group gets one remover on one processor. Btrfs
-//! serialises all changes, so one thread removes; reading goes on beside it in both. ext4 and tmpfs are bound by
-//! processor time, so directories are spread plainly. Where each call is a round trip, only the number of calls in
+//! serialises all changes, so one thread removes; reading goes on beside it in both. ext4, tmpfs
+//! and overlays are bound by processor time, so directories are spread plainly. Where each call is a round trip, only the number of calls in
 //! flight counts. `bench/results` has the figures behind every number here.
 
 use std::{fmt, os::fd::AsFd, str::FromStr};
@@ -35,8 +35,8 @@ impl Strategy {
         match file_system {
             FileSystem::Xfs => Self::Groups,
             FileSystem::Btrfs => Self::Single,
-            FileSystem::Ext | FileSystem::Memory | FileSystem::Other => Self::Steal,
-            FileSystem::Overlay | FileSystem::Remote => Self::Wide,
+            FileSystem::Ext | FileSystem::Memory | FileSystem::Overlay | FileSystem::Other => Self::Steal,
+            FileSystem::Remote => Self::Wide,
         }
     }
 
