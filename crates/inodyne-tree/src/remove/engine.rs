@@ -26,7 +26,7 @@ use std::{
 
 use rustix::{
     io::Errno,
-    thread::ClockId,
+    thread::{ClockId, sched_getcpu},
     time::{Timespec, clock_gettime},
 };
 
@@ -169,6 +169,7 @@ impl<'a> Engine<'a> {
 
     fn work_together(&self) {
         widen_descriptor_table(descriptor_budget());
+        let first_processor = sched_getcpu();
         thread::scope(|scope| {
             let (done, ended) = channel();
             if self.plan.start < self.plan.removers {
@@ -180,7 +181,7 @@ impl<'a> Engine<'a> {
                 let _ = thread::Builder::new().spawn_scoped(scope, watch);
             }
             let start = |id| {
-                self.pin(id);
+                self.place(id, first_processor);
                 self.worker(id)
             };
             self.pool.run(start, |worker, task| self.deal_with(worker, task));
@@ -202,10 +203,12 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Inodes are freed by the processor that unlinked them, so a group's remover must stay on one.
-    fn pin(&self, id: WorkerId) {
+    /// Inodes are freed by the processor that unlinked them, so a group's remover must stay on one. Others begin side by side.
+    fn place(&self, id: WorkerId, first_processor: usize) {
         if self.plan.groups.is_some() && id.group != READERS {
             self.plan.pin(id.index);
+        } else if self.plan.strategy == Strategy::Steal {
+            self.plan.move_apart(id.index, first_processor);
         }
     }
 

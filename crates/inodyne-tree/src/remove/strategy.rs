@@ -131,6 +131,23 @@ impl Plan {
         }
     }
 
+    /// Moves the calling thread, worker number `index`, to a processor of its own, counted from that of the first worker; it may leave that
+    /// again. A new thread often begins where it was made, and until the scheduler moves one of the two they take turns there: for longer than a
+    /// small tree takes.
+    pub fn move_apart(&self, index: usize, first_processor: usize) {
+        let Ok(allowed) = sched_getaffinity(None) else { return };
+        let processors: Vec<_> = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu)).collect();
+        if index == 0 || index >= processors.len() {
+            return;
+        }
+        let first = processors.iter().position(|&cpu| cpu == first_processor).unwrap_or_default();
+        let mut own = CpuSet::new();
+        own.set(processors[(first + index) % processors.len()]);
+        // Without it the delete is slower, not wrong.
+        let _ = sched_setaffinity(None, &own);
+        let _ = sched_setaffinity(None, &allowed);
+    }
+
     pub fn threads(&self) -> usize {
         self.readers + self.removers
     }
