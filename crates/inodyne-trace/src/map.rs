@@ -146,8 +146,8 @@ impl<K: AnyBitPattern, V: AnyBitPattern> TakenOut<K, V> {
                 continue;
             }
             if let Some(value) = map.lookup(&key, MapFlags::ANY)? {
-                self.0.borrow_mut().push((row, bytemuck::pod_read_unaligned(&value)));
                 map.delete(&key)?;
+                self.0.borrow_mut().push((row, bytemuck::pod_read_unaligned(&value)));
             }
         }
         Ok(())

@@ -47,8 +47,8 @@ use load::{Loaded, STACKS_BYTES, load, load_error, present};
 
 const _: () = assert!(LOSSES == Loss::ALL.len(), "both sides count the same kinds of loss");
 
-/// Most threads have fewer rows in a table than this.
-const ROWS_OF_THREAD: u32 = 64;
+/// Hardly a thread has more rows in a table than this.
+const ROWS_OF_THREAD: u32 = 256;
 
 /// So rarely is a call timed that none is while the cost of the others is measured.
 const NEVER: u32 = u32::MAX;
@@ -308,6 +308,7 @@ impl Tracer {
         for probe in &self.probes {
             // What cannot be taken out now stays, and is taken out later.
             let _ = probe.make_room_in_tables(&self.skeleton.maps, &living);
+            self.take_arrived();
         }
     }
 

@@ -155,6 +155,14 @@ impl<T: Send> Pool<T> {
         locked(&self.group(id.group)[id.index].tasks).push_back(task);
     }
 
+    /// Wakes somebody up for what the calling worker `id` has kept, where there is any of that.
+    pub fn offer(&self, id: WorkerId) {
+        let group = self.group(id.group);
+        if self.groups[id.group].steal && !locked(&group[id.index].tasks).is_empty() {
+            let _ = group.iter().any(Queue::wake);
+        }
+    }
+
     /// Whether somebody of this group waits for work.
     pub fn has_idle(&self, group: usize) -> bool {
         self.group(group).iter().any(|queue| queue.idle.load(Ordering::Relaxed))

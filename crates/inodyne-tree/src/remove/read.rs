@@ -7,6 +7,7 @@ use std::{
     ffi::CStr,
     os::fd::OwnedFd,
     sync::{Arc, atomic::Ordering},
+    time::{Duration, Instant},
 };
 
 use rustix::{
@@ -24,26 +25,29 @@ use super::{
     order::{Shared, Unsorted},
     report::telling,
 };
+use crate::pool::WorkerId;
 
-/// The directory that was found last: whoever found it reads it next, unless there is so much to do before that another worker should.
+/// Unlinking fewer takes no longer than to wake up another worker, unless they are large.
+const FEW: usize = 16;
+
+/// The directory that was found last: whoever found it reads it next, unless what comes before takes so long that another worker should.
 #[derive(Default)]
 struct Latest {
     directory: Option<Arc<Node>>,
-    /// Entries that came after it.
-    since: usize,
+    found: Option<Instant>,
 }
 
 impl Latest {
     /// Puts a new one in the place of the one before, which is for others.
     fn found(&mut self, directory: Arc<Node>) -> Option<Arc<Node>> {
-        self.since = 0;
+        self.found = Some(Instant::now());
         self.directory.replace(directory)
     }
 
-    /// The one that is for others because of one more entry.
-    fn after_one_more(&mut self, worth_company: usize) -> Option<Arc<Node>> {
-        self.since += 1;
-        self.directory.take_if(|_| self.since >= worth_company)
+    /// The one that is for others, since it was found so long ago.
+    fn in_time(&mut self, worth_company: Duration) -> Option<Arc<Node>> {
+        let found = self.found;
+        self.directory.take_if(|_| found.is_some_and(|found| found.elapsed() >= worth_company))
     }
 }
 
@@ -139,6 +143,9 @@ impl Engine<'_> {
                     self.unlink_later(queue, std::mem::replace(&mut batch, Names::of(node)));
                 }
                 if worker.unsorted.len() >= Unsorted::ENOUGH {
+                    if let Some(directory) = latest.directory.take() {
+                        self.enter_later(queue, directory);
+                    }
                     gone += self.unlink_sorted(&mut worker.unsorted, node, descriptor, queue);
                 }
                 if takes_long {
@@ -175,7 +182,7 @@ impl Engine<'_> {
             let kind = entry.file_type();
             let for_others = match kind {
                 FileType::Directory => latest.found(Node::child(node, name, entry.ino())),
-                _ => latest.after_one_more(self.plan.worth_company),
+                _ => latest.in_time(self.plan.worth_company),
             };
             if let Some(directory) = for_others {
                 self.enter_later(queue, directory);
@@ -188,7 +195,7 @@ impl Engine<'_> {
             }
         }
         match latest.directory {
-            Some(directory) if worker.unsorted.len() < self.plan.worth_company => self.enter_next(queue, directory),
+            Some(directory) if worker.unsorted.len() < FEW => self.enter_next(queue, directory),
             Some(directory) => self.enter_later(queue, directory),
             None => {}
         }
@@ -206,10 +213,15 @@ impl Engine<'_> {
         /// Worth waking somebody up.
         const MUCH: usize = 1024;
         if names.len() < MUCH || self.dry_run || self.is_alone() {
-            let mut gone = 0;
+            let (mut gone, begun, mut offered) = (0, Instant::now(), false);
             names.drain(|name| {
                 if !self.is_stopped() {
                     gone += self.unlink(node, descriptor, name, queue);
+                }
+                // A single file may take seconds: then others are to have what this worker would do next.
+                if !offered && begun.elapsed() >= self.plan.worth_company {
+                    offered = true;
+                    self.pool.offer(WorkerId { group: READERS, index: queue });
                 }
             });
             return gone;

@@ -6,9 +6,9 @@
 //! and overlays are bound by processor time, so directories are spread plainly. Where each call is a round trip, only the number of calls in
 //! flight counts. `bench/results` has the figures behind every number here.
 
-use std::{fmt, os::fd::AsFd, str::FromStr};
+use std::{fmt, os::fd::AsFd, str::FromStr, time::Duration};
 
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
 use super::groups::Groups;
 use crate::{FileSystem, TreeError, sync::cores};
@@ -83,8 +83,8 @@ pub(super) struct Plan {
     pub groups: Option<Groups>,
     /// Whether a directory's entries are unlinked in the order of their inodes.
     pub sorted: bool,
-    /// Unlinking so many entries takes longer than waking up another worker.
-    pub worth_company: usize,
+    /// What takes longer than this takes longer than to wake up another worker.
+    pub worth_company: Duration,
 }
 
 impl Plan {
@@ -106,8 +106,8 @@ impl Plan {
             (Strategy::Wide, _) => (0, threads.unwrap_or(WIDE.0), threads.unwrap_or(WIDE.1)),
         };
         let sorted = readers == 0 && file_system == FileSystem::Ext;
-        // A round trip each, or some microseconds.
-        let worth_company = if strategy == Strategy::Wide { 1 } else { 16 };
+        // Where each call is a round trip, none is as short.
+        let worth_company = if strategy == Strategy::Wide { Duration::ZERO } else { Duration::from_micros(100) };
         Self { file_system, strategy, readers, removers, start, groups, sorted, worth_company }
     }
 
@@ -131,13 +131,13 @@ impl Plan {
         }
     }
 
-    /// Moves the calling thread, worker number `index`, to a processor of its own, counted from that of the first worker; it may leave that
-    /// again. A new thread often begins where it was made, and until the scheduler moves one of the two they take turns there: for longer than a
-    /// small tree takes.
+    /// Moves the calling thread, worker number `index`, away from the processor of the first worker, if it is there; it may come back. A new
+    /// thread often begins where it was made, and until the scheduler moves one of the two they take turns there: for longer than a small tree
+    /// takes.
     pub fn move_apart(&self, index: usize, first_processor: usize) {
         let Ok(allowed) = sched_getaffinity(None) else { return };
         let processors: Vec<_> = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu)).collect();
-        if index == 0 || index >= processors.len() {
+        if index == 0 || index >= processors.len() || sched_getcpu() != first_processor {
             return;
         }
         let first = processors.iter().position(|&cpu| cpu == first_processor).unwrap_or_default();
