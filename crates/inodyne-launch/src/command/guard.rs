@@ -56,6 +56,8 @@ fn serve(spec: &LaunchSpec, channel: &Channel, arm_program: Option<BorrowedFd<'_
     let kept = [0, 1, 2, channel.as_fd().as_raw_fd(), child_ended.as_raw_fd()];
     // SAFETY: nothing in this process uses another descriptor, nor closes one: it ends by `_exit`.
     unsafe { close_ranges(&all_except(kept.to_vec())) };
+    // The guard reads the clock when it learns of the command's end: on a busy machine it must not wait for a CPU first. The command has been
+    // started, and is not affected.
     Urgent::from_now_on();
     let fate = follow(&command, channel, &child_ended);
     // An error means that inodyne is gone: it may have been killed together with the command, whose end nobody is there to hear of.

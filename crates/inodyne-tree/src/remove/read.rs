@@ -179,19 +179,24 @@ impl Engine<'_> {
             if matches!(name.to_bytes(), b"." | b"..") {
                 continue;
             }
-            let kind = entry.file_type();
-            let for_others = match kind {
-                FileType::Directory => latest.found(Node::child(node, name, entry.ino())),
-                _ => latest.in_time(self.plan.worth_company),
+            let is_directory = entry.file_type() == FileType::Directory;
+            let for_others = if is_directory {
+                latest.found(Node::child(node, name, entry.ino()))
+            } else {
+                latest.in_time(self.plan.worth_company)
             };
             if let Some(directory) = for_others {
                 self.enter_later(queue, directory);
             }
-            match kind {
-                FileType::Directory => {}
-                _ if self.plan.sorted => worker.unsorted.push(entry.ino(), name),
-                _ if hand_over => batch.push(name),
-                _ => gone += self.unlink(node, descriptor, name, queue),
+            if is_directory {
+                continue;
+            }
+            if self.plan.sorted {
+                worker.unsorted.push(entry.ino(), name);
+            } else if hand_over {
+                batch.push(name);
+            } else {
+                gone += self.unlink(node, descriptor, name, queue);
             }
         }
         match latest.directory {

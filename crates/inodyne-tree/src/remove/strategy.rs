@@ -2,8 +2,8 @@
 //!
 //! What decides is where the kernel makes removers wait for each other. XFS serialises unlinks within an allocation
 //! group and frees inodes on the processor that unlinked them, so each group gets one remover on one processor. Btrfs
-//! serialises all changes, so one thread removes; reading goes on beside it in both. ext4, tmpfs
-//! and overlays are bound by processor time, so directories are spread plainly. Where each call is a round trip, only the number of calls in
+//! serialises all changes, so one thread removes; reading goes on beside it in both. ext4, tmpfs and overlays are bound
+//! by processor time, so directories are spread plainly. Where each call is a round trip, only the number of calls in
 //! flight counts. `bench/results` has the figures behind every number here.
 
 use std::{fmt, os::fd::AsFd, str::FromStr, time::Duration};
@@ -121,36 +121,40 @@ impl Plan {
 
     /// Keeps the calling thread, remover number `index`, on a processor of its own.
     pub fn pin(&self, index: usize) {
-        let Ok(allowed) = sched_getaffinity(None) else { return };
-        let processors: Vec<_> = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu)).collect();
-        if let Some(&processor) = processors.get(index % processors.len().max(1)) {
-            let mut only = CpuSet::new();
-            only.set(processor);
-            // Without it the delete is slower, not wrong.
-            let _ = sched_setaffinity(None, &only);
-        }
+        let Some((_, processors)) = allowed_processors() else { return };
+        stay_on(processors[index % processors.len()]);
     }
 
     /// Moves the calling thread, worker number `index`, away from the processor of the first worker, if it is there; it may come back. A new
     /// thread often begins where it was made, and until the scheduler moves one of the two they take turns there: for longer than a small tree
     /// takes.
     pub fn move_apart(&self, index: usize, first_processor: usize) {
-        let Ok(allowed) = sched_getaffinity(None) else { return };
-        let processors: Vec<_> = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu)).collect();
-        if index == 0 || index >= processors.len() || sched_getcpu() != first_processor {
+        if index == 0 || sched_getcpu() != first_processor {
             return;
         }
+        let Some((allowed, processors)) = allowed_processors().filter(|(_, all)| index < all.len()) else { return };
         let first = processors.iter().position(|&cpu| cpu == first_processor).unwrap_or_default();
-        let mut own = CpuSet::new();
-        own.set(processors[(first + index) % processors.len()]);
-        // Without it the delete is slower, not wrong.
-        let _ = sched_setaffinity(None, &own);
+        stay_on(processors[(first + index) % processors.len()]);
         let _ = sched_setaffinity(None, &allowed);
     }
 
     pub fn threads(&self) -> usize {
         self.readers + self.removers
     }
+}
+
+/// Those that the calling thread may run on; none where that is not known.
+fn allowed_processors() -> Option<(CpuSet, Vec<usize>)> {
+    let allowed = sched_getaffinity(None).ok()?;
+    let processors: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu)).collect();
+    (!processors.is_empty()).then_some((allowed, processors))
+}
+
+/// Without it the delete is slower, not wrong.
+fn stay_on(processor: usize) {
+    let mut only = CpuSet::new();
+    only.set(processor);
+    let _ = sched_setaffinity(None, &only);
 }
 
 /// Calls in flight where each waits for a round trip: at first and at most.
