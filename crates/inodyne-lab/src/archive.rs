@@ -17,7 +17,7 @@ use lzma_rust2::XzReader;
 use tar::{Archive, Entry, EntryType};
 
 use self::target::Target;
-use crate::{LabError, beneath::plain};
+use crate::{LabError, beneath::plain, error::still_wanted};
 
 /// Unpacks `archive` into `target`, which exists; returns what was left out.
 pub(crate) fn unpack(archive: &Path, target: &Path) -> Result<Vec<PathBuf>, LabError> {
@@ -32,12 +32,11 @@ pub(crate) fn unpack(archive: &Path, target: &Path) -> Result<Vec<PathBuf>, LabE
     let mut left_out = Vec::new();
     for entry in reader.entries().map_err(failed)? {
         let mut entry = entry.map_err(failed)?;
-        if inodyne_launch::is_asked_to_end() {
-            return Err(LabError::Interrupted);
-        }
+        still_wanted()?;
         let named = entry.path().map_err(failed)?.into_owned();
         let of_entry = |error: io::Error| match error.raw_os_error() {
             Some(libc::ELOOP) => leaves(&named),
+            Some(libc::EINTR) => LabError::Interrupted,
             Some(_) => failed(io::Error::new(error.kind(), format!("its entry {}: {error}", named.display()))),
             None => failed(error),
         };

@@ -7,6 +7,7 @@
 use std::{
     collections::HashMap,
     fs::File,
+    io::Read,
     path::{Path, PathBuf},
 };
 
@@ -21,8 +22,12 @@ use rustix::{
 use crate::{
     LabError,
     beneath::Beneath,
+    error::still_wanted,
     walk::{Entry, open_quietly, walk},
 };
+
+/// Bytes of a file that are copied before it is asked again whether the user still wants it.
+const PIECE: u64 = 16 << 20;
 
 /// Copies what is in `source` into `target`, which exists; returns what was left out.
 pub(crate) fn copy(source: &Path, target: &Path) -> Result<Vec<PathBuf>, LabError> {
@@ -88,7 +93,13 @@ impl Copy<'_> {
                 let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                 let to = openat(parent, entry.name, flags, Mode::RUSR | Mode::WUSR).map_err(writing)?;
                 let mut to = File::from(to);
-                std::io::copy(&mut &from, &mut to).map_err(|error| LabError::io("copy to", &target, error))?;
+                loop {
+                    still_wanted()?;
+                    let copied = std::io::copy(&mut (&from).take(PIECE), &mut to);
+                    if copied.map_err(|error| LabError::io("copy to", &target, error))? == 0 {
+                        break;
+                    }
+                }
                 fchmod(&to, entry.mode()).map_err(writing)?;
                 futimens(&to, &times).map_err(writing)?;
                 if entry.stat.stx_nlink > 1 {

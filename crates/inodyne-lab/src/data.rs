@@ -12,7 +12,7 @@ use std::{
     str::FromStr,
 };
 
-use inodyne_tree::TreeSpec;
+use inodyne_tree::{MakeOptions, TreeError, TreeSpec};
 use rustix::fs::{AtFlags, FileType, Gid, Mode, Uid, chmodat, chownat};
 
 use crate::{LabError, Owner, archive, copy, script, walk::walk};
@@ -70,9 +70,7 @@ impl FromStr for DataSpec {
             };
         }
         match text.strip_prefix(TREE) {
-            Some(tree) => {
-                Ok(Self::Tree(tree.parse().map_err(|error: inodyne_tree::TreeError| wrong(error.to_string()))?))
-            }
+            Some(tree) => Ok(Self::Tree(tree.parse().map_err(|error: TreeError| wrong(error.to_string()))?)),
             None if text.is_empty() => Err(wrong("is empty: give tree:…, script:…, a directory or an archive".into())),
             None => Ok(Self::From(text.into())),
         }
@@ -101,7 +99,11 @@ impl DataSpec {
     pub fn fill(&self, directory: &Path, owner: Owner) -> Result<Filled, LabError> {
         let left_out = match self {
             Self::Tree(spec) => {
-                inodyne_tree::make(spec, directory)?;
+                let options = MakeOptions { threads: None, is_unwanted: inodyne_launch::is_asked_to_end };
+                inodyne_tree::make_with(spec, directory, options).map_err(|error| match error {
+                    TreeError::Unwanted => LabError::Interrupted,
+                    error => error.into(),
+                })?;
                 Vec::new()
             }
             Self::Script { path, seed } => {

@@ -14,6 +14,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::{
     LabError,
+    error::still_wanted,
     walk::{Entry, open_quietly, walk},
 };
 
@@ -62,6 +63,7 @@ fn value(root: &Path, entry: &Entry<'_>, buffer: &mut [u8]) -> Result<Value, Lab
     if kind == FileType::RegularFile {
         let file = open_quietly(entry.parent, entry.name, OFlags::empty()).map_err(failed)?;
         loop {
+            still_wanted()?;
             let mut length = 0;
             while length < buffer.len() {
                 match retry_on_intr(|| read(&file, &mut buffer[length..])).map_err(failed)? {

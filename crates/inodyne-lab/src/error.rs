@@ -243,3 +243,8 @@ impl LabError {
         matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
     }
 }
+
+/// For work that takes long, in between: an error where the user wants no more of it.
+pub(crate) fn still_wanted() -> Result<(), LabError> {
+    if inodyne_launch::is_asked_to_end() { Err(LabError::Interrupted) } else { Ok(()) }
+}

@@ -21,7 +21,7 @@ use rustix::{
     path::Arg,
 };
 
-use crate::LabError;
+use crate::{LabError, error::still_wanted};
 
 /// Something in the tree.
 pub(crate) struct Entry<'a> {
@@ -81,9 +81,7 @@ fn walk_unless(is_passed_over: fn(Errno) -> bool, root: &Path, visit: &mut Visit
                 Err(errno) if is_passed_over(errno) => break,
                 entry => entry.map_err(|errno| LabError::io("read", root.join(&path), errno))?,
             };
-            if inodyne_launch::is_asked_to_end() {
-                return Err(LabError::Interrupted);
-            }
+            still_wanted()?;
             let name = entry.file_name();
             if matches!(name.to_bytes(), b"." | b"..") {
                 continue;

@@ -23,7 +23,7 @@ use rustix::{
     io::Errno,
 };
 
-use crate::{LabError, mount};
+use crate::{LabError, error::still_wanted, mount};
 
 /// How used it shall be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -155,6 +155,7 @@ impl Filler {
     }
 
     fn add(&mut self, length: u64) -> Result<(), LabError> {
+        still_wanted()?;
         let name = self.made;
         let path = self.path(name);
         let failed = |error: std::io::Error| LabError::io("write", &path, error);
@@ -178,6 +179,7 @@ impl Filler {
     }
 
     fn remove(&self, name: u64) -> Result<(), LabError> {
+        still_wanted()?;
         let path = self.path(name);
         fs::remove_file(&path).map_err(|error| LabError::io("remove", path, error))
     }

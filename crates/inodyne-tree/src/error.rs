@@ -25,6 +25,9 @@ pub enum TreeError {
     /// A tree would be made over existing files.
     #[error("{} is not empty: a tree is only made in a new or an empty directory", .0.display())]
     NotEmpty(PathBuf),
+    /// It was given up before it was whole, as [`crate::MakeOptions::is_unwanted`] wanted.
+    #[error("given up before the tree was whole")]
+    Unwanted,
     /// A check without a specification, of a directory that carries none.
     #[error("{} does not say which tree it holds: give the options it was made with", .0.display())]
     NoRecordedSpec(PathBuf),
@@ -35,7 +38,8 @@ impl TreeError {
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Io { source, .. } => matches!(source.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
-            _ => true,
+            Self::Unwanted => false,
+            Self::Spec(_) | Self::NotEmpty(_) | Self::NoRecordedSpec(_) => true,
         }
     }
 

@@ -35,7 +35,7 @@ pub use amount::Amount;
 pub use check::{CheckReport, Problem, check, recorded_spec};
 pub use error::TreeError;
 pub use filesystem::FileSystem;
-pub use make::{MakeReport, make, make_with};
+pub use make::{MakeOptions, MakeReport, make, make_with};
 pub use remove::{
     Control, Decide, Failure, Observer, Question, Reason, RemoveOptions, RemoveReport, Removed, Strategy, remove,
     remove_aside, remove_asking, remove_left_behind,

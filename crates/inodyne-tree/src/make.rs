@@ -50,17 +50,35 @@ pub struct MakeReport {
     pub file_system: FileSystem,
 }
 
+/// How a tree is made.
+#[derive(Clone, Copy, Debug)]
+pub struct MakeOptions {
+    /// So many workers instead of what suits the file system. With one, everything is made in order, as `tar` or `cp` would, so that the
+    /// tree also lies on the disk in the same way each time.
+    pub threads: Option<NonZero<usize>>,
+    /// Asked before each entry, and each piece of a long file, by all workers: whether nobody wants the tree any more.
+    pub is_unwanted: fn() -> bool,
+}
+
+impl Default for MakeOptions {
+    fn default() -> Self {
+        Self { threads: None, is_unwanted: || false }
+    }
+}
+
 /// Makes the tree in `root`, which is created, or is an empty directory.
 ///
 /// Nothing is flushed: whoever wants the tree on the device calls `syncfs`. How entries lie on the disk depends on which
 /// worker was faster; where that matters, see [`make_with`].
 pub fn make(spec: &TreeSpec, root: &Path) -> Result<MakeReport, TreeError> {
-    make_with(spec, root, None)
+    make_with(spec, root, MakeOptions::default())
 }
 
-/// As [`make`], with so many workers instead of what suits the file system. With one, everything is made in order, as
-/// `tar` or `cp` would, so that the tree also lies on the disk in the same way each time.
-pub fn make_with(spec: &TreeSpec, root: &Path, threads: Option<NonZero<usize>>) -> Result<MakeReport, TreeError> {
+/// As [`make`], in the way that `options` say.
+///
+/// # Errors
+/// Also [`TreeError::Unwanted`], where nobody wants it any more; what was made until then stays.
+pub fn make_with(spec: &TreeSpec, root: &Path, options: MakeOptions) -> Result<MakeReport, TreeError> {
     let started = Instant::now();
     let plan = Plan::new(spec)?;
     let directory = open_root(root)?;
@@ -68,7 +86,7 @@ pub fn make_with(spec: &TreeSpec, root: &Path, threads: Option<NonZero<usize>>) 
     // Not every file system keeps attributes; a check then needs the options again.
     let _ = fsetxattr(&directory, SPEC_ATTRIBUTE, spec.to_string().as_bytes(), XattrFlags::empty());
 
-    let threads = threads.map_or_else(|| suitable_threads(file_system), NonZero::get);
+    let threads = options.threads.map_or_else(|| suitable_threads(file_system), NonZero::get);
     let maker = Maker {
         plan,
         pool: Pool::new(&[WorkerGroup { workers: threads, steal: true }]),
@@ -77,6 +95,7 @@ pub fn make_with(spec: &TreeSpec, root: &Path, threads: Option<NonZero<usize>>) 
         directories: AtomicU64::new(1),
         bytes: AtomicU64::new(0),
         failure: Mutex::new(None),
+        is_unwanted: options.is_unwanted,
     };
     maker.expand(WorkerId { group: 0, index: 0 }, Arc::new(directory), Place::ROOT);
     maker.pool.run(
@@ -124,6 +143,7 @@ struct Maker<'a> {
     directories: AtomicU64,
     bytes: AtomicU64,
     failure: Mutex<Option<TreeError>>,
+    is_unwanted: fn() -> bool,
 }
 
 enum Task {
@@ -137,6 +157,7 @@ type Failure = (&'static str, String, Errno);
 impl Maker<'_> {
     fn work(&self, id: WorkerId, task: Task) -> Result<(), Failure> {
         match task {
+            Task::Directory { .. } if self.is_over() => Ok(()),
             Task::Directory { parent, place } => {
                 let name = self.plan.directory_name(place);
                 mkdirat(&parent, name.as_str(), Mode::from_raw_mode(0o777))
@@ -171,13 +192,13 @@ impl Maker<'_> {
     fn write_files(&self, directory: &OwnedFd, place: Place, files: Range<u64>) -> Result<(), Failure> {
         let (mut made, mut bytes, mut buffer) = (0, 0, Vec::new());
         for file in files {
-            if self.pool.is_stopped() {
+            if self.is_over() {
                 break;
             }
             let name = self.plan.file_name(place, file);
             let key = self.plan.file_key(place, file);
             let length = self.plan.file_bytes(key);
-            write_file(directory, name, key, length, &mut buffer)
+            self.write_file(directory, name, key, length, &mut buffer)
                 .map_err(|errno| ("write", name.as_str().into(), errno))?;
             made += 1;
             bytes += length;
@@ -186,24 +207,40 @@ impl Maker<'_> {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         Ok(())
     }
-}
 
-fn write_file(directory: &OwnedFd, name: Name, key: u64, length: u64, buffer: &mut Vec<u8>) -> Result<(), Errno> {
-    let mode = Mode::from_raw_mode(0o666);
-    if length == 0 {
-        return mknodat(directory, name.as_str(), FileType::RegularFile, mode, 0);
+    /// Whether nothing more is to be made, because something failed or nobody wants it.
+    fn is_over(&self) -> bool {
+        if (self.is_unwanted)() {
+            lock(&self.failure).get_or_insert(TreeError::Unwanted);
+            self.pool.stop();
+        }
+        self.pool.is_stopped()
     }
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = openat(directory, name.as_str(), flags, mode)?;
-    let mut offset = 0;
-    while offset < length {
-        let piece = (length - offset).min(PIECE as u64) as usize;
-        buffer.resize(piece, 0);
-        content::fill(key, offset, buffer);
-        write_all(&file, buffer)?;
-        offset += piece as u64;
+
+    fn write_file(
+        &self,
+        directory: &OwnedFd,
+        name: Name,
+        key: u64,
+        length: u64,
+        buffer: &mut Vec<u8>,
+    ) -> Result<(), Errno> {
+        let mode = Mode::from_raw_mode(0o666);
+        if length == 0 {
+            return mknodat(directory, name.as_str(), FileType::RegularFile, mode, 0);
+        }
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = openat(directory, name.as_str(), flags, mode)?;
+        let mut offset = 0;
+        while offset < length && !self.is_over() {
+            let piece = (length - offset).min(PIECE as u64) as usize;
+            buffer.resize(piece, 0);
+            content::fill(key, offset, buffer);
+            write_all(&file, buffer)?;
+            offset += piece as u64;
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 fn write_all(file: &OwnedFd, mut bytes: &[u8]) -> Result<(), Errno> {

@@ -1,8 +1,13 @@
 //! Trees are what their specification says, and every difference is found.
 
-use std::{fs, os::unix::fs::symlink, path::Path};
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    path::Path,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
-use inodyne_tree::{TreeError, TreeSpec, check, make, recorded_spec};
+use inodyne_tree::{MakeOptions, TreeError, TreeSpec, check, make, make_with, recorded_spec};
 
 fn spec(text: &str) -> TreeSpec {
     text.parse().expect("a good specification")
@@ -109,4 +114,21 @@ fn a_very_deep_tree_is_made_and_checked() {
 fn fs_directories(root: &Path) -> u64 {
     let entries = fs::read_dir(root).expect("read").map(|entry| entry.expect("an entry"));
     1 + entries.filter(|entry| entry.path().is_dir()).map(|entry| fs_directories(&entry.path())).sum::<u64>()
+}
+
+#[test]
+fn one_that_nobody_wants_any_more_is_given_up() {
+    static ASKED: AtomicU64 = AtomicU64::new(0);
+    let is_unwanted = || ASKED.fetch_add(1, Ordering::Relaxed) >= 100;
+    // Many directories, many files in one, and a file of many pieces.
+    for text in ["dirs=1000000000,fan=10", "dirs=1,files=1000000", "dirs=1,files=1,bytes=10000000000"] {
+        ASKED.store(0, Ordering::Relaxed);
+        let place = tempfile::tempdir().expect("a temporary directory");
+        let options = MakeOptions { is_unwanted, ..MakeOptions::default() };
+        let error = make_with(&spec(text), place.path(), options).expect_err("it was given up");
+        assert!(matches!(error, TreeError::Unwanted) && !error.is_usage(), "{text}: {error}");
+        let bytes = fs::metadata(place.path().join("d0/f0")).map_or(0, |file| file.len());
+        assert!(fs_directories(place.path()) <= 101 && bytes <= 100 << 18, "{text}");
+        assert!(fs::read_dir(place.path().join("d0")).expect("read").count() <= 100, "{text}");
+    }
 }

@@ -5,7 +5,7 @@
 use std::{num::NonZero, path::PathBuf, process::ExitCode};
 
 use clap::{Args, Subcommand};
-use inodyne_tree::{CheckReport, MakeReport, TreeError, TreeSpec, check, make_with, recorded_spec};
+use inodyne_tree::{CheckReport, MakeOptions, MakeReport, TreeError, TreeSpec, check, make_with, recorded_spec};
 use serde_json::json;
 
 use crate::failure::{ExitStatus, Failure};
@@ -100,7 +100,11 @@ pub fn run(args: &TreeArgs) -> Result<ExitCode, Failure> {
                 return Err(Failure::new(ExitStatus::Usage, text));
             };
             let threads = threads.and_then(|threads| NonZero::new(usize::from(threads)));
-            print(&made(tree, &spec, &make_with(&spec, &tree.path, threads)?))?;
+            print(&made(
+                tree,
+                &spec,
+                &make_with(&spec, &tree.path, MakeOptions { threads, ..MakeOptions::default() })?,
+            ))?;
             Ok(ExitCode::SUCCESS)
         }
         Action::Check(tree) => {

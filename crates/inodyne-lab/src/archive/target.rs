@@ -43,7 +43,8 @@ impl Target {
         Ok(())
     }
 
-    /// Makes a file with what `content` gives. Of a sparse one, what is zero is left out as a hole.
+    /// Makes a file with what `content` gives. Of a sparse one, what is zero is left out as a hole. `EINTR` where the user wants no more
+    /// of it.
     pub fn file(
         &mut self,
         path: &Path,
@@ -56,6 +57,9 @@ impl Target {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mut file = File::from(in_place(parent, name, || openat(parent, name, flags, Mode::RUSR | Mode::WUSR))?);
         loop {
+            if inodyne_launch::is_asked_to_end() {
+                return Err(Errno::INTR.into());
+            }
             let length = read_full(content, &mut self.buffer)?;
             let piece = &self.buffer[..length];
             if is_sparse && piece.iter().all(|byte| *byte == 0) {
