@@ -1,4 +1,4 @@
-//! `inodyne attach`: what a window says of processes that ran before it and go on after it, held against what they say themselves.
+//! `inodyne attach`: what a window says about processes that ran before it and go on after it, compared with what they say themselves.
 
 mod support;
 
@@ -117,7 +117,7 @@ fn who_syncs_waits_for_the_journal_or_the_device() {
     let trace = window(&recording);
     holds_together(trace);
     let long = trace.wall_ns.as_secs_f64();
-    // On a machine that stands still for a moment longer than it was to be.
+    // Longer than it was to be on a machine that stands still for a moment.
     assert!((2.0..most).contains(&long), "{long} of {most}");
     let of = |is_meant: &dyn Fn(&Row) -> bool| -> Nanos {
         trace.ledger.rows.iter().filter(|row| is_meant(row)).map(|row| row.ns).sum()
@@ -127,7 +127,7 @@ fn who_syncs_waits_for_the_journal_or_the_device() {
     let share = of(&|row| row.cause.is_some_and(Cause::is_of_files)).share_of(had_cpu);
     assert!(share > 0.5, "{share}: {:?}", trace.ledger.rows);
     let mut ids: Vec<&str> = recording.findings.iter().map(|finding| finding.id.as_str()).collect();
-    // Beside others that take the CPUs, it waits for one as well: said so where the ledger has it.
+    // When others take the CPUs, it waits for one as well: that is said if the ledger has it.
     let queued = of(&|row| row.kind == RowKind::Runqueue).share_of(trace.ledger.wall_ns);
     ids.retain(|id| queued < 0.35 || *id != "run-queue-bound");
     assert_eq!(ids, ["sync-bound"], "{} syncs: {:?}", calls(trace, "fsync"), trace.ledger.rows);
@@ -217,7 +217,7 @@ fn a_unit_is_found_by_its_name() {
     assert_eq!(recording.commands[0].label, format!("unit {unit}.service"));
 }
 
-/// A container of Podman in which the program of `fixtures/attached.c` runs, on libraries of this machine.
+/// A Podman container in which the program of `fixtures/attached.c` runs, with this machine's libraries.
 struct Container {
     program: Attached,
     name: String,
@@ -274,7 +274,7 @@ fn a_container_is_followed_by_its_name_and_by_its_id() {
     let recording = open.interrupted();
     let trace = window(&recording);
     holds_together(trace);
-    // Whoever enters the container makes some as well, where it lives until it is seen.
+    // A process that enters the container makes some as well, if it lives until it is seen.
     let own = trace.by_comm.iter().filter(|comm| comm.comm == "attached").flat_map(|comm| &comm.syscalls);
     assert_eq!(own.filter(|call| call.name == "pread64").map(|call| call.calls).sum::<u64>(), 500);
     assert_eq!(recording.commands[0].label, format!("container {}", container.name));
@@ -334,7 +334,7 @@ fn killed_at_any_moment_it_leaves_nothing_loaded_and_its_target_running() {
     target.does(Signal::SIGUSR2);
 }
 
-/// The number of kthreadd, where it can be seen.
+/// The pid of kthreadd, where it can be seen.
 fn thread_of_the_kernel() -> Option<String> {
     let name = std::fs::read_to_string("/proc/2/comm").ok()?;
     (name.trim() == "kthreadd").then(|| "2".to_owned())

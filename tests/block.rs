@@ -17,8 +17,8 @@ const WORK: &str = "mkdir d; for i in $(seq 200); do echo $i > d/$i; done; \
     dd if=/dev/zero of=big bs=1M count=12 conv=fsync status=none; dd if=/dev/zero of=direct bs=64k count=20 oflag=direct status=none; \
     sync -f .; echo 3 > /proc/sys/vm/drop_caches; cat big d/* > /dev/null; rm -rf d; sync -f .";
 
-/// What /proc/diskstats counts of a device, in its order (Documentation/admin-guide/iostats.rst): reads, reads merged, sectors read, ms
-/// reading, the same of writes, in flight, ms busy, ms weighted, the four of discards, flushes, ms flushing.
+/// What /proc/diskstats counts for a device, in its order (Documentation/admin-guide/iostats.rst): reads, reads merged, sectors read, ms
+/// reading, the same for writes, in flight, ms busy, ms weighted, the four for discards, flushes, ms flushing.
 type Counters = [u64; 17];
 
 fn diskstats(file: &Path) -> BTreeMap<String, Counters> {
@@ -35,7 +35,7 @@ fn diskstats(file: &Path) -> BTreeMap<String, Counters> {
     text.lines().map(line).collect()
 }
 
-/// What /proc/diskstats counted of all devices meanwhile.
+/// What /proc/diskstats counted for all devices meanwhile.
 struct Counted {
     /// Between two readings by the command itself.
     within: BTreeMap<String, Counters>,
@@ -67,7 +67,7 @@ fn change(before: &BTreeMap<String, Counters>, mut after: BTreeMap<String, Count
     after
 }
 
-/// The disk that a file system lies on which was made for the command: the only one that read or wrote for it besides those that others
+/// The disk under the file system that was made for the command: the only one that read or wrote for it besides those that others
 /// use, and no other loop device did.
 fn own_disk<'a>(block: &'a BlockIo, counted: &Counted) -> &'a Disk {
     let is_used =
@@ -112,7 +112,7 @@ fn differences(block: &BlockIo, disk: &Disk, counted: &Counted) -> Vec<String> {
 /// works, many requests are missed, else one in a run of twenty or so. So of several runs one must be exact.
 const RUNS: usize = 6;
 
-/// The first of several runs that is exact. Each of them is held to `holds`.
+/// The first of several runs that is exact. Each of them must pass `holds`.
 fn exact(directory: &Path, place: &str, script: &str, holds: impl Fn(&BlockIo, &Disk)) -> (Trace, Counted) {
     let mut different = Vec::new();
     for _ in 0..RUNS {
@@ -144,7 +144,7 @@ fn requests_bytes_merges_and_flushes_are_those_of_diskstats() {
     }
 }
 
-/// The bytes on a path, of the disk that the command used.
+/// The bytes on a path, on the disk that the command used.
 fn bytes_on(trace: &Trace, counted: &Counted, path: IoPath) -> u64 {
     let block = trace.block.as_ref().expect("block devices are looked at");
     let disk = own_disk(block, counted);
@@ -179,7 +179,7 @@ fn the_time_at_a_device_is_the_time_it_takes() {
     // Not all: see RUNS.
     assert!((60..=80).contains(&amount.requests), "{}", amount.requests);
     assert_eq!(amount.timed, amount.requests);
-    // A busy machine adds to some, so the time that half of them stay below says it.
+    // A busy machine adds to some, so the median is what counts.
     let median = amount.device.quantile(0.5, Nanos::ZERO, amount.device_ns);
     let mean = amount.mean_device_ns().expect("they are timed");
     assert!(mean.0 >= DELAY_NS, "{mean:?}");
@@ -210,7 +210,7 @@ fn what_bounds_a_command_is_said_with_the_depth_that_its_disk_had() {
 #[test]
 fn what_is_written_after_the_end_is_told_apart() {
     let _machine = machine();
-    // A new file each time: ext4 begins to write one that was emptied as it is closed (ext4(5): auto_da_alloc).
+    // A new file each time: ext4 begins to write a truncated one when it is closed (ext4(5): auto_da_alloc).
     let script = sh("dd if=/dev/zero of=f.$$ bs=1M count=8 status=none");
     let recording = run(&mut traced(&["-n", "1", "--at", "ext4", "--durable"], script)).ended_with(0).recording();
     let block = recording.traces[0].block.as_ref().expect("block devices are looked at");
@@ -233,7 +233,7 @@ fn commits_of_a_journal_are_those_that_its_file_system_counts() {
          for i in 1 2 3 4 5 6 7; do echo $i > $i; sync $i; done; head -n 1 $info >> {0}",
         counted.display()
     );
-    // Nothing is committed because it has waited for long enough: not before the command has counted, nor after.
+    // Nothing is committed because of its age: neither before the command has counted, nor after.
     let trace = support::trace_of(&["--at", "ext4:mount=commit=300", "--prepare", "sync -f ."], sh(&script));
     nothing_lost(&trace);
     let text = std::fs::read_to_string(&counted).expect("the command wrote it");
@@ -243,7 +243,7 @@ fn commits_of_a_journal_are_those_that_its_file_system_counts() {
     let journal = journal.unwrap_or_else(|| panic!("{:?}", trace.journals));
     assert_eq!(journal.commits, after - before);
     assert!(journal.handles >= Some(7) && journal.blocks >= Some(7) && journal.logging_ns > Some(Nanos(0)));
-    // One by one they are the same: one after the other, within the command, and as long as the phases of all together.
+    // Taken one by one they agree: one after the other, within the command, and together as long as the phases of all.
     let each = journal.all().unwrap_or_else(|| panic!("not all were kept: {journal:?}"));
     let begin = |commit: &Commit| commit.from_ns.expect("jbd2 tells when a commit begins");
     assert!(each.iter().all(|commit| begin(commit) <= commit.to_ns && commit.to_ns <= trace.wall_ns));

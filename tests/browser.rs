@@ -112,7 +112,7 @@ fn names_of_files_are_text() {
         b"not utf-8 \xff\xfe",
         b"<img src=x onerror=alert(1)>",
     ];
-    // Those that have most files are sure to be shown.
+    // Those with the most files are sure to be shown.
     for (files, name) in (40..).step_by(10).zip(hostile) {
         let directory = data.join(OsStr::from_bytes(name));
         fs::create_dir_all(&directory).expect("a directory of this name");
@@ -155,7 +155,7 @@ fn ten_minutes() -> Recording {
     timeline.stacks = (0..=STACKS).map(StackId).collect();
     let mut waits = BTreeMap::<(u32, u64, u64), (u64, u64)>::new();
     for turn in 0..TURNS {
-        // One runs for most of a turn and wakes the other, which waited since its own last turn.
+        // One runs for most of a turn and wakes the other, which has waited since its own last turn.
         let (runs, waits_for) = ((turn % 2) as u32 + 1, (turn % 2 + 1) as u32 % 2 + 1);
         let (begin, end) = (turn * TURN_NS, (turn + 1) * TURN_NS - 5_000);
         observed.work.thread.push(runs);

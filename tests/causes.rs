@@ -31,10 +31,10 @@ const fn waits(cause: Cause, place: &'static str, prepare: &'static str) -> Wait
     Waits { cause, place, prepare }
 }
 
-/// Little may be dirty of this place's device.
+/// Little may be dirty for this place's device.
 const THROTTLED: &str = "ext4:size=1G,set=/sys/block/LOOP/bdi/strict_limit=1,set=/sys/block/LOOP/bdi/max_ratio=1";
-/// Before Linux 6.2 no device is held to a part of its own as long as the others use little: there, of the whole machine. Without
-/// a journal, for which a slow program would wait instead.
+/// Before Linux 6.2 no device is held to a part of its own as long as the others use little: there, little may be dirty on the whole
+/// machine. Without a journal, for which a slow program would wait instead.
 const THROTTLED_BEFORE: &str = "ext4:size=1G,mkfs=-O ^has_journal,\
     set=/proc/sys/vm/dirty_background_bytes=1048576,set=/proc/sys/vm/dirty_bytes=2097152";
 

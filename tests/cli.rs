@@ -95,7 +95,7 @@ fn every_subcommand_has_a_man_page_when_it_is_installed() {
     run(inodyne().args(["manual", "bash", "/tmp"])).failed_in_one_line(2);
 }
 
-/// Its operands are what stands behind the word; a word before it is no operand.
+/// Its operands are what comes after the word; a word before it is no operand.
 #[test]
 fn rm_removes_nothing_but_its_own_operands() {
     for global in [&["--color", "never"][..], &["--color=never"], &[]] {
@@ -153,7 +153,7 @@ fn a_report_belongs_to_who_called_sudo_and_keeps_its_permissions() {
     }
 }
 
-/// Each page has examples and exit codes, and names pages that there are.
+/// Each page has examples and exit codes, and names pages that exist.
 fn pages_lead_to_pages(directory: &Path) {
     let mut named = 0;
     for entry in fs::read_dir(directory).expect("made") {
@@ -189,7 +189,7 @@ fn files_of_another_form_are_refused_before_anything_runs() {
     assert!(!touched.exists());
     for arguments in [&["show", "none.inodyne", "-o", "x.pdf"][..], &["diff", "none", "none", "-o", "x.csv"]] {
         let line = run(inodyne().args(arguments)).failed_in_one_line(2);
-        assert!(line.contains("says no form that there is"), "{line}");
+        assert!(line.contains("is not a known format"), "{line}");
     }
 }
 

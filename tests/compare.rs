@@ -49,7 +49,7 @@ fn a_difference_that_is_there_is_found_with_its_reason() {
     let sum: i64 = difference.rows.iter().map(|row| row.difference_ns).sum();
     let whole = difference.b_wall_ns.0 as i64 - difference.a_wall_ns.0 as i64;
     assert!((sum - whole).abs() <= difference.rows.len() as i64, "{sum} of {whole}");
-    // Somebody who empties the caches meanwhile lets one of the traced runs read its program from the disk: a large row, and one
+    // If somebody empties the caches meanwhile, one of the traced runs reads its program from the disk: a large row, and one
     // whose interval says that it may be chance.
     let is_real =
         |row: &&RowDifference| row.high_ns.is_some_and(|high| high < 0) || row.low_ns.is_some_and(|low| low > 0);
@@ -57,7 +57,7 @@ fn a_difference_that_is_there_is_found_with_its_reason() {
     assert!(largest.syscall.as_deref() == Some("newfstatat"), "{largest:?}");
 }
 
-/// Whoever asks for too few runs is told before they are made, and as many as are named decide a difference that is none of chance.
+/// Whoever asks for too few runs is told before they are made, and the number that is named decides a difference that is not chance.
 #[test]
 fn too_few_runs_are_warned_of_and_enough_decide() {
     let _machine = machine();
@@ -74,7 +74,7 @@ fn too_few_runs_are_warned_of_and_enough_decide() {
 
 /// Ten real ones; how often chance alone is called a difference is counted in crates/inodyne-analyse/tests/trust.rs, over
 /// hundreds of simulated ones. What only a real one can show is that one of two places is favoured, which is then the same
-/// one each time. Of ten trials of which each is wrongly called so with 2.5%, four or more are by chance once in 6,000 times.
+/// one each time. With ten trials, each wrongly called so with 2.5%, four or more happen by chance once in 6,000 times.
 #[test]
 fn a_place_does_not_differ_from_itself() {
     let _machine = machine();
@@ -202,8 +202,8 @@ fn what_cannot_be_compared_is_said_before_anything_happens() {
     }
     for (wrong, said) in [
         (["--cache", "warm", "--cache", "warm"], "--cache warm is given twice"),
-        (["--cwd", "..", "--seed", "2"], "--cwd is a directory below the place"),
-        (["--cwd", "/", "--seed", "2"], "--cwd is a directory below the place"),
+        (["--cwd", "..", "--seed", "2"], "--cwd must be a directory below the place"),
+        (["--cwd", "/", "--seed", "2"], "--cwd must be a directory below the place"),
     ] {
         let line = compared(&[&wrong[..], &["-c", "true", "-c", "false"]].concat()).failed_in_one_line(2);
         assert!(line.contains(said), "{line}");
@@ -343,7 +343,7 @@ fn what_cannot_be_kept_is_told() {
     fs::remove_file(elsewhere).expect("it is there");
 }
 
-/// What the first run has read the second would miss: neither gets anything. And what prepares a run takes nothing from it.
+/// What the first run reads the second would miss: so neither gets anything. And what prepares a run takes nothing from it.
 #[test]
 fn runs_that_are_compared_read_the_same() {
     let _machine = machine();
@@ -422,7 +422,7 @@ fn hyperfine_measures_the_same() {
     );
 }
 
-/// The keys of a result, each with the kind of its value; of a list the kind of its first element.
+/// The keys of a result, each with the kind of its value; for a list, the kind of its first element.
 fn shape(result: &serde_json::Value) -> BTreeMap<String, &'static str> {
     fn kind(value: &serde_json::Value) -> &'static str {
         match value {

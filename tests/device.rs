@@ -61,7 +61,7 @@ fn a_disk_is_measured_kept_and_held_against_what_a_command_makes_of_it() {
         assert_eq!(left.replace("lost+found\n", ""), "");
         load(&recording).expect("it is whole")
     };
-    // Requests wait beside one another and not one after the other: seen at once by who gets a CPU.
+    // Requests wait side by side and not one after the other: whoever gets a CPU sees that at once.
     let is_deep = |recording: &Recording| limits(recording).reads_per_s > 2 * 1_000_000_000 / DELAY.0;
     let read = ["300ms", "2s", "8s"].into_iter().map(measured_for).find(is_deep).expect("it reads at depth 32");
     let trace = &read.traces[0];
@@ -77,7 +77,7 @@ fn a_disk_is_measured_kept_and_held_against_what_a_command_makes_of_it() {
     assert!(report.contains(&format!("of what {} can do (", disk.name)), "{report}");
     assert!(report.contains("one at a time: ") && report.contains(" measured alone"), "{report}");
 
-    // What is of no use is said, and the rest is known.
+    // What is of no use is reported, and the rest is known.
     let kept = state.join("inodyne/disks");
     assert_eq!(names(&kept).len(), 1);
     fs::write(kept.join("damaged.json"), "{").expect("a file of ours");

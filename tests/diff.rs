@@ -22,7 +22,7 @@ for n in range(int(sys.argv[1])):
 /// How often the same is tried.
 const TRIALS: usize = 20;
 
-/// Programs that keep every CPU and the file system busy, ended with this value.
+/// Programs that keep every CPU and the file system busy, ended when this value is dropped.
 struct Busy(Vec<Child>);
 
 impl Busy {
@@ -108,7 +108,7 @@ fn a_run_is_held_against_its_baseline() {
     assert!(directory.join("new.inodyne").exists() && failed.stderr.contains("/tmp/inodyne-none-"));
     against(200, &[]).ended_with(0);
     against(0, &["--fail-if", "paths > +50"]).ended_with(0);
-    // Where the report has the form of a file, it stays alone on standard output.
+    // If the report is in a file format, it stays alone on standard output.
     let json = against(200, &["--fail-if", "calls(newfstatat) > +199", "--format", "json"]).ended_with(1);
     json.recording();
     let mut command = inodyne();
@@ -139,7 +139,7 @@ fn all_forms_say_the_same_and_files_say_which() {
     let row: Vec<&str> = text.lines().find(is_row).expect("its row").split_whitespace().collect();
     let written = |count: u64| Grouped(count).to_string();
     assert_eq!(row[1..4], [written(side("old")), written(side("new")), "+200".to_owned()]);
-    assert!(text.contains("not by turns"), "{text}");
+    assert!(text.contains("not interleaved"), "{text}");
     for (name, begins) in
         [("x.html", "<!DOCTYPE html>"), ("x.md", ""), ("x.xml", "<?xml"), ("x.json", "{"), ("x.txt", "")]
     {

@@ -1,5 +1,5 @@
 //! What a machine lacks: `inodyne doctor` says it, and `inodyne run` does what doctor says. Where the kernel refuses a part of what is
-//! traced, the report is complete but for that part, and says so.
+//! traced, the report is complete except for that part, and says so.
 
 mod support;
 
@@ -21,7 +21,7 @@ struct Situation {
     refuse: Option<&'static str>,
     /// The exit code of both.
     code: i32,
-    /// The beginning of a line of doctor's.
+    /// The beginning of a line that doctor prints.
     says: &'static str,
 }
 
@@ -120,7 +120,7 @@ fn doctor_says_what_run_does() {
         assert_eq!(doctor.code(), Some(situation.code), "{name}: doctor says\n{doctors}{}", doctor.stderr);
         assert_eq!(does.code(), Some(situation.code), "{name}: run says\n{runs}");
         assert!(doctors.lines().any(|line| line.starts_with(situation.says)), "{name}: doctor says\n{doctors}");
-        // One reason is told once.
+        // The same reason is given once.
         assert!(
             doctors.lines().filter(|line| line.starts_with("missing")).count() <= 1,
             "{name}: doctor says\n{doctors}"
@@ -131,7 +131,7 @@ fn doctor_says_what_run_does() {
     }
 }
 
-/// Who is given no more than it takes to trace needs not be root, in an existing directory.
+/// A program that is given no more than it takes to trace need not be run by root, in an existing directory.
 #[test]
 fn a_program_with_capabilities_traces_for_everybody() {
     let _machine = machine();

@@ -34,7 +34,7 @@ impl Recorded {
         Recorded { directory: directory.to_owned(), file, trace }
     }
 
-    /// What is shown of it in this format, in which section.
+    /// What is shown of it in this format, for this section.
     fn shown(&self, format: &str, section: &[&str]) -> Vec<u8> {
         let output = self.directory.join(format!("exported.{format}"));
         let mut command = inodyne();
@@ -51,7 +51,7 @@ impl Recorded {
         serde_json::from_str(&self.text(format)).expect("JSON")
     }
 
-    /// That this is the wall-clock time.
+    /// Insists that this is the wall-clock time.
     fn is_wall(&self, what: &str, ns: f64) {
         let wall = self.trace.wall_ns.0 as f64;
         println!("{what}: {:.3} ms of {:.3} ms", ns / 1e6, wall / 1e6);

@@ -211,7 +211,7 @@ fn stopped_and_continued() {
     let trace = &recording.traces[0];
     let of_shell = trace.threads[0].rows.iter().filter(|row| row.cause == Some(Cause::Stopped));
     assert!(of_shell.map(|row| row.ns.0).sum::<u64>() >= 250_000_000, "{:#?}", trace.threads[0]);
-    // The path goes on into who let it continue: this test, which slept.
+    // The path goes on to whoever let it continue: this test, which slept.
     let is_stopped = |row: &&Row| row.cause == Some(Cause::Stopped) || row.via.iter().any(|link| link == "stopped");
     let on_path = trace.ledger.rows.iter().filter(is_stopped).map(|row| row.ns.0).sum::<u64>();
     assert!(on_path >= 250_000_000, "{:#?}", trace.ledger);
@@ -503,7 +503,7 @@ fn after_an_interrupt_no_further_run_begins() {
     assert_eq!(fs::read_to_string(&began).expect("it began"), "x\n");
 }
 
-/// Of one run the command says how it ended; of several, more were wanted.
+/// With one run, the command says how it ended; with several, more were wanted.
 #[test]
 fn an_interrupt_that_the_command_obeys_with_success_is_one_where_runs_are_missing() {
     let _machine = machine();

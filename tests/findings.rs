@@ -1,7 +1,7 @@
 //! Every finding is made where its fixture makes exactly that trouble, and nowhere else: the matrix of all fixtures and all
 //! findings. Healthy commands are left in peace. The program of the third study is seen through.
 //!
-//! `docs/findings/matrix.md` is what this test found; run it with INODYNE_UPDATE=1 to write it anew, and look at the
+//! `docs/findings/matrix.md` is what this test found; run it with INODYNE_UPDATE=1 to rewrite it, and look at the
 //! difference.
 
 mod support;
@@ -64,8 +64,8 @@ const CASES: &[Case] = &[
         &["--at", "ext4:size=512M,delay=5ms", "--prepare", "cp FIXTURE program", "--cache", "cold"],
         "./program",
     ),
-    // Who syncs is none of the command, as neighbours are. Without barriers a commit is one wait for blocks that nobody may change
-    // and one for its record, so that a slow CPU does not hide it.
+    // The one that syncs is not part of the command, just as neighbours are not. Without barriers a commit is one wait for blocks that nobody may
+    // change and one for its record, so that a slow CPU does not hide it.
     case(
         "commit-storm",
         &[
@@ -139,7 +139,7 @@ const CASES: &[Case] = &[
     ),
     case("readahead-wasted", JUMPS, "FIXTURE d0/f0 200"),
     case("repeated-stat", &["--at", "tmpfs", "--paths"], "FIXTURE 20 5000"),
-    // The server is none of the command, as servers are.
+    // The server is not part of the command, as with any server.
     case(
         "round-trips",
         &["--at", "tmpfs", "--prepare", "FIXTURE serve 100", "--cleanup", "umount mnt"],
@@ -182,9 +182,9 @@ fn caches_emptied() -> Vec<String> {
     counters.lines().filter(|line| line.starts_with("drop_")).map(str::to_owned).collect()
 }
 
-/// What a run reads of devices where everything is in memory: at most a page here and there.
+/// What a run reads from devices where everything is in memory: at most a page here and there.
 const WARM_BYTES: u64 = 256 << 10;
-/// How often a command is tried whose caches are to be warm and are not.
+/// How many times a command is tried whose caches should be warm and are not.
 const MOST_TRIES: usize = 5;
 
 /// The recording of a command. Where another program emptied the caches of the machine meanwhile, or its own were emptied in another way,
@@ -228,8 +228,8 @@ fn is_said_of_a_busy_machine(recording: &Recording, expected: &BTreeSet<&str>) -
         && found.iter().all(is_known)
 }
 
-/// Where the disk below a loop device is busy with something else, a request of a page may take a good part of the time of half a megabyte, and
-/// nothing shows that reading less ahead would help. Then what can be said of mapped files that come from the device is that they do.
+/// Where the disk below a loop device is busy with something else, a request for a page may take a good part of the time of half a megabyte,
+/// and nothing shows that reading less ahead would help. Then what can be said of mapped files that come from the device is that they do.
 fn is_said_of_a_busy_disk(recording: &Recording, expected: &BTreeSet<&str>) -> bool {
     let mean_ns = |of: fn(&PathRequests) -> bool| {
         let mut all = Amount::default();
@@ -245,7 +245,7 @@ fn is_said_of_a_busy_disk(recording: &Recording, expected: &BTreeSet<&str>) -> b
         && small.zip(large).is_some_and(|(small, large)| small.share_of(large) > 0.25)
 }
 
-/// Of so many fixtures at most a busy machine may change what is said.
+/// A busy machine may change what is said for at most so many fixtures.
 const MOST_BUSY: usize = 4;
 
 /// Cgroups that allow little.
@@ -314,7 +314,7 @@ fn every_fixture_has_its_finding_and_no_other() {
     );
 }
 
-/// Findings that may be said of anybody: they only say where the time is.
+/// Findings that may be made for any command: they only say where the time is.
 const HONEST: [&str; 4] = ["fs-not-to-blame", "kernel-cpu-bound", "user-cpu-bound", "run-queue-bound"];
 
 #[test]
@@ -351,7 +351,7 @@ fn healthy_commands_are_left_in_peace() {
     assert!(said_of.is_empty(), "{said_of:#?}");
 }
 
-/// The same commands without the trouble: what is not said of them.
+/// The same commands without the trouble: what is not said about them.
 const TWINS: &[Case] = &[
     case(
         "small-requests",
@@ -377,7 +377,7 @@ const TWINS: &[Case] = &[
         ],
         "FIXTURE d0/f0 3000",
     ),
-    // Where every request takes as long, however much it brings; and where all of it is asked for.
+    // Where every request takes equally long, however much it brings; and where all of it is asked for.
     case(
         "readahead-wasted",
         &[

@@ -1,8 +1,8 @@
-//! Files may be damaged or made to harm: recordings, studies, places, archives and logs that were changed at random end in an answer
-//! or in one line of an error, never in a panic, and in bounded memory.
+//! Files may be damaged or malicious: recordings, studies, places, archives and logs that were changed at random end in an answer
+//! or in a one-line error, never in a panic, and in bounded memory.
 //!
-//! Two seconds each, or `INODYNE_FUZZ_SECONDS`: `make fuzz` takes ten minutes for each. What is changed is well formed as far as it
-//! goes, so that the changes reach what lies behind the parsers.
+//! Two seconds each, or `INODYNE_FUZZ_SECONDS`: `make fuzz` takes ten minutes for each. What is changed is otherwise well formed,
+//! so that the changes reach what lies behind the parsers.
 
 mod support;
 
@@ -22,10 +22,10 @@ use support::{inodyne, load, machine, run, scratch};
 
 /// What a recording may expand to here.
 const LIMIT_BYTES: u64 = 64 << 20;
-/// Of this process, all targets together.
+/// For this process, all targets together.
 const MOST_MEMORY_KIB: i64 = 1 << 20;
 
-/// What is tried of each target at least, however slow the machine is.
+/// How many inputs are tried for each target at least, however slow the machine is.
 const LEAST: u64 = 60;
 
 /// How long each target is tried.
@@ -73,7 +73,7 @@ const TEXTS: [&str; 14] = [
     "[[",
 ];
 
-/// Another value in the place of this one.
+/// Replaces this value by another one.
 fn alter(random: &mut Random, value: &mut Value) {
     *value = match value {
         Value::Null => any(random, &[json!(0), json!(""), json!([]), json!({})]).clone(),
@@ -333,7 +333,7 @@ fn places_and_data() {
     });
 }
 
-/// Changes a header of a tar archive, whose sum is made right again, or any byte.
+/// Changes a header of a tar archive, whose checksum is then corrected, or any byte.
 fn changed_archive(random: &mut Random, archive: &[u8]) -> Vec<u8> {
     const BLOCK: usize = 512;
     const SUM: std::ops::Range<usize> = 148..156;

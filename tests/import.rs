@@ -59,7 +59,7 @@ fn the_path_leads_through_children_and_sums() {
     let slept = slept.unwrap_or_else(|| panic!("{ledger:?}"));
     assert_eq!(slept.kind, RowKind::InCall);
     assert!(slept.ns.as_secs_f64() >= 0.4, "{slept:?}");
-    // What is inside of a call is nowhere invented.
+    // What happens inside a call is not invented anywhere.
     let kinds = ledger.rows.iter().map(|row| row.kind);
     assert!(kinds.clone().all(|kind| !matches!(kind, RowKind::User | RowKind::Kernel)), "{ledger:?}");
 }
@@ -126,7 +126,7 @@ fn syncs_of_one_second_take_their_time_one_after_the_other() {
     }
 }
 
-/// A log that others made (`tests/logs`): of nothing wrong, nothing is found.
+/// A log that others made (`tests/logs`): where nothing is wrong, nothing is found.
 #[test]
 fn a_log_of_somebody_else_has_the_counts_of_its_lines() {
     let scratch = scratch();

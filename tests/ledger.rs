@@ -75,7 +75,7 @@ fn timeline_sums_to_the_time_off_the_cpu(trace: &Trace) {
         let (blocked, ready) = off.get(&thread.number).copied().unwrap_or_default();
         assert_eq!((blocked, ready), (thread.blocked_ns, thread.runqueue_ns), "{thread:?}");
     }
-    // Whoever leaves a CPU comes back, but for the last time; and comes once more, when born.
+    // A thread that leaves a CPU comes back, except for the last time; and comes once more, when born.
     let left: u64 = trace.observed.threads.iter().map(|thread| thread.waits + thread.preemptions).sum();
     let away = trace.observed.threads.iter().filter(|thread| thread.alive).count();
     let returns = left as usize + trace.threads.len() - 1;
@@ -107,7 +107,7 @@ fn calls_agree_with_threads(trace: &Trace) {
     }
 }
 
-/// What three accounts say of the CPU time of a run whose processes were all waited for.
+/// What three accounts say about the CPU time of a run whose processes were all waited for.
 #[derive(Debug)]
 struct CpuTime {
     /// Our ledger: from switch to switch.
@@ -161,7 +161,7 @@ impl CpuTime {
         }
     }
 
-    /// Every thread was followed for all its life, and the command is charged nothing of what came before it.
+    /// Every thread was followed for all its life, and the command is charged for nothing that came before it.
     fn everybody_was_followed(&self) {
         assert!(is_about(self.scheduler, self.rusage, 0.005), "scheduler {}, rusage {}", self.scheduler, self.rusage);
     }
@@ -207,7 +207,7 @@ fn recorded(options: &[&str], argv: &[&str]) -> Recorded {
     let recording = run(&mut traced(options, argv)).ended_with(0).recording();
     let stolen = match stolen_so_far().saturating_sub(before) {
         Nanos::ZERO => Nanos::ZERO,
-        // Of each CPU a part of a tick is not told yet.
+        // For each CPU, a part of a tick is not reported yet.
         some => some + Nanos(10_000_000),
     };
     recording.traces.iter().for_each(adds_up);
@@ -282,8 +282,8 @@ fn of_processes_that_switch_at_every_call() {
     let program = fixture("ping_pong", scratch.path());
     let recording = recorded(&[], &[&program.display().to_string(), "50000"]);
     cpu_is_what_the_kernel_says(&recording);
-    // What that costs is measured while it runs, and most of the estimate: a switch costs more than the call in which it is, but on an arm64
-    // that is emulated (21 µs against 32).
+    // What that costs is measured while it runs, and is most of the estimate: a switch costs more than the call that it is in, except on an
+    // emulated arm64 (21 µs against 32).
     let trace = &recording.traces[0];
     let (overhead, switches) = (&trace.overhead, trace.switches() as f64);
     let per_switch = overhead.ns_per_switch.unwrap_or_else(|| panic!("{overhead:?}"));

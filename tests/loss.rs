@@ -9,7 +9,7 @@ use inodyne_model::trace::Trace;
 
 use support::{calls, fixture, inodyne, machine, nothing_lost, run, scratch, trace_of, traced};
 
-/// Both sides of the ping-pong block once a round.
+/// Both sides of the ping-pong block once per round.
 const ROUNDS: u64 = 200_000;
 /// The smallest buffer overflows long before that.
 const ROUNDS_TO_OVERFLOW: u64 = 50_000;
@@ -99,7 +99,7 @@ fn a_full_timeline_ends_and_the_sums_go_on() {
     assert!(text.stderr.contains("Exact up to"), "{}", text.stderr);
 }
 
-/// Between two intervals of a thread lies as much time as its pieces of work say: where one were missing there would be more.
+/// Between two intervals of a thread lies as much time as its pieces of work say: if one were missing there would be more.
 fn runs_between_intervals_are_known(trace: &Trace) {
     let (timeline, work) = (&trace.observed.timeline, &trace.observed.work);
     let mut pieces: BTreeMap<u32, Vec<(u64, u64)>> = BTreeMap::new();

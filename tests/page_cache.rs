@@ -54,7 +54,7 @@ fn count(name: &str, into: &Path) -> String {
 fn what_is_brought_is_what_lies_in_memory_and_what_is_used_is_what_was_read() {
     let (_machine, scratch) = (machine(), scratch());
     let result = scratch.path().join("bytes");
-    // From the middle on, so that nothing of it is the beginning that other programs look at.
+    // From the middle on, since other programs look at the beginning.
     let script = format!("dd if=d0/f0 of=/dev/null bs=4k skip=1000 count=256 status=none; {}", count("d0/f0", &result));
     let (_, cache) = seen(COLD, &script);
     let of_file = file(&cache, "f0").expect("it was read");
@@ -73,7 +73,7 @@ fn what_is_read_again_is_asked_for_again_and_not_brought() {
     let (_, cache) = seen(COLD, "cat d0/f0 d0/f0 d0/f0 > /dev/null");
     let of_file = file(&cache, "f0").expect("it was read");
     assert_eq!((of_file.distinct_bytes, of_file.used_bytes), (24 * MIB, 24 * MIB));
-    // The rest is the start of the programs.
+    // The rest is from starting the programs.
     let read = asked(&cache).read_bytes;
     assert!((72 * MIB..73 * MIB).contains(&read), "{read}");
     assert_eq!(cache.again_bytes(), 0);

@@ -37,7 +37,7 @@ fn holds<'a>(what: &str, trace: &'a Trace) -> &'a [Row] {
     assert!(unknown < MOST_UNKNOWN_STACKS, "{what}: {unknown}");
     let (unknown, all) = unknown_in_user_mode(trace);
     println!("{what}: {unknown} of {all} stacks in user mode unknown");
-    // Of a few samples one is more than a few per cent.
+    // With only a few samples, one is more than a few per cent.
     assert!(unknown as f64 <= MOST_UNKNOWN_STACKS * all as f64 + 3.0, "{what}: {unknown} of {all}");
     &ledger.rows
 }
@@ -71,7 +71,7 @@ fn unknown_stacks(trace: &Trace) -> f64 {
     if all == 0 { 0.0 } else { unknown as f64 / all as f64 }
 }
 
-/// Time in rows of which this is true.
+/// Time in rows for which this is true.
 fn time(rows: &[Row], is_meant: impl Fn(&Row) -> bool) -> Nanos {
     rows.iter().filter(|row| is_meant(row)).map(|row| row.ns).sum()
 }
@@ -188,7 +188,7 @@ fn a_million_switches_need_little_memory() {
     let trace = load(&file).expect("a recording").traces.remove(0);
     assert!(trace.observed.timeline.len() >= 1_000_000, "{}", trace.observed.timeline.len());
     holds("a million switches", &trace);
-    // 500 MB of addresses, of which no more can be in memory; in proportion more where a busy machine has made it more switches.
+    // 500 MB of addresses, and no more than that can be in memory; proportionally more if a busy machine has made it more switches.
     let (intervals, work) = (trace.observed.timeline.len(), &trace.observed.work);
     let most_kib = ((intervals + work.thread.len() + work.call.len()) * 72 / 1024).max(488_281);
     let limited = format!("ulimit -v {most_kib}; exec \"$@\"");

@@ -29,7 +29,7 @@ fn seven() -> [Cured; 7] {
     [
         cured(
             "dtype-missing",
-            // Without access times: of the recorded runs only the first would update them, of the proving ones each.
+            // Without access times: only the first of the recorded runs would update them, but each of the proving ones.
             &[
                 "-n",
                 "5",
@@ -64,7 +64,7 @@ fn seven() -> [Cured; 7] {
             None,
         ),
         cured("failed-lookups", &["-n", "5", "--at", "ext4:size=256M"], "FIXTURE 2000 60", Some("FIXTURE 2000 60 59")),
-        // The kernel was told of everything a second ago, and does not believe it any more.
+        // The kernel was told of everything a second ago, and no longer trusts it.
         cured(
             "round-trips",
             &[
@@ -90,10 +90,10 @@ const WIDEST: f64 = 0.25;
 /// by being wide, and has to.
 const QUIET: f64 = 0.12;
 
-/// Pairs that are tried first, and where they do not decide.
+/// How many pairs are tried first, and how many if those do not decide.
 const PAIRS: [&str; 2] = ["6", "20"];
 
-/// Said of a trial beside which others were busy: what it measured is no proof of anything.
+/// Said of a trial during which others were busy: what it measured is no proof of anything.
 const DISTURBED: &str = "others were busy meanwhile";
 
 /// A trial, unless others disturb it.
@@ -105,8 +105,8 @@ fn tried(cured: &Cured, programs: &Path) -> (Score, String) {
     }
 }
 
-/// One trial: what it says of the prediction, and the report. A prediction whose interval is too wide to mean something is none, but
-/// where the runs themselves lay far apart.
+/// One trial: what it says of the prediction, and the report. A prediction whose interval is too wide to mean something is none, unless
+/// the runs themselves lay far apart.
 fn trial(cured: &Cured, programs: &Path) -> (Score, String) {
     let file = programs.join(format!("{}.inodyne", cured.id));
     let program = match cured.command.contains("FIXTURE") {
@@ -162,12 +162,12 @@ fn cpu_ticks() -> [u64; 2] {
     [all, sum(fields, 11, 4)]
 }
 
-/// The part of a machine's CPUs that others may use for it to be quiet: threads of the kernel that serve the command count as others.
+/// The part of a machine's CPUs that others may use while it still counts as quiet: kernel threads that serve the command count as others.
 const OTHERS: f64 = 0.25;
-/// The same of the host's others. They come in bursts, and a recording takes exception to less than others may use.
+/// The same for others on the host. They come in bursts, and a recording takes exception to less than others may use.
 const STOLEN: f64 = 0.03;
 
-/// What had been used of the machine at some instant.
+/// How much of the machine had been used at some instant.
 struct Since {
     at: Instant,
     ticks: [u64; 2],
@@ -179,7 +179,7 @@ impl Since {
         Since { at: Instant::now(), ticks: cpu_ticks(), stolen: stolen_so_far() }
     }
 
-    /// Which parts of the machine others have used from then on, and others of the host.
+    /// What part of the machine others have used since then, and what part others on the host.
     fn others(&self) -> [f64; 2] {
         let now = Since::now();
         let [all, own] = [0, 1].map(|which| (now.ticks[which] - self.ticks[which]) as f64);
@@ -203,7 +203,7 @@ fn six_of_seven_predictions_come_true() {
     let told = |score| tried.iter().filter(|one| one.0 == score).map(|one| one.1.as_str()).collect::<Vec<_>>();
     let refuted = told(Score::Otherwise);
     assert!(refuted.len() <= 1, "these did not come true:\n{}", refuted.join("\n"));
-    // Of a machine that is busy with other things a recording says so, and nothing is scored.
+    // A recording says so if its machine was busy with other things, and nothing is scored.
     let undecided = told(Score::Undecided);
     let is_told = |told: &&str| ["not scored", "not decided", DISTURBED].iter().any(|words| told.contains(words));
     assert!(undecided.iter().all(is_told), "{undecided:?}");
@@ -295,10 +295,10 @@ fn a_users_directory_is_never_tried_in() {
 fn what_is_not_there_is_said() {
     let (_machine, scratch) = (machine(), scratch());
     let file = scratch.path().join("sleep.inodyne");
-    // So long that its start does not count, on a busy machine whose disk is busy too neither: there it took 0.2 s.
+    // So long that its start does not count, not even on a busy machine whose disk is busy too: there it took 0.2 s.
     record(&file, &["--at", "tmpfs"], "sleep 5");
     assert!(prove(&file, &["copy-up"]).failed_in_one_line(2).contains("fs-not-to-blame"));
-    assert!(prove(&file, &[]).failed_in_one_line(2).contains("knows no cure"));
+    assert!(prove(&file, &[]).failed_in_one_line(2).contains("has no cure"));
 }
 
 /// What is tried is what was recorded: the same command in the same directory, with the same variables, prepared and cleaned up

@@ -1,4 +1,4 @@
-//! README's examples, run: what each command prints has the lines that README shows, but for figures. Structure must be there;
+//! README's examples, run: what each command prints has the lines that README shows, except for figures. Structure must be there;
 //! rows of tables and remarks come and go with what else the machine does, so most of them have to be.
 
 mod support;
@@ -79,7 +79,7 @@ fn check(command: &str, shown: &[&str], printed: &str) {
     assert!(missing.len() <= most, "{command}: README shows these, too: {missing:#?}\n{printed}");
 }
 
-/// Runs a command of README as it stands there; what it prints on both streams.
+/// Runs a command of README as it stands there; returns what it prints on both streams.
 fn printed_by(command: &str, directory: &Path) -> String {
     let path = format!("{}:{}", directory.join("bin").display(), std::env::var("PATH").unwrap_or_default());
     let mut shell = Command::new("sh");
@@ -111,7 +111,7 @@ fn examples_print_what_the_readme_shows() {
         }
         let asked = command.replacen("inodyne prove", "inodyne prove --yes", 1);
         let asked = asked.replacen("inodyne run", "inodyne run -o last.inodyne", 1);
-        // Fewer runs print the same but for figures.
+        // Fewer runs print the same, except for figures.
         let asked = asked.replacen("-n 20", "-n 8", 1);
         let mut seen = printed_by(&asked, directory);
         if command.starts_with("inodyne run") {

@@ -1,4 +1,4 @@
-//! `--request`: the requests that servers answer, held against what whoever asked has seen.
+//! `--request`: the requests that servers answer, compared with what the clients saw.
 
 mod support;
 
@@ -46,7 +46,7 @@ fn served(trace: &Trace) -> &Served {
     served
 }
 
-/// Asks so often, every tenth time for something slow, and returns when each began and was answered.
+/// Asks so many times, every tenth time for something slow, and returns when each began and was answered.
 fn ask(socket: &Path, times: usize) -> Vec<[Instant; 2]> {
     let mut connection = UnixStream::connect(socket).expect("it listens");
     let one = |number: usize| {
@@ -77,7 +77,7 @@ fn slow_requests_are_told_from_quick_ones_by_what_they_wait_for() {
     holds_together(trace);
     let served = served(trace);
     assert_eq!(served.ns.len(), TIMES);
-    // They come in order. The call that answers may end later than who asked has the answer, but before the next one is taken.
+    // They come in order. The call that answers may end after the client has the answer, but before the next one is taken.
     for ((_, ns, _), asked) in served.iter().zip(asked.windows(2)) {
         let most = asked[1][1] - asked[0][0];
         assert!(ns <= Nanos::from(most), "{ns:?} of {most:?}");
@@ -131,7 +131,7 @@ fn a_web_servers_requests_are_those_that_were_made() {
     assert!(unexplained.share_of(whole) < 0.01, "{unexplained:?} of {whole:?}");
 }
 
-/// Answers each message once three others have answered it, to which it has been connected since it began.
+/// Answers each message once three others, to which it has been connected since it began, have answered it.
 const ASKING: &str = "import socket, sys
 unix = socket.socket(socket.AF_UNIX)
 unix.connect(sys.argv[2])

@@ -1,4 +1,4 @@
-//! What `inodyne rm` prints beside GNU rm's messages, and what becomes of it when nobody reads it or nobody can.
+//! What `inodyne rm` prints besides GNU rm's messages, and what becomes of it when nobody reads it or nobody can.
 
 mod support;
 

@@ -253,7 +253,7 @@ fn trash_leaves_alone_what_another_run_still_deletes_or_somebody_else_made() {
          ln -s .inodyne-trash-2-b .inodyne-trash-4-d; mkdir tree
          flock .inodyne-trash-1-a $rm -rf --trash tree; ls -A",
     );
-    // The second was left by a crash, the sixth before anything was in it. The fifth is a private directory of somebody's,
+    // The second was left by a crash, the sixth before anything was in it. The fifth is somebody's private directory,
     // which whoever may write here could have given that name.
     let left = ["1-a", "3-c", "4-d", "5-e"].map(|name| format!(".inodyne-trash-{name}\n"));
     assert_eq!(stdout(&output), left.concat(), "{}", stderr(&output));
@@ -287,7 +287,7 @@ fn trash_in_many_places_needs_few_descriptors() {
 #[test]
 fn what_takes_the_place_of_an_emptied_directory_goes_too() {
     let place = place("/dev/shm");
-    // The answer to its rmdir is that of a directory that was exchanged for a link.
+    // Its rmdir gets the answer of a directory that was exchanged for a link.
     let output = shell(
         place.path(),
         "mkdir -p t/d; touch t/d/f

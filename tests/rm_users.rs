@@ -85,7 +85,7 @@ fn whoever_may_not_write_is_asked() {
         format!("$user sh -c '{setup}'; printf '{answers}' | $user {rm} 2>&1; echo $?; chmod -R u+rwx .; find . | sort")
     };
     let mut scripts = Vec::new();
-    // GNU rm has other words for directories that cannot be read since 9.2.
+    // Since 9.2 GNU rm has other words for directories that cannot be read.
     for mode in ["444", "555", "600", "777"] {
         for answers in ["y\\ny\\ny\\ny\\n", "y\\nn\\ny\\ny\\n", "n\\n", "y\\ny\\nn\\n", ""] {
             for options in ["-ri", "-r ---presume-input-tty", "-rI ---presume-input-tty"] {
@@ -106,7 +106,7 @@ fn whoever_may_not_write_is_asked() {
 #[test]
 fn a_deep_tree_takes_no_longer_where_it_may_have_to_ask() {
     let program = Program::new();
-    // From the root down to each of its directories it would take minutes.
+    // Going from the root down to each of its directories would take minutes.
     let script = "$user $tree make t --depth 20000 --width 1 >/dev/null; ulimit -n 64
         $user timeout 100 $rm -r ---presume-input-tty t </dev/null; echo $?; ls; $rm -rf t";
     assert_eq!(program.outcome(&format!("{} rm", program.path), script), ["0\n", ""]);

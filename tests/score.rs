@@ -1,6 +1,6 @@
-//! What is said of programs that nobody here wrote. `make score` tries all of them and writes the table; here are those whose trouble is to
-//! wait, which a busy machine does not change. Whether a saving is as predicted it does change, so that is left to `make score`, whose table
-//! is held to its floor.
+//! What is said about programs that nobody here wrote. `make score` tries all of them and writes the table; here are those whose trouble is
+//! waiting, which a busy machine does not change. It does change whether a saving is as predicted, so that is left to `make score`, whose
+//! table is held to its floor.
 
 mod support;
 
@@ -28,7 +28,7 @@ const WAITING: [&str; 12] = [
     "sync-many-files",
 ];
 
-/// The per cent that stand in the table's summary after these words.
+/// The percentage after these words in the table's summary.
 fn percent_after(words: &str) -> f64 {
     let (_, rest) = TABLE.split_once(words).unwrap_or_else(|| panic!("the summary has {words:?}"));
     let (number, _) = rest.split_once('%').expect("a share");

@@ -1,4 +1,4 @@
-//! The shared folder, by real mounts: how often the host is asked, what guests see of changes and when, what happens if one side dies.
+//! The shared folder, with real mounts: how often the host is asked, what guests see of changes and when, what happens if one side dies.
 
 mod support;
 
@@ -32,11 +32,11 @@ use tempfile::TempDir;
 const DIRECTORIES: u64 = 100;
 const FILES: u64 = 3000;
 
-/// A directory that is shared, and its mounts; all gone at the end, also of a test that fails.
+/// A directory that is shared, and its mounts; all gone at the end, even if the test fails.
 struct Share {
     scratch: TempDir,
     address: String,
-    /// What a guest says of who it is.
+    /// What a guest says about who it is.
     access: Vec<String>,
     host: Option<Running>,
     guests: Vec<(Option<Running>, PathBuf)>,
@@ -63,7 +63,7 @@ impl Share {
         Share { scratch, address, access: Vec::new(), host: None, guests: Vec::new() }
     }
 
-    /// The same over TCP, with a key of each side and those of `others` let in too.
+    /// The same over TCP, with a key for each side and those of `others` let in too.
     fn over_tcp(others: &[&str], fill: impl FnOnce(&Path)) -> Share {
         let at = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port");
         let mut share = Share::unserved(scratch());
@@ -86,7 +86,7 @@ impl Share {
         self.serve_again(options);
     }
 
-    /// Starts a host of what is shared already.
+    /// Starts a host for what is already shared.
     fn serve_again(&mut self, options: &[&str]) {
         let mut command = inodyne();
         command.args(["share", "serve"]).arg(self.shared("")).args(["--listen", &self.address]).args(options);
@@ -98,12 +98,12 @@ impl Share {
         self.scratch.path().join(name).with_extension("key").to_str().expect("a name of ours").to_owned()
     }
 
-    /// Makes a key; its public half.
+    /// Makes a key; returns its public half.
     fn make_key(&self, name: &str) -> String {
         run(inodyne().args(["share", "key", &self.key(name)])).ended_with(0).text().trim().to_owned()
     }
 
-    /// What becomes of an attempt to mount it so.
+    /// What becomes of an attempt to mount it in this way.
     fn mount_so(&self, access: &[&str]) -> Outcome {
         let place = self.scratch.path().join("refused");
         let _ = fs::create_dir(&place);
@@ -214,7 +214,7 @@ fn a_walk_asks_once_a_directory_and_then_not_at_all() {
     assert_eq!(found, find(&share.shared("")));
     let cold = share.round_trips(0);
     assert!(cold <= DIRECTORIES * 11 / 10 + 10, "{cold} round trips: {:?}", share.requests(0));
-    // The first walk has changed times of access, so the second asks for those.
+    // The first walk has changed access times, so the second asks for those.
     assert_eq!(find(&place), found);
     // What the kernel drops for want of memory it asks for again, so one of several walks will do.
     let walk = || {
@@ -290,11 +290,11 @@ fn changes_on_the_host_are_seen_at_once() {
         println!("{what}: {:?}", quartile_median_and_worst(delays));
     }
     println!("all: {all:?}");
-    // The later ones are those in which other programs had the processors; in a quarter of them they have not.
+    // The longer ones are those in which other programs had the processors; in a quarter of all they did not.
     assert!(all[0] < Duration::from_millis(50), "{all:?}");
 }
 
-/// What a program hears that watches a directory of the guest (inotify), until a line is among it.
+/// What a program that watches a directory of the guest (inotify) hears, until a line is among it.
 fn heard(log: &Path, line: &str) -> String {
     let read = || fs::read_to_string(log).expect("what was heard");
     let is_heard = eventually(|| read().lines().any(|one| one == line));
@@ -345,7 +345,7 @@ fn who_watches_files_hears_what_the_host_does() {
     heard(&log, "CREATE directory");
     fs::remove_dir(at("directory")).expect("on the host");
     let all = heard(&log, "DELETE directory");
-    // What is done to be heard is not heard of in its turn, and the host was asked to change nothing.
+    // What is done to make changes heard is not heard itself, and the host was not asked to change anything.
     thread::sleep(Duration::from_millis(500));
     assert_eq!(fs::read_to_string(&log).expect("what was heard"), all);
     let after = share.requests(0);
@@ -358,18 +358,18 @@ fn who_watches_files_hears_what_the_host_does() {
 /// For how long guests and host take turns in the long form: `make test-share`.
 const CHECKED_FOR: &str = "INODYNE_SHARE_SECONDS";
 
-/// After this long a guest that sees what was before a change on the host is wrong.
+/// A guest that after this long still sees what was there before a change on the host is wrong.
 const SEEN_WITHIN: Duration = Duration::from_secs(60);
 
 /// What a check of what guests see has found.
 #[derive(Debug, Default)]
 struct Checked {
     rounds: u64,
-    /// What was seen that was not true any more.
+    /// What was seen that was no longer true.
     wrong: Vec<String>,
     /// How often the guest's kernel was about to replace attributes.
     replaced: u64,
-    /// For how long after each change on the host a guest still read what was before it, at most: until the last look that did so was over.
+    /// How long after each change on the host a guest still read what was there before it, at most: until the last look that did so was over.
     delays: Vec<Duration>,
 }
 
@@ -381,7 +381,7 @@ fn look(file: &Path) -> Look {
     Some((metadata.ino(), metadata.size(), metadata.mode(), metadata.nlink(), fs::read(file).ok()))
 }
 
-/// Whether attributes alone were old, and are not any more at the next look. The kernel says that new ones are there before they all are:
+/// Whether only attributes were old, and no longer are at the next look. The kernel says that new ones are there before they all are:
 /// another thread may look in between, in any FUSE file system (Linux 6.18, fs/fuse/inode.c, `fuse_change_attributes_common`).
 fn was_being_replaced(file: &Path, seen: &Look, is: &Look) -> bool {
     let same = |look: &Look| look.as_ref().map(|(inode, .., content)| (*inode, content.clone()));
@@ -498,7 +498,7 @@ fn guests_see_what_others_have_changed() {
     assert!(delays[0] < Duration::from_millis(50), "{delays:?}");
 }
 
-/// The same check finds what it is to find, where guests are told of nothing.
+/// The same check finds what it should, where guests are told of nothing.
 #[test]
 fn the_check_of_what_guests_see_can_fail() {
     let _machine = machine();
@@ -602,7 +602,7 @@ for lock in fcntl.flock, fcntl.lockf:
     prepare(&place, &xattr.replace("HOST", share.shared("g").to_str().expect("a name of ours")));
 }
 
-/// Not even by who opens it only to read: the guest's kernel asks whether it runs after the host was told to open it.
+/// Not even by a process that opens it only to read: the guest's kernel asks whether it runs after the host was told to open it.
 #[test]
 fn a_program_that_runs_is_not_emptied() {
     let _machine = machine();
@@ -622,7 +622,7 @@ fn a_program_that_runs_is_not_emptied() {
     assert_eq!(fs::metadata(share.shared("program")).expect("on the host").len(), 0);
 }
 
-/// What POSIX says of each call, and random reads and writes, by programs that nobody here wrote.
+/// What POSIX says about each call, and random reads and writes, by programs that nobody here wrote.
 #[test]
 fn it_differs_from_the_file_system_below_only_as_documented() {
     let _machine = machine();
@@ -712,7 +712,7 @@ fn a_dead_host_is_an_error_and_not_a_hang() {
     }
 }
 
-/// The host is killed, and started anew: programs in the guest notice nothing but that they waited, and what was not there any more.
+/// The host is killed, and restarted: programs in the guest notice only that they waited, and what is no longer there.
 #[test]
 fn a_guest_goes_on_with_a_host_that_was_started_anew() {
     let _machine = machine();
@@ -742,7 +742,7 @@ fn a_guest_goes_on_with_a_host_that_was_started_anew() {
     for signal in [Signal::SIGKILL, Signal::SIGTERM] {
         share.lose_host(signal);
         assert!(eventually(|| !is_mounted(&other)), "who does not wait for it is unmounted");
-        // What it knew it does not believe while nobody can tell it of changes.
+        // It does not trust what it knew while nobody can tell it of changes.
         fs::remove_file(share.shared("gone")).ok();
         fs::rename(share.shared("kept"), share.shared("kept for a moment")).expect("on the host");
         fs::rename(share.shared("kept for a moment"), share.shared("kept")).expect("on the host");
@@ -818,7 +818,7 @@ fn a_host_that_does_not_answer_is_given_up() {
     let place = share.mount();
     let host = share.host.as_ref().expect("it runs").pid();
     kill(host, Signal::SIGSTOP).expect("it is told");
-    // Each of its threads stops when it is told so by its CPU; the last one is seen.
+    // Each of its threads stops when its CPU tells it to; the last one is seen.
     waitpid(host, Some(WaitPidFlag::WUNTRACED)).expect("it has stopped");
     let stopped = Instant::now();
     let read = fs::read(place.join("f"));
@@ -861,7 +861,7 @@ fn unmounting_ends_the_mounter() {
     share.end_host().ended_with(0);
 }
 
-/// Each thread of the host is held to the directory, as `share status` says; the library's own tests try what that means.
+/// Each thread of the host is confined to the directory, as `share status` says; the library's own tests try what that means.
 #[test]
 fn the_host_is_held_to_the_directory() {
     let _machine = machine();
@@ -900,7 +900,7 @@ fn changes_ask_for_no_directory() {
     assert!(removed < 1.3, "{removed} round trips a file: {:?}", share.requests(0));
 }
 
-/// A directory's own attributes are the host's, whoever has changed something in it: what the host says with its answers is never what was.
+/// A directory's own attributes are the host's, whoever has changed something in it: what the host says with its answers is never out of date.
 #[test]
 fn directories_are_what_they_are() {
     let _machine = machine();
@@ -950,8 +950,8 @@ fn directories_are_what_they_are() {
     }
 }
 
-/// One host, two addresses: whoever comes by one hears of what those do who came by the other, and both sockets go with it. That a device of
-/// virtiofs is served at a third, `make test-share-vm` shows.
+/// One host, two addresses: a guest at one hears of what those at the other do, and both sockets go away with the host. `make test-share-vm`
+/// shows that a virtiofs device is served at a third.
 #[test]
 fn a_share_can_be_had_at_several_addresses() {
     let _machine = machine();
@@ -1026,8 +1026,8 @@ fn mistakes_are_told_in_one_line() {
     }
 }
 
-/// A virtual machine with a serial port, as far as host and guest see it: a device for the guest, and somebody who passes on what goes over
-/// it to and from the host's socket, and connects again when the host was started anew, as QEMU does.
+/// A virtual machine with a serial port, as far as host and guest see it: a device for the guest, and a relay that passes on what goes over
+/// it to and from the host's socket, and reconnects when the host was restarted, as QEMU does.
 struct SerialPort {
     device: PathBuf,
     is_over: Arc<AtomicBool>,
@@ -1066,7 +1066,7 @@ impl Drop for SerialPort {
     }
 }
 
-/// Until the host has gone.
+/// Passes it on until the host is gone.
 fn pass_on(guest: &File, host: &UnixStream, is_over: &AtomicBool) {
     let ends: [&OwnedFd; 2] = [&guest.try_clone().expect("a copy").into(), &host.try_clone().expect("a copy").into()];
     let mut buffer = [0; 4096];
@@ -1088,8 +1088,8 @@ fn pass_on(guest: &File, host: &UnixStream, is_over: &AtomicBool) {
     }
 }
 
-/// Mounters that are killed in the middle of something leave half of it on the port, in both directions; a host that was started anew
-/// knows no connection. All the same the next message is understood.
+/// Mounters that are killed in the middle of something leave half of it on the port, in both directions; a host that was restarted
+/// knows no connection. Even so, the next message is understood.
 #[test]
 fn over_a_serial_port_it_is_the_same_share() {
     let _machine = machine();
@@ -1136,7 +1136,7 @@ fn over_a_serial_port_it_is_the_same_share() {
     }
 }
 
-/// The host is killed and started anew, with the guest connected all the while.
+/// The host is killed and restarted, with the guest connected all the while.
 fn continue_with_another_host(share: &mut Share, place: &Path) {
     let open = File::open(place.join("big")).expect("it is there");
     share.lose_host(Signal::SIGKILL);
@@ -1145,7 +1145,7 @@ fn continue_with_another_host(share: &mut Share, place: &Path) {
     let mut read = [0; 4];
     open.read_exact_at(&mut read, 400).expect("it is the same file");
     assert_eq!(read, [94, 94, 95, 96]);
-    // What was read may have been in the guest's memory: that it is connected again is not known by that.
+    // What was read may have been in the guest's memory: it does not show that the guest is connected again.
     assert!(eventually(|| share.status()["guests"].as_array().map(Vec::len) == Some(1)));
 }
 
@@ -1168,7 +1168,7 @@ fn over_tcp_it_is_the_same_share() {
     assert_eq!(check(&mut share, |rounds| rounds < 300, false).wrong, Vec::<String>::new());
 }
 
-/// No key, another key, another host, no TLS: nobody of these is told anything.
+/// No key, another key, another host, no TLS: none of these is told anything.
 #[test]
 fn over_tcp_nobody_else_is_answered() {
     let _machine = machine();
@@ -1202,7 +1202,7 @@ fn over_tcp_nobody_else_is_answered() {
     let _ = plain.read_to_end(&mut told);
     assert!(told.len() < 20, "no more than that it is no TLS: {told:?}");
 
-    // Who says nothing loses the connection, and even many of those keep nobody out for long.
+    // A client that says nothing loses the connection, and even many of them keep nobody out for long.
     let silent: Vec<TcpStream> = (0..60).map(|_| TcpStream::connect(at).expect("it listens")).collect();
     let waited = Instant::now();
     for mut stream in silent {

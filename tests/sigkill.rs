@@ -24,8 +24,8 @@ fn at_fifty_random_moments_nothing_is_left() {
     let programs_before = our_programs();
     let mut moments = Moments::new();
     for number in 0..KILLS {
-        // A duration that no other process sleeps, not even one that another run of this test has left: by it the command's
-        // processes are known.
+        // A duration that no other process sleeps, not even one that another run of this test has left: it identifies the command's
+        // processes.
         let asleep = format!("4711.{:07}{number:03}", std::process::id());
         let script = format!(
             "sleep {asleep} & (setsid sleep {asleep} &) & sleep {asleep} & kill -STOP $!; find . >/dev/null; sleep {asleep}"

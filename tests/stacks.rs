@@ -1,4 +1,4 @@
-//! Stacks in user mode: the functions of a program that says itself how long it was in which, with all ways to their names.
+//! Stacks in user mode: the functions of a program that itself says how long it was in each, with all the ways to their names.
 
 mod support;
 
@@ -28,7 +28,7 @@ impl Seen {
         Seen::by(inodyne(), directory)
     }
 
-    /// By this program, which is inodyne or runs it.
+    /// Traced by this program, which is inodyne or runs it.
     fn by(mut command: Command, directory: &Path) -> Seen {
         let recording = directory.join("stacks.inodyne");
         command.args(["run", "--at"]).arg(directory).arg("-o").arg(&recording).arg("--").arg(directory.join("stacks"));
@@ -82,7 +82,7 @@ fn numbers_of_processes_are_those_of_the_tracers_pid_namespace() {
     let (_machine, scratch) = (machine(), scratch());
     compile(scratch.path());
     let mut command = Command::new("unshare");
-    // Its map of generated code bears the number that the program has there.
+    // Its map of generated code is named by the number that the program has there.
     command.args(["--pid", "--fork", "--mount-proc"]).arg(env!("CARGO_BIN_EXE_inodyne"));
     Seen::by(command, scratch.path()).all_hold();
 }
@@ -93,7 +93,7 @@ fn every_function_has_the_time_that_the_program_says() {
     compile(scratch.path());
     let seen = Seen::new(scratch.path());
     seen.all_hold();
-    // A function that the compiler has put into another one.
+    // A function that the compiler has inlined into another one.
     seen.holds("computed", ";main;computes;inlined_work");
 }
 

@@ -1,7 +1,7 @@
 //! Every call and every error is counted: the traced command is `strace -f -c` of something, so both count the same
 //! processes in the same run, and the two tables must be equal.
 //!
-//! strace's own calls are told from its children's by the command name. `exit` and `exit_group` never return, and
+//! strace's own calls are told apart from its children's by the command name. `exit` and `exit_group` never return, and
 //! strace leaves them out.
 
 mod support;
@@ -14,7 +14,7 @@ use support::{Counts, fixture, machine, nothing_lost, prepare, run, scratch, str
 
 const NEVER_RETURN: [&str; 2] = ["exit", "exit_group"];
 
-/// The table that strace wrote, but for calls that never return.
+/// The table that strace wrote, except for calls that never return.
 fn strace_counts(file: &Path) -> Counts {
     let text = fs::read_to_string(file).expect("the table of strace");
     let mut counts = strace_table(&text);
@@ -108,7 +108,7 @@ fn pipeline_of_short_processes_in_parallel() {
     equals_strace(scratch.path(), &["sh", "-c", script], 2000);
 }
 
-/// More pairs of program and call than the first table of calls has rows, and than it had in all once.
+/// More pairs of program and call than the first table of calls has rows, and than it once had in all.
 #[test]
 fn programs_by_sixty_names() {
     let (_machine, scratch) = (machine(), scratch());
@@ -135,7 +135,7 @@ for thread in threads: thread.join()
     equals_strace(scratch.path(), &["python3", "-c", script], 8000);
 }
 
-/// As the seccomp filter of a container does: the kernel tells of such a call's end only.
+/// As the seccomp filter of a container does: the kernel reports only the end of such a call.
 #[test]
 fn calls_that_seccomp_refuses() {
     let (_machine, scratch) = (machine(), scratch());

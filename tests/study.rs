@@ -43,7 +43,7 @@ fn passes(name: &str) {
     let study = recording.study.expect("it says what it is");
     assert_eq!((study.name.as_str(), study.quick), (name, true));
     assert!(!study.expectations.is_empty() && study.expectations.iter().all(|expectation| expectation.held));
-    // What belongs to different parts is never held against each other.
+    // What belongs to different parts is never compared with each other.
     for comparison in &recording.comparisons {
         let part = |place: usize| study.parts.iter().position(|part| part.places.contains(&place));
         assert_eq!(part(comparison.cases.a.place), part(comparison.cases.b.place));
@@ -144,7 +144,7 @@ fn a_study_of_ones_own_has_its_parts_in_one_recording() {
         study.parts.iter().map(|part| (part.name.as_str(), &part.places[..], &part.commands[..])).collect();
     assert_eq!(parts, [("first", &[0, 1][..], &[0][..]), ("second", &[2, 3][..], &[1][..])]);
     assert_eq!(study.parts[0].left_out, ["absent: no-such-program is not installed"]);
-    // What is about a command that is not here is not looked at.
+    // What is about a command that is not here is not checked.
     assert_eq!(study.expectations.iter().map(|e| e.says.as_str()).collect::<Vec<_>>(), ["grep opens the word"]);
     assert_eq!(first.runs.len(), 2 * 3 + 2 * 2);
     assert_eq!(first, load(&recording).expect("it was kept"));
@@ -205,7 +205,7 @@ fn mistakes_are_said_before_anything_happens() {
     assert!(line.contains("larger than 1 MiB"), "{line}");
 }
 
-/// What the parts before have measured is kept when a later one is disturbed.
+/// What earlier parts have measured is kept when a later one is disturbed.
 #[test]
 fn an_interrupted_study_keeps_what_was_measured_and_leaves_nothing() {
     let (_machine, scratch) = (machine(), scratch());

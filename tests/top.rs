@@ -125,7 +125,7 @@ fn without_a_terminal_batch_is_asked_for() {
     assert!(said.contains("--batch"), "{said}");
 }
 
-/// `top` at a pseudo-terminal of its own.
+/// `top` on a pseudo-terminal of its own.
 struct AtTerminal {
     child: Killed,
     keys: File,
@@ -275,7 +275,7 @@ fn without_colours_none_is_drawn() {
     }
 }
 
-/// A process that starts others which do nothing, and tells when all are there.
+/// A process that starts others which do nothing, and says when all are there.
 fn sleepers(count: usize) -> Killed {
     let script = format!(
         "import os, signal, sys\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\n\
@@ -311,7 +311,7 @@ fn calls_all_the_time() -> Killed {
     Killed(command.args(["-c", "import os\nwhile True:\n  os.getppid()\n"]).spawn().expect("the tests need python3"))
 }
 
-/// A program of `fixtures/rounds.c`, which has made no call yet but the one that it is in.
+/// A program of `fixtures/rounds.c`, which has made no call yet except the one that it is in.
 struct Rounds {
     child: Killed,
     asks: ChildStdin,
@@ -330,14 +330,14 @@ impl Rounds {
         rounds
     }
 
-    /// Until it has left its CPU in `read`: then proc_pid_syscall(5) says so.
+    /// Waits until it has left its CPU in `read`: then proc_pid_syscall(5) says so.
     fn waits(&self) {
         let file = format!("/proc/{}/syscall", self.child.pid());
         let read = format!("{} 0x0 ", nix::libc::SYS_read);
         assert!(eventually(|| std::fs::read_to_string(&file).is_ok_and(|text| text.starts_with(&read))));
     }
 
-    /// Makes the rounds; how many calls of it have ended since it was asked.
+    /// Makes the rounds; returns how many of its calls have ended since it was asked.
     fn made(&mut self) -> u64 {
         self.asks.write_all(b"x").expect("it reads");
         let mut line = String::new();
@@ -377,7 +377,7 @@ fn where_not_every_call_is_timed_all_are_counted_and_the_times_sum() {
         assert_eq!((account.calls, activity.lost.total()), (made, 0), "one in {timed_one_in}");
         let sum: Nanos = account.rows.iter().map(|row| row.ns).sum();
         assert_eq!(sum, activity.length_ns, "one in {timed_one_in}: {:?}", account.rows);
-        // Waits are none of what is estimated.
+        // Waits are not estimated.
         let waits: Vec<&Row> = of_call(account, "poll").filter(|row| row.kind == RowKind::Blocked).collect();
         assert_eq!(waits.iter().map(|row| row.count).sum::<u64>(), 10, "{waits:?}");
         assert!(waits.iter().map(|row| row.ns).sum::<Nanos>() >= Nanos(10_000_000), "{waits:?}");
@@ -389,7 +389,7 @@ fn where_not_every_call_is_timed_all_are_counted_and_the_times_sum() {
         shares.push(of_stat / (of_stat + of_getppid));
     }
     println!("of the time in both calls in stat, where all, one in 8, one in 64, and all are timed: {shares:?}");
-    // Each eighth call of it is a stat: had each eighth one been timed, it would be all or nothing.
+    // Every eighth call of it is a stat: had every eighth one been timed, it would be all or nothing.
     for share in &shares {
         assert!((share - shares[0]).abs() < 0.2, "{shares:?}");
     }

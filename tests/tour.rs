@@ -21,7 +21,7 @@ fn expected(recording: &Recording) -> String {
     }
 }
 
-/// Runs a command in a directory, and looks at what is told of it.
+/// Runs a command in a directory, and looks at what is said about it.
 fn told_of(directory: &Path, script: &str) {
     let file = directory.join("kept.inodyne");
     let mut command = inodyne();

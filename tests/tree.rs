@@ -1,4 +1,4 @@
-//! `inodyne tree` as a program: its exit codes, its one line of what is wrong, and what it prints.
+//! `inodyne tree` as a program: its exit codes, its one-line errors, and what it prints.
 
 use std::{
     path::Path,

@@ -1,5 +1,5 @@
-//! Programs that look like the trouble of a finding and have another: what is said must not be that finding. And of those that do
-//! have it, its share and its prediction, held against the ledger and against what the program takes when it is cured.
+//! Programs that look as if they had the trouble of a finding but have another: they must not get that finding. And for those that do
+//! have it, its share and its prediction, compared with the ledger and with what the program takes when it is cured.
 
 mod support;
 
@@ -32,7 +32,7 @@ fn recorded(scratch: &Path, options: &[&str], name: &str, arguments: &str) -> (R
     (recording, printed)
 }
 
-/// The part of the critical path in rows of which this is true.
+/// The part of the critical path in rows for which this is true.
 fn part(trace: &Trace, is_meant: impl Fn(&Row) -> bool) -> f64 {
     let rows = trace.ledger.rows.iter().filter(|row| is_meant(row));
     rows.map(|row| row.ns.share_of(trace.ledger.wall_ns)).sum()
@@ -84,8 +84,8 @@ fn files_are_to_blame_where_a_client_waits_for_a_server_that_reads() {
     }
 }
 
-/// The part of the path in which a server of this name waits for a device, or works for a call about files. Of a busy machine's, what is not
-/// waiting for a CPU.
+/// The part of the path in which a server of this name waits for a device, or works for a call about files. On a busy machine, the part of
+/// what is not waiting for a CPU.
 fn part_of_server(trace: &Trace, name: &str) -> f64 {
     let about_files = ["openat", "read", "getdents64", "newfstatat"];
     let of_files = part(trace, |row| {
@@ -97,7 +97,7 @@ fn part_of_server(trace: &Trace, name: &str) -> f64 {
     of_files / (1.0 - part(trace, |row| row.kind == RowKind::Runqueue))
 }
 
-/// A server of secure shells for one test, on a port of its own.
+/// An ssh server for one test, on a port of its own.
 struct Sshd {
     server: Child,
     directory: PathBuf,
@@ -109,7 +109,7 @@ impl Sshd {
         for key in ["host", "user"] {
             run(Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f", &path(key)])).ended_with(0);
         }
-        // It changes into this directory, which the service of the distribution makes.
+        // It changes into this directory, which the distribution's service creates.
         std::fs::create_dir_all("/run/sshd").expect("tests run as root");
         let mut server = Command::new("/usr/sbin/sshd");
         server.args(["-D", "-e", "-f", "/dev/null", "-h", &path("host")]);
@@ -168,7 +168,7 @@ fn files_are_to_blame_where_a_secure_shell_reads_them() {
     nothing_lost(trace);
     let read = part_of_server(trace, "find");
     assert!(read > 0.3, "{read} of the path: {:?}, {:?}: {}", trace.ledger, trace.observed.helpers, sshd.log());
-    // What is done over there is done for the command, and no other program's work.
+    // What is done over there is done for the command, and is not another program's work.
     assert!(!trace.doubts.iter().any(|doubt| doubt.contains("find")), "{:?}", trace.doubts);
     assert!(said(&recording, "fs-not-to-blame").is_none(), "{:?}", recording.findings);
 }
@@ -205,7 +205,7 @@ fn those_who_take_turns_in_syncing_wait_for_that_all_the_time() {
     let syncing = part(&recording.traces[0], |row| row.syscall.as_deref() == Some("fdatasync"));
     assert!(syncing > 0.7, "{:?}", recording.traces[0].ledger);
     let finding = expected(&recording, "sync-bound");
-    // In the call, too, is who is ready again and has no CPU yet.
+    // A thread that is ready again and has no CPU yet is in the call, too.
     let ready = part(&recording.traces[0], |row| row.kind == RowKind::Runqueue);
     assert!(
         (syncing - 0.05..=syncing + ready + 0.05).contains(&finding.share_of_wall),
@@ -233,7 +233,7 @@ fn who_has_a_lock_and_is_none_of_the_command_is_named() {
     let (_machine, scratch, cgroup) = (machine(), scratch(), Cgroup::of_service());
     let program = fixture("truth/lock-file", scratch.path());
     symlink(&program, scratch.path().join("stranger")).expect("scratch");
-    // It has the lock before the command begins, once and long, and has it for as long as that runs and more.
+    // It takes the lock before the command begins, once and for long, and holds it for as long as that runs and more.
     let members = cgroup.0.join("cgroup.procs");
     let enter = format!("setsid sh -c 'echo $$ > {} && exec ./stranger 1 1 1500' > printed", members.display());
     let stranger = format!("{enter} & while flock -n lock true; do sleep 0.01; done");
@@ -244,7 +244,7 @@ fn who_has_a_lock_and_is_none_of_the_command_is_named() {
     let recording = support::load(&file).expect("it was written");
     let finding = expected(&recording, "lock-contention");
     assert!(finding.title.contains("waits for the lock of a file that stranger had"), "{finding:?}");
-    // Of nearly all that was waited for locks, since nobody else had it.
+    // Of nearly all the waiting for locks, since nobody else had it.
     let names =
         |line: &&String| line.contains("stranger (process ") && line.contains(&format!(" of {}) ", cgroup.name()));
     let line = finding.evidence.iter().find(names).unwrap_or_else(|| panic!("{finding:?}"));
@@ -275,7 +275,7 @@ fn a_limit_of_the_cgroup_is_named_and_not_the_device() {
     assert!(finding.title.contains("allows no more than 100 read requests a second of 7:"), "{finding:?}");
     assert!(finding.evidence[0].contains(cgroup.name()), "{finding:?}");
     assert!(finding.bound && said(&limited, "cold-metadata").is_none(), "{:?}", limited.findings);
-    // Where as much is allowed as the device gives, it is the device.
+    // Where as much is allowed as the device delivers, it is the device.
     let script = format!("{} && exec find . -size +1k", cgroup.reads(1_000_000));
     let slow = ["--at", "ext4:size=256M,delay=3ms", "--data", "tree:dirs=150,files=5,bytes=1", "--cache", "cold"];
     let allowed = sh_recorded(scratch.path(), &slow, &script);
@@ -304,7 +304,7 @@ fn a_limit_on_cpu_time_is_told_from_a_busy_machine() {
 fn who_may_use_one_cpu_of_several_does_not_wait_for_others() {
     let (_machine, scratch) = (machine(), scratch());
     let count = "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done";
-    // Three on the first CPU, and nobody on the others: two thirds of the time is waiting. Of two it would be half, and as much is computing.
+    // Three on the first CPU, and nobody on the others: two thirds of the time is waiting. With two it would be half, and as much computing.
     let script = format!("taskset -p -c 0 $$ >/dev/null; ({count}) & ({count}) & {count}; wait");
     let recording = sh_recorded(scratch.path(), &["--at", "tmpfs"], &script);
     let finding = expected(&recording, "run-queue-bound");
@@ -313,7 +313,7 @@ fn who_may_use_one_cpu_of_several_does_not_wait_for_others() {
     assert!(finding.evidence[0].contains(" CPUs on average, other programs "), "{finding:?}");
 }
 
-/// A program beside the command, until the end of the test: in a session of its own, before others as the command is.
+/// A program beside the command, until the end of the test: in a session of its own, ahead of others as the command is.
 struct Beside(Child);
 
 impl Beside {
@@ -346,9 +346,9 @@ fn who_else_has_the_cpus_or_the_disk_is_named() {
         doubt.starts_with("the machine was busy") && doubt.contains("; ") && doubt.matches(" used ").count() == 2
     };
     let finding = expected(&of_cpus, "run-queue-bound");
-    assert!(finding.title.ends_with(": others had them"), "{finding:?}");
+    assert!(finding.title.ends_with(": others were using the CPUs"), "{finding:?}");
     assert!(doubts.iter().any(names), "{doubts:?}: {:?}, {:?}", of_cpus.traces[0].neighbours, of_cpus.traces[0].ledger);
-    // Read from the disk below, where the place lies as well.
+    // Reads from the disk below, where the place lies as well.
     let file = scratch.path().join("read").display().to_string();
     let read = format!("while :; do dd if={file} of=/dev/null bs=1M iflag=direct status=none; done");
     run(Command::new("dd").args(["if=/dev/zero", &format!("of={file}"), "bs=1M", "count=64", "conv=fsync"]))
@@ -360,7 +360,7 @@ fn who_else_has_the_cpus_or_the_disk_is_named() {
     };
     let doubts = &of_disk.traces[0].doubts;
     assert!(doubts.iter().any(|doubt| doubt.contains(" dd") && doubt.contains("of what the disk did")), "{doubts:?}");
-    // Interrupts of the disk that break into one that only computes make no helper of it.
+    // Disk interrupts that hit a process that only computes do not make it a helper.
     let helpers = &of_disk.traces[0].observed.helpers;
     assert!(helpers.iter().all(|helper| helper.comm != "awk"), "{helpers:?}");
 }
@@ -415,8 +415,8 @@ fn sh_recorded(scratch: &Path, options: &[&str], script: &str) -> Recording {
     support::load(&file).expect("it was written")
 }
 
-/// Insists that the cured program takes what was predicted, within the interval and half of the saving. Of a recording that is no ground
-/// for predictions none is kept.
+/// Insists that the cured program takes what was predicted, within the interval and half of the saving. A recording that is no basis
+/// for predictions has none.
 fn holds(finding: &Finding, trouble: &Recording, cured: &Recording) {
     let walls = |recording: &Recording| median(&recording.untraced_walls(recording.traces[0].key()));
     let (now, then) = (walls(trouble).expect("untraced runs"), walls(cured).expect("untraced runs"));

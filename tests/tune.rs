@@ -1,4 +1,4 @@
-//! Tuning for real: planted truths are found with what they need, nothing is found where nothing can help, and nothing is left.
+//! Tuning for real: planted truths are found with what they need, nothing is found where nothing can help, and nothing is left behind.
 
 mod support;
 
@@ -21,7 +21,7 @@ fn tuned(file: &Path, options: &[&str], command: &[&str]) -> (Outcome, Tuning) {
     tuned_by("6", file, options, command)
 }
 
-/// The same, confirmed on so many pairs: runs that are short need more, as one that was held up must not decide.
+/// The same, confirmed on so many pairs: short runs need more, as one that was held up must not decide.
 fn tuned_by(pairs: &str, file: &Path, options: &[&str], command: &[&str]) -> (Outcome, Tuning) {
     let mut tune = inodyne();
     tune.args(["tune", "--no-trace", "-n", pairs, "-o"]).arg(file).args(options).arg("--").args(command);
@@ -95,7 +95,7 @@ fn noatime_helps_who_reads_files_for_the_first_time() {
 fn a_number_of_the_commands_own_is_what_becomes_better() {
     let (_machine, scratch) = (machine(), scratch());
     let file = scratch.path().join("number.inodyne");
-    // It prints 100 and sleeps for nothing, or 140 and for a while, beside words and errors.
+    // It prints 100 and sleeps for nothing, or 140 and for a while, among words and errors.
     let command = ["sh", "-c", "echo about IOPS >&2; echo iops={more}; sleep 0.0{more}"];
     let tuned = |objective: &str| {
         let options = ["--at", "tmpfs", "-L", "more=100,140,120", "--objective", objective];
@@ -131,7 +131,7 @@ fn what_prints_no_number_is_told() {
     }
 }
 
-/// With a trace, the finding comes first; its risk is told.
+/// With a trace, the finding comes first; its risk is stated.
 #[test]
 fn metacopy_helps_a_chown_on_an_overlay() {
     let (_machine, scratch) = (machine(), scratch());
@@ -143,11 +143,11 @@ fn metacopy_helps_a_chown_on_an_overlay() {
     let best = best(&tuning);
     assert_eq!((best.written().as_str(), best.risk()), ("metacopy=on", Risk::Security));
     assert!(outcome.text().contains("Its risk: security"), "{}", outcome.text());
-    // Renaming is no part of it.
+    // Renaming is not part of it.
     assert_ne!(tuning.tried[1].verdict, TuneVerdict::Helps);
 }
 
-/// A tree that somebody has looked at a moment ago, which the kernel believes no more unless it is told to.
+/// A tree that somebody looked at a moment ago, which the kernel no longer trusts unless it is told to.
 #[test]
 fn timeouts_help_who_looks_at_a_fuse_server_again() {
     let (_machine, scratch) = (machine(), scratch());
@@ -162,7 +162,7 @@ fn timeouts_help_who_looks_at_a_fuse_server_again() {
     assert!(told.contains("-o entry_timeout=60,attr_timeout=60") && !told.contains("not tried here"), "{told}");
 }
 
-/// Of a mount that is there, what is restored at the end is tried, and what else would help is said.
+/// On a mount that already exists, what is restored at the end is tried, and what else would help is said.
 #[test]
 fn a_mount_that_is_there_is_read_ahead_otherwise_and_its_options_are_advised() {
     let (_machine, scratch) = (machine(), scratch());
@@ -210,7 +210,7 @@ fn nothing_helps_a_loop_of_cached_reads_and_what_is_refused_is_told() {
     assert!(outcome.text().contains("nr_requests=100000 refused"), "{}", outcome.text());
 }
 
-/// At most one winner in twenty trials is by chance, also with the margin that is used where none is asked for, and many settings.
+/// At most one winner in twenty trials is by chance, even with the default margin and many settings.
 #[test]
 fn chance_wins_hardly_ever() {
     let (_machine, scratch) = (machine(), scratch());
@@ -245,7 +245,7 @@ fn the_users_own_parameters_are_tuned_too() {
     assert_eq!(best(&tuning).written(), "time=0.05");
 }
 
-/// In a directory that was there before only what is restored changes.
+/// In a directory that already existed, only what is restored changes.
 #[test]
 fn live_settings_are_restored() {
     let (_machine, scratch) = (machine(), scratch());
@@ -289,7 +289,7 @@ fn a_killed_tuning_goes_on_from_where_it_was() {
     let tuning = whole.tuning.clone().expect("a tuning");
     assert_eq!((best(&tuning).written().as_str(), tuning.complete), ("time=0.05", true));
     assert_eq!(whole.traces.len(), 1);
-    // All but the runs of the block that was cut short were taken, as they were.
+    // All but the runs of the block that was cut short were taken over as they were.
     let taken = whole.runs.len() - (runs() - before);
     let again = kept.runs.len() - taken;
     assert!(again < 4, "{again} of {} runs were done again", kept.runs.len());
@@ -299,13 +299,13 @@ fn a_killed_tuning_goes_on_from_where_it_was() {
     run(&mut tune(&file, &["--resume"])).ended_with(0);
     let same = load(&file).expect("it was kept");
     assert_eq!((runs(), same.runs, same.tuning, same.traces.len()), (before, whole.runs, whole.tuning, 1));
-    // Of something else it is no beginning, and it stays what it is.
+    // It cannot be continued as something else, and stays as it is.
     let refused = run(&mut tune(&file, &["--resume", "--objective", "durable"])).ended_with(2);
     assert!(refused.stderr.contains("leave --resume out"), "{}", refused.stderr);
     let refused = run(&mut tune(&file, &["--resume", "--setting", "vfs_cache_pressure=77"])).ended_with(2);
     assert!(refused.stderr.contains("of something else: place vfs_cache_pressure=77"), "{}", refused.stderr);
     assert_eq!(runs(), before);
-    // Where there is none it begins.
+    // Where there is no recording yet, it begins one.
     let other = scratch.path().join("other.inodyne");
     run(&mut tune(&other, &["--resume"])).ended_with(0);
     assert!(load(&other).expect("it was kept").tuning.is_some_and(|tuning| tuning.complete));

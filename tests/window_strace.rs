@@ -1,4 +1,4 @@
-//! The calls of programs that run already, over a window: those that `strace -f -c -p` counts over the same one.
+//! The calls of programs that are already running, over a window: those that `strace -f -c -p` counts over the same one.
 //!
 //! The programs are stopped while both begin, and again before both end. Only a call that a thread was in when it was stopped can be
 //! counted by one of them and not by the other.
@@ -40,14 +40,14 @@ impl Tree {
         self.threads().iter().map(|task| task.process).collect()
     }
 
-    /// One that ended meanwhile needs none.
+    /// A process that has ended meanwhile needs none.
     fn signal(&self, signal: Signal) {
         for process in self.processes() {
             let _ = kill(Pid::from_raw(process), signal);
         }
     }
 
-    /// Those that were born meanwhile, too.
+    /// Stops all of them, including those that were born meanwhile.
     fn stop(&self) {
         let is_stopped = || {
             self.signal(Signal::SIGSTOP);
@@ -112,7 +112,7 @@ fn both(scratch: &Path, tree: &Tree, lasting: Duration) -> (Counts, Counts, u64)
     (counts(&recording), theirs, window(&recording).threads.len() as u64)
 }
 
-/// Insists that they are equal but for calls at the edges: each thread is in one at either.
+/// Insists that they are equal except for calls at the edges: each thread is in one at either.
 fn are_equal(scratch: &Path, command: &mut Command, least: u64) {
     let tree = Tree::start(command);
     // strace stops it at each call, so where others want the CPUs, too, a window takes longer until enough has happened.

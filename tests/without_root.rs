@@ -13,7 +13,7 @@ use nix::sys::signal::{Signal, kill};
 use support::programs::copy_for_everybody;
 use support::{Counts, as_nobody, counts, inodyne, machine, prepare, run, scratch, start, strace_table};
 
-/// Directories that nobody may search.
+/// Directories that the user nobody may search.
 const PATH: &str = "/usr/bin:/bin";
 
 /// A place of nobody's with a repository in it, and a copy of the program that everybody may run.
@@ -57,7 +57,7 @@ impl Home {
     }
 }
 
-/// What strace counts itself.
+/// What strace itself counts.
 fn strace_counts(home: &Home, argv: &[&str]) -> Counts {
     let mut strace = Command::new("strace");
     strace.args(["-f", "-c", "-o", "../counts/log"]).args(argv).current_dir(home.place());
@@ -112,7 +112,7 @@ fn the_command_ends_as_it_does_without_strace() {
     assert!(line.contains("no-such-command: "), "{line}");
     assert_eq!(run(&mut home.inodyne(&["run", "--", "./no-such-command"])).code(), Some(127));
     assert_eq!(run(&mut home.inodyne(&["run", "--", "/tmp"])).code(), Some(126));
-    // Its files have the numbers that they have without.
+    // Its descriptors have the same numbers as without inodyne.
     let script = "exec 3</dev/null; ls /proc/self/fd";
     let numbers = |outcome: support::Outcome| {
         let text = outcome.ended_with(0).text();

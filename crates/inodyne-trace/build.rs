@@ -1,5 +1,5 @@
-//! Compiles the BPF programs, and for the tests the parts of the C that are plain C; makes the Rust skeleton. Says of which of the kernel's
-//! types the programs ask.
+//! Compiles the BPF programs and, for the tests, the parts of the C that are plain C; makes the Rust skeleton. Lists which of the kernel's
+//! types the programs ask about.
 //!
 //! A package of this crate holds the compiled programs, so that whoever installs it needs no clang (scripts/package).
 
@@ -35,7 +35,7 @@ fn main() {
         Some(packaged) => drop(fs::copy(packaged, &object).expect("the package's object can be read")),
         None => compile(&manifest, &out, processor, &object),
     }
-    // For whoever makes a package, or looks whether one holds what its sources say.
+    // For whoever makes a package, or checks whether one holds what its sources say.
     if let Some(objects) = env::var_os(OBJECTS) {
         for processor in &ARCHITECTURES {
             compile(&manifest, &out, processor, &Path::new(&objects).join(format!("{}.bpf.o", processor.0)));
@@ -57,13 +57,13 @@ fn main() {
     println!("cargo:rerun-if-env-changed={OBJECTS}");
 }
 
-/// The compiled programs that a package of this crate holds; none where this is no package.
+/// The compiled programs that a package of this crate holds; none if this is no package.
 fn packaged(manifest: &Path, arch: &str) -> Option<PathBuf> {
     let is_package = manifest.join("Cargo.toml.orig").is_file();
     Some(manifest.join(format!("objects/{arch}.bpf.o"))).filter(|object| is_package && object.is_file())
 }
 
-/// Compiles the programs for a processor. The object is the same in whatever directory that happens.
+/// Compiles the programs for a processor. The object is the same whichever directory that happens in.
 fn compile(manifest: &Path, out: &Path, (arch, defined): &(&str, &str), object: &Path) {
     // v3: 32-bit jumps and atomic fetch-and-add; clang 14 crashes on the latter without it.
     let own = ["-mcpu=v3".to_owned(), format!("-D__TARGET_ARCH_{defined}"), format!("-I{}", out.display())];
@@ -78,13 +78,13 @@ fn compile(manifest: &Path, out: &Path, (arch, defined): &(&str, &str), object: 
         .expect("the BPF programs compile (needs clang 14 or newer and the kernel's user headers)");
 }
 
-/// Where Debian and its children keep the kernel's user headers that differ between processors: those of this machine, and those for
-/// cross compilers. Elsewhere all lie in /usr/include.
+/// Where Debian and its derivatives keep the kernel's user headers that differ between processors: those of this machine, and those for
+/// cross compilers. Elsewhere all are in /usr/include.
 fn kernel_headers(arch: &str) -> [String; 2] {
     [format!("-I/usr/include/{arch}-linux-gnu"), format!("-I/usr/{arch}-linux-gnu/include")]
 }
 
-/// Writes a header that includes this file of every folder below `probes/` that has it.
+/// Writes a header that includes this file from every folder below `probes/` that has it.
 fn list_probes(sources: &Path, file: &str, list: &Path) {
     let folders = fs::read_dir(sources.join("probes")).expect("the folder of probes").flatten();
     let mut headers: Vec<PathBuf> =

@@ -2,9 +2,9 @@
 //!
 //! Tests that trace or make file systems take [`machine`] first. Cargo runs test binaries one after the other but the
 //! tests of one binary in threads; two traced runs at once would take CPU time from each other, empty each other's caches
-//! and change each other's settings under /proc/sys. All of that is the machine's, so the lock is the machine's too, and
+//! and change each other's settings under /proc/sys. All of that is machine-wide, so the lock is too, and
 //! holds against the tests of another checkout as well. Tests that measure nothing share it with each other
-//! ([`beside_others`]), and with none that measures.
+//! ([`beside_others`]), but not with one that measures.
 //!
 //! Others may be busy on the machine: what is tested runs at the highest priority ([`start`]), so that they take little
 //! from it.
@@ -36,8 +36,8 @@ use nix::sys::signal::{SigHandler, Signal, signal};
 use nix::sys::stat::Mode;
 use tempfile::TempDir;
 
-/// Beyond this a run hangs. No time is tested by it: a study that takes a minute takes several on a machine that is busy with
-/// other things.
+/// A run that takes longer than this hangs. No time is tested by it: a study that takes a minute takes several on a machine that
+/// is busy with other things.
 const HANGS_AFTER: Duration = Duration::from_secs(900);
 
 /// The machine, or a share of it, for as long as it is held.
@@ -71,7 +71,7 @@ pub fn scratch() -> TempDir {
     scratch
 }
 
-/// A recording of a file.
+/// The recording in a file.
 pub fn load(path: &Path) -> Result<Recording, inodyne_recording::FileError> {
     inodyne_recording::load(path, inodyne_recording::DEFAULT_LIMIT_BYTES)
 }
@@ -82,9 +82,9 @@ pub fn inodyne() -> Command {
     for name in ["COLUMNS", "NO_COLOR", "SUDO_UID", "SUDO_GID", "SUDO_USER", "INODYNE_MOUNT", "INODYNE_SCRATCH"] {
         command.env_remove(name);
     }
-    // Cargo's, with the directories of all that was built: every program that is traced would look there for its libraries.
+    // Set by Cargo, with the directories of all that was built: every program that is traced would look there for its libraries.
     command.env_remove("LD_LIBRARY_PATH");
-    // What was measured of this machine's disks would be in reports.
+    // Otherwise what was measured of this machine's disks would be in reports.
     command.env("XDG_STATE_HOME", "/nonexistent").env("LC_ALL", "C").stdin(Stdio::null());
     command
 }
@@ -124,7 +124,7 @@ impl Outcome {
         self
     }
 
-    /// Insists on a failure told in one line, which it returns without the program's name.
+    /// Insists on a failure reported in one line, which it returns without the program's name.
     pub fn failed_in_one_line(self, code: i32) -> String {
         let outcome = self.ended_with(code);
         let lines: Vec<&str> = outcome.stderr.lines().collect();
@@ -146,7 +146,7 @@ pub struct Running {
 /// Whoever runs the tests may ignore these (`nohup`, a background job), and programs inherit that.
 const NOT_TO_BE_IGNORED: [Signal; 4] = [Signal::SIGINT, Signal::SIGQUIT, Signal::SIGHUP, Signal::SIGTERM];
 
-/// A program with signals as they are in a terminal, and before others on a busy machine.
+/// A program with signals as they are in a terminal, and with priority over others on a busy machine.
 pub fn as_in_a_terminal(command: &mut Command) -> &mut Command {
     let set = || {
         for each in NOT_TO_BE_IGNORED {
@@ -169,11 +169,11 @@ pub fn start(command: &mut Command) -> Running {
     Running { child, stdout, stderr, started: Instant::now() }
 }
 
-/// Gives this process, and those that it will start, the highest priority: CPU time that other programs on the machine take
-/// is none that a test can say anything about.
+/// Gives this process, and those that it will start, the highest priority: a test can say nothing about CPU time that other programs
+/// on the machine take.
 ///
 /// Where the scheduler groups processes by their session (`sched_autogroup_enabled`), a nice value only counts within the
-/// session, so the process gets a session of its own, and that the priority. Without privileges nothing changes.
+/// session, so the process gets a session of its own, and that session the priority. Without privileges nothing changes.
 fn before_others() {
     const FIRST: i32 = -20;
     let _ = nix::unistd::setsid();
@@ -290,7 +290,7 @@ pub fn eventually(happens: impl Fn() -> bool) -> bool {
     true
 }
 
-/// A process of this pid exists and has not ended.
+/// Whether a process with this pid exists and has not ended.
 pub fn is_alive(pid: i32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
@@ -314,7 +314,7 @@ pub fn strace_table(text: &str) -> Counts {
     rows.filter(|(name, _)| name != "total").collect()
 }
 
-/// The same of the first trace of a recording.
+/// The same for the first trace of a recording.
 pub fn counts(recording: &Recording) -> Counts {
     let calls = recording.traces[0].syscalls.iter();
     calls.map(|call| (call.name.clone(), (call.calls, call.errors))).collect()
@@ -335,7 +335,7 @@ pub fn nothing_lost(trace: &Trace) {
     assert_eq!(trace.lost.total(), 0, "{:?}", trace.lost);
 }
 
-/// A directory shown through sshfs, by the server of sftp on this machine over a pair of pipes: no network, no key.
+/// A directory shown through sshfs, by this machine's sftp server over a pair of pipes: no network, no key.
 /// Unmounted even if the test fails.
 pub struct Sshfs(pub PathBuf);
 
@@ -368,7 +368,7 @@ impl Cgroup {
         Cgroup::holding("2M")
     }
 
-    /// With so much memory.
+    /// With this much memory.
     pub fn holding(memory: &str) -> Cgroup {
         let cgroup = Cgroup::of("memory");
         let file = if cgroup.0.join("memory.max").exists() { "memory.max" } else { "memory.limit_in_bytes" };
@@ -385,7 +385,7 @@ impl Cgroup {
         Cgroup(path)
     }
 
-    /// Of version 2, called as systemd calls that of a service.
+    /// A v2 cgroup, named as systemd names that of a service.
     pub fn of_service() -> Cgroup {
         let two = Path::new("/sys/fs/cgroup/unified");
         let root = if two.is_dir() { two } else { Path::new("/sys/fs/cgroup") };
@@ -399,7 +399,7 @@ impl Cgroup {
         self.0.file_name().and_then(|name| name.to_str()).expect("a name")
     }
 
-    /// Shell words that let the shell itself into it, held to so many read requests a second of the current directory's device.
+    /// Shell words that put the shell itself into it, limited to so many read requests a second on the current directory's device.
     pub fn reads(&self, a_second: u32) -> String {
         let directory = self.0.display();
         let limit = match self.0.join("io.max").exists() {
@@ -409,7 +409,7 @@ impl Cgroup {
         format!("{limit} && echo $$ >{directory}/cgroup.procs")
     }
 
-    /// The same, held to this part of a CPU.
+    /// The same, limited to this part of a CPU.
     pub fn cpu(&self, percent: u32) -> String {
         let (directory, quota) = (self.0.display(), percent * 1000);
         let limit = match self.0.join("cpu.max").exists() {

@@ -1,7 +1,7 @@
 //! Files that a test writes and then starts.
 //!
-//! Another process writes them. The kernel refuses to start a file that somebody holds open for writing (ETXTBSY), and while
-//! this process holds it so, a test beside it may fork: its child keeps the descriptor until it has started its own program.
+//! Another process writes them. The kernel refuses to execute a file that somebody holds open for writing (ETXTBSY), and while
+//! this process held it open, a test running beside it might fork: the child keeps the descriptor until it has executed its own program.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -16,7 +16,7 @@ pub struct State {
 }
 
 impl State {
-    /// As it is.
+    /// The current state.
     pub fn now(images: &Path) -> State {
         let setting = |name: &str| fs::read_to_string(Path::new("/proc/sys").join(name)).unwrap_or_default();
         State {
@@ -47,7 +47,7 @@ fn of_writeback() -> Vec<String> {
     for device in names(bdis).into_iter().filter(|name| name.starts_with("7:") && !is_attached(name)) {
         let read = |name: &str| fs::read_to_string(bdis.join(&device).join(name)).unwrap_or_default();
         let [strict, ratio] = ["strict_limit", "max_ratio"].map(read);
-        // One that is as the kernel makes them says nothing: devices come and go.
+        // One that is as the kernel creates it says nothing: devices come and go.
         if (strict.trim(), ratio.trim()) != ("0", "100") {
             all.push(format!("{device} {strict} {ratio}"));
         }
@@ -90,7 +90,7 @@ pub fn servers_over(images: &Path) -> Vec<String> {
     names(Path::new("/proc")).into_iter().filter(is_one).collect()
 }
 
-/// Command lines of processes that have this word.
+/// Command lines of processes that contain this word.
 pub fn processes_with(word: &str) -> Vec<String> {
     let of = |pid: String| fs::read(Path::new("/proc").join(pid).join("cmdline")).ok();
     let lines = names(Path::new("/proc")).into_iter().filter_map(of);
@@ -102,7 +102,7 @@ pub fn our_programs() -> usize {
     ProgInfoIter::default().filter(|program| program.name == "calls_enter").count()
 }
 
-/// Another number each time, which is printed; `INODYNE_TEST_SEED` gives a printed one again.
+/// A different number each time, which is printed; `INODYNE_TEST_SEED` repeats a printed one.
 pub fn seed() -> u64 {
     let given = std::env::var("INODYNE_TEST_SEED").ok();
     let given = given.map(|seed| seed.parse().expect("INODYNE_TEST_SEED is a number"));

@@ -14,7 +14,7 @@ use nix::unistd::Pid;
 
 use super::{as_in_a_terminal, eventually, inodyne, load, nothing_lost};
 
-/// A process that does not outlive the test, whatever that ends with.
+/// A process that does not outlive the test, however that ends.
 pub struct Killed(pub Child);
 
 impl Killed {
@@ -59,7 +59,7 @@ pub struct Open {
 }
 
 impl Open {
-    /// Opens one by `inodyne attach` with these arguments.
+    /// Opens one with `inodyne attach` and these arguments.
     pub fn new(arguments: &[&str]) -> Open {
         let file = tempfile::Builder::new().suffix(".inodyne").tempfile().expect("a file").into_temp_path();
         let mut command = inodyne();
@@ -95,7 +95,7 @@ pub fn window(recording: &Recording) -> &Trace {
     trace
 }
 
-/// What holds of every window: nothing is lost, each ledger sums to its thread's time, and all of them to the headline's.
+/// What holds for every window: nothing is lost, each ledger sums to its thread's time, and all of them to the headline's.
 pub fn holds_together(trace: &Trace) {
     nothing_lost(trace);
     assert_eq!(trace.observed.window.begin, Begin::Attached);

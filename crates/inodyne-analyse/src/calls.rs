@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use inodyne_model::syscall::{CommCalls, SyscallStats};
 
-/// All calls, most wall time first; equal ones by name, so that the order is always the same.
+/// All calls, most wall time first; ties are ordered by name, so that the order is always the same.
 pub(crate) fn merged(by_comm: &[CommCalls]) -> Vec<SyscallStats> {
     let mut by_name: BTreeMap<&str, SyscallStats> = BTreeMap::new();
     for stats in by_comm.iter().flat_map(|comm| &comm.syscalls) {

@@ -1,4 +1,4 @@
-//! Which disk a command worked with, and whether that is what bounds it: how fast it answers, how much it does at all, or a journal.
+//! Which disk a command worked with, and whether that is what bounds it: how fast it answers, how much it can do at all, or a journal.
 
 use inodyne_model::Nanos;
 use inodyne_model::block::{Asker, BlockIo, Bound, BoundBy, Disk};
@@ -7,13 +7,13 @@ use inodyne_model::ledger::{Ledger, RowKind};
 use inodyne_model::load::Load;
 use inodyne_model::place::Place;
 
-/// Below this part of the time a command hardly waits for a device.
+/// Below this share of the time, a command hardly waits for a device.
 const LEAST_WAITING: f64 = 0.2;
-/// From this part of that on, what it waits for is the journal.
+/// From this share of that wait on, what it waits for is the journal.
 const MOSTLY: f64 = 0.5;
-/// From this part of the time on a device is busy nearly always: whoever sends it requests needs a moment, too.
+/// A device that is busy for at least this share of the time is nearly always busy: whoever sends it requests needs a moment, too.
 pub(crate) const BUSY: f64 = 0.8;
-/// From so many requests at once on, one more would only wait for the others. Read-ahead alone keeps two on their way.
+/// With at least this many requests at once, one more would only wait for the others. Read-ahead alone keeps two in flight.
 pub(crate) const MANY: f64 = 4.0;
 
 /// The disk that a command in this place worked with, and what bounds the command.
@@ -37,8 +37,8 @@ pub(crate) fn bound(block: &BlockIo, wall: Nanos, ledger: &Ledger, place: Option
     Some(Bound { disk: disk.number.clone(), waiting_ns: waiting, by })
 }
 
-/// The disk of the place, or of what lies below it; where that is not among those that did anything, all are candidates. Of several it is
-/// the one that the command's own requests took longest.
+/// The disk of the place, or of what lies below it; where that is not among those that did anything, all are candidates. Of several,
+/// the one at which the command's own requests took the longest.
 fn worked_with<'a>(block: &'a BlockIo, place: Option<&Place>) -> Option<&'a Disk> {
     let sources = place.map_or_else(Vec::new, sources);
     let is_of_place = |disk: &&Disk| {
@@ -50,7 +50,7 @@ fn worked_with<'a>(block: &'a BlockIo, place: Option<&Place>) -> Option<&'a Disk
     of_place.max_by_key(|disk| own_time(block, disk)).or_else(|| most_used(block))
 }
 
-/// The disk that the command's own requests took longest; none where it had none.
+/// The disk at which the command's own requests took the longest; none where it had none.
 pub(crate) fn most_used(block: &BlockIo) -> Option<&Disk> {
     let used = block.disks.iter().filter(|disk| own_time(block, disk).0 > Nanos::ZERO);
     used.max_by_key(|disk| own_time(block, disk))
@@ -79,7 +79,7 @@ mod tests {
         Nanos(ms * 1_000_000)
     }
 
-    /// A disk that was busy for so long, with requests that took so long together.
+    /// A disk that was busy for `busy`, with requests that took `at_device` in total.
     fn block(number: &str, name: &str, busy: Nanos, at_device: Nanos) -> BlockIo {
         let amount = Amount { requests: 1, timed: 1, device_ns: at_device, ..Amount::default() };
         let (number, name) = (number.to_owned(), name.to_owned());
@@ -94,7 +94,7 @@ mod tests {
         BlockIo { disks: vec![disk], paths: vec![path], ..BlockIo::default() }
     }
 
-    /// A second, of which so much was waited for each of these.
+    /// The ledger of a second, with so much time waited for each of these.
     fn ledger(waits: &[(Cause, Nanos)]) -> Ledger {
         let row = |(cause, ns): &(Cause, Nanos)| Row { cause: Some(*cause), ..Row::new(RowKind::Blocked, *ns) };
         Ledger { wall_ns: ms(1_000), rows: waits.iter().map(row).collect(), ..Ledger::default() }

@@ -1,5 +1,5 @@
-//! What a recording itself says against making a prediction of it: runs that disagree with each other or with the trace, and a machine
-//! that was busy with other things. A prediction would mix what does not belong together.
+//! What in a recording itself speaks against making a prediction from it: runs that disagree with each other or with the trace, and a
+//! machine that was busy with other things. A prediction would mix what does not belong together.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -20,9 +20,9 @@ use crate::workers;
 
 /// Fewer untraced runs do not show how they spread.
 const ENOUGH_RUNS: usize = 3;
-/// Runs whose median deviation, twice, is more than this part of their median have no time that stands for them.
+/// Runs whose median deviation, doubled, is more than this fraction of their median have no time that represents them.
 const FAR_APART: f64 = 0.5;
-/// Fewer runs show no drift, nor does one that changes less from the first to the last.
+/// Fewer runs show no drift, nor do runs that change by less than `DRIFTS` from the first to the last.
 const ENOUGH_FOR_DRIFT: usize = 6;
 const DRIFTS: f64 = 0.3;
 const LEVEL: f64 = 0.05;
@@ -31,27 +31,27 @@ const COST_OF_SWITCH: f64 = 2_000.0;
 /// How much slower or faster than expected the traced run may be, as a factor; and by how much in any case, in nanoseconds.
 const AGREES: f64 = 1.6;
 const AGREES_NS: f64 = 5e6;
-/// From this share of the path without a CPU on, and less than this part of the CPUs used by the command, others had them.
+/// If more than this share of the path is without a CPU, and the command used less than this share of the CPUs, others had them.
 const NO_CPU: f64 = 0.5;
 const OWN_CPUS: f64 = 0.7;
-/// Where others are known to have had this part of all CPUs, a smaller share is enough.
+/// Where others are known to have had more than this share of all CPUs, a smaller share of the path is enough.
 const OTHERS_CPUS: f64 = 0.25;
 const NO_CPU_FOR_OTHERS: f64 = 0.2;
-/// From this part of all CPUs on that the hypervisor kept, times are not the command's.
+/// If the hypervisor kept more than this share of all CPUs, times are not the command's.
 const STOLEN: f64 = 0.1;
-/// From this part of a disk's time on that others had, and this share of the path in which the command waits for devices, it waited for them.
+/// If others had more than this share of a disk's time, and the command waits for devices for this share of the path, it waited for them.
 const OTHERS_DISK: f64 = 0.3;
 const WAITS_FOR_DEVICES: f64 = 0.2;
-/// From this part of the time on that the path goes through by sums alone, it is not known what was waited for beside it.
+/// If the path is followed by sums alone for more than this share of the time, it is not known what was waited for beside it.
 const BY_SUMS: f64 = 0.1;
-/// Why nothing is predicted of a window.
-const NO_END: &str = "a window has no end that could come sooner: shares are of the time of those who wait";
+/// Why nothing is predicted for a window.
+const NO_END: &str = "a window has no end that could come sooner: shares are of the waiting threads' time";
 
 /// The reasons, a sentence each; none where a prediction can be made.
 pub(crate) fn of(recording: &Recording, number: usize) -> Vec<String> {
     let trace = &recording.traces[number];
     if !trace.tracer.divides_calls() {
-        // Of an imported log it is not known how much that is; each finding says that it is there.
+        // For an imported log it is not known how much that is; each finding says that it is there.
         let is_known = trace.overhead.ns_per_call > 0.0;
         return is_known.then(|| "strace's own cost is in the times of calls".to_owned()).into_iter().collect();
     }
@@ -67,13 +67,13 @@ pub(crate) fn of(recording: &Recording, number: usize) -> Vec<String> {
     of_runs.into_iter().chain(of_machine).chain([by_sums(trace)]).flatten().collect()
 }
 
-/// One thread alone has no order that sums do not tell.
+/// A single thread has no order that the sums do not show.
 fn by_sums(trace: &Trace) -> Option<String> {
     let until = Nanos(trace.observed.timeline.until_ns.filter(|_| trace.observed.threads.len() > 1)?);
     let later = trace.wall_ns.saturating_sub(until).share_of(trace.wall_ns);
     (later > BY_SUMS).then(|| {
         let (until, wall) = (seconds(until.0 as f64), seconds(trace.wall_ns.0 as f64));
-        format!("the path is exact for {until} of {wall} only: later, waits may have been beside it")
+        format!("the path is exact only for the first {until} of {wall}: waits after that may in fact lie off it")
     })
 }
 
@@ -105,14 +105,14 @@ fn disagreement(recording: &Recording, trace: &Trace) -> Option<String> {
     let agrees = (untraced / AGREES - AGREES_NS..=dearest * AGREES + AGREES_NS).contains(&traced);
     (!agrees).then(|| {
         let [traced, untraced] = [traced, untraced].map(seconds);
-        format!("the traced run took {traced}, the others {untraced}: more than tracing explains lies between them")
+        format!("the traced run took {traced}, the others {untraced}: tracing alone does not explain the difference")
     })
 }
 
 fn busy(recording: &Recording, trace: &Trace) -> Option<String> {
     let wall = (trace.wall_ns.0 as f64).max(1.0);
     let ready = trace.ledger.rows.iter().filter(|row| row.kind == RowKind::Runqueue).map(|row| row.ns.0 as f64);
-    // What a limit of its cgroup holds back is no other program's doing.
+    // Time held back by a limit of its cgroup is no other program's doing.
     let held: f64 = trace.limits.iter().map(|limit| limit.held_ns.0 as f64).sum();
     let share = (ready.sum::<f64>() - held).max(0.0) / wall;
     let cpus = f64::from(recording.host.cpus);
@@ -128,19 +128,21 @@ fn busy(recording: &Recording, trace: &Trace) -> Option<String> {
     Some(if is_others {
         let (most, ns) = others.first()?;
         let (who, used) = if others.len() > 1 { (" and others", had) } else { ("", ns.0 as f64 / wall) };
-        format!("the machine was busy: it {waited}, and used {own:.1} of {cpus:.0} CPUs; {most}{who} used {used:.1}")
+        format!(
+            "the machine was busy: the command {waited}, and used {own:.1} of {cpus:.0} CPUs; {most}{who} used {used:.1}"
+        )
     } else {
-        // Threads that wake each other wait as well (a lock that the last one gives to the next), and who began meanwhile is not known.
+        // Threads that wake each other wait as well (one hands a lock to the next), and processes that began meanwhile are not known.
         let known = if trace.neighbours.is_some() {
             format!(", and others are known to have used {had:.1}")
         } else {
             String::new()
         };
-        format!("it {waited}, though it used {own:.1} of {cpus:.0} CPUs{known}")
+        format!("the command {waited}, though it used only {own:.1} of {cpus:.0} CPUs{known}")
     })
 }
 
-/// CPU time of programs that are none of the command's, nor worked for it, by name, the most first.
+/// CPU time of programs that neither belong to the command nor worked for it, by name, the most first.
 fn busy_programs(trace: &Trace) -> Vec<(&str, Nanos)> {
     let known = workers::pids(trace);
     let processes = trace.neighbours.iter().flat_map(|all| &all.processes);
@@ -159,7 +161,7 @@ fn stolen(recording: &Recording, trace: &Trace) -> Option<String> {
     (share > STOLEN).then(|| format!("the hypervisor kept {} of the CPUs' time for others", percent(share)))
 }
 
-/// What others had of a disk that the command waited for.
+/// How much others had of a disk that the command waited for.
 fn busy_disk(trace: &Trace) -> Option<String> {
     let block = trace.block.as_ref()?;
     let waits = trace.ledger.rows.iter().filter(|row| row.cause.is_some_and(waits_for_an_answer)).map(|row| row.ns);
@@ -185,7 +187,7 @@ fn of_others(disk: &Disk, used: &OnDisk) -> Option<String> {
     })
 }
 
-/// Who is throttled waits by the kernel's choice, and not for the disk's answer.
+/// A throttled thread waits by the kernel's choice, not for the disk's answer.
 fn waits_for_an_answer(cause: Cause) -> bool {
     cause.is_of_device() && cause != Cause::WriteThrottle
 }
@@ -201,7 +203,7 @@ mod tests {
 
     use super::*;
 
-    /// A trace of a quarter of a second, and untraced runs of so many milliseconds.
+    /// The doubts about a trace of a quarter of a second, with untraced runs of so many milliseconds.
     fn said(walls: &[f64], ready: f64) -> Vec<String> {
         let mut recording = sample::empty();
         recording.places = vec![sample::ext4("ext4", &[])];
@@ -222,7 +224,7 @@ mod tests {
     fn runs_that_agree_raise_no_doubt() {
         assert!(said(&[], 0.0).is_empty());
         assert!(said(&[240.0, 251.0, 238.0, 260.0, 244.0, 249.0], 0.0).is_empty());
-        // One that is far out is an outlier and no more.
+        // A single run that is far out is merely an outlier.
         assert!(said(&[240.0, 251.0, 900.0, 245.0, 250.0], 0.0).is_empty());
     }
 
@@ -234,7 +236,7 @@ mod tests {
         trace.observed.timeline.until_ns = Some(95_000_000);
         assert_eq!(by_sums(&trace), None, "nearly all of it is exact");
         trace.observed.timeline.until_ns = Some(20_000_000);
-        let said = "the path is exact for 20.0 ms of 100 ms only: later, waits may have been beside it";
+        let said = "the path is exact only for the first 20.0 ms of 100 ms: waits after that may in fact lie off it";
         assert_eq!(by_sums(&trace).as_deref(), Some(said));
         trace.observed.threads.pop();
         assert_eq!(by_sums(&trace), None, "one thread alone");
@@ -248,7 +250,7 @@ mod tests {
         recording.host.cpus = 2;
         let mut trace = Trace { wall_ns: ms(1_000.0), ..Trace::default() };
         trace.ledger.rows = vec![Row::new(RowKind::Runqueue, ms(300.0))];
-        // A wait for a CPU of a third is no reason for doubts while nobody is known to have had one.
+        // Waiting for a CPU for a third of the time is no reason for doubt while nobody is known to have had one.
         assert_eq!(busy(&recording, &trace), None);
         let all = vec![neighbour("cc1", 900.0), neighbour("cc1", 500.0), neighbour("idle", 0.0)];
         trace.neighbours = Some(Neighbours { stolen_ns: ms(100.0), processes: all });
@@ -257,15 +259,15 @@ mod tests {
         assert_eq!(stolen(&recording, &trace), None);
         trace.neighbours.as_mut().expect("set above").stolen_ns = ms(500.0);
         assert!(stolen(&recording, &trace).is_some_and(|said| said.contains("25%")));
-        // Who worked for the command is no stranger.
+        // A process that worked for the command is no stranger.
         trace.observed.threads = vec![ThreadObserved { pid: 0, ..sample::thread(1, "cc1", ms(1.0), &[], &[]) }];
         assert_eq!(busy(&recording, &trace), None);
-        // Nor is a machine busy of which nobody is known to have had the CPUs.
+        // Nor is a machine busy if nobody is known to have had its CPUs.
         trace.ledger.rows = vec![Row::new(RowKind::Runqueue, ms(600.0))];
         let said = busy(&recording, &trace).expect("it waited for long");
         assert_eq!(
             said,
-            "it waited for a CPU 60% of the time, though it used 0.0 of 2 CPUs, and others are known to have used 0.0"
+            "the command waited for a CPU 60% of the time, though it used only 0.0 of 2 CPUs, and others are known to have used 0.0"
         );
     }
 
@@ -287,7 +289,7 @@ mod tests {
                 |said| said.starts_with("another program, stranger (backup.service), moved 0.2 MB on loop0")
             )
         );
-        // It does not matter to who does not wait for the disk, and who works for the command is no stranger.
+        // It does not matter to a command that does not wait for the disk, and a process that works for the command is no stranger.
         let waits = std::mem::take(&mut trace.ledger.rows);
         assert_eq!(busy_disk(&trace), None);
         trace.ledger.rows = waits;
@@ -305,6 +307,6 @@ mod tests {
         begins(&[150.0, 180.0, 210.0, 240.0, 270.0, 300.0, 330.0], 0.0, "the runs drifted");
         begins(&[100.0, 101.0, 99.0], 0.0, "the traced run took");
         begins(&[600.0, 610.0, 590.0], 0.0, "the traced run took");
-        begins(&[], 2_000.0, "it waited for a CPU 89% of the time, though it used 0.");
+        begins(&[], 2_000.0, "the command waited for a CPU 89% of the time, though it used only 0.");
     }
 }

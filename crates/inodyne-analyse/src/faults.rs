@@ -2,7 +2,7 @@
 //!
 //! The collecting side knows only "on a CPU, in no call". The samples taken there say how much of it was really user
 //! mode; the time is split in their proportion. With few samples the split is rough, so its rows are marked
-//! `estimated`. It is done in integers, and the user part takes the remainder: the parts sum to the whole exactly.
+//! `estimated`. The split is done in integers, and the user part takes the remainder: the parts sum to the whole exactly.
 
 use inodyne_model::Nanos;
 use inodyne_model::ledger::{INTERRUPT, PAGE_FAULT, Row, RowKind};
@@ -30,8 +30,8 @@ impl Outside {
         }
     }
 
-    /// From a kernel stack taken outside of calls. An interrupt may come in the middle of a page fault, and lies
-    /// nearer to the leaf then, so the frame nearest to the leaf decides.
+    /// From a kernel stack taken outside of calls. An interrupt may come in the middle of a page fault, and then lies
+    /// nearer to the leaf, so the frame nearest to the leaf decides.
     pub(crate) fn of(stack: &Stack) -> Outside {
         let known = |symbol: &str| match symbol {
             "exc_page_fault" | "asm_exc_page_fault" | "do_user_addr_fault" | "handle_mm_fault" => {
@@ -69,7 +69,7 @@ pub(crate) fn split<'a>(
     let mut user = Row::new(RowKind::User, on_cpu);
     let mut rows = Vec::new();
     for (outside, count) in SPLITS.into_iter().zip(counts).filter(|(_, count)| *count > 0) {
-        // Never above what is left: the sum of three parts of a whole that stopped at its limit could be.
+        // Never more than what is left: three parts of a whole that saturated could sum to more.
         let part = u128::from(on_cpu.0) * u128::from(count) / u128::from(all);
         let ns = Nanos(u64::try_from(part).unwrap_or(u64::MAX)).min(user.ns);
         user.ns = user.ns - ns;

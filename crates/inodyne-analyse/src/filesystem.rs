@@ -37,7 +37,7 @@ const PREFIXES: [(&str, &str); 30] = [
     ("zpl", "zfs"),
 ];
 
-/// The file system nearest to the leaf: of an overlay the one below, in which is waited.
+/// The file system nearest to the leaf: for an overlay, the one below it, where the thread waits.
 pub(crate) fn of(stack: &Stack) -> Option<&'static str> {
     stack.symbols().find_map(|symbol| {
         let (prefix, _) = symbol.trim_start_matches('_').split_once('_')?;

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The parent is told of the end while the thread is still leaving the kernel, so the thread's life may end some
-//! microseconds after the wall-clock time did. That tail was spent in the exit, and is cut off that row.
+//! microseconds after the wall-clock time did. That tail was spent in the exit, and is cut off the exit's row.
 
 use inodyne_model::Nanos;
 use inodyne_model::ledger::{Ledger, Row, RowKind, View};

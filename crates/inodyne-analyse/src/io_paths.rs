@@ -1,8 +1,8 @@
-//! On which path through the kernel block I/O was asked for: journal commit, writeback, a read of metadata …
+//! By which path through the kernel block I/O was requested: journal commit, writeback, a read of metadata …
 //!
-//! What a request is decides first (a flush, a discard), then the kernel stack on which it was asked for. The first group of functions
-//! of which one is in the stack decides, wherever it stands there: a journal's commit writes through the same functions as everybody, and
-//! what a loop device asks of the disk below goes through that disk's file system. Seen with Linux 6.18; where a function has had
+//! What a request is decides first (a flush, a discard), then the kernel stack in which it was requested. The first group of functions
+//! with one in the stack decides, wherever in the stack it is: a journal's commit writes through the same functions as everybody else,
+//! and what a loop device asks of the disk below goes through that disk's file system. Seen with Linux 6.18; where a function has had
 //! another name since 5.15, both are in the table.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -11,7 +11,7 @@ use inodyne_model::block::{Amount, Asker, BlockIo, Flag, IoPath, Operation, Path
 use inodyne_model::observed::Observed;
 use inodyne_model::stack::{Stack, StackId, function_name};
 
-/// Functions that decide whatever is read or written, in this order.
+/// Functions that decide for both reads and writes, in this order.
 const WHATEVER: &[(IoPath, &[&str])] = &[
     // drivers/block/loop.c
     (IoPath::Loop, &["loop_process_work", "lo_rw_aio", "loop_handle_cmd", "loop_queue_work"]),
@@ -31,7 +31,7 @@ const WHATEVER: &[(IoPath, &[&str])] = &[
     (IoPath::Direct, &["blkdev_direct_IO", "__blockdev_direct_IO", "btrfs_direct_read", "btrfs_direct_write"]),
 ];
 
-/// Functions that decide of reads.
+/// Functions that decide for reads.
 const READS: &[(IoPath, &[&str])] = &[
     (IoPath::MetadataRead, &["__ext4_get_inode_loc", "ext4_sb_breadahead_unmovable", "ext4_read_bh", "ext4_bread"]),
     (IoPath::MetadataRead, &["ext4_read_bh_lock", "__bread_gfp", "__bh_read", "__bh_read_batch", "ext2_get_folio"]),
@@ -52,7 +52,7 @@ const READS: &[(IoPath, &[&str])] = &[
     (IoPath::ReadAhead, &["ksys_readahead", "madvise_willneed", "generic_fadvise"]),
 ];
 
-/// Functions that decide of writes.
+/// Functions that decide for writes.
 const WRITES: &[(IoPath, &[&str])] = &[
     // fs/fs-writeback.c
     (IoPath::Writeback, &["wb_workfn", "shrink_folio_list", "pageout"]),
@@ -61,7 +61,7 @@ const WRITES: &[(IoPath, &[&str])] = &[
     (IoPath::SyncWrite, &["file_write_and_wait_range", "sync_filesystem", "generic_write_sync", "sync_file_range"]),
 ];
 
-/// Writes of these belong to the metadata of a file system, whoever asks for them: a block device's own pages, the trees of btrfs, the
+/// Writes by these belong to the metadata of a file system, whoever asks for them: a block device's own pages, the trees of btrfs, the
 /// super block.
 const METADATA_WRITERS: &[&str] =
     &["blkdev_writepages", "btree_writepages", "__sync_dirty_buffer", "ext4_commit_super"];
@@ -90,7 +90,7 @@ pub(crate) fn of(block: &BlockIo, observed: &Observed) -> Vec<PathRequests> {
     rows
 }
 
-/// The command name without what tells threads of the kernel apart: `jbd2/loop0-8`, `xfsaild/loop1`.
+/// The command name without what tells kernel threads apart: `jbd2/loop0-8`, `xfsaild/loop1`.
 fn comm(comm: &str) -> &str {
     let threads_of_the_kernel = ["jbd2/", "xfsaild/", "kworker/", "ksoftirqd/"];
     match threads_of_the_kernel.iter().find(|name| comm.starts_with(**name)) {
@@ -224,7 +224,7 @@ mod tests {
                 4096,
                 vec!["ext4_sb_breadahead_unmovable", "__ext4_get_inode_loc", "ext4_lookup"],
             ),
-            // All that goes through the readahead functions has the flag, also what is waited for.
+            // Everything that goes through the readahead functions has the flag, even what is waited for.
             (
                 IoPath::DataRead,
                 Read,

@@ -13,22 +13,22 @@
 //! | `path` | the critical path: the ledger of the wall-clock time, and what it was from instant to instant |
 //! | `headline` | the same where the path cannot be walked |
 //! | `requests` | what requests that were answered waited for |
-//! | `window` | the same of a window of running processes: all their threads |
+//! | `window` | the ledger of a window of running processes: all their threads |
 //! | `live` | what a live view shows: the difference of two snapshots |
 //! | `filesystem` | in which file system a stack waits |
-//! | `io_paths` | on which path through the kernel block I/O was asked for |
+//! | `io_paths` | by which path through the kernel block I/O was requested |
 //! | `device` | which disk a command worked with, and whether that bounds it |
 //! | `undivided` | the words for time that a tracer could not divide |
 //! | `stacks` | the time of threads by stack |
-//! | `doubts` | what a recording says against a prediction of it |
+//! | `doubts` | what in a recording speaks against a prediction from it |
 //! | `strangers` | what programs that have nothing to do with the command did with a disk |
-//! | `findings` | one file a diagnosis |
-//! | `score` | what measured pairs say of a prediction |
+//! | `findings` | one file per diagnosis |
+//! | `score` | what measured pairs say about a prediction |
 //! | `runs` | what the runs of one case say |
-//! | `comparison` | cases held against each other |
-//! | `difference` | two recordings held against each other, and what must not get worse |
+//! | `comparison` | cases compared with each other |
+//! | `difference` | two recordings compared, and what must not get worse |
 //! | `units` | times and shares, as sentences write them |
-//! | [`tuning`] | what pairs of runs say of settings that were tried |
+//! | [`tuning`] | what pairs of runs say about settings that were tried |
 //! | [`statistics`] | how repeated measurements spread, and what differs |
 
 mod calls;
@@ -70,7 +70,7 @@ pub use live::Live;
 use crate::causes::Classifier;
 pub use score::score;
 
-/// Computes every derived part of a recording. Explaining again gives the same.
+/// Computes every derived part of a recording. Explaining again gives the same result.
 pub fn explain(recording: &mut Recording) {
     for trace in &mut recording.traces {
         explain_trace(trace, recording.places.get(trace.place));

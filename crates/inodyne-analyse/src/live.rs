@@ -1,4 +1,4 @@
-//! What a live view shows: of each process, what its threads did between one snapshot and the next.
+//! What a live view shows: for each process, what its threads did between one snapshot and the next.
 //!
 //! ```text
 //! snapshot 1   user 40 ms, blocked by the journal 300 ms, sleep 600 ms (under way)      the ledger of a thread
@@ -7,8 +7,8 @@
 //! between      user 15 ms, blocked by the journal 400 ms, sleep  50 ms                  sums to the time between
 //! ```
 //!
-//! A wait that is under way may be taken for something else than when it is over, since who ends it is a part of what it was. Then
-//! one cause would have less in the later snapshot: what it has too much is taken from those that have more.
+//! A wait that is under way may be classified differently once it is over, since who ends it is a part of what it was. Then one cause
+//! would have less in the later snapshot: what is too much is taken from those that have more.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -23,17 +23,17 @@ use inodyne_model::stack::Stack;
 use crate::causes::Classifier;
 use crate::{filesystem, threads};
 
-/// What is known of the snapshots of one tracer so far.
+/// What is known about the snapshots of one tracer so far.
 #[derive(Debug, Default)]
 pub struct Live {
     stacks: Vec<Stack>,
-    /// The accounts of those who lived at the last snapshot.
+    /// The accounts of the threads that were alive at the last snapshot.
     before: HashMap<ThreadNumber, Account>,
     at_ns: Option<Nanos>,
 }
 
 impl Live {
-    /// Takes the next snapshot; returns what happened since the last one, which the first has not.
+    /// Takes the next snapshot; returns what happened since the last one; none for the first.
     pub fn add(&mut self, mut snapshot: Snapshot) -> Option<Activity> {
         self.stacks.append(&mut snapshot.observed.stacks);
         let mut now = accounts(&snapshot, &Classifier::new(&self.stacks));

@@ -1,5 +1,5 @@
-//! What requests waited for: the past of each, from the instant at which it was answered back to that at which it had been read, over
-//! whoever was waited for. The slowest ones apart from the others, so that one sees what makes them slow.
+//! What requests waited for: the past of each, from the instant at which it was answered back to that at which it had been read, via
+//! whoever was waited for. The slowest ones are kept apart from the others, to show what makes them slow.
 
 use inodyne_model::Nanos;
 use inodyne_model::observed::ThreadNumber;
@@ -9,13 +9,13 @@ use inodyne_model::trace::Trace;
 use crate::causes::Classifier;
 use crate::path::Past;
 
-/// One in so many is a slow one, …
+/// One in this many is a slow one, …
 const SLOW_OF: usize = 20;
 /// … but not fewer than this, …
 const LEAST_SLOW: usize = 10;
-/// … and of fewer than this none is called slow.
+/// … and if there are fewer than this, none is called slow.
 const LEAST: usize = 40;
-/// Requests of a group whose past is looked at.
+/// The most requests of a group whose past is looked at.
 const MOST_LOOKED_AT: usize = 5_000;
 
 /// The groups of a trace's requests; none where their past is not known.
@@ -40,7 +40,7 @@ pub(crate) fn groups(trace: &Trace, requests: &Served, classifier: &Classifier<'
     [(true, slowest), (false, others)].into_iter().filter(|(_, of)| !of.is_empty()).map(group).collect()
 }
 
-/// At most so many, at even distances.
+/// At most `most` of them, evenly spaced.
 fn spread<T: Copy>(of: &[T], most: usize) -> Vec<T> {
     let count = of.len().min(most);
     (0..count).map(|at| of[at * of.len() / count]).collect()
@@ -55,7 +55,7 @@ mod tests {
 
     use super::*;
 
-    /// Requests of the first thread: 3 ms each with 1 ms on a CPU in `read`, of which every tenth takes 30 ms longer off the CPU.
+    /// Requests of the first thread: 3 ms each with 1 ms on a CPU in `read`; every tenth takes 30 ms longer off the CPU.
     fn served(count: u64) -> Trace {
         let mut recording = sample::find_recording();
         let trace = &mut recording.traces[0];

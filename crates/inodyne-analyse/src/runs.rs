@@ -14,10 +14,10 @@ use crate::statistics::outliers::outliers;
 use crate::statistics::summary::{median_interval, median_of, spread};
 use crate::statistics::trend::{Line, trend};
 
-/// A trend or step is flagged where it is rarer than this by chance. There are many cases to look at.
+/// A trend or step is flagged where chance produces one more rarely than this. There are many cases to look at.
 const LEVEL: f64 = 0.01;
 
-/// The statistics of every case with untraced runs, in the order of their first ones.
+/// The statistics of every case with untraced runs, in the order of their first runs.
 pub(crate) fn statistics(recording: &Recording) -> Vec<RunStatistics> {
     let mut untraced: Vec<usize> = in_time(recording);
     untraced.retain(|run| !recording.runs[*run].traced);
@@ -35,7 +35,7 @@ pub(crate) fn statistics(recording: &Recording) -> Vec<RunStatistics> {
     keys.iter().map(of_key).collect()
 }
 
-/// All runs in the order of time, as a trend is about that; as they stand where the file does not say it of all.
+/// All runs in order of time, as a trend is about that; in the order of the file where it does not say when each of them was.
 fn in_time(recording: &Recording) -> Vec<usize> {
     let count = recording.runs.len();
     let ordered: Vec<usize> = recording.order.iter().map(|step| step.run).filter(|run| *run < count).collect();
@@ -64,7 +64,7 @@ fn case(recording: &Recording, key: CaseKey, runs: &[usize]) -> RunStatistics {
     }
 }
 
-/// What times say, each of a run, in the order of the runs.
+/// What times say, one for each run, in the order of the runs.
 fn of_times(times: &[(usize, Nanos)], margin: f64) -> Times {
     let values: Vec<f64> = times.iter().map(|(_, ns)| ns.0 as f64).collect();
     let order = in_order(&values, margin);
@@ -115,7 +115,7 @@ fn in_order(values: &[f64], margin: f64) -> Order {
     }
 }
 
-/// From the first to the last value, as a part of the median.
+/// The change from the first to the last value, as a fraction of the median.
 fn change(line: &Line, values: &[f64]) -> f64 {
     let median = median_of(values);
     if median > 0.0 { line.slope * values.len().saturating_sub(1) as f64 / median } else { 0.0 }

@@ -1,7 +1,7 @@
-//! The score of a prediction: pairs of runs, without the cure and with it, against what was said before.
+//! The score of a prediction: pairs of runs, without the cure and with it, against what was predicted.
 //!
-//! The machine may be faster or slower than when the recording was made, so seconds are not compared but parts: of the
-//! time without the cure, this part was to be saved, and this part was.
+//! The machine may be faster or slower than when the recording was made, so fractions are compared, not seconds: of the
+//! time without the cure, this fraction was to be saved, and this fraction was.
 
 use inodyne_model::Nanos;
 use inodyne_model::comparison::LEAST_PAIRS;
@@ -11,10 +11,10 @@ use inodyne_model::random::Random;
 
 use crate::statistics::{bootstrap, summary};
 
-/// Every score starts with this seed, so that it is the same again.
+/// Every score starts with this seed, so that it is reproducible.
 const SEED: u64 = 0x5c04e;
 
-/// What these pairs, without the cure and with it, say of the prediction. None without pairs.
+/// What these pairs, without the cure and with it, say about the prediction. None without pairs.
 pub fn score(predicted: &Prediction, pairs: &[(Nanos, Nanos)], how: &str) -> Option<Proof> {
     let values: Vec<bootstrap::Pair> = pairs.iter().map(|(a, b)| ((a.0 as f64).max(1.0), b.0 as f64)).collect();
     let ratios: Vec<f64> = values.iter().map(|(a, b)| b / a).collect();

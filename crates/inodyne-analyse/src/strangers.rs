@@ -1,7 +1,7 @@
-//! What programs that have nothing to do with the command did with a disk: their own requests, and the writeback of what they, and
+//! What programs that have nothing to do with the command did with a disk: their own requests, and the writeback of what they,
 //! not the command, have written.
 //!
-//! Whose data a request of writeback holds is not known. But no more of it can be the command's than the command has made dirty: what
+//! Whose data a writeback request holds is not known. But no more of it can be the command's than the command has made dirty: what
 //! exceeds that is others', made dirty meanwhile or before the command began.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,16 +12,16 @@ use inodyne_model::cgroup::short_name;
 use inodyne_model::neighbours::is_own;
 use inodyne_model::trace::Trace;
 
-/// How the threads of this program's servers are called: by the library that they are made with (fuser: src/session.rs), or by
+/// What the threads of this program's servers are called: by the library that they are made with (fuser: src/session.rs), or by
 /// `inodyne-share`.
 const OWN_THREADS: [&str; 2] = ["fuser-", "share-"];
 
-/// What one of them had of a disk.
+/// How much one of them had of a disk.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Use {
     /// The command name, with the control group where that says something; none for what had been written before the command began.
     pub(crate) who: Option<String>,
-    /// How long its requests were at the device, together.
+    /// How long its requests were at the device, in total.
     pub(crate) device_ns: Nanos,
     /// What they moved.
     pub(crate) bytes: u64,
@@ -30,12 +30,12 @@ pub(crate) struct Use {
 /// What a disk did while the command ran, and for whom else, the most first.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct OnDisk {
-    /// How long all requests were at the device, together.
+    /// How long all requests were at the device, in total.
     pub(crate) device_ns: Nanos,
     pub(crate) strangers: Vec<Use>,
 }
 
-/// A sum of which strangers had parts.
+/// A sum that strangers had parts of.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Parts {
     /// Everybody's.
@@ -109,12 +109,12 @@ impl Known<'_> {
     }
 }
 
-/// What strangers had of a disk that the command used. None where it did not.
+/// How much strangers had of a disk that the command used. None where it did not use it.
 pub(crate) fn on_disk(trace: &Trace, disk: &str) -> Option<OnDisk> {
     let block = trace.block.as_ref()?;
     let is_meant = |row: &&PathRequests| row.disk == disk && row.moves();
     let rows: Vec<&PathRequests> = block.paths.iter().filter(is_meant).collect();
-    // What goes through a loop device to this disk is asked for by a thread of the kernel.
+    // What goes through a loop device to this disk is asked for by a kernel thread.
     if !rows.iter().any(|row| row.asker == Asker::Command || row.path == IoPath::Loop) {
         return None;
     }
@@ -143,7 +143,7 @@ pub(crate) fn on_disk(trace: &Trace, disk: &str) -> Option<OnDisk> {
     Some(OnDisk { device_ns, strangers })
 }
 
-/// Who wrote how often to a disk to have it there: what was synced or written synchronously, in requests.
+/// Who wrote how often to a disk in order to have it there: what was synced or written synchronously, in requests.
 pub(crate) fn syncs(trace: &Trace, disk: &str) -> Parts {
     requests_that(trace, disk, |row| row.path == IoPath::SyncWrite)
 }
@@ -176,7 +176,7 @@ fn scaled(ns: Nanos, part: f64) -> Nanos {
     Nanos((ns.0 as f64 * part) as u64)
 }
 
-/// The parts of what was written back that are surely others': by who made them dirty, and what was dirty before.
+/// The parts of what was written back that are certainly others': by who made them dirty, and what was dirty before.
 fn foreign<'a>(
     trace: &'a Trace,
     block: &'a BlockIo,
@@ -191,7 +191,7 @@ fn foreign<'a>(
     let (strange, own): (Vec<&Dirtied>, Vec<&Dirtied>) =
         block.dirtied.iter().filter(|one| one.disk == disk).partition(|one| known.is_strange(one.asker, &one.comm));
     let sum = |of: &[&Dirtied]| of.iter().map(|one| one.bytes).sum::<u64>();
-    // What lies on a disk that the kernel does not say may lie on this one: the command's, and others', who are not named then.
+    // What lies on a disk that the kernel does not name may lie on this one: the command's, and others', who are then not named.
     let elsewhere: Vec<&Dirtied> = block.dirtied.iter().filter(|one| one.disk == UNKNOWN_DISK).collect();
     let excess = written.saturating_sub(sum(&own)).saturating_sub(sum(&elsewhere));
     let of_now = excess.min(sum(&strange));
@@ -251,14 +251,14 @@ mod tests {
             dirtied(Asker::Other, "second", 50),
         ];
         assert_eq!(said(&paths(), &mixed), [(Some("writer".to_owned()), 60), (Some("second".to_owned()), 20)]);
-        // What nobody has made dirty meanwhile was so before.
+        // What nobody has made dirty meanwhile was dirty before.
         let little = vec![dirtied(Asker::Command, "work", 20), dirtied(Asker::Other, "writer", 30)];
         assert_eq!(said(&paths(), &little), [(None, 50), (Some("writer".to_owned()), 30)]);
-        // What lies nobody knows where may have come here.
+        // What lies on an unknown disk may have come here.
         let unknown = Dirtied { disk: UNKNOWN_DISK.to_owned(), ..dirtied(Asker::Command, "work", 40) };
         let more = [&little[..], &[unknown]].concat();
         assert_eq!(said(&paths(), &more), [(Some("writer".to_owned()), 30), (None, 10)]);
-        // Several rows of writeback are one: what is the command's is taken off once.
+        // Several rows of writeback count as one: what is the command's is taken off once.
         let split = vec![
             own(),
             row(IoPath::Writeback, Asker::Kernel, "kworker", 30),
@@ -266,7 +266,7 @@ mod tests {
         ];
         let one = vec![dirtied(Asker::Command, "work", 20), dirtied(Asker::Other, "writer", 300)];
         assert_eq!(said(&split, &one), [(Some("writer".to_owned()), 80)]);
-        // Without the probe, nothing is said of writeback.
+        // Without the probe, nothing is said about writeback.
         assert!(said(&paths(), &[]).is_empty());
     }
 
@@ -326,7 +326,7 @@ mod tests {
             dirtied(Asker::Other, "writer", 500),
         ];
         assert_eq!(said(&paths, &all), [(Some("stranger".to_owned()), 7)]);
-        // Who was asked by the command is no stranger; who only woke it is.
+        // A process that the command asked is no stranger; one that only woke it is.
         let helper = |server| Helper { comm: "stranger".to_owned(), server, ..Helper::default() };
         let with = |helpers| said_with(&paths, &all, vec![helper(helpers)]);
         assert!(with(true).is_empty());

@@ -1,4 +1,4 @@
-//! What pairs of runs say of settings that were tried: a figure for those that were screened, a verdict for those that were
+//! What pairs of runs say about settings that were tried: a figure for those that were screened, a verdict for those that were
 //! confirmed.
 //!
 //! Several settings are confirmed at once, so their p-values are corrected for one another (Holm). A winner is one whose interval and
@@ -26,7 +26,7 @@ pub struct Pairs {
 }
 
 impl Pairs {
-    /// Of the runs of which is known what is to become better.
+    /// The pairs of those runs for which the value that is to become better is known.
     pub fn of<'a>(runs: impl IntoIterator<Item = (&'a Run, &'a Run)>, objective: Objective) -> Pairs {
         let mut pairs = Pairs::default();
         let both = |pair: (&Run, &Run), of: &dyn Fn(&Run) -> Option<f64>| Some((of(pair.0)?, of(pair.1)?));
@@ -88,7 +88,7 @@ pub fn screened(pairs: &Pairs) -> Option<Measured> {
     pairs.measured(pairs.p_value())
 }
 
-/// What fresh pairs say of each setting, and whether it helps.
+/// What fresh pairs say about each setting, and whether it helps.
 pub fn confirmed(all: &[Pairs], margin: f64) -> Vec<Option<(Measured, bool)>> {
     let corrected = holm::corrected(&all.iter().map(Pairs::p_value).collect::<Vec<_>>());
     let one = |(pairs, p): (&Pairs, f64)| {
@@ -99,7 +99,7 @@ pub fn confirmed(all: &[Pairs], margin: f64) -> Vec<Option<(Measured, bool)>> {
     all.iter().zip(corrected).map(one).collect()
 }
 
-/// How many pairs can decide so many settings at once.
+/// How many pairs can decide this many settings at once.
 pub fn pairs_needed(settings: usize) -> usize {
     verdict::pairs_needed(settings)
 }
@@ -132,7 +132,7 @@ mod tests {
         assert_eq!((measured.base_number, measured.number, measured.base_ns), (Some(104.5), Some(204.5), Nanos(1_000)));
         assert!((0.5..0.52).contains(&measured.ratio), "{measured:?}");
         assert!((1.9..2.0).contains(&Objective::Highest.shown(measured.ratio)));
-        // Who printed none has none, and is left out.
+        // A run that printed no number has none, and is left out.
         let without = [(run(None), run(Some(1.0)))];
         assert!(Pairs::of(without.iter().map(|(base, with)| (base, with)), Objective::Lowest).is_empty());
     }
@@ -144,7 +144,7 @@ mod tests {
             confirmed(&all, 0.02)[0].unwrap().1
         };
         assert!(helps(0.8, 10) && !helps(0.99, 10) && !helps(1.2, 10));
-        // Six pairs can decide one thing, and not three at once.
+        // Six pairs can decide one thing, but not three at once.
         assert!(!helps(0.8, 6) && pairs_needed(3) == 7);
     }
 

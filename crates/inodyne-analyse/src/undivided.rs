@@ -1,8 +1,8 @@
 //! The words for time that a tracer could not divide.
 //!
-//! A log knows how long a call took and not what it did meanwhile, so its trace keeps the time of a call where the kernel's side
-//! keeps running in the kernel, and the time between calls where that keeps user mode. The ledgers and the path are computed alike;
-//! here their rows get the names of what is really known.
+//! A log knows how long a call took but not what it did meanwhile, so its trace keeps the time of a call where the kernel's side
+//! keeps time running in the kernel, and the time between calls where that keeps user time. The ledgers and the path are computed
+//! in the same way; here their rows get the names of what is really known.
 
 use inodyne_model::ledger::RowKind;
 use inodyne_model::profile::StackTimes;

@@ -1,6 +1,6 @@
 //! Times and shares, as sentences write them.
 
-/// So many nanoseconds, as evidence writes them: three digits and a unit.
+/// Nanoseconds as evidence writes them: three digits and a unit.
 pub(crate) fn seconds(ns: f64) -> String {
     let (value, unit) = match ns {
         ns if ns < 1e3 => return format!("{:.0} ns", ns.max(0.0).abs()),

@@ -1,7 +1,7 @@
 //! The headline of a window: what all threads did while they were watched, each for as long as it lived in it.
 //!
 //! ```text
-//! thread 1  |=========================================|   followed from the window's begin to its end
+//! thread 1  |=========================================|   followed from the window's beginning to its end
 //! thread 2  |=============|                               ended before
 //! thread 3            |===============================|   born later
 //! ```
@@ -78,7 +78,7 @@ mod tests {
     fn findings_are_about_those_who_wait_and_promise_nothing() {
         let recording = watched();
         let ids: Vec<&str> = recording.findings.iter().map(|finding| finding.id.as_str()).collect();
-        // Who sleeps takes nothing from the share of those who sync, and no bound is said of a window.
+        // Threads that sleep take nothing from the share of those that sync, and no bound is reported for a window.
         assert_eq!(ids, ["sync-bound"]);
         assert!(recording.findings[0].share_of_wall > 0.9, "{:?}", recording.findings);
         assert_eq!(recording.traces[0].doubts.len(), 1, "{:?}", recording.traces[0].doubts);

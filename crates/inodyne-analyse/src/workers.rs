@@ -6,12 +6,12 @@ use inodyne_model::Nanos;
 use inodyne_model::observed::{Helper, ThreadNumber};
 use inodyne_model::trace::Trace;
 
-/// The processes that do.
+/// The processes that work for the command.
 pub(crate) fn pids(trace: &Trace) -> BTreeSet<u32> {
     trace.observed.threads.iter().map(|thread| thread.pid).chain(servers(trace).map(|server| server.pid)).collect()
 }
 
-/// The time that they had on CPUs: of servers as much as the timeline holds.
+/// The time that they had on CPUs; for servers, as much of it as the timeline holds.
 pub(crate) fn cpu_time(trace: &Trace) -> Nanos {
     let own: Nanos = trace.observed.threads.iter().map(|thread| thread.cpu_ns()).sum();
     let servers: BTreeSet<ThreadNumber> = servers(trace).map(|server| server.number).collect();

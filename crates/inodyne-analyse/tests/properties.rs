@@ -98,7 +98,7 @@ proptest! {
         trace.overhead.ns_per_call = cost;
         trace.wall_ns = Nanos(next());
         trace.place = 9;
-        // Threads that are their own parents, born after their end, and twice the same number.
+        // Threads that are their own parents, are born after their end, and have the same number twice.
         for (number, parent, pid) in threads {
             let (born_ns, ended_ns) = (Nanos(next()), Nanos(next()));
             let (user_ns, blocked_ns) = (Nanos(next()), Nanos(next()));

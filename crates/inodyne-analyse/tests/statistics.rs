@@ -82,7 +82,7 @@ fn intervals_are_those_of_scipy_but_for_chance() {
     }
 }
 
-/// The same value, and ends that differ by no more than a part of the interval.
+/// The same value, and ends that differ by no more than a fraction of the interval.
 fn near(what: &Value, ours: Interval, theirs: &Value, part: f64) {
     same(what, ours.value, &theirs["value"]);
     let (low, high) = (theirs["low"].as_f64().unwrap(), theirs["high"].as_f64().unwrap());

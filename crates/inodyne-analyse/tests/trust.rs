@@ -78,7 +78,7 @@ fn a_thing_does_not_differ_from_itself() {
     }
 }
 
-/// `--until 2%`: to stop where the interval happens to be narrow must not make differences of nothing.
+/// `--until 2%`: stopping where the interval happens to be narrow must not make differences out of nothing.
 #[test]
 fn going_on_until_the_interval_is_narrow_makes_no_difference() {
     for (seed, disturbance) in [(300, Disturbance::Nothing), (400, Disturbance::Outliers)] {
@@ -127,7 +127,7 @@ fn a_planted_trend_is_seen_and_a_shuffled_one_is_not() {
     let mut random = Random::seeded(11);
     let (mut seen, mut seen_shuffled) = (0, 0);
     for _ in 0..TRIALS {
-        // 20 unpackings, the last a fifth slower than the first; one or another far out.
+        // 20 unpackings, the last a fifth slower than the first, with one or another far out.
         let mut times: Vec<f64> = (0..20)
             .map(|at| (1.0 + 0.2 * f64::from(at) / 19.0) * run(&mut random, 0, 0.04, Disturbance::Outliers))
             .collect();
@@ -153,7 +153,7 @@ fn two_modes_are_seen_and_one_is_not_two() {
     }
 }
 
-/// A time of a run whose order means nothing, around 1.
+/// The time of a run, around 1; the order of the runs means nothing.
 type Noise = fn(&mut Random) -> f64;
 
 /// Shapes that times have, with one mode each.
@@ -161,7 +161,7 @@ const SHAPES: [(&str, Noise); 6] = [
     ("normal", |random| 1.0 + 0.05 * random.normal()),
     ("log-normal", |random| (0.2 * random.normal()).exp()),
     ("uniform", |random| 0.8 + 0.4 * random.unit()),
-    // Something waited for, on top of what always takes as long.
+    // Something that is waited for, on top of what always takes equally long.
     ("exponential", |random| 1.0 - 0.2 * (1.0 - random.unit()).ln()),
     // Student's t with three degrees of freedom: far out now and then.
     ("heavy", |random| {
@@ -197,7 +197,7 @@ fn noise_alone_raises_no_flag() {
             let outliers = of(|f| !f.outliers.is_empty());
             told.push_str(&format!("{name}, {count} runs: trend, step, modes {flags:?}, outliers {outliers}\n"));
             most = most.max(flags.into_iter().max().unwrap_or(0));
-            // What is skewed or heavy has values that lie far: that is then said of them.
+            // Skewed or heavy-tailed noise has values that lie far out: that is then said of them.
             let is_plain = ["normal", "log-normal", "uniform"].contains(&name);
             assert!(!is_plain || outliers <= TRIALS * 7 / 100, "{told}");
         }

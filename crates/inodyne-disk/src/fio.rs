@@ -1,7 +1,7 @@
-//! fio(1): how it is asked for each measurement, and what it answers.
+//! fio(1): how it is invoked for each measurement, and what it reports.
 //!
-//! It gets the file as its standard input, since that has no name, and runs as one process that dies with us. All it says is JSON; its
-//! complaints are on standard error.
+//! It gets the file as its standard input, since the file has no name, and runs as one process that dies with us. Its output is JSON; errors
+//! go to standard error.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -15,33 +15,33 @@ use inodyne_model::disk_limits::{DiskLimits, Latency};
 use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
 use serde::Deserialize;
 
-/// One thing that is measured, in the order in which they are.
+/// The things that are measured, in that order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Measurement {
-    /// The file is written for the first time: that costs a file system more than to write over it, and is no measure of the disk.
+    /// The file is written for the first time: that costs a file system more than overwriting it, and is no measure of the disk.
     Fill,
-    /// The file is written over in sequence.
+    /// The file is overwritten sequentially.
     Write,
-    /// It is read in sequence.
+    /// It is read sequentially.
     Read,
     /// Pieces of it are read at random, one at a time.
     ReadOne,
     /// The same, many at once.
     ReadMany,
-    /// Pieces of it are written to the page cache at random, and flushed to the disk each.
+    /// Pieces of it are written to the page cache at random, and each is flushed to the disk.
     Flush,
 }
 
 /// What fio found.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Found {
-    /// What was moved.
+    /// The bytes transferred.
     pub(crate) bytes: u64,
-    /// The same in a second.
+    /// Bytes per second.
     pub(crate) bytes_per_s: u64,
-    /// Requests in a second.
+    /// Requests per second.
     pub(crate) requests_per_s: u64,
-    /// What one took: a request, or of [`Measurement::Flush`] a flush.
+    /// How long one took: a request, or for [`Measurement::Flush`] a flush.
     pub(crate) latency: Latency,
 }
 
@@ -68,7 +68,7 @@ impl Measurement {
         }
     }
 
-    /// Whether all of what it moves goes past the page cache, and is moved by the disk meanwhile.
+    /// Whether everything it transfers bypasses the page cache, so that the disk transfers it at the same time.
     pub(crate) fn is_direct(self) -> bool {
         self != Measurement::Flush
     }
@@ -78,7 +78,7 @@ impl Measurement {
         matches!(self, Measurement::Fill | Measurement::Write | Measurement::Flush)
     }
 
-    /// The arguments for so many bytes from the file's begin on, and for so long. What writes ends when it has written all of that once.
+    /// The arguments for this many bytes from the start of the file, and for this long. A write measurement ends once it has written all of that.
     fn arguments(self, bytes: u64, time: Duration) -> Vec<String> {
         let (pattern, size, engine, at_once) = match self {
             Measurement::Fill | Measurement::Write => ("write", "1m", "libaio", 4),
@@ -93,10 +93,10 @@ impl Measurement {
             "--output-format=json".to_owned(),
             "--thread".to_owned(),
             "--disk_util=0".to_owned(),
-            // The file is as long as it is to be.
+            // The file already has its final length.
             "--fallocate=none".to_owned(),
             "--percentile_list=50:99".to_owned(),
-            // What one measurement has read the next may find in a cache of the disk.
+            // The next measurement may find in the disk's own cache what this one has read.
             "--randrepeat=0".to_owned(),
             "--norandommap".to_owned(),
             format!("--rw={pattern}"),
@@ -105,7 +105,7 @@ impl Measurement {
             format!("--iodepth={at_once}"),
             format!("--direct={}", u8::from(self.is_direct())),
             format!("--size={bytes}"),
-            // None at all is no end.
+            // Zero would mean no limit.
             format!("--runtime={}ms", time.as_millis().max(1)),
         ];
         match self {
@@ -118,7 +118,7 @@ impl Measurement {
     }
 }
 
-/// Has fio measure this with so many bytes of a file. The error is what fio said.
+/// Has fio measure this with the given number of bytes of a file. The error is what fio said.
 pub(crate) fn run(
     program: &Path,
     measurement: Measurement,
@@ -134,7 +134,7 @@ pub(crate) fn run(
     let mut command = Command::new(program);
     let input = file.try_clone().map_err(|error| error.to_string())?;
     command.args(measurement.arguments(bytes, time)).stdin(Stdio::from(input)).env("LC_ALL", "C").current_dir("/");
-    // SAFETY: between fork and exec only system calls are made, nothing is allocated.
+    // SAFETY: between fork and exec only system calls are made and nothing is allocated.
     unsafe { command.pre_exec(die_with_us) };
     let output = command.output().map_err(|error| error.to_string())?;
     let complaints = String::from_utf8_lossy(&output.stderr);
@@ -146,7 +146,7 @@ pub(crate) fn run(
     found.map_err(|problem| complaint.map_or(problem, str::to_owned))
 }
 
-/// fio's answer, as far as it matters. Notes may stand before it.
+/// The part of fio's output that matters. Notes may precede it.
 #[derive(Deserialize)]
 struct Answer {
     jobs: Vec<Job>,
@@ -177,7 +177,7 @@ struct Flushes {
 
 #[derive(Deserialize)]
 struct Times {
-    /// By percentiles such as `50.000000`; none where nothing was done.
+    /// By percentile, such as `50.000000`; empty if nothing was done.
     #[serde(default)]
     percentile: BTreeMap<String, u64>,
 }
@@ -189,7 +189,7 @@ impl Times {
     }
 }
 
-/// What fio found, by what it printed.
+/// What fio found, parsed from what it printed.
 fn parse(text: &str, measurement: Measurement) -> Result<Found, String> {
     let json = text.find('{').map_or("", |at| &text[at..]);
     let answer: Answer =

@@ -1,7 +1,7 @@
-//! What tells a disk from others. Its number and its name do not: both are given to another one after the next boot, or when it is gone.
+//! What tells a disk from others. Its number and its name do not: both may go to another disk after the next boot, or once it is gone.
 //!
-//! Where /sys says nothing that is the disk's own, its name, size and model have to do. A loop device is what its file is. Where that
-//! has no name any more, the kernel's count of all disks that ever appeared tells it from others, until the next boot.
+//! If /sys has nothing unique to the disk, its name, size and model have to do. A loop device is identified by its file. If that
+//! no longer has a name, the kernel's running count of all disks that ever appeared tells it from others, until the next boot.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// A disk, told from others.
+/// What identifies a disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     /// Its name below /sys/block when it was looked at.
@@ -19,33 +19,33 @@ pub struct Identity {
     /// What its maker calls it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// What is its own and no other's, in the words of /sys: `wwid naa.5000c500a1b2c3d4`.
+    /// Its unique identifier, as /sys gives it: `wwid naa.5000c500a1b2c3d4`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
 }
 
-/// Files in the directory of a disk that hold what is its own, the best first: by its maker, by the device mapper, by md.
+/// Files in a disk's directory that hold a unique identifier, the best first: from its maker, from the device mapper, from md.
 const OWN: [&str; 7] = ["wwid", "device/wwid", "device/cid", "serial", "device/serial", "dm/uuid", "md/uuid"];
 
-/// How what a disk is known by until the next boot begins.
+/// The prefix of an identifier that is valid only until the next boot.
 const UNTIL_BOOT: &str = "disk ";
 
-/// The sectors in which /sys counts, whatever a disk has.
+/// The size of the sectors that /sys counts in, whatever sector size a disk has.
 const SECTOR_BYTES: u64 = 512;
 
 impl Identity {
-    /// Of the disk with this number, `MAJOR:MINOR`, or of the one that this is a partition of; none where there is no such disk.
+    /// Identifies the disk with this number, `MAJOR:MINOR`, or the one that this is a partition of; `None` if there is no such disk.
     pub fn of(number: &str) -> Option<Identity> {
         Identity::at(Path::new("/"), &format!("sys/dev/block/{number}"))
     }
 
-    /// All disks that are there now.
+    /// All disks currently present.
     pub fn all() -> Vec<Identity> {
         let disks = fs::read_dir("/sys/block").into_iter().flatten().flatten();
         disks.filter_map(|disk| Identity::of_directory(Path::new("/"), &disk.path())).collect()
     }
 
-    /// The same with another root directory.
+    /// The same for a path below another root directory.
     fn at(root: &Path, device: &str) -> Option<Identity> {
         let device = root.join(device).canonicalize().ok()?;
         let is_partition = device.join("partition").exists();
@@ -72,7 +72,7 @@ impl Identity {
         self.key() == other.key()
     }
 
-    /// Whether it can never be there again once it is gone.
+    /// Whether it can never come back once it is gone.
     pub(crate) fn ends_with_boot(&self) -> bool {
         self.id.as_ref().is_some_and(|id| id.starts_with(UNTIL_BOOT))
     }
@@ -83,19 +83,19 @@ impl Identity {
     }
 }
 
-/// A loop device's file, where it is still where it was when the device was made.
+/// A loop device's file, if it is still where it was when the device was set up.
 fn of_file(root: &Path, file: &str) -> Option<String> {
     let found = fs::metadata(root.join(PathBuf::from(file).strip_prefix("/").ok()?)).ok()?;
     found.is_file().then(|| format!("file {file} inode {}", found.ino()))
 }
 
-/// The number of a disk that is gone with the next boot at the latest.
+/// An identifier from the number of a disk that is gone by the next boot at the latest.
 fn until_boot(root: &Path, number: &str) -> Option<String> {
     let boot = text(&root.join("proc/sys/kernel/random/boot_id"))?;
     Some(format!("{UNTIL_BOOT}{number} of boot {boot}"))
 }
 
-/// The text in a file; none where there is none.
+/// The text in a file; `None` if there is none.
 fn text(file: &Path) -> Option<String> {
     let bytes = fs::read(file).ok()?;
     let text = String::from_utf8_lossy(&bytes).split_whitespace().collect::<Vec<_>>().join(" ");

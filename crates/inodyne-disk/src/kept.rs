@@ -1,4 +1,4 @@
-//! What was measured earlier: a file for each disk in the user's directory for state (`XDG_STATE_HOME`), in JSON with a version.
+//! What was measured earlier: a versioned JSON file for each disk in the user's state directory (`XDG_STATE_HOME`).
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -16,7 +16,7 @@ use crate::identity::Identity;
 /// The version of such files.
 const SCHEMA: &str = "inodyne-disk/1";
 
-/// Longer files are none of ours.
+/// A longer file is not one of ours.
 const MOST_BYTES: u64 = 64 << 10;
 
 /// Disks and what they can do.
@@ -40,7 +40,7 @@ struct Contents {
     limits: DiskLimits,
 }
 
-/// The directory of the files; none where nothing says where it could be.
+/// The directory of the files; `None` if nothing says where it could be.
 pub fn directory() -> Option<PathBuf> {
     let own = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = own("XDG_STATE_HOME").or_else(|| Some(own("HOME")?.join(".local/state")))?;
@@ -48,7 +48,7 @@ pub fn directory() -> Option<PathBuf> {
 }
 
 impl Kept {
-    /// All of a directory, by name, and what is ignored there. Where there is no directory, nothing is kept.
+    /// Everything in a directory, sorted by name, and what is ignored there. If there is no directory, nothing is kept.
     pub fn load(directory: &Path) -> (Kept, Vec<Ignored>) {
         let entries = fs::read_dir(directory).into_iter().flatten().flatten();
         let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
@@ -65,12 +65,12 @@ impl Kept {
         (Kept(kept), ignored)
     }
 
-    /// All disks and what they can do, by name.
+    /// All disks and what they can do, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = &(Identity, DiskLimits)> {
         self.0.iter()
     }
 
-    /// Tells each disk that did something what it can do, where that is known. The disks must still be there.
+    /// Adds to each disk that did something what it can do, if that is known. The disks must still be present.
     pub fn add_to(&self, block: &mut BlockIo) {
         if self.0.is_empty() {
             return;
@@ -85,7 +85,7 @@ impl Kept {
     }
 }
 
-/// Keeps what a disk can do in a directory, in place of what was kept of the same disk. Returns the file.
+/// Saves what a disk can do in a directory, replacing what was kept for the same disk. Returns the file.
 ///
 /// # Errors
 /// The file cannot be written.
@@ -103,27 +103,27 @@ pub fn save(directory: &Path, disk: &Identity, limits: &DiskLimits) -> Result<Pa
     Ok(path)
 }
 
-/// Removes what is kept of disks that can never be there again.
+/// Removes what is kept for disks that can never come back.
 fn forget(directory: &Path, here: &[Identity]) {
     for (disk, _) in Kept::load(directory).0.iter() {
         if disk.ends_with_boot() && !here.iter().any(|one| one.is_same(disk)) {
-            // It is of no use, and in nobody's way.
+            // The file is useless but harmless, so a failure does not matter.
             let _ = fs::remove_file(directory.join(file_name(disk)));
         }
     }
 }
 
-/// Of what only the disk itself has.
+/// Derived from what only this disk has.
 fn file_name(disk: &Identity) -> String {
     let (id, size_bytes, model) = disk.key();
     let key = format!("{id}\n{size_bytes}\n{}", model.unwrap_or_default());
     format!("{:016x}.json", xxh3_64(key.as_bytes()))
 }
 
-/// What is in a file. The error is why that is ignored.
+/// What is in a file. The error is the reason to ignore it.
 fn read(path: &Path) -> Result<Contents, String> {
     let text = |error: io::Error| error.to_string();
-    // Opening a pipe would wait for its writer.
+    // Opening a pipe would block until it has a writer.
     if !fs::metadata(path).map_err(text)?.is_file() {
         return Err("it is no file".to_owned());
     }

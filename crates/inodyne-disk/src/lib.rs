@@ -1,16 +1,16 @@
-//! What a disk can do: measured once, when somebody asks for it, and kept, so that reports can say how much of that a command used.
+//! What a disk can do: measured once, on request, and kept, so that reports can say how much of it a command used.
 //!
 //! ```text
-//! directory ──> Plan ──fio──> DiskLimits ──> Kept (a file a disk) ──> the disks of a recording
+//! directory ──> Plan ──fio──> DiskLimits ──> Kept (one file per disk) ──> the disks of a recording
 //! ```
 //!
-//! Nothing is ever written to a device, only to a file without a name in the directory that the user gave. This crate prints nothing.
+//! Nothing is ever written to a device, only to an unnamed file in the directory that the user gave. This crate prints nothing.
 //!
 //! | module | what it knows |
 //! |---|---|
-//! | [`identity`] | what tells a disk from others, by /sys |
+//! | [`identity`] | what tells a disk from others, according to /sys |
 //! | [`plan`] | what is measured, in which order, and whether it was the disk that was measured |
-//! | [`fio`] | how fio is asked for each measurement, and what it answers |
+//! | [`fio`] | how fio is invoked for each measurement, and what it reports |
 //! | [`kept`] | what was measured earlier, in files |
 //! | [`error`] | why a disk cannot be measured |
 

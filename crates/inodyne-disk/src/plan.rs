@@ -1,8 +1,8 @@
 //! What is measured of a disk, in which order, and whether it was the disk that was measured.
 //!
-//! A file without a name is made in the directory, and fio writes and reads it past the page cache, as much of it as can be written in the
-//! time given. Some file systems only seem to do that (ext4 with `data=journal`). So after each measurement the disk's own counters say whether
-//! the disk has moved what fio has: where it has not, memory answered, and nothing is said.
+//! An unnamed file is created in the directory, and fio writes and reads it bypassing the page cache, as much of it as can be written in
+//! the time given. Some file systems only appear to do that (ext4 with `data=journal`). So after each measurement the disk's own counters
+//! show whether the disk transferred what fio did: if it did not, memory answered, and no result is given.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -20,17 +20,17 @@ use crate::error::DiskError;
 use crate::fio::{self, Found, Measurement};
 use crate::identity::Identity;
 
-/// How large the file is: more than most disks hold in a cache of their own.
+/// How large the file is: larger than most disks' own caches.
 const FILE_BYTES: u64 = 512 << 20;
-/// At most so much is written to measure flushes.
+/// At most this much is written to measure flushes.
 const FLUSHED_BYTES: u64 = 64 << 20;
-/// What a file system must keep free besides.
+/// What must stay free on the file system in addition.
 const SPARE_BYTES: u64 = 64 << 20;
-/// With less to read, what is read at random is read again and again.
+/// With less than this, random reads would hit the same blocks again and again.
 const LEAST_BYTES: u64 = 1 << 20;
-/// About how long fio needs to begin and to end.
+/// About how long fio needs to start and to finish.
 const BEGIN_AND_END: Duration = Duration::from_millis(300);
-/// The part of what fio moved that the disk must have moved. The rest may have been on its way at the end.
+/// The share of what fio transferred that the disk must have transferred. The rest may have been in flight at the end.
 const MOVED: f64 = 0.9;
 
 /// A disk that can be measured.
@@ -45,10 +45,10 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Looks at what lies below a directory. Nothing is written yet. Each measurement is to take so long.
+    /// Looks at what is below a directory. Nothing is written yet. `each` is how long each measurement is to take.
     ///
     /// # Errors
-    /// There is no fio, no disk below the directory, too little room, or no direct I/O.
+    /// There is no fio, no disk below the directory, too little free space, or no direct I/O.
     pub fn new(directory: &Path, each: Duration) -> Result<Plan, DiskError> {
         if !directory.is_dir() {
             return Err(DiskError::NotADirectory(directory.into()));
@@ -81,7 +81,7 @@ impl Plan {
         &self.disk
     }
 
-    /// The kind of the file system on it.
+    /// The kind of file system on it.
     pub fn fs(&self) -> &str {
         &self.fs
     }
@@ -101,10 +101,10 @@ impl Plan {
         FILE_BYTES
     }
 
-    /// Measures, and tells what is being measured.
+    /// Measures, and reports what is being measured.
     ///
     /// # Errors
-    /// The file cannot be made, fio failed, or something else than the disk was measured.
+    /// The file cannot be created, fio failed, or something other than the disk was measured.
     pub fn run(&self, tell: &mut dyn FnMut(Measurement)) -> Result<DiskLimits, DiskError> {
         let file = self.file()?;
         let mut measure = |measurement, bytes| {
@@ -133,7 +133,7 @@ impl Plan {
         })
     }
 
-    /// A file without a name that has its room already: fio would make one that is too short anew, and wants a name for that.
+    /// An unnamed file with its space already allocated: fio would create one that is too short anew, and needs a name for that.
     fn file(&self) -> Result<File, DiskError> {
         let failed = |errno: Errno| DiskError::File { directory: self.directory.clone(), source: errno.into() };
         let file = File::from(inodyne_lab::unnamed_file(&self.directory).map_err(failed)?);
@@ -163,8 +163,8 @@ impl Plan {
     }
 }
 
-/// Whether the file can be read and written past the page cache. Some file systems take the flag and do otherwise, which those that know
-/// say before (statx); of the others it turns out.
+/// Whether the file can be read and written bypassing the page cache. Some file systems accept the flag but do not honour it. Those that know
+/// say so beforehand (statx); for the others it turns out later.
 fn has_direct_io(file: &File) -> Result<bool, Errno> {
     let stat = statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN)?;
     if stat.stx_mask & StatxFlags::DIOALIGN.bits() != 0 {
@@ -178,7 +178,7 @@ fn has_direct_io(file: &File) -> Result<bool, Errno> {
     }
 }
 
-/// Why there is no disk below a file system of this kind, whatever it says that it was mounted from.
+/// Why there is no disk below a file system of this kind, whatever it claims to be mounted from.
 fn why_no_disk(fs: &str) -> Option<&'static str> {
     match fs {
         "tmpfs" | "ramfs" | "devtmpfs" | "hugetlbfs" => Some("is in memory"),
@@ -189,7 +189,7 @@ fn why_no_disk(fs: &str) -> Option<&'static str> {
     }
 }
 
-/// On how many disks a btrfs lies of which this is one.
+/// How many disks the btrfs that includes this one spans.
 fn disks_of_btrfs(number: &str) -> usize {
     let Ok(own) = std::fs::read_link(format!("/sys/dev/block/{number}")) else { return 0 };
     let Some(name) = own.file_name() else { return 0 };

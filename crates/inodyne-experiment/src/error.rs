@@ -19,10 +19,10 @@ pub enum ExperimentError {
     /// A command could not be started, or its guard is gone.
     #[error(transparent)]
     Launch(#[from] LaunchError),
-    /// A command is to start elsewhere than in its place.
+    /// A command is to start outside its place.
     #[error("{} is no directory below the place", .0.display())]
     NotBelow(PathBuf),
-    /// What is to be made anew before each run is a directory of the user's.
+    /// What is to be made anew before each run is one of the user's directories.
     #[error("{0} is not made here, so it cannot be made anew before each run")]
     NotMadeHere(String),
     /// Comparing places with different data would say nothing.
@@ -35,13 +35,13 @@ pub enum ExperimentError {
         /// Where they differ first, as the rest of a sentence; empty where that was not looked at.
         difference: String,
     },
-    /// A place made anew holds other data than before.
+    /// A place made anew holds different data than before.
     #[error("{place} was filled with other data than before; data must be the same each time")]
     ChangedData {
         /// The place.
         place: String,
     },
-    /// What prepares a run or cleans up after it failed.
+    /// The shell command that prepares a run, or the one that cleans up after it, failed.
     #[error("'{script}' failed with exit code {code}")]
     Script {
         /// The shell command.
@@ -49,15 +49,15 @@ pub enum ExperimentError {
         /// Its exit code.
         code: i32,
     },
-    /// What reads a number from what a command printed gives none.
-    #[error("'{script}' printed {printed:?}, which is no number above 0, of what the command printed")]
+    /// The shell command that reads a number from what a command printed gives none.
+    #[error("'{script}' printed {printed:?}, not a number above 0, when given what the command printed")]
     NoNumber {
         /// The shell command.
         script: String,
         /// The beginning of what it printed.
         printed: String,
     },
-    /// What is to be gone on with is something else.
+    /// The recording to continue is of something else.
     #[error("the recording to go on from is of something else: {what} {now} instead of {then}")]
     OtherExperiment {
         /// What differs.
@@ -67,7 +67,7 @@ pub enum ExperimentError {
         /// What it was then.
         then: String,
     },
-    /// A run ended otherwise than it must.
+    /// A run did not end as it must.
     #[error("'{label}' ended otherwise than expected: with {}, not {}", words(*.exit), words(*.expected))]
     UnexpectedExit {
         /// The command.
@@ -89,7 +89,7 @@ pub enum ExperimentError {
     /// The user ended it at once.
     #[error("interrupted: the command was killed")]
     Killed,
-    /// strace ran, and its log holds no call.
+    /// strace ran, but its log holds no call.
     #[error("strace traced nothing: it may not, or the command never began")]
     NothingFromStrace,
     /// Signals or the command cannot be waited for.

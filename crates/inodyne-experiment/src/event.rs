@@ -1,4 +1,4 @@
-//! What is told while an experiment runs. Who prints it, and how, is for the observer to decide.
+//! What is reported while an experiment runs. Who prints it, and how, is up to the observer.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use inodyne_model::run::{CacheState, Exit};
 use crate::experiment::Repetitions;
 use crate::order::RunKey;
 
-/// Hears of what happens, and keeps what was measured.
+/// Is told what happens, and keeps what was measured.
 pub trait Observer {
     /// Something happened.
     fn event(&mut self, event: &Event<'_>);
 
-    /// This much is measured so far: it should survive whatever comes next. Called from time to time. An observer that
+    /// This much has been measured so far: it should survive whatever comes next. Called from time to time. An observer that
     /// cannot keep it says so itself; the experiment goes on.
     fn keep(&mut self, recording: &Recording);
 }
@@ -36,9 +36,9 @@ pub enum Phase {
 pub enum Fate {
     /// Killed, since the run took too long.
     TimedOut,
-    /// Killed, since their place goes away.
+    /// Killed, since their place is being removed.
     Killed,
-    /// They run on, untraced.
+    /// They keep running, untraced.
     Left,
 }
 
@@ -52,7 +52,7 @@ pub enum Event<'a> {
         /// Whether it was there before.
         again: bool,
     },
-    /// Devices, sockets or pipes of the data are not in the place.
+    /// Devices, sockets or pipes in the data were not put into the place.
     DataLeftOut {
         /// How many.
         count: usize,
@@ -90,11 +90,11 @@ pub enum Event<'a> {
         /// Why.
         reason: &'a str,
     },
-    /// A traced command runs; told every half second or so.
+    /// A traced command is running; reported every half second or so.
     Running {
         /// Since its release.
         elapsed: Duration,
-        /// System calls in a second, since the last time.
+        /// System calls per second, since the last report.
         calls_per_s: f64,
     },
     /// A run has ended.
@@ -111,7 +111,7 @@ pub enum Event<'a> {
         /// The time it had.
         timeout: Duration,
     },
-    /// When a run was durable is not known.
+    /// It is not known when a run became durable.
     NotDurable {
         /// Why.
         error: &'a LabError,

@@ -28,19 +28,19 @@ pub trait Executor {
     /// It cannot be made or filled.
     fn make_place(&mut self, setup: &PlaceSetup, observer: &mut dyn Observer) -> Result<Self::Place, ExperimentError>;
 
-    /// Puts in force what a place wants of the machine, for what runs in it next. For a place that was just made it is.
+    /// Puts in force what a place requires of the machine, for what runs in it next. For a place that was just made, it already is.
     ///
     /// # Errors
-    /// The machine does not take it.
+    /// The machine does not accept it.
     fn enter(&mut self, place: &mut Self::Place) -> Result<(), ExperimentError>;
 
-    /// Makes the machine as it was, so that others have their turn.
+    /// Restores the machine to what it was, so that others can have their turn.
     fn leave(&mut self, place: &mut Self::Place);
 
-    /// What the recording says of a place.
+    /// What the recording says about a place.
     fn describe(&self, place: &Self::Place) -> Place;
 
-    /// The first path in which the contents of two places differ; none where they do not differ any more.
+    /// The first path in which the contents of two places differ; none where they no longer differ.
     ///
     /// # Errors
     /// They cannot be read.
@@ -52,7 +52,7 @@ pub trait Executor {
     /// Signals cannot be watched.
     fn watch_signals(&mut self) -> Result<(), ExperimentError>;
 
-    /// Whether the user has asked to end it.
+    /// Whether the user has asked to end the experiment.
     fn is_interrupted(&mut self) -> bool;
 
     /// The time since some instant before the experiment.
@@ -61,7 +61,7 @@ pub trait Executor {
     /// Runs a shell command in the place, unmeasured, under the conditions of a command.
     ///
     /// # Errors
-    /// It failed. One that the user ended has not.
+    /// It failed. One that the user ended does not count as failed.
     fn run_script(
         &mut self,
         place: &mut Self::Place,
@@ -69,7 +69,7 @@ pub trait Executor {
         script: &OsStr,
     ) -> Result<(), ExperimentError>;
 
-    /// Runs a command once, with the caches as they are to be; none where the user ended it before it began.
+    /// Runs a command once, with the caches in the required state; none where the user ended it before it began.
     ///
     /// # Errors
     /// It cannot be started, traced or followed to its end.
@@ -88,13 +88,13 @@ pub struct Execution {
     pub ended: Ended,
     /// What was traced of it.
     pub collected: Option<Trace>,
-    /// When all that had been written was on the device, or why that is not known; none where nobody asked.
+    /// When everything that had been written was on the device, or why that is not known; none where nobody asked.
     pub durable: Option<Result<Nanos, LabError>>,
     /// The number that was read from what it printed; none where nobody asked.
     pub number: Option<f64>,
     /// What the place's device moved meanwhile, where it has one.
     pub moved: Option<DeviceStats>,
-    /// Whether the user wants no more of it.
+    /// Whether the user wants to stop.
     pub interrupted: bool,
     /// Whether it was killed because it took too long.
     pub timed_out: bool,
@@ -112,7 +112,7 @@ impl Execution {
     /// The wall-clock time: to the last instant on a CPU of the root process, where it was traced. Its parent learns of the
     /// end at another time: a few microseconds before, or, where it has to wait for a CPU, long after.
     pub fn wall_ns(&self) -> Nanos {
-        // The log of strace has a clock of its own.
+        // A strace log has a clock of its own.
         if let Some(collected) = self.collected.as_ref().filter(|collected| !collected.tracer.divides_calls()) {
             return collected.wall_ns;
         }

@@ -21,30 +21,30 @@ pub struct Experiment {
     pub places: Vec<PlaceSetup>,
     /// What runs, each with its own conditions.
     pub commands: Vec<CommandSpec>,
-    /// Which cases are measured: one group after the other.
+    /// Which cases are measured, one group after the other.
     pub groups: Vec<Group>,
     /// How often.
     pub repetitions: Repetitions,
-    /// Of the order inside of each block.
+    /// For the order within each block.
     pub seed: u64,
     /// Make and fill the place anew before each run. Then never more than one of the places exists at a time.
     pub fresh: bool,
-    /// Kill a run after so long.
+    /// Kill a run after this long.
     pub timeout: Option<Duration>,
-    /// Also time how long it takes until all that was written is on the device, in untraced runs.
+    /// Also time how long it takes until everything that was written is on the device, in untraced runs.
     pub durable: bool,
-    /// A shell command that is given what the command printed in an untraced run, and prints a number that is read from it.
+    /// A shell command that is given what the command printed in an untraced run, and prints a number read from it.
     pub number: Option<OsString>,
-    /// Differences below this part count as none; the recording's own margin where there is none.
+    /// Differences below this fraction count as none; the recording's own margin where there is none.
     pub margin: Option<f64>,
-    /// How every run must end; one that ends otherwise ends the experiment. None where any end is a result.
+    /// How every run must end; one that ends differently ends the experiment. None where any end is a result.
     pub expected_exit: Option<Exit>,
-    /// Whether a run that the user cut short is kept if it is the only one. It is no time to compare.
+    /// Whether a run that the user cut short is kept if it is the only one. Its time is not fit for comparison.
     pub keep_cut_short: bool,
-    /// Whether the cases of a group race against its first one. Then a place that cannot be made, but the first, only leaves the
-    /// race, and none but the first is made before it is needed.
+    /// Whether the cases of a group race against its first one. Then a place other than the first that cannot be made only leaves
+    /// the race, and none but the first is made before it is needed.
     pub race: Option<Race>,
-    /// Whether what the command prints is shown once for each case: of the traced run, or of the first one where none is traced.
+    /// Whether what the command prints is shown once for each case: from the traced run, or from the first one where none is traced.
     pub output_once: bool,
 }
 
@@ -76,18 +76,18 @@ pub struct Group {
 pub struct Repetitions {
     /// Blocks that are thrown away.
     pub warmup: u32,
-    /// Blocks of untraced runs; at least so many where there is a precision to reach.
+    /// Blocks of untraced runs; at least this many where there is a precision to reach.
     pub untraced: u32,
     /// Blocks of traced runs.
     pub traced: u32,
-    /// How far intervals may reach to either side, as a part of the ratio.
+    /// How far intervals may reach to either side, as a fraction of the ratio.
     pub until: Option<f64>,
-    /// Begin no further block after so long, but for the first untraced and the first traced one of each group.
+    /// Begin no further block after this long, except for the first untraced and the first traced one of each group.
     pub max_time: Option<Duration>,
 }
 
 impl Group {
-    /// Every place with every command, for each state of the caches a group of its own.
+    /// Every place with every command, with a group of its own for each state of the caches.
     pub fn crossed(places: usize, commands: usize, caches: &[CacheState]) -> Vec<Group> {
         let group = |cache: &CacheState| {
             let of_place = |place| (0..commands).map(move |command| CaseKey::new(place, command, *cache));
@@ -96,7 +96,7 @@ impl Group {
         caches.iter().map(group).collect()
     }
 
-    /// The state of the caches that the group's cases have in common, where they do.
+    /// The state of the caches that the group's cases have in common, if they do.
     pub fn cache(&self) -> Option<CacheState> {
         let first = self.cases.first()?.cache;
         self.cases.iter().all(|case| case.cache == first).then_some(first)
@@ -104,16 +104,16 @@ impl Group {
 }
 
 impl Experiment {
-    /// Whether it makes sense: asked before anything happens.
+    /// Whether it makes sense: checked before anything happens.
     ///
     /// # Errors
-    /// What does not.
+    /// What does not make sense.
     pub fn check(&self) -> Result<(), ExperimentError> {
         let outside = self.commands.iter().filter_map(|command| command.cwd.as_deref()).find(|cwd| !is_below(cwd));
         if let Some(cwd) = outside {
             return Err(ExperimentError::NotBelow(cwd.to_owned()));
         }
-        // A directory that is only shown holds what it did when it is shown anew.
+        // A directory that is only shown still holds what it did when it is shown anew.
         let can_be_anew = |spec: &PlaceSpec| match self.race {
             Some(_) => matches!(spec.place(), Where::Made(_)),
             None => spec.is_made(),

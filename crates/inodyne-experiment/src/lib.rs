@@ -1,8 +1,8 @@
 //! Experiments: which commands run in which places, how often, in which order, and what is kept of it.
 //!
-//! Whatever measures, measures by an [`Experiment`]: `run`, `compare`, `study`, `prove` and `tune` only build one and hand it to the
-//! one scheduler ([`run()`]). An experiment is data: it knows nothing of a command line, and neither prints nor saves. What
-//! happens meanwhile is told as [`Event`]s to an [`Observer`].
+//! Everything that measures does so with an [`Experiment`]: `run`, `compare`, `study`, `prove` and `tune` only build one and hand it to
+//! the one scheduler ([`run()`]). An experiment is data: it knows nothing about a command line, and neither prints nor saves. What
+//! happens meanwhile is reported as [`Event`]s to an [`Observer`].
 //!
 //! ```text
 //!            Experiment ──> scheduler ──> Executor: make a place, run a script, run the command
@@ -21,7 +21,7 @@
 //! | [`tuner`] | several alternatives raced against a base, and the best of them confirmed on fresh runs |
 //! | [`executor`] | what the scheduler asks of a machine, and what it gets |
 //! | [`machine`] | the real machine: the lab's places, held commands, the tracer, signals |
-//! | [`event`] | what is told while it happens |
+//! | [`event`] | what is reported while it happens |
 //! | [`resume`] | what an earlier recording holds, to be taken instead of running it again |
 //! | [`record`] | from an execution to the recording |
 //! | [`error`] | why an experiment ends early |

@@ -4,11 +4,11 @@
 //! |---|---|
 //! | `place` | a place with its data, and its caches |
 //! | `collect` | what traces an execution: the BPF programs, or strace |
-//! | `strace` | a command below strace, and its log |
+//! | `strace` | a command under strace, and its log |
 //! | `follow` | one execution: held, released, followed to its end |
 //! | `limits` | what the command's cgroups allow it |
 //! | `number` | a number that is read from what a command printed |
-//! | `neighbours` | what other programs had of the machine meanwhile |
+//! | `neighbours` | what other programs used of the machine meanwhile |
 //! | `interrupt` | what Ctrl-C and its like do meanwhile |
 
 mod collect;
@@ -48,20 +48,20 @@ pub struct Machine {
     user: Option<User>,
     output: Output,
     collector: Collector,
-    /// What disks can do, as it was measured earlier.
+    /// What disks can do, as measured earlier.
     disks: Kept,
     interrupts: Option<Interrupts>,
     begun: Instant,
 }
 
 impl Machine {
-    /// Runs commands as this user (none to change nothing), with their output there, traced runs by this collector. Traces are told
-    /// what of disks is known already.
+    /// Runs commands as this user (none to change nothing), with their output going to `output`, and traces runs with this collector.
+    /// What is already known about disks is added to traces.
     pub fn new(user: Option<User>, output: Output, collector: Collector, disks: Kept) -> Machine {
         Machine { lab: Lab::new(), user, output, collector, disks, interrupts: None, begun: Instant::now() }
     }
 
-    /// The same, which hides nothing that these words may name while it has places.
+    /// The same, but hiding nothing that these words may name while it has places.
     pub fn sparing(mut self, words: impl IntoIterator<Item = OsString>) -> Machine {
         self.lab = self.lab.sparing(words);
         self
@@ -82,7 +82,7 @@ impl Machine {
         }
     }
 
-    /// Runs a shell command in the place, unmeasured. What it leaves running in one that was made here ends with the place.
+    /// Runs a shell command in the place, unmeasured. What it leaves running in a place that was made here ends with the place.
     fn shell(
         &mut self,
         place: &mut ReadyPlace,
@@ -103,7 +103,7 @@ impl Machine {
         Err(ExperimentError::Script { script, code })
     }
 
-    /// The number that a script reads from what a command printed. None where the command failed, or the user wants no more of it.
+    /// The number that a script reads from what a command printed. None where the command failed, or the user wants to stop.
     fn number(
         &mut self,
         place: &mut ReadyPlace,
@@ -125,7 +125,7 @@ impl Machine {
             .map_err(|printed| ExperimentError::NoNumber { script: script.to_string_lossy().into_owned(), printed })
     }
 
-    /// Signals as they are watched. They are, from [`Executor::watch_signals`] on.
+    /// The signals that are watched, from [`Executor::watch_signals`] or the first use on.
     fn interrupts(&mut self) -> Result<&mut Interrupts, ExperimentError> {
         if self.interrupts.is_none() {
             self.interrupts = Some(Interrupts::watch()?);
@@ -213,7 +213,7 @@ impl Executor for Machine {
         }
         let mut tell = |event: Event<'_>| observer.event(&event);
         let collecting = key.traced.then(|| self.collector.ready(&spec, &mut tell)).transpose()?;
-        // It may have taken a second to load.
+        // Loading may have taken a second.
         if self.is_interrupted() {
             return Ok(None);
         }

@@ -1,4 +1,4 @@
-//! In which order the runs of a block take place. Pure.
+//! The order in which the runs of a block take place. Pure.
 //!
 //! ```text
 //! for each group of cases
@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Runs of a block are close in time, so a machine that is busy for a while slows all of them, and pairs made within a
-//! block do not show it. The order inside of a block is drawn anew for each, so that no case always follows the same other
+//! block do not show it. The order within a block is drawn anew for each, so that no case always follows the same other
 //! one; the seed makes it the same next time.
 
 use inodyne_model::case::CaseKey;
@@ -71,7 +71,7 @@ mod tests {
         }
         assert_eq!(drawn, blocks(7));
         assert_ne!(drawn, blocks(8));
-        // Nobody is always first.
+        // No place is always first.
         assert!((0..3).all(|place| drawn.iter().any(|block| block[0].0 == place)));
     }
 }

@@ -1,7 +1,7 @@
 //! When an alternative has lost against the first case of its group: after a few pairs that show no gain, so that time goes to those
 //! that may win. Pure.
 //!
-//! Losing is no verdict. Who is left is measured again, on fresh runs, before anything is said.
+//! Losing is not a verdict. Those that are left are measured again, on fresh runs, before anything is reported.
 
 use inodyne_analyse::statistics::summary::median_of;
 use inodyne_model::case::CaseKey;
@@ -14,20 +14,20 @@ use inodyne_model::tuning::Objective;
 pub struct Race {
     /// What they race for.
     pub objective: Objective,
-    /// Gains below this part count as none. None where everybody stays to the end.
+    /// Gains below this fraction count as none. None where every case stays to the end.
     pub margin: Option<f64>,
 }
 
-/// Twice worse by so many margins, and it will not win any more.
+/// Worse by this many margins in two pairs, and it will no longer win.
 const FAR_BEHIND: f64 = 5.0;
-/// After so many pairs none of which shows a gain.
+/// After this many pairs none of which shows a gain.
 const NO_GAIN: usize = 3;
-/// After so many pairs whose middle shows none.
+/// After this many pairs whose median shows none.
 const NO_GAIN_IN_THE_MIDDLE: usize = 4;
 
 impl Race {
-    /// Whether a case takes no further part, by its runs, each after that of the first case in the same block: it has lost, or ends
-    /// otherwise than the first case.
+    /// Whether a case takes no further part, judging by its runs, each after that of the first case in the same block: it has lost, or
+    /// ends differently from the first case.
     pub fn is_over_for(self, pairs: &[(&Run, &Run)]) -> bool {
         let ratio = |(a, b): &(&Run, &Run)| Some(self.objective.cost(b)? / self.objective.cost(a)?);
         let ratios: Vec<f64> = pairs.iter().filter_map(ratio).collect();

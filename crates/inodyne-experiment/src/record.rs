@@ -57,7 +57,7 @@ pub(crate) fn commands(commands: &[CommandSpec]) -> Vec<CommandSpec> {
     commands
 }
 
-/// Numbers the labels that are like one before, unless the user has called another so.
+/// Numbers the labels that repeat an earlier one, skipping any that the user has given to another.
 fn distinct(given: Vec<String>) -> Vec<String> {
     let mut labels: Vec<String> = Vec::new();
     for (at, label) in given.iter().enumerate() {
@@ -69,7 +69,7 @@ fn distinct(given: Vec<String>) -> Vec<String> {
     labels
 }
 
-/// Adds a run and, where it was traced, its trace. The key is that of the recording.
+/// Adds a run and, where it was traced, its trace. The key is that within the recording.
 pub(crate) fn add(recording: &mut Recording, key: RunKey, execution: Execution) {
     let ended = execution.ended;
     let (wall_ns, durable_ns) = (execution.wall_ns(), execution.durable_ns());

@@ -12,11 +12,11 @@ use inodyne_model::tuning::{Tried, TuneVerdict};
 use crate::error::ExperimentError;
 use crate::order::RunKey;
 
-/// A recording that ended before its end.
+/// A recording that ended early.
 #[derive(Debug)]
 pub struct Earlier {
     recording: Recording,
-    /// Whether something was run again, so that what came later is no continuation.
+    /// Whether something was run again, so that what came later does not continue it.
     is_over: bool,
 }
 
@@ -31,7 +31,7 @@ impl Earlier {
         !self.is_over && self.recording.runs.len() > measured.runs.len()
     }
 
-    /// Looks whether places and commands are those that it begins with, as far as it came.
+    /// Checks whether places and commands are those that it begins with, as far as it got.
     ///
     /// # Errors
     /// It is of another experiment; the text says where they differ.
@@ -60,7 +60,7 @@ impl Earlier {
     }
 
     /// The runs of a block, in the order in which they took place, where all of it took place: every case has its run, or a later block
-    /// began. Of cases without one nothing is known. From the first block on of which that is not so, none.
+    /// began. Nothing is known about cases without one. From the first block on for which that is not so, none.
     pub(crate) fn block(&mut self, keys: &[RunKey]) -> Vec<(RunKey, Run)> {
         let key = |run: &Run| RunKey { case: run.key(), block: run.block, traced: run.traced };
         let is_later = |run: &Run| {
@@ -81,7 +81,7 @@ impl Earlier {
         of_case.nth(number).cloned()
     }
 
-    /// Why a place was refused of which it has no run, as far as it says so.
+    /// Why a place of which it has no run was refused, as far as it says so.
     pub(crate) fn refusal(&self, at: usize) -> String {
         let tried = self.recording.tuning.iter().flat_map(|tuning| &tuning.tried);
         let mut refused = tried.filter(|tried| tried.verdict == TuneVerdict::Refused);
@@ -90,7 +90,7 @@ impl Earlier {
         reason.unwrap_or_else(|| "it could not be made when this was begun".to_owned())
     }
 
-    /// What it says of a place.
+    /// What it says about a place.
     pub(crate) fn place(&self, at: usize) -> Option<&Place> {
         self.recording.places.get(at)
     }

@@ -21,10 +21,10 @@ use crate::race;
 use crate::record::{self, Offset};
 use crate::resume::Earlier;
 
-/// After a save the next one waits so many times as long as it took: a recording with many traces takes seconds to write.
+/// After a save, the next one waits this many times as long as it took: a recording with many traces takes seconds to write.
 const PAUSE_AFTER_SAVING: u32 = 10;
 
-/// Beyond so many blocks more of them make no interval narrower in any useful time.
+/// Beyond this many blocks, more of them do not make an interval narrower in any useful time.
 const MOST_BLOCKS: u32 = 10_000;
 
 /// What was measured, all of it or up to where something ended it.
@@ -38,7 +38,7 @@ pub struct Measured {
     pub interrupted: bool,
     /// Why places of a race could not be made, by their index in the recording.
     pub refused: BTreeMap<usize, String>,
-    /// What was measured of it before, to be taken instead of running it again.
+    /// What was measured of it earlier, to be taken instead of running it again.
     pub earlier: Option<Earlier>,
 }
 
@@ -49,7 +49,7 @@ impl Measured {
     }
 }
 
-/// Runs an experiment, behind what the recording holds already. Nothing is explained yet.
+/// Runs an experiment, appending to what the recording already holds. Nothing is explained yet.
 ///
 /// # Errors
 /// It could not be run to the end; what was measured until then is in `measured`.
@@ -97,7 +97,7 @@ pub fn run<E: Executor>(
     ended
 }
 
-/// The user has ended it: that is no failure where something was measured.
+/// The user has ended it: that is not a failure where something was measured.
 fn stopped(observer: &mut dyn Observer, measured: &mut Measured) -> Result<(), ExperimentError> {
     measured.interrupted = true;
     observer.event(&Event::Interrupted);
@@ -109,7 +109,7 @@ fn stopped(observer: &mut dyn Observer, measured: &mut Measured) -> Result<(), E
 
 type Places<P> = Vec<Option<P>>;
 
-/// All places with what the recording says of them. Where they are made anew before each run, none of them is kept.
+/// All places with what the recording says about them. Where they are made anew before each run, none of them is kept.
 fn make_places<E: Executor>(
     experiment: &Experiment,
     executor: &mut E,
@@ -146,7 +146,7 @@ fn make_places<E: Executor>(
     Ok((places, described))
 }
 
-/// Whether both hold data, and not the same. Existing directories are nobody's data but the user's, and are not looked at.
+/// Whether both hold data, but not the same. Existing directories hold the user's own data, and are not looked at.
 fn differ(a: &Place, b: &Place) -> bool {
     a.data_digest.as_ref().zip(b.data_digest.as_ref()).is_some_and(|(a, b)| a != b)
 }
@@ -168,14 +168,14 @@ struct Running<'a, E: Executor> {
     observer: &'a mut dyn Observer,
     /// None where a place is made anew before each run, between runs.
     places: Places<E::Place>,
-    /// Of the data with which each place was first filled.
+    /// Of the data that each place was first filled with.
     digests: Vec<Option<String>>,
     /// Where its places and commands begin in the recording.
     offset: Offset,
     /// How long the last save took, and when it ended.
     saving: Duration,
     saved: Duration,
-    /// What the recording says of places that were not made before the first run.
+    /// What the recording says about places that were not made before the first run.
     made_late: BTreeMap<usize, Place>,
     /// Cases that have left the race.
     out: Vec<CaseKey>,
@@ -190,7 +190,7 @@ enum Next {
 
 /// A run, with what came after it.
 struct Iteration {
-    /// None where the user ended all before the command began.
+    /// None where the user ended everything before the command began.
     execution: Option<Execution>,
     /// Whether the clean-up succeeded.
     cleaned_up: Result<(), ExperimentError>,
@@ -206,7 +206,7 @@ impl<E: Executor> Running<'_, E> {
         let begun = self.executor.now();
         for (number, group) in (1..).zip(&experiment.groups) {
             let later_groups = groups - number;
-            // Each group has its share of the time, and what the ones before it left over.
+            // Each group has its share of the time, and whatever the ones before it left over.
             let deadline = repetitions.max_time.map(|most| begun + most * number / groups);
             let told = |running: &mut Self, phase| {
                 let elapsed = running.executor.now().saturating_sub(begun);
@@ -253,7 +253,7 @@ impl<E: Executor> Running<'_, E> {
         Group { cases: group.cases.iter().filter(|case| !self.out.contains(case)).copied().collect() }
     }
 
-    /// Ends the race for those that have lost it, or that end otherwise than the first case.
+    /// Ends the race for those that have lost it, or that end differently from the first case.
     fn race(&mut self, group: &Group, recording: &Recording) {
         let (Some(race), Some((first, others))) = (self.experiment.race, group.cases.split_first()) else { return };
         let first = self.offset.of_case(*first);
@@ -308,8 +308,8 @@ impl<E: Executor> Running<'_, E> {
         Ok(Next::GoOn)
     }
 
-    /// Takes a block from an earlier recording, where that holds it. What has no run there was refused then, and would have none to be
-    /// paired with: it leaves the race.
+    /// Takes a block from an earlier recording, where that holds it. A case that has no run there was refused then, and would have none to
+    /// be paired with: it leaves the race.
     fn take(&mut self, runs: &[RunKey], measured: &mut Measured) -> Result<bool, ExperimentError> {
         let Some(earlier) = &mut measured.earlier else { return Ok(false) };
         let keys: Vec<RunKey> = runs.iter().map(|key| self.offset.apply(*key)).collect();
@@ -387,7 +387,7 @@ impl<E: Executor> Running<'_, E> {
             place => place?,
         };
         let iteration = self.iteration_in(&mut place, key);
-        // One that is made anew goes as soon as its run is over: others may need its room.
+        // One that is made anew is removed as soon as its run is over: others may need its space.
         if !self.experiment.fresh {
             self.executor.leave(&mut place);
             self.places[key.case.place] = Some(place);

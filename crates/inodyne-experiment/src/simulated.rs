@@ -1,4 +1,4 @@
-//! A machine on which no time passes but what a test says: its clock is a number.
+//! A machine on which time passes only as a test says: its clock is a number.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ use crate::order::RunKey;
 /// How long a run takes, by what it is and how many runs there were before.
 type Takes = Box<dyn Fn(RunKey, usize) -> Duration>;
 
-/// A machine that only writes down what is asked of it.
+/// A machine that only records what is asked of it.
 pub(crate) struct Simulated {
     /// The clock, which the observer shares: saving takes time as well.
     pub(crate) clock: Rc<Cell<Duration>>,
@@ -39,19 +39,19 @@ pub(crate) struct Simulated {
     pub(crate) interrupted: bool,
     /// The run with this number cannot be followed to its end.
     pub(crate) lost_in_run: Option<usize>,
-    /// The user ends it while the place is made that is made as the n-th, which then cannot be.
+    /// The user ends it while the n-th place is being made, which then fails.
     pub(crate) interrupted_in_place: Option<usize>,
-    /// In places whose name holds one of these words, a run takes so many times as long.
+    /// In places whose name contains one of these words, a run takes this many times as long.
     pub(crate) factors: Vec<(&'static str, f64)>,
-    /// Places with such a name are refused.
+    /// Places whose name contains this are refused.
     pub(crate) refused: Option<&'static str>,
-    /// The digest of the data of the place that is made as the n-th.
+    /// The digest of the data of the n-th place that is made.
     pub(crate) digest: fn(usize) -> &'static str,
     pub(crate) runs: usize,
     pub(crate) made: usize,
     /// Places that exist, and the most there ever were at once.
     pub(crate) existing: Rc<Cell<(usize, usize)>>,
-    /// The places whose settings are in force, by the number with which they were made.
+    /// The places whose settings are in force, by the number that they got when they were made.
     pub(crate) entered: Rc<RefCell<Vec<usize>>>,
 }
 
@@ -78,7 +78,7 @@ impl Simulated {
         }
     }
 
-    /// Whatever runs in a place has its settings, and no others.
+    /// Checks that the settings of this place, and no others, are in force for what runs in it.
     fn check_settings(&self, place: &SimulatedPlace) {
         assert_eq!(*self.entered.borrow(), [place.number], "settings of these places are in force in {}", place.label);
     }
@@ -225,7 +225,7 @@ impl Executor for Simulated {
     }
 }
 
-/// Writes down what it hears; what it keeps takes time.
+/// Records what it hears; keeping a recording takes time.
 pub(crate) struct Heard {
     pub(crate) events: Vec<String>,
     /// How many runs each kept recording had.

@@ -1,11 +1,11 @@
 //! Several alternatives raced against a base, and the best of them confirmed on fresh runs.
 //!
 //! ```text
-//! screening      base and all alternatives in shuffled blocks; who shows no gain leaves the race
+//! screening      base and all alternatives in shuffled blocks; those that show no gain leave the race
 //! confirmation   base, the best of those that are left (one of each setting), and the best of each together, on fresh runs
 //! ```
 //!
-//! Both are experiments for the one scheduler. What the pairs mean says `inodyne_analyse::tuning`; here is who runs against whom.
+//! Both are experiments for the one scheduler. `inodyne_analyse::tuning` says what the pairs mean; what runs against what is decided here.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -26,11 +26,11 @@ use crate::experiment::{Experiment, Group, PlaceSetup, Repetitions};
 use crate::race::{self, Race};
 use crate::scheduler::{self, Measured};
 
-/// More are not confirmed one by one: each makes the correction for the others harsher.
+/// More than this are not confirmed one by one: each makes the correction for the others harsher.
 const MOST_CONFIRMED: usize = 3;
-/// More are not combined: a dozen small gains are more likely chance.
+/// More than this are not combined: a dozen small gains are more likely chance.
 const MOST_COMBINED: usize = 4;
-/// What looks better has pairs as rare as three of three on one side, or as rare as so few pairs can be.
+/// What looks better has pairs as rare as three out of three on one side, or as rare as so few pairs can be.
 const RARE_ENOUGH: f64 = 0.25;
 
 /// One way to run the command.
@@ -51,7 +51,7 @@ pub struct Candidate {
     pub alternative: Alternative,
 }
 
-/// What is to be tuned, as data but for one thing: how candidates are combined.
+/// What is to be tuned, as data except for one thing: how candidates are combined.
 pub struct Plan<'a> {
     /// The command as it is.
     pub base: Alternative,
@@ -63,21 +63,21 @@ pub struct Plan<'a> {
     pub data: Option<DataSpec>,
     /// State of the caches before each run.
     pub cache: CacheState,
-    /// What is to become better.
+    /// What is to be improved.
     pub objective: Objective,
-    /// The shell command that reads a number from what the command printed, where that is to become better.
+    /// The shell command that reads a number from what the command printed, where that is to be improved.
     pub number: Option<OsString>,
-    /// Gains below this part count as none.
+    /// Gains below this fraction count as none.
     pub margin: f64,
     /// Blocks of the screening.
     pub screening: u32,
     /// Pairs of the confirmation.
     pub confirming: u32,
-    /// Of the order inside of each block.
+    /// For the order within each block.
     pub seed: u64,
-    /// Kill a run after so long.
+    /// Kill a run after this long.
     pub timeout: Option<Duration>,
-    /// Begin no further block after so long.
+    /// Begin no further block after this long.
     pub max_time: Option<Duration>,
 }
 
@@ -99,17 +99,17 @@ pub struct Judged {
 /// What came of all of them.
 #[derive(Debug)]
 pub struct Tuned {
-    /// Each candidate in its order, and then the combination, where one was tried.
+    /// Each candidate in order, and then the combination, where one was tried.
     pub judged: Vec<Judged>,
     /// What to take: an index into `judged`.
     pub best: Option<usize>,
-    /// Whether all was tried that was to be tried.
+    /// Whether everything was tried that was to be tried.
     pub complete: bool,
-    /// What ended it early, but for the user.
+    /// What ended it early, other than the user.
     pub failure: Option<ExperimentError>,
 }
 
-/// Tries all candidates, behind what the recording holds already.
+/// Tries all candidates, appending to what the recording already holds.
 pub fn tune<E: Executor>(
     plan: &Plan<'_>,
     executor: &mut E,
@@ -146,7 +146,7 @@ pub fn tune<E: Executor>(
     }
     tuned.complete &= tuned.failure.is_none() && !measured.interrupted;
     if !is_screened {
-        // The end came before it was known which of them promise most.
+        // It ended before it was known which of them are the most promising.
         let not_pursued = |judged: &&mut Judged| judged.verdict == TuneVerdict::NotPursued;
         tuned.judged.iter_mut().filter(not_pursued).for_each(|judged| judged.verdict = TuneVerdict::NotTried);
     }
@@ -178,7 +178,7 @@ impl Plan<'_> {
                 (Some(refused), _, _) => (TuneVerdict::Refused, Some(refused)),
                 (None, Some(failed), _) => (TuneVerdict::Failed, Some(failed)),
                 (None, None, None) => (TuneVerdict::NotTried, None),
-                // One pair says nothing. Who loses the race has two at least.
+                // One pair says nothing. One that loses the race has at least two.
                 (None, None, Some(seen)) if seen.pairs < self.least_pairs() => (TuneVerdict::NotTried, None),
                 (None, None, Some(seen)) if self.looks_better(seen) => (TuneVerdict::NotPursued, None),
                 _ => (TuneVerdict::NoGain, None),
@@ -187,7 +187,7 @@ impl Plan<'_> {
         done
     }
 
-    /// Runs a base and alternatives to it by turns.
+    /// Runs a base and alternatives to it in turn.
     #[allow(clippy::too_many_arguments, reason = "who, how often, and what runs it")]
     fn race<E: Executor>(
         &self,
@@ -202,7 +202,7 @@ impl Plan<'_> {
         let all: Vec<&Alternative> = std::iter::once(&self.base).chain(alternatives.iter().copied()).collect();
         let setup = |one: &&Alternative| PlaceSetup { spec: one.place.clone(), data: self.data.clone() };
         let cases = (0..all.len()).map(|at| CaseKey::new(at, at, self.cache)).collect();
-        // One that is confirmed stays to the end, whatever its runs say meanwhile.
+        // One that is being confirmed stays to the end, whatever its runs say meanwhile.
         let margin = is_screening.then_some(self.margin);
         let experiment = Experiment {
             places: all.iter().map(setup).collect(),
@@ -223,12 +223,12 @@ impl Plan<'_> {
         scheduler::run(&experiment, executor, observer, measured)
     }
 
-    /// With fewer pairs of the screening nothing is said.
+    /// With fewer pairs from the screening than this, nothing is said.
     fn least_pairs(&self) -> usize {
         self.screening.min(2) as usize
     }
 
-    /// Whether pairs of the screening look like a gain above the margin.
+    /// Whether pairs from the screening look like a gain above the margin.
     fn looks_better(&self, seen: &Figures) -> bool {
         let rarest = 0.5f64.powi(seen.pairs as i32 - 1);
         seen.ratio < 1.0 - self.margin && seen.pairs >= self.least_pairs() && seen.p <= RARE_ENOUGH.max(rarest)
@@ -301,7 +301,7 @@ impl Plan<'_> {
                 (Some(refused), _, _) => (TuneVerdict::Refused, Some(refused)),
                 (None, Some(failed), _) => (TuneVerdict::Failed, Some(failed)),
                 (None, None, Some((_, true))) => (TuneVerdict::Helps, None),
-                // So few can say nothing, whatever they are.
+                // So few pairs can say nothing, whatever they are.
                 (None, None, _) if count < needed => {
                     let reason = format!("{ended} after {count} of the {needed} fresh pairs that can decide");
                     (TuneVerdict::NotTried, Some(reason))
@@ -334,12 +334,12 @@ struct First {
 
 /// What was seen of one alternative.
 struct Seen {
-    /// Of the base and with it, block by block.
+    /// Of the base and of the alternative, block by block.
     pairs: Pairs,
     /// In how many blocks both ran.
     blocks: usize,
     refused: Option<String>,
-    /// How it ended otherwise than the base.
+    /// How it ended differently from the base.
     failed: Option<String>,
 }
 

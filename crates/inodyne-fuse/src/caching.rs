@@ -1,17 +1,17 @@
-//! What the kernel may keep of a server's answers, said by mount options as libfuse's servers take them.
+//! What the kernel may keep of a server's answers, given as mount options as libfuse's servers take them.
 
 use std::time::Duration;
 
 /// For how long names and attributes are believed, and whether contents are kept beyond an open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caching {
-    /// `entry_timeout=SECONDS`: of names, 1 s unless told.
+    /// `entry_timeout=SECONDS`: for names, 1 s by default.
     pub entry: Duration,
-    /// `attr_timeout=SECONDS`: of attributes, 1 s unless told.
+    /// `attr_timeout=SECONDS`: for attributes, 1 s by default.
     pub attributes: Duration,
-    /// `negative_timeout=SECONDS`: of names that are not there, none unless told.
+    /// `negative_timeout=SECONDS`: for names that are not there, none by default.
     pub negative: Duration,
-    /// `kernel_cache`: an open does not forget cached contents.
+    /// `kernel_cache`: an open does not drop cached contents.
     pub contents: bool,
 }
 
@@ -27,10 +27,10 @@ impl Default for Caching {
 }
 
 impl Caching {
-    /// What mount options, separated by commas, say of it, and those that are the kernel's.
+    /// What comma-separated mount options say about it, and those options that are the kernel's.
     ///
     /// # Errors
-    /// A time is no number of seconds; the text says which.
+    /// A time is not a number of seconds; the text says which.
     pub fn of_options(options: &str) -> Result<(Self, String), String> {
         let mut caching = Self::default();
         let mut others = Vec::new();

@@ -1,9 +1,9 @@
 //! What the kernel knows of a directory that is shown through a server: each file that it has looked up and not yet
 //! forgotten, as a descriptor that neither opens nor changes it (`O_PATH`).
 //!
-//! A number of ours is the file's own inode number where it can be, so that `ls -i` shows the same as without us. It cannot
-//! be on another device, and for the number 1, which in FUSE is the root's. A descriptor keeps its inode from being
-//! used again, so a number means one file as long as the kernel knows it.
+//! Our number for a file is the file's own inode number where it can be, so that `ls -i` shows the same as without us. It cannot
+//! be for files on another device, nor for the number 1, which in FUSE is the root's. A descriptor keeps its inode from being
+//! reused, so a number means one file as long as the kernel knows it.
 
 use std::{
     collections::HashMap,
@@ -47,7 +47,7 @@ pub(super) const ROOT: u64 = 1;
 const FIRST_OF_OURS: u64 = 1 << 63;
 
 impl Nodes {
-    /// Of a directory that is open.
+    /// For a directory that is open.
     pub fn new(root: OwnedFd) -> Result<Self, Errno> {
         let identity = identity(&fstat(&root)?);
         let node = Node { file: Arc::new(root), identity, known: 1 };
@@ -68,7 +68,7 @@ impl Nodes {
         self.table().nodes.get(&number).map(|node| node.file.clone()).ok_or(Errno::STALE)
     }
 
-    /// Notes that the kernel is told of this file, and says under which number.
+    /// Notes that the kernel is told of this file, and returns its number.
     pub fn tell(&self, file: OwnedFd, stat: &Stat) -> u64 {
         let identity = identity(stat);
         let mut table = self.table();
@@ -89,7 +89,7 @@ impl Nodes {
         number
     }
 
-    /// Notes that the kernel has forgotten what it was told so often.
+    /// Notes that the kernel has forgotten a file this many times.
     pub fn forget(&self, number: u64, times: u64) {
         let mut table = self.table();
         let Some(node) = table.nodes.get_mut(&number).filter(|_| number != ROOT) else { return };

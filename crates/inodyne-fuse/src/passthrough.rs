@@ -1,9 +1,9 @@
 //! A directory, shown as it is by a server: what FUSE itself costs.
 //!
 //! Plain on purpose, as libfuse's own example `passthrough_ll` is: attributes and names are believed for a second, data goes
-//! through the server, an open forgets cached data ([`Caching`] says otherwise), directories are read with types but without
+//! through the server, an open drops cached data (unless [`Caching`] says otherwise), directories are read with types but without
 //! attributes (no readdirplus). The kernel checks permissions (`default_permissions`); the server acts as root, and gives what it has
-//! made to who asked for it.
+//! made to whoever asked for it.
 //!
 //! Every step is taken from a descriptor (`nodes`) by one name without a slash, and no symbolic link is followed.
 //! Where the root is a mount of its own that shows nothing of what is mounted below (`open_tree` with `OPEN_TREE_CLONE`), nothing
@@ -44,7 +44,7 @@ use rustix::{
 
 use crate::{Caching, OnCommand, Server, nodes::Nodes};
 
-/// One is needed for each file that the kernel knows: as many as the machine allows any process.
+/// One is needed for each file that the kernel knows, so as many are allowed as the machine allows any process.
 fn allow_many_descriptors() {
     let most = std::fs::read_to_string("/proc/sys/fs/nr_open").ok().and_then(|text| text.trim().parse().ok());
     if most.is_some() {
@@ -63,7 +63,7 @@ pub struct Passthrough {
 /// A file or directory that is open.
 struct Opened {
     file: OwnedFd,
-    /// Held by who reads a directory: the position is shared by all who do.
+    /// Held while a directory is read: all who read it share the position.
     position: Mutex<()>,
 }
 
@@ -79,7 +79,7 @@ impl Passthrough {
     /// Starts a server that shows the directory `root` on `connection`, in the mount namespace `outside`.
     ///
     /// # Errors
-    /// As of [`Server::start`].
+    /// As for [`Server::start`].
     pub fn serve(root: &OwnedFd, caching: Caching, connection: OwnedFd, outside: BorrowedFd<'_>) -> io::Result<Server> {
         Server::start(c"inodyne-fuse", connection, outside, &[root.as_fd()], || {
             allow_many_descriptors();
@@ -89,7 +89,7 @@ impl Passthrough {
         })
     }
 
-    /// Of a directory that is open.
+    /// For a directory that is open.
     ///
     /// # Errors
     /// It cannot be inspected.
@@ -123,7 +123,7 @@ impl Passthrough {
         Ok(attributes(number, &stat))
     }
 
-    /// Gives what was just made to who asked for it, and tells the kernel of it.
+    /// Gives what was just made to whoever asked for it, and tells the kernel of it.
     fn give(&self, request: &Request, parent: BorrowedFd<'_>, name: &OsStr, mode: u32) -> Done<FileAttr> {
         let (uid, gid) = (request.uid(), request.gid());
         if (uid, gid) != (0, 0) {
@@ -134,7 +134,7 @@ impl Passthrough {
             let mode = Mode::from_raw_mode(mode);
             if mode.intersects(Mode::SUID | Mode::SGID) && FileType::from_raw_mode(mode.bits()) == FileType::RegularFile
             {
-                // They were taken away when it changed hands.
+                // They were cleared when the owner changed.
                 chmodat(parent, name, mode, AtFlags::empty())?;
             }
         }
@@ -197,7 +197,7 @@ impl Passthrough {
         let made = openat(&parent, name, flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW, wanted);
         match made {
             Ok(file) => Ok((self.give(request, parent.as_fd(), name, mode)?, self.keep_open(file))),
-            // Somebody else has made it meanwhile, who owns it.
+            // Somebody else has made it in the meantime, and owns it.
             Err(Answer::EXIST) if !flags.contains(OFlags::EXCL) => {
                 let file = openat(&parent, name, flags | OFlags::NOFOLLOW, Mode::empty())?;
                 Ok((self.look_up(parent.as_fd(), name)?, self.keep_open(file)))
@@ -230,7 +230,7 @@ impl Passthrough {
     }
 }
 
-/// What shall be otherwise about a file.
+/// What to change about a file.
 struct Change {
     mode: Option<u32>,
     uid: Option<u32>,
@@ -240,7 +240,7 @@ struct Change {
     mtime: Option<TimeOrNow>,
 }
 
-/// The way to a file that is only known by an `O_PATH` descriptor.
+/// The path to a file that is only known by an `O_PATH` descriptor.
 fn path_of(file: &impl AsRawFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
@@ -249,7 +249,7 @@ fn reopen(file: &OwnedFd, flags: OFlags) -> Done<OwnedFd> {
     openat(CWD, path_of(file), flags | OFlags::CLOEXEC, Mode::empty())
 }
 
-/// Flags of an open that are the file's business. How data is cached is the kernel's, on its side of the server.
+/// The flags of an open that concern the file. How data is cached is the kernel's business, on its side of the server.
 fn of_file(flags: i32) -> OFlags {
     let kernels = OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::DIRECT;
     (OFlags::from_bits_retain(flags as u32) - kernels) | OFlags::CLOEXEC
@@ -275,7 +275,7 @@ fn attributes(number: u64, stat: &Stat) -> FileAttr {
     }
 }
 
-/// Of no file.
+/// Attributes of no file.
 fn nothing() -> FileAttr {
     FileAttr {
         ino: INodeNo(0),
@@ -321,7 +321,7 @@ fn time_to_set(time: &Option<TimeOrNow>) -> Timespec {
         Some(TimeOrNow::SpecificTime(time)) => match time.duration_since(UNIX_EPOCH) {
             Ok(since) => Timespec { tv_sec: since.as_secs() as i64, tv_nsec: since.subsec_nanos().into() },
             Err(before) => {
-                // fuser 0.18 has subtracted the nanoseconds from negative seconds, to which they belong added.
+                // fuser 0.18 subtracts the nanoseconds from negative seconds, to which they should be added.
                 let before = before.duration();
                 Timespec { tv_sec: -(before.as_secs() as i64), tv_nsec: before.subsec_nanos().into() }
             }
@@ -539,7 +539,7 @@ impl Filesystem for Passthrough {
         }
     }
 
-    /// A close may fail where a write has not: so it is tried on a copy of the descriptor.
+    /// A close may fail even where no write has, so it is tried on a copy of the descriptor.
     fn flush(&self, _: &Request, _: INodeNo, handle: FileHandle, _: LockOwner, reply: ReplyEmpty) {
         empty(reply, self.opened(handle).and_then(|file| fcntl_dupfd_cloexec(&file, 0)).map(drop));
     }
@@ -639,7 +639,7 @@ impl Filesystem for Passthrough {
         let found = self.opened(handle).and_then(|file| match whence {
             libc::SEEK_DATA => seek(&file, SeekFrom::Data(offset?)),
             libc::SEEK_HOLE => seek(&file, SeekFrom::Hole(offset?)),
-            // All others the kernel knows by itself.
+            // The kernel handles all others itself.
             _ => Err(Answer::INVAL),
         });
         match found {

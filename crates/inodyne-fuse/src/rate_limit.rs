@@ -1,9 +1,9 @@
 //! When a slow device answers. Pure: times go in, times come out.
 //!
-//! Each limit is a clock of its own. That of the bandwidth runs on by the time that a request's bytes take, that of the
-//! requests by the time that one of them takes; neither runs behind the arrival, so that idleness is not saved up. A
-//! request is answered when both have passed it, and the delay later. Delays therefore overlap: requests that arrive
-//! together are answered together, as a disk behind a long line would.
+//! Each limit is a clock of its own. The bandwidth clock advances by the time that a request's bytes take, the request clock
+//! by the time that one request takes; neither lags behind the arrival, so that idle time is not saved up. A request is
+//! answered once both have passed it, and the delay later. Delays therefore overlap: requests that arrive together are
+//! answered together, as by a disk at the far end of a long line.
 //!
 //! ```text
 //! iops=1000, delay=5ms      arrive  0 ms: a b c
@@ -12,14 +12,14 @@
 
 use std::time::Duration;
 
-/// How slow answers shall be. Each on its own, or together.
+/// How slow answers are to be. Each on its own, or together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rates {
-    /// Every request is answered so much later.
+    /// Every request is answered this much later.
     pub delay: Duration,
-    /// So many bytes are moved in a second, read and written together.
+    /// This many bytes are moved per second, reads and writes together.
     pub bytes_per_second: Option<u64>,
-    /// So many requests are answered in a second.
+    /// This many requests are answered per second.
     pub requests_per_second: Option<u32>,
 }
 
@@ -38,7 +38,7 @@ impl RateLimiter {
         Self { rates, moved: Duration::ZERO, done: Duration::ZERO }
     }
 
-    /// When to answer a request that arrives now and moves so many bytes. Times are since any one moment.
+    /// When to answer a request that arrives now and moves this many bytes. Times are since any fixed moment.
     pub fn due(&mut self, now: Duration, bytes: u64) -> Duration {
         let mut due = now;
         if let Some(bytes_per_second) = self.rates.bytes_per_second {

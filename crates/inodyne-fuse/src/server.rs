@@ -1,11 +1,12 @@
 //! The process that serves a file system, and how long it lives.
 //!
 //! It is forked here and moves out of the user's private mount namespace: it holds none of the mounts there, so it is still
-//! there to answer while the last process of that namespace goes, by whatever signal, and the kernel unmounts everything. Nobody has to tell it to end. Once nothing uses its file system, reading the next request
-//! fails, and it ends: so it can neither be left over nor be missed. The process that uses it keeps no descriptor of the
-//! connection: should the server be killed, the kernel fails what is asked of it instead of waiting for ever.
+//! there to answer while the last process of that namespace goes, by whatever signal, and the kernel unmounts everything.
+//! Nobody has to tell it to end. Once nothing uses its file system, reading the next request fails, and it ends: so it can
+//! neither be left over nor be missing. The process that uses it keeps no descriptor of the connection: should the server be
+//! killed, the kernel fails what is asked of it instead of waiting for ever.
 //!
-//! That its user has ended it learns from a lock, which the kernel releases as soon as a process dies. The end of a socket
+//! It learns that its user has ended from a lock, which the kernel releases as soon as a process dies. The end of a socket
 //! would come too late: the kernel closes it after it has unmounted, which may take as long as a slow device likes.
 //!
 //! The server runs Rust code after a fork, without an exec: this library has no program of its own to execute. glibc keeps
@@ -38,7 +39,7 @@ use rustix::{
 /// Threads that take requests. More only cost memory: the delays of a slow device are not waited for in them.
 const THREADS: usize = 8;
 
-/// Of include/uapi/linux/prctl.h, since Linux 5.6.
+/// From include/uapi/linux/prctl.h, since Linux 5.6.
 const PR_SET_IO_FLUSHER: libc::c_int = 57;
 
 /// Where connections come from.
@@ -70,7 +71,7 @@ pub struct Server {
     _life: OwnedFd,
 }
 
-/// By what a server is told something. A command is one byte, which the file system gives its meaning.
+/// The channel through which a server is told something. A command is one byte; the file system gives it its meaning.
 #[derive(Debug)]
 pub struct Control(Mutex<UnixStream>);
 
@@ -102,7 +103,7 @@ impl Ready {
     /// To be called by the server's work once requests can be answered.
     ///
     /// # Errors
-    /// Who uses it has ended, or no thread can be started.
+    /// The process that uses it has ended, or no thread can be started.
     pub fn tell(self, on_command: OnCommand) -> io::Result<()> {
         let Self { mut control, life } = self;
         control.write_all(b".")?;
@@ -153,8 +154,8 @@ impl Server {
         })
     }
 
-    /// Starts a process that does `work`, and waits until that says that it is ready. It ends when the work does: that must see for
-    /// itself that nobody uses what it serves. Otherwise as [`Server::start`].
+    /// Starts a process that does `work`, and waits until the work says that it is ready. The process ends when the work does: the work must
+    /// see for itself that nobody uses what it serves. Otherwise as [`Server::start`].
     ///
     /// # Errors
     /// No process can be forked, or it ended before it was ready.
@@ -191,14 +192,14 @@ impl Server {
         Ok(server)
     }
 
-    /// By what it can be told something, for as long as it lives.
+    /// The channel through which it can be told something, for as long as it lives.
     pub fn control(&self) -> &Arc<Control> {
         &self.control
     }
 }
 
 impl Drop for Server {
-    /// Waits for its end, so that what it had open is closed. One whose file system is still in use goes on until it is not.
+    /// Waits for its end, so that what it had open is closed. One whose file system is still in use carries on until it is not.
     fn drop(&mut self) {
         let stream = self.control.0.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = stream.shutdown(std::net::Shutdown::Both);
@@ -219,11 +220,11 @@ fn serve(
     move_into_link_name_space(outside.as_fd(), Some(LinkNameSpaceType::Mount))?;
     // SAFETY: no memory is passed.
     unsafe {
-        // Memory that this process asks for must not be waited for by writing to what it serves. Inherited by threads.
+        // Reclaiming memory for this process must not wait for writes to what it serves. Inherited by threads.
         libc::prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0);
         // Answers are due to the microsecond.
         libc::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0);
-        // The kernel has applied the user's.
+        // The kernel has applied the user's umask.
         libc::umask(0);
     }
     work(Ready { control, life: fcntl_dupfd_cloexec(life, 0)? })

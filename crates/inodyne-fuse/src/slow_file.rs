@@ -1,12 +1,12 @@
 //! A file that answers late: under a loop device, a disk that is slow.
 //!
-//! A loop device over this file is a disk whose every request, be it of the command, of the journal's thread or of writeback,
+//! A loop device over this file is a disk whose every request, be it from the command, the journal's thread or writeback,
 //! is held to the limits: the whole device is slow, and not only what one process asks of it. Reading and writing the image
 //! itself begins at once and bypasses the page cache; only the answer waits. Any number of answers wait at the same time,
-//! in one queue that one thread sees to.
+//! in one queue that one thread serves.
 //!
 //! The file system has no name that anybody could find: it is mounted nowhere, only the loop device has its one file open,
-//! and goes with it. While a place is made, filled or mounted again its device is not held to anything.
+//! and it goes with the device. While a place is made, filled or mounted again, its device is not held to any limit.
 
 use std::{
     cmp::Reverse,
@@ -41,7 +41,7 @@ use crate::{
 
 /// The command to hold the file to its rates ([`crate::Control::send`]).
 pub const IMPOSE_LIMITS: u8 = b'i';
-/// The command to let it be as fast as it is, as it is in the beginning.
+/// The command to let it be as fast as it can be, as it is at first.
 pub const LIFT_LIMITS: u8 = b'l';
 
 /// Answers that wait for their time.
@@ -54,7 +54,7 @@ struct Answers {
 struct Queue {
     limiter: RateLimiter,
     is_held: bool,
-    /// The earliest first; of two at the same time that which came first.
+    /// The earliest first; of two at the same time, the one that came first.
     waiting: BinaryHeap<Reverse<Waiting>>,
     next: u64,
 }
@@ -153,15 +153,15 @@ pub struct SlowFile {
 /// Nothing about the file ever changes but its bytes.
 const FOR_EVER: Duration = Duration::from_secs(1 << 30);
 
-/// More than a loop device has requests under way, each cut in two.
+/// More requests than a loop device has in flight, each split in two.
 const MOST_REQUESTS: u16 = 512;
 
 impl SlowFile {
     /// Starts a server that shows `image` as the file `path` on `connection`, in the mount namespace `outside`. The file is held to
-    /// its rates between [`IMPOSE_LIMITS`] and [`LIFT_LIMITS`]; when the process that started it has ended, no more.
+    /// its rates between [`IMPOSE_LIMITS`] and [`LIFT_LIMITS`], and no longer once the process that started it has ended.
     ///
     /// # Errors
-    /// The image cannot be inspected, or as of [`Server::start`].
+    /// The image cannot be inspected, or as for [`Server::start`].
     pub fn serve(
         image: OwnedFd,
         path: &Path,

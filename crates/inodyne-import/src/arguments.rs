@@ -1,17 +1,17 @@
-//! What little is asked of the arguments of a call: the path that it looks up, the file and words of an `execve`.
+//! The little that is needed from the arguments of a call: the path that it looks up, the file and words of an `execve`.
 //!
-//! strace writes strings in double quotes, with octal and C escapes, and `...` behind one that it has cut.
+//! strace writes strings in double quotes, with octal and C escapes, and appends `...` to one that it has truncated.
 
-/// A string as it stands in the log.
+/// A string from the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Text {
     /// Its bytes as text; what is not UTF-8 is replaced.
     pub(crate) text: String,
-    /// Whether the log has only its beginning.
+    /// Whether the log has only the start of it.
     pub(crate) is_cut: bool,
 }
 
-/// The strings of an argument list, those in brackets included, in order.
+/// The strings of an argument list, including those in brackets, in order.
 pub(crate) fn strings(arguments: &str) -> impl Iterator<Item = Text> {
     let mut rest = arguments;
     std::iter::from_fn(move || {
@@ -24,7 +24,7 @@ pub(crate) fn strings(arguments: &str) -> impl Iterator<Item = Text> {
 }
 
 /// The words of an `execve`: the strings in the first list. The second value says whether some are missing. The environment is an
-/// address, unless strace was told to write it out (-v); that is the second list.
+/// address, unless strace was told to write it out (-v); then it is the second list.
 pub(crate) fn words(arguments: &str) -> (Vec<String>, bool) {
     let Some(list) = outside_strings(arguments, b'[') else { return (Vec::new(), true) };
     let list = &arguments[list + 1..];
@@ -37,7 +37,7 @@ pub(crate) fn words(arguments: &str) -> (Vec<String>, bool) {
     (words.into_iter().map(|word| word.text).collect(), cut)
 }
 
-/// Where this byte stands for the first time outside of strings: names of files may hold any.
+/// The first position of this byte outside strings: file names may contain any byte.
 fn outside_strings(text: &str, byte: u8) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -50,7 +50,7 @@ fn outside_strings(text: &str, byte: u8) -> Option<usize> {
     }
 }
 
-/// The string that begins here, up to its closing quote, and how long it is in the log with that; none where it is not closed.
+/// The string that begins here, up to its closing quote, and its length in the log including the quote; `None` if it is not closed.
 fn unescaped(bytes: &[u8]) -> Option<(Vec<u8>, usize)> {
     let mut text = Vec::new();
     let mut at = 0;
@@ -70,7 +70,7 @@ fn unescaped(bytes: &[u8]) -> Option<(Vec<u8>, usize)> {
     }
 }
 
-/// The byte that an escape stands for, and its length behind the backslash.
+/// The byte that an escape stands for, and the length of the escape after the backslash.
 fn escape(bytes: &[u8]) -> Option<(u8, usize)> {
     let first = *bytes.first()?;
     let simple = |byte| Some((byte, 1));

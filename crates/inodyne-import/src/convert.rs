@@ -1,9 +1,9 @@
 //! From the lives of threads to a trace: the same tables as the tracer's own, filled with what a log knows.
 //!
-//! A log knows when a call began and how long it took, and nothing of what happened inside: so a call's time stands undivided where
-//! the tracer would put time on a CPU ([`Tracer::Strace`] says so to everybody who reads the trace). Of one kind of waiting the log
-//! knows the reason: who waits for a child waits until that has ended. These waits become intervals off the CPU with the child as
-//! waker, so that the critical path leads through children as it does in a trace.
+//! A log says when a call began and how long it took, but nothing about what happened inside: so all of a call's time goes where
+//! the tracer would put time on a CPU ([`Tracer::Strace`] tells everyone who reads the trace). For one kind of wait the log
+//! gives the reason: a thread that waits for a child waits until it has ended. These waits become intervals off the CPU with the
+//! child as waker, so that the critical path leads through children as it does in a trace.
 //!
 //! ```text
 //! parent  | outside | vfork: off, woken by the execve of the child | outside | wait4: off, woken by its end | …
@@ -23,14 +23,14 @@ use inodyne_model::trace::{Overhead, PathCount, Paths, Trace, Tracer};
 use crate::history::{Awaited, Call, History, Result, Thread};
 use crate::line::Instant;
 
-/// Paths that are kept; a recording of a program that looks up millions stays small enough to send.
+/// The most paths that are kept, so that a recording of a program that looks up millions stays small enough to send.
 const MOST_PATHS: usize = 65_536;
 
-/// The stack of every wait for a child: where `wait4`, `waitid` and `vfork` wait is a fact about these calls, and not of the log
+/// The stack of every wait for a child: where `wait4`, `waitid` and `vfork` wait is known from these calls themselves, not from the log
 /// (kernel/exit.c, `do_wait`).
 const WAITS_FOR_CHILD: StackId = StackId(1);
 
-/// The trace that a history gives.
+/// Makes a trace from a history.
 pub(crate) fn trace(history: &History) -> Trace {
     let started = history.threads.first().map_or(0, |root| root.born);
     let ended = end_of_root(history);
@@ -71,14 +71,14 @@ pub(crate) fn trace(history: &History) -> Trace {
     }
 }
 
-/// The end of the last thread of the root process, or of the log.
+/// When the last thread of the root process ended, or else the end of the log.
 fn end_of_root(history: &History) -> Instant {
     let of_root = history.threads.iter().filter(|thread| thread.leader == 0);
     let ends: Option<Vec<Instant>> = of_root.map(|thread| thread.ended.map(|(at, _)| at)).collect();
     ends.and_then(|ends| ends.into_iter().max()).unwrap_or(history.last)
 }
 
-/// A row of the table of calls in the making.
+/// A row of the table of calls, being built.
 struct Counted {
     stats: SyscallStats,
     /// Calls by bucket of the histogram.
@@ -235,7 +235,7 @@ impl<'a> Parts<'a> {
             born_ns: Nanos(thread.born),
             ended_ns: Nanos(ended.max(thread.born)),
             alive: thread.ended.is_none(),
-            // strace says so of each thread; what it says of the first is what whoever waits for the process is told.
+            // strace gives this for each thread; for the first one it is what a process that waits for this one gets.
             process_exit: self.history.exit_of(index).filter(|_| thread.leader == index),
             ..ThreadObserved::default()
         };
@@ -259,7 +259,7 @@ impl<'a> Parts<'a> {
         self.threads.push(sums);
     }
 
-    /// Time from here to there in a call, or outside of calls where it has no name.
+    /// Time from `from` to `to` in a call, or outside any call if `call` is empty.
     fn ran(&mut self, thread: ThreadNumber, pieces: &mut Pieces<'a>, call: &'a str, from: Instant, to: Instant) {
         let mut from = from;
         while let Some(cut) = pieces.cut_before(to) {
@@ -271,7 +271,7 @@ impl<'a> Parts<'a> {
     }
 
     fn was_off(&mut self, sums: &mut ThreadObserved, pieces: &mut Pieces<'a>, call: &'a Call, off: Off) {
-        // Nobody can depend on it meanwhile.
+        // No other thread can depend on it in the meantime.
         while pieces.cut_before(off.back).is_some() {}
         self.send(sums.number, pieces, off.out);
         let (blocked, ready) = (off.wake - off.out, off.back - off.wake);
@@ -330,7 +330,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// The piece of work of a thread that is not complete yet.
+/// A thread's piece of work that is not complete yet.
 struct Pieces<'a> {
     cuts: Vec<Instant>,
     next: usize,
@@ -338,7 +338,7 @@ struct Pieces<'a> {
 }
 
 impl<'a> Pieces<'a> {
-    /// The next instant at which a piece ends, if that is not later than this.
+    /// The next instant at which a piece ends, if it is not later than `to`.
     fn cut_before(&mut self, to: Instant) -> Option<Instant> {
         let cut = self.cuts.get(self.next).copied().filter(|cut| *cut <= to)?;
         self.next += 1;
@@ -352,7 +352,7 @@ impl<'a> Pieces<'a> {
     }
 }
 
-/// The wait inside of a call; none where what it waited for had happened before.
+/// The wait inside a call; `None` if what it waited for had already happened.
 fn off(history: &History, call: &Call) -> Option<Off> {
     let (waker, wake) = match call.waited_for? {
         Awaited::End(child) => (child, history.threads[child].ended.map_or(call.end, |(at, _)| at)),
@@ -362,7 +362,7 @@ fn off(history: &History, call: &Call) -> Option<Off> {
             (child, executed.or(thread.ended.map(|(at, _)| at)).unwrap_or(call.end))
         }
     };
-    // strace prints an end some microseconds after the kernel has told the parent of it.
+    // strace prints the end of a process some microseconds after the kernel has told the parent about it.
     let wake = wake.min(call.end);
     (wake > call.begin && history.threads[waker].born < call.end).then_some(Off {
         out: call.begin,
@@ -423,7 +423,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Whatever stands in a log: no panic, and lives that sum.
+        /// Whatever a log contains, nothing panics, and the parts of each thread's lifetime add up.
         #[test]
         fn any_log_is_taken_or_refused(lines in proptest::collection::vec(line(), 0..60)) {
             let history = History::of(lines.iter().map(String::as_str));

@@ -1,4 +1,4 @@
-//! From lines to the lives of threads: who was born when and of whom, which calls each made from when to when, how it ended.
+//! From lines to the lives of threads: when each was created and by whom, which calls it made from when to when, how it ended.
 //!
 //! ```text
 //! line       5 vfork( <unfinished …    6 execve(…) = 0    5 <… vfork resumed>) = 6    5 wait4(…) = 6    6 +++ exited
@@ -6,9 +6,9 @@
 //! thread 6       └ born      ├ execve ┤                                                    ended ┘
 //! ```
 //!
-//! A thread may speak before the call that made it returns, and its id may be given again once it has ended.
+//! A thread may appear before the call that created it returns, and its id may be reused once it has ended.
 //!
-//! On a terminal, strace names threads only while it follows more than one, and breaks a line to say that it follows another:
+//! On a terminal, strace names threads only while it follows more than one, and breaks off a line to say that it follows another:
 //!
 //! ```text
 //! line       (1) execve(…) = 0   (2) vfork(strace: Process 6 attached   (3) [pid 6] execve(…   (4) [pid 5] <… vfork resumed>) = 6
@@ -24,13 +24,13 @@ use inodyne_model::syscall::looks_up;
 use crate::arguments;
 use crate::line::{self, Event, Instant, Outcome, Returned};
 
-/// Longest command name (`TASK_COMM_LEN` less its zero byte, include/linux/sched.h).
+/// Longest command name (`TASK_COMM_LEN` minus its NUL byte, include/linux/sched.h).
 const LONGEST_COMM: usize = 15;
-/// What a thread is called of which the log has no name.
+/// The name of a thread that the log does not name.
 const NAMELESS: &str = "unknown";
-/// Id of the thread of lines that name none.
+/// Id of the thread of lines that do not name one.
 const UNNAMED: u32 = 0;
-/// Lines among which the rest of a torn call is looked for: what it printed may be some lines long.
+/// How many lines are searched for the rest of a torn call: what it printed may be several lines long.
 const LONGEST_TEAR: u32 = 16;
 
 /// One call of one thread.
@@ -40,11 +40,11 @@ pub(crate) struct Call {
     pub(crate) begin: Instant,
     pub(crate) end: Instant,
     pub(crate) result: Result,
-    /// Of its thread when it returned.
+    /// Its thread's command name when it returned.
     pub(crate) comm: usize,
     /// The path that it looks up.
     pub(crate) path: Option<arguments::Text>,
-    /// The process that it waited for, or made and waited for until that executed a program (vfork).
+    /// The process that it waited for, or created and waited for until that executed a program (vfork).
     pub(crate) waited_for: Option<Awaited>,
 }
 
@@ -57,12 +57,12 @@ pub(crate) enum Result {
     Never,
 }
 
-/// For what of another process a call waited.
+/// What a call waited for in another process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Awaited {
     /// The end of the thread with this index.
     End(usize),
-    /// Its first `execve`, or its end: who called vfork stands still until then.
+    /// Its first `execve`, or its end: the caller of vfork is blocked until then.
     Program(usize),
 }
 
@@ -70,15 +70,15 @@ pub(crate) enum Awaited {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Thread {
     pub(crate) tid: u32,
-    /// Index of the first thread of its process; its own for that one itself.
+    /// Index of the first thread of its process; for that thread, its own index.
     pub(crate) leader: usize,
     pub(crate) parent: Option<usize>,
     pub(crate) born: Instant,
-    /// None where the log ends first.
+    /// `None` if the log ends first.
     pub(crate) ended: Option<(Instant, Exit)>,
-    /// Who executed a program and is the only thread of the process since, under this one's id.
+    /// The thread that executed a program and has been the only thread of the process since, under this one's id.
     superseded_by: Option<usize>,
-    /// In the order of their beginnings.
+    /// In the order in which they began.
     pub(crate) calls: Vec<Call>,
     pub(crate) programs: Vec<Program>,
     comm: usize,
@@ -101,7 +101,7 @@ struct Pending {
     begin: Instant,
 }
 
-/// A call as the log has it, its halves together.
+/// A call as the log has it, its halves joined.
 struct Whole<'a> {
     name: &'a str,
     arguments: &'a str,
@@ -110,14 +110,14 @@ struct Whole<'a> {
     returned: Returned<'a>,
 }
 
-/// Everything that a log says.
+/// Everything in a log.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     /// In the order in which they were first seen; the first is the root.
     pub(crate) threads: Vec<Thread>,
     /// Command names.
     pub(crate) comms: Vec<String>,
-    /// Lines that are no lines of such a log.
+    /// Lines that do not belong to such a log.
     pub(crate) unread: u64,
     /// Calls without a duration: the log was made without `-T`.
     pub(crate) untimed: u64,
@@ -127,11 +127,11 @@ pub(crate) struct History {
     pub(crate) last: Instant,
     /// Living threads by their ids.
     current: HashMap<u32, usize>,
-    /// The thread of lines that name none.
+    /// The thread of lines that do not name one.
     unnamed: Option<usize>,
-    /// Ids of living threads of which strace has said that it follows them since another made them.
+    /// Ids of living threads that strace said it follows because another thread created them.
     attached: HashSet<u32>,
-    /// A call of which a line has the beginning only, and how many more lines may have its end.
+    /// A call whose line has only its beginning, and how many more lines may have the rest.
     torn: Option<(String, u32)>,
     now: Option<Instant>,
 }
@@ -146,7 +146,7 @@ impl History {
             }
             match line::parse(text) {
                 Some(line) => {
-                    // strace goes on with the torn call before it says anything of another.
+                    // strace finishes the torn call before it says anything about another.
                     if line.at.is_some() {
                         history.unread += u64::from(history.torn.take().is_some());
                     }
@@ -171,7 +171,7 @@ impl History {
         std::iter::successors(Some(thread), after).take(self.threads.len()).last().unwrap_or(thread)
     }
 
-    /// A line that says nothing by itself: the beginning of a torn call, its end, or none of strace's.
+    /// A line that says nothing by itself: the beginning of a torn call, its end, or a line that is not strace's.
     fn broken(&mut self, text: &str) {
         let begins = line::torn(text);
         if let Some((head, more)) = self.torn.take() {
@@ -198,7 +198,7 @@ impl History {
         match line.event {
             Event::Other => return,
             Event::Attached { tid } => {
-                // Before the first call it is said of what strace was told to follow.
+                // Before the first call, this is about a process that strace was told to follow.
                 if !self.threads.is_empty() {
                     self.attached.insert(tid);
                 }
@@ -242,7 +242,7 @@ impl History {
                     self.current.insert(tid, other);
                     self.threads[thread].superseded_by = Some(other);
                     let leader = self.threads[thread].leader;
-                    // Whoever waits for the process waits for this one now.
+                    // Whoever waits for the process now waits for this thread.
                     (self.threads[other].tid, self.threads[other].leader) = (tid, leader);
                 }
             }
@@ -250,7 +250,7 @@ impl History {
         }
     }
 
-    /// The living thread with this id; a new one where there is none.
+    /// The living thread with this id; a new one if there is none.
     fn thread(&mut self, tid: u32, at: Instant, event: &Event<'_>) -> usize {
         if let Some(thread) = self.current.get(&tid) {
             return *thread;
@@ -266,8 +266,8 @@ impl History {
         }
     }
 
-    /// Whether a new id is that of the thread that had none in the log so far. Otherwise it is one of its children: strace has
-    /// said that it follows that, or the unnamed thread is still in the call that made it (`-q`).
+    /// Whether a new id belongs to the thread that had none in the log so far. Otherwise it is one of its children: strace has
+    /// said that it follows it, or the unnamed thread is still in the call that created it (`-q`).
     fn is_id_of(&self, unnamed: usize, tid: u32, event: &Event<'_>) -> bool {
         let thread = &self.threads[unnamed];
         let goes_on = thread
@@ -277,7 +277,7 @@ impl History {
         thread.tid == UNNAMED && thread.ended.is_none() && !self.attached.contains(&tid) && goes_on
     }
 
-    /// The thread of a line that names none: the same as before, or, where that has ended, the only one that is left.
+    /// The thread of a line that does not name one: the same as before, or, if that has ended, the only one left.
     fn unnamed(&mut self, at: Instant) -> usize {
         let same = self.unnamed.filter(|thread| self.threads[*thread].ended.is_none());
         let only = || self.current.values().next().copied().filter(|_| self.current.len() == 1);
@@ -321,7 +321,7 @@ impl History {
     }
 
     fn whole(&mut self, thread: usize, name: &str, arguments: &str, begin: Instant, outcome: Outcome<'_>) {
-        // exit_group and its like take no time that anybody would see.
+        // exit_group and the like take no visible time.
         let took = outcome.took.unwrap_or_else(|| {
             self.untimed += u64::from(outcome.returned != Returned::Never);
             0
@@ -332,12 +332,12 @@ impl History {
 
     fn resumed(&mut self, thread: usize, name: &str, arguments: &str, at: Instant, outcome: Outcome<'_>) {
         let Some(pending) = self.threads[thread].pending.take() else {
-            // Its beginning is not in the log: it was under way when strace came.
+            // Its beginning is not in the log: it was in progress when strace attached.
             let begin = at.saturating_sub(outcome.took.unwrap_or(0));
             return self.returned(thread, &Whole { name, arguments, begin, end: at, returned: outcome.returned });
         };
         let begin = pending.begin;
-        // `-T` is nearer to the truth than the time of the line, which was printed later.
+        // `-T` is more accurate than the time of the line, which was printed later.
         let end = outcome.took.map_or(at, |took| begin.saturating_add(took)).max(begin);
         let arguments = format!("{}{arguments}", pending.arguments);
         self.returned(thread, &Whole { name, arguments: &arguments, begin, end, returned: outcome.returned });
@@ -351,7 +351,7 @@ impl History {
         thread.ended = Some((at.max(last), exit));
     }
 
-    /// The end of the log, at which calls may be under way: strace left, or was interrupted.
+    /// The end of the log, when calls may still be in progress: strace detached, or was interrupted.
     fn cut_off_all(&mut self) {
         let last = self.last;
         for thread in 0..self.threads.len() {
@@ -392,8 +392,8 @@ impl History {
         let path = looks_up(call.name).then(|| arguments::strings(call.arguments).next()).flatten();
         let comm = self.threads[thread].comm;
         let calls = &mut self.threads[thread].calls;
-        // Two halves may overlap the line before by what printing took, and where times are whole seconds (-t) all calls of one
-        // begin together. A thread makes one call after the other, and each took what it took.
+        // Two halves may overlap the previous line by the time that printing took, and if times are whole seconds (-t), all calls of
+        // one second begin together. A thread makes one call after another, and each keeps its duration.
         let begin = calls.last().map_or(call.begin, |before: &Call| call.begin.max(before.end));
         let end = begin.saturating_add(call.end.saturating_sub(call.begin));
         self.last = self.last.max(end);
@@ -414,7 +414,7 @@ impl History {
         }
     }
 
-    /// A thread or process was made: by whom is known only now, if it has not spoken before.
+    /// A thread or process was created: if it has appeared before, only now is it known by whom.
     fn made(&mut self, parent: usize, call: &Whole<'_>, value: i64) -> Option<Awaited> {
         let tid = u32::try_from(value).ok()?;
         let is_process = !call.arguments.contains("CLONE_THREAD");
@@ -427,7 +427,7 @@ impl History {
                 if !is_process {
                     thread.leader = leader;
                 }
-                // What it has executed meanwhile has named it.
+                // If it has executed a program in the meantime, it has a name from that.
                 if thread.programs.is_empty() && self.comms[thread.comm] == NAMELESS {
                     thread.comm = comm;
                     thread.calls.iter_mut().for_each(|call| call.comm = comm);
@@ -439,7 +439,7 @@ impl History {
         (call.name == "vfork" || call.arguments.contains("CLONE_VFORK")).then_some(Awaited::Program(child))
     }
 
-    /// Whose end a wait has told: the last thread with that id, ended or about to be said so.
+    /// Whose end a wait has reported: the last thread with that id, whether the log has its end already or only later.
     fn reaped(&self, waiter: usize, pid: i64) -> Option<Awaited> {
         let pid = u32::try_from(pid).ok()?;
         let child = self.threads.iter().rposition(|thread| thread.tid == pid)?;
@@ -503,7 +503,7 @@ you
 
     #[test]
     fn a_log_on_a_terminal_names_threads_only_while_there_are_more_than_one() {
-        // With -q, strace does not say whom it follows.
+        // With -q, strace does not say which processes it follows.
         let quiet = TERMINAL.replace("vfork(strace: Process 6 attached\n <unfin", "vfork( <unfin");
         for log in [TERMINAL, &quiet] {
             let history = History::of(log.lines());

@@ -1,8 +1,8 @@
-//! IMPORT: logs that another tracer made, as recordings.
+//! IMPORT: turns logs from another tracer into recordings.
 //!
-//! A log of `strace -f -ttt -T` can be made by anybody, without root and without BPF, on any machine, and stands in many a bug
-//! report. [`strace`] makes a recording of it with exact counts, errors and wall times of calls, paths, programs and processes. What
-//! is inside a call stays undivided, and nothing is invented: which rows and findings a log can carry is decided where they are
+//! Anyone can make a log with `strace -f -ttt -T`, without root and without BPF, on any machine, and many bug reports contain
+//! one. [`strace`] makes a recording of it with exact counts, errors and wall times of calls, paths, programs and processes. The
+//! time inside a call stays undivided, and nothing is made up: which rows and findings a log can support is decided where they are
 //! made, by [`inodyne_model::trace::Tracer`].
 //!
 //! Pure: text in, recording out. The main path, top to bottom:
@@ -30,15 +30,15 @@ use history::History;
 /// What a log gave.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Imported {
-    /// One command, in a place of which nothing is known, with one trace.
+    /// One command, in a place that nothing is known about, with one trace.
     pub recording: Recording,
-    /// Lines that are none of strace's: what the command printed, where both went to a terminal.
+    /// Lines that are not strace's: what the command printed, if both went to a terminal.
     pub unread_lines: u64,
-    /// Calls of which the log does not say how long they took. They count with no time at all.
+    /// Calls whose duration the log does not give. They are counted as taking no time.
     pub untimed_calls: u64,
 }
 
-/// Why a log cannot be taken.
+/// Why a log cannot be imported.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ImportError {
     /// There is no call in it.
@@ -54,10 +54,10 @@ pub enum ImportError {
 
 /// Makes a recording of a log of `strace -f -ttt -T`; `-tt`, `-y`, `-yy`, `-C`, `-k` and `--decode-pids=comm` do no harm.
 ///
-/// `program_version` and `created_unix_s` are what the recording will say of its making.
+/// `program_version` and `created_unix_s` are what the recording will say about how and when it was made.
 ///
 /// # Errors
-/// It is no such log, or lacks what a recording needs.
+/// It is not such a log, or lacks what a recording needs.
 pub fn strace(log: &str, program_version: &str, created_unix_s: u64) -> Result<Imported, ImportError> {
     let history = History::of(log.lines());
     let calls: usize = history.threads.iter().map(|thread| thread.calls.len()).sum();
@@ -75,14 +75,14 @@ pub fn strace(log: &str, program_version: &str, created_unix_s: u64) -> Result<I
         traced: true,
         wall_ns: trace.wall_ns,
         exit: history.exit_of(0).unwrap_or_default(),
-        // A log does not say the rest.
+        // A log does not contain the rest.
         ..Run::default()
     });
     recording.traces.push(trace);
     Ok(Imported { recording, unread_lines: history.unread, untimed_calls: history.untimed })
 }
 
-/// The first program of the root; what strace attached to has none.
+/// The first program of the root; a process that strace attached to has none.
 fn command(history: &History) -> CommandSpec {
     let words = history.threads.first().and_then(|root| root.programs.first()).map(|program| program.words.clone());
     CommandSpec::new(words.unwrap_or_else(|| vec!["unknown".to_owned()]).into_iter().map(Into::into).collect())

@@ -8,8 +8,9 @@
 //! 19935 1795323358.381219 +++ exited with 0 +++
 //! ```
 //!
-//! The thread id may be missing (one thread only), may carry its command name (`--decode-pids=comm`), and stand in `[pid …]` (a log
-//! on a terminal, where it is missing as long as there is one thread only). Arguments are kept as text: they are not decoded beyond what [`super::arguments`] asks of them.
+//! The thread id may be missing (if there is only one thread), may carry its command name (`--decode-pids=comm`), and may be inside
+//! `[pid …]` (a log on a terminal, where it is missing as long as there is only one thread). Arguments are kept as text: they are not
+//! decoded beyond what [`super::arguments`] needs.
 
 use inodyne_model::run::Exit;
 
@@ -22,32 +23,32 @@ const SECONDS_A_DAY: u64 = 86_400;
 /// A line that says something.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Line<'a> {
-    /// The thread; none where the log has no column for it.
+    /// The thread; `None` if the log has no column for it.
     pub(crate) tid: Option<u32>,
-    /// Its command name, where the log has it.
+    /// Its command name, if the log has it.
     pub(crate) comm: Option<&'a str>,
-    /// When; none where the log has no times.
+    /// When; `None` if the log has no times.
     pub(crate) at: Option<Stamp>,
     pub(crate) event: Event<'a>,
 }
 
-/// The time in front of a line.
+/// The time at the start of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stamp {
-    /// Since some beginning (`-ttt`: 1970).
+    /// Since some epoch (`-ttt`: 1970).
     Absolute(Instant),
-    /// Since the line before (`-r`).
+    /// Since the previous line (`-r`).
     Relative(Instant),
-    /// Of a day (`-tt`, `-t`): begins anew at midnight.
+    /// Time of day (`-tt`, `-t`): starts again at midnight.
     OfDay(Instant),
 }
 
-/// An absolute time before this, three years after 1970, is none: then the log was made with `-r`.
+/// A time before this, three years after 1970, is not absolute: the log was made with `-r`.
 const EARLIEST: Instant = 100_000_000 * NANOS_A_SECOND;
 
 impl Stamp {
-    /// The instant, given that of the line before: a relative time counts from there, and the time of day of a log that runs past
-    /// midnight goes on.
+    /// The instant, given that of the previous line: a relative time counts from there, and the time of day continues past
+    /// midnight.
     pub(crate) fn after(self, before: Option<Instant>) -> Instant {
         const DAY: u64 = SECONDS_A_DAY * NANOS_A_SECOND;
         match (self, before) {
@@ -55,7 +56,7 @@ impl Stamp {
             (Stamp::Relative(since), before) => before.unwrap_or(EARLIEST).saturating_add(since),
             (Stamp::OfDay(at), Some(before)) => {
                 let same_day = before / DAY * DAY + at;
-                // Lines of several threads may be some milliseconds out of order; a new day is half a day earlier.
+                // Lines of several threads may be some milliseconds out of order; only a step back of more than half a day is a new day.
                 if same_day + DAY / 2 < before { same_day + DAY } else { same_day }
             }
         }
@@ -71,13 +72,13 @@ pub(crate) enum Event<'a> {
     Unfinished { name: &'a str, arguments: &'a str },
     /// The second half of it.
     Resumed { name: &'a str, arguments: &'a str, outcome: Outcome<'a> },
-    /// The thread ended, and if it was the last of its process, so did that.
+    /// The thread ended, and if it was the last of its process, so did the process.
     Ended(Exit),
-    /// The thread's id goes on as that of its process, since another thread has executed a program.
+    /// The thread's id lives on as that of its process, because another thread has executed a program.
     Superseded { by: u32 },
     /// strace follows this thread from now on.
     Attached { tid: u32 },
-    /// A signal, a stack, a note of strace's.
+    /// A signal, a stack, or a note from strace.
     Other,
 }
 
@@ -86,35 +87,35 @@ pub(crate) enum Event<'a> {
 pub(crate) struct Outcome<'a> {
     /// What it returned.
     pub(crate) returned: Returned<'a>,
-    /// From its entry to its return, in nanoseconds (`-T`); none where the log does not say.
+    /// From its entry to its return, in nanoseconds (`-T`); `None` if the log does not say.
     pub(crate) took: Option<u64>,
 }
 
 /// What a call returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Returned<'a> {
-    /// A value; zero where it does not fit.
+    /// A value; zero if it does not fit.
     Value(i64),
     /// An error, by its name.
     Error(&'a str),
-    /// It never returned, or the log does not know.
+    /// It never returned, or the log does not say.
     Never,
 }
 
-/// What a line says; none where it is no line of such a log at all.
+/// What a line says; `None` if it is not a line of such a log at all.
 pub(crate) fn parse(line: &str) -> Option<Line<'_>> {
     let text = line.trim_end();
     let whole = |text| {
         let (tid, comm, at, rest) = columns(text);
         Some(Line { tid, comm, at, event: event(rest)? })
     };
-    // On a terminal the line may begin behind what a command has printed there without ending its own line.
+    // On a terminal the line may begin after what a command has printed there without a newline at the end.
     let behind = || whole(&text[text.rfind("[pid ")?..]).filter(|line| line.at.is_some());
     whole(text).or_else(behind)
 }
 
-/// A call that the log breaks off to say something else, on a terminal: which thread strace follows from now on, or what the call
-/// prints there itself. The rest of it is on another line, without the columns.
+/// A call whose line is broken off by something else, on a terminal: which thread strace follows from now on, or what the call
+/// itself prints there. The rest of it is on another line, without the columns.
 ///
 /// ```text
 /// 09:35:06.840743 vfork(strace: Process 3894 attached
@@ -128,7 +129,7 @@ pub(crate) struct Torn<'a> {
     pub(crate) attached: Option<u32>,
 }
 
-/// What this line is the beginning of; none where it is no torn call. Only asked of lines that [`parse`] cannot read.
+/// The torn call that this line begins; `None` if it begins none. Only called for lines that [`parse`] cannot read.
 pub(crate) fn torn(line: &str) -> Option<Torn<'_>> {
     let (_, _, at, rest) = columns(line);
     at?;
@@ -146,21 +147,21 @@ pub(crate) fn torn(line: &str) -> Option<Torn<'_>> {
     })
 }
 
-/// The columns in front of what happened, and that.
+/// The columns in front of the event, and the text of the event.
 fn columns(text: &str) -> (Option<u32>, Option<&str>, Option<Stamp>, &str) {
     let (tid, comm, rest) = thread(unquoted(text));
     let (at, rest) = stamp(rest.trim_start());
     (tid, comm, at, without_notes(rest))
 }
 
-/// A mail that quotes a log has `> ` before its lines, as a stack has (`-k`); behind that of a mail is a time.
+/// An e-mail that quotes a log has `> ` before its lines, and so does a stack (`-k`); in an e-mail, a time follows.
 fn unquoted(text: &str) -> &str {
     let quoted = text.trim_start_matches(['>', ' ']);
     let has_time = || stamp(thread(quoted).2.trim_start()).0.is_some();
     if text.starts_with('>') && has_time() { quoted } else { text }
 }
 
-/// What may stand behind the time: the time since the line before (`-r` beside `-t`), the number of the call (`-n`), where in the
+/// Skips what may follow the time: the time since the previous line (`-r` with `-t`), the number of the call (`-n`), where in the
 /// program it was made (`-i`).
 ///
 /// ```text
@@ -177,7 +178,7 @@ fn without_notes(text: &str) -> &str {
     text
 }
 
-/// `Process 3894 attached`, as strace says it of each thread that it follows.
+/// `Process 3894 attached`, as strace prints it for each thread that it follows.
 fn attached(text: &str) -> Option<u32> {
     let text = text.strip_prefix("strace: ").unwrap_or(text);
     text.strip_prefix("Process ")?.split_once(" attached")?.0.parse().ok()
@@ -196,7 +197,7 @@ fn thread(text: &str) -> (Option<u32>, Option<&str>, &str) {
             let digits = text.bytes().take_while(u8::is_ascii_digit).count();
             let (number, rest) = text.split_at(digits);
             if rest.starts_with('<') {
-                // The name may hold blanks and brackets; a blank after a bracket ends it.
+                // The name may contain blanks and brackets; a blank after a bracket ends it.
                 match rest.find("> ") {
                     Some(end) => (&text[..digits + end + 1], &rest[end + 1..]),
                     None => return none,
@@ -239,7 +240,7 @@ fn of_day(hours: &str, minutes: &str, seconds: &str) -> Option<Instant> {
     (seconds < 61 * NANOS_A_SECOND).then_some(before + seconds)
 }
 
-/// `1795323358.365086` in nanoseconds. A fraction must be there: a number without one is something else.
+/// `1795323358.365086` in nanoseconds. There must be a fraction: a number without one is something else.
 fn instant(text: &str) -> Option<Instant> {
     let (seconds, fraction) = text.split_once('.')?;
     let all_digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
@@ -273,12 +274,12 @@ fn event(text: &str) -> Option<Event<'_>> {
     }
     let (name, rest) = text.split_once('(')?;
     let name = is_name(name).then_some(name)?;
-    // strace may leave before the call returns, and a thread that executes a program takes the id of its process.
+    // strace may detach before the call returns, and a thread that executes a program takes the id of its process.
     let changed = || rest.strip_suffix(" ...>")?.rsplit_once("<pid changed to ").map(|(arguments, _)| arguments);
     let unfinished = rest.strip_suffix("<unfinished ...>").or_else(|| rest.strip_suffix("<detached ...>"));
     let unfinished = unfinished.or_else(changed);
     if let Some(arguments) = unfinished {
-        // Where the process was killed meanwhile, a later strace says so behind it.
+        // If the process was killed in the meantime, newer versions of strace append that.
         return Some(Event::Unfinished { name, arguments: arguments.trim_end() });
     }
     if let Some((arguments, returned)) = rest.rsplit_once("<unfinished ...>)")
@@ -305,7 +306,7 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-/// Arguments up to the closing parenthesis, and the outcome behind it. What a string says may look like an outcome, so the last
+/// The arguments up to the closing parenthesis, and the outcome after it. The text of a string may look like an outcome, so the last
 /// one counts.
 fn ended(text: &str) -> Option<(&str, Outcome<'_>)> {
     // The column of outcomes is padded: `close(3)      = 0`.
@@ -334,7 +335,7 @@ fn outcome(text: &str) -> Outcome<'_> {
             None if first == "?" => Returned::Never,
             None => Returned::Value(-1),
         },
-        // A process of another pid namespace: `2 /* 4711 in strace's PID NS */`.
+        // A process in another pid namespace: `2 /* 4711 in strace's PID NS */`.
         _ if rest.ends_with("in strace's PID NS */") => {
             let outside = rest.split(' ').nth(1).unwrap_or_default();
             Returned::Value(number(outside))
@@ -435,7 +436,7 @@ mod tests {
         close("> 0.000036 close(4)                  = 0 <0.000008>");
         close(">> > [pid 7] 12:34:56 close(4) = 0 <0.000008>");
         close("cat: tree/missing-1[pid 22494] 1795599741.172555 close(3) = 0 <0.000087>");
-        // A stack, and what a program prints, are none.
+        // A stack and a program's output are not calls.
         assert_eq!(parse(" > /lib/libc.so.6(__read+0x4e) [0x1]").unwrap().event, Event::Other);
         assert_eq!(parse("[done] close the door (please)"), None);
     }
@@ -468,7 +469,7 @@ mod tests {
         let before = at("23:59:59.900000 close(3) = 0").after(None);
         let after = at("00:00:00.100000 close(3) = 0").after(Some(before));
         assert_eq!(after - before, 200_000_000);
-        // Not every step back is a new day.
+        // Not every step backwards is a new day.
         assert_eq!(before - at("23:59:59.899000 close(3) = 0").after(Some(before)), 1_000_000);
         assert_eq!(parse("12:34:56 close(3) = 0").unwrap().at, Some(Stamp::OfDay(45_296_000_000_000)));
     }

@@ -1,6 +1,6 @@
-//! Unpacking a tar archive into a place: plain, or compressed by gzip, zstd or xz, told by its first bytes.
+//! Unpacking a tar archive into a place: plain, or compressed with gzip, zstd or xz, recognised by its first bytes.
 //!
-//! No entry may leave the place, neither by `..` nor over a symbolic link; one that tries is an error, because then
+//! No entry may leave the place, neither by `..` nor through a symbolic link; one that tries is an error, because then
 //! the place would not hold what the archive says. Owners in the archive are ignored; devices and pipes are reported
 //! as left out. Writing itself is in `target`.
 
@@ -59,7 +59,7 @@ pub(crate) fn unpack(archive: &Path, target: &Path) -> Result<Vec<PathBuf>, LabE
         let seconds = entry.header().mtime().map_err(failed)?;
         let mode = entry.header().mode().map_err(failed)?;
         let links_to = entry.link_name().map_err(failed)?.map(|to| to.into_owned());
-        // Archives from before POSIX tell directories by a slash.
+        // Archives from before POSIX mark directories by a slash.
         let is_old_directory = entry.header().as_ustar().is_none() && entry.path_bytes().ends_with(b"/");
         match (kind, links_to) {
             (EntryType::Directory, _) => target.directory(path, mode, seconds).map_err(of_entry)?,
@@ -72,7 +72,7 @@ pub(crate) fn unpack(archive: &Path, target: &Path) -> Result<Vec<PathBuf>, LabE
                 return Err(wrong(format!("its entry {} does not say where it leads", named.display())));
             }
             _ if is_old_directory => target.directory(path, mode, seconds).map_err(of_entry)?,
-            // POSIX wants kinds that nobody knows to be taken for files.
+            // POSIX says that kinds that nobody knows are taken for files.
             _ => target.file(&path, mode, seconds, kind.is_gnu_sparse(), &mut entry).map_err(of_entry)?,
         }
     }
@@ -81,7 +81,7 @@ pub(crate) fn unpack(archive: &Path, target: &Path) -> Result<Vec<PathBuf>, LabE
 }
 
 /// Whether an entry holds the pieces of a sparse file with a list of them, in a form that would be unpacked as if it were the
-/// file. (The form of GNU tar before is a kind of entry of its own, and unpacked as it should be.)
+/// file. (The earlier form of GNU tar is a kind of entry of its own, and is unpacked as it should be.)
 fn is_sparse(entry: &mut Entry<'_, impl Read>) -> io::Result<bool> {
     let Some(extensions) = entry.pax_extensions()? else { return Ok(false) };
     // What looks malformed is a value with a line end in it, a name for example.
@@ -91,7 +91,7 @@ fn is_sparse(entry: &mut Entry<'_, impl Read>) -> io::Result<bool> {
 /// Bytes in a block of an archive.
 const BLOCK: usize = 512;
 
-/// The archive's bytes, whatever they are compressed by.
+/// The archive's bytes, whatever they are compressed with.
 fn open(path: &Path) -> io::Result<Box<dyn Read>> {
     let mut file = File::open(path)?;
     let mut start = Vec::new();

@@ -1,7 +1,7 @@
 //! The two states of the caches that can be made: cold and warm.
 //!
-//! Cold is not believed but verified: compare [`MountedPlace::device_stats`] before and after the run. A cold run has
-//! read bytes. Direct I/O on the loop device sees to it that the image's own pages cannot answer instead.
+//! Coldness is not assumed but verified: compare [`MountedPlace::device_stats`] before and after the run. A cold run has
+//! read bytes. Direct I/O on the loop device makes sure that the image's own pages cannot answer instead.
 
 use std::path::Path;
 
@@ -9,10 +9,10 @@ use rustix::fs::FileType;
 
 use crate::{LabError, MountedPlace, mount, walk::walk_what_is_allowed};
 
-/// Empties the caches: the place's file system is flushed, and where we made it unmounted and mounted again; then the
+/// Empties the caches: the place's file system is flushed and, if we made it, unmounted and mounted again; then the
 /// whole machine's clean pages, dentries and inodes are dropped (there is no smaller unit).
 ///
-/// Nothing of other file systems is flushed, so a busy machine costs no time here.
+/// Other file systems are not flushed, so a busy machine costs no time here.
 pub fn make_cold(place: &mut MountedPlace) -> Result<(), LabError> {
     if place.is_in_memory() {
         return Err(LabError::NeverCold(place.record().label));

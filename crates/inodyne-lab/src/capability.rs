@@ -17,7 +17,7 @@ pub struct Need {
     pub remedy: String,
 }
 
-/// Everything that is looked at.
+/// Everything that is checked.
 pub fn needs() -> Vec<Need> {
     let mut needs = vec![
         device("/dev/loop-control", "no file system is made but tmpfs", "loop"),
@@ -48,7 +48,7 @@ fn of_kind(kind: Kind, is_known: bool) -> Need {
 }
 
 fn device(path: &str, loss: &str, module: &str) -> Need {
-    // It may be there without the module that answers. Who may not open it is another matter.
+    // It may exist without the module that answers. Not being allowed to open it is another matter.
     let problem = match File::options().read(true).write(true).open(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Some("it does not exist".into()),
         Err(error) if error.raw_os_error() != Some(libc::EACCES) => Some(error.to_string()),

@@ -1,8 +1,8 @@
 //! Copying a directory into a place: files, directories, symbolic links and hard links, with modes and times.
 //!
-//! The source is only read, its access times left alone (but for symbolic links, which cannot be read so). The copy is written beneath the place's root by descriptors
-//! that refuse symbolic links, so a source that changes meanwhile cannot lead out of it. Owners, extended attributes
-//! and holes are not kept; devices, sockets and pipes are reported as left out.
+//! The source is only read, and its access times are left alone (except those of symbolic links, which cannot be read that way). The copy
+//! is written beneath the place's root through descriptors that refuse symbolic links, so a source that changes in the meantime cannot lead
+//! out of it. Owners, extended attributes and holes are not kept; devices, sockets and pipes are reported as left out.
 
 use std::{
     collections::HashMap,
@@ -26,7 +26,7 @@ use crate::{
     walk::{Entry, open_quietly, walk},
 };
 
-/// Bytes of a file that are copied before it is asked again whether the user still wants it.
+/// Bytes of a file that are copied before checking again whether the user still wants it.
 const PIECE: u64 = 16 << 20;
 
 /// Copies what is in `source` into `target`, which exists; returns what was left out.

@@ -1,4 +1,4 @@
-//! What a place holds before the first run: a tree by numbers, a copy of a directory, an archive unpacked, or what a script
+//! What a place holds before the first run: a tree made from numbers, a copy of a directory, an unpacked archive, or what a script
 //! of the user's makes.
 //!
 //! The same description gives the same files in every place. All of it belongs to the place's owner, whoever owned the
@@ -21,7 +21,7 @@ use crate::{LabError, Owner, archive, copy, script, walk::walk};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DataSpec {
-    /// Made by numbers; [`TreeSpec`] says which tree exactly.
+    /// Made from numbers; [`TreeSpec`] says exactly which tree.
     Tree(TreeSpec),
     /// Made by a script of the user's, which runs in the place as its owner.
     Script {
@@ -30,7 +30,7 @@ pub enum DataSpec {
         /// What it finds in `INODYNE_SEED`.
         seed: u64,
     },
-    /// Copied from a directory or unpacked from an archive: what it is shows when it is used.
+    /// Copied from a directory or unpacked from an archive: which of them shows when it is used.
     From(PathBuf),
 }
 
@@ -46,7 +46,7 @@ pub struct Filled {
     pub symlinks: u64,
     /// Bytes in files; those of a file with several names count once.
     pub bytes: u64,
-    /// Entries of kinds that are not copied: devices, sockets, pipes. Never silently: say so to the user.
+    /// Entries of kinds that are not copied: devices, sockets, pipes. Never silently: tell the user.
     pub left_out: Vec<PathBuf>,
 }
 
@@ -83,7 +83,7 @@ impl fmt::Display for DataSpec {
             Self::Tree(tree) => write!(f, "{TREE}{tree}"),
             Self::Script { path, seed } => {
                 let path = path.display().to_string();
-                // Zero is meant where none is given, but for a path that would seem to give one.
+                // Where none is given, zero is meant; it is still written if the path would seem to give one.
                 let given = if *seed != 0 || path.contains(SEED) { format!("{SEED}{seed}") } else { String::new() };
                 write!(f, "{SCRIPT}{path}{given}")
             }
@@ -146,7 +146,7 @@ fn give(directory: &Path, owner: Owner, mut filled: Filled) -> Result<Filled, La
         }
         let failed = |errno| LabError::io("hand over", directory.join(entry.path), errno);
         chownat(entry.parent, entry.name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
-        // The kernel takes set-user-id and set-group-id away from a file that changes hands.
+        // The kernel clears the set-user-id and set-group-id bits of a file whose owner changes.
         if entry.file_type() == FileType::RegularFile && entry.mode().intersects(Mode::SUID | Mode::SGID) {
             chmodat(entry.parent, entry.name, entry.mode(), AtFlags::empty()).map_err(failed)?;
         }

@@ -45,17 +45,17 @@ impl Add for DeviceStats {
     }
 }
 
-/// What a directory lies on.
+/// What a directory is on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ground {
     /// The kind of its file system: `ext4`.
     pub fs: String,
-    /// The number of the block device of that, if there is exactly one that the kernel names.
+    /// The number of that file system's block device, if there is exactly one that the kernel names.
     pub device: Option<(u32, u32)>,
 }
 
 impl Ground {
-    /// Of an existing directory.
+    /// For an existing directory.
     ///
     /// # Errors
     /// The directory cannot be looked at.

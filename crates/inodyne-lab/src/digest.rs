@@ -1,8 +1,8 @@
-//! Whether two places hold the same data: a digest of all that a command could tell apart, but for times and owners.
+//! Whether two places hold the same data: a digest of all that a command could tell apart, except times and owners.
 //!
-//! Over the sorted paths: of each its type, mode, size, the target of a link, and the contents of a file. Sizes of directories
-//! are the file system's own business. It tells apart what differs by accident, an archive cut short, a script that does not
-//! do the same twice; it is no protection against somebody who wants two trees to look alike.
+//! Over the sorted paths: each one's type, mode, size, the target of a link, and the contents of a file. The sizes of directories
+//! are the file system's own business. It detects accidental differences, such as an archive cut short or a script that does not
+//! do the same thing twice; it is no protection against somebody who wants two trees to look alike.
 
 use std::{ffi::CStr, os::unix::ffi::OsStrExt, path::Path, path::PathBuf};
 
@@ -80,7 +80,7 @@ fn value(root: &Path, entry: &Entry<'_>, buffer: &mut [u8]) -> Result<Value, Lab
     Ok(hash.end())
 }
 
-/// What a hash comes to.
+/// The value of a hash.
 type Value = u128;
 
 /// XXH3 with 128 bits over pieces, each with its length, so that pieces cannot be cut differently.

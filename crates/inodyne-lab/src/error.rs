@@ -40,7 +40,7 @@ pub enum LabError {
     /// The place does not exist.
     #[error("{} does not exist: give an existing directory, or a file system to make, such as ext4", .0.display())]
     NotThere(PathBuf),
-    /// The place is something else than a directory.
+    /// The place is something other than a directory.
     #[error("{} is not a directory: a place is a directory, or a file system to make, such as ext4", .0.display())]
     NotADirectory(PathBuf),
     /// An existing directory lies below where our own places are mounted.
@@ -173,7 +173,7 @@ pub enum LabError {
         /// What went wrong with it, in one line.
         problem: String,
     },
-    /// The user wants no more of it.
+    /// The user no longer wants it.
     #[error("interrupted")]
     Interrupted,
     /// Data for a directory that was there before.
@@ -244,7 +244,7 @@ impl LabError {
     }
 }
 
-/// For work that takes long, in between: an error where the user wants no more of it.
+/// To be called now and then during work that takes long: an error if the user no longer wants it.
 pub(crate) fn still_wanted() -> Result<(), LabError> {
     if inodyne_launch::is_asked_to_end() { Err(LabError::Interrupted) } else { Ok(()) }
 }

@@ -1,6 +1,6 @@
 //! Making a place's data durable: everything that its file system holds in memory goes to the device.
 //!
-//! What that is worth is the file system's word: on one that is mounted from a server it ends at the server.
+//! What that is worth is up to the file system: on one that is mounted from a server, it ends at the server.
 
 use std::{os::fd::OwnedFd, path::PathBuf};
 
@@ -8,7 +8,7 @@ use rustix::fs::{Mode, OFlags, open, syncfs};
 
 use crate::{LabError, MountedPlace};
 
-/// A hand on a file system, so that flushing it begins the moment it is asked for.
+/// An open handle on a file system, so that flushing it begins the moment it is asked for.
 #[derive(Debug)]
 pub struct Flusher {
     root: OwnedFd,
@@ -16,14 +16,14 @@ pub struct Flusher {
 }
 
 impl Flusher {
-    /// Waits until all that was written to the file system so far is on its device, by whomever it was written.
+    /// Waits until all that was written to the file system so far, by anybody, is on its device.
     pub fn flush(&self) -> Result<(), LabError> {
         syncfs(&self.root).map_err(|errno| LabError::io("flush", &self.path, errno))
     }
 }
 
 impl MountedPlace {
-    /// What flushes the place's file system; of an overlay, the one of its upper layer.
+    /// What flushes the place's file system; for an overlay, that of its upper layer.
     ///
     /// # Errors
     /// The place is in memory, where nothing is ever durable; or its root cannot be opened.

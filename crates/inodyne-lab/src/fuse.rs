@@ -41,12 +41,12 @@ pub(crate) fn show(
 pub(crate) struct Sharing {
     /// Directories are read without the types of their entries.
     pub withholds_types: bool,
-    /// Each request is answered so much later, once the limits are imposed.
+    /// Each request is answered this much later, once the limits are imposed.
     pub delay: Duration,
 }
 
-/// Shares the directory `shown` and mounts that on `target`. What runs in the mount namespace `outside` are the guest's process,
-/// which ends as it is unmounted, and then the host's, which ends with the connection of the two.
+/// Shares the directory `shown` and mounts the share on `target`. Two processes run in the mount namespace `outside`: the guest's,
+/// which ends when it is unmounted, and then the host's, which ends with the connection between the two.
 pub(crate) fn share(
     shown: &Path,
     sharing: Sharing,
@@ -98,7 +98,7 @@ fn failed(error: ShareError) -> io::Error {
     io::Error::other(error)
 }
 
-/// An image as a file that answers late, who serves it, and whether it bypasses the page cache.
+/// An image as a file that answers late, the server that serves it, and whether it bypasses the page cache.
 pub(crate) struct SlowImage {
     pub file: OwnedFd,
     pub server: Server,
@@ -126,7 +126,7 @@ fn rates(limits: Limits) -> Rates {
     }
 }
 
-/// Where the image is, or was before it lost its name: what `losetup` says of other devices too.
+/// Where the image is, or was before it lost its name: what `losetup` shows for other devices too.
 fn path_of(image: &OwnedFd) -> PathBuf {
     let path = fs::read_link(format!("/proc/self/fd/{}", image.as_raw_fd())).unwrap_or_default();
     let path = path.strip_prefix("/").unwrap_or(&path);

@@ -1,4 +1,4 @@
-//! Images: files without a name, so that no end of the process leaves one.
+//! Images: files without a name, so that none is left, however the process ends.
 //!
 //! They are sparse: a large file system costs only what is written to it.
 
@@ -16,7 +16,7 @@ use rustix::{
 
 use crate::{LabError, Size};
 
-/// What a place gets when nobody says how large.
+/// What a place gets when nobody says how large it is to be.
 const DEFAULT_SIZE: Size = Size::from_mib(8 << 10);
 
 /// Makes an empty file without a name: of the size asked for, or of the default, never more than there is room for.
@@ -51,7 +51,7 @@ fn no_image(scratch: &Path, errno: Errno) -> LabError {
     LabError::Scratch { path: scratch.into(), source: errno.into() }
 }
 
-/// For file systems without O_TMPFILE. For an instant the file has a name: the shortest window that can be had there.
+/// For file systems without O_TMPFILE. For an instant the file has a name: the shortest window that is possible there.
 fn named_and_unlinked(scratch: &Path, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     loop {

@@ -1,4 +1,4 @@
-//! What the kernel logs about a device from a moment on.
+//! What the kernel logs about a device from a given moment on.
 //!
 //! File systems explain a refused mount there and only there. Nothing here fails: without the log an error is just
 //! less clear.
@@ -44,7 +44,7 @@ impl KernelLog {
     }
 }
 
-/// Whether `text` names the device, and not one whose number only begins the same.
+/// Whether `text` names the device, and not one whose number only begins with the same digits.
 fn names(text: &str, device: &str) -> bool {
     text.match_indices(device).any(|(at, _)| !text[at + device.len()..].starts_with(|next: char| next.is_ascii_digit()))
 }

@@ -1,4 +1,4 @@
-//! The options that a place may have. Which kind takes which says [`crate::Kind`]; what a value means, [`crate::PlaceSpec`].
+//! The options that a place may have. [`crate::Kind`] says which kind takes which; [`crate::PlaceSpec`] says what a value means.
 
 /// The name of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ impl Key {
         matches!(self, Self::Lower | Self::Upper)
     }
 
-    /// Whether it has no value: it is said or not.
+    /// Whether it has no value: it is either given or not.
     pub(crate) const fn is_word(self) -> bool {
         matches!(self, Self::WithholdTypes)
     }
@@ -70,7 +70,7 @@ impl Key {
         if self.is_word() { self.name().to_owned() } else { format!("{}=", self.name()) }
     }
 
-    /// The key that `text` begins with, and what follows: behind its `=`, or where it has no value what a comma begins.
+    /// The key that `text` begins with, and what follows: after its `=`, or, where it has no value, from the comma on.
     pub(crate) fn prefix(text: &str) -> Option<(Self, &str)> {
         let word = Self::ALL.into_iter().filter(|key| key.is_word()).find_map(|key| {
             let rest = text.strip_prefix(key.name())?;

@@ -1,6 +1,6 @@
 //! The kinds of file system that can be made, and what each needs: one table.
 //!
-//! A kind is a name that the user writes and, but for `bind` and `share`, that the kernel mounts; a program that formats or packs;
+//! A kind is a name that the user writes and, except for `bind` and `share`, that the kernel mounts; a program that formats or packs;
 //! and the options that it takes. What an option's value means is the business of [`crate::PlaceSpec`].
 
 use std::fmt;
@@ -33,7 +33,7 @@ pub(crate) struct Mkfs {
     pub package: &'static str,
     /// What it is always given: no questions, no chatter.
     pub always: &'static [&'static str],
-    /// An extended option (`-E`) that spares needless writing to a new image, unless the program is too old to know it.
+    /// An extended option (`-E`) that avoids needless writes to a new image, unless the program is too old to know it.
     pub sparing: Option<&'static str>,
     /// Below this it refuses.
     pub least: Size,
@@ -128,7 +128,7 @@ impl Kind {
         }
     }
 
-    /// The kind of this name.
+    /// The kind with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
@@ -157,7 +157,7 @@ impl Kind {
         self.mkfs().is_some()
     }
 
-    /// Whether the files lie on the place itself, where they can be written one by one: what an overlay's upper
+    /// Whether the files are on the place itself, where they can be written one by one: what an overlay's upper
     /// directory needs.
     pub(crate) const fn is_writable(self) -> bool {
         !self.shows() && !matches!(self, Self::Overlay | Self::Squashfs | Self::Erofs)

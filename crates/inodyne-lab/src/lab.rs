@@ -1,15 +1,15 @@
 //! Where made places are mounted, so that nobody else sees them and nothing remains.
 //!
 //! The first place that is made gives the process a mount namespace of its own: when its last process ends, by whatever
-//! signal, the kernel unmounts everything in it. Where all places are existing directories nothing changes: a command
-//! that mounts something there mounts it for everybody, as it would without us. Mount events still come in from outside (`MS_SLAVE`, not `MS_PRIVATE`): a disk
-//! that somebody unmounts meanwhile must not stay busy in here. None go out.
+//! signal, the kernel unmounts everything in it. Where all places are existing directories, nothing changes: a command
+//! that mounts something there mounts it for everybody, as it would without us. Mount events still come in from outside
+//! (`MS_SLAVE`, not `MS_PRIVATE`): a disk that somebody unmounts in the meantime must not stay busy in here. None go out.
 //!
 //! The mount points themselves must not remain on disk either. So the first place mounts a small tmpfs over an
 //! existing directory, in this namespace only, and all mount points are made in that. The directory must hide nothing
-//! that the command could need: it is the first of [`CANDIDATES`] that is empty, no mount of its own, not given as a place,
-//! not above the current directory and not in the words of those who may write there, or what `INODYNE_MOUNT` names. The mount points are called `place-1`, `place-2`:
-//! names of one length, so that no place has longer paths than another.
+//! that the command could need: it is the first of [`CANDIDATES`] that is empty, is not a mount itself, is not given as a place,
+//! is not above the current directory and is not in the words of those who may write there, or what `INODYNE_MOUNT` names. The
+//! mount points are called `place-1`, `place-2`: names of the same length, so that no place has longer paths than another.
 //!
 //! Images are made in `INODYNE_SCRATCH`, otherwise in `/var/tmp`, which unlike `/tmp` is a disk on every distribution.
 
@@ -67,7 +67,7 @@ impl Lab {
         self
     }
 
-    /// The same, which mounts over no directory that these words may name: of a command, that makes files there for others, or files
+    /// The same, but mounting over no directory that these words may name: those of a command that makes files there for others, or files
     /// that are written once it has ended.
     pub fn sparing(self, words: impl IntoIterator<Item = OsString>) -> Self {
         self.state().words.extend(words);
@@ -79,7 +79,7 @@ impl Lab {
         &self.scratch
     }
 
-    /// Sees to it that no mount of ours hides this directory, from now on; an error where one does.
+    /// Makes sure that no mount of ours hides this directory, from now on; an error where one does.
     pub(crate) fn keep_visible(&self, directory: &Path) -> Result<(), LabError> {
         let mut state = self.state();
         if state.mount_points.upgrade().is_some_and(|mounted| directory.starts_with(&mounted.directory)) {
@@ -205,7 +205,7 @@ fn directory_for_mount_points(state: &State) -> Result<PathBuf, LabError> {
     found.ok_or_else(|| LabError::NoMountDirectory { tried: tried() })
 }
 
-/// Whether a word is a path at or below this directory, as seen from `here`, or has one in it, as scripts and options do.
+/// Whether a word is a path at or below this directory, as seen from `here`, or contains one, as scripts and options do.
 fn may_name(word: &OsStr, directory: &str, here: &Path) -> bool {
     let goes_on = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-.".contains(byte);
     let bytes = word.as_bytes();
@@ -220,7 +220,7 @@ fn may_name(word: &OsStr, directory: &str, here: &Path) -> bool {
         || leads_below(&path, Path::new(directory))
 }
 
-/// Whether a path, or where its last name is still to be made, is at or below this directory by the links in both.
+/// Whether a path, or the directory where its last name is still to be made, is at or below this directory, following the links in both.
 fn leads_below(path: &Path, directory: &Path) -> bool {
     let real = path.canonicalize().ok().or_else(|| path.parent()?.canonicalize().ok());
     real.zip(directory.canonicalize().ok()).is_some_and(|(path, directory)| path.starts_with(directory))

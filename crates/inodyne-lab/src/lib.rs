@@ -25,7 +25,7 @@
 //! Settings are restored by a process of their own if we do not; the servers of our own file systems (FUSE places, slow devices) end when
 //! the kernel says that nobody uses what they serve. Dropping a place only does the same earlier.
 //!
-//! **Invariant: an existing directory is never written to**, neither formatted nor filled nor even its access times.
+//! **Invariant: an existing directory is never written to**, neither formatted nor filled, and even its access times are left alone.
 //!
 //! This crate measures nothing, runs no command of the user's but a script that makes data, and prints nothing.
 

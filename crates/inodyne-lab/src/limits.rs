@@ -1,17 +1,17 @@
-//! How slow a device shall be, as the user writes it: `delay=2ms`, `bandwidth=50M`, `iops=200`.
+//! How slow a device is to be, as the user writes it: `delay=2ms`, `bandwidth=50M`, `iops=200`.
 
 use std::{fmt, str::FromStr, time::Duration};
 
 use crate::Size;
 
-/// What a device made here is held to. Each on its own, or together.
+/// The limits that a device made here is held to. Each on its own, or together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// Every request is answered so much later.
+    /// Every request is answered this much later.
     pub delay: Option<Delay>,
-    /// So many bytes are moved in a second, read and written together.
+    /// This many bytes are moved per second, reads and writes together.
     pub bandwidth: Option<Size>,
-    /// So many requests are answered in a second.
+    /// This many requests are answered per second.
     pub iops: Option<u32>,
 }
 
@@ -19,13 +19,13 @@ impl Limits {
     /// Below this a read of one page would take a second.
     pub(crate) const LEAST_BANDWIDTH: Size = Size::from_bytes(4096);
 
-    /// Whether the device may be as fast as it is.
+    /// Whether the device may be as fast as it can be.
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// A text that is no delay.
+/// Text that is not a delay.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is no delay: write a number with us, ms or s, such as 2ms, up to 10s")]
 pub struct ParseDelayError(String);

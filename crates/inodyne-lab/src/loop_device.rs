@@ -1,8 +1,8 @@
 //! Loop devices: an image seen as a disk, for exactly as long as somebody uses it.
 //!
-//! Autoclear makes the kernel detach the image at the last close, whoever closes and why. Direct I/O keeps the image
-//! out of the page cache: otherwise a "cold" file system would be read from memory, one layer down. For that a device has blocks as
-//! large as those of the disk that the image lies on.
+//! Autoclear makes the kernel detach the image at the last close, whoever closes it and why. Direct I/O keeps the image
+//! out of the page cache: otherwise a "cold" file system would be read from memory, one layer down. For that, the device's blocks are as
+//! large as those of the disk that the image is on.
 
 use std::{
     fs,
@@ -35,21 +35,21 @@ pub(crate) struct LoopDevice {
     path: PathBuf,
     number: (u32, u32),
     is_direct: bool,
-    /// Who answers for a slow one; after the device, which it serves.
+    /// The server behind a slow one; after the device, which it serves.
     server: Option<Server>,
 }
 
-/// Other processes look for free devices too; this often we lose a race before giving up.
+/// Other processes look for free devices too; this is how many races we lose before giving up.
 const ATTEMPTS: u32 = 200;
 
 impl LoopDevice {
-    /// Attaches `image` to a free device, which is slow where there are limits, once it is told to hold them
-    /// ([`LoopDevice::control`]). Who serves it runs in the mount namespace `outside`.
+    /// Attaches `image` to a free device, which is slow if there are limits, once it is told to hold them
+    /// ([`LoopDevice::control`]). Its server runs in the mount namespace `outside`.
     pub fn new(image: OwnedFd, limits: Limits, outside: BorrowedFd<'_>) -> Result<Self, LabError> {
         if limits.is_none() {
             return Self::attach(&image);
         }
-        // The file that is served does not say it.
+        // The file that is served does not report it.
         let block_size = direct_block_size(&image);
         let SlowImage { file, server, is_direct } = fuse::slow_image(image, limits, outside)?;
         let device = Self::attach_in_blocks(&file, block_size)?;
@@ -102,7 +102,7 @@ impl LoopDevice {
         Err(LabError::NoLoopDevice { problem: format!("{ATTEMPTS} were taken by others first") })
     }
 
-    /// How much may be dirty stays with a device's number, whatever is attached to it: what an earlier user of this one set
+    /// The limits on dirty data stay with a device's number, whatever is attached to it: what an earlier user of this one set
     /// there would make this one wait where others do not.
     fn forget_limits(&self) -> Result<(), LabError> {
         let (major, minor) = self.number;
@@ -137,7 +137,7 @@ impl LoopDevice {
         self.number
     }
 
-    /// Writes out and forgets what the kernel remembers of the device itself (blocks that file systems read by it).
+    /// Writes out and forgets what the kernel remembers of the device itself (blocks that file systems read through it).
     pub fn forget_buffers(&self) -> Result<(), LabError> {
         // SAFETY: BLKFLSBUF takes no argument.
         if unsafe { libc::ioctl(self.file.as_raw_fd(), BLKFLSBUF) } == 0 {
@@ -153,7 +153,7 @@ fn direct_block_size(file: &OwnedFd) -> Option<u32> {
     const POSSIBLE: RangeInclusive<u32> = 512..=4096;
     let stat = statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok()?;
     let size = match stat.stx_mask & StatxFlags::DIOALIGN.bits() {
-        // Kernels before 6.1 and some file systems do not say it. A partition has the queue of its disk.
+        // Kernels before 6.1 and some file systems do not report it. A partition has the queue of its disk.
         0 => ["queue", "../queue"].iter().find_map(|queue| {
             let device = format!("/sys/dev/block/{}:{}", stat.stx_dev_major, stat.stx_dev_minor);
             fs::read_to_string(format!("{device}/{queue}/logical_block_size")).ok()?.trim().parse().ok()

@@ -1,6 +1,6 @@
 //! Formatting and packing: the file system's own program, as a child that dies with us.
 //!
-//! A child that outlived us would keep the device open and so the image alive. Its output is no user's business unless
+//! A child that outlived us would keep the device open and so the image alive. Its output is not the user's business unless
 //! it fails; then its last complaint is the message.
 
 use std::{
@@ -21,7 +21,7 @@ use crate::{
 /// Makes a `kind` of `size` on `device`, with the user's `arguments` after ours.
 pub(crate) fn format(kind: Kind, device: &Path, size: Size, arguments: &[String]) -> Result<(), LabError> {
     let Some(mkfs) = kind.mkfs() else { return Ok(()) };
-    // mkfs.xfs makes smaller ones for its own tests, when asked so.
+    // mkfs.xfs makes smaller ones for its own tests, when asked to.
     if size < mkfs.least && !arguments.iter().any(|argument| argument == "--unsupported") {
         return Err(LabError::TooSmallForKind { kind, size, least: mkfs.least });
     }
@@ -70,7 +70,7 @@ fn run(mkfs: &Mkfs, arguments: &[String], from: Option<&Path>, to: &Path) -> Res
         Order::DirectoryImageOptions => command.args(from).arg(to).args(mkfs.always).args(arguments),
     };
     command.stdin(Stdio::null());
-    // Messages are quoted and, above, looked into: in one language.
+    // Messages are quoted and, above, inspected: they must be in one language.
     command.env("LC_ALL", "C");
     let begin = move || {
         inodyne_launch::unblock_all()?;
@@ -98,7 +98,7 @@ fn complains_about(output: &Output, option: &str) -> bool {
     option.split('=').next().is_some_and(|key| String::from_utf8_lossy(&output.stderr).contains(key))
 }
 
-/// What it said, without its manual: the lines before "Usage:", in one.
+/// What it said, without its usage text: the lines before "Usage:", in one.
 fn complaint(output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stderr);
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());

@@ -30,7 +30,7 @@ const UNMOUNT_ATTEMPTS: u32 = 50;
 pub(crate) struct Mount {
     target: PathBuf,
     is_mounted: bool,
-    /// Whether its superblock is nobody else's, and a server of ours answers it.
+    /// Whether its superblock is nobody else's and a server of ours answers for it.
     is_served_by_us: bool,
 }
 
@@ -113,20 +113,20 @@ impl Mount {
     }
 }
 
-/// Puts a mount that is not yet anywhere on `target`.
+/// Puts a mount that is not attached anywhere yet on `target`.
 fn attach(mounted: &OwnedFd, target: &Path) -> Result<Mount, LabError> {
     move_mount(mounted.as_fd(), "", CWD, target, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
         .map_err(|errno| LabError::io("mount on", target, errno))?;
     Ok(Mount { target: target.into(), is_mounted: true, is_served_by_us: false })
 }
 
-/// A second mount of the directory `source`, without what is mounted below it: nowhere yet, gone with the descriptor.
+/// A second mount of the directory `source`, without what is mounted below it: not attached anywhere yet, gone with the descriptor.
 pub(crate) fn clone_of(source: &Path) -> Result<OwnedFd, LabError> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
     open_tree(CWD, source, flags).map_err(|errno| LabError::io("bind", source, errno))
 }
 
-/// Mounts `source` as `fs`, nowhere yet: gone with the descriptor, or when the last file opened by it is closed.
+/// Mounts `source` as `fs`, not attached anywhere yet: gone with the descriptor, or when the last file opened through it is closed.
 pub(crate) fn detached(ours: &[(&str, String)], fs: &str, source: &str, options: &str) -> Result<OwnedFd, LabError> {
     let log = KernelLog::from_now();
     let context = fsopen(fs, FsOpenFlags::FSOPEN_CLOEXEC).map_err(|errno| match (errno, Kind::from_name(fs)) {
@@ -150,7 +150,7 @@ pub(crate) fn detached(ours: &[(&str, String)], fs: &str, source: &str, options:
     }
     let mut attributes = MountAttrFlags::empty();
     for option in split(options) {
-        // Read-only is both: the file system must not write, and the mount must not let anybody.
+        // Read-only is both: the file system must not write, and the mount must not let anybody write.
         if let Some((_, attribute)) = ATTRIBUTES.iter().find(|(name, _)| *name == option) {
             attributes |= *attribute;
             if option != "ro" {
@@ -167,7 +167,7 @@ pub(crate) fn detached(ours: &[(&str, String)], fs: &str, source: &str, options:
     fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes).map_err(|errno| refused("", errno))
 }
 
-/// Whether the kernel has this file system, or gets it as a module now; taken to be so for who may not ask.
+/// Whether the kernel has this file system, or loads it as a module now; taken to be so for whoever may not ask.
 pub(crate) fn is_known(fs: &str) -> bool {
     fsopen(fs, FsOpenFlags::FSOPEN_CLOEXEC).err() != Some(Errno::NODEV)
 }
@@ -206,8 +206,8 @@ impl Drop for Mount {
     }
 }
 
-/// Out of sight at once, gone when the last user ends. By force where a server of ours answers, so that who waits for one that is
-/// gone gets an error: a server's own thread that waits in the kernel for such a one would keep it from ending. Never otherwise: it
+/// Out of sight at once, gone when the last user ends. By force where a server of ours answers, so that whoever waits for one that is
+/// gone gets an error: a server's own thread that waits in the kernel for such a one would keep it from ending. Never otherwise: force
 /// acts on the superblock, which a bind mount shares with the user's own mount (of sshfs, NFS, 9p).
 fn how_to_detach(is_served_by_us: bool) -> UnmountFlags {
     let how = UnmountFlags::DETACH | UnmountFlags::NOFOLLOW;
@@ -224,7 +224,7 @@ fn split(options: &str) -> impl Iterator<Item = &str> {
     pieces.map(str::trim).filter(|option| !option.is_empty())
 }
 
-/// What the kernel noted about this attempt: one message a read, "e " for errors before it.
+/// What the kernel noted about this attempt: one message per read, "e " for errors before it.
 fn said(context: &OwnedFd) -> Vec<String> {
     let mut messages = Vec::new();
     let mut buffer = [0; 1024];
@@ -262,7 +262,7 @@ pub(crate) mod tests {
         mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).expect("it is ours");
     }
 
-    /// A file system that belongs to this user, and the connection by which nobody answers.
+    /// A file system that belongs to this user, and the connection, on which nobody answers.
     pub(crate) fn unanswered(target: &Path, user: u32) -> (Mount, OwnedFd) {
         let connection = connect().expect("FUSE is there");
         let options = mount_options(&connection).map(|(key, value)| match key {

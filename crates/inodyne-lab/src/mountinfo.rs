@@ -27,7 +27,7 @@ pub(crate) fn of(path: &Path) -> Result<MountInfo, LabError> {
     let stat =
         statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID).map_err(|errno| LabError::io("inspect", path, errno))?;
     let file = "/proc/thread-self/mountinfo";
-    // Somebody's mount may have a name that is no text.
+    // Somebody's mount may have a name that is not valid text.
     let bytes = fs::read(file).map_err(|error| LabError::io("read", file, error))?;
     let text = String::from_utf8_lossy(&bytes);
     let found = text.lines().find_map(|line| parse(line).filter(|(id, _)| *id == stat.stx_mnt_id));

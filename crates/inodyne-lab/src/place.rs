@@ -24,7 +24,7 @@ use made::{Made, is_in_memory};
 pub struct MountedPlace {
     /// Restored while the device is still there.
     settings: Vec<Setting>,
-    /// What they are made of: a device may have another name after filling.
+    /// What the settings are made of: a device may have another name after filling.
     wanted: Vec<SettingSpec>,
     /// `None` for a directory that was there before.
     made: Option<Box<dyn Made>>,
@@ -93,8 +93,8 @@ impl MountedPlace {
         self.made.as_ref().map_or_else(Vec::new, |made| made.below())
     }
 
-    /// Unmounts and mounts again, forgetting everything cached: with all that the place stands on, top first, and back
-    /// in the other order. Does nothing for a directory that was there before and for a tmpfs, whose files would be
+    /// Unmounts and mounts again, forgetting everything cached: with all that the place stands on, from the top down and then
+    /// back up. Does nothing for a directory that was there before and for a tmpfs, whose files would be
     /// lost.
     pub fn remount(&mut self) -> Result<(), LabError> {
         self.tell(LIFT_LIMITS)?;
@@ -105,7 +105,7 @@ impl MountedPlace {
     }
 
     /// Restores those of its settings that concern more than its own device, so that what runs in other places runs on the machine as
-    /// it is. From when it is made on they are in force.
+    /// it is. They are in force from when the place is made.
     pub fn lift_settings(&self) {
         self.settings_of_machine().rev().for_each(Setting::lift);
         self.below().iter().for_each(|place| place.lift_settings());
@@ -124,7 +124,7 @@ impl MountedPlace {
 
     /// Puts data into a place made here, and waits until it is on the device.
     ///
-    /// squashfs and erofs are made anew from it. In an overlay it goes into the lower layers, and the upper directory
+    /// squashfs and erofs are made again from it. In an overlay it goes into the lower layers, and the upper directory
     /// stays empty.
     pub fn fill(&mut self, data: &DataSpec) -> Result<Filled, LabError> {
         self.tell(LIFT_LIMITS)?;
@@ -143,7 +143,7 @@ impl MountedPlace {
         Ok(filled)
     }
 
-    /// Deletes what makes it fuller than asked for, after data was put in by whoever stands on this place.
+    /// Deletes what makes it fuller than asked for, after a place that stands on this one has put data in.
     pub(crate) fn settle(&mut self) -> Result<(), LabError> {
         let Some(made) = &mut self.made else { return Ok(()) };
         made.settle()?;
@@ -230,7 +230,7 @@ impl MountedPlace {
         self.change_settings()
     }
 
-    /// Tells all devices below whether to hold their limits: not while they are made ready, nobody needs to wait for that.
+    /// Tells all devices below whether to hold their limits: not while they are made ready, since nobody needs to wait for that.
     fn tell(&self, command: u8) -> Result<(), LabError> {
         let told = self.made.as_ref().and_then(|made| made.control()).map_or(Ok(()), |device| device.send(command));
         told.map_err(|error| LabError::io("reach the server of", &self.record.path, error))?;
@@ -266,7 +266,7 @@ fn limits(limits: Limits) -> Option<inodyne_model::place::Limits> {
 
 impl Drop for MountedPlace {
     fn drop(&mut self) {
-        // What is still to be written is written as fast as can be: a server that does not hear it has ended.
+        // What is still to be written is written as fast as possible: a server that does not hear this has ended.
         let _ = self.tell(LIFT_LIMITS);
         // Each was changed on top of those before it.
         while self.settings.pop().is_some() {}

@@ -1,6 +1,6 @@
 //! A script of the user's that makes data: run in the place, as the user that the command will run as.
 //!
-//! It and all that it starts live in a process namespace of their own, whose first process it is: when it ends, or we do, the
+//! It and all that it starts live in a PID namespace of their own, of which it is the first process: when it ends, or we do, the
 //! kernel kills whatever is left of them, so that nothing goes on writing into the place or keeps it from being unmounted.
 //! What it prints is nobody's business unless it fails.
 
@@ -29,7 +29,7 @@ use crate::{LabError, Owner};
 /// Where a script finds its seed: the same one must make the same data.
 const SEED: &str = "INODYNE_SEED";
 
-/// Runs `script` in `directory` to its end, or until the user wants no more of it.
+/// Runs `script` in `directory` to its end, or until the user no longer wants it.
 pub(crate) fn run(script: &Path, seed: u64, directory: &Path, owner: Owner) -> Result<(), LabError> {
     let failed = |problem: String| LabError::Script { path: script.into(), problem };
     // It starts in another directory.
@@ -51,9 +51,9 @@ pub(crate) fn run(script: &Path, seed: u64, directory: &Path, owner: Owner) -> R
         if let Some(user) = &user {
             user.take_over()?;
         }
-        // After the change of user, which would take the signal back.
+        // After the change of user, which would reset the signal.
         set_parent_process_death_signal(Some(Signal::KILL))?;
-        // Its parent has no number in its namespace, so it is asked otherwise whether it is still there.
+        // The parent has no PID in the child's namespace, so whether it is still there is asked in another way.
         // SAFETY: the descriptor is closed by the exec that follows, and not before.
         let us = unsafe { BorrowedFd::borrow_raw(watched) };
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -72,7 +72,7 @@ pub(crate) fn run(script: &Path, seed: u64, directory: &Path, owner: Owner) -> R
     }
 }
 
-/// How often it is looked whether the user wants no more.
+/// How often to check whether the user still wants it.
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
 /// Waits for the end. A terminal's Ctrl-C does nothing to the first process of a namespace that does not ask for it.
@@ -88,7 +88,7 @@ fn end_of(mut child: Child) -> io::Result<ExitStatus> {
     child.wait()
 }
 
-/// Whom the process has to become; none where it is that user's already. One without an entry has a number only, and no home.
+/// Whom the process has to become; none where it is that user already. A user without an entry has only a number, and no home.
 fn user_for(owner: Owner) -> Option<User> {
     if (owner.uid, owner.gid) == (geteuid().as_raw(), getegid().as_raw()) {
         return None;
@@ -105,7 +105,7 @@ fn user_for(owner: Owner) -> Option<User> {
     })
 }
 
-/// Starts what is started by `start` in a new process namespace.
+/// Starts what `start` starts in a new PID namespace.
 fn in_namespace_of_its_own<T>(start: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let ours = File::open("/proc/thread-self/ns/pid")?;
     // SAFETY: decides where later children of this thread are born, and shares nothing otherwise.

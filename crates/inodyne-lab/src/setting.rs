@@ -55,7 +55,7 @@ struct Files {
     in_force: Mutex<Option<InForce>>,
 }
 
-/// What holds instead.
+/// What is in force instead.
 #[derive(Debug)]
 struct InForce {
     at: usize,
@@ -104,7 +104,7 @@ impl Setting {
         &self.value
     }
 
-    /// Writes the value, also where it is in force already, and looks whether the kernel has taken it as it is.
+    /// Writes the value, even if it is in force already, and checks whether the kernel has taken it as it is.
     pub fn impose(&self) -> Result<(), LabError> {
         let failed = |problem| failed(&self.path, &self.value, problem);
         let mut in_force = self.files.in_force();
@@ -158,13 +158,13 @@ impl Drop for Setting {
 }
 
 impl Files {
-    /// Takes the files for this process, and sees to it that they can be restored.
+    /// Takes the files for this process, and makes sure that they can be restored.
     fn take(locked: Vec<Locked>) -> Result<Self, String> {
         for file in &locked {
             file.lock()?;
         }
         let before = locked.iter().map(Locked::read).collect::<Result<Vec<_>, _>>()?;
-        // Of a pair the one at zero is not in force, and zero could not be written to it.
+        // In a pair, the one at zero is not in force, and zero could not be written to it.
         let is_in_force = |before: &String| locked.len() == 1 || before != "0";
         let before: Vec<_> = before.into_iter().enumerate().filter(|(_, before)| is_in_force(before)).collect();
         if before.is_empty() {
@@ -200,7 +200,7 @@ fn failed(path: &Path, value: &str, problem: String) -> LabError {
     LabError::Setting { file: path.into(), value: value.into(), problem }
 }
 
-/// Of these pairs the kernel heeds one, and sets the other to zero.
+/// Of each of these pairs the kernel heeds one, and sets the other to zero.
 const PAIRS: [[&str; 2]; 3] = [
     ["/proc/sys/vm/dirty_bytes", "/proc/sys/vm/dirty_ratio"],
     ["/proc/sys/vm/dirty_background_bytes", "/proc/sys/vm/dirty_background_ratio"],
@@ -226,7 +226,7 @@ struct Locked {
 const ROOTS: [(&str, i64); 2] = [("/sys/", 0x6265_6572), ("/proc/sys/", 0x9fa0)];
 
 impl Locked {
-    /// Opens a file that is really below /sys or /proc/sys, over no link and no mount that leads out.
+    /// Opens a file that is really below /sys or /proc/sys, through no link and no mount that leads out.
     fn open(path: &Path) -> Result<Self, String> {
         let found = ROOTS.iter().find_map(|(root, magic)| Some((root, magic, path.strip_prefix(root).ok()?)));
         let (root, magic, below) = found.ok_or("only files under /sys and /proc/sys are settings")?;
@@ -251,7 +251,7 @@ impl Locked {
         Ok(Self { fd: file.into(), identity: (stat.st_dev, stat.st_ino) })
     }
 
-    /// Takes the file for this process and its guard. Another's guard may just be restoring it.
+    /// Takes the file for this process and its guard. Another process's guard may just be restoring it.
     fn lock(&self) -> Result<(), String> {
         for _ in 0..100 {
             match flock(&self.fd, FlockOperation::NonBlockingLockExclusive) {

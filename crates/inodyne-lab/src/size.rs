@@ -5,12 +5,12 @@
 
 use std::{fmt, str::FromStr};
 
-/// A text that is no size.
+/// Text that is not a size.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is no size: write a number with K, M, G or T, such as 512M")]
 pub struct ParseSizeError(String);
 
-/// A number of bytes, more than none.
+/// A number of bytes, greater than zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Size(u64);
 

@@ -72,7 +72,7 @@ pub enum Where {
     Made(MadePlace),
 }
 
-/// How far places may stand on places. Nobody needs more, and a text cannot exhaust the stack.
+/// How deep places may stand on places. Nobody needs more, and a text cannot exhaust the stack.
 const DEEPEST: usize = 4;
 
 impl PlaceSpec {
@@ -121,14 +121,14 @@ impl PlaceSpec {
         std::iter::once(made.kind).chain(unsaid).chain(made.below().flat_map(Self::kinds)).collect()
     }
 
-    /// The least size that is said of a file system of these kinds in it; none where none is said.
+    /// The smallest size that is given for a file system of these kinds in it; none where none is given.
     pub(crate) fn size_of(&self, kinds: &[Kind]) -> Option<Size> {
         let Where::Made(made) = &self.place else { return None };
         let own = made.size.filter(|_| kinds.contains(&made.kind));
         own.into_iter().chain(made.below().filter_map(|place| place.size_of(kinds))).min()
     }
 
-    /// How many overlays lie on each other.
+    /// How many overlays are stacked on each other.
     fn overlays(&self) -> usize {
         let Where::Made(made) = &self.place else { return 0 };
         let below = made.below().map(Self::overlays).max().unwrap_or(0);

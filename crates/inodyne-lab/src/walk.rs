@@ -1,8 +1,8 @@
 //! Going through a tree without leaving it: no symbolic link is followed, no other mount entered, no time changed.
 //!
 //! Each entry comes before what is below it. Directories are held open only while children of theirs wait, so the
-//! number of descriptors is the depth. What vanishes meanwhile is passed over: existing directories are alive. When the user wants no
-//! more, it ends.
+//! number of descriptors is the depth. What vanishes in the meantime is skipped: existing directories are alive. When the user wants no
+//! more, the walk ends.
 
 use std::{
     ffi::{CStr, CString, OsStr},
@@ -40,7 +40,7 @@ impl Entry<'_> {
         FileType::from_raw_mode(self.stat.stx_mode.into())
     }
 
-    /// Permissions, set-user-id and its kind included.
+    /// Permissions, including set-user-id and the like.
     pub fn mode(&self) -> Mode {
         Mode::from_raw_mode(u32::from(self.stat.stx_mode) & 0o7777)
     }
@@ -61,12 +61,12 @@ pub(crate) fn walk(root: &Path, visit: &mut Visit<'_>) -> Result<(), LabError> {
     walk_unless(|_| false, root, visit)
 }
 
-/// The same, but for what may not be looked at: a server of files may refuse root what it allows others.
+/// The same, except that what may not be looked at is skipped: a file server may refuse root what it allows others.
 pub(crate) fn walk_what_is_allowed(root: &Path, visit: &mut Visit<'_>) -> Result<(), LabError> {
     walk_unless(|errno| matches!(errno, Errno::ACCESS | Errno::PERM), root, visit)
 }
 
-/// The same, but for what is refused so that `is_passed_over` says so.
+/// The same, except that what is refused with an error that `is_passed_over` accepts is skipped.
 fn walk_unless(is_passed_over: fn(Errno) -> bool, root: &Path, visit: &mut Visit<'_>) -> Result<(), LabError> {
     let mut buffer = vec![MaybeUninit::uninit(); 64 * 1024];
     let directory = open_directory(CWD, root).map_err(|errno| LabError::io("open", root, errno))?;
@@ -90,7 +90,7 @@ fn walk_unless(is_passed_over: fn(Errno) -> bool, root: &Path, visit: &mut Visit
             let stat = match stat_of(&directory, name) {
                 Ok(stat) => stat,
                 Err(Errno::NOENT) => continue,
-                // Servers of FUSE refuse root, too, or are gone; what they would say is of no interest here.
+                // FUSE servers refuse root, too, or are gone; what they would say is of no interest here.
                 Err(Errno::ACCESS | Errno::NOTCONN) if is_another_mount(&directory, name) => continue,
                 Err(errno) if is_passed_over(errno) => continue,
                 Err(errno) => return Err(LabError::io("inspect", root.join(path), errno)),
@@ -125,7 +125,7 @@ fn stat_of(directory: &OwnedFd, name: &CStr) -> Result<Statx, Errno> {
     statx(directory, name, flags, StatxFlags::BASIC_STATS | StatxFlags::MNT_ID)
 }
 
-/// Whether something is mounted there, without asking who serves that: the kernel looks no further than its own tables.
+/// Whether something is mounted there, without asking whoever serves it: the kernel looks no further than its own tables.
 fn is_another_mount(directory: &OwnedFd, name: &CStr) -> bool {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     openat2(directory, name, flags, Mode::empty(), ResolveFlags::NO_XDEV).err() == Some(Errno::XDEV)

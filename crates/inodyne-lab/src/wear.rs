@@ -1,12 +1,12 @@
 //! What a file system looks like that has been in use: its free space in pieces, and little of it.
 //!
-//! Before any data is put in, files of random lengths are made until the file system is full to a share; then half of
-//! them, chosen at random, are deleted. That is a round, and there may be several. Where it shall be full in the end, it is then
+//! Before any data is put in, files of random lengths are made until the file system is full to a given share; then half of
+//! them, chosen at random, are deleted. That is a round, and there may be several. If it is to be full in the end, it is then
 //! filled to that share for good. So the data that comes afterwards lies where there is room left, as in a file system
-//! that was not made yesterday. When the data is in, as many of the files are deleted as makes it the share again.
+//! that was not made yesterday. Once the data is in, enough of the files are deleted to bring it back to that share.
 //!
-//! The files lie beside the directory that becomes the place, where no command walks. Their blocks are allocated and not
-//! written (fallocate), where the file system can do that: what is free is what counts, and not what is in the rest.
+//! The files lie beside the directory that becomes the place, where no command walks. Their blocks are allocated but not
+//! written (fallocate), where the file system can do that: what matters is what is free, and not what is in the rest.
 //! All random choices follow from one seed, so that every place gets the same files.
 
 use std::{
@@ -25,7 +25,7 @@ use rustix::{
 
 use crate::{LabError, error::still_wanted, mount};
 
-/// How used it shall be.
+/// How used it is to be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Wear {
     /// Rounds.
@@ -35,7 +35,7 @@ pub(crate) struct Wear {
 }
 
 impl Wear {
-    /// Whether it shall be as new.
+    /// Whether it is to be as new.
     pub fn is_none(self) -> bool {
         self == Self::default()
     }
@@ -82,7 +82,7 @@ impl Filler {
         Ok(filler)
     }
 
-    /// Deletes as many, chosen at random, as are too many for the share.
+    /// Deletes as many files, chosen at random, as exceed the share.
     pub fn trim(&mut self) -> Result<(), LabError> {
         let Some(percent) = self.wear.full else { return Ok(()) };
         mount::sync(&self.directory)?;
@@ -95,7 +95,7 @@ impl Filler {
             excess = excess.saturating_sub(length);
         }
         mount::sync(&self.directory)?;
-        // XFS gives back a little later what was deleted.
+        // XFS gives deleted space back a little later.
         for _ in 0..200 {
             if Room::of(&self.directory)?.used <= room.share(percent) {
                 break;
@@ -117,7 +117,7 @@ impl Filler {
         })
     }
 
-    /// Makes files until the file system is full to this share, or has no room at all; says how full it is.
+    /// Makes files until the file system is full to this share, or has no room at all; returns how full it is.
     fn grow(&mut self, percent: u8) -> Result<u8, LabError> {
         // What was deleted may be given back only now.
         mount::sync(&self.directory)?;
@@ -129,7 +129,7 @@ impl Filler {
                 mount::sync(&self.directory)?;
                 return Ok(Room::of(&self.directory)?.percent());
             }
-            // The room is asked for anew as soon as that could matter.
+            // The room is looked up again as soon as that could matter.
             let mut planned = 0;
             while planned <= missing / 2 {
                 let bits = LENGTHS.start() + self.random.below((LENGTHS.end() - LENGTHS.start() + 1) as usize) as u32;
@@ -146,7 +146,7 @@ impl Filler {
         }
     }
 
-    /// Deletes each with even chances.
+    /// Deletes each with even odds.
     fn halve(&mut self) -> Result<(), LabError> {
         let random = &mut self.random;
         let (kept, deleted): (Vec<_>, Vec<_>) = self.files.drain(..).partition(|_| random.next_u64() & 1 == 0);

@@ -18,7 +18,7 @@ fn data(path: impl AsRef<Path>) -> DataSpec {
     path.as_ref().display().to_string().parse().expect("data")
 }
 
-/// A directory with something of everything.
+/// A directory with a bit of everything.
 fn original(root: &Path) {
     fs::create_dir_all(root.join("sub/deeper")).expect("made");
     fs::write(root.join("sub/file"), "contents").expect("written");
@@ -85,7 +85,7 @@ fn archives_are_unpacked_whatever_compresses_them() {
     }
 }
 
-/// Each entry takes as long as its own name, not as its path; and no path is too long.
+/// The time for each entry depends on its own name, not on its path; and no path is too long.
 #[test]
 fn deep_archives_are_unpacked_and_empty_ones_are_no_mistake() {
     let (lab, scratch) = lab();
@@ -112,7 +112,7 @@ fn deep_archives_are_unpacked_and_empty_ones_are_no_mistake() {
     assert_eq!((filled.files, filled.directories, filled.bytes), (0, 0, 0));
 }
 
-/// A file with holes has two forms in archives. Of neither may another file come out.
+/// A file with holes has two forms in archives. Neither may come out as another file.
 #[test]
 fn sparse_files_in_archives_are_whole_or_refused() {
     let (lab, scratch) = lab();
@@ -181,7 +181,7 @@ fn archives_cannot_leave_the_place() {
         assert!(!hub.join("escaped").exists() && !hub.parent().expect("above").join("escaped").exists());
         assert_eq!(fs::read_dir(&outside).expect("read").count(), 0);
     }
-    // Not over a link inside the place either: it may lead elsewhere by then.
+    // Not through a link inside the place either: it may lead elsewhere by then.
     hostile(&archive, &[("d", Directory, ""), ("link", Symlink, "d"), ("link/f", Regular, "")]);
     let error = make(&lab, "tmpfs:size=1M").fill(&data(&archive)).expect_err("a link").to_string();
     assert!(error.contains("its entry link/f would leave the place"), "{error}");
@@ -255,8 +255,8 @@ fn a_source_is_only_read() {
 fn script(directory: &Path, text: &str) -> String {
     fs::set_permissions(directory, fs::Permissions::from_mode(0o755)).expect("ours");
     let path = directory.join("make");
-    // Written by another process: while this one held it open for writing, a child that a test beside it forks would too, and the
-    // kernel starts no file that somebody may write (ETXTBSY).
+    // Written by another process: while this one had it open for writing, so would a child that a test beside it forks, and the
+    // kernel starts no file that somebody has open for writing (ETXTBSY).
     let mut write = Command::new("sh");
     write.args(["-c", r#"printf %s "$1" >"$0" && chmod 755 "$0""#]).arg(&path).arg(text);
     assert!(write.status().expect("sh runs").success());

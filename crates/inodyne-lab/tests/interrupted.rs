@@ -1,4 +1,4 @@
-//! What takes long ends soon after the user wants no more of it, also in the middle of one large file.
+//! What takes long ends soon after the user wants no more of it, even in the middle of one large file.
 
 mod common;
 
@@ -8,7 +8,7 @@ use common::{SOMEBODY, lab, make, spec};
 use inodyne_lab::{DataSpec, LabError};
 use inodyne_launch::{ASKING_TO_END, SignalReader};
 
-/// Sends SIGTERM to this thread once it has used that much CPU time from here on: however busy the machine is, as much is done before.
+/// Sends SIGTERM to this thread once it has used this much more CPU time: however busy the machine is, the same amount is done before.
 struct Timer(libc::timer_t);
 
 impl Timer {

@@ -88,7 +88,7 @@ fn killed_at_random_moments(places: &[&str], times: u32) {
     }
 }
 
-/// Other moments each time; `INODYNE_TEST_SEED` gives those of a seed that was printed again.
+/// Different moments each time; `INODYNE_TEST_SEED` set to a seed that was printed gives the same ones again.
 fn seed() -> u64 {
     let given = std::env::var("INODYNE_TEST_SEED").ok();
     let given = given.map(|seed| seed.parse().expect("INODYNE_TEST_SEED is a number"));

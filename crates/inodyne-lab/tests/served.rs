@@ -115,7 +115,7 @@ fn everything_is_done(spec: &str) {
     nothing_remains(scratch.path());
 }
 
-/// Whoever asks is who owns, and who is asked whether that is permitted; the server's own power is nobody's.
+/// Whoever asks is the owner, and the one whose permissions are checked; nobody gets the server's own power.
 #[test]
 fn users_stay_who_they_are() {
     users_stay("fuse:ext4:size=64M");
@@ -170,7 +170,7 @@ fn an_existing_directory_is_shown_without_what_is_mounted_below() {
     nothing_remains(scratch.path());
 }
 
-/// How much the kernel has asked of a share: its guest reads each request by one `read`, and reads nothing else so.
+/// How much the kernel has asked of a share: its guest reads each request by one `read`, and reads nothing else that way.
 fn requests() -> u64 {
     let own = std::process::id() as i32;
     let guest = servers().into_iter().find(|server| server.parent == own && server.name == "inodyne-guest");
@@ -179,8 +179,8 @@ fn requests() -> u64 {
     reads.parse().expect("a number")
 }
 
-/// The study `find-dtype` rests on this. With types the kernel asks twice a directory, and one of these is for what comes behind the last
-/// entry, which the guest answers itself: how often the host is asked, `tests/share.rs` counts. Without types it asks for each file.
+/// The study `find-dtype` rests on this. With types the kernel asks twice per directory, and one of these is for what comes after the last
+/// entry, which the guest answers itself: `tests/share.rs` counts how often the host is asked. Without types it asks for each file.
 #[test]
 fn a_walk_of_a_share_asks_for_directories_and_without_types_for_files_too() {
     const DIRECTORIES: u64 = 60;
@@ -205,7 +205,7 @@ fn a_walk_of_a_share_asks_for_directories_and_without_types_for_files_too() {
     assert!((FILES..FILES + DIRECTORIES * 4 + 30).contains(&without), "{without} requests");
 }
 
-/// The delay is of each request, and there is none while the place is made ready.
+/// The delay applies to each request, and there is none while the place is made ready.
 #[test]
 fn a_slow_host_answers_late_once_the_place_is_ready() {
     let _alone = alone();

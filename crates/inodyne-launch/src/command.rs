@@ -8,7 +8,7 @@
 //!    │   ── Leave ──>  │   (or Kill: everything that still runs)
 //! ```
 //!
-//! The guard is the command's parent and adopts what the command leaves behind. Should inodyne die, by SIGKILL too,
+//! The guard is the command's parent and adopts what the command leaves behind. Should inodyne die, even by SIGKILL,
 //! the guard sees its channel close, kills the command with all its descendants and ends; with the last of them goes
 //! the private mount namespace, and with it every file system made for the run.
 
@@ -49,7 +49,7 @@ pub struct LaunchSpec {
 }
 
 impl LaunchSpec {
-    /// The open descriptors that input and output are named by, where they are.
+    /// The open descriptors that input and output name, where they name any.
     fn named_files(&self) -> [Option<RawFd>; 2] {
         let input = match self.input {
             Input::File(file) => Some(file),
@@ -69,7 +69,7 @@ pub enum Input {
     /// Where ours does.
     #[default]
     Inherit,
-    /// It is empty: what one command has read the next would miss.
+    /// It is empty: otherwise the next command would miss what one has read.
     Nothing,
     /// This open descriptor, which must stay open until the command has started.
     File(RawFd),
@@ -118,7 +118,7 @@ pub enum LaunchError {
 }
 
 impl LaunchError {
-    /// The exit code that shells and `env` use: 127 not found, 126 found but not executable, 128 and the number of the signal
+    /// The exit code that shells and `env` use: 127 not found, 126 found but not executable, 128 plus the number of the signal
     /// that killed it.
     pub fn shell_code(&self) -> Option<u8> {
         match self {
@@ -156,7 +156,7 @@ impl Ended {
 /// What becomes of processes that outlive the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Leftovers {
-    /// They run on.
+    /// They keep running.
     Leave,
     /// They are killed.
     Kill,
@@ -254,7 +254,7 @@ impl Started {
         self.pid.as_raw_nonzero().get()
     }
 
-    /// Sends the command a signal. A command that has ended is not there to get it: no error.
+    /// Sends the command a signal. It is not an error if the command has ended.
     pub fn signal(&self, signal: Signal) {
         if let Some(signal) = rustix::process::Signal::from_named_raw(signal as i32) {
             // ESRCH: it has ended.
@@ -262,7 +262,7 @@ impl Started {
         }
     }
 
-    /// Sends the command's children a signal: those of its first thread, as proc(5) lists them. One that has ended is no error.
+    /// Sends the command's children a signal: those of its first thread, as proc(5) lists them. It is not an error if one has ended.
     pub fn signal_children(&self, signal: Signal) {
         let pid = self.pid();
         let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
@@ -272,8 +272,8 @@ impl Started {
         }
     }
 
-    /// Whether the command, or anything that it left, runs still: what its guard has for children, as proc(5) lists them. True where a
-    /// kernel without that list (CONFIG_PROC_CHILDREN) does not say.
+    /// Whether the command, or anything that it left, is still running: whether its guard has children, as proc(5) lists them. True where
+    /// a kernel without that list (CONFIG_PROC_CHILDREN) does not say.
     pub fn has_children(&self) -> bool {
         let guard = self.guard.as_raw_nonzero();
         std::fs::read_to_string(format!("/proc/{guard}/task/{guard}/children"))

@@ -1,5 +1,5 @@
 //! How a helper process leaves behind what it was forked with: no descriptors but its own, a session of its own without a
-//! terminal, deaf to what a terminal sends to everybody at it. It ends when its work does.
+//! terminal, and ignoring what a terminal sends to everybody at it. It ends when its work does.
 
 use std::{ffi::CStr, os::fd::RawFd};
 
@@ -13,13 +13,13 @@ pub fn all_except(mut kept: Vec<RawFd>) -> Vec<(RawFd, RawFd)> {
     starts.zip(ends).filter(|(start, end)| start <= end).collect()
 }
 
-/// Closes these descriptors, and leaves session, terminal and directory. `name` is what `ps` shows of the process. Only
+/// Closes these descriptors, and leaves session, terminal and directory. `name` is what `ps` shows for the process. Only
 /// system calls are made, nothing is allocated: another thread of the parent may have held the allocator's lock.
 ///
 /// # Safety
 /// Only for a process that was just forked, which uses none of these descriptors.
 pub unsafe fn detach(closed: &[(RawFd, RawFd)], name: &CStr) {
-    // SAFETY: what is closed nobody uses, as the caller says.
+    // SAFETY: nobody uses what is closed, as the caller promises.
     unsafe { close_ranges(closed) };
     signals::ignore_those_not_for_helpers();
     // SAFETY: system calls on strings that live here. None of them can fail in a process that was just forked.
@@ -30,13 +30,13 @@ pub unsafe fn detach(closed: &[(RawFd, RawFd)], name: &CStr) {
     }
 }
 
-/// Closes descriptors; those of a range that are not open are no error.
+/// Closes descriptors; it is not an error if some in a range are not open.
 ///
 /// # Safety
 /// Nothing in this process uses or closes them later.
 pub(crate) unsafe fn close_ranges(ranges: &[(RawFd, RawFd)]) {
     for (first, last) in ranges {
-        // SAFETY: numbers only; what is closed nobody uses, as the caller says. Linux 5.9 and newer have the call.
+        // SAFETY: numbers only; nobody uses what is closed, as the caller promises. Linux 5.9 and newer have the call.
         unsafe { libc::syscall(libc::SYS_close_range, *first, *last, 0) };
     }
 }

@@ -6,12 +6,12 @@
 //! | module | what it knows |
 //! |---|---|
 //! | `command` | a command, held until it is released, its guard, and what they say to each other |
-//! | `detach` | how a forked helper process leaves descriptors, terminal and directory of its parent behind |
+//! | `detach` | how a forked helper process leaves behind its parent's descriptors, terminal and directory |
 //! | `signals` | which signals are not for guards and helpers, which were ignored before inodyne began, and how it reads its own |
 //! | `search` | where the file of a command is |
 //! | `urgent` | how soon a thread gets a CPU |
 //! | `user` | users and their groups |
-//! | `clock` | the clock on which starts and ends are told |
+//! | `clock` | the clock by which starts and ends are timed |
 
 mod clock;
 mod command;

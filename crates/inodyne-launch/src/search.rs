@@ -13,7 +13,7 @@ const WITHOUT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// The file that `execvp` would execute for the first word of a command, with this PATH.
 ///
 /// # Errors
-/// None is there (ENOENT), or none that may be executed (EACCES).
+/// None is there (ENOENT), or none that may be executed (EACCES); for a word with a slash also EISDIR, or what the look-up of the path says.
 pub fn find(word: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Errno> {
     if word.is_empty() {
         return Err(Errno::ENOENT);
@@ -26,7 +26,7 @@ pub fn find(word: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Errno> {
         let candidate = directory.join(word);
         match executable(&candidate) {
             Ok(()) => return Ok(candidate),
-            // What is found but must not be executed is the better answer, should nothing else be found.
+            // A file that is found but must not be executed is the better answer, should nothing else be found.
             Err(Errno::EACCES) => result = Errno::EACCES,
             Err(_) => {}
         }

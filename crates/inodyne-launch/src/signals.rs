@@ -9,7 +9,7 @@ use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd, siginfo};
 
 /// Signals that a terminal sends to everybody at it, or that a user sends to the whole process group: the command acts on
-/// them, not its guard nor a file system's server. Those end when their work does.
+/// them, not its guard or a file system's server. Those end when their work does.
 pub(crate) const NOT_FOR_HELPERS: [Signal; 8] = [
     Signal::SIGINT,
     Signal::SIGQUIT,
@@ -32,8 +32,8 @@ pub(crate) fn ignore_those_not_for_helpers() {
 /// Whether the end of children was ignored when [`hear_of_children`] was called.
 static WERE_CHILDREN_IGNORED: AtomicBool = AtomicBool::new(false);
 
-/// Whoever starts this process may ignore SIGCHLD, which it inherits: its children would vanish without a status. From here on they do not;
-/// commands are still started as whoever started this wants it.
+/// Whoever starts this process may ignore SIGCHLD, which it inherits: its children would vanish without a status. From here on they do
+/// not; commands are still started the way whoever started this wants.
 pub fn hear_of_children() {
     if is_ignored(Signal::SIGCHLD).unwrap_or(false) {
         WERE_CHILDREN_IGNORED.store(true, Relaxed);
@@ -56,11 +56,11 @@ pub fn is_ignored(signal: Signal) -> io::Result<bool> {
     Ok(action.sa_sigaction == libc::SIG_IGN)
 }
 
-/// Signals by which a terminal, a user or a manager of services asks a program to end.
+/// Signals by which a terminal, a user or a service manager asks a program to end.
 pub const ASKING_TO_END: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
 
-/// Whether one of [`ASKING_TO_END`] has arrived that a [`SignalReader`] is still to read: for work that takes long, of which nobody would
-/// want the result. Without a reader they end the process as they come.
+/// Whether one of [`ASKING_TO_END`] has arrived that a [`SignalReader`] is still to read: for work that takes a long time and whose result
+/// nobody would want any more. Without a reader they end the process as they come.
 pub fn is_asked_to_end() -> bool {
     // SAFETY: plain old data, valid when zero.
     let mut pending: libc::sigset_t = unsafe { std::mem::zeroed() };
@@ -70,14 +70,14 @@ pub fn is_asked_to_end() -> bool {
     ASKING_TO_END.iter().any(|signal| unsafe { libc::sigismember(&pending, *signal as libc::c_int) } == 1)
 }
 
-/// Signals that are read from a descriptor, from here on until it is dropped. Before and after they do what they do to any program.
+/// Signals that are read from a descriptor, from now on until this is dropped. Before and after, they do what they do to any program.
 pub struct SignalReader {
     signals: SignalFd,
     before: SigSet,
 }
 
 impl SignalReader {
-    /// Takes these signals from their default actions, except for those that are ignored (`nohup`, a background job).
+    /// Takes over these signals from their default actions, except for those that are ignored (`nohup`, a background job).
     ///
     /// # Errors
     /// The system does not allow that.
@@ -107,8 +107,8 @@ impl AsFd for SignalReader {
     }
 }
 
-/// Blocks no signal in this process, as the command starts too: what [`SignalReader`] blocks is inherited through `execve`. One system
-/// call, so a process that was just forked may do so.
+/// Unblocks all signals in this process, which is how the command starts too: what [`SignalReader`] blocks is inherited through `execve`.
+/// One system call, so a process that was just forked may do so.
 ///
 /// # Errors
 /// None but the kernel's own.
@@ -117,7 +117,7 @@ pub fn unblock_all() -> io::Result<()> {
 }
 
 /// The signals that whoever started inodyne wants to be ignored (`nohup`, a shell's background job), so that the command
-/// can be started so too. Rust ignores SIGPIPE in every program before `main`: what it was before is not known.
+/// can be started that way too. Rust ignores SIGPIPE in every program before `main`: what it was before is not known.
 pub(crate) fn inherited_ignores() -> io::Result<Vec<Signal>> {
     let mut ignored = Vec::new();
     for each in Signal::iterator().filter(|signal| *signal != Signal::SIGPIPE) {

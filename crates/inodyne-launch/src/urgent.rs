@@ -2,17 +2,17 @@
 
 use rustix::process::{getpriority_process, setpriority_process};
 
-/// The least nice that there is (setpriority(2)).
+/// The lowest nice value that there is (setpriority(2)).
 const MOST_URGENT: i32 = -20;
 
-/// Gives the calling thread a CPU before others, for as long as it lasts. Processes that it forks meanwhile are as urgent.
+/// Gives the calling thread a CPU before others, for as long as this lasts. Processes that the thread forks meanwhile are as urgent.
 #[derive(Debug)]
 pub struct Urgent {
     before: Option<i32>,
 }
 
 impl Urgent {
-    /// Where it is not permitted, the thread waits for a CPU as all others do.
+    /// Where this is not permitted, the thread waits for a CPU as all others do.
     pub fn now() -> Urgent {
         let before = getpriority_process(None).ok();
         Urgent { before: before.filter(|_| setpriority_process(None, MOST_URGENT).is_ok()) }
@@ -27,7 +27,7 @@ impl Urgent {
 impl Drop for Urgent {
     fn drop(&mut self) {
         if let Some(before) = self.before {
-            // To be nicer is permitted to all.
+            // Anybody may raise their nice value.
             let _ = setpriority_process(None, before);
         }
     }

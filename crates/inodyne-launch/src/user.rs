@@ -1,7 +1,7 @@
 //! Users of this machine and their groups.
 //!
-//! They are asked for through the C library, which knows of directories (LDAP, systemd). A static program cannot load the modules
-//! for these: glibc would open whatever lies on the machine, made for another version of itself. There the files are read.
+//! They are looked up through the C library, which knows about directory services (LDAP, systemd). A static program cannot load the
+//! modules for these: glibc would open whatever is on the machine, made for another version of itself. There the files are read.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use nix::errno::Errno;
 use nix::unistd::{self, Gid, Uid};
 
-/// Whom the command belongs to.
+/// Who the command belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct User {
     /// Login name.
@@ -25,7 +25,7 @@ pub struct User {
 }
 
 impl User {
-    /// The user of this name.
+    /// The user with this name.
     pub fn named(name: &str) -> Option<User> {
         match cfg!(target_feature = "crt-static") {
             true => Files::read().find(|user| user.name == name),
@@ -33,7 +33,7 @@ impl User {
         }
     }
 
-    /// The user with this number.
+    /// The user with this id.
     pub fn with_id(uid: u32) -> Option<User> {
         match cfg!(target_feature = "crt-static") {
             true => Files::read().find(|user| user.uid == uid),
@@ -41,13 +41,13 @@ impl User {
         }
     }
 
-    /// Makes this process theirs, with all their groups. Only system calls are made, nothing is allocated, so a process that was just
+    /// Makes this process theirs, with all their groups. Only system calls are made and nothing is allocated, so a process that was just
     /// forked may do so.
     ///
     /// # Errors
     /// The privilege is missing.
     pub fn take_over(&self) -> Result<(), Errno> {
-        // SAFETY: the numbers are live, and as many as said.
+        // SAFETY: the numbers are live, and there are as many as stated.
         Errno::result(unsafe { libc::setgroups(self.groups.len(), self.groups.as_ptr()) })?;
         let (gid, uid) = (Gid::from_raw(self.gid), Uid::from_raw(self.uid));
         unistd::setresgid(gid, gid, gid)?;

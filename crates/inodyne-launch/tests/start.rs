@@ -1,4 +1,4 @@
-//! Starting commands for real. `start` forks and so wants a process with one thread, which libtest is not: `main` calls one test
+//! Starting commands for real. `start` forks and so needs a process with one thread, which libtest's is not: `main` calls one test
 //! after the other.
 
 use std::ffi::OsString;
@@ -38,7 +38,7 @@ fn main() {
         println!("test {name} ... ok");
         passed += 1;
     }
-    // As libtest says it: whoever counts results finds this line. A test that fails ends the program before.
+    // In libtest's form: whoever counts results finds this line. A test that fails ends the program before it.
     let (left_out, seconds) = (tests.len() - passed, begun.elapsed().as_secs_f64());
     println!(
         "\ntest result: ok. {passed} passed; 0 failed; 0 ignored; 0 measured; {left_out} filtered out; finished in {seconds:.2}s"
@@ -178,7 +178,7 @@ fn a_dropped_command_goes_with_all_its_descendants() {
     assert_eq!(with_argument(&asleep), []);
 }
 
-/// The starter and the command die at once; the guard is left to end what has a session of its own.
+/// The starter and the command die at the same time; the guard is left to end what has a session of its own.
 fn nothing_outlives_a_killed_process_group() {
     for round in 0..20 {
         let asleep = format!("3{round}{}", std::process::id());

@@ -11,13 +11,13 @@ use crate::loss::Lost;
 /// What happened between two snapshots.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Activity {
-    /// From the one to the other.
+    /// The time between the two.
     pub length_ns: Nanos,
-    /// Processes that live at the end of it.
+    /// Processes that are alive at the end of it.
     pub living_processes: usize,
     /// Their threads.
     pub living_threads: usize,
-    /// Every process that lived in between, in the order of their ids.
+    /// Every process that was alive in between, in the order of their ids.
     pub processes: Vec<ProcessActivity>,
     /// What could not be recorded, since the beginning.
     pub lost: Lost,
@@ -28,7 +28,7 @@ pub struct Activity {
 pub struct ProcessActivity {
     /// Process id.
     pub pid: u32,
-    /// The same where this program runs, as `/proc` has it; none where that is not seen there.
+    /// The id that it has where this program runs, as in `/proc`; none where it is not visible there.
     pub pid_here: Option<NonZero<u32>>,
     /// Its command name.
     pub comm: String,
@@ -37,7 +37,7 @@ pub struct ProcessActivity {
 }
 
 impl ProcessActivity {
-    /// The number by which whoever looks from here knows it; the kernel's own where it is not seen from here.
+    /// The id by which it is known here; the kernel's own where it is not visible from here.
     pub fn number(&self) -> u32 {
         self.pid_here.map_or(self.pid, NonZero::get)
     }
@@ -50,14 +50,14 @@ pub struct Account {
     pub threads: usize,
     /// Calls that ended.
     pub calls: u64,
-    /// Times that one of them left a CPU.
+    /// How often one of them left a CPU.
     pub switches: u64,
-    /// Their time by what they did, largest first. It sums to the time for which they lived, once [`Account::divide`] has divided what is
-    /// not divided yet.
+    /// Their time by what they did, largest first. It sums to the time for which they were alive, once [`Account::divide`] has divided
+    /// what is still undivided.
     pub rows: Vec<Row>,
-    /// The time that they ran in calls that were not timed, and in user mode between them: in no row.
+    /// The time that they ran in calls that were not timed, and in user mode between those calls. It is in no row.
     pub untimed_ns: Nanos,
-    /// What the rows of calls have too much, since each that was timed stands for others.
+    /// By how much the rows of calls are too large, since each call that was timed stands for others.
     pub stood_ns: Nanos,
     /// Their waits for files, by the file system in whose functions they waited.
     pub filesystems: BTreeMap<String, Nanos>,
@@ -87,8 +87,8 @@ impl Account {
         }
     }
 
-    /// Divides the time with calls that were not timed between these and user mode, by what those that were timed took; all such rows
-    /// are estimates from then on. Their sum is not: where the estimate is that calls took more than there was, they took all of it.
+    /// Divides the time around calls that were not timed between these calls and user mode, going by what the timed ones took; all such
+    /// rows are estimates from then on. Their sum is not: where calls are estimated to have taken more than there was, they get all of it.
     pub fn divide(&mut self) {
         let (untimed, stood) = (std::mem::take(&mut self.untimed_ns), std::mem::take(&mut self.stood_ns));
         if untimed + stood == Nanos::ZERO {
@@ -104,7 +104,7 @@ impl Account {
                 RowKind::User => row.ns += user,
                 RowKind::Kernel => {
                     let less = left.0 as u128 * row.ns.0 as u128 / estimated.0.max(1) as u128;
-                    // The last row takes what rounding has left.
+                    // The last row takes what is left over from rounding.
                     estimated = estimated - row.ns;
                     let less = if estimated == Nanos::ZERO { left } else { Nanos(less as u64) };
                     let less = less.min(row.ns);
@@ -134,7 +134,7 @@ impl Account {
         self.sum(|row| row.cause.is_some_and(Cause::is_of_files))
     }
 
-    /// What was waited for longest of all that has to do with files.
+    /// The cause that was waited for longest, of those that have to do with files.
     pub fn main_cause(&self) -> Option<Cause> {
         let mut causes: BTreeMap<Cause, Nanos> = BTreeMap::new();
         for row in &self.rows {
@@ -145,12 +145,12 @@ impl Account {
         causes.into_iter().filter(|(_, ns)| *ns > Nanos::ZERO).max_by_key(|(_, ns)| *ns).map(|(cause, _)| cause)
     }
 
-    /// The file system that was waited in longest.
+    /// The file system in which they waited longest.
     pub fn main_filesystem(&self) -> Option<&str> {
         self.filesystems.iter().max_by_key(|(_, ns)| **ns).map(|(filesystem, _)| filesystem.as_str())
     }
 
-    /// Whether they did anything but wait for what is no file.
+    /// Whether they did anything other than wait for things that are not files.
     pub fn is_active(&self) -> bool {
         self.calls > 0 || self.cpu_ns() + self.ready_ns() + self.files_ns() > Nanos::ZERO
     }
@@ -217,7 +217,7 @@ mod tests {
         let rows = || vec![blocked(Cause::Journal, 60), kernel("read", 80), kernel("write", 24)];
         let as_measured = [(RowKind::Blocked, 60, false), (RowKind::Kernel, 80, false), (RowKind::Kernel, 24, false)];
         assert_eq!(divided(rows(), 0, 0), as_measured);
-        // Of 100 in such calls and between them 91 were in them.
+        // Of 100 in and between such calls, 91 were in the calls.
         let expected = [
             (RowKind::Kernel, 80, true),
             (RowKind::Blocked, 60, false),
@@ -225,7 +225,7 @@ mod tests {
             (RowKind::User, 9, true),
         ];
         assert_eq!(divided(rows(), 100, 91), expected);
-        // 91 of 50 cannot be.
+        // 91 of 50 is impossible.
         let expected = [(RowKind::Blocked, 60, false), (RowKind::Kernel, 49, true), (RowKind::Kernel, 14, true)];
         assert_eq!(divided(rows(), 50, 91), expected);
         assert_eq!(divided(vec![Row::new(RowKind::User, Nanos(5))], 10, 0), [(RowKind::User, 15, true)]);

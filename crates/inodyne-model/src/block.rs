@@ -1,7 +1,7 @@
 //! Requests to block devices: how many, how large, how long, who asked for them, and on which path through the kernel.
 //!
-//! They are counted as `/proc/diskstats` does: a request when it is done, its bytes as they arrive, flushes of a device's cache apart.
-//! All of the machine are here, others' too: who asked is in each row.
+//! They are counted as in `/proc/diskstats`: a request when it is done, its bytes as they arrive, flushes of a device's cache separately.
+//! Requests of the whole machine are here, including those of other programs: each row says who asked.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ use crate::stack::StackId;
 /// What block devices did while the command ran.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct BlockIo {
-    /// The disks that did anything, by their number.
+    /// The disks that did anything, by number.
     pub disks: Vec<Disk>,
     /// Their requests as they were counted, most bytes first.
     pub requests: Vec<Requests>,
@@ -26,11 +26,11 @@ pub struct BlockIo {
     /// Who made pages of files on these disks dirty while the command ran, most bytes first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dirtied: Vec<Dirtied>,
-    /// What disks did in the course of the command. None where that was not looked at.
+    /// What disks did over the course of the command. None where that was not observed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over_time: Option<IoOverTime>,
-    /// Pieces of I/O that the kernel did not show as they were asked for, at most. The requests that begin with them are counted all the
-    /// same: of who asked, where and when they are [`Asker::Unknown`].
+    /// Pieces of I/O that the kernel did not show when they were asked for, at most. The requests that begin with them are still counted,
+    /// but who asked, where and when is not known ([`Asker::Unknown`]).
     #[serde(default, skip_serializing_if = "is_zero")]
     pub askers_unseen: u64,
     /// The disk that the command worked with, and whether it bounds the command; none where there is no such disk. Derived.
@@ -42,43 +42,43 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// What of a disk bounds a command.
+/// What about a disk bounds a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bound {
     /// The number of the disk that it worked with.
     pub disk: String,
     /// For how long the critical path waited for a device.
     pub waiting_ns: Nanos,
-    /// What it was that bounds it.
+    /// What bounds it.
     pub by: BoundBy,
 }
 
-/// What bounds a command, as far as a disk has to do with it.
+/// What bounds a command, as far as a disk is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BoundBy {
     /// Something else: it hardly waited for a device.
     NotTheDevice,
-    /// How long the device takes for one request: there were few at once.
+    /// How long the device takes for one request: few were in flight at once.
     Latency,
-    /// How much the device does at all: it was busy with many at once.
+    /// How much the device can do in total: it was busy with many at once.
     Throughput,
     /// The commits of a journal.
     Journal,
 }
 
-/// In place of a disk's number: the kernel does not say which one it is.
+/// Stands for a disk's number where the kernel does not say which disk it is.
 pub const UNKNOWN_DISK: &str = "0:0";
 
-/// Data that was written to the page cache, and to a disk by then or later. A page counts each time that it becomes dirty.
+/// Data that was written to the page cache, and to a disk by then or later. A page counts each time it becomes dirty.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Dirtied {
-    /// The number of the disk that its file system lies on; of each of them where these are several (md, LVM); [`UNKNOWN_DISK`] where the
-    /// kernel does not say it (btrfs, metadata of ext4, file systems of servers).
+    /// The number of the disk that its file system lies on, with an entry for each disk where there are several (md, LVM);
+    /// [`UNKNOWN_DISK`] where the kernel does not say (btrfs, metadata of ext4, file systems of servers).
     pub disk: String,
     /// The command name of the thread that did it.
     pub comm: String,
-    /// The control group of who did it, where that is another program's, of version 2, and not the root.
+    /// The control group (version 2) of whoever did it, where that is another program and the group is not the root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cgroup: Option<String>,
     /// Whose thread that is.
@@ -87,14 +87,14 @@ pub struct Dirtied {
     pub bytes: u64,
 }
 
-/// A disk: what `/proc/diskstats` calls a device, partitions aside.
+/// A disk: a device in `/proc/diskstats`, other than a partition.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Disk {
     /// Its device number, `MAJOR:MINOR`.
     pub number: String,
-    /// Its name below `/sys/block`; the number where it has none any more.
+    /// Its name below `/sys/block`; the number where it no longer has one.
     pub name: String,
-    /// Pieces of I/O, and requests, that went into another request before that went to the device.
+    /// Pieces of I/O and requests that were merged into another request before that one went to the device.
     pub merged: u64,
     /// How long at least one request was at the device.
     pub busy_ns: Nanos,
@@ -108,19 +108,19 @@ pub struct Disk {
 pub struct Requests {
     /// The number of the disk.
     pub disk: String,
-    /// The name of the partition, where it was of one.
+    /// The name of the partition, where they were to one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition: Option<String>,
     /// What was asked for.
     pub operation: Operation,
-    /// How.
+    /// How it was asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<Flag>,
     /// Where in the kernel the first part of a request was asked for; zero where that was before the command began.
     pub stack: StackId,
     /// The command name of the thread that asked; empty where it is not known.
     pub comm: String,
-    /// The control group of who asked, where that is another program's, of version 2, and not the root.
+    /// The control group (version 2) of whoever asked, where that is another program and the group is not the root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cgroup: Option<String>,
     /// Whose thread that is.
@@ -140,15 +140,15 @@ pub struct Amount {
     pub requests: u64,
     /// What they moved.
     pub bytes: u64,
-    /// How many began where the last one of the same direction had ended on the disk, or that of one of three other streams.
+    /// How many began where the last one in the same direction had ended on the disk, or where that of one of three other streams had.
     pub sequential: u64,
-    /// Of how many the times are known: all that were sent to the device while the command ran.
+    /// For how many the times are known: all that were sent to the device while the command ran.
     pub timed: u64,
-    /// From when their first part was asked for until they were sent to the device, together.
+    /// Total time from when their first part was asked for until they were sent to the device.
     pub queue_ns: Nanos,
-    /// From there until the device was done, together.
+    /// Total time from there until the device was done.
     pub device_ns: Nanos,
-    /// How many of which size, in rising order.
+    /// How many of each size, in increasing order.
     pub sizes: Vec<Size>,
     /// The times in the queue, in powers of two.
     pub queue: Histogram,
@@ -159,7 +159,7 @@ pub struct Amount {
 /// Requests of similar sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Size {
-    /// The least size of these: a power of two from 512 on. They are smaller than twice of it, but for the last of sixteen.
+    /// The lower bound of these sizes: a power of two from 512 up. They are smaller than twice this, except in the last of sixteen.
     pub from_bytes: u64,
     /// How many.
     pub count: u64,
@@ -171,7 +171,7 @@ impl Amount {
         self.bytes.checked_div(self.requests).unwrap_or(0)
     }
 
-    /// The part that is sequential, of those whose times are known.
+    /// The fraction that is sequential, of those whose times are known.
     pub fn in_order(&self) -> f64 {
         self.sequential as f64 / self.timed.max(1) as f64
     }
@@ -181,7 +181,7 @@ impl Amount {
         self.device_ns.0.checked_div(self.timed).map(Nanos)
     }
 
-    /// The mean time before that; none where no time is known.
+    /// The mean time in the queue before that; none where no time is known.
     pub fn mean_queue_ns(&self) -> Option<Nanos> {
         self.queue_ns.0.checked_div(self.queue.count()).map(Nanos)
     }
@@ -214,9 +214,9 @@ pub enum Operation {
     Read,
     /// To write.
     Write,
-    /// To bring what its cache holds to the medium.
+    /// To write what its cache holds to the medium.
     Flush,
-    /// To forget what lies somewhere.
+    /// To forget what is stored somewhere.
     Discard,
     /// Something else: zeroes, zones.
     Other,
@@ -226,19 +226,19 @@ pub enum Operation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Flag {
-    /// Somebody waits for it.
+    /// Somebody is waiting for it.
     Sync,
     /// It is metadata.
     Meta,
     /// Nobody has asked for this yet.
     ReadAhead,
-    /// It is to be on the medium when it is done.
+    /// It must be on the medium when it is done.
     Fua,
     /// The cache is to be flushed first.
     Preflush,
     /// It may wait for others.
     Background,
-    /// It is of the swap space.
+    /// It is for the swap space.
     Swap,
 }
 
@@ -251,7 +251,7 @@ pub enum Asker {
     Unknown,
     /// The command's own.
     Command,
-    /// The kernel's, for whomever.
+    /// The kernel's, on whoever's behalf.
     Kernel,
     /// Another program's.
     Other,
@@ -276,9 +276,9 @@ pub struct PathRequests {
     pub disk: String,
     /// The path through the kernel.
     pub path: IoPath,
-    /// The command name that asked, numbers of kernel threads removed: `jbd2`, `tar`. Empty where it is not known.
+    /// The command name that asked, without the numbers in those of kernel threads: `jbd2`, `tar`. Empty where it is not known.
     pub comm: String,
-    /// The control group of who asked, where that is another program's, of version 2, and not the root.
+    /// The control group (version 2) of whoever asked, where that is another program and the group is not the root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cgroup: Option<String>,
     /// Whose threads these are.
@@ -292,7 +292,7 @@ pub struct PathRequests {
 }
 
 impl PathRequests {
-    /// Whether they moved something while the command ran: what is discarded moves nothing.
+    /// Whether they moved anything while the command ran: discards move nothing.
     pub fn moves(&self) -> bool {
         self.path != IoPath::Discard && !self.after
     }
@@ -336,33 +336,33 @@ macro_rules! paths {
 paths! {
     /// A process reads a file.
     DataRead = "data-read", "data read";
-    /// The kernel reads a file's data before they are asked for.
+    /// The kernel reads a file's data before it is asked for.
     ReadAhead = "read-ahead", "read-ahead";
-    /// Inodes, directories, maps of blocks are read.
+    /// Inodes, directories or block maps are read.
     MetadataRead = "metadata-read", "metadata read";
-    /// Around the page cache, reading or writing.
+    /// Reads or writes that bypass the page cache.
     Direct = "direct", "direct I/O";
-    /// Data are written because a process waits for that: `fsync`, `sync`, `O_SYNC`.
+    /// Data is written because a process is waiting for that: `fsync`, `sync`, `O_SYNC`.
     SyncWrite = "sync-write", "sync write";
-    /// Dirty data are written in the background.
+    /// Dirty data is written in the background.
     Writeback = "writeback", "writeback";
-    /// Metadata are written to where they belong, without a journal or behind its back.
+    /// Metadata is written to its home location, without a journal or independently of it.
     MetadataWrite = "metadata-write", "metadata write";
     /// A transaction is written to the journal (ext3, ext4).
     JournalCommit = "journal-commit", "journal commit";
-    /// What the journal holds is written to where it belongs, so that the journal's space is free again.
+    /// What the journal holds is written to its home location, so that the journal's space becomes free again.
     Checkpoint = "checkpoint", "checkpoint";
     /// The log of XFS, or a transaction of btrfs.
     Log = "log", "log";
     /// A write without data, which asks that the device's cache be flushed.
     FlushAsked = "flush-asked", "asking for a flush";
-    /// The device's cache is flushed: for all that have asked meanwhile.
+    /// The device's cache is flushed, for all that have asked for it in the meantime.
     Flush = "flush", "cache flush";
     /// The device is told that space is free.
     Discard = "discard", "discard";
     /// The swap space.
     Swap = "swap", "swap";
-    /// A loop device's file, for requests to that.
+    /// I/O to a loop device's file, for requests to that device.
     Loop = "loop-device", "below a loop device";
 }
 
@@ -372,7 +372,7 @@ impl fmt::Display for IoPath {
     }
 }
 
-/// A journal or log of a file system, and what was committed to it. What a kind of journal does not tell is none.
+/// A journal or log of a file system, and what was committed to it. Figures that a kind of journal does not provide are none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Journal {
     /// The number of the file system's device, `MAJOR:MINOR`; btrfs has one of its own, without a block device.
@@ -381,7 +381,7 @@ pub struct Journal {
     pub name: String,
     /// What kind it is.
     pub kind: JournalKind,
-    /// Transactions that were committed; of XFS, pieces of the log that were written.
+    /// Transactions that were committed; for XFS, pieces of the log that were written.
     pub commits: u64,
     /// Operations in these.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -389,19 +389,19 @@ pub struct Journal {
     /// Blocks that were written to the journal for these.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks: Option<u64>,
-    /// Until no operation was under way in the transaction any more, together. New ones wait meanwhile.
+    /// Total time until no operation was under way in the transaction any more. New ones wait meanwhile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub locked_ns: Option<Nanos>,
-    /// Until the data were written that have to be on the device first, together.
+    /// Total time until the data that has to be on the device first was written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flushing_ns: Option<Nanos>,
-    /// Until the journal was written, together.
+    /// Total time until the journal was written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub logging_ns: Option<Nanos>,
     /// The longest commit, from the first of these phases to the end of the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longest_ns: Option<Nanos>,
-    /// Transactions of which a checkpoint wrote something to where it belongs.
+    /// Transactions from which a checkpoint wrote something to its home location.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoints: Option<u64>,
     /// Blocks that these wrote.
@@ -413,7 +413,7 @@ pub struct Journal {
     /// How often somebody had to wait for space in the log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_for_space: Option<u64>,
-    /// The commits one by one, in the order of their ends: the first of them, as many as were kept. Empty where they were not seen apart.
+    /// The individual commits, ordered by when they ended: the first ones, as many as were kept. Empty where they were not seen individually.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub each: Vec<Commit>,
 }
@@ -424,9 +424,9 @@ pub struct Commit {
     /// When it began, since the command's start. None where only its end was seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from_ns: Option<Nanos>,
-    /// When it ended, since the command's start; of a piece of a log, when it was sent to the device.
+    /// When it ended, since the command's start; for a piece of a log, when it was sent to the device.
     pub to_ns: Nanos,
-    /// Blocks that were written to the journal for it. None where that is not told.
+    /// Blocks that were written to the journal for it. None where that is not reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks: Option<u64>,
 }
@@ -442,7 +442,7 @@ impl Journal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum JournalKind {
-    /// Of ext3 and ext4.
+    /// The journal of ext3 and ext4.
     Jbd2,
     /// The log of XFS.
     XfsLog,

@@ -1,26 +1,26 @@
-//! Classes of system calls by what they are about, as `strace -e trace=%file` has them.
+//! Classes of system calls by what they are about, as in `strace -e trace=%file`.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::syscall::plain_name;
 
-/// What a system call is about. A call may be of several classes: `openat` takes a path and gives a descriptor.
+/// What a system call is about. A call may belong to several classes: `openat` takes a path and returns a descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallClass {
     /// It takes a path.
     File,
-    /// It takes or gives a descriptor.
+    /// It takes or returns a descriptor.
     Desc,
     /// It is about sockets.
     Network,
-    /// It makes processes and threads, ends them, or waits for them.
+    /// It creates processes and threads, ends them, or waits for them.
     Process,
     /// It maps memory.
     Memory,
     /// It is about signals.
     Signal,
-    /// It is about semaphores, queues and memory of System V.
+    /// It is about System V semaphores, queues and memory.
     Ipc,
 }
 
@@ -36,7 +36,7 @@ impl CallClass {
         CallClass::Ipc,
     ];
 
-    /// The name, as strace calls it.
+    /// The name that strace uses.
     pub fn as_str(self) -> &'static str {
         match self {
             CallClass::File => "file",
@@ -62,7 +62,7 @@ impl CallClass {
         }
     }
 
-    /// Whether a call of this name is of the class.
+    /// Whether a call of this name belongs to the class.
     pub fn has(self, call: &str) -> bool {
         self.calls().split_ascii_whitespace().any(|name| name == plain_name(call))
     }
@@ -127,7 +127,7 @@ impl fmt::Display for CallClass {
 impl FromStr for CallClass {
     type Err = ();
 
-    /// strace writes a percent sign before the name; it may stand here, too.
+    /// strace writes a percent sign before the name; it is accepted here, too.
     fn from_str(name: &str) -> Result<CallClass, ()> {
         let name = name.strip_prefix('%').unwrap_or(name);
         CallClass::ALL.into_iter().find(|class| class.as_str() == name).ok_or(())
@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(classes("getpid"), []);
     }
 
-    /// Whoever adds a call in the middle is told.
+    /// Fails when a call is added out of order.
     #[test]
     fn calls_are_in_order() {
         for class in CallClass::ALL {
@@ -165,7 +165,7 @@ mod tests {
         }
     }
 
-    /// What looks a path up takes one.
+    /// A call that looks up a path takes one.
     #[test]
     fn look_ups_are_of_files() {
         for call in ["stat", "lstat", "newfstatat", "statx", "openat2", "access", "readlinkat", "execveat"] {

@@ -3,7 +3,7 @@
 //! A case is what is repeated and compared. Runs, traces and statistics say which one they belong to by `key()`, and a
 //! comparison is about two of them.
 //!
-//! In JSON the fields of a key stand beside the others of a run or a trace. Of a comparison the state of the caches stands
+//! In JSON, the fields of a key are among those of a run or a trace. In a comparison, the state of the caches is given only
 //! once, since it is the same for both.
 
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ pub struct CaseKey {
     pub place: usize,
     /// Index into the recording's commands.
     pub command: usize,
-    /// State of the caches before.
+    /// State of the caches beforehand.
     pub cache: CacheState,
     /// Which settings were in force.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -65,7 +65,7 @@ impl CasePair {
     }
 }
 
-/// A pair as recordings have it.
+/// A pair as it is stored in recordings.
 #[derive(Serialize, Deserialize)]
 struct StoredPair {
     a: StoredCase,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The reason of a wait. Which kernel stacks mean which cause is decided by one table in `inodyne-analyse`.
+/// The reason for a wait. Which kernel stacks mean which cause is decided by one table in `inodyne-analyse`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
@@ -18,7 +18,7 @@ pub enum Cause {
     InodeLock,
     /// The lock of a metadata buffer (`xfs_buf_lock`, a btrfs tree block, a buffer head).
     BufferLock,
-    /// Another lock of the kernel.
+    /// Another kernel lock.
     Lock,
     /// Too many dirty pages: the writer is made to wait (`balance_dirty_pages`).
     WriteThrottle,
@@ -26,7 +26,7 @@ pub enum Cause {
     QueueFull,
     /// A FUSE server in user space has not answered yet.
     FuseServer,
-    /// A server on another machine, or of a virtual machine's host, has not answered yet.
+    /// A server on another machine, or on a virtual machine's host, has not answered yet.
     RemoteServer,
     /// The other end of a pipe.
     Pipe,
@@ -99,12 +99,12 @@ impl Cause {
         }
     }
 
-    /// Whether somebody who waits for this waits for a lock of the kernel.
+    /// Whether waiting for this means waiting for a kernel lock.
     pub fn is_lock(self) -> bool {
         matches!(self, Cause::Lock | Cause::InodeLock | Cause::BufferLock)
     }
 
-    /// Whether somebody who waits for this waits for a block device.
+    /// Whether waiting for this means waiting for a block device.
     pub fn is_of_device(self) -> bool {
         matches!(
             self,
@@ -117,7 +117,7 @@ impl Cause {
         )
     }
 
-    /// Whether somebody who waits for this waits for files.
+    /// Whether waiting for this means waiting for files.
     pub fn is_of_files(self) -> bool {
         match self {
             Cause::DeviceRead

@@ -1,11 +1,11 @@
 //! What people call a control group.
 
-/// An id of a container has so many digits: the hexadecimal form of 256 bits, with all runtimes.
+/// The number of digits in a container id: 256 bits in hexadecimal, with all runtimes.
 pub const ID_DIGITS: usize = 64;
-/// So many of them are told, as `docker ps` does.
+/// How many of them are shown, as in `docker ps`.
 const DIGITS_TOLD: usize = 12;
 
-/// What tells most of a control group's path: the container, the innermost unit of systemd, or else all of it.
+/// The most telling part of a control group's path: the container, the innermost systemd unit, or else all of it.
 ///
 /// ```
 /// use inodyne_model::cgroup::short_name;
@@ -23,7 +23,7 @@ pub fn short_name(path: &str) -> String {
     parts().find(is_unit).unwrap_or(path).to_owned()
 }
 
-/// The id of a container that the name of a control group tells: `docker-ID.scope`, `cri-containerd-ID.scope`, `libpod-ID`, `ID`. The group of the
+/// The container id in the name of a control group: `docker-ID.scope`, `cri-containerd-ID.scope`, `libpod-ID`, `ID`. The group of the
 /// process that watches a container (`libpod-conmon-ID.scope`) is not the container's.
 pub fn container_id(directory: &str) -> Option<&str> {
     let stem = directory.strip_suffix(".scope").unwrap_or(directory);
@@ -31,7 +31,7 @@ pub fn container_id(directory: &str) -> Option<&str> {
     (id.len() == ID_DIGITS && id.bytes().all(is_id_digit) && !stem.contains("conmon")).then_some(id)
 }
 
-/// Whether this may be a digit of a container's id.
+/// Whether this may be a digit of a container id.
 pub fn is_id_digit(byte: u8) -> bool {
     matches!(byte, b'0'..=b'9' | b'a'..=b'f')
 }

@@ -1,11 +1,11 @@
-//! Lists of perhaps millions.
+//! Lists of possibly millions of entries.
 
 use std::fmt;
 use std::marker::PhantomData;
 
 use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
 
-/// Adds to a list that grows by a quarter: by doubling it may take twice the memory that it needs.
+/// Appends to a list that grows by a quarter at a time: by doubling, it might take twice the memory that it needs.
 pub fn push<T>(list: &mut Vec<T>, one: T) {
     if list.len() == list.capacity() {
         list.reserve_exact(list.len() / 4 + 64);
@@ -13,10 +13,10 @@ pub fn push<T>(list: &mut Vec<T>, one: T) {
     list.push(one);
 }
 
-/// Reads a list for serde's `deserialize_with`, in the memory that it needs.
+/// Reads a list for serde's `deserialize_with`, using only the memory that it needs.
 ///
 /// # Errors
-/// What is read is no list, or of something else.
+/// What is read is not a list, or is a list of something else.
 pub fn read<'de, T: Deserialize<'de>, D: Deserializer<'de>>(from: D) -> Result<Vec<T>, D::Error> {
     struct List<T>(PhantomData<T>);
 

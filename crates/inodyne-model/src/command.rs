@@ -1,7 +1,7 @@
 //! A command and the conditions under which it runs: everything that is needed to run it again elsewhere.
 //!
 //! Recordings keep it, so that a cure is tried under the conditions under which the trouble was seen. Words, paths and scripts
-//! are bytes to the system; in JSON what is not UTF-8 in them is replaced.
+//! are bytes to the system; in JSON, anything in them that is not UTF-8 is replaced.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -23,7 +23,7 @@ pub struct CommandSpec {
     /// Variables set in its environment by the user. Whatever else is in it is not kept, since it may hold secrets.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty", with = "variables")]
     pub env: BTreeMap<OsString, OsString>,
-    /// The login name of the user that it runs as, where that is not who called inodyne.
+    /// The login name of the user that it runs as, where that is not the user who called inodyne.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// Shell command that runs in the place before each run, not measured.
@@ -44,7 +44,7 @@ pub enum Stdin {
     /// It is empty, so that no run misses what an earlier one has read.
     #[default]
     Empty,
-    /// Where that of inodyne comes from; what was read is not kept.
+    /// The same as inodyne's own; what was read is not kept.
     Inherited,
 }
 
@@ -61,7 +61,7 @@ impl CommandSpec {
         CommandSpec { label: label(&argv), argv, ..CommandSpec::default() }
     }
 
-    /// Everything of it in which the user may name files.
+    /// Everything in it in which the user may name files.
     pub fn words(&self) -> impl Iterator<Item = &OsString> {
         self.argv.iter().chain(self.env.values()).chain(&self.prepare).chain(&self.cleanup)
     }
@@ -90,13 +90,13 @@ pub fn quoted(word: &str) -> String {
     }
 }
 
-/// The words of a command written as a line: plain words as they are, so that no shell's start is measured; all else is a
-/// script for `/bin/sh`. None where there are no words.
+/// The words of a command written as a line: plain words as they are, so that the start of a shell is not measured; anything
+/// else is a script for `/bin/sh`. None where there are no words.
 pub fn words(line: &str) -> Option<Vec<OsString>> {
     let is_plain = line.chars().all(|c| c.is_alphanumeric() || " %+,-./:=@_^".contains(c));
     let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
     let first = words.first()?.to_string_lossy();
-    // `NAME=value command` sets a variable, and a name without a slash may be a shell's own.
+    // `NAME=value command` sets a variable, and a name without a slash may be a shell builtin.
     if is_plain && !first.contains('=') && !BUILTINS.contains(&first.as_ref()) {
         return Some(words);
     }
@@ -127,7 +127,7 @@ mod texts {
     }
 }
 
-/// Variables as an object of texts.
+/// Variables as an object of strings.
 mod variables {
     use super::*;
 

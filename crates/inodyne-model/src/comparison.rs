@@ -17,8 +17,8 @@ use crate::trace::Trace;
 /// Differences below this part are called none, unless the recording says otherwise: 2%.
 pub const DEFAULT_MARGIN: f64 = 0.02;
 
-/// With fewer pairs no signs are rare enough (of five pairs, all one way is a chance of 6%), and intervals are too narrow to be
-/// shown.
+/// With fewer pairs no outcome is rare enough (five pairs all going one way has a probability of 6%), and intervals are too
+/// narrow to be shown.
 pub const LEAST_PAIRS: usize = 6;
 
 /// One quantity of two cases, compared pair by pair.
@@ -33,7 +33,7 @@ pub struct Comparison {
     pub traced: bool,
     /// Pairs of runs from the same block (of traced runs: in the order in which they were made).
     pub pairs: usize,
-    /// How many of the paired runs did not end with success. They are kept; with any of them there is no verdict.
+    /// How many of the paired runs did not succeed. They are kept; if there are any, there is no verdict.
     pub failed: usize,
     /// Median of `a`.
     pub a_median_ns: Nanos,
@@ -43,7 +43,7 @@ pub struct Comparison {
     pub ratio: Option<f64>,
     /// Lower end of its 95% interval.
     pub ci_low: Option<f64>,
-    /// Upper end of its 95% interval. None also where it has none: `a` is zero in some pairs.
+    /// Upper end of its 95% interval. Also none where there is no upper end because `a` is zero in some pairs.
     pub ci_high: Option<f64>,
     /// The ratio of the medians. The verdict is about `ratio`, in which what slows a whole block cancels out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -57,7 +57,7 @@ pub struct Comparison {
     pub p_corrected: f64,
     /// The part below which a difference counts as none.
     pub margin: f64,
-    /// How many pairs can decide it at all, with what it is corrected for; 0 where that is not known.
+    /// How many pairs it takes for a decision to be possible at all, given what it is corrected for; 0 where that is not known.
     #[serde(default)]
     pub needs_pairs: usize,
     /// What it comes to.
@@ -83,11 +83,11 @@ pub enum Verdict {
     Faster,
     /// `b` takes more time than `a`.
     Slower,
-    /// The whole interval lies within the margin: a difference that large is excluded.
+    /// The whole interval lies within the margin: a difference as large as the margin is excluded.
     NoDifference,
     /// Neither a difference nor its absence is shown.
     NotEnoughRuns,
-    /// Runs failed: what their times mean is not known.
+    /// Runs failed, so what their times mean is not known.
     Withheld,
 }
 
@@ -103,8 +103,8 @@ impl std::fmt::Display for Verdict {
     }
 }
 
-/// Why the ledgers of these traces cannot be subtracted from each other: they divide unlike things. None where they can. Of a single
-/// thread the critical path is all that it did.
+/// Why the ledgers of these traces cannot be subtracted from each other: they divide different things. None where they can. For a
+/// single thread, the critical path is everything it did.
 pub fn unlike_ledgers<'a>(traces: impl IntoIterator<Item = &'a Trace>) -> Option<String> {
     let view = |trace: &Trace| match trace.ledger.view {
         View::RootThread if trace.threads.len() <= 1 => View::CriticalPath,
@@ -127,7 +127,7 @@ pub struct LedgerDifference {
     /// What the ledgers divide.
     #[serde(default)]
     pub view: View,
-    /// The whole of `a`: its wall-clock time; of [`View::Window`] the time of all threads together.
+    /// The whole of `a`: its wall-clock time; for [`View::Window`], the time of all threads together.
     pub a_wall_ns: Nanos,
     /// The whole of `b`.
     pub b_wall_ns: Nanos,

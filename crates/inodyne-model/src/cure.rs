@@ -1,7 +1,7 @@
 //! What a program can do about a finding: the part of a cure that is data.
 //!
-//! A diagnosis makes it together with the words of the report. `inodyne prove` applies it to what is in the recording and
-//! measures what it brings; nothing here knows how places are made.
+//! A diagnosis produces it together with the text of the report. `inodyne prove` applies it to what is in the recording and
+//! measures what it gains; nothing here knows how places are made.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,9 +18,9 @@ pub struct Cure {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {
-    /// The place is made otherwise.
+    /// The place is made differently.
     Place(PlaceChange),
-    /// A setting has another value as long as the place is there.
+    /// A setting has another value for as long as the place exists.
     Setting {
         /// Its file under /sys or /proc/sys; `LOOP` stands for the name of the place's own device.
         file: String,
@@ -29,11 +29,11 @@ pub enum Change {
     },
     /// The caches are in another state before each run.
     Cache(CacheChange),
-    /// The command is run otherwise.
+    /// The command is run differently.
     Command(CommandChange),
     /// Something for people to do.
     Advice {
-        /// Why no program can do it, where more is to be said than that nobody has taught one.
+        /// Why no program can do it, where there is more to say than that none has been taught to.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         because: Option<String>,
     },
@@ -43,7 +43,7 @@ pub enum Change {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlaceChange {
-    /// A feature of ext2, ext3 or ext4 that it was made without (`-O ^filetype`) is not left out any more.
+    /// A feature of ext2, ext3 or ext4 that it was made without (`-O ^filetype`) is no longer left out.
     Feature(String),
     /// Another value for a parameter of mkfs that it was made with, such as `size` of `-J size=4`.
     Mkfs {
@@ -51,12 +51,12 @@ pub enum PlaceChange {
         option: String,
         /// The parameter in it: `size`.
         parameter: String,
-        /// The value it shall have.
+        /// The value it is to have.
         value: String,
     },
     /// One more mount option, or another value for one.
     Mount(String),
-    /// What was changed of these settings is left as the machine has it. Named by the last part of their files.
+    /// These settings are no longer changed but left as the machine has them. Named by the last part of their files.
     WithoutSettings(Vec<String>),
     /// An overlay lies over it, mounted with these options.
     Over(String),
@@ -83,7 +83,7 @@ pub enum CommandChange {
         /// How many, at least 2.
         processes: u32,
     },
-    /// A script for `/bin/sh` in its stead.
+    /// A script for `/bin/sh` instead of it.
     Instead(String),
 }
 

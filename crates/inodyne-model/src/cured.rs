@@ -1,5 +1,5 @@
-//! Whether one place is another one with a cure applied, by what a recording keeps of both: then runs in the two say whether the cure
-//! brings what was predicted. How a place is made otherwise is not known here.
+//! Whether one place is another one with a cure applied, judging by what a recording keeps of both: if so, runs in the two say whether
+//! the cure gains what was predicted. How a place is made differently is not known here.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,8 +7,8 @@ use crate::cure::{Change, PlaceChange};
 use crate::place::{Limits, Place};
 
 impl Change {
-    /// Whether this change lies between two places, and nothing else. Only places that were made are known well enough, and no more or
-    /// less than how their file systems are made, mounted and set: of an overlay more or less, the caches, and the command it is never so.
+    /// Whether this change, and nothing else, lies between two places. Only places that were made here are known well enough, and only in
+    /// how their file systems are made, mounted and set: for an overlay added or removed, the caches, and the command, it is always false.
     pub fn lies_between(&self, before: &Place, after: &Place) -> bool {
         if !before.made_here || !after.made_here {
             return false;
@@ -18,7 +18,7 @@ impl Change {
         was != is && self.allows(&is) && before == after
     }
 
-    /// Takes out what it is about: what is left, no such change changes.
+    /// Takes out what it is about: no such change affects what is left.
     fn taken_from(&self, places: &mut [Made]) -> BTreeSet<String> {
         let each = places.iter_mut();
         match self {
@@ -30,7 +30,7 @@ impl Change {
                 let is_meant = |entry: &str| name_of(entry) == parameter;
                 each.flat_map(|made| made.take_mkfs(option, &is_meant)).collect()
             }
-            // Those of the outermost place are meant.
+            // The mount options of the outermost place are meant.
             Change::Place(PlaceChange::Mount(options)) => {
                 let is_meant = |entry: &str| options.split(',').any(|option| name_of(option) == name_of(entry));
                 each.take(1).flat_map(|made| made.take_mount(&is_meant)).collect()
@@ -47,11 +47,11 @@ impl Change {
         }
     }
 
-    /// Whether it leaves this of what it is about.
+    /// Whether `left` is what the change may leave of what it is about.
     fn allows(&self, left: &BTreeSet<String>) -> bool {
         let is = |entries: &str| *left == entries.split(',').map(str::to_owned).collect::<BTreeSet<_>>();
         match self {
-            // One that is not left out need not be named.
+            // A feature that is not left out need not be named.
             Change::Place(PlaceChange::Feature(name)) => left.iter().all(|entry| entry == name),
             Change::Place(PlaceChange::Mkfs { parameter, value, .. }) => is(&format!("{parameter}={value}")),
             Change::Place(PlaceChange::Mount(options)) => is(options),
@@ -65,7 +65,7 @@ impl Change {
     }
 }
 
-/// What a place was made as, without what is another one each time it is made.
+/// What a place was made as, without what differs each time it is made.
 #[derive(PartialEq)]
 struct Made {
     fs: String,
@@ -98,7 +98,7 @@ fn all(place: &Place) -> Vec<Made> {
 }
 
 impl Made {
-    /// Takes entries of an option of mkfs out, and the option where it has no other.
+    /// Takes entries out of an option of mkfs, and removes the option where it has no others.
     fn take_mkfs(&mut self, option: &str, is_meant: &dyn Fn(&str) -> bool) -> Vec<String> {
         let mut taken = Vec::new();
         let mut left: Vec<String> = Vec::new();

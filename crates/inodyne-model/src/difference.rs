@@ -1,7 +1,7 @@
-//! Two recordings held against each other: what the new one says that the old one did not.
+//! Two recordings compared with each other: what the new one says that the old one did not.
 //!
-//! Cases of the same command, place and state of the caches are held against each other. Their counts are exact; their times
-//! were not measured by turns, so that a difference of them may be the machine's. All of this is derived, and in no recording.
+//! Cases of the same command, place and state of the caches are compared. Their counts are exact; their times were not measured
+//! alternately, so a difference between them may be due to the machine. All of this is derived, and is in no recording.
 
 use std::collections::BTreeMap;
 
@@ -11,15 +11,15 @@ use crate::comparison::{Comparison, Interval, LedgerDifference};
 use crate::gate::Gate;
 use crate::run::CacheState;
 
-/// What stands first in a difference for programs.
+/// What a machine-readable difference starts with.
 pub const SCHEMA: &str = "inodyne-diff/1";
 
-/// Something of the old recording and of the new one.
+/// Something from the old recording and the same from the new one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Sides<T> {
-    /// Of the old recording.
+    /// From the old recording.
     pub old: T,
-    /// Of the new recording.
+    /// From the new recording.
     pub new: T,
 }
 
@@ -38,7 +38,7 @@ impl<T: PartialEq> Sides<T> {
 }
 
 impl Sides<u64> {
-    /// What the new recording has more.
+    /// How much more the new recording has.
     pub fn change(&self) -> i64 {
         let change = i128::from(self.new) - i128::from(self.old);
         i64::try_from(change).unwrap_or(if change < 0 { i64::MIN } else { i64::MAX })
@@ -55,23 +55,23 @@ pub enum Side {
     New,
 }
 
-/// What two recordings come to.
+/// What comparing two recordings comes to.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Difference {
     /// [`SCHEMA`].
     pub schema: &'static str,
-    /// What else differs than what was measured: the machine, the program.
+    /// What differs besides what was measured: the machine, the program.
     pub differs: Vec<Differing>,
     /// The cases that both have, in the order of the new recording.
     pub cases: Vec<CaseDifference>,
     /// The cases that only one of them has.
     pub unmatched: Vec<Unmatched>,
-    /// What was not to become worse, for each case.
+    /// What was not to get worse, for each case.
     pub gates: Vec<GateResult>,
 }
 
 impl Difference {
-    /// Whether something became worse that was not to, or that cannot be told for want of what it asks for.
+    /// Whether something got worse that was not to, or what a gate asks for was not measured.
     pub fn fails(&self) -> bool {
         self.gates.iter().any(|gate| gate.outcome.fails())
     }
@@ -87,14 +87,14 @@ pub struct Differing {
     pub sides: Sides<String>,
 }
 
-/// A case by what a person calls it.
+/// A case by the names that people use for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CaseName {
     /// The label of the command.
     pub command: String,
     /// The label of the place, or its path.
     pub place: String,
-    /// State of the caches before.
+    /// State of the caches beforehand.
     pub cache: CacheState,
 }
 
@@ -108,7 +108,7 @@ pub struct Unmatched {
     pub case: CaseName,
 }
 
-/// A case of both.
+/// A case that both have.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CaseDifference {
     /// What it is called in the new recording.
@@ -116,20 +116,20 @@ pub struct CaseDifference {
     pub case: CaseName,
     /// What else differs: how the place was made, how the command was started, how it ended.
     pub differs: Vec<Differing>,
-    /// What makes counts and times inexact, a sentence each: events that were lost, and ledgers that cannot be subtracted.
+    /// What makes counts and times inexact, one sentence each: events that were lost, and ledgers that cannot be subtracted.
     pub inexact: Vec<String>,
-    /// The wall-clock time, to the end and until all was durable. `a` is the case in the old recording and `b` in the new one; pairs
-    /// are the first run with the first, and so on.
+    /// The wall-clock time, to the end and until everything was durable. `a` is the case in the old recording and `b` in the new one;
+    /// the first run is paired with the first, and so on.
     pub times: Vec<Comparison>,
     /// Traced runs of each.
     pub traces: Sides<usize>,
-    /// Their ledgers, subtracted. None without a trace of each, as all that follows, and where they divide unlike things.
+    /// Their ledgers, subtracted. None without a trace of each, like everything that follows, and where they divide different things.
     pub ledger: Option<LedgerDifference>,
     /// All calls together.
     pub total: Option<Counts>,
-    /// Each system call of either, by what changed most. Of several traces of a side the median.
+    /// Each system call of either, largest change first. With several traces on a side, the median.
     pub calls: Vec<CallDifference>,
-    /// Findings that most traces of the one have, and not those of the other.
+    /// Findings that most traces of one side have and those of the other do not.
     pub findings: Changed<FindingName>,
     /// The paths that were looked up, where both have them.
     pub paths: Option<PathsDifference>,
@@ -147,7 +147,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Whether anything of it is not the same.
+    /// Whether any of these differ.
     pub fn differ(&self) -> bool {
         self.calls.differ() || self.errors.differ() || self.bytes.differ()
     }
@@ -187,7 +187,7 @@ impl<T> Default for Changed<T> {
     }
 }
 
-/// A finding, as it is said.
+/// A finding, as it is reported.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FindingName {
     /// Its stable name.
@@ -201,8 +201,8 @@ pub struct FindingName {
 pub struct PathsDifference {
     /// How many different ones.
     pub count: Sides<u64>,
-    /// Look-ups of paths that found no room in the table: with any of them there may be more paths than were counted. Of several
-    /// traces of a side the median, as of the count.
+    /// Look-ups of paths that found no room in the table: if there are any, there may be more paths than were counted. With several
+    /// traces on a side, the median, as for the count.
     pub not_kept: Sides<u64>,
     /// Paths that no trace of the other side has, most calls first.
     #[serde(flatten)]
@@ -214,13 +214,13 @@ pub struct PathsDifference {
 pub struct ChangedPath {
     /// The path, as it was given to the calls.
     pub path: String,
-    /// How often, by all calls together; the most of any trace.
+    /// How often, by all calls together; the highest of any trace.
     pub calls: u64,
     /// How often nothing was there.
     pub not_found: u64,
 }
 
-/// What became of a gate.
+/// The outcome of a gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GateOutcome {
@@ -235,7 +235,7 @@ pub enum GateOutcome {
 }
 
 impl GateOutcome {
-    /// Whether whoever set the gate is to be stopped. A gate that nothing was measured for would otherwise hold for ever.
+    /// Whether whoever set the gate is to be stopped. A gate for which nothing was measured would otherwise hold forever.
     pub fn fails(self) -> bool {
         matches!(self, GateOutcome::Failed | GateOutcome::NotMeasured)
     }
@@ -244,15 +244,15 @@ impl GateOutcome {
 /// A gate and a case.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct GateResult {
-    /// What may not become true.
+    /// What must not become true.
     pub gate: Gate,
-    /// Of which case; none where both recordings have none in common.
+    /// For which case; none where the two recordings have none in common.
     pub case: Option<CaseName>,
-    /// What became of it.
+    /// Its outcome.
     pub outcome: GateOutcome,
-    /// The counts that decided; of a time the medians, in nanoseconds; of a finding whether it is there.
+    /// The counts that decided; for a time, the medians in nanoseconds; for a finding, whether it is there.
     pub figures: Option<Sides<u64>>,
-    /// Of a time the ratio, with its interval, where that has two ends.
+    /// For a time, the ratio with its interval, where that has two ends.
     pub ratio: Option<Interval>,
     /// Why it is not decided.
     pub reason: Option<String>,

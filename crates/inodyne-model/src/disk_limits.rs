@@ -1,4 +1,4 @@
-//! What a disk can do, as it was measured alone.
+//! What a disk can do, as measured on its own.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,11 +17,11 @@ pub struct DiskLimits {
     pub file_bytes: u64,
     /// How long a read of 4 KiB takes somewhere in the file, one at a time.
     pub read: Latency,
-    /// How many such reads are answered in a second, [`DiskLimits::AT_ONCE`] at once.
+    /// How many such reads are answered per second, [`DiskLimits::AT_ONCE`] at once.
     pub reads_per_s: u64,
-    /// How much is read in a second in sequence, in pieces of 1 MiB.
+    /// How much is read per second sequentially, in pieces of 1 MiB.
     pub read_bytes_per_s: u64,
-    /// How much is written in a second in the same way.
+    /// How much is written per second in the same way.
     pub write_bytes_per_s: u64,
     /// How long `fdatasync` takes after a write of 4 KiB to the page cache.
     pub flush: Latency,
@@ -37,6 +37,6 @@ pub struct Latency {
 }
 
 impl DiskLimits {
-    /// How many reads there are at once where they are many.
+    /// How many reads are in flight at once where there are many.
     pub const AT_ONCE: u32 = 32;
 }

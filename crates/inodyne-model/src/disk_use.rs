@@ -1,47 +1,47 @@
-//! How much of what a disk can do a command made use of.
+//! How much of what a disk can do was used by a command.
 
 use crate::Nanos;
 use crate::block::{Amount, BlockIo, Disk, Operation};
 use crate::load::Load;
 
-/// How much a command made of a disk, against what the disk can do. The figures of the command are those of [`Load`].
+/// How much a command used a disk, compared with what the disk can do. The figures of the command are those of [`Load`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Use {
-    /// What was done most, of which a limit is known.
+    /// What was done most, among what has a known limit.
     pub of: DiskLimit,
-    /// The part of that limit.
+    /// The fraction of that limit.
     pub share: f64,
-    /// What a request took that was measured alone, where the command's were like it: small reads here and there, one at a time.
+    /// What a request took when measured on its own, where the command's were like it: small scattered reads, one at a time.
     pub alone_ns: Option<Nanos>,
 }
 
 /// A limit of a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiskLimit {
-    /// Bytes read in a second.
+    /// Bytes read per second.
     BytesRead(u64),
-    /// Small reads in a second, many at once.
+    /// Small reads per second, many at once.
     Reads(u64),
-    /// Bytes written in a second.
+    /// Bytes written per second.
     BytesWritten(u64),
 }
 
-/// From this part of its requests and bytes on, a disk only reads, or only writes.
+/// From this fraction of its requests and bytes on, a disk counts as only reading, or only writing.
 const NEARLY_ALL: f64 = 0.95;
-/// From this part of the requests on that are in order, a disk is read or written in sequence.
+/// From this fraction of requests in order on, a disk counts as read or written sequentially.
 const MOSTLY: f64 = 0.5;
 /// Requests up to this mean size take as long as those of 4 KiB.
 const SMALL: u64 = 16 << 10;
-/// Requests of this mean size and more cost by their bytes, wherever they are.
+/// Requests of this mean size or more cost in proportion to their bytes, wherever they are.
 const LARGE: u64 = 64 << 10;
-/// Below so many at once they come one at a time.
+/// Below this many at once, they count as coming one at a time.
 const ONE: f64 = 1.5;
-/// Above this part of a limit the disk was not measured as it is now.
+/// Above this fraction of a limit, the disk is not what it was when it was measured.
 const MOST: f64 = 1.25;
 
 impl Use {
-    /// How much of what a disk can do its load was: none where that is not known, or would be a guess, since it read and wrote, or was
-    /// asked for something that was not measured, or did more than was ever measured.
+    /// How much of what a disk can do its load amounted to; none where that is not known or would be a guess, because the disk both read and
+    /// wrote, or was asked for something that was not measured, or did more than was ever measured.
     pub fn of(disk: &Disk, block: &BlockIo, load: &Load) -> Option<Use> {
         let limits = disk.limits.as_ref()?;
         let all = &load.amount;
@@ -92,7 +92,7 @@ mod tests {
         }
     }
 
-    /// What requests of a second are, by operation, number, size, and how many of them are in order. Each takes so long at the device.
+    /// The use that one second's requests make: operation, number, size, and how many of them are in order. Each takes `each` at the device.
     fn used(rows: &[(Operation, u64, u64, u64)], each: Nanos) -> Option<Use> {
         let number = || "8:0".to_owned();
         let amount = |(_, requests, bytes, sequential): &(Operation, u64, u64, u64)| Amount {
@@ -124,7 +124,7 @@ mod tests {
         let each = Nanos(1_000_000);
         let alone = used(&[(Operation::Read, 800, 4096, 10)], each).expect("only reads");
         assert_eq!((alone.of, alone.share, alone.alone_ns), (DiskLimit::Reads(8_000), 0.1, Some(Nanos(200_000))));
-        // Several at once, and larger ones, are not like those that were measured alone.
+        // Several at once, and larger ones, are not like those that were measured on their own.
         assert_eq!(used(&[(Operation::Read, 4_000, 4096, 10)], each).map(|it| it.alone_ns), Some(None));
         assert_eq!(used(&[(Operation::Read, 800, 32 << 10, 10)], each).map(|it| it.alone_ns), Some(None));
     }
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn nothing_is_said_where_it_would_be_a_guess() {
         let each = Nanos(1_000_000);
-        // Both directions, small writes here and there, more than the disk did when it was measured, nothing at all.
+        // Both directions, small scattered writes, more than the disk did when it was measured, nothing at all.
         assert_eq!(used(&[(Operation::Read, 400, 4096, 3), (Operation::Write, 300, 4096, 3)], each), None);
         assert_eq!(used(&[(Operation::Write, 400, 4096, 3)], each), None);
         assert_eq!(used(&[(Operation::Read, 40_000, 4096, 3)], each), None);

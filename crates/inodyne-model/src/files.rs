@@ -7,7 +7,7 @@ use crate::Nanos;
 /// Which files were used, by which commands, for what.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Files {
-    /// Those that found room, most time first. A file that several commands use is there once for each.
+    /// Those that found room, most time first. A file that several commands use is listed once for each.
     pub used: Vec<FileUse>,
     /// Calls on files that found no room in the table, or whose descriptor was gone when they returned.
     pub not_kept: u64,
@@ -43,7 +43,7 @@ pub struct FileUse {
     pub others: u64,
     /// Wall-clock time of all these calls; that of a call on two files is counted with the one that is read.
     pub wall_ns: Nanos,
-    /// Of it, the time blocked.
+    /// The part of that time spent blocked.
     pub blocked_ns: Nanos,
     /// Its size when it was last used, in bytes.
     pub size: u64,

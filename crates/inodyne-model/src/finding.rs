@@ -21,22 +21,22 @@ pub struct Finding {
     pub trace: usize,
     /// The part of the wall-clock time that it concerns, 0.0 to 1.0.
     pub share_of_wall: f64,
-    /// What was seen, a line each.
+    /// What was seen, one line each.
     pub evidence: Vec<String>,
     /// Calls that the cure would make unnecessary, where the finding is about calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub avoidable_calls: Option<u64>,
     /// The wall-clock time to expect with the cure.
     pub predicted: Prediction,
-    /// What to do, a line each, the best first.
+    /// What to do, one line each, the best first.
     pub cure: Vec<String>,
-    /// What a program can do of it: as many as there are lines in `cure`. None in recordings of before.
+    /// What a program can do about it: one for each line in `cure`. None in older recordings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cures: Vec<Cure>,
-    /// True where it says what limits and no more: what is predicted is the best that could be had, not what a cure brings.
+    /// True where it only says what the limit is: what is predicted is then the best that could be had, not what a cure gains.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub bound: bool,
-    /// What a bound takes for granted where that is not what `cure` says, as in "if files took no time".
+    /// What a bound assumes where that is not what `cure` says, as in "if files took no time".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound_if: Option<String>,
     /// What was measured once the cure was tried.
@@ -59,61 +59,61 @@ pub struct Prediction {
 }
 
 impl Finding {
-    /// Below this part of the time now a saving is not worth a change by itself.
+    /// Below this fraction of the current time, a saving alone is not worth a change.
     pub const LEAST_SAVING: f64 = 0.05;
 
-    /// Whether it answers where the time goes: by what a cure brings, or by what limits. Calls that need not be made are said
-    /// however little they cost, and then are no answer to that.
+    /// Whether it answers where the time goes: by what a cure gains, or by what the limit is. Calls that need not be made are
+    /// reported however little they cost, and then are no answer to that.
     pub fn is_an_answer(&self) -> bool {
         self.bound || self.predicted.saving() >= Finding::LEAST_SAVING
     }
 }
 
 impl Prediction {
-    /// The part of the time now that goes away, 0.0 to 1.0.
+    /// The fraction of the current time that goes away, 0.0 to 1.0.
     pub fn saving(&self) -> f64 {
         self.now_ns.saturating_sub(self.wall_ns).share_of(self.now_ns)
     }
 
-    /// What a run that takes `wall` would take: the same part of it. A traced run takes longer than the time now.
+    /// What a run that takes `wall` would take with the cure: less by the same fraction. A traced run takes longer than the current time.
     pub fn of(&self, wall: Nanos) -> Nanos {
         Nanos::rounded(wall.0 as f64 * (1.0 - self.saving()))
     }
 
-    /// The part of the time now that will be saved: low, likely, high.
+    /// The fraction of the current time that will be saved: low, likely, high.
     pub fn savings(&self) -> [f64; 3] {
         let part = |wall: Nanos| 1.0 - wall.share_of(self.now_ns);
         [part(self.high_ns), part(self.wall_ns), part(self.low_ns)]
     }
 
-    /// Whether the part that is saved lies in the interval, where a run takes so many times as long with the cure.
+    /// Whether the fraction saved lies in the interval if a run takes `ratio` times as long with the cure.
     pub fn allows(&self, ratio: f64) -> bool {
         let [low, _, high] = self.savings();
         (low..=high).contains(&(1.0 - ratio))
     }
 }
 
-/// In place of a score, where the recording is no ground for a prediction ([`Trace::doubts`](crate::trace::Trace::doubts)).
+/// In place of a score, where the recording is no basis for a prediction ([`Trace::doubts`](crate::trace::Trace::doubts)).
 pub const NOTHING_PREDICTED: &str = "nothing was predicted";
 
-/// What a trial says of a prediction.
+/// What a trial says about a prediction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Score {
     /// What was saved is what was predicted.
     AsPredicted,
-    /// So far it is: of too few pairs for an interval.
+    /// So far it is, but there are too few pairs for an interval.
     AsPredictedSoFar,
-    /// It may be or may not: what was measured lies outside of the predicted interval, and its own interval reaches into it.
+    /// It may or may not be: what was measured lies outside the predicted interval, but its own interval reaches into that one.
     Undecided,
-    /// So far it is not: of too few pairs for an interval.
+    /// So far it is not, but there are too few pairs for an interval.
     TooFewPairs,
     /// The two intervals have nothing in common.
     Otherwise,
 }
 
 impl Score {
-    /// What the ratio of times of so many pairs, with a cure over without it, and its interval say of a prediction. What has no interval
-    /// refutes nothing.
+    /// What the ratio of the times of this many pairs (with the cure over without it) and its interval say about a prediction. A ratio
+    /// without an interval refutes nothing.
     pub fn of(predicted: &Prediction, pairs: usize, ratio: f64, interval: [f64; 2]) -> Score {
         let [low, _, high] = predicted.savings();
         let [most, least] = interval.map(|ratio| 1.0 - ratio);
@@ -126,19 +126,19 @@ impl Score {
         }
     }
 
-    /// As reports say it.
+    /// As it is worded in reports.
     pub fn words(self) -> &'static str {
         match self {
             Score::AsPredicted => "as predicted",
             Score::AsPredictedSoFar => "as predicted so far",
-            Score::Undecided => "not decided, the runs lie too far apart",
-            Score::TooFewPairs => "not decided, the pairs are too few",
+            Score::Undecided => "not decided, the runs vary too much",
+            Score::TooFewPairs => "not decided, there are too few pairs",
             Score::Otherwise => "not as predicted",
         }
     }
 }
 
-/// The score of a prediction: the cure was tried, in turns with what was before.
+/// The score of a prediction: the cure was tried, alternating with the original.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Proof {
     /// What was done, in words.
@@ -152,16 +152,16 @@ pub struct Proof {
     pub wall_ns: Nanos,
     /// Median of the ratios of the pairs, with over without.
     pub ratio: f64,
-    /// Lower end of its 95% interval; as `ratio` where there are too few pairs.
+    /// Lower end of its 95% interval; the same as `ratio` where there are too few pairs.
     pub ci_low: f64,
     /// Upper end of it.
     pub ci_high: f64,
-    /// Whether the part that is saved, 1 − ratio, lies in the predicted interval.
+    /// Whether the fraction saved, 1 − ratio, lies in the predicted interval.
     pub within: bool,
 }
 
 impl Proof {
-    /// What it says of this prediction, the one that it was made for.
+    /// What it says about this prediction, the one that it was made for.
     pub fn score(&self, predicted: &Prediction) -> Score {
         Score::of(predicted, self.pairs as usize, self.ratio, [self.ci_low, self.ci_high])
     }

@@ -1,4 +1,4 @@
-//! What must not get worse from one recording to the next, as one line: `calls(openat) > +5%` is what may not become true.
+//! What must not get worse from one recording to the next, as one line: `calls(openat) > +5%` is what must not become true.
 //!
 //! ```text
 //! calls > +5%               calls(openat) > +20       errors(newfstatat) > 0     bytes(read) > +10%
@@ -15,7 +15,7 @@ use serde::{Serialize, Serializer};
 
 use crate::syscall::returns_bytes;
 
-/// What may not become true.
+/// What must not become true.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Gate {
     /// A count lies above a limit.
@@ -25,13 +25,13 @@ pub enum Gate {
         /// What it may be at most.
         most: Limit,
     },
-    /// The wall-clock time has grown by more per cent than these.
+    /// The wall-clock time has grown by more than this many per cent.
     Wall(f64),
     /// There is a finding of this name that was not there before.
     Finding(String),
 }
 
-/// What is counted of a traced run. Without the name of a call it is the sum over all calls.
+/// What is counted in a traced run. Without the name of a call, it is the sum over all calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Counted {
     /// Calls that returned.
@@ -47,11 +47,11 @@ pub enum Counted {
 /// How much is allowed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Limit {
-    /// So many per cent more than before: `+5%`.
+    /// This many per cent more than before: `+5%`.
     Percent(f64),
-    /// So many more than before: `+20`.
+    /// This many more than before: `+20`.
     More(u64),
-    /// So many: `20`.
+    /// This many: `20`.
     Value(u64),
 }
 
@@ -59,7 +59,7 @@ impl Limit {
     /// Whether the new count lies above it.
     pub fn is_exceeded(self, old: u64, new: u64) -> bool {
         match self {
-            // Whole per cent of whole numbers are whole numbers this way.
+            // Computed this way, whole per cent of whole numbers are whole numbers.
             Limit::Percent(percent) => new as f64 * 100.0 > old as f64 * (100.0 + percent),
             Limit::More(count) => new > old.saturating_add(count),
             Limit::Value(count) => new > count,
@@ -67,11 +67,11 @@ impl Limit {
     }
 }
 
-/// Why a text is no gate, and where.
+/// Why a text is not a gate, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("column {column}: {problem}")]
 pub struct GateError {
-    /// The character that is wrong, from 1 on.
+    /// The character that is wrong, counting from 1.
     pub column: usize,
     /// What is wrong, and what to write.
     pub problem: String,
@@ -185,7 +185,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// What stands between brackets, if they follow.
+    /// What is between brackets, if any follow.
     fn argument(&mut self, what: &str) -> Result<Option<String>, GateError> {
         if !self.takes('(') {
             return Ok(None);
@@ -255,7 +255,7 @@ impl<'a> Parser<'a> {
         is_there
     }
 
-    /// The mistake is where reading has come to.
+    /// The mistake is at the current position.
     fn fail<T>(&self, problem: String) -> Result<T, GateError> {
         Err(GateError { column: self.text[..self.at].chars().count() + 1, problem })
     }

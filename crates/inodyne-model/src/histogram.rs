@@ -1,8 +1,8 @@
-//! The log-linear histogram of call durations, the same on both sides of the kernel border.
+//! The log-linear histogram of call durations, the same on both sides of the kernel boundary.
 //!
 //! Each power of two from 2^5 ns to 2^37 ns (32 ns to 137 s) is cut into eight equal buckets, so a bucket is at most
 //! an eighth of its lower bound wide and its middle is within 6.25% of every value in it. Below 32 ns the buckets are
-//! 4 ns wide; beyond 137 s everything falls into the last one (the exact maximum is kept apart).
+//! 4 ns wide; beyond 137 s everything falls into the last one (the exact maximum is kept separately).
 //!
 //! ```text
 //! value ns   0  4  8 ... 28 | 32 36 40 ... 60 | 64 72 ... 120 | 128 144 ...
@@ -55,7 +55,7 @@ pub struct Bucket {
     pub count: u64,
 }
 
-/// A histogram of durations; only the buckets in use, in rising order.
+/// A histogram of durations; only the buckets in use, in ascending order.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Histogram {
@@ -63,7 +63,7 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// From one count a bucket, as the kernel side keeps them.
+    /// From one count per bucket, as the kernel side keeps them.
     pub fn from_counts(counts: &[u64]) -> Histogram {
         let used = counts.iter().enumerate().filter(|(_, count)| **count > 0);
         let buckets = used
@@ -75,7 +75,7 @@ impl Histogram {
         Histogram { buckets }
     }
 
-    /// From one count for each power of two: the first is of 0 and 1 ns, the last of all that is longer too. The middle of such a bucket is
+    /// From one count for each power of two: the first is for 0 and 1 ns, the last also for everything longer. The middle of such a bucket is
     /// within 50% of every value in it.
     pub fn from_octaves(counts: &[u32]) -> Histogram {
         let used = counts.iter().enumerate().filter(|(_, count)| **count > 0);
@@ -87,7 +87,7 @@ impl Histogram {
         Histogram { buckets: used.map(bucket).collect() }
     }
 
-    /// The buckets in use, in rising order.
+    /// The buckets in use, in ascending order.
     pub fn buckets(&self) -> &[Bucket] {
         &self.buckets
     }
@@ -97,7 +97,7 @@ impl Histogram {
         self.buckets.iter().fold(0, |sum, b| sum.saturating_add(b.count))
     }
 
-    /// The standard deviation (with n - 1) of durations with this mean, taking each for the middle of its bucket, none
+    /// The standard deviation (with n - 1) of durations with this mean, taking each as the middle of its bucket but none
     /// above `max`. Middles are within 6.25% of the true values from 32 ns to 137 s. Zero for fewer than two.
     pub fn sd_ns(&self, mean: Nanos, max: Nanos) -> f64 {
         let count = self.count() as f64;
@@ -172,7 +172,7 @@ mod tests {
             let exact = (values.iter().map(|v| (*v as f64 - mean).powi(2)).sum::<f64>() / (count - 1.0)).sqrt();
             let largest = values.iter().copied().max().unwrap_or_default();
             let got = Histogram::from_counts(&counts).sd_ns(Nanos(mean as u64), Nanos(largest));
-            // Every value is off by at most 6.25% of itself, so the root of their squares is too, but for one degree of freedom.
+            // Every value is off by at most 6.25% of itself, so the root of their squares is too, apart from one degree of freedom.
             let off = 0.0625 * (values.iter().map(|v| (*v as f64).powi(2)).sum::<f64>() / (count - 1.0)).sqrt() + 2.0;
             prop_assert!((got - exact).abs() <= off, "exact {} got {}", exact, got);
         }

@@ -2,14 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The machine, as far as it matters to a measurement.
+/// The machine, as far as it matters for a measurement.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Host {
     /// Kernel release (`uname -r`).
     pub kernel: String,
     /// Machine architecture (`uname -m`).
     pub arch: String,
-    /// CPUs on line.
+    /// CPUs online.
     pub cpus: u32,
     /// Model name of the first CPU.
     pub cpu_model: String,

@@ -1,4 +1,4 @@
-//! What disks did in the course of a command: their sums were read now and then while it ran, at most some hundred times.
+//! What disks did over the course of a command: their sums were read now and then while it ran, at most a few hundred times.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::Nanos;
 /// What disks did in intervals of about the same length, from the command's start to its end.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct IoOverTime {
-    /// In the order of time. Each begins where the one before it ends, the first with the command.
+    /// In chronological order. Each begins where the one before it ends, the first with the command.
     pub intervals: Vec<IoInterval>,
 }
 
@@ -21,11 +21,11 @@ pub struct IoInterval {
     /// The disks that did anything in it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disks: Vec<DiskInterval>,
-    /// Data in the page cache of the whole machine that had still to be written when the interval ended, in bytes: `Dirty` in
+    /// Data in the page cache of the whole machine that still had to be written when the interval ended, in bytes: `Dirty` in
     /// /proc/meminfo. None where that could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dirty_bytes: Option<u64>,
-    /// The same of what was on its way to a device: `Writeback`.
+    /// The same for what was on its way to a device: `Writeback`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub writeback_bytes: Option<u64>,
 }
@@ -41,8 +41,8 @@ pub struct DiskInterval {
     pub read_bytes: u64,
     /// What was written.
     pub written_bytes: u64,
-    /// How long the requests that were done in it had been at the device, together. By the interval's length it is how many were there
-    /// at once, as far as they do not take longer than that.
+    /// Total time that the requests that were done in it had spent at the device. Divided by the interval's length, it is how many were
+    /// there at once, as long as they do not take longer than that.
     pub device_ns: Nanos,
     /// How long at least one request was at the device.
     pub busy_ns: Nanos,
@@ -66,13 +66,13 @@ impl IoInterval {
 }
 
 impl IoOverTime {
-    /// The intervals with their beginnings.
+    /// The intervals with their start times.
     pub fn iter(&self) -> impl Iterator<Item = (Nanos, &IoInterval)> {
         let begins = self.intervals.iter().map(|interval| interval.to_ns);
         std::iter::once(Nanos::ZERO).chain(begins).zip(&self.intervals)
     }
 
-    /// The same in no more than so many intervals, each of as many of these but perhaps the last.
+    /// The same in at most `most` intervals, each made of equally many of these except perhaps the last.
     pub fn coarser(&self, most: usize) -> IoOverTime {
         let each = self.intervals.len().div_ceil(most.max(1)).max(1);
         IoOverTime { intervals: self.intervals.chunks(each).filter_map(together).collect() }

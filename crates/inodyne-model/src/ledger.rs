@@ -17,7 +17,7 @@ pub enum RowKind {
     Runqueue,
     /// Not able to run, for a [`Cause`].
     Blocked,
-    /// In a system call, of which the tracer does not know how the time divides ([`crate::trace::Tracer`]).
+    /// In a system call, where the tracer does not know how the time divides ([`crate::trace::Tracer`]).
     InCall,
     /// Between system calls, likewise: running, ready, or stopped by the tracer.
     OutsideCalls,
@@ -25,7 +25,7 @@ pub enum RowKind {
     Unexplained,
 }
 
-/// The name that stands in [`Row::syscall`] for time in the kernel that no system call asked for.
+/// The name in [`Row::syscall`] for time in the kernel that no system call asked for.
 pub const PAGE_FAULT: &str = "page-fault";
 /// See [`PAGE_FAULT`].
 pub const INTERRUPT: &str = "interrupt";
@@ -43,7 +43,7 @@ pub struct Row {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
     /// Whose work was waited for, nearest first: a cause, then who did it (`jbd2`, `xfs-inodegc`, the name of a server), perhaps in
-    /// which call, and so on. `kind` and `cause` are of the last of them.
+    /// which call, and so on. `kind` and `cause` are those of the last of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub via: Vec<String>,
     /// How long.
@@ -68,7 +68,7 @@ impl Row {
         Row { kind, syscall: None, cause: None, via, ns, count: 0, estimated: false, began_before: false, stack }
     }
 
-    /// Whether somebody who serves files, a journal or a device did it for the command, which waited for that one.
+    /// Whether it was done for the command, which waited for it, by somebody who serves files, a journal or a device.
     pub fn is_of_a_server_of_files(&self) -> bool {
         let serves_files = |word: &String| Cause::ALL.iter().any(|cause| cause.as_str() == word && cause.is_of_files());
         self.via.iter().any(serves_files)
@@ -79,7 +79,7 @@ impl Row {
         self.cause.is_some_and(Cause::is_of_files) || self.is_of_a_server_of_files()
     }
 
-    /// Whether both are of the same time, as [`RowKey`] says.
+    /// Whether both are the same row, as defined by [`RowKey`].
     pub fn is_same_as(&self, other: &Row) -> bool {
         (self.kind, &self.syscall, self.cause) == (other.kind, &other.syscall, other.cause)
     }
@@ -94,7 +94,7 @@ pub enum View {
     RootThread,
     /// The critical path: from the end back through whoever was waited for.
     CriticalPath,
-    /// All threads together, each for as long as it lived inside a window: a window has no end that something led to.
+    /// All threads together, each for as long as it was alive inside a window: nothing leads up to the end of a window.
     Window,
 }
 
@@ -115,7 +115,7 @@ pub struct Ledger {
     /// How it was made.
     #[serde(default)]
     pub view: View,
-    /// The whole: the wall-clock time; of [`View::Window`] the time of all threads together.
+    /// The whole: the wall-clock time; for [`View::Window`], the time of all threads together.
     pub wall_ns: Nanos,
     /// The residual; also present as the row of kind `unexplained`.
     pub unexplained_ns: Nanos,
@@ -130,7 +130,7 @@ impl Ledger {
     }
 }
 
-/// What makes rows of two ledgers the same row. Rows that differ only in whose work was waited for are one.
+/// What makes rows of two ledgers the same row. Rows that differ only in whose work was waited for are the same.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RowKey {
     /// What the time was.

@@ -14,13 +14,13 @@ pub struct Limit {
     pub file: String,
     /// What it limits.
     pub kind: LimitKind,
-    /// Of which device, as `MAJOR:MINOR`, where it is one of I/O.
+    /// For which device, as `MAJOR:MINOR`, where it is an I/O limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
     /// How much it allows, in the unit of its kind.
     pub value: u64,
-    /// How much of it the cgroup used while the command ran, as the cgroup itself counts: bytes or requests of this device; zero of
-    /// what is not counted.
+    /// How much of it the cgroup used while the command ran, as the cgroup itself counts it: bytes or requests of this device; zero
+    /// where it is not counted.
     #[serde(default)]
     pub used: u64,
     /// For how long it kept threads from running meanwhile, summed over CPUs, where the cgroup counts that.
@@ -32,13 +32,13 @@ pub struct Limit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LimitKind {
-    /// Bytes read in a second.
+    /// Bytes read per second.
     ReadBytes,
-    /// Bytes written in a second.
+    /// Bytes written per second.
     WriteBytes,
-    /// Read requests in a second.
+    /// Read requests per second.
     ReadRequests,
-    /// Write requests in a second.
+    /// Write requests per second.
     WriteRequests,
     /// CPUs, in thousandths of one.
     Cpu,

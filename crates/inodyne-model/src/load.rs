@@ -6,23 +6,23 @@ use crate::block::{Amount, Disk, IoPath, PathRequests};
 /// What a disk did while a command ran, whoever asked for it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Load {
-    /// The part of the time in which at least one request was at the device.
+    /// The fraction of the time during which at least one request was at the device.
     pub busy: f64,
-    /// How many were there at once meanwhile, on average.
+    /// How many were there at once during that time, on average.
     pub depth: f64,
-    /// What was moved in a second.
+    /// Bytes moved per second.
     pub bytes_per_s: f64,
-    /// Requests in a second that move data.
+    /// Requests per second that move data.
     pub requests_per_s: f64,
     /// How long such a request was at the device, on average; none where no time is known.
     pub device_ns: Option<Nanos>,
-    /// All of these together. Requests that only tell that space is free, or that only flush, move nothing.
+    /// All of these together. Requests that only say that space is free, or that only flush, move nothing.
     pub amount: Amount,
 }
 
 impl Load {
-    /// Of a disk in a time of this length. Its requests are picked from those of all disks. What was done after the command's end has
-    /// its part of the time in which the disk was busy, and no other.
+    /// For a disk over a time of this length. Its requests are picked from those of all disks. What was done after the command's end
+    /// takes its share of the time in which the disk was busy, and nothing else.
     pub fn of(disk: &Disk, paths: &[PathRequests], wall: Nanos) -> Load {
         let (mut amount, mut at_device, mut after) = (Amount::default(), 0.0, 0.0);
         for row in paths.iter().filter(|row| row.disk == disk.number) {

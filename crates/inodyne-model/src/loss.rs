@@ -1,6 +1,6 @@
-//! What could not be recorded. A loss is a number in the report, never silence.
+//! What could not be recorded. Every loss is reported as a number.
 //!
-//! One list names every kind of loss: [`Loss`], the fields of [`Lost`], the keys in a recording and the words of a report are made of it.
+//! One list names every kind of loss: [`Loss`], the fields of [`Lost`], the keys in a recording and the words of a report come from it.
 //! The kernel side counts by `enum loss` (`inodyne-trace/src/bpf/loss.h`), which a test there compares with [`Loss::ALL`]. A new
 //! kind goes to the end of both.
 
@@ -79,11 +79,11 @@ losses! {
     Samples = samples, "samples";
     /// Stacks that could not be taken or kept.
     Stacks = stacks, "stacks";
-    /// Directory reads or forced look-ups that could not be classed.
+    /// Directory reads or forced look-ups that could not be classified.
     Dtype = dtype, "directory entries";
     /// Pieces of work, and intervals of helpers, that found no room.
     Work = work, "pieces of work";
-    /// Wake-ups by threads of others that were not followed: there were too many of these.
+    /// Wake-ups by threads of others that were not followed because there were too many of these threads.
     Helpers = helpers, "wake-ups by others";
     /// Program runs that the kernel skipped (recursion on one CPU).
     Skipped = skipped, "events skipped by the kernel";
@@ -112,7 +112,7 @@ impl Sum for Lost {
     }
 }
 
-/// What was lost, kind by kind: `3 calls, 2,000 samples`. Nothing where nothing was.
+/// What was lost, kind by kind: `3 calls, 2,000 samples`. Empty where nothing was.
 impl fmt::Display for Lost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, (loss, count)) in self.counts().filter(|(_, count)| *count > 0).enumerate() {

@@ -15,7 +15,7 @@ use crate::ledger::{RowKey, RowKind};
 pub enum Metric {
     /// Wall-clock time, to the end of the command.
     Wall,
-    /// Wall-clock time until all that was written is on the device.
+    /// Wall-clock time until everything that was written is on the device.
     Durable,
     /// CPU time in user mode.
     User,
@@ -29,14 +29,14 @@ pub enum Metric {
     Ledger(RowKey),
 }
 
-/// Text that is no metric.
+/// Text that is not a metric.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no metric {0:?}")]
 pub struct UnknownMetric(String);
 
 const NONE: &str = "-";
 
-/// A word of one of the model's enums, as JSON has it.
+/// A word of one of the model's enums, as it is in JSON.
 fn word(value: impl Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(word)) => word,
@@ -78,7 +78,7 @@ impl FromStr for Metric {
 
 fn parsed(text: &str) -> Option<Metric> {
     if let Some(rest) = text.strip_prefix("syscall:") {
-        // The name of a 32-bit call has a colon itself.
+        // The name of a 32-bit call contains a colon itself.
         let (name, part) = rest.rsplit_once(':')?;
         return match part {
             "wall" => Some(Metric::SyscallWall(name.to_owned())),

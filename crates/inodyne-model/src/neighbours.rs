@@ -1,16 +1,16 @@
-//! What others had of the machine while a command ran.
+//! What others used of the machine while a command ran.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Nanos;
 
 /// Whether a process of this name is this program or one of its servers (`inodyne-disk` for a slow device, `inodyne-fuse`, both sides of
-/// a share), who work for the command.
+/// a share), which work for the command.
 pub fn is_own(comm: &str) -> bool {
     comm.strip_prefix("inodyne").is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
 
-/// What others had of the machine, from just before the command's release until its end. None of it is the command's doing: its own
+/// What others used of the machine, from just before the command's release until its end. None of it is the command's doing: its own
 /// processes, kernel threads and inodyne's servers are left out.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Neighbours {
@@ -22,24 +22,24 @@ pub struct Neighbours {
     pub processes: Vec<Neighbour>,
 }
 
-/// A process that was there before the command, with its children that ended meanwhile and that it waited for.
+/// A process that was there before the command, including children that ended meanwhile and that it waited for.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Neighbour {
-    /// Its number.
+    /// Its process id.
     pub pid: u32,
     /// Its name.
     pub comm: String,
     /// CPU time, in steps of 10 ms (proc_pid_stat(5)).
     pub cpu_ns: Nanos,
-    /// Bytes that it had read from storage (proc_pid_io(5)).
+    /// Bytes that it caused to be read from storage (proc_pid_io(5)).
     #[serde(default)]
     pub read_bytes: u64,
-    /// Bytes that it had written to storage, or that were to be written for it.
+    /// Bytes that it caused to be written to storage, or that were still to be written for it.
     #[serde(default)]
     pub write_bytes: u64,
 }
 
 impl Neighbours {
-    /// So many processes are kept.
+    /// How many processes are kept.
     pub const MOST: usize = 20;
 }

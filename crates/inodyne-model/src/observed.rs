@@ -12,11 +12,11 @@ use crate::column;
 use crate::run::Exit;
 use crate::stack::{Stack, StackId};
 
-/// A thread's number within a trace: 1, 2, 3 … in the order of birth. Unlike a thread id it is never used again.
+/// A thread's number within a trace: 1, 2, 3 … in the order of creation. Unlike a thread id, it is never reused.
 /// Where the command was launched, its first thread is [`ROOT`].
 pub type ThreadNumber = u32;
 
-/// The number of the first thread of a command that inodyne launched; of no meaning where it attached.
+/// The number of the first thread of a command that inodyne launched; meaningless where it attached.
 pub const ROOT: ThreadNumber = 1;
 
 /// Why a trace begins where it does.
@@ -37,9 +37,9 @@ pub enum End {
     /// The command's process exited or was killed.
     #[default]
     Exit,
-    /// The time to watch was over, or the user had seen enough.
+    /// The time allotted for watching was over, or the user had seen enough.
     Detached,
-    /// The recording was made while the trace went on.
+    /// The recording was made while the trace was still going on.
     StillRunning,
 }
 
@@ -55,7 +55,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// True for the life of a command that inodyne started, as all traces were in recordings of before.
+    /// True for the whole life of a command that inodyne started, which is what all traces in older recordings are.
     pub fn is_whole_life(&self) -> bool {
         *self == Window::default()
     }
@@ -67,7 +67,7 @@ pub struct Observed {
     /// What the trace covers; left out for the whole life of a command.
     #[serde(default, skip_serializing_if = "Window::is_whole_life")]
     pub window: Window,
-    /// The window's begin, on the monotonic clock. Where the command was launched: entry of its `execve`.
+    /// The window's beginning, on the monotonic clock. Where the command was launched: entry of its `execve`.
     pub started_ns: Nanos,
     /// All threads, in the order of their numbers.
     pub threads: Vec<ThreadObserved>,
@@ -77,22 +77,22 @@ pub struct Observed {
     pub waits: Vec<Wait>,
     /// On-CPU samples, summed by thread, call, mode and stacks.
     pub samples: Vec<Sample>,
-    /// Where in the program threads were blocked, a sample for each period of the same rate. Empty in recordings of before.
+    /// Where in the program threads were blocked, one sample for each period at the same rate. Empty in older recordings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blocked_samples: Vec<BlockedSample>,
-    /// On-CPU samples of helpers, without their stacks in user mode. Empty in recordings of before.
+    /// On-CPU samples of helpers, without their user-mode stacks. Empty in older recordings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub helper_samples: Vec<Sample>,
     /// Sampling rate per CPU in hertz; 0 where sampling was off.
     pub sample_hz: u32,
     /// Every stack named by the other tables.
     pub stacks: Vec<Stack>,
-    /// Every time a thread was off the CPU, in the order of its return.
+    /// Every time a thread was off the CPU, ordered by when it returned.
     pub timeline: Timeline,
-    /// What threads did between two instants at which something else depended on them. Empty in recordings of before.
+    /// What threads did between two instants at which something else depended on them. Empty in older recordings.
     #[serde(default, skip_serializing_if = "Work::is_empty")]
     pub work: Work,
-    /// The control groups of version 2 in which those were with whom it began, the root aside.
+    /// The control groups (version 2) of those that it began with, except for the root.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cgroups: Vec<String>,
     /// Threads that are not the command's but were seen to be waited for. Their numbers follow those of the threads.
@@ -101,8 +101,8 @@ pub struct Observed {
 }
 
 impl Observed {
-    /// The first thread of the command that inodyne started, whose process's end is that of the window; none where the threads
-    /// were joined while they ran.
+    /// The first thread of the command that inodyne started, the end of whose process is the end of the window; none where the
+    /// threads were joined while they ran.
     pub fn root(&self) -> Option<&ThreadObserved> {
         let is_root = |thread: &&ThreadObserved| self.window.begin == Begin::Launched && thread.number == ROOT;
         self.threads.iter().find(is_root)
@@ -110,7 +110,7 @@ impl Observed {
 }
 
 /// A thread of another process or of the kernel that made one of the command's threads ready, or was asked for something over a
-/// socket, or was born of one that was; followed from then on: its intervals are in the timeline, its work in [`Work`], its samples in
+/// socket, or was created by one that was; followed from then on: its intervals are in the timeline, its work in [`Work`], its samples in
 /// [`Observed::helper_samples`], and it is in no other table.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Helper {
@@ -120,27 +120,27 @@ pub struct Helper {
     pub pid: u32,
     /// Thread id.
     pub tid: u32,
-    /// Its command name: when it was first seen, or the last that it took.
+    /// Its command name when it was first seen, or the last one that it took.
     pub comm: String,
-    /// The control group in which it was then, of version 2, where it was of a process and not in the root.
+    /// The control group (version 2) that it was in then, where it belonged to a process and was not in the root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cgroup: Option<String>,
     /// When it was first seen; what it did before is not known.
     pub adopted_ns: Nanos,
     /// Its end, or that of the trace.
     pub ended_ns: Nanos,
-    /// True for a thread of the kernel: it never runs in user mode.
+    /// True for a kernel thread: it never runs in user mode.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub kernel_thread: bool,
-    /// True of one that was asked for something over a socket, and of what it created: it works for the command.
+    /// True for one that was asked for something over a socket, and for what it created: it works for the command.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub server: bool,
-    /// The helper that created it, where it was followed from its birth.
+    /// The helper that created it, where it was followed from its creation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<ThreadNumber>,
 }
 
-/// What one thread did with its life. `user + kernel + runqueue + blocked = ended - born`, exactly.
+/// What one thread did in its lifetime. `user + kernel + runqueue + blocked = ended - born`, exactly.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ThreadObserved {
     /// Its number in this trace.
@@ -153,11 +153,11 @@ pub struct ThreadObserved {
     pub tid: u32,
     /// Its last command name.
     pub comm: String,
-    /// Its creation (for the root: entry of `execve`), or from when on it was followed, where it was joined while it ran.
+    /// Its creation (for the root: entry of `execve`), or when following it began, where it was joined while it ran.
     pub born_ns: Nanos,
     /// Its last instant on a CPU, or the end of the trace.
     pub ended_ns: Nanos,
-    /// True where it still lived when the trace ended.
+    /// True where it was still alive when the trace ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub alive: bool,
     /// On a CPU outside of system calls: user mode, but also page faults and interrupts (split by samples later).
@@ -168,19 +168,19 @@ pub struct ThreadObserved {
     pub runqueue_ns: Nanos,
     /// Not able to run. The [`Wait`]s of the thread sum to it, less what [`crate::loss::Lost::waits`] counts.
     pub blocked_ns: Nanos,
-    /// CPU time by the scheduler's own account (`sum_exec_runtime`), over the same life.
+    /// CPU time by the scheduler's own account (`sum_exec_runtime`), over the same lifetime.
     pub scheduler_cpu_ns: Nanos,
     /// Times it left the CPU because it had to wait.
     pub waits: u64,
     /// Times the CPU was taken from it.
     pub preemptions: u64,
-    /// How its process ended, told of one of its threads: the last, in a log of strace the first. None of the others, and where that was not seen.
+    /// How its process ended, given for one of its threads: the last, or in a strace log the first. None for the others, and where it was not seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process_exit: Option<Exit>,
 }
 
 impl ThreadObserved {
-    /// From birth to end.
+    /// From creation to end.
     pub fn lifetime_ns(&self) -> Nanos {
         self.ended_ns.saturating_sub(self.born_ns)
     }
@@ -242,7 +242,7 @@ pub struct Wait {
     pub stack: StackId,
     /// Who ended it.
     pub waker: Waker,
-    /// Where the waker stood.
+    /// Where the waker was.
     pub waker_stack: StackId,
     /// Total time blocked: from leaving the CPU to the wake-up.
     pub ns: Nanos,
@@ -250,7 +250,7 @@ pub struct Wait {
     pub count: u64,
     /// The longest of them.
     pub max_ns: Nanos,
-    /// True where it was under way when the window began: its time before that is not in it.
+    /// True where it was under way when the window began: its time before that is not included.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub began_before: bool,
 }
@@ -267,14 +267,14 @@ pub struct Sample {
     pub user_mode: bool,
     /// The kernel stack; zero in user mode.
     pub stack: StackId,
-    /// The stack in user mode, from where the kernel was entered where the CPU was in it; zero where there is none.
+    /// The user-mode stack; where the CPU was in the kernel, the one that the kernel was entered from. Zero where there is none.
     #[serde(default, skip_serializing_if = "StackId::is_none")]
     pub user_stack: StackId,
     /// How many samples.
     pub count: u64,
 }
 
-/// Samples of time blocked in a call, taken when it ended: the stack in user mode. Where in the kernel it was is known of each
+/// Samples of time blocked in a call, taken when it ended: the user-mode stack. Where in the kernel it was is known for each
 /// [`Wait`] in any case.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockedSample {
@@ -290,7 +290,7 @@ pub struct BlockedSample {
     pub count: u64,
 }
 
-/// Off-CPU intervals, a column a field; all columns have the same length.
+/// Off-CPU intervals, one column per field; all columns have the same length.
 ///
 /// A thread is off the CPU from `out` to `in`. Where `stack` is not zero it was blocked until `wake` and ready from
 /// then on; where `stack` is zero the CPU was taken from it and it was ready all the time (`wake` = `out`).
@@ -317,14 +317,14 @@ pub struct Timeline {
     /// Who made it ready.
     #[serde(deserialize_with = "column::read")]
     pub waker: Vec<Waker>,
-    /// The thread id of the waker; of no meaning for interrupts.
+    /// The thread id of the waker; meaningless for interrupts.
     #[serde(deserialize_with = "column::read")]
     pub waker_tid: Vec<u32>,
     /// The number of the waker, where it was followed; 0 where not. For interrupts, the thread that was interrupted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[serde(deserialize_with = "column::read")]
     pub waker_thread: Vec<ThreadNumber>,
-    /// Where the waker stood: an index into `stacks`.
+    /// Where the waker was: an index into `stacks`.
     #[serde(deserialize_with = "column::read")]
     pub waker_stack: Vec<u32>,
     /// Names of calls; the empty one stands for "outside of calls".
@@ -332,7 +332,7 @@ pub struct Timeline {
     /// Identities of stacks; zero stands for "none".
     pub stacks: Vec<StackId>,
     /// Until when it is complete, nanoseconds after [`Observed::started_ns`], where it had no room for what began later. Everything that
-    /// began before is in it as a whole; pieces of work are in it that ended before.
+    /// began before is in it as a whole; pieces of work are in it if they ended before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_ns: Option<u64>,
 }
@@ -350,9 +350,9 @@ impl Timeline {
 }
 
 /// Time on a CPU by call, in pieces. A piece ends where its thread left a CPU, made another thread ready, or created one, and
-/// begins where the one before ended. So every instant at which the critical path may come to a thread ends a piece.
+/// begins where the one before ended. So every instant at which the critical path may reach a thread ends a piece.
 ///
-/// The last piece of a life is left out: it is what the account of the thread says beyond all pieces.
+/// The last piece of a thread's life is left out: it is what the thread's account has beyond all pieces.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Work {
     /// Whose piece.
@@ -361,7 +361,7 @@ pub struct Work {
     /// When it ended, nanoseconds after [`Observed::started_ns`].
     #[serde(deserialize_with = "column::read")]
     pub at_ns: Vec<u64>,
-    /// How many of the parts below are its.
+    /// How many of the parts below belong to it.
     #[serde(deserialize_with = "column::read")]
     pub parts: Vec<u32>,
     /// The parts of all pieces, one after the other: the call, an index into [`Timeline::calls`].

@@ -1,6 +1,6 @@
-//! The page cache: what a command brought into it, what of that it asked for, and what was taken from it for want of memory.
+//! The page cache: what a command brought into it, what of that it asked for, and what was evicted from it for lack of memory.
 //!
-//! Pages that are made to be written are not brought: nobody reads them from anywhere.
+//! Pages that are created to be written do not count as brought in: they are not read from anywhere.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,17 +13,17 @@ pub struct PageCache {
     /// What the command asked for. None where the kernel does not show it: before Linux 6.12.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<Asked>,
-    /// What was taken from the cache for want of memory while the command ran: contents of anybody's files, in bytes.
+    /// What was evicted from the cache for lack of memory while the command ran: contents of anybody's files, in bytes.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub evicted_bytes: u64,
-    /// The part of it that the command had brought, in bytes.
+    /// The part of it that the command had brought in, in bytes.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub evicted_own_bytes: u64,
-    /// Contents of files that were brought, and of which there was no room to note what became of them, in bytes.
+    /// Contents of files that were brought in, where there was no room to note what became of them, in bytes.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub not_followed_bytes: u64,
-    /// How often the kernel skipped a program that looks at this, at most: so many folios brought, or calls and faults that asked for some, are
-    /// not in these figures.
+    /// How often, at most, the kernel skipped a program that observes this: this many folios brought in, or calls and faults that asked for
+    /// some, are not in these figures.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unseen: u64,
 }
@@ -33,20 +33,20 @@ fn is_zero(count: &u64) -> bool {
 }
 
 impl PageCache {
-    /// What the command had brought before, and brought again after it was evicted, in bytes.
+    /// What the command had brought in before, and brought in again after it was evicted, in bytes.
     pub fn again_bytes(&self) -> u64 {
         self.brought.iter().map(|row| row.again_bytes).fold(0, u64::saturating_add)
     }
 }
 
-/// Pages that were brought by threads of one command name, during one call, of one file system.
+/// Pages of one file system that were brought in by threads of one command name during one call.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Brought {
     /// The file system's device, `MAJOR:MINOR`.
     pub device: String,
     /// The device's name; the number where it has none.
     pub name: String,
-    /// The command name of the threads; empty while they executed a program, since the name is the earlier one's then.
+    /// The command name of the threads; empty while they executed a program, since the name is then still that of the earlier one.
     pub comm: String,
     /// During which call; [`PAGE_FAULT`](crate::ledger::PAGE_FAULT) where in none.
     pub syscall: String,
@@ -54,7 +54,7 @@ pub struct Brought {
     pub contents: Contents,
     /// How much.
     pub bytes: u64,
-    /// The part of it that the command had brought before, and that was taken from the cache since.
+    /// The part of it that the command had brought in before and that had been evicted since.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub again_bytes: u64,
 }
@@ -66,7 +66,7 @@ pub enum Contents {
     /// Contents of regular files.
     #[default]
     Files,
-    /// Whatever else a file system keeps in the page cache: directories, inodes, maps of blocks.
+    /// Whatever else a file system keeps in the page cache: directories, inodes, block maps.
     Metadata,
 }
 
@@ -83,34 +83,34 @@ impl Contents {
 /// What a command asked for of the contents of files.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Asked {
-    /// What calls that read asked for through the cache, each time, in whole pages.
+    /// What reading calls asked for through the cache, counted each time, in whole pages.
     pub read_bytes: u64,
-    /// Page faults that asked for a page of a file, those aside that only had to be shown where it lies in memory.
+    /// Page faults that asked for a page of a file, except those that only had to map one that was already in memory.
     pub faults: u64,
-    /// The latter, of what the command had brought: page faults that only mapped pages which lay in memory.
+    /// The latter, for what the command had brought in: page faults that only mapped pages that were already in memory.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub mapped: u64,
-    /// What was made of the pages that were brought, each counted once.
+    /// What use was made of the pages that were brought in, each counted once.
     #[serde(flatten)]
     pub of_brought: Used,
-    /// The same of the files of which most was brought, most first: up to [`FILES_KEPT`].
+    /// The same for the files of which most was brought in, most first: up to [`FILES_KEPT`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FilePages>,
 }
 
-/// What was made of pages that were brought, in bytes, each page counted once.
+/// What use was made of pages that were brought in, in bytes, each page counted once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Used {
     /// All of them.
     pub distinct_bytes: u64,
     /// Those that a call or a page fault asked for.
     pub used_bytes: u64,
-    /// Those that were only mapped beside one that was faulted for: whether the program looked at them, nobody sees.
+    /// Those that were only mapped beside one that was faulted for: whether the program looked at them cannot be seen.
     pub beside_bytes: u64,
 }
 
 impl Asked {
-    /// The files of which something was brought that nobody asked for, most of that first.
+    /// The files of which something was brought in that nobody asked for, those with the most of it first.
     pub fn in_vain(&self) -> Vec<&FilePages> {
         let mut files: Vec<&FilePages> = self.files.iter().filter(|file| file.used.unused_bytes() > 0).collect();
         files.sort_by_key(|file| std::cmp::Reverse(file.used.unused_bytes()));
@@ -132,7 +132,7 @@ impl Used {
     }
 }
 
-/// Pages of one file that were brought.
+/// Pages of one file that were brought in.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct FilePages {
     /// The file system's device, `MAJOR:MINOR`.
@@ -141,7 +141,7 @@ pub struct FilePages {
     pub inode: u64,
     /// One of its names, without the directory; empty where it had none in memory.
     pub name: String,
-    /// What was made of them.
+    /// What use was made of them.
     #[serde(flatten)]
     pub used: Used,
 }
@@ -153,7 +153,7 @@ impl FilePages {
     }
 }
 
-/// Of how many files it is kept what was made of their pages.
+/// For how many files it is kept what use was made of their pages.
 pub const FILES_KEPT: usize = 16;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The critical path through time: what the end of the command had to wait for, from instant to instant. Derived.
 //!
-//! The rows of [`Trace::ledger`](crate::trace::Trace::ledger) say how long each thing took in all; this says when. It is as long as the
-//! timeline, so it is computed when a recording is explained, and not kept in files.
+//! The rows of [`Trace::ledger`](crate::trace::Trace::ledger) say how long each thing took in total; this says when. It is as long as
+//! the timeline, so it is computed when a recording is explained, and not kept in files.
 
 use crate::Nanos;
 use crate::cause::Cause;
@@ -13,9 +13,9 @@ use crate::stack::StackId;
 /// The path from its beginning to its end. Empty where it could not be walked.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CriticalPath {
-    /// In the order of time. Gaps are what is unexplained.
+    /// In chronological order. Gaps are what is unexplained.
     pub steps: Vec<Step>,
-    /// What the steps consist of, one step's after the other.
+    /// What the steps consist of, one step after the other.
     pub parts: Vec<StepPart>,
     /// What the parts name.
     pub rows: Vec<PathRow>,
@@ -31,16 +31,16 @@ pub struct CriticalPath {
 pub struct PathTime {
     /// The row.
     pub row: PathRow,
-    /// The waits inside of which others did this, the outermost first, which is one of the command's. Empty where a thread of the
+    /// The waits during which others did this, the outermost first, which is one of the command's. Empty where a thread of the
     /// command did it.
     pub waits: Vec<PathWait>,
-    /// Whose time, in which call, and where in the kernel: of the last helper where there are waits. The stack in user mode is that
-    /// of the command's thread: where it ran, or from where it called what it waited in.
+    /// Whose time, in which call, and where in the kernel: those of the last helper where there are waits. The user-mode stack is that
+    /// of the command's thread: where it ran, or from where it made the call that it waited in.
     pub time: StackTime,
 }
 
 impl PathTime {
-    /// The thread of the command that this is time of, or that it was waited for in.
+    /// The thread of the command whose time this is, or that waited for it.
     pub fn of(&self) -> ThreadNumber {
         self.waits.first().map_or(self.time.thread, |wait| wait.thread)
     }
@@ -61,7 +61,7 @@ pub struct PathWait {
     pub helper: String,
 }
 
-/// Time on the path, by what a thread of the command was doing. But for [`DoingKind::Followed`] these sum to all of the steps: what
+/// Time on the path, by what a thread of the command was doing. Apart from [`DoingKind::Followed`], these sum to all of the steps: what
 /// others did for a thread that waited for them is time of its wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Doing {
@@ -84,18 +84,18 @@ pub enum DoingKind {
     Ready,
     /// It waited, for a device, a helper, or somebody who was not followed.
     Waiting(WaitPlace),
-    /// It waited for another thread of the command, and the path was in that one. So this time is among that one's as well.
+    /// It waited for another thread of the command, and the path was in that thread. So this time is also counted for that thread.
     Followed(WaitPlace),
 }
 
-/// Where a thread waited and who ended it: with thread and call the key of a [`Wait`](crate::observed::Wait).
+/// Where a thread waited and who ended the wait: together with thread and call, the key of a [`Wait`](crate::observed::Wait).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WaitPlace {
     /// Where it waited.
     pub stack: StackId,
     /// Who ended the wait.
     pub waker: Waker,
-    /// Where that one stood.
+    /// Where the waker was.
     pub waker_stack: StackId,
 }
 
@@ -108,7 +108,7 @@ pub struct Step {
     pub thread: ThreadNumber,
     /// Its first part: an index into [`CriticalPath::parts`].
     pub first: u32,
-    /// How many parts. Several where a thread ran: in which order it did them is not known.
+    /// How many parts. Several where a thread ran: the order in which it did them is not known.
     pub count: u32,
 }
 

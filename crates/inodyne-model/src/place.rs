@@ -16,7 +16,7 @@ pub struct Place {
     pub fs: String,
     /// The mounted source (`/dev/loop0`), where there is one.
     pub source: String,
-    /// The directory in which the command ran. What is not UTF-8 in it is replaced in JSON.
+    /// The directory in which the command ran. Anything in it that is not UTF-8 is replaced in JSON.
     #[serde(serialize_with = "text_of")]
     pub path: PathBuf,
     /// The description that it was made from, without a label; none for a directory that was there before.
@@ -36,14 +36,14 @@ pub struct Place {
     /// What was put into the place first, as described by the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<String>,
-    /// What identifies that data: the same in two places where names, types, sizes, modes, targets of links and contents are
+    /// What identifies that data: the same in two places where names, types, sizes, modes, link targets and contents are
     /// the same. Only to be compared with others of the same version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data_digest: Option<String>,
-    /// What its device was held to, where it was made slow.
+    /// What its device was limited to, where it was made slow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
-    /// How it was used before the data came, where it was made old or full.
+    /// How it was used before the data was put in, where it was made old or full.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wear: Option<Wear>,
     /// True where inodyne made the file system and has removed it again.
@@ -66,16 +66,16 @@ fn text_of<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error>
     path.to_string_lossy().serialize(serializer)
 }
 
-/// What a device is held to: each request of anybody, the kernel's own threads included.
+/// What a device is limited to: for everybody's requests, including those of the kernel's own threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Limits {
-    /// By so much every answer comes later.
+    /// How much later every answer comes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_ns: Option<Nanos>,
-    /// Bytes in a second, read and written together.
+    /// Bytes per second, read and written together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bandwidth_bytes_per_s: Option<u64>,
-    /// Requests in a second.
+    /// Requests per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iops: Option<u32>,
 }
@@ -83,11 +83,11 @@ pub struct Limits {
 /// Traces of use: files that others are imagined to have written and deleted, outside of where the command runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Wear {
-    /// Times that it was filled and half of the files, drawn by lot, deleted.
+    /// How often it was filled and half of the files, chosen at random, deleted.
     pub rounds: u32,
-    /// The lot: the same seed leaves the same files.
+    /// The seed of that choice: the same seed leaves the same files.
     pub seed: u64,
-    /// Files written in all.
+    /// Files written in total.
     pub files_made: u64,
     /// Those that are still there.
     pub files_left: u64,

@@ -1,8 +1,8 @@
 //! Time by stack: every row of every thread's ledger, divided among the stacks that were seen in it. Derived.
 //!
 //! On a CPU the stacks come from samples, so a row's time is divided in proportion to them; off the CPU each wait has
-//! been timed. Either way the parts of a row sum to it exactly, and what no stack was seen for stays, without one. So a
-//! flame graph over these is as wide as the ledger is long.
+//! been timed. Either way the parts of a row sum to it exactly, and time for which no stack was seen is kept without one.
+//! So a flame graph over these is as wide as the ledger is long.
 
 use serde::{Deserialize, Serialize};
 
@@ -37,13 +37,13 @@ pub struct StackTime {
     /// The kernel stack; zero where there is none.
     #[serde(default, skip_serializing_if = "StackId::is_none")]
     pub stack: StackId,
-    /// The stack in user mode; zero where there is none.
+    /// The user-mode stack; zero where there is none.
     #[serde(default, skip_serializing_if = "StackId::is_none")]
     pub user_stack: StackId,
     /// Who ended the wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waker: Option<Waker>,
-    /// Where the waker stood; zero where there is none.
+    /// Where the waker was; zero where there is none.
     #[serde(default, skip_serializing_if = "StackId::is_none")]
     pub waker_stack: StackId,
     /// How long.

@@ -1,4 +1,4 @@
-//! The only randomness of inodyne: SplitMix64, with a seed, so that the same recording gives the same report, and the same
+//! The only randomness in inodyne: SplitMix64, with a seed, so that the same recording gives the same report, and the same
 //! description the same tree, on every machine and with every version of every library.
 //!
 //! Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014; constants as in Vigna's
@@ -7,8 +7,8 @@
 /// What the state grows by: 2⁶⁴ divided by the golden ratio, made odd.
 const INCREMENT: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Spreads the bits of a number over all 64: the first number that a generator with this seed gives. Numbers that follow one
-/// another give independent ones.
+/// Spreads the bits of a number over all 64: the first number that a generator with this seed gives. Consecutive numbers
+/// give independent ones.
 pub const fn mix(value: u64) -> u64 {
     let z = value.wrapping_add(INCREMENT);
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,4 +1,4 @@
-//! What a saved file holds: zstd-compressed JSON, versioned. Where the bytes come from and go to is for others to know.
+//! What a saved file holds: zstd-compressed JSON, versioned. Where the bytes come from and go to is up to others.
 //!
 //! `FORMAT.md` documents every field. A reader takes its own version and older ones, and refuses newer ones.
 
@@ -24,7 +24,7 @@ pub const VERSION: u32 = 1;
 const FAMILY: &str = "inodyne/";
 const COMPRESSION_LEVEL: i32 = 3;
 
-/// Everything known of one invocation.
+/// Everything known about one invocation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Recording {
     /// `inodyne/1`.
@@ -39,7 +39,7 @@ pub struct Recording {
     pub places: Vec<Place>,
     /// The commands.
     pub commands: Vec<CommandSpec>,
-    /// What ran when: indices into `runs`, in the order of time.
+    /// What ran when: indices into `runs`, in chronological order.
     pub order: Vec<Ordered>,
     /// The runs.
     pub runs: Vec<Run>,
@@ -48,13 +48,13 @@ pub struct Recording {
     /// The diagnoses. Derived from the traces.
     #[serde(default)]
     pub findings: Vec<Finding>,
-    /// Differences below this part count as none, for whoever asked.
+    /// Differences below this fraction count as none, for whoever asked.
     #[serde(default = "default_margin")]
     pub margin: f64,
     /// The runs of every case. Derived.
     #[serde(default)]
     pub statistics: Vec<RunStatistics>,
-    /// Cases held against each other. Derived; empty where there is only one.
+    /// Cases compared with each other. Derived; empty where there is only one.
     #[serde(default)]
     pub comparisons: Vec<Comparison>,
     /// Where their differences lie. Derived.
@@ -79,19 +79,19 @@ pub struct Ordered {
     pub run: usize,
     /// Which block of the schedule it belongs to.
     pub block: u32,
-    /// State of the caches before.
+    /// State of the caches beforehand.
     pub cache: CacheState,
     /// Whether it was traced.
     pub traced: bool,
 }
 
-/// Why bytes are no recording, or could not be written.
+/// Why bytes are not a recording, or could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
     /// The reader or the writer failed.
     #[error("{0}")]
     Io(#[from] std::io::Error),
-    /// It is not a recording, or damaged.
+    /// It is not a recording, or is damaged.
     #[error("not a readable recording: {0}")]
     Corrupt(String),
     /// It expands to more than the reader allows.
@@ -141,7 +141,7 @@ impl Recording {
         self.runs.push(run);
     }
 
-    /// The wall-clock times of the untraced runs of a case, in rising order.
+    /// The wall-clock times of the untraced runs of a case, in ascending order.
     pub fn untraced_walls(&self, case: CaseKey) -> Vec<Nanos> {
         let same = |run: &&Run| !run.traced && run.key() == case;
         let mut walls: Vec<Nanos> = self.runs.iter().filter(same).map(|run| run.wall_ns).collect();
@@ -158,7 +158,7 @@ impl Recording {
     /// Reads a recording that expands to no more than `limit_bytes`.
     ///
     /// # Errors
-    /// The reader fails, or what it gives is no recording, is damaged, truncated or too large, or was written by a newer
+    /// The reader fails, or what it gives is not a recording, is damaged, truncated or too large, or was written by a newer
     /// version.
     pub fn read(from: impl Read, limit_bytes: u64) -> Result<Recording, RecordingError> {
         let corrupt = |reason: &dyn std::fmt::Display| RecordingError::Corrupt(reason.to_string());
@@ -166,9 +166,9 @@ impl Recording {
         from.take(limit_bytes.saturating_add(1)).read_to_end(&mut compressed)?;
         let too_large =
             |bytes: u64| if bytes > limit_bytes { Err(RecordingError::TooLarge { limit_bytes }) } else { Ok(()) };
-        // What is cut off here is no damage of the file.
+        // Data cut off here does not mean that the file is damaged.
         too_large(compressed.len() as u64)?;
-        // Once to learn its length: a buffer that grows as it is filled may take twice as much memory as the text.
+        // Expanded once to learn its length: a buffer that grows as it is filled may take twice as much memory as the text.
         let expanded =
             || Ok::<_, std::io::Error>(zstd::Decoder::new(&compressed[..])?.take(limit_bytes.saturating_add(1)));
         let length = std::io::copy(&mut expanded()?, &mut std::io::sink()).map_err(|error| corrupt(&error))?;

@@ -10,7 +10,7 @@ use crate::observed::ThreadNumber;
 /// written there.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Served {
-    /// The two calls that mark them; empty: any that read from a socket, and any that write to it.
+    /// The two calls that mark them; empty for any that read from a socket, and any that write to it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<String>,
     /// When each had been read, in nanoseconds since the start.
@@ -21,7 +21,7 @@ pub struct Served {
     pub thread: Vec<ThreadNumber>,
     /// Requests for which there was no room.
     pub not_kept: u64,
-    /// What they waited for: the slowest ones, then the others. Derived; empty where the timeline does not say it.
+    /// What they waited for: the slowest ones, then the others. Derived; empty where the timeline does not show it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<ServedGroup>,
 }
@@ -33,7 +33,7 @@ pub struct ServedGroup {
     pub slowest: bool,
     /// How many there are.
     pub requests: u64,
-    /// Of how many of these the ledger is: where there are very many, some of all lengths.
+    /// How many of these the ledger covers: where there are very many, some of all lengths.
     pub looked_at: u64,
     /// How long the fastest of them took.
     pub least_ns: Nanos,
@@ -42,13 +42,13 @@ pub struct ServedGroup {
 }
 
 impl Served {
-    /// Each with its beginning, since the start, its length, and who answered it. Damaged columns end the list at their shortest.
+    /// Each with its beginning, since the start, its length, and who answered it. If columns are damaged, the list ends with the shortest.
     pub fn iter(&self) -> impl Iterator<Item = (Nanos, Nanos, ThreadNumber)> + '_ {
         let times = self.from_ns.iter().zip(&self.ns);
         times.zip(&self.thread).map(|((from, ns), thread)| (Nanos(*from), Nanos(*ns), *thread))
     }
 
-    /// How long each of these parts of them, of 0 to 1, took at most; none where there are none.
+    /// How long each of these fractions of them, from 0 to 1, took at most; none where there are no requests.
     pub fn quantiles(&self, parts: &[f64]) -> Vec<Option<Nanos>> {
         let mut sorted = self.ns.clone();
         sorted.sort_unstable();

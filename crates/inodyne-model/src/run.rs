@@ -30,7 +30,7 @@ impl std::fmt::Display for CacheState {
 /// Which of the sets of settings that were tried: 0 is what the place came with.
 pub type SettingsIndex = usize;
 
-/// Whether settings are those that the place came with: what recordings leave out.
+/// Whether settings are those that the place came with, which recordings leave out.
 pub(crate) fn is_default(settings: &SettingsIndex) -> bool {
     *settings == 0
 }
@@ -94,7 +94,7 @@ impl std::fmt::Display for Exit {
 }
 
 impl Exit {
-    /// Of a status as `wait(2)` tells it: the signal in the lowest seven bits, or the code in the next eight (bits 8 to 15).
+    /// From a status as `wait(2)` gives it: the signal in the lowest seven bits, or the code in the next eight (bits 8 to 15).
     pub fn of_status(status: u32) -> Exit {
         match status & 0x7f {
             0 => Exit::Code((status >> 8 & 0xff) as i32),
@@ -102,12 +102,12 @@ impl Exit {
         }
     }
 
-    /// Killed by the signal of this name; 0 for those that do not end anything.
+    /// Killed by the signal of this name; signal 0 for those that do not end anything.
     pub fn of_signal(name: &str) -> Exit {
         Exit::Signal(SIGNALS.iter().find(|(known, _)| *known == name).map_or(0, |(_, number)| *number))
     }
 
-    /// True for a return of zero.
+    /// True for a code of zero.
     pub fn success(self) -> bool {
         self == Exit::Code(0)
     }
@@ -121,16 +121,16 @@ impl Exit {
     }
 }
 
-/// What a command used, with all its children that were waited for: the account of `wait4`.
+/// What a command used, including all its children that were waited for: as accounted by `wait4`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Usage {
     /// CPU time in user mode.
     pub user_ns: Nanos,
     /// CPU time in the kernel.
     pub sys_ns: Nanos,
-    /// Times it gave up the CPU because it had to wait.
+    /// How often it gave up the CPU because it had to wait.
     pub voluntary_switches: u64,
-    /// Times the CPU was taken from it.
+    /// How often the CPU was taken from it.
     pub involuntary_switches: u64,
     /// Page faults that needed I/O.
     pub major_faults: u64,
@@ -141,7 +141,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// What came after `before`, of the same process; the largest memory stays what it is.
+    /// What was used after `before`, by the same process; the largest resident set stays as it is.
     pub fn since(&self, before: &Usage) -> Usage {
         Usage {
             user_ns: self.user_ns.saturating_sub(before.user_ns),
@@ -162,7 +162,7 @@ pub struct Run {
     pub place: usize,
     /// Index into the recording's commands.
     pub command: usize,
-    /// State of the caches before.
+    /// State of the caches beforehand.
     pub cache: CacheState,
     /// Which settings were in force.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -174,10 +174,10 @@ pub struct Run {
     /// From the release of the command to its end, as its parent sees it.
     pub wall_ns: Nanos,
     /// From the release until everything that the place's file system held in memory was on its device: the end, and a
-    /// flush right after it. Where it was asked for, of untraced runs.
+    /// flush right after it. Where it was asked for, and for untraced runs only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub durable_ns: Option<Nanos>,
-    /// The number that was read from what it printed: above 0, in a unit of its own. Where it was asked for, of untraced runs.
+    /// The number that was read from what it printed: above 0, in a unit of its own. Where it was asked for, and for untraced runs only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<f64>,
     /// What it used.
@@ -193,7 +193,7 @@ pub struct Run {
     pub exit: Exit,
 }
 
-/// The median of values in rising order: of an even number the middle of the two middle ones. None of none.
+/// The median of values in ascending order: for an even number, the midpoint of the two middle ones. None if there are none.
 pub fn median(sorted: &[Nanos]) -> Option<Nanos> {
     let (lower, upper) = (sorted.get(sorted.len().checked_sub(1)? / 2)?, sorted.get(sorted.len() / 2)?);
     Some(Nanos(lower.0.midpoint(upper.0)))

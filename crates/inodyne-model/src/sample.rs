@@ -69,7 +69,7 @@ pub fn ext4(label: &str, mkfs: &[&str]) -> Place {
     }
 }
 
-/// A command by its words.
+/// A command from its words.
 pub fn command(words: &str) -> CommandSpec {
     let argv = words.split(' ').map(Into::into).collect();
     CommandSpec { label: words.to_owned(), ..CommandSpec::new(argv) }
@@ -143,7 +143,7 @@ pub fn wait(thread: u32, syscall: Option<&str>, stack: u64, ns: Nanos, count: u6
     }
 }
 
-/// A thread that lived as long as its parts, and waited as these waits say.
+/// A thread that was alive for the sum of its parts, and waited as these waits say.
 pub fn thread(number: u32, comm: &str, user: Nanos, kernel: &[(&str, Nanos)], waits: &[Wait]) -> ThreadObserved {
     let kernel_ns: BTreeMap<_, _> = kernel.iter().map(|(name, ns)| ((*name).to_owned(), *ns)).collect();
     let runqueue_ns = ms(0.4);

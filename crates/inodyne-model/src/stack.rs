@@ -68,7 +68,7 @@ pub fn function_name(symbol: &str) -> &str {
 pub struct Stack {
     /// Its identity.
     pub id: StackId,
-    /// Leaf (where the thread stood) first, entry point last.
+    /// Leaf (where the thread was) first, entry point last.
     pub frames: Vec<Frame>,
     /// True where the stack was deeper than what could be recorded; the frames nearest to the leaf are kept.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -14,7 +14,7 @@ pub struct RunStatistics {
     /// Which case.
     #[serde(flatten)]
     pub case: CaseKey,
-    /// How many of the runs did not end with success. They are part of all that follows.
+    /// How many of the runs did not succeed. They are part of everything that follows.
     pub failed: usize,
     /// Wall-clock time of the untraced runs, to their end.
     pub wall: Spread,
@@ -35,7 +35,7 @@ pub struct RunStatistics {
     /// The runs fall into two groups.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub modes: Option<Modes>,
-    /// The same of the times until all was durable, where these were measured.
+    /// The same for the times until everything was durable, where these were measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub durable: Option<Times>,
     /// Each system call's wall-clock time in a run, over the traced runs; where there are several.
@@ -49,7 +49,7 @@ impl RunStatistics {
         self.median_low_ns.zip(self.median_high_ns)
     }
 
-    /// What is known of the times to the end, in the form of those to durable.
+    /// What is known about the times to the end, in the same form as those to durable.
     pub fn to_exit(&self) -> Times {
         let (spread, outliers) = (self.wall.clone(), self.outliers.clone());
         Times { spread, outliers, trend: self.trend, change_point: self.change_point, modes: self.modes }
@@ -79,7 +79,7 @@ pub struct Times {
 pub struct Spread {
     /// How many values.
     pub n: usize,
-    /// The least.
+    /// The smallest.
     pub min_ns: Nanos,
     /// The average.
     pub mean_ns: Nanos,
@@ -89,7 +89,7 @@ pub struct Spread {
     pub max_ns: Nanos,
     /// Standard deviation, estimated from the values (with n - 1). Zero for one value.
     pub sd_ns: Nanos,
-    /// Buckets of equal width from the least to the largest, empty ones included.
+    /// Buckets of equal width from the smallest to the largest, empty ones included.
     pub histogram: Vec<Bucket>,
 }
 
@@ -102,12 +102,12 @@ pub struct CallSpread {
     pub wall: Spread,
 }
 
-/// A straight line through the runs in the order of time.
+/// A straight line through the runs in chronological order.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Trend {
     /// How much slower each run is than the one before; below zero: faster.
     pub slope_ns_per_run: f64,
-    /// From the first to the last run, as a part of the median.
+    /// From the first to the last run, as a fraction of the median.
     pub change: f64,
     /// How likely such a line is if the order means nothing.
     pub p: f64,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// What makes a recording a study.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Study {
-    /// Its name: that of its file without the ending.
+    /// Its name: that of its file without the extension.
     pub name: String,
     /// The question.
     pub title: String,
@@ -15,9 +15,9 @@ pub struct Study {
     pub about: String,
     /// Whether it was measured in its quick form, with less data and fewer runs.
     pub quick: bool,
-    /// The parts that were begun, in their order.
+    /// The parts that were begun, in order.
     pub parts: Vec<Part>,
-    /// What was expected of the result; empty where the study did not come to its end.
+    /// What was expected of the result; empty where the study did not run to its end.
     pub expectations: Vec<Expectation>,
 }
 
@@ -32,13 +32,13 @@ pub struct Part {
     pub places: Vec<usize>,
     /// Indices into the recording's commands.
     pub commands: Vec<usize>,
-    /// What is held against what.
+    /// What is compared with what.
     pub compare: Compare,
-    /// What had no part in it, and why: a line each.
+    /// What was left out of it, and why: one line each.
     pub left_out: Vec<String>,
 }
 
-/// What of a part is held against what.
+/// What in a part is compared with what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Compare {
@@ -56,7 +56,7 @@ pub enum Compare {
 pub struct Expectation {
     /// In words; the expression where the study has none.
     pub says: String,
-    /// What was looked at: an expression of study files.
+    /// What was looked at: an expression as in study files.
     pub what: String,
     /// What it should be.
     pub expected: String,

@@ -1,4 +1,4 @@
-//! What is known of one system call over a run.
+//! What is known about one system call over a run.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::histogram::Histogram;
 /// CPU + run queue + blocked; where the tracer does not divide calls ([`crate::trace::Tracer`]) these three are zero.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SyscallStats {
-    /// The kernel's name, as strace prints it (`newfstatat`); `i386:` stands before the name of a 32-bit call. See [`plain_name`].
+    /// The kernel's name, as strace prints it (`newfstatat`); the name of a 32-bit call is prefixed with `i386:`. See [`plain_name`].
     pub name: String,
     /// Calls that returned. `exit` and `exit_group` never do.
     pub calls: u64,
@@ -70,7 +70,7 @@ impl SyscallStats {
         }
     }
 
-    /// Adds the calls of another row, and computes the percentiles anew.
+    /// Adds the calls of another row, and recomputes the percentiles.
     pub fn merge(&mut self, other: &SyscallStats) {
         self.calls = self.calls.saturating_add(other.calls);
         self.errors = self.errors.saturating_add(other.errors);
@@ -99,11 +99,11 @@ impl SyscallStats {
     }
 }
 
-/// What stands before the name of a call of a 32-bit program, by processor.
+/// The prefix to the name of a call made by a 32-bit program, by processor.
 pub const OF_32_BITS: [&str; 2] = ["i386:", "arm:"];
 
-/// The name by which a call is known in 64 bits: `i386:stat64` does what `stat` does. Numbers, which recordings of before have in
-/// the place of 32-bit names, stay.
+/// The name by which a call is known in 64 bits: `i386:stat64` does what `stat` does. Numbers, which older recordings have in
+/// place of 32-bit names, are kept.
 pub fn plain_name(name: &str) -> &str {
     let Some(name) = OF_32_BITS.iter().find_map(|processor| name.strip_prefix(processor)) else { return name };
     match name {
@@ -136,7 +136,7 @@ pub fn plain_name(name: &str) -> &str {
     }
 }
 
-/// Whether a call of this name looks a path up, and may find nothing there. A log may name the calls of 32 bits without saying so.
+/// Whether a call of this name looks up a path, and may find nothing there. A log may name 32-bit calls without saying that they are.
 pub fn looks_up(name: &str) -> bool {
     matches!(
         plain_name(name),
@@ -160,7 +160,7 @@ pub fn looks_up(name: &str) -> bool {
     )
 }
 
-/// Whether a call of this name returns a number of bytes that it has moved between a file and the process, or two files.
+/// Whether a call of this name returns the number of bytes that it has moved between a file and the process, or between two files.
 pub fn returns_bytes(name: &str) -> bool {
     matches!(
         plain_name(name),
@@ -204,7 +204,7 @@ mod tests {
             ["i386:stat64", "i386:read", "i386:futex_time64", "stat"].map(plain_name),
             ["stat", "read", "futex", "stat"]
         );
-        // What recordings of before say.
+        // What older recordings say.
         assert_eq!(plain_name("i386:195"), "195");
         assert_eq!(plain_name("arm:fstatat64"), "newfstatat");
         assert!(looks_up("i386:fstatat64") && looks_up("openat") && !looks_up("i386:getpid"));

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 /// A duration, or an instant of `CLOCK_MONOTONIC`, in nanoseconds. Range: 584 years.
 ///
-/// Sums stop at the end of the range, so that a damaged recording gives a nonsensical report and no panic.
+/// Sums saturate at the end of the range, so that a damaged recording gives a nonsensical report rather than a panic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Nanos(pub u64);
@@ -21,7 +21,7 @@ impl Nanos {
     /// No time at all.
     pub const ZERO: Nanos = Nanos(0);
 
-    /// The nearest whole number of nanoseconds; zero for what is negative or no number.
+    /// The nearest whole number of nanoseconds; zero for what is negative or not a number.
     pub fn rounded(ns: f64) -> Nanos {
         Nanos(ns.round() as u64)
     }
@@ -36,7 +36,7 @@ impl Nanos {
         Nanos(self.0.saturating_sub(other.0))
     }
 
-    /// This part of `whole`, 0.0 to 1.0 (0.0 where the whole is zero).
+    /// This as a fraction of `whole`, 0.0 to 1.0 (0.0 where the whole is zero).
     pub fn share_of(self, whole: Nanos) -> f64 {
         if whole.0 == 0 { 0.0 } else { self.0 as f64 / whole.0 as f64 }
     }

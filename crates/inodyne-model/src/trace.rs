@@ -27,20 +27,20 @@ pub struct Trace {
     pub place: usize,
     /// Index into the recording's commands.
     pub command: usize,
-    /// State of the caches before.
+    /// State of the caches beforehand.
     pub cache: CacheState,
     /// Which settings were in force.
     #[serde(default, skip_serializing_if = "is_default")]
     pub settings: SettingsIndex,
-    /// What collected it, and so what is known of the inside of a call.
+    /// What collected it, and hence what is known about the inside of a call.
     #[serde(default, skip_serializing_if = "Tracer::divides_calls")]
     pub tracer: Tracer,
-    /// From the release of the command to the last instant on a CPU of its process, tracing included; of a window its length.
+    /// From the release of the command to its process's last instant on a CPU, tracing included; for a window, its length.
     pub wall_ns: Nanos,
     /// Calls of all processes together, most wall time first. Derived.
     #[serde(default)]
     pub syscalls: Vec<SyscallStats>,
-    /// Where the wall-clock time went: the critical path, or what the ledger says of itself. Derived.
+    /// Where the wall-clock time went: the critical path, or what the ledger says about itself. Derived.
     #[serde(default)]
     pub ledger: Ledger,
     /// The critical path through time. Derived, and not kept.
@@ -66,41 +66,41 @@ pub struct Trace {
     /// Requests that were answered, where these were asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<Served>,
-    /// Requests to block devices. None where they were not looked at.
+    /// Requests to block devices. None where they were not observed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block: Option<BlockIo>,
     /// Journals and logs of file systems that were written, most commits first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub journals: Vec<Journal>,
-    /// What the command brought into the page cache, and what it asked for of that. None where that was not looked at.
+    /// What the command brought into the page cache, and what of that it asked for. None where that was not observed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_cache: Option<PageCache>,
     /// What the tracing cost.
     #[serde(default)]
     pub overhead: Overhead,
-    /// What speaks against a prediction, a sentence each: the runs disagree, or the machine was busy. Derived.
+    /// What speaks against a prediction, one sentence each: the runs disagree, or the machine was busy. Derived.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub doubts: Vec<String>,
     /// What the cgroups of the command allowed it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<Limit>,
-    /// What others had of the machine meanwhile. None where it was not looked at.
+    /// What others used of the machine meanwhile. None where it was not observed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub neighbours: Option<Neighbours>,
     /// What could not be recorded.
     #[serde(default)]
     pub lost: Lost,
-    /// What was not looked at because the kernel refused it. Usually nothing.
+    /// What was not observed because the kernel refused it. Usually nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<Refused>,
     /// The rest of what the kernel side saw.
     pub observed: Observed,
 }
 
-/// A part of what is traced that the kernel refused: the trace is complete but for it.
+/// A part of what is traced that the kernel refused: the trace is complete except for it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Refused {
-    /// What one would have of it: `types of directory entries`.
+    /// What it would have provided: `types of directory entries`.
     pub feature: String,
     /// What is not known without it, in words.
     pub without: String,
@@ -115,9 +115,9 @@ pub enum Tracer {
     /// The BPF programs: the time of each call is divided into running, ready and blocked.
     #[default]
     Bpf,
-    /// A log of strace's: a call's time is known as a whole, the time between calls as well, and strace's own cost is in both. In
-    /// [`Observed`] what ran in a call stands for the whole of the call, and what ran in user mode for all between calls; only waits
-    /// for children are known as waits.
+    /// A strace log: a call's time is known as a whole, as is the time between calls, and strace's own cost is in both. In
+    /// [`Observed`], what ran in a call stands for the whole of the call, and what ran in user mode for everything between calls;
+    /// only waits for children are known as waits.
     Strace,
 }
 
@@ -147,8 +147,8 @@ impl Trace {
         Overhead { ratio: wall / (wall - cost).max(wall / 100.0), estimated: true, at_least, ..self.overhead }
     }
 
-    /// Whether it is known when each thread was on a CPU and when it was off it. Not of a log of strace's, nor where the timeline was off: it
-    /// holds nothing then, though threads left their CPUs.
+    /// Whether it is known when each thread was on a CPU and when it was not. This is not so for a strace log, nor where the timeline was
+    /// off: it holds nothing then, although threads left their CPUs.
     pub fn knows_who_was_on_cpu(&self) -> bool {
         self.tracer.divides_calls() && (!self.observed.timeline.is_empty() || self.switches() == 0)
     }
@@ -160,7 +160,7 @@ impl Trace {
 }
 
 impl Tracer {
-    /// Whether it is known what happened inside of a call.
+    /// Whether it is known what happened inside a call.
     pub fn divides_calls(&self) -> bool {
         *self == Tracer::Bpf
     }
@@ -201,7 +201,7 @@ pub struct ThreadLedger {
     pub tid: u32,
     /// Its last command name.
     pub comm: String,
-    /// From birth to end.
+    /// From creation to end.
     pub lifetime_ns: Nanos,
     /// The parts, largest first.
     pub rows: Vec<Row>,
@@ -212,18 +212,18 @@ pub struct ThreadLedger {
 pub struct Overhead {
     /// Time with tracing over time without, 1.0 or more.
     pub ratio: f64,
-    /// True where the ratio is of calls × `ns_per_call` + switches × `ns_per_switch` + `other_ns`, and not measured by untraced runs.
+    /// True where the ratio is from calls × `ns_per_call` + switches × `ns_per_switch` + `other_ns`, and not measured by untraced runs.
     pub estimated: bool,
     /// What tracing adds to one system call: measured in parts of the run, or just before it where there were hardly any calls.
     pub ns_per_call: f64,
-    /// What it adds to one departure from a CPU with the return to it, measured in parts of the run. None where hardly any was seen, or
-    /// where the kernel measures for nobody without CAP_SYS_ADMIN.
+    /// What it adds to leaving a CPU once and returning to one, measured in parts of the run. None where hardly any of this was seen, or
+    /// where the kernel does not measure it without CAP_SYS_ADMIN.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ns_per_switch: Option<f64>,
-    /// What all other programs took together: births and ends, samples, requests to disks. In recordings of before 0.
+    /// What all other programs took together: births and ends, samples, requests to disks. 0 in older recordings.
     #[serde(default)]
     pub other_ns: Nanos,
-    /// CPU time in which the tracer took what the kernel had for it. In recordings of before 0.
+    /// CPU time in which the tracer fetched what the kernel had for it. 0 in older recordings.
     #[serde(default)]
     pub reader_ns: Nanos,
     /// Whether an estimate is a lower bound: the tracer may have taken CPU time from the command, something was lost, or it is not known
@@ -232,10 +232,10 @@ pub struct Overhead {
     pub at_least: bool,
 }
 
-/// From this part of the time on, the tracer itself may have kept the command from a CPU; but for what it does in any case.
+/// From this fraction of the time on, the tracer itself may have kept the command from a CPU, apart from what it does in any case.
 const READER_COMPETES: f64 = 0.1;
 const LEAST_READER: Nanos = Nanos(5_000_000);
-/// No switch costs less than that; where these alone are more than a small part of the time, an estimate without is too low.
+/// No switch costs less than this; where switches alone are more than a small part of the time, an estimate without them is too low.
 const LEAST_NS_PER_SWITCH: f64 = 500.0;
 const SMALL: f64 = 0.01;
 
@@ -248,7 +248,7 @@ pub struct Dtype {
     pub entries: u64,
     /// Of these, entries with `DT_UNKNOWN`.
     pub unknown: u64,
-    /// Of these reads, those that gave entries without a type, by file system, most unknown first.
+    /// Of these reads, those that returned entries without a type, by file system, most unknown first.
     pub filesystems: Vec<DtypeFs>,
     /// Directories with unknown entries, most first; at most 4,096 are kept.
     pub directories: Vec<DtypeDirectory>,
@@ -256,7 +256,7 @@ pub struct Dtype {
     pub forced: Vec<ForcedLookup>,
 }
 
-/// Reads of one file system that gave entries without a type.
+/// Reads of one file system that returned entries without a type.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DtypeFs {
     /// Its type as the kernel names it (`ext4`).
@@ -269,10 +269,10 @@ pub struct DtypeFs {
     pub unknown: u64,
 }
 
-/// A directory that gave entries without a type.
+/// A directory that returned entries without a type.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DtypeDirectory {
-    /// Its path from the root of its file system, at most 16 names long (`…/` stands before a longer one).
+    /// Its path from the root of its file system, at most 16 names long (`…/` precedes a longer one).
     pub path: String,
     /// Its device number, `MAJOR:MINOR`.
     pub device: String,
@@ -318,7 +318,7 @@ mod tests {
         }
     }
 
-    /// The estimate of a second in which these threads left their CPUs, each time at the cost of a microsecond.
+    /// The estimate for a second in which these threads left their CPUs, each time at the cost of a microsecond.
     fn estimated(threads: Vec<ThreadObserved>, ns_per_switch: Option<f64>) -> (f64, bool) {
         let mut trace = Trace { overhead: Overhead { ns_per_switch, ..Overhead::default() }, ..Trace::default() };
         trace.observed.threads = threads;

@@ -1,7 +1,7 @@
 //! A tuning: which settings were tried to make a command faster at a place, and what each came to.
 //!
 //! Settings are first screened, and dropped as soon as they show no gain; those that look better are measured again, on fresh runs
-//! against the base. What a tuning says of them stands here; its runs are the recording's.
+//! against the base. What a tuning says about them is here; its runs are in the recording.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,36 +11,36 @@ use crate::run::Run;
 /// What makes a recording a tuning.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Tuning {
-    /// What was to become better.
+    /// What was to be improved.
     pub objective: Objective,
-    /// The shell command that read a number from what the command printed, where that was to become better.
+    /// The shell command that read a number from what the command printed, where that was to be improved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<String>,
     /// Where it was tried, as described by the user.
     pub place: String,
     /// The command.
     pub command: String,
-    /// What was tried, in the order in which it came to mind; combinations last.
+    /// What was tried, in the order in which it came up; combinations last.
     pub tried: Vec<Tried>,
     /// What to take: an index into `tried`. None where nothing helps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub best: Option<usize>,
-    /// False where it ended early: by the user, by the time it had, or by a failure.
+    /// False where it ended early: because of the user, its time limit, or a failure.
     pub complete: bool,
 }
 
-/// What was to become better.
+/// What was to be improved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Objective {
     /// The time until the command ends.
     #[default]
     Exit,
-    /// The time until all that it wrote is on the device.
+    /// The time until everything that it wrote is on the device.
     Durable,
-    /// A number that the command prints, and less of it.
+    /// A number that the command prints: the lower, the better.
     Lowest,
-    /// A number that the command prints, and more of it.
+    /// A number that the command prints: the higher, the better.
     Highest,
 }
 
@@ -67,7 +67,7 @@ impl Objective {
         }
     }
 
-    /// A ratio of costs as one of what is shown: times, or numbers.
+    /// A ratio of costs as a ratio of what is shown: times, or numbers.
     pub fn shown(self, ratio: f64) -> f64 {
         if self == Objective::Highest { ratio.recip() } else { ratio }
     }
@@ -103,7 +103,7 @@ pub struct Set {
     /// The finding whose cure it is, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finding: Option<String>,
-    /// What to write where, so that it stays so.
+    /// What to write where, to make it permanent.
     pub permanent: String,
 }
 
@@ -111,7 +111,7 @@ pub struct Set {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Risk {
-    /// Nothing but another speed.
+    /// Nothing but a change in speed.
     #[default]
     None,
     /// Something that may be missed one day.
@@ -138,19 +138,19 @@ impl Risk {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TuneVerdict {
-    /// Faster on fresh runs too, by more than the margin, corrected for all that was confirmed.
+    /// Faster on fresh runs too, by more than the margin, corrected for everything that was confirmed.
     Helps,
-    /// It looked better, and fresh runs do not show that it is.
+    /// It looked better, but fresh runs do not show that it is.
     NotConfirmed,
-    /// It looked better too, but others of more promise were confirmed.
+    /// It looked better too, but more promising ones were confirmed.
     NotPursued,
     /// It showed no gain and was dropped.
     NoGain,
-    /// The command ended otherwise with it.
+    /// The command ended differently with it.
     Failed,
     /// The kernel or mkfs refused it.
     Refused,
-    /// The end came first.
+    /// The tuning ended first.
     NotTried,
 }
 
@@ -178,14 +178,14 @@ pub struct Measured {
     pub base_ns: Nanos,
     /// Median time with the setting.
     pub wall_ns: Nanos,
-    /// Median of the base's numbers, where a number is to become better.
+    /// Median of the base's numbers, where a number is to be improved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_number: Option<f64>,
     /// Median of the numbers with the setting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<f64>,
-    /// The median of the pairs' ratios; below 1 the setting is better. Of times and of lowest numbers with the setting to the base, of
-    /// highest ones the base to the setting.
+    /// The median of the pairs' ratios; below 1 the setting is better. For times and lowest numbers, with the setting over the base; for
+    /// highest ones, the base over with the setting.
     pub ratio: f64,
     /// Lower end of its 95% interval. None with too few pairs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -198,7 +198,7 @@ pub struct Measured {
 }
 
 impl Tried {
-    /// All that was set, as somebody would write it: `commit=60 and noatime`.
+    /// Everything that was set, as somebody would write it: `commit=60 and noatime`.
     pub fn written(&self) -> String {
         self.settings.iter().map(|set| set.written.as_str()).collect::<Vec<_>>().join(" and ")
     }

@@ -1,4 +1,4 @@
-//! Files that are there whole or not at all, also when their writer is killed.
+//! Files that are either complete or not there at all, even if their writer is killed.
 
 use std::ffi::OsString;
 use std::fs::{File, Metadata, OpenOptions, Permissions};
@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access as Permission, AtFlags, CWD, Mode, OFlags, PROC_SUPER_MAGIC};
 use rustix::io::Errno;
 
-/// Who may read a new file. It belongs to who called sudo, otherwise to who called; a file of that owner's that is replaced
-/// keeps its permissions.
+/// Who may read a new file. It belongs to the user who called sudo, otherwise to the caller; if it replaces a file of the same
+/// owner, that file's permissions are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Who may read it is for the user's umask to say: reports.
+    /// The user's umask decides who may read it: reports.
     ByUmask,
     /// Only its owner.
     Private,
@@ -23,20 +23,20 @@ pub enum Access {
 
 /// Permission bits of a private file.
 const PRIVATE: u32 = 0o600;
-/// Links that are followed one after the other, as many as the kernel follows (path_resolution(7)).
+/// The most links followed one after another, as many as the kernel follows (path_resolution(7)).
 const MOST_LINKS: usize = 40;
-/// Where the kernel has a link for each descriptor of a process.
+/// Where the kernel has a link for each of a process's file descriptors.
 const DESCRIPTORS: &str = "/proc/self/fd";
 
-/// Writes a file by `write`, in place of one of that name that may be there.
+/// Writes a file with `write`, replacing any existing one of that name.
 ///
-/// What is being written has no name where the file system can do that (`O_TMPFILE`), so that nothing of it stays if the
-/// writer is killed. Then it gets the name asked for; where that is taken, for an instant another one beside it. A pipe or
-/// a device of that name is written to, and stays what it is, and so is what is open already (`/dev/stdout`). A link stays too: what
-/// it leads to is written.
+/// If the file system supports it (`O_TMPFILE`), the file has no name while it is being written, so that nothing of it remains if the
+/// writer is killed. Then it gets the requested name; if that is taken, it briefly has another name next to it first. A pipe or
+/// a device of that name is written to and stays what it is, and so is a file that is already open (`/dev/stdout`). A link stays too:
+/// its target is written.
 ///
 /// # Errors
-/// The directory cannot be written, or is full. Nothing is left then, and a file that was there is as it was.
+/// The directory cannot be written, or is full. Then nothing is left behind, and an existing file is unchanged.
 pub fn write_whole(
     path: &Path,
     access: Access,
@@ -62,20 +62,20 @@ pub fn write_whole(
         }
     });
     if written.is_err() {
-        // It is of no use. That it may not exist either is no second error.
+        // It is useless. If it does not even exist, that is not a second error.
         let _ = std::fs::remove_file(&beside);
     }
     written
 }
 
-/// Whether a file could be written there, as far as that can be told without writing it: nothing is changed.
+/// Checks whether a file could be written there, as far as that can be told without writing it: nothing is changed.
 ///
 /// # Errors
-/// It could not.
+/// It could not be written.
 pub fn check_writable(path: &Path) -> io::Result<()> {
     let path = &behind_links(path)?;
     if is_kept(path, std::fs::metadata(path).ok().as_ref()) {
-        // Opening a pipe would wait for its reader.
+        // Opening a pipe would block until it has a reader.
         return match std::fs::metadata(path)?.is_dir() {
             true => Err(io::Error::from(io::ErrorKind::IsADirectory)),
             false => Ok(rustix::fs::access(path, Permission::WRITE_OK)?),
@@ -86,12 +86,12 @@ pub fn check_writable(path: &Path) -> io::Result<()> {
     if named { std::fs::remove_file(beside) } else { Ok(()) }
 }
 
-/// Where a path leads: its last name is no link there, unless it is one of the kernel's, to what a process has open.
+/// Where a path leads: the last component of the result is not a link, except one of the kernel's to a file that a process has open.
 fn behind_links(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {
         let opened = rustix::fs::openat(CWD, &path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
-        // Nothing is there yet, or what will be said when it is written.
+        // Nothing is there yet, or it is an error that will be reported on writing.
         let Ok(link) = opened.map(File::from) else { return Ok(path) };
         if !link.metadata()?.is_symlink() || rustix::fs::fstatfs(&link)?.f_type == PROC_SUPER_MAGIC {
             return Ok(path);
@@ -106,14 +106,14 @@ fn behind_links(path: &Path) -> io::Result<PathBuf> {
     Err(Errno::LOOP.into())
 }
 
-/// Where everybody may make links, others' are not followed, whatever the setting fs.protected_symlinks is: root could be led anywhere.
+/// Where anyone may create links, other users' links are not followed, whatever fs.protected_symlinks is set to: they could lead root anywhere.
 fn may_follow(link: &Metadata, directory: &Metadata) -> bool {
     const FOR_EVERYBODY: u32 = 0o1002;
     let is_for_everybody = directory.mode() & FOR_EVERYBODY == FOR_EVERYBODY;
     !is_for_everybody || [rustix::process::geteuid().as_raw(), directory.uid()].contains(&link.uid())
 }
 
-/// Whether it is written to as it is: it is no file, or one that a process has open.
+/// Whether it is written to in place: it is not a regular file, or it is one that a process has open.
 fn is_kept(path: &Path, found: Option<&Metadata>) -> bool {
     found.is_some_and(|found| !found.is_file() || path.is_symlink())
 }
@@ -121,7 +121,7 @@ fn is_kept(path: &Path, found: Option<&Metadata>) -> bool {
 fn open_kept(path: &Path) -> io::Result<File> {
     let descriptors = std::fs::canonicalize(DESCRIPTORS).ok();
     let is_own = descriptors.is_some() && directory_of(path).canonicalize().ok() == descriptors;
-    // Where those stand in their file, and whether they append, is theirs.
+    // These keep their own file offset and append mode.
     let own = match path.file_name().and_then(|name| name.to_str()).filter(|_| is_own) {
         Some("1") => Some(io::stdout().as_fd().try_clone_to_owned()?),
         Some("2") => Some(io::stderr().as_fd().try_clone_to_owned()?),
@@ -129,7 +129,7 @@ fn open_kept(path: &Path) -> io::Result<File> {
     };
     match own {
         Some(own) => Ok(File::from(own)),
-        // What a shell has written through the descriptor stays.
+        // What a shell has already written through the descriptor is kept.
         None => OpenOptions::new().write(true).append(path.is_symlink()).open(path),
     }
 }
@@ -138,7 +138,7 @@ fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// A file to fill: without a name, or else one beside the path.
+/// A file to fill: unnamed, or else one next to the path.
 fn create(path: &Path, beside: &Path, access: Access) -> io::Result<(File, bool)> {
     let mode = match access {
         Access::ByUmask => 0o666,
@@ -155,7 +155,7 @@ fn create(path: &Path, beside: &Path, access: Access) -> io::Result<(File, bool)
     }
 }
 
-/// Gives a new file to whom it belongs, with the permissions of one of that owner's that it replaces.
+/// Gives a new file to its owner, with the permissions of the file that it replaces if that has the same owner.
 fn give(file: &File, before: Option<&Metadata>) -> io::Result<()> {
     let owner = owner();
     if let Some((uid, gid)) = owner {
@@ -166,7 +166,7 @@ fn give(file: &File, before: Option<&Metadata>) -> io::Result<()> {
     kept.map_or(Ok(()), |mode| file.set_permissions(Permissions::from_mode(mode)))
 }
 
-/// Who called sudo: what root keeps for that user must not be root's.
+/// The user who called sudo: files that root writes for that user must not belong to root.
 fn owner() -> Option<(u32, u32)> {
     let number = |name| std::env::var(name).ok()?.parse().ok();
     rustix::process::geteuid().is_root().then(|| Some((number("SUDO_UID")?, number("SUDO_GID")?))).flatten()
@@ -179,7 +179,7 @@ fn fill(file: File, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) 
     out.into_inner().map_err(io::IntoInnerError::into_error)
 }
 
-/// Gives an open file without a name one; open(2), "O_TMPFILE", tells how.
+/// Gives an open unnamed file a name; see open(2), "O_TMPFILE".
 fn link(file: &File, path: &Path) -> Result<(), Errno> {
     let descriptor = format!("/proc/self/fd/{}", file.as_raw_fd());
     rustix::fs::linkat(CWD, descriptor, CWD, path, AtFlags::SYMLINK_FOLLOW)
@@ -247,7 +247,7 @@ mod tests {
         let directory = || scratch.path().metadata().unwrap();
         std::fs::set_permissions(scratch.path(), Permissions::from_mode(0o1777)).unwrap();
         assert!(may_follow(&link, &directory()));
-        // Made by root only.
+        // Only root can make another user's link.
         if rustix::process::geteuid().is_root() {
             std::os::unix::fs::lchown(scratch.path().join("link"), Some(65534), None).unwrap();
             let refused = write_whole(&scratch.path().join("link"), Access::ByUmask, |_| Ok(())).unwrap_err();

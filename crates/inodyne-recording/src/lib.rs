@@ -1,11 +1,11 @@
 //! Recordings in files: what the pure model cannot do.
 //!
-//! A recording holds the arguments of every process that was seen, so it is readable by its owner only until that person
-//! decides otherwise. It is written whole or not at all, and read only up to a size.
+//! A recording holds the arguments of every process that was seen, so only its owner can read it until that person
+//! decides otherwise. It is written completely or not at all, and read only up to a size limit.
 //!
 //! | module | what it knows |
 //! |---|---|
-//! | [`mod@file`] | files that are there whole or not at all |
+//! | [`mod@file`] | files that are either complete or not there at all |
 
 pub mod file;
 
@@ -17,7 +17,7 @@ use inodyne_model::recording::{Recording, RecordingError};
 
 use file::{Access, write_whole};
 
-/// Bytes to which a recording may expand if nobody says otherwise: 2 GiB.
+/// Bytes to which a recording may expand by default: 2 GiB.
 pub const DEFAULT_LIMIT_BYTES: u64 = 2 << 30;
 
 /// Why a recording could not be loaded or saved.
@@ -33,7 +33,7 @@ pub struct FileError {
 /// Loads a recording that expands to no more than `limit_bytes`.
 ///
 /// # Errors
-/// The file cannot be read, is no recording, is damaged, truncated or too large, or was written by a newer version.
+/// The file cannot be read, is not a recording, is damaged, truncated or too large, or was written by a newer version.
 pub fn load(path: &Path, limit_bytes: u64) -> Result<Recording, FileError> {
     let failed = |source: RecordingError| FileError { path: path.to_owned(), source };
     let io = |error: std::io::Error| failed(error.into());
@@ -44,7 +44,7 @@ pub fn load(path: &Path, limit_bytes: u64) -> Result<Recording, FileError> {
     Recording::read(BufReader::new(file), limit_bytes).map_err(failed)
 }
 
-/// Saves a recording, whole or not at all.
+/// Saves a recording, completely or not at all.
 ///
 /// # Errors
 /// The file cannot be written.
@@ -53,11 +53,11 @@ pub fn save(recording: &Recording, path: &Path) -> Result<(), FileError> {
     written.map_err(|error| FileError { path: path.to_owned(), source: error.into() })
 }
 
-/// Saves a recording where it can be found although its own file could not be written: in the directory for temporary
-/// files, under a name that nothing has yet. Says where.
+/// Saves a recording somewhere it can be found when its own file could not be written: in the directory for temporary
+/// files, under a name that is not taken yet. Returns where.
 ///
 /// # Errors
-/// There it cannot be written either.
+/// It cannot be written there either.
 pub fn save_elsewhere(recording: &Recording) -> Result<PathBuf, FileError> {
     let directory = std::env::temp_dir();
     let name = |number: u32| directory.join(format!("inodyne-{}-{number}.inodyne", std::process::id()));

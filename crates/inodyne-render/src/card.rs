@@ -9,7 +9,7 @@ use crate::html::markup_free;
 use crate::line::{cut, escaped, wrapped};
 use crate::report::card::{self, Bar, Card};
 
-/// Sizes in pixels; text in characters that fit a line in a font that is wide.
+/// Sizes in pixels; lengths of text in characters that fit on a line in a wide font.
 const WIDTH: f64 = 800.0;
 const MARGIN: f64 = 28.0;
 const INNER: f64 = WIDTH - 2.0 * MARGIN;
@@ -17,7 +17,7 @@ const TITLE_FITS: usize = 60;
 const TEXT_FITS: usize = 92;
 const ROW_FITS: usize = 66;
 const BAR: f64 = 26.0;
-/// Narrower pieces of a bar would not be seen.
+/// Narrower pieces of a bar would be invisible.
 const NARROWEST: f64 = 0.4;
 
 /// Why there is no card.
@@ -173,7 +173,7 @@ mod tests {
             let said = card::of(&recording).expect("it was traced");
             let sums: Vec<f64> = said.bars.iter().map(|bar| bar.parts.iter().map(|(_, part)| part).sum()).collect();
             let longest = sums.iter().copied().fold(0.0, f64::max);
-            // The residual is in it, and in it once.
+            // The residual is included, exactly once.
             assert!((longest - 1.0).abs() < 1e-9, "{sums:?}");
             assert!(said.legend.len() <= 5 && !said.legend.is_empty());
         }

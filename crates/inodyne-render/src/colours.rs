@@ -1,6 +1,6 @@
 //! Which colour stands for what, the same on pages and in pictures: one for each state, and one for each family of causes.
 //!
-//! They are as far apart for who does not see red, green or blue as for everyone else: the test looks at them with such eyes.
+//! They are as far apart for people who cannot see red, green or blue as for everyone else: the test simulates their vision.
 
 use inodyne_model::cause::Cause;
 
@@ -45,7 +45,7 @@ pub(crate) fn of_state(state: State) -> &'static Meaning {
     &MEANINGS[number(state)]
 }
 
-/// Its place among all, as the scripts of pages have it.
+/// Its index among all of them, as the scripts of pages use it.
 pub(crate) fn number(state: State) -> usize {
     match state {
         State::User | State::OutsideCalls => 0,
@@ -69,7 +69,7 @@ fn of_cause(cause: Cause) -> usize {
     }
 }
 
-/// Classes and words of all, for the legends that the script of a page makes.
+/// The classes and words of all of them, for the legends that a page's script builds.
 pub(crate) fn legend() -> [[&'static str; 2]; MEANINGS.len()] {
     MEANINGS.each_ref().map(|one| [one.class, one.words])
 }
@@ -79,7 +79,7 @@ pub(crate) fn written([r, g, b]: Rgb) -> String {
     format!("#{r:02x}{g:02x}{b:02x}")
 }
 
-/// The colours as variables of a page, `--user` and so on, and a class for each that fills an element with it: `c-user`.
+/// The colours as CSS variables, `--user` and so on, and a class for each that fills an element with it: `c-user`.
 pub(crate) fn css() -> String {
     let variables = |of: fn(&Meaning) -> Rgb| -> String {
         MEANINGS.iter().map(|one| format!("--{}: {}; ", one.class, written(of(one)))).collect()
@@ -100,7 +100,7 @@ pub(crate) fn css() -> String {
 mod tests {
     use super::*;
 
-    /// How someone sees red, green and blue light: everyone, and who lacks one kind of cones (Machado, Oliveira and
+    /// How red, green and blue light is perceived: normally, and by people who lack one kind of cone (Machado, Oliveira and
     /// Fernandes 2009, at full severity).
     const EYES: [[[f64; 3]; 3]; 4] = [
         [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
@@ -108,7 +108,7 @@ mod tests {
         [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
         [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
     ];
-    /// Differences in the CIE's Lab of 1976 below 10 are overlooked where colours do not touch.
+    /// Differences below 10 in CIE 1976 Lab are overlooked if the colours do not touch.
     const LEAST_DIFFERENCE: f64 = 15.0;
 
     fn linear(colour: Rgb) -> [f64; 3] {
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn words_can_be_read_on_every_colour() {
         let luminance = |colour| dot([0.2126, 0.7152, 0.0722], linear(colour)) + 0.05;
-        // As page.css has the ink of frames.
+        // The text colours of frames in page.css.
         for one in &MEANINGS {
             let on_light = luminance(one.light) / luminance([0x15, 0x18, 0x1c]);
             let on_dark = luminance([0xf4, 0xf6, 0xf8]) / luminance(one.dark);

@@ -1,7 +1,7 @@
 //! The rows of a section as CSV: a line of names, then a line for each row.
 //!
-//! Names carry their units, numbers all their digits; an empty field is what is not known or does not apply. `FORMAT.md`
-//! documents the columns, which do not change their meaning. Names from outside have control characters written out as
+//! Names carry their units, numbers all their digits; a field is empty if its value is not known or does not apply. `FORMAT.md`
+//! documents the columns, which do not change their meaning. Control characters in names from outside are escaped as
 //! in the reports, so that every row is one line and harmless in a terminal; the JSON has them as they are.
 
 use inodyne_model::recording::Recording;

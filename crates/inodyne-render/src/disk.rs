@@ -1,4 +1,4 @@
-//! What a disk can do, and how much of that a command made use of, in words.
+//! What a disk can do, and how much of that a command used, in words.
 
 use inodyne_model::Nanos;
 use inodyne_model::count::Grouped;
@@ -27,7 +27,7 @@ pub fn disk_limits(limits: &DiskLimits) -> String {
     )
 }
 
-/// How much of what a disk can do was made use of: `reads at 3% of what loop0 can do (192 of 6,012 requests a second, 32 at once), one at
+/// How much of what a disk can do was used: `reads at 3% of what loop0 can do (192 of 6,012 requests a second, 32 at once), one at
 /// a time: 5.20 ms each, 5.10 ms measured alone`
 pub(crate) fn made_use_of(name: &str, used: &Use, load: &Load) -> String {
     let moved = rate_of_bytes(load.bytes_per_s);

@@ -1,9 +1,9 @@
-//! Times as `hyperfine --export-json` writes them (version 1.x), so that scripts made for it go on working.
+//! Times as `hyperfine --export-json` writes them (version 1.x), so that scripts made for it keep working.
 //!
 //! The shape is that of `src/benchmark/benchmark_result.rs` in hyperfine 1.19: seconds; `stddev` with n - 1, `null` for
-//! one run; `user` and `system` are means; a command that a signal ended has 128 and its number as exit code. Only
-//! untraced runs are timings. Where there are several places or states of the caches, they are `parameters`, and part
-//! of the command's name, which hyperfine's own scripts take for what tells results apart. Version 2 has another
+//! one run; `user` and `system` are means; a command killed by a signal has 128 plus its number as exit code. Only
+//! untraced runs are timings. If there are several places or cache states, they are `parameters` and also part
+//! of the command's name, by which hyperfine's own scripts tell results apart. Version 2 has another
 //! format, which is not written here.
 
 use std::collections::BTreeMap;

@@ -10,7 +10,7 @@ use serde_json::{Map, Serializer, Value};
 use crate::report::records;
 use crate::report::section::Section;
 
-/// Writes the recording as plain JSON, indented; piece by piece, since the text of a long one is many times as large as the file.
+/// Writes the recording as plain JSON, indented, and piece by piece, since the text of a long recording is many times as large as the file.
 ///
 /// # Errors
 /// The writer fails.
@@ -18,7 +18,7 @@ pub fn json(recording: &Recording, to: &mut impl Write) -> io::Result<()> {
     write_indented(recording, to)
 }
 
-/// The rows of a section: an array of objects with the names and values of its columns in CSV; `null` is what is not
+/// The rows of a section: an array of objects with the names and values of its columns in CSV; `null` for a value that is not
 /// known or does not apply.
 pub fn json_section(recording: &Recording, section: Section) -> String {
     let records = records(recording, section);
@@ -31,7 +31,7 @@ pub fn json_section(recording: &Recording, section: Section) -> String {
 
 pub(crate) fn indented(value: &impl Serialize) -> String {
     let mut text = Vec::new();
-    // Plain data with string keys: there is nothing in it that JSON cannot say, and memory takes all of it.
+    // Plain data with string keys: JSON can express all of it, and writing to memory does not fail.
     write_indented(value, &mut text).expect("plain data");
     String::from_utf8(text).expect("JSON is UTF-8")
 }
@@ -41,17 +41,17 @@ fn write_indented(value: &impl Serialize, to: &mut impl Write) -> io::Result<()>
     to.write_all(b"\n")
 }
 
-/// A line for each member of an object, and for each object or array in an array. Numbers and texts in an array stand in one line: there
+/// A line for each member of an object, and for each object or array in an array. Numbers and strings in an array share one line: there
 /// may be millions.
 #[derive(Default)]
 struct Indented {
-    /// What the current place is inside of, the outermost first.
+    /// What encloses the current position, outermost first.
     inside: Vec<Inside>,
 }
 
 struct Inside {
     is_array: bool,
-    /// Whether something of it stands in a line of its own.
+    /// Whether anything in it is on a line of its own.
     has_lines: bool,
 }
 
@@ -71,7 +71,7 @@ impl Indented {
         to.write_all(bracket)
     }
 
-    /// Begins a line of what is inside of the innermost.
+    /// Begins a new line inside the innermost.
     fn new_line<W: ?Sized + Write>(&mut self, to: &mut W) -> io::Result<()> {
         if let Some(inner) = self.inside.last_mut() {
             inner.has_lines = true;

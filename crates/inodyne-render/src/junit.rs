@@ -1,5 +1,6 @@
 //! The difference of two recordings as JUnit XML, which continuous integration shows as tests: a suite for each case, a test for each
-//! gate; without gates one that passes, and one that is skipped where no case is in both. The report stands in a suite of its own, as the output of no test.
+//! gate; without gates a test that passes, or one that is skipped if no case is in both. The report is in a suite of its own, as output
+//! that belongs to no test.
 
 use inodyne_model::difference::{CaseName, Difference, GateOutcome, GateResult};
 
@@ -50,7 +51,7 @@ fn test(class: &str, result: &GateResult) -> String {
     format!("<testcase classname=\"{class}\" name=\"{name}\">{inside}</testcase>\n")
 }
 
-/// How many tests there are, and what became of them; without gates one for each of so many cases, or one that is skipped where there is
+/// How many tests there are, and how they ended; without gates one for each of `cases` cases, or one that is skipped if there are
 /// none.
 fn totals(gates: &[&GateResult], cases: usize) -> String {
     let count = |is: fn(GateOutcome) -> bool| gates.iter().filter(|result| is(result.outcome)).count();
@@ -61,7 +62,7 @@ fn totals(gates: &[&GateResult], cases: usize) -> String {
     format!("tests=\"{tests}\" failures=\"{failures}\" skipped=\"{skipped}\"")
 }
 
-/// As [`markup_free`], which writes the ends of lines out.
+/// Like [`markup_free`], which on its own would escape the line ends.
 fn markup_free_lines(text: &str) -> String {
     text.lines().map(markup_free).collect::<Vec<_>>().join("\n")
 }

@@ -1,11 +1,11 @@
 //! SHOW: from an explained recording to something to read.
 //!
-//! Pure: a recording in, a string (or the bytes of a file) out. No clock, no file, no terminal: whoever prints says how
+//! Pure: a recording in, a string (or the bytes of a file) out. No clock, no file, no terminal: the caller says how
 //! wide the terminal is and whether it shows colours, so the same recording always gives the same report.
 //!
 //! | module | what it knows |
 //! |---|---|
-//! | `report` | what is said, in which order, and what need not be shown: the same for all formats, one file a section |
+//! | `report` | what is said, in which order, and what need not be shown: the same for all formats, one file per section |
 //! | [`text`](fn@text) | prints it for a terminal |
 //! | [`markdown`](fn@markdown) | prints it for GitHub |
 //! | [`html`](fn@html) | prints it as a page for a browser, with pictures |
@@ -14,12 +14,12 @@
 //! | [`card`](fn@card) | a recording in one picture |
 //! | [`hyperfine`](fn@hyperfine) | times as hyperfine exports them |
 //! | `openmetrics` | counters over windows, for a monitoring system |
-//! | `profile` | stacks and timeline in the formats of other programs, one file a format |
+//! | `profile` | stacks and timeline in the formats of other programs, one file per format |
 //! | `disk` | what a disk can do, in words |
 //! | `colours` | which colour stands for what |
 //! | `process` | the processes of a trace as a tree, and what they are called |
 //! | `timeline` | the intervals of a trace, with their causes |
-//! | `line` | styled pieces of text, and that nothing from a recording can move the cursor |
+//! | `line` | styled pieces of text, in which nothing from a recording can move the cursor |
 //! | `units` | how times, shares and sizes are written |
 
 mod card;

@@ -1,7 +1,7 @@
 //! Lines made of styled pieces.
 //!
-//! File names, arguments and command names come from outside and may hold anything. Every piece of text passes
-//! through [`Span::new`], which writes out control characters and marks that change the direction of writing; styles
+//! File names, arguments and command names come from outside and may contain anything. Every piece of text passes
+//! through [`Span::new`], which escapes control characters and marks that change the text direction; styles
 //! become escape sequences only when a line is printed. So the only escape bytes in a report are those of its styles.
 
 use unicode_width::UnicodeWidthStr;
@@ -142,7 +142,7 @@ impl<const N: usize> From<[Span; N]> for Line {
     }
 }
 
-/// Control characters, marks of direction, and what no document may hold (XML knows no `\u{fffe}`) written out: `\n`,
+/// The text with control characters, directional marks, and what no document may contain (XML has no `\u{fffe}`) escaped: `\n`,
 /// `\u{1b}`, `\u{202e}`.
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -169,7 +169,7 @@ pub fn cut(text: &str, width: usize) -> String {
     if width == 0 {
         return String::new();
     }
-    // A character can change how wide the one before it is, so beginnings of the text are measured as a whole.
+    // A character can change the width of the one before it, so each prefix of the text is measured as a whole.
     let ends: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
     let (mut fits, mut too_many) = (0, ends.len());
     while too_many - fits > 1 {

@@ -1,6 +1,6 @@
 //! The processes of a trace as a tree: who started whom, what each is called, and how long the critical path ran through it.
 //!
-//! Thirteen processes called `cc1` say nothing; `cc1 main.c` and `cc1 list.c` do. So a process is called by the words it was
+//! Thirteen processes called `cc1` say nothing; `cc1 main.c` and `cc1 list.c` do. So a process is named after the words it was
 //! started with, cut to what tells it from others.
 
 use std::collections::{BTreeMap, HashMap};
@@ -12,9 +12,9 @@ use inodyne_model::trace::Trace;
 
 use crate::line::cut;
 
-/// Columns of a name.
+/// The width of a name, in columns.
 const LONGEST_NAME: usize = 40;
-/// Ends of names of files that compilers and interpreters are given.
+/// Extensions of files that are given to compilers and interpreters.
 const SOURCES: [&str; 22] = [
     "c", "cc", "cpp", "cxx", "m", "rs", "go", "java", "py", "pl", "rb", "sh", "js", "ts", "s", "S", "f90", "hs", "ml",
     "tex", "sql", "mk",
@@ -36,11 +36,11 @@ pub(crate) struct Process {
     /// How long the critical path ran through its threads.
     pub(crate) path_ns: Nanos,
     pub(crate) threads: Vec<ThreadNumber>,
-    /// How it ended; none where it lives, or that is not known.
+    /// How it ended; `None` if it is still alive, or if that is not known.
     pub(crate) exit: Option<Exit>,
 }
 
-/// All of them: each before those that it started, these in the order of their starts.
+/// All of them: each before those that it started, which are in the order in which they started.
 pub(crate) struct Processes {
     pub(crate) all: Vec<Process>,
 }
@@ -75,14 +75,14 @@ pub(crate) fn count(trace: &Trace) -> u64 {
     by_process(trace).iter().map(|(at, _)| *at as u64 + 1).max().unwrap_or_default()
 }
 
-/// All threads in the order of their births, each with which process it is of, in the same order.
+/// All threads in the order of their creation, each with the index of its process; processes are numbered in the same order.
 fn by_process(trace: &Trace) -> Vec<(usize, &ThreadObserved)> {
     let mut threads: Vec<&ThreadObserved> = trace.observed.threads.iter().collect();
     threads.sort_by_key(|thread| (thread.born_ns, thread.number));
     let (mut by_pid, mut processes) = (HashMap::new(), 0);
     let of_process = |thread: &ThreadObserved| {
-        // A pid may be given again, to a process whose first thread has the same number. Of those that ran already, that thread need not have
-        // been joined before the others.
+        // A pid may be reused, by a process whose first thread has the same number. If processes were already running, that thread need not
+        // have been joined before the others.
         let is_first = thread.tid == thread.pid;
         let known = by_pid.get(&thread.pid).copied().filter(|(_, has_first)| !(is_first && *has_first));
         let (at, has_first) = known.unwrap_or((processes, false));
@@ -169,7 +169,7 @@ fn as_tree(born: Vec<Process>) -> Vec<Process> {
     all
 }
 
-/// A program with what tells it from others like it: all of its words where these are short, otherwise the file it works on.
+/// A program with what tells it from others like it: all of its words if these are short, otherwise the file it works on.
 fn in_short(program: &Program) -> String {
     let first = program.args.first().map_or(program.file.as_str(), String::as_str);
     let name = base(first).trim_start_matches('-');
@@ -186,13 +186,13 @@ fn in_short(program: &Program) -> String {
 
 /// The file that a long command is about: a source, or else what it writes.
 fn works_on(words: &[String]) -> Option<&str> {
-    // A script for a shell begins best.
+    // The beginning of a script for a shell says most.
     if words.first().is_some_and(|word| word.starts_with('-') && word.ends_with('c') && word.len() <= 3) {
         return None;
     }
     let is_source = |word: &&String| {
         let end = word.rsplit_once('.').map_or("", |(_, end)| end);
-        // What compilers keep in between is called at random.
+        // Intermediate files of compilers have random names.
         !word.starts_with('-') && !word.starts_with("/tmp/") && SOURCES.contains(&end) && !word.contains(' ')
     };
     let written = || words.iter().position(|word| word == "-o").and_then(|at| words.get(at + 1));

@@ -1,7 +1,7 @@
 //! The intervals of a trace's timeline, one by one and with their causes.
 //!
-//! The recording keeps them as columns without causes. A cause follows from where the thread waited and from where the
-//! waker stood, so it is taken from the wait of the same places.
+//! The recording keeps them as columns without causes. A cause follows from where the thread waited and where the
+//! waker was, so it is taken from the wait with the same places.
 
 use std::collections::HashMap;
 
@@ -19,12 +19,12 @@ pub(crate) struct Interval<'a> {
     pub(crate) ready_ns: u64,
     /// The call it was in; empty outside of calls.
     pub(crate) call: &'a str,
-    /// Why it was blocked; none where the CPU was taken from it.
+    /// Why it was blocked; `None` if it was preempted.
     pub(crate) cause: Option<Cause>,
     pub(crate) stack: StackId,
     pub(crate) waker: Waker,
     pub(crate) waker_tid: u32,
-    /// 0 where it was not followed.
+    /// 0 if it was not followed.
     pub(crate) waker_thread: ThreadNumber,
 }
 
@@ -51,8 +51,8 @@ impl Interval<'_> {
     }
 }
 
-/// Until when it is known what a thread did that lived from then to then, in nanoseconds after the start: to its end, or until the timeline
-/// had no more room.
+/// Until when it is known what a thread with this lifetime did, in nanoseconds after the start: to its end, or until the timeline
+/// ran out of room.
 pub(crate) fn known_until(trace: &Trace, born_ns: u64, ended_ns: u64) -> u64 {
     trace.observed.timeline.until_ns.map_or(ended_ns, |until| ended_ns.min(until.max(born_ns)))
 }
@@ -70,7 +70,7 @@ impl<'a> Intervals<'a> {
         Intervals { trace, causes: trace.stacks.off_cpu.iter().filter_map(of_wait).collect() }
     }
 
-    /// In the order in which the threads came back. Damaged columns end the list at their shortest.
+    /// In the order in which the threads came back. If columns are damaged, the list ends with the shortest.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Interval<'a>> {
         let timeline = &self.trace.observed.timeline;
         (0..timeline.len()).map_while(|index| self.interval(index))

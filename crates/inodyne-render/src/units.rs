@@ -10,7 +10,7 @@ pub(crate) fn duration(ns: Nanos) -> String {
 }
 
 /// The same in the unit and with the decimals that suit `other`: for times that are compared with it. One that is less than a
-/// hundredth of it keeps its own, as it would look like nothing.
+/// hundredth of it keeps its own, as it would look like zero.
 pub fn duration_beside(ns: Nanos, other: Nanos) -> String {
     let other = if ns.0 > 0 && ns.0 < other.0 / 100 { ns } else { other };
     match other.0 {
@@ -46,7 +46,7 @@ pub(crate) fn unit(largest: Nanos) -> &'static str {
 }
 
 /// The unit, how many nanoseconds it is, and with how many decimals the largest time has three significant digits or
-/// more, so that something is left of small rows.
+/// more, so that small rows do not vanish.
 fn scale(largest: Nanos) -> (&'static str, f64, usize) {
     let (unit, ns) = match largest.0 {
         0..1_000 => return ("ns", 1.0, 0),
@@ -59,19 +59,19 @@ fn scale(largest: Nanos) -> (&'static str, f64, usize) {
         ..9_999.5 => 1,
         _ => 0,
     };
-    // A hundredth of a second is much to a system call.
+    // A hundredth of a second is a long time for a system call.
     let decimals = decimals + usize::from(unit == "s" && largest.0 < 1_000_000_000_000);
     (unit, ns, decimals)
 }
 
-/// A time in the unit of a table whose largest time is `largest`, without the unit. What is there at all is not written as zero.
+/// A time in the unit of a table whose largest time is `largest`, without the unit. A time that is not zero is not written as zero.
 pub(crate) fn scaled(ns: Nanos, largest: Nanos) -> String {
     let (_, unit, decimals) = scale(largest);
     let text = format!("{:.decimals$}", ns.0 as f64 / unit);
     if ns.0 > 0 && is_zero(&text) { format!("<{:.decimals$}", 0.1f64.powi(decimals as i32)) } else { text }
 }
 
-/// The same of a difference, with its sign; none where it rounds to nothing.
+/// The same for a difference, with its sign; without one if it rounds to zero.
 pub(crate) fn scaled_difference(ns: i64, largest: Nanos) -> String {
     let (_, unit, decimals) = scale(largest);
     let size = format!("{:.decimals$}", ns.unsigned_abs() as f64 / unit);
@@ -86,7 +86,7 @@ fn is_zero(number: &str) -> bool {
     number.bytes().all(|c| c == b'0' || c == b'.')
 }
 
-/// A share in whole per cent; small ones with a decimal, and nothing looks like zero that is not.
+/// A share in whole per cent; small ones with a decimal, and only zero looks like zero.
 pub(crate) fn percent(share: f64) -> String {
     let percent = share * 100.0;
     match percent {
@@ -97,7 +97,7 @@ pub(crate) fn percent(share: f64) -> String {
     }
 }
 
-/// How often something is done in a second: whole numbers, small ones with a decimal, and nothing looks like zero that is not.
+/// How often something is done per second: whole numbers, small ones with a decimal, and only zero looks like zero.
 pub(crate) fn rate(per_second: f64) -> String {
     match per_second {
         none if none <= 0.0 => "0".to_owned(),
@@ -107,7 +107,7 @@ pub(crate) fn rate(per_second: f64) -> String {
     }
 }
 
-/// The same of bytes, with their unit.
+/// The same for bytes, with their unit.
 pub(crate) fn rate_of_bytes(per_second: f64) -> String {
     if per_second > 0.0 && per_second < 9.95 {
         return format!("{} bytes", rate(per_second));
@@ -120,7 +120,7 @@ pub(crate) fn counted(count: u64, one: &str, several: &str) -> String {
     format!("{} {}", Grouped(count), if count == 1 { one } else { several })
 }
 
-/// Microseconds, with decimals where they are few.
+/// Microseconds, with decimals if there are few.
 pub(crate) fn micros(ns: Nanos) -> String {
     let micros = ns.0 as f64 / 1e3;
     if micros < 99.95 { format!("{micros:.1}") } else { format!("{micros:.0}") }
@@ -147,12 +147,12 @@ pub(crate) fn date(unix_s: u64) -> String {
 pub(crate) fn bar(share: f64, width: usize) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let eighths = (share.clamp(0.0, 1.0) * width as f64 * 8.0).round() as usize;
-    // What is there at all is seen.
+    // Anything that is not zero is visible.
     let eighths = if share > 0.0 { eighths.max(1) } else { 0 };
     format!("{}{}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8])
 }
 
-/// A column for each count, the largest at full height; what is there at all is seen.
+/// A column for each count, the largest at full height; anything that is not zero is visible.
 pub(crate) fn columns(counts: &[u64]) -> String {
     const EIGHTHS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let largest = counts.iter().copied().max().unwrap_or_default().max(1);

@@ -1,5 +1,5 @@
-//! Where a share is: `unix:PATH`, `tcp:IP:PORT`, `vsock:CID:PORT`, `serial:PATH` or `vhost-user:PATH`. Hosts have no names here: a program that is
-//! linked statically cannot ask for their addresses.
+//! Where a share is: `unix:PATH`, `tcp:IP:PORT`, `vsock:CID:PORT`, `serial:PATH` or `vhost-user:PATH`. Host names are not accepted: a statically
+//! linked program cannot resolve them.
 
 use std::{fmt, net::SocketAddr, path::PathBuf, str::FromStr};
 
@@ -10,21 +10,21 @@ pub enum Address {
     Unix(PathBuf),
     /// An IP address and a port.
     Tcp(SocketAddr),
-    /// A machine, by the number that its host gives it, and a port: between virtual machines and their host.
+    /// A machine's CID, the number that its host gives it, and a port: between virtual machines and their host.
     Vsock {
-        /// Its number; `libc::VMADDR_CID_ANY` to listen under each that this machine has.
+        /// The CID; `libc::VMADDR_CID_ANY` to listen under each that this machine has.
         cid: u32,
         /// Below 1024 only root may listen.
         port: u32,
     },
     /// A serial port of a virtual machine: in the guest a character device, on the host the Unix socket to which the machine connects.
     Serial(PathBuf),
-    /// The Unix socket to which a virtual machine monitor connects, whose guest mounts the share by virtiofs.
+    /// The Unix socket to which a virtual machine monitor connects; its guest mounts the share over virtiofs.
     VhostUser(PathBuf),
 }
 
 impl Address {
-    /// Whether it is reached with keys, or by machines that are named.
+    /// Whether peers are let in by key, or as machines that are named.
     pub(crate) fn is_remote(&self) -> bool {
         matches!(self, Self::Tcp(_) | Self::Vsock { .. })
     }

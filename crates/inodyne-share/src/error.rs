@@ -34,8 +34,8 @@ pub enum ShareError {
     /// The other side said no.
     #[error("the host of the share refuses: {0}")]
     Refused(String),
-    /// An address that is reached with keys, without them.
-    #[error("{0} belong together, and tcp: needs them: whom to trust, and who one is (`share key` makes keys)")]
+    /// An address that needs keys, without them.
+    #[error("{0} belong together, and tcp: needs both: whose key to trust, and one's own (`share key` makes keys)")]
     Keys(&'static str),
     /// Machines are named where none is known.
     #[error("--allow cid:N names a virtual machine that needs no key: over vsock: only, and not beside --key")]
@@ -48,15 +48,15 @@ pub enum ShareError {
     /// Keys where there is nobody to show them to.
     #[error("keys are for tcp: and vsock: only; a Unix socket's permissions say who may use it")]
     NoKeys,
-    /// An address at which no program of ours connects.
+    /// An address to which no program of ours connects.
     #[error(
         "vhost-user: is for virtual machine monitors; in the guest it is mounted by `mount -t virtiofs TAG DIRECTORY`, and status answers at another --listen"
     )]
     Virtiofs,
-    /// Nobody could use what is said of guests of virtiofs.
+    /// An option about guests of virtiofs, where nobody could use it.
     #[error("--owner is for vhost-user:, and not with --owners keep: other guests say it as they mount the share")]
     NoOwner,
-    /// A file of keys that cannot be used.
+    /// A key file that cannot be used.
     #[error("key file {}: {problem}", path.display())]
     KeyFile {
         /// Which.
@@ -64,13 +64,13 @@ pub enum ShareError {
         /// What is wrong with it.
         problem: String,
     },
-    /// One of both sides does not know the other's key.
+    /// One of the two sides does not know the other's key.
     #[error(
         "host and guest do not know each other: --host is the host's public key, and the host's --allow has the guest's"
     )]
     Strangers,
     /// The other side does not speak this protocol.
-    #[error("who answers there is no host of a share")]
+    #[error("what answers there is not the host of a share")]
     NotAShare,
     /// The connection was lost, or the host did not answer in time.
     #[error("the host of the share is gone: {0}")]
@@ -109,7 +109,7 @@ impl ShareError {
         Self::Lacking(what.to_string())
     }
 
-    /// Whether the user wrote something wrong, and not the machine lacks something.
+    /// Whether the user wrote something wrong, rather than the machine lacking something.
     pub fn is_usage(&self) -> bool {
         matches!(
             self,

@@ -15,7 +15,7 @@ use crate::{
 pub(crate) fn greet(outbox: &Arc<Outbox>, inbox: &mut Inbox, purpose: Purpose) -> Result<Welcome, ShareError> {
     let hello = serde_json::to_vec(&Hello::new(purpose)).map_err(|_| ShareError::NotAShare)?;
     outbox.send(&frame::whole(Kind::Hello, &hello));
-    // The host is whom the user named: what it says may be longer.
+    // The host is the one that the user named: what it says may be longer.
     inbox.trust();
     let mut payload = Vec::new();
     match inbox.next(&mut payload) {

@@ -1,7 +1,7 @@
 //! Something that is to be done when this process ends, whatever ends it.
 //!
-//! A process cannot count on its own end. So a second one waits for it: it holds nothing but one end of a socket, sees the other one close
-//! whatever the reason, and does what is to be done. It is not held to what this process has given up meanwhile.
+//! A process cannot rely on doing anything at its own end. So a second one waits for it: it holds nothing but one end of a socket, sees the
+//! other one close whatever the reason, and does what is to be done. It is not limited by what this process has given up in the meantime.
 
 use std::{
     io::{self, Read, Write},
@@ -20,7 +20,7 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
-    /// Starts it, in a process of one thread, and returns once it holds nothing of what is open here: a mount that it still held would
+    /// Starts it, from a process with one thread, and returns once it holds nothing of what is open here: a mount that it still held would
     /// be busy for whoever unmounts it. `at_the_end` must need nothing that is open now.
     pub fn start(at_the_end: impl FnOnce()) -> Result<Self, ShareError> {
         let failed = |source| ShareError::System { what: "start a guard", source };
@@ -53,7 +53,7 @@ impl Drop for Guard {
 
 /// The guard's whole life.
 fn watch(mut life: UnixStream, at_the_end: impl FnOnce()) {
-    // A signal to the terminal's group is not for it.
+    // A signal to the terminal's process group is not meant for it.
     let _ = setsid();
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
         // SAFETY: ignoring a signal runs no code.
@@ -69,7 +69,7 @@ fn watch(mut life: UnixStream, at_the_end: impl FnOnce()) {
         libc::prctl(libc::PR_SET_NAME, c"share-guard".as_ptr());
     }
     let _ = rustix::process::chdir("/");
-    // Where nobody is left to be told, the end has come.
+    // If nobody is left to be told, the end has already come.
     let _ = life.write_all(&[0]);
     let _ = life.read(&mut [0]);
     at_the_end();

@@ -1,7 +1,7 @@
-//! Keys of hosts and guests: pairs of Ed25519, as text and in files.
+//! Keys of hosts and guests: Ed25519 key pairs, as text and in files.
 //!
 //! A public key is written as 64 hexadecimal digits. A private key is kept in a file that nobody but its owner may read, as PKCS #8.
-//! There are no certificates: who is to be let in, or connected to, is named by its key.
+//! There are no certificates: whoever is to be let in, or connected to, is named by their key.
 
 use std::{
     fmt, fs, io,
@@ -18,14 +18,14 @@ use ring::{
 
 use crate::ShareError;
 
-/// What stands before an Ed25519 key in its `SubjectPublicKeyInfo` (RFC 8410): two sequences, the algorithm's number, and
+/// What precedes an Ed25519 key in its `SubjectPublicKeyInfo` (RFC 8410): two sequences, the algorithm's number, and
 /// the length of what follows.
 const PREFIX: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
 
-/// Longer files are none of keys.
+/// Longer files are not key files.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// By what one side is known to the other.
+/// What one side is known to the other by.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct PublicKey([u8; 32]);
 
@@ -40,10 +40,10 @@ impl PublicKey {
         Some(Self(der.strip_prefix(&PREFIX)?.try_into().ok()?))
     }
 
-    /// All that are in a file, one a line; empty lines and those that begin with `#` are not looked at.
+    /// All keys in a file, one per line; empty lines and those that begin with `#` are ignored.
     ///
     /// # Errors
-    /// The file cannot be read, or a line is no key.
+    /// The file cannot be read, or a line is not a key.
     pub fn all_in(path: &Path) -> Result<Vec<Self>, ShareError> {
         let text = fs::File::open(path).and_then(read).map_err(|error| ShareError::key_file(path, error))?;
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
@@ -97,7 +97,7 @@ impl PrivateKey {
     /// From a file that [`PrivateKey::make`] has made.
     ///
     /// # Errors
-    /// It cannot be read, is no such file, or others than its owner may read or change it.
+    /// It cannot be read, is not such a file, or somebody other than its owner may read or change it.
     pub fn load(path: &Path) -> Result<Self, ShareError> {
         let failed = |error: io::Error| ShareError::key_file(path, error);
         let file = fs::File::open(path).map_err(failed)?;
@@ -112,7 +112,7 @@ impl PrivateKey {
 
     /// Its public half.
     pub fn public(&self) -> PublicKey {
-        // It was tried as it came.
+        // It was checked when it was loaded, or made here.
         let pair = Ed25519KeyPair::from_pkcs8(&self.0).ok();
         let bytes = pair.and_then(|pair| pair.public_key().as_ref().try_into().ok());
         PublicKey(bytes.unwrap_or_default())
@@ -144,11 +144,11 @@ pub struct HostKeys {
 pub struct Admitted {
     /// Those who know a key, and to whom the host shows its own.
     pub keys: Option<HostKeys>,
-    /// Virtual machines whose root needs no key, by their numbers: over vsock.
+    /// Virtual machines whose root needs no key, by number; over vsock.
     pub machines: Vec<u32>,
 }
 
-/// Who a guest is, and who its host.
+/// Who a guest is, and who its host is.
 #[derive(Clone, Debug)]
 pub struct GuestKeys {
     /// Its own key.

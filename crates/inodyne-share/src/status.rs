@@ -1,4 +1,4 @@
-//! Asking a host how its share goes, as `share status` does.
+//! Asks a host how its share is doing, as `share status` does.
 
 use crate::{
     Address, ShareError,

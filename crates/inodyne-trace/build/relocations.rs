@@ -1,4 +1,4 @@
-//! Which of the kernel's types the programs ask about: the records of CO-RE in the compiled object (`.BTF.ext`), by section of programs.
+//! Which of the kernel's types the programs ask about: the CO-RE records in the compiled object (`.BTF.ext`), by program section.
 //!
 //! They are read from the object itself, so there is no list that could differ from what is compiled.
 
@@ -34,12 +34,12 @@ pub fn table(object: &[u8]) -> String {
     table + "]\n"
 }
 
-/// The types that the programs of each section ask about. None where the object cannot be read.
+/// The types that the programs of each section ask about. None if the object cannot be read.
 fn roots(object: &[u8]) -> Option<BTreeMap<&str, BTreeSet<Root<'_>>>> {
     let types = Types::read(section(object, b".BTF")?)?;
     let extra = section(object, b".BTF.ext")?;
     let at = |place| word(extra, place).map(|word| word as usize);
-    // A header, of which this is the length, has pairs of offset and length: functions, lines, records of CO-RE.
+    // The header, whose length this is, has pairs of offset and length: functions, lines, CO-RE records.
     let (header, offset, length) = (at(4)?, at(24)?, at(28)?);
     let mut rest = extra.get(header..)?.get(offset..)?.get(..length)?;
     let record_length = word(rest, 0)? as usize;
@@ -72,7 +72,7 @@ fn root<'a>(types: &Types<'a>, number: u32, ask: u32) -> Option<Option<Root<'a>>
     (!name.is_empty()).then_some(Some((name, common_kind(of.kind))))
 }
 
-/// A section of an ELF file of 64 bits.
+/// A section of a 64-bit ELF file.
 fn section<'a>(object: &'a [u8], wanted: &[u8]) -> Option<&'a [u8]> {
     let half = |at: usize| Some(u16::from_ne_bytes(object.get(at..at + 2)?.try_into().ok()?) as usize);
     let double = |at: usize| {

@@ -10,7 +10,7 @@ use crate::libbpf_log;
 use crate::perf_event;
 use crate::probe::Point;
 
-/// Runs of programs, and how long these took while that was measured.
+/// Runs of programs, and how long they took while that was measured.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ran {
     /// In nanoseconds.
@@ -38,7 +38,7 @@ impl Sub for Ran {
 pub enum InKernel<'t> {
     /// Loaded by libbpf.
     ByLibbpf(ProgramMut<'t>),
-    /// Loaded beside it: one at a tracepoint by BTF, which the kernel knows from loading.
+    /// Loaded beside libbpf: a program at a BTF tracepoint, which the kernel has known since it was loaded.
     Beside(BorrowedFd<'t>),
 }
 
@@ -77,7 +77,7 @@ fn attach_itself(program: &InKernel<'_>) -> libbpf_rs::Result<Attached> {
 
 const CPU_CLOCK: &str = "the cpu-clock timer";
 
-/// Attaches a program; to a timer, on each of so many CPUs that is on line.
+/// Attaches a program; to a timer, on each of the first `cpus` CPUs that is online.
 ///
 /// # Errors
 /// The kernel has no such point, or refuses it.
@@ -97,7 +97,7 @@ pub fn attach(program: &InKernel<'_>, point: Point, cpus: usize, hz: u32) -> Res
             for cpu in 0..cpus as i32 {
                 let event = match perf_event::cpu_clock(cpu, hz) {
                     Ok(event) => event,
-                    // A CPU that is not on line has no clock to sample by.
+                    // An offline CPU has no clock to sample by.
                     Err(error) => {
                         refused = Some(error);
                         continue;
@@ -116,17 +116,17 @@ pub fn attach(program: &InKernel<'_>, point: Point, cpus: usize, hz: u32) -> Res
     }
 }
 
-/// Runs of a program that the kernel skipped because the same program already ran on that CPU.
+/// Runs of a program that the kernel skipped because the same program was already running on that CPU.
 pub fn recursion_misses(program: BorrowedFd<'_>) -> u64 {
     info_of(program).map_or(0, |info| info.recursion_misses)
 }
 
-/// How often and for how long a program has run, as long as that was measured ([`measure_run_times`]).
+/// How often and for how long a program has run while that was measured ([`measure_run_times`]).
 pub fn ran(program: BorrowedFd<'_>) -> Ran {
     info_of(program).map_or(Ran::default(), |info| Ran { ns: info.run_time_ns, runs: info.run_cnt })
 }
 
-/// Has the kernel measure how long programs run, until the descriptor is closed; that makes each run a little longer. None where it
+/// Has the kernel measure how long programs run, until the descriptor is closed; that makes each run a little longer. None if it
 /// refuses.
 pub fn measure_run_times() -> Option<OwnedFd> {
     // SAFETY: no memory is passed.

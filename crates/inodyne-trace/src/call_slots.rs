@@ -1,4 +1,4 @@
-//! Which call each place in a thread's account stands for.
+//! Which call each slot in a thread's account stands for.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ const OTHERS: &str = "(others)";
 pub fn used(maps: &InodyneMaps<'_>) -> Result<Vec<(usize, usize, u32)>, libbpf_rs::Error> {
     let references: ArrayView<[u32; 2]> = ArrayView::new(&maps.call_refs)?;
     let all = (0..GROUPS).flat_map(|group| (0..CALLS).map(move |call| (group, call)));
-    // Two lie in an element.
+    // Each element holds two.
     let reference = |at: usize| references.get(at / 2)[at % 2];
     let all = all.map(|(group, call)| (group, call, reference(group * CALLS + call)));
     Ok(all.filter(|(_, _, reference)| *reference != 0).collect())
@@ -48,7 +48,7 @@ impl CallSlots {
         self.0.get(slot as usize).cloned().flatten().unwrap_or_else(|| OTHERS.to_owned())
     }
 
-    /// Names the times of a thread in calls, given by their slots.
+    /// Names the calls in a thread's times, which are given by slot.
     pub fn named(&self, kernel: &[(u8, u64)]) -> BTreeMap<String, Nanos> {
         kernel.iter().map(|(slot, ns)| (self.name((*slot).into()), Nanos(*ns))).collect()
     }

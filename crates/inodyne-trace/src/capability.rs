@@ -37,8 +37,8 @@ const VMLINUX: &str = "/sys/kernel/btf/vmlinux";
 /// What libbpf asks for the number of CPUs.
 const CPUS: &str = "/sys/devices/system/cpu/possible";
 
-/// Everything that is looked at, needed or not, in the order in which to mend it. Where nothing stands against it the programs are
-/// loaded and attached, as they are for a run: nothing but that tells whether this kernel takes them.
+/// Everything that is checked, needed or not, in the order in which to fix it. If no need is unmet, the programs are loaded and
+/// attached as they are for a run: only that tells whether this kernel accepts them.
 pub fn all(options: &Options) -> Vec<Check> {
     let mut checks = needs();
     if checks.iter().all(|check| check.problem.is_none()) {
@@ -56,7 +56,7 @@ pub fn require_for_tracing() -> Result<(), Check> {
     needs().into_iter().find(|check| check.problem.is_some()).map_or(Ok(()), Err)
 }
 
-/// What can be told without loading anything. What lies in /sys is only looked for where there is a /sys.
+/// What can be told without loading anything. Whatever is in /sys is only looked for if there is a /sys.
 fn needs() -> Vec<Check> {
     let mut needs = vec![capabilities(), initial_user_namespace(), sysfs()];
     if needs.iter().all(|check| check.problem.is_none()) {
@@ -102,10 +102,10 @@ fn remedy() -> &'static str {
     }
 }
 
-/// What tracing itself asks for.
+/// What tracing itself needs.
 const TO_TRACE: [(CapabilitySet, &str); 2] = [(CapabilitySet::BPF, "CAP_BPF"), (CapabilitySet::PERFMON, "CAP_PERFMON")];
 
-/// Those of the capabilities that this process lacks, if any.
+/// Which of these capabilities this process lacks, if any.
 fn lacks(needed: &[(CapabilitySet, &str)]) -> Option<String> {
     let effective = rustix::thread::capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.effective);
     let missing: Vec<&str> =
@@ -127,7 +127,7 @@ fn capabilities() -> Check {
     }
 }
 
-/// What only places and caches need: the lab asks for it itself.
+/// Needed only for places and caches: the lab checks for it itself.
 fn administration() -> Check {
     Check {
         what: "CAP_SYS_ADMIN".to_owned(),
@@ -138,7 +138,7 @@ fn administration() -> Check {
     }
 }
 
-/// In any other user namespace capabilities count for what belongs to it, which the kernel's programs do not.
+/// In any other user namespace, capabilities apply only to what belongs to it, and programs in the kernel do not.
 fn initial_user_namespace() -> Check {
     const INITIAL: u64 = 0xEFFF_FFFD; // PROC_USER_INIT_INO, include/linux/proc_ns.h
     let is_other = std::fs::metadata("/proc/self/ns/user").is_ok_and(|namespace| namespace.ino() != INITIAL);

@@ -1,8 +1,8 @@
-//! Names of control groups, by the numbers that the kernel side has seen (`bpf/cgroup.h`): asked for soon after they appear, since a group may
-//! be gone in the end.
+//! Names of control groups, by the numbers that the kernel side has seen (`bpf/cgroup.h`): looked up soon after they appear, since a group may
+//! be gone by the end.
 //!
-//! The number of a group is what the kernel's handle of its directory consists of, so a directory is opened by its number alone. That of the
-//! root says nothing, and has no name here; nor has one that is gone already, or lies outside of what this process is shown.
+//! A group's number is all that the file handle of its directory consists of, so the directory can be opened by number alone. The root's number
+//! tells nothing, so it has no name here; nor has a group that is already gone, or lies outside of what this process can see.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use crate::map::ArrayView;
 use crate::skeleton::InodyneMaps;
 
-/// What a group is called, below where groups are, by its number: `/system.slice/db.service`.
+/// The path of a group below the mount point, by its number: `/system.slice/db.service`.
 pub type Names = BTreeMap<u64, String>;
 
 /// The groups that have appeared so far.
@@ -20,7 +20,7 @@ pub struct Cgroups {
     seen: ArrayView<u64>,
     asked: usize,
     names: Names,
-    /// Where groups of version 2 are, once somebody asked.
+    /// Where cgroup v2 is mounted, once that was needed.
     root: Option<(PathBuf, File)>,
 }
 
@@ -30,12 +30,12 @@ impl Cgroups {
         Ok(Cgroups { seen: ArrayView::new(&maps.cgroups_seen)?, asked: 0, names: Names::new(), root: None })
     }
 
-    /// Asks for the names of those that are new among so many.
+    /// Looks up the names of those that are new among the first `used`.
     pub fn look(&mut self, used: u32) {
         let used = (used as usize).min(self.seen.len());
         while self.asked < used {
             let number = self.seen.get(self.asked);
-            // It was counted, and is just being written.
+            // It has been counted, but is still being written.
             if number == 0 {
                 return;
             }
@@ -52,7 +52,7 @@ impl Cgroups {
     }
 }
 
-/// Where groups of version 2 are.
+/// Where cgroup v2 is mounted.
 fn root() -> Option<(PathBuf, File)> {
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
     let path = mounts.lines().find_map(mounted_at)?;
@@ -60,13 +60,13 @@ fn root() -> Option<(PathBuf, File)> {
     Some((path.to_owned(), root))
 }
 
-/// Where a line of /proc/PID/mountinfo has such groups mounted: proc_pid_mountinfo(5).
+/// The mount point in a line of /proc/PID/mountinfo, if it is of cgroup v2: proc_pid_mountinfo(5).
 fn mounted_at(line: &str) -> Option<&Path> {
     let (mount, filesystem) = line.split_once(" - ")?;
     (filesystem.split(' ').next() == Some("cgroup2")).then(|| mount.split(' ').nth(4).map(Path::new))?
 }
 
-/// A `struct file_handle` (open_by_handle_at(2)) with the number of a directory of the kernel's.
+/// A `struct file_handle` (open_by_handle_at(2)) with the number of a kernfs directory.
 #[repr(C)]
 struct Handle {
     bytes: u32,
@@ -81,7 +81,7 @@ fn name(root: &Path, mount: &File, number: u64) -> Option<String> {
     // SAFETY: a descriptor that is open, and a handle with as many bytes as it says; the kernel only reads it.
     let opened = unsafe { libc::syscall(libc::SYS_open_by_handle_at, mount.as_raw_fd(), &raw mut handle, flags) };
     let opened = i32::try_from(opened).ok().filter(|opened| *opened >= 0)?;
-    // SAFETY: just opened, and nobody else's.
+    // SAFETY: just opened, and owned by nobody else.
     let directory = unsafe { File::from_raw_fd(opened) };
     let path = std::fs::read_link(format!("/proc/self/fd/{}", directory.as_raw_fd())).ok()?;
     let below = path.strip_prefix(root).ok()?.to_str()?;

@@ -1,6 +1,6 @@
 //! Tests of the state machine of `bpf/clock.h`: the very file that the kernel runs, compiled for the host.
 //!
-//! A timeline is drawn with one letter a nanosecond, the way the thread really spent it:
+//! A timeline is drawn with one letter per nanosecond, the way the thread really spent it:
 //!
 //! ```text
 //! u  user mode                 k  in a call, on a CPU
@@ -31,7 +31,7 @@ const CALL_SLOT: u32 = 3;
 #[derive(Debug, Clone, Copy)]
 enum Event {
     Enter,
-    /// One call that is timed, for so many that are not.
+    /// A timed call that stands for so many that are not timed.
     EnterFor(u32),
     EnterUntimed,
     Exit,
@@ -52,7 +52,7 @@ impl Driven {
     fn born() -> Driven {
         let mut thread = Thread::zeroed();
         thread.call = CALL_NONE;
-        // SAFETY: the structure is generated of the one in C, and nobody else uses it.
+        // SAFETY: the structure is generated from the one in C, and nobody else uses it.
         unsafe { host_born(&mut thread, BIRTH) };
         Driven { thread, call_walls: Vec::new() }
     }
@@ -173,7 +173,7 @@ fn a_wake_up_that_races_with_the_switch_leaves_no_blocked_time() {
 }
 
 /// ```text
-/// waker   .W...........?...    the second one is not told
+/// waker   .W...........?...    the second one is not reported
 /// thread  OrrIkkkkkkObbbbbI
 /// ```
 #[test]
@@ -204,7 +204,7 @@ fn a_preempted_thread_is_ready_whatever_wakes_it() {
 ///
 /// ```text
 /// measured  uu kkkk uuu kk uuu KKK u kkk bb kk uu
-/// charged   uu ............... KKK ..... bb kk uu     a dot: user or kernel, nobody knows how much in which
+/// charged   uu ............... KKK ..... bb kk uu     a dot: user or kernel, with no way to tell how much of each
 /// ```
 #[test]
 fn a_call_that_is_not_timed_is_charged_to_neither_until_it_leaves_the_cpu() {
@@ -232,7 +232,7 @@ fn a_call_that_is_not_timed_is_charged_to_neither_until_it_leaves_the_cpu() {
     assert_eq!((kernel_ns(&thread), thread.stood_ns), (30 + 30 + 20, 30));
 }
 
-/// What a call runs after it has left the CPU is known of each, so nobody has to stand for it.
+/// What a call runs after it has left the CPU is known for each call, so none has to stand for others.
 #[test]
 fn a_call_stands_for_others_up_to_its_first_switch_only() {
     let mut driven = Driven::born();

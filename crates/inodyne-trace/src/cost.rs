@@ -2,8 +2,8 @@
 //!
 //! A loop of one cheap call ([`calibrate`](crate::calibrate)) finds everything in the CPU's caches. A command does not, and what a switch
 //! costs depends on how deep the stacks are. So the kernel's own measurement of run times (`BPF_ENABLE_STATS`, bpf(2)) is on for one
-//! twentieth of the time, and what it says then is divided by what the command did then. What lies around a program, its tracepoint and
-//! the clock of that measurement, comes from the loop, which is run with the measurement on, too.
+//! twentieth of the time, and what it measures is divided by what the command did in that time. What lies around a program, its tracepoint
+//! and the clock of that measurement, comes from the loop, which is also run with the measurement on.
 
 use std::ops::{AddAssign, Sub};
 use std::os::fd::OwnedFd;
@@ -15,19 +15,19 @@ use inodyne_model::trace::Overhead;
 
 use crate::attach::{Ran, measure_run_times};
 
-/// How long a window is at least.
+/// The minimum length of a window.
 const WINDOW_NS: u64 = 10_000_000;
-/// Windows are one part of so many.
+/// Windows take up one part in so many of the time.
 const ONE_OF: u64 = 20;
-/// What was seen less often in windows does not say what it costs.
+/// Whatever was seen in windows less often than this does not tell what it costs.
 const ENOUGH_CALLS: u64 = 200;
 const ENOUGH_SWITCHES: u64 = 20;
-/// Programs run for a thread that leaves its CPU, is woken and comes back, at most: where one follows the other, one run is for both.
+/// Program runs for a thread that leaves its CPU, is woken and comes back, at most: where one replaces another, one run is for both.
 const RUNS_PER_SWITCH: f64 = 3.0;
-/// Where it is entered, and where it returns.
+/// One where the call is entered, and one where it returns.
 pub const RUNS_PER_CALL: f64 = 2.0;
 
-/// What has the kernel run a program.
+/// What makes the kernel run a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Occasion {
     /// A system call.
@@ -39,7 +39,7 @@ pub enum Occasion {
 }
 
 impl Occasion {
-    /// Of the program of this name.
+    /// The occasion of the program with this name.
     pub fn of(program: &str) -> Occasion {
         match program.trim_end_matches("_again").trim_end_matches("_held") {
             "calls_enter" | "calls_exit" => Occasion::Call,
@@ -54,7 +54,7 @@ impl Occasion {
 pub struct Reading {
     /// The instant.
     pub at_ns: u64,
-    /// The programs of system calls, of whomever.
+    /// The programs of system calls, whoever makes them.
     pub at_calls: Ran,
     /// Those of switches.
     pub at_switches: Ran,
@@ -97,26 +97,26 @@ impl AddAssign for Reading {
 pub struct Calibration {
     /// What tracing adds to that call.
     pub ns_per_call: f64,
-    /// The same where that call is not timed; only of a live view, where there are such calls.
+    /// The same where that call is not timed; only for a live view, where there are such calls.
     pub ns_per_untimed_call: f64,
-    /// What it adds around one run of a program, the time that the kernel's measurement says aside; below zero where that is the larger.
+    /// What it adds around one run of a program, not counting the time that the kernel measures; negative where that is the larger.
     pub ns_around: f64,
     /// How long a program runs for a thread that is not followed.
     pub ns_not_followed: f64,
 }
 
 impl Calibration {
-    /// What the programs cost at a switch of those who are followed, where they have run so far for everybody in so many switches.
+    /// What the programs cost per switch of a followed thread, given all their runs, for any thread, and the number of such switches.
     pub fn ns_per_switch(&self, ran: Ran, switches: u64) -> f64 {
         self.ns_per_event(ran, switches, RUNS_PER_SWITCH)
     }
 
-    /// The same at a call.
+    /// The same per call.
     fn ns_per_call(&self, ran: Ran, calls: u64) -> f64 {
         self.ns_per_event(ran, calls, RUNS_PER_CALL)
     }
 
-    /// What ran for others is theirs.
+    /// Runs for threads that are not followed are not charged to those that are.
     fn ns_per_event(&self, ran: Ran, events: u64, each: f64) -> f64 {
         if events == 0 {
             return 0.0;
@@ -131,9 +131,9 @@ impl Calibration {
 /// What tracing costs, as far as it is known yet.
 pub struct Cost {
     calibration: Calibration,
-    /// The window that is open, where one is, and what the kernel measures in it.
+    /// The open window, if there is one, and the descriptor that has the kernel measure.
     window: Option<(Reading, OwnedFd)>,
-    /// Of all windows before.
+    /// The sum of all windows before.
     seen: Reading,
     next_ns: u64,
     began_ns: u64,
@@ -142,14 +142,14 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Begins with a window where the kernel measures for `window`; it measures in none without.
+    /// Begins with a window if `window` has the kernel measuring; otherwise there will be none.
     pub fn new(calibration: Calibration, window: Option<OwnedFd>, now: Reading) -> Cost {
         let next_ns = if window.is_some() { 0 } else { u64::MAX };
         let window = window.map(|descriptor| (now, descriptor));
         Cost { calibration, window, seen: Reading::default(), next_ns, began_ns: now.at_ns, own: None }
     }
 
-    /// Opens or closes a window where it is time to. To be called every few milliseconds.
+    /// Opens or closes a window when it is time to. To be called every few milliseconds.
     pub fn look(&mut self, now: impl FnOnce() -> Reading) {
         let at_ns = monotonic_ns().0;
         self.own.get_or_insert_with(own_cpu_time);
@@ -163,7 +163,7 @@ impl Cost {
         }
     }
 
-    /// Measures no more: from now on not all is recorded, and costs less than before.
+    /// Stops measuring: from now on not everything is recorded, and tracing costs less than before.
     pub fn stop(&mut self, now: impl FnOnce() -> Reading) {
         if self.window.is_some() {
             self.close(now());
@@ -184,7 +184,7 @@ impl Cost {
         self.next_ns = now.at_ns + in_window.at_ns * (ONE_OF - 1);
     }
 
-    /// What it was, at the end.
+    /// The cost, at the end.
     pub fn finish(mut self, now: Reading) -> Overhead {
         self.close(now);
         let length_ns = now.at_ns.saturating_sub(self.began_ns);
@@ -194,7 +194,7 @@ impl Cost {
     }
 }
 
-/// What tracing costs, of what was seen in windows.
+/// What tracing costs, from what was seen in windows.
 fn of_windows(calibration: &Calibration, seen: &Reading, length_ns: u64, reader_ns: u64) -> Overhead {
     let around = calibration.ns_around;
     let ns_per_call = match seen.calls >= ENOUGH_CALLS {

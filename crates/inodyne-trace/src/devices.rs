@@ -9,15 +9,15 @@ pub fn number(device: u32) -> String {
     format!("{}:{}", device >> 20, device & 0xf_ffff)
 }
 
-/// The name of the block device with this number (`loop3`); the number where there is none, or none any more.
+/// The name of the block device with this number (`loop3`); the number if there is none, or no longer one.
 pub fn name(number: &str) -> String {
     let directory = fs::read_link(format!("/sys/dev/block/{number}")).ok();
     let name = directory.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
     name.unwrap_or_else(|| number.to_owned())
 }
 
-/// The disks to which a device passes its I/O on (LVM, dm-crypt, md), down to those that have requests of their own (multipath) or pass it
-/// on no further; itself where it is one.
+/// The disks to which a device passes on its I/O (LVM, dm-crypt, md), down to those that have requests of their own (multipath) or pass it
+/// on no further; the device itself if it is one.
 pub fn disks_below(number: &str, has_requests: &dyn Fn(&str) -> bool) -> BTreeSet<String> {
     disks_below_at(Path::new("/sys/dev/block"), number, has_requests)
 }
@@ -30,7 +30,7 @@ fn disks_below_at(devices: &Path, number: &str, has_requests: &dyn Fn(&str) -> b
     let lower = fs::read_dir(device.join("slaves")).into_iter().flatten().flatten();
     let number_of = |device: &Path| fs::read_to_string(device.join("dev")).ok().map(|text| text.trim().to_owned());
     let disk = |device: &Path| {
-        // Of a partition, whose directory lies in its disk's.
+        // For a partition, its disk, whose directory contains the partition's.
         let disk = if device.join("partition").exists() { device.parent()? } else { device };
         number_of(disk)
     };

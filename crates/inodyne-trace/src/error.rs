@@ -14,7 +14,7 @@ pub enum TraceError {
     NoSuchProbe {
         /// What was given.
         name: String,
-        /// Those that there are.
+        /// Those that exist.
         known: String,
     },
     /// A program found nothing to attach to.

@@ -1,4 +1,4 @@
-//! Joining threads that run already: says which processes are wanted, and has the kernel look at all tasks until nobody is new.
+//! Joining threads that are already running: tells the kernel side which processes are wanted, and has it go through all tasks until none is new.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -16,10 +16,10 @@ pub enum Whom {
     Processes(Vec<u32>),
 }
 
-/// Rounds after which whoever is still being born is left to the next call. A round takes some milliseconds.
+/// Rounds after which threads still being created are left to the next call. A round takes some milliseconds.
 const MOST_ROUNDS: usize = 50;
 
-/// Follows all threads of these processes that are not followed yet, and returns how many these were.
+/// Follows all threads of these processes that are not followed yet, and returns how many there were.
 ///
 /// # Errors
 /// The kernel refuses the iterator.
@@ -27,10 +27,10 @@ pub(crate) fn join(skeleton: &mut InodyneSkel<'static>, whom: &Whom) -> libbpf_r
     match whom {
         Whom::All => skeleton.maps.bss_data.as_mut().expect("the object has global variables").join_all = 1,
         Whom::Processes(pids) => {
-            // 0 is the number of all who are not of the namespace of processes that inodyne is in.
+            // 0 stands for every process outside the PID namespace that inodyne is in.
             let wanted: BTreeSet<Vec<u8>> =
                 pids.iter().filter(|pid| **pid != 0).map(|pid| pid.to_ne_bytes().to_vec()).collect();
-            // Who was wanted before may be gone, and another process may have its number.
+            // A process that was wanted before may be gone, and another may have its number.
             let gone: Vec<Vec<u8>> = skeleton.maps.joining.keys().filter(|key| !wanted.contains(key)).collect();
             for key in gone {
                 skeleton.maps.joining.delete(&key)?;

@@ -1,32 +1,32 @@
 //! Collect: what the kernel saw of a command.
 //!
 //! [`Tracer`] loads the BPF programs, follows one command and its descendants and returns sums, tables and a timeline.
-//! The command itself is started by `inodyne-launch`, and nothing is explained here: that is `inodyne-analyse`.
+//! The command itself is started by `inodyne-launch`; explaining what was seen is left to `inodyne-analyse`.
 //!
 //! ```text
 //! bpf/            the C that all probes share: the contract (intf.h), who is followed, the state machine (clock.h)
-//! probes/NAME/    a probe: its BPF C, what both sides share of it (intf.h), and the Rust that reads its tables (mod.rs)
+//! probes/NAME/    a probe: its BPF C, what it shares with the Rust side (intf.h), and the Rust that reads its tables (mod.rs)
 //! probe           what every probe can do;  attach  where its programs run
-//! options         what a Tracer is asked for;  session  load, attach, drain, finish: its life
+//! options         what a Tracer is asked to do;  session  its life: load, attach, drain, finish
 //! session/load    loading the programs;  session/beside  two at a time
 //! session/live    reading again and again while it goes on
 //! contract/       the structures of the C as Rust types, and the tests of what their fields mean
-//! join            threads that run already
+//! join            joining threads that are already running
 //! map, names      reading maps;  names of system calls;  devices  numbers and names of devices
 //! cgroups         what control groups are called
-//! call_slots      which call each place in a thread's account stands for
+//! call_slots      which call each slot in a thread's account stands for
 //! symbols         addresses in kernel stacks to names
 //! thread_table    accounts of threads, in a table that grows
 //! thread_numbers  numbers of threads in a recording
-//! mapped_files    where the code of processes lies that are gone when it is named
-//! calibrate       what one cheap call costs more with tracing;  cost  what tracing costs a command, measured while it runs
+//! mapped_files    files that processes map as code, for naming functions once the processes are gone
+//! calibrate       how much longer one cheap call takes with tracing;  cost  what tracing costs a command, measured while it runs
 //! perf_event      opening perf's events
-//! types/          the kernel's types, of which libbpf gets those that the programs ask about
-//! kernel          what this kernel is like where CO-RE cannot ask
-//! map_of_maps     maps that are put into maps of maps
+//! types/          the kernel's types, of which libbpf is given those that the programs ask about
+//! kernel          properties of this kernel that CO-RE cannot ask about
+//! map_of_maps     inner maps, and putting them into maps of maps
 //! rings           ring buffers that grow
 //! refused         what is kept where the kernel refuses a part
-//! libbpf_log      what libbpf and the verifier say goes into the error
+//! libbpf_log      keeps what libbpf and the verifier say for the error
 //! capability      what this machine lacks
 //! ```
 

@@ -1,5 +1,5 @@
-//! What libbpf says while it loads and attaches: kept for the error instead of printed, since only the command line prints. Where
-//! the kernel refused a program, this holds the verifier's log, of which the error gets the one line that says why.
+//! What libbpf says while it loads and attaches: kept for the error instead of printed, since only the command line prints. If the
+//! kernel refused a program, this holds the verifier's log, from which the error takes the one line that says why.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -8,13 +8,13 @@ use libbpf_rs::{PrintLevel, set_print};
 /// The warnings since the last [`listen`].
 static HEARD: Mutex<String> = Mutex::new(String::new());
 
-/// When so much was heard, nothing more is kept: what went wrong first comes first.
+/// Once this much has been heard, nothing more is kept: what went wrong first comes first.
 const MOST_BYTES: usize = 64 << 10;
 
 /// The longest reason that fits into a line that somebody reads.
 const MOST_CHARACTERS: usize = 200;
 
-/// From here on warnings are kept.
+/// Keeps warnings from here on.
 pub(crate) fn listen() {
     HEARD.lock().unwrap_or_else(PoisonError::into_inner).clear();
     set_print(Some((PrintLevel::Warn, keep)));
@@ -33,7 +33,7 @@ pub(crate) fn explained(error: &libbpf_rs::Error) -> String {
     reason(&heard).unwrap_or_else(|| format!("{error:#}"))
 }
 
-/// Of what the verifier said, the program and why it refused it; else the first warning, which names the program or map.
+/// The program and why the verifier refused it, from what the verifier said; else the first warning, which names the program or map.
 fn reason(heard: &str) -> Option<String> {
     let whole = match verifier_log(heard) {
         Some((program, log)) => match last_words(log) {
@@ -60,14 +60,14 @@ fn verifier_log(heard: &str) -> Option<(&str, &str)> {
     Some((program, log.split_once("-- END PROG LOAD LOG --").map_or(log, |(log, _)| log)))
 }
 
-/// What the verifier said last, but for its statistics.
+/// What the verifier said last, apart from its statistics.
 fn last_words(log: &str) -> Option<&str> {
     let statistics = ["processed ", "verification time", "stack depth"];
     let is_said = |line: &&str| !line.is_empty() && !statistics.iter().any(|word| line.starts_with(word));
     log.lines().map(str::trim).rfind(is_said)
 }
 
-/// The global function that was being verified, each of which the verifier looks at by itself (`Validating NAME() func#1...`).
+/// The global function that was being verified: the verifier looks at each of them separately (`Validating NAME() func#1...`).
 fn subprogram(log: &str) -> Option<&str> {
     let of = |line| str::strip_prefix(line, "Validating ").and_then(|rest: &str| Some(rest.split_once("() func#")?.0));
     let is_safe = |line: &str| line.starts_with("Func#") && line.contains(" is safe for any args");

@@ -1,4 +1,4 @@
-//! Reading BPF maps: array maps through mmap, at no system call an element; hash maps in one batch.
+//! Reading BPF maps: array maps through mmap, without a system call per element; hash maps in one batch.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -11,8 +11,8 @@ use rustix::mm::{MapFlags as MmapFlags, ProtFlags, mmap, munmap};
 
 const PAGE: usize = 4096;
 
-/// A `BPF_F_MMAPABLE` array map, mapped for reading as far as it was read. Its elements change under the reader while programs are attached:
-/// every read copies one element out.
+/// A `BPF_F_MMAPABLE` array map, mapped for reading as far as it has been read. Its elements change under the reader while programs are
+/// attached: every read copies one element out.
 pub struct ArrayView<T> {
     map: MapHandle,
     mapping: RefCell<Mapping>,
@@ -27,12 +27,12 @@ struct Mapping {
 }
 
 impl<T: AnyBitPattern> ArrayView<T> {
-    /// Of an array map whose elements are `T`.
+    /// For an array map whose elements are `T`.
     pub fn new(map: &MapMut<'_>) -> Result<ArrayView<T>, libbpf_rs::Error> {
         ArrayView::of(MapHandle::try_from(map)?)
     }
 
-    /// The same of a map that is its own.
+    /// The same for a map that it owns.
     pub fn of(map: MapHandle) -> Result<ArrayView<T>, libbpf_rs::Error> {
         assert_eq!(map.value_size() as usize, size_of::<T>(), "the map holds another structure");
         let entries = map.max_entries() as usize;
@@ -64,7 +64,7 @@ impl<T: AnyBitPattern> ArrayView<T> {
 }
 
 impl Mapping {
-    /// The first bytes of it: whole pages, and no more than it has.
+    /// The first bytes of a map: whole pages, and no more than it has.
     fn of(map: &MapHandle, length: usize) -> Result<Mapping, libbpf_rs::Error> {
         // SAFETY: a new shared read-only mapping of a map of at least this length (the kernel refuses a longer one).
         let base = unsafe { mmap(std::ptr::null_mut(), length, ProtFlags::READ, MmapFlags::SHARED, map.as_fd(), 0) }
@@ -80,13 +80,13 @@ impl Drop for Mapping {
     }
 }
 
-/// All pairs of a hash map, in one batch that holds them all. In smaller ones the kernel stops before a bucket that does not
-/// fit any more, and libbpf-rs 0.27 takes a batch that is not full for the last.
+/// All pairs of a hash map, in one batch that holds them all. In smaller ones the kernel stops before a bucket that no longer
+/// fits, and libbpf-rs 0.27 takes a batch that is not full for the last one.
 pub fn pairs<K: AnyBitPattern, V: AnyBitPattern>(map: &impl MapCore) -> Result<Vec<(K, V)>, libbpf_rs::Error> {
     pairs_up_to(map, map.max_entries() as usize)
 }
 
-/// The same of a map that has no more than so many.
+/// The same for a map that has no more than `most`.
 pub fn pairs_up_to<K: AnyBitPattern, V: AnyBitPattern>(
     map: &impl MapCore,
     most: usize,
@@ -100,7 +100,7 @@ pub fn pairs_up_to<K: AnyBitPattern, V: AnyBitPattern>(
         .collect())
 }
 
-/// The same of a map that goes on being written, from which those that are over are removed.
+/// The same for a map that is still being written, from which those that are over are removed.
 pub fn pairs_and_remove<K: AnyBitPattern, V: AnyBitPattern>(
     map: &impl MapCore,
     is_over: impl Fn(&K) -> bool,
@@ -126,8 +126,8 @@ impl<K, V> Default for TakenOut<K, V> {
 }
 
 impl<K: AnyBitPattern, V: AnyBitPattern> TakenOut<K, V> {
-    /// Takes out of a map that goes on being written the rows whose thread is none of those that live, by their numbers. Rows are looked at
-    /// one by one: during a batch the kernel runs no programs of perf's events on that CPU.
+    /// Takes the rows whose thread is not among the living ones, which are given by number, out of a map that is still being written. Rows are
+    /// looked at one by one: during a batch the kernel runs no programs of perf events on that CPU.
     ///
     /// # Errors
     /// The kernel refuses to show or remove a row.
@@ -138,7 +138,7 @@ impl<K: AnyBitPattern, V: AnyBitPattern> TakenOut<K, V> {
         living: impl FnOnce() -> HashSet<u32>,
     ) -> Result<(), libbpf_rs::Error> {
         let keys: Vec<Vec<u8>> = map.keys().collect();
-        // Whoever has a row was born before it was written, so one that does not live now has ended, and writes no more.
+        // A thread with a row was born before the row was written, so one that is not alive now has ended, and writes no more.
         let living = living();
         for key in keys {
             let row: K = bytemuck::pod_read_unaligned(&key);
@@ -175,7 +175,7 @@ pub fn record<T: AnyBitPattern>(bytes: &[u8]) -> T {
     bytemuck::pod_read_unaligned(&bytes[..size_of::<T>()])
 }
 
-/// A structure of which the end may be missing: zeros.
+/// A structure whose end may be missing: it is then zeros.
 pub fn record_from<T: AnyBitPattern>(bytes: &[u8]) -> T {
     let mut whole = vec![0; size_of::<T>()];
     let length = bytes.len().min(whole.len());

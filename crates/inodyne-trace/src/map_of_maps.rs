@@ -1,6 +1,6 @@
-//! Maps that are put into maps of maps. The kernel lets whoever does that wait until no program can be running that has not seen it, for some
-//! 10 ms, more on a busy machine (`maybe_wait_bpf_programs` in kernel/bpf/syscall.c); programs see it at once. So a thread of its own waits for
-//! each, while what arrives is taken.
+//! Inner maps, and putting them into maps of maps. The kernel makes the caller wait until no program can be running that has not seen the
+//! change, for some 10 ms, more on a busy machine (`maybe_wait_bpf_programs` in kernel/bpf/syscall.c); programs see it at once. So a separate
+//! thread waits for each, while whatever arrives is still read.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -13,15 +13,15 @@ use libbpf_rs::{MapHandle, MapType, libbpf_sys};
 pub struct Putting(JoinHandle<io::Result<()>>);
 
 impl Putting {
-    /// Begins to put a map into a place of a map of maps.
+    /// Begins to put a map into a slot of a map of maps.
     ///
     /// # Errors
-    /// There is no thread to be had.
+    /// No thread can be started.
     pub fn begin(place: BorrowedFd<'_>, number: u32, map: &MapHandle) -> io::Result<Putting> {
         let (place, map) = (place.try_clone_to_owned()?, map.as_fd().try_clone_to_owned()?);
         let put = move || {
             let map = map.as_raw_fd();
-            // SAFETY: key and value have the sizes that those of maps of maps have.
+            // SAFETY: key and value have the sizes that maps of maps use.
             let failed = unsafe {
                 libbpf_sys::bpf_map_update_elem(
                     place.as_raw_fd(),
@@ -35,7 +35,7 @@ impl Putting {
         Ok(Putting(thread::Builder::new().spawn(put)?))
     }
 
-    /// Whether no program can be running that has not seen it.
+    /// Whether no program that has not seen it can be running any more.
     pub fn is_over(&self) -> bool {
         self.0.is_finished()
     }
@@ -49,7 +49,7 @@ impl Putting {
     }
 }
 
-/// Makes a map that is to lie in such a place: a ring buffer, or an array of values of this size.
+/// Makes a map to be put there: a ring buffer, or an array of values of this size.
 ///
 /// # Errors
 /// There is no memory for it.

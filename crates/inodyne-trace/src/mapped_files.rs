@@ -1,8 +1,8 @@
-//! Which files the command's processes have mapped as code, seen while they live: there their functions' names are looked for
-//! when they are gone.
+//! Which files the command's processes have mapped as code, seen while they live: that is where their functions' names are looked up
+//! once they are gone.
 //!
-//! Seen now and then, so a process of a few milliseconds may be missed. Its program is known from its `execve` all the same, and
-//! most libraries from the linker's cache (`user_symbols`).
+//! Processes are only looked at now and then, so one that lives a few milliseconds may be missed. Its program is still known from its
+//! `execve`, and most libraries from the linker's cache (`user_symbols`).
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -12,22 +12,22 @@ use std::time::{Duration, Instant};
 
 /// From one look to the next.
 const PERIOD: Duration = Duration::from_millis(50);
-/// Processes that one look is taken at.
+/// Processes looked at each time.
 const MOST_PROCESSES: usize = 32;
-/// Files that are kept. More than any program maps; a limit all the same.
+/// Files that are kept. More than any program maps, but still a limit.
 const MOST_FILES: usize = 8_192;
 
 /// The files seen so far.
 #[derive(Debug, Default)]
 pub struct MappedFiles {
     files: BTreeSet<PathBuf>,
-    /// Processes that were looked at since all were.
+    /// Processes looked at since the last time that all had been.
     seen: BTreeSet<u32>,
     last: Option<Instant>,
 }
 
 impl MappedFiles {
-    /// Looks at the next few of these processes, where it is time to.
+    /// Looks at the next few of these processes, if it is time to.
     pub fn look(&mut self, processes: impl Iterator<Item = u32>) {
         if self.last.is_some_and(|last| last.elapsed() < PERIOD) || self.files.len() >= MOST_FILES {
             return;
@@ -38,7 +38,7 @@ impl MappedFiles {
         self.last = Some(Instant::now());
     }
 
-    /// Those whose turn it is. Once all had theirs it begins anew, since programs map more as they run.
+    /// Those whose turn it is. Once all have had theirs it starts over, since programs map more as they run.
     fn next(&mut self, processes: impl Iterator<Item = u32>) -> BTreeSet<u32> {
         let mut next = BTreeSet::new();
         for pid in processes.filter(|pid| !self.seen.contains(pid)) {
@@ -64,7 +64,7 @@ pub fn mapped_in(process: &str) -> BTreeSet<PathBuf> {
     maps.split(|byte| *byte == b'\n').filter_map(code_file).collect()
 }
 
-/// `7f12-7f34 r-xp 00001000 08:01 1234   /usr/lib/libc.so.6`; none where the file has no name any more.
+/// `7f12-7f34 r-xp 00001000 08:01 1234   /usr/lib/libc.so.6`; none if the file no longer has a name.
 fn code_file(line: &[u8]) -> Option<PathBuf> {
     let is_code = line.split(|byte| *byte == b' ').nth(1).is_some_and(|rights| rights.contains(&b'x'));
     let path = &line[line.iter().position(|byte| *byte == b'/')?..];

@@ -28,7 +28,7 @@ pub fn call(call: u16) -> Option<String> {
     }
 }
 
-/// Every name that a call can have: those of 64 bits, and those of 32-bit programs with their processor.
+/// Every name that a call can have: the 64-bit ones, and those of 32-bit programs with their processor.
 pub fn all() -> impl Iterator<Item = String> {
     (0..CALLS).filter_map(|number| call(number as u16))
 }

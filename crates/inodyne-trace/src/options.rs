@@ -1,4 +1,4 @@
-//! What a tracer is asked for.
+//! What a tracer is asked to do.
 
 use std::str::FromStr;
 
@@ -14,7 +14,7 @@ pub enum RequestMarks {
     Calls(u16, u16),
 }
 
-/// Calls that are none, or not two.
+/// Not the names of two calls.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("two system calls on a descriptor are wanted, as in read,write, or sockets: not {0:?}")]
 pub struct NoSuchMarks(String);
@@ -35,30 +35,30 @@ impl FromStr for RequestMarks {
 /// How much a tracer may record. The defaults suit everything but tests and very long runs.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// On-CPU samples a second and CPU; 0 switches sampling off. 997 is not a multiple of any timer's rate.
+    /// On-CPU samples per second and CPU; 0 switches sampling off. 997 is not a multiple of any timer's rate.
     pub sample_hz: u32,
     /// Whether to keep the timeline.
     pub timeline: bool,
     /// Size that the timeline's ring buffer may grow to, in bytes: a power of two, at least 4096.
     pub timeline_bytes: u32,
-    /// Size that the ring buffer for ended threads and executed programs may grow to: a power of two, at least 4096. It may be larger where
-    /// all of `max_threads` would not find room if they ended at once.
+    /// Size that the ring buffer for ended threads and executed programs may grow to: a power of two, at least 4096. It may be larger if
+    /// all of `max_threads` would otherwise not fit when they end at once.
     pub records_bytes: u32,
-    /// Intervals off the CPU that the timeline has room for, with twice as many pieces of work: it ends where there are more.
+    /// Off-CPU intervals that the timeline has room for, with twice as many pieces of work: it ends if there are more.
     pub max_intervals: usize,
-    /// Different paths kept of those looked up; 0: none are asked for.
+    /// How many different paths are kept of those looked up; 0: none are asked for.
     pub max_paths: u32,
-    /// Different files kept of those used, one for each command that uses it; 0: none are asked for.
+    /// How many different files are kept of those used, one for each command that uses it; 0: none are asked for.
     pub max_files: u32,
-    /// What marks the requests that are to be told one by one. Needs the timeline for what they wait for.
+    /// What marks the requests that are to be reported one by one. Needs the timeline for what they wait for.
     pub requests: Option<RequestMarks>,
-    /// Threads alive at the same time, beside those that are there at the beginning and may be joined.
+    /// Threads alive at the same time, besides those that exist at the beginning and may be joined.
     pub max_threads: u32,
-    /// Rows that the tables of waits and of samples have room for in the kernel. Of a window those of ended threads are taken out in time.
+    /// Rows that the tables of waits and of samples have room for in the kernel. For a window, those of ended threads are taken out in time.
     pub max_rows: u32,
-    /// Threads of others, alive at the same time, that are followed because the command waits for them.
+    /// Threads outside the command, alive at the same time, that are followed because the command waits for them.
     pub max_helpers: u32,
-    /// Whether threads that run already are to be joined ([`crate::Tracer::join`]).
+    /// Whether threads that are already running are to be joined ([`crate::Tracer::join`]).
     pub joins: bool,
     /// Whether only what a live view reads is to be looked at ([`crate::LiveTracer`]).
     pub live: bool,
@@ -68,7 +68,7 @@ pub struct Options {
     pub check_known_stacks: bool,
 }
 
-/// The most intervals that are kept where nothing else is said.
+/// The most intervals that are kept by default.
 const MOST_INTERVALS: u64 = 4_000_000;
 /// What an interval takes at most, with its pieces of work, when the critical path is walked.
 const BYTES_PER_INTERVAL: u64 = 384;
@@ -78,20 +78,20 @@ fn intervals_that_fit(memory_bytes: u64) -> usize {
     (memory_bytes / 16 / BYTES_PER_INTERVAL).min(MOST_INTERVALS) as usize
 }
 
-/// How many threads there are, by the last of the numbers in /proc/loadavg that a slash parts (proc_loadavg(5)).
+/// How many threads there are: the number after the slash in /proc/loadavg (proc_loadavg(5)).
 fn threads_in(loadavg: &str) -> Option<u32> {
     loadavg.split_whitespace().nth(3)?.split_once('/')?.1.parse().ok()
 }
 
 impl Options {
-    /// How many threads there are that may be joined.
+    /// How many existing threads may be joined.
     pub(crate) fn threads_there(&self) -> u32 {
         let there =
             if self.joins { threads_in(&std::fs::read_to_string("/proc/loadavg").unwrap_or_default()) } else { None };
         there.unwrap_or_default()
     }
 
-    /// How many threads there is to be room for.
+    /// How many threads there must be room for.
     pub(crate) fn room_for_threads(&self) -> u32 {
         self.max_threads.saturating_add(self.threads_there())
     }

@@ -4,7 +4,7 @@ use std::os::fd::{FromRawFd, OwnedFd};
 
 use libbpf_rs::libbpf_sys;
 
-/// Whether this process may have perf's events of tracepoints, of which one has this number: some distributions ask for more than
+/// Whether this process may open perf events of tracepoints, one of which has this number: some distributions require more than
 /// CAP_PERFMON (their `kernel.perf_event_paranoid` of 3).
 pub fn may_open_tracepoint(id: u64) -> bool {
     let attributes = libbpf_sys::perf_event_attr {
@@ -16,7 +16,7 @@ pub fn may_open_tracepoint(id: u64) -> bool {
     open(&attributes, 0).is_ok()
 }
 
-/// A timer on one CPU, so many times a second, whoever runs there.
+/// A timer on one CPU that fires `hz` times a second, whoever runs there.
 ///
 /// # Errors
 /// The kernel refuses it, or there is no such CPU.
@@ -32,7 +32,7 @@ pub fn cpu_clock(cpu: i32, hz: u32) -> std::io::Result<OwnedFd> {
     open(&attributes, cpu)
 }
 
-/// Of all processes on one CPU.
+/// Opens an event for all processes on one CPU.
 fn open(attributes: &libbpf_sys::perf_event_attr, cpu: i32) -> std::io::Result<OwnedFd> {
     const PERF_FLAG_FD_CLOEXEC: u64 = 8; // include/uapi/linux/perf_event.h
     // SAFETY: the attributes are valid for their stated size; all processes (-1) on one CPU, no group.

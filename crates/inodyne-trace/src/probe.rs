@@ -28,7 +28,7 @@ pub enum Point {
     Tracepoint(&'static str),
     /// One of those that show which pages of the page cache are asked for, which older kernels do not have.
     TracepointOfPages(&'static str),
-    /// The same by perf's event, `CATEGORY/NAME` in tracefs: no program loses its CPU there.
+    /// A tracepoint by its perf event, `CATEGORY/NAME` in tracefs: no program loses its CPU there.
     PerfEvent(&'static str),
     /// A tracepoint of a file system, which may be a module that is not there.
     TracepointOf {
@@ -43,17 +43,17 @@ pub enum Point {
 
 /// On all kernels.
 pub const ANYWHERE: &[Programs] = &[Programs::KeepCpu, Programs::KeepCpuAtEvents, Programs::LoseCpu];
-/// Where a program at a tracepoint can lose its CPU, whatever may be had besides.
+/// Where a program at a tracepoint can lose its CPU, whether or not there is an alternative.
 pub const LOSING: &[Programs] = &[Programs::KeepCpuAtEvents, Programs::LoseCpu];
 /// Where there is nothing better than a program at a tracepoint.
 pub const NOT_AT_EVENTS: &[Programs] = &[Programs::KeepCpu, Programs::LoseCpu];
 
-/// What is not known where the kernel skips a program, and the one that runs again for it.
+/// What is not known if the kernel skips a program, and the one that runs again for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Skipped {
     /// An event: it is counted as lost.
     Event,
-    /// Less, which the program's probe says itself ([`Seen::skipped`]).
+    /// Less, which the program's probe reports itself ([`Seen::skipped`]).
     Detail,
 }
 
@@ -66,9 +66,9 @@ pub struct Program {
     pub point: Point,
     /// On which kernels it is loaded.
     pub on: &'static [Programs],
-    /// What is not known where it is skipped.
+    /// What is not known if it is skipped.
     pub skipped: Skipped,
-    /// Of one that runs again: how often it did what the first was skipped for.
+    /// For one that runs again: how often it did what the first was skipped for.
     pub done: Option<fn(&bss) -> u64>,
 }
 
@@ -83,7 +83,7 @@ impl Program {
         Program::new(name, Point::Tracepoint(tracepoint))
     }
 
-    /// One that runs at perf's event, where the one at the tracepoint can lose its CPU.
+    /// One that runs at a perf event, where the one at the tracepoint can lose its CPU.
     pub const fn held(name: &'static str, event: &'static str) -> Program {
         Program::new(name, Point::PerfEvent(event)).on(&[Programs::KeepCpuAtEvents])
     }
@@ -93,17 +93,17 @@ impl Program {
         Program { on, ..self }
     }
 
-    /// The same, of which a skipped run is no lost event.
+    /// The same, but a skipped run is no lost event.
     pub const fn of_detail(self) -> Program {
         Program { skipped: Skipped::Detail, ..self }
     }
 
-    /// The same, which runs again after another one, and counts how often it did what that was skipped for.
+    /// The same, which runs again after another one, and counts how often it did what that one was skipped for.
     pub const fn done(self, done: fn(&bss) -> u64) -> Program {
         Program { done: Some(done), ..self }
     }
 
-    /// What it is run for: as the first program is called, where this one runs again after that.
+    /// The event that it runs for, named after the first program if this one runs again after that.
     pub fn event(&self) -> &'static str {
         self.name.trim_end_matches("_again")
     }
@@ -119,7 +119,7 @@ impl Program {
     }
 }
 
-/// The file systems of this kernel, modules that are not loaded aside.
+/// The file systems of this kernel, except for modules that are not loaded.
 fn filesystems() -> &'static BTreeSet<String> {
     static KNOWN: OnceLock<BTreeSet<String>> = OnceLock::new();
     KNOWN.get_or_init(|| {
@@ -130,13 +130,13 @@ fn filesystems() -> &'static BTreeSet<String> {
 
 /// A part of what is seen.
 pub trait Probe {
-    /// What one has of it, in words: `"system calls"`.
+    /// What it provides, in words: `"system calls"`.
     fn feature(&self) -> &'static str;
 
     /// What is not known without it, in words: `"no system call is seen"`.
     fn without(&self) -> &'static str;
 
-    /// Whether the others go on where the kernel refuses it.
+    /// Whether the others go on if the kernel refuses it.
     fn is_optional(&self) -> bool {
         false
     }
@@ -174,24 +174,24 @@ pub trait Probe {
         0
     }
 
-    /// Whether what arrives is recorded no more, because there is enough of it.
+    /// Whether it has stopped recording what arrives, because there is enough of it.
     fn has_no_more_room(&self) -> bool {
         false
     }
 
-    /// Of a live view: how many rows its table had at the last look in which something is kept as long as it lasts, and how many it has
+    /// For a live view: how many rows the table whose entries are kept throughout had at the last look, and how many it has
     /// room for.
     fn used_so_far(&self, _maps: &InodyneMaps<'static>) -> Option<(usize, u32)> {
         None
     }
 
-    /// Now and then while the trace runs, every few milliseconds: notes what it wants to know of how things are then.
+    /// Every few milliseconds while the trace runs: notes what it wants to know about the state of things at that moment.
     fn look(&self, _maps: &InodyneMaps<'static>) -> libbpf_rs::Result<()> {
         Ok(())
     }
 
-    /// Of a window, which may last for long: takes what it has of threads that have ended out of tables that would be full in the end. `living`
-    /// are the numbers of those that live.
+    /// For a window, which may last long: takes what it has about threads that have ended out of tables that would otherwise fill up. `living`
+    /// gives the numbers of those that are alive.
     fn make_room_in_tables(
         &self,
         _maps: &InodyneMaps<'static>,
@@ -200,10 +200,10 @@ pub trait Probe {
         Ok(())
     }
 
-    /// When the command has ended, and what it left to be written may be seen yet.
+    /// When the command has ended, and what it left to be written may still be seen.
     fn command_ended(&mut self, _maps: &mut InodyneMaps<'static>) {}
 
-    /// Whether everything has arrived that is to come when the command has ended.
+    /// Whether everything that is still to come when the command has ended has arrived.
     fn is_complete(&self) -> bool {
         true
     }
@@ -212,7 +212,7 @@ pub trait Probe {
     /// probes before it in the list have read.
     fn read(&mut self, seen: &Seen<'_>, result: &mut Trace) -> libbpf_rs::Result<()>;
 
-    /// While everything goes on: adds what it has so far, and forgets what is over. It finds there what the probes before it have read.
+    /// While tracing goes on: adds what it has so far, and forgets what is over. It finds there what the probes before it have read.
     fn read_so_far(&mut self, _seen: &Seen<'_>, _snapshot: &mut Snapshot) -> libbpf_rs::Result<()> {
         Ok(())
     }
@@ -224,21 +224,21 @@ pub struct Seen<'a> {
     pub maps: &'a InodyneMaps<'static>,
     /// What was asked for.
     pub options: &'a Options,
-    /// When processes that ran already were first joined; none of a command, nor of a snapshot.
+    /// When processes that were already running were first joined; none for a command, nor for a snapshot.
     pub joined_ns: Option<Nanos>,
-    /// When the programs were detached; of a snapshot when it is taken.
+    /// When the programs were detached; for a snapshot, when it is taken.
     pub detached_ns: Nanos,
     /// Accounts of threads, the command's and others', that had not ended.
     pub alive: Vec<Thread>,
-    /// Which call each place in a thread's account stands for.
+    /// Which call each slot in a thread's account stands for.
     pub call_slots: CallSlots,
     /// Numbers of threads in the recording.
     pub numbers: ThreadNumbers,
     /// Files that the command's processes had mapped as code.
     pub mapped: BTreeSet<PathBuf>,
-    /// What control groups are called, by the kernel's numbers of them.
+    /// Names of control groups, by the kernel's numbers for them.
     pub cgroups: cgroups::Names,
-    /// How often the kernel skipped what runs for an event, at most, by [`Program::event`].
+    /// How often the kernel skipped the programs for an event, at most, by [`Program::event`].
     pub skipped: BTreeMap<&'static str, u64>,
 }
 

@@ -1,15 +1,15 @@
-//! What becomes of a trace where the kernel refuses a part of it: all that it accepts is kept.
+//! What becomes of a trace if the kernel refuses a part of it: everything that it accepts is kept.
 
-/// What was started, and the features that were refused with why.
+/// What was started, and the features that were refused, each with the reason.
 pub(crate) type Most<'f, T, E> = (T, Vec<(&'f str, E)>);
 
-/// Starts with everything. Where that is refused, starts without any of the optional features, and then with one more of them after
-/// the other: so whatever the reason, which of them it is does not have to be guessed from what the kernel said.
+/// Starts with everything. If that is refused, starts without any of the optional features, and then adds them back one after
+/// the other: so whatever the reason, there is no need to guess from what the kernel said which of them it is.
 ///
 /// Only one is started at a time, since each takes its memory.
 ///
 /// # Errors
-/// It cannot be started without all of them either.
+/// It cannot be started even without any of them.
 pub(crate) fn with_most<'f, T, E>(
     optional: &[&'f str],
     mut start: impl FnMut(&[&'f str]) -> Result<T, E>,
@@ -45,7 +45,7 @@ mod tests {
 
     const ALL: [&str; 3] = ["samples", "paths", "types"];
 
-    /// Starts by a kernel that refuses some; what is started is the list of what it has.
+    /// Starts on a kernel that refuses some; what is started is the list of what it has.
     fn by_kernel(refuses: &[&str]) -> (Result<Most<'static, Vec<&'static str>, String>, String>, usize) {
         let mut starts = 0;
         let result = with_most(&ALL, |left_out| {

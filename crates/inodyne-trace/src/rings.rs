@@ -1,4 +1,4 @@
-//! Ring buffers that are replaced by larger ones as more arrives: most commands need little of them, and memory of the kernel cannot be
+//! Ring buffers that are replaced by larger ones as more arrives: most commands need little space in them, and kernel memory cannot be
 //! swapped out.
 
 use std::cell::{Cell, RefCell};
@@ -9,16 +9,16 @@ use libbpf_rs::{AsRawLibbpf, MapCore, MapHandle, MapMut, MapType, RingBuffer, Ri
 
 use crate::map_of_maps::{Putting, map};
 
-/// What part of it arrives between two looks where it is replaced: the next look may come much later, on a busy machine.
+/// It is replaced once one part in so many of it arrives between two looks: the next look may come much later, on a busy machine.
 const ENOUGH: u32 = 16;
 
-/// By how much the next one is larger.
+/// How many times larger the next one is.
 const GROWTH: u32 = 16;
 
 /// What the kernel writes before each record (`BPF_RINGBUF_HDR_SZ` in include/uapi/linux/bpf.h).
 const HEADER: usize = 8;
 
-/// How large one is in the beginning, in bytes: what so many CPUs send until it is looked at again, and no more than it may grow to.
+/// The initial size in bytes: what so many CPUs send until it is looked at again, and no more than it may grow to.
 pub fn first_bytes(of_cpu: u32, cpus: usize, most: u32) -> u32 {
     (u64::from(of_cpu) * cpus as u64).next_power_of_two().min(u64::from(most)) as u32
 }
@@ -28,7 +28,7 @@ pub fn first_bytes(of_cpu: u32, cpus: usize, most: u32) -> u32 {
 pub struct Wanted(Rc<Cell<u32>>);
 
 impl Wanted {
-    /// So many.
+    /// Sets it.
     pub fn set(&self, bytes: u32) {
         self.0.set(bytes);
     }
@@ -65,7 +65,7 @@ struct Next {
 pub struct Rings(Vec<Ring>);
 
 impl Rings {
-    /// Opens one that may be replaced by one of so many bytes at most, a power of two, in this place.
+    /// Opens one that may be replaced by one of at most `most` bytes, a power of two, in this place.
     pub fn add(
         &mut self,
         first: &impl MapCore,
@@ -95,7 +95,7 @@ impl Rings {
         self.0.iter().for_each(Ring::consume);
     }
 
-    /// Takes all that has arrived, when nothing more does.
+    /// Takes all that has arrived, once nothing more does.
     pub fn consume_last(&mut self) {
         for ring in &mut self.0 {
             ring.consume();
@@ -104,7 +104,7 @@ impl Rings {
         }
     }
 
-    /// Replaces those in which much has arrived since the last look, and those of which more is wanted, by larger ones.
+    /// Replaces those in which much has arrived since the last look, and those that are wanted larger, by larger ones.
     pub fn grow(&mut self) {
         for ring in &mut self.0 {
             if ring.next.as_ref().is_some_and(|next| next.putting.is_over()) {
@@ -127,9 +127,9 @@ impl Rings {
 }
 
 impl Ring {
-    /// On a busy machine it may take seconds until no program can be running that has not seen the larger one, which programs fill at once.
-    /// So it is read meanwhile: what a thread has sent into it comes after all that it had sent into this one before, so as much of it is
-    /// taken as there was before this one was emptied.
+    /// On a busy machine it may take seconds until no program that has not seen the larger one can be running; others fill it at once.
+    /// So it is read meanwhile: what a thread has sent to it comes after all that the thread had sent to this one before, so only as much of it is
+    /// taken as was there before this one was emptied.
     fn consume(&self) {
         let next = self.next.as_ref().map(|next| &next.reader);
         let before = next.map(|next| (produced(next), produced(&self.reader)));
@@ -142,7 +142,7 @@ impl Ring {
         }
     }
 
-    /// Where the kernel has no memory for a larger one, it does with the one it has.
+    /// If the kernel has no memory for a larger one, the present one has to do.
     fn grow_to(&mut self, bytes: u32) {
         let next = || {
             let larger = map(MapType::RingBuf, 0, bytes, 0)?;
@@ -156,7 +156,7 @@ impl Ring {
         }
     }
 
-    /// Goes over to the larger one: once it is in its place no program writes to the smaller one any more, and what a thread has sent there comes
+    /// Switches to the larger one: once it is in place no program writes to the smaller one any more, and what a thread has sent there comes
     /// before what it sends from then on.
     fn replace(&mut self) {
         let Some(next) = self.next.take() else { return };
@@ -194,7 +194,7 @@ fn consumed(reader: &RingBuffer<'_>) -> u64 {
     unsafe { libbpf_sys::ring__consumer_pos(only(reader)) }
 }
 
-/// Takes what was sent before so many bytes had been. It ends before a record that is being written.
+/// Takes what was sent before position `until`. Stops at a record that is still being written.
 fn consume_until(reader: &RingBuffer<'_>, until: u64) {
     let mut at = consumed(reader);
     while at < until {

@@ -2,10 +2,10 @@
 //!
 //! A tracer serves one traced run. It is made before the command is launched (loading costs some tens of
 //! milliseconds, none of it in the command's time), the held command arms itself through [`Tracer::arm_program`], and
-//! [`Tracer::drain`] is called every few milliseconds until the command has ended. There is no thread: whoever waits for
-//! the command drains meanwhile. Processes that run already are joined instead ([`Tracer::join`]), and left when it finishes.
+//! [`Tracer::drain`] is called every few milliseconds until the command has ended. It has no thread of its own: whoever waits for
+//! the command drains meanwhile. Processes that are already running are joined instead ([`Tracer::join`]), and left when it finishes.
 //!
-//! What is seen is the business of the probes (`probes::all`): here is only who is followed.
+//! What is recorded is up to the probes (`probes::all`); only who is followed is decided here.
 
 mod beside;
 mod live;
@@ -47,10 +47,10 @@ use load::{Loaded, STACKS_BYTES, load, load_error, present};
 
 const _: () = assert!(LOSSES == Loss::ALL.len(), "both sides count the same kinds of loss");
 
-/// Hardly a thread has more rows in a table than this.
+/// Hardly any thread has more rows in a table than this.
 const ROWS_OF_THREAD: u32 = 256;
 
-/// So rarely is a call timed that none is while the cost of the others is measured.
+/// Calls are timed so rarely that none is while the cost of the others is measured.
 const NEVER: u32 = u32::MAX;
 
 /// What a trace says of a probe that was refused.
@@ -76,10 +76,10 @@ pub struct Tracer {
     options: Options,
     cpus: usize,
     calibration: Calibration,
-    /// None of a live view, which measures by itself.
+    /// None for a live view, which measures for itself.
     cost: RefCell<Option<Cost>>,
     refused: Vec<Refused>,
-    /// When processes that ran already were first joined; none of a command.
+    /// When processes that were already running were first joined; none for a command.
     joined_ns: Option<Nanos>,
     /// How many threads had been born when room was made in tables for the last time.
     born: Cell<u32>,
@@ -106,7 +106,7 @@ impl Tracer {
         Ok(tracer)
     }
 
-    /// Loads and attaches all probes that the options ask for, but for those that are left out.
+    /// Loads and attaches all probes that the options ask for, except those that are left out.
     fn without(options: &Options, left_out: &[&str]) -> Result<Tracer, TraceError> {
         let cpus = libbpf_rs::num_possible_cpus().map_err(load_error)?;
         let mut probes = probes::wanted(options);
@@ -153,7 +153,7 @@ impl Tracer {
         self.skeleton.progs.follow_arm.as_fd()
     }
 
-    /// Follows processes that run already, from now on, with all their threads; those that are followed stay as they are. Returns how
+    /// Follows processes that are already running, from now on, with all their threads; those already followed stay as they are. Returns how
     /// many threads are new. Needs [`Options::joins`].
     ///
     /// # Errors
@@ -205,7 +205,7 @@ impl Tracer {
         }
     }
 
-    /// Tells that the command has ended: what is seen of devices from here on is kept apart.
+    /// Notes that the command has ended: what is seen of devices from here on is kept apart.
     pub fn command_ended(&mut self) {
         for probe in &mut self.probes {
             probe.command_ended(&mut self.skeleton.maps);
@@ -217,14 +217,14 @@ impl Tracer {
         self.probes.iter().map(|probe| probe.calls_so_far(&self.skeleton.maps)).sum()
     }
 
-    /// With [`Options::check_known_stacks`]: kernel stacks that were recognised without unwinding so far, and those of them that were
-    /// another one when unwound.
+    /// With [`Options::check_known_stacks`]: kernel stacks that were recognised without unwinding so far, and how many of them turned out
+    /// to be another one when unwound.
     pub fn known_stacks(&self) -> (u64, u64) {
         let variables = self.skeleton.maps.bss_data.as_ref().expect("the object has global variables");
         (variables.known_stacks_met, variables.known_stacks_wrong)
     }
 
-    /// Stops following and returns what was seen: a trace that does not know yet of which case it is, nor how long it took, unless it is
+    /// Stops following and returns what was seen: a trace that does not yet know which case it is of, nor how long it took, unless it is
     /// of a window. To be called once the root process has ended, or at the window's end.
     ///
     /// # Errors
@@ -238,7 +238,7 @@ impl Tracer {
         wait_for_running_programs();
         let detached_ns = monotonic_ns();
         self.rings.borrow_mut().consume_last();
-        // Of a part that was refused there is nothing to read. Who goes on may fork, which is for one thread alone.
+        // From a part that was refused there is nothing to read. The caller may fork next, which must be done with one thread alone.
         let _ = self.threads.wait();
         let alive = self.accounts().filter(|thread| thread.number != 0).collect();
         let stacks = self.stacks.take().take_new();
@@ -269,7 +269,7 @@ impl Tracer {
         Ok(result)
     }
 
-    /// Asks what new control groups are called.
+    /// Looks up the names of new control groups.
     fn look_at_cgroups(&self) {
         let variables = self.skeleton.maps.bss_data.as_ref().expect("the object has global variables");
         self.cgroups.borrow_mut().look(global(&variables.cgroups_used));
@@ -288,14 +288,14 @@ impl Tracer {
 
     fn make_room(&self) {
         for probe in &self.probes {
-            // What cannot be read now is not known of this moment, and is read again.
+            // What cannot be read now is unknown for this moment, and is read again later.
             let _ = probe.look(&self.skeleton.maps);
         }
         self.rings.borrow_mut().grow();
         self.threads.grow(self.shared().slots_used);
     }
 
-    /// Of a window: a live view forgets by itself what is over.
+    /// Only for a window: a live view forgets by itself what is over.
     fn make_room_in_tables(&self) {
         let shared = self.shared();
         let born = shared.threads_born.saturating_add(shared.helpers_born);
@@ -332,14 +332,14 @@ impl Tracer {
         for (program, own) in self.programs() {
             links.extend(attach(&program, own.point, self.cpus, self.options.sample_hz)?);
         }
-        // Detached are they in this order, the last first: of two programs at a tracepoint the kernel takes away the second at once, and for the
+        // They are detached in this order, the last one first: of two programs at a tracepoint the kernel removes the second at once, but for the
         // first it waits some 10 ms until nobody is in either (`tracepoint_remove_func` in kernel/tracepoint.c).
         links.reverse();
         self.links = links;
         Ok(())
     }
 
-    /// Times one call in so many, drawn by lot, from now on. Only of a live view.
+    /// Times one call in so many, chosen at random, from now on. Only for a live view.
     fn time_one_call_in(&mut self, so_many: u32) {
         self.skeleton.maps.bss_data.as_mut().expect("the object has global variables").time_one_call_in = so_many;
     }
@@ -359,7 +359,7 @@ impl Tracer {
         }
     }
 
-    /// What the programs of one occasion have run so far, as long as that was measured.
+    /// How much the programs of one occasion have run so far, while that was measured.
     fn ran_at(&self, occasion: Occasion) -> Ran {
         let mut sum = Ran::default();
         let programs = self.programs().filter(|(_, own)| Occasion::of(own.name) == occasion);
@@ -367,8 +367,8 @@ impl Tracer {
         sum
     }
 
-    /// What a call costs more for a followed thread: this one, for some milliseconds, in a group that is never shown. With what the kernel
-    /// itself measures of it, from here to the command's first milliseconds.
+    /// How much more a call costs for a followed thread: this one is followed for some milliseconds, in a group that is never shown. The kernel's
+    /// own measurement is on from here to the command's first milliseconds.
     fn calibrate(&mut self, untraced_ns: f64) -> Result<(), TraceError> {
         let run = |program: &ProgramMut<'_>| {
             let mut arguments = [0u8; 8];
@@ -386,7 +386,7 @@ impl Tracer {
             self.time_one_call_in(1);
         }
         let measures = measure_run_times();
-        // The programs of a call, for this long: nothing where that is not measured.
+        // How long the programs of a call run: zero if that is not measured.
         let in_programs = || {
             let at_calls = || self.ran_at(Occasion::Call).ns;
             measures.as_ref().map_or(0.0, |_| calibrate::nanoseconds_in_programs(at_calls))
@@ -403,8 +403,8 @@ impl Tracer {
         Ok(())
     }
 
-    /// A parent learns of its child's end some microseconds before the child leaves its CPU for the last time: waits
-    /// for the root, and for all others that are on their way out, at most a second. Nobody waits for the end of a window.
+    /// A parent learns of its child's end some microseconds before the child leaves its CPU for the last time: so this waits
+    /// for the root, and for all others that are on their way out, at most a second. The end of a window is not waited for.
     fn wait_for_ends(&self) {
         if self.joined_ns.is_some() {
             return;
@@ -421,7 +421,7 @@ impl Tracer {
         }
     }
 
-    /// Of several programs for the same event the later ones do what the first was skipped for. So what is lost is what the first was skipped
+    /// With several programs for the same event, the later ones do what the first was skipped for. So what is lost is what the first was skipped
     /// for and none of them has done, and no more than any of them was skipped for.
     fn skipped_runs(&self) -> BTreeMap<&'static str, u64> {
         let variables = self.skeleton.maps.bss_data.as_ref().expect("the object has global variables");
@@ -445,17 +445,17 @@ impl Tracer {
     }
 }
 
-/// Skipped runs of what runs for an event.
+/// Skipped runs of the programs for an event.
 #[derive(Debug, Clone, Copy, Default)]
 struct Skips {
     /// Of the first program.
     first: u64,
-    /// Of that among those that run again which was skipped least, and how often any did what the first was skipped for.
+    /// Of those that run again: the fewest skips of any one, and how often any of them did what the first was skipped for.
     again: Option<(u64, u64)>,
 }
 
 impl Skips {
-    /// One that runs again.
+    /// Adds one that runs again.
     fn add(&mut self, skipped: u64, done: u64) {
         let (least, all) = self.again.unwrap_or((skipped, 0));
         self.again = Some((least.min(skipped), all + done));
@@ -560,7 +560,7 @@ mod tests {
     fn every_loss_is_counted_as_what_it_is() {
         let shared: Shared = planted(host_plant_shared);
         let lost = counted(&shared);
-        // The place in `enum loss` is that in the model's list, whose names the test of the layout compares.
+        // The position in `enum loss` is that in the model's list; the layout test compares the names.
         for (at, (loss, count)) in lost.counts().enumerate() {
             assert_eq!(count, 1_000 + at as u64, "{loss:?}");
         }

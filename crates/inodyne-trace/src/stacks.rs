@@ -1,4 +1,4 @@
-//! Kernel stacks as they arrive: each once, and from then on only its identity is told.
+//! Kernel stacks as they arrive: each one once, and from then on only its ID is sent.
 
 use std::collections::HashSet;
 
@@ -32,7 +32,7 @@ pub struct Stacks {
 }
 
 impl Stacks {
-    /// Takes a record. The same stack may come more than once, of CPUs that met it at the same time.
+    /// Takes a record. The same stack may come more than once, from CPUs that met it at the same time.
     pub fn take(&mut self, bytes: &[u8]) {
         let stack = KernelStack::of(bytes);
         if self.known.insert(stack.id) {

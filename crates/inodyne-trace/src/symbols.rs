@@ -11,7 +11,7 @@ use crate::stacks::KernelStack;
 /// The global variables of the programs.
 type Variables = types::bss;
 
-/// Frames that stand between the traced place and the program that took the stack; they say nothing of the place.
+/// Frames between the traced place and the program that took the stack; they say nothing about the place.
 const OF_THE_TRACER: [&str; 6] =
     ["bpf_prog_", "bpf_trace_run", "__bpf_trace_", "__traceiter_", "bpf_get_stack", "bpf_overflow_handler"];
 
@@ -57,7 +57,7 @@ fn variables<'a>(skeleton: &'a mut InodyneSkel<'_>) -> &'a mut Variables {
     skeleton.maps.bss_data.as_mut().expect("the object has global variables")
 }
 
-/// The function that the kernel wrote: `xfs_iget [xfs]` where it is one of a module's, a number where it knows none.
+/// The function that the kernel wrote: `xfs_iget [xfs]` if it belongs to a module, a number if the kernel knows none.
 fn function(written: &[i8]) -> Option<String> {
     let bytes: Vec<u8> = written.iter().map(|byte| byte.cast_unsigned()).take_while(|byte| *byte != 0).collect();
     let text = String::from_utf8_lossy(&bytes);

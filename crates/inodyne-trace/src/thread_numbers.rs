@@ -12,7 +12,7 @@ pub struct ThreadNumbers {
 }
 
 impl ThreadNumbers {
-    /// The number in the recording of a thread that the kernel side numbered so.
+    /// The number in the recording of a thread with this number on the kernel side.
     pub fn of(self, number: u32) -> ThreadNumber {
         if number < HELPER_FIRST {
             number

@@ -1,8 +1,8 @@
-//! The accounts of threads, in a table that grows: for as many as may be alive at the same time it would be most of the memory that inodyne
-//! takes, and most commands have few.
+//! The accounts of threads, in a table that grows: sized for as many as may be alive at the same time, it would be most of the memory that
+//! inodyne takes, and most commands have few.
 //!
-//! A part is added long before the last one is used up, since a thread that is born when there is no room is lost. Between two looks lie 10 ms,
-//! on a busy machine some more; for each thread that it starts, a CPU takes 15 to 20 µs.
+//! A part is added long before the last one is used up, since a thread that is born when there is no room is lost. Looks are 10 ms apart,
+//! somewhat more on a busy machine; a CPU takes 15 to 20 µs for each thread that it starts.
 
 use std::cell::RefCell;
 use std::io;
@@ -14,10 +14,10 @@ use crate::contract::{LastSent, THREADS_IN_PART, Thread};
 use crate::map::ArrayView;
 use crate::map_of_maps::{Putting, map};
 
-/// There is room for so many times as many threads as there were at the same time.
+/// There is room for this many times the number of threads that were there at the same time.
 const RESERVE: u32 = 4;
 
-/// How many parts have room for so many threads.
+/// How many parts it takes to hold so many threads.
 pub fn parts_for(threads: u32) -> u32 {
     threads.div_ceil(THREADS_IN_PART)
 }
@@ -32,7 +32,7 @@ pub struct ThreadTable {
 }
 
 impl ThreadTable {
-    /// Begins one with parts for so many threads, in the maps `threads` and `last_sent`, with others to come for so many at most.
+    /// Begins a table with parts for `first` threads, in the maps `threads` and `last_sent`, that may grow to `most` threads.
     ///
     /// # Errors
     /// There is no memory for it.
@@ -49,7 +49,7 @@ impl ThreadTable {
         Ok(table)
     }
 
-    /// Waits until all parts are where they were to be put.
+    /// Waits until all parts are in place.
     ///
     /// # Errors
     /// The kernel refuses one.
@@ -57,14 +57,14 @@ impl ThreadTable {
         self.added.take().into_iter().try_for_each(Putting::wait)
     }
 
-    /// The account in this slot; none where the table has not grown as far.
+    /// The account in this slot; none if the table has not grown that far.
     pub fn get(&self, slot: u32) -> Option<Thread> {
         let parts = self.parts.borrow();
         Some(parts.get((slot / THREADS_IN_PART) as usize)?.get((slot % THREADS_IN_PART) as usize))
     }
 
-    /// Adds what is missing in reserve where so many slots are in use. Without memory for it, or once it is as large as it may be, it stays as it
-    /// is.
+    /// Adds what is missing from the reserve when so many slots are in use. Without memory for it, or once the table is as large as it may be, it
+    /// stays as it is.
     pub fn grow(&self, used: u32) {
         let _ = self.add_up_to(parts_for(used.saturating_mul(RESERVE)).min(self.most));
     }

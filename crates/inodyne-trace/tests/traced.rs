@@ -11,10 +11,10 @@ use inodyne_model::observed::{ROOT, Window};
 use inodyne_model::trace::Trace;
 use inodyne_trace::{Options, Tracer, Whom};
 
-/// `dd` reads and writes a byte so often.
+/// How many times `dd` reads and writes a byte.
 const TIMES: u64 = 2_000;
 
-/// Who starts commands forks, which is for one thread at a time.
+/// Starting a command forks, which only one thread may do at a time.
 static STARTING: Mutex<()> = Mutex::new(());
 
 fn traced(options: &Options) -> Trace {
@@ -43,12 +43,12 @@ fn with_shell(options: &Options, line: &str, at_its_end: impl FnOnce(&Tracer)) -
     collected
 }
 
-/// What holds of every trace of it.
+/// What holds for every trace of it.
 fn is_complete(collected: &Trace) {
     assert_eq!(collected.lost.total(), 0, "{:?}", collected.lost);
     let dd = collected.by_comm.iter().find(|command| command.comm == "dd").expect("dd ran");
     let write = dd.syscalls.iter().find(|call| call.name == "write").expect("dd writes");
-    // Beside its data, its summary on standard error.
+    // Besides its data, its summary on standard error.
     assert!((TIMES..TIMES + 10).contains(&write.calls), "{} writes", write.calls);
     assert_eq!(write.wall_ns, write.cpu_ns + write.runqueue_ns + write.blocked_ns);
     let observed = &collected.observed;
@@ -82,7 +82,7 @@ fn a_probe_that_is_not_asked_for_leaves_the_others_as_they_are() {
     assert!(observed.timeline.is_empty());
 }
 
-/// A window that lasts for long: more threads end in it than the tables have room for.
+/// A window that lasts long: more threads end in it than the tables have room for.
 #[test]
 fn what_is_known_of_ended_threads_makes_room_for_others() {
     const PROCESSES: usize = 600;
@@ -110,7 +110,7 @@ fn what_is_known_of_ended_threads_makes_room_for_others() {
     }
 }
 
-/// A stack is recognised by its return addresses and their places: unwound all the same, it is always the one that it was taken for.
+/// A stack is recognised by its return addresses and their places: if it is unwound all the same, it is always the one that it was taken for.
 #[test]
 fn stacks_that_are_recognised_are_those_that_they_are_taken_for() {
     let scratch = tempfile::tempdir().expect("a directory can be made");

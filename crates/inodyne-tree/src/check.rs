@@ -140,7 +140,7 @@ struct Checker<'a> {
     first: Mutex<Vec<Problem>>,
 }
 
-/// Some directories in one. Whoever takes it does the first, so that a specification with many costs no memory.
+/// Several directories in one task. Whoever takes it does the first, so that a specification with many costs no memory.
 struct Task {
     parent: Arc<OwnedFd>,
     level: usize,
@@ -148,7 +148,7 @@ struct Task {
     above: Arc<Trail>,
 }
 
-/// The way from the root to a directory, for messages, shared between siblings' parents.
+/// The path from the root to a directory, for messages, shared between siblings' parents.
 #[derive(Default)]
 struct Trail {
     above: Option<Arc<Trail>>,
@@ -271,7 +271,7 @@ fn compare(
 ) -> Result<u64, String> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let open = |flags| openat(directory, name.as_str(), flags, Mode::empty());
-    // Only an owner may ask for access times to stay.
+    // Only an owner may ask for access times to stay as they are.
     let file = open(flags | OFlags::NOATIME)
         .or_else(|errno| if errno == Errno::PERM { open(flags) } else { Err(errno) })
         .map_err(|errno| missing_or(errno, "a file"))?;

@@ -1,6 +1,6 @@
 //! Which file system a directory is on, as far as it decides how to work there.
 //!
-//! Only the magic number of `statfs` is asked: it is one call, needs no privilege and no `/proc`.
+//! Only the magic number from `statfs` is used: it is one call, and needs no privilege and no `/proc`.
 
 use std::{fmt, os::fd::AsFd};
 
@@ -13,7 +13,7 @@ pub enum FileSystem {
     Xfs,
     /// ext2, ext3 and ext4: plainly parallel.
     Ext,
-    /// Btrfs: one writer, whose tree locks a second one only gets in the way of.
+    /// Btrfs: one writer; a second one only gets in the way, because of the tree locks.
     Btrfs,
     /// tmpfs and ramfs: bound by the processors.
     Memory,

@@ -1,9 +1,9 @@
 //! Trees of files, as fast as the file system allows: made, checked and removed.
 //!
 //! File systems disagree about what is fast: parallel work helps XFS only along its allocation groups, helps ext4 and
-//! tmpfs plainly, and hurts btrfs. So everything here first asks which file system it stands on ([`FileSystem`]) and
+//! tmpfs without restriction, and hurts btrfs. So everything here first asks which file system it is on ([`FileSystem`]) and
 //! then chooses. Every step below a root goes through a directory descriptor, never through a path, so nothing that
-//! other processes do meanwhile leads out of the tree.
+//! other processes do in the meantime leads out of the tree.
 //!
 //! ```no_run
 //! use inodyne_tree::{TreeSpec, check, make};

@@ -2,7 +2,7 @@
 //!
 //! Parallel where the file system gains from it; btrfs does not (its root lock makes four threads slower than one).
 //! A directory's descriptor lives as long as its children wait to be made, and depth-first order keeps those few, so
-//! a chain of a million levels needs no more descriptors than a flat tree. The first failure ends the whole: half a
+//! a chain of a million levels needs no more descriptors than a flat tree. The first failure ends everything: half a
 //! tree is of no use to anybody.
 
 use std::{
@@ -46,17 +46,17 @@ pub struct MakeReport {
     pub wall: Duration,
     /// Workers used.
     pub threads: usize,
-    /// Where the tree stands.
+    /// The file system that the tree is on.
     pub file_system: FileSystem,
 }
 
 /// How a tree is made.
 #[derive(Clone, Copy, Debug)]
 pub struct MakeOptions {
-    /// So many workers instead of what suits the file system. With one, everything is made in order, as `tar` or `cp` would, so that the
-    /// tree also lies on the disk in the same way each time.
+    /// This many workers instead of what suits the file system. With one, everything is made in order, as `tar` or `cp` would, so that the
+    /// tree is also laid out on the disk in the same way each time.
     pub threads: Option<NonZero<usize>>,
-    /// Asked before each entry, and each piece of a long file, by all workers: whether nobody wants the tree any more.
+    /// Called by all workers before each entry, and each piece of a long file: whether nobody wants the tree any more.
     pub is_unwanted: fn() -> bool,
 }
 
@@ -68,13 +68,13 @@ impl Default for MakeOptions {
 
 /// Makes the tree in `root`, which is created, or is an empty directory.
 ///
-/// Nothing is flushed: whoever wants the tree on the device calls `syncfs`. How entries lie on the disk depends on which
+/// Nothing is flushed: whoever wants the tree on the device calls `syncfs`. How entries are laid out on the disk depends on which
 /// worker was faster; where that matters, see [`make_with`].
 pub fn make(spec: &TreeSpec, root: &Path) -> Result<MakeReport, TreeError> {
     make_with(spec, root, MakeOptions::default())
 }
 
-/// As [`make`], in the way that `options` say.
+/// Like [`make`], in the way that `options` say.
 ///
 /// # Errors
 /// Also [`TreeError::Unwanted`], where nobody wants it any more; what was made until then stays.
@@ -120,7 +120,7 @@ pub fn make_with(spec: &TreeSpec, root: &Path, options: MakeOptions) -> Result<M
     })
 }
 
-/// Btrfs makes four wait for each other; where a call is a round trip, more than there are processors help.
+/// On btrfs, four wait for each other; where a call is a round trip, more workers than processors help.
 fn suitable_threads(file_system: FileSystem) -> usize {
     match file_system {
         FileSystem::Btrfs => 1,
@@ -174,7 +174,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Queues what belongs into a directory that now exists.
+    /// Queues what belongs in a directory that now exists.
     fn expand(&self, id: WorkerId, directory: Arc<OwnedFd>, place: Place) {
         for index in self.plan.children(place).rev() {
             let place = Place { level: place.level + 1, index };
@@ -270,7 +270,7 @@ fn open_root(root: &Path) -> Result<OwnedFd, TreeError> {
     }
 }
 
-/// Whether `directory` has no entries but `lost+found`, with which a new ext4 comes.
+/// Whether `directory` has no entries but `lost+found`, which comes with a new ext4.
 fn is_empty(directory: impl AsFd) -> io::Result<bool> {
     for entry in rustix::fs::Dir::read_from(directory)? {
         if !matches!(entry?.file_name().to_bytes(), b"." | b".." | b"lost+found") {

@@ -99,7 +99,7 @@ impl<'a> Plan<'a> {
 /// What file systems take as a name, in bytes (NAME_MAX).
 const LONGEST: usize = 255;
 
-/// A file name of this tree, without an allocation: a letter and a number, and where it shall be longer, letters after
+/// A file name of this tree, without an allocation: a letter and a number, and where it is to be longer, letters after
 /// `_` that follow from the name's key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Name {
@@ -126,7 +126,7 @@ impl Name {
         Self { text, length }
     }
 
-    /// The same name in so many bytes, if that is more; never more than a file system takes.
+    /// The same name, lengthened to this many bytes, if that is more; never more than a file system takes.
     fn lengthened(mut self, length: u64, key: u64) -> Self {
         let length = length.min(LONGEST as u64) as usize;
         for at in self.length..length {
@@ -141,7 +141,7 @@ impl Name {
         std::str::from_utf8(&self.text[..self.length]).expect("made of ASCII")
     }
 
-    /// The index in `name`, if it may be the name of a directory (`d`) or a file (`f`): what follows `_` is not looked at.
+    /// The index in `name`, if it may be the name of a directory (`d`) or a file (`f`): what follows `_` is ignored.
     pub fn parse(name: &[u8]) -> Option<(char, u64)> {
         let letter = *name.first().filter(|letter| b"df".contains(letter))? as char;
         let short = name.split(|byte| *byte == b'_').next()?;

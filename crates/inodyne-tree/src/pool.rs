@@ -4,8 +4,8 @@
 //! at a time. A worker without work steals the oldest task of another queue (the top of a tree, so much work at once),
 //! unless the queues stand for something that must not be shared, such as the allocation groups of XFS. Workers form
 //! groups, one for each kind of task; a task only goes to its group. An idle worker sleeps and is woken only when there is a task for it, so a
-//! tree costs a few futex calls, not one a file. Where all workers share their tasks, each starts the next one when it has got its first task:
-//! one more thread is there than had work at a time, and no more.
+//! tree costs a few futex calls, not one per file. Where all workers share their tasks, each starts the next one once it has got its first
+//! task: there is one thread more than had work at the same time, and no more.
 //!
 //! The pool ends when no task is queued or running. It knows nothing about files.
 
@@ -13,7 +13,7 @@ use std::{collections::VecDeque, sync::PoisonError, sync::atomic::Ordering, thre
 
 use self::sync::{AtomicBool, AtomicUsize, Mutex, MutexGuard, Thread, current, park};
 
-/// What threads meet in: the standard library's.
+/// What threads synchronise with: the standard library's.
 #[cfg(not(loom))]
 mod sync {
     pub use std::{
@@ -25,7 +25,7 @@ mod sync {
     };
 }
 
-/// What threads meet in: loom's, which tries every order in which they may meet (`make test-loom`).
+/// What threads synchronise with: loom's, which tries every order in which they may meet (`make test-loom`).
 #[cfg(loom)]
 mod sync {
     use std::sync::Arc;
@@ -66,7 +66,7 @@ mod sync {
     }
 }
 
-/// Tasks in queues, one queue a worker.
+/// Tasks in queues, one queue per worker.
 pub(crate) struct Pool<T> {
     queues: Vec<Queue<T>>,
     groups: Vec<WorkerGroup>,
@@ -75,7 +75,7 @@ pub(crate) struct Pool<T> {
     /// Tasks queued or running; at zero all workers end.
     open: AtomicUsize,
     stopped: AtomicBool,
-    /// Some queues have no worker, because no more threads were to be had.
+    /// Some queues have no worker, because no more threads could be had.
     short_of_threads: AtomicBool,
 }
 
@@ -128,7 +128,7 @@ impl<T: Send> Pool<T> {
         }
     }
 
-    /// Lets only so many workers of the first group take tasks, at least one. The others rest after their current task;
+    /// Lets only this many workers of the first group take tasks, at least one. The others rest after their current task;
     /// what is in their queues is stolen, so that group must be one that steals.
     pub fn set_active(&self, workers: usize) {
         debug_assert!(self.groups[0].steal);
@@ -155,7 +155,7 @@ impl<T: Send> Pool<T> {
         locked(&self.group(id.group)[id.index].tasks).push_back(task);
     }
 
-    /// Wakes somebody up for what the calling worker `id` has kept, where there is any of that.
+    /// Wakes somebody up for what the calling worker `id` has kept, if there is any.
     pub fn offer(&self, id: WorkerId) {
         let group = self.group(id.group);
         if self.groups[id.group].steal && !locked(&group[id.index].tasks).is_empty() {
@@ -163,7 +163,7 @@ impl<T: Send> Pool<T> {
         }
     }
 
-    /// Whether somebody of this group waits for work.
+    /// Whether somebody in this group is waiting for work.
     pub fn has_idle(&self, group: usize) -> bool {
         self.group(group).iter().any(|queue| queue.idle.load(Ordering::Relaxed))
     }
@@ -185,7 +185,7 @@ impl<T: Send> Pool<T> {
         self.short_of_threads.load(Ordering::SeqCst)
     }
 
-    /// Works off the first queue without any other thread, while `go_on` says so; true if that was all there is to do.
+    /// Works through the first queue without any other thread, while `go_on` says so; true if that was all there was to do.
     pub fn run_alone<S>(&self, state: &mut S, go_on: impl Fn() -> bool, work: impl Fn(&mut S, T)) -> bool {
         while go_on()
             && !self.is_stopped()
@@ -197,12 +197,12 @@ impl<T: Send> Pool<T> {
         self.open.load(Ordering::SeqCst) == 0
     }
 
-    /// Runs `work` for every task, those pushed meanwhile included, on up to one thread a queue, each with what `start` made. With
-    /// fewer threads if there are no more to be had, at worst on the caller's alone.
+    /// Runs `work` for every task, including those pushed in the meantime, on up to one thread per queue, each with what `start` made. With
+    /// fewer threads if no more can be had, at worst on the caller's alone.
     pub fn run<S>(&self, start: impl Fn(WorkerId) -> S + Sync, work: impl Fn(&mut S, T) + Sync) {
         let (start, work) = (&start, &work);
         std::thread::scope(|scope| {
-            // What a queue alone may do waits for its own worker.
+            // What only one queue may do waits for that queue's own worker.
             let share_all = matches!(self.groups[..], [WorkerGroup { steal: true, .. }]);
             if !share_all {
                 (1..self.queues.len()).for_each(|at| self.spawn(scope, at, start, work, false));
@@ -353,14 +353,14 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(all(test, loom))]
 mod loom_tests {
-    //! Every order in which workers, pushes and sleeps may meet, for pools that are as small as can show anything. loom fails
+    //! Every order in which workers, pushes and sleeps may meet, for the smallest pools that can show anything. loom fails
     //! where no thread can go on: that is what a lost wake-up looks like.
 
     use std::sync::Arc;
 
     use super::*;
 
-    /// With a context switch that nothing forces, so many times in one run: beyond that the number of orders explodes, and faults show with
+    /// With at most this many preemptions in one run: beyond that the number of orders explodes, and faults show with
     /// very few (Musuvathi and Qadeer, PLDI 2007).
     fn bounded() -> loom::model::Builder {
         let mut model = loom::model::Builder::new();
@@ -368,7 +368,7 @@ mod loom_tests {
         model
     }
 
-    /// Runs a pool of that many workers to its end, one loom thread a worker; a task of weight n pushes n of weight n - 1.
+    /// Runs a pool of these workers to its end, one loom thread per worker; a task of weight n pushes n of weight n - 1.
     fn every_order(groups: &'static [WorkerGroup], first: &'static [(WorkerId, usize)], total: usize) {
         bounded().check(move || {
             let pool = Arc::new(Pool::new(groups));

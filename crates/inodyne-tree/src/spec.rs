@@ -20,9 +20,9 @@ pub struct TreeSpec {
     pub files: Amount,
     /// Bytes in each file.
     pub bytes: Amount,
-    /// How long names are, in bytes; as long as their numbers need where none are given.
+    /// How long names are, in bytes; if not given, as long as their numbers need.
     pub names: Option<Amount>,
-    /// Another seed, other contents and other draws from distributions.
+    /// Another seed gives other contents and other draws from distributions.
     pub seed: u64,
 }
 

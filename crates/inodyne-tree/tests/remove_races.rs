@@ -1,4 +1,4 @@
-//! Whatever others do to the tree meanwhile, nothing outside it is touched, and the delete ends.
+//! Whatever others do to the tree in the meantime, nothing outside it is touched, and the delete ends.
 
 mod common;
 
@@ -65,7 +65,7 @@ fn a_racing_swapper_leads_no_delete_outside() {
         Command::new(env::current_exe().expect("this program has a path"))
             .args(["--exact", "swapper"])
             .env(SWAPPER, place.path())
-            // It is a test program too, and what it prints is no result of ours.
+            // It is a test program too, and what it prints is not one of our results.
             .stdout(Stdio::null())
             .spawn()
             .expect("started"),

@@ -60,7 +60,7 @@ fn on_ext4() {
     }
 }
 
-/// Such an ext4 does not say in a listing what is a directory.
+/// The listing of such an ext4 does not say what is a directory.
 #[test]
 fn on_ext4_without_types() {
     if in_namespace("on_ext4_without_types") {
@@ -89,7 +89,7 @@ fn on_btrfs() {
     }
 }
 
-/// A directory of the lower layer is copied up when something in it goes, and looks younger then.
+/// A directory in the lower layer is copied up when something in it is removed, and then looks younger.
 #[test]
 fn on_an_overlay_deeper_than_there_are_descriptors() {
     if !in_namespace("on_an_overlay_deeper_than_there_are_descriptors") {

@@ -1,4 +1,4 @@
-//! `inodyne attach`: a window of processes that run already, explained and shown. They go on as if nothing had been.
+//! `inodyne attach`: a window of processes that are already running, explained and shown. They go on as if nothing had happened.
 
 mod series;
 
@@ -18,8 +18,8 @@ use series::SeriesOptions;
 /// Arguments of `inodyne attach`.
 #[derive(Debug, Args)]
 #[command(
-    after_long_help = "All threads of the processes named are followed, and whatever they start. What they were in when the \
-    window began is told as begun before, with its time inside the window; it is not among the counts of calls.\n\n  \
+    after_long_help = "All threads of the processes named are followed, and whatever they start. What they were in the middle of when the \
+    window began is reported as begun before, with its time inside the window; it is not counted among the calls.\n\n  \
     inodyne attach --pid 4711 --for 10s\n  \
     inodyne attach --name postgres --for 30s -o postgres.inodyne --report postgres.html\n  \
     inodyne attach --unit nginx --for 10s\n  \
@@ -32,7 +32,7 @@ use series::SeriesOptions;
 pub struct AttachArguments {
     #[command(flatten)]
     pub target: TargetOptions,
-    /// How long to watch: 500ms, 10s, 5min [default: until Ctrl-C, or until nobody is left]
+    /// How long to watch: 500ms, 10s, 5min [default: until Ctrl-C, or until no process is left]
     #[arg(long = "for", value_name = "TIME", value_parser = time, help_heading = "Window")]
     pub length: Option<Duration>,
     #[command(flatten)]
@@ -63,7 +63,7 @@ pub fn run(arguments: &AttachArguments) -> Result<ExitCode, Failure> {
         anstream::eprintln!("inodyne: following {threads} of {}; Ctrl-C ends {how}", inodyne_render::escaped(&label));
     })?;
     let saved = arguments.report.output.as_ref().map_or(Ok(()), |output| keep::save(&recording, output));
-    // Whoever is impatient may end what is left, the report.
+    // From here on, an impatient user may interrupt what is left: the report.
     forget(signals);
     saved?;
     keep::tell(&recording, &arguments.report, TextTo::Stdout)?;

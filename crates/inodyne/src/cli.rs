@@ -1,4 +1,4 @@
-//! The command line: which commands there are. Each has a module of its own with its arguments and what it does.
+//! The command line: which commands there are. Each has its own module, with its arguments and what it does.
 
 use clap::{Parser, Subcommand, ValueEnum};
 
@@ -23,7 +23,7 @@ use crate::tune::TuneArguments;
 #[derive(Debug, Parser)]
 #[command(name = "inodyne", version, max_term_width = 100)]
 pub struct Cli {
-    /// Whether reports are coloured: auto (on a terminal, unless NO_COLOR is set), always or never
+    /// When to colour reports: auto (on a terminal, unless NO_COLOR is set), always or never
     #[arg(
         long,
         value_enum,
@@ -45,14 +45,14 @@ pub enum ColorWhen {
     /// On a terminal that shows colours, unless NO_COLOR is set
     #[default]
     Auto,
-    /// In any case
+    /// Always
     Always,
-    /// In no case
+    /// Never
     Never,
 }
 
 impl ColorWhen {
-    /// From here on all that is printed is so.
+    /// Applies to everything printed from here on.
     pub fn apply(self) {
         let choice = match self {
             ColorWhen::Auto => return,
@@ -68,34 +68,34 @@ impl ColorWhen {
 pub enum Command {
     /// Time, trace and explain one command
     Run(Box<RunArguments>),
-    /// Tell which place or command is slower, whether that is real, and why
+    /// Tell which place or command is slower, whether the difference is real, and why
     Compare(Box<CompareArguments>),
-    /// Measure a question of several parts, kept in a file, and check what was expected
+    /// Measure a question of several parts, described in a file, and check the expected results
     Study(StudyArguments),
-    /// Try the cure of a finding in a place made for it, and score the prediction
+    /// Try the cure for a finding in a place made for it, and score the prediction
     Prove(ProveArguments),
-    /// Tell which settings make a command faster at a place, tried and confirmed
+    /// Find which settings make a command faster at a place, tried and confirmed
     Tune(Box<TuneArguments>),
-    /// Watch processes that run already, and say what they wait for
+    /// Watch processes that are already running, and say what they wait for
     Attach(AttachArguments),
-    /// Show who waits for files and for what, again and again
+    /// Show continuously who waits for files, and for what
     Top(TopArguments),
-    /// Make a recording of a log of strace; needs no privileges
+    /// Make a recording from an strace log; needs no privileges
     Import(ImportArguments),
     /// Show a recording again; needs no privileges
     Show(ShowArguments),
-    /// Say what differs between two recordings, and whether it became worse; needs no privileges
+    /// Say what differs between two recordings, and whether it got worse; needs no privileges
     Diff(DiffArguments),
-    /// Explain a finding, a cause, or a word of a report
+    /// Explain a finding, a cause, or a word in a report
     Explain(ExplainArguments),
     /// Remove files and directories like GNU rm, but faster and safer
     Rm(RmArgs),
-    /// Make a tree of files that follows from a few numbers, or verify one to the byte
+    /// Make a file tree determined by a few numbers, or verify one down to the last byte
     Tree(TreeArgs),
-    /// Share a directory with another machine, whose kernel caches it and is told of every change
+    /// Share a directory with another machine, whose kernel caches it and is notified of every change
     Share(ShareArgs),
     /// Say what this machine can do, and how to get the rest
     Doctor(DoctorArguments),
-    /// Print a man page or a shell completion
+    /// Print a man page or a shell completion script
     Manual(ManualArguments),
 }

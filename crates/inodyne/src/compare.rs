@@ -28,36 +28,36 @@ pub struct CompareArguments {
     #[command(flatten)]
     pub places: PlaceOptions,
 
-    /// A command to compare; may be given several times. Plain words are run as they are, all else by /bin/sh -c
+    /// A command to compare; may be given several times. Plain words are run as they are, anything else by /bin/sh -c
     #[arg(short = 'c', long = "command", value_name = "COMMAND", help_heading = "Command")]
     pub commands: Vec<String>,
-    /// Put each value in the place of {NAME}, in commands, --prepare and --cleanup; may be given several times
+    /// Substitute each value for {NAME} in commands, --prepare and --cleanup; may be given several times
     #[arg(short = 'L', long = "parameter-list", value_name = "NAME=VALUE,...", value_parser = parameter, help_heading = "Command")]
     pub parameters: Vec<Parameter>,
 
-    /// Pairs of untraced runs: at least so many with --until
+    /// Pairs of untraced runs; with --until, at least this many
     #[arg(short = 'n', long, value_name = "N", default_value_t = 10, help_heading = "Runs",
           value_parser = clap::value_parser!(u32).range(1..))]
     pub runs: u32,
-    /// Go on until each interval reaches no further than this to either side, as a part: 2%
+    /// Go on until each interval extends no further than this percentage to either side: 2%
     #[arg(long, value_name = "PERCENT", value_parser = part, help_heading = "Runs")]
     pub until: Option<f64>,
-    /// Begin no further block after so long: 90s, 5min
+    /// Start no further block after this long: 90s, 5min
     #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Runs")]
     pub max_time: Option<Duration>,
-    /// Runs of each kind that are thrown away first
+    /// Runs of each kind to discard first
     #[arg(short, long, value_name = "N", default_value_t = 0, help_heading = "Runs")]
     pub warmup: u32,
-    /// Traced runs of each kind, which say where the difference comes from; 0 for none [default: as --runs, at most 10]
+    /// Traced runs of each kind, which show where the difference comes from; 0 for none [default: same as --runs, at most 10]
     #[arg(long, value_name = "N", help_heading = "Runs")]
     pub traced: Option<u32>,
-    /// Only time, as --traced 0
+    /// Only time, like --traced 0
     #[arg(long, conflicts_with = "traced", help_heading = "Runs")]
     pub no_trace: bool,
-    /// Differences below this part count as none
+    /// Treat differences below this percentage as none
     #[arg(long, value_name = "PERCENT", value_parser = part, default_value = "2%", help_heading = "Runs")]
     pub margin: f64,
-    /// Do not fail because runs of the command did
+    /// Do not fail if runs of the command fail
     #[arg(short = 'i', long, help_heading = "Runs")]
     pub ignore_failure: bool,
     #[command(flatten)]
@@ -83,7 +83,7 @@ pub struct CompareArguments {
     pub argv: Vec<OsString>,
 }
 
-/// With ten, a call that always differs is told from chance among a dozen others (Holm's correction); more cost time.
+/// With ten, a call that always differs can be told from chance among a dozen others (Holm's correction); more would cost time.
 const MOST_TRACED: u32 = 10;
 
 /// Runs the command.
@@ -135,10 +135,10 @@ pub fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says before anything runs where no verdict can come of it.
+/// Warns before anything runs if no verdict can come of it.
 fn warn_of_few_runs(arguments: &CompareArguments, experiment: &Experiment) {
     let (places, commands) = (experiment.places.len(), experiment.commands.len());
-    // Every place but the first is held against that one, and so is every command; each to exit, and to durable where that is timed.
+    // Every place but the first is compared with the first, and so is every command; each to exit, and to durable if that is timed.
     let in_a_state = commands * (places - 1) + places * (commands - 1);
     let together = in_a_state * experiment.groups.len() * if experiment.durable { 2 } else { 1 };
     let needed = verdict::pairs_needed(together);
@@ -165,7 +165,7 @@ fn variants(arguments: &CompareArguments) -> Result<Vec<Variant>, Failure> {
     Ok(all.into_iter().flatten().collect())
 }
 
-/// A command under its conditions. Where only what is around it differs, its name says the values.
+/// A command under its conditions. If only what is around it differs, its label lists the values.
 fn command(
     variant: Variant,
     arguments: &CompareArguments,

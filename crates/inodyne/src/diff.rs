@@ -1,4 +1,4 @@
-//! `inodyne diff`: two recordings held against each other. Needs no privileges and no kernel features.
+//! `inodyne diff`: two recordings compared. Needs no privileges and no kernel features.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -25,14 +25,14 @@ use crate::stored::{chosen, load};
     Cases are held against each other by command, label of the place and state of the caches. The exit code is 1 where a \
     gate does not hold."))]
 pub struct DiffArguments {
-    /// The recording that is the base; of a directory of `attach --every` the newest, or DIRECTORY@TIME
+    /// The baseline recording; for a directory of `attach --every` the newest one, or DIRECTORY@TIME
     pub old: PathBuf,
-    /// The recording that is held against it
+    /// The recording to compare with it
     pub new: PathBuf,
-    /// Form of the difference [default: by the name of the output, otherwise text]
+    /// Format of the difference [default: from the name of the output file, otherwise text]
     #[arg(long, value_enum)]
     pub format: Option<DifferenceFormat>,
-    /// Write into this file instead of standard output
+    /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Refuse a recording that expands to more than this
@@ -45,7 +45,7 @@ pub struct DiffArguments {
     /// Which stacks
     #[arg(long, value_name = "PART", help = stacks_help(), help_heading = "Stacks")]
     pub section: Option<String>,
-    /// Which trace of the old recording, from 1 on [default: of several of one case that of the middle time]
+    /// Which trace of the old recording, counting from 1 [default: of several of one case, the one with the median time]
     #[arg(long, value_name = "N", help_heading = "Stacks")]
     pub old_trace: Option<usize>,
     /// Which trace of the new recording

@@ -1,9 +1,9 @@
-//! What disks can do, as it was measured earlier.
+//! What disks can do, as measured earlier.
 
 use inodyne_disk::{Kept, kept};
 use inodyne_render::escaped;
 
-/// All that is kept. What is there and of no use is said in a line each.
+/// Everything that is kept. Each file that is there but cannot be used is reported in one line.
 pub fn known() -> Kept {
     let Some(directory) = kept::directory() else { return Kept::default() };
     let (kept, ignored) = Kept::load(&directory);

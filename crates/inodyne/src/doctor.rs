@@ -1,5 +1,5 @@
-//! `inodyne doctor`: what this machine can do, what is lost where it cannot, and how to get it. And what its disks can do, as far as
-//! somebody has had that measured.
+//! `inodyne doctor`: what this machine can do, what is lost where it cannot, and how to get it. Also what its disks can do, as far as
+//! that has been measured.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -58,7 +58,7 @@ fn measure(directory: &Path, each: Duration) -> Result<ExitCode, Failure> {
             anstream::eprintln!("inodyne: {}", measurement.words());
         }
     })?;
-    // What cannot be kept can still be told.
+    // What cannot be saved can still be reported.
     anstream::println!("{}", of_disk(plan.disk(), &limits, true));
     let file = kept::save(&into, plan.disk(), &limits)?;
     anstream::println!("kept in {}", escaped(&file.display().to_string()));

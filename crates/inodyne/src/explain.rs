@@ -1,4 +1,4 @@
-//! `inodyne explain`: what a word of a report means. Needs nothing but the program, which carries the pages.
+//! `inodyne explain`: what a word of a report means. Needs nothing but the program, which contains the pages.
 //!
 //! | module | what it knows |
 //! |---|---|
@@ -21,7 +21,7 @@ use crate::report;
 #[command(after_long_help = "  inodyne explain dtype-missing\n  inodyne explain waiting for a CPU\n\n\
     The exit code is 2 where there is no such word.")]
 pub struct ExplainArguments {
-    /// A finding, a cause, a row of a ledger, or another word of a report; without one, all words there are
+    /// A finding, a cause, a row of a ledger, or another word from a report; without one, list all words
     #[arg(value_name = "WORD")]
     pub words: Vec<String>,
 }
@@ -68,7 +68,7 @@ fn unknown(word: &str) -> String {
     }
 }
 
-/// A reader that went away (`| head`) is no error.
+/// A reader that went away (`| head`) is not an error.
 fn print(text: &str) -> Result<(), Failure> {
     let text = if report::shows_utf8() { text.to_owned() } else { inodyne_render::ascii(text) };
     let mut stdout = anstream::stdout().lock();

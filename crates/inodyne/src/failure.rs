@@ -24,22 +24,21 @@ pub enum ExitStatus {
     Usage,
     /// 3: this machine lacks something.
     Lacking,
-    /// 4: the measurement is not to be trusted.
+    /// 4: the measurement cannot be trusted.
     Untrusted,
     /// 130: ended by the user.
     Interrupted,
-    /// `run`: as the command ended; 128 + signal where a signal killed it, 126 and 127 where it could not be executed or
-    /// found.
+    /// `run`: as the command ended; 128 + signal if a signal killed it, 126 or 127 if it could not be executed or found.
     Command(u8),
 }
 
 impl ExitStatus {
-    /// As the command ended, in the way shells tell it.
+    /// As the command ended, in the way shells report it.
     pub fn of(exit: Exit) -> ExitStatus {
         u8::try_from(exit.shell_code()).map_or(ExitStatus::Interrupted, ExitStatus::Command)
     }
 
-    /// The number, as scripts see it. Zero is no failure.
+    /// The number, as scripts see it. Zero is not a failure.
     pub fn code(self) -> u8 {
         match self {
             ExitStatus::Failed => 1,
@@ -71,8 +70,7 @@ impl Failure {
         Failure { status, message: message.to_string() }
     }
 
-    /// A file that cannot be read or written: what the user can mend by naming another is a mistake, all else is for the
-    /// machine to mend.
+    /// A file that cannot be read or written: what the user can fix by naming another file is a usage error, anything else is for the machine to fix.
     pub fn of_file(error: &io::Error, message: impl fmt::Display) -> Failure {
         let is_full = matches!(
             error.kind(),
@@ -88,8 +86,8 @@ impl Failure {
 }
 
 impl fmt::Display for Failure {
-    /// Always one line: what a file name or a program's message breaks is joined. And nothing but text: a name in an archive
-    /// must not move the cursor.
+    /// Always one line: where a file name or a program's message breaks the line, it is joined. And nothing but text: a name in an
+    /// archive must not move the cursor.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&escaped(&self.message.split_whitespace().collect::<Vec<_>>().join(" ")))
     }
@@ -115,7 +113,7 @@ impl From<TraceError> for Failure {
 
 impl From<LaunchError> for Failure {
     fn from(error: LaunchError) -> Failure {
-        // Which directory it is, the user has said.
+        // The user has said which directory it is.
         let other = match error {
             LaunchError::NotStarted { stage: Stage::Directory, .. } => ExitStatus::Usage,
             _ => ExitStatus::Lacking,

@@ -1,11 +1,11 @@
-//! The forms in which a recording is shown, and how a file's name says which.
+//! The formats in which a recording is shown, and how a file name selects one.
 
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 
-/// The forms of a report.
+/// The formats of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum ReportFormat {
     /// For reading in a terminal
@@ -13,7 +13,7 @@ pub enum ReportFormat {
     Text,
     /// Everything
     Json,
-    /// A page for a browser that needs nothing else
+    /// A self-contained page for a browser
     Html,
     /// The report for GitHub: an issue, a wiki, a pull request
     Markdown,
@@ -34,7 +34,7 @@ impl ReportFormat {
         }
     }
 
-    /// The form that a file's name asks for.
+    /// The format that a file's name asks for.
     fn of_file(path: &Path) -> Option<ReportFormat> {
         Some(match extension(path)? {
             "html" | "htm" => ReportFormat::Html,
@@ -47,10 +47,10 @@ impl ReportFormat {
     }
 }
 
-/// The forms in which other programs read stacks and timelines.
+/// The formats in which other programs read stacks and timelines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ProfileFormat {
-    /// Stacks, one a line, with nanoseconds
+    /// Stacks, one per line, with nanoseconds
     Folded,
     /// A flame graph
     Svg,
@@ -76,7 +76,7 @@ impl ProfileFormat {
     }
 }
 
-/// The forms in which the difference of two recordings is shown.
+/// The formats in which the difference of two recordings is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum DifferenceFormat {
     /// For reading in a terminal
@@ -84,23 +84,23 @@ pub enum DifferenceFormat {
     Text,
     /// Everything
     Json,
-    /// A page for a browser that needs nothing else
+    /// A self-contained page for a browser
     Html,
     /// For GitHub: an issue, a pull request
     Markdown,
     /// A test for each gate, for continuous integration
     Junit,
-    /// Stacks of one trace of each, one a line, with nanoseconds before and after
+    /// Stacks of one trace of each recording, one per line, with nanoseconds before and after
     Folded,
     /// The same as a flame graph
     Svg,
 }
 
 impl DifferenceFormat {
-    /// The form that a file's name asks for; text where it has no extension.
+    /// The format that a file's name asks for; text if it has no extension.
     ///
     /// # Errors
-    /// It asks for a form that there is not; the text says which there are.
+    /// It asks for an unknown format; the text says which there are.
     pub fn of_file(path: &Path) -> Result<DifferenceFormat, String> {
         Ok(match extension(path) {
             Some("html" | "htm") => DifferenceFormat::Html,
@@ -120,7 +120,7 @@ impl DifferenceFormat {
     }
 }
 
-/// All forms in which a recording can be shown.
+/// All formats in which a recording can be shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// A report.
@@ -146,10 +146,10 @@ impl Format {
         Format::Profile(ProfileFormat::Perfetto),
     ];
 
-    /// The form that a file's name asks for; text where it has no extension.
+    /// The format that a file's name asks for; text if it has no extension.
     ///
     /// # Errors
-    /// It asks for a form that there is not; the text says which there are.
+    /// It asks for an unknown format; the text says which there are.
     pub fn of_file(path: &Path) -> Result<Format, String> {
         let report = ReportFormat::of_file(path).map(Format::Report);
         let profile = || ProfileFormat::of_file(path).map(Format::Profile);
@@ -182,10 +182,10 @@ fn extension(path: &Path) -> Option<&str> {
 }
 
 fn no_form(path: &Path, forms: &str) -> String {
-    format!("{}: the name says no form that there is: end it in {forms}, or give --format", path.display())
+    format!("{}: the name's ending is not a known format: end it in {forms}, or give --format", path.display())
 }
 
-/// A recording's file. Another form is asked for in another way, so its name is taken for a mistake.
+/// A recording's file. Other formats are asked for in other ways, so a name with their extensions is taken for a mistake.
 pub fn recording_file(name: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(name);
     match extension(&path) {
@@ -197,7 +197,7 @@ pub fn recording_file(name: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// A report's file, whose name says in which form.
+/// A report's file, whose name selects the format.
 pub fn report_file(name: &str) -> Result<(PathBuf, ReportFormat), String> {
     let path = PathBuf::from(name);
     let format = ReportFormat::of_file(&path);

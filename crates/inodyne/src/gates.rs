@@ -1,4 +1,4 @@
-//! What is not to become worse (`--fail-if`), as `diff` and `run --baseline` have it.
+//! What must not get worse (`--fail-if`), for `diff` and `run --baseline`.
 
 use clap::Args;
 use inodyne_model::difference::{Difference, GateOutcome};
@@ -9,16 +9,16 @@ use inodyne_trace::names_of_calls;
 
 use crate::failure::{ExitStatus, Failure};
 
-/// What may not become true.
+/// What must not become true.
 #[derive(Debug, Args)]
 pub struct GateOptions {
-    /// End with 1 where this is so: 'calls(openat) > +5%', 'errors > 0', 'finding(sync-bound)'; may be given several times
+    /// Exit with 1 if this is true: 'calls(openat) > +5%', 'errors > 0', 'finding(sync-bound)'; may be given several times
     #[arg(long = "fail-if", value_name = "EXPRESSION", help_heading = "Gates")]
     pub fail_if: Vec<String>,
 }
 
-/// What help says of expressions.
-pub const EXPRESSIONS: &str = "EXPRESSION is what may not become true:\n  \
+/// What the help says about expressions.
+pub const EXPRESSIONS: &str = "EXPRESSION is what must not become true:\n  \
     calls, errors, bytes > LIMIT   counts of traced runs; of one call calls(openat), bytes(read)\n  \
     paths > LIMIT                  different paths that were looked up, where both have --paths\n  \
     wall > +10%                    where the interval of untraced runs decides it\n  \
@@ -29,7 +29,7 @@ impl GateOptions {
     /// The gates.
     ///
     /// # Errors
-    /// One of the texts is none; the failure says where.
+    /// One of the texts is not a gate; the failure says where.
     pub fn parsed(&self) -> Result<Vec<Gate>, Failure> {
         let parse = |text: &String| {
             let gate = text.parse().and_then(|gate| known(gate, text));
@@ -39,7 +39,7 @@ impl GateOptions {
     }
 }
 
-/// A gate on a finding or a call that there can be: one of another name would hold for ever.
+/// A gate on a finding or a call that can exist: one with an unknown name would hold for ever.
 fn known(gate: Gate, text: &str) -> Result<Gate, GateError> {
     let wrong = |name: &str, problem: String| {
         let column = text.find(name).map_or(1, |at| text[..at].chars().count() + 1);
@@ -62,12 +62,12 @@ fn known(gate: Gate, text: &str) -> Result<Gate, GateError> {
     }
 }
 
-/// Those of 32-bit programs may be of another processor's recording.
+/// Calls of 32-bit programs may come from another processor's recording.
 fn is_call(name: &str) -> bool {
     OF_32_BITS.iter().any(|processor| name.starts_with(processor)) || names_of_calls().any(|known| known == name)
 }
 
-/// Says on standard error which gates do not hold, or are not decided, and what that comes to.
+/// Reports on standard error which gates do not hold, or are not decided, and returns what that comes to.
 pub fn told(found: &Difference) -> Result<(), ExitStatus> {
     for result in found.gates.iter().filter(|result| result.outcome != GateOutcome::Held) {
         anstream::eprintln!("inodyne: {}", escaped(&gate_in_words(result)));

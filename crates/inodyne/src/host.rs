@@ -1,4 +1,4 @@
-//! The machine and the user, as the system tells them.
+//! The machine and the user, as the system reports them.
 
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -32,7 +32,7 @@ pub fn now_unix_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// Whose the command is: the named user, or who called sudo, or none where nobody is to be changed.
+/// The user whose command it is: the named one, or the one who called sudo, or none if the user need not change.
 pub fn user(name: Option<&str>) -> Result<Option<User>, Failure> {
     let us = rustix::process::geteuid();
     let known = match name {
@@ -46,8 +46,8 @@ pub fn user(name: Option<&str>) -> Result<Option<User>, Failure> {
     Ok(known.filter(|user| user.uid != us.as_raw()))
 }
 
-/// Who called sudo, by the variables that it sets (sudo(8)). Where this program does not find the user, as a static one does not find
-/// those of a directory service, the variables say enough to run the command as that user; never is it run as root instead.
+/// Who called sudo, from the variables that it sets (sudo(8)). If this program cannot find the user, as a static one cannot find those of
+/// a directory service, the variables say enough to run the command as that user; it is never run as root instead.
 fn who_called_sudo(variable: impl Fn(&str) -> Option<String>) -> Result<Option<User>, Failure> {
     let Some(uid) = variable("SUDO_UID") else { return Ok(None) };
     let number = |text: &str| text.parse::<u32>().ok();

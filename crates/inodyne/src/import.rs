@@ -1,4 +1,4 @@
-//! `inodyne import`: a recording from a log of strace. Needs no privileges, and the log may come from another machine.
+//! `inodyne import`: a recording from an strace log. Needs no privileges, and the log may come from another machine.
 
 use std::fs::File;
 use std::io::Read;

@@ -1,5 +1,5 @@
-//! Files for recordings and reports. Whether they can be written is looked at before anything runs; what then cannot be
-//! written all the same is kept elsewhere, so that no measurement is lost to a full disk.
+//! Files for recordings and reports. Whether they can be written is checked before anything runs; what then still cannot be written is
+//! kept elsewhere, so that no measurement is lost to a full disk.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::failure::{ExitStatus, Failure};
 use crate::options::ReportOptions;
 use crate::report::{self, Extent, TextTo};
 
-/// Looks at the files that a recording and a report go to.
+/// Checks the files that a recording and a report will go to.
 ///
 /// # Errors
 /// One of them could not be written.
@@ -19,7 +19,7 @@ pub fn check(options: &ReportOptions) -> Result<(), Failure> {
     options.output.iter().chain(report).try_for_each(|path| check_file(path))
 }
 
-/// Looks at one file.
+/// Checks one file.
 ///
 /// # Errors
 /// It could not be written.
@@ -36,8 +36,8 @@ pub fn save(recording: &Recording, path: &Path) -> Result<(), Failure> {
     inodyne_recording::save(recording, path).map_err(|error| elsewhere(recording, &error))
 }
 
-/// What `run`, `compare` and `study` tell: a report where reports belong, and one in the file that was asked for. If one of
-/// them cannot be written and there is no recording of which it could be made again, there is one then.
+/// What `run`, `compare` and `study` report: a report where reports belong, and one in the file that was asked for. If one of them cannot
+/// be written and there is no recording from which it could be made again, a recording is saved then.
 ///
 /// # Errors
 /// A report cannot be written.

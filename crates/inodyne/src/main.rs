@@ -4,32 +4,32 @@
 //! | module | what it knows |
 //! |---|---|
 //! | `cli` | which commands there are |
-//! | `options` | groups of arguments that several commands have |
-//! | `parameters` | words in braces that stand for one value after the other |
+//! | `options` | argument groups shared by several commands |
+//! | `parameters` | words in braces that stand for one value after another |
 //! | `measure` | from these options to an experiment, and running it: prepare → collect → recording |
-//! | `progress` | what is said while an experiment runs |
+//! | `progress` | what is reported while an experiment runs |
 //! | `run` | `inodyne run`: one command, measured, explained and shown |
-//! | `compare` | `inodyne compare`: several places or commands by turns |
+//! | `compare` | `inodyne compare`: several places or commands in turn |
 //! | `study` | `inodyne study`: several questions from a file, and what was expected of the answers |
 //! | `prove` | `inodyne prove`: a prediction, and its score |
 //! | `tune` | `inodyne tune`: which settings make a command faster, tried and confirmed |
 //! | `import` | `inodyne import`: a recording from a log of strace |
-//! | `attach` | `inodyne attach`: a window of processes that run already |
-//! | `top` | `inodyne top`: what everybody waits for, again and again |
-//! | `target`, `window` | whom to follow of those who run already, and a window of them as a recording |
+//! | `attach` | `inodyne attach`: a window of processes that are already running |
+//! | `top` | `inodyne top`: what everyone is waiting for, refreshed continuously |
+//! | `target`, `window` | which running processes to follow, and a window of them as a recording |
 //! | `show` | `inodyne show`: a recording, explained and shown again |
-//! | `diff` | `inodyne diff`: two recordings held against each other |
+//! | `diff` | `inodyne diff`: two recordings compared |
 //! | `explain` | `inodyne explain`: what a word of a report means |
-//! | `rm`, `tree` | `inodyne rm`, `inodyne tree`: what they say; the work is inodyne-tree's |
-//! | `share` | `inodyne share`: a shared folder; the work is inodyne-share's |
+//! | `rm`, `tree` | `inodyne rm`, `inodyne tree`: what they print; the work is done by inodyne-tree |
+//! | `share` | `inodyne share`: a shared folder; the work is done by inodyne-share |
 //! | `doctor` | `inodyne doctor`: what this machine and its disks can do |
 //! | `manual` | man pages and shell completions, from the arguments |
-//! | `format`, `report` | the forms of a report, and where it is printed |
+//! | `format`, `report` | the report formats, and where reports are printed |
 //! | `stored` | recordings from files, explained, and one trace of several |
-//! | `gates` | what is not to become worse, and the exit code where it does |
-//! | `keep` | files for recordings and reports: looked at before anything runs, and written at the end |
-//! | `disks` | what was measured of disks earlier |
-//! | `host` | the machine and the user, as the system tells them |
+//! | `gates` | what must not get worse, and the exit code if it does |
+//! | `keep` | files for recordings and reports: checked before anything runs, and written at the end |
+//! | `disks` | what was measured about disks earlier |
+//! | `host` | the machine and the user, as the system reports them |
 //! | `failure` | one line, and an exit code |
 
 mod attach;
@@ -109,7 +109,7 @@ fn main() -> ExitCode {
     done.unwrap_or_else(told)
 }
 
-/// Where the arguments of `rm` begin, if that is the subcommand: it may stand behind global options and their values.
+/// Where the arguments of `rm` begin, if that is the subcommand: it may come after global options and their values.
 fn behind_rm(arguments: &[OsString]) -> Option<usize> {
     let takes_value = |word: &OsString| {
         let long = word.to_str().and_then(|word| word.strip_prefix("--"));
@@ -129,13 +129,13 @@ fn behind_rm(arguments: &[OsString]) -> Option<usize> {
     }
 }
 
-/// Says what went wrong; the exit code does where nobody can be told, as on a terminal that is gone.
+/// Prints what went wrong; where it cannot be printed, as on a terminal that is gone, the exit code has to say it.
 fn told(failure: Failure) -> ExitCode {
     let _ = writeln!(anstream::stderr(), "inodyne: {failure}");
     failure.status().into()
 }
 
-/// Says what is wrong with the arguments, or prints the help. Whoever writes `inodyne find .` means `inodyne run find .`.
+/// Prints what is wrong with the arguments, or the help. Whoever writes `inodyne find .` means `inodyne run find .`.
 fn not_parsed(error: &clap::Error) -> ExitCode {
     if error.kind() == ErrorKind::InvalidSubcommand
         && let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)

@@ -1,4 +1,4 @@
-//! `inodyne manual`: man pages and shell completions, generated from the arguments so that they cannot differ. `page` knows what is in a page.
+//! `inodyne manual`: man pages and shell completions, generated from the arguments so that they cannot differ. `page` knows what goes into a page.
 
 mod page;
 
@@ -47,7 +47,7 @@ const COMPLETIONS: [(Shell, &str); 3] = [
     (Shell::Fish, "fish/vendor_completions.d/inodyne.fish"),
 ];
 
-/// Prints it, of this command line.
+/// Prints it for this command line.
 pub fn run(arguments: &ManualArguments, command: Command) -> Result<ExitCode, Failure> {
     let mut text = Vec::new();
     match (arguments.what, &arguments.directory) {
@@ -58,7 +58,7 @@ pub fn run(arguments: &ManualArguments, command: Command) -> Result<ExitCode, Fa
         (Manual::Zsh, None) => complete(command, Shell::Zsh, &mut text),
         (Manual::Fish, None) => complete(command, Shell::Fish, &mut text),
     }
-    // A reader that went away is no error.
+    // A reader that went away is not an error.
     drop(io::stdout().lock().write_all(&text));
     Ok(ExitCode::SUCCESS)
 }
@@ -87,7 +87,7 @@ fn man(mut command: Command, text: &mut Vec<u8>) -> io::Result<()> {
     roff.to_writer(text)
 }
 
-/// The command and all below it, each with the names of the pages that it leads to: those above, beside and below it.
+/// The command and all below it, each with the names of the pages that it refers to: those above, beside and below it.
 fn pages(command: &Command) -> Vec<(&Command, Vec<String>)> {
     let names = |command: &Command| command.get_subcommands().map(page::name).collect::<Vec<_>>();
     let below = |sub| {

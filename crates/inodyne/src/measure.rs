@@ -1,5 +1,5 @@
-//! From the options of a command line to an experiment, and running it on this machine: what `run`, `compare`, `study`,
-//! `prove` and `tune` have in common. The scheduler itself is that of `inodyne-experiment`.
+//! From the options of a command line to an experiment, and running it on this machine: what `run`, `compare`, `study`, `prove` and
+//! `tune` have in common. The scheduler itself is in `inodyne-experiment`.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -21,7 +21,7 @@ use crate::{disks, host, keep};
 
 /// What experiments are run with.
 pub struct Conditions<'a> {
-    /// Whose the commands are; none where that is who called.
+    /// The user that commands run as; none if that is the caller.
     pub user: Option<User>,
     output: Output,
     collector: Collector,
@@ -30,7 +30,7 @@ pub struct Conditions<'a> {
 }
 
 impl<'a> Conditions<'a> {
-    /// Runs commands as the named user, otherwise as who called sudo, otherwise as who called.
+    /// Runs commands as the named user, otherwise as the user who called sudo, otherwise as the caller.
     ///
     /// # Errors
     /// There is no such user.
@@ -43,7 +43,7 @@ impl<'a> Conditions<'a> {
         Ok(Conditions { user: host::user(user)?, output, collector, file })
     }
 
-    /// Whether commands run as root where nobody is named.
+    /// Whether commands run as root if no user is named.
     ///
     /// # Errors
     /// Nothing says who called.
@@ -51,8 +51,8 @@ impl<'a> Conditions<'a> {
         Ok(host::user(None)?.map_or_else(|| nix::unistd::geteuid().is_root(), |user| user.uid == 0))
     }
 
-    /// Runs the experiment and explains it. What was measured before something went wrong is kept, and written to the
-    /// recording's file block by block, so that it is there after any end.
+    /// Runs the experiment and explains it. What was measured before something went wrong is kept, and written to the recording's file
+    /// block by block, so that it is there however the run ends.
     ///
     /// # Errors
     /// Nothing could be measured at all.
@@ -65,14 +65,14 @@ impl<'a> Conditions<'a> {
             return Err(failure);
         }
         inodyne_analyse::explain(&mut measured.recording);
-        // What cannot be kept can still be told.
+        // What cannot be saved can still be reported.
         if let Some(Err(unsaved)) = self.file.map(|path| keep::save(&measured.recording, path)) {
             failure.get_or_insert(unsaved);
         }
         Ok((measured, failure))
     }
 
-    /// Runs the experiment behind what the recording holds already. Nothing is explained yet.
+    /// Runs the experiment, appending to what the recording already holds. Nothing is explained yet.
     ///
     /// # Errors
     /// It could not be run to the end; what was measured until then is kept.
@@ -84,13 +84,13 @@ impl<'a> Conditions<'a> {
         Ok(inodyne_experiment::run(experiment, &mut machine, &mut terminal, measured)?)
     }
 
-    /// Tries alternatives behind what the recording holds already.
+    /// Tries alternatives, appending to what the recording already holds.
     pub fn tune(&self, plan: &Plan<'_>, measured: &mut Measured) -> Tuned {
         let (mut machine, mut terminal) = self.machine(std::slice::from_ref(&plan.base.command));
         tuner::tune(plan, &mut machine, &mut terminal, measured)
     }
 
-    /// What runs an experiment with these commands, and what tells of it.
+    /// What runs an experiment with these commands, and what reports on it.
     fn machine(&self, commands: &[CommandSpec]) -> (Machine, Terminal) {
         // Files that a report goes to, and commands that a recording names.
         let words = std::env::args_os().skip(1).chain(commands.iter().flat_map(CommandSpec::words).cloned());
@@ -141,7 +141,7 @@ pub fn experiment(
     })
 }
 
-/// A command under the conditions that the options say.
+/// A command under the conditions that the options give.
 ///
 /// # Errors
 /// `--cwd` leads out of the place.
@@ -152,8 +152,8 @@ pub fn command(
     conditions: &Conditions<'_>,
 ) -> Result<CommandSpec, Failure> {
     if let Some(cwd) = options.cwd.as_deref().filter(|cwd| !is_below(cwd)) {
-        let said = "--cwd is a directory below the place";
-        let message = format_args!("{said}, and {} is none: name it by --at", cwd.display());
+        let said = "--cwd must be a directory below the place";
+        let message = format_args!("{said}, and {} is not one: name it with --at", cwd.display());
         return Err(Failure::new(ExitStatus::Usage, message));
     }
     Ok(CommandSpec {
@@ -181,7 +181,7 @@ pub fn trusted(recording: &Recording, tracing: &TraceOptions) -> Result<(), Fail
     ))
 }
 
-/// `--fresh` empties places, so it must not meet a directory of the user's.
+/// `--fresh` empties places, so it must not be used on a directory of the user's.
 pub fn check_fresh(places: &PlaceOptions) -> Result<(), Failure> {
     let are_made = !places.places.is_empty() && places.places.iter().all(PlaceSpec::is_made);
     if places.fresh && !are_made {

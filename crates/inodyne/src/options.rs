@@ -1,4 +1,4 @@
-//! Groups of arguments that several commands have, and how their values are written.
+//! Argument groups shared by several commands, and how their values are written.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -18,9 +18,9 @@ pub enum TracerChoice {
     /// The BPF programs, or strace where they cannot be loaded
     #[default]
     Auto,
-    /// The BPF programs: all that inodyne can say
+    /// The BPF programs: everything that inodyne can report
     Bpf,
-    /// strace, which needs no root: calls, their times and paths; slow, and its cost is in the times
+    /// strace, which needs no root: calls with their times and paths; slow, and its overhead is part of the times
     Strace,
     /// Nothing: the command is only timed
     None,
@@ -29,16 +29,16 @@ pub enum TracerChoice {
 /// Where commands run.
 #[derive(Debug, Args)]
 pub struct PlaceOptions {
-    /// Where to run: a directory, or a file system to make; may be given several times
+    /// Where to run: a directory, or a file system to create; may be given several times
     #[arg(long = "at", value_name = "PLACE", help_heading = "Places")]
     pub places: Vec<PlaceSpec>,
-    /// What to put into a place made here: tree:dirs=1000,files=30,bytes=1, a directory, a tar archive, or script:PATH
+    /// What to put into a place created here: tree:dirs=1000,files=30,bytes=1, a directory, a tar archive, or script:PATH
     #[arg(long, value_name = "DATA", help_heading = "Places")]
     pub data: Option<DataSpec>,
-    /// Caches before each run; may be given several times
+    /// State of the caches before each run; may be given several times
     #[arg(long = "cache", value_name = "STATE", value_enum, default_value = "as-is", help_heading = "Places")]
     pub caches: Vec<Cache>,
-    /// Make and fill the place anew before each run: for commands that change what they find
+    /// Recreate and refill the place before each run: for commands that change what they find
     #[arg(long, help_heading = "Places")]
     pub fresh: bool,
 }
@@ -52,14 +52,14 @@ pub struct RunOptions {
     /// Shell command to run in the place after each run, not measured
     #[arg(long, value_name = "COMMAND", help_heading = "Runs")]
     pub cleanup: Option<OsString>,
-    /// Kill a run after so long: 30s, 5min
+    /// Kill a run after this long: 30s, 5min
     #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Runs")]
     pub timeout: Option<Duration>,
-    /// Time apart how long it takes until all that was written is on the device: flushes the file system right after each
-    /// run, of which the untraced ones are timed (and before every run, so that nothing older is left)
+    /// Also time how long it takes until everything written is on the device: flushes the file system right after each run, timed for
+    /// untraced runs (and before every run, so that nothing older is left)
     #[arg(long, help_heading = "Runs")]
     pub durable: bool,
-    /// Of the order in which places and commands take turns
+    /// Seed for the order in which places and commands take turns
     #[arg(long, value_name = "NUMBER", default_value_t = 1, help_heading = "Runs")]
     pub seed: u64,
 }
@@ -67,7 +67,7 @@ pub struct RunOptions {
 /// How the command is started.
 #[derive(Debug, Args)]
 pub struct CommandOptions {
-    /// Run the command as this user [default: who called sudo, otherwise who called]
+    /// Run the command as this user [default: the user who called sudo, otherwise the calling user]
     #[arg(long, value_name = "NAME", help_heading = "Command")]
     pub user: Option<String>,
     /// Set a variable in the command's environment; may be given several times
@@ -81,40 +81,39 @@ pub struct CommandOptions {
 /// How much is traced.
 #[derive(Debug, Args)]
 pub struct TraceOptions {
-    /// On-CPU samples a second and CPU; 0 for none
+    /// On-CPU samples per second and CPU; 0 for none
     #[arg(long, value_name = "HZ", default_value_t = 997, value_parser = clap::value_parser!(u32).range(0..=10_000),
           help_heading = "Tracing")]
     pub sample_hz: u32,
-    /// Size that the ring buffer for the timeline may grow to, in bytes: a power of two from 4096 on
+    /// Size that the ring buffer for the timeline may grow to, in bytes: a power of two, 4096 or more
     #[arg(long, value_name = "BYTES", default_value_t = 16 << 20, value_parser = ring_buffer, help_heading = "Tracing")]
     pub ring_buffer: u32,
-    /// How often threads may leave a CPU until only sums are kept of what follows: 4,000,000 times, less often where a sixteenth of the
-    /// memory does not suffice for so many
+    /// How many times threads may leave a CPU before only sums are kept of what follows: 4,000,000, or fewer if a sixteenth of the memory
+    /// is not enough for that many
     #[arg(long, value_name = "N", help_heading = "Tracing")]
     pub max_intervals: Option<usize>,
-    /// Threads that may be alive at the same time, beside those that are joined; each takes 2.3 KB of memory once it is there
+    /// Threads that may be alive at the same time, besides those that are joined; each takes 2.3 KB of memory once it exists
     #[arg(long, value_name = "N", default_value_t = 32_768, value_parser = clap::value_parser!(u32).range(2..=MOST_THREADS),
           help_heading = "Tracing")]
     pub max_threads: u32,
-    /// Count the paths that are looked up, the first 16,384 different ones; slows look-ups down by some 0.15 µs
+    /// Count the paths that are looked up, for the first 16,384 distinct ones; slows lookups down by about 0.15 µs
     #[arg(long, help_heading = "Tracing")]
     pub paths: bool,
-    /// Count what is done with each file that is used by descriptor, the first 16,384 different ones; slows such calls down by some
-    /// 0.15 µs
+    /// Count what is done with each file used by descriptor, for the first 16,384 distinct ones; slows such calls down by about 0.15 µs
     #[arg(long, help_heading = "Tracing")]
     pub files: bool,
-    /// Tell apart the requests that a server answers, and what the slowest of them waited for: from when data have been read from a
-    /// socket until some have been written to it; or from the end of one system call to that of another on the same descriptor
+    /// Tell apart the requests that a server answers, and what the slowest of them waited for. A request lasts from when data have been read
+    /// from a socket until some have been written to it, or from the end of one system call to the end of another on the same descriptor
     #[arg(long, value_name = "READ,WRITE", num_args = 0..=1, require_equals = true, default_missing_value = "sockets",
           help_heading = "Tracing")]
     pub request: Option<RequestMarks>,
-    /// Lost events up to which the trace is trusted
+    /// Number of lost events up to which the trace is trusted
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Tracing")]
     pub max_lost: u64,
 }
 
 impl TraceOptions {
-    /// The same for the tracer.
+    /// These options, for the tracer.
     pub fn tracer(&self) -> Options {
         let TraceOptions { sample_hz, ring_buffer, max_intervals, max_threads, paths, files, request, .. } = *self;
         let max_paths = if paths { MOST_PATHS } else { 0 };
@@ -125,42 +124,42 @@ impl TraceOptions {
     }
 }
 
-/// A tracer of all there is to trace.
+/// Options of a tracer that traces everything there is to trace.
 pub fn everything_traced() -> Options {
     let requests = Some(RequestMarks::Sockets);
     Options { max_paths: MOST_PATHS, max_files: MOST_FILES, requests, refuse: refuse(), ..Options::default() }
 }
 
-/// For tests: what the kernel is to refuse (CONTRIBUTING.md).
+/// For tests: what the kernel should refuse (CONTRIBUTING.md).
 fn refuse() -> Option<String> {
     std::env::var("INODYNE_TEST_REFUSE").ok()
 }
 
-/// Different paths that `--paths` keeps.
+/// Distinct paths that `--paths` keeps.
 const MOST_PATHS: u32 = 16_384;
 /// As many as a machine can have: `PID_MAX_LIMIT` in include/linux/threads.h.
 const MOST_THREADS: i64 = 4 << 20;
 
-/// Different files that `--files` keeps.
+/// Distinct files that `--files` keeps.
 const MOST_FILES: u32 = 16_384;
 
 /// What becomes of the results.
 #[derive(Debug, Args)]
 pub struct ReportOptions {
-    /// Form of the report. `run` prints text on standard error, after the command's own output; any other form on standard output, and
+    /// Report format. `run` prints text on standard error, after the command's own output; any other format goes to standard output, and
     /// the command's own output then goes to standard error
     #[arg(long, value_enum, default_value_t, help_heading = "Report")]
     pub format: ReportFormat,
     /// Only this part
     #[arg(long, value_name = "PART", help = section_help(), help_heading = "Report")]
     pub section: Option<Section>,
-    /// Print everything, not the first screen alone
+    /// Print everything, not only the first screen
     #[arg(short, long, help_heading = "Report")]
     pub verbose: bool,
-    /// Write the report into this file as well: .html, .json, .md, .csv or .txt
+    /// Also write the report to this file: .html, .json, .md, .csv or .txt
     #[arg(long, value_name = "FILE", value_parser = report_file, help_heading = "Report")]
     pub report: Option<(PathBuf, ReportFormat)>,
-    /// Keep a recording in this file, FILE.inodyne
+    /// Save a recording to this file, FILE.inodyne
     #[arg(short, long, value_name = "FILE", value_parser = recording_file, help_heading = "Report")]
     pub output: Option<PathBuf>,
 }
@@ -175,9 +174,9 @@ pub fn section_help() -> String {
 pub enum Cache {
     /// Change nothing
     AsIs,
-    /// Read all names and attributes of the place first
+    /// Read all names and attributes in the place first
     Warm,
-    /// Forget everything cached of the place first
+    /// Drop everything cached of the place first
     Cold,
 }
 

@@ -1,4 +1,4 @@
-//! Parameters of `inodyne compare` and `inodyne tune`: words in braces that stand for one value after the other, as `hyperfine -L` has them.
+//! Parameters of `inodyne compare` and `inodyne tune`: words in braces that stand for one value after another, like those of `hyperfine -L`.
 //! Pure.
 
 use std::ffi::OsString;
@@ -12,7 +12,7 @@ pub struct Parameter {
     values: Vec<String>,
 }
 
-/// What can hold parameters of one command.
+/// The parts of one command that can hold parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Variant {
     /// The words of the command.
@@ -21,7 +21,7 @@ pub struct Variant {
     pub prepare: Option<OsString>,
     /// What runs after each run.
     pub cleanup: Option<OsString>,
-    /// The values of parameters that do not stand in the command itself: `threads=1, size=4`. Empty where there are none.
+    /// The values of parameters that do not appear in the command itself: `threads=1, size=4`. Empty if there are none.
     pub values_around: String,
 }
 
@@ -47,7 +47,7 @@ pub fn parameter(text: &str) -> Result<Parameter, String> {
     }
 }
 
-/// The command with every choice of values for the parameters that stand in it or in what is around it: the values of the last
+/// The command with every combination of values for the parameters that appear in it or in what is around it: the values of the last
 /// parameter change fastest.
 ///
 /// # Errors
@@ -73,7 +73,7 @@ pub fn variants(
     choices.iter().map(variant).collect()
 }
 
-/// A parameter that stands nowhere, or is there twice; the text says which.
+/// Looks for a parameter that appears nowhere, or is given twice; the text says which.
 ///
 /// # Errors
 /// There is one.
@@ -146,7 +146,7 @@ impl Choice {
         self.0.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&in_braces(name), value))
     }
 
-    /// A word that is no UTF-8 holds no parameters.
+    /// A word that is not UTF-8 holds no parameters.
     fn put_into_word(&self, word: &OsString) -> OsString {
         word.to_str().map_or_else(|| word.clone(), |word| self.put_into(word).into())
     }

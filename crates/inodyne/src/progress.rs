@@ -1,5 +1,5 @@
-//! What is said while an experiment runs: on a terminal a line that is gone at the end, with the block, how long the rest may
-//! take, and how many calls a second a traced command makes; anywhere, what a user must know.
+//! What is reported while an experiment runs: on a terminal, a line that disappears at the end, with the block, how long the rest may
+//! take, and how many calls a second a traced command makes; everywhere, what a user must know.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -13,14 +13,14 @@ use inodyne_model::recording::Recording;
 use inodyne_model::run::CacheState;
 use inodyne_render::escaped;
 
-/// Tells of an experiment on standard error, and keeps what was measured in a file.
+/// Reports on an experiment on standard error, and saves what was measured to a file.
 pub struct Terminal {
     bar: ProgressBar,
     eta: Eta,
-    /// What the line says of the block.
+    /// What the line says about the block.
     block: String,
     file: Option<PathBuf>,
-    /// Whether it was said that the file cannot be written.
+    /// Whether the user was told that the file cannot be written.
     has_warned: bool,
 }
 
@@ -107,7 +107,7 @@ impl Drop for Terminal {
     }
 }
 
-/// How many blocks there are still to be. Pure.
+/// How many blocks are still to come. Pure.
 struct Eta {
     repetitions: Repetitions,
     /// Blocks so far, of all kinds.
@@ -119,13 +119,13 @@ impl Eta {
         Eta { repetitions, begun: 0 }
     }
 
-    /// What is said where a block begins after so long, in this state of the caches; so many further groups come after it.
+    /// What is said when a block begins after `elapsed`, in this state of the caches, with `later_groups` more groups to come after it.
     fn begin(&mut self, cache: Option<CacheState>, later_groups: u32, phase: Phase, elapsed: Duration) -> String {
         let prefix = cache.map_or_else(String::new, |cache| format!("{cache}: "));
         let Repetitions { warmup, untraced, traced, until, max_time } = self.repetitions;
         let before = self.begun;
         self.begun = before.saturating_add(1);
-        // Of this group: those which a time to keep may cut short, and others, like the first traced one.
+        // Of this group: blocks that a time limit may cut short, and others, like the first traced one.
         let (first_traced, more_traced) = (traced.min(1), traced.saturating_sub(1));
         let timed = untraced.saturating_add(more_traced);
         let (cut, others, what) = match phase {

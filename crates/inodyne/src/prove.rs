@@ -54,7 +54,7 @@ use variant::Trial;
 pub struct ProveArguments {
     /// The recording
     pub recording: PathBuf,
-    /// Only this finding; all whose cure can be applied otherwise
+    /// Only this finding; otherwise all whose cure can be applied
     pub finding: Option<String>,
     /// Try this shell command instead of the recorded one, in the same place
     #[arg(long, value_name = "COMMAND")]
@@ -71,13 +71,13 @@ pub struct ProveArguments {
     /// Shell command to run in the place before each run, not measured, instead of what the recording says
     #[arg(long, value_name = "COMMAND")]
     pub prepare: Option<String>,
-    /// Run the command as this user [default: as the recording says, otherwise who called sudo, otherwise who called]
+    /// Run the command as this user [default: as in the recording, otherwise the user who called sudo, otherwise the calling user]
     #[arg(long, value_name = "NAME")]
     pub user: Option<String>,
-    /// Keep the scored recording in this file instead of its own
+    /// Save the scored recording to this file instead of its own
     #[arg(short, long, value_name = "FILE", value_parser = recording_file)]
     pub output: Option<PathBuf>,
-    /// Of the order in which runs with and without the cure take turns
+    /// Seed for the order in which runs with and without the cure take turns
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub seed: u64,
     /// Run what the recording says without asking
@@ -93,7 +93,7 @@ struct Proving<'a> {
     conditions: Conditions<'a>,
 }
 
-/// Proves one finding, or all whose cure can be applied. One that cannot be measured does not keep the others from it.
+/// Proves one finding, or all whose cure can be applied. One that cannot be measured does not stop the others.
 pub fn run(arguments: &ProveArguments) -> Result<ExitCode, Failure> {
     let output = arguments.output.as_ref().unwrap_or(&arguments.recording);
     let mut recording = inodyne_recording::load(&arguments.recording, DEFAULT_LIMIT_BYTES)?;
@@ -145,7 +145,7 @@ fn usage(message: String) -> Failure {
     Failure::new(ExitStatus::Usage, message)
 }
 
-/// What is to be tried, for which finding. Without a name: everything that can be.
+/// What to try, for which finding. Without a name: everything that can be tried.
 fn provings<'a>(recording: &Recording, arguments: &ProveArguments) -> Result<Vec<Proving<'a>>, Failure> {
     let mut provings = Vec::new();
     let mut refusals = Vec::new();
@@ -225,7 +225,7 @@ mod tests {
             measured_in_words(&proof, proof.score(&predicted).words())
         };
         let one = "0.100 s instead of 0.200 s: saves 50%, 1 pair: as predicted so far";
-        let five = "0.161 s instead of 0.200 s: saves 19%, 5 pairs: not decided, the pairs are too few";
+        let five = "0.161 s instead of 0.200 s: saves 19%, 5 pairs: not decided, there are too few pairs";
         let six = "0.161 s instead of 0.200 s: saves 19% [19, 20], 6 pairs: not as predicted";
         assert_eq!([told(1, 100), told(5, 160), told(6, 160)], [one, five, six]);
         let slower = "0.251 s instead of 0.200 s: takes 25% longer [25, 26], 6 pairs: not as predicted";

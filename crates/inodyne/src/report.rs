@@ -54,7 +54,7 @@ const NO_TIMES: &str =
     "hyperfine's format holds times of untraced runs, and there are none: run with -n N or --no-trace";
 const NO_CARD: &str = "svg-card is of a traced run, and there is none: run without --no-trace";
 
-/// Prints the report, or writes it into a file. A reader that went away (`| head`) is no error.
+/// Prints the report, or writes it to a file. A reader that went away (`| head`) is not an error.
 ///
 /// # Errors
 /// The file cannot be written, or the format has nothing to say about this recording, or no sections.
@@ -86,7 +86,7 @@ pub fn show(
             return Ok(());
         }
         (ReportFormat::Text, ..) => {
-            // A file is no screen.
+            // A file is not a screen.
             let extent = if output.is_some() && section.is_none() { Extent::Whole } else { extent };
             let options = options(extent, output.is_none() && io::stdout().is_terminal(), output.is_some());
             inodyne_render::text(recording, &options)
@@ -95,7 +95,7 @@ pub fn show(
     write(report.as_bytes(), output)
 }
 
-/// Prints the difference of two recordings, or writes it into a file.
+/// Prints the difference of two recordings, or writes it to a file.
 ///
 /// # Errors
 /// The file cannot be written.
@@ -119,15 +119,15 @@ pub fn difference_below(found: &Difference) {
     drop(io::stderr().lock().write_all(format!("\nAgainst the baseline\n{text}").as_bytes()));
 }
 
-/// Writes to standard output, or into a file.
+/// Writes to standard output, or to a file.
 ///
 /// # Errors
-/// The file, or standard output, cannot be written. A reader that went away is no error.
+/// The file, or standard output, cannot be written. A reader that went away is not an error.
 pub fn write(bytes: &[u8], output: Option<&Path>) -> Result<(), Failure> {
     write_by(|to| to.write_all(bytes), output)
 }
 
-/// The same of what is made while it is written.
+/// The same for what is made while it is written.
 fn write_by(write: impl FnOnce(&mut dyn Write) -> io::Result<()>, output: Option<&Path>) -> Result<(), Failure> {
     match output {
         Some(path) => {
@@ -146,7 +146,7 @@ fn write_by(write: impl FnOnce(&mut dyn Write) -> io::Result<()>, output: Option
     }
 }
 
-/// Whether runs as they are asked for will have something to say in this format: asked before anything runs.
+/// Whether the runs asked for will have anything to show in this format: checked before anything runs.
 ///
 /// # Errors
 /// They will not.
@@ -162,12 +162,12 @@ pub fn check(format: ReportFormat, section: Option<Section>, untraced: usize, tr
     }
 }
 
-/// Whether somebody watches: then it is said what is under way.
+/// Whether somebody is watching: then progress is shown.
 pub fn shows_progress() -> bool {
     io::stderr().is_terminal()
 }
 
-/// Columns of the terminal; of something else as many as `COLUMNS` says.
+/// Columns of the terminal; for anything else, as many as `COLUMNS` says.
 pub fn width(terminal: bool) -> usize {
     let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     match terminal_size::terminal_size() {
@@ -176,7 +176,7 @@ pub fn width(terminal: bool) -> usize {
     }
 }
 
-/// How text is to look there. A file keeps all characters, whoever reads it.
+/// How text should look there. A file keeps all characters, whoever reads it.
 fn options(extent: Extent, terminal: bool, is_file: bool) -> TextOptions {
     TextOptions {
         width: width(terminal),
@@ -187,7 +187,7 @@ fn options(extent: Extent, terminal: bool, is_file: bool) -> TextOptions {
     }
 }
 
-/// As `--color` says, and otherwise the terminal.
+/// As `--color` says, otherwise as the terminal allows.
 pub fn is_coloured(terminal: bool) -> bool {
     let is_set = |name: &str, value: &str| std::env::var_os(name).is_some_and(|given| given == value);
     match anstream::ColorChoice::global() {
@@ -200,7 +200,7 @@ pub fn is_coloured(terminal: bool) -> bool {
     }
 }
 
-/// Whether the locale has more characters than ASCII: what stands in the first of these variables that is set.
+/// Whether the locale has more characters than ASCII, according to the first of these variables that is set.
 pub fn shows_utf8() -> bool {
     let set = |name: &&str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(set).unwrap_or_default().to_ascii_lowercase();

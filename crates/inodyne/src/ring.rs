@@ -1,7 +1,7 @@
-//! A directory with one recording after the other, as `attach --every` keeps them: what the files are called, which of them go, and
-//! which is meant by a time.
+//! A directory of recordings made one after another, as kept by `attach --every`: what the files are called, which of them are removed,
+//! and which one is meant by a time.
 //!
-//! A file is called after the beginning of its window, `2026-11-23T00-30-05Z.inodyne`. Nothing else in the directory is touched.
+//! A file is named after the beginning of its window, `2026-11-23T00-30-05Z.inodyne`. Nothing else in the directory is touched.
 
 use std::fs;
 use std::io;
@@ -13,15 +13,15 @@ use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-/// How names of files are made from times, in UTC.
+/// How file names are made from times, in UTC.
 const NAME: &str = "%Y-%m-%dT%H-%M-%SZ.inodyne";
 
 /// How much is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
-    /// What is no older.
+    /// What is no older than this.
     For(Duration),
-    /// The newest, as long as all together are no larger.
+    /// The newest one, and as many before it as are together no larger.
     Bytes(Size),
 }
 
@@ -33,7 +33,7 @@ impl std::str::FromStr for Keep {
         // Minutes, as in all other times, and not megabytes.
         let time = crate::options::time(text).map(Keep::For).ok();
         let kept = time.or_else(|| text.parse().map(Keep::Bytes).ok());
-        // Of a number alone nobody knows which it is.
+        // A number alone could be either.
         let kept = kept.filter(|_| !text.ends_with(|c: char| c.is_ascii_digit()));
         kept.ok_or_else(|| "write a time or a size: 24h, 90min, 500M".to_owned())
     }
@@ -46,12 +46,12 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// Of this directory.
+    /// In this directory.
     pub fn new(directory: &Path) -> Ring {
         Ring { directory: directory.to_owned() }
     }
 
-    /// Where the recording of a window that begins now is to be.
+    /// Where the recording of a window that begins now belongs.
     pub fn next(&self) -> PathBuf {
         self.directory.join(Timestamp::now().strftime(NAME).to_string())
     }
@@ -73,7 +73,7 @@ impl Ring {
         Ok(all)
     }
 
-    /// Removes what is no longer to be kept; the newest always is.
+    /// Removes what should no longer be kept; the newest always stays.
     ///
     /// # Errors
     /// The directory cannot be read, or a file cannot be removed.
@@ -102,7 +102,7 @@ impl Ring {
     /// The recording of the last window that began at this time or before it, or the newest without a time.
     ///
     /// # Errors
-    /// In one line: what is no time, or that there is none so early.
+    /// In one line: that this is not a time, or that no recording is that early.
     pub fn at(&self, time: Option<&str>) -> Result<PathBuf, String> {
         let name = self.directory.display();
         let all = self.all().map_err(|error| format!("{name}: {error}"))?;
@@ -125,7 +125,7 @@ impl Ring {
     }
 }
 
-/// What a user means by a recording: a file; of a directory the newest, or `DIRECTORY@TIME`.
+/// What a user means by a recording: a file; for a directory, the newest one in it, or `DIRECTORY@TIME`.
 ///
 /// # Errors
 /// There is none of that time, in one line.
@@ -140,13 +140,13 @@ pub fn file_of(operand: &Path) -> Result<PathBuf, String> {
     }
 }
 
-/// The beginning of a window, by the name of its file.
+/// The beginning of a window, from the name of its file.
 fn began(name: &str) -> Option<Timestamp> {
     let time = DateTime::strptime(NAME, name).ok()?;
     time.to_zoned(TimeZone::UTC).ok().map(|zoned| zoned.timestamp())
 }
 
-/// `14:03` and `14:03:20` are of today, or of yesterday where that is still to come; `2026-11-22 14:03` is in the zone of the machine;
+/// `14:03` and `14:03:20` are today, or yesterday if that is still to come; `2026-11-22 14:03` is in the time zone of the machine;
 /// `2026-11-22T14:03Z` is in its own.
 fn meant(text: &str, now: Timestamp, zone: &TimeZone) -> Result<Timestamp, String> {
     let local = |time: DateTime| time.to_zoned(zone.clone()).ok().map(|zoned| zoned.timestamp());
@@ -156,7 +156,7 @@ fn meant(text: &str, now: Timestamp, zone: &TimeZone) -> Result<Timestamp, Strin
         let found = local(date.to_datetime(time))?;
         if found <= now { Some(found) } else { local(date.yesterday().ok()?.to_datetime(time)) }
     };
-    // What has a date as well would be taken for a time of day.
+    // The time of day comes last: text with a date would be taken for one, too.
     let found = text.parse::<Timestamp>().ok().or_else(|| text.parse().ok().and_then(local)).or_else(today);
     found.ok_or_else(|| format!("'{text}' is no time: write 14:03, 2026-11-22 14:03 or 2026-11-22T14:03Z"))
 }

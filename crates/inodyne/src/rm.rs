@@ -29,7 +29,7 @@ use crate::report;
 #[derive(Args, Debug)]
 #[command(after_long_help = "  inodyne rm -rf build\n  inodyne rm -r --one-file-system tree")]
 pub struct RmArgs {
-    /// What to remove; links above the last name are followed, the last name is not
+    /// What to remove; links are followed in the leading path, but not in the last name
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Ignore nonexistent files and arguments, never ask
@@ -44,13 +44,13 @@ pub struct RmArgs {
     /// Ask: never, once (-I) or always (-i)
     #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true, help_heading = "As in GNU rm")]
     interactive: Option<String>,
-    /// Stay on each operand's device, also where it changes without a mount
+    /// Stay on each operand's device, even where it changes without a mount
     #[arg(long, help_heading = "As in GNU rm")]
     one_file_system: bool,
     /// Do not treat '/' specially
     #[arg(long, help_heading = "As in GNU rm")]
     no_preserve_root: bool,
-    /// Do not remove '/' (the default); with 'all', nor an operand on another device than its parent
+    /// Do not remove '/' (the default); with 'all', also refuse any operand on a different device from its parent
     #[arg(long, value_name = "all", num_args = 0..=1, require_equals = true, help_heading = "As in GNU rm")]
     preserve_root: Option<String>,
     /// Remove directories and their contents
@@ -68,27 +68,27 @@ pub struct RmArgs {
     /// Remove nothing; say what would be removed, how much that is, and how it would be done
     #[arg(long, help_heading = "Beyond GNU rm")]
     dry_run: bool,
-    /// Rename each operand aside first, so that its name is free at once; what a crash leaves, the next run removes
+    /// Rename each operand aside first, so that its name is free at once; the next run removes what a crash leaves behind
     #[arg(long, help_heading = "Beyond GNU rm")]
     trash: bool,
-    /// Show files, rate and about how long it takes, on a terminal after a second
+    /// Show files, rate and estimated time left, on a terminal after a second
     #[arg(long, help_heading = "Beyond GNU rm")]
     progress: bool,
     /// Print a summary as JSON
     #[arg(long, help_heading = "Beyond GNU rm")]
     json: bool,
-    /// How: auto, groups, single, steal or wide
+    /// Strategy: auto, groups, single, steal or wide
     #[arg(long, value_name = "NAME", help_heading = "Beyond GNU rm")]
     strategy: Option<String>,
-    /// At most so many removing threads
+    /// Use at most this many threads for removing
     #[arg(long, value_name = "NUMBER", help_heading = "Beyond GNU rm")]
     threads: Option<usize>,
 }
 
 /// Remove files and directories like GNU rm, but faster and safer
 ///
-/// Takes the options of GNU rm, with its messages and exit codes. Whatever the file system, it is deleted in the way
-/// that is fastest there. Unlike GNU rm it does not enter what is mounted below an operand, unless told so.
+/// Takes the options of GNU rm, with its messages and exit codes. Deletes in whichever way is fastest on the file system at hand. Unlike
+/// GNU rm, it does not enter what is mounted below an operand unless told to.
 #[derive(Parser)]
 #[command(name = "inodyne rm", version, max_term_width = 100)]
 struct Documentation {
@@ -96,7 +96,7 @@ struct Documentation {
     _args: RmArgs,
 }
 
-/// Runs `inodyne rm` with what stands after `rm` on the command line.
+/// Runs `inodyne rm` with what follows `rm` on the command line.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match options::parse(arguments) {
         Parsed::Remove(options) => operands::remove(&options, &Messages::new(&options)),
@@ -106,7 +106,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// A reader that went away is no error.
+/// A reader that went away is not an error.
 fn print(text: &dyn Display) -> ExitCode {
     match report::write(text.to_string().as_bytes(), None) {
         Ok(()) => ExitCode::SUCCESS,

@@ -37,10 +37,10 @@ pub struct RunArguments {
     #[command(flatten)]
     pub places: PlaceOptions,
 
-    /// Untraced runs to time, besides the traced one, which alone shows its output
+    /// Untraced runs to time, besides the traced one; only the traced run shows its output
     #[arg(short = 'n', long, value_name = "N", default_value_t = 0, help_heading = "Runs")]
     pub runs: u32,
-    /// Only time the command, do not trace it; as --tracer none
+    /// Only time the command, do not trace it; like --tracer none
     #[arg(long, help_heading = "Runs")]
     pub no_trace: bool,
     #[command(flatten)]
@@ -56,13 +56,13 @@ pub struct RunArguments {
     #[command(flatten)]
     pub report: ReportOptions,
 
-    /// Hold the run against this recording, made earlier, and say below the report what differs
+    /// Compare the run with this earlier recording, and show below the report what differs
     #[arg(long, value_name = "RECORDING", help_heading = "Gates")]
     pub baseline: Option<PathBuf>,
     #[command(flatten)]
     pub gates: GateOptions,
 
-    /// The command and its arguments; options of inodyne stand before it
+    /// The command and its arguments; options for inodyne come before it
     #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     pub argv: Vec<OsString>,
 }
@@ -109,7 +109,7 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
         return Err(failure);
     }
     measure::trusted(&measured.recording, &arguments.tracing)?;
-    // Of a single run the command itself says how it ended.
+    // For a single run, the command itself says how it ended.
     if measured.interrupted && measured.exit.success() && untraced + u32::from(is_traced) > 1 {
         return Ok(ExitStatus::Interrupted.into());
     }
@@ -141,7 +141,7 @@ fn collector(arguments: &RunArguments) -> Result<Collector, Failure> {
     }
 }
 
-/// Standard output is the command's, unless the report has the form of a file.
+/// Standard output is the command's, unless the report has a file format.
 fn output(format: ReportFormat) -> Output {
     match format {
         ReportFormat::Text => Output::Inherit,

@@ -1,4 +1,4 @@
-//! `inodyne share`: arguments, and what a person sees of a share; the work is `inodyne-share`'s.
+//! `inodyne share`: arguments, and what a person sees of a share; the work is done by `inodyne-share`.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -18,7 +18,7 @@ use nix::sys::signal::{SigSet, Signal};
 use crate::failure::{ExitStatus, Failure};
 use crate::options::time;
 
-/// Share a directory with another machine, whose kernel caches it and is told of every change
+/// Share a directory with another machine, whose kernel caches it and is notified of every change
 #[derive(Args, Debug)]
 pub struct ShareArgs {
     #[command(subcommand)]
@@ -27,7 +27,7 @@ pub struct ShareArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Share a directory, until ended
+    /// Share a directory until stopped
     #[command(after_long_help = "  inodyne share serve /srv/files --listen unix:/run/files.sock\n  \
         inodyne share serve /srv/files --listen vhost-user:/run/files.vhost --listen unix:/run/files.sock\n  \
         inodyne share serve /srv/files --listen serial:/run/files.port\n  \
@@ -40,68 +40,68 @@ enum Action {
         inodyne share mount serial:/dev/virtio-ports/files /mnt\n  \
         inodyne share mount tcp:192.0.2.1:7000 /mnt --key guest.key --host 4f0c6b7d9a1e2835c0d4f6a8b9273e5d1c0f8a7b6e5d4c3b2a190817f6e5d4c3")]
     Mount(Mount),
-    /// Say how a share goes: who has mounted it, what was asked
+    /// Show the state of a share: who has mounted it, what was requested
     #[command(after_long_help = "  inodyne share status unix:/run/files.sock")]
     Status(Ask),
-    /// Make a key pair for tcp:, in a new file; print the public key
+    /// Generate a key pair for tcp: and vsock:, in a new file; print the public key
     #[command(after_long_help = "  inodyne share key /etc/inodyne/share.key")]
     Key(Key),
 }
 
 #[derive(Args, Debug)]
 struct Serve {
-    /// The directory
+    /// The directory to share
     directory: PathBuf,
-    /// Where guests connect: unix:PATH, for the own user alone, as the socket's permissions say; vhost-user:PATH, the same, for virtual
-    /// machines that mount it by virtiofs; serial:PATH, for those that connect a serial port to it; vsock:CID:PORT, for those that
-    /// --allow names; or tcp:IP:PORT, encrypted, for those who have a key of --allow. May be given several times
+    /// Where guests connect: unix:PATH, for your own user alone, as the socket's permissions say; vhost-user:PATH, the same, for virtual
+    /// machines that mount it by virtiofs; serial:PATH, for those that connect a serial port to it; vsock:CID:PORT, for those named by
+    /// --allow; or tcp:IP:PORT, encrypted, for those with a key given by --allow. May be given several times
     #[arg(long, value_name = "ADDRESS", required = true)]
     listen: Vec<Address>,
     /// This side's private key, for tcp: and vsock: (`share key` makes one)
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// Who may mount it: whose the public key is, or a file of such keys, one a line; without --key, over vsock:, root of the
-    /// virtual machine of that number. May be given several times
+    /// Who may mount it: a public key, or a file of public keys, one per line; over vsock: without --key, root of the virtual machine
+    /// with this number. May be given several times
     #[arg(long, value_name = "PUBLICKEY|FILE|cid:N", value_parser = allowed)]
     allow: Vec<Allowed>,
-    /// Let nobody change anything
+    /// Share read-only: nobody can change anything
     #[arg(long)]
     read_only: bool,
-    /// Whose the files are for guests
+    /// Who owns the files, as guests see them
     #[arg(long, value_enum, default_value = "squash", value_name = "HOW")]
     owners: OwnersArg,
-    /// Whose the files are for guests of vhost-user:, which cannot say it: UID:GID [default: 0:0]
+    /// Who owns the files for guests of vhost-user:, which cannot say so themselves: UID:GID [default: 0:0]
     #[arg(long, value_name = "UID:GID", value_parser = owner)]
     owner: Option<(u32, u32)>,
-    /// Give guests of vhost-user: extended attributes too, for which their kernel asks twice for each file that is made
+    /// Also give guests of vhost-user: extended attributes, for which their kernel asks twice for each file that is made
     #[arg(long)]
     xattrs: bool,
     /// How many files and directories each guest's kernel may hold, at least 1024; about 330 bytes of memory each. A guest that wants more
     /// gets ENFILE
     #[arg(long, default_value_t = 8_000_000, value_name = "N", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1024..))]
     most_nodes: usize,
-    /// When a guest's change is done: after every other guest has dropped what it held of it, or at once
+    /// When to acknowledge a guest's change: after every other guest has dropped what it held of it, or at once
     #[arg(long, value_enum, default_value = "strict", value_name = "HOW")]
     ordering: OrderingArg,
-    /// Do not look out for changes that programs of this machine make: guests see them after 1 s
+    /// Do not watch for changes made by programs on this machine: guests see them after 1 s
     #[arg(long)]
     no_watch: bool,
-    /// Read directories without the types of their entries, as poor guest drivers do: every tool that needs them asks for each file
+    /// List directories without the types of their entries, as poor guest drivers do: every tool that needs the types then asks for each file
     #[arg(long)]
     withhold_types: bool,
-    /// Answer each request so many microseconds later, as a longer way would; at most eight of a guest's at the same time
+    /// Answer each request this many microseconds later, as a longer path would; at most eight requests of a guest are delayed at a time
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 0)]
     delay_us: u64,
-    /// Tell guests of no change, so that they read what is no longer true. For tests of tests
+    /// Do not tell guests of changes, so that they read stale data. For testing the tests
     #[arg(long, hide = true)]
     stale: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum OwnersArg {
-    /// All belong to the user that mounts them; there are no set-user-id files
+    /// All belong to the user who mounts them; there are no set-user-id files
     Squash,
-    /// The same numbers on both sides; needs root
+    /// The same user and group IDs on both sides; needs root
     Keep,
 }
 
@@ -113,22 +113,23 @@ enum OrderingArg {
 
 #[derive(Args, Debug)]
 struct Mount {
-    /// Where the host listens; of a serial port, the device
+    /// Where the host listens; for a serial port, the device
     address: Address,
     #[command(flatten)]
     keys: KeyOptions,
     /// An existing directory
     directory: PathBuf,
-    /// Whose the files are, unless the host keeps their owners: UID:GID [default: who calls]
+    /// Who owns the files, unless the host keeps their owners: UID:GID [default: the caller]
     #[arg(long, value_name = "UID:GID", value_parser = owner)]
     owner: Option<(u32, u32)>,
-    /// Let nobody change anything
+    /// Mount read-only: nobody can change anything
     #[arg(long)]
     read_only: bool,
-    /// If the host is lost, try for so long to reach it again, while whoever asks for something waits: 30s, 5m [default: unmount at once]
+    /// If the host is lost, keep trying for this long to reach it again, while programs that ask for something wait: 30s, 5m [default:
+    /// unmount at once]
     #[arg(long, value_name = "TIME", value_parser = time)]
     reconnect: Option<Duration>,
-    /// Wake programs that watch files here (inotify) when a program of the host changes one
+    /// Wake programs that watch files here (inotify) when a program on the host changes one
     #[arg(long)]
     events: bool,
 }
@@ -146,7 +147,7 @@ struct Ask {
 
 #[derive(Args, Debug)]
 struct Key {
-    /// The file; there must be none
+    /// The file to create; it must not exist yet
     file: PathBuf,
 }
 
@@ -176,7 +177,7 @@ enum Allowed {
     Machine(u32),
 }
 
-/// A virtual machine's number, a public key, or what can only be a file.
+/// A virtual machine's number, a public key, or anything else, which can only be a file.
 fn allowed(text: &str) -> Result<Allowed, String> {
     if let Some(number) = text.strip_prefix("cid:") {
         return number
@@ -205,7 +206,7 @@ fn admitted(arguments: &Serve) -> Result<Admitted, ShareError> {
     Ok(Admitted { keys: own.map(|own| HostKeys { own, allowed }), machines })
 }
 
-/// Whose the files are for guests of virtiofs.
+/// Who owns the files for guests of virtiofs.
 fn owner_of_virtiofs(arguments: &Serve) -> Result<(u32, u32), ShareError> {
     let is_any = arguments.listen.iter().any(|address| matches!(address, Address::VhostUser(_)));
     let is_squashed = matches!(arguments.owners, OwnersArg::Squash);
@@ -300,7 +301,7 @@ pub fn run(arguments: &ShareArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a person reads of a share. The other machine says it, and must not move the cursor.
+/// A share's status as a person reads it. It comes from the other machine, and must not move the cursor.
 fn text(status: &Status) -> String {
     let yes = |is: bool, word: &str| if is { format!(", {word}") } else { String::new() };
     let mut text = format!(
@@ -350,11 +351,11 @@ fn text(status: &Status) -> String {
     text.lines().map(|line| escaped(line) + "\n").collect()
 }
 
-/// Ends what runs when the user says so: SIGINT, SIGTERM and SIGHUP become something that can be waited for.
+/// Ends what is running when the user says so: SIGINT, SIGTERM and SIGHUP become something that can be waited for.
 struct Stop(SigSet);
 
 impl Stop {
-    /// Before any thread is started, so that all inherit it.
+    /// To be called before any thread is started, so that all inherit it.
     fn new() -> Result<Stop, Failure> {
         let signals: SigSet = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().collect();
         signals.thread_block().map_err(|error| Failure::new(ExitStatus::Lacking, error))?;

@@ -24,34 +24,34 @@ use crate::stored::{chosen, load};
     Open firefox in profiler.firefox.com, speedscope in speedscope.app, perfetto in ui.perfetto.dev."
 )]
 pub struct ShowArguments {
-    /// The recording; of a directory of `attach --every` the newest, or DIRECTORY@TIME
+    /// The recording; for a directory of `attach --every` the newest one, or DIRECTORY@TIME
     pub recording: PathBuf,
-    /// Form of the report [default: by the name of the output, otherwise text]
+    /// Format of the report [default: from the name of the output file, otherwise text]
     #[arg(long, value_enum)]
     pub format: Option<Format>,
     /// Only this part
     #[arg(long, help = section_help())]
     pub section: Option<String>,
-    /// Print everything, not the first screen alone
+    /// Print everything, not only the first screen
     #[arg(short, long)]
     pub verbose: bool,
-    /// Write into this file instead of standard output
+    /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Refuse a recording that expands to more than this
     #[arg(long, value_name = "SIZE", default_value_t = Size::from_bytes(inodyne_recording::DEFAULT_LIMIT_BYTES))]
     pub max_size: Size,
 
-    /// Which trace, from 1 on [default: of several of one case that of the middle time]
+    /// Which trace, counting from 1 [default: of several of one case, the one with the median time]
     #[arg(long, value_name = "N", help_heading = "Stacks and timeline")]
     pub trace: Option<usize>,
 }
 
 impl ShowArguments {
-    /// What is asked for: by `--format`, or by how the output is called.
+    /// The format asked for: by `--format`, or by the name of the output.
     ///
     /// # Errors
-    /// It is called after a form that there is not.
+    /// The name asks for an unknown format.
     pub fn form(&self) -> Result<Format, Failure> {
         match (self.format, self.output.as_deref()) {
             (Some(format), _) => Ok(format),

@@ -10,15 +10,14 @@ use crate::failure::{ExitStatus, Failure};
 /// Reads a recording that expands to no more than this, and explains it.
 ///
 /// # Errors
-/// It cannot be read, or is no recording.
+/// It cannot be read, or is not a recording.
 pub fn load(path: &Path, limit_bytes: u64) -> Result<Recording, Failure> {
     let mut recording = inodyne_recording::load(path, limit_bytes)?;
     inodyne_analyse::explain(&mut recording);
     Ok(recording)
 }
 
-/// The trace with this number, from 1 on. Without a number the only one, or that of the middle time where all are of one
-/// case.
+/// The trace with this number, counting from 1. Without a number, the only one, or the one with the median time if all are of one case.
 ///
 /// # Errors
 /// There is none, or several, and the option with which to choose one was not given or names another.

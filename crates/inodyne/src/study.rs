@@ -1,4 +1,4 @@
-//! `inodyne study`: questions with several parts, kept in files: measured, explained, and held against what was expected.
+//! `inodyne study`: questions with several parts, kept in files: measured, explained, and compared with what was expected.
 //!
 //! | module | what it knows |
 //! |---|---|
@@ -9,7 +9,7 @@
 //! | `places` | places over places |
 //! | `plan` | the study in one of its forms, checked |
 //! | `inputs` | files that a script makes or fetches first |
-//! | `run` | measuring the parts, one after the other |
+//! | `run` | measuring the parts, one after another |
 //! | `expect` | what the result should say |
 
 mod built_in;
@@ -49,12 +49,12 @@ pub struct StudyArguments {
 /// What to do with studies.
 #[derive(Debug, Subcommand)]
 pub enum StudyAction {
-    /// Measure a study, and check what it expects
+    /// Run a study, and check its expectations
     Run(Box<StudyRunArguments>),
-    /// The studies that come with the program
+    /// List the studies that come with the program
     #[command(after_long_help = "  inodyne study list")]
     List,
-    /// Print a study's file, which can be the start of one's own
+    /// Print a study's file, as a starting point for your own
     #[command(after_long_help = "  inodyne study show find-dtype")]
     Show {
         /// A built-in study's name, or a file
@@ -80,12 +80,12 @@ pub fn run(arguments: &StudyArguments) -> Result<ExitCode, Failure> {
     }
 }
 
-/// A study that was read, but not looked into.
+/// A study that has been read, but not checked.
 struct Study {
-    /// Its name: that of its file without the ending.
+    /// Its name: that of its file without the extension.
     name: String,
     source: Source,
-    /// Where its file is; none where it is built in.
+    /// Where its file is; none if it is built in.
     beside: Option<PathBuf>,
     file: File,
 }
@@ -118,7 +118,7 @@ fn text(which: &Path) -> Result<(Source, Option<PathBuf>), Failure> {
     Ok((source, Some(beside)))
 }
 
-/// More is no study, but perhaps a device without an end.
+/// Anything larger is not a study, but perhaps a device without an end.
 const LARGEST: u64 = 1 << 20;
 
 fn read(path: &Path, name: String) -> Result<Source, Failure> {
@@ -138,7 +138,7 @@ fn read(path: &Path, name: String) -> Result<Source, Failure> {
     }
 }
 
-/// Tells each mistake in a line; the last is the failure's own.
+/// Prints each mistake on a line; the last one becomes the failure itself.
 fn told(mistakes: &[Mistake], source: &Source) -> Failure {
     let lines: Vec<Failure> =
         mistakes.iter().map(|mistake| Failure::new(ExitStatus::Usage, mistake.told(source))).collect();
@@ -152,7 +152,7 @@ fn told(mistakes: &[Mistake], source: &Source) -> Failure {
     Failure::new(ExitStatus::Usage, last)
 }
 
-/// Prints lines. A reader that went away is no error.
+/// Prints lines. A reader that went away is not an error.
 fn print(text: &str) {
     drop(std::io::stdout().lock().write_all(text.as_bytes()));
 }
@@ -166,7 +166,7 @@ fn list() -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The file itself says most, and can be the start of one's own.
+/// The file itself says most, and can be a starting point for one's own.
 fn show(which: &Path) -> Result<ExitCode, Failure> {
     let (source, _) = text(which)?;
     print(&source.text);

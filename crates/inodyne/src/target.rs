@@ -23,24 +23,24 @@ pub struct TargetOptions {
     /// A process, with all its threads; may be given several times
     #[arg(long = "pid", value_name = "PID", help_heading = "Processes")]
     pub pids: Vec<u32>,
-    /// All processes of this command name, as ps -o comm shows it
+    /// All processes with this command name, as ps -o comm shows it
     #[arg(long, value_name = "COMM", help_heading = "Processes")]
     pub name: Option<String>,
-    /// All processes of a control group and of those below it, also those that enter it later
+    /// All processes in a control group and in those below it, including those that enter it later
     #[arg(long, value_name = "PATH", help_heading = "Processes")]
     pub cgroup: Option<PathBuf>,
-    /// All processes of a unit of systemd; without a kind (.service, .slice, .scope) a service is meant
+    /// All processes of a systemd unit; without a kind (.service, .slice, .scope), a service is meant
     #[arg(long, value_name = "NAME", help_heading = "Processes")]
     pub unit: Option<String>,
-    /// All processes of a container of Docker, Podman, Kubernetes, LXC or systemd-nspawn
+    /// All processes of a Docker, Podman, Kubernetes, LXC or systemd-nspawn container
     #[arg(long, value_name = "NAME|ID", help_heading = "Processes")]
     pub container: Option<String>,
-    /// Everybody but inodyne itself
+    /// All processes except inodyne itself
     #[arg(long, help_heading = "Processes")]
     pub all: bool,
 }
 
-/// A command name is cut at so many bytes (TASK_COMM_LEN, include/linux/sched.h).
+/// The kernel cuts a command name at this many bytes (TASK_COMM_LEN, include/linux/sched.h).
 const LONGEST_NAME: usize = 15;
 
 /// Whom to follow.
@@ -48,7 +48,7 @@ const LONGEST_NAME: usize = 15;
 pub enum Target {
     Pids(BTreeSet<u32>),
     Name(String),
-    /// Those who are in any of the control groups, and what reports call these.
+    /// The processes in any of these control groups, and what reports call the groups.
     Cgroups {
         label: String,
         paths: Vec<PathBuf>,
@@ -61,7 +61,7 @@ fn usage(message: impl std::fmt::Display) -> Failure {
 }
 
 impl TargetOptions {
-    /// Whether anybody is named.
+    /// Whether any target is given.
     pub fn is_given(&self) -> bool {
         let TargetOptions { pids, name, cgroup, unit, container, all } = self;
         !pids.is_empty() || *all || name.is_some() || cgroup.is_some() || unit.is_some() || container.is_some()
@@ -72,7 +72,7 @@ impl Target {
     /// What the options say.
     ///
     /// # Errors
-    /// A process, a control group, a unit or a container is none.
+    /// What was named is not a process, control group, unit or container.
     pub fn new(options: &TargetOptions) -> Result<Target, Failure> {
         if let Some(path) = &options.cgroup {
             let path = cgroup(path)?;
@@ -99,7 +99,7 @@ impl Target {
     /// The processes as they are now.
     ///
     /// # Errors
-    /// Nobody has the name, or the control group is gone.
+    /// No process has the name, or the control group is gone.
     pub fn whom(&self) -> Result<Whom, Failure> {
         let pids = match self {
             Target::All => return Ok(Whom::All),
@@ -123,10 +123,10 @@ impl Target {
         Ok(Whom::Processes(pids.into_iter().collect()))
     }
 
-    /// These, and those who are followed already: children of theirs, whose names and control groups may be others.
+    /// These, and those that are followed already: their children, whose names and control groups may differ.
     ///
     /// # Errors
-    /// There is nobody, and nobody can come.
+    /// There is no process, and none can come.
     pub fn whom_with(&self, followed: BTreeSet<u32>) -> Result<Whom, Failure> {
         let own = match self.whom() {
             Ok(Whom::Processes(own)) => own,
@@ -137,7 +137,7 @@ impl Target {
         Ok(Whom::Processes(followed.into_iter().chain(own).collect::<BTreeSet<u32>>().into_iter().collect()))
     }
 
-    /// Whether others than the children of those who are followed may join later.
+    /// Whether processes other than the children of those that are followed may join later.
     pub fn may_grow(&self) -> bool {
         matches!(self, Target::Cgroups { .. })
     }
@@ -156,7 +156,7 @@ impl Target {
     }
 }
 
-/// A process is one that has not ended, and neither a thread of another nor one of the kernel, nor inodyne.
+/// Checks that this is a process that has not ended, and not a thread of another process, a kernel thread, or inodyne itself.
 fn check_pid(pid: u32) -> Result<(), Failure> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).map_err(|error| match error.kind() {
         ErrorKind::PermissionDenied => Failure::new(ExitStatus::Lacking, format_args!("--pid {pid}: {error}")),
@@ -176,7 +176,7 @@ fn check_pid(pid: u32) -> Result<(), Failure> {
     if pid == std::process::id() {
         return Err(usage(format_args!("--pid {pid}: this is inodyne itself")));
     }
-    // Only the kernel's own have no memory.
+    // Only the kernel's own threads have no memory.
     if field("VmSize").is_empty() && !field("State").starts_with(['Z', 'X']) {
         return Err(usage(format_args!("--pid {pid}: this is a thread of the kernel, which makes no calls")));
     }
@@ -199,7 +199,7 @@ fn named(name: &str) -> BTreeSet<u32> {
     pids.filter(|pid| *pid != std::process::id() && comm(*pid).as_bytes() == cut).collect()
 }
 
-/// The directory of a control group, by its path or by that below where they usually are.
+/// The directory of a control group, by its path or by its path below the usual mount point.
 fn cgroup(path: &Path) -> Result<PathBuf, Failure> {
     cgroups::at(path).ok_or_else(|| {
         let why = if path.exists() { "is no control group" } else { "there is no such control group" };

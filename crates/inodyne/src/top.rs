@@ -1,16 +1,16 @@
-//! `inodyne top`: who waits for files and for what, again and again, of the whole machine or of whom `attach` can follow.
+//! `inodyne top`: who waits for files and for what, refreshed continuously, for the whole machine or for any processes that `attach` can follow.
 //!
 //! | module | what it knows |
 //! |---|---|
 //! | `budget` | how many calls are timed, so that it costs no more than it may; pure |
-//! | `look` | what happened since the last time, and what knowing it cost |
+//! | `look` | what happened since the last time, and what it cost to find out |
 //! | `table` | the columns, and the lines in their order; pure |
-//! | `open_file` | at which file a process is just now |
+//! | `open_file` | which file a process is at right now |
 //! | `groups` | which control group a process is in |
 //! | `screen` | the same on a terminal: looks and keys in one loop |
-//! | `view` | what whoever sits there has chosen, and what each key does |
+//! | `view` | what the user has chosen, and what each key does |
 //! | `draw` | draws it; pure |
-//! | `keys` | keys out of the bytes that a terminal sends |
+//! | `keys` | decodes keys from the bytes that a terminal sends |
 //! | `terminal` | the terminal, which is left as it was |
 //! | `batch` | the same as plain text and as JSON |
 
@@ -56,39 +56,39 @@ use table::{By, Column};
 pub struct TopArguments {
     #[command(flatten)]
     pub target: TargetOptions,
-    /// From one look to the next: 500ms, 2s, 1min; 100ms or more
+    /// Time between updates: 500ms, 2s, 1min; 100ms or more
     #[arg(long, value_name = "TIME", value_parser = interval, default_value = "2s", help_heading = "Table")]
     pub interval: Duration,
-    /// End after so many looks
+    /// End after this many updates
     #[arg(short = 'n', long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Table")]
     pub count: Option<u64>,
-    /// What a line is of
+    /// What each line stands for
     #[arg(long, value_enum, default_value_t, help_heading = "Table")]
     pub by: By,
     /// The column to sort by
     #[arg(long, value_name = "COLUMN", value_enum, default_value_t, help_heading = "Table")]
     pub sort: Column,
-    /// What tracing may cost whom it follows, as a part of one CPU: beyond it not every call is timed, and that is said
+    /// How much tracing may cost the processes it follows, as a percentage of one CPU; beyond that not every call is timed, and top says so
     #[arg(long, value_name = "PERCENT", default_value = "5%", help_heading = "Cost")]
     pub budget: Percent,
-    /// Time one call in N, drawn by lot, and fewer only beyond the budget. All are counted, and all waits are timed
+    /// Time one call in N, chosen at random, and fewer only beyond the budget. All are counted, and all waits are timed
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000), default_value_t = 1,
           help_heading = "Cost")]
     pub sample_calls: u32,
-    /// How long a window is that is recorded with the key w
+    /// Length of a window recorded with the w key
     #[arg(long = "for", value_name = "TIME", value_parser = time, default_value = "10s", conflicts_with = "batch",
           help_heading = "Recordings")]
     pub length: Duration,
-    /// The directory for such recordings, which are called after their times
+    /// Directory for these recordings, which are named after their times
     #[arg(long, value_name = "DIRECTORY", default_value = ".", conflicts_with = "batch", help_heading = "Recordings")]
     pub into: PathBuf,
-    /// Print the table again and again, as plain text
+    /// Print the table repeatedly, as plain text
     #[arg(long, help_heading = "Without a terminal")]
     pub batch: bool,
-    /// Form of that
+    /// Format of that output
     #[arg(long, value_enum, default_value_t, requires = "batch", help_heading = "Without a terminal")]
     pub format: BatchFormat,
-    /// Lines of the table; 0 for all
+    /// Number of lines in the table; 0 for all
     #[arg(long, value_name = "N", default_value_t = 20, requires = "batch", help_heading = "Without a terminal")]
     pub rows: usize,
 }
@@ -118,7 +118,7 @@ pub fn run(arguments: &TopArguments) -> Result<ExitCode, Failure> {
     if arguments.batch { batch::run(arguments, &target) } else { screen::run(arguments, &target) }
 }
 
-/// Looks that are nearer to each other would mostly see themselves.
+/// Looks taken closer together would mostly see themselves.
 const SHORTEST: Duration = Duration::from_millis(100);
 
 fn interval(text: &str) -> Result<Duration, String> {

@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::failure::{ExitStatus, Failure};
 use crate::report;
 
-/// Make a tree of files that follows from a few numbers, or verify one to the byte
+/// Make a file tree determined by a few numbers, or verify one down to the last byte
 #[derive(Args, Debug)]
 pub struct TreeArgs {
     #[command(subcommand)]
@@ -27,13 +27,13 @@ enum Action {
     Make {
         #[command(flatten)]
         tree: Tree,
-        /// Workers instead of what suits the file system; 1 makes it lie on the disk in the same way each time
+        /// Number of workers, instead of what suits the file system; with 1, the tree is laid out on disk the same way each time
         #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=1024))]
         threads: Option<u16>,
     },
     /// Verify every name, type, length and byte of a tree; exit code 1 if anything differs
     ///
-    /// Without options, the tree is the one that `make` noted in an attribute of PATH.
+    /// Without options, the tree is the one that `make` recorded in an attribute of PATH.
     #[command(after_long_help = "  inodyne tree check big")]
     Check(Tree),
 }
@@ -45,16 +45,16 @@ struct Tree {
     /// Everything at once, as in studies: "depth=4,width=32,bytes=1" or "dirs=1000,files=30,bytes=~512"
     #[arg(long, value_name = "KEY=VALUE,...", conflicts_with_all = ["depth", "width", "dirs", "fan"])]
     spec: Option<String>,
-    /// Levels, counting that of the files
+    /// Number of levels, counting that of the files
     #[arg(long, requires = "width", help_heading = "Shape")]
     depth: Option<u32>,
     /// Directories in each directory, and files in each of the lowest
     #[arg(long, requires = "depth", help_heading = "Shape")]
     width: Option<u64>,
-    /// Instead of depth and width: so many lowest directories; 0 puts the files into PATH itself
+    /// Instead of depth and width: number of lowest directories; 0 puts the files into PATH itself
     #[arg(long, conflicts_with = "depth", help_heading = "Shape")]
     dirs: Option<u64>,
-    /// With --dirs: at most so many directories in one
+    /// With --dirs: at most this many directories in one parent
     #[arg(long, requires = "dirs", help_heading = "Shape")]
     fan: Option<u64>,
     /// Files in each lowest directory: a number, LOW..HIGH (evenly) or ~MEAN (exponential)
@@ -66,7 +66,7 @@ struct Tree {
     /// Length of each name in bytes, written like --files; at least what its number needs, at most 255
     #[arg(long, value_name = "AMOUNT", help_heading = "Contents")]
     names: Option<String>,
-    /// Another seed, other bytes and other draws
+    /// Another seed gives other bytes and other draws
     #[arg(long, help_heading = "Contents")]
     seed: Option<u64>,
     /// Print the result as JSON
@@ -75,7 +75,7 @@ struct Tree {
 }
 
 impl Tree {
-    /// The specification that the options say; `None` if there is not one.
+    /// The specification that the options give; `None` if there is none.
     fn spec(&self) -> Result<Option<TreeSpec>, TreeError> {
         let mut pairs: Vec<String> = self.spec.iter().cloned().collect();
         let mut add = |key: &str, value: Option<String>| pairs.extend(value.map(|value| format!("{key}={value}")));

@@ -1,13 +1,13 @@
 //! `inodyne tune`: which settings make a command faster at a place, tried and confirmed.
 //!
-//! The command runs once as it is, traced; then candidates take turns with it, each run in a place made and filled anew. The race
-//! itself is `inodyne_experiment::tuner`'s, the settings are those of the lab's catalogue.
+//! The command runs once as it is, traced; then candidates take turns with it, each run in a place made and filled anew. The race itself
+//! is run by `inodyne_experiment::tuner`, the settings are those of the lab's catalogue.
 //!
 //! | module | what it knows |
 //! |---|---|
 //! | `candidates` | what is tried: cures of findings, settings that fit the place, the user's own parameters |
 //! | `ways` | the command with some of them: a place and its words |
-//! | `live` | a directory that was there before, of which only settings that are restored may change |
+//! | `live` | an existing directory, of which only settings that are restored may change |
 
 mod candidates;
 mod live;
@@ -51,51 +51,51 @@ use ways::Base;
     --resume go on from there. The exit code is 0 also where nothing helps, and 1 where the command fails as it is."
 )]
 pub struct TuneArguments {
-    /// Where to run: a file system to make; with --live a directory
+    /// Where to run: a file system to create; with --live, a directory
     #[arg(long = "at", value_name = "PLACE", help_heading = "Places")]
     pub place: PlaceSpec,
     /// What to put into the place: tree:dirs=1000,files=30,bytes=1, a directory, a tar archive, or script:PATH
     #[arg(long, value_name = "DATA", help_heading = "Places")]
     pub data: Option<DataSpec>,
-    /// Caches before each run
+    /// State of the caches before each run
     #[arg(long, value_name = "STATE", value_enum, default_value = "as-is", help_heading = "Places")]
     pub cache: Cache,
     /// Run in an existing directory, and try only settings that are restored at the end: those of its device, or its mount, and of the machine
     #[arg(long, help_heading = "Places", conflicts_with = "data")]
     pub live: bool,
 
-    /// Try only this setting, at this value or at those that are known; may be given several times
+    /// Try only this setting, at this value or at the known ones; may be given several times
     #[arg(long = "setting", value_name = "NAME[=VALUE]", help_heading = "Settings")]
     pub settings: Vec<String>,
-    /// Also try settings with which more is lost in a crash
+    /// Also try settings that lose more in a crash
     #[arg(long, help_heading = "Settings")]
     pub risky: bool,
-    /// Try each value in the place of {NAME}, in the command, --prepare and --cleanup; the first is what it is now
+    /// Try each value in place of {NAME}, in the command, --prepare and --cleanup; the first is the current value
     #[arg(short = 'L', long = "param", value_name = "NAME=VALUE,...", value_parser = parameter, help_heading = "Settings")]
     pub parameters: Vec<Parameter>,
-    /// What is to become better: the time to `exit` or, with all on the device, to `durable`; or a number that the shell command after
+    /// What to improve: the time to `exit` or, with everything on the device, to `durable`; or a number that the shell command after
     /// `lowest:` or `highest:` reads from what the command printed
     #[arg(long, value_name = "WHAT", value_parser = aim, default_value = "exit", help_heading = "Settings")]
     pub objective: Aim,
 
-    /// Pairs of runs that confirm what looks better; more where so many cannot decide
+    /// Pairs of runs that confirm what looks better; more if that many cannot decide
     #[arg(short = 'n', long, value_name = "N", default_value_t = 10, help_heading = "Runs",
           value_parser = clap::value_parser!(u32).range(1..))]
     pub runs: u32,
-    /// Blocks in which everything takes turns before that, at most
+    /// At most this many blocks before that, in which everything takes turns
     #[arg(long, value_name = "N", default_value_t = 5, help_heading = "Runs",
           value_parser = clap::value_parser!(u32).range(1..))]
     pub screening: u32,
-    /// Begin no further block after so long: 90s, 5min
+    /// Start no further block after this long: 90s, 5min
     #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Runs")]
     pub max_time: Option<Duration>,
-    /// Gains below this part count as none
+    /// Treat gains below this percentage as none
     #[arg(long, value_name = "PERCENT", value_parser = part, default_value = "2%", help_heading = "Runs")]
     pub margin: f64,
-    /// Take what the recording of -o holds of it already, and go on from there
+    /// Reuse what the recording given by -o already holds, and go on from there
     #[arg(long, requires = "output", help_heading = "Runs")]
     pub resume: bool,
-    /// Do not trace the command first: nothing comes from findings then
+    /// Do not trace the command first; then no cures of findings are tried
     #[arg(long, help_heading = "Runs")]
     pub no_trace: bool,
     /// Shell command to run in the place before each run, not measured
@@ -104,10 +104,10 @@ pub struct TuneArguments {
     /// Shell command to run in the place after each run, not measured
     #[arg(long, value_name = "COMMAND", help_heading = "Runs")]
     pub cleanup: Option<OsString>,
-    /// Kill a run after so long: 30s, 5min
+    /// Kill a run after this long: 30s, 5min
     #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Runs")]
     pub timeout: Option<Duration>,
-    /// Of the order in which settings take turns
+    /// Seed for the order in which settings take turns
     #[arg(long, value_name = "NUMBER", default_value_t = 1, help_heading = "Runs")]
     pub seed: u64,
 
@@ -123,7 +123,7 @@ pub struct TuneArguments {
     pub argv: Vec<OsString>,
 }
 
-/// What is to become better.
+/// What to improve.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Aim {
     objective: Objective,
@@ -205,7 +205,7 @@ pub fn run(arguments: &TuneArguments) -> Result<ExitCode, Failure> {
     finish(arguments, &base, &candidates, tuned, measured)
 }
 
-/// What is tuned, and nothing of what came of it.
+/// What is tuned, without any results.
 fn tuning(arguments: &TuneArguments, base: &Base) -> Tuning {
     Tuning {
         objective: arguments.objective.objective,
@@ -216,7 +216,7 @@ fn tuning(arguments: &TuneArguments, base: &Base) -> Tuning {
     }
 }
 
-/// What the recording that is to be gone on from holds; none where there is none.
+/// What the recording to resume from holds; none if there is none.
 fn earlier(arguments: &TuneArguments, now: &Recording) -> Result<Option<Earlier>, Failure> {
     let Some(path) = arguments.report.output.as_deref().filter(|path| arguments.resume && path.exists()) else {
         return Ok(None);
@@ -237,7 +237,7 @@ fn earlier(arguments: &TuneArguments, now: &Recording) -> Result<Option<Earlier>
     Ok(Some(Earlier::new(then)))
 }
 
-/// A command may be an `rm`, and settings are of file systems: both only concern what is made for them.
+/// A command may be an `rm`, and settings belong to file systems: both may only affect what is made for them.
 fn made(place: &PlaceSpec) -> Result<PlaceSpec, Failure> {
     match place.is_all_made() {
         true => Ok(place.clone()),
@@ -283,7 +283,7 @@ fn traced(arguments: &TuneArguments, base: &Base) -> Experiment {
     }
 }
 
-/// What came of it goes into the recording, then to the user.
+/// Puts the results into the recording, then reports them to the user.
 fn finish(
     arguments: &TuneArguments,
     base: &Base,
@@ -292,7 +292,7 @@ fn finish(
     measured: Measured,
 ) -> Result<ExitCode, Failure> {
     let Measured { mut recording, interrupted, earlier, .. } = measured;
-    // What ended before it had taken all of that leaves it as it is.
+    // A tuning that ended before it had reused all of the earlier recording leaves that as it is.
     let is_behind = earlier.is_some_and(|earlier| earlier.holds_more_than(&recording));
     let sets = |of: &[usize]| of.iter().map(|at| candidates[*at].set.clone()).collect::<Vec<Set>>();
     let tried = tuned.judged.into_iter().map(|judged| Tried {
@@ -306,7 +306,7 @@ fn finish(
         Some(Tuning { tried: tried.collect(), best: tuned.best, complete: tuned.complete, ..tuning(arguments, base) });
     inodyne_analyse::explain(&mut recording);
     let mut failure = tuned.failure.map(Failure::from);
-    // What cannot be kept can still be told.
+    // What cannot be saved can still be reported.
     let output = arguments.report.output.as_ref().filter(|_| !is_behind);
     if let Some(Err(unsaved)) = output.map(|output| keep::save(&recording, output)) {
         failure.get_or_insert(unsaved);

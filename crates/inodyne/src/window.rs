@@ -1,5 +1,4 @@
-//! A window of processes that run already, as a recording: drains the tracer until the time is over, somebody interrupts, or nobody is
-//! left.
+//! A window of processes that are already running, as a recording: drains the tracer until the time is up, somebody interrupts, or nobody is left.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +15,7 @@ use crate::failure::{ExitStatus, Failure};
 use crate::target::{Target, join_all};
 use crate::{disks, host};
 
-/// How often the ring buffers are drained, and a control group is looked at.
+/// How often the ring buffers are drained, and a control group is checked.
 const EVERY: Duration = Duration::from_millis(10);
 
 /// The signals that end a window, and nothing else: what was seen is reported.
@@ -25,9 +24,9 @@ const ENDING: [Signal; 3] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
 /// Why a window ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// Somebody wanted it.
+    /// The user wanted it.
     Interrupted,
-    /// The time is over.
+    /// The time is up.
     InTime,
     /// Nobody is left.
     NobodyLeft,
@@ -42,8 +41,8 @@ pub fn ending_signals() -> Result<SignalReader, Failure> {
     SignalReader::of(ENDING).map_err(unwatched)
 }
 
-/// Watches whom `who` names for one window, once it is told how many threads are followed; returns it explained, and why it ended.
-/// `interrupts` waits so long for somebody who wants it to end, and returns whether somebody does.
+/// Watches whom `who` names for one window, once `tell` has been told how many threads are followed; returns it explained, and why it
+/// ended. `interrupts` waits for the given time for somebody who wants it to end, and returns whether somebody does.
 ///
 /// # Errors
 /// The machine lacks something, or there is nobody to follow.
@@ -57,7 +56,7 @@ pub fn window(
 ) -> Result<(Recording, Ended), Failure> {
     capability::require_for_tracing().map_err(|missing| Failure::new(ExitStatus::Lacking, missing))?;
     let label = target.label();
-    // A path leads to an end, and a window has none: so nobody pays for the timeline, but for requests, which end.
+    // A path leads to an end, and a window has none: so the timeline is not kept, except for requests, which end.
     let timeline = options.requests.is_some();
     let mut tracer = Tracer::new(&Options { joins: true, timeline, ..options.clone() })?;
     let (threads, whom) = join_all(&mut tracer, who)?;
@@ -85,7 +84,7 @@ fn recording(label: &str, trace: Trace) -> Recording {
     recording
 }
 
-/// Lets signals end this process again, but for those that have arrived: they meant what is over now.
+/// Lets signals end this process again, except those that have arrived: they were meant for what is over now.
 pub fn forget(mut signals: SignalReader) {
     while signals.arrived().is_some() {}
 }
@@ -98,8 +97,8 @@ pub fn came_within(signals: &mut SignalReader, time: Duration) -> bool {
     signals.arrived().is_some()
 }
 
-/// Watches until the window ends. Whoever was joined may have ended before this begins, and where others may come, a window that has a
-/// length waits for them: a service that is started anew. `known` are those who were joined: whoever has come since is joined too.
+/// Watches until the window ends. Those that were joined may have ended before this begins, and if others may come, a window that has a
+/// length waits for them, such as a service that is restarted. `known` are those that were joined: any that have come since are joined too.
 fn watch(
     tracer: &mut Tracer,
     target: &Target,

@@ -22,7 +22,7 @@ pub struct Suite {
     arch: String,
 }
 
-/// The name of this machine's release, of which programs run here run in a guest, too.
+/// The name of this machine's release: programs that run here run in a guest of it, too.
 ///
 /// # Errors
 /// `/etc/os-release` names none.
@@ -113,7 +113,7 @@ impl Suite {
         command
     }
 
-    /// The names of all packages that begin so.
+    /// The names of all packages that begin with this prefix.
     ///
     /// # Errors
     /// apt fails.
@@ -156,7 +156,7 @@ impl Suite {
     }
 }
 
-/// The file that apt keeps a package in, by the line in which it says that it would install that: `Inst bash (5.2-2 Debian:12 [amd64])`.
+/// The file that apt keeps a package in, by the line that says that apt would install it: `Inst bash (5.2-2 Debian:12 [amd64])`.
 fn archive_name(line: &str) -> Option<String> {
     let (name, rest) = line.strip_prefix("Inst ")?.split_once(" (")?;
     let (version, rest) = rest.split_once(' ')?;
@@ -188,7 +188,7 @@ fn newer_keyring(cache: &Path, arch: &str, suite: &str) -> Result<PathBuf, Failu
     wanted(into.join(KEYRING.trim_start_matches('/')))
 }
 
-/// Unpacks a package without running anything of it. Links in `into` stay what they are (`bin -> usr/bin`).
+/// Unpacks a package without running anything from it. Links in `into` stay what they are (`bin -> usr/bin`).
 ///
 /// # Errors
 /// It is no package, or the disk is full.

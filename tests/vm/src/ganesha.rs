@@ -1,4 +1,4 @@
-//! NFS-Ganesha: a server of NFS that is a program, so that a directory of this machine can be had by NFS where its kernel has no server.
+//! NFS-Ganesha: an NFS server that is a program, so that a directory of this machine can be had over NFS where its kernel has no server.
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -16,12 +16,12 @@ const LIBRARIES: &str = "usr/lib/ganesha";
 /// The server, unpacked.
 pub struct Ganesha {
     package: Packaged,
-    /// What it says of its version.
+    /// What it reports as its version.
     pub version: String,
 }
 
 impl Ganesha {
-    /// From the cache; fetched first where it is not there.
+    /// From the cache; fetched first if it is not there.
     ///
     /// # Errors
     /// It cannot be fetched.
@@ -32,7 +32,7 @@ impl Ganesha {
         Ok(Ganesha { package, version })
     }
 
-    /// Begins to share a directory as `/shared` by NFS 4 at a port of the loopback, which it returns. What it writes is in `scratch`.
+    /// Begins to share a directory as `/shared` over NFS 4 at a loopback port, which it returns. What it writes is in `scratch`.
     ///
     /// # Errors
     /// It cannot be started, or does not listen.

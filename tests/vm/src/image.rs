@@ -27,7 +27,7 @@ const LAYOUT: u32 = 1;
 /// Room for the places that tests make. The file is sparse.
 const ROOT_BYTES: u64 = 12 << 30;
 
-/// What runs in a guest beside the tests.
+/// What runs in a guest besides the tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum System {
     /// Nothing: the agent is the first process.
@@ -38,7 +38,7 @@ pub enum System {
 }
 
 impl System {
-    /// What the packages of this system are called in messages and names of files; nothing for the bare one.
+    /// What the packages of this system are called in messages and file names; nothing for the bare one.
     fn suffix(self) -> &'static str {
         match self {
             System::Bare => "",
@@ -102,7 +102,7 @@ pub struct Payload {
 }
 
 impl Payload {
-    /// Adds a file or a directory of the host, to be found at `to`. Programs are stripped of nothing: give small ones.
+    /// Adds a file or a directory of the host, to be found at `to`. Programs are not stripped: give small ones.
     pub fn add(&mut self, from: impl Into<PathBuf>, to: impl Into<String>) -> &mut Payload {
         self.files.push((from.into(), to.into()));
         self

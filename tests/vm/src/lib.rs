@@ -36,7 +36,7 @@ pub use failure::Failure;
 pub use image::{Payload, System};
 pub use vm::{Ended, Machine, Task, Vm};
 
-/// The search path, with the directories of an administrator's programs.
+/// The search path, with the sbin directories.
 #[must_use]
 pub fn path_with_sbin() -> OsString {
     let mut path = std::env::var_os("PATH").unwrap_or_default();

@@ -9,7 +9,7 @@ use crate::cpio::Archive;
 use crate::failure::{Failure, output};
 use crate::kernel::Kernel;
 
-/// File systems, devices and networks that a test may want. What a kernel has built in, or has not, is left out.
+/// File systems, devices and networks that a test may want. What a kernel has built in, or lacks, is left out.
 pub(crate) const WANTED: [&str; 55] = [
     "virtio_pci",
     "virtio_mmio",

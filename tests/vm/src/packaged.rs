@@ -19,7 +19,7 @@ pub(crate) struct Packaged {
 }
 
 impl Packaged {
-    /// These packages with all that they depend on, in a directory of the cache of this name; fetched first where it is not there.
+    /// These packages with all that they depend on, in a directory of the cache with this name; fetched first if it is not there.
     ///
     /// # Errors
     /// They cannot be fetched.
@@ -43,7 +43,7 @@ impl Packaged {
         self.root.join(LIBRARIES)
     }
 
-    /// A program of it, by its path there. Libraries of its own it may have in this directory, too.
+    /// A program of it, by its path there. It may have libraries of its own in this directory, too.
     ///
     /// # Errors
     /// There is none.

@@ -1,4 +1,4 @@
-//! What a kernel's verifier says of each BPF program of a built inodyne, one after the other.
+//! What a kernel's verifier says about each BPF program of a built inodyne, one after the other.
 //!
 //! The object is taken out of the executable file, in which the skeleton embeds it whole: so any build can be tried, and
 //! nothing here depends on how the tracer is organised.
@@ -24,7 +24,7 @@ const ELF_HEADER: usize = 64;
 /// Sizes of maps that are meant to be set before loading. Small: only the verifier is asked.
 const ENTRIES: u32 = 4096;
 
-/// A constant that is a number by which each kernel knows a structure, and this.
+/// A constant that holds the number by which each kernel knows a structure, and that structure.
 const NUMBER_OF: (&str, &str) = ("number_of_word", "timespec64");
 
 /// What came of one program.

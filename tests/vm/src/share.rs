@@ -33,17 +33,17 @@ pub struct Share {
     /// The directory.
     pub directory: PathBuf,
     socket: PathBuf,
-    /// Where QEMU connects its device of virtiofs.
+    /// Where QEMU connects its virtiofs device.
     device: PathBuf,
-    /// To where a guest connects over vsock.
+    /// Where a guest connects over vsock.
     over_vsock: PathBuf,
 }
 
-/// The host's port of vsock.
+/// The host's vsock port.
 const PORT: u32 = 700;
 
 impl Share {
-    /// Of an empty directory in `scratch`, that is filled with a tree of so many directories and files in each.
+    /// For an empty directory in `scratch`, which is filled with a tree of so many directories and files in each.
     ///
     /// # Errors
     /// There is no such program, or no room.
@@ -76,7 +76,7 @@ impl Share {
         start(command.args(options), || self.device.exists())
     }
 
-    /// What QEMU is told, so that the guest has the port and, of the tag `share`, the device of virtiofs. Its memory is shared, since who
+    /// What QEMU is told, so that the guest has the port and the virtiofs device with the tag `share`. Its memory is shared, since whoever
     /// serves such a device reads and writes there.
     #[must_use]
     pub fn qemu_arguments(&self, memory_mib: u32) -> Vec<String> {
@@ -107,7 +107,7 @@ impl Share {
     }
 }
 
-/// What QEMU is told of a device of virtiofs that is served at a socket.
+/// What QEMU is told about a virtiofs device that is served at a socket.
 #[must_use]
 pub fn virtiofs(name: &str, tag: &str, socket: &Path) -> Vec<String> {
     let socket = format!("socket,id={name},path={}", socket.display());
@@ -171,7 +171,7 @@ directory=/mnt/share-vsock address=vsock:2:700
 modprobe vmw_vsock_virtio_transport"#
 );
 
-/// Lines for the guest's shell, which must succeed within that time; what they print.
+/// Runs lines in the guest's shell, which must succeed within that time; returns what they print.
 ///
 /// # Errors
 /// They fail.

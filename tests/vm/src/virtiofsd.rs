@@ -1,4 +1,4 @@
-//! The daemon of virtiofs.
+//! The virtiofs daemon.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -12,12 +12,12 @@ const PROGRAM: &str = "usr/libexec/virtiofsd";
 /// The daemon, unpacked.
 pub struct Virtiofsd {
     package: Packaged,
-    /// What it says of its version.
+    /// What it reports as its version.
     pub version: String,
 }
 
 impl Virtiofsd {
-    /// From the cache; fetched first where it is not there.
+    /// From the cache; fetched first if it is not there.
     ///
     /// # Errors
     /// It cannot be fetched.

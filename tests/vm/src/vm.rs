@@ -4,7 +4,7 @@
 //! no names (snapshot, RAM disk, console) or are a pair of sockets. The kernel of the host sends that signal when the
 //! *thread* ends that started QEMU, so a [`Vm`] lives no longer than the thread that booted it.
 //!
-//! Without KVM (or for another architecture) QEMU emulates: 20 to 50 times slower, but as right. A guest has two CPUs, which
+//! Without KVM (or for another architecture) QEMU emulates: 20 to 50 times slower, but just as correctly. A guest has two CPUs, which
 //! then take turns.
 
 use std::collections::BTreeMap;
@@ -39,7 +39,7 @@ pub struct Machine {
     pub kernel: Kernel,
     /// Where kernels and images are kept.
     pub cache: PathBuf,
-    /// What runs in the guest beside the tests.
+    /// What runs in the guest besides the tests.
     pub system: System,
     /// Files that the test adds to the guest.
     pub payload: Payload,
@@ -84,8 +84,8 @@ impl Machine {
     }
 
     fn qemu(&self, disk: &File, root: &std::path::Path, wire: &OwnedFd) -> Result<Command, Failure> {
-        // A kernel for PCs panics where its timer does not tick in time, which it does not on a busy machine. It then takes its clock for
-        // unstable, too, and reads another one that costs microseconds at each switch.
+        // A PC kernel panics if its timer does not tick in time, which it does not on a busy machine. It then also takes its clock for
+        // unstable, and reads another one that costs microseconds at each switch.
         let (program, board, console, timer) = match self.kernel.entry.arch.as_str() {
             "amd64" => ("qemu-system-x86_64", "q35", "ttyS0", "no_timer_check tsc=reliable"),
             "arm64" => ("qemu-system-aarch64", "virt", "ttyAMA0", ""),
@@ -132,7 +132,7 @@ impl Machine {
 }
 
 /// KVM where the processor offers it (the device alone may be there and not work), else emulation: with both CPUs in one
-/// thread, since in a thread each QEMU 7.2 sometimes runs an instruction that the kernel has just patched out ("Oops: int3"
+/// thread, since with a thread for each QEMU 7.2 sometimes runs an instruction that the kernel has just patched out ("Oops: int3"
 /// in `__schedule` while tracepoints are attached).
 fn accelerator(arch: &str) -> &'static str {
     let processor = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -142,8 +142,8 @@ fn accelerator(arch: &str) -> &'static str {
     if is_own && is_able && device.is_ok() { "kvm" } else { "tcg,thread=single" }
 }
 
-/// Where it is emulated, all but cmpxchg16b: QEMU 7.2 was seen to leave half a pointer in the flags after it, of which the
-/// kernel died (6.12, `__kmalloc_noprof`). Of an arm64, pointers are signed by QEMU's own quick algorithm and not by the architecture's.
+/// Where it is emulated, all but cmpxchg16b: QEMU 7.2 was seen to leave half a pointer in the flags after it, from which the
+/// kernel died (6.12, `__kmalloc_noprof`). On an arm64, pointers are signed by QEMU's own quick algorithm and not by the architecture's.
 fn processor(arch: &str, accelerator: &str) -> &'static str {
     match (arch, accelerator) {
         (_, "kvm") => "max",
@@ -176,7 +176,7 @@ impl Task {
         }
     }
 
-    /// These lines by a shell that stops at the first that fails.
+    /// These lines, run by a shell that stops at the first that fails.
     #[must_use]
     pub fn shell(script: &str) -> Task {
         Task::new(["bash", "-eo", "pipefail", "-c", script])
@@ -251,7 +251,7 @@ impl Ended {
     }
 }
 
-/// A running guest. It is killed when this value goes.
+/// A running guest. It is killed when this value is dropped.
 pub struct Vm {
     qemu: Child,
     console: File,
@@ -338,7 +338,7 @@ impl Vm {
         self.ask(&Request::Run { argv, env, directory, uid, timeout_ms, bytes }, &input, patience)
     }
 
-    /// Runs lines by a shell that stops at the first that fails.
+    /// Runs lines in a shell that stops at the first that fails.
     ///
     /// # Errors
     /// As [`Vm::run`].

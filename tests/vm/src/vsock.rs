@@ -1,5 +1,5 @@
-//! vsock between a guest and this machine by `vhost-device-vsock`, a program that needs no module of this machine's kernel: what a guest sends to a
-//! port of the host comes to a Unix socket.
+//! vsock between a guest and this machine through `vhost-device-vsock`, a program that needs no module of this machine's kernel: what a guest
+//! sends to a port of the host arrives at a Unix socket.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -19,7 +19,7 @@ pub struct VsockDevice {
 }
 
 impl VsockDevice {
-    /// From the cache; built there by cargo first where it is not.
+    /// From the cache; built there by cargo first if it is not there.
     ///
     /// # Errors
     /// It cannot be built.
@@ -44,7 +44,7 @@ impl VsockDevice {
         start(Command::new(&self.program).args(["--vm", &about]).stdout(Stdio::null()), || socket.exists())
     }
 
-    /// What QEMU is told, beside that its memory is shared.
+    /// What QEMU is told, besides that its memory is shared.
     #[must_use]
     pub fn qemu_arguments(&self, scratch: &Path) -> Vec<String> {
         let chardev = format!("socket,id=vsock,path={}", device(scratch).display());
@@ -60,7 +60,7 @@ fn device(scratch: &Path) -> PathBuf {
     scratch.join("vsock-device")
 }
 
-/// The Unix socket to which comes what a guest sends to this port of the host.
+/// The Unix socket at which what a guest sends to this port of the host arrives.
 #[must_use]
 pub fn listening(scratch: &Path, port: u32) -> PathBuf {
     let mut path = base(scratch).into_os_string();

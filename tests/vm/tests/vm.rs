@@ -24,6 +24,6 @@ fn it_runs_on_the_oldest_and_the_newest_kernel() {
 
 #[test]
 fn a_shared_folder_has_a_guest() {
-    // Of a kernel that is there already.
+    // With a kernel that is there already.
     succeeds(Command::new(env!("CARGO_BIN_EXE_inodyne-vm-share")).arg("--inodyne").arg(inodyne()).arg(NEWEST));
 }

@@ -1,13 +1,13 @@
 //! Why a thread was blocked: from its kernel stack, and from who woke it, to a [`Cause`].
 //!
-//! A stack is read from the leaf outwards, and the first function that says *what* is waited for decides. Rule by rule
-//! over the whole stack would be wrong: nearly every stack of a file system passes through a function that "reads" or
-//! "locks", but only the one nearest to the leaf is what the thread waits in.
+//! A stack is read from the leaf outwards, and the first function that says *what* the thread waits for decides.
+//! Applying each rule to the whole stack would be wrong: nearly every stack of a file system passes through a function
+//! that "reads" or "locks", but only the one nearest to the leaf is what the thread waits in.
 //!
-//! Some functions at the leaf only say *how* is waited: a sleeping lock, a bit of a buffer. They set a [`Way`], and
-//! from then on only rules for that way count besides the unconditional ones. A thread that sleeps on a semaphore below
-//! `iterate_dir` waits for a lock, whatever `iterate_dir` reads at other times. Of a lock, only the function that took
-//! it is asked: those farther out hold other locks.
+//! Some functions at the leaf only say *how* the thread waits: on a sleeping lock, on a bit of a buffer. They set a
+//! [`Way`], and from then on only rules for that way count besides the unconditional ones. A thread that sleeps on a
+//! semaphore below `iterate_dir` waits for a lock, whatever `iterate_dir` reads at other times. For a lock, only the
+//! function that took it is consulted: those farther out hold other locks.
 //!
 //! ```text
 //! rwsem_down_write_slowpath   how: a lock           bit_wait_io              how: a device
@@ -15,10 +15,10 @@
 //! do_unlinkat                 an inode's: decided   __ext4_find_entry        a read: decided
 //! ```
 //!
-//! The waker is asked where the stack alone would mislead: a buffer's lock that is released by the completion of its
-//! I/O was waited for because of the device, and nobody else wanted it; and a page is waited for alike, whether a device reads it or a server
-//! does. And where the stack says nothing at all, an interrupt
-//! that ended the wait does: a timer, a request of a block device, a packet.
+//! The waker is consulted where the stack alone would mislead: a buffer's lock that is released by the completion of
+//! its I/O was waited for because of the device, and nobody else wanted it; and the wait for a page looks the same
+//! whether a device or a server reads it. And where the stack says nothing at all, an interrupt that ended the wait
+//! does: a timer, a request of a block device, a packet.
 
 mod table;
 
@@ -31,7 +31,7 @@ use inodyne_model::stack::{Stack, StackId, function_name};
 
 use table::{ANSWERS, Ended, INTERRUPTS, IO_COMPLETIONS, Means, RULES, WRITERS, Way};
 
-/// Decides the cause of waits of one trace; remembers what it has decided.
+/// Decides the causes of the waits of one trace, and remembers what it has decided.
 pub struct Classifier<'a> {
     stacks: HashMap<StackId, &'a Stack>,
     rules: HashMap<&'static str, Vec<Means>>,
@@ -39,7 +39,7 @@ pub struct Classifier<'a> {
 }
 
 impl<'a> Classifier<'a> {
-    /// Over all stacks of a trace.
+    /// A classifier over all stacks of a trace.
     pub fn new(stacks: &'a [Stack]) -> Classifier<'a> {
         let mut rules: HashMap<_, Vec<_>> = HashMap::new();
         for rule in RULES {
@@ -59,7 +59,7 @@ impl<'a> Classifier<'a> {
         self.cause_of(wait.stack, wait.waker, wait.waker_stack)
     }
 
-    /// The same for a wait by where it was, and by whom and where it was ended.
+    /// The same for a wait given by its stack, and by who ended it and where.
     pub fn cause_of(&self, stack: StackId, waker: Waker, waker_stack: StackId) -> Cause {
         *self.decided.borrow_mut().entry((stack, waker, waker_stack)).or_insert_with(|| {
             let Some(stack) = self.stack(stack) else { return Cause::Other };
@@ -112,13 +112,13 @@ impl<'a> Classifier<'a> {
         self.stack(interrupt).and_then(|stack| stack.symbols().find_map(what))
     }
 
-    /// Whether a wait ended because its time was up, as far as that is known of what woke the waiter: an interrupt that brought neither a
-    /// packet nor what a device had done. The stack of one may show no more than what it broke into.
+    /// Whether a wait ended because its time was up, as far as what woke the waiter tells: an interrupt that brought neither a packet
+    /// nor a device's completion. The stack of such an interrupt may show no more than the code that it interrupted.
     pub(crate) fn is_time_up(&self, waker: Waker, waker_stack: StackId) -> bool {
         matches!(waker, Waker::Interrupt) && matches!(self.ended(waker_stack), Some(Ended::Time) | None)
     }
 
-    /// Whose answer it is by which the waker ended the wait. What an interrupt broke into has no part in it.
+    /// Which server's answer the waker ended the wait with. The code that an interrupt broke into does not count.
     fn of_server(&self, waker_stack: StackId) -> Option<Cause> {
         let symbols = self.stack(waker_stack)?.symbols().map(function_name);
         let mut own = symbols.take_while(|symbol| !symbol.starts_with("asm_"));

@@ -7,10 +7,10 @@
 
 use inodyne_model::cause::Cause;
 
-/// How a thread waits, as far as it narrows down for what.
+/// How a thread waits, as far as that narrows down what it waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
-    /// For a lock that sleeps.
+    /// For a sleeping lock.
     Lock,
     /// For a page or a buffer to be read or written.
     Device,
@@ -33,7 +33,7 @@ impl Way {
 /// What a function in a stack says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Means {
-    /// How is waited; a function farther out says for what.
+    /// How the thread waits; a function farther out says for what.
     Waits(Way),
     /// The cause.
     Is(Cause),
@@ -43,7 +43,7 @@ pub(super) enum Means {
 
 /// One rule.
 pub(super) struct Rule {
-    /// The function, without suffixes of the compiler.
+    /// The function, without compiler suffixes.
     pub(super) symbol: &'static str,
     /// What it says.
     pub(super) means: Means,
@@ -77,7 +77,7 @@ pub(super) const IO_COMPLETIONS: &[&str] = &[
     "btrfs_bio_end_io",     // fs/btrfs/bio.c
 ];
 
-/// Functions of a waker that brings the answer of a server: the page that it unlocks came from there, and from no device here.
+/// Functions of a waker that brings a server's answer: the page that it unlocks came from the server, not from a local device.
 pub(super) const ANSWERS: &[(&str, Cause)] = &[
     ("fuse_request_end", Cause::FuseServer),        // fs/fuse/dev.c; seen on 6.18
     ("netfs_read_collection", Cause::RemoteServer), // fs/netfs/read_collect.c
@@ -94,7 +94,7 @@ pub(super) const ANSWERS: &[(&str, Cause)] = &[
     ("nfs_write_completion", Cause::RemoteServer),  // fs/nfs/write.c
 ];
 
-/// What an interrupt ended, by functions of its stack; asked only where the waiter's own stack says nothing.
+/// What an interrupt ended, by functions of its stack; consulted only where the waiter's own stack says nothing.
 pub(super) const INTERRUPTS: &[(&str, Ended)] = &[
     ("hrtimer_wakeup", Ended::Time),          // kernel/time/hrtimer.c
     ("process_timeout", Ended::Time),         // kernel/time/sleep_timeout.c
@@ -111,25 +111,25 @@ pub(super) const INTERRUPTS: &[(&str, Ended)] = &[
     ("udp_rcv", Ended::Packet),               // net/ipv4/udp.c
 ];
 
-/// Callers of the kernel that only ever wait for a device because it writes.
+/// Kernel functions that only ever wait for a device because it is writing.
 pub(super) const WRITERS: &[&str] =
     &["vfs_write", "vfs_writev", "vfs_fsync_range", "do_fsync", "ksys_sync", "sync_filesystem", "ksys_sync_file_range"];
 
 /// What an interrupt ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ended {
-    /// A time that was set.
+    /// A timer that was set.
     Time,
     /// A request of a block device.
     Io,
-    /// The way of a packet over the network.
+    /// The transfer of a packet over the network.
     Packet,
 }
 
 /// The rules. The order has no meaning: the stack decides which comes first.
 #[rustfmt::skip]
 pub(super) const RULES: &[Rule] = &[
-    // How is waited.
+    // How the thread waits.
     waits("rwsem_down_read_slowpath", Way::Lock, "6.18"),
     waits("rwsem_down_write_slowpath", Way::Lock, "6.18"),
     waits("__mutex_lock", Way::Lock, "6.18"),
@@ -208,7 +208,7 @@ pub(super) const RULES: &[Rule] = &[
     is("btrfs_wait_block_group_cache_progress", Cause::DeviceRead, "6.18"),
     when("z_erofs_runqueue", Way::Completion, Cause::DeviceRead, "fs/erofs/zdata.c"),
 
-    // Direct I/O: who called says which way the data goes.
+    // Direct I/O: the caller says which way the data goes.
     when("ext4_file_read_iter", Way::Direct, Cause::DeviceRead, "6.18"),
     when("xfs_file_read_iter", Way::Direct, Cause::DeviceRead, "6.18"),
     when("xfs_file_dio_read", Way::Direct, Cause::DeviceRead, "6.18"),
@@ -330,7 +330,7 @@ pub(super) const RULES: &[Rule] = &[
     when("__btrfs_tree_lock", Way::Lock, Cause::BufferLock, "6.1"),
     when("__lock_buffer", Way::Device, Cause::BufferLock, "fs/buffer.c"),
 
-    // Other locks that are no sleeping lock of the kernel.
+    // Other locks, which are not sleeping locks of the kernel.
     is("locks_lock_inode_wait", Cause::Lock, "6.18"),
     is("fcntl_setlk", Cause::Lock, "fs/locks.c"),
     is("__break_lease", Cause::Lock, "fs/locks.c"),

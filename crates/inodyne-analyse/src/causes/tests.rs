@@ -1,6 +1,6 @@
 //! Real stacks and what they mean.
 //!
-//! The stacks were taken at `sched_switch`, on 6.18 where nothing else is said, while `find`, `rm`, `tar`, `dd` and small
+//! The stacks were taken at `sched_switch`, on 6.18 unless stated otherwise, while `find`, `rm`, `tar`, `dd` and small
 //! programs ran on ext4, xfs and btrfs; frames of the entry from user mode are left out.
 
 use inodyne_model::Nanos;
@@ -20,13 +20,13 @@ fn wait(waker_stack: u64) -> Wait {
     Wait { thread: 1, syscall: None, stack: StackId(1), waker, waker_stack, ns, count: 1, max_ns, began_before: false }
 }
 
-/// The cause of a wait in the first stack that a thread in the second one ended.
+/// The cause of a wait in the first stack that was ended by a thread in the second one.
 fn cause(waits: &str, wakes: &str) -> Cause {
     let stacks = [stack(1, waits), stack(2, wakes)];
     Classifier::new(&stacks).cause(&wait(2))
 }
 
-/// The same where an interrupt ended it.
+/// The same for a wait that an interrupt ended.
 fn cause_by_interrupt(waits: &str, interrupt: &str) -> Cause {
     let stacks = [stack(1, waits), stack(2, interrupt)];
     Classifier::new(&stacks).cause(&Wait { waker: Waker::Interrupt, ..wait(2) })
@@ -92,7 +92,7 @@ const SEEN: &[(Cause, &str)] = &[
     (Cause::InodeLock, "__schedule schedule schedule_preempt_disabled rwsem_down_write_slowpath down_write path_openat do_filp_open do_sys_openat2 __x64_sys_openat"),
     (Cause::Lock, "__schedule schedule schedule_preempt_disabled rwsem_down_read_slowpath down_read do_exit __x64_sys_exit"),
     (Cause::Lock, "__schedule schedule locks_lock_inode_wait __do_sys_flock"),
-    // Servers: FUSE's, virtiofs's, and that of 9p over virtio, in a virtual machine.
+    // Servers: of FUSE, of virtiofs, and of 9p over virtio, in a virtual machine.
     (Cause::FuseServer, "__schedule schedule request_wait_answer __fuse_simple_request fuse_readdir_uncached iterate_dir __x64_sys_getdents64"),
     (Cause::FuseServer, "__schedule schedule request_wait_answer __fuse_simple_request fuse_do_setattr fuse_setattr notify_change chmod_common __x64_sys_fchmod"),
     (Cause::FuseServer, "__schedule schedule request_wait_answer __fuse_simple_request fuse_flush filp_flush __x64_sys_close"),
@@ -166,7 +166,7 @@ fn an_interrupt_says_what_the_stack_does_not() {
     assert_eq!(cause_by_interrupt(reads, timer), Cause::Sleep);
     assert_eq!(cause_by_interrupt(reads, network), Cause::Socket);
     assert_eq!(cause_by_interrupt(reads, "try_to_wake_up an_interrupt_of_tomorrow"), Cause::Other);
-    // Where the stack knows, an interrupt changes nothing, and nor does who else runs such a function.
+    // Where the stack decides, an interrupt changes nothing; nor does a waker that runs such a function but is no interrupt.
     let poll = "__schedule schedule schedule_hrtimeout_range_clock poll_schedule_timeout do_sys_poll __x64_sys_poll";
     assert_eq!(cause_by_interrupt(poll, timer), Cause::Poll);
     assert_eq!(cause(reads, disk), Cause::Other);
@@ -177,7 +177,7 @@ fn a_stack_that_was_not_kept_is_other() {
     assert_eq!(Classifier::new(&[]).cause(&wait(2)), Cause::Other);
 }
 
-/// Of a kernel on which such a stack was observed.
+/// Whether `seen` is the version of a kernel on which such a stack was observed.
 fn is_a_version(seen: &str) -> bool {
     seen.chars().all(|c| c.is_ascii_digit() || c == '.')
 }

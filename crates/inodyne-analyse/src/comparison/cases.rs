@@ -8,7 +8,7 @@ use inodyne_model::run::{CacheState, Run};
 use inodyne_model::study::Compare;
 use inodyne_model::trace::Trace;
 
-/// Everything measured of a command in a place in a state of the caches.
+/// Everything measured for a command in a place in a state of the caches.
 pub(crate) struct MeasuredCase<'a> {
     pub(crate) key: CaseKey,
     /// Untraced runs by their block.
@@ -20,8 +20,8 @@ pub(crate) struct MeasuredCase<'a> {
 }
 
 impl<'a> MeasuredCase<'a> {
-    /// The same with a block for each run, in the order of the blocks: to be held against a case of another recording, whose blocks have
-    /// nothing to do with these.
+    /// The same with a block for each run, in the order of the blocks: for comparison with a case of another recording, whose blocks
+    /// have nothing to do with these.
     pub(crate) fn run_by_run(self) -> MeasuredCase<'a> {
         let one_by_one = |blocks: BTreeMap<u32, Vec<&'a Run>>| {
             (0..).zip(blocks.into_values().flatten()).map(|(number, run)| (number, vec![run])).collect()
@@ -47,7 +47,7 @@ pub(crate) struct PairedCases<'c> {
     pub(crate) b: &'c MeasuredCase<'c>,
 }
 
-/// All cases: in the order of the caches' first runs, then of commands and places.
+/// All cases, ordered by when their state of the caches first occurs, then by command and place.
 pub(crate) fn all(recording: &Recording) -> Vec<MeasuredCase<'_>> {
     let mut cases: Vec<MeasuredCase<'_>> = Vec::new();
     let mut case_of = |key: CaseKey| {
@@ -73,8 +73,8 @@ pub(crate) fn all(recording: &Recording) -> Vec<MeasuredCase<'_>> {
     cases
 }
 
-/// In each state of the caches: every place with the first one that ran the same command, and every command with the
-/// first one that ran in the same place. A part of a study may want only one of the two.
+/// In each state of the caches: every place paired with the first one that ran the same command, and every command with
+/// the first one that ran in the same place. A part of a study may want only one of the two.
 pub(crate) fn case_pairs<'c>(recording: &Recording, cases: &'c [MeasuredCase<'c>]) -> Vec<PairedCases<'c>> {
     let wanted = |place| {
         let part = recording.study.as_ref().and_then(|study| study.part_of_place(place));
@@ -123,7 +123,7 @@ impl<'c> PairedCases<'c> {
     }
 }
 
-/// How many of the runs did not end with success.
+/// How many of the runs did not succeed.
 pub(crate) fn failures(pairs: &[(&Run, &Run)]) -> usize {
     pairs.iter().flat_map(|(a, b)| [a, b]).filter(|run| !run.exit.success()).count()
 }

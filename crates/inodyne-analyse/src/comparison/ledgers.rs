@@ -1,7 +1,7 @@
 //! Two ledgers subtracted row by row.
 //!
-//! Both sum to their wall-clock time, so the differences of their rows sum to the difference of the times: nothing of
-//! it is left over. Means are shown and not medians, since only means add up.
+//! Both sum to their wall-clock time, so the differences of their rows sum to the difference of the times, with nothing
+//! left over. Means are shown rather than medians, since only means add up.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;

@@ -3,12 +3,12 @@
 //! ```text
 //! cases     a command in a place in a state of the caches, with its runs by block and its traces; and which two of
 //!           them are compared: every place with the first one, every command with the first one
-//! pending   what is compared of a pair of cases, in pairs from the same block
+//! pending   what is compared for a pair of cases, in pairs from the same block
 //! ```
 //!
-//! The runs of a block stand side by side in time, so pairs are made of them. The wall-clock time is that of untraced
-//! runs, where there are any, and so is the time until all was durable; calls and rows of the ledger come from traced ones, and are compared where there are at
-//! least two of each. Runs that failed stay in, are counted, and withhold the verdict.
+//! The runs of a block are next to each other in time, so they are paired. The wall-clock time is that of untraced runs,
+//! where there are any, and so is the time until everything was durable; calls and rows of the ledger come from traced
+//! runs, and are compared where there are at least two of each. Failed runs stay in, are counted, and cause the verdict to be withheld.
 
 pub(crate) mod cases;
 mod ledgers;
@@ -52,9 +52,9 @@ pub(crate) fn compared(case_pairs: &[PairedCases<'_>], margin: f64) -> Vec<(usiz
 }
 
 /// How far the widest interval of the wall-clock times' ratios (to the end, and to durable where that was measured) in a
-/// state of the caches reaches to either side, as a part of the ratio: what deciding about more runs needs. Only of the places from this one
-/// on: those before are measured already. None while some pair of cases has too few pairs for an interval; zero where nothing is
-/// compared, which no run more makes any narrower.
+/// state of the caches reaches to either side, as a fraction of the ratio: needed for deciding about more runs. Only of the places from
+/// `first_place` on: those before it are measured already. None while some pair of cases has too few pairs for an interval; zero where
+/// nothing is compared, since no further run would make that any narrower.
 pub fn precision(recording: &Recording, first_place: usize, cache: CacheState) -> Option<f64> {
     let cases = cases::all(recording);
     let case_pairs = cases::case_pairs(recording, &cases);
@@ -77,9 +77,9 @@ pub(crate) fn ledger_differences(recording: &Recording) -> Vec<LedgerDifference>
     cases::case_pairs(recording, &cases).iter().filter_map(subtracted).collect()
 }
 
-/// Corrects in families. The headlines of all pairs of cases are one; of each pair of cases its CPU times, the wall times of its
-/// calls, their CPU times, and the rows of its ledger are one each: questions that are asked together. With each goes how many pairs
-/// its family needs.
+/// Corrects within families. The headlines of all pairs of cases form one; for each pair of cases, its CPU times, the wall times of
+/// its calls, their CPU times, and the rows of its ledger form one each: questions that are asked together. Each corrected value comes
+/// with the number of pairs that its family needs.
 fn corrected(pending: &[(usize, PendingComparison)], p_values: &[f64]) -> Vec<(f64, usize)> {
     let mut families: BTreeMap<(u8, usize), Vec<usize>> = BTreeMap::new();
     for (at, (pair, comparison)) in pending.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What is compared of a pair of cases, in pairs.
+//! What is compared for a pair of cases, in pairs.
 
 use std::collections::BTreeSet;
 
@@ -13,10 +13,10 @@ use inodyne_model::trace::Trace;
 use super::cases::{PairedCases, failures};
 use crate::statistics::bootstrap::Pair;
 
-/// Calls and rows below this part of the time are not compared: they cannot matter, and each would make the correction
-/// for the others harsher. The part is taken of both sides together, which says nothing about their difference.
+/// Calls and rows below this share of the time are not compared: they cannot matter, and each would make the correction
+/// for the others harsher. The share is taken of both sides together, which says nothing about their difference.
 const LEAST_SHARE: f64 = 0.001;
-/// Calls and rows are compared where there are at least so many traces of each.
+/// Calls and rows are compared where there are at least this many traces of each.
 const LEAST_TRACES: usize = 2;
 
 /// The random numbers of every comparison start with this seed, so that it does not depend on what else is compared.
@@ -33,7 +33,7 @@ pub(super) struct PendingComparison {
 /// A time of a run.
 type Time = fn(&Run) -> Nanos;
 
-/// Everything that is compared of a pair of cases.
+/// Everything that is compared for a pair of cases.
 pub(super) fn of(pair: &PairedCases<'_>) -> Vec<PendingComparison> {
     let traced = !pair.has_untraced();
     let runs = pair.runs(traced);

@@ -64,7 +64,7 @@ fn a_failed_run_is_kept_and_withholds_the_verdict() {
     assert!(found.ratio.unwrap() > 1.4);
 }
 
-/// The user times of two places in ten blocks, by the block.
+/// The comparison of two places' user times in ten blocks; `times` gives them for a block.
 fn user_times(times: impl Fn(u32) -> [f64; 2]) -> Comparison {
     let mut recording = blocks(10, 1.0);
     for run in &mut recording.runs {
@@ -153,7 +153,7 @@ fn the_time_to_durable_is_compared_by_itself() {
     assert_eq!((durable.verdict, durable.pairs, durable.traced), (Verdict::Slower, 20, false));
     let of_ext4 = recording.statistics.iter().find(|s| s.case.place == 0).unwrap();
     assert!(of_ext4.trend.is_none() && of_ext4.durable.as_ref().unwrap().trend.is_some());
-    // What was flushed in vain is in no pair.
+    // A run whose flush failed is in no pair.
     let mut recording = sample::durable_recording();
     recording.runs[0].durable_ns = None;
     let recording = explained(recording);

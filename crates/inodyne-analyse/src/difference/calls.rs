@@ -1,4 +1,4 @@
-//! Calls, errors and bytes of both sides: counted, so that there is no interval to them. Of several traces of a side the median.
+//! Calls, errors and bytes of both sides: counted, so they have no interval. For a side with several traces, the median.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ use inodyne_model::trace::Trace;
 /// The traces of both sides; each has at least one.
 type Traces<'a> = Sides<&'a [&'a Trace]>;
 
-/// Of these every one may be calls that are not counted.
+/// Each loss of these kinds may be calls that are not counted.
 const OF_COUNTS: [Loss; 3] = [Loss::Calls, Loss::Threads, Loss::Skipped];
 
 /// All calls together.
@@ -19,7 +19,7 @@ pub(super) fn total(traces: &Traces<'_>) -> Counts {
     counts(traces, &|_| true)
 }
 
-/// Every call of either side, by how much its calls changed, then by how many there are.
+/// Every call of either side, by how much its calls or its errors changed, whichever is more, then by how many calls there are.
 pub(super) fn by_name(traces: &Traces<'_>) -> Vec<CallDifference> {
     let all = traces.old.iter().chain(traces.new).flat_map(|trace| &trace.syscalls);
     let names: BTreeSet<&str> = all.map(|call| call.name.as_str()).collect();
@@ -66,7 +66,7 @@ pub(super) fn medians(traces: &Traces<'_>, count: &dyn Fn(&Trace) -> u64) -> Sid
     })
 }
 
-/// What was lost of each recording, a sentence for each kind: of what makes counts too low first.
+/// What each recording has lost, a sentence for each kind: what makes counts too low comes first.
 pub(super) fn inexact(traces: &Traces<'_>) -> Vec<String> {
     let said = |(side, traces): (&'static str, &[&Trace])| {
         let (of_counts, of_others): (Vec<Loss>, Vec<Loss>) =

@@ -12,7 +12,7 @@ use super::calls::medians;
 /// The traces of both sides.
 type Traces<'a> = Sides<&'a [&'a Trace]>;
 
-/// The findings of one side that the other does not have. A side has those that are about most of its traces.
+/// The findings of one side that the other does not have. A side has those that most of its traces have.
 pub(super) fn findings(recordings: &Sides<&Recording>, traces: &Traces<'_>) -> Changed<FindingName> {
     let (old, new) = (of_most(recordings.old, traces.old), of_most(recordings.new, traces.new));
     let without = |all: &[FindingName], others: &[FindingName]| {
@@ -63,7 +63,7 @@ fn summed(paths: &Paths) -> BTreeMap<&str, Sum> {
     sums
 }
 
-/// All paths of several traces, with the most of any.
+/// All paths of several traces, each with the largest counts of any trace.
 fn all<'a>(traces: &[&'a Trace]) -> BTreeMap<&'a str, Sum> {
     let mut most: BTreeMap<&str, Sum> = BTreeMap::new();
     for (path, (calls, not_found)) in traces.iter().filter_map(|trace| trace.paths.as_ref()).flat_map(summed) {

@@ -1,4 +1,4 @@
-//! What is not the same besides what was measured: whoever reads a difference has to know whether it is one of the program.
+//! What differs besides what was measured: whoever reads a difference has to know whether it is due to the program.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -15,10 +15,10 @@ use inodyne_model::trace::{Trace, Tracer};
 use crate::comparison::cases::MeasuredCase;
 use crate::units::seconds;
 
-/// Windows that were to be of one length are, but for this part of it.
+/// Windows that were meant to be of the same length are, to within this fraction of it.
 const ALIKE: f64 = 0.02;
 
-/// What the machines and the programs are that made the recordings.
+/// How the machines and the programs that made the recordings differ.
 pub(super) fn machines(recordings: &Sides<&Recording>) -> Vec<Differing> {
     let mut differing = List::default();
     let hosts = recordings.map(|recording| &recording.host);
@@ -26,7 +26,7 @@ pub(super) fn machines(recordings: &Sides<&Recording>) -> Vec<Differing> {
     differing.add("architecture", hosts.map(|host| host.arch.clone()));
     differing.add("CPUs", hosts.map(|host| host.cpus.to_string()));
     differing.add("CPU", hosts.map(|host| host.cpu_model.clone()));
-    // What the kernel keeps for itself varies from start to start.
+    // How much the kernel keeps for itself varies from boot to boot.
     differing.add("memory", hosts.map(|host| format!("{:.1} GB", host.memory_bytes as f64 / 1e9)));
     differing.add("virtual machine", hosts.map(|host| if host.virtual_machine { "yes" } else { "no" }.to_owned()));
     differing.add("inodyne", recordings.map(|recording| recording.program_version.clone()));
@@ -59,7 +59,7 @@ pub(super) fn cases(recordings: &Sides<&Recording>, cases: &Sides<&MeasuredCase<
     differing.0
 }
 
-/// How long the windows of both are, where these are not of the same length; empty where it is the whole life of a command.
+/// How long the windows of both sides are, where they differ in length; empty for a side that is the whole life of a command.
 pub(super) fn windows(traces: &Sides<&[&Trace]>) -> Option<Sides<String>> {
     let length = |traces: &[&Trace]| {
         let windows = traces.iter().filter(|trace| trace.observed.window.begin == Begin::Attached);
@@ -95,7 +95,7 @@ fn place(differing: &mut List, places: &Sides<&Place>) {
     differing.add("file system", places.map(|place| place.fs.clone()));
     differing.add("mount options", places.map(|place| place.mount_options.clone()));
     differing.add("data", places.map(|place| place.data.clone().unwrap_or_default()));
-    // Of the same description, the data may still be others.
+    // Data of the same description may still differ.
     let digests = places.map(|place| place.data_digest.as_ref());
     if let (Some(old), Some(new)) = (digests.old, digests.new) {
         differing.add("digest of the data", Sides { old: old.clone(), new: new.clone() });

@@ -1,7 +1,7 @@
 //! Whether anything became worse than allowed.
 //!
-//! Counts decide themselves. A time decides only where its interval lies on one side of the limit: what the runs cannot tell stops
-//! nobody, or a noisy machine would. A count that is known to be too low holds no gate.
+//! Counts decide by themselves. A time decides only where its interval lies on one side of the limit: what the runs cannot tell fails
+//! no gate, or else a noisy machine would. On a count that is known to be too low, no gate holds.
 
 use inodyne_model::comparison::{Comparison, Interval, LEAST_PAIRS, Verdict};
 use inodyne_model::difference::{CaseDifference, Counts, FindingName, GateOutcome, GateResult, Sides};
@@ -11,13 +11,13 @@ use inodyne_model::trace::Trace;
 
 use super::{calls, differing};
 
-/// What makes counts of a case no ground for a gate to hold.
+/// Why the counts of a case may be no ground for a gate to hold.
 pub(super) struct Shortfall {
-    /// Windows of unlike length have unlike counts, whatever the program does.
+    /// Windows of different lengths have different counts, whatever the program does.
     windows: Option<String>,
-    /// What the new recording has lost of its calls. Where the old one has, a change is no larger than it looks.
+    /// What the new recording has lost of its calls. If the old one has lost some, a change is no larger than it looks.
     lost: Option<String>,
-    /// Whether there were look-ups of paths that the new recording does not have.
+    /// Whether the new recording has all paths that were looked up.
     has_all_paths: bool,
 }
 
@@ -31,7 +31,7 @@ impl Shortfall {
         Shortfall { windows, lost: calls::too_low(traces), has_all_paths: !traces.new.iter().any(not_kept) }
     }
 
-    /// Why it is not known whether a count exceeds a limit; none where it is.
+    /// Why it is not known whether a count exceeds a limit; none where it is known.
     fn of_count(&self, of: &Counted, most: Limit, exceeds: bool) -> Option<String> {
         let is_change = !matches!(most, Limit::Value(_));
         let windows = self.windows.as_ref().filter(|_| is_change);
@@ -43,7 +43,7 @@ impl Shortfall {
     }
 }
 
-/// Each gate of each case, which has its shortfall; where there is no case, of none.
+/// Judges each gate for each case, with that case's shortfall; where there is no case, each gate for none.
 pub(super) fn judged(gates: &[Gate], cases: &[CaseDifference], shortfalls: &[Shortfall]) -> Vec<GateResult> {
     let without_case = |gate: &Gate| {
         let nothing = Judged::nothing(GateOutcome::NotMeasured, "the recordings have no case in common".to_owned());
@@ -57,7 +57,7 @@ pub(super) fn judged(gates: &[Gate], cases: &[CaseDifference], shortfalls: &[Sho
     gates.iter().flat_map(of_cases).collect()
 }
 
-/// What became of a gate, without which it is.
+/// What became of a gate, without saying which gate it is.
 struct Judged {
     outcome: GateOutcome,
     figures: Option<Sides<u64>>,

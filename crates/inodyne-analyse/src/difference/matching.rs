@@ -1,6 +1,7 @@
-//! Which case of the old recording is which of the new one: those of the same command, place and state of the caches, by their labels.
+//! Which case of the old recording corresponds to which of the new one: those of the same command, place and state of the caches, by
+//! their labels.
 //!
-//! Where both recordings have one case only, these are meant, whatever they are called: a baseline may come from another directory.
+//! Where both recordings have only one case, these two are matched, whatever they are called: a baseline may come from another directory.
 
 use inodyne_model::case::CaseKey;
 use inodyne_model::difference::{CaseName, Side, Sides, Unmatched};
@@ -16,7 +17,7 @@ pub(super) struct Matched {
     pub(super) unmatched: Vec<Unmatched>,
 }
 
-/// The cases of a recording, to be held against those of another.
+/// The cases of a recording, for comparison with those of another.
 pub(super) fn cases(recording: &Recording) -> Vec<MeasuredCase<'_>> {
     cases::all(recording).into_iter().map(MeasuredCase::run_by_run).collect()
 }
@@ -31,7 +32,7 @@ pub(super) fn name(recording: &Recording, key: CaseKey) -> CaseName {
     }
 }
 
-/// The cases of both, each with the first of the same name and settings that has no partner yet.
+/// The cases of both, each paired with the first of the same name and settings that has no partner yet.
 pub(super) fn matched(recordings: &Sides<&Recording>, cases: &Sides<Vec<MeasuredCase<'_>>>) -> Matched {
     let named = |recording: &Recording, cases: &[MeasuredCase<'_>]| -> Vec<(CaseName, usize)> {
         cases.iter().map(|case| (name(recording, case.key), case.key.settings)).collect()

@@ -1,16 +1,16 @@
-//! Two recordings held against each other: cases of both, by command, place and state of the caches.
+//! Two recordings compared: cases of both, by command, place and state of the caches.
 //!
 //! ```text
-//! matching   which case of the old recording is which of the new one
+//! matching   which case of the old recording corresponds to which of the new one
 //! differing  what else is not the same: machine, place, command, how it ended
 //! calls      calls, errors and bytes: counted, so that any difference is one
 //! changed    findings and paths that came or went
-//! gates      what was not to become worse
+//! gates      what must not become worse
 //! ```
 //!
 //! Times are compared, and ledgers subtracted, as those of two cases of one recording are ([`crate::comparison`]); pairs are then the
 //! first runs of both, the second ones, and so on. That is a fair test of what the runs say, since they are alike within each
-//! recording, and says nothing about what else was different on the machine that day: whoever shows it has to say so.
+//! recording, but says nothing about what else was different on the machine that day: whoever shows it has to say so.
 
 mod calls;
 mod changed;
@@ -30,7 +30,7 @@ use inodyne_model::trace::Trace;
 use crate::comparison;
 use crate::comparison::cases::PairedCases;
 
-/// What the new recording says that the old one did not, and whether the gates hold. Both are explained already.
+/// What the new recording says that the old one did not, and whether the gates hold. Both have been explained already.
 pub fn difference(old: &Recording, new: &Recording, gates: &[Gate]) -> Difference {
     let recordings = Sides { old, new };
     let cases = recordings.map(matching::cases);

@@ -1,4 +1,4 @@
-//! What must be said of two recordings.
+//! What a comparison of two recordings must say.
 
 use inodyne_model::difference::{CaseDifference, Difference, GateOutcome, Side};
 use inodyne_model::loss::Lost;
@@ -13,7 +13,7 @@ fn explained(mut recording: Recording) -> Recording {
     recording
 }
 
-/// One traced run of `find`, without types or with them, in a cache of this state.
+/// One traced run of `find` with a warm cache, with or without types.
 fn find(typed: bool) -> Recording {
     let mut recording = sample::empty();
     recording.places = vec![sample::ext4("place", &[])];
@@ -24,7 +24,7 @@ fn find(typed: bool) -> Recording {
     recording
 }
 
-/// With so many untraced runs around so many milliseconds.
+/// The same with `count` untraced runs of around `wall` milliseconds.
 fn timed(count: u32, wall: f64) -> Recording {
     let mut recording = find(true);
     for block in 0..count {
@@ -113,7 +113,7 @@ fn counts_decide_gates() {
     assert_eq!(outcomes(&found), [Failed, Failed, Held, Held, Held, Failed, Held, Held, Failed, Held]);
     assert_eq!(found.gates[0].figures, Some(Sides { old: 3_055, new: 33_055 }));
     assert!(found.fails());
-    // What was there before is nothing new.
+    // A finding that was there before is not new.
     assert_eq!(outcomes(&between(find(false), find(false), &["finding(dtype-missing)"])), [Held]);
 }
 
@@ -210,7 +210,7 @@ fn what_else_differs_is_said() {
     assert_eq!(only(&found).inexact, ["the new recording has lost 3 calls: its counts are too low"]);
 }
 
-/// A recording of a window of so many milliseconds.
+/// A recording of a window of `wall` milliseconds.
 fn window(wall: f64) -> Recording {
     let mut recording = sample::window_recording();
     recording.traces[0].wall_ns = sample::ms(wall);
@@ -242,7 +242,7 @@ fn a_count_that_is_too_low_holds_no_gate() {
         let found = between(find(true), lossy(true), &gates);
         assert_eq!(outcomes(&found), [NotMeasured, NotMeasured, NotMeasured, Held], "{lost:?}");
         assert!(found.gates[0].figures.is_some() && found.gates[0].reason.as_ref().unwrap().contains("too low"));
-        // There are more than allowed already, and the count of before is no lower than it was.
+        // There are more than allowed already; and the true old count is no lower than the one recorded.
         assert_eq!(outcomes(&between(find(true), lossy(false), &gates))[..2], [Failed; 2]);
         assert_eq!(outcomes(&between(lossy(true), find(true), &gates)), [Held; 4]);
     }
@@ -258,7 +258,7 @@ fn a_count_that_is_too_low_holds_no_gate() {
 
 #[test]
 fn ledgers_of_unlike_things_are_not_subtracted() {
-    // Two threads, of which one side has the critical path and the other, after a loss, the first thread alone.
+    // Two threads, for which one side has the critical path and the other, after a loss, the first thread alone.
     let of = |view| {
         let mut recording = explained(sample::pipeline_recording());
         recording.traces.iter_mut().for_each(|trace| trace.ledger.view = view);
@@ -297,7 +297,7 @@ fn a_time_that_lies_beyond_the_limit_says_why_it_is_not_decided() {
     };
     let margin = "the interval lies beyond the limit, and within the margin of 2%: no difference";
     assert_eq!(reason(timed(10, 100.0), timed(10, 101.0), "wall > +0.5%"), margin);
-    // Six pairs decide one comparison, and not those of four cases.
+    // Six pairs are enough to decide one comparison, but not those of four cases.
     let several = |wall| {
         let mut recording = timed(6, wall);
         for place in 1..4 {

@@ -1,4 +1,4 @@
-//! What the disk did that the command worked with, beside what the command waited for.
+//! What the disk that the command worked with did, beside what the command waited for.
 
 use inodyne_model::block::{Amount, Asker, Disk, IoPath, PathRequests};
 use inodyne_model::count::Grouped;
@@ -15,7 +15,7 @@ pub(super) struct AtDevice<'a> {
     /// All that it did while the command ran, whoever asked.
     pub(super) load: Load,
     requests: &'a [PathRequests],
-    /// How much that is of what it can do, where that was measured.
+    /// What share that is of what the disk can do, where that was measured.
     used: Option<Use>,
 }
 
@@ -30,17 +30,17 @@ impl<'a> AtDevice<'a> {
         Some(AtDevice { disk, load, requests: &block.paths, used })
     }
 
-    /// `loop0 has 1.0 requests at once while it is busy, 98% of the time; each takes 5.21 ms there`; none where no request was timed.
+    /// `loop0 has 1.0 requests in flight while busy, 98% of the time; each takes 5.21 ms there`; none where no request was timed.
     pub(super) fn line(&self) -> Option<String> {
         let Load { busy, depth, device_ns, .. } = &self.load;
         let each = seconds(device_ns.as_ref()?.0 as f64);
         let (name, busy) = (&self.disk.name, percent(*busy));
         Some(format!(
-            "{name} has {depth:.1} requests at once while it is busy, {busy} of the time; each takes {each} there"
+            "{name} has {depth:.1} requests in flight while busy, {busy} of the time; each takes {each} there"
         ))
     }
 
-    /// `loop0 can read 78.0 MB a second in sequence, as it was measured: this is 96% of what it can do`; none where that was not
+    /// `loop0 can read 78.0 MB a second in sequence, as measured earlier; here it did 96% of what it can do`; none where that was not
     /// measured, or is not what was asked of it.
     pub(super) fn limit_line(&self) -> Option<String> {
         let Use { of, share, alone_ns } = self.used.as_ref()?;
@@ -53,26 +53,26 @@ impl<'a> AtDevice<'a> {
         };
         let alone = alone_ns.map_or_else(String::new, |ns| format!(", and one alone in {}", seconds(ns.0 as f64)));
         let (name, share) = (&self.disk.name, percent(*share));
-        Some(format!("{name} can {can}{alone}, as it was measured: this is {share} of what it can do"))
+        Some(format!("{name} can {can}{alone}, as measured earlier; here it did {share} of what it can do"))
     }
 
-    /// How much this is of what it can do, where that was measured.
+    /// What share this is of what the disk can do, where that was measured.
     pub(super) fn used_share(&self) -> Option<f64> {
         self.used.as_ref().map(|used| used.share)
     }
 
-    /// What it can do, where that was measured.
+    /// What the disk can do, where that was measured.
     pub(super) fn limits(&self) -> Option<&DiskLimits> {
         self.disk.limits.as_ref()
     }
 
-    /// What the command itself asked for of contents, through the cache and past it.
+    /// The contents that the command itself asked for, through the cache and past it.
     pub(super) fn contents(&self) -> Amount {
         let is_content = |path| matches!(path, IoPath::DataRead | IoPath::ReadAhead | IoPath::Direct);
         self.sum(|row| row.asker == Asker::Command && is_content(row.path))
     }
 
-    /// The requests to this disk of which this is true, while the command ran.
+    /// The requests to this disk while the command ran for which `is_meant` holds.
     pub(super) fn sum(&self, is_meant: impl Fn(&PathRequests) -> bool) -> Amount {
         let mut all = Amount::default();
         let of_disk = self.requests.iter().filter(|row| row.disk == self.disk.number && !row.after);

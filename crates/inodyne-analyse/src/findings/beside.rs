@@ -1,4 +1,4 @@
-//! What the command did with files while the critical path only let time pass: a program that looks every ten milliseconds
+//! What the command did with files while the critical path only let time pass: a program that checks every ten milliseconds
 //! whether its workers are done waits for them, although none of them woke it.
 
 use inodyne_model::cause::Cause;
@@ -12,8 +12,8 @@ use super::families::concerns_files;
 /// A stretch of time: from, to, in nanoseconds after the trace began.
 type Stretch = (u64, u64);
 
-/// How long, of the time in which the path is in a thread that sleeps or waits for nobody who is known, others work with files
-/// or wait for them; in nanoseconds.
+/// For how long others work with files or wait for them while the path is in a thread that sleeps, or that waits for nobody who is
+/// known; in nanoseconds.
 pub(super) fn files_beside(case: &Case<'_>) -> f64 {
     let path = &case.trace.path;
     let lets_pass = |row: &PathRow| {
@@ -33,8 +33,8 @@ pub(super) fn files_beside(case: &Case<'_>) -> f64 {
     overlap(&merged(idle), &merged(with_files(case)))
 }
 
-/// When anybody waited for files, or worked with them. Where in a piece of work that was is not known: it is put at its end. Nor is it
-/// known after the timeline had no more room: that may have been all of the time.
+/// When anybody waited for files, or worked with them. Where in a piece of work this was is not known: it is placed at the end of the
+/// piece. Nor is it known once the timeline had no more room: from there on, it may have been all of the time.
 fn with_files(case: &Case<'_>) -> Vec<Stretch> {
     let observed = &case.trace.observed;
     let timeline = &observed.timeline;
@@ -60,7 +60,7 @@ fn with_files(case: &Case<'_>) -> Vec<Stretch> {
     waits.chain(pieces).chain(beyond).collect()
 }
 
-/// Stretches that do not touch, in the order of time.
+/// Merges them into stretches that do not touch, in order of time.
 fn merged(mut all: Vec<Stretch>) -> Vec<Stretch> {
     all.sort_unstable();
     let mut merged: Vec<Stretch> = Vec::new();
@@ -73,7 +73,7 @@ fn merged(mut all: Vec<Stretch>) -> Vec<Stretch> {
     merged
 }
 
-/// How long both are.
+/// For how long both overlap.
 fn overlap(a: &[Stretch], b: &[Stretch]) -> f64 {
     let (mut at, mut sum) = (0, 0.0);
     for (from, to) in a {

@@ -1,10 +1,10 @@
-//! One trace and what stands around it, asked for times: of waits, of calls, of samples.
+//! One trace and its context, asked for times: of waits, of calls, of samples.
 //!
 //! A time is summed over threads, and threads work side by side: what a thread in the background waits for costs nobody
-//! anything. Its share of the wall-clock time is therefore what of it lies on the critical path ([`OnPath`]): of waits exactly, of calls
-//! and samples in proportion to how much of their call and thread does. Where no path is known (recordings of before, or where
-//! some of the timeline was lost) it is the sum over the number of its threads that lived at the same time, and at most what
-//! the ledger leaves for it.
+//! anything. Its share of the wall-clock time is therefore the part of it that lies on the critical path ([`OnPath`]): exactly for
+//! waits, and for calls and samples in proportion to how much of their call and thread does. Where no path is known (older
+//! recordings, or where some of the timeline was lost), it is the sum divided by the number of its threads that lived at the
+//! same time, and at most what the ledger leaves for it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +24,7 @@ use crate::units::seconds;
 
 use super::on_path::OnPath;
 
-/// One trace and what stands around it.
+/// One trace and its context.
 pub(crate) struct Case<'a> {
     pub(crate) recording: &'a Recording,
     /// Index of the trace in the recording.
@@ -35,7 +35,7 @@ pub(crate) struct Case<'a> {
     pub(crate) path: Option<OnPath<'a>>,
 }
 
-/// A wait with what is known of it.
+/// A wait with what is known about it.
 pub(super) struct Waited<'a> {
     pub(super) wait: &'a Wait,
     pub(super) cause: Cause,
@@ -45,7 +45,7 @@ pub(super) struct Waited<'a> {
 }
 
 impl Waited<'_> {
-    /// Whether its stack holds a function of which this is true.
+    /// Whether its stack holds a function for which this is true.
     pub(super) fn passes(&self, function: impl Fn(&str) -> bool) -> bool {
         self.stack.is_some_and(|stack| stack.symbols().any(function))
     }
@@ -77,7 +77,7 @@ impl Waited<'_> {
     }
 }
 
-/// A function of an overlay's copying up.
+/// A function of an overlay's copy-up.
 pub(super) fn copies_up(function: &str) -> bool {
     function.starts_with("ovl_copy_up") || function.starts_with("ovl_do_copy_up")
 }
@@ -92,19 +92,19 @@ pub(super) struct Time {
     pub(super) threads: BTreeSet<ThreadNumber>,
     /// Nanoseconds and count by call.
     pub(super) calls: BTreeMap<String, (f64, u64)>,
-    /// What of it is known to be on the critical path, in nanoseconds.
+    /// How much of it is known to be on the critical path, in nanoseconds.
     on_path: f64,
-    /// Time by call of which it is not known when it was, so that it has the call's part of the path.
+    /// Time by call for which it is not known when it was spent, so it gets the call's share of the path.
     by_call: BTreeMap<String, f64>,
 }
 
-/// A sum that stops at the end of the range, so that a damaged recording gives nonsense and no panic.
+/// A saturating sum, so that a damaged recording gives nonsense rather than a panic.
 pub(super) fn total(counts: impl Iterator<Item = u64>) -> u64 {
     counts.fold(0, u64::saturating_add)
 }
 
 impl Time {
-    /// Of no calls yet, by these threads.
+    /// The time of these threads, with no calls yet.
     pub(super) fn of_threads(threads: BTreeSet<ThreadNumber>) -> Time {
         Time { threads, ..Time::default() }
     }
@@ -115,7 +115,7 @@ impl Time {
         self.count_in(call, ns, count);
     }
 
-    /// Adds calls, of threads that are named elsewhere.
+    /// Adds calls whose threads are given elsewhere.
     pub(super) fn add_calls(&mut self, call: &str, ns: f64, count: u64) {
         *self.by_call.entry(call.to_owned()).or_default() += ns;
         self.count_in(call, ns, count);
@@ -146,7 +146,7 @@ impl Time {
         self
     }
 
-    /// Nanoseconds each, zero of none.
+    /// Nanoseconds each; zero where there are none.
     pub(super) fn mean(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.ns / self.count as f64 }
     }
@@ -173,7 +173,7 @@ impl<'a> Case<'a> {
         })
     }
 
-    /// The waits of which this is true, added up.
+    /// The waits for which this is true, added up.
     pub(super) fn waiting(&self, is_meant: impl Fn(&Waited<'a>) -> bool) -> Time {
         let mut time = Time::default();
         for waited in self.waits().filter(|waited| is_meant(waited)) {
@@ -183,8 +183,8 @@ impl<'a> Case<'a> {
         time
     }
 
-    /// Time on the critical path in which it was in another thread of the command, since one of these waits was for that one; in
-    /// nanoseconds. Waits for the same cause inside of each other count once.
+    /// Time in which the critical path was in another thread of the command because one of these waits was for that thread; in
+    /// nanoseconds. Nested waits for the same cause count once.
     pub(super) fn followed(&self, is_meant: impl Fn(&Waited<'a>) -> bool) -> f64 {
         let Some(path) = &self.path else { return 0.0 };
         self.waits().filter(|waited| is_meant(waited)).map(|waited| path.followed(waited.wait)).sum()
@@ -195,12 +195,12 @@ impl<'a> Case<'a> {
         self.waiting(|waited| waited.wait.thread == thread && waited.cause == cause)
     }
 
-    /// Samples in the kernel with a function in their stack of which this is true, as time on a CPU.
+    /// Samples in the kernel whose stack holds a function for which this is true, as time on a CPU.
     pub(super) fn sampled(&self, function: impl Fn(&str) -> bool) -> Time {
         self.sampled_in(|_| true, function)
     }
 
-    /// The same in calls of which the first is true.
+    /// The same, in calls for which `is_meant` is true.
     pub(super) fn sampled_in(&self, is_meant: impl Fn(&str) -> bool, function: impl Fn(&str) -> bool) -> Time {
         let mut time = Time::default();
         let hz = f64::from(self.trace.observed.sample_hz);
@@ -219,7 +219,7 @@ impl<'a> Case<'a> {
         time
     }
 
-    /// Which part of what a thread ran in a call, or outside of calls, was on the critical path.
+    /// What fraction of the time that a thread ran in a call, or outside of calls, was on the critical path.
     fn running_on_path(&self, number: ThreadNumber, call: Option<&str>) -> f64 {
         let Some(path) = &self.path else { return 0.0 };
         let threads = &self.trace.observed.threads;
@@ -252,13 +252,13 @@ impl<'a> Case<'a> {
         (self.trace.wall_ns.0 as f64).max(1.0)
     }
 
-    /// What a sum over threads is of the wall-clock time. Waiting for a CPU in calls is left out: it is a row of the ledger by itself, and
-    /// other programs may be the reason for it.
+    /// The share of the wall-clock time that a sum over threads takes. Waiting for a CPU in calls is left out: it is a row of the ledger by
+    /// itself, and other programs may be the reason for it.
     pub(super) fn share(&self, time: &Time) -> f64 {
         (self.on_path(time) - self.without_a_cpu(time)).max(0.0) / self.wall()
     }
 
-    /// What of a sum over threads is waiting for a CPU in calls that were added as a whole, in nanoseconds of the wall-clock time.
+    /// How much of a sum over threads is waiting for a CPU in calls that were added as a whole, in nanoseconds of the wall-clock time.
     fn without_a_cpu(&self, time: &Time) -> f64 {
         let ready_in = |call: &str| match &self.path {
             Some(path) => path.ready(Some(call)),
@@ -271,7 +271,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// What a sum over threads takes of the wall-clock time, in nanoseconds.
+    /// How much of the wall-clock time a sum over threads takes, in nanoseconds.
     pub(super) fn on_path(&self, time: &Time) -> f64 {
         let Some(path) = &self.path else {
             return (time.ns / parallel(self.trace, &time.threads)).min(self.room(time));
@@ -295,7 +295,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// What these threads take of the wall-clock time, in nanoseconds.
+    /// How much of the wall-clock time these threads take, in nanoseconds.
     pub(super) fn threads_on_path(&self, threads: &BTreeSet<ThreadNumber>) -> f64 {
         match &self.path {
             Some(path) => threads.iter().map(|thread| path.in_thread(*thread)).sum(),
@@ -308,7 +308,7 @@ impl<'a> Case<'a> {
     }
 
     /// What the ledger leaves for time in these calls: the rows of the calls themselves, and those in which the ledger's
-    /// thread waits for others, who may be these.
+    /// thread waits for others, which may be these.
     fn room(&self, time: &Time) -> f64 {
         let may_hold = |row: &&Row| {
             let is_named = row.syscall.as_deref().is_some_and(|call| time.calls.contains_key(call));
@@ -330,14 +330,14 @@ impl<'a> Case<'a> {
         self.ledger(may_hold)
     }
 
-    /// Time in the ledger's rows of which this is true, in nanoseconds.
+    /// Time in the ledger's rows for which this is true, in nanoseconds.
     pub(super) fn ledger(&self, is_meant: impl Fn(&&Row) -> bool) -> f64 {
         let rows = self.trace.ledger.rows.iter().filter(|row| row.kind != RowKind::Unexplained);
         rows.filter(is_meant).map(|row| row.ns.0 as f64).sum()
     }
 
-    /// The least that the ledger's rows of which this is true took, in nanoseconds: time outside of calls is divided by samples, and so
-    /// few of them may be by chance. A part that n samples say is wrong by 1/√n at most in 19 of 20 cases.
+    /// The least that the ledger's rows for which this is true took, in nanoseconds: time outside of calls is divided by samples, and with
+    /// few of them the division may be chance. A fraction taken from n samples is off by at most 1/√n in 19 of 20 cases.
     pub(super) fn ledger_at_least(&self, is_meant: impl Fn(&&Row) -> bool) -> f64 {
         let exact = self.ledger(|row| is_meant(row) && !row.estimated);
         let estimated = self.ledger(|row| is_meant(row) && row.estimated);
@@ -347,7 +347,7 @@ impl<'a> Case<'a> {
         exact + (estimated - divided / samples.max(1.0).sqrt()).max(0.0)
     }
 
-    /// The three calls that this time is most in: how often each was made in all, and how much of its time went into `what`.
+    /// The three calls that hold most of this time: how often each was made in all, and how much of its time went into `what`.
     pub(super) fn went_into(&self, time: &Time, what: &str) -> Vec<String> {
         let line = |(call, ns, _): &(&str, f64, u64)| {
             let calls = self.calls(|name| name == *call).next()?.calls;
@@ -356,7 +356,7 @@ impl<'a> Case<'a> {
         time.top_calls().iter().take(3).filter_map(line).collect()
     }
 
-    /// The name of the program that spends most of this time in its calls, as its command name; "the program" where unknown. A
+    /// The command name of the program that spends most of this time in its calls; "the program" where unknown. A
     /// shell that waits for others may have made such a call, too.
     pub(super) fn who(&self, time: &Time) -> String {
         let threads = self.trace.observed.threads.iter().filter(|thread| time.threads.contains(&thread.number));
@@ -376,7 +376,7 @@ impl<'a> Case<'a> {
         most.map_or_else(|| "the program".to_owned(), |(name, _)| name.to_owned())
     }
 
-    /// What the place was made as (`ext4`, `fuse`); none of a directory that was there before.
+    /// What the place was made as (`ext4`, `fuse`); none for a directory that was there before.
     pub(super) fn made_as(&self) -> Option<&str> {
         let spec = self.recording.places.get(self.trace.place)?.spec.as_deref()?;
         spec.split(':').next()
@@ -388,17 +388,15 @@ impl<'a> Case<'a> {
     }
 }
 
-/// The part of a call's time that it did not wait for a CPU: what others took meanwhile is no cost of the call. Of a short
-/// command on a busy machine, one call that loses its CPU can be the whole time.
+/// The fraction of a call's time in which it did not wait for a CPU: what others took meanwhile is no cost of the call. For a
+/// short command on a busy machine, one call that loses its CPU can be the whole time.
 pub(super) fn active(call: &SyscallStats) -> f64 {
     1.0 - part(call.runqueue_ns.0 as f64, call.wall_ns.0 as f64)
 }
 
-/// The time in calls that failed, without the waiting for a CPU: of that it is not known in which calls it was, so as much as
-/// possible is taken to have been in these, and at least their part.
+/// The time in calls that failed, without the waiting for a CPU. In which calls a thread waited is not known, so these have their share of it.
 pub(super) fn failed(call: &SyscallStats) -> f64 {
-    let (failed, ready) = (call.failed_ns.0 as f64, call.runqueue_ns.0 as f64);
-    (failed - ready).max(failed * active(call))
+    call.failed_ns.0 as f64 * active(call)
 }
 
 /// A part of a whole, between zero and one.
@@ -415,7 +413,7 @@ fn call_of<'a>(sample: &'a Sample, stack: &Stack) -> &'a str {
 }
 
 /// How many of these threads lived at the same time, on average: the sum of their lives over the time in which at least
-/// one of them lived; 1 for one after the other.
+/// one of them lived; 1 where they lived one after the other.
 pub(super) fn parallel(trace: &Trace, threads: &BTreeSet<ThreadNumber>) -> f64 {
     let mut lives: Vec<_> = trace
         .observed

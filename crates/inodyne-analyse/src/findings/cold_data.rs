@@ -1,6 +1,6 @@
 //! `cold-data`: contents come from the device, in large requests, and the program waits for them.
 //!
-//! Small ones, each after the last, are `single-stream`: there the device idles, here it is busy.
+//! Small requests, each after the last, are `single-stream`: there the device idles, here it is busy.
 
 use inodyne_model::count::Grouped;
 use inodyne_model::cure::{CacheChange, Change};
@@ -15,7 +15,7 @@ use crate::units::{percent, seconds};
 
 /// Below this share of the wall-clock time contents are warm enough.
 const LEAST_SHARE: f64 = 0.15;
-/// From memory the same calls copy only; how much of their time on a CPU was read-ahead is not known.
+/// From memory, the same calls only copy; how much of their time on a CPU was read-ahead is not known.
 const UNCERTAIN: f64 = 0.25;
 
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
@@ -39,7 +39,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             predicted: estimate::without(case, case.on_path(&time), UNCERTAIN),
             cure: vec![
                 Remedy::new(
-                    "have it in memory before: cat FILES >/dev/null, vmtouch, or a read that does not wait (posix_fadvise WILLNEED)",
+                    "load it into memory beforehand: cat FILES >/dev/null, vmtouch, or a read that does not block (posix_fadvise WILLNEED)",
                     Change::Cache(CacheChange::Contents),
                 ),
                 Remedy::advice("read less: compress, or read only what is needed").answering(1),

@@ -19,18 +19,18 @@ use crate::units::{percent, seconds};
 const LEAST_SHARE: f64 = 0.15;
 /// Fewer reads are a program being started.
 const LEAST_READS: u64 = 50;
-/// More threads than this that wait at the same time on average do not read one at a time.
+/// If more threads than this wait at the same time on average, they do not read one at a time.
 const MOST_THREADS: f64 = 1.5;
-/// From so many names for each call of readdir on, directories are large: with 32 KiB for each, as glibc has, a thousand fit.
+/// With more than this many names for each call of readdir, directories are large: into 32 KiB for each, as glibc has, a thousand fit.
 const LARGE_DIRECTORY: u64 = 400;
 /// How much of the work on a CPU that goes with a read is seen in samples, and how well.
 const UNCERTAIN: f64 = 0.15;
-/// The same for a command that changes much: while it waits for a read, the kernel works off in the background what it has
-/// changed before (the journal, XFS's freeing of inodes). Warm, it may have to wait for that instead.
+/// The same for a command that changes much: while it waits for a read, the kernel processes in the background what it has
+/// changed before (the journal, XFS's freeing of inodes). With warm caches, it may have to wait for that instead.
 const UNCERTAIN_CHANGING: f64 = 0.6;
-/// From this part of the waits on it is told what else would be saved.
+/// What else would be saved is mentioned if it exceeds this fraction of the waits.
 const WORTH_TELLING: f64 = 0.1;
-/// From this share of the wall-clock time in calls that remove, a command changes much.
+/// With more than this share of the wall-clock time in calls that remove, a command changes much.
 const CHANGES: f64 = 0.15;
 
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
@@ -120,7 +120,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     )
 }
 
-/// The way back to a CPU after each wait: its part of the waiting for a CPU.
+/// The way back to a CPU after each wait: its share of the time spent waiting for a CPU.
 fn ready_after(case: &Case<'_>, time: &Time) -> f64 {
     let threads = case.trace.observed.threads.iter().filter(|thread| time.threads.contains(&thread.number));
     let switches = total(threads.map(|thread| thread.switches()));
@@ -128,8 +128,8 @@ fn ready_after(case: &Case<'_>, time: &Time) -> f64 {
     ready * (time.count as f64 / switches.max(1) as f64).min(1.0)
 }
 
-/// Time on a CPU that is spent only because metadata are not in memory: finding and sending the request, and making the inode of
-/// what was read. Contents are read in other calls.
+/// Time on a CPU that is spent only because metadata are not in memory: finding and sending the request, and making the inode
+/// from what was read. Contents are read in other calls.
 fn work_of_reading(case: &Case<'_>) -> Time {
     let is_metadata = |call: &str| !reads(call) && !writes(call);
     case.sampled_in(is_metadata, |function| {
@@ -171,11 +171,11 @@ fn reads_inode(function: &str) -> bool {
     )
 }
 
-/// First what the prediction is about. The others answer a line of the evidence: that the reads come one at a time, from several
+/// First the one that the prediction is about. The others answer a line of the evidence: that the reads come one at a time, from several
 /// directories, and that they are for inodes.
 fn cures(case: &Case<'_>, one_at_a_time: Option<usize>, inodes: Option<usize>) -> Vec<Remedy> {
     let mut cures = vec![Remedy::new(
-        "keep it in memory: a walk beforehand warms it, vm.vfs_cache_pressure below 100 keeps it longer",
+        "keep metadata in memory: walking the tree first warms it, vm.vfs_cache_pressure below 100 keeps it longer",
         Change::Cache(CacheChange::Warm),
     )];
     if let Some(order) = one_at_a_time {

@@ -18,14 +18,14 @@ use crate::units::{percent, seconds};
 
 /// Below this share of the wall-clock time most of the program is in memory.
 const LEAST_SHARE: f64 = 0.2;
-/// A wait or two are an accident.
+/// A wait or two may be chance.
 const LEAST_WAITS: u64 = 5;
-/// From this part of all that reads from the device took on, it is the program that comes from there, and not what it works on.
+/// From this share of the time of all reads from the device on, it is the program that comes from there, not what it works on.
 const MOST: f64 = 0.5;
-/// What is in memory is mapped by a fault, too, and not brought in: this part of the work in faults goes away.
+/// What is in memory is still mapped by a fault, but not brought in: this fraction of the work in faults goes away.
 const BRINGING_IN: f64 = 0.7;
 const UNCERTAIN: f64 = 0.25;
-/// Files that are named, and of how much of them at least, in bytes.
+/// How many files are named at most, and how much of a file there must be for it to be named, in bytes.
 const MOST_FILES: usize = 3;
 const LARGE_FILE: u64 = 100_000;
 
@@ -64,7 +64,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             predicted: estimate::without(case, all_on_path + faults * BRINGING_IN, UNCERTAIN),
             cure: vec![
                 Remedy::new(
-                    "have them in memory before: a start beforehand, vmtouch -t, or cat FILES >/dev/null, which reads in order",
+                    "load them into memory beforehand: start the program once, vmtouch -t, or cat FILES >/dev/null, which reads in order",
                     Change::Cache(CacheChange::Warm),
                 ),
                 Remedy::advice("or start one program that stays, and ask that; smaller and fewer libraries are read sooner")
@@ -85,7 +85,7 @@ fn brought(asked: &Asked) -> Option<String> {
     (!files.is_empty()).then(|| format!("into memory came {}", files.join(", ")))
 }
 
-/// A page of a program, or of anything else that is mapped: outside of calls, and in the one that starts a program.
+/// Whether it is for a page of a program, or of anything else that is mapped: outside of calls, or in the one that starts a program.
 fn is_of_program(waited: &Waited<'_>) -> bool {
     waited.cause == Cause::DeviceRead && matches!(waited.call, PAGE_FAULT | "execve" | "execveat")
 }

@@ -1,7 +1,8 @@
 //! `commit-storm`: a journal is committed many times a second because somebody syncs, and calls that ask for no durability wait for each of
 //! these commits.
 //!
-//! Who waits in its own syncs is `sync-bound`; who waits for room in the journal, or for one commit now and then, `journal-wait`.
+//! A command that waits in its own syncs is `sync-bound`; one that waits for room in the journal, or for a commit now and then, is
+//! `journal-wait`.
 
 use std::fmt;
 
@@ -20,17 +21,17 @@ use crate::units::{percent, seconds};
 
 /// Below this share of the wall-clock time nobody notices.
 const LEAST_SHARE: f64 = 0.1;
-/// From so many commits in a second on somebody asks for them: by itself a journal is committed every five seconds (jbd2's
+/// From this many commits a second on, somebody asks for them: by itself, a journal is committed every five seconds (jbd2's
 /// `JBD2_DEFAULT_MAX_COMMIT_AGE`, 30 for btrfs), or when it fills.
 const MANY: f64 = 10.0;
-/// Fewer are a few syncs that came together.
+/// Fewer are a few syncs that happened to come together.
 const LEAST_COMMITS: u64 = 10;
-/// From this part on it is room that is waited for, which has other cures.
+/// Above this fraction, the wait is for room in the journal, which has other cures.
 const FOR_ROOM: f64 = 0.3;
-/// Who syncs at least so often for each commit is who asks for them.
+/// Whoever syncs at least this often for each commit is the one who asks for them.
 const FOR_EACH: f64 = 0.5;
-/// A transaction of jbd2 is full when its blocks, and what its handles have reserved, are a quarter of the journal, which has 1,024 blocks at
-/// least (`j_max_transaction_buffers`, `JBD2_MIN_JOURNAL_BLOCKS`). One with far fewer blocks was asked for.
+/// A transaction of jbd2 is full when its blocks, and what its handles have reserved, make up a quarter of the journal, which has at least
+/// 1,024 blocks (`j_max_transaction_buffers`, `JBD2_MIN_JOURNAL_BLOCKS`). The commit of one with far fewer blocks was asked for.
 const NOT_FULL: f64 = 32.0;
 /// Without the commits, the next write of the same blocks may wait for something else.
 const UNCERTAIN: f64 = 0.4;
@@ -79,8 +80,8 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     )
 }
 
-/// How often somebody had it committed. Pieces of XFS's log are written when they are full, too: there it is forces that count, if
-/// these are known.
+/// How often somebody had it committed. Pieces of XFS's log are also written when they are full, so forces are counted there, if they
+/// are known.
 fn asked_for(journal: &Journal) -> Option<u64> {
     match journal.kind {
         JournalKind::XfsLog => journal.forces,

@@ -1,4 +1,4 @@
-//! `copy-up`: an overlay copies files to its upper layer, because something of them is changed.
+//! `copy-up`: an overlay copies files to its upper layer, because something about them is changed.
 
 use inodyne_model::cure::{Change, PlaceChange};
 use inodyne_model::finding::Finding;
@@ -10,7 +10,7 @@ use crate::units::{percent, seconds};
 
 /// Below this share of the wall-clock time copying up does not matter.
 const LEAST_SHARE: f64 = 0.1;
-/// Samples and waits: of a command of a few milliseconds, one sample is a tenth.
+/// Samples and waits: for a command of a few milliseconds, one sample is a tenth.
 const LEAST_SEEN: u64 = 10;
 /// Work on a CPU is known from samples, some dozens of them.
 const UNCERTAIN: f64 = 0.18;
@@ -28,7 +28,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     evidence.push(format!("{} on a CPU (from samples), {} waiting for it", seconds(working.ns), seconds(waiting.ns)));
     Some(
         Diagnosed {
-            title: format!("The overlay copies what {who} changes to its upper layer: {} of the time", percent(share)),
+            title: format!("Whatever {who} changes is first copied to the overlay's upper layer: {} of the time", percent(share)),
             share,
             evidence,
             predicted: estimate::without(case, case.on_path(&time), UNCERTAIN),

@@ -1,4 +1,4 @@
-//! `cpu-limited`: the command is ready, and its cgroup has used up the CPU time that it is allowed.
+//! `cpu-limited`: the command is ready to run, but its cgroup has used up the CPU time that it is allowed.
 
 use inodyne_model::finding::Finding;
 use inodyne_model::ledger::RowKind;
@@ -22,7 +22,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     }
     Some(
         Diagnosed {
-            title: format!("Its cgroup allows it {limit}, and it waits for more: {} of the time", percent(share)),
+            title: format!("The command's cgroup allows it {limit}, and it waits for more: {} of the time", percent(share)),
             share,
             evidence: vec![
                 format!("{} says so", limit.file),
@@ -40,7 +40,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     )
 }
 
-/// What of the path was waiting for a CPU because of the limit, at most.
+/// How much of the path was waiting for a CPU because of the limit, at most.
 fn held(case: &Case<'_>, held_ns: f64) -> f64 {
     case.ledger(|row| row.kind == RowKind::Runqueue).min(held_ns)
 }

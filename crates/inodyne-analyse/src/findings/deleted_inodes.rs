@@ -1,8 +1,8 @@
 //! `deleted-inodes`: ext4 without a journal looks at every inode that was deleted in the last minutes before it creates a file.
 //!
-//! It takes none of these again until its block of the inode table can be expected on the device (`recently_deleted()` in
+//! It reuses none of these until its block of the inode table can be expected to be on the device (`recently_deleted()` in
 //! fs/ext4/ialloc.c: `RECENTCY_MIN` is 60 s since Linux 5.7, and `RECENTCY_DIRTY`, 300 s, comes on top while the block is dirty), and
-//! looks for one from the start of the group each time. Times of deletion are whole seconds, and those of the current one do not count.
+//! looks for one from the start of the group each time. Deletion times are whole seconds, and those of the current second do not count.
 
 use inodyne_model::cure::{Change, PlaceChange};
 use inodyne_model::finding::Finding;
@@ -12,9 +12,9 @@ use super::estimate::{self, Diagnosed};
 use super::remedy::Remedy;
 use crate::units::percent;
 
-/// Below this share of the wall-clock time the search does not matter. It is also more than one without deleted inodes takes.
+/// Below this share of the wall-clock time the search does not matter. It is also more than a search without deleted inodes takes.
 const LEAST_SHARE: f64 = 0.1;
-/// Samples: of a command of a few milliseconds, one sample is a tenth.
+/// Samples: for a command of a few milliseconds, one sample is a tenth.
 const LEAST_SEEN: u64 = 10;
 /// Work on a CPU is known from samples, some dozens of them.
 const UNCERTAIN: f64 = 0.18;
@@ -27,7 +27,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     }
     let mut evidence = case.went_into(&time, "the search (from samples)");
     evidence.push(
-        "an inode is not taken again for a minute after its deletion, for six while its block is not on the device"
+        "an inode is not reused for a minute after its deletion, or for six while its block is not yet on the device"
             .to_owned(),
     );
     Some(
@@ -55,7 +55,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     )
 }
 
-/// The search for a free inode. The second is part of the first where the compiler made it so.
+/// The search for a free inode. The second is part of the first where the compiler inlined it.
 fn searches(function: &str) -> bool {
     matches!(function, "find_inode_bit" | "recently_deleted")
 }

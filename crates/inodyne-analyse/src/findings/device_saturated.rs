@@ -13,9 +13,9 @@ use super::remedy::advice;
 use crate::device::{BUSY, MANY};
 use crate::units::{percent, seconds};
 
-/// Below this share of the wall-clock time something else than the device is most of it.
+/// Below this share of the wall-clock time, most of it is something other than the device.
 const LEAST_SHARE: f64 = 0.5;
-/// Below this part of what was measured that it can do, more at once would bring more.
+/// Below this fraction of what it was measured to be capable of, more requests at once would bring more.
 const MOSTLY_USED: f64 = 0.7;
 
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
@@ -31,7 +31,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let faster = "or use a faster device, or several";
     let (title, faster) = match used {
         Some(_) => (
-            "The device has all that it can do".to_owned(),
+            "The device is working at its limit".to_owned(),
             format!("{faster}; more threads or a longer queue only make each request wait longer"),
         ),
         None => (
@@ -51,7 +51,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     evidence.push(format!("the command waits for it for {}", seconds(waiting)));
     Some(
         Diagnosed {
-            title: format!("{title}: {} of the time is waiting for it", percent(share)),
+            title: format!("{title}: {} of the time is spent waiting for it", percent(share)),
             share,
             evidence,
             predicted: estimate::at_best_of(case, share),

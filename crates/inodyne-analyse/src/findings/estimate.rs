@@ -4,7 +4,7 @@
 //! predicted = now − saved × scale
 //!   now       the time without tracing: the median of untraced runs, or the traced wall-clock time without what tracing is
 //!             estimated to have cost (Trace::estimated_overhead: spread over the CPUs that were busy)
-//!   saved     time on the path that the cure makes go away, as traced
+//!   saved     time on the path that the cure removes, as traced
 //!   scale     how fast untraced runs were, compared with the trace without its cost; 1 where there are none
 //! ```
 //!
@@ -21,19 +21,19 @@ use super::remedy::Remedy;
 
 /// The part of the tracing cost of a call that falls between its two timestamps.
 pub(super) const INSIDE: f64 = 0.5;
-/// How far two runs of the same thing lie apart at least, as a part of the predicted time; more where the untraced runs
-/// did so.
+/// How far apart two runs of the same thing are at least, as a fraction of the predicted time; more where the untraced runs
+/// were.
 const RUN_NOISE: f64 = 0.12;
 /// The same where there are too few untraced runs to see it.
 const RUN_NOISE_UNSEEN: f64 = 0.2;
-/// From this many untraced runs on, their spread is seen.
+/// With at least this many untraced runs, their spread is visible.
 const ENOUGH_RUNS: usize = 3;
 /// How much faster or slower than the trace the untraced runs may be for that to be the speed of the machine.
 const SCALES: [f64; 2] = [0.3, 2.0];
-/// Nothing gets faster than this part of the time now by a prediction of ours.
+/// Nothing is predicted to get faster than this fraction of the time now.
 pub(super) const FLOOR: f64 = 0.02;
-/// Time around a call (user mode, and the way in and out of the kernel) that goes with it: this part of the average, and at
-/// most so many nanoseconds, since a program may compute for long between its calls. Tried with `dtype-missing`.
+/// Time around a call (user mode, and the way in and out of the kernel) that goes with it: this fraction of the average, and at
+/// most this many nanoseconds, since a program may compute for long between its calls. Tried with `dtype-missing`.
 const AROUND: f64 = 0.85;
 const AROUND_AT_MOST: f64 = 700.0;
 
@@ -44,7 +44,7 @@ pub(super) struct Now {
 }
 
 /// A busy machine runs the same instructions slower. Where there are untraced runs, the times of the trace are brought
-/// to their speed; `ready`, the time in which the threads in question waited for a CPU, is no part of that.
+/// to their speed; `ready`, the time in which the threads in question waited for a CPU, is not part of that.
 pub(super) fn now(case: &Case<'_>, ready: f64) -> Now {
     let trace = case.trace;
     let wall = case.wall();
@@ -57,7 +57,7 @@ pub(super) fn now(case: &Case<'_>, ready: f64) -> Now {
     Now { ns: median, scale: scale.clamp(SCALES[0], SCALES[1]) }
 }
 
-/// How far the untraced runs lie apart: twice their median deviation from their median, as a part of it.
+/// How far apart the untraced runs are: twice their median deviation from their median, as a fraction of it.
 pub(super) fn noise(case: &Case<'_>) -> f64 {
     let walls = case.recording.untraced_walls(case.trace.key());
     let Some(middle) = median(&walls).filter(|_| walls.len() >= ENOUGH_RUNS) else { return RUN_NOISE_UNSEEN };
@@ -81,16 +81,16 @@ pub(super) fn around(case: &Case<'_>, time: &Time) -> f64 {
     (per_call * AROUND).min(AROUND_AT_MOST)
 }
 
-/// The time to expect when `saved` nanoseconds of the traced wall-clock time go away, of which the part `uncertain` may
-/// come out otherwise, in either direction.
+/// The time to expect when `saved` nanoseconds of the traced wall-clock time go away, of which the fraction
+/// `uncertain` may turn out differently, in either direction.
 pub(super) fn without(case: &Case<'_>, saved: f64, uncertain: f64) -> Prediction {
     let Now { ns: now, scale } = now(case, 0.0);
     let saved = saved.max(0.0) * scale;
     let predicted = (now - saved).max(now * FLOOR);
     let error = (saved * uncertain).hypot(predicted * noise(case));
-    // That little remains is possible; only as the likely value it would be a promise.
+    // It is possible that little remains; as the likely value, though, it would be a promise.
     let low = (predicted - error).max(0.0);
-    // A cure that is one makes nothing slower, as far as is known beforehand.
+    // A real cure makes nothing slower, as far as is known beforehand.
     let high = (predicted + error).min(now.max(predicted));
     Prediction {
         now_ns: Nanos::rounded(now),
@@ -100,14 +100,14 @@ pub(super) fn without(case: &Case<'_>, saved: f64, uncertain: f64) -> Prediction
     }
 }
 
-/// What a bound says: the time if all of `saved` could go, and never less. It is as large a part of the time now as of the traced
-/// time, both without what passed in waiting for a CPU: a busy machine makes that longer, and nothing else.
+/// What a bound says: the time if all of `saved` could go, and never less. That is the same fraction of the time now as of the traced
+/// time, both without the time spent waiting for a CPU: a busy machine makes that longer, and nothing else.
 pub(super) fn at_best(case: &Case<'_>, saved: f64) -> Prediction {
     let ready = case.ledger(|row| row.kind == RowKind::Runqueue);
     at_best_of(case, saved / (case.wall() - ready).max(1.0))
 }
 
-/// The same for a part of all of the time.
+/// The same for a fraction of the whole time.
 pub(super) fn at_best_of(case: &Case<'_>, part: f64) -> Prediction {
     let Now { ns: now, .. } = now(case, 0.0);
     let best = now * (1.0 - part.clamp(0.0, 1.0));
@@ -153,7 +153,7 @@ impl Diagnosed {
         }
     }
 
-    /// The same, of a bound that supposes something else than what its cure says.
+    /// The same for a bound that supposes something other than what its cure says.
     pub(super) fn finding_if(self, case: &Case<'_>, supposed: &str) -> Finding {
         Finding { bound_if: Some(supposed.to_owned()), ..self.finding(case) }
     }

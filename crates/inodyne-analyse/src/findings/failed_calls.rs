@@ -1,5 +1,5 @@
-//! `failed-calls`: calls that fail in bulk for another reason than that nothing is there: `unlink` on directories, `ioctl` on
-//! what is no terminal. Each is asked of the kernel for nothing.
+//! `failed-calls`: calls that fail in bulk for a reason other than that nothing is there: `unlink` on directories, `ioctl` on
+//! something that is no terminal. Each of them is wasted.
 
 use inodyne_model::count::Grouped;
 use inodyne_model::finding::Finding;
@@ -10,19 +10,19 @@ use super::estimate::{self, Diagnosed, INSIDE};
 use super::remedy::Remedy;
 use crate::units::seconds;
 
-/// Fewer are somebody's start-up.
+/// Fewer are the start-up of some program.
 const LEAST_FAILURES: u64 = 200;
-/// At least this part of a call's uses fails: a habit of the program, and no accident.
+/// At least this fraction of a call's uses fails: a habit of the program, not an accident.
 const LEAST_PART: f64 = 0.01;
-/// A failing call is cheap, so this asks for less than other findings. Below it nobody pays.
+/// A failing call is cheap, so this asks for less than other findings do. Below it, the cost does not matter.
 const LEAST_SHARE: f64 = 0.001;
-/// From so many on it is a defect of the program whatever it costs here: it will cost more over a network.
+/// From this many on, it is a defect of the program, whatever it costs here: it will cost more over a network.
 const HABIT: u64 = 1_000;
-/// A failure may have warmed for the next call what that needs.
+/// A failing call may have warmed what the next one needs.
 const UNCERTAIN: f64 = 0.3;
 
-/// Errors that are answers: the caller asked whether, and the kernel said no. ENOENT is `failed-lookups`'. Whether a file system
-/// can do something (clone a file, keep attributes) is asked for each file, since each may lie elsewhere.
+/// Errors that are answers: the caller asked whether something is so, and the kernel said no. ENOENT belongs to `failed-lookups`.
+/// Whether a file system can do something (clone a file, keep attributes) is asked for each file, since each may be elsewhere.
 const ANSWERS: &[&str] = &[
     "EOPNOTSUPP",
     "ENOTSUP",
@@ -46,8 +46,8 @@ const ANSWERS: &[&str] = &[
     "other",
 ];
 
-/// The same: EINVAL of `readlink` says that something is no symbolic link, EPERM of `epoll_ctl` that a file is never waited for (Go asks of
-/// each that it opens), EXDEV that a file cannot be cloned or renamed to another file system.
+/// The same: EINVAL from `readlink` says that something is no symbolic link, EPERM from `epoll_ctl` that a file is never waited for (Go
+/// asks this for each file that it opens), EXDEV that a file cannot be cloned or renamed to another file system.
 fn is_answer(call: &str, errno: &str) -> bool {
     let is_of_call = matches!(
         (call, errno),
@@ -70,7 +70,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let idle = case.waiting(|waited| !waited.cause.is_of_files());
     let mut time = Time::of_threads(case.threads_of(|call| failing.iter().any(|(s, _, _)| s.name == call)));
     for (call, _, count) in &failing {
-        // What it waits for in them but files is no cost of failing.
+        // Time that it waits in them for anything but files is no cost of failing.
         let other = idle.calls.get(&call.name).map_or(0.0, |(ns, _)| *ns);
         let ns = (failed(call) - other).max(0.0) * *count as f64 / call.errors.max(1) as f64;
         time.add_calls(&call.name, ns, *count);
@@ -97,7 +97,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let parallel = time.ns / case.on_path(&time).max(1.0);
     Some(
         Diagnosed {
-            title: format!("{} makes {} that fail with {errno}", case.who(&time), first.name),
+            title: format!("{} makes {} calls that fail with {errno}", case.who(&time), first.name),
             share,
             evidence,
             predicted: estimate::without(case, each * time.count as f64 / parallel, UNCERTAIN),

@@ -10,13 +10,13 @@ use super::families::looks_up;
 use super::remedy::advice;
 use crate::units::{percent, seconds};
 
-/// A program's start fails some hundred times; that is nothing to look into.
+/// A program that starts fails some hundred times; that is nothing to look into.
 const LEAST_FAILURES: u64 = 500;
-/// At least one of so many uses of a call finds nothing: a search, and not a question with an expected "no".
+/// At least one in this many uses of a call finds nothing: a search, not a question with an expected "no".
 const LEAST_PART: u64 = 2;
 /// Below this share of the wall-clock time a search path is not worth shortening.
 const LEAST_SHARE: f64 = 0.05;
-/// What fails looks at directories and at names that are not there; the look-up that stays may then have to.
+/// The failing look-ups look at directories and at names that are not there; the look-up that remains may then have to do so.
 const UNCERTAIN: f64 = 0.2;
 /// How many paths are named.
 const NAMED: usize = 5;
@@ -27,7 +27,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let mut time = Time::of_threads(case.threads_of(|call| searching.iter().any(|s| s.name == call)));
     for call in &searching {
         let of_missing = failed(call) * missing(call) as f64 / (call.errors.max(1)) as f64;
-        // What a few of them waited for, an interrupt or a block from the device, no shorter search would save.
+        // What a few of them waited for, an interrupt or a block from the device, would not be saved by a shorter search.
         let usual = if call.p90_ns.0 == 0 { f64::INFINITY } else { call.p90_ns.0 as f64 };
         let of_missing = of_missing.min(missing(call) as f64 * usual);
         time.add_calls(&call.name, of_missing, missing(call));
@@ -43,8 +43,8 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         .collect();
     evidence.push(format!("{} each, {} together", seconds(time.mean()), seconds(time.ns)));
     evidence.extend(top_paths(case));
-    // Time between calls is known as an average only. Where nearly all calls are such look-ups, it is theirs; a program that does other
-    // things as well (a dynamic linker relocates what it has found) spends it on these.
+    // Time between calls is only known as an average. Where nearly all calls are such look-ups, it is theirs; a program that does other
+    // things as well (a dynamic linker relocates what it has found) spends it on those.
     let all = total(case.calls(|_| true).map(|call| call.calls));
     let is_search = (time.count as f64 / all.max(1) as f64).min(1.0);
     let around = estimate::around(case, &time);
@@ -73,7 +73,7 @@ fn missing(call: &SyscallStats) -> u64 {
     total(["ENOENT", "ENOTDIR"].iter().filter_map(|errno| call.errors_by_errno.get(*errno).copied()))
 }
 
-/// With `--paths`: the directories in which most was not found.
+/// With `--paths`: the directories in which the most look-ups found nothing.
 fn top_paths(case: &Case<'_>) -> Option<String> {
     let paths = case.trace.paths.as_ref()?;
     let mut by_directory = std::collections::BTreeMap::<&str, u64>::new();

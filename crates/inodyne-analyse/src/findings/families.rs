@@ -1,4 +1,4 @@
-//! Which system calls do alike, by name. Calls of 32 bits are what they do ([`plain_name`]).
+//! Which system calls do similar things, by name. 32-bit calls count as what they do ([`plain_name`]).
 
 pub(super) use inodyne_model::syscall::looks_up;
 use inodyne_model::syscall::plain_name;
@@ -146,7 +146,7 @@ pub(super) fn concerns_files(call: &str) -> bool {
         )
 }
 
-/// Work with files or with something else, by what they are given: cloned files and terminals, files that are mapped and memory.
+/// Work with files or with something else, depending on what they are given: cloned files or terminals, mapped files or memory.
 pub(super) fn may_concern_files(call: &str) -> bool {
     matches!(plain_name(call), "ioctl" | "mmap" | "munmap" | "madvise" | "exit_group")
 }

@@ -3,8 +3,8 @@
 //!
 //! One wrong "no file system can help" costs more trust than many right ones earn, so it is said only where it is known:
 //! * What others did for the command is judged by what they did, not by the call in which the command waited for them.
-//! * What somebody did who was not watched is neither files nor something else: a server may read files all the time.
-//! * A thread that lets time pass while others of the command work with files may wait for these ([`beside`](super::beside)).
+//! * What somebody did who was not watched counts neither as files nor as something else: a server may read files all the time.
+//! * A thread that lets time pass while others of the command work with files may be waiting for them ([`beside`](super::beside)).
 
 use inodyne_model::cause::Cause;
 use inodyne_model::finding::Finding;
@@ -42,7 +42,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
                 format!("everything that concerns files took {} of the time", percent(files / case.wall())),
             ],
             predicted: estimate::at_best(case, files),
-            cure: advice(&["nothing here: no file system, mount option or disk can save more than that"]),
+            cure: advice(&["look elsewhere: no file system, mount option or disk can save more than files took"]),
             avoidable_calls: None,
             bound: true,
         }
@@ -50,7 +50,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     )
 }
 
-/// What time was about.
+/// What time was spent on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Files, directories and devices.
@@ -62,11 +62,11 @@ pub(super) enum Kind {
 }
 
 pub(super) fn kind_of(row: &Row) -> Kind {
-    // What was asked of a server of files, a journal or a device is about files, whatever is done for it.
+    // What was asked of a file server, a journal or a device is about files, whatever is done for it.
     if row.is_of_a_server_of_files() {
         return Kind::Files;
     }
-    // Of somebody else's work the last word of the chain may be a call; otherwise it is who did it.
+    // For somebody else's work, the last word of the chain may be a call; otherwise it is who did the work.
     let call = row.via.last().or(row.syscall.as_ref()).map(String::as_str);
     let calls_about_files = call.is_some_and(|call| concerns_files(call) || call == PAGE_FAULT);
     match (row.kind, row.cause) {
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn others_are_judged_by_what_they_did() {
         for (words, kind) in [
-            // A client waits for a daemon: that reads, computes, sleeps.
+            // A client waits for a daemon, which reads, computes, sleeps.
             ("blocked recvfrom device-read socket walkd openat", Kind::Files),
             ("kernel recvfrom - socket walkd getdents64", Kind::Files),
             ("kernel recvfrom - socket walkd brk", Kind::Elsewhere),
@@ -128,7 +128,7 @@ mod tests {
             ("blocked newfstatat poll fuse-server sshfs poll", Kind::Files),
             ("kernel fsync - journal jbd2", Kind::Files),
             ("blocked fsync device-write journal jbd2", Kind::Files),
-            // The same without anybody between.
+            // The same without anybody in between.
             ("blocked read device-read", Kind::Files),
             ("kernel newfstatat -", Kind::Files),
             ("kernel page-fault -", Kind::Files),

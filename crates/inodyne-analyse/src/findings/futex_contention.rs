@@ -1,8 +1,8 @@
-//! `futex-contention`: threads of the program hand a lock of its own to and fro, by many wake-ups and short waits.
+//! `futex-contention`: threads of the program pass a lock of its own back and forth, with many wake-ups and short waits.
 //!
-//! Most waits on a futex are none for a lock: the idle threads of a pool, of a JVM or of Go wait for work, and one that waits for a
-//! result waits for whoever computes it. So waits are not added up. What is counted is what the critical path holds of it: the
-//! calls themselves, the way back to a CPU after them, and where the stacks in user mode say that it was a lock, what the path did in
+//! Most waits on a futex are not for a lock: the idle threads of a pool, of a JVM or of Go wait for work, and a thread that waits for a
+//! result waits for whoever computes it. So waits are not added up. What is counted is how much of it is on the critical path: the
+//! calls themselves, the way back to a CPU after them, and, where the user-mode stacks say that it was a lock, what the path did in
 //! its holder meanwhile.
 
 use std::collections::BTreeMap;
@@ -18,18 +18,18 @@ use super::estimate::{self, Diagnosed};
 use super::remedy::{Remedy, advice};
 use crate::units::{percent, seconds};
 
-/// Fewer calls are what any program with threads makes.
+/// Any program with threads makes some calls, but fewer than this.
 const LEAST_CALLS: u64 = 1_000;
-/// A wait that is longer on average is one for work, in nanoseconds: a contended lock is held for microseconds.
+/// Waits that are longer than this on average, in nanoseconds, are for work: a contended lock is held for microseconds.
 const SHORT_WAIT: f64 = 2e6;
-/// Below this share of the wall-clock time nobody pays.
+/// Below this share of the wall-clock time, it does not matter.
 const LEAST_SHARE: f64 = 0.1;
-/// From this part of the calls on, it is not waits that cost but attempts that come too late.
+/// Above this fraction of the calls, the cost is not in waits but in attempts that come too late.
 const MOSTLY_LATE: f64 = 0.5;
-/// The way back to a free CPU takes no longer, in nanoseconds. What is longer is waiting for one that others have, the program's own
-/// threads among them, and would be so without the lock.
+/// The way back to a free CPU takes no longer than this, in nanoseconds. Anything longer is waiting for a CPU that others have, the
+/// program's own threads among them, and would happen without the lock, too.
 const WAY_BACK: f64 = 50_000.0;
-/// With a better lock some of the waiting stays.
+/// With a better lock, some of the waiting remains.
 const STAYS: f64 = 0.3;
 const UNCERTAIN: f64 = 0.4;
 
@@ -62,7 +62,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     );
     let (title, evidence, cure) = if is_late {
         let title =
-            format!("{who} asks to wait where there is nothing to wait for any more: {} of the time", percent(share));
+            format!("{who} asks to wait when there is no longer anything to wait for: {} of the time", percent(share));
         let returned =
             format!("{} of them returned at once (EAGAIN): what they were to wait for had changed", Grouped(late));
         (title, vec![many, returned, path], late_cure())
@@ -110,10 +110,10 @@ fn all_time(case: &Case<'_>, calls: u64) -> Time {
     time
 }
 
-/// What of the critical path is the locking, in nanoseconds.
+/// How much of the critical path is locking, in nanoseconds.
 fn on_path(case: &Case<'_>, time: &Time, side_by_side: f64) -> f64 {
     let Some(path) = &case.path else {
-        // Without a path there is only the sum; less what those wait who wait for work.
+        // Without a path there is only the sum, less the waits of the threads that wait for work.
         let for_work =
             case.waiting(|waited| waited.cause == Cause::Futex && !time.threads.contains(&waited.wait.thread));
         return (time.ns - for_work.ns).max(0.0) / side_by_side;
@@ -135,7 +135,7 @@ fn waits_of<'c>(case: &'c Case<'_>, time: &'c Time) -> impl Iterator<Item = Wait
     case.waits().filter(|waited| waited.cause == Cause::Futex && time.threads.contains(&waited.wait.thread))
 }
 
-/// Which part of its time in futexes each thread waited for a lock, by its stacks in user mode; nothing where these do not say.
+/// For what fraction of its time in futexes each thread waited for a lock, by its user-mode stacks; nothing where these do not say.
 fn locked(case: &Case<'_>) -> BTreeMap<ThreadNumber, f64> {
     let takes_lock = |id: StackId| {
         let stack = case.classifier.stack(id)?;

@@ -1,7 +1,7 @@
-//! `io-limited`: a limit of a cgroup on a device's rate is what the command waits for, and not the device.
+//! `io-limited`: what the command waits for is a cgroup's limit on a device's rate, not the device.
 //!
-//! The kernel holds a limited request back before the device sees it (block/blk-throttle.c): whoever waits for it waits as for a slow
-//! device, with the same stack. What tells them apart is the rate: at the limit it is the limit.
+//! The kernel holds a limited request back before the device sees it (block/blk-throttle.c): waiting for it looks like waiting for a
+//! slow device, with the same stack. What tells them apart is the rate: if it is at the limit, the limit is the reason.
 
 use inodyne_model::Nanos;
 use inodyne_model::cause::Cause;
@@ -15,9 +15,9 @@ use super::estimate::{self, Diagnosed};
 use super::remedy::advice;
 use crate::units::{percent, seconds};
 
-/// Below this share of the wall-clock time the device is not waited for.
+/// Below this share of the wall-clock time, the command hardly waits for the device.
 const LEAST_SHARE: f64 = 0.15;
-/// From this part of what is allowed on, in the time in which it was waited for, it is what holds the command back.
+/// From this fraction on of what is allowed in the time spent waiting, the limit is what holds the command back.
 const AT_LIMIT: f64 = 0.75;
 /// The kernel lets requests through in slices of this many seconds: one of them may be cut short (DFL_THROTL_SLICE).
 const SLICE: f64 = 0.1;
@@ -34,7 +34,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     };
     Some(
         Diagnosed {
-            title: format!("Its cgroup allows no more than {limit}: {} of the time", percent(share)),
+            title: format!("The command waits at its cgroup's limit of {limit}: {} of the time", percent(share)),
             share,
             evidence: vec![
                 format!("{} says so", limit.file),
@@ -52,7 +52,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     )
 }
 
-/// The waiting for the device that a limit explains; none where the device was not asked for as much as that allows.
+/// The waiting for the device that a limit explains; none where the device was not asked for as much as the limit allows.
 fn is_at(limit: &Limit, case: &Case<'_>) -> Option<Time> {
     let time = case.waiting(|waited| match waited.cause {
         Cause::DeviceRead => limit.kind.is_of_reads(),
@@ -61,8 +61,8 @@ fn is_at(limit: &Limit, case: &Case<'_>) -> Option<Time> {
         _ => false,
     });
     let on_path = case.on_path(&time);
-    // What came through is of all threads, so it is held against the time in which any of them waited. That is at most their sum, and
-    // the time in which the device did something.
+    // What came through is that of all threads, so it is compared with the time in which any of them waited. That is at most the sum of
+    // their waits, and at most the time in which the device did something.
     let waited = time.ns.min(case.wall()).min(active(limit, case)).max(on_path);
     let allowed = limit.value as f64 * (waited / 1e9 - SLICE).max(0.0);
     (on_path >= case.wall() * LEAST_SHARE && limit.used as f64 >= (allowed * AT_LIMIT).max(1.0)).then_some(time)

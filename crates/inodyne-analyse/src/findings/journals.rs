@@ -15,8 +15,8 @@ pub(super) fn waiting(case: &Case<'_>) -> Time {
     case.waiting(|waited| waits(waited))
 }
 
-/// Those of them that were for room in the journal. Whoever waits in `add_transaction_credits` until a transaction is closed
-/// (`wait_transaction_locked`) may have found it full, or just being committed: which, the stack does not say (fs/jbd2/transaction.c).
+/// Those of them that were for room in the journal. A thread that waits in `add_transaction_credits` until a transaction is closed
+/// (`wait_transaction_locked`) may have found it full, or just being committed: the stack does not say which (fs/jbd2/transaction.c).
 pub(super) fn waiting_for_room(case: &Case<'_>) -> Time {
     let is_for_room = |function: &str| {
         matches!(
@@ -42,7 +42,7 @@ fn waits(waited: &Waited<'_>) -> bool {
 /// The journal of the file system that the command ran on; none where it has none, or where it is not known which of several it is.
 pub(super) fn of_place<'a>(case: &Case<'a>) -> Option<&'a Journal> {
     let place = case.recording.places.get(case.trace.place)?;
-    // What stands on another place has the journal of that one.
+    // A place that stands on another one has that one's journal.
     let standing = std::iter::once(place).chain(&place.below);
     standing.filter_map(|place| of(&case.trace.journals, place)).next()
 }

@@ -9,7 +9,7 @@ use super::estimate::{self, Diagnosed};
 use super::remedy::advice;
 use crate::units::{percent, seconds};
 
-/// From this share of the wall-clock time on it is what the command does.
+/// From this share of the wall-clock time on, this is what the command does.
 const LEAST_SHARE: f64 = 0.5;
 
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
@@ -34,7 +34,9 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
                 format!("a device of no delay at all would save {} at most", seconds(device)),
             ],
             predicted: estimate::at_best(case, device),
-            cure: advice(&["fewer calls, or another file system with less work in each: inodyne compare shows which"]),
+            cure: advice(&[
+                "make fewer calls, or use a file system that does less work in each: inodyne compare shows which",
+            ]),
             avoidable_calls: None,
             bound: true,
         }

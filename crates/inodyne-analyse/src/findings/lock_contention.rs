@@ -1,7 +1,7 @@
-//! `lock-contention`: threads want the same lock of the kernel, and wait for each other, asleep or spinning.
+//! `lock-contention`: threads want the same kernel lock, and wait for each other, asleep or spinning.
 //!
-//! The critical path is seldom in such a wait: it is in whoever holds the lock. What counts is how much of it passed there while
-//! somebody on the path waited ([`Case::followed`]): without the lock, these would have worked side by side.
+//! The critical path is rarely in such a wait: it is in whoever holds the lock. What counts is how much of the path passed there while
+//! somebody on the path waited ([`Case::followed`]): without the lock, the two would have worked side by side.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,21 +20,21 @@ use super::lock_holders::Holders;
 use super::remedy::{Remedy, advice};
 use crate::units::{percent, seconds};
 
-/// Below this share of the wall-clock time threads seldom meet.
+/// Below this share of the wall-clock time, threads rarely collide.
 const LEAST_SHARE: f64 = 0.1;
-/// A wait or two are an accident.
+/// A wait or two may be chance.
 const LEAST_WAITS: u64 = 50;
-/// Fewer threads than this on average are one: whatever it waits for, others of the command do not hold it.
+/// Fewer threads than this on average count as one: whatever it waits for, no other thread of the command holds it.
 const SEVERAL: f64 = 1.2;
-/// Beyond this part of the waiting others have the lock, and not the command itself.
+/// Above this share of the waiting, it is others that hold the lock, not the command itself.
 const OTHERS: f64 = 0.5;
-/// Divided over several locks, some of the waiting stays, where it is only known as a sum.
+/// Even divided over several locks, some of the waiting remains, where it is only known as a sum.
 const STAYS: f64 = 0.3;
 const UNCERTAIN: f64 = 0.25;
-/// From this part of its life on that a thread waits for the lock, asleep or spinning, the lock is why it loses its CPU. With less, it is so
-/// in proportion: threads of a pool that share too few CPUs meet at some lock now and then, too.
+/// If a thread waits for the lock, asleep or spinning, for at least this fraction of its life, the lock is why it loses its CPU. With
+/// less, it is so in proportion: threads of a pool that share too few CPUs meet at some lock now and then, too.
 const HELD_UP: f64 = 0.1;
-/// What is done on a CPU under a lock that goes from CPU to CPU fetches what the others have changed: this part of it is saved as well
+/// Work on a CPU under a lock that moves from CPU to CPU fetches what the others have changed: this fraction of it is saved as well
 /// (0.25 to 0.35 for `fixtures/truth/renamers.c` on ext4 and tmpfs, two and four processes on two CPUs).
 const DEARER: f64 = 0.25;
 
@@ -58,7 +58,7 @@ fn contends(function: &str) -> bool {
         || matches!(function, "rwsem_wake" | "__mutex_unlock_slowpath" | "wake_up_q" | "osq_unlock" | "rwsem_mark_wake")
 }
 
-/// Functions that take or release locks: not whose lock it is.
+/// Functions that take or release locks: they do not say whose lock it is.
 fn is_lock_itself(function: &str) -> bool {
     spins(function)
         || function.contains("schedule")
@@ -93,19 +93,19 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let time = waiting.clone().and(spinning.clone());
     let side_by_side = parallel(case.trace, &time.threads);
     let behind = case.followed(is_lock);
-    // Whoever spins does so while others on the path may wait: of the spinning, only what lies outside of these waits comes on top.
+    // A thread spins while others on the path may be waiting: of the spinning, only what lies outside of these waits is added.
     let outside = 1.0 - (behind / case.wall()).min(1.0);
     let alone = case.on_path(&waiting) + case.on_path(&spinning) * outside;
     let sooner = case.path.as_ref().map(|_| sooner(case, &time.threads, is_lock, case.sampled(contends).ns));
-    // Where the lock goes to and fro by chance, the path is in who holds it twice in a row, too, and the others wait all the same.
+    // Where the lock changes hands by chance, the path is also in a thread that holds it twice in a row, and the others wait all the same.
     let share = ((behind + alone).max(sooner.unwrap_or_default()) / case.wall()).min(1.0);
     if share < LEAST_SHARE {
         return None;
     }
-    // A lock that a program takes on purpose may be waited for once and long, and be held by somebody else.
+    // A lock that a program takes on purpose may be waited for just once, but long, and be held by somebody else.
     let on_purpose = case.waiting(|waited| is_lock(waited) && is_file_lock(waited));
     let is_on_purpose = on_purpose.ns > waiting.ns / 2.0;
-    // Others may have it once and long, too, and need no second thread of the command to be waited for.
+    // Others may hold it just once, but long, too, and it takes no second thread of the command to wait for them.
     let holders = Holders::of(case);
     let others = holders.names().filter(|_| holders.share_of_strangers() > OTHERS);
     let is_accident = waiting.count < LEAST_WAITS || side_by_side < SEVERAL;
@@ -117,8 +117,9 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     // The second line of the evidence names the lock.
     let of_lock = match (&others, &lock) {
         (Some(others), _) => {
-            let apart =
-                format!("run it at another time than {others}, or have each work in other directories and files");
+            let apart = format!(
+                "run it at a different time from {others}, or have each work in different directories and files"
+            );
             vec![Remedy::advice(apart)]
         }
         (None, Some(lock)) => cure(lock, &waiting).into_iter().map(|remedy| remedy.answering(1)).collect(),
@@ -137,16 +138,16 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     evidence.extend(holder.iter().map(|holder| format!("mostly released by {holder}")));
     evidence.extend(holders.evidence());
     if case.path.is_some() {
-        let path = "of the critical path passed behind the lock, in whoever held it";
+        let path = "of the critical path was spent behind the lock, in whoever held it";
         match behind > 0.0 {
-            true => evidence.push(format!("{} {path}; {} in waiting for it", seconds(behind), seconds(alone))),
-            false => evidence.push(format!("{} of the critical path passed in waiting for it", seconds(alone))),
+            true => evidence.push(format!("{} {path}; {} waiting for it", seconds(behind), seconds(alone))),
+            false => evidence.push(format!("{} of the critical path was spent waiting for it", seconds(alone))),
         }
     }
     Some(
         Diagnosed {
             title: {
-                let had = others.as_ref().map_or_else(String::new, |others| format!(" that {others} had"));
+                let had = others.as_ref().map_or_else(String::new, |others| format!(" that {others} held"));
                 let of = lock.map_or_else(String::new, |lock| format!(" in {lock}"));
                 let what = match (is_on_purpose, others) {
                     (true, _) => format!("{} waits for the lock of a file{had}", case.who(&on_purpose)),
@@ -166,13 +167,13 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     )
 }
 
-/// By how much sooner the command would be done if nobody had to wait for the lock, in nanoseconds; but no sooner than the processors can
+/// How much sooner the command would be done if nobody had to wait for the lock, in nanoseconds; but no sooner than the processors can
 /// do the work.
 ///
 /// ```text
 /// sooner(thread) = its waits for the lock, asleep or spinning
-///                + what it waited for others, at most what that gets shorter by: of those of its children that lived side by
-///                  side, the last one ends as much sooner; of those that lived one after the other, each one
+///                + its waits for others, at most by how much these get shorter: for children that lived side by side, by how
+///                  much sooner the last one ends; for children that lived one after the other, by each of them
 /// ```
 fn sooner(
     case: &Case<'_>,
@@ -194,13 +195,13 @@ fn sooner(
     let threads = &case.trace.observed.threads;
     let mut children = BTreeMap::<ThreadNumber, Vec<(&ThreadObserved, f64)>>::new();
     let mut of_root = 0.0;
-    // Who was created later has a larger number.
+    // A thread that was created later has a larger number.
     for thread in threads.iter().rev() {
         let own = |sums: &BTreeMap<ThreadNumber, f64>| sums.get(&thread.number).copied().unwrap_or_default();
         let mut sooner = own(&for_lock);
         if among.contains(&thread.number) {
             sooner += contending / among.len() as f64;
-            // With enough to run at once, it is the processors that say how long it takes, below.
+            // With enough to run at once, the processors determine how long it takes: see below.
             let held_up = (sooner / (thread.lifetime_ns().0 as f64 * HELD_UP)).min(1.0);
             sooner += if is_on_cpu { thread.runqueue_ns.0 as f64 * held_up } else { 0.0 };
         }
@@ -214,10 +215,10 @@ fn sooner(
     of_root.min(case.wall() - least).max(0.0)
 }
 
-/// By how much sooner all of these threads are done, each of which is by so much: those that lived side by side with the last of them.
+/// How much sooner all of these threads are done, given how much sooner each is: those that lived side by side, with the last of them.
 fn by_the_last(mut threads: Vec<(&ThreadObserved, f64)>) -> f64 {
     threads.sort_by_key(|(thread, _)| thread.born_ns);
-    // The end of those that live side by side, now and then.
+    // The end of those that live side by side, as it is now and as it would be then.
     let (mut all, mut now, mut then) = (0.0, 0.0f64, 0.0f64);
     for (thread, sooner) in threads {
         let (born, ended) = (thread.born_ns.0 as f64, thread.ended_ns.0 as f64);
@@ -303,13 +304,13 @@ fn is_of_address_space(function: &str) -> bool {
         )
 }
 
-/// The function that takes the lock most of the time is waited for.
+/// The function that takes the lock that most of the waiting is for.
 fn lock(case: &Case<'_>) -> Option<String> {
     let locks = case.waits().filter(|w| w.cause.is_lock());
     most(locks.filter_map(|waited| Some((owner(waited.stack?)?, waited.wait.ns.0))))
 }
 
-/// The function that releases it, seen from the stack of who wakes the next.
+/// The function that releases it, by the stack of whoever wakes the next.
 fn holder(case: &Case<'_>) -> Option<String> {
     let locks = case.waits().filter(|w| w.cause.is_lock());
     most(locks.filter_map(|waited| Some((owner(case.classifier.stack(waited.wait.waker_stack)?)?, waited.wait.ns.0))))

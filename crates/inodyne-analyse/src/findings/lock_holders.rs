@@ -1,7 +1,8 @@
-//! Who of others had the locks that the command waited for: whoever ends such a wait releases the lock, and is followed from then on.
+//! Which others held the locks that the command waited for: whoever ends such a wait releases the lock, and is followed from then on.
 //!
-//! Only the last holder is known so: where several had the lock in turn during one wait, the others are not named. How long somebody had it
-//! before the wait is not known either. So a share is of the time that the command waited, and not of the time that the lock was held.
+//! Only the last holder is known this way: where several held the lock in turn during one wait, the others are not named. How long
+//! somebody held it before the wait is not known either. So a share is of the time that the command waited, not of the time that the
+//! lock was held.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -13,7 +14,7 @@ use super::case::Case;
 use crate::strangers::Who;
 use crate::units::{percent, seconds};
 
-/// Names that are told; the rest is a number.
+/// How many names are given; the rest is a number.
 const NAMES: usize = 3;
 
 /// The waits of the command's threads for locks, by who ended them.
@@ -23,7 +24,7 @@ pub(super) struct Holders<'a> {
     all: Nanos,
     /// Those that the command's own threads ended.
     own: Nanos,
-    /// Those that processes ended which are none of the command's.
+    /// Those that were ended by processes that do not belong to the command.
     strangers: BTreeMap<Who<'a>, Had>,
 }
 
@@ -34,7 +35,7 @@ struct Had {
 }
 
 impl<'a> Holders<'a> {
-    /// Of all waits for locks. Nobody where it is not known of each wait how it ended.
+    /// The holders for all waits for locks. Nobody where it is not known for each wait how it ended.
     pub(super) fn of(case: &Case<'a>) -> Holders<'a> {
         let mut holders = Holders::default();
         if case.path.is_none() {
@@ -70,7 +71,7 @@ impl<'a> Holders<'a> {
         holders
     }
 
-    /// How much of the waiting ended with a release by one that is none of the command's.
+    /// How much of the waiting ended with a release by a process that does not belong to the command.
     pub(super) fn share_of_strangers(&self) -> f64 {
         self.strangers.values().map(|had| had.ns).sum::<Nanos>().share_of(self.all)
     }
@@ -78,7 +79,7 @@ impl<'a> Holders<'a> {
     /// Their names, whoever was waited for longest first; none where there is nobody.
     pub(super) fn names(&self) -> Option<String> {
         let mut names: Vec<&str> = self.sorted().into_iter().map(|(who, _)| who.comm()).collect();
-        // In two control groups there may be one of the same name.
+        // Two control groups may each have one of the same name.
         let mut told = BTreeSet::new();
         names.retain(|name| told.insert(*name));
         match names.len() {
@@ -88,7 +89,7 @@ impl<'a> Holders<'a> {
         }
     }
 
-    /// A line of evidence: for which parts of the time waited it was who that ended the wait. None where there is nobody.
+    /// A line of evidence: who ended the waits, and for which shares of the time waited. None where there is nobody.
     pub(super) fn evidence(&self) -> Option<String> {
         let all = self.sorted();
         if all.is_empty() {
@@ -109,7 +110,7 @@ impl<'a> Holders<'a> {
         named.extend((others > Nanos::ZERO).then(|| format!("{} others {}", all.len() - NAMES, share(others))));
         named.extend((self.own > Nanos::ZERO).then(|| format!("threads of the command {}", share(self.own))));
         let all = seconds(self.all.0 as f64);
-        Some(format!("who released them, in parts of the {all} waited for locks: {}", named.join(", ")))
+        Some(format!("who released them, as shares of the {all} spent waiting for locks: {}", named.join(", ")))
     }
 
     fn sorted(&self) -> Vec<(Who<'a>, &Had)> {
@@ -140,7 +141,7 @@ mod tests {
         assert_eq!(holders.names().as_deref(), Some("tar"));
         assert_eq!(holders.share_of_strangers(), 0.7);
         let said = holders.evidence().expect("there are strangers");
-        let expected = "who released them, in parts of the 1.00 s waited for locks: tar (process 71 of backup.service) 60%, \
+        let expected = "who released them, as shares of the 1.00 s spent waiting for locks: tar (process 71 of backup.service) 60%, \
                         tar (2 processes) 10%, threads of the command 25%";
         assert_eq!(said, expected);
         assert_eq!(Holders { strangers: BTreeMap::new(), ..holders }.evidence(), None);

@@ -11,7 +11,7 @@ use crate::units::{percent, seconds};
 
 /// Below this share of the wall-clock time memory is no problem.
 const LEAST_SHARE: f64 = 0.1;
-/// Samples and waits: of a command of a few milliseconds, one sample is a tenth.
+/// Samples and waits: for a command of a few milliseconds, one sample is a tenth.
 const LEAST_SEEN: u64 = 10;
 /// What was evicted is read again as well; the time for that is not counted, so the saving may be larger.
 const UNCERTAIN: f64 = 0.4;

@@ -13,11 +13,11 @@ use super::estimate::{self, Diagnosed};
 use super::remedy::advice;
 use crate::units::{percent, seconds};
 
-/// Below this share of the wall-clock time faults are the price of any program.
+/// Below this share of the wall-clock time, faults are a cost that any program has.
 const LEAST_SHARE: f64 = 0.2;
-/// Starting a program from a cold cache takes some dozens of waits, a hundred and more where it is large.
+/// Starting a program from a cold cache takes some dozens of waits, or a hundred and more where it is large.
 const LEAST_WAITS_OF_PROCESS: u64 = 200;
-/// Read in large pieces, the same data takes this part of the time, more or less.
+/// Read in large pieces, the same data takes about this fraction of the time.
 const STAYS: f64 = 0.3;
 const UNCERTAIN: f64 = 0.35;
 
@@ -40,10 +40,10 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             )],
             predicted: estimate::without(case, case.on_path(&time) * (1.0 - STAYS), UNCERTAIN),
             cure: advice(&[
-                "say what will be needed: madvise MADV_WILLNEED, MADV_POPULATE_READ, or MAP_POPULATE; MADV_SEQUENTIAL where it is read in order",
-                "do not say MADV_RANDOM, which switches reading ahead off, unless it is",
+                "tell the kernel what will be needed: madvise MADV_WILLNEED, MADV_POPULATE_READ, or MAP_POPULATE; MADV_SEQUENTIAL if it is read in order",
+                "do not use MADV_RANDOM, which turns read-ahead off, unless access is random",
                 "or read() the file in large pieces",
-                "a program and its libraries are mapped files, too: have them in memory before (vmtouch -t, cat FILES >/dev/null)",
+                "a program and its libraries are mapped files, too: load them into memory beforehand (vmtouch -t, cat FILES >/dev/null)",
             ]),
             avoidable_calls: None,
             bound: false,

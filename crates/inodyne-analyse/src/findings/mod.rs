@@ -1,24 +1,24 @@
 //! Diagnoses: what is wrong, what it costs, what to change. One file each, and a line in [`DIAGNOSES`].
 //!
-//! A diagnosis looks at one trace of an explained recording and says nothing where it does not apply, or where nobody
-//! pays for what it knows. What it says comes with evidence, and a prediction that can be tested. What of it is said, and
-//! in which order, is decided in one place: [`selection`].
+//! A diagnosis looks at one trace of an explained recording and says nothing where it does not apply, or where what it
+//! knows costs nobody anything. What it says comes with evidence, and a prediction that can be tested. Which findings are
+//! reported, and in which order, is decided in one place: [`selection`].
 //!
 //! | module | what it knows |
 //! |---|---|
 //! | [`case`] | a trace, asked for times: of waits, of calls, of samples, and their share of the wall-clock time |
-//! | [`on_path`] | how much of the critical path a wait, a call or a thread is |
+//! | [`on_path`] | how much of the critical path a wait, a call or a thread makes up |
 //! | [`beside`] | what was done with files while the path only let time pass |
-//! | [`estimate`] | from time that a cure saves to a wall-clock time to expect |
+//! | [`estimate`] | from the time that a cure saves to the wall-clock time to expect |
 //! | [`contents`] | waits for contents from the device |
 //! | [`at_device`] | what the disk did meanwhile |
 //! | [`journals`] | waits for a journal, and what it did meanwhile |
-//! | [`lock_holders`] | who of others had the locks that were waited for |
-//! | [`families`] | which system calls do alike |
+//! | [`lock_holders`] | which others held the locks that were waited for |
+//! | [`families`] | which system calls do similar things |
 //! | [`remedy`] | what to do, in words and as data |
-//! | [`selection`] | which findings are said, in which order |
+//! | [`selection`] | which findings are reported, in which order |
 //! | `stat_users` | which programs stat every file in any case |
-//! | the others | a diagnosis each, named like its id |
+//! | the others | one diagnosis each, named after its id |
 
 mod at_device;
 mod beside;
@@ -119,11 +119,11 @@ const DIAGNOSES: &[(&str, Diagnosis)] = &[
     ("write-throttled", write_throttled::diagnose),
 ];
 
-/// Those that need counts, errors, bytes and wall times of calls, and no more: a log of strace's has that.
+/// Those that need only counts, errors, bytes and wall times of calls: a log of strace has these.
 const OF_CALLS: &[&str] =
     &["failed-calls", "failed-lookups", "process-storm", "repeated-stat", "small-io", "sync-bound"];
-/// Those that are about what certain threads wait for, or which calls they make, and so as true of a window as of a whole run. The
-/// others ask for the end of the command, or for all of its life.
+/// Those that are about what certain threads wait for, or which calls they make, and so are as true of a window as of a whole run. The
+/// others need the end of the command, or its whole life.
 const OF_WINDOW: &[&str] = &[
     "cold-data",
     "commit-storm",
@@ -140,7 +140,7 @@ const OF_WINDOW: &[&str] = &[
     "sync-bound",
     "write-throttled",
 ];
-/// What stands below each finding about such a log.
+/// What is said below each finding about a log of strace.
 const COST_IS_IN_IT: &str = "strace's own cost is in all of these times: the counts are exact, the seconds are not";
 
 /// The ids of all findings that there are.

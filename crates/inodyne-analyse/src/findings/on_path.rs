@@ -1,4 +1,4 @@
-//! How much of the critical path a wait, a call or a thread is.
+//! How much of the critical path a wait, a call or a thread makes up.
 //!
 //! Sums over threads say what was done; the path says what the end of the command had to wait for. Each question here is
 //! answered with time on the path, so no answer is ever more than what the ledger shows.
@@ -10,12 +10,12 @@ use inodyne_model::observed::{ThreadNumber, Wait};
 use inodyne_model::path::{Doing, DoingKind, WaitPlace};
 use inodyne_model::trace::Trace;
 
-/// Nanoseconds by what they are asked for.
+/// Nanoseconds by the key that they are looked up by.
 type Sums<K> = HashMap<K, f64>;
 /// A wait by its thread, its call, and where it was.
 type WaitKey<'a> = (ThreadNumber, Option<&'a str>, WaitPlace);
 
-/// The doings on the path of one trace, to be asked.
+/// The doings on the path of one trace, to be looked up.
 #[derive(Default)]
 pub(crate) struct OnPath<'a> {
     waiting: Sums<WaitKey<'a>>,
@@ -27,7 +27,7 @@ pub(crate) struct OnPath<'a> {
 }
 
 impl<'a> OnPath<'a> {
-    /// Of a trace; none where its path could not be walked.
+    /// The sums for a trace; none where its path could not be walked.
     pub(crate) fn of(trace: &'a Trace) -> Option<OnPath<'a>> {
         fn add<K: Hash + Eq>(sums: &mut Sums<K>, key: K, ns: f64) {
             *sums.entry(key).or_default() += ns;
@@ -39,7 +39,7 @@ impl<'a> OnPath<'a> {
         for Doing { thread, syscall, kind, ns } in &trace.path.doings {
             let (call, ns) = (syscall.as_deref(), ns.0 as f64);
             match *kind {
-                // The time is that of another thread, and counted there.
+                // The time belongs to another thread, and is counted there.
                 DoingKind::Followed(place) => {
                     add(&mut all.followed, (*thread, call, place), ns);
                     continue;

@@ -8,12 +8,12 @@ use crate::device::most_used;
 use crate::strangers::{self, Parts};
 use crate::units::percent;
 
-/// Below this part of it, what others did is not why the command waits.
+/// Below this share of it, what others did is not why the command waits.
 const LEAST_PART: f64 = 0.25;
-/// Names that are told; the rest is a number.
+/// How many names are given; the rest is a number.
 const NAMES: usize = 3;
 
-/// A line for each of the two of which others had a large part.
+/// A line for each of the two in which others had a large share.
 pub(super) fn evidence(case: &Case<'_>) -> Vec<String> {
     let Some(disk) = disk(case) else { return Vec::new() };
     let megabytes = |bytes: u64| format!("{:.1} MB that became dirty on {}", bytes as f64 / 1e6, disk.name);
@@ -24,7 +24,7 @@ pub(super) fn evidence(case: &Case<'_>) -> Vec<String> {
     [dirty, line(&requests, &asked, "were asked for by")].into_iter().flatten().collect()
 }
 
-/// The disk that the command's own requests took longest, or, where the kernel made all of them for it, that of its place.
+/// The disk at which the command's own requests took the longest, or, where the kernel made all of them for it, that of its place.
 fn disk<'a>(case: &Case<'a>) -> Option<&'a Disk> {
     let block = case.trace.block.as_ref()?;
     let of_place = || {

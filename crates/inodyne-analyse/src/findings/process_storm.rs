@@ -71,7 +71,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     if of.count < LEAST_PROCESSES || share < LEAST_SHARE || part < LEAST_PART {
         return None;
     }
-    // The path leads through some of the processes; those are as the others.
+    // The path leads through some of the processes; those are like the others.
     let part_on_path = (on_path / of.lifetime.max(1.0)).min(1.0);
     let saved = (of.starting + making(case, &of)) * part_on_path;
     let evidence = vec![
@@ -81,7 +81,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     Some(
         Diagnosed {
             title: format!(
-                "{} processes of {name} for little each: {} of the time",
+                "{} processes of {name} that each do little: {} of the time",
                 Grouped(of.count as u64),
                 percent(share)
             ),

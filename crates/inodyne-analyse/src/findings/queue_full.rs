@@ -16,7 +16,7 @@ const LEAST_SHARE: f64 = 0.1;
 /// A longer queue makes no faster device: some of the waiting moves to another place.
 const STAYS: f64 = 0.5;
 const UNCERTAIN: f64 = 0.5;
-/// Fewer threads than this on average are one.
+/// Fewer threads than this on average count as one.
 const SEVERAL: f64 = 1.2;
 
 /// Settings that say how much may wait in the queue (Documentation/ABI/stable/sysfs-block).
@@ -36,7 +36,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let inodes = of(&["destroy_inode", "xfs_inodegc_queue", "xfs_fs_destroy_inode"]);
     let limited = of(&["blk_throtl_bio", "__blk_throtl_bio", "ioc_rqos_throttle"]);
     let is_for_inodes = inodes > time.ns / 2.0;
-    // One thread that removes files has nothing to change about it.
+    // A single thread that removes files cannot do anything about it.
     if is_for_inodes && parallel(case.trace, &time.threads) < SEVERAL {
         return None;
     }
@@ -64,13 +64,13 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             evidence,
             predicted: estimate::without(case, case.on_path(&time) * (1.0 - STAYS), UNCERTAIN),
             cure: match is_for_inodes {
-                true => advice(&["fewer threads that remove files at once: XFS frees inodes in the background, and holds back who is faster"]),
+                true => advice(&["remove files in fewer threads at once: XFS frees inodes in the background, and holds back whoever is faster"]),
                 false => vec![
                     Remedy::new(
-                        "a longer queue: /sys/block/DEVICE/queue/nr_requests; without writeback throttling: wbt_lat_usec = 0",
+                        "make the queue longer: /sys/block/DEVICE/queue/nr_requests; turn writeback throttling off: wbt_lat_usec = 0",
                         without_settings(case, LIMITS),
                     ),
-                    Remedy::advice("fewer at once: with more in flight than the device serves side by side, each only waits longer"),
+                    Remedy::advice("issue fewer requests at once: with more in flight than the device serves in parallel, each only waits longer"),
                     Remedy::advice("a higher limit, where a cgroup sets it: io.max"),
                 ],
             },

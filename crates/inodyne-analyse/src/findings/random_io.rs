@@ -1,6 +1,6 @@
-//! `random-io`: contents are asked of the device a little at a time, at places far apart in a few files.
+//! `random-io`: contents are requested from the device a little at a time, at places far apart in a few files.
 //!
-//! Nothing can be read ahead of who jumps, so each request costs the device's answer. Requests in order are `small-requests`; one or two
+//! Nothing can be read ahead for a program that jumps, so each request costs the device's answer. Requests in order are `small-requests`; one or two
 //! for each of many files are `single-stream`, and pages of a mapping `mmap-faults`.
 
 use inodyne_model::cause::Cause;
@@ -17,15 +17,15 @@ use crate::units::{percent, seconds};
 
 /// Below this share of the wall-clock time the order would not be noticed.
 const LEAST_SHARE: f64 = 0.15;
-/// Fewer are the begin of a few files.
+/// Fewer are just the beginnings of a few files.
 const LEAST_REQUESTS: u64 = 100;
 /// Requests for each file that is opened: whoever reads many files has no order in which to read one of them.
 const LEAST_PER_FILE: f64 = 8.0;
-/// From this part on that is in order, somebody reads in order.
+/// If at least this fraction is in order, somebody reads in order.
 const AT_RANDOM: f64 = 0.25;
-/// Below so many requests at once the device could serve more.
+/// Below this many requests at once, the device could serve more.
 const FEW: f64 = 2.0;
-/// From memory the same calls copy only; how much of their time on a CPU went into requests is not known.
+/// From memory, the same calls only copy; how much of their time on a CPU went into requests is not known.
 const UNCERTAIN: f64 = 0.25;
 
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
@@ -58,8 +58,9 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     ];
     let depth_line = evidence.len();
     evidence.extend(device.line());
-    // Past the cache nothing is in memory, whatever was read before.
-    let in_memory = "have the file in memory before, as is predicted, where it fits: vmtouch, cat FILE >/dev/null";
+    // For reads that bypass the cache nothing is in memory, whatever was read before.
+    let in_memory =
+        "load the file into memory beforehand if it fits, as the prediction assumes: vmtouch, cat FILE >/dev/null";
     let keep = match is_direct {
         true => Remedy::advice(format!("{in_memory}; and read it through the page cache")),
         false => Remedy::new(in_memory, Change::Cache(CacheChange::Contents)),

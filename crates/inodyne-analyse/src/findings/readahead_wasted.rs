@@ -1,8 +1,8 @@
 //! `readahead-wasted`: the kernel reads ahead, or around a page that is faulted for, and most of it is never asked for.
 //!
-//! With less of that, requests are smaller, and there may be more of them. That is better where the device needs long for what is read in vain,
-//! and worse where each request costs its answer, however small it is: so this is said only where the times of both are known. What a page
-//! fault maps beside its page counts as used, since nobody sees whether it is.
+//! With less of that, requests are smaller, and there may be more of them. That is better where the device takes long for what is read in
+//! vain, and worse where each request costs an answer, however small it is: so this is reported only where the times of both are known.
+//! What a page fault maps beside its page counts as used, since nobody sees whether it is.
 
 use inodyne_model::block::{Amount, IoPath};
 use inodyne_model::count::Grouped;
@@ -20,25 +20,25 @@ use crate::units::{percent, seconds};
 
 /// Below this share of the wall-clock time reading ahead would not be noticed.
 const LEAST_SHARE: f64 = 0.15;
-/// Below this part of it that was not asked for, most of it was of use.
+/// If less than this fraction of it was not asked for, most of it was of use.
 const MOST: f64 = 0.4;
-/// This part of what is asked for may be missing.
+/// At most this fraction of what is asked for may be missing.
 const MOST_UNSEEN: f64 = 0.01;
-/// Less is read ahead by the start of a program.
+/// The start of a program reads ahead less than this.
 const LEAST_BYTES: u64 = 4_000_000;
-/// Larger requests are none that tell how long a page takes.
+/// Larger requests do not tell how long a page takes.
 const SMALL: u64 = 8_192;
-/// So many tell it.
+/// This many do.
 const ENOUGH: u64 = 3;
-/// What a page fault costs besides, in the work of bringing a page in: finding memory for it and a place in the cache.
+/// What a page fault costs in addition, in units of the work of bringing a page in: finding memory for it and a place in the cache.
 const FAULT_IN_PAGES: f64 = 16.0;
-/// How long requests take that are smaller than all that were seen is not known for sure.
+/// How long requests take that are smaller than any that were seen is not known for sure.
 const UNCERTAIN: f64 = 0.25;
 /// A page.
 const PAGE: f64 = 4_096.0;
-/// What a page fault maps at once of what lies in memory (`fault_around_bytes`, mm/memory.c): of that, it is not known what was used.
+/// How much of what is in memory a page fault maps at once (`fault_around_bytes`, mm/memory.c): it is not known what of that was used.
 const MAPPED_AT_ONCE: f64 = 65_536.0;
-/// Files that are named.
+/// How many files are named.
 const MOST_FILES: usize = 2;
 
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
@@ -46,7 +46,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let asked = cache.asked.as_ref()?;
     let used = &asked.of_brought;
     let asked_for = used.used_bytes as f64 / PAGE + asked.mapped as f64;
-    // What was not seen being asked for is among what nobody asked for.
+    // What was asked for unseen is counted among what nobody asked for.
     if cache.unseen as f64 > asked_for * MOST_UNSEEN {
         return None;
     }
@@ -105,11 +105,11 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             predicted: estimate::without(case, saved, UNCERTAIN),
             cure: vec![
                 Remedy::new(
-                    format!("read less ahead: /sys/block/DEVICE/queue/read_ahead_kb at {setting}, as is predicted"),
+                    format!("read ahead less: /sys/block/DEVICE/queue/read_ahead_kb at {setting}, as the prediction assumes"),
                     less,
                 ),
                 Remedy::advice(
-                    "or say so for this file alone, where its pages are used one by one: madvise MADV_RANDOM, posix_fadvise RANDOM; databases have an option for it",
+                    "or turn read-ahead off for this file alone, if its pages are used one by one: madvise MADV_RANDOM, posix_fadvise RANDOM; databases have an option for it",
                 ),
             ],
             avoidable_calls: None,
@@ -119,7 +119,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     )
 }
 
-/// How long requests take that bring less.
+/// How long requests that bring less take.
 struct Each {
     /// Waiting for one that brings what is needed.
     then_ns: f64,
@@ -129,14 +129,16 @@ struct Each {
 }
 
 impl Each {
-    /// Of requests of so many bytes, where waiting for one takes so long now: between a small one and those of now. None where nothing
+    /// For requests of `bytes`, where waiting for one takes `wait_ns` now: between a small one and those of now. None where nothing
     /// tells how long this device takes for a small one.
     fn of(device: &AtDevice<'_>, wait_ns: f64, bytes: f64) -> Option<Each> {
         let at_device = |amount: &Amount| amount.mean_device_ns().map(|ns| ns.0 as f64);
         let contents = device.contents();
         let (now, now_bytes) = (at_device(&contents)?, contents.mean_bytes() as f64);
         let (small_ns, source) = match device.limits() {
-            Some(limits) if limits.read.p50_ns.0 > 0 => (limits.read.p50_ns.0 as f64, "4 KiB alone take, as measured,"),
+            Some(limits) if limits.read.p50_ns.0 > 0 => {
+                (limits.read.p50_ns.0 as f64, "a single 4 KiB read takes, as measured,")
+            }
             _ => {
                 let small = device.sum(|row| {
                     let is_read = matches!(row.path, IoPath::MetadataRead | IoPath::DataRead | IoPath::ReadAhead);
@@ -146,7 +148,7 @@ impl Each {
             }
         };
         let part = ((bytes - PAGE) / (now_bytes - PAGE).max(PAGE)).clamp(0.0, 1.0);
-        // What a wait takes longer than its request is there with a small one, too.
+        // What a wait takes beyond its request is also there with a small one.
         let around = (wait_ns - now).clamp(0.0, now);
         Some(Each { then_ns: small_ns + (now - small_ns).max(0.0) * part + around, small_ns, source })
     }

@@ -1,4 +1,4 @@
-//! What to do about a finding: a line of the report, and what a program can do of it.
+//! What to do about a finding: a line of the report, and what of it a program can do.
 
 use inodyne_model::cure::{Change, Cure, PlaceChange};
 use inodyne_model::place::Place;

@@ -1,4 +1,4 @@
-//! `repeated-stat`: the attributes of the same paths are asked for again and again. Known with `--paths` only.
+//! `repeated-stat`: the attributes of the same paths are asked for again and again. Only known with `--paths`.
 
 use inodyne_model::count::Grouped;
 use inodyne_model::finding::Finding;
@@ -12,9 +12,9 @@ use crate::units::{percent, seconds};
 
 /// Fewer repetitions take no time.
 const LEAST_REPETITIONS: u64 = 500;
-/// A path asked for twice is looked at before and after; from so often on, on average, it is a habit.
+/// A path asked for twice is looked at before and after; from this often on it is a habit.
 const LEAST_TIMES: u64 = 3;
-/// Below this share of the wall-clock time nobody pays.
+/// Below this share of the wall-clock time, it does not matter.
 const LEAST_SHARE: f64 = 0.05;
 /// What a program would do instead is not known.
 const UNCERTAIN: f64 = 0.25;
@@ -24,7 +24,7 @@ const NAMED: usize = 5;
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let paths = case.trace.paths.as_ref()?;
     let mut time = Time::of_threads(case.threads_of(stats));
-    // Of those that are too long to be kept, many may end alike.
+    // Of the paths that are too long to be kept, many may end alike.
     let is_whole = |path: &str| !path.starts_with('…');
     let is_repeated = |p: &&PathCount| stats(&p.syscall) && p.calls >= LEAST_TIMES && is_whole(&p.path);
     let mut repeated: Vec<_> = paths.looked_up.iter().filter(is_repeated).collect();
@@ -63,7 +63,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             ],
             predicted: estimate::without(case, each * time.count as f64 / parallel, UNCERTAIN),
             cure: advice(&[
-                "remember the answer as long as it may be a little old",
+                "remember the answer for as long as it may be slightly out of date",
                 "or be told of changes: inotify, fanotify, watchman",
             ]),
             avoidable_calls: Some(time.count),

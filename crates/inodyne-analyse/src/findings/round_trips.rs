@@ -1,4 +1,4 @@
-//! `round-trips`: each call asks a server, of FUSE or elsewhere, and waits for its answer.
+//! `round-trips`: each call asks a server, a FUSE server or one elsewhere, and waits for its answer.
 
 use inodyne_model::cause::Cause;
 use inodyne_model::count::Grouped;
@@ -19,31 +19,32 @@ const LEAST_SHARE: f64 = 0.2;
 const LEAST_REQUESTS: u64 = 100;
 /// FUSE whose server is on the host of a virtual machine.
 const VIRTIOFS: &str = "virtiofs";
-/// A share of this project, whose guest's kernel caches all it can: it is told of changes. As the kernel calls one, and as a place is described.
+/// A share of this project, whose guest's kernel caches all it can, since it is told of changes: what the kernel calls it, and how a place
+/// is described.
 const SHARE: &str = "fuse.inodyne";
 const SHARE_MADE: &str = "share";
 /// A FUSE server of this project, which takes its time-outs from mount options.
 const FUSE_MADE: &str = "fuse";
-/// What it is asked less with.
+/// The options with which it is asked less.
 const TIMEOUTS: &str = "entry_timeout=60,attr_timeout=60";
 const MORE_AT_ONCE: &str = "answer more at once: readdirplus, larger max_read and max_write";
-const KEEP_MISSES: &str = "let the kernel keep that a name is not there, where nobody else makes files";
-/// From this part of the waits on, caches are the cure: what changes something no cache answers.
+const KEEP_MISSES: &str = "let the kernel remember that a name does not exist, if nobody else creates files";
+/// From this share of the waits on, caches are the cure: no cache answers what changes something.
 const MOSTLY: f64 = 0.5;
-/// The first request for a thing stays even with the best cache; how many are first ones is not known of file systems but FUSE's.
+/// The first request for a thing remains even with the best cache; how many are first ones is only known for FUSE file systems.
 const STAYS: f64 = 0.25;
-/// Where FUSE asks for what it has been told before and does not believe any more (fs/fuse/dir.c). What it asks for the first time it asks
-/// elsewhere (`fuse_lookup`), and contents tell nothing of that.
+/// Where FUSE asks for what it has been told before and no longer believes (fs/fuse/dir.c). What it asks for the first time, it asks
+/// elsewhere (`fuse_lookup`), and contents say nothing about that.
 const ASKS_AGAIN: [&str; 4] =
     ["fuse_dentry_revalidate", "fuse_do_getattr", "fuse_update_get_attr", "fuse_update_attributes"];
-/// Where it asks for a name of which the kernel knows no file.
+/// Where it asks for a name for which the kernel knows no file.
 const LOOKS_UP: &str = "fuse_lookup";
 const UNCERTAIN: f64 = 0.35;
 const UNCERTAIN_OF_FUSE: f64 = 0.15;
-/// In whose stacks it is that a request makes a file, or opens one of NFS 4, which has state at the server: no cache answers these
-/// (`create` of directories' operations in all file systems; fs/nfs/nfs4proc.c, a pointer of `rpc_ops`).
+/// Functions in whose stacks a request makes a file, or opens one on NFS 4, which has state at the server: no cache answers these
+/// (`create` of the directory operations in all file systems; fs/nfs/nfs4proc.c, a pointer of `rpc_ops`).
 const MAKES_OR_OPENS: [&str; 2] = ["create", "nfs4_atomic_open"];
-/// What a call takes that is answered from the cache, as a part of one that asks a server on the same machine.
+/// What a call takes that is answered from the cache, as a fraction of one that asks a server on the same machine.
 const CACHED: f64 = 0.1;
 
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
@@ -64,7 +65,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let asking = case.waiting(|waited| is_served(waited.cause) && !changes(waited.call) && !waited.passes(makes));
     let asks_again = |function: &str| ASKS_AGAIN.contains(&function);
     let again = case.waiting(|waited| is_served(waited.cause) && !changes(waited.call) && waited.passes(asks_again));
-    // And how much that would save: a request that is known not to be made takes the rest of the call with it.
+    // And how much that would save: a request that is known to go away takes the rest of the call with it.
     let (cached, saves, uncertain) = match server {
         Server::Share => (Time::default(), 0.0, UNCERTAIN),
         Server::Fuse | Server::Host => {
@@ -95,7 +96,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let misses = if server == Server::Fuse { misses(case, &asking) } else { 0 };
     if matches!(server, Server::Fuse | Server::Host) {
         let part = percent(cached.ns / time.ns);
-        evidence.push(format!("{part} of that asks again for files of which the kernel had been told before"));
+        evidence.push(format!("{part} of that asks again about files that the kernel had already been told about"));
     }
     let mut cure = match server {
         Server::Fuse if misses > 0 && no_cache_helps => Vec::new(),
@@ -105,7 +106,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     };
     if misses > 0 {
         evidence.push(format!(
-            "{} calls found nothing by that name; of a name that is not there FUSE asks its server each time, unless that gives a negative_timeout",
+            "{} calls found nothing by that name; FUSE asks its server about a missing name every time, unless the server gives a negative_timeout",
             Grouped(misses)
         ));
         cure.push(Remedy::advice(match case.made_as() {
@@ -135,8 +136,8 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     )
 }
 
-/// How many of the calls that looked names up found nothing, where that is most of what was asked. At most: a call may have looked for it in
-/// another file system, too.
+/// How many of the calls that looked names up found nothing, where that is most of what was asked. An upper bound: a call may have looked
+/// for it in another file system, too.
 fn misses(case: &Case<'_>, asking: &Time) -> u64 {
     let is_kept = |place: &Place| place.spec.as_ref().is_some_and(|spec| spec.contains("negative_timeout"));
     if case.recording.places.get(case.trace.place).is_some_and(is_kept) {
@@ -153,7 +154,7 @@ fn misses(case: &Case<'_>, asking: &Time) -> u64 {
     if misses as f64 >= asking.count as f64 * MOSTLY { misses } else { 0 }
 }
 
-/// The calls in which these waits are, each as far as they are what it waits for.
+/// The calls in which these waits are, each in proportion to how much of its waiting they are.
 fn calls_of(case: &Case<'_>, waits: &Time) -> Time {
     let all = case.waiting(|_| true);
     let mut calls = Time::of_threads(waits.threads.clone());
@@ -185,7 +186,7 @@ impl Server {
         }
     }
 
-    /// How it is asked less.
+    /// How to ask it less.
     fn caches(self, case: &Case<'_>) -> Vec<Remedy> {
         match self {
             Server::Elsewhere => advice(&match case.fs() {
@@ -217,7 +218,7 @@ impl Server {
                 "let the kernel cache: entry_timeout and attr_timeout of a second or more, FOPEN_KEEP_CACHE, cached directories",
                 MORE_AT_ONCE,
             ]),
-            // It does.
+            // It caches already.
             Server::Share => Vec::new(),
         }
     }

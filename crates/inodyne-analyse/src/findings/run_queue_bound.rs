@@ -1,4 +1,4 @@
-//! `run-queue-bound`: threads are ready and have no CPU. A bound: neither disk nor file system can help.
+//! `run-queue-bound`: threads are ready to run but have no CPU. A bound: neither disk nor file system can help.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use crate::workers;
 /// From this share of the wall-clock time on, CPUs are what is missing. Wake-ups alone take a tenth on a virtual machine.
 const LEAST_SHARE: f64 = 0.35;
 
-/// Of all CPUs, what is used where hardly any is free.
+/// The share of all CPUs that is in use where hardly any is free.
 const NEARLY_ALL: f64 = 0.7;
 
 /// Who has the CPUs that it waits for.
@@ -33,7 +33,7 @@ enum Takers {
 }
 
 impl Takers {
-    /// Of what the command and others used on average, in CPUs.
+    /// By what the command and others used on average, in CPUs.
     fn of(own: f64, others: Option<f64>, cpus: f64) -> Takers {
         match others {
             _ if own > cpus * NEARLY_ALL => Takers::Itself,
@@ -45,21 +45,21 @@ impl Takers {
 
     fn said(self) -> &'static str {
         match self {
-            Takers::Itself => "its own threads take them from each other",
-            Takers::Others => "others had them",
-            Takers::Nobody => "programs left some of them free, so a limit keeps it from those, or they wake up late",
-            Takers::Unknown => "others had them, or a limit keeps it from them",
+            Takers::Itself => "the command's own threads compete for the CPUs",
+            Takers::Others => "others were using the CPUs",
+            Takers::Nobody => "programs left some CPUs free, so a limit keeps it off those, or they are slow to wake",
+            Takers::Unknown => "others were using the CPUs, or a limit keeps it off them",
         }
     }
 
     fn cure(self) -> &'static [&'static str] {
         const QUIET: &str = "measure on a quiet machine, or give it CPUs of its own (cpuset, cpu.weight)";
         match self {
-            Takers::Itself => &["more CPUs, or less work; fewer threads than CPUs switch less"],
+            Takers::Itself => &["use more CPUs, or do less work; fewer threads than CPUs means less switching"],
             Takers::Others => &[QUIET],
             Takers::Nobody => &[
                 "lift what limits it: taskset, cpuset (docker run --cpuset-cpus), cpu.max of its cgroup (docker run --cpus)",
-                "or wake others less often: in a virtual machine a CPU that idles comes back late",
+                "or wake other threads less often: in a virtual machine an idle CPU is slow to come back",
             ],
             Takers::Unknown => &[QUIET, "or lift what limits it: cpu.max of its cgroup (docker run --cpus), taskset"],
         }
@@ -73,7 +73,7 @@ struct Others {
 }
 
 impl Others {
-    /// Of those who do not work for the command.
+    /// Those that do not work for the command.
     fn of(others: &Neighbours, workers: &BTreeSet<u32>, wall: f64) -> Others {
         let strangers = others.processes.iter().filter(|process| !workers.contains(&process.pid));
         let programs: Nanos = strangers.map(|process| process.cpu_ns).sum();
@@ -84,7 +84,7 @@ impl Others {
         self.programs + self.virtual_machines
     }
 
-    /// As the end of a sentence; of other virtual machines where a digit shows.
+    /// As the end of a sentence; with other virtual machines only where a digit shows.
     fn said(&self) -> String {
         let programs = format!(", other programs {:.1}", self.programs);
         match self.virtual_machines {

@@ -1,27 +1,27 @@
-//! Which findings are said, and in which order. The one place where findings know of each other.
+//! Which findings are reported, and in which order. The one place where findings know about each other.
 //!
-//! Diagnoses are made apart, so several may concern the same time. A reader wants to hear it once, from the one that says
-//! most about it:
+//! Diagnoses are made independently, so several may concern the same time. A reader wants to hear about it once, from the one
+//! that says most about it:
 //! 1. A finding whose time another one explains better is left out ([`EXPLAINED_BY`]).
 //! 2. A finding whose prediction saves next to nothing is left out, unless it is about avoidable calls, which are a defect of
 //!    a program even where they are cheap.
-//! 3. The one that saves most stands first; but what only a warm cache cures stands last, since caches are cold for a
+//! 3. The one that saves most comes first; but what only a warm cache cures comes last, since caches are cold for a
 //!    reason, and the measurement may have been asked for like that.
-//! 4. Bounds say where the time is but no cure; they are said only where no finding saves anything worth a change, and of them
-//!    only the largest; or in place of a finding that they explain. It stands before calls that need not be made and cost next to nothing: those are no answer to the
-//!    question where the time went.
+//! 4. Bounds say where the time is but offer no cure; they are reported only where no finding saves anything worth a change, and
+//!    then only the largest; or in place of a finding that they explain. A bound comes before calls that need not be made but cost
+//!    next to nothing: those do not answer the question where the time went.
 
 use std::collections::BTreeSet;
 
 use inodyne_model::finding::Finding;
 
-/// Cured by a warm cache before all else.
+/// Cured above all by a warm cache.
 const NEED_WARMTH: &[&str] = &["cold-metadata", "cold-data", "cold-program", "random-io"];
 
-/// The first is left out where one of the others is said, and why.
+/// The first is left out where one of the others is found, and why.
 const EXPLAINED_BY: &[(&str, &[&str])] = &[
-    // A file that a sync waits for is written, and its journal: the sync is the reason.
-    // And a journal that holds data is full sooner.
+    // A file that a sync waits for is written, and so is its journal: the sync is the reason.
+    // And a journal that holds data fills up sooner.
     ("journal-wait", &["commit-storm", "sync-bound", "io-limited", "write-amplification"]),
     ("commit-storm", &["sync-bound", "io-limited", "write-amplification"]),
     ("write-amplification", &["sync-bound", "memory-pressure", "copy-up", "io-limited"]),
@@ -39,12 +39,12 @@ const EXPLAINED_BY: &[(&str, &[&str])] = &[
             "readahead-wasted",
         ],
     ),
-    // What is thrown away for want of memory is read again, and dirty memory is limited with memory.
-    // What a cgroup allows is no matter of the device.
+    // What is thrown away for lack of memory is read again, and dirty memory is limited along with memory.
+    // What a cgroup allows has nothing to do with the device.
     ("readahead-wasted", &["memory-pressure"]),
-    // What nobody needs is no reason to have it in memory, nor to ask for more of it at once.
+    // There is no reason to have in memory what nobody needs, nor to ask for more of it at once.
     ("cold-data", &["memory-pressure", "io-limited", "cold-program", "readahead-wasted"]),
-    // One at a time, too, is who asks for small pieces: in order they could be fewer, and otherwise their order is what there is to say.
+    // Small pieces are asked for one at a time, too: in order, they could be fewer, and otherwise their order is what there is to say.
     (
         "single-stream",
         &[
@@ -67,25 +67,25 @@ const EXPLAINED_BY: &[(&str, &[&str])] = &[
     // Copying up reads, writes and syncs.
     ("cold-metadata", &["copy-up", "round-trips", "io-limited", "cold-program"]),
     ("sync-bound", &["copy-up", "io-limited"]),
-    // Look-ups without a result, of a hundred thousand short processes: the processes are the reason.
+    // Look-ups without a result by a hundred thousand short processes: the processes are the reason.
     ("failed-lookups", &["process-storm"]),
     ("failed-calls", &["process-storm"]),
     // What is asked for again and again is found nowhere, again and again.
     ("repeated-stat", &["failed-lookups"]),
-    // Computing is one of the things that files have no part in, and the more exact word for it.
+    // Computing is one of the things that files have no part in, and the more precise term.
     ("fs-not-to-blame", &["user-cpu-bound"]),
-    // Full queues let requests wait on locks.
+    // Full queues make requests wait on locks.
     ("lock-contention", &["queue-full"]),
 ];
 
-/// The findings about one trace that are said, the most useful first.
+/// The findings about one trace that are reported, the most useful first.
 pub(super) fn select(found: Vec<Finding>) -> Vec<Finding> {
     let saves = |finding: &Finding| finding.predicted.saving();
     let is_worth_saying = |finding: &Finding| finding.avoidable_calls.is_some() || finding.is_an_answer();
     let ids: BTreeSet<String> = found.iter().map(|finding| finding.id.clone()).collect();
     let (explained, mut found): (Vec<Finding>, Vec<Finding>) =
         found.into_iter().partition(|finding| explained_by(finding).any(|id| ids.contains(id)));
-    // A bound in whose favour a cure is left out is said in its place.
+    // A bound in whose favour a cure is left out is reported in its place.
     let instead: BTreeSet<&str> =
         explained.iter().filter(|finding| !finding.bound && is_worth_saying(finding)).flat_map(explained_by).collect();
     found.retain(is_worth_saying);

@@ -18,11 +18,11 @@ use crate::units::{percent, seconds};
 const LEAST_SHARE: f64 = 0.3;
 /// Fewer are not worth a second thread.
 const LEAST_REQUESTS: u64 = 100;
-/// More threads than this that wait at the same time on average are no single stream.
+/// If more threads than this wait at the same time on average, it is not a single stream.
 const MOST_THREADS: f64 = 1.5;
-/// Workers that are proposed, at most: more gain little on one device, and nobody has tried.
+/// The most workers that are proposed: more gain little on one device, and nobody has tried.
 const MOST_WORKERS: u32 = 4;
-/// Of each worker's work, what goes on as before: devices and CPUs serve several a little slower than one.
+/// The fraction of the saving that is lost: devices and CPUs serve several a little slower than one.
 const LOSS: f64 = 0.1;
 /// How far that may be off.
 const UNCERTAIN: f64 = 0.18;
@@ -42,7 +42,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let mut evidence = vec![
         format!("{who} waited {} times for one request, {} each", Grouped(time.count), seconds(time.mean())),
         format!(
-            "each after the last: {:.0} requests a second, {workers} at once would be up to {:.0}",
+            "one after another: {:.0} requests a second; {workers} at once could do up to {:.0}",
             time.count as f64 / case.wall() * 1e9,
             each * time.count as f64 / case.wall() * 1e9
         ),
@@ -72,8 +72,8 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     )
 }
 
-/// Time of these threads on the critical path without that in which they had no CPU, in nanoseconds; where no path is known, all of
-/// the wall-clock time but that.
+/// Time of these threads on the critical path except for that in which they had no CPU, in nanoseconds; where no path is known, all of
+/// the wall-clock time except for that.
 fn divisible(case: &Case<'_>, time: &Time) -> f64 {
     let path = &case.trace.path;
     if path.steps.is_empty() {
@@ -86,7 +86,7 @@ fn divisible(case: &Case<'_>, time: &Time) -> f64 {
     path.doings.iter().filter(is_theirs).map(|doing| doing.ns.0 as f64).sum()
 }
 
-/// How many workers are proposed on a machine with so many CPUs.
+/// How many workers are proposed on a machine with this many CPUs.
 fn workers(cpus: u32) -> u32 {
     cpus.clamp(2, MOST_WORKERS)
 }

@@ -1,7 +1,7 @@
 //! `small-io`: contents are read or written in pieces so small that the calls cost more than the bytes.
 //!
-//! Whether they do is seen by what a call costs, not by how little it moves: on a mount of FUSE or of the network a call costs a
-//! message there and back. And a buffer only helps who makes many calls on one file: a small file takes two in any case, one for
+//! Whether they do is judged by what a call costs, not by how little it moves: on a FUSE or network mount, a call costs a message
+//! there and back. And a buffer only helps a program that makes many calls on one file: a small file takes two in any case, one for
 //! its data and one that finds its end.
 
 use inodyne_model::cause::Cause;
@@ -17,16 +17,16 @@ use crate::units::{percent, seconds};
 
 /// Bytes that are copied in a nanosecond.
 const COPIES: f64 = 10.0;
-/// From this part of a call's cost on that is not copying, the calls cost more than the bytes.
+/// If more than this fraction of a call's cost is not copying, the calls cost more than the bytes.
 const MOSTLY_CALL: f64 = 0.5;
-/// Who moves a page or more at once pays for the page, which no buffer makes cheaper; but where each call is a message.
+/// A call that moves a page or more pays for the page, which no buffer makes cheaper, except where each call is a message.
 const PAGE: f64 = 4_096.0;
 /// Fewer calls take no time that matters, unless each is a message.
 const LEAST_CALLS: u64 = 10_000;
 const LEAST_MESSAGES: u64 = 1_000;
 /// A message takes this long at least, in nanoseconds.
 const MESSAGE: f64 = 10_000.0;
-/// Fewer calls for each file that is opened are what a small file takes.
+/// Fewer calls than this for each file that is opened are what a small file takes.
 const LEAST_PER_FILE: f64 = 8.0;
 /// Below this share of the wall-clock time buffering is not worth it.
 const LEAST_SHARE: f64 = 0.1;
@@ -39,7 +39,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let divides = case.trace.tracer.divides_calls();
     let opened = total(case.calls(opens).map(|call| call.calls.saturating_sub(call.errors)));
     let server = case.waiting(|waited| matches!(waited.cause, Cause::FuseServer | Cause::RemoteServer));
-    // What waits, waits for something else than the call itself, but where that is a message for each.
+    // A call that waits, waits for something other than the call itself, except where each call is a message.
     let cost = |call: &SyscallStats| {
         let asked = server.calls.get(&call.name).map_or(0.0, |(ns, _)| *ns);
         if divides { call.cpu_ns.0 as f64 + asked } else { call.wall_ns.0 as f64 }
@@ -87,7 +87,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let (first, mean) = small.first()?;
     Some(
         Diagnosed {
-            title: format!("{who} makes {} of {mean:.0} bytes: {} of the time", first.name, percent(share)),
+            title: format!("{who} makes {} calls of {mean:.0} bytes: {} of the time", first.name, percent(share)),
             share,
             evidence,
             predicted: estimate::without(case, each * avoidable / parallel, UNCERTAIN),
@@ -99,9 +99,9 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     )
 }
 
-/// Whether a call mostly works on sockets or eventfds, or on pipes that the program waits at, itself or in `poll`: what it sends is a message
-/// that somebody waits for, and a buffer would only hold it back. Known of where it was found on a CPU; where nobody sampled it, it is taken
-/// to work on files.
+/// Whether a call mostly works on sockets or eventfds, or on pipes that the program waits on, itself or in `poll`: what it sends is a message
+/// that somebody waits for, and a buffer would only hold it back. Known from where it was found on a CPU; where it was not sampled, it is
+/// taken to work on files.
 fn is_of_messages(case: &Case<'_>, call: &str) -> bool {
     let sampled = |function: fn(&str) -> bool| case.sampled_in(|name| name == call, function).count;
     let is_most = |part: u64| part * 2 > sampled(|_| true);

@@ -1,5 +1,5 @@
 //! `small-requests`: contents go to or from the device in order, but in requests so small that each costs the device's answer and hardly
-//! moves anything. Fewer larger ones would be as quick to answer.
+//! moves anything. Fewer, larger ones would be answered just as quickly.
 //!
 //! Small requests at places far apart are `random-io`, one or two for each of many small files `single-stream`.
 
@@ -15,17 +15,17 @@ use crate::units::{percent, seconds};
 
 /// Below this share of the wall-clock time larger requests would not be noticed.
 const LEAST_SHARE: f64 = 0.15;
-/// Fewer are the begin of a few files.
+/// Fewer are just the beginnings of a few files.
 const LEAST_REQUESTS: u64 = 100;
 /// Requests for each file that is opened: a small file takes one or two, however it is read.
 const LEAST_PER_FILE: f64 = 8.0;
 /// Half of what is taken to be large is small.
 const SMALL: f64 = LARGE_READ / 2.0;
-/// From this part on that is in order, they could have been one.
+/// If at least this fraction is in order, they could have been one.
 const IN_ORDER: f64 = 0.5;
 /// What larger requests are taken to hold: as much as read-ahead asks for at once.
 const LARGE: f64 = 131_072.0;
-/// Bytes that a device moves in a nanosecond. Many are faster; then less stays.
+/// Bytes that a device moves in a nanosecond. Many are faster; then less remains.
 const MOVES: f64 = 1.0;
 /// How fast the device really moves what it has found is not known.
 const UNCERTAIN: f64 = 0.15;
@@ -84,7 +84,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     };
     Some(
         Diagnosed {
-            title: format!("What lies together is asked of the device in small pieces: {} of the time", percent(share)),
+            title: format!("Adjacent data goes to or from the device in small pieces: {} of the time", percent(share)),
             share,
             evidence,
             predicted: estimate::without(case, on_path - stays.min(on_path), UNCERTAIN),

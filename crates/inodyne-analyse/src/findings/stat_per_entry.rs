@@ -14,10 +14,10 @@ use crate::units::{percent, seconds};
 const LEAST_ENTRIES: u64 = 500;
 /// Both stats and removals cover at least this part of the entries that were read: so the stats are for the removals.
 const LEAST_PART: f64 = 0.9;
-/// Who reads and writes more than this part of them has other things to do with the files, and removes what it made for a
-/// moment, as `git add` does.
+/// A program that reads and writes more than this fraction of them has other things to do with the files, and removes what it
+/// made only for a moment, as `git add` does.
 const MOST_CONTENTS: f64 = 0.5;
-/// Below this share of the wall-clock time nobody pays. Little, since it is a defect of the program whatever it costs here.
+/// Below this share of the wall-clock time, it does not matter. Small, since it is a defect of the program whatever it costs here.
 const LEAST_SHARE: f64 = 0.002;
 /// The removal then has to look the name up itself: up to this part of the stat's time comes back.
 const COMES_BACK: f64 = 0.3;

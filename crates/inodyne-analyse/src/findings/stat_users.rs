@@ -26,7 +26,7 @@ const TYPE_ONLY: &[&str] = &[
     "ls",     // 2,043 / 33,053 (ls -R)
     "grep",   // 33,054 / 63,054 (grep -r)
     "rm",     // 3,042 / 33,042 (rm -rf)
-    "git",    // 1,076 / 32,086 (git ls-files -o); tracked files are asked before their directory is read
+    "git",    // 1,076 / 32,086 (git ls-files -o); tracked files are asked for before their directory is read
 ];
 
 /// Programs that stat every entry, whatever their arguments.

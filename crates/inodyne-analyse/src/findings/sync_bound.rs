@@ -15,26 +15,26 @@ use crate::units::{percent, seconds};
 
 /// Below this share of the wall-clock time the program does not wait for syncs.
 const LEAST_SHARE: f64 = 0.1;
-/// Writes are synchronous where they wait for syncs from this part of their waiting on.
+/// Writes count as synchronous if at least this fraction of their waiting is for syncs.
 const MOSTLY_SYNC: f64 = 0.5;
-/// With fewer there is nothing to put together.
+/// With fewer, there is nothing to combine.
 const LEAST_SYNCS: u64 = 5;
-/// A write that goes to the cache only, in nanoseconds: what stays of a synchronous one. Some microseconds either way do
-/// not show beside a sync.
+/// A write that goes to the cache only, in nanoseconds: what remains of a synchronous one. A few microseconds either way
+/// do not show beside a sync.
 const CACHED_WRITE: f64 = 3_000.0;
 /// What is not synced is written later, and partly while the program still runs.
 const UNCERTAIN: f64 = 0.12;
 
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let waiting = case.waiting(|waited| waited.is_sync() && !waited.is_copy_up() && !waited.call.is_empty());
-    // Where waits are not known, what a sync does is known of its name, and not which writes are synchronous.
+    // Where waits are not known, what a sync does is known by its name, but not which writes are synchronous.
     let divides = case.trace.tracer.divides_calls();
     let waits = |call: &SyscallStats| {
         if !divides {
             return syncs(&call.name);
         }
         let synced = waiting.calls.get(&call.name).map_or(0.0, |(ns, _)| *ns);
-        // Of all the writes of one name some may be synchronous, to another file: they are not why these wait.
+        // Some of the writes of one name may be synchronous, to another file: they are not why the others wait.
         synced > 0.0 && (syncs(&call.name) || synced >= call.blocked_ns.0 as f64 * MOSTLY_SYNC)
     };
     let threads = if divides { waiting.threads.clone() } else { case.threads_of(syncs) };
@@ -44,7 +44,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         let (synced, waits) = waiting.calls.get(&call.name).copied().unwrap_or_default();
         let all = Grouped(call.calls);
         if writes(&call.name) && waits < call.calls {
-            // Others of the name go to the cache, or to other files.
+            // Other calls of that name go to the cache, or to other files.
             time.add_calls(&call.name, synced, waits);
             let mean = synced / waits.max(1) as f64;
             evidence.push(format!("{} of {all} {} wait for a sync, {} each", Grouped(waits), call.name, seconds(mean)));
@@ -72,7 +72,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     }
     evidence.extend(others::evidence(case));
     let who = case.who(&time);
-    // One at the end keeps what a reader of the finished file relies on.
+    // One sync at the end keeps what a reader of the finished file relies on.
     let saved = case.on_path(&time) * (1.0 - 1.0 / time.count as f64);
     Some(
         Diagnosed {

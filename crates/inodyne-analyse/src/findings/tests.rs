@@ -1,4 +1,4 @@
-//! What must hold of all findings together: which are said, in which order, and that what costs nobody anything is not said.
+//! What must hold for all findings together: which are reported, in which order, and that what costs nobody anything is not reported.
 
 use std::collections::BTreeSet;
 
@@ -92,7 +92,7 @@ fn the_rules_of_selection_name_findings_that_exist() {
     }
 }
 
-/// A thread that syncs, in the foreground or behind a root that computes.
+/// A thread that syncs, in the foreground or in the background of a root that computes.
 fn syncing(in_background: bool) -> Recording {
     let mut recording = sample::empty();
     recording.places = vec![sample::ext4("ext4", &[])];
@@ -125,7 +125,7 @@ fn what_a_thread_in_the_background_waits_for_costs_nobody_anything() {
     assert_eq!(ids(syncing(true)), ["user-cpu-bound"]);
 }
 
-/// Writes that wait so long for syncs, of 900 ms in which they wait at all.
+/// Writes that wait for syncs for `synced` of the 900 ms for which they wait at all.
 fn writing_synced(synced: f64) -> Recording {
     let mut recording = sample::empty();
     recording.places = vec![sample::ext4("ext4", &[])];
@@ -167,8 +167,8 @@ fn writes_are_synchronous_where_it_is_syncs_that_they_wait_for() {
     assert!(!is_said(0.0));
 }
 
-/// A compiler that looks for its parts where they are not, 783 times, in a run of a quarter of a second; `ready` of that time one
-/// of these calls had no CPU.
+/// A compiler that looks for its parts where they are not, 783 times, in a run of a quarter of a second; for `ready` of that time,
+/// one of these calls had no CPU.
 fn compiling(ready: Nanos) -> Recording {
     let mut recording = sample::empty();
     recording.places = vec![sample::ext4("ext4", &[])];
@@ -215,7 +215,7 @@ fn losing_the_cpu_in_a_failing_call_makes_the_failure_no_dearer() {
 }
 
 /// A program that computes for 20 ms and makes these calls: name, how often, bytes each, time on a CPU and time waiting for a
-/// server of FUSE, in milliseconds.
+/// FUSE server, in milliseconds.
 fn moving(calls: &[(&str, u64, u64, f64, f64)]) -> Recording {
     let mut recording = sample::empty();
     recording.places = vec![sample::ext4("ext4", &[])];
@@ -244,7 +244,7 @@ fn moving(calls: &[(&str, u64, u64, f64, f64)]) -> Recording {
     recording
 }
 
-/// The same program in a place of such a file system, that asks a server in so many calls, where it waits in this stack.
+/// The same program in a place with this file system, asking a server in this many calls, where it waits in this stack.
 fn asking(fs: &str, stack: &str, stats: u64, writes: u64) -> inodyne_model::finding::Finding {
     asking_at(None, fs, stack, [stats, writes])
 }
@@ -254,7 +254,7 @@ fn asking_at(spec: Option<&str>, fs: &str, stack: &str, [stats, writes]: [u64; 2
     asking_of(spec, fs, stack, [stats, writes], 0)
 }
 
-/// The same where so many of the stats found nothing.
+/// The same where `misses` of the stats found nothing.
 fn asking_of(
     spec: Option<&str>,
     fs: &str,
@@ -307,7 +307,7 @@ fn time_outs_are_advised_for_what_is_asked_again() {
         assert!(said.bound && said.cure[0].contains("readdirplus"), "no cache answers the first time: {said:?}");
         assert!(said.cures.iter().all(|cure| cure.change == Change::advice()), "{said:?}");
     }
-    // Whoever else serves it takes no options of ours; a share's guest caches already.
+    // Other servers take no options of ours; a share's guest caches already.
     assert_eq!(asking("fuse.sshfs", again, 1000, 0).cures[0].change, Change::advice());
     assert!(asking_at(Some("share:ext4"), "fuse", again, [1000, 0]).bound);
 }
@@ -348,7 +348,7 @@ fn no_cache_is_advised_where_files_are_changed() {
     // As much as its title says could go, and what others took meanwhile could not.
     let left = said.predicted.wall_ns.share_of(said.predicted.now_ns);
     assert!((left - (1.0 - said.share_of_wall)).abs() < 0.01, "{left} {said:?}");
-    // Of what is mostly asked, only that is predicted to go.
+    // Where most of it asks, only that part is predicted to go.
     let [all, most] = [(1000, 0), (600, 400)].map(|(stats, writes)| asking("fuse.sshfs", fuse, stats, writes));
     assert!(!most.bound && most.cure.len() == 3);
     let saved = |said: &inodyne_model::finding::Finding| (said.predicted.now_ns - said.predicted.wall_ns).0 as f64;
@@ -373,7 +373,7 @@ fn what_is_small_is_told_by_calls_for_each_file_and_by_their_cost() {
     assert!(!is_small(&[("openat", 3, 0, 0.1, 0.0), ("read", 5_000, 4_096, 10.0, 0.0)]));
 }
 
-/// Whether small messages of a program that is found in this function are called small I/O.
+/// Whether the small messages of a program that is sampled in this function are reported as small I/O.
 fn is_small_io(function: &str, pipe_waits: u64) -> bool {
     let mut recording = moving(&[("read", 100_000, 10, 40.0, 0.0), ("write", 100_000, 10, 40.0, 0.0)]);
     recording.findings.clear();
@@ -403,7 +403,7 @@ fn is_small_io(function: &str, pipe_waits: u64) -> bool {
 fn no_buffer_is_advised_for_messages() {
     assert!(is_small_io("ext4_file_write_iter", 0));
     assert!(!is_small_io("sock_write_iter", 0) && !is_small_io("eventfd_write", 0));
-    // Who writes letter by letter into a pipe is helped by one, unless somebody answers each.
+    // A program that writes letter by letter into a pipe is helped by a buffer, unless somebody answers each letter.
     assert!(is_small_io("anon_pipe_write", 100));
     assert!(!is_small_io("anon_pipe_write", 90_000));
 }
@@ -451,7 +451,7 @@ fn what_is_asked_of_a_device_is_told_apart_by_size_order_and_file() {
     // One file in order, in pages; the same in large pieces, where each is worth its wait.
     assert_eq!(said(reading(400, 4, 396, 1, 1)), ["small-requests"]);
     assert_eq!(said(reading(400, 128, 396, 1, 1)), ["cold-data"]);
-    // At random, by one or by several; with an order that nothing is to be said about.
+    // At random, by one or by several; in an order about which there is nothing to say.
     assert_eq!(said(reading(400, 4, 3, 1, 1)), ["random-io"]);
     assert_eq!(said(reading(400, 4, 3, 2, 1)), ["random-io"]);
     assert_eq!(said(reading(400, 4, 150, 1, 1)), ["single-stream"]);
@@ -477,8 +477,8 @@ fn what_is_asked_of_a_device_is_told_apart_by_size_order_and_file() {
 
 #[test]
 fn reading_ahead_in_vain_is_said_where_smaller_requests_would_be_quicker() {
-    // 400 requests of 512 KiB, 4 ms each, by page faults: of so many pages asked for, mapped beside those, and in vain; a page alone takes so
-    // many milliseconds.
+    // 400 requests of 512 KiB, 4 ms each, by page faults: so many pages asked for, mapped beside those, and read in vain; a single page
+    // takes so many milliseconds.
     let said = |used: u64, beside: u64, vain: u64, page_ms: Option<f64>| {
         let mut recording = reading(400, 512, 3, 1, 1);
         let trace = &mut recording.traces[0];
@@ -499,13 +499,13 @@ fn reading_ahead_in_vain_is_said_where_smaller_requests_would_be_quicker() {
     };
     let at =
         |kib: &str| Change::Setting { file: "/sys/block/LOOP/queue/read_ahead_kb".to_owned(), value: kib.to_owned() };
-    // Single pages: 400 times 0.2 ms stay of 400 times 4 ms.
+    // Single pages: 400 times 0.2 ms remain of 400 times 4 ms.
     let (saving, change) = said(400, 0, 50_000, Some(0.2)).expect("it is said");
     assert!((0.92..0.96).contains(&saving) && change == at("0"), "{saving} {change:?}");
     // Pages mapped beside them may be needed: requests of 64 KiB take 0.65 ms.
     let (saving, change) = said(400, 5_600, 45_200, Some(0.2)).expect("it is said");
     assert!((0.80..0.86).contains(&saving) && change == at("64"), "{saving} {change:?}");
-    // More requests than now, each nearly as slow; most of use; and a device of which nothing is known.
+    // More requests than now, each nearly as slow; most of use; and a device about which nothing is known.
     assert_eq!(said(800, 0, 50_000, Some(3.9)), None);
     assert_eq!(said(40_000, 0, 11_200, Some(0.02)), None);
     assert_eq!(said(400, 0, 50_000, None), None);
@@ -513,7 +513,7 @@ fn reading_ahead_in_vain_is_said_where_smaller_requests_would_be_quicker() {
 
 #[test]
 fn a_limit_explains_waiting_only_where_it_was_reached_while_any_thread_waited() {
-    // 1.6 MB read by so many threads, that wait for 1.6 s together, within so much time; and what is allowed in a second.
+    // 1.6 MB read by so many threads, which wait for 1.6 s in total, within so much time; and what is allowed in a second.
     let said = |threads: u32, wall_ms: f64, allowed: u64| {
         let mut recording = reading(400, 4, 396, threads, 1);
         recording.findings.clear();
@@ -532,7 +532,7 @@ fn a_limit_explains_waiting_only_where_it_was_reached_while_any_thread_waited() 
     };
     assert!(said(1, 8_000.0, 1_000_000));
     assert!(said(8, 1_000.0, 1_500_000));
-    // A fifth of the path waits, but some thread or other all the time, in which much more could have come.
+    // A fifth of the path waits, but some thread or other waits all the time, in which much more could have come.
     assert!(!said(8, 1_000.0, 4_000_000));
 }
 
@@ -545,9 +545,9 @@ fn what_a_disk_can_do_is_evidence_where_it_was_measured() {
         crate::explain(&mut recording);
         recording.findings[0].evidence.join("\n")
     };
-    let said = "loop0 can answer 6,012 reads a second, 32 at once, and one alone in 190 µs, as it was measured: this is 4% of what it can do";
+    let said = "loop0 can answer 6,012 reads a second, 32 at once, and one alone in 190 µs, as measured earlier; here it did 4% of what it can do";
     assert!(evidence(true).contains(said), "{}", evidence(true));
-    assert!(!evidence(false).contains("as it was measured"));
+    assert!(!evidence(false).contains("as measured earlier"));
 }
 
 #[test]
@@ -576,7 +576,7 @@ fn what_a_journal_of_data_writes_twice_is_said_and_what_one_of_metadata_adds_is_
     let said = |wrote, journal, data| said_of("data=journal", Asker::Kernel, wrote, journal, data);
     let ordered = Change::Place(PlaceChange::Mount("data=ordered".to_owned()));
     assert_eq!(said(100, 101, 100), Some(("write-amplification".to_owned(), ordered)));
-    // As much goes there of the metadata of many small files, and of what others sync.
+    // As much goes there for the metadata of many small files, and for what others sync.
     for (mount, asker) in [("data=ordered", Asker::Kernel), ("data=journal", Asker::Other)] {
         let found = said_of(mount, asker, 100, 101, 100).map(|(id, _)| id);
         assert_ne!(found.as_deref(), Some("write-amplification"), "{mount} {asker:?}");
@@ -622,13 +622,13 @@ fn a_journal_that_is_committed_again_and_again_is_told_from_one_that_is_full() {
     // Transactions that may have been full; with many syncs of its own they were not.
     assert_eq!(said(&committed(LOCKED, 400, 0, 1_000)), ["journal-wait"]);
     assert_eq!(said(&committed(LOCKED, 400, 390, 1_000)), ["commit-storm"]);
-    // A transaction that is closed for a commit is not for want of room.
+    // Waiting for a transaction that is closed for a commit is not waiting for room.
     const CLOSED: &str = "__schedule schedule wait_transaction_locked add_transaction_credits start_this_handle";
     assert_eq!(said(&committed(CLOSED, 400, 0, 12)), ["commit-storm"]);
     let (closed, full) = (committed(CLOSED, 5, 0, 12), committed(FULL, 5, 0, 12));
     assert_eq!([&closed, &full].map(said), [["journal-wait"], ["journal-wait"]]);
     assert_eq!([&closed, &full].map(|one| evidence(one).contains("for room in the journal")), [false, true]);
-    // Few commits; the same many, but it is room that is waited for; and none at all of this file system.
+    // Few commits; just as many, but the wait is for room; and none at all of this file system.
     assert_eq!(said(&committed(LOCKED, 5, 0, 12)), ["journal-wait"]);
     assert_eq!(said(&committed(FULL, 400, 0, 12)), ["journal-wait"]);
     let mut elsewhere = committed(LOCKED, 400, 0, 12);
@@ -637,7 +637,7 @@ fn a_journal_that_is_committed_again_and_again_is_told_from_one_that_is_full() {
     assert_eq!(said(&elsewhere), ["journal-wait"]);
 }
 
-/// The same threads wait until what they wrote is there.
+/// The same threads wait until what they wrote is on the device.
 fn writing(threads: u32) -> Recording {
     let mut recording = reading(800, 128, 3, threads, 1);
     let trace = &mut recording.traces[0];
@@ -653,7 +653,7 @@ fn a_device_is_saturated_only_with_several_requests_at_once() {
     let said = |recording: Recording| recording.findings.into_iter().map(|finding| finding.id).collect::<Vec<_>>();
     assert_eq!(said(writing(8)), ["device-saturated"]);
     assert!(said(writing(1)).is_empty());
-    // Warmth is a cure, and said before a bound.
+    // A warm cache is a cure, and is reported before a bound.
     assert_eq!(said(reading(800, 128, 3, 8, 1)), ["cold-data"]);
 }
 
@@ -691,7 +691,7 @@ fn a_prediction_lies_in_its_interval_and_begins_with_the_time_now() {
     }
 }
 
-/// The typed cures of the first finding of a trace that this has changed.
+/// The typed cures of the first finding with this name.
 fn cures(recording: Recording, id: &str) -> Vec<Change> {
     let finding = recording.findings.into_iter().find(|finding| finding.id == id).expect("it is found");
     assert_eq!(finding.cures.len(), finding.cure.len(), "one for each line: {finding:?}");
@@ -783,7 +783,7 @@ fn absurd_numbers_are_no_reason_to_panic() {
     }
 }
 
-/// Who waits for a CPU in a call does so whatever the call is for: the ledger has a row of its own for that.
+/// A thread that waits for a CPU in a call does so whatever the call is for: the ledger has a row of its own for that.
 #[test]
 fn waiting_for_a_cpu_in_a_call_is_no_part_of_a_share() {
     let doing = |kind, ns| Doing { thread: 1, syscall: Some("fsync".to_owned()), kind, ns };

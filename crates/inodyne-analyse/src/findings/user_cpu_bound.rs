@@ -9,7 +9,7 @@ use super::fs_not_to_blame::{Kind, kind_of};
 use super::remedy::advice;
 use crate::units::{percent, seconds};
 
-/// From this share of the wall-clock time on it is what the command does.
+/// From this share of the wall-clock time on, this is what the command does.
 const LEAST_SHARE: f64 = 0.5;
 
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
@@ -30,7 +30,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
                 format!("the kernel and all that concerns files took {}: no file system can save more", seconds(rest)),
             ],
             predicted: estimate::at_best(case, rest),
-            cure: advice(&["a profile of the program (perf record) says where; files are not the reason"]),
+            cure: advice(&["profile the program (perf record) to see where; files are not the reason"]),
             avoidable_calls: None,
             bound: true,
         }

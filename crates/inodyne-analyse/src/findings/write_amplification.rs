@@ -1,7 +1,7 @@
-//! `write-amplification`: the device writes much more than the command wrote, since the same goes to a journal first (`data=journal`), and
-//! the command waits for that.
+//! `write-amplification`: the device writes much more than the command wrote, since the same data goes to a journal first (`data=journal`),
+//! and the command waits for that.
 //!
-//! Many small synchronous writes cost a journal's blocks each; that is `sync-bound`.
+//! Many small synchronous writes each cost blocks of a journal; that is `sync-bound`.
 
 use inodyne_model::block::{Asker, IoPath};
 use inodyne_model::cause::Cause;
@@ -18,19 +18,19 @@ use crate::units::{percent, seconds};
 
 /// Below this share of the wall-clock time nobody waits for what is written.
 const LEAST_SHARE: f64 = 0.15;
-/// Who writes less works with names, of which a journal holds whole blocks.
+/// A command that writes less works with names, for which a journal holds whole blocks.
 const LEAST_BYTES: f64 = 8e6;
-/// From so many times of what the command wrote on, the device writes too much. Metadata are a few percent.
+/// If the device writes at least this many times what the command wrote, it writes too much. Metadata is a few percent.
 const AMPLIFIED: f64 = 1.5;
-/// From this part of what the command wrote on, the journal holds the data.
+/// If at least this fraction of what the command wrote goes to the journal, the journal holds the data.
 const IN_JOURNAL: f64 = 0.5;
-/// With larger pieces and fewer flushes the rest becomes quicker, too, or what is not waited for any more is waited for elsewhere.
+/// With larger pieces and fewer flushes the rest becomes quicker, too, or what is no longer waited for is waited for elsewhere.
 const UNCERTAIN: f64 = 0.5;
 const ORDERED: &str = "keep only metadata in the journal: mount with data=ordered, where a crash may leave a file with a part of what was written last";
 
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let device = AtDevice::of(case)?;
-    // Where only metadata go there, the blocks of many small files are as much.
+    // Where only metadata goes there, the blocks of many small files amount to as much.
     let place = case.recording.places.get(case.trace.place)?;
     let holds_data = |place: &Place| place.mount_options.split(',').any(|option| option == "data=journal");
     if !holds_data(place) && !place.below.iter().any(holds_data) {

@@ -43,7 +43,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         evidence.push(format!("{:.1} MB were written by calls", bytes as f64 / 1e6));
     }
     evidence.extend(others::evidence(case));
-    let durable = "the time to exit is what it concerns: until all of it is on the device, it takes as long as before";
+    let durable = "this is about the time to exit: getting everything onto the device takes as long as before";
     evidence.push(durable.to_owned());
     Some(
         Diagnosed {
@@ -53,7 +53,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             predicted: estimate::without(case, case.on_path(&time), UNCERTAIN),
             cure: vec![
                 Remedy::new(
-                    "let more be in memory: vm.dirty_ratio or vm.dirty_bytes higher, vm.dirty_background_bytes well below it, where the data may be lost with the power",
+                    "allow more dirty data in memory: raise vm.dirty_ratio or vm.dirty_bytes and keep vm.dirty_background_bytes well below it, if the data may be lost in a power failure",
                     without_settings(case, LIMITS),
                 ),
                 Remedy::advice("or write less, or earlier: the device is what limits in the long run"),

@@ -5,7 +5,7 @@
 //! B         └──── run │ waits for a disk ──┘            and time in which A's wait was followed
 //! ```
 //!
-//! A diagnosis asks of a wait how much of the wall-clock time it is. The sum over all threads cannot say that: what waits beside
+//! A diagnosis asks how much of the wall-clock time a wait is. The sum over all threads cannot say that: what waits beside
 //! the path costs nobody anything.
 
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ use inodyne_model::cause::Cause;
 use inodyne_model::observed::ThreadNumber;
 use inodyne_model::path::{Doing, DoingKind, WaitPlace};
 
-/// Waits that are followed at once, one within the other; more only come from a damaged file.
+/// How many nested waits are followed at once; more only come from a damaged file.
 const DEEPEST: usize = 32;
 
 /// What a thread was doing, with the number of its call.
@@ -51,7 +51,7 @@ pub(super) struct Doings {
 }
 
 impl Doings {
-    /// Time of a thread.
+    /// Adds time of a thread.
     pub(super) fn add(&mut self, key: Key, ns: u64) {
         let sum = self.sums.entry(key).or_default();
         *sum = sum.saturating_add(ns);
@@ -64,14 +64,14 @@ impl Doings {
         }
     }
 
-    /// The path goes back from `now` to `to`: this is time of all waits that began before, of those for the same cause of the last.
+    /// The path goes back from `now` to `to`: this is time of all waits that began before; of those for the same cause, only of the last.
     pub(super) fn pass(&mut self, now: u64, to: u64) {
         self.followed.retain(|waiting| waiting.since < now);
         for at in 0..self.followed.len() {
             let Waiting { thread, call, place, cause, since } = self.followed[at];
             let to = to.max(since);
             let inner = self.followed[at + 1..].iter().filter(|other| is_alike(other.cause, cause));
-            // One that began later holds the outer one's time only back to its own beginning.
+            // One that began later takes the outer one's time only back to its own beginning.
             let until = inner.map(|other| other.since).fold(now, u64::min);
             if until > to {
                 self.add(Key { thread, call, kind: DoingKind::Followed(place) }, until - to);
@@ -79,7 +79,7 @@ impl Doings {
         }
     }
 
-    /// All of them, in an order that depends on nothing but them.
+    /// All of them, in an order that depends only on them.
     pub(super) fn finish(self, name: impl Fn(u32) -> String) -> Vec<Doing> {
         let mut all: Vec<Doing> = self
             .sums
@@ -95,7 +95,7 @@ impl Doings {
     }
 }
 
-/// Whether two causes are one to those who ask: all locks of the kernel are.
+/// Whether two causes are the same to those who ask: all kernel locks are.
 fn is_alike(a: Cause, b: Cause) -> bool {
     a == b || (a.is_lock() && b.is_lock())
 }

@@ -1,4 +1,4 @@
-//! The waits that the walk is inside of: each ended by a helper, in which it goes on.
+//! The waits that the walk is inside of: each was ended by a helper, in which the walk goes on.
 
 use inodyne_model::cause::Cause;
 use inodyne_model::ledger::RowKind;
@@ -27,7 +27,7 @@ pub(super) struct Frame {
     pub(super) waits: u32,
 }
 
-/// One worker that waits for the next, and so on, is said once.
+/// A worker that waits for the next, and so on, is mentioned once.
 pub(super) fn is_more_of(around: &Frame, cause: Cause, helper: &str) -> bool {
     around.cause == cause && around.helper == helper
 }

@@ -1,4 +1,4 @@
-//! What is known of each thread over time, in the order in which the walk needs it: from the end back to the beginning.
+//! What is known about each thread over time, in the order in which the walk needs it: from the end back to the beginning.
 //!
 //! Only checks what the file says, and sorts it. Indices that point at nothing become "unknown".
 
@@ -15,7 +15,7 @@ pub(super) struct Off {
     pub(super) wake: u64,
     pub(super) back: u64,
     pub(super) call: u32,
-    /// Zero where the CPU was taken from it.
+    /// Zero where it was preempted.
     pub(super) stack: StackId,
     pub(super) waker: Waker,
     /// 0 where it was not followed.
@@ -23,7 +23,7 @@ pub(super) struct Off {
     pub(super) waker_stack: StackId,
 }
 
-/// A piece of work: it ended at `at`, and its parts are these of all.
+/// A piece of work: it ended at `at`, and its parts are `count` of all of them, from `first` on.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Piece {
     pub(super) at: u64,
@@ -37,7 +37,7 @@ pub(super) enum Who<'a> {
     Helper(&'a Helper),
 }
 
-/// All that is known of one thread, oldest first.
+/// All that is known about one thread, oldest first.
 pub(super) struct History<'a> {
     pub(super) who: Who<'a>,
     pub(super) offs: Vec<Off>,
@@ -47,7 +47,7 @@ pub(super) struct History<'a> {
 }
 
 impl History<'_> {
-    /// Whose thread it is.
+    /// Which process the thread belongs to.
     pub(super) fn process(&self) -> u32 {
         match self.who {
             Who::Command(thread) => thread.pid,
@@ -72,7 +72,7 @@ impl History<'_> {
     }
 }
 
-/// One that a helper created.
+/// A thread that a helper created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Created {
     pub(super) ended: u64,
@@ -80,13 +80,13 @@ pub(super) struct Created {
     pub(super) number: ThreadNumber,
 }
 
-/// Everybody's, with the tables that they point into.
+/// The histories of all threads, with the tables that they point into.
 pub(super) struct Histories<'a> {
     pub(super) of: HashMap<ThreadNumber, History<'a>>,
     pub(super) calls: Vec<String>,
-    /// The ends of the command's threads, in the order of time.
+    /// The ends of the command's threads, in order of time.
     pub(super) ends: Vec<(u64, ThreadNumber)>,
-    /// The ends of servers and of what they created, too.
+    /// Likewise the ends of servers and of what they created.
     pub(super) ends_of_servers: Vec<(u64, ThreadNumber)>,
     /// Those that another helper created, with their births, in the order of their ends.
     pub(super) created_by_servers: Vec<Created>,
@@ -96,7 +96,7 @@ pub(super) struct Histories<'a> {
 }
 
 impl<'a> Histories<'a> {
-    /// Of a trace. Linear in its events, but for sorting what does not come in order.
+    /// The histories of a trace. Linear in its events, except for sorting what does not come in order.
     pub(super) fn new(observed: &'a Observed) -> Histories<'a> {
         let history = |who| History { who, offs: Vec::new(), pieces: Vec::new(), last: Vec::new() };
         let threads = observed.threads.iter().map(|thread| (thread.number, history(Who::Command(thread))));
@@ -152,7 +152,7 @@ impl<'a> Histories<'a> {
         }
     }
 
-    /// Makes room for as much as there is of each thread: a timeline may have millions of rows, and a list that doubles while it is
+    /// Makes room for as much as there is for each thread: a timeline may have millions of rows, and a list that doubles while it is
     /// filled takes up to twice the memory.
     fn reserve(&mut self, threads: &[ThreadNumber], room: impl Fn(&mut History<'_>, usize)) {
         let mut counts: HashMap<ThreadNumber, usize> = HashMap::new();
@@ -179,7 +179,7 @@ impl<'a> Histories<'a> {
         }
     }
 
-    /// The last piece of a life is what its account says beyond all others.
+    /// The last piece of a life is what its account holds beyond all other pieces.
     fn add_last_pieces(&mut self) {
         let numbers: HashMap<&str, u32> = (0..).zip(&self.calls).map(|(at, name)| (name.as_str(), at)).collect();
         let outside = numbers.get("").copied();
@@ -211,7 +211,7 @@ impl<'a> Histories<'a> {
         }
     }
 
-    /// The number of a call that perhaps no interval names.
+    /// The number of a call that may not be named by any interval.
     pub(super) fn number_of(&mut self, name: &str) -> u32 {
         let found = self.calls.iter().position(|known| known == name);
         found.unwrap_or_else(|| {

@@ -2,8 +2,8 @@
 //!
 //! | module | what it knows |
 //! |---|---|
-//! | `history` | what is known of each thread over time |
-//! | `tail` | what is known of a thread after the timeline had no more room |
+//! | `history` | what is known about each thread over time |
+//! | `tail` | what is known about a thread after the timeline ran out of room |
 //! | `frame` | the waits that the walk is inside of |
 //! | `walk` | from the end back to the beginning |
 //! | `servers` | what servers created, for which they sleep |
@@ -13,7 +13,7 @@
 //! | `places` | the same by where they and their helpers were: stacks |
 //!
 //! Every instant of the wall-clock time is charged exactly once, so the rows sum to it. The walk is made only where the timeline
-//! is there and complete; what is said otherwise is the business of `headline`.
+//! is there and complete; `headline` handles all other cases.
 
 mod doings;
 mod frame;
@@ -39,7 +39,7 @@ use places::Seen;
 use tail::Tails;
 use walk::Walk;
 
-/// The critical path, its ledger first; none where the timeline was off, lost something, or is of a version without pieces of
+/// The critical path, its ledger first; none where the timeline was off, lost something, or is from a version without pieces of
 /// work.
 pub(crate) fn walked(trace: &Trace, classifier: &Classifier<'_>) -> Option<(Ledger, CriticalPath)> {
     if !is_complete(trace) {
@@ -65,21 +65,21 @@ pub(crate) fn walked(trace: &Trace, classifier: &Classifier<'_>) -> Option<(Ledg
     Some((ledger, path))
 }
 
-/// What led to instants of a trace, whichever.
+/// What led to any instants of a trace.
 pub(crate) struct Past<'a> {
     trace: &'a Trace,
     histories: Histories<'a>,
 }
 
 impl<'a> Past<'a> {
-    /// None where the timeline was off, lost something, had no room for all, or is of a version without pieces of work.
+    /// None where the timeline was off, lost something, had no room for everything, or is from a version without pieces of work.
     pub(crate) fn of(trace: &'a Trace) -> Option<Past<'a>> {
         let is_whole = trace.observed.timeline.until_ns.is_none();
         (is_whole && is_complete(trace)).then(|| Past { trace, histories: Histories::new(&trace.observed) })
     }
 
-    /// What the end of each of these stretches had to wait for since its beginning, together. Each has the thread that it ends in, its
-    /// beginning, and its length. They may overlap: each is walked for itself.
+    /// What the end of each of these stretches had to wait for since its beginning, added up. Each has the thread that it ends in, its
+    /// beginning, and its length. They may overlap: each is walked separately.
     pub(crate) fn ledger(
         &self,
         stretches: impl Iterator<Item = (ThreadNumber, Nanos, Nanos)>,
@@ -95,7 +95,7 @@ impl<'a> Past<'a> {
     }
 }
 
-/// What is unexplained is nobody's time, and nowhere.
+/// Unexplained time belongs to no thread and no place.
 fn residual(ns: Nanos) -> Option<PathTime> {
     let row = PathRow { kind: RowKind::Unexplained, syscall: None, cause: None, via: Vec::new() };
     let time = StackTime { ns, ..blank(0, &RowKey { kind: row.kind, syscall: None, cause: None }) };

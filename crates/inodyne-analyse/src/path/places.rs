@@ -5,8 +5,8 @@
 //! sync ; fsync ; … jbd2_log_wait_commit ; jbd2 ; … wait_on_bit    blocked: device-write         a wait, and a helper's inside of it
 //! ```
 //!
-//! Waits have their stack; time on a CPU is divided by the samples of its thread in the same call, and all that a thread waited for by
-//! the samples of where the program called from, as in `stacks`. Every part keeps its row of the ledger, and the parts of a row sum to
+//! Waits have their stack; time on a CPU is divided by the samples of its thread in the same call, and all that a thread waited for is
+//! divided by the samples of where the program called from, as in `stacks`. Every part keeps its row of the ledger, and the parts of a row sum to
 //! it.
 
 use std::collections::HashMap;
@@ -22,11 +22,11 @@ use crate::causes::Classifier;
 use crate::faults;
 use crate::stacks::{divided, sample_row, sampled};
 
-/// The number of "inside of no wait".
+/// The number that means "inside of no wait".
 pub(super) const ALONE: u32 = 0;
 
-/// What a helper did is divided by its own stacks and by who called what waits for it. Where these are more than so many together, only by its
-/// own: a helper with a thousand stacks for whom a call from a thousand places waits would be a million.
+/// What a helper did is divided by its own stacks and by who called what waits for it. Where this gives more parts than this, only by its
+/// own: a helper with a thousand stacks, for which a call from a thousand places waits, would give a million.
 const MOST_PARTS: usize = 1024;
 
 /// A place on the path.
@@ -67,14 +67,14 @@ impl Places {
         })
     }
 
-    /// Time of a row of the path.
+    /// Adds time of a row of the path.
     pub(super) fn add(&mut self, row: u32, place: Place, ns: u64) {
         let sum = self.sums.entry((row, place)).or_default();
         sum.ns = sum.ns.saturating_add(ns);
         sum.count += 1;
     }
 
-    /// The parts, in an order that depends on nothing but them.
+    /// The parts, in an order that depends only on them.
     pub(super) fn finish(self, rows: &[PathRow], name: impl Fn(u32) -> String, seen: &Seen<'_>) -> Vec<PathTime> {
         let mut sums: Vec<((u32, Place), Sum)> = self.sums.iter().map(|(key, sum)| (*key, *sum)).collect();
         sums.sort_unstable_by_key(|(key, _)| *key);
@@ -196,7 +196,7 @@ impl<'a> Seen<'a> {
         divided(time, self.callers(thread, call))
     }
 
-    /// From where a thread of the command called what it waited in.
+    /// The places from which a thread of the command called what it waited in.
     fn callers<'s>(&'s self, thread: ThreadNumber, call: Option<&'s str>) -> &'s [&'s BlockedSample] {
         self.blocked.get(&(thread, call)).map_or(&[], Vec::as_slice)
     }

@@ -25,7 +25,7 @@ struct Sum {
     ns: u64,
     count: u64,
     estimated: bool,
-    /// Of the cause `other` only.
+    /// For the cause `other` only.
     stacks: HashMap<StackId, u64>,
 }
 
@@ -34,7 +34,7 @@ struct Sum {
 pub(super) enum Times {
     /// Once, and for exactly so long.
     Once,
-    /// So often, in proportion to a longer time.
+    /// This often, in proportion to a longer time.
     Estimated(u64),
 }
 
@@ -51,7 +51,7 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// Time on a CPU; the row's number in the path.
+    /// Adds time on a CPU; returns the row's number in the path.
     pub(super) fn ran(&mut self, key: Key, ns: u64, estimated: bool) -> u32 {
         let sum = self.sum(key);
         sum.ns = sum.ns.saturating_add(ns);
@@ -70,11 +70,11 @@ impl Rows {
         })
     }
 
-    /// All that was charged since the last call of this was one step, which began at `from`.
+    /// Everything that was charged since the last call of this was one step, which began at `from`.
     pub(super) fn step(&mut self, from: u64, thread: ThreadNumber) {
         let CriticalPath { steps, parts, .. } = &mut self.path;
         let (before, new) = parts.split_at_mut(self.taken);
-        // What goes on in the step after it is no step of its own.
+        // What continues in the step after it is no step of its own.
         if let ([only], Some(later), Some(part)) = (&*new, steps.last_mut(), before.last_mut())
             && (later.thread, later.count, part.row) == (thread, 1, only.row)
         {
@@ -87,7 +87,7 @@ impl Rows {
         }
     }
 
-    /// Time of a thread of the command outside of calls; the row's number in the path.
+    /// Adds time of a thread of the command outside of calls; returns the row's number in the path.
     pub(super) fn ran_outside(&mut self, thread: ThreadNumber, ns: u64, estimated: bool) -> u32 {
         let (sum, any) = self.outside.entry(thread).or_default();
         *sum = sum.saturating_add(ns);
@@ -98,7 +98,7 @@ impl Rows {
         row
     }
 
-    /// Time off the CPU; the row's number in the path.
+    /// Adds time off the CPU; returns the row's number in the path.
     pub(super) fn waited(&mut self, key: Key, ns: u64, stack: StackId, times: Times) -> u32 {
         let is_other = key.cause == Some(Cause::Other);
         let sum = self.sum(key);
@@ -119,7 +119,7 @@ impl Rows {
         row
     }
 
-    /// The ledger of `wall_ns`, in which what was charged to nothing is the residual, and the path through time.
+    /// The ledger of `wall_ns`, in which what was not charged to anything is the residual, and the path through time.
     pub(super) fn finish(
         mut self,
         wall_ns: Nanos,

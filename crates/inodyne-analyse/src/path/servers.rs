@@ -1,5 +1,5 @@
-//! What servers created. One that sleeps until a timer wakes it looks whether they are done: what they did meanwhile is what it waited
-//! for, though they did not wake it.
+//! What servers created. A server that sleeps until a timer wakes it checks whether they are done: what they did meanwhile is what it
+//! waited for, though they did not wake it.
 //!
 //! ```text
 //! systemd     fork │ sleep … timer │ look │ sleep … timer │ look │ sleep … woken by the end of find │
@@ -12,10 +12,10 @@ use inodyne_model::observed::{Helper, ThreadNumber};
 
 use super::history::{Histories, Off, Who};
 
-/// Creators of creators that are looked at: a daemon's child, its child, and so on. A damaged file may have a circle.
+/// How many creators of creators are looked at: a daemon's child, its child, and so on. A damaged file may have a cycle.
 const GENERATIONS: usize = 6;
 
-/// Who lives at an instant that only moves back.
+/// Those that live at an instant that only moves back.
 pub(super) struct Servers<'a> {
     histories: &'a Histories<'a>,
     /// How many of those that were created ended before the instant.
@@ -31,13 +31,13 @@ impl<'a> Servers<'a> {
         servers
     }
 
-    /// From the end again.
+    /// Starts from the end again.
     pub(super) fn begin(&mut self) {
         self.ended = self.histories.created_by_servers.len();
         self.living.clear();
     }
 
-    /// Those that this process, or their children, created, which lived at an instant: the youngest first. Its own threads are none.
+    /// Those that this process or its children created and that lived at an instant, the youngest first. Its own threads do not count.
     pub(super) fn living(&mut self, server: u32, now: u64) -> impl Iterator<Item = ThreadNumber> {
         let created = &self.histories.created_by_servers;
         while let Some(last) = self.ended.checked_sub(1).map(|at| created[at]).filter(|last| last.ended >= now) {
@@ -53,7 +53,7 @@ impl<'a> Servers<'a> {
         youngest.filter(move |number| is_other(*number) && this.comes_from(*number, server))
     }
 
-    /// Those that this process, or their children, created, which ended between these instants: the last first.
+    /// Those that this process or its children created and that ended between these instants, the last first.
     pub(super) fn ended(&self, server: u32, since: u64, now: u64) -> impl Iterator<Item = (ThreadNumber, u64)> {
         let ends = &self.histories.ends_of_servers;
         let ended = &ends[..ends.partition_point(|(ended, _)| *ended < now)];
@@ -61,7 +61,7 @@ impl<'a> Servers<'a> {
         after.map(|(ended, number)| (*number, *ended)).filter(move |(number, _)| self.comes_from(*number, server))
     }
 
-    /// The wait in which one is at an instant, if it is in one.
+    /// The wait that a thread is in at an instant, if it is in one.
     pub(super) fn wait_at(&self, number: ThreadNumber, now: u64) -> Option<&'a Off> {
         let histories = self.histories;
         let offs = &histories.of.get(&number)?.offs;

@@ -1,4 +1,4 @@
-//! What is known of a thread after the timeline had no more room: its sums, less what the timeline says of the time before.
+//! What is known about a thread after the timeline ran out of room: its sums, less what the timeline says about the time before.
 //!
 //! ```text
 //! timeline     run │ blocked │ run │ bloc|ked │                      a wait that began before its end is in it as a whole
@@ -40,7 +40,7 @@ pub(super) enum What {
 }
 
 impl Tail {
-    /// The parts of a stretch of so many nanoseconds, in proportion. They sum to no more than the stretch, and to less where the thread's
+    /// The parts of a stretch of `ns` nanoseconds, in proportion. They sum to no more than the stretch, and to less where the thread's
     /// sums do not explain all of its life.
     pub(super) fn of_stretch(&self, ns: u64) -> impl Iterator<Item = Part> + '_ {
         let known: u128 = self.parts.iter().map(|part| u128::from(part.ns)).sum();
@@ -63,7 +63,7 @@ pub(super) struct Tails {
 }
 
 impl Tails {
-    /// Of a trace with these histories. None where the timeline has room for all.
+    /// The tails of a trace with these histories. None where the timeline has room for everything.
     pub(super) fn new(observed: &Observed, histories: &mut Histories<'_>) -> Tails {
         if observed.timeline.until_ns.is_none() {
             return Tails::default();
@@ -74,13 +74,13 @@ impl Tails {
         Tails { of: histories.of.iter().filter_map(tail).collect() }
     }
 
-    /// That of a thread.
+    /// The tail of a thread.
     pub(super) fn of(&self, thread: ThreadNumber) -> Option<&Tail> {
         self.of.get(&thread)
     }
 }
 
-/// What makes two waits of a thread the same: the number of its call, where it waited, who ended it, and where that one stood.
+/// What makes two waits of a thread the same: the number of its call, where it waited, who ended it, and where the waker was.
 type WaitKey = (u32, StackId, Waker, StackId);
 
 /// The waits of a thread: how long, and how often.
@@ -106,7 +106,7 @@ fn waits_beyond(observed: &Observed, histories: &mut Histories<'_>) -> HashMap<T
     all
 }
 
-/// The tail of a thread whose timeline is complete until then; none of one that had ended, or that the timeline has to its end.
+/// The tail of a thread whose timeline is complete until `until`; none for one that had ended, or that the timeline has to its end.
 fn tail(history: &History<'_>, until: u64, waits: Option<&Waits>) -> Option<Tail> {
     let Who::Command(thread) = history.who else { return None };
     let (begins, ends) = (history.begins(), history.ends());
@@ -115,7 +115,7 @@ fn tail(history: &History<'_>, until: u64, waits: Option<&Waits>) -> Option<Tail
     if from >= ends {
         return None;
     }
-    // What ran after the last piece belongs to the tail but for what was before the timeline's end.
+    // What ran after the last piece belongs to the tail, except for what was before the timeline's end.
     let ran: u64 = history.last.iter().fold(0, |sum, (_, ns)| sum.saturating_add(*ns));
     let last_seen = last_back.max(begins).max(history.pieces.last().map_or(0, |piece| piece.at));
     let before = until.saturating_sub(last_seen).min(ran);

@@ -1,10 +1,10 @@
-//! Timelines drawn in ASCII, one letter a nanosecond, and what the path makes of them; random ones; a long one.
+//! Timelines drawn in ASCII, one letter per nanosecond, and what the path makes of them; random ones; a long one.
 //!
 //! ```text
 //! u user mode   k in a call   b blocked   r ready   . not born, ended, or (for a helper) idle and not asked
 //! ```
 //!
-//! Below each thread stands who woke it, as `who@instant`, in the order of its waits.
+//! Below each thread stands who woke it, as (thread, stack), in the order of its waits.
 
 use std::collections::BTreeMap;
 
@@ -60,7 +60,7 @@ impl Drawing {
         Drawing { trace }
     }
 
-    /// A thread of the command, which is in this call where it is in one.
+    /// A thread of the command; `call` is the call that it is in where it is in one.
     fn thread(mut self, number: u32, parent: u32, call: u32, drawing: &str, ends: &[End]) -> Drawing {
         let (born, lived) = self.draw(number, call, drawing, ends);
         let letters = |letter| lived.chars().filter(|l| *l == letter).count() as u64;
@@ -165,7 +165,7 @@ fn path_of(trace: &Trace) -> Option<Ledger> {
     Some(ledger)
 }
 
-/// Sums, those of nothing left out.
+/// Sums, those of zero left out.
 fn by_row<'a>(all: impl Iterator<Item = (&'a PathRow, Nanos)>) -> BTreeMap<PathRow, u128> {
     let mut sums = BTreeMap::new();
     for (row, ns) in all.filter(|(_, ns)| *ns > Nanos::ZERO) {
@@ -227,7 +227,7 @@ fn waiting_for_a_child_is_what_the_child_did() {
 
 #[test]
 fn a_thread_that_looks_now_and_then_is_not_what_takes_long() {
-    // The first thread works. The second one sleeps, looks, and sleeps; at the end the first waits until that one has ended.
+    // The first thread works. The second one sleeps, looks, and sleeps; at the end the first waits until the second has ended.
     let ledger = Drawing::new()
         .thread(1, 0, 1, "ukkkkkkkkkkkkkkkbbbku", &[(2, 7)])
         .thread(2, 1, 0, ".ubbbbbubbbbbbbuuuu...", &[(0, 7), (0, 7)])
@@ -246,7 +246,7 @@ fn what_is_slept_during_a_wait_is_waited_for() {
 
 #[test]
 fn who_looks_again_and_again_whether_another_is_done_waits_for_it() {
-    // As an I/O benchmark does with its workers: nobody wakes the first thread but its own timer.
+    // As an I/O benchmark does with its workers: nothing wakes the first thread but its own timer.
     let sleeper = "ukbbbubbbubbbubbbubbbuu";
     let ledger = Drawing::new()
         .thread(1, 0, 2, sleeper, &[(0, 8); 5])
@@ -254,7 +254,7 @@ fn who_looks_again_and_again_whether_another_is_done_waits_for_it() {
         .ledger();
     let rows = ["fsync journal 15", "fsync kernel 3", "user 3", "wait4 kernel 1", "wait4 sleep 1"];
     assert_eq!(words(&ledger), rows);
-    // The CPU is taken from it before the last of these sleeps, or while the other one ends.
+    // It is preempted before the last of these sleeps, or while the other one ends.
     for (sleeper, fsync) in [
         ("ukbbbubbbubbbrbbbubbbuu", ["fsync journal 15", "fsync kernel 3"]),
         ("ukbbbubbbubbbubbbrrrruu", ["fsync journal 14", "fsync kernel 1"]),
@@ -265,7 +265,7 @@ fn who_looks_again_and_again_whether_another_is_done_waits_for_it() {
             .ledger();
         assert_eq!(words(&ledger)[..2], fsync);
     }
-    // Who sleeps once does not look for anybody, nor does one who sleeps for about as long as the other works.
+    // A thread that sleeps once does not check on anybody, nor does one that sleeps for about as long as the other works.
     for drawing in [".uuuuuuuuuuuuuuuuubbbuu", "ukbbbbbbbbbbbbbbbbbbbuu"] {
         let ledger = Drawing::new()
             .thread(1, 0, 2, drawing, &[(0, 8)])
@@ -369,7 +369,7 @@ fn what_a_helper_did_before_it_was_known_belongs_to_the_wait() {
 
 #[test]
 fn what_a_child_of_a_helper_did_was_for_the_wait_too() {
-    // A server that was asked has a child answer; of the child of one that is not known there is no more to be known.
+    // A server that was asked has a child answer; about the child of one that is not known, no more can be known.
     let rows = |parent| {
         let mut drawing = Drawing::new()
             .thread(1, 0, 1, "ukkbbbbbbbbbbku", &[(3, 1)])
@@ -387,7 +387,7 @@ fn what_a_child_of_a_helper_did_was_for_the_wait_too() {
 
 #[test]
 fn a_server_that_looks_whether_its_child_is_done_waits_for_that() {
-    // It looks every two nanoseconds, and a timer wakes it; in the last sleep its child had ended.
+    // It checks every two nanoseconds, woken by a timer; in the last sleep its child had ended.
     let rows = |server, parent| {
         let mut drawing = Drawing::new()
             .thread(1, 0, 1, "ukkbbbbbbbbbbbbbbku", &[(2, 1)])
@@ -414,7 +414,7 @@ fn a_server_that_looks_whether_its_child_is_done_waits_for_that() {
 
 #[test]
 fn a_server_that_looks_at_its_children_waits_for_the_youngest_that_does_something() {
-    // A timer wakes systemd twice, and at last its child. What came between is systemd's own.
+    // A timer wakes systemd twice, and finally its child does. What came in between is systemd's own.
     let rows = |parent, youngest: &[End]| {
         let mut drawing = Drawing::new()
             .thread(1, 0, 1, "ukkbbbbbbbbbbbbbbku", &[(2, 1)])
@@ -453,17 +453,17 @@ fn who_polls_on_after_its_time_was_up_waited_for_who_ended_a_later_poll() {
     // It was in the middle of a wait of its own when the time was up, and is followed from there.
     let reads = rows(client, ".uuuubbbbbbbbbuuuu.", &[(0, 3)]);
     assert_eq!(reads, ["fsync kernel 3", "fsync poll dockerd device-write 7", "fsync poll dockerd kernel 5", "user 4"]);
-    // Asked only then: before, the client waited for its time.
+    // Asked only then: before that, the client waited for its time to be up.
     let asked = rows("ukkbbbbubbbbukkbbku", ".bbbbbbbbbbbbbuuuu.", &[(1, 4)]);
     assert_eq!(asked, ["fsync kernel 5", "fsync poll 8", "fsync poll dockerd kernel 2", "user 4"]);
-    // Not born, so not known.
+    // Not born yet, so not known.
     let young = rows(client, ".............uuuuu.", &[]);
     assert_eq!(young, ["fsync kernel 3", "fsync poll 8", "fsync poll dockerd kernel 4", "user 4"]);
 }
 
 #[test]
 fn who_waits_on_after_its_time_was_up_waited_for_the_same_all_along() {
-    // As the runtime of a program in Go, which looks at its threads now and then.
+    // Like the runtime of a Go program, which checks on its threads now and then.
     let rows = |asker: &str, server: &str| {
         let drawing =
             Drawing::new().thread(1, 0, 1, asker, &[(0, FUTEX), (2, FUTEX)]).helper(2, "dockerd", server, &[]);
@@ -477,7 +477,7 @@ fn who_waits_on_after_its_time_was_up_waited_for_the_same_all_along() {
 
 #[test]
 fn who_is_returned_to_in_the_middle_of_a_wait_waits_for_who_ended_that() {
-    // The third slept, and ran from before the wait that it ended: the first was in another then.
+    // The third slept, and ran from before the wait that it ended: the first was in another one at that time.
     let ledger = Drawing::new()
         .thread(1, 0, 1, "ukkbbbbbbbkkbbku", &[(2, FUTEX), (3, FUTEX)])
         .thread(2, 1, 0, ".uuuuuuuuuu.....", &[])
@@ -584,7 +584,7 @@ fn stacks_of_a_helper_times_callers_do_not_grow_without_bound() {
     assert_eq!(times.iter().map(|time| time.ns.0).sum::<u64>(), 7);
 }
 
-/// `at LENGTH thread: what it was`, step by step.
+/// Step by step: from when, in which thread, and what each piece was.
 #[test]
 fn the_path_says_when() {
     let trace = Drawing::new()
@@ -636,7 +636,7 @@ fn no_path_where_something_was_lost_or_is_missing() {
     assert!(path_of(&off).is_none());
 }
 
-/// Whatever stands in the columns: some of it makes sense, most does not.
+/// Anything at all in the columns: some of it makes sense, most does not.
 fn nonsense() -> impl Strategy<Value = Trace> {
     let small = || prop_oneof![0u64..60, any::<u64>()];
     let interval = (0u32..6, small(), small(), small(), (0u32..5, 0u32..9, 0u32..7, 0u32..9));
@@ -687,7 +687,7 @@ fn nonsense() -> impl Strategy<Value = Trace> {
     )
 }
 
-/// Threads that take turns in waiting for each other: sensible, and all of it known.
+/// Threads that take turns waiting for each other: sensible, and all of it known.
 fn turns() -> impl Strategy<Value = (u64, Observed)> {
     prop::collection::vec((1u64..50, 0u64..20, 0u32..3), 1..200).prop_map(|rounds| {
         let mut now = START;
@@ -775,7 +775,7 @@ proptest! {
 /// A million switches between two threads.
 #[test]
 fn every_interval_is_looked_at_once() {
-    // What is quadratic does not end within the patience of a test runner.
+    // Anything quadratic would not end within the patience of a test runner.
     let mut trace = Drawing::new().trace;
     million(&mut trace, 1_000_000);
     let ledger = path_of(&trace).unwrap();

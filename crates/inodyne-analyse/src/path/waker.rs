@@ -3,9 +3,9 @@
 use inodyne_model::observed::Helper;
 use inodyne_model::stack::{Stack, function_name};
 
-/// The name of a helper that woke somebody at this place: of a worker what it worked on (`xfs-inodegc`, `loop`), of other
-/// threads of the kernel their own name without device and CPU (`jbd2`), of a process its command name, and of the numbered
-/// threads of one (`fuser-3`) the name that they share.
+/// The name of a helper that woke somebody at this place: for a worker, what it worked on (`xfs-inodegc`, `loop`); for other
+/// kernel threads, their own name without device and CPU (`jbd2`); for a process, its command name; and for the numbered
+/// threads of one (`fuser-3`), the name that they share.
 pub(super) fn name(helper: &Helper, stack: Option<&Stack>) -> String {
     let worker = helper.kernel_thread && helper.comm.starts_with("kworker/");
     let work = stack.filter(|_| worker).and_then(work_function);
@@ -31,7 +31,7 @@ fn without_number(comm: &str) -> &str {
 fn work_function(stack: &Stack) -> Option<&str> {
     let symbols: Vec<&str> = stack.symbols().collect();
     let at = symbols.iter().position(|symbol| function_name(symbol) == "process_one_work")?;
-    // What only tells that everything before it is done is a piece of work too (`wq_barrier_func`, inlined).
+    // A function that only tells that everything before it is done is a piece of work, too (`wq_barrier_func`, inlined).
     let function = symbols.get(at.checked_sub(1)?).map(|symbol| function_name(symbol))?;
     (!["complete", "wq_barrier_func"].contains(&function)).then_some(function)
 }
@@ -43,7 +43,7 @@ fn of_work(function: &str) -> String {
     short.trim_start_matches('_').replace('_', "-")
 }
 
-/// True for the stack of a helper that waits to be given work, so that it holds nobody up: a thread of the kernel in its own
+/// True for the stack of a helper that waits to be given work, and so holds nobody up: a kernel thread in its own
 /// main function, a FUSE server that asks for the next request.
 pub(super) fn is_idle(helper: &Helper, stack: Option<&Stack>) -> bool {
     const SCHEDULER: [&str; 5] =

@@ -1,4 +1,4 @@
-//! The walk itself: from the end of the root process back to its beginning, over whoever was waited for.
+//! The walk itself: from the end of the root process back to its beginning, via whoever was waited for.
 //!
 //! ```text
 //! time        ────────────────────────────────────────────────────────────────────▶ end of the root process
@@ -8,24 +8,25 @@
 //! path        sh  │  rm  │ queue-full │ xfs-inodegc   │    rm     │    sh
 //! ```
 //!
-//! * Time on a CPU is charged to what ran, by the pieces of work; time ready to the run queue.
+//! * Time on a CPU is charged to what ran, by the pieces of work; time spent ready, to the run queue.
 //! * A wait that a thread of the command ended: the walk goes to that thread, at the instant of the wake-up, and stays there; but
 //!   where that thread only let time pass (it slept, or its futex timed out), no farther back than to the beginning of the wait. Then
-//!   it returns: a thread that looks at something every 50 ms is not why the others took so long, though they wait for its end.
+//!   it returns: a thread that checks something every 50 ms is not why the others took so long, though they wait for its end.
 //! * A wait that a helper ended: the walk goes there too, but no farther back than to the beginning of the wait; then it
-//!   returns. Helpers live for many, and what they did before was not for this wait.
-//! * A thread that sleeps again and again, and in the last of these sleeps a far longer life of another thread ended: it looked
-//!   whether that one was done, though nobody woke it. The walk goes to that one, at its end. Of a server it is enough that one that it
-//!   created ended in such a sleep: a daemon of containers looks at them ten times a second. Or else that one lives and does something.
-//! * A poll whose time was up, in a process of which the walk has followed a later poll to another: the process went on to poll, so it
+//!   returns. Helpers work for many, and what they did before was not for this wait.
+//! * A thread that sleeps again and again, where in the last of these sleeps a far longer life of another thread ended: it was checking
+//!   whether that one was done, though nobody woke it. The walk goes to that one, at its end. For a server it is enough that one that it
+//!   created ended in such a sleep (a container daemon looks at its containers ten times a second), or else that one lives and does
+//!   something.
+//! * A poll whose time was up, in a process for which the walk has followed a later poll to another: the process went on polling, so it
 //!   waited for that one all along. The walk goes to it, no farther back than to the beginning of the poll. Clients and daemons that are
-//!   written in Go poll with a time-out, as long as they have any timer. The same for the futex of one thread that did little else
-//!   before it waited on.
+//!   written in Go poll with a time-out as long as they have any timer. The same goes for the futex of one thread that did little else
+//!   before it continued to wait.
 //! * Any other wait (an interrupt, somebody who is not followed) is charged to its cause.
 //! * A helper that was idle until an interrupt came gave no reason to wait: that time belongs to the cause of whoever waited.
-//! * At the birth of a thread the walk goes to who created it; of a helper's child, no farther back than before.
-//! * Where the timeline had no more room, only sums are known of what came later: a thread's time there is divided by them, up to the
-//!   wait that was under way when the timeline ended, or to the thread's birth. From there the walk goes on as ever, but into no helper.
+//! * At the birth of a thread the walk goes to whoever created it; for a helper's child, no farther back than before.
+//! * Where the timeline ran out of room, only sums are known for what came later: a thread's time there is divided by them, up to the
+//!   wait that was under way when the timeline ended, or to the thread's birth. From there the walk goes on as usual, but into no helper.
 //!
 //! One file, though long: each of these is a step of one walk, and all of them share its state.
 //!
@@ -50,15 +51,15 @@ use super::waker;
 use crate::causes::Classifier;
 use crate::faults::Outside;
 
-/// Helpers of helpers that the walk goes into.
+/// How many helpers of helpers the walk goes into.
 const DEEPEST: usize = 6;
 /// Jumps without moving back in time; more only come from a damaged file.
 const MOST_JUMPS: u32 = 16;
-/// The number of no call.
+/// The number that stands for no call.
 const OUTSIDE: u32 = u32::MAX;
-/// Who waits on after its time was up has done something else for no more than one in so many parts of that time.
+/// A thread that continues to wait after its time was up has done something else for no more than one part in this many of that time.
 const LITTLE: u64 = 10;
-/// Whoever looks whether another is done does so this often, at least, while that one lives.
+/// A thread that checks whether another is done does so at least this often while that one lives.
 const LOOKS: u64 = 5;
 
 /// How far a thread's past has been used up.
@@ -84,15 +85,15 @@ pub(super) struct Walk<'a> {
     doings: Doings,
     places: Places,
     servers: Servers<'a>,
-    /// The thread into whose life the walk has come from one that slept meanwhile: perhaps into the middle of a wait.
+    /// The thread that the walk has come into from one that slept meanwhile: perhaps in the middle of a wait.
     entered: Option<ThreadNumber>,
-    /// Who of other processes ended polls, by the process that polled.
+    /// Which threads of other processes ended polls, by the process that polled.
     polled: HashMap<u32, Polled>,
     /// The last wait of each thread that the walk followed to a helper, and that helper.
     followed: HashMap<ThreadNumber, (Off, ThreadNumber)>,
 }
 
-/// Who ended the poll of a process that the walk followed last.
+/// Who ended the poll of a process that the walk last followed.
 struct Polled {
     by: ThreadNumber,
     /// The end of an earlier poll from which the walk went to that one, too.
@@ -100,7 +101,7 @@ struct Polled {
 }
 
 impl<'a> Walk<'a> {
-    /// One that has been nowhere yet.
+    /// A walk that has been nowhere yet.
     pub(super) fn new(histories: &'a Histories<'a>, tails: &'a Tails, classifier: &'a Classifier<'a>) -> Walk<'a> {
         Walk {
             histories,
@@ -136,7 +137,7 @@ impl<'a> Walk<'a> {
         while self.now > start && self.step() {}
     }
 
-    /// What all of that was.
+    /// Everything that was charged.
     pub(super) fn charged(self) -> (Rows, Doings, Places) {
         (self.rows, self.doings, self.places)
     }
@@ -211,7 +212,7 @@ impl<'a> Walk<'a> {
         }
         let Some(mut frame) = self.frames.pop() else { return false };
         self.jumps += 1;
-        // It had looked whether this one is done, and before its birth it did something else.
+        // It was checking whether this one was done, and before the birth of this one it did something else.
         if frame.waiter == creator {
             self.thread = creator;
             return true;
@@ -235,7 +236,7 @@ impl<'a> Walk<'a> {
         self.places.inside(self.waits(), PathWait { thread: frame.waiter, syscall, cause, stack, helper })
     }
 
-    /// Nothing is known of a helper: the rest of the wait belongs to whoever waited for it. Without one, the walk ends.
+    /// Nothing is known about a helper: the rest of the wait belongs to whoever waited for it. Without one, the walk ends.
     fn give_up(&mut self) -> bool {
         let Some(frame) = self.frames.last() else { return false };
         let key = Key { kind: RowKind::Blocked, cause: Some(frame.cause), ..subject(&self.frames) };
@@ -336,7 +337,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The thread of the command for whose end the current one slept, and from where on the walk is in it: where it had slept like this
+    /// The thread of the command whose end the current one slept for, and from where on the walk is in it; where it had slept like this
     /// before.
     fn looked_for(&mut self, history: &History<'_>, off: &Off, cause: Cause) -> Option<(ThreadNumber, u64)> {
         let let_time_pass = |off: &Off, cause| {
@@ -348,7 +349,7 @@ impl<'a> Walk<'a> {
             return None;
         }
         let until_here = self.cursor(history).offs.saturating_sub(1);
-        // Where only the CPU was taken from it, it did not wait.
+        // Where it was only preempted, it did not wait.
         let before = history.offs[..until_here].iter().rev().find(|before| before.stack != StackId(0)).copied()?;
         if !let_time_pass(&before, self.cause(&before)) || before.call != off.call {
             return None;
@@ -362,15 +363,15 @@ impl<'a> Walk<'a> {
         since.map(|(ended, number)| (*number, self.now.min(*ended))).find(|(number, _)| is_meant(*number))
     }
 
-    /// Whether a thread lived so long that who sleeps for `slept` ns at a time looked for its end many times.
+    /// Whether a thread lived so long that one that sleeps for `slept` ns at a time checked for its end many times.
     fn lived_long(&self, number: ThreadNumber, slept: u64) -> bool {
         let life = self.histories.of.get(&number).map_or(0, |other| other.ends().saturating_sub(other.begins()));
         life / LOOKS >= slept.max(1)
     }
 
-    /// The same for a server: the helper for which the current one slept, among those that its process or their children created, and
-    /// until when. One that ended meanwhile and had lived far longer than such a sleep, or else the youngest of those that lived when the
-    /// sleep ended and did not sleep as well.
+    /// The same for a server: the helper that the current one slept for, among those that its process or its children created, and
+    /// until when. That is one that ended meanwhile and had lived far longer than such a sleep, or else the youngest of those that were
+    /// alive when the sleep ended and were not asleep as well.
     fn created_and_looked_for(
         &mut self,
         history: &History<'_>,
@@ -407,8 +408,8 @@ impl<'a> Walk<'a> {
         self.frames.iter().any(|frame| frame.waiter == number)
     }
 
-    /// The helper for which the current thread waited until its time was up: that which ended a later wait in the same call, to which it
-    /// went on after little else.
+    /// The helper that the current thread waited for until its time was up: the one that ended a later wait in the same call, which it
+    /// went on to after little else.
     fn resumed(&self, off: &Off) -> Option<ThreadNumber> {
         let (later, by) = self.followed.get(&self.thread)?;
         let did = later.out.saturating_sub(off.wake);
@@ -416,14 +417,14 @@ impl<'a> Walk<'a> {
         (did_little && later.call == off.call && self.can_enter(*by)).then_some(*by)
     }
 
-    /// The helper for which the process polled until its time was up: that which ended a later poll of it.
+    /// The helper that the process polled for until its time was up: the one that ended a later poll of the process.
     fn polled_for(&mut self, history: &History<'_>) -> Option<ThreadNumber> {
         let by = self.polled.get(&history.process())?.by;
         if !self.can_enter(by) {
             return None;
         }
         let polled = self.polled.get_mut(&history.process())?;
-        // It came back from there without having moved: that one was waiting for this process.
+        // The walk came back from there without having moved: that one was waiting for this process.
         let is_new = polled.since != Some(self.now);
         polled.since = Some(self.now);
         is_new.then_some(by)
@@ -437,7 +438,7 @@ impl<'a> Walk<'a> {
         has_room && is_known && helper != self.thread && !self.is_inside(helper)
     }
 
-    /// Goes to a helper that did not wake the current thread, but for which this waited; no farther back than to `floor`.
+    /// Goes to a helper that did not wake the current thread, but that the thread waited for; no farther back than to `floor`.
     fn go_into(&mut self, worker: ThreadNumber, off: &Off, floor: u64) {
         let Some(Who::Helper(helper)) = self.histories.of.get(&worker).map(|history| &history.who) else { return };
         self.jumps += 1;
@@ -457,7 +458,7 @@ impl<'a> Walk<'a> {
         self.thread = worker;
     }
 
-    /// Goes to who ended a wait, if that is known and leads on.
+    /// Goes to whoever ended a wait, if that is known and leads on.
     fn follow(&mut self, off: &Off, was_idle: bool) -> bool {
         let to = off.waker_thread;
         if matches!(off.waker, Waker::Interrupt | Waker::Unknown) || to == 0 || to == self.thread {
@@ -471,7 +472,7 @@ impl<'a> Walk<'a> {
             return false;
         }
         let Who::Helper(helper) = history.who else {
-            // Where the walk stands in helpers, the one that waits for them is no thread to return to.
+            // Where the walk is inside of helpers, the one that waits for them is no thread to return to.
             let left = self.frames.is_empty().then_some((self.thread, off.out));
             let waiting = self.frames.first().map_or_else(|| self.waiting(off), |frame| frame.waiting);
             let jumped = self.jump(to);
@@ -540,7 +541,7 @@ impl<'a> Walk<'a> {
         (Outside::of(stack) == Outside::PageFault).then(|| PAGE_FAULT.to_owned())
     }
 
-    /// On whose behalf, with the call in which the current thread is.
+    /// On whose behalf something is charged, with the call that the current thread is in.
     fn subject_in(&self, call: Option<String>) -> Key {
         let mut key = subject(&self.frames);
         if self.frames.is_empty() {
@@ -556,7 +557,7 @@ impl<'a> Walk<'a> {
         Waiting { thread: self.thread, call: off.call, place: place(off), cause: self.cause(off), since: off.out }
     }
 
-    /// What the thread of the command does of which the walk is about: the current one, or the one that waits for it.
+    /// What the thread of the command that the walk is about does: the current one, or the one that waits for it.
     fn doing(&self, call: u32, kind: DoingKind) -> doings::Key {
         let own = doings::Key { thread: self.thread, call, kind };
         self.frames.first().map_or(own, |frame| frame.waiting.key())
@@ -572,7 +573,7 @@ impl<'a> Walk<'a> {
         Place { waits: self.waits(), thread: self.thread, call, stack }
     }
 
-    /// Where the thread is that waits in this frame.
+    /// Where the thread that waits in this frame is.
     fn of_waiter(&self, at: usize) -> Option<Place> {
         let frame = self.frames.get(at)?;
         let waits = at.checked_sub(1).map_or(ALONE, |around| self.frames[around].waits);
@@ -598,7 +599,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Charges time of which only sums are known, from now back to where the timeline of this thread ends.
+    /// Charges time for which only sums are known, from now back to where the timeline of this thread ends.
     fn by_sums(&mut self, history: &History<'_>, tail: &Tail) {
         let to = tail.from.max(self.limit()).min(self.now);
         for part in tail.of_stretch(self.now - to) {
@@ -689,7 +690,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Where a thread waited, and who ended that.
+/// Where a thread waited, and who ended the wait.
 fn place(off: &Off) -> WaitPlace {
     WaitPlace { stack: off.stack, waker: off.waker, waker_stack: off.waker_stack }
 }

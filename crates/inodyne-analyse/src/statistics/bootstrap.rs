@@ -7,7 +7,7 @@
 //! ```text
 //! interval = [G⁻¹(α₁), G⁻¹(α₂)]       G: distribution of the statistic over the resamples
 //! α = Φ(z₀ + (z₀ + z) / (1 - a (z₀ + z)))        z = Φ⁻¹(0.025), Φ⁻¹(0.975)
-//! z₀ = Φ⁻¹(part of the resamples below the statistic, equal ones counted half)
+//! z₀ = Φ⁻¹(fraction of the resamples below the statistic, equal ones counted half)
 //! a  = Σ d³ / (6 (Σ d²)^1.5)          d: mean of the jackknife values less each of them
 //! ```
 //!
@@ -24,11 +24,11 @@ use inodyne_model::random::Random;
 pub const RESAMPLES: usize = 4_000;
 const CONFIDENCE: f64 = 0.95;
 
-/// A pair: the base, and what is held against it.
+/// A pair: the base, and what is compared with it.
 pub type Pair = (f64, f64);
 
-/// The median of the pairs' ratios `b / a`: what the verdicts are about. What slows a whole block cancels out, so that it
-/// holds also where every block is slower than the one before. None for fewer than two pairs, or where so many bases
+/// The median of the pairs' ratios `b / a`: what the verdicts are about. What slows a whole block cancels out, so it
+/// also holds where every block is slower than the one before. None for fewer than two pairs, or where so many bases
 /// are zero that the median is infinite; where some are, the upper end may be.
 pub fn median_ratio(pairs: &[Pair], random: &mut Random) -> Option<Interval> {
     let ratios: Vec<f64> = pairs.iter().map(|(a, b)| quotient(*b, *a)).collect();
@@ -44,12 +44,12 @@ pub fn above_nothing(pairs: &[Pair]) -> Option<Interval> {
     (is_above && is_infinite()).then_some(infinite)
 }
 
-/// A ratio; 1 of two that are equal, also where both are zero.
+/// A ratio; 1 for two that are equal, even where both are zero.
 fn quotient(b: f64, a: f64) -> f64 {
     if a == b { 1.0 } else { b / a }
 }
 
-/// `median(b) / median(a)`. None for fewer than two pairs, or where the base is zero; where it is in resamples, the upper end
+/// `median(b) / median(a)`. None for fewer than two pairs, or where the base is zero; where it is zero in resamples, the upper end
 /// may be infinite.
 pub fn ratio_of_medians(pairs: &[Pair], random: &mut Random) -> Option<Interval> {
     ratio(pairs, random, median)
@@ -77,8 +77,8 @@ fn ratio(pairs: &[Pair], random: &mut Random, middle: fn(&mut [f64]) -> f64) -> 
     })
 }
 
-/// The BCa interval of a statistic. None for fewer than two values, or where the statistic is not finite. Resamples of which it
-/// is infinite count as what they are, so that an end of the interval may be infinite.
+/// The BCa interval of a statistic. None for fewer than two values, or where the statistic is not finite. Resamples for which it
+/// is infinite count as such, so an end of the interval may be infinite.
 pub fn bca<T: Copy>(
     sample: &[T],
     random: &mut Random,
@@ -110,7 +110,7 @@ pub fn bca<T: Copy>(
     };
     let tail = (1.0 - CONFIDENCE) / 2.0;
     let (low, high) = (end(tail), end(1.0 - tail));
-    // Where nearly all resamples are alike, rounding must not turn the interval over or past the value.
+    // Where nearly all resamples are alike, rounding must not invert the interval or move it past the value.
     Some(Interval { value, low: low.min(high).min(value), high: high.max(low).max(value) })
 }
 
@@ -168,7 +168,7 @@ mod tests {
         assert_eq!((interval(4).low, interval(4).value, interval(4).high), (1.5, 1.5, f64::INFINITY));
         assert_eq!(median_ratio(&pairs(6), &mut Random::seeded(1)), None);
         assert!(above_nothing(&pairs(6)).is_some() && above_nothing(&pairs(4)).is_none());
-        // Medians of nothing on both sides are as much as each other.
+        // Medians of zero on both sides are equal.
         let of_few = [(0.0, 0.0), (0.0, 0.0), (2.0, 2.0), (2.0, 3.0), (2.0, 3.0)];
         let medians = ratio_of_medians(&of_few, &mut Random::seeded(1)).unwrap();
         assert!(medians.value == 1.0 && !medians.low.is_nan() && !medians.high.is_nan(), "{medians:?}");

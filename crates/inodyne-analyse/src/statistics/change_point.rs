@@ -1,8 +1,8 @@
-//! Is there a run from which on everything is slower?
+//! Is there a run from which everything is slower?
 //!
 //! Pettitt, "A non-parametric approach to the change-point problem", Applied Statistics 28 (1979): the cut for which
 //! the ranks before and after it differ most, with his approximate p-value 2 exp(-6 K² / (n³ + n²)). It finds one step,
-//! and by ranks, so a slow run is none. A steady trend makes ranks differ as well: [`steps_better_than`] tells which of
+//! and by ranks, so a single slow run is none. A steady trend makes ranks differ as well: [`steps_better_than`] tells which of
 //! the two describes the values better.
 
 use super::trend::Line;

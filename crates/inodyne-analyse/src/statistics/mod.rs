@@ -13,7 +13,7 @@
 //! | [`outliers`] | which runs lie far from the others |
 //!
 //! All of it is about times of runs on real machines: skewed to the right, with a few runs far out, drifting, a handful
-//! to some hundreds of them. So medians, ranks and resampling stand before means and normal distributions.
+//! to some hundreds of them. So medians, ranks and resampling come before means and normal distributions.
 //! `scripts/make-statistics-fixtures` computes the same with SciPy; the tests compare.
 
 pub mod bootstrap;
@@ -41,7 +41,7 @@ fn normal_quantile(p: f64) -> f64 {
     -std::f64::consts::SQRT_2 * statrs::function::erf::erfc_inv(2.0 * p)
 }
 
-/// Ranks from 1, equal values share the middle of theirs; and Σ(t³ - t) over groups of t equal values.
+/// Ranks from 1, where equal values share the middle of theirs; and Σ(t³ - t) over groups of t equal values.
 fn ranks(values: &[f64]) -> (Vec<f64>, f64) {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));

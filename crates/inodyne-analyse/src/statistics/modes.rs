@@ -1,18 +1,18 @@
 //! Do the values fall into two groups, as where a cache sometimes holds and sometimes does not?
 //!
-//! The values' logarithms are cut where the squares within the two parts sum to least (the exact two-means in one
+//! The values' logarithms are cut where the sum of squares within the two parts is least (the exact two-means in one
 //! dimension; Fisher, "On grouping for maximum homogeneity", JASA 53 (1958)). The distance of the parts' means, in
 //! standard deviations within them, is Ashman's D (Ashman, Bird and Zepf, Astronomical Journal 108 (1994)) with one
 //! pooled deviation. Any values can be cut in two: halves of normal ones have a distance of 2.6, of uniform ones 3.5.
 //! From `LEAST_SEPARATION` on, with no part so small that it may as well be outliers, and a gap between the parts
-//! that is wide beside those within them, there are two groups; of samples from a normal
-//! distribution fewer than 1 in 100 look so.
+//! that is wide compared with those within them, there are two groups; fewer than 1 in 100 samples from a normal
+//! distribution look like that.
 
 use super::summary::{mean, median_of};
 
 /// Fewer values show no groups.
 const LEAST_VALUES: usize = 15;
-/// The least part of a group.
+/// The least fraction of the values that is a group.
 const LEAST_PART: f64 = 0.15;
 /// The least distance of the groups.
 const LEAST_SEPARATION: f64 = 5.0;

@@ -1,18 +1,18 @@
 //! Which values lie far from the others? They are flagged, never dropped.
 //!
 //! Iglewicz and Hoaglin, "How to detect and handle outliers" (1993): the modified z-score 0.6745 (x - median) / MAD of the
-//! logarithms, as noise of times is multiplicative. Where more than half of the values are alike the MAD is zero, and the
-//! mean deviation takes its place (x - median) / (1.2533 mean deviation), as they advise.
+//! logarithms, as noise of times is multiplicative. Where more than half of the values are alike, the MAD is zero, and the
+//! mean deviation takes its place: (x - median) / (1.2533 mean deviation), as they advise.
 //!
-//! Beyond which score a value is far depends on how many there are. Their limit of 3.5 marks something in every sixth
-//! sample of 6 normal values, and in every tenth of 100: of many the farthest is far by chance, and a MAD of few
-//! is often small by chance. So it is the z-score that the farthest of n normal values exceeds in one of twenty samples,
-//! times 1.05 + 7 / n for the MAD: then 4 to 6% of normal samples of 6 to 100 have a far value (tests/trust.rs counts).
+//! The score beyond which a value is far depends on how many there are. Their limit of 3.5 marks something in every sixth
+//! sample of 6 normal values, and in every tenth of 100: of many the farthest is far by chance, and the MAD of a few
+//! is often small by chance. So the limit is the z-score that the farthest of n normal values exceeds in one of twenty
+//! samples, times 1.05 + 7 / n for the MAD: then 4 to 6% of normal samples of 6 to 100 have a far value (tests/trust.rs counts).
 
 use super::normal_quantile;
 use super::summary::{mean, median, median_of};
 
-/// The part of samples without outliers in which something is marked all the same.
+/// The fraction of samples without outliers in which something is marked all the same.
 const LEVEL: f64 = 0.05;
 /// Fewer values have no far ones.
 const LEAST_VALUES: usize = 6;

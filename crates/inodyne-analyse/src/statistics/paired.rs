@@ -2,16 +2,16 @@
 //!
 //! Wilcoxon, "Individual comparisons by ranking methods", Biometrics Bulletin 1 (1945). Chosen over a permutation test
 //! of the mean because ranks keep one slow run from deciding, and over the sign test because it finds small shifts
-//! with fewer pairs. If there is no difference, each pair's sign is a coin's toss whatever the distribution of the
+//! with fewer pairs. If there is no difference, each pair's sign is a coin toss whatever the distribution of the
 //! noise, since the order inside a block is random: that is all the exact test needs, and it holds with ties too.
 //!
-//! What is ranked are logarithms of the ratios, as noise of times is multiplicative; differences where a value is zero.
+//! What is ranked is the logarithms of the ratios, as noise of times is multiplicative; differences where a value is zero.
 //! Pairs without any difference are left out (Wilcoxon's own treatment).
 
 use super::bootstrap::Pair;
 use super::{normal_below, probability, ranks};
 
-/// Up to so many pairs the distribution is counted out, beyond it is taken as normal (as SciPy does).
+/// Up to this many pairs the distribution is counted exactly, beyond that it is taken as normal (as SciPy does).
 const MOST_EXACT: usize = 50;
 
 /// The p-value of pairs. One where nothing differs.

@@ -7,12 +7,12 @@ use inodyne_model::statistics::Spread;
 /// The most buckets of a histogram of runs.
 const MOST_BUCKETS: usize = 20;
 
-/// The arithmetic mean. Zero of nothing.
+/// The arithmetic mean. Zero for no values.
 pub fn mean(values: &[f64]) -> f64 {
     if values.is_empty() { 0.0 } else { values.iter().sum::<f64>() / values.len() as f64 }
 }
 
-/// The median; of an even number the mean of the two middle ones. Zero of nothing. The order of the values is lost.
+/// The median; of an even number, the mean of the two middle ones. Zero for no values. The order of the values is lost.
 pub fn median(values: &mut [f64]) -> f64 {
     let (half, odd) = (values.len() / 2, values.len() % 2 == 1);
     if values.is_empty() {
@@ -26,7 +26,7 @@ pub fn median(values: &mut [f64]) -> f64 {
     (lower + upper) / 2.0
 }
 
-/// The median of values that are to stay in order.
+/// The median of values whose order is to be kept.
 pub fn median_of(values: &[f64]) -> f64 {
     median(&mut values.to_vec())
 }
@@ -47,7 +47,7 @@ pub fn quantile(sorted: &[f64], q: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
     let at = q.clamp(0.0, 1.0) * last as f64;
     let (low, high) = (sorted[at.floor() as usize], sorted[at.ceil() as usize]);
-    // Equal neighbours may be infinite, and have no difference then.
+    // Equal neighbours may be infinite, and then have no difference.
     if low == high { low } else { low + (high - low) * at.fract() }
 }
 

@@ -8,9 +8,9 @@
 use super::summary::median;
 use super::{normal_below, probability};
 
-/// Up to so many values the distribution is counted out (as SciPy does), unless some are equal.
+/// Up to this many values the distribution is counted exactly (as SciPy does), unless some are equal.
 const MOST_EXACT: usize = 33;
-/// Of more values so many are compared with each other, at even distances: time and memory grow with the square.
+/// Of more values, this many are compared with each other, evenly spaced: time and memory grow with the square.
 const MOST_COMPARED: usize = 2_000;
 
 /// A line through values in their order.
@@ -62,9 +62,9 @@ fn compared(values: &[f64]) -> impl Iterator<Item = (usize, f64)> {
     (0..count).map(place).map(|place| (place, values[place]))
 }
 
-/// Of all orders of n different values, the part with at most so many falling pairs (or rising ones), twice.
+/// Of all orders of n different values, twice the fraction with at most `fewer` falling pairs (or rising ones).
 fn exactly(n: usize, fewer: usize) -> f64 {
-    // chance[k]: that k pairs fall among the first values. The next value falls below any number of them alike.
+    // chance[k]: that k pairs fall among the first values. The next value is equally likely to fall below any number of them.
     let mut chance = vec![0.0; fewer + 1];
     chance[0] = 1.0;
     for size in 2..=n {

@@ -9,20 +9,20 @@
 //!              [---+-------------+----]        |           not enough runs
 //! ```
 //!
-//! An interval inside of the margin is the two one-sided tests of equivalence, a little stricter than their usual 90%
+//! An interval inside of the margin amounts to the two one-sided tests of equivalence, a little stricter than their usual 90%
 //! interval (Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15 (1987)). It comes first: a difference
-//! may be real and too small to matter. For a difference, both the interval of the medians and the test of the ranks
+//! may be real but too small to matter. For a difference, both the interval of the medians and the test of the ranks
 //! must say so, which keeps false alarms below the 5% that each alone allows.
 
 use inodyne_model::comparison::{Interval, LEAST_PAIRS, Verdict};
 
-/// What is rarer than this is no chance.
+/// What is rarer than this is not taken for chance.
 pub const LEVEL: f64 = 0.05;
 /// Enough for more comparisons than anybody makes.
 const MOST_NEEDED: usize = 64;
 
-/// How many pairs can decide all of so many comparisons that are corrected for one another (Holm), where every pair points the same
-/// way: with fewer, the smallest p-value that there can be is no verdict, however large the differences.
+/// How many pairs can decide all of this many comparisons that are corrected for one another (Holm), if every pair points the same
+/// way: with fewer, even the smallest possible p-value gives no verdict, however large the differences.
 pub fn pairs_needed(together: usize) -> usize {
     let least = |pairs: i32| together as f64 * 2.0f64.powi(1 - pairs);
     let mut pairs = LEAST_PAIRS;
@@ -69,7 +69,7 @@ mod tests {
     fn as_many_pairs_are_needed_as_can_decide() {
         for (together, pairs) in [(0, 6), (1, 6), (2, 7), (3, 7), (4, 8), (20, 10), (1_000_000, 26)] {
             assert_eq!(pairs_needed(together), pairs, "{together}");
-            // All pairs on one side, each comparison as the others: with one fewer the same is no verdict.
+            // All pairs on one side, each comparison like the others: with one pair fewer, the same gives no verdict.
             let decides = |pairs: usize| {
                 let one = vec![(1.0, 2.0); pairs];
                 let p = crate::statistics::paired::p_value(&one);

@@ -19,7 +19,7 @@ use crate::event::Event;
 pub enum Collector {
     /// The BPF programs.
     Bpf(Options),
-    /// strace, which is this file.
+    /// strace, which is at this path.
     Strace(PathBuf),
     /// The BPF programs, or strace where the kernel refuses them.
     BpfOrStrace(Options, PathBuf),
@@ -73,7 +73,7 @@ impl Collecting {
         }
     }
 
-    /// Takes what has been traced so far. To be called every few milliseconds.
+    /// Takes what has been traced so far. Must be called every few milliseconds.
     pub(super) fn drain(&self) {
         if let Collecting::Bpf(tracer) = self {
             tracer.drain();
@@ -88,7 +88,7 @@ impl Collecting {
         }
     }
 
-    /// Passes a signal on to the command. strace itself takes none while it runs one.
+    /// Passes a signal on to the command. strace itself accepts none while it runs one.
     pub(super) fn signal(&self, started: &Started, signal: Signal) {
         match self {
             Collecting::Bpf(_) => started.signal(signal),
@@ -96,7 +96,7 @@ impl Collecting {
         }
     }
 
-    /// Tells that the command has ended, and only what it left to be written is still to be seen.
+    /// Says that the command has ended, and only what it left to be written is still to be observed.
     pub(super) fn command_ended(&mut self) {
         if let Collecting::Bpf(tracer) = self {
             tracer.command_ended();

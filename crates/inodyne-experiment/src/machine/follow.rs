@@ -29,7 +29,7 @@ pub(super) struct Following<'a> {
     pub(super) leftovers: Leftovers,
     /// Who keeps them instead, until they are dropped there.
     pub(super) keeper: Option<&'a mut Vec<Started>>,
-    /// Kill it after so long.
+    /// Kill it after this long.
     pub(super) timeout: Option<Duration>,
     /// What flushes what it has written, right after its end.
     pub(super) flusher: Option<&'a Flusher>,
@@ -48,12 +48,12 @@ pub(super) fn follow(
         None => Cow::Borrowed(spec),
     };
     let started = inodyne_launch::start(&spec, collecting.as_ref().and_then(Collecting::arm_program))?;
-    // Only a trace says them.
+    // Only a trace reports these.
     let mut watched = collecting.as_ref().map(|_| Watched { before: Look::now(), limits: Limits::new(), looked: None });
     if let Some(watched) = &mut watched {
         watched.look(&started);
     }
-    // What arrives is to be read before there is no more room for it, also where the command keeps all CPUs busy.
+    // What arrives must be read before there is no more room for it, even where the command keeps all CPUs busy.
     let urgent = collecting.as_ref().map(|_| Urgent::now());
     started.release()?;
     let mut timeout = Timeout { until: following.timeout.map(|timeout| Instant::now() + timeout), passed: false };
@@ -66,13 +66,13 @@ pub(super) fn follow(
     // Whoever interrupted does not want to wait for a disk.
     let flusher = following.flusher.filter(|_| !interrupts.any_seen());
     let durable = flusher.map(|flusher| flusher.flush().map(|()| monotonic_ns()));
-    // Times are those of untraced runs. Of a traced one it is seen what is written.
+    // Times are those of untraced runs. In a traced one, this is for seeing what is written.
     let durable = durable.filter(|_| collecting.is_none());
     let limits = watched.map_or_else(Vec::new, |watched| watched.limits.finish());
     let collected = collecting.map(|collecting| collecting.finish(ended.exit)).transpose()?;
     let collected = collected.map(|trace| Trace { limits, neighbours, ..trace });
     if collected.as_ref().is_some_and(|trace| !trace.tracer.divides_calls()) {
-        // It is strace's own as well, and cannot be told apart.
+        // It includes strace's own, which cannot be told apart.
         ended.usage = Usage::default();
     }
     let leftovers = if timeout.passed { Leftovers::Kill } else { following.leftovers };
@@ -151,7 +151,7 @@ struct Watched {
     looked: Option<Instant>,
 }
 
-/// How often: a command that moves itself does so at its beginning.
+/// How often: a command that moves itself to another cgroup does so at its beginning.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 impl Watched {
@@ -163,13 +163,13 @@ impl Watched {
     }
 }
 
-/// The number of calls in a second, from time to time.
+/// The number of calls per second, from time to time.
 struct CallRate {
     started: Instant,
     last: Option<(Instant, u64)>,
 }
 
-/// Of a short command nothing is told.
+/// Nothing is reported about a short command.
 const FIRST_AFTER: Duration = Duration::from_secs(1);
 const EVERY: Duration = Duration::from_millis(500);
 
@@ -178,7 +178,7 @@ impl CallRate {
         CallRate { started: Instant::now(), last: None }
     }
 
-    /// What to tell when it is time; `calls` is only asked for then.
+    /// What to report when it is time; `calls` is only asked for then.
     fn event(&mut self, calls: impl FnOnce() -> Option<u64>) -> Option<Event<'static>> {
         let now = Instant::now();
         let (since, before) = self.last.unwrap_or((self.started, 0));

@@ -1,9 +1,9 @@
 //! Signals to inodyne while a command runs.
 //!
 //! A terminal's Ctrl-C goes to the whole foreground group: the command has it already, and decides; inodyne waits and
-//! reports. A signal that somebody sent to inodyne alone is passed on. The second one, of either kind, stops at once, unless
+//! reports. A signal that somebody sent to inodyne alone is passed on. A second one, of either kind, stops at once, unless
 //! it comes so soon that it belongs to the first: `timeout` signals both the process and its group; make, npm and shells pass on
-//! what the group has already. Either way no further run is begun.
+//! what the group already has. Either way no further run is begun.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
@@ -24,20 +24,20 @@ pub(super) enum SignalAction {
     Kill,
 }
 
-/// The signals that arrive from here on until it is dropped. One that comes between two runs is seen at the end of the
-/// next one, or before it. Before and after they do what they do to any program: they end it, and with it goes whatever
-/// was made.
+/// The signals that arrive from now on until this is dropped. One that comes between two runs is seen at the end of the
+/// next one, or before it. Before and after, they do what they do to any program: they end it, and whatever was made goes
+/// with it.
 pub(super) struct Interrupts {
     signals: SignalReader,
     /// The first one, and when it was seen.
     first: Option<(Signal, Instant)>,
 }
 
-/// What comes so soon after the first signal is no second one.
+/// A signal that comes this soon after the first is not a second one.
 const SOON: Duration = Duration::from_millis(150);
 
 impl Interrupts {
-    /// Takes the signals from their default actions, except for those that are ignored (`nohup`, a background job).
+    /// Takes over the signals from their default actions, except for those that are ignored (`nohup`, a background job).
     pub(super) fn watch() -> Result<Interrupts, ExperimentError> {
         let lacking = |source| ExperimentError::System { what: "watch signals", source };
         Ok(Interrupts { signals: SignalReader::of(ASKING_TO_END).map_err(lacking)?, first: None })
@@ -52,7 +52,7 @@ impl Interrupts {
         Some(meaning(&mut self.first, signal, arrived.ssi_code == SI_KERNEL, Instant::now()))
     }
 
-    /// Whether any signal came so far.
+    /// Whether any signal has come so far.
     pub(super) fn any_seen(&mut self) -> bool {
         self.take_all();
         self.first.is_some()
@@ -63,7 +63,7 @@ impl Interrupts {
     }
 }
 
-/// What a signal means that is seen now. A terminal's has reached the whole group.
+/// What a signal that is seen now means. One from a terminal has reached the whole group.
 fn meaning(
     first: &mut Option<(Signal, Instant)>,
     signal: Signal,

@@ -1,7 +1,7 @@
 //! The limits of the cgroups that a command is in, and what came of them while it ran: cgroups(7), Documentation/admin-guide/cgroup-v2.rst
 //! and cgroup-v1/.
 //!
-//! A command may move itself into another cgroup, so that is looked at from time to time. What an ancestor allows counts as well.
+//! A command may move itself into another cgroup, so this is checked from time to time. What an ancestor allows counts as well.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,9 +13,9 @@ use inodyne_model::limit::{Limit, LimitKind};
 /// Where a hierarchy is mounted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Hierarchy {
-    /// Its controllers; none of version 2.
+    /// Its controllers; none for version 2.
     controllers: Vec<String>,
-    /// What of it is mounted.
+    /// Which part of it is mounted.
     root: String,
     mounted: PathBuf,
 }
@@ -23,16 +23,16 @@ struct Hierarchy {
 /// The limits met so far.
 pub(super) struct Limits {
     hierarchies: Vec<Hierarchy>,
-    /// As /proc/PID/cgroup told last.
+    /// What /proc/PID/cgroup last said.
     membership: String,
-    /// By the directory of their cgroup, with what had been used of them, and how long they had held, when it was met.
+    /// By the directory of their cgroup, with how much of them had been used, and how long they had held threads, when it was met.
     met: BTreeMap<PathBuf, Vec<Limit>>,
 }
 
 impl Limits {
     /// None met yet.
     pub(super) fn new() -> Limits {
-        // Names of mounts and of cgroups need not be text.
+        // Names of mounts and of cgroups need not be UTF-8.
         let mounts = fs::read("/proc/self/mountinfo").unwrap_or_default();
         let mounts = String::from_utf8_lossy(&mounts);
         Limits {
@@ -42,7 +42,7 @@ impl Limits {
         }
     }
 
-    /// Looks in which cgroups the process is now. Of one that has ended nothing can be told any more.
+    /// Looks up which cgroups the process is in now. For one that has ended, this can no longer be known.
     pub(super) fn look(&mut self, pid: i32) {
         let membership = fs::read(format!("/proc/{pid}/cgroup")).unwrap_or_default();
         let membership = String::from_utf8_lossy(&membership).into_owned();
@@ -74,12 +74,12 @@ fn since(before: Limit, now: &[Limit]) -> Limit {
     Limit { used, held_ns, ..before }
 }
 
-/// What a cgroup limits, by the files in its directory.
+/// What a cgroup limits, according to the files in its directory.
 fn limits_of(group: &Path) -> Vec<Limit> {
     limits(&|name| fs::read_to_string(group.join(name)).ok(), group)
 }
 
-/// A line of mountinfo, if it is of cgroups: `36 35 0:31 / /sys/fs/cgroup/blkio rw - cgroup cgroup rw,blkio`.
+/// A line of mountinfo, if it is about cgroups: `36 35 0:31 / /sys/fs/cgroup/blkio rw - cgroup cgroup rw,blkio`.
 fn hierarchy(line: &str) -> Option<Hierarchy> {
     let (before, after) = line.split_once(" - ")?;
     let before: Vec<&str> = before.split(' ').collect();
@@ -93,7 +93,7 @@ fn hierarchy(line: &str) -> Option<Hierarchy> {
     Some(Hierarchy { controllers, root: root.to_owned(), mounted: mounted.into() })
 }
 
-/// The cgroups of a process and all above them, by the lines of its /proc/PID/cgroup: `7:blkio:/build`, `0::/build`.
+/// The cgroups of a process and all above them, from the lines of its /proc/PID/cgroup: `7:blkio:/build`, `0::/build`.
 fn groups(membership: &str, hierarchies: &[Hierarchy]) -> Vec<PathBuf> {
     let of_line = |line: &str| {
         let [_, controllers, path] = line.splitn(3, ':').collect::<Vec<_>>()[..] else { return None };
@@ -111,7 +111,7 @@ fn groups(membership: &str, hierarchies: &[Hierarchy]) -> Vec<PathBuf> {
     membership.lines().filter_map(of_line).flatten().collect()
 }
 
-/// What a cgroup of this directory limits, with what it has used so far, by its files.
+/// What the cgroup with this directory limits, and what it has used so far, according to its files.
 fn limits(read: &dyn Fn(&str) -> Option<String>, directory: &Path) -> Vec<Limit> {
     let file = |name: &str| directory.join(name).display().to_string();
     let limit =
@@ -133,7 +133,7 @@ fn limits(read: &dyn Fn(&str) -> Option<String>, directory: &Path) -> Vec<Limit>
             all.push(Limit { device: Some(device.to_owned()), used, ..limit("io.max", kind, value) });
         }
     }
-    // Version 1: "8:0 1048576", and "8:0 Read 4096" of what was used.
+    // Version 1: "8:0 1048576", and "8:0 Read 4096" for what was used.
     for (name, kind, counter, word) in [
         ("blkio.throttle.read_bps_device", LimitKind::ReadBytes, "io_service_bytes", "Read"),
         ("blkio.throttle.write_bps_device", LimitKind::WriteBytes, "io_service_bytes", "Write"),
@@ -149,7 +149,7 @@ fn limits(read: &dyn Fn(&str) -> Option<String>, directory: &Path) -> Vec<Limit>
             all.push(Limit { device: Some(device.to_owned()), used, ..limit(name, kind, value) });
         }
     }
-    // CPU time: "50000 100000" of version 2, quota and period in microseconds; -1 for no quota in version 1.
+    // CPU time: "50000 100000" in version 2, quota and period in microseconds; -1 for no quota in version 1.
     let number = |name: &str| read(name)?.trim().parse::<u64>().ok();
     let cpu = match read("cpu.max") {
         Some(text) => text.split_once(' ').and_then(|(quota, period)| {
@@ -168,7 +168,7 @@ fn limits(read: &dyn Fn(&str) -> Option<String>, directory: &Path) -> Vec<Limit>
         let thousandths = quota.saturating_mul(1000) / period.max(1);
         all.push(Limit { held_ns: Nanos(held.unwrap_or(0)), ..limit(name, LimitKind::Cpu, thousandths) });
     }
-    // "max" of version 2 is no number; what stands for it in version 1 is more than any machine has.
+    // "max" in version 2 is not a number; its equivalent in version 1 is more than any machine has.
     for name in ["memory.high", "memory.max", "memory.limit_in_bytes"] {
         if let Some(value) = number(name).filter(|value| *value < 1 << 60) {
             all.push(limit(name, LimitKind::Memory, value));

@@ -1,8 +1,8 @@
-//! What other programs had of the machine while a command ran: proc_stat(5), proc_pid_stat(5), proc_pid_io(5).
+//! What other programs used of the machine while a command ran: proc_stat(5), proc_pid_stat(5), proc_pid_io(5).
 //!
-//! All processes are looked at before and after. Who was there before and still is has done what lies between; a shell or `make` has
-//! then waited for the children that it started meanwhile, so these count as its own. What a child that has ended meanwhile had used
-//! before is taken off, since its parent is given all of it at once. Whoever came later is not known to be a stranger.
+//! All processes are looked at before and after. One that was there before and still is has used the difference; a shell or `make` has
+//! by then waited for the children that it started meanwhile, so these count as its own. What a child that has ended meanwhile had used
+//! before is subtracted, since its parent is charged for all of it at once. One that came later is not known to be a stranger.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -12,7 +12,7 @@ use inodyne_model::neighbours::{Neighbour, Neighbours, is_own};
 
 /// `PF_KTHREAD` of include/linux/sched.h: what kernel threads do may be the command's doing.
 const KERNEL_THREAD: u64 = 0x0020_0000;
-/// The kernel tells times in hundredths of a second (include/asm-generic/param.h: USER_HZ, the same on all architectures).
+/// The kernel reports times in hundredths of a second (include/asm-generic/param.h: USER_HZ, the same on all architectures).
 const TICK: Nanos = Nanos(10_000_000);
 /// Less I/O than this is not worth keeping.
 const LEAST_BYTES: u64 = 1 << 20;
@@ -20,7 +20,7 @@ const LEAST_BYTES: u64 = 1 << 20;
 /// The machine at one instant.
 pub(super) struct Look {
     stolen: u64,
-    /// By pid and the instant at which they were started: pids are used again.
+    /// By pid and the instant at which they were started: pids are reused.
     processes: HashMap<(u32, u64), Process>,
 }
 
@@ -43,7 +43,7 @@ impl Look {
         }
     }
 
-    /// What came since then.
+    /// What was used since then.
     pub(super) fn since(&self, before: &Look) -> Neighbours {
         let both = self.processes.iter().filter_map(|(key, now)| Some((key.0, now, before.processes.get(key)?)));
         let ended = self.ended_below(before);
@@ -61,7 +61,7 @@ impl Look {
 }
 
 impl Look {
-    /// What processes that are gone by now had used before, in ticks, by the nearest of their parents that is still there.
+    /// What processes that are gone by now had used before, in ticks, by their nearest ancestor that is still there.
     fn ended_below(&self, before: &Look) -> HashMap<u32, u64> {
         let parents: HashMap<u32, u32> =
             before.processes.iter().map(|(key, process)| (key.0, process.parent)).collect();
@@ -92,14 +92,14 @@ fn ticks(count: u64) -> Nanos {
     Nanos(count.saturating_mul(TICK.0))
 }
 
-/// The eighth number of the first line, which is of all CPUs.
+/// The eighth number of the first line, which is for all CPUs.
 fn stolen(stat: &str) -> Option<u64> {
     stat.lines().next()?.split_whitespace().nth(8)?.parse().ok()
 }
 
-/// A process with what it and its children have used; none of a kernel thread, one of ours, or one that has ended.
+/// A process with what it and its children have used; none for a kernel thread, one of ours, or one that has ended.
 fn process(pid: u32) -> Option<((u32, u64), Process)> {
-    // A process may give itself any name, also one that is no text.
+    // A process may give itself any name, even one that is not UTF-8.
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let (comm, parent, started, ticks) = parsed(&String::from_utf8_lossy(&stat))?;
     let io = fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
@@ -110,7 +110,7 @@ fn process(pid: u32) -> Option<((u32, u64), Process)> {
     Some(((pid, started), Process { comm, parent, ticks, read_bytes, write_bytes }))
 }
 
-/// Name, parent, instant of the start, and ticks of CPU time of a line of /proc/PID/stat.
+/// Name, parent, start time, and ticks of CPU time from a line of /proc/PID/stat.
 fn parsed(stat: &str) -> Option<(String, u32, u64, u64)> {
     let (open, close) = (stat.find('(')?, stat.rfind(')')?);
     let comm = stat.get(open + 1..close)?;

@@ -1,4 +1,4 @@
-//! A number that is read from what a command printed: kept in memory meanwhile, so that no disk has to do with it.
+//! A number that is read from what a command printed: this is kept in memory meanwhile, so that no disk is involved.
 
 use std::fs::File;
 use std::io::{Read, Seek};
@@ -9,7 +9,7 @@ use rustix::fs::MemfdFlags;
 
 use crate::error::ExperimentError;
 
-/// More of what is no number is not told.
+/// How many characters of what is not a number are reported at most.
 const MOST_TOLD: usize = 60;
 
 /// What a command prints.
@@ -28,7 +28,7 @@ impl Printed {
         Output::BothToFile(self.0.as_raw_fd())
     }
 
-    /// Where its output goes, and not its errors.
+    /// Where its output goes, but not its errors.
     pub(super) fn output_alone(&self) -> Output {
         Output::File(self.0.as_raw_fd())
     }
@@ -42,7 +42,7 @@ impl Printed {
     /// The number that was printed.
     ///
     /// # Errors
-    /// It is none above 0. What there is instead, or the beginning of it.
+    /// It is not a number above 0. What there is instead, or the beginning of it.
     pub(super) fn number(&self) -> Result<f64, String> {
         let mut printed = Vec::new();
         let read = (&self.0).rewind().and_then(|()| (&self.0).take(1 << 10).read_to_end(&mut printed));

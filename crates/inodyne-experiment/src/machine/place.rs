@@ -1,4 +1,4 @@
-//! A place with its data, and its caches: everything that must be so before a run.
+//! A place with its data, and its caches: everything that must be set up before a run.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::experiment::PlaceSetup;
 
 /// A place that is ready.
 pub struct ReadyPlace {
-    /// What was started in it to last: ends before the place does, which it would keep in use.
+    /// What was started in it to keep running: ends before the place does, which it would otherwise keep in use.
     beside: Vec<Started>,
     place: MountedPlace,
 }
@@ -40,12 +40,12 @@ impl ReadyPlace {
         Ok(ReadyPlace { beside: Vec::new(), place })
     }
 
-    /// Puts its settings of the machine in force.
+    /// Puts its machine settings in force.
     pub(super) fn enter(&self) -> Result<(), ExperimentError> {
         Ok(self.place.impose_settings()?)
     }
 
-    /// Restores them, for other places to have their turn.
+    /// Restores them, so that other places can have their turn.
     pub(super) fn leave(&self) {
         self.place.lift_settings();
     }

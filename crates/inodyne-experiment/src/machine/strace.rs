@@ -1,4 +1,4 @@
-//! Traced by strace: for whoever may not load programs into the kernel. The command runs below it, and its log is read at the end.
+//! Tracing by strace, for users who may not load programs into the kernel. The command runs under it, and its log is read at the end.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -14,17 +14,17 @@ use rustix::process::{Gid, Uid};
 
 use crate::error::ExperimentError;
 
-/// All descendants, the time of each call and how long it took; nothing of what strace attaches to.
+/// All descendants, the time of each call and how long it took; nothing about what strace attaches to.
 const OPTIONS: [&str; 5] = ["-f", "-ttt", "-T", "-q", "-o"];
-/// The log has a descriptor of this number or a higher one, so that the command, which inherits it, gets the same numbers for its own
+/// The log's descriptor has this number or a higher one, so that the command, which inherits it, gets the same numbers for its own
 /// files as without strace.
 const LEAST_DESCRIPTOR: i32 = 500;
-/// What is traced to see what strace costs: so many reads and writes of a byte.
+/// What is traced to see what strace costs: this many reads and writes of a byte.
 const CALIBRATION: &str = "count=2000";
 /// How often that is done.
 const CALIBRATIONS: u32 = 3;
 
-/// A log of strace's in the making. It has no name, so nothing is left of it after any end.
+/// A strace log in the making. It has no name, so nothing is left of it, however this ends.
 pub(super) struct Strace {
     program: PathBuf,
     log: File,
@@ -42,18 +42,18 @@ impl Strace {
             rustix::fs::fchown(&log, Some(owner.0), Some(owner.1)).map_err(|errno| failed(errno.into()))?;
         }
         let number = fcntl(&log, FcntlArg::F_DUPFD(LEAST_DESCRIPTOR)).map_err(|errno| failed(errno.into()))?;
-        // SAFETY: the descriptor was made just now, and nobody else knows of it.
+        // SAFETY: the descriptor was made just now, and nothing else knows of it.
         let inherited = unsafe { OwnedFd::from_raw_fd(number) };
         Ok(Strace { program: program.to_owned(), log, inherited })
     }
 
-    /// The command below strace, in the same circumstances.
+    /// The command under strace, in the same circumstances.
     ///
     /// # Errors
     /// There is no such command: strace itself would end with another code.
     pub(super) fn around(&self, spec: &LaunchSpec) -> Result<LaunchSpec, ExperimentError> {
         let command = spec.argv.first().map_or(OsStr::new(""), OsString::as_os_str);
-        // A relative path is one from the directory in which the command will be.
+        // A relative path is relative to the directory in which the command will be.
         let file = match (&spec.directory, command.as_bytes().contains(&b'/')) {
             (Some(directory), true) => directory.join(command).into_os_string(),
             _ => command.to_owned(),
@@ -80,8 +80,8 @@ impl Strace {
     }
 }
 
-/// What strace at `program` adds to a call of this user's, in nanoseconds: a program that does nothing but calls, with it and without;
-/// the least of several times, since whatever else runs only adds to it. Zero where that cannot be measured.
+/// What strace at `program` adds to one of this user's calls, in nanoseconds: a program that does nothing but calls, with it and without;
+/// the smallest of several results, since whatever else runs only adds to it. Zero where that cannot be measured.
 pub(super) fn cost(program: &Path, spec: &LaunchSpec) -> f64 {
     let argv = ["dd", "if=/dev/zero", "of=/dev/null", "bs=1", CALIBRATION, "status=none"].map(OsString::from).to_vec();
     let plain = LaunchSpec { argv, output: Output::Discard, directory: Some("/".into()), ..spec.clone() };

@@ -91,7 +91,7 @@ fn blocks_come_in_order_and_each_has_every_case_once() {
     for block in ran.runs().chunks(2) {
         assert_eq!(block[0].place + block[1].place, 1, "both places");
     }
-    // What warms up is in no recording, but takes its time.
+    // Warm-up runs are in no recording, but take time.
     assert_eq!(ran.logged("in ext4"), 2 * (1 + 3 + 2));
     assert_eq!(ran.heard.events[2..6], ["started", "WarmUp(0) at 0 s", "Untraced(0) at 2 s", "Untraced(1) at 4 s"]);
     assert_eq!(ran.heard.events.last().unwrap(), "finished");
@@ -135,7 +135,7 @@ fn an_experiment_comes_behind_what_the_recording_holds() {
 fn blocks_go_on_until_the_interval_is_narrow_enough() {
     let until = |until| Repetitions { untraced: 6, until: Some(until), ..Repetitions::default() };
     let machine = |noise: u64| Simulated {
-        // The second place is slower by a tenth, and every run by up to so many percent.
+        // The second place is slower by a tenth, and every run by up to `noise` percent.
         takes: Box::new(move |key, run| {
             Duration::from_millis(1000 + 100 * key.case.place as u64 + (run as u64 * 7919) % 10007 % (noise * 10 + 1))
         }),
@@ -171,7 +171,7 @@ fn no_traced_block_begins_after_the_time_is_over_but_the_first() {
         let count = |traced| ran.runs().iter().filter(|run| run.traced == traced).count() / 2;
         (count(false), count(true))
     };
-    // A block takes two seconds; one that begins in time is ended.
+    // A block takes two seconds; one that begins in time runs to its end.
     assert_eq!([within(100), within(9), within(1)], [(2, 10), (2, 3), (1, 1)]);
 }
 
@@ -182,7 +182,7 @@ fn what_ran_before_an_interruption_is_kept_and_what_was_cut_short_is_not() {
     ran.result.as_ref().unwrap();
     assert!(ran.measured.interrupted && ran.heard.events.contains(&"interrupted".to_owned()));
     assert_eq!((ran.runs().len(), ran.logged("find in")), (3, 4));
-    // Nothing was measured: that is no result.
+    // Nothing was measured: that is not a result.
     let ran = Ran::of(&experiment(times(5)), machine(1));
     assert!(matches!(ran.result, Err(ExperimentError::InterruptedEarly)));
     // But one that was cut short may be all that is wanted.

@@ -13,7 +13,7 @@ fn alternative(label: &str) -> Alternative {
     Alternative { place: place.called(label), command: CommandSpec::new(vec!["find".into()]) }
 }
 
-/// A machine whose runs take a second, give or take so much.
+/// A machine whose runs take a second, give or take this much.
 fn machine(seed: u64, noise: f64) -> Simulated {
     let takes = move |_, run: usize| {
         let mut random = Random::seeded(inodyne_model::random::mix(seed * 1_000_003 + run as u64));
@@ -22,7 +22,7 @@ fn machine(seed: u64, noise: f64) -> Simulated {
     Simulated { takes: Box::new(takes), ..Simulated::new() }
 }
 
-/// Tries settings of these names, whose places are called as they are.
+/// Tries settings with these names, whose places have the same names.
 fn tuned(names: &[&str], machine: Simulated, max_time: Option<Duration>) -> (Tuned, Measured) {
     resumed(names, machine, max_time, None)
 }
@@ -159,7 +159,7 @@ fn an_end_before_the_end_leaves_what_is_known() {
     let little = Some(Duration::from_secs(10));
     let (short, _) = tuned(&NAMES, Simulated { factors: vec![("a", 0.6)], ..machine(1, 0.01) }, little);
     assert!(!short.complete && short.best.is_none());
-    // One pair each says of none that it is of no use.
+    // One pair each does not show that any of them is of no use.
     assert!(short.judged.iter().all(|judged| judged.verdict == TuneVerdict::NotTried), "{:?}", short.judged);
 }
 

@@ -36,15 +36,15 @@ impl Target {
         Ok(Self { beneath: Beneath::new(root), directories: Vec::new(), buffer: vec![0; PIECE] })
     }
 
-    /// Makes a directory. Its mode and time are set in the end: one without write permission can be filled so, and keeps its time.
+    /// Makes a directory. Its mode and time are set at the end: that way one without write permission can be filled, and keeps its time.
     pub fn directory(&mut self, path: PathBuf, mode: u32, seconds: u64) -> io::Result<()> {
         self.beneath.make_directory(&path)?;
         self.directories.push((path, mode, seconds));
         Ok(())
     }
 
-    /// Makes a file with what `content` gives. Of a sparse one, what is zero is left out as a hole. `EINTR` where the user wants no more
-    /// of it.
+    /// Makes a file with what `content` gives. In a sparse one, what is zero is left out as a hole. `EINTR` if the user no longer
+    /// wants it.
     pub fn file(
         &mut self,
         path: &Path,
@@ -129,7 +129,7 @@ fn in_place<T>(parent: &OwnedFd, name: &OsStr, mut make: impl FnMut() -> Result<
     }
 }
 
-/// Fills the buffer, but for the end of what there is.
+/// Fills the buffer, unless the content ends before that.
 fn read_full(content: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut length = 0;
     while length < buffer.len() {

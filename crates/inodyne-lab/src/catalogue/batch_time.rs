@@ -1,4 +1,4 @@
-//! How long a commit of ext4 may wait for others that want one as well: at most 15 ms by default, less where commits are quick (ext4(5)).
+//! How long an ext4 commit may wait for others that want one as well: at most 15 ms by default, less where commits are quick (ext4(5)).
 
 use super::{Means, Tunable, Value};
 use crate::Kind;

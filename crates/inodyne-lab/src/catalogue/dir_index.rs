@@ -1,4 +1,4 @@
-//! Directories of ext3 and ext4 as trees of hashes. Reading one gives the names in the order of their hashes, which is not that of the
+//! Directories of ext3 and ext4 as hash trees. Reading one gives the names in the order of their hashes, which is not that of the
 //! inodes.
 
 use super::{Means, Tunable, Value};

@@ -1,5 +1,5 @@
-//! From how much on written data are written back although nobody waits for that: by default a tenth of the memory that is available
-//! (`dirty_background_ratio`).
+//! How much written data there must be before it is written back although nobody waits for that: by default a tenth of the available
+//! memory (`dirty_background_ratio`).
 
 use super::{Means, Tunable, Value};
 

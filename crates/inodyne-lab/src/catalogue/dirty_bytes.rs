@@ -1,5 +1,5 @@
-//! How much that is not written back yet may be in memory before those who write have to wait: by default a fifth of the memory that is
-//! available (`dirty_ratio`).
+//! How much data that is not written back yet may be in memory before those who write have to wait: by default a fifth of the available
+//! memory (`dirty_ratio`).
 
 use super::{Means, Tunable, Value};
 

@@ -1,5 +1,5 @@
-//! Whether names in directories of ext2, ext3 and ext4 come with the types of their files: by default, and missing in file systems that were
-//! made long ago.
+//! Whether names in directories of ext2, ext3 and ext4 come with the types of their files: they do by default, but not in file systems that
+//! were made long ago.
 
 use super::{Means, Tunable, Value};
 use crate::Kind;

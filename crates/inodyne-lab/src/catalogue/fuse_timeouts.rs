@@ -1,5 +1,5 @@
-//! How long the kernel answers for a FUSE server what that has said of names and attributes. One alone saves nothing: whoever asks for a path
-//! asks for both.
+//! How long the kernel itself answers with what a FUSE server has said of names and attributes. Either one alone saves nothing: whoever
+//! asks for a path asks for both.
 
 use inodyne_model::tuning::Risk;
 

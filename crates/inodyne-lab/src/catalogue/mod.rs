@@ -1,5 +1,5 @@
 //! Known settings: what each does, for which file systems, which values are worth trying, what they risk, and what to write where to
-//! keep one. One file a setting. `inodyne tune` tries them, docs/tune.md lists them.
+//! keep one. One file per setting. `inodyne tune` tries them, docs/tune.md lists them.
 //!
 //! A setting is applied by the operations that change a description of a place ([`PlaceSpec`]): nothing here touches the machine.
 
@@ -37,7 +37,7 @@ use inodyne_model::tuning::Risk;
 
 use crate::{ChangeError, Kind, PlaceSpec, Size};
 
-/// All of them: those of how a file system is made, of how it is mounted, of its device, of the machine.
+/// All of them: those for how a file system is made, for how it is mounted, for its device, for the machine.
 pub static CATALOGUE: [&Tunable; 29] = [
     &journal_size::TUNABLE,
     &inode_size::TUNABLE,
@@ -79,7 +79,7 @@ pub struct Tunable {
     pub what: &'static str,
     /// When it can matter.
     pub matters: &'static str,
-    /// The file systems that it is for, wherever they lie below others; none where it is the machine's.
+    /// The file systems that it is for, even where they are below others; none where it is the machine's.
     pub kinds: &'static [Kind],
     /// How it is set.
     pub means: Means,
@@ -105,9 +105,9 @@ pub enum Means {
     MkfsValue(&'static str),
     /// The value is a feature for `-O`, left out where it begins with `^`.
     MkfsFeature,
-    /// A file of the queue of the device: `/sys/block/LOOP/queue/…`.
+    /// A file of the device's queue: `/sys/block/LOOP/queue/…`.
     Queue(&'static str),
-    /// A file of the memory management: `/proc/sys/vm/…`.
+    /// A file of memory management: `/proc/sys/vm/…`.
     Vm(&'static str),
 }
 
@@ -118,7 +118,7 @@ pub struct Value {
     pub text: &'static str,
     /// What it risks.
     pub risk: Risk,
-    /// In smaller file systems it has no room, in MiB.
+    /// The smallest file system, in MiB, that has room for it.
     least_mib: u64,
 }
 
@@ -137,18 +137,18 @@ impl Value {
 }
 
 impl Tunable {
-    /// The setting of this name.
+    /// The setting with this name.
     pub fn named(name: &str) -> Option<&'static Tunable> {
         CATALOGUE.into_iter().find(|tunable| tunable.name == name)
     }
 
-    /// What it risks at a value. One that nobody has thought of risks as much as any other of the setting.
+    /// What it risks at a value. A value that nobody has thought of is taken to risk as much as the riskiest of the setting's.
     pub fn risk(&self, value: &str) -> Risk {
         let known = self.values.iter().find(|known| known.text == value);
         known.or(self.values.iter().max_by_key(|known| known.risk)).map_or(Risk::None, |known| known.risk)
     }
 
-    /// The values that are worth trying in this place, in which it is as it is: those that change something and have room.
+    /// The values that are worth trying in this place as it is: those that change something and have room.
     pub fn values_for(&self, place: &PlaceSpec) -> impl Iterator<Item = &'static Value> {
         let size = place.size_of(self.kinds);
         let has_room = move |value: &&Value| size.is_none_or(|size| size >= Size::from_mib(value.least_mib));
@@ -167,7 +167,7 @@ impl Tunable {
         }
     }
 
-    /// It and a value, as somebody would write it: `commit=60`, `-J size=64`.
+    /// The setting with a value, as somebody would write it: `commit=60`, `-J size=64`.
     pub fn written(&self, value: &str) -> String {
         match self.means {
             Means::Mount(name) | Means::Queue(name) | Means::Vm(name) => format!("{name}={value}"),
@@ -218,7 +218,7 @@ impl Means {
         }
     }
 
-    /// Whether it can be changed, and back, while the file system is mounted.
+    /// Whether it can be changed, and changed back, while the file system is mounted.
     pub fn is_live(self) -> bool {
         matches!(self, Means::Queue(_) | Means::Vm(_))
     }

@@ -1,4 +1,4 @@
-//! How long the kernel answers for a FUSE server that there is no file of a name.
+//! How long the kernel itself answers that a FUSE server has no file of a given name.
 
 use inodyne_model::tuning::Risk;
 

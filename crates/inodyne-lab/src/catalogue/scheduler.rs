@@ -1,4 +1,4 @@
-//! Who decides in which order requests go to a device.
+//! What decides the order in which requests go to a device.
 
 use super::{Means, Tunable, Value};
 use crate::Kind;

@@ -88,7 +88,7 @@ fn a_value_that_nobody_knows_risks_what_the_setting_can_risk() {
     assert_eq!(risk("nr_requests", "7"), Risk::None);
 }
 
-/// A row of the table of docs/tune.md.
+/// A row of the table in docs/tune.md.
 fn row(tunable: &Tunable) -> String {
     let kinds = match tunable.kinds {
         [] => "the machine".to_owned(),

@@ -1,4 +1,4 @@
-//! How long reads may take before writing in the background is held back: 2 ms for devices that do not turn, 75 ms for others; 0 holds
+//! How long reads may take before background writes are held back: 2 ms for non-rotational devices, 75 ms for others; 0 holds
 //! nothing back (Documentation/ABI/stable/sysfs-block).
 
 use super::{Means, Tunable, Value};

@@ -1,6 +1,6 @@
 //! The places made here: what each kind mounts, in which order, and where its data goes.
 //!
-//! One file a family. What they share is [`Made`]: a place is mounted, can be unmounted and mounted again from the top
+//! One file per family. What they share is [`Made`]: a place is mounted, can be unmounted and mounted again from the top
 //! down and back, and filled. The order of the fields in each is the order of undoing.
 
 mod bind;
@@ -22,7 +22,7 @@ pub(crate) trait Made: fmt::Debug + Send + Sync {
     /// Where.
     fn path(&self) -> &Path;
 
-    /// Unmounts and mounts again, with all that it stands on; what is in memory only stays.
+    /// Unmounts and mounts again, with all that it stands on; what is only in memory stays.
     fn remount(&mut self) -> Result<(), LabError>;
 
     /// Puts data into it, and waits until it is on the device.
@@ -34,7 +34,7 @@ pub(crate) trait Made: fmt::Debug + Send + Sync {
     /// Its own block device.
     fn device(&self) -> Option<(u32, u32)>;
 
-    /// How its own device, or the host of a share, is told to be slow, where it is.
+    /// How its own device, or the host of a share, is told to be slow, if it is slow.
     fn control(&self) -> Option<Arc<inodyne_fuse::Control>> {
         None
     }
@@ -71,7 +71,7 @@ fn boxed<M: Made + 'static>((made, notes): (M, Vec<Note>)) -> (Box<dyn Made>, Ve
     (Box::new(made), notes)
 }
 
-/// What is to be said of images in this directory.
+/// What is to be said about images in this directory.
 fn notes_on_images(scratch: &Path, is_direct: bool) -> Result<Vec<Note>, LabError> {
     Ok(if is_in_memory(&mountinfo::of(scratch)?.fs) {
         vec![Note::ScratchInMemory { scratch: scratch.into() }]
@@ -84,7 +84,7 @@ fn notes_on_images(scratch: &Path, is_direct: bool) -> Result<Vec<Note>, LabErro
 
 /// Makes an empty root directory that belongs to the user; a read-only file system stays as mkfs made it.
 ///
-/// `lost+found`, with which ext file systems come, goes: it may be entered by root only, so that a user's `find` would
+/// `lost+found`, which ext file systems come with, is removed: only root may enter it, so that a user's `find` would
 /// fail there, and other file systems have none, so that the places would differ. fsck makes it again when needed.
 fn hand_over(path: &Path, owner: Owner) -> Result<(), LabError> {
     match fs::remove_dir(path.join("lost+found")) {

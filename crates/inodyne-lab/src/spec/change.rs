@@ -1,6 +1,6 @@
-//! A place made otherwise: the operations by which cures and settings change a description.
+//! A place made differently: the operations by which cures and settings change a description.
 //!
-//! Each takes a place and gives another one, or says in one line why this place has nothing to be changed. Mkfs options and
+//! Each takes a place and gives another one, or says in one line why there is nothing to change in this place. Mkfs options and
 //! settings are looked for in the place itself and in those that it stands on; a mount option and an overlay are the
 //! outermost place's.
 
@@ -10,7 +10,7 @@ use super::made::SettingSpec;
 use super::{DEEPEST, MadePlace, PlaceSpec, Where};
 use crate::{Kind, key::Key};
 
-/// Why a place cannot be changed so.
+/// Why a place cannot be changed like that.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place} {problem}")]
 pub struct ChangeError {
@@ -85,10 +85,10 @@ impl PlaceSpec {
         })
     }
 
-    /// With a change of each file system of these kinds in it: the outermost one, and those that it is laid over side by side.
+    /// With a change to each file system of these kinds in it: the outermost one, or else those that it is laid over.
     ///
     /// # Errors
-    /// It has none of them, or one cannot be changed so.
+    /// It has none of them, or one cannot be changed like that.
     pub fn within(
         &self,
         kinds: &[Kind],
@@ -129,7 +129,7 @@ impl PlaceSpec {
     /// With a setting of its own, or with another value for it. `LOOP` in the file stands for the place's device.
     ///
     /// # Errors
-    /// It is an existing directory, the file is no setting, or the place has no device that `LOOP` could be.
+    /// It is an existing directory, the file is not a setting, or the place has no device that `LOOP` could be.
     pub fn with_setting(&self, file: &str, value: &str) -> Result<Self, ChangeError> {
         let setting = SettingSpec::parse(&format!("{file}={value}")).map_err(|problem| self.refuse(problem))?;
         let has_device = matches!(&self.place, Where::Made(made) if made.kind.has_device());
@@ -161,7 +161,7 @@ impl PlaceSpec {
     /// Below an overlay that is mounted with these options.
     ///
     /// # Errors
-    /// Places would stand on each other too deep, or more overlays than the kernel takes.
+    /// Places would be stacked too deep, or there would be more overlays than the kernel takes.
     pub fn under_overlay(&self, options: &str) -> Result<Self, ChangeError> {
         if self.overlays() > 1 || self.depth() >= DEEPEST {
             return Err(self.refuse("cannot lie below one more overlay".to_owned()));
@@ -175,7 +175,7 @@ impl PlaceSpec {
     /// What the overlay lies over, alone.
     ///
     /// # Errors
-    /// It is no overlay.
+    /// It is not an overlay.
     pub fn below_overlay(&self) -> Result<Self, ChangeError> {
         match &self.place {
             Where::Made(made) if made.kind == Kind::Overlay => {
@@ -186,8 +186,8 @@ impl PlaceSpec {
         }
     }
 
-    /// The entries of an option of mkfs (`-O`), separated by commas: those for which there is another one are replaced. None
-    /// where there is none.
+    /// Replaces those comma-separated entries of an option of mkfs (`-O`) for which `other` gives another one. None
+    /// where it gives none.
     fn with_mkfs_entry(&self, option: &str, other: &dyn Fn(&str) -> Option<String>) -> Option<Self> {
         self.with_each(&|made| {
             let mut words = made.mkfs_words();
@@ -210,7 +210,7 @@ impl PlaceSpec {
     /// The place with the outermost file system that is made changed.
     fn with(&self, change: impl Fn(&MadePlace) -> MadePlace) -> Result<Self, ChangeError> {
         match &self.place {
-            // Options of what shows another place stand behind that.
+            // Options of a kind that shows another place come after that place.
             Where::Made(made) if made.kind.shows() => {
                 Ok(Self { label: self.label.clone(), place: Where::Made(change(&made.clone().spelled_out())) })
             }
@@ -219,7 +219,7 @@ impl PlaceSpec {
         }
     }
 
-    /// The place with every made one in it changed that this changes; none where it changes none.
+    /// The place with every made place in it that `change` changes replaced; none where it changes none.
     fn with_each(&self, change: &dyn Fn(&MadePlace) -> Option<MadePlace>) -> Option<Self> {
         let Where::Made(made) = &self.place else { return None };
         let inner = |place: &Option<Box<PlaceSpec>>| place.as_ref().and_then(|place| place.with_each(change));
@@ -233,7 +233,7 @@ impl PlaceSpec {
         Some(Self { label: self.label.clone(), place: Where::Made(place) })
     }
 
-    /// How many places it stands on, one on the other.
+    /// How many places it stands on, one on top of the other.
     fn depth(&self) -> usize {
         match &self.place {
             Where::Made(made) => made.below().map(|place| place.depth() + 1).max().unwrap_or(0),
@@ -266,7 +266,7 @@ mod tests {
         text.parse().unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// The change as text; what it makes is read again.
+    /// The place after the change, as text, which is also read back.
     fn after(before: &str, change: PlaceChange) -> Result<String, String> {
         let changed = place(before).changed(&change).map_err(|error| error.to_string())?;
         assert_eq!(place(&changed.to_string()), changed, "{before}: {change:?}");

@@ -16,7 +16,7 @@ use crate::{Kind, Limits, ParseDelayError, ParseSizeError, Size, key::Key, wear:
 pub(crate) struct SettingSpec {
     /// As written: `LOOP` stands for the name of the place's own device.
     pub file: String,
-    /// What it shall be.
+    /// What it is to be.
     pub value: String,
 }
 
@@ -29,7 +29,7 @@ impl SettingSpec {
         self.file.split('/').any(|part| part == "LOOP")
     }
 
-    /// The file of a place on this device.
+    /// The file for a place on this device.
     pub fn path(&self, device: &OsStr) -> PathBuf {
         let is_loop = |part: &Component| part.as_os_str() == "LOOP";
         Path::new(&self.file).components().map(|part| if is_loop(&part) { device } else { part.as_os_str() }).collect()
@@ -45,7 +45,7 @@ impl SettingSpec {
             return Err(format!("set={file}= is empty"));
         }
         let setting = Self { file: file.into(), value: value.into() };
-        // With another scheduler a queue has new values of nr_requests and of all in iosched (block/elevator.c).
+        // Another scheduler gives a queue new values of nr_requests and of everything in iosched (block/elevator.c).
         if Path::new(file).ends_with("queue/scheduler") && !setting.names_device() {
             return Err(format!(
                 "set={file} resets other settings of the queue, which would not be restored: only with LOOP"
@@ -77,7 +77,7 @@ pub struct MadePlace {
     pub(super) lower: Option<Box<PlaceSpec>>,
     /// Where an overlay keeps what is written.
     pub(super) upper: Option<Box<PlaceSpec>>,
-    /// Of how many directories an overlay's lower part consists.
+    /// How many directories an overlay's lower part consists of.
     pub(super) layers: Option<u32>,
     /// How used it looks.
     pub(super) wear: Wear,
@@ -89,13 +89,13 @@ pub struct MadePlace {
     pub(super) settings: Vec<SettingSpec>,
 }
 
-/// More rounds change nothing any more.
+/// More rounds would change nothing.
 const MOST_ROUNDS: u32 = 100;
 
-/// Beyond that, in percent, file systems refuse by rules of their own.
+/// In percent. Beyond that, file systems refuse by rules of their own.
 const FULLEST: u8 = 95;
 
-/// What the kernel takes as lower layers of one overlay.
+/// How many lower layers the kernel takes for one overlay.
 const MOST_LAYERS: u32 = 500;
 
 impl MadePlace {
@@ -154,12 +154,12 @@ impl MadePlace {
         [&self.lower, &self.upper].into_iter().flatten().map(AsRef::as_ref)
     }
 
-    /// Whether it lies over an ext4 of which nothing is written.
+    /// Whether it lies over an ext4 that is not written out.
     pub(super) fn is_over_ext4(&self) -> bool {
         self.lower.is_none() && matches!(self.kind, Kind::Overlay | Kind::Fuse | Kind::Share)
     }
 
-    /// With that ext4 written.
+    /// With that ext4 written out.
     pub(super) fn spelled_out(mut self) -> Self {
         if self.is_over_ext4() {
             self.lower = Some(Box::new(PlaceSpec::plain(Kind::Ext4)));

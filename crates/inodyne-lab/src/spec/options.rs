@@ -13,7 +13,7 @@ pub(super) fn split(text: &str, own: &[Key], is_bare: bool) -> Result<Vec<(Optio
             _ => return Err(text.split('=').next().unwrap_or(text).to_owned()),
         };
         let (value, after) = match key.is_none_or(Key::is_place) {
-            // What an inner place may know for itself belongs to it, unless the outer one has it too.
+            // An option that an inner place may have belongs to it, unless the outer one may have it too.
             true => in_brackets(value).unwrap_or_else(|| cut(value, own)),
             false => cut(value, &Key::ALL),
         };
@@ -37,8 +37,8 @@ fn cut<'a>(text: &'a str, keys: &[Key]) -> (&'a str, Option<&'a str>) {
     (text, None)
 }
 
-/// What stands between a bracket that `text` begins with and the one that closes it, and what follows the comma after
-/// that; `None` where that is not so.
+/// What is between a bracket that `text` begins with and the one that closes it, and what follows the comma after
+/// that; `None` where it does not have that form.
 fn in_brackets(text: &str) -> Option<(&str, Option<&str>)> {
     let inner = text.strip_prefix('[')?;
     let mut nesting = Nesting { depth: 1, ..Nesting::default() };
@@ -59,7 +59,7 @@ pub(super) fn bracketed(text: String, own: &[Key]) -> String {
     if is_plain { text } else { format!("[{text}]") }
 }
 
-/// That no quote, no backslash and no bracket reaches beyond the end; otherwise what does. Whatever stands beside such a
+/// Checks that no quote, no backslash and no bracket reaches beyond the end; otherwise says what does. Whatever is next to such a
 /// value would be read as part of it.
 pub(super) fn closed(text: &str) -> Result<(), &'static str> {
     let mut nesting = Nesting::default();

@@ -1,7 +1,7 @@
 //! What the tests share: a lab with a scratch of its own, and a look at everything that could be left behind.
 //!
 //! Each test thread enters a mount namespace of its own; what the parent process (cargo) sees is the outside.
-//! Other tests, and other programs, make loop devices meanwhile, so ours are told by the scratch their image is in.
+//! Other tests, and other programs, make loop devices meanwhile, so ours are recognised by the scratch their image is in.
 
 #![allow(dead_code, reason = "each test file uses a part")]
 

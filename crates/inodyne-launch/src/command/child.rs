@@ -1,9 +1,9 @@
-//! The command's process between its birth and its `execve`: it arms the tracer, becomes the user, enters the directory,
+//! The command's process between its creation and its `execve`: it arms the tracer, becomes the user, enters the directory,
 //! finds its file, and waits to be released.
 //!
-//! It shares the guard's memory until then (`CLONE_VM`), and the guard waits, as with `vfork`; but it waits at a pipe, so that it can
-//! leave the session in between, for which it would be too late afterwards. So `execve` has no copy of an address space to tear down, which would count as the command's time, and it can
-//! leave what it has to tell in the guard's own variables.
+//! It shares the guard's memory until then (`CLONE_VM`), and the guard waits, as with `vfork`; but the guard waits on a pipe, so that it
+//! can leave the session in between, for which it would be too late afterwards. So `execve` has no copy of an address space to tear down,
+//! which would count as the command's time, and the command's process can leave what it has to report in the guard's own variables.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
@@ -66,7 +66,7 @@ pub fn usage(account: &libc::rusage) -> Usage {
 fn used_so_far() -> Usage {
     // SAFETY: plain old data, valid when zero.
     let mut account: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: the pointer is valid for writing. The call cannot fail so.
+    // SAFETY: the pointer is valid for writing. Called like this, it cannot fail.
     unsafe { libc::getrusage(libc::RUSAGE_SELF, &mut account) };
     usage(&account)
 }
@@ -78,7 +78,7 @@ struct Legacy {
     failure: Option<Failure>,
 }
 
-/// Makes the command's process, which tells inodyne that it is ready and waits for its order. Returns once it runs its
+/// Creates the command's process, which tells inodyne that it is ready and waits for its order. Returns once it runs its
 /// own program, or will not. Meanwhile the calling process, which must have one thread, gets a session of its own.
 pub fn spawn(
     spec: &LaunchSpec,
@@ -102,9 +102,9 @@ pub fn spawn(
     let mut stack = vec![0_u8; STACK_BYTES];
     let top = stack.as_mut_ptr_range().end.cast();
     // SAFETY: the child runs on a stack of its own, and `live` casts its argument back to what it is. The child waits until this
-    // thread, the only one, has said so, and from then on this thread stands still until the child's end of a pipe is closed,
-    // because it has executed or ended. So no two of them ever run in this memory at the same time but to make system calls
-    // that neither allocate nor fail, and all that is borrowed lives longer.
+    // thread, the only one, gives the go-ahead, and from then on this thread blocks until the child's end of a pipe is closed,
+    // because the child has executed or ended. So the two never run in this memory at the same time except to make system calls
+    // that neither allocate nor fail, and everything that is borrowed lives longer.
     let pid = unsafe { libc::clone(live, top, libc::CLONE_VM | libc::SIGCHLD, (&raw mut life).cast()) };
     if pid < 0 {
         return Err(failed(Errno::last()));
@@ -112,8 +112,8 @@ pub fn spawn(
     let pid = Pid::from_raw(pid);
     drop(still_there);
     // Whoever kills inodyne's whole process group must not hit the guard: processes of the command may have left that
-    // group. After the child's birth, which belongs into the session of the terminal; before it executes anything. It
-    // fails only where this process leads a group, which nobody has made it do.
+    // group. This comes after the creation of the child, which belongs in the terminal's session, and before the child
+    // executes anything. It fails only where this process leads a group, which nothing has made it do.
     let _ = nix::unistd::setsid();
     let _ = rustix::io::write(&may_go, b".");
     // Nothing is ever written: this returns when the last copy of the other end is closed.
@@ -129,14 +129,14 @@ pub fn spawn(
     }
 }
 
-/// What the command's process has to know, and where it leaves what it has to tell.
+/// What the command's process has to know, and where it leaves what it has to report.
 struct Life<'a> {
     spec: &'a LaunchSpec,
     channel: &'a Channel,
     arm_program: Option<BorrowedFd<'a>>,
     ignored: &'a [Signal],
     go_ahead: BorrowedFd<'a>,
-    /// The other end, of which this process must not keep a copy: it would not see the guard's end.
+    /// The other end, of which this process must not keep a copy: it would not see that the guard has ended.
     may_go: RawFd,
     legacy: &'a mut Legacy,
 }
@@ -173,13 +173,13 @@ fn become_command(
         return Ok(());
     }
     *released = Some((monotonic_ns(), used_so_far()));
-    // A signal that came while the command was held acts now, as it would on the command itself.
+    // A signal that came while the command was held takes effect now, as it would on the command itself.
     SigSet::empty().thread_set_mask().map_err(|errno| (Stage::Prepare, errno as i32))?;
     Err((Stage::Execute, program.execute() as i32))
 }
 
 fn redirect(input: Input, output: Output) -> Result<(), Errno> {
-    // SAFETY: who started the command keeps open what it named, and this process has a copy of everything that was open.
+    // SAFETY: whoever started the command keeps what it named open, and this process has a copy of everything that was open.
     let named = |fd: RawFd| unsafe { BorrowedFd::borrow_raw(fd) };
     match input {
         Input::Inherit => {}
@@ -246,7 +246,7 @@ fn reset_signals(ignored: &[Signal]) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Runs the tracer's arming program in this thread's context, so that it is known by its task and not by a pid.
+/// Runs the tracer's arming program in this thread's context, so that the thread is known by its task and not by a pid.
 fn arm(program: BorrowedFd<'_>) -> Result<(), Errno> {
     /// The start of `union bpf_attr` as BPF_PROG_TEST_RUN reads it (include/uapi/linux/bpf.h).
     #[repr(C)]
@@ -286,7 +286,7 @@ fn arm(program: BorrowedFd<'_>) -> Result<(), Errno> {
     }
 }
 
-/// Should the guard be killed, the command goes with it. After the change of user, which would take this back.
+/// Should the guard be killed, the command dies with it. Called after the change of user, which would undo this.
 fn die_with_the_guard() -> Result<(), Errno> {
     let guard = nix::unistd::getppid();
     nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
@@ -301,7 +301,7 @@ struct Program {
 }
 
 impl Program {
-    /// Looks the first word up as `execvp` does, but before the trace begins.
+    /// Looks up the first word as `execvp` does, but before the trace begins.
     fn find(argv: &[OsString], environment: &[(OsString, OsString)]) -> Result<Program, Errno> {
         let first = argv.first().map_or(OsStr::new(""), OsString::as_os_str);
         let path = environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());

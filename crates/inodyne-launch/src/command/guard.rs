@@ -1,4 +1,4 @@
-//! The guard process: parent of the command, adoptive parent of what the command leaves behind, and the one who
+//! The guard process: parent of the command, adoptive parent of what the command leaves behind, and the one that
 //! cleans up should inodyne die.
 
 use std::io;
@@ -39,7 +39,7 @@ fn serve(spec: &LaunchSpec, channel: &Channel, arm_program: Option<BorrowedFd<'_
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     signals::hear_of_children();
     let ignored = signals::inherited_ignores()?;
-    // The command's process inherits this mask, so that what is sent to it while it starts waits until it is released.
+    // The command's process inherits this mask, so that signals sent to it while it starts stay pending until it is released.
     SigSet::all().thread_set_mask()?;
     signals::ignore_those_not_for_helpers();
     let mut children = SigSet::empty();
@@ -60,7 +60,7 @@ fn serve(spec: &LaunchSpec, channel: &Channel, arm_program: Option<BorrowedFd<'_
     // started, and is not affected.
     Urgent::from_now_on();
     let fate = follow(&command, channel, &child_ended);
-    // An error means that inodyne is gone: it may have been killed together with the command, whose end nobody is there to hear of.
+    // An error means that inodyne is gone: it may have been killed together with the command, and nobody is there to hear of its end.
     if !matches!(fate, Ok(Leftovers::Leave)) {
         kill_all();
     }
@@ -102,7 +102,7 @@ fn close_ours(kept: &[Option<RawFd>]) {
     let Ok(listed) = std::fs::read_dir("/proc/self/fd") else { return };
     let open: Vec<i32> = listed.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
     for descriptor in open.into_iter().filter(|fd| *fd > 2 && !kept.contains(fd)) {
-        // SAFETY: asks for the flags of a descriptor, which is no error where it is closed by now (the listing's own).
+        // SAFETY: asks for the flags of a descriptor, which does no harm where it is closed by now (the listing's own).
         let flags = unsafe { libc::fcntl(descriptor, libc::F_GETFD) };
         if flags >= 0 && flags & libc::FD_CLOEXEC != 0 {
             // SAFETY: a descriptor of the parent's copy that nothing in this process will use or close again.
@@ -139,7 +139,7 @@ fn ended(status: i32, account: &libc::rusage, command: &Running, ended_ns: Nanos
 }
 
 /// Kills everything below the guard. A killed process's children come to the guard (it is their subreaper), so this
-/// ends when there are no more. Ended ones too: where only the first thread has ended, the others live on.
+/// ends when there are no more. Ended ones are killed too: where only the first thread has ended, the others live on.
 fn kill_all() {
     loop {
         for (child, _) in children() {
@@ -154,7 +154,7 @@ fn kill_all() {
     }
 }
 
-/// The guard's children, from /proc, and whether any thread of them runs still.
+/// The guard's children, from /proc, and whether any of their threads is still running.
 fn children() -> Vec<(NixPid, bool)> {
     let me = std::process::id();
     let Ok(processes) = std::fs::read_dir("/proc") else { return Vec::new() };
@@ -163,7 +163,7 @@ fn children() -> Vec<(NixPid, bool)> {
     known.filter(|(_, stat)| stat.parent == me).map(|(pid, stat)| (NixPid::from_raw(pid), stat.runs)).collect()
 }
 
-/// What the guard needs of `/proc/PID/stat`.
+/// What the guard needs from `/proc/PID/stat`.
 #[derive(Debug, PartialEq, Eq)]
 struct Stat {
     parent: u32,
@@ -175,7 +175,7 @@ impl Stat {
         Stat::parse(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)
     }
 
-    /// The name is in parentheses and may hold anything, so counts from the last one: `) STATE PPID …`.
+    /// The name is in parentheses and may hold anything, so this counts from the last one: `) STATE PPID …`.
     fn parse(stat: &[u8]) -> Option<Stat> {
         let after = &stat[stat.iter().rposition(|b| *b == b')')? + 1..];
         let mut fields = std::str::from_utf8(after).ok()?.split_ascii_whitespace();

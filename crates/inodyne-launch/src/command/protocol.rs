@@ -1,4 +1,4 @@
-//! What inodyne and the guard say to each other: one fixed-size packet a message over a socket pair.
+//! What inodyne and the guard say to each other: one fixed-size packet per message over a socket pair.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

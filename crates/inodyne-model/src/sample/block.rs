@@ -12,7 +12,7 @@ use crate::neighbours::{Neighbour, Neighbours};
 use crate::stack::{Frame, Stack, StackId};
 use crate::trace::Trace;
 
-/// Stacks on which it was asked for, leaf first.
+/// Stacks on which I/O was asked for, leaf first.
 const COMMIT: (u64, &[&str]) =
     (901, &["submit_bio_noacct_nocheck", "jbd2_journal_commit_transaction", "kjournald2", "kthread"]);
 const WRITEBACK: (u64, &[&str]) = (902, &["submit_bio_noacct_nocheck", "ext4_do_writepages", "wb_workfn", "kthread"]);
@@ -36,7 +36,7 @@ fn amount(requests: u64, kilobytes: u64, each: Nanos) -> Amount {
     }
 }
 
-/// What a disk can do that is not fast.
+/// What a disk that is not fast can do.
 pub fn disk_limits() -> DiskLimits {
     DiskLimits {
         measured_unix_s: 1_790_000_000,
@@ -71,7 +71,7 @@ fn over_time() -> IoOverTime {
     IoOverTime { intervals: (1..).zip(done).map(interval).collect() }
 }
 
-/// Adds it to a trace.
+/// Adds this I/O to a trace.
 pub fn add_block_io(trace: &mut Trace) {
     let of = |(id, functions): (u64, &[&str])| Stack {
         id: StackId(id),

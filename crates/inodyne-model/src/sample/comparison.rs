@@ -10,7 +10,7 @@ use super::{command, empty, ext4, find_trace, ms, run};
 
 /// Numbers around 1, `part` to either side, that look like noise and are always the same.
 fn noise(n: u32, part: f64) -> f64 {
-    // The mixing at the end of MurmurHash3: neighbours have nothing to do with each other.
+    // The mixing at the end of MurmurHash3: neighbouring numbers are unrelated.
     let mix = |x: u32, shift: u32, factor: u32| (x ^ (x >> shift)).wrapping_mul(factor);
     let mixed = mix(mix(n.wrapping_add(1), 16, 0x85eb_ca6b), 13, 0xc2b2_ae35);
     1.0 + part * (2.0 * f64::from(mixed ^ (mixed >> 16)) / f64::from(u32::MAX) - 1.0)
@@ -20,7 +20,7 @@ fn scaled(ns: &mut Nanos, factor: f64) {
     *ns = Nanos((ns.0 as f64 * factor).round() as u64);
 }
 
-/// A trace in which the kernel's part of a call takes so many times as long.
+/// A trace in which the kernel's part of a call takes `factor` times as long.
 fn with_call(mut trace: Trace, name: &str, factor: f64) -> Trace {
     let root = &mut trace.observed.threads[0];
     let before = root.kernel_ns[name];

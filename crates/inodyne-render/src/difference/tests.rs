@@ -1,4 +1,4 @@
-//! All forms say the same numbers.
+//! All forms show the same numbers.
 
 use inodyne_analyse::{difference, explain};
 use inodyne_model::difference::{Difference, Side, Unmatched};
@@ -121,7 +121,7 @@ fn without_a_case_in_common_the_only_test_is_skipped() {
     let xml = difference_junit(&found);
     assert!(xml.contains("<skipped message=\"the recordings have no case in common\"/>"), "{xml}");
     assert_eq!(xml.matches(" tests=\"1\" failures=\"0\" skipped=\"1\">").count(), 2, "{xml}");
-    // Gates that nobody can tell of are tests of their own.
+    // Gates for which nothing was measured are tests of their own.
     let xml = difference_junit(&between(sample::empty(), find(true), &GATES));
     assert!(!xml.contains("<skipped") && xml.contains(" tests=\"6\" failures=\"6\" skipped=\"0\""), "{xml}");
 }

@@ -21,7 +21,7 @@ pub(super) fn sections(page: &mut Html, blocks: &[Block<'_>]) {
     }
 }
 
-/// What the section is called that begins with a block.
+/// The heading of the section that a block begins.
 fn heading<'b>(block: &'b Block<'_>) -> Option<&'b str> {
     match block {
         Block::Heading(text) => Some(text),
@@ -31,7 +31,7 @@ fn heading<'b>(block: &'b Block<'_>) -> Option<&'b str> {
     }
 }
 
-/// Blocks one after the other.
+/// Blocks one after another.
 fn show(page: &mut Html, blocks: &[Block<'_>]) {
     blocks.iter().for_each(|block| one(page, block));
 }
@@ -66,7 +66,7 @@ fn one(page: &mut Html, block: &Block<'_>) {
     }
 }
 
-/// Text after its lead, of which only the words count here: its spaces are for columns.
+/// Text after its lead. Only the words of the lead matter here: its spaces are for columns.
 fn paragraph(page: &mut Html, lead: &Span, text: &str, style: Style) {
     page.inside("p", &[("class", class_of(style))], |page| {
         let words = lead.text().trim();
@@ -95,13 +95,13 @@ fn title(page: &mut Html, Title { time, likely, reason, .. }: &Title) {
     }
 }
 
-/// A sentence each, and below it what it rests on, and what else there is to say of the time to the end.
+/// A sentence for each, and below it what it is based on, and what else there is to say about the time to the end.
 fn headlines(page: &mut Html, all: &[Headline]) {
     let reach = pictures::reach(all.iter().map(|headline| &headline.whisker));
     for headline in all {
         let sentence = headline.sentence(LONGEST_NAME);
         page.inside("div", &[("class", "headline")], |page| {
-            // All of them are large; only what is good or bad has a colour.
+            // All of them are large; only good or bad ones are coloured.
             let colour = if sentence.style() == Style::Bold { "" } else { class_of(sentence.style()) };
             page.element("p", &[("class", format!("said {colour}").trim_end())], sentence.text());
             pictures::whisker(page, &headline.whisker, reach);
@@ -122,7 +122,7 @@ fn headlines(page: &mut Html, all: &[Headline]) {
     });
 }
 
-/// What it costs and what to do first, the evidence folded in.
+/// What it costs and what to do come first, with the evidence collapsed.
 fn finding(page: &mut Html, of: &FindingBlock) {
     let class = if of.is_bound { "finding bound" } else { "finding" };
     page.inside("article", &[("class", class)], |page| {

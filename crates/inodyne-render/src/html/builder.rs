@@ -8,10 +8,10 @@ use crate::line::{Line, Span, Style, escaped};
 /// An attribute.
 pub(super) type Attribute<'a> = (&'static str, &'a str);
 
-/// A page as it grows.
+/// A page under construction.
 pub(super) struct Html(String);
 
-/// Nothing is loaded from anywhere, also not by mistake.
+/// Nothing is loaded from anywhere, not even by mistake.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
 
 /// Elements that have no end tag.
@@ -80,7 +80,7 @@ impl Html {
         self.close(tag);
     }
 
-    /// A section under a heading of this level, which a reader can fold in; nothing where it would be empty.
+    /// A section under a heading of this level, which a reader can collapse; nothing if it would be empty.
     pub(super) fn fold(
         &mut self,
         level: &'static str,
@@ -95,7 +95,7 @@ impl Html {
         if self.0.len() > begun { self.close("details") } else { self.0.truncate(before) }
     }
 
-    /// A piece of text, as it stands out in the report.
+    /// A piece of text, styled as in the report.
     pub(super) fn span(&mut self, span: &Span) {
         match class_of(span.style()) {
             "" => self.text(span.text()),
@@ -108,7 +108,7 @@ impl Html {
         line.spans().iter().for_each(|span| self.span(span));
     }
 
-    /// A line as a paragraph, in one style where all of it has one.
+    /// A line as a paragraph, in a single style if all of the line has the same.
     pub(super) fn paragraph(&mut self, line: &Line) {
         let shown: Vec<&Span> = line.spans().iter().filter(|span| !span.text().trim().is_empty()).collect();
         match shown.as_slice() {
@@ -126,7 +126,7 @@ impl Html {
     }
 }
 
-/// The class of what stands out in this way.
+/// The CSS class of a style.
 pub(super) fn class_of(style: Style) -> &'static str {
     match style {
         Style::Bold => "strong",
@@ -137,7 +137,7 @@ pub(super) fn class_of(style: Style) -> &'static str {
     }
 }
 
-/// Marks of direction and control characters are written out, so that they are seen and do nothing.
+/// Directional marks and control characters are escaped, so that they are visible and have no effect.
 pub(crate) fn markup_free(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in escaped(text).chars() {
@@ -153,7 +153,7 @@ pub(crate) fn markup_free(text: &str) -> String {
     out
 }
 
-/// In JSON these characters can only stand inside of texts, where they may as well be written as numbers.
+/// In JSON these characters can only occur inside strings, where they may as well be written as numeric escapes.
 fn harmless_json(value: &Value) -> String {
     let mut out = String::new();
     for c in value.to_string().chars() {

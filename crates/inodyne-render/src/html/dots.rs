@@ -10,15 +10,15 @@ use super::builder::{Attribute, Html};
 use crate::report::case::Case;
 use crate::units::{duration, duration_beside};
 
-/// Of the width; dots at the ends are whole.
+/// In per cent of the width, so that dots at the ends are not cut off.
 const MARGIN: f64 = 1.5;
 /// In pixels.
 const HEIGHT: f64 = 52.0;
-/// From here on, in per cent, the words of a tick would reach beyond the end.
+/// From here on, in per cent, the label of a tick would extend past the end.
 const LAST: f64 = 90.0;
-/// Their words have room on a narrow screen.
+/// The labels of this many fit on a narrow screen.
 const MOST_TICKS: u64 = 4;
-/// Dots that would lie on each other are put on this many lines.
+/// Dots that would overlap are spread over this many lines.
 const LINES: usize = 3;
 
 /// The runs of these cases, which have these numbers in the page, on one axis.
@@ -42,7 +42,7 @@ pub(super) fn show(page: &mut Html, cases: &[(usize, Case<'_>)]) {
         page.inside("svg", &[("class", "scale"), ("aria-hidden", "true")], |page| {
             for tick in axis.ticks() {
                 let words = if tick == Nanos::ZERO { "0".to_owned() } else { axis.time(tick) };
-                // What stands at the end ends there.
+                // A label at the end ends there.
                 let class = if axis.percent(tick) > LAST { "last" } else { "" };
                 page.element("text", &[("class", class), ("x", &axis.at(tick)), ("y", "11")], &words);
             }
@@ -50,7 +50,7 @@ pub(super) fn show(page: &mut Html, cases: &[(usize, Case<'_>)]) {
     });
 }
 
-/// From nothing to the longest time, the same for all cases.
+/// From zero to the longest time, the same for all cases.
 struct Axis {
     longest: Nanos,
 }
@@ -64,7 +64,7 @@ impl Axis {
         format!("{:.3}%", self.percent(ns))
     }
 
-    /// Round times that stand evenly between nothing and the longest: 1, 2 or 5 times a power of ten apart.
+    /// Round times, evenly spaced between zero and the longest: 1, 2 or 5 times a power of ten apart.
     fn ticks(&self) -> impl Iterator<Item = Nanos> {
         let least = self.longest.0 / MOST_TICKS;
         let powers = std::iter::successors(Some(1u64), |power| power.checked_mul(10));
@@ -130,7 +130,7 @@ fn band(page: &mut Html, finding: &Finding, axis: &Axis) {
     page.inside("rect", &attributes, |page| page.element("title", &[], &title));
 }
 
-/// The median, and around it its interval.
+/// The median, with its interval around it.
 fn middle(page: &mut Html, found: &RunStatistics, axis: &Axis) {
     let bottom = format!("{:.1}", HEIGHT - 8.0);
     if let Some((low, high)) = found.median_interval() {

@@ -1,9 +1,9 @@
-//! The flame graph: stacks on a CPU and off it merged into a tree, which `page.js` draws. That of the critical path comes first, which
-//! is as wide as the wall-clock time; that of all threads can be chosen.
+//! The flame graph: stacks on a CPU and off it merged into a tree, which `page.js` draws. The tree of the critical path comes first and
+//! is as wide as the wall-clock time; the one of all threads can be selected.
 //!
 //! The tree is a list in depth-first order: for each node its depth, its name, what it is, and its own time (without that of
-//! its children) with its state. Nodes beyond the largest, and those that no screen could show,
-//! are summed up with their siblings, which keeps a page small; the sum stays what it was.
+//! its children) with its state. All but the largest nodes, and those that no screen could show,
+//! are merged with their siblings, which keeps a page small; the sum does not change.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -22,9 +22,9 @@ use crate::profile::View;
 use crate::profile::weighted::{Named, Part, Weighted, weighted};
 use crate::report::state::State;
 
-/// Nodes narrower than this part of the whole are summed up.
+/// Nodes narrower than this part of the whole are merged.
 const SMALL: f64 = 1.0 / 20_000.0;
-/// Nodes of a tree at most.
+/// The most nodes of a tree.
 const MOST_NODES: usize = 40_000;
 
 /// A thread that waits for children for more than this part of its life is not shown first.
@@ -74,14 +74,14 @@ pub(super) fn show(page: &mut Html, trace: &Trace) {
     });
 }
 
-/// The tree of the command's first thread, where it has any time.
+/// The tree of the command's first thread, if it has any time.
 fn of_first_thread(stacks: &[Weighted<'_>], names: &mut Names) -> Option<Value> {
     let mut first = stacks.iter().filter(|stack| stack.time.thread == ROOT).peekable();
     first.peek()?;
     Some(tree("the command's first thread".to_owned(), first, names))
 }
 
-/// A shell that only waits for others has nothing to say.
+/// A shell that only waits for others tells a reader nothing.
 fn first_thread_matters(stacks: &[Weighted<'_>]) -> bool {
     let first = || stacks.iter().filter(|stack| stack.time.thread == ROOT);
     let waits = |stack: &&Weighted<'_>| stack.state == State::Blocked(Cause::Child);
@@ -104,12 +104,12 @@ impl Names {
     }
 }
 
-/// A node, told from its siblings by its name and by what it is.
+/// A node, distinguished from its siblings by its name and by what it is.
 #[derive(Default)]
 struct Node {
-    /// With the children.
+    /// Including the children.
     ns: Nanos,
-    /// Without, by class of colour.
+    /// Excluding the children, by colour class.
     own: BTreeMap<usize, Nanos>,
     children: BTreeMap<Named, Node>,
 }
@@ -163,7 +163,7 @@ impl List {
         for child in node.children.values().filter(|child| small(child)) {
             child.sum_into(&mut own);
         }
-        // A node has one state; where there are several, the others are children without functions.
+        // A node has one state; if there are several, the others become children without functions.
         let mut of_class = own.into_iter();
         let (class, ns) = of_class.next().unwrap_or((colours::number(State::Unexplained), Nanos::ZERO));
         self.row(depth, names.of(&named.name), part, class, ns);

@@ -1,5 +1,5 @@
-//! The report as one page for a browser: self-contained, works without a network and, but for zooming and sorting, without
-//! scripts.
+//! The report as one page for a browser: self-contained, works without a network and, except for the timeline, the flame graph
+//! and sorting, without scripts.
 //!
 //! | module | what it knows |
 //! |---|---|
@@ -8,8 +8,8 @@
 //! | `dots`, `treemap`, `timeline`, `stretches`, `flame` | the pictures that only a page has, two of them drawn by `page.js` |
 //! | `builder` | elements and escaping: all text of a recording passes through it |
 //!
-//! `page.css` and `page.js` are written by hand and put into the page as they are. Data reaches the script as JSON in an
-//! element of its own, and the script only ever makes text nodes of it.
+//! `page.css` and `page.js` are written by hand and inserted into the page as they are. Data reaches the script as JSON in an
+//! element of its own, and the script only ever turns it into text nodes.
 
 mod blocks;
 mod builder;
@@ -38,10 +38,10 @@ pub(crate) use builder::markup_free;
 /// The page of a recording.
 pub fn html(recording: &Recording) -> String {
     let mut parts = report(recording, None);
-    // What settings came to stands first, and no case stands for all of them.
+    // The result of a tuning comes first, and no single case represents all settings.
     let card = card::of(recording).filter(|_| recording.tuning.is_none());
     if card.is_some() {
-        // Of a single case the card says it all.
+        // For a single case the card says it all.
         let is_alone = |part: &&mut Part<'_>| matches!(part.kind, Kind::Case { fold: Fold::Alone, .. });
         let is_said = |block: &Block<'_>| matches!(block, Block::Title(_) | Block::Widget(Widget::Stacked(_)));
         parts.iter_mut().filter(is_alone).for_each(|part| part.blocks.retain(|block| !is_said(block)));
@@ -59,7 +59,7 @@ fn page(parts: &[Part<'_>], title: &str, circumstances: &str, card: Option<&Card
     page.inside("header", &[("class", "top")], |page| {
         page.element("h1", &[], title);
         page.element("p", &[("class", "dim")], circumstances);
-        // The script shows it.
+        // The script unhides it.
         page.element("button", &[("type", "button"), ("id", "theme"), ("hidden", "")], "");
     });
     contents(&mut page, parts);
@@ -135,7 +135,7 @@ fn part(page: &mut Html, Part { kind, blocks }: &Part<'_>) {
     }
 }
 
-/// Links to all parts, where there are several.
+/// Links to all parts, if there are several.
 fn contents(page: &mut Html, parts: &[Part<'_>]) {
     let is_one_case = |part: &Part<'_>| matches!(part.kind, Kind::Case { fold: Fold::Alone, .. });
     if parts.is_empty() || parts.iter().any(is_one_case) {

@@ -16,22 +16,22 @@ use crate::units::{counted, duration, percent};
 const LEAST_NS: f64 = 100.0;
 /// … to here, in powers of ten.
 const DECADES: f64 = 7.0;
-/// Of the height of a course, in thousandths.
+/// In thousandths of the height of a course.
 const LEAST_HEIGHT: u64 = 20;
 const WIDTH: f64 = 140.0;
 const HEIGHT: f64 = 20.0;
-/// Ratios that a scale may name.
+/// Ratios that a scale may label.
 const TICKS: [f64; 24] = [
     0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 0.67, 0.8, 0.9, 0.95, 0.98, 0.99, 1.01, 1.02, 1.05, 1.1, 1.25, 1.5, 2.0, 4.0,
     10.0, 20.0, 50.0, 100.0,
 ];
-/// Ticks are so far apart, as parts of the way from the middle to the end: their words have room.
+/// Ticks are at least this far apart, as a part of the way from the middle to the end, so that their labels have room.
 const APART: f64 = 0.4;
 
-/// The farthest tick, likewise: its words stand within the picture.
+/// The farthest tick, likewise, so that its label is inside the picture.
 const FARTHEST: f64 = 0.85;
 
-/// A picture in a cell. Ratios in it reach so far, in logarithms.
+/// A picture in a cell. `reach` is how far ratios in it extend, as a logarithm.
 pub(super) fn show(page: &mut Html, picture: &Picture, reach: f64) {
     match picture {
         Picture::Bar(share, state) => bar(page, *state, &format!("width:{:.3}%", share * 100.0)),
@@ -59,7 +59,7 @@ fn course(page: &mut Html, heights: &[u64]) {
         [("viewBox", view.as_str()), ("preserveAspectRatio", "none"), ("class", "course"), ("aria-hidden", "true")];
     let mut path = "M0 1000".to_owned();
     for height in heights {
-        // What is there at all is seen.
+        // Anything that is not zero is visible.
         let height = if *height == 0 { 0 } else { (*height).clamp(LEAST_HEIGHT, 1000) };
         path.push_str(&format!("V{}h1", 1000 - height));
     }
@@ -77,7 +77,7 @@ fn piece(page: &mut Html, share: f64, state: State, title: &str) {
     page.element("span", &[("class", &class), ("style", &style), ("title", title)], "");
 }
 
-/// What a colour stands for, beside words.
+/// A sample of a state's colour, to go beside words.
 pub(super) fn swatch(page: &mut Html, state: State) {
     page.element("i", &[("class", &format!("c-{}", colours::of_state(state).class))], "");
 }
@@ -110,8 +110,8 @@ pub(super) fn ledger(page: &mut Html, trace: &Trace) {
     });
 }
 
-/// How far these ratios reach, in logarithms: twice as slow and twice as fast are as far from the middle. A wide interval
-/// does not press all ratios together.
+/// How far these ratios extend, as a logarithm: twice as slow and twice as fast are equally far from the middle. A wide interval
+/// does not squeeze all ratios together.
 pub(super) fn reach<'a>(all: impl Iterator<Item = &'a Whisker>) -> f64 {
     let length = |ratio: f64| ratio.max(1e-9).ln().abs().min(5.0);
     let (mut ratios, mut ends) = (0.05f64, 0.05f64);
@@ -122,7 +122,7 @@ pub(super) fn reach<'a>(all: impl Iterator<Item = &'a Whisker>) -> f64 {
     ends.min(ratios.max(std::f64::consts::LN_2) * 1.5).max(ratios) * 1.1
 }
 
-/// Where a ratio stands in a picture of ratios that is 200 wide.
+/// Where a ratio is in a picture of ratios that is 200 wide.
 fn x(ratio: f64, reach: f64) -> f64 {
     (0.5 + 0.48 * (ratio.max(1e-9).ln() / reach).clamp(-1.0, 1.0)) * 200.0
 }
@@ -153,7 +153,7 @@ pub(super) fn whisker(page: &mut Html, of: &Whisker, reach: f64) {
     });
 }
 
-/// What the ticks of a picture of ratios stand for.
+/// The labels of the ticks of a picture of ratios.
 pub(super) fn scale(page: &mut Html, reach: f64) {
     let attributes = [("viewBox", "0 0 200 14"), ("class", "whisker scale"), ("aria-hidden", "true")];
     page.inside("svg", &attributes, |page| {
@@ -163,7 +163,7 @@ pub(super) fn scale(page: &mut Html, reach: f64) {
     });
 }
 
-/// What a tick is called.
+/// The label of a tick.
 fn words(ratio: f64) -> String {
     match ratio {
         1.0 => "same".to_owned(),
@@ -172,12 +172,12 @@ fn words(ratio: f64) -> String {
     }
 }
 
-/// The ratios that have a tick, on either side the farthest first.
+/// The ratios that have a tick, on each side the farthest first.
 fn ticks(reach: f64) -> Vec<f64> {
     let mut ticks: Vec<f64> = Vec::new();
     let (faster, slower) = TICKS.split_at(TICKS.len() / 2);
     for side in [faster.to_vec(), slower.iter().rev().copied().collect()] {
-        // Nothing has been told at the end yet, and "same" stands in the middle.
+        // There is no label at the end yet, and "same" is in the middle.
         let mut last = f64::INFINITY;
         for ratio in side {
             let at = ratio.ln().abs() / reach;
@@ -190,7 +190,7 @@ fn ticks(reach: f64) -> Vec<f64> {
     ticks
 }
 
-/// A bar for each third of an octave or so; what lies beyond the axis is at its ends.
+/// A bar for each third of an octave or so; values beyond the axis are counted at its ends.
 fn histogram(page: &mut Html, histogram: &Histogram) {
     const BARS: usize = 70;
     let mut counts = [0u64; BARS];
@@ -204,7 +204,7 @@ fn histogram(page: &mut Html, histogram: &Histogram) {
     let bar = WIDTH / BARS as f64;
     let mut path = String::new();
     for (at, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
-        // What is there at all is seen.
+        // Anything that is not zero is visible.
         let height = (*count as f64 / highest * HEIGHT).max(1.0);
         path.push_str(&format!("M{:.1} {HEIGHT}v{:.1}h{:.1}v{:.1}z", at as f64 * bar, -height, bar, height));
     }
@@ -232,7 +232,7 @@ fn histogram(page: &mut Html, histogram: &Histogram) {
 mod tests {
     use super::*;
 
-    /// However far it reaches: a word is as wide as its characters, of at most 7.5 units each in the browser that the tests drive.
+    /// However far it extends: a label is as wide as its characters, at most 7.5 units each in the browser that the tests drive.
     #[test]
     fn the_words_of_a_scale_stand_within_the_picture() {
         for reach in (1..3000).map(|step| f64::from(step) / 500.0) {

@@ -1,8 +1,8 @@
 //! Stretches of time in one state, of the critical path and of threads, as the timeline draws them.
 //!
-//! A run of minutes has millions of intervals and a screen some thousand columns. So the longest are kept as they are, and
-//! the shorter ones become shares of each small part of the time, by state. Nothing is left out of the sums; what is lost is the
-//! order of short intervals within such a part. The page says where the border lies.
+//! A run of several minutes has millions of intervals, and a screen a few thousand columns. So the longest are kept as they are, and
+//! the shorter ones become shares of each small part of the time, by state. Nothing is left out of the sums; only the order of
+//! short intervals within such a part is lost. The page says where the cutoff is.
 //!
 //! ```text
 //! kept    |▓▓▓▓▓▓▓▓|        |▓▓▓|      longest first, at most MOST
@@ -28,25 +28,25 @@ use crate::report::state::State;
 use crate::timeline::Interval;
 use crate::units::{counted, duration, percent};
 
-/// Stretches kept as they are: of the path, and of all threads together.
+/// The most stretches kept as they are: of the path, and of all threads together.
 pub(super) const MOST: usize = 8_000;
-/// Parts of the time in which shorter ones are summed.
+/// The number of parts of the time over which shorter ones are summed.
 pub(super) const PARTS: u64 = 1_500;
 /// The height of a lane.
 pub(super) const HEIGHT: u64 = 1_000;
-/// Rows named of a stretch in which a thread did many things.
+/// The most rows named for a stretch in which a thread did many things.
 const MOST_NAMED: usize = 4;
 
 /// A stretch of time in one state.
 #[derive(Clone)]
 pub(super) struct Stretch {
-    /// An index into the lanes; none where the thread has no lane.
+    /// An index into the lanes; `None` if the thread has no lane.
     pub(super) lane: Option<usize>,
     pub(super) from: u64,
     pub(super) ns: u64,
     pub(super) class: u64,
     pub(super) words: u64,
-    /// From which part of the height to which, in thousandths.
+    /// The part of the height from which and to which it extends, in thousandths.
     pub(super) low: u64,
     pub(super) high: u64,
 }
@@ -68,7 +68,7 @@ impl Words {
     }
 }
 
-/// The words of intervals, of which there are few different ones.
+/// The words for intervals; there are few different ones.
 pub(super) struct Said<'a> {
     pub(super) words: Words,
     pub(super) numbers: HashMap<(State, &'a str), u64>,
@@ -87,9 +87,9 @@ impl<'a> Said<'a> {
 /// Stretches while they are gathered: never many more than are kept.
 pub(super) struct Gathered {
     end_ns: u64,
-    /// The longest so far and those that came since; as they came where they are equally long.
+    /// The longest so far and those added since; in order of arrival where they are equally long.
     longest: Vec<Stretch>,
-    /// What is no longer than this cannot be among the longest any more.
+    /// A stretch no longer than this cannot be among the longest any more.
     least: Option<u64>,
     summed: HashMap<(Option<usize>, u64, u64), u64>,
     short: usize,
@@ -97,7 +97,7 @@ pub(super) struct Gathered {
 }
 
 impl Gathered {
-    /// Of a time that ends then.
+    /// For a time that ends at `end_ns`.
     pub(super) fn new(end_ns: u64) -> Gathered {
         let (longest, summed) = Default::default();
         Gathered { end_ns, longest, least: None, summed, short: 0, border: Nanos::ZERO }
@@ -124,7 +124,7 @@ impl Gathered {
         self.longest = all;
     }
 
-    /// Adds to each part of the time what lies in it: what rounds down in one is in the next.
+    /// Adds to each part of the time what falls into it: what is rounded down in one part goes into the next.
     fn sum(&mut self, one: &Stretch) {
         let [end, parts, from] = [self.end_ns.max(1), PARTS, one.from].map(u128::from);
         let length = u128::from(one.ns.max(1));
@@ -155,7 +155,7 @@ impl Gathered {
 /// Stretches, the longest as they are and the others as sums.
 #[derive(Default)]
 pub(super) struct Stretches {
-    /// By lane, in the order of time.
+    /// By lane, in chronological order.
     pub(super) kept: Vec<Stretch>,
     /// By lane, part of the time and class.
     pub(super) summed: BTreeMap<(Option<usize>, u64, u64), u64>,
@@ -200,7 +200,7 @@ impl Stretches {
     }
 }
 
-/// One for each state in each step: what a thread did in one go lies one above the other, since its order is not known.
+/// One for each state in each step: the things that a thread did in one step are stacked, since their order is not known.
 pub(super) fn of_path(
     path: &CriticalPath,
     lane_of: &HashMap<ThreadNumber, usize>,
@@ -210,7 +210,7 @@ pub(super) fn of_path(
     let of_row: Vec<(u64, String)> = path.rows.iter().map(row_in_words).collect();
     let length = |parts: &[StepPart]| parts.iter().fold(0u64, |sum, part| sum.saturating_add(part.ns.0));
     let mut lengths: Vec<u64> = path.iter().map(|(_, parts)| length(parts)).collect();
-    // Shorter ones are not kept, so nobody reads their words.
+    // Shorter ones are not kept, so their words are never read.
     let least = match lengths.len() > MOST {
         true => *lengths.select_nth_unstable_by_key(MOST, |ns| Reverse(*ns)).1,
         false => 0,
@@ -247,7 +247,7 @@ fn row_in_words(row: &PathRow) -> (u64, String) {
     (class_of(State::new(kind, cause)), escaped(&words.join(" ")))
 }
 
-/// `newfstatat kernel 62%, user 20%, …`; the share is left out where there is only one.
+/// `newfstatat kernel 62%, user 20%, …`; the share is left out if there is only one.
 fn step_in_words(parts: &[StepPart], ns: u64, of_row: &[(u64, String)]) -> String {
     let name = |part: &StepPart| of_row.get(part.row as usize).map_or("?", |(_, words)| words.as_str());
     if let [only] = parts {
@@ -264,7 +264,7 @@ fn step_in_words(parts: &[StepPart], ns: u64, of_row: &[(u64, String)]) -> Strin
     words.join(", ")
 }
 
-/// The commits of a journal. One of which only an instant is known is drawn as thin as can be.
+/// The commits of a journal. If only an instant is known of one, it is drawn as thin as possible.
 pub(super) fn of_commits<'a>(
     lane: usize,
     journal: &'a Journal,
@@ -285,7 +285,7 @@ fn class_of(state: State) -> u64 {
     colours::number(state) as u64
 }
 
-/// Blocked first, then ready; what has no length is left out.
+/// Blocked first, then ready; stretches with no length are left out.
 pub(super) fn of_interval<'a>(
     lane: usize,
     interval: &Interval<'a>,
@@ -305,7 +305,7 @@ pub(super) fn of_interval<'a>(
 mod tests {
     use super::*;
 
-    /// What becomes of a stretch that is too short to be kept, by part of a time of so many nanoseconds.
+    /// What becomes of a stretch that is too short to be kept, by part of a time of `end_ns` nanoseconds.
     fn summed(end_ns: u64, from: u64, ns: u64, high: u64) -> Vec<(u64, u64)> {
         let mut gathered = Gathered::new(end_ns);
         gathered.sum(&Stretch { lane: None, from, ns, class: 0, words: 0, low: 0, high });
@@ -322,7 +322,7 @@ mod tests {
         assert!(all.len() as u64 == PARTS && all.iter().all(|(_, ns)| *ns == 10));
     }
 
-    /// Whatever there is of it, and wherever: also beyond the end, and in parts that are no whole nanoseconds.
+    /// Whatever its length and position: also beyond the end, and in parts that are not whole nanoseconds.
     #[test]
     fn nothing_of_a_stretch_is_lost() {
         for end in [1, 7, 1_499, 1_501, 1_234_567, u64::MAX] {

@@ -17,7 +17,7 @@ pub(super) fn show(page: &mut Html, said: &Card) {
             page.element("p", &[("class", "reason")], &said.reason);
         }
         for (verdict, facts) in &said.verdicts {
-            // Of a single case the time is one of the numbers, and the rest is what it could be.
+            // For a single case the time is one of the numbers, and the rest is what it could be.
             let (of_verdict, of_facts) = if is_alone { ("dim", "good") } else { ("reason", "dim") };
             page.inside("p", &[], |page| {
                 if said.numbers.iter().all(|(number, _)| number != verdict) {

@@ -1,4 +1,4 @@
-//! Tables: what names a row stands first, small rows are folded in, numbers sort by their raw values.
+//! Tables: the column that names a row comes first, small rows are collapsed, numbers sort by their raw values.
 
 use inodyne_model::count::Grouped;
 
@@ -9,14 +9,14 @@ use crate::report::Whisker;
 use crate::report::table::{Align, Column, Row, RowKind, Table, Where};
 use crate::report::value::{Cell, Picture, Value};
 
-/// A page is not for thousands of rows; the recording has all.
+/// A page is not meant for thousands of rows; the recording has all of them.
 const MOST_ROWS: usize = 200;
-/// The class of a column of ratios that are drawn.
+/// The class of a column of drawn ratios.
 const PLOT: &str = "plot";
 /// Names above a column are cut beyond this width.
 const LONGEST_NAME: usize = 200;
 
-/// The table, and below it the rows that are folded in, and what is said of all.
+/// The table, and below it the collapsed rows and the remark about the table.
 pub(super) fn show(page: &mut Html, table: &Table) {
     let of_kind = |kind| table.rows.iter().filter(move |row| row.kind == kind).collect::<Vec<_>>();
     rows(page, table, &of_kind(RowKind::Plain), &of_kind(RowKind::Sum));
@@ -33,7 +33,7 @@ pub(super) fn show(page: &mut Html, table: &Table) {
 }
 
 fn rows(page: &mut Html, table: &Table, body: &[&Row], foot: &[&Row]) {
-    // What a row is called stands first.
+    // The column that names a row comes first.
     let mut columns: Vec<usize> = (0..table.columns.len()).collect();
     columns.retain(|at| table.columns[*at].place != Where::Terminal);
     columns.sort_by_key(|at| !table.columns[*at].names_row);
@@ -58,7 +58,7 @@ fn rows(page: &mut Html, table: &Table, body: &[&Row], foot: &[&Row]) {
     }
 }
 
-/// All ratios in it that are drawn.
+/// All ratios drawn in a table.
 fn whiskers(table: &Table) -> impl Iterator<Item = &Whisker> {
     let cells = table.rows.iter().flat_map(|row| &row.cells);
     cells.filter_map(|cell| match &cell.value {
@@ -69,13 +69,13 @@ fn whiskers(table: &Table) -> impl Iterator<Item = &Whisker> {
 
 fn heading(page: &mut Html, column: &Column, reach: f64) {
     let words = column.page_heading.map_or_else(|| column.heading.written(LONGEST_NAME), str::to_owned);
-    // What heads nothing is no heading to whoever has the page read out.
+    // An empty heading is not a heading to a screen reader.
     if words.is_empty() {
         page.element("td", &[], "");
         return;
     }
     let class = if column.align == Align::Right { "n" } else { column.class };
-    // Under this name FORMAT.md documents it, and CSV and JSON have it.
+    // The name under which FORMAT.md documents it and CSV and JSON have it.
     let key = column.key.unwrap_or_default();
     let attributes = [("class", class), ("scope", "col"), ("title", key)];
     page.inside("th", if key.is_empty() { &attributes[..2] } else { &attributes }, |page| {
@@ -118,7 +118,7 @@ fn show_cell(page: &mut Html, column: &Column, cell: &Cell, notes: &[String], re
             notes.iter().for_each(|note| page.element("span", &[("class", "via")], note));
         }),
         _ => {
-            // Colours of states are those of bars here.
+            // Here, only bars have the colours of states.
             let of_style = match cell.style() {
                 style @ (Style::Warning | Style::Good | Style::Worse | Style::Dim) => class_of(style),
                 _ => "",

@@ -1,4 +1,4 @@
-//! What must hold for every page, without a browser; `tests/browser` looks at it in one.
+//! What must hold for every page, checked without a browser; `tests/browser` uses one.
 
 use inodyne_model::recording::Recording;
 use inodyne_model::sample;
@@ -40,7 +40,7 @@ fn names_are_text() {
     assert!(page.contains("\\u{202e}"), "the mark is shown");
 }
 
-/// What the report in text says of a study, the page says too: verdicts by part, and whether each expectation holds.
+/// What the text report says about a study, the page says too: verdicts by part, and whether each expectation holds.
 #[test]
 fn a_study_says_what_came_out() {
     let recording = crate::text::tests::study();
@@ -64,14 +64,14 @@ fn a_study_says_what_came_out() {
         let row = format!("<td class=\"{class}\">{word}</td><td class=\"said\">{says}");
         assert!(page.contains(&row), "{row}");
     }
-    // Each case of a part leads to all that is known of it, folded in.
+    // Each case of a part links to all that is known about it, collapsed.
     assert_eq!(page.matches("<details class=\"of-case\">").count(), 4);
     for case in 0..4 {
         assert!(page.contains(&format!("href=\"#case-{case}\"")) && page.contains(&format!("id=\"case-{case}\"")));
     }
 }
 
-/// The page of a comparison scores the prediction, and holds the table of what was measured.
+/// The page of a comparison scores the prediction, and contains the table of what was measured.
 #[test]
 fn a_page_says_what_the_text_says() {
     for recording in [sample::find_recording(), sample::overlay_recording(), sample::durable_recording()] {

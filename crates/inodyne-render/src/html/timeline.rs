@@ -1,8 +1,8 @@
 //! The timeline: the critical path through time, and below it, for the threads that did most, when they were on a CPU, blocked
-//! or ready. `page.js` draws it. Who has a lane is decided here; what is drawn in it, in `stretches`.
+//! or ready. `page.js` draws it. What gets a lane is decided here; what is drawn in it, in `stretches`.
 //!
-//! Threads stand in the order of the tree of processes. One that begins after another has ended may stand in the same row, so that
-//! a build of hundreds of processes has as many rows as ran at once:
+//! Threads are in the order of the process tree. One that begins after another has ended may share its row, so that
+//! a build of hundreds of processes has only as many rows as ran at once:
 //!
 //! ```text
 //! row 0  |make                                  |
@@ -10,8 +10,8 @@
 //! row 2       |as a.o|         |as b.o|
 //! ```
 //!
-//! Below them stand helpers, and journals with their commits. Where it is not known when threads were on a CPU, of theirs is drawn only what
-//! the path saw, and nothing where there is no path.
+//! Below them are helpers, and journals with their commits. If it is not known when threads were on a CPU, only what the path saw of them
+//! is drawn, and nothing if there is no path.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -32,13 +32,13 @@ use crate::report::threads::ordered;
 use crate::timeline::{Intervals, known_until};
 use crate::units::{counted, duration};
 
-/// Threads that have a lane.
+/// The most threads that have a lane.
 const MOST_THREADS: usize = 400;
-/// Rows in which these stand; where they need more, only so many threads have a lane.
+/// The most rows for these; if they need more, only this many threads have a lane.
 const MOST_ROWS: usize = 40;
-/// Helpers that have a lane.
+/// The most helpers that have a lane.
 const MOST_HELPERS: usize = 12;
-/// Journals that have one, those with most commits.
+/// The most journals that have one, those with the most commits.
 const MOST_JOURNALS: usize = 3;
 
 pub(super) fn heading(trace: &Trace) -> &'static str {
@@ -60,7 +60,7 @@ pub(super) fn show(page: &mut Html, trace: &Trace) {
 /// What is drawn of a trace.
 struct Drawn {
     end_ns: u64,
-    /// When the timeline had no more room.
+    /// When the timeline ran out of room.
     until_ns: Option<u64>,
     lanes: Vec<Lane>,
     /// Threads of the command that have no lane.
@@ -70,19 +70,19 @@ struct Drawn {
     words: Words,
 }
 
-/// Whose a lane is.
+/// What a lane belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Whose {
-    /// That of a thread of the command's.
+    /// A thread of the command.
     Thread,
-    /// That of a thread of which only what the path saw is drawn: it is not the command's, or when threads were on a CPU is not known.
+    /// A thread for which only what the path saw is drawn: it is not the command's, or it is not known when threads were on a CPU.
     Seen,
-    /// A journal's: its commits.
+    /// A journal: its commits.
     Journal,
 }
 
 impl Whose {
-    /// What is said of a time at which nothing is drawn.
+    /// What is said about a time at which nothing is drawn.
     fn otherwise(self) -> &'static str {
         match self {
             Whose::Thread => "on a CPU, or off it for too short a time to be drawn",
@@ -94,11 +94,11 @@ impl Whose {
 
 /// What has a time of its own: a thread, or a journal.
 struct Lane {
-    /// What stands in it.
+    /// The text in it.
     label: String,
     /// The same with its number.
     name: String,
-    /// Where it stands, from 0 on.
+    /// Where it is, counted from 0.
     row: usize,
     born_ns: u64,
     ended_ns: u64,
@@ -141,7 +141,7 @@ impl Drawn {
         }
         let has = |whose: Whose| self.lanes.iter().any(|lane| lane.whose == whose);
         if has(Whose::Thread) {
-            words.push_str("Threads, by process and begin: when each was on a CPU, blocked, or waiting for one. ");
+            words.push_str("Threads, by process and start time: when each was on a CPU, waiting for one, or blocked. ");
         } else {
             words.push_str("When threads were on a CPU is not known. ");
         }
@@ -180,7 +180,7 @@ impl Drawn {
     }
 }
 
-/// The threads that are drawn, then the helpers on the path; whose lane is which; how many threads have none.
+/// The lanes of the threads that are drawn, then of the helpers on the path; which thread has which lane; how many threads have none.
 fn lanes(trace: &Trace) -> (Vec<Lane>, HashMap<ThreadNumber, usize>, usize) {
     let observed = &trace.observed;
     let since = |ns: Nanos| ns.saturating_sub(observed.started_ns).0;
@@ -228,8 +228,8 @@ fn rows(lanes: &[Lane]) -> usize {
     lanes.iter().map(|lane| lane.row + 1).max().unwrap_or(0)
 }
 
-/// The lanes of these threads and whose they are, each in the first row below that of its process's parent where nobody else
-/// stands meanwhile.
+/// The lanes of these threads and the threads' numbers, each lane in the first row below that of its process's parent that no
+/// other thread occupies at the same time.
 fn of_threads(trace: &Trace, processes: &Processes, wanted: HashSet<ThreadNumber>) -> (Vec<Lane>, Vec<ThreadNumber>) {
     let observed = &trace.observed;
     let whose = if trace.knows_who_was_on_cpu() { Whose::Thread } else { Whose::Seen };
@@ -260,7 +260,7 @@ fn of_threads(trace: &Trace, processes: &Processes, wanted: HashSet<ThreadNumber
     (lanes, numbers)
 }
 
-/// What stands in the lane of a thread, and the same with its number: a process's first thread is called as the process is.
+/// The text in the lane of a thread, and the same with its number: a process's first thread has the name of the process.
 fn names(process: &Process, comm: &str, tid: u32) -> (String, String) {
     let label = if tid == process.pid { process.name.clone() } else { format!("{comm} {tid}") };
     let name =
@@ -279,7 +279,7 @@ mod tests {
     use super::stretches::MOST;
     use super::*;
 
-    /// More intervals than are kept: nothing of them is missing from the sums.
+    /// There are more intervals than are kept, and nothing is missing from the sums.
     #[test]
     fn what_is_not_kept_is_summed() {
         let mut recording = sample::find_recording();
@@ -310,7 +310,7 @@ mod tests {
         assert_eq!(kept + summed, (0..count).map(|at| at % 500 + 3).sum::<u64>());
     }
 
-    /// Two after each other beside one that lasts.
+    /// Two threads one after the other, beside one that lasts.
     #[test]
     fn a_row_holds_one_thread_after_the_other() {
         let mut recording = sample::find_recording();
@@ -360,7 +360,7 @@ mod tests {
         assert!(!without.in_words().contains("journal"));
     }
 
-    /// Not the threads of a window without a timeline, as if they had run all the time: its journals alone, and nothing without these.
+    /// The threads of a window without a timeline are not drawn as if they had run all the time: only its journals are, or nothing without any.
     #[test]
     fn threads_are_not_drawn_where_nothing_is_known_of_them() {
         let mut recording = sample::window_recording();
@@ -373,7 +373,7 @@ mod tests {
         let drawn = Drawn::new(trace);
         assert!(drawn.lanes.iter().all(|lane| lane.whose == Whose::Journal));
         assert!(!drawn.in_words().contains("when each was on a CPU"), "{}", drawn.in_words());
-        // Of a log of strace's there is a path, and what it saw of each thread.
+        // A strace log has a path, and what the path saw of each thread.
         let mut recording = sample::pipeline_recording();
         recording.traces[0].tracer = Tracer::Strace;
         inodyne_analyse::explain(&mut recording);
@@ -384,7 +384,7 @@ mod tests {
         assert!(drawn.lanes.iter().all(|lane| lane.whose == Whose::Seen));
     }
 
-    /// Every step to its full height, what was done in it one above the other.
+    /// Every step takes the full height, with what was done in it stacked.
     #[test]
     fn the_path_is_drawn_as_high_as_it_is_long() {
         let mut recording = sample::find_recording();

@@ -1,26 +1,26 @@
-//! Directories as areas: each as large as its part of the time, inside of the one that it is in.
+//! Directories as areas: each as large as its part of the time, inside the one that contains it.
 //!
-//! Laid out so that the areas are as square as they can be (Bruls, Huizing, van Wijk: "Squarified treemaps", VisSym 2000).
+//! Laid out so that the areas are as square as possible (Bruls, Huizing, van Wijk: "Squarified treemaps", VisSym 2000).
 
 use super::builder::Html;
 use crate::line::escaped;
 use crate::report::directories::{Tree, joined};
 use crate::units::{bytes, counted, duration, percent};
 
-/// The picture is laid out as if it were so wide; its height is that in `page.css`, in pixels.
+/// The picture is laid out as if it were this wide; its height is the one in `page.css`, in pixels.
 const WIDTH: f64 = 1000.0;
 const HEIGHT: f64 = 380.0;
-/// The name of a directory stands above what is in it.
+/// The height of a directory's name, which is above its contents.
 const LINE: f64 = 18.0;
-/// Around what is in a directory.
+/// The space around the contents of a directory.
 const PADDING: f64 = 2.0;
-/// Areas that are smaller on either side are not drawn, and those narrower than this have no name.
+/// Areas smaller than the first on either side are not drawn, and those narrower than the second have no name.
 const SMALL: f64 = 8.0;
 const NARROW: f64 = 36.0;
-/// The deeper a directory, the darker it is, down to here: its name must be read.
+/// The deeper a directory, the darker it is, down to this depth: its name must stay readable.
 const DARKEST: usize = 5;
 
-/// An area, in parts of the layout.
+/// An area, in units of the layout.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Area {
     x: f64,
@@ -33,7 +33,7 @@ struct Area {
 struct Tile<'t, 'a> {
     area: Area,
     depth: usize,
-    /// From the directory around it.
+    /// Relative to the enclosing directory.
     name: String,
     path: String,
     tree: &'t Tree<'a>,
@@ -45,7 +45,7 @@ pub(super) fn show(page: &mut Html, tree: &Tree<'_>) {
     let (path, tree) = tree.branching("/".to_owned());
     let area = Area { x: 0.0, y: 0.0, width: WIDTH, height: HEIGHT };
     lay_out(&mut tiles, Tile { area, depth: 0, name: path.clone(), path, tree });
-    // The table says as much of a single one.
+    // The table says just as much about a single one.
     if tiles.len() < 3 {
         return;
     }
@@ -78,7 +78,7 @@ pub(super) fn show(page: &mut Html, tree: &Tree<'_>) {
     });
 }
 
-/// The directory, and those in it as far as they can be seen.
+/// The directory, and those in it that are large enough to be seen.
 fn lay_out<'t, 'a>(tiles: &mut Vec<Tile<'t, 'a>>, tile: Tile<'t, 'a>) {
     let Area { x, y, width, height } = tile.area;
     let inner = Area {
@@ -102,13 +102,13 @@ fn lay_out<'t, 'a>(tiles: &mut Vec<Tile<'t, 'a>>, tile: Tile<'t, 'a>) {
     }
 }
 
-/// An area for each share, from the largest share to the smallest; what they leave of the whole stays free.
+/// An area for each share, from the largest share to the smallest; what they leave of the whole stays empty.
 fn squarified(mut area: Area, shares: &[f64]) -> Vec<Area> {
     let scale = area.width * area.height;
     let mut areas = Vec::with_capacity(shares.len());
     let mut rest = shares;
     while !rest.is_empty() {
-        // A row along the shorter side takes as many as make its areas squarer.
+        // A row along the shorter side takes as many shares as make its areas squarer.
         let side = area.width.min(area.height);
         let mut count = 1;
         while count < rest.len() && worst(&rest[..=count], side, scale) <= worst(&rest[..count], side, scale) {
@@ -167,7 +167,7 @@ mod tests {
         for count in 1..40 {
             let mut shares: Vec<f64> = (0..count).map(|_| 1.0 + random.below(1_000) as f64).collect();
             shares.sort_by(|a, b| b.total_cmp(a));
-            // Some of it is the directory's own.
+            // Part of the sum is the directory's own time.
             let sum: f64 = shares.iter().sum::<f64>() * 1.1;
             shares.iter_mut().for_each(|share| *share /= sum);
             let areas = squarified(WHOLE, &shares);

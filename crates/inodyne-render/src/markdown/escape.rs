@@ -1,6 +1,6 @@
-//! Text as text: what Markdown, GitHub or HTML would read as something else.
+//! Escapes text that Markdown, GitHub or HTML would read as something else.
 //!
-//! Control characters, line ends and marks of direction are written out before (`line::escaped`), so a text is always
+//! Control characters, line ends and directional marks are escaped beforehand (`line::escaped`), so a text is always
 //! one line.
 
 /// The text, in the middle of a line or in a cell.
@@ -12,15 +12,15 @@ pub(super) fn text(text: &str) -> String {
         let after = chars.get(at + 1).copied();
         match c {
             '\\' | '`' | '*' | '[' | ']' | '<' | '>' | '&' | '|' | '~' | '$' => out.extend(['\\', c]),
-            // Inside of a word it means nothing: `io_uring_enter` stays readable.
+            // Inside a word it means nothing: `io_uring_enter` stays readable.
             '_' if is_word(before) && is_word(after) => out.push(c),
             '_' => out.extend(['\\', c]),
-            // GitHub tells people that are mentioned, and links numbers to issues, unless something stands between.
+            // GitHub notifies people who are mentioned, and links numbers to issues, unless something is in between.
             '@' | '#' if is_word(after) => {
                 out.push(c);
                 out.push_str(NOTHING);
             }
-            // `https://` and `www.` become links without being asked.
+            // `https://` and `www.` become links automatically.
             ':' if after == Some('/') => out.extend(['\\', c]),
             '.' if is_www(&chars[..at]) => out.extend(['\\', c]),
             _ => out.push(c),
@@ -29,7 +29,7 @@ pub(super) fn text(text: &str) -> String {
     out
 }
 
-/// What nobody sees.
+/// Something invisible.
 const NOTHING: &str = "<!-- -->";
 
 fn is_word(c: Option<char>) -> bool {
@@ -40,7 +40,7 @@ fn is_www(before: &[char]) -> bool {
     before.len() >= 3 && before[before.len() - 3..].iter().all(|c| c.eq_ignore_ascii_case(&'w'))
 }
 
-/// A line that is escaped already, where it begins like a heading, a list or a rule.
+/// An already escaped line, with its start escaped too if it would begin a heading, a list or a rule.
 pub(super) fn at_line_start(line: &str) -> String {
     let digits = line.find(|c: char| !c.is_ascii_digit()).unwrap_or(line.len());
     let (number, rest) = line.split_at(digits);
@@ -55,7 +55,7 @@ pub(super) fn at_line_start(line: &str) -> String {
     line.to_owned()
 }
 
-/// The text inside of HTML.
+/// The text inside HTML.
 pub(super) fn html(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in crate::line::escaped(text).chars() {

@@ -1,7 +1,7 @@
 //! The report in GitHub's Markdown: the same parts as in a terminal, for an issue or a wiki.
 //!
-//! What comes from a recording is data: [`escape`] sees to it that no name makes a table, a link, a mention or HTML.
-//! Nothing is cut for a width. Where there are several cases, each is folded (`<details>`) below the comparison.
+//! What comes from a recording is data: [`escape`] makes sure that no name turns into a table, a link, a mention or HTML.
+//! Nothing is cut to fit a width. If there are several cases, each is folded (`<details>`) below the comparison.
 
 mod escape;
 
@@ -14,10 +14,10 @@ use crate::report::section::Section;
 use crate::report::table::{Align, Table};
 use crate::text::laid_out;
 
-/// Columns, for what is laid out in columns: more than anything is wide.
+/// The width for what is laid out in columns: wider than anything is.
 const UNBOUNDED: usize = 1_000;
 
-/// The report of a recording; only one part of it where a section is given.
+/// The report of a recording; only one part of it if a section is given.
 pub fn markdown(recording: &Recording, section: Option<Section>) -> String {
     printed(report(recording, section))
 }
@@ -45,7 +45,7 @@ enum Last {
 struct Printer {
     out: String,
     last: Last,
-    /// A case of which nothing has been said yet.
+    /// A case about which nothing has been printed yet.
     case: Option<String>,
     is_open: bool,
 }
@@ -95,7 +95,7 @@ impl Printer {
             Block::Finding(finding) => self.finding(finding),
             Block::Flag(text) => self.entry("- ", &escape::at_line_start(&escape::text(&text))),
             Block::Expectations(all) => all.into_iter().for_each(|one| self.expectation(one)),
-            // The summary of what is folded in says which case it is.
+            // The summary of a folded case says which one it is.
             Block::Gap | Block::CaseName(_) | Block::Folded(..) | Block::Widget(_) => {}
         }
     }
@@ -192,7 +192,7 @@ impl Printer {
     }
 }
 
-/// The pieces of a line, with single spaces, and stars around what stands out.
+/// The pieces of a line, with single spaces, and asterisks around what stands out.
 fn inline(line: &Line) -> String {
     let mut out = String::new();
     for pieces in line.spans().chunk_by(|a, b| is_bold(a) == is_bold(b) && !is_shape(a) && !is_shape(b)) {
@@ -200,7 +200,7 @@ fn inline(line: &Line) -> String {
         match pieces {
             [first, ..] if is_shape(first) && text.is_empty() => {}
             [first, ..] if is_shape(first) => push(&mut out, &format!("`{text}`")),
-            // Stars work where a word begins, so signs between it and the word before stay outside.
+            // Asterisks work at the start of a word, so punctuation between it and the previous word stays outside.
             [first, ..] if is_bold(first) => {
                 let is_apart = out.is_empty() || out.ends_with(' ') || text.starts_with(' ');
                 let signs = text.find(|c: char| is_apart && c != ' ' || c.is_alphanumeric()).unwrap_or(text.len());
@@ -226,7 +226,7 @@ fn is_shape(span: &Span) -> bool {
     span.style() == Style::Shape
 }
 
-/// Appends with single spaces, none at the beginning. What a shape has inside of itself is kept.
+/// Appends with single spaces, none at the beginning. Spaces inside a shape are kept.
 fn push(out: &mut String, text: &str) {
     if text.starts_with('`') {
         out.push_str(text);
@@ -239,7 +239,7 @@ fn push(out: &mut String, text: &str) {
     }
 }
 
-/// A table as GitHub reads it. It asks for a line of headings, so an empty one stands above tables without.
+/// A table as GitHub reads it. GitHub requires a heading line, so tables without headings get an empty one.
 fn pipes(table: &Table) -> String {
     let table = laid_out(table, UNBOUNDED);
     let columns = table.columns.len();

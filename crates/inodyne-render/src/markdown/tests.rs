@@ -1,4 +1,4 @@
-//! Golden reports in Markdown, and that no name in them is read as Markdown.
+//! Golden reports in Markdown, and checks that no name in them is read as Markdown.
 
 use inodyne_model::files::{FileUse, Files};
 use inodyne_model::recording::Recording;
@@ -34,7 +34,7 @@ fn a_golden_comparison() {
 /// What a reader of Markdown makes of a report.
 #[derive(Debug, Default)]
 struct Read {
-    /// Columns of every table's headings, and of all its rows.
+    /// How many columns the headings of every table have, and each of its rows.
     tables: Vec<(usize, Vec<usize>)>,
     /// Everything that is shown.
     text: String,
@@ -83,7 +83,7 @@ const HOSTILE: [&str; 14] = [
     "",
 ];
 
-/// The sample recordings with a name in every place where a name from outside can stand.
+/// The sample recordings with a name in every place where a name from outside can appear.
 fn with_name(name: &str) -> [Recording; 3] {
     let mut all = [sample::find_recording(), sample::overlay_recording(), sample::commands_recording()];
     for recording in &mut all {
@@ -137,7 +137,7 @@ fn names_are_text_and_every_row_has_as_many_cells_as_its_heading() {
                 for (columns, rows) in &read.tables {
                     assert!(rows.iter().all(|cells| cells == columns), "{name:?}: {columns} {rows:?}\n{markdown}");
                 }
-                // As many bars as the tables have, were there no name: none is a table of the name's own.
+                // As many delimiter rows as there would be without the name: the name makes no table of its own.
                 let pipes = markdown.lines().filter(|line| line.starts_with("| :--") || line.starts_with("| --:"));
                 assert_eq!(pipes.count(), read.tables.len(), "{name:?}\n{markdown}");
                 for html in &read.html {

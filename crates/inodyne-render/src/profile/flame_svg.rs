@@ -1,7 +1,7 @@
-//! Flame graphs as pictures, drawn by inferno; here is what is drawn, in which colours.
+//! Flame graphs as pictures, drawn by inferno; this module decides what is drawn, and in which colours.
 //!
-//! Colours say what a frame is: green in user mode, pale orange a system call, orange in the kernel, others waiting, by cause:
-//! those of pages. A difference has inferno's own colours: red took longer than before, blue less.
+//! Colours say what a frame is: green is user mode, pale orange a system call, orange the kernel, and the others are waiting, by cause,
+//! as on pages. A difference has inferno's own colours: red took longer than before, blue less.
 
 use inferno::flamegraph::color::{Color, PaletteMap};
 use inferno::flamegraph::{Options, from_lines};
@@ -14,7 +14,7 @@ use crate::colours::{Rgb, of_state};
 use crate::report::state::State;
 use crate::units::duration;
 
-/// A system call, where it leads into the kernel.
+/// A system call, where it enters the kernel.
 const CALL: Rgb = [255, 201, 157];
 
 /// Why there is no picture.

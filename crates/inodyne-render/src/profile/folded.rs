@@ -1,5 +1,5 @@
-//! Folded stacks: a line a stack, its frames from the root on with semicolons between them, then its nanoseconds. What
-//! `flamegraph.pl` and its kin read.
+//! Folded stacks: one line per stack, its frames from the root on with semicolons between them, then its nanoseconds. This is what
+//! `flamegraph.pl` and similar tools read.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -1,4 +1,4 @@
-//! Who is drawn on a timeline, and from when to when.
+//! Which threads are drawn on a timeline, and from when to when.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use inodyne_model::trace::Trace;
 use crate::line::escaped;
 use crate::timeline::known_until;
 
-/// A thread to be drawn, with the beginning and the end of what is known of it, in nanoseconds after the start.
+/// A thread to be drawn, with the beginning and the end of what is known about it, in nanoseconds after the start.
 pub(super) struct Life {
     pub(super) number: ThreadNumber,
     pub(super) pid: u32,
@@ -37,7 +37,7 @@ pub(super) fn lives(trace: &Trace) -> Vec<Life> {
     });
     let helpers = observed.helpers.iter().map(|helper| Life {
         number: helper.number,
-        // A thread of the kernel is a process of its own.
+        // A kernel thread is a process of its own.
         pid: if helper.pid == 0 { helper.tid } else { helper.pid },
         tid: helper.tid,
         comm: escaped(&helper.comm),

@@ -1,20 +1,20 @@
-//! What a trace knows of stacks and of time, in the formats that other programs read.
+//! What a trace knows about stacks and time, in the formats that other programs read.
 //!
 //! | module | what it makes |
 //! |---|---|
-//! | `folded` | a line a stack, also of the difference of two traces |
+//! | `folded` | one line per stack, also for the difference of two traces |
 //! | `flame_svg` | flame graphs as pictures |
 //! | `firefox` | stacks and the timeline, for the Firefox Profiler |
 //! | `speedscope`, `pprof` | stacks for these programs |
-//! | `lives` | who is drawn on a timeline |
+//! | `lives` | which threads are drawn on a timeline |
 //! | `perfetto` | the timeline |
 //! | `protobuf` | messages as pprof and Perfetto read them |
 //! | `weighted` | which stacks, how long, and what their frames are called |
 //!
 //! All of them but the timeline show the same: the critical path by stack ([`PathTime`](inodyne_model::path::PathTime)), which is as
 //! wide as the wall-clock time, or all threads ([`StackTimes`](inodyne_model::profile::StackTimes)), whose parts sum to their ledgers.
-//! Their stacks do not say when something happened, since samples are summed where they are taken; those of waits, of which the timeline
-//! knows each, stand at their times for the Firefox Profiler as well.
+//! Their stacks do not say when something happened, since samples are summed where they are taken; in the Firefox Profiler, the stacks of
+//! waits, each of which the timeline knows, are also shown at their times.
 
 mod firefox;
 mod flame_svg;
@@ -48,7 +48,7 @@ pub use speedscope::speedscope;
 pub enum View {
     /// What the end of the command had to wait for: as wide as the wall-clock time.
     CriticalPath,
-    /// All threads, on a CPU and off it together: as wide as their lives.
+    /// All threads, on a CPU and off it together: as wide as their lifetimes.
     Wall,
     /// All threads on a CPU: from samples, as wide as the CPU time of the ledgers.
     OnCpu,
@@ -60,7 +60,7 @@ impl View {
     /// All of them, the most telling first.
     pub const ALL: [View; 4] = [View::CriticalPath, View::Wall, View::OnCpu, View::OffCpu];
 
-    /// What is shown of a trace where nothing else is asked for: the critical path, unless it could not be walked.
+    /// What is shown of a trace by default: the critical path, unless it could not be walked.
     pub(crate) fn first_of(trace: &Trace) -> View {
         if trace.path.stacks.is_empty() { View::Wall } else { View::CriticalPath }
     }
@@ -82,7 +82,7 @@ impl fmt::Display for View {
     }
 }
 
-/// A name that is no view's; its text lists the names there are.
+/// A name that is not a view's; its text lists the valid names.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no view {0:?}: use {views}", views = View::ALL.map(View::as_str).join(", "))]
 pub struct UnknownView(String);
@@ -113,14 +113,14 @@ impl<'a> Traced<'a> {
         self.trace.key() == other.trace.key()
     }
 
-    /// The one of the middle wall time; of an even number the faster one of the two in the middle. None of nothing.
+    /// The one with the median wall time; for an even number the faster of the two in the middle. `None` if there are none.
     pub fn middle(all: &[Traced<'a>]) -> Option<Traced<'a>> {
         let mut by_time: Vec<Traced<'a>> = all.to_vec();
         by_time.sort_by_key(|one| one.trace.wall_ns);
         by_time.get(by_time.len().checked_sub(1)? / 2).copied()
     }
 
-    /// The views that there are of it, the first of which is shown where nothing else is asked for.
+    /// The views that there are of it, the first of which is shown by default.
     pub fn views(&self) -> &'static [View] {
         match View::first_of(self.trace) {
             View::CriticalPath => &View::ALL,

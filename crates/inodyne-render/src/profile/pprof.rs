@@ -1,4 +1,4 @@
-//! Stacks for pprof: `profile.proto` of github.com/google/pprof, compressed with gzip. Two values a stack, a count (samples
+//! Stacks for pprof: `profile.proto` of github.com/google/pprof, compressed with gzip. Two values per stack, a count (samples
 //! or waits) and nanoseconds; the thread, the call and the cause are labels.
 
 use std::io::Write;
@@ -21,7 +21,7 @@ pub fn pprof(traced: &Traced<'_>, view: View) -> Vec<u8> {
 
 fn encode(traced: &Traced<'_>, view: View) -> Vec<u8> {
     let mut profile = Message::default();
-    // The empty text is number zero, as the format asks for.
+    // The empty text is number zero, as the format requires.
     let mut strings = Strings::default();
     strings.index("");
     let (count, time) = match view {
@@ -37,7 +37,7 @@ fn encode(traced: &Traced<'_>, view: View) -> Vec<u8> {
     for stack in weighted(traced.trace, view) {
         profile.message(2, &sample(&stack, traced, &mut strings, &mut functions));
     }
-    // A location for each function, and both with the same number; zero is none.
+    // A location for each function, with the same number for both; zero means none.
     for (index, name) in functions.all.iter().enumerate() {
         let id = index as u64 + 1;
         let mut line = Message::default();

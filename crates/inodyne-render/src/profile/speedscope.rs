@@ -1,4 +1,4 @@
-//! Stacks for speedscope (<https://www.speedscope.app/file-format-schema.json>): a profile for each view, the weights in
+//! Stacks for speedscope (<https://www.speedscope.app/file-format-schema.json>): a profile for each view, with weights in
 //! nanoseconds.
 
 use std::collections::HashMap;
@@ -26,7 +26,7 @@ pub fn speedscope(traced: &Traced<'_>, views: &[View]) -> String {
 
 fn profile(traced: &Traced<'_>, view: View, frames: &mut Frames) -> Value {
     let mut stacks = weighted(traced.trace, view);
-    // Side by side lie those that have most in common: the sum over equal frames is what the eye should see.
+    // Stacks that have the most in common are next to each other, so that the eye sees the sum over equal frames.
     stacks.sort_by(|a, b| a.frames.cmp(&b.frames));
     let weights: Vec<u64> = stacks.iter().map(|stack| stack.ns().0).collect();
     let samples: Vec<Vec<usize>> =

@@ -1,4 +1,4 @@
-//! Every format is read back by somebody else, and its sums must be those of the ledgers.
+//! Every format is read back independently, and its sums must be those of the ledgers.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -25,7 +25,7 @@ fn recordings() -> Vec<Recording> {
     all
 }
 
-/// As if its path had been walked: some time of its own, some in a wait in which a journal waited for its device, the rest in nothing.
+/// As if its path had been walked: some time of its own, some in a wait in which a journal waited for its device, the rest unexplained.
 fn with_path(mut recording: Recording) -> Recording {
     for trace in &mut recording.traces {
         let stack = trace.observed.stacks[0].id;
@@ -102,7 +102,7 @@ fn folded_stacks_sum_to_the_ledgers() {
         let text = folded(traced, view);
         let count = |line: &str| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap();
         assert_eq!(text.lines().map(count).sum::<u64>(), expected);
-        // By cause, too: what ends in a cause's frame is what the ledgers say of it.
+        // By cause, too: what ends in a cause's frame is what the ledgers say about it.
         for row in traced.trace.threads.iter().flat_map(|thread| &thread.rows) {
             let of_threads = matches!(view, View::Wall | View::OffCpu);
             let Some(cause) = row.cause.filter(|_| of_threads) else { continue };
@@ -307,8 +307,8 @@ fn firefox_has_nobody_on_a_cpu_where_nothing_is_known_of_that() {
     }
 }
 
-/// The parts of `profile.proto` that a reader needs to sum it up, decoded by another implementation than the one that
-/// encodes.
+/// The parts of `profile.proto` that a reader needs to sum it up, decoded by a different implementation from the one that
+/// encodes it.
 #[derive(Clone, PartialEq, Message)]
 struct ProtoProfile {
     #[prost(message, repeated, tag = "1")]

@@ -5,10 +5,10 @@
 //! command | user mode | call      | kernel                          | state
 //! ```
 //!
-//! Waiting always ends in a frame that names its cause, so that one graph can show running and waiting together: what lies
-//! below such a frame waited, everything else ran. Where nothing was sampled a frame says so.
+//! A wait always ends in a frame that names its cause, so that one graph can show running and waiting together: whatever is
+//! below such a frame waited, everything else ran. If nothing was sampled, a frame says so.
 //!
-//! On the critical path a wait does not end there, where it is known who worked meanwhile:
+//! On the critical path a wait does not end there if it is known who worked in the meantime:
 //!
 //! ```text
 //! sync ; main ; fsync ; … ; [blocked: journal] ; jbd2 ; … ; io_schedule ; [blocked: device-write]
@@ -34,7 +34,7 @@ use crate::timeline::Interval;
 /// What a frame is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Part {
-    /// The name of the command whose thread it is, or of who was waited for.
+    /// The name of the command whose thread it is, or of the helper that was waited for.
     Command,
     /// A function in user mode.
     User,
@@ -48,7 +48,7 @@ pub(crate) enum Part {
     State,
 }
 
-/// A frame with its name, in which nothing can do harm to a terminal.
+/// A frame with its name, which cannot harm a terminal.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Named {
     pub(crate) part: Part,
@@ -101,7 +101,7 @@ impl<'a> Names<'a> {
         weigh(frames, time, time.count > 0)
     }
 
-    /// Where a thread of this name was off the CPU. From where in user mode it called is not known of one interval.
+    /// Where a thread of this name was off the CPU. Its stack in user mode is not known for a single interval.
     pub(super) fn of_interval(&self, comm: &str, interval: &Interval<'_>, state: State) -> Vec<Named> {
         let mut frames = vec![named(Part::Command, comm)];
         self.in_kernel(Some(interval.call).filter(|call| !call.is_empty()), interval.stack, &mut frames);
@@ -123,7 +123,7 @@ impl<'a> Names<'a> {
             frames.push(named(Part::Command, &wait.helper));
         }
         self.in_kernel(time.syscall.as_deref(), time.stack, &mut frames);
-        // Of a helper the stack in user mode is not known.
+        // A helper's stack in user mode is not known.
         let is_sampled = if part.waits.is_empty() { time.count > 0 } else { !time.stack.is_none() };
         weigh(frames, time, is_sampled)
     }
@@ -157,7 +157,7 @@ pub(super) fn named(part: Part, name: &str) -> Named {
     Named { part, name: escaped(name) }
 }
 
-/// Ends a stack in what was done there.
+/// Ends a stack with what was done there.
 fn weigh(mut frames: Vec<Named>, time: &StackTime, is_sampled: bool) -> Weighted<'_> {
     let state = State::new(time.kind, time.cause);
     match state {

@@ -1,4 +1,4 @@
-//! A report as its sections make it: parts of blocks, which say what something is and not how it looks.
+//! A report as its sections build it: parts made of blocks, which say what something is and not how it looks.
 //!
 //! The sections know neither how wide a terminal is nor what Markdown or HTML look like. Each printer knows all kinds of
 //! blocks, and skips those that it cannot show: pictures exist on pages only.
@@ -21,20 +21,20 @@ pub(crate) enum Block<'a> {
     Heading(String),
     /// One line, cut where it is too long.
     Line(Line),
-    /// Text over several lines: the first begins with `lead`, the others are indented as far.
+    /// Text over several lines: the first begins with `lead`, the others are indented to match.
     Paragraph {
         lead: Span,
         text: String,
         style: Style,
     },
-    /// Text over at most so many lines; the last one is cut where there is more.
+    /// Text over at most `most` lines; the last one is cut if there is more.
     Brief {
         text: String,
         style: Style,
         most: usize,
     },
     Table(Table),
-    /// What case the section is of that follows.
+    /// Which case the next section is about.
     CaseName(String),
     /// What a study is called: the title of a page, and the first line elsewhere.
     StudyTitle(String),
@@ -42,10 +42,10 @@ pub(crate) enum Block<'a> {
     Title(Title),
     /// How it was measured.
     Remarks(Vec<String>),
-    /// What the comparisons come to.
+    /// The results of the comparisons.
     Headlines(Vec<Headline>),
     Finding(FindingBlock),
-    /// What asks for a second look.
+    /// What deserves a second look.
     Flag(String),
     /// What was expected of a study.
     Expectations(Vec<Expectation>),
@@ -55,7 +55,7 @@ pub(crate) enum Block<'a> {
     Widget(Widget<'a>),
 }
 
-/// A picture with which a reader can do something.
+/// A picture that a reader can interact with.
 pub(crate) enum Widget<'a> {
     /// The critical path and the threads through time.
     Timeline(&'a Trace),
@@ -75,9 +75,9 @@ pub(crate) struct Title {
     /// ` on slow (ext4 -O ^filetype, cold)`
     pub(crate) place: String,
     pub(crate) time: String,
-    /// Empty where no cure is worth it.
+    /// Empty if no cure is worth it.
     pub(crate) likely: String,
-    /// Why it took so long, in a sentence; empty where that is not known.
+    /// Why it took so long, in a sentence; empty if that is not known.
     pub(crate) reason: String,
 }
 
@@ -85,10 +85,10 @@ pub(crate) struct Title {
 pub(crate) struct Headline {
     pub(super) comparison: Comparison,
     pub(super) names: Names,
-    /// Until when, where that has to be said.
+    /// Until when the time runs, if that has to be said.
     pub(super) until: &'static str,
     pub(super) style: Style,
-    /// The interval, the pairs, and the times; empty where there are none.
+    /// The interval, the pairs, and the times; empty if there are none.
     pub(crate) facts: [String; 3],
     /// What else there is to say about it.
     pub(crate) remark: Option<Remark>,
@@ -96,7 +96,7 @@ pub(crate) struct Headline {
     pub(crate) whisker: Whisker,
 }
 
-/// What stands below a verdict.
+/// What goes below a verdict.
 pub(crate) enum Remark {
     Line(Line),
     Text(String),
@@ -115,16 +115,16 @@ impl Headline {
 
 /// A diagnosis.
 pub(crate) struct FindingBlock {
-    /// Its place in the list, from 1 on.
+    /// Its position in the list, counted from 1.
     pub(crate) number: usize,
     pub(crate) id: String,
     /// `46%`
     pub(crate) share: String,
     pub(crate) title: String,
-    /// Whether only a limit of the saving is known.
+    /// Whether only a limit on the saving is known.
     pub(crate) is_bound: bool,
     pub(crate) evidence: Vec<String>,
-    /// What it could be instead; none where nothing is promised.
+    /// What the time could be instead; `None` if nothing is promised.
     pub(crate) prediction: Option<Line>,
     pub(crate) cure: Vec<String>,
     /// What trying it gave, and how it was tried.
@@ -152,7 +152,7 @@ pub(crate) enum Kind {
     /// One case.
     Case {
         number: usize,
-        /// As it is called in the table of contents.
+        /// Its name in the table of contents.
         name: String,
         /// In a line, with its time.
         summary: String,
@@ -167,7 +167,7 @@ pub(crate) enum Kind {
     Expected,
 }
 
-/// How a case stands among others.
+/// How a case relates to the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fold {
     /// It is the only one.
@@ -184,23 +184,23 @@ pub(crate) struct Part<'a> {
     pub(crate) blocks: Vec<Block<'a>>,
 }
 
-/// The part of a report that alone is shown.
+/// The only part of a report that is shown.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Only {
     /// The section of this name.
     pub(super) section: &'static str,
-    /// Of system calls those of this class; none for all.
+    /// Only system calls of this class; `None` for all.
     pub(super) calls: Option<CallClass>,
 }
 
-/// The blocks of a part as they grow.
+/// The blocks of a part under construction.
 pub(crate) struct Page<'a> {
     only: Option<Only>,
     pub(super) blocks: Vec<Block<'a>>,
 }
 
 impl<'a> Page<'a> {
-    /// An empty one, of a report of which only this is shown.
+    /// An empty one, for a report that shows only this.
     pub(super) fn new(only: Option<Only>) -> Page<'a> {
         Page { only, blocks: Vec::new() }
     }
@@ -210,12 +210,12 @@ impl<'a> Page<'a> {
         self.only.is_none_or(|only| only.section == name)
     }
 
-    /// Of which class of calls its sections are; none for all calls.
+    /// Which class of calls its sections are about; `None` for all calls.
     pub(super) fn calls(&self) -> Option<CallClass> {
         self.only.and_then(|only| only.calls)
     }
 
-    /// Whether all is shown, and not one section.
+    /// Whether everything is shown, and not just one section.
     pub(super) fn is_whole(&self) -> bool {
         self.only.is_none()
     }

@@ -23,7 +23,7 @@ pub(super) const SECTION: Definition = Definition { name: "block", unasked: true
 /// Rows of a table.
 const MOST_ROWS: usize = 10;
 
-/// Those who made data dirty that are named.
+/// How many of those that dirtied data are named.
 const MOST_NAMED: usize = 4;
 
 fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
@@ -55,14 +55,14 @@ fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
     if block.askers_unseen > 0 {
         page.gap();
         let words = format!(
-            "of up to {} pieces of I/O on all disks: the kernel skipped the program that looks; what they are part of is counted all the same",
+            "for up to {} pieces of I/O on all disks: the kernel skipped the tracing program; the requests they are part of are counted all the same",
             Grouped(block.askers_unseen)
         );
         page.paragraph(Span::new("who asked is not known: ", Style::Bold), &words, Style::Plain);
     }
 }
 
-/// `943.7 MB by writer, 1.23 MB by dd`; none where nobody did.
+/// `943.7 MB by writer, 1.23 MB by dd`; `None` if nobody did.
 fn dirtied(block: &BlockIo, disk: &Disk) -> Option<String> {
     let on_it: Vec<&Dirtied> = block.dirtied.iter().filter(|one| one.disk == disk.number).collect();
     let of_each = on_it
@@ -84,18 +84,18 @@ pub(super) fn disk_of<'a>(block: &'a BlockIo, bound: &Bound) -> Option<&'a Disk>
 }
 
 /// `how fast loop0 answers: waited for a device 95% of the time; loop0 busy 98% of it, 1.0 requests at once, 192 requests and 786 kB a
-/// second, 5.20 ms each; reads at 3% of what loop0 can do (...)`, the last where that is known
+/// second, 5.20 ms each; reads at 3% of what loop0 can do (...)`, the last part only if it is known
 fn bounds(block: &BlockIo, bound: &Bound, disk: &Disk, trace: &Trace) -> String {
     let name = &disk.name;
     let what = match bound.by {
         BoundBy::NotTheDevice => "not the device".to_owned(),
         BoundBy::Latency => format!("how fast {name} answers"),
-        BoundBy::Throughput => format!("how much {name} does at all"),
+        BoundBy::Throughput => format!("how much {name} can do at all"),
         BoundBy::Journal => format!("the journal on {name}"),
     };
     let load = Load::of(disk, &block.paths, trace.wall_ns);
     let each = load.device_ns.map_or_else(String::new, |ns| format!(", {} each", duration(ns)));
-    // Of what was asked of it while the command hardly waited for it nothing follows.
+    // Nothing follows from what was asked of it while the command hardly waited for it.
     let used = Use::of(disk, block, &load).filter(|_| bound.by != BoundBy::NotTheDevice);
     let used = used.map_or_else(String::new, |used| format!("; {}", made_use_of(name, &used, &load)));
     format!(
@@ -116,7 +116,7 @@ fn own_device_time(rows: &[&PathRequests]) -> Nanos {
 /// `74 requests of 42.1 MB, 569 kB on average; 431 merged; busy 31% of the time, 2.1 at once while busy`
 fn sentence(disk: &Disk, rows: &[&PathRequests], load: &Load) -> String {
     let mut all = Amount::default();
-    // What is discarded moves nothing.
+    // Discards move nothing.
     rows.iter().filter(|row| row.path != IoPath::Discard).for_each(|row| all.add(&row.amount));
     let Load { busy, depth, .. } = load;
     let is_used = rows.iter().any(|row| row.asker == Asker::Command);
@@ -182,12 +182,12 @@ fn table(rows: &[&PathRequests]) -> Table {
     table
 }
 
-/// The time at the device below which this part of the requests lie.
+/// The time at the device below which this part of the requests lies.
 fn quantile(amount: &Amount, quantile: f64) -> Nanos {
     amount.device.quantile(quantile, Nanos::ZERO, amount.device_ns)
 }
 
-/// `writer of backup.service`, where the group is known.
+/// `writer of backup.service`, if the group is known.
 fn named(comm: &str, cgroup: Option<&String>) -> String {
     cgroup.map_or_else(|| comm.to_owned(), |cgroup| format!("{comm} of {}", short_name(cgroup)))
 }

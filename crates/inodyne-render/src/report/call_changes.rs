@@ -1,4 +1,4 @@
-//! System calls of two cases, over several traced runs of each: which of them take longer, and is that real?
+//! System calls of two cases, over several traced runs of each: which of them take longer, and whether that is real.
 
 use std::cmp::Reverse;
 
@@ -15,7 +15,7 @@ use super::value::{Cell, Picture};
 use crate::line::Style;
 use crate::units::unit;
 
-/// At most so many calls are shown; the JSON has all.
+/// At most this many calls are shown; the JSON has all.
 const MOST_ROWS: usize = 12;
 
 /// The calls of the same two cases as the difference of their ledgers.
@@ -34,7 +34,7 @@ pub(super) fn show(page: &mut Page<'_>, recording: &Recording, of: &LedgerDiffer
     let Some((_, first)) = calls.first() else { return };
     let pairs = change::pairs(first.pairs);
     let names = Names::of(recording, of.cases);
-    // Beside others it is not clear whose calls these are.
+    // Next to others, it would not be clear whose calls these are.
     let is_one_of_several = recording.study.is_some() || recording.ledger_differences.len() > 1;
     let whose = if is_one_of_several { names.circumstances(of.cases.cache()) } else { String::new() };
     let both = names.both();

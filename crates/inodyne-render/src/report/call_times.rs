@@ -1,4 +1,4 @@
-//! How long single calls took: the distribution over the calls of a trace, where the table of calls has sums.
+//! How long single calls took: the distribution over the calls of a trace, whereas the table of calls has sums.
 
 use inodyne_model::Nanos;
 use inodyne_model::histogram::Histogram;
@@ -9,12 +9,12 @@ use super::table::{Column, RowKind, Table};
 use super::value::{Cell, Value};
 use crate::units::counted;
 
-/// At most so many calls are shown, those with most time; the JSON has all.
+/// At most this many calls are shown, those with the most time; the JSON has all.
 const MOST_CALLS: usize = 8;
 /// With fewer calls there is no distribution.
 const LEAST_CALLS: u64 = 5;
 
-/// Adds the table of calls of which there were enough.
+/// Adds the table of the calls that were made often enough.
 pub(super) fn show(page: &mut Page<'_>, calls: &[SyscallStats]) {
     let calls: Vec<&SyscallStats> = calls.iter().filter(|call| call.calls >= LEAST_CALLS).collect();
     if calls.is_empty() {
@@ -47,9 +47,9 @@ fn row(call: &SyscallStats) -> [Cell; 8] {
     [Cell::of(&call.name), Cell::grouped(call.calls), min, mean, median, max, sd, shape]
 }
 
-/// How many calls took from one power of two of nanoseconds to the next, from the shortest to the longest.
+/// How many calls took between one power of two of nanoseconds and the next, from the shortest to the longest.
 fn by_octave(histogram: &Histogram) -> Vec<u64> {
-    /// All that is shorter is as short as can be told.
+    /// Anything shorter cannot be told from this.
     const SHORTEST: u64 = 32;
     let octave = |ns: u64| ns.max(SHORTEST).ilog2();
     let (Some(first), Some(last)) = (histogram.buckets().first(), histogram.buckets().last()) else {

@@ -57,7 +57,7 @@ fn in_words(class: Option<CallClass>) -> String {
     class.map_or_else(String::new, |class| format!(" {}", class.in_words()))
 }
 
-/// What is not known of the inside of calls stays empty.
+/// What is not known about the inside of calls stays empty.
 fn table(calls: &[SyscallStats], divides: bool) -> Table {
     let whole: Nanos = calls.iter().map(|c| c.wall_ns).sum();
     let number = |heading: &str, key| Column::number(heading).key(key).sorting();
@@ -149,7 +149,7 @@ fn records_by_comm(recording: &Recording) -> Records {
     })
 }
 
-/// One more, before the others.
+/// Puts one more before the others.
 fn after<T, const N: usize, const M: usize>(first: T, others: [T; N]) -> [T; M] {
     const { assert!(M == N + 1) };
     let mut all = std::iter::once(first).chain(others);

@@ -19,11 +19,11 @@ use super::state::State;
 use super::{change, comparison, ledger, names, overhead, screen, verdict};
 use crate::units::{counted, duration, duration_beside, percent};
 
-/// Rows of a ledger, and states of several, that have a line of their own.
+/// Rows of a ledger, or states of several ledgers, that have a line of their own.
 const MOST_ROWS: usize = 5;
 /// States with a smaller part of the time cannot be seen in a bar.
 const SMALLEST: f64 = 0.005;
-/// Numbers that stand by themselves.
+/// Numbers that are shown separately.
 const NUMBERS: usize = 3;
 /// Cases that have a bar.
 const MOST_BARS: usize = 6;
@@ -34,35 +34,35 @@ const WIDEST_NAME: usize = 48;
 pub(crate) struct Card {
     /// What ran.
     pub(crate) title: String,
-    /// Where, where that is not said of each bar.
+    /// Where it ran, unless each bar says so.
     pub(crate) place: String,
-    /// The verdicts; of a single case its time.
+    /// The verdicts; for a single case, its time.
     pub(crate) verdicts: Vec<(String, String)>,
-    /// Why, in a sentence; empty where that is not known.
+    /// Why, in a sentence; empty if that is not known.
     pub(crate) reason: String,
     /// The numbers that say most, each with what it is.
     pub(crate) numbers: Vec<(String, String)>,
     pub(crate) bars: Vec<Bar>,
-    /// How many cases have none; empty where all have one.
+    /// How many cases have no bar; empty if all have one.
     pub(crate) others: String,
-    /// What the colours stand for: words, and what stands to the right of them.
+    /// What the colours stand for: words, and what is to the right of them.
     pub(crate) legend: Vec<(State, String, String)>,
     /// What speaks against the figures.
     pub(crate) doubts: Vec<String>,
-    /// How much tracing costs and what was lost: of several cases the one that this says most against.
+    /// How much tracing costs and what was lost: of several cases, the worst one.
     pub(crate) trust: String,
 }
 
 /// A case, as long as its time.
 pub(crate) struct Bar {
-    /// Empty where there is one.
+    /// Empty if there is only one.
     pub(crate) name: String,
     pub(crate) time: String,
     /// Its time as a part of the longest, and how that is divided: parts that sum to it.
     pub(crate) parts: Vec<(State, f64)>,
 }
 
-/// The card of a recording; none where nothing was traced.
+/// The card of a recording; `None` if nothing was traced.
 pub(crate) fn of(recording: &Recording) -> Option<Card> {
     let cases: Vec<Case<'_>> = Case::all(recording).into_iter().filter(|case| case.trace.is_some()).collect();
     let trace = cases.first()?.trace?;
@@ -106,7 +106,7 @@ pub(crate) fn of(recording: &Recording) -> Option<Card> {
     })
 }
 
-/// How long, how much of it is spent waiting for files, and how long it could be; of a window what its threads did most.
+/// How long, how much of it is spent waiting for files, and how long it could be; for a window, what its threads did most.
 fn numbers(case: &Case<'_>, trace: &Trace) -> Vec<(String, String)> {
     let share = |ns: Nanos| percent(ns.share_of(trace.ledger.wall_ns));
     if case.window().is_some() {
@@ -134,7 +134,7 @@ fn numbers(case: &Case<'_>, trace: &Trace) -> Vec<(String, String)> {
     numbers
 }
 
-/// What came of a study; otherwise the first comparison.
+/// The results of a study; otherwise the first comparison.
 fn numbers_of_several(recording: &Recording) -> Vec<(String, String)> {
     if let Some(study) = &recording.study {
         let held = study.expectations.len() - study.failed().count();
@@ -182,7 +182,7 @@ fn bars(recording: &Recording, cases: &[Case<'_>]) -> Vec<Bar> {
     let bar = |(case, trace): (&Case<'_>, &Trace)| {
         let place = names::case(recording, case.key.place, case.key.command);
         let name = if cases.len() > 1 { format!("{place}, {}", case.cache()) } else { String::new() };
-        // The ledger is of the traced run, its bar as long as the others take.
+        // The ledger is that of the traced run, but its bar is as long as the other runs take.
         let scale = case.wall().share_of(longest) / trace.ledger.wall_ns.0.max(1) as f64;
         let parts = by_state([trace]).into_iter().map(|(state, ns)| (state, ns.0 as f64 * scale)).collect();
         Bar { name, time: duration(case.wall()), parts }
@@ -209,7 +209,7 @@ fn states(cases: &[Case<'_>]) -> Vec<(State, String, String)> {
     sums.into_iter().take(MOST_ROWS).map(|(state, _)| (state, state.words(), String::new())).collect()
 }
 
-/// What ledgers hold of each state, the most first; the residual is a row of theirs.
+/// How much of each state the ledgers contain, the most first; the residual is one of their rows.
 pub(super) fn by_state<'a>(traces: impl IntoIterator<Item = &'a Trace>) -> Vec<(State, Nanos)> {
     let mut sums = HashMap::<State, Nanos>::new();
     for trace in traces {

@@ -1,4 +1,4 @@
-//! A case: one command in one place in one state of the caches, with all that is known of it.
+//! A case: one command in one place in one state of the caches, with all that is known about it.
 
 use inodyne_model::Nanos;
 use inodyne_model::case::CaseKey;
@@ -17,7 +17,7 @@ pub(crate) struct Case<'a> {
     pub(crate) recording: &'a Recording,
     /// Which case it is.
     pub(crate) key: CaseKey,
-    /// The trace, where one was made.
+    /// The trace, if one was made.
     pub(crate) trace: Option<&'a Trace>,
     /// How many traces there are.
     pub(crate) traces: usize,
@@ -28,9 +28,9 @@ pub(crate) struct Case<'a> {
 }
 
 impl<'a> Case<'a> {
-    /// One for each place, command and cache state. By command and state of the caches, and then in the order in which
-    /// the places were given, whatever the schedule ran first. Of several traces the one of the middle wall time stands
-    /// for all.
+    /// One for each place, command and cache state. Sorted by command and cache state, and then in the order in which
+    /// the places were given, whatever the schedule ran first. If there are several traces, the one with the median wall time
+    /// stands for all.
     pub(crate) fn all(recording: &'a Recording) -> Vec<Case<'a>> {
         let mut cases: Vec<Case<'a>> = Vec::new();
         let mut traces: Vec<(usize, &'a Trace)> = recording.traces.iter().enumerate().collect();
@@ -73,7 +73,7 @@ impl<'a> Case<'a> {
         self.trace.map_or(&[], |trace| &trace.doubts)
     }
 
-    /// The trace, where it is of a window of running processes.
+    /// The trace, if it is of a window of running processes.
     pub(crate) fn window(&self) -> Option<&'a Trace> {
         self.trace.filter(|trace| window::is_window(trace))
     }
@@ -92,7 +92,7 @@ impl<'a> Case<'a> {
         self.runs.iter().copied().filter(|run| !run.traced)
     }
 
-    /// What its untraced runs say; none where it has none.
+    /// What its untraced runs say; `None` if it has none.
     pub(crate) fn statistics(&self) -> Option<&'a RunStatistics> {
         self.recording.statistics.iter().find(|found| found.case == self.key)
     }

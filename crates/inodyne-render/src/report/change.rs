@@ -1,4 +1,4 @@
-//! How a ratio is said: `12% slower`, `[+8%, +17%]`, `2.3 times as fast`.
+//! How a ratio is put: `12% slower`, `[+8%, +17%]`, `2.3 times as fast`.
 
 use inodyne_model::comparison::{Comparison, LEAST_PAIRS, Verdict};
 use inodyne_model::count::Grouped;
@@ -6,10 +6,10 @@ use inodyne_model::metric::Metric;
 
 use crate::units::counted;
 
-/// From here on "times" says more than "per cent".
+/// From here on, "times" says more than "per cent".
 const MANY: f64 = 2.0;
 
-/// Nobody waits for more pairs than these.
+/// Nobody would wait for more pairs than this.
 const MOST_PAIRS: f64 = 1_000.0;
 
 /// The verdict as a sentence about the two sides.
@@ -43,7 +43,7 @@ pub(crate) fn word(comparison: &Comparison) -> String {
     }
 }
 
-/// The same where there is little room. What is not decided says how many pairs would.
+/// The same where there is little room. An undecided one says how many pairs would decide it.
 pub(crate) fn word_in_short(comparison: &Comparison) -> String {
     let enough = if comparison.verdict == Verdict::NotEnoughRuns { enough(comparison) } else { None };
     enough.unwrap_or_else(|| comparison.verdict.to_string())
@@ -52,7 +52,7 @@ pub(crate) fn word_in_short(comparison: &Comparison) -> String {
 /// A ratio with its interval, to be drawn, and what counts as no difference.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Whisker {
-    /// None where there is no ratio.
+    /// `None` if there is no ratio.
     pub(crate) ratio: Option<f64>,
     /// The 95% interval.
     pub(crate) interval: Option<(f64, f64)>,
@@ -76,16 +76,16 @@ fn needed(comparison: &Comparison) -> usize {
     comparison.needs_pairs.max(LEAST_PAIRS)
 }
 
-/// How many pairs would decide it: `needs 12 pairs`; `needs about 40 pairs`, where that is reckoned from how wide the interval is.
-/// None where they would be too many to try.
+/// How many pairs would decide it: `needs 12 pairs`; `needs about 40 pairs`, if that is estimated from the width of the interval.
+/// `None` if there would be too many to try.
 fn enough(comparison: &Comparison) -> Option<String> {
     if comparison.pairs < needed(comparison) {
         return Some(format!("needs {}", pairs(needed(comparison))));
     }
     let (ratio, (low, high)) = (comparison.ratio?, comparison.ci_low.zip(comparison.ci_high)?);
     let (effect, margin) = (ratio.ln().abs(), comparison.margin.ln_1p());
-    // An interval gets narrower with the root of the pairs. A difference is shown once it ends before none, and none once it lies
-    // within the margin.
+    // An interval narrows with the square root of the number of pairs. A difference is shown once the interval ends short of no
+    // difference, and no difference once it lies within the margin.
     let wanted = effect.max(margin - effect);
     let times = ((high.ln() - low.ln()) / 2.0 / wanted).powi(2);
     let count = (comparison.pairs as f64 * times).max(comparison.pairs as f64 + 1.0);
@@ -94,12 +94,12 @@ fn enough(comparison: &Comparison) -> Option<String> {
     (count <= MOST_PAIRS).then(|| format!("needs about {}", pairs(((count / step).ceil() * step) as usize)))
 }
 
-/// The ends of the interval, where there are enough pairs to show it.
+/// The ends of the interval, if there are enough pairs to show it.
 fn ends(comparison: &Comparison) -> Option<(f64, f64)> {
     comparison.ci_low.zip(comparison.ci_high).filter(|_| comparison.pairs >= LEAST_PAIRS)
 }
 
-/// The interval of a comparison; empty where there is none. In times where the sentence is.
+/// The interval of a comparison; empty if there is none. Given in "times" where the sentence is.
 pub(crate) fn interval(comparison: &Comparison) -> String {
     let (Some(ratio), Some(low), Some(high)) = (comparison.ratio, comparison.ci_low, comparison.ci_high) else {
         return String::new();
@@ -124,7 +124,7 @@ pub(crate) fn changes(low: f64, high: f64) -> String {
     format!("[{low}, {high}]")
 }
 
-/// A ratio as a change: `+12%`, `-0.4%`; from tenfold on as times.
+/// A ratio as a change: `+12%`, `-0.4%`; from tenfold on as a multiple.
 pub(crate) fn change(ratio: f64) -> String {
     if ratio >= 10.0 { format!("×{}", times(ratio)) } else { signed(ratio - 1.0, (ratio - 1.0).abs() < 0.0995) }
 }
@@ -133,18 +133,18 @@ fn signed(change: f64, fine: bool) -> String {
     let percent = change * 100.0;
     let text = match fine {
         true => format!("{percent:+.1}%"),
-        // What is left may be little, and is not nothing.
+        // What is left may be little, but it is not nothing.
         false if percent < -99.0 && percent > -100.0 => format!("{:+.1}%", percent.max(-99.9)),
         false => format!("{percent:+.0}%"),
     };
-    // What rounds to nothing has no sign.
+    // What rounds to zero has no sign.
     match text.as_str() {
         "+0.0%" | "-0.0%" | "+0%" | "-0%" => "0%".to_owned(),
         _ => text,
     }
 }
 
-/// A part in per cent: whole ones, below ten with a decimal that is not zero.
+/// A part in per cent: a whole number, or below ten with a decimal if that is not zero.
 fn percent(part: f64) -> String {
     let percent = part * 100.0;
     let fine = format!("{percent:.1}");
@@ -176,7 +176,7 @@ mod tests {
         one.pairs = 20;
         // The interval is as wide as the difference is large, but for a little.
         assert_eq!(word(&one), "needs about 25 pairs");
-        // None is shown sooner than a difference as small as that.
+        // No difference is shown sooner than a difference as small as this.
         (one.ratio, one.ci_low, one.ci_high) = (Some(0.995), Some(0.97), Some(1.02));
         assert_eq!(word_in_short(&one), "needs about 60 pairs");
         one.ci_high = Some(2.0);

@@ -71,14 +71,14 @@ fn unlike(recording: &Recording) -> Vec<(CasePair, String)> {
     pairs.into_iter().filter(|cases| is_traced(cases) && !is_subtracted(cases)).filter_map(why).collect()
 }
 
-/// Of two cases, where its difference lies in a sentence.
+/// Where the difference between two cases comes from, in a sentence.
 pub(super) fn source(recording: &Recording, of: &Comparison) -> Option<Remark> {
     let same = |found: &&LedgerDifference| found.cases == of.cases;
     let found = recording.ledger_differences.iter().find(same)?;
     Some(Remark::Text(difference::sentence(found)))
 }
 
-/// `Where the cold difference comes from, in ms`; with the sides, where there are several differences.
+/// `Where the cold difference comes from, in ms`; with the sides, if there are several differences.
 pub(super) fn heading(recording: &Recording, found: &LedgerDifference) -> String {
     let state = match found.cases.cache() {
         CacheState::AsIs => String::new(),
@@ -92,7 +92,7 @@ pub(super) fn heading(recording: &Recording, found: &LedgerDifference) -> String
     format!("Where the {state}difference{of} comes from{common}, in {}", unit(difference::largest_time(found)))
 }
 
-/// The verdicts on times of those that begin with one of these cases, each with what is to stand below it.
+/// The verdicts on times of the comparisons that begin with one of these cases, each with what goes below it.
 pub(super) fn headlines(
     page: &mut Page<'_>,
     recording: &Recording,
@@ -114,7 +114,7 @@ pub(super) fn headlines(
     }
 }
 
-/// Until when, where both times were measured.
+/// Until when the time runs, if both times were measured.
 fn until(recording: &Recording, comparison: &Comparison) -> &'static str {
     match comparison.metric {
         Metric::Durable => ", to durable",
@@ -139,7 +139,7 @@ pub(super) fn times(comparison: &Comparison) -> String {
     format!("{} against {}{traced}", time(comparison.b_median_ns), time(comparison.a_median_ns))
 }
 
-/// What was predicted for the base, where the other side is its cure: the same place with the cure applied and without the finding.
+/// What was predicted for the base, if the other side is its cure: the same place with the cure applied and without the finding.
 pub(super) fn scores(cases: &[Case<'_>], comparison: &Comparison) -> Option<Line> {
     let case = |key: CaseKey| cases.iter().find(|case| case.key == key);
     let (base, other) = (case(comparison.cases.a)?, case(comparison.cases.b)?);
@@ -149,14 +149,14 @@ pub(super) fn scores(cases: &[Case<'_>], comparison: &Comparison) -> Option<Line
         let is_gone = other.findings.iter().all(|there| there.id != finding.id);
         is_gone && !finding.bound && finding.cures.iter().any(|cure| cure.change.lies_between(before, after))
     };
-    // Of a traced run it is not known how long it would have taken, of one that failed what it should have done, and a recording may say
-    // itself that it is no ground for a prediction.
+    // It is not known how long a traced run would have taken, nor what a failed one should have done, and a recording may say
+    // itself that it is no basis for a prediction.
     let is_predicted = comparable && base.doubts().is_empty() && !comparison.traced && comparison.failed == 0;
     let finding = base.findings.iter().find(is_cured).filter(|_| is_predicted)?;
     Some(score(finding, comparison, base.wall()))
 }
 
-/// The parts that are saved are held against each other, as where a cure is proved.
+/// Compares the parts of the time that are saved, as when a cure is proved.
 fn score(finding: &Finding, comparison: &Comparison, now: Nanos) -> Line {
     let time = |ns| duration_beside(ns, now);
     let predicted = &finding.predicted;
@@ -234,7 +234,7 @@ mod tests {
 
     use super::*;
 
-    /// What is said of the prediction for the first two cases, where there are so many pairs of runs.
+    /// What is said about the prediction for the first two cases, with this many pairs of runs.
     fn scored(pairs: u32, change: impl Fn(&mut Recording)) -> Option<String> {
         let mut recording = sample::find_recording();
         recording.runs.retain(|run| run.traced);
@@ -272,7 +272,7 @@ mod tests {
         assert!(as_it_is.contains("without dtype-missing") && as_it_is.ends_with(": true"), "{as_it_is}");
         assert!(scored(5, |_| {}).is_some_and(|line| line.ends_with(": true so far")));
         assert_eq!(scored(10, |recording| recording.runs[9].exit = Exit::Code(1)), None);
-        // The other place has types, and answers faster besides.
+        // The other place has types, and also answers faster.
         let limits = Limits { delay_ns: Some(Nanos(1_000)), ..Limits::default() };
         assert_eq!(scored(10, |recording| recording.places[1].limits = Some(limits)), None);
         assert_eq!(scored(10, |recording| recording.places[1].size_bytes = Some(1)), None);

@@ -1,4 +1,4 @@
-//! What each section gives: its name, how it is shown to people, and its rows for programs.
+//! What each section provides: its name, how it is shown to people, and its rows for programs.
 
 use inodyne_model::recording::Recording;
 
@@ -10,7 +10,7 @@ use super::table::Records;
 pub(crate) struct Definition {
     /// The name used on the command line.
     pub(crate) name: &'static str,
-    /// Whether it is shown where no section is asked for.
+    /// Whether it is shown if no section is asked for.
     pub(crate) unasked: bool,
     /// Adds the section to a report for people.
     pub(crate) show: Show,

@@ -19,11 +19,11 @@ use crate::units::{counted, scaled_difference, unit};
 
 /// Rows below this part of the largest difference are shown as one, unless they are few.
 const SMALL: f64 = 0.01;
-/// At most this many rows stand by themselves.
+/// At most this many rows are shown separately.
 const MOST_ROWS: usize = 12;
 /// How many parts the sentence names.
 const MOST_PARTS: usize = 3;
-/// Parts below this one of the whole are not named.
+/// Parts below this fraction of the whole are not named.
 const LEAST_PART: f64 = 0.02;
 
 pub(super) fn show(page: &mut Page<'_>, recording: &Recording, heading: &str, found: &LedgerDifference, names: &Names) {
@@ -38,7 +38,7 @@ pub(super) fn show(page: &mut Page<'_>, recording: &Recording, heading: &str, fo
     }
 }
 
-/// The largest rows of a difference, as they stand on the first screen.
+/// The largest rows of a difference, as shown on the first screen.
 pub(super) fn in_short(found: &LedgerDifference, names: &Names, most: usize) -> Table {
     let mut table = with_rows(found, names, most);
     table.rows.retain(|row| row.kind != RowKind::Sum);
@@ -75,8 +75,8 @@ pub(super) fn sentence(found: &LedgerDifference) -> String {
     }
 }
 
-/// Where the untraced runs tell of another difference than the traced ones, of which the rows are: half of it or twice as much,
-/// the other way round, or none. What the untraced ones cannot tell is left alone.
+/// Says if the untraced runs show a different difference from the traced ones, which the rows are about: half of it or twice as
+/// much, the other way round, or none. If the untraced ones cannot tell, nothing is said.
 fn doubt(recording: &Recording, found: &LedgerDifference) -> Option<String> {
     let is_its_time = |other: &&Comparison| other.cases == found.cases && other.metric == Metric::Wall && !other.traced;
     let timed = recording.comparisons.iter().find(is_its_time)?;
@@ -117,7 +117,7 @@ fn with_rows(found: &LedgerDifference, names: &Names, most: usize) -> Table {
         Column::side(&both, 1),
         Column::number("difference"),
     ];
-    // Of too few traced runs there are none.
+    // With too few traced runs there are none.
     let with_interval = found.rows.iter().any(|row| row.low_ns.is_some());
     columns.extend(with_interval.then(|| Column::text("95% interval").class("interval")));
     columns.push(Column::text("less │ more").class("bar diverging").page());
@@ -156,7 +156,7 @@ fn with_rows(found: &LedgerDifference, names: &Names, most: usize) -> Table {
 
 fn cells(row: &RowDifference, whole: Nanos, largest: u64, with_interval: bool) -> Vec<Cell> {
     let (subject, what, style) = words(row.kind, row.syscall.as_deref(), row.cause);
-    // The columns are many here, and a cause alone says that somebody waited.
+    // There are many columns here, and a cause alone says that something waited.
     let what = row.cause.map_or(what, |cause| cause.to_string());
     let mut cells = vec![
         Cell::of(subject),
@@ -178,7 +178,7 @@ mod tests {
 
     use super::*;
 
-    /// What is said of a traced difference, in per mille, beside the verdict about the untraced one.
+    /// Whether a traced difference, in per mille, is doubted given the verdict on the untraced one.
     fn doubted(verdict: Verdict, untraced: u64, traced: u64) -> bool {
         let mut recording = sample::overlay_recording();
         inodyne_analyse::explain(&mut recording);

@@ -1,4 +1,4 @@
-//! Directories with what was done below them, as a tree of those that matter.
+//! Directories and what was done below them, as a tree of those that matter.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -7,13 +7,13 @@ use inodyne_model::Nanos;
 
 use super::file_sum::Sum;
 
-/// A directory is shown where this part of all time was spent below it.
+/// A directory is shown if this part of all time was spent below it.
 const LEAST_SHARE: f64 = 0.05;
 
-/// Directories that have a row, besides those that they are in.
+/// Directories that have a row, in addition to those that contain them.
 const MOST_ROWS: usize = 16;
 
-/// A directory, or several of which each is all that the one before it holds: `usr/share`.
+/// A directory, or several, each of which is all that the one before it contains: `usr/share`.
 #[derive(Debug)]
 pub(super) struct Directory {
     /// How many shown directories it is in.
@@ -21,7 +21,7 @@ pub(super) struct Directory {
     pub(super) name: String,
     /// Of all that is below.
     pub(super) sum: Sum,
-    /// Whether it has a row, or others have so much more time that there is no room for it.
+    /// Whether it has a row; otherwise others have so much more time that there is no room for it.
     pub(super) is_shown: bool,
 }
 
@@ -36,13 +36,13 @@ pub(crate) struct Tree<'a> {
 }
 
 impl<'a> Tree<'a> {
-    /// Whether there is nothing but one directory in it: that one.
+    /// The one directory in it, if it contains nothing else.
     fn only(&self) -> Option<(&'a str, &Tree<'a>)> {
         let (name, below) = self.below.iter().next()?;
         (self.below.len() == 1 && self.own_ns == Nanos::ZERO).then_some((*name, below))
     }
 
-    /// The directory, or the first one in it that is not all that the one before holds, and its path from here on.
+    /// The directory, or the first one below it that does not contain just one directory, and its path from here on.
     pub(crate) fn branching(&self, mut path: String) -> (String, &Tree<'a>) {
         let mut tree = self;
         while let Some((name, below)) = tree.only() {
@@ -52,7 +52,7 @@ impl<'a> Tree<'a> {
         (path, tree)
     }
 
-    /// The directories in it, those with most time first.
+    /// The directories in it, those with the most time first.
     pub(crate) fn below(&self) -> Vec<(&'a str, &Tree<'a>)> {
         let mut below: Vec<_> = self.below.iter().map(|(name, below)| (*name, below)).collect();
         below.sort_by_key(|(_, below)| Reverse(below.sum.wall_ns));
@@ -60,13 +60,13 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// A path with another name at its end.
+/// A path with another name appended.
 pub(crate) fn joined(path: &str, name: &str) -> String {
     let slash = if path.ends_with('/') { "" } else { "/" };
     format!("{path}{slash}{name}")
 }
 
-/// The directories in which these files and directories are.
+/// The directories that contain these files and directories.
 pub(super) fn tree<'a>(by_path: &[(&'a str, Sum)]) -> Tree<'a> {
     let mut root = Tree::default();
     for (path, sum) in by_path {
@@ -85,7 +85,7 @@ pub(super) fn tree<'a>(by_path: &[(&'a str, Sum)]) -> Tree<'a> {
     root
 }
 
-/// Those of a tree that matter, from the outermost to the innermost, those with most time first among neighbours.
+/// The directories of a tree that matter, from the outermost to the innermost, siblings with the most time first.
 pub(super) fn directories(root: &Tree<'_>) -> Vec<Directory> {
     let least = Nanos((root.sum.wall_ns.as_secs_f64() * LEAST_SHARE * 1e9) as u64);
     let mut rows = Vec::new();
@@ -94,12 +94,12 @@ pub(super) fn directories(root: &Tree<'_>) -> Vec<Directory> {
     rows
 }
 
-/// Shows those with most time, and all that these are in.
+/// Shows those with the most time, and all directories that contain them.
 fn choose(rows: &mut [Directory]) {
     let mut largest: Vec<usize> = (0..rows.len()).collect();
     largest.sort_by_key(|at| Reverse(rows[*at].sum.wall_ns));
     for mut at in largest.into_iter().take(MOST_ROWS) {
-        // What one is in stands before it, and is less deep.
+        // The parent of a directory comes before it, and is less deep.
         loop {
             rows[at].is_shown = true;
             let depth = rows[at].depth;
@@ -110,7 +110,7 @@ fn choose(rows: &mut [Directory]) {
 }
 
 fn add(rows: &mut Vec<Directory>, name: &str, tree: &Tree<'_>, depth: usize, least: Nanos) {
-    // What is all in one directory is shown as that one.
+    // If everything is in one directory, that one is shown instead.
     let (name, tree) = tree.branching(name.to_owned());
     rows.push(Directory { depth, name, sum: tree.sum, is_shown: false });
     for (name, below) in tree.below().into_iter().filter(|(_, below)| below.sum.wall_ns >= least.max(Nanos(1))) {
@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(shown(&files), expected);
     }
 
-    /// One in which many take a little each, and after it one that has more than any of these.
+    /// A directory in which many take a little each, and after it one that has more than any of these.
     #[test]
     fn those_with_most_time_are_shown_with_what_they_are_in() {
         let many: Vec<String> = (0..18).map(|at| format!("/a/{at}/file")).collect();

@@ -23,13 +23,13 @@ struct Worked<'a> {
     shares: BTreeMap<IoPath, f64>,
 }
 
-/// Cases that moved nothing have no row; nothing is shown where none did.
+/// Cases that moved nothing have no row; nothing is shown if none moved anything.
 pub(super) fn show(page: &mut Page<'_>, traces: &[(String, &Trace)]) {
     let worked: Vec<Worked<'_>> = traces.iter().filter_map(|(name, trace)| Worked::of(name, trace)).collect();
     if !worked.is_empty() {
         page.heading("What the disks did in the traced runs");
         page.table(amounts(&worked));
-        page.heading("Why the kernel asked them, in parts of the bytes");
+        page.heading("Why the kernel issued them, as shares of the bytes");
         page.table(paths(&worked));
     }
     if let Some(table) = journals::beside(traces) {
@@ -53,7 +53,7 @@ impl<'a> Worked<'a> {
     }
 }
 
-/// Of what [`Load`] counts.
+/// The shares of what [`Load`] counts.
 fn shares(block: &BlockIo, disk: &Disk, all: u64) -> BTreeMap<IoPath, f64> {
     let mut shares = BTreeMap::new();
     for row in block.paths.iter().filter(|row| row.disk == disk.number && row.moves()) {
@@ -81,7 +81,7 @@ fn amounts(worked: &[Worked<'_>]) -> Table {
     table
 }
 
-/// In few words: which disk it is stands in the place.
+/// In a few words: the place says which disk it is.
 fn bounds(by: BoundBy) -> &'static str {
     match by {
         BoundBy::NotTheDevice => "not the device",

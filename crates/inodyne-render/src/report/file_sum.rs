@@ -3,7 +3,7 @@
 use inodyne_model::Nanos;
 use inodyne_model::files::FileUse;
 
-/// A file was read again where so many times its size was read: between one and two, a part may have been.
+/// A file was read again if this many times its size was read: between one and two, a part may have been.
 const READ_AGAIN: u64 = 2;
 
 /// What was done with something, by all commands.
@@ -14,7 +14,7 @@ pub(crate) struct Sum {
     pub(crate) calls: u64,
     pub(crate) opens: u64,
     pub(crate) syncs: u64,
-    /// In bytes, as what was written.
+    /// In bytes, like `written`.
     pub(crate) read: u64,
     pub(crate) written: u64,
     pub(crate) wall_ns: Nanos,
@@ -50,7 +50,7 @@ impl Sum {
         self.size = self.size.saturating_add(size);
     }
 
-    /// How much of what was read had been read before; 0 where that is not certain, or the size is not known (as in /proc).
+    /// How much of what was read had been read before; 0 if that is not certain, or if the size is not known (as in /proc).
     pub(super) fn read_again(&self) -> u64 {
         let is_again = self.size > 0 && self.read / self.size >= READ_AGAIN;
         if is_again { self.read - self.size } else { 0 }

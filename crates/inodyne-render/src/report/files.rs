@@ -1,4 +1,4 @@
-//! The files that were used by descriptor, where they were asked for: those with most time, the directories that they are in, and
+//! The files that were used by descriptor, if they were asked for: those with the most time, the directories that they are in, and
 //! those that were read again and again.
 
 use std::cmp::Reverse;
@@ -49,7 +49,7 @@ fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
     }
     if files.not_kept > 0 {
         let calls = counted(files.not_kept, "call", "calls");
-        page.line([Span::new(format!("  and {calls} on files that found no room"), Style::Warning)]);
+        page.line([Span::new(format!("  and {calls} on files that there was no room to record"), Style::Warning)]);
     }
 }
 
@@ -58,7 +58,7 @@ fn by_path(files: &Files) -> Vec<(&str, Sum)> {
     let mut sums = BTreeMap::<&str, Sum>::new();
     for file in &files.used {
         let own = Sum::of(file);
-        // The same file, used by another command; or one after the other under the same name.
+        // The same file, used by another command; or several files, one after the other, under the same name.
         let sum = sums.entry(&file.path).or_default();
         let [files, size] = [sum.files.max(own.files), sum.size.max(own.size)];
         sum.add(&own);
@@ -69,7 +69,7 @@ fn by_path(files: &Files) -> Vec<(&str, Sum)> {
     sums
 }
 
-/// A size, or nothing where there is none.
+/// A size, or nothing if there is none.
 fn size(bytes: u64) -> Cell {
     if bytes > 0 { Cell::of(Value::Bytes(bytes)) } else { Cell::nothing() }
 }
@@ -122,7 +122,7 @@ fn table_of_directories(rows: &[Directory]) -> Table {
     }
     if table.hidden_rows() > 0 {
         table.hidden = format!("{} more, with less time", Grouped(table.hidden_rows() as u64));
-        // They are in those that are shown, so that a sum of theirs would be there twice.
+        // They are contained in those that are shown, so their sum would be there twice.
         let words = Cell::of(table.hidden.clone());
         table.rest(std::iter::repeat_with(Cell::nothing).take(4).chain([words]));
     }

@@ -27,7 +27,7 @@ fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
     }
 }
 
-/// A finding in two lines, each cut where it is too long: its title with its share; what trying the
+/// A finding in two lines, each cut if it is too long: its title with its share; what trying the
 /// cure gave, or what to expect and the cure.
 pub(super) fn in_short(number: usize, finding: &Finding, doubts: &[String]) -> [Line; 2] {
     let share = percent(finding.share_of_wall);
@@ -47,7 +47,7 @@ pub(super) fn in_short(number: usize, finding: &Finding, doubts: &[String]) -> [
         let limit = if finding.bound { "at best " } else { "about " };
         more.push(Span::new(format!("{limit}{}", duration_beside(wall_ns, now_ns)), Style::Good));
         more.push(format!(" instead of {}", duration(now_ns)));
-        // The cure of such a one is something else than what the time supposes.
+        // The cure of such a finding is something other than what the time assumes.
         if let Some(supposed) = &finding.bound_if {
             more.push(format!(", if {supposed}"));
             return [title.into(), more];
@@ -58,7 +58,7 @@ pub(super) fn in_short(number: usize, finding: &Finding, doubts: &[String]) -> [
     [title.into(), more]
 }
 
-/// What speaks against predictions is said above; there are none then.
+/// If anything speaks against predictions, it is said above; then there are none.
 fn block(number: usize, finding: &Finding, doubts: &[String]) -> FindingBlock {
     let mut evidence = finding.evidence.clone();
     if !doubts.is_empty() && !finding.bound {
@@ -78,7 +78,7 @@ fn block(number: usize, finding: &Finding, doubts: &[String]) -> FindingBlock {
     }
 }
 
-/// Whether there is anything to expect: runs that agree, and of a bound that it is not the time now.
+/// Whether there is anything to expect: runs that agree, or for a bound, that it is not the time now.
 fn promises(finding: &Finding, doubts: &[String]) -> bool {
     if finding.bound { finding.predicted.saving() >= LEAST_BEST } else { doubts.is_empty() }
 }
@@ -116,7 +116,7 @@ fn proved(proof: &Proof, finding: &Finding, doubts: &[String]) -> (Line, String)
     (line, format!("{}; {} of runs", proof.how, pairs(proof.pairs as usize)))
 }
 
-/// `saves 40%`, `takes 25% longer`: what a cure makes of the time, as a ratio, with its interval if there is one: `saves 40% [38, 41]`.
+/// `saves 40%`, `takes 25% longer`: what a cure does to the time, as a ratio, with its interval if there is one: `saves 40% [38, 41]`.
 pub fn saving(ratio: f64, interval: Option<(f64, f64)>) -> String {
     let is_longer = ratio > 1.0;
     let part = |ratio: f64| if is_longer { ratio - 1.0 } else { 1.0 - ratio };

@@ -1,4 +1,4 @@
-//! What about the runs of a case asks for a second look, a sentence each.
+//! What about the runs of a case deserves a second look, one sentence each.
 
 use inodyne_model::Nanos;
 use inodyne_model::recording::Recording;

@@ -1,4 +1,4 @@
-//! The functions in which the time went, in the kernel and in the program, on a CPU and waiting: of the critical path where it is known,
+//! The functions in which the time went, in the kernel and in the program, on a CPU and waiting: of the critical path if it is known,
 //! whoever ran them.
 
 use std::cmp::Reverse;
@@ -26,7 +26,7 @@ pub(super) const SECTION: Definition = Definition { name: "functions", unasked: 
 
 /// Functions that have a row of their own.
 const MOST_ROWS: usize = 12;
-/// Of the time, what a function must have to be shown.
+/// The share of the time that a function must have to be shown.
 const SMALL: f64 = 0.005;
 
 /// A function and whether it is the kernel's.
@@ -39,13 +39,13 @@ struct Function {
 /// The time of a function.
 #[derive(Debug, Clone, Default)]
 struct Sum {
-    /// It ran, and called nobody.
+    /// On a CPU, in the function itself.
     self_cpu: Nanos,
-    /// It waited.
+    /// Waiting, in the function itself.
     self_waiting: Nanos,
-    /// On a CPU, with what it called.
+    /// On a CPU, including what it called.
     cpu: Nanos,
-    /// Waiting, with what it called; and what others did meanwhile.
+    /// Waiting, including what it called, and what others did in the meantime.
     waiting: Nanos,
     /// Whose time it mostly was.
     whose: BTreeMap<String, Nanos>,
@@ -111,7 +111,7 @@ fn table(functions: &[(Function, Sum)], whole: Nanos) -> Table {
     table
 }
 
-/// All functions, those with most time of their own first.
+/// All functions, those with the most time of their own first.
 fn ranked(trace: &Trace) -> Vec<(Function, Sum)> {
     let mut found = Found::new(trace);
     for one in spent(trace) {
@@ -130,7 +130,7 @@ struct Found<'a> {
     numbers: HashMap<Function, usize>,
     all: Vec<Function>,
     sums: Vec<Sum>,
-    /// The functions of stacks that were met, leaf first, by whether they waited.
+    /// The functions of the stacks seen so far, leaf first, by stack and whether it waited.
     met: HashMap<(StackId, bool), Vec<usize>>,
 }
 
@@ -153,7 +153,7 @@ impl<'a> Found<'a> {
         let whose = helper.or_else(|| self.names.get(&time.thread).copied()).unwrap_or_default().to_owned();
         let in_kernel = self.kernel(time.stack, is_blocked);
         let in_program = self.program(time.user_stack);
-        // Whoever waits in the kernel, or works there for a program, has no time of its own in user mode.
+        // A thread that waits in the kernel, or works there for a program, has no time of its own in user mode.
         let innermost = match time.kind {
             RowKind::User if helper.is_none() => in_program.first(),
             RowKind::Kernel | RowKind::Blocked => in_kernel.first(),
@@ -166,7 +166,7 @@ impl<'a> Found<'a> {
         let mut around = self.around(time.user_stack, waits);
         around.retain(|number| !in_kernel.contains(number));
         self.total(in_kernel, runs, time.ns);
-        // While a helper runs, those who wait for it do not.
+        // While a helper runs, the threads that wait for it do not.
         self.total(around, runs && helper.is_none(), time.ns);
     }
 
@@ -177,7 +177,7 @@ impl<'a> Found<'a> {
         all
     }
 
-    /// A function that stands in a stack twice has the time once.
+    /// A function that is in a stack twice gets the time once.
     fn total(&mut self, mut functions: Vec<usize>, runs: bool, ns: Nanos) {
         functions.sort_unstable();
         functions.dedup();
@@ -218,7 +218,7 @@ impl<'a> Found<'a> {
     }
 }
 
-/// A row for each function of a trace, those with most time of their own first.
+/// A row for each function of a trace, those with the most time of their own first.
 fn records(recording: &Recording) -> Records {
     let columns = [
         "view",

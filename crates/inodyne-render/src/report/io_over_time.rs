@@ -1,4 +1,4 @@
-//! What disks did in the course of a command, and how much data of files had still to be written meanwhile.
+//! What disks did while a command ran, and how much file data had still to be written.
 
 use inodyne_model::Nanos;
 use inodyne_model::block::{BlockIo, Commit, Disk, Journal};
@@ -15,16 +15,16 @@ use crate::units::duration;
 pub(super) const SECTION: Definition =
     Definition { name: "io-over-time", unasked: true, show: Show::Case(show), records };
 
-/// What is shorter is not shown where nobody asks for it.
+/// Anything shorter is not shown unless asked for.
 const LONG: Nanos = Nanos(1_000_000_000);
-/// In a terminal, the time has so many parts at most.
+/// In a terminal, the time has at most this many parts.
 const PARTS: usize = 40;
 /// Disks that are shown: the one that the command worked with, then those with the most time at the device.
 const MOST_DISKS: usize = 3;
-/// Journals that are shown, those with most commits.
+/// Journals that are shown, those with the most commits.
 const MOST_JOURNALS: usize = 2;
 
-/// One quantity in the course of the command.
+/// One quantity over the course of the command.
 struct Course {
     /// What it is, and of what.
     what: String,
@@ -52,10 +52,10 @@ impl Unit {
     }
 }
 
-/// What was so at the end of an interval; none where it is not known.
+/// A value at the end of an interval; `None` if it is not known.
 type Gauge = fn(&IoInterval) -> Option<u64>;
 
-/// What the value of an interval is, which begins then.
+/// The value of an interval that begins at this time.
 type Quantity<'q> = &'q dyn Fn(Nanos, &IoInterval) -> f64;
 
 impl Course {
@@ -86,7 +86,7 @@ impl Course {
     }
 }
 
-/// In thousandths of the largest; what is there at all is one at least.
+/// In thousandths of the largest; anything that is not zero is at least one.
 fn height(value: f64, most: f64) -> u64 {
     if value > 0.0 && most > 0.0 { ((value / most * 1e3).round() as u64).max(1) } else { 0 }
 }
@@ -95,7 +95,7 @@ fn seconds(from: Nanos, interval: &IoInterval) -> f64 {
     interval.to_ns.saturating_sub(from).as_secs_f64()
 }
 
-/// By how much in a second; nothing in no time.
+/// The amount per second; zero if there was no time.
 fn rate(amount: f64, seconds: f64) -> f64 {
     if seconds > 0.0 { amount / seconds } else { 0.0 }
 }
@@ -118,7 +118,7 @@ fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
     let Some(course) = &block.over_time else { return };
     let disks = shown(block, course);
     let length = course.intervals.last().map_or(Nanos::ZERO, |last| last.to_ns);
-    // Where the command worked with no disk, what others did meanwhile concerns it little.
+    // If the command used no disk, what others did in the meantime matters little to it.
     let is_telling = length >= LONG && block.bound.is_some() && !disks.is_empty();
     if page.is_whole() && !is_telling {
         return;
@@ -275,11 +275,11 @@ mod tests {
         let rows = |journal: &Journal| table(&course, &[], std::slice::from_ref(journal)).rows;
         let cells: Vec<_> = rows(&journal)[0].cells.iter().map(Cell::written).collect();
         assert_eq!(cells, ["loop0: journal commits a second", "█▅", "", "3.0", "4.0"]);
-        // Few are not none.
+        // A few are not zero.
         let rare = IoOverTime { intervals: vec![IoInterval { to_ns: Nanos(100_000 * MB), ..IoInterval::default() }] };
         let commits = journal.each.as_slice();
         assert_eq!(commits_of(&rare, &journal, commits).row()[3].written(), "<0.1");
-        // Where some were not kept, a course would be that of the first ones.
+        // If some were not kept, a course would be that of the first ones only.
         let others = rows(&journal).len() - 1;
         journal.commits = 4;
         assert_eq!(rows(&journal).len(), others);

@@ -30,7 +30,7 @@ fn table(journals: &[Journal], wall: Nanos) -> Table {
     table
 }
 
-/// Those of several traces, each with the name of its case.
+/// The journals of several traces, each with the name of its case.
 pub(super) fn beside(traces: &[(String, &Trace)]) -> Option<Table> {
     let names = [Column::text("").naming().yielding(), Column::text("device").wide()];
     let mut table = Table::new("journals", names.into_iter().chain(columns()));
@@ -43,7 +43,7 @@ pub(super) fn beside(traces: &[(String, &Trace)]) -> Option<Table> {
     (!table.rows.is_empty()).then_some(table)
 }
 
-/// Of a journal, but for whose it is.
+/// The columns about a journal, except for whose it is.
 fn columns() -> [Column; 11] {
     [
         Column::text("journal"),

@@ -20,11 +20,11 @@ pub(super) const SECTION: Definition = Definition { name: "ledger", unasked: tru
 
 /// Rows below this share are shown as one, unless they are few.
 const SMALL: f64 = 0.002;
-/// At most this many rows stand by themselves.
+/// At most this many rows are shown separately.
 const MOST_ROWS: usize = 16;
 /// Frames shown of a stack that no rule knows.
 const FRAMES: usize = 6;
-/// On the first screen one function is named that has at least this part of the largest row.
+/// On the first screen, one function that has at least this part of the largest row is named.
 const MOST: f64 = 0.5;
 /// Rows from this share on are shown with the functions that hold them, …
 const LARGE: f64 = 0.02;
@@ -32,7 +32,7 @@ const LARGE: f64 = 0.02;
 const MUCH: f64 = 0.1;
 /// … and not more.
 const MOST_FUNCTIONS: usize = 3;
-/// Links shown of a chain of those that waited for each other.
+/// Links shown of a chain in which each waited for the next.
 const LINKS: usize = 5;
 /// Columns of the table.
 const SUBJECT: usize = 0;
@@ -40,9 +40,9 @@ const WHAT: usize = 1;
 const TIME: usize = 2;
 /// On the first screen the bars need room as well.
 const WIDEST_WHAT: usize = 34;
-/// How the note begins that says whose work was waited for.
+/// The beginning of the note that says whose work was waited for.
 const THROUGH: &str = "through";
-/// Frames at the leaf of every wait: they say nothing.
+/// Frames at the leaf of every wait, which tell nothing.
 const SCHEDULER: [&str; 5] = ["__schedule", "schedule", "io_schedule", "schedule_timeout", "schedule_preempt_disabled"];
 
 fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
@@ -55,7 +55,7 @@ fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
     page.table(table(trace));
 }
 
-/// Whose time it is: that above may be of untraced runs; this is of a traced one.
+/// Whose time it is: the time above may be that of untraced runs; this is that of a traced one.
 pub(super) fn heading(case: &Case<'_>) -> String {
     let unit = case.trace.map_or("s", |trace| unit(trace.ledger.wall_ns));
     if case.window().is_some() {
@@ -69,14 +69,14 @@ pub(super) fn heading(case: &Case<'_>) -> String {
     format!("Where the time went{of}, in {unit}")
 }
 
-/// That it is not the critical path, where it should be, or only up to some instant.
+/// Says that it is not the critical path although it should be, or only up to some instant.
 pub(super) fn note(case: &Case<'_>) -> Option<String> {
     let trace = case.trace.filter(|trace| trace.threads.len() > 1)?;
     let timeline = &trace.observed.timeline;
     match (trace.ledger.view, timeline.until_ns) {
         (View::CriticalPath, Some(until)) => Some(format!(
-            "Exact up to {}, when the timeline was full (--max-intervals). Later time is divided by how long each thread ran and waited \
-             in all, so the rows hold waits for others as well.",
+            "Exact up to {}, when the timeline was full (--max-intervals). Later time is apportioned by how long each thread ran and waited \
+             in total, so the rows also contain waits for others.",
             duration(Nanos(until)),
         )),
         (View::RootThread, _) if !timeline.is_empty() || trace.lost.intervals + trace.lost.work > 0 => Some(
@@ -87,7 +87,7 @@ pub(super) fn note(case: &Case<'_>) -> Option<String> {
     }
 }
 
-/// The largest rows as they stand on the first screen: each in a line, without those that are nothing.
+/// The largest rows as shown on the first screen: each in one line, without those that are zero.
 pub(super) fn in_short(ledger: &Ledger, most: usize) -> Table {
     let mut table = with_rows(ledger, |at, _| at < most, |_| Vec::new());
     table.rows.retain(|row| row.kind != table::RowKind::Sum && !row.cells[TIME].is_zero());
@@ -108,7 +108,7 @@ fn table(trace: &Trace) -> Table {
     let is_large = |at, row: &Row| at < MOST_ROWS && (row.ns.share_of(ledger.wall_ns) >= SMALL || at < 3);
     let holders = Holders::new(trace);
     with_rows(ledger, is_large, |row| {
-        // The stack of a wait that no rule knows stands there already.
+        // The stack of a wait that no rule knows is there already.
         if row.ns.share_of(ledger.wall_ns) < LARGE || !row.stack.is_empty() {
             return Vec::new();
         }
@@ -117,7 +117,7 @@ fn table(trace: &Trace) -> Table {
     })
 }
 
-/// The function of the kernel that holds most of the largest row, where there is one: `openat kernel 77%: recently_deleted < …`.
+/// The kernel function that holds most of the largest row, if there is one: `openat kernel 77%: recently_deleted < …`.
 pub(super) fn most_in(trace: &Trace) -> Option<String> {
     let row = trace.ledger.rows.first().filter(|row| row.kind == RowKind::Kernel)?;
     let holder = Holders::new(trace).of(row, MOST).into_iter().next()?;
@@ -125,7 +125,7 @@ pub(super) fn most_in(trace: &Trace) -> Option<String> {
     Some(format!("{subject} {what} {}: {}", percent(holder.share), holder.frames))
 }
 
-/// The rows of which `is_large` says so by their place and size, with these notes, all others as one, and the residual.
+/// The rows that `is_large` accepts by their position and size, with these notes, all others as one, and the residual.
 fn with_rows(ledger: &Ledger, is_large: impl Fn(usize, &Row) -> bool, notes: impl Fn(&Row) -> Vec<String>) -> Table {
     let whole = ledger.wall_ns;
     let columns = [
@@ -210,12 +210,12 @@ pub(crate) fn parts(row: &Row) -> Parts {
     Parts { subject, what, style, via: via(row), stack }
 }
 
-/// Through whom a row is; empty where there is nobody.
+/// Through whom the time of a row went; empty if through nobody.
 pub(super) fn via(row: &Row) -> String {
     if row.via.is_empty() { String::new() } else { chain(&row.via) }
 }
 
-/// `through journal › jbd2`. Links in the middle are left out where there are too many to read.
+/// `through journal › jbd2`. Links in the middle are left out if there are too many to read.
 fn chain(via: &[String]) -> String {
     let links: Vec<&str> = via.iter().map(String::as_str).collect();
     match links.split_at_checked(LINKS) {

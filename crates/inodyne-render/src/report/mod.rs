@@ -1,27 +1,27 @@
 //! One report for all formats: what is said, in which order, and which rows need not be shown.
 //!
-//! A recording holds cases: a command in a place in a state of the caches, with its runs and traces. Where there are
-//! several, they are compared first; then they are shown one after the other, each with its sections. A study has too
-//! many of them for that: it is shown in short, and its cases where a section is asked for, or where a reader can unfold
+//! A recording contains cases: a command in a place in a state of the caches, with its runs and traces. If there are
+//! several, they are compared first; then they are shown one after another, each with its sections. A study has too
+//! many of them for that: it is shown in brief, and its cases only if a section is asked for, or where a reader can unfold
 //! them.
 //!
 //! | module | what it knows |
 //! |---|---|
 //! | `section` | the list of all sections; `definition`: what each of them gives |
-//! | `verdict`, `ledger`, `over_time`, `requests`, `findings`, `functions`, `calls`, `paths`, `files`, `block_io`, `io_over_time`, `journals`, `processes`, `threads`, `runs`, `overhead` | a section of a case each |
+//! | `verdict`, `ledger`, `over_time`, `requests`, `findings`, `functions`, `calls`, `paths`, `files`, `block_io`, `io_over_time`, `journals`, `processes`, `threads`, `runs`, `overhead` | one section of a case each |
 //! | `comparison` | the section about several cases, with `overview`, `spreads`, `difference`, `call_changes`, `others` |
 //! | `stack_frames` | which frames of a stack say something, and which functions hold a row of the ledger |
-//! | `directories`, `file_sum` | directories with what was done below them, as a tree; what was done with one file or several |
+//! | `directories`, `file_sum` | directories and what was done below them, as a tree; what was done with one file or several |
 //! | `call_times` | single calls, below the table of calls |
-//! | `throughput` | how much a command does in a second |
+//! | `throughput` | how much a command does per second |
 //! | `study`, `disks_beside` | the parts of a study, and what the disks of its cases did |
 //! | `tune` | the section about settings that were tried |
-//! | `window` | what is said of a window of running processes |
+//! | `window` | what is said about a window of running processes |
 //! | `screen` | the first screen: the least that answers how long, why, what to do, and whether to believe it |
 //! | `card` | what a recording says in one picture |
 //! | `sentence` | the one sentence that says where most of the time went |
 //! | `recordings` | the parts of a difference of two recordings |
-//! | `case` | a case with all that is known of it |
+//! | `case` | a case with all that is known about it |
 //! | `block`, `table`, `value` | what reports are made of: blocks, tables, typed cells and how each is written |
 //! | `change`, `flags`, `names`, `rows`, `state` | the words for a difference, for odd runs, for cases, for a row of a ledger, for what a thread did |
 //!
@@ -105,11 +105,11 @@ pub(crate) fn records(recording: &Recording, section: Section) -> Records {
     records
 }
 
-/// The parts of a report; of one section alone where one is asked for.
+/// The parts of a report; only those of one section if one is asked for.
 pub(crate) fn report(recording: &Recording, only: Option<Section>) -> Vec<Part<'_>> {
     let cases = Case::all(recording);
     let study = recording.study.as_ref().filter(|_| only.is_none());
-    // Of a tuning, what its runs come to stands in its own section.
+    // The results of a tuning's runs are in a section of their own.
     let is_tuning = recording.tuning.is_some() && only.is_none();
     let mut parts = match study {
         Some(found) => study::parts(recording, found, &cases),

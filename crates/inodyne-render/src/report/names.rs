@@ -1,4 +1,4 @@
-//! What the sides of a comparison are called: by what they differ in, and in words that say nothing twice.
+//! What the sides of a comparison are called: by what they differ in, without saying anything twice.
 
 use inodyne_model::case::{CaseKey, CasePair};
 use inodyne_model::place::Place;
@@ -13,7 +13,7 @@ use crate::line::{cut, escaped};
 pub(crate) struct Names {
     pub(crate) a: String,
     pub(crate) b: String,
-    /// The command or the place of both, where the recording has several; empty otherwise.
+    /// The command or the place of both, if the recording has several; empty otherwise.
     pub(crate) common: String,
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn circumstances(common: &str, cache: CacheState) -> String {
     }
 }
 
-/// Two names, at most this wide; of those that begin alike the ends.
+/// Two names, at most this wide; their ends if they begin alike.
 pub(crate) fn short(names: &[String; 2], width: usize) -> [String; 2] {
     let names = names.each_ref().map(|name| escaped(name));
     let begins = names.each_ref().map(|name| cut(name, width));

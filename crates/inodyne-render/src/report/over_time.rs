@@ -22,31 +22,31 @@ pub(super) const SECTION: Definition = Definition { name: "over-time", unasked: 
 
 /// Into how many parts the time is divided.
 const QUARTERS: usize = 4;
-/// What is shorter is not divided where nobody asks for it.
+/// Anything shorter is not divided unless asked for.
 const LONG: Nanos = Nanos(1_000_000_000);
-/// Nor is it where no row's share differs by more between two quarters.
+/// Nor is it if no row's share differs by more than this between two quarters.
 const CHANGED: f64 = 0.1;
-/// Rows that are shown: those that have most of any quarter.
+/// Rows that are shown: those that have the most of any quarter.
 const MOST_ROWS: usize = 8;
-/// What a row must have of one of the quarters to be shown.
+/// The share of one of the quarters that a row must have to be shown.
 const SMALL: f64 = 0.02;
 
-/// What was done, as rows of the ledger tell it, but not through whom.
+/// What was done, as in rows of the ledger, but not through whom.
 type What = (RowKind, Option<String>, Option<Cause>);
 
-/// How much of each quarter something was.
+/// How much of each quarter something took.
 type Times = [Nanos; QUARTERS];
 
 /// The quarters of the wall-clock time, and what was done in each.
 struct Quarters {
-    /// Where they end, and the last one with the command.
+    /// Where they end; the last one ends with the command.
     ends: [u64; QUARTERS],
-    /// The most first, and at last what is unexplained.
+    /// The largest first, and what is unexplained last.
     rows: Vec<(What, Times)>,
 }
 
 impl Quarters {
-    /// None where the path is not known.
+    /// `None` if the path is not known.
     fn of(trace: &Trace) -> Option<Quarters> {
         if trace.path.steps.is_empty() {
             return None;
@@ -55,7 +55,7 @@ impl Quarters {
         let ends: [u64; QUARTERS] = std::array::from_fn(|at| {
             (u128::from(whole) * (at as u128 + 1) / QUARTERS as u128).try_into().unwrap_or(u64::MAX)
         });
-        // There may be millions of steps, and few rows.
+        // There may be millions of steps, but few rows.
         let mut of_rows = vec![Times::default(); trace.path.rows.len()];
         for (step, parts) in trace.path.iter() {
             let length = parts.iter().map(|part| part.ns).sum::<Nanos>().0;
@@ -129,10 +129,10 @@ fn add(sum: &mut Times, times: Times) {
     sum.iter_mut().zip(times).for_each(|(sum, ns)| *sum += ns);
 }
 
-/// How much of a part of a step is in which quarter: in which order a step did its parts is not known, so each is spread over all of
+/// How much of a part of a step is in each quarter: the order in which a step did its parts is not known, so each is spread over all of
 /// the step. The sum is the whole part.
 fn divided(ns: Nanos, from: u64, length: u64, ends: &[u64; QUARTERS]) -> Times {
-    // The last quarter has all that is left, also of a path that is longer than the command by a rounding.
+    // The last quarter gets all that is left, even of a path that rounding has made longer than the command.
     let until = |at: usize| {
         let passed = if at + 1 == QUARTERS { length } else { ends[at].saturating_sub(from).min(length) };
         (u128::from(ns.0) * u128::from(passed)).checked_div(length.into()).map_or(ns.0, |part| part as u64)
@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn each_quarter_has_its_own_sums() {
-        // 8 s: 3 s in user mode, a wait of 4 s over two borders, and the last second is not known.
+        // 8 s: 3 s in user mode, a wait of 4 s across two boundaries, and the last second is not known.
         let trace = trace(&[(0, &[(0, 30)]), (30, &[(1, 40)])], 80);
         let expected = [
             ("fsync blocked: device-read".to_owned(), [0, 10, 20, 10]),

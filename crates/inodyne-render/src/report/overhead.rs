@@ -1,4 +1,4 @@
-//! What the tracing cost, and what it did not see. A loss is a number here, never silence.
+//! What the tracing cost, and what it did not see. Losses are always given as numbers here, never left out.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -31,7 +31,7 @@ fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
     }
 }
 
-/// From this part on, stacks of the kernel without names say something of how far causes can be believed.
+/// From this share on, kernel stacks without names say something about how far causes can be believed.
 const UNKNOWN: f64 = 0.01;
 
 /// Whether to believe a trace, in a line: what tracing cost, what was lost, how many stacks of the kernel have no names.
@@ -43,7 +43,7 @@ pub(super) fn trust(trace: &Trace) -> (String, Style) {
     let cost = cost(trace);
     // "About" says it already.
     let cost = cost.strip_suffix(" (estimated)").unwrap_or(&cost);
-    // Those of the kernel say why it waited; what a program without frame pointers leaves out is said with -v.
+    // Kernel stacks say why it waited; what a program without frame pointers leaves out is shown with -v.
     let nameless = unknown_stacks(trace);
     let stacks = match nameless > UNKNOWN {
         true => format!(" · {} of kernel stacks without names", percent(nameless)),
@@ -70,7 +70,7 @@ fn in_a_line(trace: &Trace) -> String {
     format!("{} · {lost} · kernel stacks without names {}{user}", cost(trace), percent(unknown_stacks(trace)))
 }
 
-/// What strace cost here: a call, and as a part of the time.
+/// What strace cost here: per call, and as a part of the time.
 fn of_strace(trace: &Trace) -> String {
     let Overhead { ratio, estimated, ns_per_call, .. } = trace.overhead;
     let how = if estimated { "estimated" } else { "measured" };
@@ -95,13 +95,13 @@ fn lost(trace: &Trace) -> String {
     if trace.lost.total() == 0 { "no events lost".to_owned() } else { format!("LOST: {}", trace.lost) }
 }
 
-/// What is not known of stacks in user mode, as parts of all of them.
+/// What is not known about stacks in user mode, as parts of all of them.
 struct UserStacks {
-    /// Taken nowhere, or lost, or in no file.
+    /// Not taken, or lost, or not in any file.
     unknown: f64,
-    /// In a file that has no symbol for the place.
+    /// In a file that has no symbol for the address.
     nameless: f64,
-    /// That left all code before they reached the program's beginning: it keeps no frame pointers. One of a single frame looks whole.
+    /// Those that leave all code before they reach the program's beginning: it keeps no frame pointers. One of a single frame looks whole.
     cut: f64,
 }
 
@@ -113,7 +113,7 @@ impl fmt::Display for UserStacks {
 }
 
 impl UserStacks {
-    /// None where none were taken.
+    /// `None` if none were taken.
     fn of(trace: &Trace) -> Option<UserStacks> {
         let observed = &trace.observed;
         let stacks: HashMap<StackId, &Stack> = observed.stacks.iter().map(|stack| (stack.id, stack)).collect();
@@ -134,7 +134,7 @@ impl UserStacks {
                 Some((Some(Frame::Unknown { .. }) | None, _)) | None => sum.unknown += count,
             }
         }
-        // Recordings of before have none.
+        // Older recordings have none.
         let of_blocked = observed.blocked_samples.iter().any(|sample| !sample.user_stack.is_none());
         let any = of_blocked || observed.samples.iter().any(|sample| !sample.user_stack.is_none());
         any.then(|| UserStacks { unknown: sum.unknown / all, nameless: sum.nameless / all, cut: sum.cut / all })

@@ -1,4 +1,4 @@
-//! Everything that was compared in one table: a row for each case, the verdict first, then its time, what it does in a second, and
+//! Everything that was compared in one table: a row for each case, the verdict first, then its time, what it does per second, and
 //! what most of its time was. And the answer in a sentence.
 
 use inodyne_model::Nanos;
@@ -23,7 +23,7 @@ const CALLS: &str = "calls/s";
 /// One of the rates of a case.
 type Rate = fn(&Throughput) -> Option<Cell>;
 
-/// A name in the answer.
+/// The widest name in the answer.
 const WIDEST_NAME: usize = 40;
 
 /// Whether a comparison is of the time that the command took.
@@ -54,7 +54,7 @@ pub(super) fn subject(recording: &Recording, of: &[&Comparison]) -> String {
     format!("{command}{place}{circumstances}{pairs}")
 }
 
-/// What came out, the decided first: `faster than slow: fast (2.5 times as fast); not enough runs to tell: xfs`. None where nothing
+/// The result, what is decided first: `faster than slow: fast (2.5 times as fast); not enough runs to tell: xfs`. `None` if nothing
 /// was compared.
 pub(super) fn answer(recording: &Recording, of: &[&Comparison]) -> Option<String> {
     let first = Names::of(recording, of.first()?.cases);
@@ -110,7 +110,7 @@ struct Timed<'a> {
     comparison: Option<&'a Comparison>,
 }
 
-/// The times of a case: those that were compared with a base, or its own where it is one.
+/// The times of a case: those that were compared with a base, or its own if it is one.
 fn timed<'a>(case: &Case<'a>, of: &[&'a Comparison]) -> Vec<Timed<'a>> {
     let compared = of.iter().filter(|one| one.cases.b == case.key);
     let rows: Vec<Timed<'a>> =
@@ -150,7 +150,7 @@ pub(super) fn table(recording: &Recording, cases: &[Case<'_>]) -> Table {
     columns.extend(has_bases.then(|| Column::text("against").wide()));
     columns.push(Column::text("faster │ slower").class("plot").page());
     columns.push(Column::number("pairs").wide());
-    // What it moves has room in a narrow terminal, where it moves anything.
+    // What it moves fits into a narrow terminal too, if it moves anything.
     let rate = |(at, (heading, _)): (usize, &(&str, _))| {
         let column = Column::number(heading);
         if at == 0 && *heading != CALLS { column } else { column.wide() }

@@ -1,4 +1,4 @@
-//! The page cache: what the command brought into it, what of that it asked for, and what was taken from it for want of memory.
+//! The page cache: what the command brought into it, how much of that it asked for, and what was evicted for lack of memory.
 
 use inodyne_model::count::Grouped;
 use inodyne_model::ledger::PAGE_FAULT;
@@ -16,7 +16,7 @@ use crate::units::{bytes, percent};
 pub(super) const SECTION: Definition =
     Definition { name: "page-cache", unasked: true, show: Show::Case(show), records };
 
-/// Less is brought by the start of any program, and not shown where nobody asks for it.
+/// The start of any program brings in less than this, which is not shown unless asked for.
 const TELLING_BYTES: u64 = 4_000_000;
 /// Rows of the table.
 const MOST_ROWS: usize = 8;
@@ -47,7 +47,7 @@ fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
     }
     if cache.unseen > 0 {
         let words = format!(
-            "up to {} times pages were brought in or asked for, which the kernel did not show",
+            "up to {} times, pages were brought in or asked for without the kernel showing it",
             Grouped(cache.unseen)
         );
         says("not seen", &words);
@@ -86,7 +86,7 @@ fn asked_for(asked: &Asked) -> String {
     if asked.read_bytes == 0 {
         return faults;
     }
-    // What faults asked for of that is a page each at most.
+    // Of that, each fault asked for a page at most.
     let by_calls = asked.of_brought.used_bytes.min(asked.read_bytes);
     let before = 1.0 - by_calls as f64 / asked.read_bytes as f64;
     format!("{} by calls that read, {} of it in memory before; {faults}", bytes(asked.read_bytes), percent(before))

@@ -1,4 +1,4 @@
-//! The paths that were looked up, where they were asked for: those with most time, and the directories with most calls.
+//! The paths that were looked up, if they were asked for: those with the most time, and the directories with the most calls.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -45,7 +45,7 @@ fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
     page.gap();
     page.table(table(&by_directory, "looked up in, most calls first"));
     if paths.not_kept > 0 {
-        let text = format!("  and {} look-ups of paths that found no room", Grouped(paths.not_kept));
+        let text = format!("  and {} look-ups of paths that there was no room to record", Grouped(paths.not_kept));
         page.line([Span::new(text, Style::Warning)]);
     }
 }
@@ -64,7 +64,7 @@ fn ranked(paths: &Paths) -> [Vec<(&str, Sum)>; 2] {
     [by_path, by_directory]
 }
 
-/// Where the last name of a path is looked up: `.` for a name alone.
+/// Where the last name of a path is looked up: `.` for a bare name.
 fn directory(path: &str) -> &str {
     match path.trim_end_matches('/').rsplit_once('/') {
         Some(("", _)) => "/",

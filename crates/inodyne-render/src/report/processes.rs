@@ -1,5 +1,5 @@
-//! The processes, where there is more than one, as a tree: what each ran, how long the end of the command waited for it,
-//! and how it ended where that is no success.
+//! The processes, if there is more than one, as a tree: what each ran, how long the end of the command waited for it,
+//! and how it ended if it did not succeed.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ use crate::units::{counted, unit};
 
 pub(super) const SECTION: Definition = Definition { name: "processes", unasked: true, show: Show::Case(show), records };
 
-/// Processes that have a row, besides those above them.
+/// Processes that have a row, in addition to those above them.
 const MOST_ROWS: usize = 12;
 /// A tree that is deeper is not indented further.
 const DEEPEST: usize = 8;
@@ -80,7 +80,7 @@ fn table(trace: &Trace, processes: &Processes) -> Table {
     table
 }
 
-/// Those through which the path ran longest, or that used most CPU, with all above them.
+/// Those through which the path ran longest, or that used the most CPU, with all above them.
 fn shown(processes: &Processes) -> BTreeSet<usize> {
     let mut largest: Vec<usize> = (0..processes.all.len()).collect();
     largest.sort_by_key(|at| (Reverse(processes.all[*at].path_ns), Reverse(processes.all[*at].cpu_ns), *at));
@@ -114,7 +114,7 @@ mod tests {
 
     use super::*;
 
-    /// The heads of the columns, and the rows, of a shell that started another process which ended so.
+    /// The column headings and the rows for a shell that started another process, which ended like this.
     fn told(exit: Exit) -> (Vec<String>, Vec<Vec<String>>) {
         let mut trace = sample::find_recording().traces.swap_remove(0);
         let first = ThreadObserved { process_exit: Some(Exit::Code(0)), ..trace.observed.threads[0].clone() };

@@ -22,10 +22,10 @@ use crate::units::{counted, duration, percent, rate, unit};
 
 pub(super) const SECTION: Definition = Definition { name: "requests", unasked: true, show: Show::Case(show), records };
 
-/// Rows that stand by themselves, where they are at least this part of a request.
+/// Rows that are shown separately, if they are at least this part of a request.
 const MOST_ROWS: usize = 12;
 const SMALL: f64 = 0.005;
-/// Parts of the requests whose longest time is said, …
+/// Parts of the requests whose longest time is given, …
 const PARTS: [(f64, &str); 4] = [(0.5, "half of them"), (0.9, "90%"), (0.99, "99%"), (1.0, "all")];
 /// … and on the first screen.
 const FEW_PARTS: [(f64, &str); 2] = [(0.5, "half of them"), (0.99, "99%")];
@@ -33,10 +33,10 @@ const FEW_PARTS: [(f64, &str); 2] = [(0.5, "half of them"), (0.99, "99%")];
 /// What makes rows of two groups the same.
 type Key<'a> = (RowKind, Option<&'a str>, Option<Cause>, &'a [String]);
 
-/// A row of each group, by the request.
+/// A row of each group, per request.
 struct Beside<'a> {
     row: &'a Row,
-    /// Of the slowest, or of all; of the others.
+    /// For the slowest, or for all; for the others.
     means: [f64; 2],
 }
 
@@ -46,12 +46,12 @@ impl Beside<'_> {
     }
 }
 
-/// What a request of the group took of this, on average, in nanoseconds.
+/// How much of this a request of the group took on average, in nanoseconds.
 fn by_request(ns: Nanos, group: &ServedGroup) -> f64 {
     ns.0 as f64 / group.looked_at.max(1) as f64
 }
 
-/// The rows of all groups, those first of which the first group has most; what no row accounts for is last.
+/// The rows of all groups, first those that the first group has the most of; what no row accounts for is last.
 fn beside(groups: &[ServedGroup]) -> Vec<Beside<'_>> {
     let mut rows: BTreeMap<Key<'_>, Beside<'_>> = BTreeMap::new();
     for (at, group) in groups.iter().enumerate().take(2) {
@@ -67,7 +67,7 @@ fn beside(groups: &[ServedGroup]) -> Vec<Beside<'_>> {
 }
 
 /// `1,234 requests answered, 411 a second; half of them within 1.20 ms, 90% within 3.10 ms, 99% within 14.0 ms, all within 33.1 ms`;
-/// where some found no room, `of the 1,000 that were kept half of them within 1.20 ms, …`
+/// if there was no room for some, `of the 1,000 that were kept half of them within 1.20 ms, …`
 fn times(served: &Served, trace: &Trace, parts: &[(f64, &str)]) -> String {
     let kept = served.ns.len() as u64;
     let count = kept.saturating_add(served.not_kept);
@@ -82,7 +82,7 @@ fn times(served: &Served, trace: &Trace, parts: &[(f64, &str)]) -> String {
     format!("{answered}{rate}{within}")
 }
 
-/// What the slowest have most of beyond what the others have, where that is half of the difference.
+/// What the slowest have the most of beyond what the others have, if that is half of the difference.
 fn what_is_slow(groups: &[ServedGroup]) -> Option<String> {
     let [slowest, others] = groups else { return None };
     let mean = |group: &ServedGroup| by_request(group.ledger.wall_ns, group);
@@ -105,13 +105,13 @@ fn what_is_slow(groups: &[ServedGroup]) -> Option<String> {
     })
 }
 
-/// That some are counted and no more is known of them; none where all were kept.
+/// Says that some are counted and no more is known about them; `None` if all were kept.
 fn not_kept(served: &Served) -> Option<String> {
     let were = if served.not_kept == 1 { "was" } else { "were" };
     (served.not_kept > 0).then(|| format!("{} of them {were} not kept: there was no room.", Grouped(served.not_kept)))
 }
 
-/// Both; none where nobody asked, or none was answered.
+/// Both; `None` if nobody asked, or none was answered.
 fn sentences(trace: &Trace, parts: &[(f64, &str)]) -> Option<String> {
     let served = trace.requests.as_ref().filter(|served| !served.ns.is_empty() || served.not_kept > 0)?;
     let slow = what_is_slow(&served.groups).map_or_else(String::new, |slow| format!(" {slow}."));
@@ -149,15 +149,15 @@ fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
     }
 }
 
-/// `The slowest are 602, from 4.14 ms on, and the others 11,432. Of the others the past of 5,000 was looked at.`; none of one group.
+/// `The slowest are 602, from 4.14 ms on, and the others 11,432. Of the others the past of 5,000 was looked at.`; `None` for one group.
 fn who_is_slow(groups: &[ServedGroup]) -> Option<String> {
     let [slowest, others] = groups else { return None };
     let looked_at = |group: &ServedGroup, whose: &str| match group.looked_at < group.requests {
-        true => format!(" Of {whose} the past of {} was looked at.", Grouped(group.looked_at)),
+        true => format!(" Of {whose}, the history of {} was examined.", Grouped(group.looked_at)),
         false => String::new(),
     };
     Some(format!(
-        " The slowest are {}, from {} on, and the others {}.{}{}",
+        " The slowest number {}, from {} up, and the others {}.{}{}",
         Grouped(slowest.requests),
         duration(slowest.least_ns),
         Grouped(others.requests),
@@ -289,10 +289,14 @@ mod tests {
         let rare = Trace { wall_ns: ms(9_000_000.0), ..served() };
         assert!(in_short(&rare).is_some_and(|words| words.starts_with("200 requests answered, <0.1 a second; ")));
         let mut groups = trace.requests.expect("requests").groups;
-        assert_eq!(who_is_slow(&groups).as_deref(), Some(" The slowest are 10, from 9.80 ms on, and the others 190."));
+        assert_eq!(
+            who_is_slow(&groups).as_deref(),
+            Some(" The slowest number 10, from 9.80 ms up, and the others 190.")
+        );
         groups[1].looked_at = 100;
         assert!(
-            who_is_slow(&groups).is_some_and(|words| words.ends_with(" Of the others the past of 100 was looked at."))
+            who_is_slow(&groups)
+                .is_some_and(|words| words.ends_with(" Of the others, the history of 100 was examined."))
         );
         assert_eq!(who_is_slow(&groups[..1]), None);
     }

@@ -12,7 +12,7 @@ pub(crate) fn words(kind: RowKind, syscall: Option<&str>, cause: Option<Cause>) 
     let state = State::new(kind, cause);
     let subject = match (kind, syscall) {
         (RowKind::Unexplained, _) => "unexplained",
-        // The time of somebody who worked for a call is told under that call.
+        // The time of a thread that worked for a call is shown under that call.
         (_, Some(call)) => call,
         (RowKind::User, None) => "user",
         (RowKind::Runqueue, None) => "waiting for a CPU",
@@ -33,7 +33,7 @@ pub fn words_of_row(row: &Row) -> (String, String) {
     (subject, what)
 }
 
-/// Every word that stands in a row of a ledger, but names of system calls: what a reader may look up.
+/// Every word that can be in a row of a ledger, except names of system calls: what a reader may look up.
 pub fn row_words() -> Vec<String> {
     let kinds = [
         RowKind::User,

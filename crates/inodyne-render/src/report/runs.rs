@@ -1,4 +1,4 @@
-//! All runs of a case, where there are several: how they spread, and what about them asks for a second look. Nothing is
+//! All runs of a case, if there are several: how they spread, and what about them deserves a second look. Nothing is
 //! dropped.
 
 use inodyne_model::Nanos;
@@ -22,7 +22,7 @@ pub(super) const SECTION: Definition = Definition { name: "runs", unasked: true,
 const MOST_TRACED: usize = 8;
 /// With fewer runs the shape of their distribution says nothing.
 const LEAST_FOR_SHAPE: usize = 5;
-/// At most so many calls are shown; the JSON has all.
+/// At most this many calls are shown; the JSON has all.
 const MOST_CALLS: usize = 12;
 
 pub(super) fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
@@ -57,13 +57,13 @@ pub(super) fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
     }
 }
 
-/// How many runs there are of which kind.
+/// How many runs there are of each kind.
 fn heading(case: &Case<'_>) -> String {
     let untraced = case.untraced().count();
     format!("Runs: {untraced} untraced, {} traced", case.runs.len() - untraced)
 }
 
-/// What was measured of untraced runs, of which there has to be one.
+/// What was measured in untraced runs; there has to be at least one.
 fn table(untraced: &[&Run], statistics: Option<&RunStatistics>) -> Table {
     let numbers = ["min", "mean", "median", "max", "sd"].map(Column::number);
     let mut table = Table::new("runs", std::iter::once(Column::text("").naming()).chain(numbers));
@@ -108,7 +108,7 @@ fn spread(name: &str, runs: &[&Run], of: impl Fn(&Run) -> u64, cell: &dyn Fn(u64
     std::iter::once(Cell::of(name)).chain(shown.map(cell)).collect()
 }
 
-/// How values lie between the least and the largest; nothing where there are too few.
+/// How values are distributed between the smallest and the largest; nothing if there are too few.
 pub(super) fn shape(spread: &Spread) -> Cell {
     let counts = spread.histogram.iter().map(|bucket| bucket.count).collect();
     Cell::of(Value::Shape(if spread.n >= LEAST_FOR_SHAPE { counts } else { Vec::new() }))
@@ -132,7 +132,7 @@ fn calls(page: &mut Page<'_>, found: &RunStatistics) {
     page.table(table);
 }
 
-/// A row for each run, in the order of time.
+/// A row for each run, in chronological order.
 fn records(recording: &Recording) -> Records {
     let columns = [
         "run",

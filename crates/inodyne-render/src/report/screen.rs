@@ -1,5 +1,5 @@
 //! The first screen: what ran where and how long, why in a sentence, what to do, where the time went, and whether to believe it.
-//! It has to fit a small terminal, so it is made for a [`Room`]; everything that it leaves out stands in the whole report.
+//! It has to fit a small terminal, so it is made for a [`Room`]; everything that it leaves out is in the whole report.
 //!
 //! What casts doubt on the figures is never left out: how the command ended, losses, what the kernel refused.
 
@@ -26,7 +26,7 @@ use crate::units::{counted, duration, percent};
 
 /// Waits for files below this part of the time are not worth a faster device.
 const LEAST_WAITS: f64 = 0.05;
-/// Findings after the first that concern less than this part of the time are named only.
+/// Findings after the first that concern less than this part of the time are only named.
 const WORTH_LINES: f64 = 0.01;
 /// Cases of a comparison that have a line of their own.
 const MOST_CASES: usize = 6;
@@ -34,11 +34,11 @@ const MOST_CASES: usize = 6;
 /// How much of what can be left out is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Room {
-    /// Rows of a ledger that stand by themselves, or of a difference of two.
+    /// Rows that are shown separately, of a ledger or of a difference of two.
     rows: usize,
-    /// Findings, each in two lines; of a comparison, differences with their rows.
+    /// Findings, each in two lines; for a comparison, differences with their rows.
     items: usize,
-    /// Lines of a sentence or an advice, the last one cut; remarks about runs.
+    /// Lines of a sentence or of advice, the last one cut; remarks about runs.
     lines: usize,
 }
 
@@ -56,7 +56,7 @@ impl Room {
     ];
 }
 
-/// The first screen of a recording that is no study.
+/// The first screen of a recording that is not a study.
 pub(crate) fn first_screen(recording: &Recording, room: Room) -> Vec<Part<'_>> {
     let cases = Case::all(recording);
     let mut page = Page::new(None);
@@ -72,7 +72,7 @@ pub(crate) fn first_screen(recording: &Recording, room: Room) -> Vec<Part<'_>> {
     }]
 }
 
-/// What settings come to, and where everything else is.
+/// The result of a tuning, and where everything else is.
 fn of_tuning(page: &mut Page<'_>, recording: &Recording, room: Room) {
     let Some(tuning) = &recording.tuning else { return };
     tune::in_short(page, recording, tuning, room.rows);
@@ -112,7 +112,7 @@ fn of_case<'a>(page: &mut Page<'a>, case: &Case<'a>, room: Room) {
     more(page, case.findings.first().copied());
 }
 
-/// What to do first; or what the waits for files are, where nothing is known that would shorten them.
+/// What to do first; or how much the waits for files are, if nothing is known that would shorten them.
 fn advice(case: &Case<'_>) -> String {
     let finding = case.findings.first().filter(|finding| finding.is_an_answer());
     let cure = finding.and_then(|finding| finding.cure.first()).map_or("", String::as_str);
@@ -127,7 +127,7 @@ fn advice(case: &Case<'_>) -> String {
     }
 }
 
-/// How much of the time is spent waiting for files, where it is known of most waits whether they are for files.
+/// How much of the time is spent waiting for files, if it is known for most waits whether they are for files.
 fn without_a_cure(trace: &Trace) -> String {
     let unsaid = "No finding says what would make it faster.";
     if !trace.tracer.divides_calls() {
@@ -158,7 +158,7 @@ pub(super) fn waits_for_files(trace: &Trace) -> f64 {
     of_files.map(|row| row.ns).sum::<Nanos>().share_of(trace.ledger.wall_ns)
 }
 
-/// How its untraced runs spread, and what about them asks for a second look. A report without a trace says it in full.
+/// How a case's untraced runs spread, and what about them deserves a second look. A report without a trace says it in full.
 fn of_runs(page: &mut Page<'_>, case: &Case<'_>, room: Room) {
     let Some(found) = case.statistics().filter(|found| found.wall.n > 1 && case.trace.is_some()) else { return };
     let [least, most] = [found.wall.min_ns, found.wall.max_ns].map(duration);
@@ -167,7 +167,7 @@ fn of_runs(page: &mut Page<'_>, case: &Case<'_>, room: Room) {
     remarkable(page, flags::all(case.recording, found), room);
 }
 
-/// The first of the remarks about runs, a line each, and how many more there are.
+/// The first of the remarks about runs, one line each, and how many more there are.
 fn remarkable(page: &mut Page<'_>, flags: Vec<String>, room: Room) {
     let more = flags.len().saturating_sub(room.lines);
     for flag in flags.into_iter().take(room.lines) {
@@ -179,7 +179,7 @@ fn remarkable(page: &mut Page<'_>, flags: Vec<String>, room: Room) {
     }
 }
 
-/// The findings in two lines each; of those after the first that concern next to nothing, the names.
+/// The findings in two lines each; for those after the first that concern next to nothing, only the names.
 fn in_short(page: &mut Page<'_>, case: &Case<'_>, most: usize) {
     if case.findings.is_empty() {
         return;
@@ -219,7 +219,7 @@ fn more(page: &mut Page<'_>, finding: Option<&Finding>) {
     page.line([Span::new(text, Style::Dim)]);
 }
 
-/// A text over at most so many lines.
+/// A text over at most `most` lines.
 fn in_lines(page: &mut Page<'_>, text: &str, style: Style, most: usize) {
     if !text.is_empty() {
         page.add(Block::Brief { text: text.to_owned(), style, most });
@@ -279,7 +279,7 @@ fn below_the_table(page: &mut Page<'_>, case: &Case<'_>, room: Room) {
     }
 }
 
-/// A case in a line, with how fast it moves data, and why it took so long where there is room.
+/// A case in a line, with how fast it moves data, and why it took so long if there is room.
 fn of_one_of_several(page: &mut Page<'_>, case: &Case<'_>, room: Room) {
     let throughput = Throughput::of(case);
     let rate = if throughput.bytes.is_some() { format!(", {}", throughput.in_words()) } else { String::new() };

@@ -35,13 +35,13 @@ static SECTIONS: [&Definition; 20] = [
     &calls::BY_COMM,
 ];
 
-/// Sections of system calls, of which a class of calls can be asked for.
+/// Sections of system calls, for which a class of calls can be asked for.
 const OF_CALLS: [&str; 2] = [calls::SECTION.name, calls::BY_COMM.name];
 
 /// Another name for the section of system calls: `calls=file`.
 const CALLS: &str = "calls";
 
-/// One section of a report. Two are equal if they are the same section, of whichever calls.
+/// One section of a report. Two are equal if they are the same section, whichever calls they are about.
 #[derive(Clone, Copy)]
 pub struct Section {
     definition: &'static Definition,
@@ -50,7 +50,7 @@ pub struct Section {
 }
 
 impl Section {
-    /// The runs one by one: the section of a table without a section's name.
+    /// The runs one by one: the section of a table if no section is named.
     pub const RUNS: Section = Section::whole(&runs::SECTION);
 
     const fn whole(definition: &'static Definition) -> Section {
@@ -67,7 +67,7 @@ impl Section {
         self.definition.name
     }
 
-    /// The names of all sections, with commas between.
+    /// The names of all sections, separated by commas.
     pub fn names() -> String {
         Section::all().map(Section::as_str).collect::<Vec<_>>().join(", ")
     }
@@ -81,7 +81,7 @@ impl Section {
         self.definition
     }
 
-    /// The class of calls that it is about; none for all calls.
+    /// The class of calls that it is about; `None` for all calls.
     pub(crate) fn calls(self) -> Option<CallClass> {
         self.calls
     }
@@ -107,7 +107,7 @@ impl fmt::Display for Section {
     }
 }
 
-/// A name that is no section's; its text lists the names there are.
+/// A name that is not a section's; its text lists the valid names.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no section {0:?}: use {names}; of calls also {classes}", names = Section::names(), classes = Section::classes_of_calls())]
 pub struct UnknownSection(String);

@@ -16,7 +16,7 @@ pub(super) enum Subject<'a> {
     Row(&'a Row),
 }
 
-/// The first finding, where it is an answer and accounts for as much as the largest row; otherwise that row. None without a
+/// The first finding, if it is an answer and accounts for as much as the largest row; otherwise that row. `None` without a
 /// trace.
 pub(super) fn subject<'a>(case: &Case<'a>) -> Option<Subject<'a>> {
     let ledger = &case.trace?.ledger;
@@ -27,7 +27,7 @@ pub(super) fn subject<'a>(case: &Case<'a>) -> Option<Subject<'a>> {
     Some(finding.map_or(Subject::Row(largest), |finding| Subject::Finding(finding)))
 }
 
-/// The sentence; none without a trace.
+/// The sentence; `None` without a trace.
 pub(super) fn of(case: &Case<'_>) -> Option<String> {
     let wall = case.trace?.ledger.wall_ns;
     Some(match subject(case)? {
@@ -43,13 +43,13 @@ pub(super) fn capitalised(clause: &str) -> String {
     format!("{first}{}.", letters.as_str())
 }
 
-/// What follows on "of the time".
+/// What follows "of the time".
 fn is_spent(row: &Row) -> String {
     let call = row.syscall.as_deref().map_or_else(String::new, |call| format!(" in {call}"));
     let through = if row.via.is_empty() { String::new() } else { format!(", {}", via(row)) };
     let what = match (row.kind, row.cause) {
-        // With others between, the call is that of the command, which waited for them.
-        (RowKind::User, _) if !row.via.is_empty() => format!("is{call}, waiting for somebody who computes"),
+        // If others are in between, the call is that of the command, which waited for them.
+        (RowKind::User, _) if !row.via.is_empty() => format!("is spent{call}, waiting while others compute"),
         (RowKind::User, _) => "the program computes in user mode".to_owned(),
         (RowKind::Kernel, _) if call.is_empty() => "is the overhead of entering and leaving system calls".to_owned(),
         (RowKind::Kernel, _) => format!("is kernel CPU time{call}"),

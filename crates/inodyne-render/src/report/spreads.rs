@@ -1,4 +1,4 @@
-//! How the runs of the cases that were compared spread, side by side, and what about them asks for a second look.
+//! How the runs of the cases that were compared spread, side by side, and what about them deserves a second look.
 
 use inodyne_model::Nanos;
 use inodyne_model::recording::Recording;

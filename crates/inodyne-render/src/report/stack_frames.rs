@@ -1,8 +1,8 @@
-//! Which frames of a stack say something to a reader, and which functions hold a row of the ledger.
+//! Which frames of a stack tell a reader something, and which functions hold a row of the ledger.
 //!
 //! ```text
 //! __schedule < schedule < io_schedule < bit_wait_io < __wait_on_bit < __ext4_find_entry < … < do_syscall_64
-//! how a thread leaves the CPU: every wait has these               │ what it was for       │ how it came into the kernel
+//! how a thread leaves the CPU: every wait has these               │ what it was for       │ how it entered the kernel
 //! ```
 
 use std::collections::HashMap;
@@ -20,7 +20,7 @@ use crate::profile::weighted::frame_name;
 /// Frames of a stack that are shown.
 const SHOWN: usize = 3;
 
-/// How a thread comes to wait, whatever for.
+/// How a thread gets to wait, whatever it waits for.
 const WAITING: [&str; 32] = [
     "__schedule",
     "schedule",
@@ -56,7 +56,7 @@ const WAITING: [&str; 32] = [
     "mutex_lock",
 ];
 
-/// How a thread comes into the kernel, or where one of the kernel begins.
+/// How a thread enters the kernel, or where a kernel thread begins.
 const ENTRIES: [&str; 17] = [
     "entry_SYSCALL_64_after_hwframe",
     "entry_SYSCALL_64",
@@ -77,7 +77,7 @@ const ENTRIES: [&str; 17] = [
     "process_one_work",
 ];
 
-/// The functions of a stack in the kernel that say something, leaf first.
+/// The functions of a kernel stack that tell something, leaf first.
 pub(super) fn of_kernel(stack: &Stack, is_blocked: bool) -> impl Iterator<Item = String> {
     let names = stack.frames.iter().map(frame_name).map(|name| function_name(&name).to_owned());
     let is_how = move |name: &String| is_blocked && WAITING.contains(&name.as_str());
@@ -90,13 +90,13 @@ pub(super) fn of_program(stack: &Stack) -> impl Iterator<Item = String> {
     stack.frames.iter().map(frame_name)
 }
 
-/// Time in one place, and the waits of others inside of which it was.
+/// Time in one place, and the waits of others that it was inside.
 pub(super) struct Spent<'a> {
     pub(super) time: &'a StackTime,
     pub(super) waits: &'a [PathWait],
 }
 
-/// The time by stack that the ledger is about: of the critical path where it is known, otherwise of the threads.
+/// The time by stack that the ledger is about: of the critical path if it is known, otherwise of the threads.
 pub(super) fn spent(trace: &Trace) -> Vec<Spent<'_>> {
     if !trace.path.stacks.is_empty() {
         return trace.path.stacks.iter().map(|PathTime { time, waits, .. }| Spent { time, waits }).collect();
@@ -106,7 +106,7 @@ pub(super) fn spent(trace: &Trace) -> Vec<Spent<'_>> {
     times.map(|time| Spent { time, waits: &[] }).collect()
 }
 
-/// A function that holds a part of a row, with who called it.
+/// A function that holds a part of a row, with its callers.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Holder {
     /// Of the row.
@@ -126,9 +126,9 @@ impl<'a> Holders<'a> {
         Holders { trace, stacks: trace.observed.stacks.iter().map(|stack| (stack.id, stack)).collect() }
     }
 
-    /// The functions that hold at least this part of a row, the largest first; each with the callers that it mostly has.
+    /// The functions that hold at least this part of a row, the largest first; each with the callers that it has most of the time.
     pub(super) fn of(&self, row: &Row, least: f64) -> Vec<Holder> {
-        // By the innermost function; of each the time of every way to it.
+        // By the innermost function; for each, the time of every way to it.
         let mut by_function: HashMap<String, HashMap<String, Nanos>> = HashMap::new();
         let mut all = Nanos::ZERO;
         for time in self.times(row) {
@@ -139,7 +139,7 @@ impl<'a> Holders<'a> {
                 *ways.entry(frames.join(" < ")).or_default() += time.ns;
             }
         }
-        // Of a window, what began before it has a row of its own, and the same stacks.
+        // In a window, what began before it has a row of its own, but the same stacks.
         let whole = row.ns.max(all);
         let holder = |ways: HashMap<String, Nanos>| {
             let sum: Nanos = ways.values().copied().sum();

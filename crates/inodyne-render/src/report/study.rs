@@ -1,5 +1,5 @@
 //! A study: what was expected, then part by part what came out, a line or two for each case. Everything else that is
-//! known of a case is shown where its section is asked for.
+//! known about a case is shown if its section is asked for.
 
 use inodyne_model::Nanos;
 use inodyne_model::case::CaseKey;
@@ -114,7 +114,7 @@ fn show_part<'a>(recording: &'a Recording, part: &study::Part, cases: &[(usize, 
     page.blocks
 }
 
-/// The medians of every case's untraced runs; of its traced ones, where there are no others.
+/// The medians of every case's untraced runs, or of its traced ones if there are no others.
 fn table(cases: &[(usize, &Case<'_>)]) -> Table {
     let of_part: Vec<&Case<'_>> = cases.iter().map(|(_, case)| *case).collect();
     let mut columns = vec![Column::text("").naming().yielding()];
@@ -123,7 +123,7 @@ fn table(cases: &[(usize, &Case<'_>)]) -> Table {
     columns.push(Column::number("runs"));
     columns.extend(times.iter().map(|heading| Column::number(heading)));
     columns.extend(["CPU", "switches"].map(Column::number));
-    // Nothing is said of devices by places without one, and by caches that were warm.
+    // Places without a device, and warm caches, say nothing about devices.
     let moved: Vec<(&str, Moved)> =
         [("read", (|run| run.device_read_bytes) as Moved), ("written", |run| run.device_write_bytes)]
             .into_iter()
@@ -176,7 +176,7 @@ fn ledgers(cases: &[&Case<'_>]) -> Option<(String, Table)> {
     Some((format!("Where the time of the traced runs went, in {}", unit(whole)), table))
 }
 
-/// What the device of a run has moved.
+/// How much the device moved in a run.
 type Moved = fn(&Run) -> Option<u64>;
 
 /// The runs that stand for a case.
@@ -191,7 +191,7 @@ fn middle(case: &Case<'_>, of: fn(&Run) -> u64) -> u64 {
     median(&values).unwrap_or_default().0
 }
 
-/// None where it is not known of each run.
+/// `None` if it is not known for every run.
 fn middle_moved(case: &Case<'_>, of: Moved) -> Option<u64> {
     let all: Option<Vec<Nanos>> = measured(case).iter().map(|run| of(run).map(Nanos)).collect();
     let mut all = all?;
@@ -199,7 +199,7 @@ fn middle_moved(case: &Case<'_>, of: Moved) -> Option<u64> {
     median(&all).map(|middle| middle.0)
 }
 
-/// What about a case asks for a second look, and what is diagnosed.
+/// What about a case deserves a second look, and what is diagnosed.
 fn remarks(page: &mut Page<'_>, case: &Case<'_>, cases: &[&Case<'_>]) {
     let name = name(case, cases);
     for flag in case.statistics().map_or_else(Vec::new, |found| flags::all(case.recording, found)) {

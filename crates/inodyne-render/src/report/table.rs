@@ -8,31 +8,31 @@ use super::names;
 use super::value::{Cell, Value};
 use crate::line::{Line, Style};
 
-/// On which side of its column a cell stands.
+/// Which side of its column a cell is aligned with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Align {
     Left,
     Right,
 }
 
-/// Who shows a column.
+/// Where a column is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Where {
     /// All printers for people.
     Everywhere,
     /// All but narrow terminals.
     Wide,
-    /// Pages alone.
+    /// Only pages.
     Page,
     /// All but pages.
     Terminal,
 }
 
-/// What stands above a column.
+/// The heading of a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Heading {
     Words(String),
-    /// One of two names, which have to be told apart where they are cut: `(names, which)`.
+    /// One of two names, which must remain distinguishable when they are cut: `(names, which)`.
     OneOf([String; 2], usize),
 }
 
@@ -50,21 +50,21 @@ impl Heading {
 #[derive(Debug, Clone)]
 pub(crate) struct Column {
     pub(crate) heading: Heading,
-    /// What stands above it on a page, where that is something else.
+    /// Its heading on a page, if that is a different one.
     pub(crate) page_heading: Option<&'static str>,
     pub(crate) align: Align,
     pub(crate) place: Where,
     /// The column of the section's records that has the same values.
     pub(crate) key: Option<&'static str>,
-    /// Of a table that is too wide, this column is cut.
+    /// If the table is too wide, this column is cut.
     pub(crate) yields: bool,
-    /// What a row is called: stands first on a page.
+    /// Whether it names the row: it comes first on a page.
     pub(crate) names_row: bool,
     /// Whether a page sorts the rows by it.
     pub(crate) sorts: bool,
-    /// What kind of column it is, for the looks of a page; empty where it is like any other.
+    /// What kind of column it is, for the looks of a page; empty if it is like any other.
     pub(crate) class: &'static str,
-    /// Whether the notes of a row stand in it, on a page.
+    /// Whether the notes of a row are in it, on a page.
     pub(crate) holds_notes: bool,
 }
 
@@ -94,7 +94,7 @@ impl Column {
         Column::new(Heading::Words(heading.to_owned()), Align::Right)
     }
 
-    /// A column of numbers of one of two sides.
+    /// A column of numbers for one of two sides.
     pub(crate) fn side(both: &[String; 2], which: usize) -> Column {
         Column::new(Heading::OneOf(both.clone(), which), Align::Right)
     }
@@ -109,12 +109,12 @@ impl Column {
         Column { place: Where::Wide, ..self }
     }
 
-    /// Shown on pages alone.
+    /// Shown only on pages.
     pub(crate) fn page(self) -> Column {
         Column { place: Where::Page, ..self }
     }
 
-    /// Shown where it is written, and not on pages.
+    /// Shown everywhere but on pages.
     pub(crate) fn terminal(self) -> Column {
         Column { place: Where::Terminal, ..self }
     }
@@ -124,7 +124,7 @@ impl Column {
         Column { key: Some(key), ..self }
     }
 
-    /// Cut where the table is too wide.
+    /// Cut if the table is too wide.
     pub(crate) fn yielding(self) -> Column {
         Column { yields: true, ..self }
     }
@@ -144,7 +144,7 @@ impl Column {
         Column { holds_notes: true, ..self }
     }
 
-    /// Sorted by on pages.
+    /// A column that pages sort by.
     pub(crate) fn sorting(self) -> Column {
         Column { sorts: true, ..self }
     }
@@ -167,7 +167,7 @@ pub(crate) enum RowKind {
 pub(crate) struct Row {
     pub(crate) kind: RowKind,
     pub(crate) cells: Vec<Cell>,
-    /// Remarks below it, which keep no columns.
+    /// Remarks below it, which are not divided into columns.
     pub(crate) notes: Vec<String>,
 }
 
@@ -216,7 +216,7 @@ impl Table {
     }
 }
 
-/// The rows of a section for programs: all that is known, of each trace or run, under names that stay.
+/// The rows of a section for programs: all that is known about each trace or run, under stable names.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Records {
     /// Names of the columns. Times and sizes carry their unit.

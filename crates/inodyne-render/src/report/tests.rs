@@ -1,4 +1,4 @@
-//! All formats say the same numbers: every value of every table is looked for in what each printer prints.
+//! All formats show the same numbers: every value of every table is looked for in what each printer prints.
 
 use std::collections::HashSet;
 
@@ -29,7 +29,7 @@ fn samples() -> [(&'static str, Recording); 8] {
     ]
 }
 
-/// All tables of a part; those that are folded in only where asked for.
+/// All tables of a part; folded ones only if asked for.
 fn tables<'b>(blocks: &'b [Block<'_>], with_folded: bool) -> Vec<&'b Table> {
     let of_block = |block: &'b Block<'_>| match block {
         Block::Table(table) => vec![table],
@@ -52,7 +52,7 @@ fn shown(table: &Table, is_page: bool) -> Vec<Vec<(&Column, &Cell)>> {
     cells.collect()
 }
 
-/// The words of a page, without tags and with entities as they are read.
+/// The words of a page, without tags and with entities decoded.
 fn words(html: &str) -> String {
     let mut out = String::new();
     for (at, piece) in html.split('<').enumerate() {
@@ -70,7 +70,7 @@ fn find_row(lines: &[&str], row: &[(&Column, &Cell)], as_in: impl Fn(&Cell) -> S
     lines.iter().any(|line| row.iter().all(|(_, cell)| line.contains(as_in(cell).trim())))
 }
 
-/// Whether JSON that was read is what was written. Of fractions the last digit may be read otherwise.
+/// Whether JSON that was read is what was written. The last digit of a fraction may be read differently.
 fn is_same(read: &serde_json::Value, written: &serde_json::Value) -> bool {
     match (read.as_f64(), written.as_f64()) {
         (Some(a), Some(b)) => (a - b).abs() <= b.abs() * 1e-12,
@@ -123,7 +123,7 @@ fn a_page_says_every_value_of_every_row() {
     }
 }
 
-/// Columns that name a column of the records have its values: of each row that was measured, also a hidden one.
+/// Columns that name a column of the records have its values: for each row that was measured, even a hidden one.
 #[test]
 fn tables_for_programs_have_the_values_of_those_for_people() {
     let mut compared = 0;
@@ -160,7 +160,7 @@ fn tables_for_programs_have_the_values_of_those_for_people() {
                                 })
                             })
                         };
-                        // How the runs of compared cases spread is told for programs with each case.
+                        // For programs, how the runs of compared cases spread is given with each case.
                         assert!(has(&of_section) || has(&of_spreads), "{name}: {section}: {keyed:?}");
                         compared += keyed.len();
                     }
@@ -171,7 +171,7 @@ fn tables_for_programs_have_the_values_of_those_for_people() {
     assert!(compared > 1_000, "{compared} values");
 }
 
-/// In a report of several cases every section says of which case it is.
+/// In a report of several cases every section says which case it is about.
 #[test]
 fn a_section_of_several_cases_names_each_of_them() {
     for recording in [explained(sample::find_recording()), study(), explained(sample::commands_recording())] {

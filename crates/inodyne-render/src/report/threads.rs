@@ -1,4 +1,4 @@
-//! The threads and processes, where there is more than one: the root, then those with most CPU time, then the rest in
+//! The threads and processes, if there is more than one: the root, then those with the most CPU time, then the rest in
 //! one row.
 
 use std::cmp::Reverse;

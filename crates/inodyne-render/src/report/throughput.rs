@@ -1,29 +1,29 @@
-//! How much a command does in a second: calls of its traced run, the files that they are about or list, and the bytes that they move,
-//! by the time of the case.
+//! How much a command does per second: calls of its traced run, the files that they are about or list, and the bytes that they move,
+//! divided by the time of the case.
 
 use inodyne_model::syscall::{SyscallStats, plain_name, returns_bytes};
 
 use super::case::Case;
 use crate::units;
 
-/// Of less in a run nothing is said.
+/// Less than this in a run is not reported.
 const LEAST_BYTES: u64 = 1_000_000;
 const LEAST_FILES: u64 = 100;
 const LEAST_CALLS: u64 = 1_000;
 
-/// What is done in a second; none of what is too little to matter.
+/// What is done per second; `None` for what is too little to matter.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Throughput {
     /// Read or written by the command, whichever is more.
     pub(super) bytes: Option<f64>,
-    /// Opened, made, renamed or removed; or read as entries of directories, where these are more.
+    /// Opened, made, renamed or removed; or read as entries of directories, if these are more.
     pub(super) files: Option<f64>,
     /// Calls that returned.
     pub(super) calls: Option<f64>,
 }
 
 impl Throughput {
-    /// That of a case; of a window of running processes none.
+    /// That of a case; nothing for a window of running processes.
     pub(super) fn of(case: &Case<'_>) -> Throughput {
         let Some(trace) = case.trace.filter(|_| case.window().is_none()) else { return Throughput::default() };
         let seconds = case.wall().as_secs_f64();
@@ -43,7 +43,7 @@ impl Throughput {
         }
     }
 
-    /// `27.2 MB/s, 1,203 files/s`; empty where there is nothing to say.
+    /// `27.2 MB/s, 1,203 files/s`; empty if there is nothing to say.
     pub(super) fn in_words(self) -> String {
         let count = |rate: Option<f64>, what| rate.map(|rate| format!("{} {what}/s", units::rate(rate)));
         let bytes = self.bytes.map(|rate| format!("{}/s", units::rate_of_bytes(rate)));
@@ -52,7 +52,7 @@ impl Throughput {
     }
 }
 
-/// Calls that move bytes between two files, which reads and writes.
+/// Calls that move bytes between two files, which is both reading and writing.
 fn copies(call: &str) -> bool {
     matches!(call, "sendfile" | "splice" | "copy_file_range")
 }
@@ -62,7 +62,7 @@ fn writes(call: &str) -> bool {
 }
 
 fn reads(call: &str) -> bool {
-    // Names of files are no data.
+    // File names are not data.
     copies(call) || returns_bytes(call) && !writes(call) && call != "getdents64"
 }
 

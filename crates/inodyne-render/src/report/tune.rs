@@ -21,7 +21,7 @@ fn show<'a>(page: &mut Page<'a>, recording: &'a Recording, _: &[Case<'a>]) {
     in_short(page, recording, tuning, usize::MAX);
 }
 
-/// The verdict, at most so many rows of what was tried, and what to write.
+/// The verdict, at most `rows` rows of what was tried, and what to write.
 pub(super) fn in_short(page: &mut Page<'_>, recording: &Recording, tuning: &Tuning, rows: usize) {
     page.gap();
     let cache = recording.runs.first().map(|run| run.cache.to_string());
@@ -54,7 +54,7 @@ pub(super) fn in_short(page: &mut Page<'_>, recording: &Recording, tuning: &Tuni
     }
 }
 
-/// Findings of which at most so many are told.
+/// At most this many untried findings are listed.
 const MOST_UNTRIED: usize = 2;
 
 /// Findings for which no setting was tried, whatever came of it.
@@ -68,7 +68,7 @@ fn untried<'a>(recording: &'a Recording, tuning: &'a Tuning) -> impl Iterator<It
     recording.findings.iter().filter(move |finding| !finding.bound && !was_tried(&finding.id))
 }
 
-/// The measurement of the base that has most pairs.
+/// The measurement of the base that has the most pairs.
 fn base(tuning: &Tuning) -> Option<Measured> {
     let measured = tuning.tried.iter().flat_map(|tried| tried.confirmed.or(tried.screened));
     measured.max_by_key(|measured| measured.pairs)
@@ -82,7 +82,7 @@ fn of_base(measured: &Measured) -> String {
     }
 }
 
-/// The number or time with the setting, written as the base's.
+/// The number or time with the setting, written like the base's.
 fn of_setting(measured: &Measured) -> String {
     match measured.number {
         Some(value) => number(value),
@@ -99,7 +99,7 @@ fn shown(measured: &Measured, objective: Objective) -> (f64, Option<(f64, f64)>)
     (objective.shown(measured.ratio), interval)
 }
 
-/// What it comes to, in a sentence.
+/// The result, in a sentence.
 fn verdict(tuning: &Tuning, margin: f64) -> (String, Style) {
     let early = if tuning.complete { "" } else { " It ended early: there is more to be tried." };
     let until = match tuning.objective {
@@ -141,7 +141,7 @@ fn verdict(tuning: &Tuning, margin: f64) -> (String, Style) {
     (escaped(&text), Style::Good)
 }
 
-/// Whether it looked better, or was about to be confirmed, and no fresh runs say anything of it.
+/// Whether it looked better, or was about to be confirmed, and no fresh runs say anything about it.
 fn waits_for_fresh_runs(tried: &Tried, margin: f64) -> bool {
     let looked_better = |seen: Measured| seen.pairs > 1 && seen.ratio < 1.0 - margin;
     match tried.verdict {
@@ -151,8 +151,8 @@ fn waits_for_fresh_runs(tried: &Tried, margin: f64) -> bool {
     }
 }
 
-/// `; 2 that looked better were not tried on fresh runs; 1 that looked better was not confirmed`; nothing where all else showed no gain. Several at once
-/// are none by themselves.
+/// `; 2 that looked better were not tried on fresh runs; 1 that looked better was not confirmed`; nothing if everything else showed no
+/// gain. Several at once are not counted.
 fn undecided(tuning: &Tuning, margin: f64) -> String {
     let count = |is_meant: &dyn Fn(&Tried) -> bool| {
         tuning.tried.iter().filter(|tried| tried.settings.len() == 1 && is_meant(tried)).count() as u64
@@ -167,14 +167,14 @@ fn undecided(tuning: &Tuning, margin: f64) -> String {
     both.into_iter().flatten().map(|part| format!("; {part}")).collect()
 }
 
-/// `Tried: 12 settings, 64 runs`
+/// `Tried: 12 settings in 64 runs`
 fn heading(tuning: &Tuning, recording: &Recording) -> String {
     let alone = tuning.tried.iter().filter(|tried| tried.settings.len() == 1).count();
     let runs = recording.runs.iter().filter(|run| !run.traced).count();
     format!("Tried: {} in {}", counted(alone as u64, "setting", "settings"), counted(runs as u64, "run", "runs"))
 }
 
-/// What was measured of one that was tried: fresh runs say more, where they were enough.
+/// What was measured for one that was tried: fresh runs say more, if there were enough of them.
 fn measured(tried: &Tried) -> Option<Measured> {
     match tried.verdict {
         TuneVerdict::NotTried => tried.screened.or(tried.confirmed),
@@ -182,7 +182,7 @@ fn measured(tried: &Tried) -> Option<Measured> {
     }
 }
 
-/// Those that say something first: what was confirmed, then by how much better it looked.
+/// The most telling first: what was confirmed, then by how much better it looked.
 fn table(tuning: &Tuning, rows: usize, margin: f64) -> Table {
     let plot = match tuning.objective {
         Objective::Exit | Objective::Durable => "faster │ slower",

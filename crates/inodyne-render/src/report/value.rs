@@ -30,11 +30,11 @@ pub(crate) enum Value {
     Truth(bool),
     /// A length of time.
     Time(Nanos),
-    /// One time less another, in nanoseconds.
+    /// One time minus another, in nanoseconds.
     TimeDifference(i64),
     /// The 95% interval of such a difference.
     TimeDifferenceInterval(i64, i64),
-    /// One count less another.
+    /// One count minus another.
     CountDifference(i64),
     /// A part of a whole: 1 is all of it.
     Share(f64),
@@ -57,11 +57,11 @@ pub(crate) enum Picture {
     Bar(f64, State),
     /// A bar to the left or to the right of the middle: this part of the longest one.
     Diverging(f64, State),
-    /// A bar of several pieces, as long as the first part of the longest one; each piece with its part and its words.
+    /// A bar of several pieces, as long as this part of the longest one; each piece with its part and its words.
     Stacked(f64, Vec<(f64, State, String)>),
     /// How long calls took.
     Histogram(Box<Histogram>),
-    /// A quantity in the course of time, each value in thousandths of the largest.
+    /// A quantity over time, each value in thousandths of the largest.
     Course(Vec<u64>),
     /// A ratio with its interval.
     Whisker(Whisker),
@@ -142,18 +142,18 @@ enum Unit {
     Micros,
     /// Per cent with two decimals and without the sign.
     Hundredths,
-    /// With a sign between thousands.
+    /// With a separator between thousands.
     Grouped,
-    /// So many in a second.
+    /// A number per second.
     Rate,
-    /// So many bytes in a second.
+    /// Bytes per second.
     RateOfBytes,
 }
 
-/// How nothing is written.
+/// How zero is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Zero {
-    /// As any other value.
+    /// Like any other value.
     Written,
     /// As an empty cell.
     Blank,
@@ -198,7 +198,7 @@ impl Cell {
         Cell::new(Value::TimeDifference(ns), Unit::Scaled { largest })
     }
 
-    /// The interval of a difference of times in such a table; empty where there is none.
+    /// The interval of a difference of times in such a table; empty if there is none.
     pub(crate) fn scaled_interval(ends: Option<(i64, i64)>, largest: Nanos) -> Cell {
         let value = ends.map_or(Value::Nothing, |(low, high)| Value::TimeDifferenceInterval(low, high));
         Cell::new(value, Unit::Scaled { largest })
@@ -214,17 +214,17 @@ impl Cell {
         Cell::new(Value::Count(count), Unit::Grouped)
     }
 
-    /// How often something is done in a second.
+    /// How often something is done per second.
     pub(crate) fn rate(per_second: f64) -> Cell {
         Cell::new(Value::Number(per_second), Unit::Rate)
     }
 
-    /// How many bytes are moved in a second.
+    /// How many bytes are moved per second.
     pub(crate) fn rate_of_bytes(per_second: f64) -> Cell {
         Cell::new(Value::Number(per_second), Unit::RateOfBytes)
     }
 
-    /// What one count is more or less than another.
+    /// How much more or less one count is than another.
     pub(crate) fn count_difference(count: i64) -> Cell {
         Cell::new(Value::CountDifference(count), Unit::Own)
     }
@@ -254,27 +254,27 @@ impl Cell {
         Cell::new(Value::Picture(picture), Unit::Own)
     }
 
-    /// Standing out in this way.
+    /// In this style.
     pub(crate) fn styled(self, style: Style) -> Cell {
         Cell { style, ..self }
     }
 
-    /// Empty where the value is zero.
+    /// Empty if the value is zero.
     pub(crate) fn blank_if_zero(self) -> Cell {
         Cell { zero: Zero::Blank, ..self }
     }
 
-    /// Without decimals where the value is zero.
+    /// Without decimals if the value is zero.
     pub(crate) fn short_if_zero(self) -> Cell {
         Cell { zero: Zero::Short, ..self }
     }
 
-    /// Leading to a case, on a page.
+    /// Linked to a case, on a page.
     pub(crate) fn leading_to(self, case: usize) -> Cell {
         Cell { case: Some(case), ..self }
     }
 
-    /// How it stands out.
+    /// Its style.
     pub(crate) fn style(&self) -> Style {
         self.style
     }

@@ -35,7 +35,7 @@ fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
     }
 }
 
-/// Doubts, each in a paragraph. Of a window nobody asked how long it would take, so they are no warning there.
+/// Doubts, each in a paragraph. For a window nobody asked how long it would take, so they are not a warning there.
 pub(super) fn tell_doubts(page: &mut Page<'_>, case: &Case<'_>) {
     let style = if case.window().is_some() { Style::Plain } else { Style::Warning };
     for doubt in doubts(case) {
@@ -43,7 +43,7 @@ pub(super) fn tell_doubts(page: &mut Page<'_>, case: &Case<'_>) {
     }
 }
 
-/// What speaks against the figures, and how the command ended where that is no success.
+/// What speaks against the figures, and how the command ended if it did not succeed.
 pub(super) fn doubts(case: &Case<'_>) -> Vec<String> {
     case.doubts().iter().cloned().chain(ending(case)).collect()
 }
@@ -56,7 +56,7 @@ pub(crate) fn in_a_line(case: &Case<'_>) -> String {
     format!("{} on {} ({}): {}", case.command(), case.place_name(), circumstances(case), time(case))
 }
 
-/// The time to the end, and to durable where that was measured.
+/// The time to the end, and to durable if that was measured.
 fn time(case: &Case<'_>) -> String {
     let wall = duration(case.wall());
     match case.statistics().and_then(|found| found.durable.as_ref()) {
@@ -79,7 +79,7 @@ pub(super) fn title(case: &Case<'_>) -> Title {
     }
 }
 
-/// `could be about 0.103 s if fixed`, where a cure is worth the change.
+/// `could be about 0.103 s if fixed`, if a cure is worth the change.
 pub(super) fn likely(case: &Case<'_>) -> Option<String> {
     let is_promised = |finding: &&&Finding| !finding.bound && finding.is_an_answer() && case.doubts().is_empty();
     let finding = case.findings.first().filter(is_promised)?;
@@ -111,7 +111,7 @@ fn remarks(case: &Case<'_>) -> Vec<String> {
         remarks.push(format!("made here: {}{size}{mkfs}{mount}{data}", place.fs));
     }
     for place in case.place().into_iter().flat_map(with_below) {
-        // A place of FUSE has no device: what is slow there is the host of a share.
+        // A FUSE place has no device: what is slow there is the host of a share.
         let what = if place.fs == "fuse" { "host" } else { "device" };
         remarks.extend(place.limits.map(|limits| format!("slow {what}{}: {}", on(place, case), held_to(limits))));
         remarks.extend(place.wear.map(|wear| format!("used before{}: {}", on(place, case), worn(wear))));
@@ -128,12 +128,12 @@ fn remarks(case: &Case<'_>) -> Vec<String> {
     remarks
 }
 
-/// The place and all that it stands on.
+/// The place and everything below it.
 fn with_below(place: &Place) -> Vec<&Place> {
     std::iter::once(place).chain(place.below.iter().flat_map(with_below)).collect()
 }
 
-/// Which one it is, where it is not the place itself.
+/// Which one it is, if it is not the place itself.
 fn on(place: &Place, case: &Case<'_>) -> String {
     let is_itself = case.place().is_some_and(|itself| std::ptr::eq(itself, place));
     if is_itself { String::new() } else { format!(" ({} below)", place.fs) }
@@ -156,7 +156,7 @@ fn worn(wear: Wear) -> String {
     format!("{times}{files_left} of {files_made} files left, {used_percent}% full")
 }
 
-/// How the command ended, where that is no success.
+/// How the command ended, if it did not succeed.
 fn ending(case: &Case<'_>) -> Option<String> {
     match case.runs.iter().map(|run| run.exit).find(|exit| !exit.success())? {
         Exit::Code(code) => Some(format!("the command ended with exit code {code}")),
@@ -164,8 +164,8 @@ fn ending(case: &Case<'_>) -> Option<String> {
     }
 }
 
-/// A row for each case, and a second one where times to durable were measured: how its untraced runs spread, and what
-/// about them asks for a second look.
+/// A row for each case, and a second one if times to durable were measured: how its untraced runs spread, and what
+/// about them deserves a second look.
 fn records(recording: &Recording) -> Records {
     let columns = [
         "place",

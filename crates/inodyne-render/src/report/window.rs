@@ -1,5 +1,5 @@
-//! What is said of a window of running processes where a command's run has a time: how long it was, who was in it, what all of
-//! them did, and who waited for files most.
+//! What is said about a window of running processes, where a command's run has a time: how long it was, which threads were in it,
+//! what they all did, and which of them waited for files most.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ use inodyne_model::trace::{ThreadLedger, Trace};
 use crate::process;
 use crate::units::{counted, duration, duration_beside, percent};
 
-/// Causes that a sentence names, and those below this share it does not.
+/// How many causes a sentence names, and the share below which it does not name one.
 const CAUSES: usize = 3;
 const LEAST_SHARE: f64 = 0.01;
 /// Threads that are named for waiting.
@@ -55,7 +55,7 @@ pub(super) fn division(trace: &Trace) -> String {
     format!("{seconds} thread-seconds: {running} running, {ready} waiting for a CPU, {blocked} blocked{causes}.")
 }
 
-/// Who waits for files most, and for what: `Waiting for files most: work 4001 0.900 s (journal in fsync)`. None where nobody does.
+/// Which threads wait for files most, and for what: `Waiting for files most: work 4001 0.900 s (journal in fsync)`. `None` if none do.
 pub(super) fn waiters(trace: &Trace) -> Option<String> {
     let is_of_files = |row: &&Row| row.cause.is_some_and(|cause| cause.is_of_files());
     let waited = |thread: &ThreadLedger| thread.rows.iter().filter(is_of_files).map(|row| row.ns).sum::<Nanos>();

@@ -1,4 +1,4 @@
-//! Reports where a terminal shows nothing but ASCII: each sign that reports are drawn with stands for one of the same width, so
+//! Reports for terminals that show nothing but ASCII: each sign that reports are drawn with is replaced by one of the same width, so
 //! columns stay where they are. Names from outside are not changed otherwise.
 
 /// The text with the signs of reports in ASCII.
@@ -8,7 +8,7 @@ pub fn ascii(text: &str) -> String {
 
 fn similar(sign: char) -> char {
     match sign {
-        // Bars, whose last column may be a part of one; and columns, from low to high.
+        // Bars, whose last column may be partial; and columns, from low to high.
         '█' | '▉' | '▊' | '▋' | '▌' => '#',
         '▍' | '▎' | '▏' | '▄' => '-',
         '▁' => '_',

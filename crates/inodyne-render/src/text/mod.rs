@@ -1,4 +1,4 @@
-//! The report in a terminal: lines of a width, with colours or without.
+//! The report in a terminal: lines of a given width, with or without colours.
 
 mod ascii;
 mod print;
@@ -13,14 +13,14 @@ use crate::report::section::Section;
 pub use ascii::ascii;
 pub(crate) use table::laid_out;
 
-/// How a report is to look.
+/// What a report should look like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextOptions {
-    /// Columns of the terminal. No line is wider; below [`TextOptions::NARROWEST`] that is taken instead.
+    /// Columns of the terminal. No line is wider; below [`TextOptions::NARROWEST`] that is used instead.
     pub width: usize,
     /// Whether the terminal shows colours.
     pub colour: bool,
-    /// Whether only ASCII can be shown: other signs of the report, its bars among them, then stand in similar ones.
+    /// Whether only ASCII can be shown: other signs of the report, including its bars, are then replaced by similar ones.
     pub ascii: bool,
     /// Everything but the tables by command name, instead of the first screen.
     pub verbose: bool,
@@ -31,7 +31,7 @@ pub struct TextOptions {
 impl TextOptions {
     /// The least width at which the tables can be read.
     pub const NARROWEST: usize = 60;
-    /// Lines of the first screen: a small terminal has as many.
+    /// Lines of the first screen: a small terminal has this many.
     pub const SCREEN: usize = 24;
 }
 
@@ -43,7 +43,7 @@ impl Default for TextOptions {
 
 /// The report of a recording, ready to be printed.
 pub fn text(recording: &Recording, options: &TextOptions) -> String {
-    // A study is shown in short in any case.
+    // A study is always shown in brief.
     if options.verbose || options.section.is_some() || recording.study.is_some() {
         return printed(report::report(recording, options.section), options);
     }
@@ -57,7 +57,7 @@ pub(crate) fn printed(parts: Vec<Part<'_>>, options: &TextOptions) -> String {
     if options.ascii { ascii(&text) } else { text }
 }
 
-/// The most that fits; more than that only where doubts need the lines.
+/// The most that fits; more than that only if doubts need the lines.
 fn first_screen(recording: &Recording, options: &TextOptions) -> String {
     let mut screen = String::new();
     for room in report::Room::ALL {

@@ -1,17 +1,17 @@
-//! A report in a terminal: lines of a width, with colours or without.
+//! A report in a terminal: lines of a given width, with or without colours.
 
 use super::TextOptions;
 use super::table::laid_out;
 use crate::line::{Line, Span, Style, cut, escaped, wrapped};
 use crate::report::block::{Block, Expectation, FindingBlock, Fold, Headline, Kind, Part, Remark, Title};
 
-/// How far what belongs to a numbered item is indented.
+/// How far the points of a numbered item are indented.
 const POINT: usize = 5;
 /// Columns of a point's label.
 const LABEL: usize = 8;
-/// Columns that a command has in a title, and more where there is room.
+/// Columns that a command gets in a title, and more if there is room.
 const LEAST_COMMAND: usize = 10;
-/// Columns of what was seen of an expectation that holds.
+/// Columns for what was seen of an expectation that holds.
 const LONGEST_SEEN: usize = 24;
 
 /// The report as text.
@@ -37,7 +37,7 @@ pub(super) fn print(parts: Vec<Part<'_>>, options: &TextOptions) -> String {
 }
 
 impl Title {
-    /// In the width of a report: the command is cut, and the place where it is very long.
+    /// In the width of a report: the command is cut, and also the place if it is very long.
     pub(crate) fn line(&self, width: usize) -> Line {
         let place = cut(&escaped(&self.place), width / 2);
         let left = |others: &[&str]| {
@@ -186,9 +186,9 @@ impl Lines {
         }
     }
 
-    /// Sentences with their facts in columns; what does not fit beside the sentences stands below each, for all alike.
+    /// Sentences with their facts in columns; facts that do not fit beside the sentences go below each, the same ones for all.
     fn headlines(&mut self, headlines: Vec<Headline>) {
-        // Room for two names, each in full where it is short.
+        // Room for two names, each in full if it is short.
         let longest_name = self.width / 4;
         let headlines: Vec<(Span, Headline)> =
             headlines.into_iter().map(|headline| (headline.sentence(longest_name), headline)).collect();

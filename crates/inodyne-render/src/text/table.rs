@@ -1,4 +1,4 @@
-//! Columns that line up, as tight as they fit. Columns of long texts give way where the table is too wide, and bars take what the
+//! Columns that line up, as tightly as they fit. Columns of long texts give way if the table is too wide, and bars take what the
 //! others leave.
 
 use crate::line::{Line, Span, Style};
@@ -10,20 +10,20 @@ use crate::units::bar;
 const WIDE: usize = 120;
 /// Columns of the longest bar.
 const WIDEST_BAR: usize = 40;
-/// A column that gives way keeps so much as long as another can still do so.
+/// A column that gives way keeps this much as long as another can still give way.
 const LEAST_YIELDING: usize = 12;
 /// Columns before the first one.
 const INDENT: usize = 2;
-/// Names above a column of numbers have this part of the width …
+/// Names above a column of numbers get the width divided by this …
 const NAME_PART: usize = 8;
-/// … and at least so many columns.
+/// … and at least this many columns.
 const LEAST_NAME: usize = 16;
 
-/// A table as it is printed in a width: the columns and rows that are shown, in pieces of text.
+/// A table as printed in a given width: the columns and rows that are shown, in pieces of text.
 pub(crate) struct LaidOut {
     pub(crate) columns: Vec<(Span, Align)>,
     pub(crate) rows: Vec<LaidOutRow>,
-    /// Columns that give way where there is too little room: those first that do not say which row it is.
+    /// Columns that give way if there is too little room: first those that do not say which row it is.
     yields: [Vec<usize>; 2],
 }
 
@@ -145,7 +145,7 @@ impl LaidOut {
     }
 }
 
-/// Takes what is too much from these columns, from the widest first, and leaves each this much.
+/// Takes the excess from these columns, from the widest first, and leaves each at least this much.
 fn give_way(widths: &mut [usize], columns: &[usize], least: usize, excess: &mut usize) {
     while *excess > 0 {
         let wide = columns.iter().copied().filter(|at| widths[*at] > least);
@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(print(16), "   n name      s\n  12 a long…   1\n  ──────────────\n   3 x       100\n");
     }
 
-    /// The cells of a row of names and two sides, printed in this width.
+    /// The cells of a row with a name and two sides, printed in this width.
     fn row(columns: [Column; 3], cells: [&str; 3], width: usize) -> String {
         let mut table = Table::new("", columns);
         table.row(cells.map(Cell::of));
@@ -201,7 +201,7 @@ mod tests {
         let (old, new) = ("o".repeat(60), "n".repeat(50));
         let expected = format!("  model {}… {}…\n", "o".repeat(15), "n".repeat(15));
         assert_eq!(row(columns(), ["model", &old, &new], 41), expected);
-        // What is short keeps all of itself.
+        // A short name is kept in full.
         let expected = format!("  model {}… {}\n", "o".repeat(19), "n".repeat(12));
         assert_eq!(row(columns(), ["model", &old, &"n".repeat(12)], 41), expected);
     }

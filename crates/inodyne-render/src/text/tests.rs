@@ -55,7 +55,7 @@ fn golden_reports() {
     }
 }
 
-/// Every sample, and what makes a screen long: one case of many, doubts, losses, a signal, times of runs that lie apart.
+/// Every sample, and what makes a screen long: one case of many, doubts, losses, a signal, times of runs that are far apart.
 fn screens() -> Vec<(&'static str, Recording)> {
     let mut one_case = sample::find_recording();
     one_case.traces.truncate(1);
@@ -123,7 +123,7 @@ fn golden_comparisons() {
     }
 }
 
-/// The sample of an overlay as a study in two parts, of which one expectation does not hold.
+/// The sample of an overlay as a study in two parts, with one expectation that does not hold.
 pub(crate) fn study() -> Recording {
     let mut recording = sample::overlay_recording();
     recording.traces.iter_mut().for_each(sample::add_block_io);
@@ -160,7 +160,7 @@ fn golden_studies() {
     for width in [80, 160] {
         insta::assert_snapshot!(format!("study_{width}"), at(&study(), width));
     }
-    // Everything else is there for who asks.
+    // Everything else is there for those who ask.
     assert!(only(&study(), section("ledger")).contains("Where the time went"));
 }
 
@@ -170,7 +170,7 @@ fn golden_tunings() {
     insta::assert_snapshot!("tuning_screen", crate::text(&recording, &TextOptions::default()));
     let whole = at(&recording, 100);
     assert!(whole.contains("inode_readahead_blks=256 helps") && !whole.contains("no difference"), "{whole}");
-    // The runs are there for who asks.
+    // The runs are there for those who ask.
     assert!(only(&recording, section("runs")).contains("noatime"));
     let mut nothing = recording;
     nothing.tuning.iter_mut().for_each(|tuning| {
@@ -229,7 +229,7 @@ fn the_time_to_durable_stands_beside_the_time_to_exit() {
     for said in [" s to exit, ", " s to durable\n", "! ext4: to durable, a trend: every run takes"] {
         assert!(report.contains(said), "{said}:\n{report}");
     }
-    // Without it nothing of this is said.
+    // Without it, none of this is said.
     assert!(!at(&explained(sample::overlay_recording()), 120).contains("to exit"));
 }
 

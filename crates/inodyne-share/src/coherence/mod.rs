@@ -1,11 +1,11 @@
-//! What guests hold stays true: who is to be told of what, and when a change counts as done.
+//! Keeps what guests hold valid: who is told of what, and when a change counts as done.
 //!
 //! | module | what it knows |
 //! |---|---|
-//! | `watch` | what programs of the host change |
+//! | `watch` | what programs on the host change |
 //! | this one | what guests change, and who is told of either |
 //!
-//! A guest is told of a change if it holds the node, or the directory of the name: those it was told of and has not forgotten.
+//! A guest is told of a change if it holds the node, or the directory of the name. It holds those it was told of and has not forgotten.
 //!
 //! ```text
 //!  guest A          host                      guest B
@@ -15,9 +15,9 @@
 //!    | <-- answered - |                          |
 //! ```
 //!
-//! With strict ordering A is answered after every such guest has acknowledged; with relaxed ordering at once. No thread waits for
-//! an acknowledgement: the answer lies here, and the last one to acknowledge sends it. So no number of guests that wait for each
-//! other can use up the threads. A guest that does not acknowledge in time loses its connection, since what it holds is not true.
+//! With strict ordering, A is answered after every such guest has acknowledged; with relaxed ordering, at once. No thread waits for
+//! an acknowledgement: the answer is kept here, and whichever acknowledgement comes last sends it. So guests that wait for each other,
+//! however many, cannot use up the threads. A guest that does not acknowledge in time loses its connection, since what it holds is stale.
 
 pub(crate) mod watch;
 
@@ -49,7 +49,7 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
 /// When a guest's change is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ordering {
-    /// After every other guest has dropped what it held of it.
+    /// After every other guest has dropped what the change made stale.
     Strict,
     /// At once; the others learn of it within moments.
     Relaxed,
@@ -59,15 +59,15 @@ pub enum Ordering {
 pub(crate) struct Link {
     pub guest: GuestId,
     pub outbox: Arc<dyn FrameSink>,
-    /// Whether it wants to hear what programs of the host do.
+    /// Whether it wants to hear what programs on the host do.
     events: bool,
-    /// Messages that were sent, and that it acknowledged.
+    /// Messages that were sent to it, and those that it acknowledged.
     pub told: AtomicU64,
     pub acknowledged: AtomicU64,
 }
 
 impl Link {
-    /// To a guest that is told of nothing, unless it enters ([`Coherence::enter`]).
+    /// A link to a guest that is told of nothing, unless it enters ([`Coherence::enter`]).
     pub fn new(guest: GuestId, outbox: Arc<dyn FrameSink>, events: bool) -> Arc<Self> {
         Arc::new(Self { guest, outbox, events, told: AtomicU64::new(0), acknowledged: AtomicU64::new(0) })
     }
@@ -80,12 +80,12 @@ pub(crate) struct Coherence {
     last: AtomicU64,
     guests: Mutex<HashMap<GuestId, Arc<Link>>>,
     pending: Mutex<HashMap<u64, Pending>>,
-    /// How often it was begun, and how often it was done, to look at who holds what.
+    /// How many times a look at who holds what has begun, and how many times it has finished.
     begun: AtomicU64,
     done: AtomicU64,
 }
 
-/// That somebody looks at who holds what.
+/// A look at who holds what, under way until dropped.
 pub(crate) struct Selecting<'a>(&'a Coherence);
 
 impl Drop for Selecting<'_> {
@@ -94,14 +94,14 @@ impl Drop for Selecting<'_> {
     }
 }
 
-/// A message that is not acknowledged.
+/// A message that is not acknowledged yet.
 struct Pending {
     guest: GuestId,
     since: Instant,
     answer: Option<Arc<Answer>>,
 }
 
-/// An answer that waits.
+/// An answer that waits for acknowledgements.
 struct Answer {
     missing: AtomicUsize,
     frame: Mutex<Option<Vec<u8>>>,
@@ -109,7 +109,7 @@ struct Answer {
 }
 
 impl Answer {
-    /// One acknowledgement less is missing.
+    /// One fewer acknowledgement is missing.
     fn one_less(&self) {
         if self.missing.fetch_sub(1, AcqRel) == 1
             && let Some(frame) = self.frame.lock().unwrap_or_else(PoisonError::into_inner).take()
@@ -141,19 +141,19 @@ impl Coherence {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins to look at who holds what has changed.
+    /// Begins a look at who holds what has changed.
     pub fn selecting(&self) -> Selecting<'_> {
         self.begun.fetch_add(1, SeqCst);
         Selecting(self)
     }
 
-    /// To be called before a file is looked at of which a guest will be told, for [`Coherence::is_missed`].
+    /// To be called before looking at a file that a guest will be told of; the result is for [`Coherence::is_missed`].
     pub fn before(&self) -> u64 {
         self.done.load(SeqCst)
     }
 
-    /// Whether a change after `before` may have been told to all who held the file, while the guest did not hold it yet. Then the file
-    /// must be looked at again. Whatever changes from now on is told to it.
+    /// Whether a change after `before` may have been announced to all who held the file, while this guest did not hold it yet. If so, the file
+    /// must be looked at again. The guest is told of whatever changes from now on.
     ///
     /// ```text
     ///   guest B looks at the file                      B holds it: is_missed
@@ -205,7 +205,7 @@ impl Coherence {
             told.into_iter().for_each(|(link, list)| self.send(&link, &list, None));
             return Some(frame);
         }
-        // One more than there are, so that it is not sent while messages are still being sent.
+        // One more than there are, so that the answer is not sent while messages are still being sent.
         let answer = Answer {
             missing: AtomicUsize::new(told.len() + 1),
             frame: Mutex::new(Some(frame)),
@@ -217,7 +217,7 @@ impl Coherence {
         None
     }
 
-    /// Tells every guest of what a program of the host has changed.
+    /// Tells every guest of what a program on the host has changed.
     pub fn announce<'n>(&self, nodes: impl FnOnce() -> Shared<'n>, changes: &[Invalidation]) {
         let all: Vec<_> = self.guests().values().cloned().collect();
         if changes.is_empty() || all.is_empty() || !self.announce {
@@ -226,12 +226,12 @@ impl Coherence {
         nodes().select(all, changes).into_iter().for_each(|(link, list)| self.send(&link, &list, None));
     }
 
-    /// Whether any guest wants to hear what programs of the host do.
+    /// Whether any guest wants to hear what programs on the host do.
     pub fn has_listeners(&self) -> bool {
         self.guests().values().any(|link| link.events)
     }
 
-    /// Says what programs of the host have done, to every guest that wants to hear it and holds the directory.
+    /// Tells every guest that wants to hear it and holds the directory what programs on the host have done.
     pub fn happened(&self, nodes: &Shared<'_>, list: &[Happened]) {
         let listeners: Vec<_> = self.guests().values().filter(|link| link.events).cloned().collect();
         for link in listeners {
@@ -259,7 +259,7 @@ impl Coherence {
         self.pending().insert(number, Pending { guest: link.guest, since: Instant::now(), answer });
         link.told.fetch_add(1, Relaxed);
         link.outbox.send(&frame::whole(Kind::Invalidate, &encode(number, list)));
-        // It may have gone meanwhile, and then nobody else would acknowledge for it.
+        // It may have left in the meantime, and then nobody else would acknowledge for it.
         if !self.guests().contains_key(&link.guest) {
             self.leave(link.guest);
         }
@@ -291,7 +291,7 @@ impl Coherence {
         };
         for link in links {
             link.outbox.close();
-            // Others need not wait until what it has asked is done.
+            // Others need not wait until what this guest has asked for is done.
             self.leave(link.guest);
         }
     }

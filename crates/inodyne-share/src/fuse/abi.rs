@@ -1,5 +1,5 @@
-//! The structures and numbers of the kernel's FUSE protocol, as `include/uapi/linux/fuse.h` lays them out (7.38, and what
-//! later versions added where it says so). Only what this crate speaks. Nothing here decides anything.
+//! The structures and numbers of the kernel's FUSE protocol, as `include/uapi/linux/fuse.h` lays them out (7.38, and later
+//! additions where noted). Only what this crate uses. Nothing here decides anything.
 //!
 //! Both ends run on little-endian 64-bit machines; the handshake refuses others.
 
@@ -20,12 +20,12 @@ macro_rules! layouts {
 layouts! {
     /// Before every request.
     InHeader {
-        /// Bytes, with this header.
+        /// Bytes, including this header.
         len: u32, opcode: u32, unique: u64, node: u64, uid: u32, gid: u32, pid: u32,
         /// Units of 8 bytes.
         extensions: u16, padding: u16,
     }
-    /// Before every reply; as a notification `unique` is 0 and `error` its code.
+    /// Before every reply; in a notification, `unique` is 0 and `error` is its code.
     OutHeader { len: u32, error: i32, unique: u64, }
     Attr {
         ino: u64, size: u64, blocks: u64, atime: u64, mtime: u64, ctime: u64,
@@ -80,7 +80,7 @@ layouts! {
     LseekIn { fh: u64, offset: u64, whence: u32, padding: u32, }
     LseekOut { offset: u64, }
     CopyFileRangeIn { fh_in: u64, off_in: u64, node_out: u64, fh_out: u64, off_out: u64, len: u64, flags: u64, }
-    /// Before each name of a READDIR; in a READDIRPLUS an `EntryOut` stands before it.
+    /// Before each name in the answer to a READDIR; in that to a READDIRPLUS, an `EntryOut` comes before it.
     Dirent { ino: u64, off: u64, namelen: u32, kind: u32, }
     InvalInodeOut { node: u64, off: i64, len: i64, }
     InvalEntryOut { parent: u64, namelen: u32, flags: u32, }
@@ -122,7 +122,7 @@ opcodes! {
     LSEEK = 46 "lseek", COPY_FILE_RANGE = 47 "copy_file_range", SYNCFS = 50 "syncfs",
 }
 
-/// Whether such a request makes a name in its node, a directory. (Renaming is about two.)
+/// Whether such a request makes a name in its node, a directory. (A rename is about two.)
 pub(crate) fn makes_a_name(number: u32) -> bool {
     matches!(number, opcode::CREATE | opcode::MKNOD | opcode::MKDIR | opcode::SYMLINK | opcode::LINK)
 }
@@ -175,18 +175,18 @@ pub(crate) mod set {
 pub(crate) const GETATTR_FH: u32 = 1 << 0;
 /// [`OpenOut::open_flags`]: what is cached of the file stays valid.
 pub(crate) const FOPEN_KEEP_CACHE: u32 = 1 << 1;
-/// [`OpenOut::open_flags`]: nothing is asked as it is closed, but for the last time.
+/// [`OpenOut::open_flags`]: closing it sends no request, except for the last time.
 pub(crate) const FOPEN_NOFLUSH: u32 = 1 << 5;
 /// [`OpenIn::open_flags`]: opening truncates, so set-id bits go.
 pub(crate) const OPEN_KILL_SUIDGID: u32 = 1 << 0;
-/// [`WriteIn::write_flags`]: writing takes set-id bits away.
+/// [`WriteIn::write_flags`]: writing clears the set-id bits.
 pub(crate) const WRITE_KILL_SUIDGID: u32 = 1 << 2;
 /// [`FsyncIn::flags`]: data only.
 pub(crate) const FSYNC_FDATASYNC: u32 = 1 << 0;
-/// [`LkIn::flags`]: a lock of flock(2).
+/// [`LkIn::flags`]: a flock(2) lock.
 pub(crate) const LK_FLOCK: u32 = 1 << 0;
 
-/// Entries of directories are padded to this.
+/// The length to which a directory entry is padded.
 pub(crate) const fn padded(length: usize) -> usize {
     length.next_multiple_of(8)
 }

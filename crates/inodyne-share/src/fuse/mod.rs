@@ -1,4 +1,4 @@
-//! The kernel's FUSE protocol: what this crate speaks of it.
+//! The part of the kernel's FUSE protocol that this crate speaks.
 //!
 //! | module | what it knows |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! Answers to the kernel, written behind the header of the frame that carries them, so that each is sent in one piece without
+//! Answers to the kernel, written after the header of the frame that carries them, so that each is sent in one piece without
 //! being copied.
 
 use rustix::io::Errno;
@@ -14,21 +14,21 @@ const BODY: usize = frame::HEADER + size_of::<OutHeader>();
 #[derive(Debug)]
 pub(crate) struct Reply {
     bytes: Vec<u8>,
-    /// What is said besides, behind the message, to a mounter of ours.
+    /// What is added after the message, for a mounter of ours.
     beside: Option<Beside>,
 }
 
 /// Something besides.
 #[derive(Debug)]
 enum Beside {
-    /// The answer holds the last entry of a directory, and this is the position behind it.
+    /// The answer holds the last entry of a directory, and this is the position after it.
     End { directory: u64, position: u64 },
-    /// What a directory is like now, in which something was changed.
+    /// The attributes that a directory has now, after something was changed in it.
     Changed { directory: u64, attributes: AttrOut },
 }
 
 impl Reply {
-    /// An empty one, in memory that may have served for another.
+    /// An empty reply, in memory that may have served for another.
     pub fn reusing(mut memory: Vec<u8>) -> Self {
         memory.clear();
         memory.resize(BODY, 0);
@@ -50,7 +50,7 @@ impl Reply {
         self.bytes.resize(BODY + padded(self.len()), 0);
     }
 
-    /// Adds up to `size` bytes that `fill` writes; it says how many.
+    /// Adds up to `size` bytes that `fill` writes; it returns how many.
     pub fn fill(&mut self, size: usize, fill: impl FnOnce(&mut [u8]) -> Result<usize, Errno>) -> Result<(), Errno> {
         let start = self.bytes.len();
         self.bytes.resize(start + size, 0);
@@ -64,12 +64,12 @@ impl Reply {
         self.bytes.len() - BODY
     }
 
-    /// Notes that nothing comes behind what this answer says of a directory.
+    /// Notes that nothing in the directory comes after what this answer lists.
     pub fn ends(&mut self, directory: u64, position: u64) {
         self.beside = Some(Beside::End { directory, position });
     }
 
-    /// Notes what a directory is like after what was asked was done in it.
+    /// Notes the attributes of a directory after the requested change was made in it.
     pub fn changed(&mut self, directory: u64, attributes: AttrOut) {
         self.beside = Some(Beside::Changed { directory, attributes });
     }

@@ -1,4 +1,4 @@
-//! What the kernel asks: bytes in, an [`Operation`] out. Every read is checked; nothing is believed that the bytes do not hold.
+//! What the kernel asks: bytes in, an [`Operation`] out. Every read is checked; nothing is assumed that the bytes do not hold.
 //!
 //! A name in a request is one component of a path: not empty, no slash, neither `.` nor `..`. So no operation can be asked to
 //! leave the directory that it names.
@@ -13,7 +13,7 @@ use super::abi::{
     ReleaseIn, Rename2In, RenameIn, SetAttrIn, SetXattrIn, WriteIn, opcode,
 };
 
-/// Bytes that are no request.
+/// Bytes that are not a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Malformed;
 
@@ -118,15 +118,15 @@ pub(crate) enum Operation<'a> {
     Lseek(LseekIn),
     CopyFileRange(CopyFileRangeIn),
     Ioctl,
-    /// A number that is not spoken here.
+    /// A number that is not supported here.
     Unknown,
 }
 
 impl<'a> Request<'a> {
-    /// Of the whole bytes of one message.
+    /// From all the bytes of one message.
     pub fn parse(message: &'a [u8]) -> Result<Self, Malformed> {
         let (header, body) = InHeader::read_from_prefix(message).map_err(|_| Malformed)?;
-        // Extensions stand behind everything else; none that is asked for here is needed.
+        // Extensions follow everything else; none that is asked for here is needed.
         let extensions = usize::from(header.extensions) * 8;
         let is_whole = header.len as usize == message.len() && extensions <= body.len();
         is_whole.then(|| Self { header, body: &body[..body.len() - extensions] }).ok_or(Malformed)
@@ -143,7 +143,7 @@ impl<'a> Request<'a> {
             opcode::FORGET => Operation::Forget { lookups: rest.take::<ForgetIn>()?.lookups },
             opcode::BATCH_FORGET => {
                 let count = rest.take::<BatchForgetIn>()?.count as usize;
-                // Before anything is reserved: there are as many as there are said to be.
+                // Checked before anything is allocated: there are as many as the count says.
                 let list = rest.0.chunks_exact(size_of::<ForgetOne>());
                 let list = (list.len() >= count).then_some(list).ok_or(Malformed)?;
                 let read = |one| ForgetOne::read_from_bytes(one).map_err(|_| Malformed);
@@ -213,7 +213,7 @@ fn init(body: &[u8]) -> Result<InitIn, Malformed> {
     Ok(InitIn { major, minor, max_readahead, flags: flags & !(abi::init::INIT_EXT as u32), ..InitIn::default() })
 }
 
-/// What is not yet read of a message.
+/// The part of a message that is not read yet.
 struct Rest<'a>(&'a [u8]);
 
 impl<'a> Rest<'a> {
@@ -237,7 +237,7 @@ impl<'a> Rest<'a> {
     }
 }
 
-/// Whether a name is one of those that a directory can have, and leads nowhere else.
+/// Whether a name is one that a directory can contain, and leads nowhere else.
 pub(crate) fn is_component(name: &CStr) -> bool {
     !matches!(name.to_bytes(), b"" | b"." | b"..") && !name.to_bytes().contains(&b'/')
 }

@@ -1,18 +1,18 @@
-//! Telling the kernel what is no longer true, and the host when that is done, without ever waiting for each other.
+//! Tells the kernel what is no longer valid, and the host when that is done, without either ever waiting for the other.
 //!
-//! The kernel takes locks for it, and some of them are held by whoever waits for an answer of the host:
+//! The kernel takes locks for this, and some of them are held by whoever waits for an answer from the host:
 //!
-//! - that attributes are no longer true takes none. But old ones may have been brought a moment ago, and whoever asked for them has not
-//!   taken them yet. So it is said, by one thread, once everybody has taken what there was to take (`takers`). Who makes a file is
-//!   not waited for, since its answer may wait for this very guest: where the kernel does not know a file (ENOENT), the epoch is moved on, so that
-//!   its name is not believed, and it is told of again and again a little later, for whoever has it open;
-//! - that a file's pages are no longer true waits while one of them is being read. Other threads say so, and nobody waits for
-//!   them: with its attributes gone the kernel asks for the time of modification before it believes a page;
-//! - that a name is no longer true waits for the lock of its directory, which is held while a name in it is looked for, made or
-//!   removed. Several threads say so. A message whose names are not all done after [`TIMEOUT`] is done by the epoch: one word
-//!   that takes no lock, after which the kernel believes no name it got before, once those are done who read its directories. Kernels before
-//!   6.16 do not know it; there the message is acknowledged all the same, since the host's guests would wait for each other for
-//!   ever otherwise.
+//! - invalidating attributes takes none. But old ones may have arrived a moment ago, and whoever asked for them has not taken them yet.
+//!   So one thread does it, once everybody has taken what there was to take (`takers`). Whoever makes a file is not waited for, since
+//!   its answer may wait for this very guest: where the kernel does not know a file (ENOENT), the epoch is advanced, so that
+//!   its name is not believed, and the kernel is told of the file again and again a little later, for whoever has it open;
+//! - invalidating a file's pages waits while one of them is being read. Other threads do it, and nobody waits for them: with the
+//!   file's attributes gone, the kernel asks for the modification time before it believes a page;
+//! - invalidating a name waits for the lock of its directory, which is held while a name in it is looked up, made or
+//!   removed. Several threads do it. A message whose names are not all done after [`TIMEOUT`] is done by the epoch: one notification
+//!   that takes no lock, after which the kernel believes no name it got before, once those reading its directories are done. Kernels
+//!   before 6.16 do not know it; there the message is acknowledged all the same, since otherwise the host's guests would wait for each
+//!   other for ever.
 
 use std::{
     collections::VecDeque,
@@ -48,30 +48,30 @@ use crate::{
 /// How long names may take before the epoch is used.
 const TIMEOUT: Duration = Duration::from_millis(2);
 
-/// How long after one another a file that the kernel does not know is told of again, at first and at last.
+/// How long until the kernel is told again of a file that it does not know: at first, and at most.
 const ASKED_AGAIN: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(64)];
 
-/// For how long: as long as an answer to who makes a file may take.
+/// For how long: as long as the answer to whoever makes a file may take.
 const UNKNOWN: Duration = coherence::TIMEOUT;
 
-/// Saying that a name is no longer true takes its directory's lock; if a file has this one, it is looked up again.
+/// A name whose invalidation takes its directory's lock; if a file is called this, it is looked up again.
 const ANY_NAME: &CStr = c"\x01";
 
-/// Threads that say that names are no longer true.
+/// Threads that invalidate names.
 const FOR_NAMES: usize = 4;
 
 /// Threads that wait for a directory's lock.
 const FOR_LOCKS: usize = 2;
 
-/// Threads that say that pages are no longer true.
+/// Threads that invalidate pages.
 const FOR_PAGES: usize = 2;
 
 /// Hands messages to the threads that apply them.
 pub(super) struct Applier(Sender<(From, Vec<Invalidation>)>);
 
-/// Whose message it is, and who hears that it is applied.
+/// Whose message it is, and who is told that it is applied.
 pub(super) enum From {
-    /// The host's at the other end of this connection, by its number. Another host does not know it.
+    /// From the host at the other end of this connection, with its number. Another host does not know it.
     Host(Arc<Outbox>, u64),
     /// The mounter's own.
     Here(Sender<()>),
@@ -90,7 +90,7 @@ impl From {
 struct Work {
     device: Arc<OwnedFd>,
     names: Queue<(Arc<Message>, u64, CString)>,
-    /// Nodes whose pages are no longer true.
+    /// Nodes whose pages are no longer valid.
     pages: Distinct<u64>,
     /// Nodes that the kernel did not know.
     unknown: Queue<u64>,
@@ -158,7 +158,7 @@ impl Work {
             };
             match next {
                 Ok(first) => {
-                    // All that have come, so that they wait once.
+                    // All that have come, so that they wait only once.
                     let all: Vec<_> = iter::once(first).chain(messages.try_iter()).collect();
                     self.let_take(|_| true);
                     for (from, list) in all {
@@ -182,7 +182,7 @@ impl Work {
         }
     }
 
-    /// Does what takes no lock, and hands out the rest. Returns the message if names are left of it.
+    /// Does what takes no lock, and hands out the rest. Returns the message if it has names left.
     fn begin(&self, from: From, list: Vec<Invalidation>) -> Option<Arc<Message>> {
         let mut names = Vec::new();
         for one in list {
@@ -215,13 +215,13 @@ impl Work {
         Some(message)
     }
 
-    /// Whether the kernel knew the node; it believes no attributes of it that it has.
+    /// Whether the kernel knew the node; it no longer believes the attributes that it has of it.
     fn drops_attributes(&self, node: u64) -> bool {
         let out = InvalInodeOut { node, off: -1, len: 0 };
         self.say(notify::INVAL_INODE, &[out.as_bytes()]) != Err(Errno::NOENT)
     }
 
-    /// Waits until those who have looked up names or read directories that are meant have taken their answers.
+    /// Waits until those who look up names in, or read, the directories that are meant have taken their answers.
     fn let_take(&self, is_meant: impl Fn(u64) -> bool) {
         self.takers.wait(is_meant, |directory| self.locks.put(directory));
     }
@@ -265,7 +265,7 @@ impl Work {
         }
     }
 
-    /// The kernel does not believe that the directory has such a file, or has none.
+    /// Makes the kernel no longer believe that the directory has such a file, or has none.
     fn drop_name(&self, directory: u64, name: &CStr) {
         drop_name(&self.device, directory, name);
     }
@@ -289,7 +289,7 @@ impl Work {
         }
     }
 
-    /// A notification. That the kernel does not hold what it is about (ENOENT) is as good: of a name, and of pages.
+    /// Sends a notification. If the kernel does not hold what it is about (ENOENT), that is as good, for a name and for pages.
     fn tell(&self, code: i32, parts: &[&[u8]]) {
         let _ = self.say(code, parts);
     }
@@ -299,7 +299,7 @@ impl Work {
     }
 }
 
-/// The kernel does not believe that a directory has such a file, or has none. That it does not hold it is as good.
+/// Makes the kernel no longer believe that a directory has such a file, or has none. If it does not hold the name, that is as good.
 pub(super) fn drop_name(device: &OwnedFd, directory: u64, name: &CStr) {
     let out = InvalEntryOut { parent: directory, namelen: name.count_bytes() as u32, flags: 0 };
     let _ = say(device, notify::INVAL_ENTRY, &[out.as_bytes(), name.to_bytes_with_nul()]);

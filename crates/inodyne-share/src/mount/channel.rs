@@ -72,7 +72,7 @@ pub(super) struct Channel {
 
 /// To whom requests go.
 enum Line {
-    /// To the host that there was at first.
+    /// To the host that was there at first.
     Once(Arc<Outbox>),
     /// To whichever there is.
     Again(Box<Reconnect>),
@@ -173,12 +173,12 @@ impl Channel {
         }
     }
 
-    /// Gives the kernel an answer. Who asked may have given up meanwhile (ENOENT); nobody else is to be told of it.
+    /// Gives the kernel an answer. Whoever asked may have given up in the meantime (ENOENT); nobody else needs to be told of that.
     fn answer(&self, message: &[u8]) {
         self.answer_beside(message, None);
     }
 
-    /// The same, where the host says besides what a directory is like.
+    /// The same, where the host also sends a directory's attributes.
     fn answer_beside(&self, message: &[u8], said: Option<(u64, AttrOut)>) {
         let Some(header) = answered(message) else { return };
         self.parents().is_answered(header.unique, said, Instant::now());
@@ -196,7 +196,7 @@ impl Channel {
         }
     }
 
-    /// Notes who asks for what, and answers what the host need not be asked, such as what comes behind the last entry of a directory.
+    /// Notes who asks for what, and answers what the host need not be asked, such as what comes after the last entry of a directory.
     fn is_answered_here(&self, message: &[u8]) -> bool {
         let Ok((header, body)) = InHeader::read_from_prefix(message) else { return false };
         self.takers.asks(&header, body);
@@ -237,7 +237,7 @@ impl Channel {
         true
     }
 
-    /// A file is closed, of which the host is told and does not say that it is done: nobody waits for that, and nothing can go wrong.
+    /// A file is closed: the host is told, and does not say when it is done, since nobody waits for that, and nothing can go wrong.
     fn answer_release(&self, message: &[u8]) {
         if let Ok((header, _)) = InHeader::read_from_prefix(message)
             && header.opcode == opcode::RELEASE
@@ -246,14 +246,14 @@ impl Channel {
         }
     }
 
-    /// An answer of the mounter's own.
+    /// An answer from the mounter itself.
     fn say(&self, unique: u64, done: Result<&[u8], &Errno>) {
         let (error, body) = done.map_or_else(|errno| (-errno.raw_os_error(), &[][..]), |body| (0, body));
         let header = OutHeader { len: (size_of::<OutHeader>() + body.len()) as u32, error, unique };
         let _ = rustix::io::write(&*self.device, &[header.as_bytes(), body].concat());
     }
 
-    /// Directories that the kernel does not know any more may change, and come again under the same number.
+    /// Directories that the kernel no longer knows may change, and come back under the same number.
     fn forget(&self, message: &[u8]) {
         let operation = Request::parse(message).and_then(|request| Ok((request.header.node, request.operation()?)));
         let forget = |node| {
@@ -380,7 +380,7 @@ impl Guest for Channel {
     }
 }
 
-/// A message, and what a directory is like.
+/// A message, and a directory's attributes.
 fn changed(payload: &[u8]) -> Option<(&[u8], (u64, AttrOut))> {
     let (message, tail) = payload.split_last_chunk::<{ frame::CHANGED }>()?;
     let (directory, attributes) = tail.split_first_chunk()?;

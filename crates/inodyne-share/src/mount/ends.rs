@@ -1,4 +1,4 @@
-//! Where directories end. The host says so with the answer that holds the last entry; the kernel asks all the same for what comes behind
+//! Where directories end. The host says so with the answer that holds the last entry; the kernel asks all the same for what comes after
 //! it, and is answered here.
 
 use std::{
@@ -6,13 +6,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// An end that is not asked for in this time is asked of the host again.
+/// For an end that is not asked for within this time, the host is asked again.
 const VALID: Duration = Duration::from_secs(10);
 
 /// The most ends that are kept.
 const MOST: usize = 4096;
 
-/// The ends of directories that are being read: by node, the position behind the last entry, and when it was noted.
+/// The ends of directories that are being read: by node, the position after the last entry, and when it was noted.
 #[derive(Debug, Default)]
 pub(super) struct Ends(HashMap<u64, (u64, Instant)>);
 
@@ -27,13 +27,13 @@ impl Ends {
         }
     }
 
-    /// Whether nothing comes at this position. It holds once: whoever reads the directory again asks the host.
+    /// Whether nothing comes at this position. It holds only once: whoever reads the directory again asks the host.
     pub fn take(&mut self, directory: u64, position: u64, now: Instant) -> bool {
         let is_it = |(end, noted): &(u64, Instant)| *end == position && now.duration_since(*noted) < VALID;
         self.0.get(&directory).is_some_and(is_it) && self.0.remove(&directory).is_some()
     }
 
-    /// The directory has changed, or is known no more and may change without a word.
+    /// The directory has changed, or is no longer known and may change without notice.
     pub fn forget(&mut self, directory: u64) {
         self.0.remove(&directory);
     }

@@ -1,7 +1,7 @@
 //! What the kernel knows, so that it can be made known to a host that does not: nodes by the names under which they were last seen, and open
 //! files. It is learnt from requests and their answers.
 //!
-//! It is no cache: the kernel is answered nothing from it. A node takes about 150 bytes.
+//! It is not a cache: the kernel gets no answer from it. A node takes about 150 bytes.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -26,7 +26,7 @@ const EXCHANGE: u32 = 1 << 1;
 #[derive(Debug, Default)]
 pub(super) struct Held {
     nodes: HashMap<u64, Node>,
-    /// Nodes by a digest of where they were last seen. Two that have the same get in each other's way, and one of them is not found again
+    /// Nodes by a digest of where they were last seen. Two with the same digest get in each other's way, and one of them is not found again
     /// after it was renamed.
     places: HashMap<u64, u64>,
     digest: RandomState,
@@ -76,7 +76,7 @@ impl Held {
         }
     }
 
-    /// An entry, and what stands behind it.
+    /// An entry, and what follows it.
     fn told<'a>(&mut self, directory: u64, name: &CStr, answer: &'a [u8]) -> Option<(u64, &'a [u8])> {
         let (entry, rest) = EntryOut::read_from_prefix(answer).ok()?;
         self.entry(entry.node, directory, name);
@@ -132,7 +132,7 @@ impl Held {
         }
     }
 
-    /// Who was last seen there.
+    /// The node that was last seen there.
     fn remove_place(&mut self, (directory, name): (u64, &CStr)) -> Option<u64> {
         let place = self.digest.hash_one((directory, name));
         let node = *self.places.get(&place)?;
@@ -160,7 +160,7 @@ impl Held {
         }
     }
 
-    /// The kernel has forgotten so many times that it was told of a node.
+    /// The kernel has forgotten this many of the times that it was told of a node.
     pub fn forgot(&mut self, node: u64, lookups: u64) {
         let Some(known) = self.nodes.get_mut(&node) else { return };
         known.lookups = known.lookups.saturating_sub(lookups);
@@ -178,7 +178,7 @@ impl Held {
         }
     }
 
-    /// A file is open no more; whether it was.
+    /// A file is no longer open. Returns whether it was.
     pub fn closed(&mut self, handle: u64) -> bool {
         self.files.remove(&handle).is_some()
     }
@@ -188,16 +188,16 @@ impl Held {
         self.nodes.iter().map(|(node, known)| (*node, known.directory, &*known.name))
     }
 
-    /// What a host is to be told, directories before what is in them. Not of files on which somebody may hold a lock: others may have held it
-    /// meanwhile. Nor, if the host's machine `has_crashed`, of those that are open for writing: what was written may be lost, and
-    /// an fsync must not say that it is not.
+    /// What a host is to be told, directories before what is in them. Left out are files on which somebody may hold a lock, since others may
+    /// have held it in the meantime, and, if the host's machine `has_crashed`, those that are open for writing: what was written may be
+    /// lost, and an fsync must not say that it is not.
     pub fn list(&self, has_crashed: bool) -> Vec<Kept> {
         let mut below: HashMap<u64, Vec<u64>> = HashMap::new();
         self.nodes.iter().for_each(|(node, known)| below.entry(known.directory).or_default().push(*node));
         let mut list = Vec::with_capacity(self.nodes.len() + self.files.len());
         let mut directories = VecDeque::from([ROOT]);
         while let Some(directory) = directories.pop_front() {
-            // Once each, also where names that were not seen at the same time form a circle.
+            // Once each, even where names that were not seen at the same time form a cycle.
             for node in below.remove(&directory).unwrap_or_default() {
                 let Some(known) = self.nodes.get(&node) else { continue };
                 let name = known.name.clone().into();
@@ -314,7 +314,7 @@ mod tests {
             list
         };
         assert_eq!(sorted(&held), [node(7, 1, "b", 1), node(8, 1, "a", 1)]);
-        // Over another, which has no name any more; it is not found, and said to be lost then.
+        // Over another, which then has no name any more; it is not found, and is then said to be lost.
         rename(&mut held, 0, b"b", b"a");
         assert_eq!(sorted(&held), [node(7, 1, "a", 1), node(8, 1, "a", 1)]);
         held.lost(&node(8, 1, "a", 1));

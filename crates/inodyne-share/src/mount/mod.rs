@@ -5,19 +5,19 @@
 //! | this one | mounting, and ending |
 //! | `channel` | requests to the host, answers to the kernel |
 //! | `takers` | which threads of the guest may be about to take an answer |
-//! | `reconnect` | going on after the connection was lost |
-//! | `record` | what must be known for that: what is not answered |
+//! | `reconnect` | carrying on after the connection was lost |
+//! | `record` | what must be known for that: requests that are not answered |
 //! | `held` | and what the kernel holds |
 //! | `end` | why it is over |
-//! | `events` | waking who watches files |
+//! | `events` | waking programs that watch files |
 //! | `ends` | where directories end, so that the host need not be asked |
-//! | `parents` | what directories are like after something was changed in them |
-//! | `unasked` | what else it need not be asked |
-//! | `apply` | telling the kernel what is no longer true |
+//! | `parents` | attributes of directories after something was changed in them |
+//! | `unasked` | what else the host need not be asked |
+//! | `apply` | telling the kernel what is no longer valid |
 //! | `queue` | what waits for the threads of `apply` |
 //! | `place` | unmounting, by whoever is left to do it |
 //!
-//! Nothing is cached here. What is answered follows from what the host has said of the same directory just before, or from what the guest
+//! Nothing is cached here. What is answered here follows from what the host has just said of the same directory, or from what the guest
 //! has never asked for.
 
 mod apply;
@@ -71,7 +71,7 @@ use events::Events;
 use place::Place;
 use reconnect::Reconnect;
 
-/// How long the host may be silent before it is asked whether it is there, and then how long until it is given up. Both together are the
+/// How long the host may be silent before it is asked whether it is there, and how long after that until it is given up. Together they are the
 /// time after which whoever waits for a host that does not answer gets an error.
 const SILENCE: Duration = Duration::from_secs(10);
 
@@ -80,25 +80,25 @@ const SILENCE: Duration = Duration::from_secs(10);
 pub struct MountOptions {
     /// Where the host listens.
     pub address: Address,
-    /// Who the host is, and who this side, where both must prove it.
+    /// Who the host is, and who this side is, where both must prove it.
     pub keys: Option<GuestKeys>,
     /// An existing directory.
     pub directory: PathBuf,
-    /// Whose the files are where the host does not keep their owners: user and group; without it, who calls.
+    /// Who owns the files where the host does not keep their owners: user and group; without it, the caller.
     pub owner: Option<(u32, u32)>,
     /// Nothing may be changed.
     pub read_only: bool,
-    /// For how long to try to reach a host again that was lost; none ends the mount at once.
+    /// How long to try to reach a lost host again; none ends the mount at once.
     pub reconnect: Option<Duration>,
-    /// Programs that watch files hear what programs of the host do.
+    /// Programs that watch files hear what programs on the host do.
     pub events: bool,
 }
 
-/// Mounts a share, and returns when it is unmounted or `stop` becomes readable. `ready` is called once it is mounted, `tell` with what
-/// the user should know of later.
+/// Mounts a share, and returns when it is unmounted or `stop` becomes readable. `ready` is called once it is mounted, and `tell` later
+/// with what the user should know.
 ///
-/// To be called from a process with one thread, as it forks; the process is to end afterwards: its threads still hold what the kernel
-/// asks through, and whoever waits for an answer gets an error as they go.
+/// To be called from a process with one thread, since it forks; the process must end afterwards: its threads still hold the connection to
+/// the kernel, and whoever waits for an answer gets an error when they end.
 ///
 /// # Errors
 /// Where the host cannot be reached or is lost, and where the kernel does not mount it.
@@ -142,7 +142,7 @@ pub fn mount(
     end
 }
 
-/// Forwards between what the caller has mounted, whose connection to the kernel `device` is, and the host at the other end of a
+/// Forwards between a mount of the caller's, with `device` as its connection to the kernel, and the host at the other end of a
 /// socket, until it is unmounted. `ready` is called once the kernel's requests are answered.
 ///
 /// # Errors
@@ -168,7 +168,7 @@ struct Greeted {
     /// Which directory it shares, and since when its machine has been running.
     root: u64,
     boot: String,
-    /// Whether it gives its guests no extended attributes that give rights.
+    /// Whether it withholds from its guests extended attributes that give rights.
     is_squashed: bool,
     /// Whether it sees what its programs do.
     is_watched: bool,
@@ -177,11 +177,11 @@ struct Greeted {
 /// Who mounts it.
 #[derive(Clone, Copy)]
 struct Mounter {
-    /// Whose the files are.
+    /// Who owns the files.
     owner: (u32, u32),
-    /// By what it is known again.
+    /// What it is recognised by.
     session: Option<Session>,
-    /// Whether it wants to hear what programs of the host do.
+    /// Whether it wants to hear what programs on the host do.
     events: bool,
 }
 
@@ -252,7 +252,7 @@ fn target(directory: &Path) -> Result<PathBuf, ShareError> {
     }
 }
 
-/// A mount that is nowhere yet.
+/// A mount that is not attached anywhere yet.
 fn make_mount(device: &OwnedFd, address: &Address, is_read_only: bool) -> Result<OwnedFd, ShareError> {
     let make = || {
         let context = fsopen("fuse", FsOpenFlags::FSOPEN_CLOEXEC)?;
@@ -263,7 +263,7 @@ fn make_mount(device: &OwnedFd, address: &Address, is_read_only: bool) -> Result
         {
             fsconfig_set_string(&context, key, value)?;
         }
-        // The kernel looks at modes and owners, as in every file system, whoever asks.
+        // The kernel checks modes and owners, as in every file system, whoever asks.
         for key in ["default_permissions", "allow_other"] {
             fsconfig_set_flag(&context, key)?;
         }

@@ -1,9 +1,9 @@
-//! Attributes of directories, which the host says with its answer to what changed them. A change in a directory makes the kernel forget its
-//! attributes, and ask for them before the next one; it is answered here.
+//! Attributes of directories, which the host sends with its answer to a request that changed them. A change in a directory makes the kernel
+//! forget the directory's attributes, and ask for them before the next change; that is answered here.
 //!
-//! What the host said is true until the directory changes again. So it is forgotten with the next request that changes the directory or the time of
-//! access, and when the host says that somebody else has changed it. It is not even noted where either came between the request and its answer: the
-//! host may have looked before that.
+//! What the host said holds until the directory changes again. So it is forgotten with the next request that changes the directory or its
+//! access time, and when the host says that somebody else has changed it. It is not even noted where either came between the request and
+//! its answer: the host may have looked before that.
 
 use std::{
     collections::HashMap,
@@ -14,7 +14,7 @@ use zerocopy::FromBytes;
 
 use crate::fuse::abi::{AttrOut, GETATTR_FH, GetAttrIn, InHeader, changes_a_name, opcode};
 
-/// Attributes that are not asked for in this time are asked of the host again.
+/// For attributes that are not asked for within this time, the host is asked again.
 const VALID: Duration = Duration::from_secs(1);
 
 /// The most directories that are kept.
@@ -24,7 +24,7 @@ const MOST: usize = 1024;
 #[derive(Default)]
 pub(super) struct Parents {
     known: HashMap<u64, (AttrOut, Instant)>,
-    /// Requests that are not answered, by number: which directory they change.
+    /// Requests that are not answered yet, by number: which directory each of them changes.
     asked: HashMap<u64, u64>,
     changing: HashMap<u64, Changing>,
 }
@@ -32,12 +32,12 @@ pub(super) struct Parents {
 #[derive(Default)]
 struct Changing {
     requests: usize,
-    /// What the answers say may not be the last.
+    /// What the answers say may not be the latest.
     is_mixed: bool,
 }
 
 impl Parents {
-    /// Notes what the kernel asks. The attributes it asks for, if they are known: once.
+    /// Notes what the kernel asks. Returns the attributes it asks for, if they are known; only once.
     pub fn asks(&mut self, header: &InHeader, body: &[u8], now: Instant) -> Option<AttrOut> {
         match header.opcode {
             opcode::GETATTR => {

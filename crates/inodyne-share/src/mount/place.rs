@@ -1,7 +1,7 @@
 //! A mount, and how it is unmounted by whoever is left to do it: at its place, and only if it is still that mount.
 //!
-//! It is known by number. A descriptor of it would keep users from unmounting it; and that of the device is closed by the kernel
-//! as the mounter dies, so that whoever waits for an answer gets an error.
+//! The mount is identified by number. A descriptor of it would keep users from unmounting it; and that of the device is closed by the kernel
+//! when the mounter dies, so that whoever waits for an answer gets an error.
 
 use std::{
     ffi::CString,
@@ -48,7 +48,7 @@ impl Place {
     }
 }
 
-/// The number of a mount, and its device. Nobody is asked for what they are not sure of.
+/// The number of a mount, and its device. The file system is not asked to bring anything up to date.
 fn identity(
     directory: impl std::os::fd::AsFd,
     path: &std::ffi::CStr,

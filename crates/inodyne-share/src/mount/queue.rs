@@ -38,7 +38,7 @@ impl<T> Queue<T> {
     }
 }
 
-/// The same, where what waits already is not put again.
+/// The same, except that what is already waiting is not added again.
 pub(super) struct Distinct<T> {
     queue: Queue<T>,
     waiting: Mutex<HashSet<T>>,
@@ -59,7 +59,7 @@ impl<T: Clone + Eq + Hash> Distinct<T> {
         self.put_up_to(value, usize::MAX);
     }
 
-    /// The same, unless so many wait.
+    /// The same, unless that many are waiting.
     pub fn put_up_to(&self, value: T, most: usize) {
         let mut waiting = self.waiting();
         if waiting.len() < most && waiting.insert(value.clone()) {

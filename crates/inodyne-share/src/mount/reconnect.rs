@@ -1,14 +1,14 @@
-//! Going on after the connection was lost: with the same host, or with one that was started anew and knows nothing of this mount.
+//! Carries on after the connection was lost: with the same host, or with one that was restarted and knows nothing of this mount.
 //!
 //! 1. The kernel is told at once to believe nothing it knows: while there is no host, nobody hears of changes. Whoever wants to know
 //!    something waits from then on.
-//! 2. The host is tried to be reached, until that takes too long.
+//! 2. The mounter tries to reach the host, until that takes too long.
 //! 3. It is told of what the kernel holds: nodes by their names, and open files. It says what is not there any more; whoever asks for that
 //!    gets ESTALE.
-//! 4. It is asked what the kernel asked first, and must answer the same.
+//! 4. It is sent the kernel's first request again, and must give the same answer.
 //! 5. What waits is sent.
 //!
-//! All this is done by the deliverer, who has nothing to deliver meanwhile.
+//! All this is done by the deliverer, which has nothing to deliver in the meantime.
 
 use std::{
     os::fd::OwnedFd,
@@ -40,10 +40,10 @@ use crate::{
 /// Between two attempts.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// How long the kernel may take to drop what it knows, of which most is done at once.
+/// How long the kernel may take to drop what it knows, most of which is done at once.
 const DROPPING: Duration = Duration::from_secs(10);
 
-/// A host is told of as much at once, and then waited for, so that no more than that lies anywhere.
+/// A host is told of this much at once, and then waited for, so that no more than that is queued anywhere.
 const AT_ONCE: usize = 256 << 10;
 
 /// What is needed for it.
@@ -56,9 +56,9 @@ pub(super) struct Reconnect {
     boot: Mutex<String>,
 }
 
-/// The guest's kernel, and what was noted of it, as far as they are told of a lost host.
+/// The guest's kernel, and what was noted of it, as far as the loss of a host concerns them.
 pub(super) trait Guest {
-    /// Nothing that was noted of what the host has holds any more.
+    /// Nothing that was noted about what the host has is valid any more.
     fn believes_nothing(&self);
     /// Gives the kernel an answer.
     fn answer(&self, message: &[u8]);
@@ -72,9 +72,9 @@ pub(super) trait Guest {
 
 /// Why an attempt has failed.
 enum Failed {
-    /// The next one may not.
+    /// The next one may succeed.
     Now,
-    /// All others will.
+    /// All others will fail too.
     ForEver(&'static str),
 }
 
@@ -145,12 +145,12 @@ impl Reconnect {
         dropped: &Receiver<()>,
         left: Duration,
     ) -> Result<Inbox, Failed> {
-        // A time-out of 0 would be none.
+        // A time-out of 0 would mean none.
         let host = (self.reach)(left.clamp(PAUSE, TIMEOUT)).map_err(|_| Failed::Now)?;
         if host.root != self.root {
             return Err(Failed::ForEver("another directory is shared there now"));
         }
-        // Where it was waited for already, there is nobody left to say so.
+        // Where it was waited for already, there is nobody left to send anything.
         let _ = dropped.recv_timeout(DROPPING);
         let Greeted { outbox, mut inbox, boot, .. } = host;
         let mut next = Next { guest, applier, outbox: &outbox, inbox: &mut inbox };
@@ -171,7 +171,7 @@ impl Reconnect {
         Ok(inbox)
     }
 
-    /// Tells a host of what is held, and forgets what it does not know; how much that is.
+    /// Tells a host of what is held, and forgets what it does not know. Returns how much that is.
     fn tell_of(&self, list: &[Kept], next: &mut Next<'_>) -> Result<usize, Failed> {
         let mut lost = 0;
         let mut rest = list;
@@ -195,7 +195,7 @@ impl Reconnect {
         Ok(lost)
     }
 
-    /// Asks a host what the kernel asked first: the kernel counts on what it was answered.
+    /// Sends a host the kernel's first request again: the kernel relies on the answer that it got.
     fn ask_first(&self, next: &mut Next<'_>) -> Result<(), Failed> {
         let Some((ask, answer)) = self.record().init() else { return Ok(()) };
         let number = unique(&ask);
@@ -217,7 +217,7 @@ struct Next<'a> {
 }
 
 impl Next<'_> {
-    /// The next message that is wanted. The host may say meanwhile what has changed.
+    /// The next message that is wanted. In the meantime, the host may say what has changed.
     fn of<T>(&mut self, is_wanted: impl Fn(Kind, &[u8]) -> Option<T>) -> Result<T, Failed> {
         let mut payload = Vec::new();
         loop {
@@ -227,7 +227,7 @@ impl Next<'_> {
             }
             match kind {
                 Kind::Invalidate => self.guest.apply(&payload, self.outbox, self.applier).ok_or(Failed::Now)?,
-                // Who watches files hears of nothing while there is no host.
+                // Programs that watch files hear of nothing while there is no host.
                 Kind::Pong | Kind::Happened => {}
                 _ => return Err(Failed::Now),
             }
@@ -235,7 +235,7 @@ impl Next<'_> {
     }
 }
 
-/// Sleeps, unless it is over; whether it is not.
+/// Sleeps, unless the mount is over. Returns whether it is not over.
 fn sleep_unless(guest: &dyn Guest, time: Duration) -> bool {
     let time = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: time.subsec_nanos().into() };
     let _ = poll(&mut [PollFd::new(guest.ended(), PollFlags::IN)], Some(&time));
@@ -249,7 +249,7 @@ mod tests {
     use super::*;
     use crate::{mount::takers::Takers, transport::pair};
 
-    /// One of which nothing is wanted.
+    /// A guest that nothing is asked of.
     struct Nobody(OwnedFd);
 
     impl Guest for Nobody {

@@ -1,4 +1,4 @@
-//! What must be known to go on after a lost connection: what the kernel holds, and what it has asked and was not answered.
+//! What must be known to carry on after a lost connection: what the kernel holds, and which of its requests were not answered.
 //!
 //! ```text
 //!             begin: told nothing        tell: a host is told              resume: all that waits
@@ -8,8 +8,8 @@
 //!                  are noted
 //! ```
 //!
-//! While there is no connection requests wait. Those that were sent already may have been done: what can be done twice is
-//! sent again; of what cannot, nobody knows whether it was done, and whoever asked gets an error (EIO).
+//! While there is no connection, requests wait. Those that were already sent may have been carried out: what can be done twice is
+//! sent again; for what cannot, nobody knows whether it was done, and whoever asked gets an error (EIO).
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -33,9 +33,9 @@ pub(super) struct Record {
     held: Held,
     /// Requests that are not answered, by number, as frames.
     asked: BTreeMap<u64, Asked>,
-    /// What has no answer and is to be sent to a host that is just being told of what is held.
+    /// Requests that have no answer, to be sent later to a host that is just being told of what is held.
     later: Vec<Vec<u8>>,
-    /// The first request, and what it was answered.
+    /// The first request, and the answer to it.
     init: Option<(Vec<u8>, Vec<u8>)>,
 }
 
@@ -114,11 +114,11 @@ impl Record {
                 }
                 return Ask::Send(self.outbox());
             }
-            // It ends locks, and all are lost: whoever closes a file need not wait.
+            // A flush ends locks, and all of them are lost: whoever closes a file need not wait.
             Ok(Operation::Flush(_)) if self.state != State::Connected => return Ask::Answer(answer(unique, Ok(()))),
             Ok(Operation::Release(ask)) => {
                 let is_held = self.held.closed(ask.fh);
-                // A host that was told of what is held without it knows nothing of it.
+                // A host that was told of what is held, without this file, knows nothing of it.
                 let is_known = is_held || self.state != State::Told;
                 return if is_known { self.without_answer(frame) } else { Ask::Nothing };
             }
@@ -138,7 +138,7 @@ impl Record {
         Ask::Nothing
     }
 
-    /// Whoever asked that does not want to wait any longer.
+    /// Whoever made this request does not want to wait any longer.
     fn interrupted(&mut self, unique: u64) -> Option<Vec<u8>> {
         let asked = self.asked.remove(&unique)?;
         let is_undone = !asked.was_sent || again(&asked.frame[frame::HEADER..]) == Again::Send;
@@ -183,7 +183,7 @@ impl Record {
         (wrong, answers)
     }
 
-    /// Whether the kernel can be told that no name is true (Linux 6.16).
+    /// Whether the kernel can be told that no name is valid (Linux 6.16).
     fn has_epoch(&self) -> bool {
         let minor = |(frame, _): &(Vec<u8>, _)| match Request::parse(&frame[frame::HEADER..]).ok()?.operation().ok()? {
             Operation::Init(ask) => Some(ask.minor),
@@ -203,12 +203,12 @@ impl Record {
         self.held.lost(kept);
     }
 
-    /// The first request of the kernel, to be answered again, and what it was answered.
+    /// The kernel's first request, to be answered again, and the answer that it got.
     pub fn init(&self) -> Option<(Vec<u8>, Vec<u8>)> {
         self.init.clone()
     }
 
-    /// There is a host again, who knows all that the kernel holds.
+    /// There is a host again, which knows all that the kernel holds.
     pub fn resume(&mut self, outbox: Arc<Outbox>) -> Rest {
         self.outbox = outbox;
         self.state = State::Connected;
@@ -230,9 +230,9 @@ impl Record {
 /// What becomes of a request that was sent and is not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Again {
-    /// It is as well done twice.
+    /// It may just as well be done twice.
     Send,
-    /// It was done by the end of the connection.
+    /// The end of the connection has done it.
     Done,
     /// Nobody knows whether it was done.
     Unknown,
@@ -254,14 +254,14 @@ fn again(message: &[u8]) -> Again {
         | Operation::OpenDir
         | Operation::ReadDir { .. }
         | Operation::GetLk(_)
-        // What it held, if it was done, went with the connection.
+        // The lock, if it was taken, went with the connection.
         | Operation::SetLk { .. }
         | Operation::Lseek(_)
         | Operation::Ioctl
         | Operation::Init(_)
         | Operation::Unknown => Again::Send,
         Operation::Write { ask, .. } if ask.flags as i32 & libc::O_APPEND == 0 => Again::Send,
-        // Another guest may have written behind the new end meanwhile.
+        // Another guest may have written beyond the new end in the meantime.
         Operation::SetAttr(ask) if ask.valid & set::SIZE == 0 => Again::Send,
         Operation::Flush(_) | Operation::ReleaseDir | Operation::Destroy => Again::Done,
         _ => Again::Unknown,
@@ -274,7 +274,7 @@ fn answer(unique: u64, done: Result<(), Errno>) -> Vec<u8> {
     OutHeader { len: size_of::<OutHeader>() as u32, error, unique }.as_bytes().into()
 }
 
-/// Whose request it is that an answer is for.
+/// Which request an answer is for.
 pub(super) fn answered(message: &[u8]) -> Option<OutHeader> {
     OutHeader::read_from_prefix(message).ok().map(|(header, _)| header)
 }
@@ -347,7 +347,7 @@ mod tests {
         assert_eq!(answers.iter().map(|answer| error(answer)).collect::<Vec<_>>(), [(16, 0)]);
         let flush = [FlushIn::default()];
         assert!(matches!(ask(&mut record, opcode::FLUSH, 20, 1, &[flush.as_bytes()]), Ask::Answer(_)));
-        // These were not sent, and are, whatever they are.
+        // These were not sent before, and now are, whatever they are.
         assert!(matches!(ask(&mut record, opcode::UNLINK, 18, 1, &name), Ask::Nothing));
         let rest = record.resume(Outbox::new(pair().0));
         let sent: Vec<_> = rest.frames.iter().filter_map(|frame| unique(frame)).collect();
@@ -373,7 +373,7 @@ mod tests {
         assert!(matches!(ask(&mut record, opcode::RELEASE, 2, 7, &[release(50).as_bytes()]), Ask::Nothing));
         assert!(matches!(ask(&mut record, opcode::FORGET, 4, 7, &[forget.as_bytes()]), Ask::Nothing));
         assert_eq!(record.tell(false).len(), 2, "node 8 and its file");
-        // What changes now, the host is told later.
+        // The host is told later of what changes now.
         assert!(matches!(ask(&mut record, opcode::RELEASE, 6, 8, &[release(60).as_bytes()]), Ask::Nothing));
         assert!(matches!(ask(&mut record, opcode::FORGET, 8, 8, &[forget.as_bytes()]), Ask::Nothing));
         assert_eq!(record.resume(Outbox::new(pair().0)).frames.len(), 2);

@@ -1,15 +1,15 @@
-//! Threads of the guest that may be about to take an answer that tells of files.
+//! Threads of the guest that may be about to take an answer about files.
 //!
-//! What an answer says of a file gets into the kernel's caches by the thread that asked, a moment after the answer was written, or much
-//! later on a busy machine. If the kernel is told meanwhile that the file has changed, the thread may still bring what is no longer true: of
-//! a file that the kernel does not know, or forgets meanwhile, it does not note that. (A look-up notes the epoch as it asks, and is
-//! believed no more after a new one; a directory is read with the epoch at which its entries are taken: Linux 6.16,
+//! What an answer says of a file is put into the kernel's caches by the thread that asked, a moment after the answer was written, or much
+//! later on a busy machine. If the kernel is told in between that the file has changed, the thread may still bring in what is no longer
+//! valid: for a file that the kernel does not know, or forgets in between, it does not note the change. (A lookup notes the epoch when it
+//! asks, and is no longer believed after a new one; a directory is read with the epoch at which its entries are taken: Linux 6.16,
 //! fs/fuse/readdir.c, `fuse_direntplus_link`.)
 //!
-//! Who looks up a name or reads a directory holds the directory's lock with others until that is done. So a thread has taken its answer
-//! once it asks for anything else, once somebody changes the directory, who holds the lock alone, and once we had the lock ourselves.
-//! While somebody changes it, only names that the kernel knows already are looked up in it (`fuse_dentry_revalidate`); of
-//! their files the kernel notes what it is told.
+//! Whoever looks up a name or reads a directory holds the directory's lock, shared, until that is done. So a thread has taken its answer
+//! once it asks for anything else, once somebody changes the directory, which takes the lock exclusively, and once we have held the lock
+//! ourselves. While somebody changes it, only names that the kernel already knows are looked up in it (`fuse_dentry_revalidate`); for
+//! their files, the kernel notes what it is told.
 
 use std::{
     collections::BTreeSet,
@@ -21,14 +21,14 @@ use zerocopy::FromBytes;
 
 use crate::fuse::abi::{InHeader, changes_a_name, opcode};
 
-/// How long somebody may take to take an answer: longer than a thread waits for a CPU on a machine that works at all.
+/// How long a thread may take to take an answer: longer than a thread waits for a CPU on a machine that works at all.
 const TAKING: Duration = Duration::from_secs(2);
 
-/// The same while somebody here changes a directory and waits for the answer, so that two guests never wait for each other for longer: who
-/// renames a file or removes a directory may hold the lock we wait for while waiting for the one that is held by the change.
+/// The same while somebody here changes a directory and waits for the answer, so that two guests never wait for each other for longer:
+/// whoever renames a file or removes a directory may hold the lock that we wait for while waiting for the one that the change holds.
 const TAKING_AND_CHANGING: Duration = Duration::from_millis(20);
 
-/// Who has not taken an answer for so long has ended, or was killed. Threads that come and go would fill the list otherwise.
+/// A thread that has not taken an answer for this long has ended, or was killed. Threads that come and go would fill the list otherwise.
 const FORGOTTEN: Duration = Duration::from_secs(10);
 
 /// Who may be about to take an answer.
@@ -53,15 +53,15 @@ struct Taker {
     directory: u64,
     /// In the order in which they came here.
     number: u64,
-    /// The kernel's number of the request. It grows; requests are read by several threads, and may come here in another order.
+    /// The kernel's number for the request. It grows; but requests are read by several threads, and may come here in another order.
     unique: u64,
     /// When the answer was written.
     answered: Option<Instant>,
-    /// Whoever was to answer is gone; another one will, later.
+    /// The host that was to answer is gone; another one will answer later.
     is_put_off: bool,
 }
 
-/// A change by whoever holds the locks of directories alone.
+/// A change by a thread that holds the locks of directories exclusively.
 struct Change {
     unique: u64,
     directory: u64,
@@ -134,14 +134,14 @@ impl Takers {
         }
     }
 
-    /// The host is gone: whoever it has not answered gets no answer of its.
+    /// The host is gone: those it has not answered get no answer from it.
     pub fn are_put_off(&self) {
         let mut asked = self.asked();
         asked.takers.iter_mut().filter(|taker| taker.answered.is_none()).for_each(|taker| taker.is_put_off = true);
         self.fewer.notify_all();
     }
 
-    /// The number of who has asked last, for [`Takers::are_done`].
+    /// The number of the last one that has asked, for [`Takers::are_done`].
     pub fn last(&self) -> u64 {
         self.asked().last
     }
@@ -152,7 +152,7 @@ impl Takers {
         self.fewer.notify_all();
     }
 
-    /// Waits until all those are done who have asked until now in directories that are meant, or until that takes too long. `hurry` gets
+    /// Waits until all those that have asked so far in directories that are meant are done, or until that takes too long. `hurry` gets
     /// each of their directories.
     pub fn wait(&self, is_meant: impl Fn(u64) -> bool, hurry: impl FnMut(u64)) {
         let began = Instant::now();
@@ -239,7 +239,7 @@ mod tests {
         };
         ask(opcode::RENAME2, 7, 10);
         ask(opcode::SETATTR, 9, 12);
-        // Read later than what was asked later.
+        // Read later than requests that were made after it.
         ask(opcode::LOOKUP, 7, 9);
         (7..=10).for_each(|directory| ask(opcode::LOOKUP, directory, 20 + directory));
         assert_eq!(waited_for(&takers), [10]);

@@ -1,8 +1,8 @@
 //! What the host need not be asked, since its answer follows from what the guest itself has asked before.
 //!
-//! - Closing a file ends its process's locks of fcntl(2) on it, and does nothing else: data are on the host when a write is answered. Where
-//!   no process of the guest has asked for such a lock on the file, there is none to end.
-//! - Where owners are squashed, the host has no extended attributes for its guests that give a file rights (`is_given` in
+//! - Closing a file ends its process's fcntl(2) locks on it, and does nothing else: data is on the host when a write is answered. Where
+//!   no process in the guest has asked for such a lock on the file, there is none to end.
+//! - Where owners are squashed, the host gives its guests no extended attributes that give a file rights (`is_given` in
 //!   `server/operations/xattrs.rs`). The kernel asks for one of them before it changes a file.
 
 use std::{
@@ -25,7 +25,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub(super) struct Unasked {
     is_squashed: bool,
-    /// Files on which locks of fcntl(2) were asked for, and by which open files. Who has set one has closed the file when that ends.
+    /// Files on which fcntl(2) locks were asked for, and by which open files. When one of these ends, whoever has set a lock has closed the file.
     locked: Mutex<HashMap<u64, HashSet<u64>>>,
     /// Another host may have lost open files, and is to say so when they are closed.
     is_another_host: AtomicBool,
@@ -41,7 +41,7 @@ impl Unasked {
         self.locked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes what a request asks. The answer to it, if the host need not give it.
+    /// Notes what a request asks. Returns the answer to it, if the host need not give it.
     pub fn answer(&self, header: &InHeader, body: &[u8]) -> Option<Result<(), Errno>> {
         match header.opcode {
             opcode::SETLK | opcode::SETLKW => {

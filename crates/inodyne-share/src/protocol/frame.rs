@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Numbers are little-endian. A length beyond the limit, a kind that is not known, or bytes that are not zero where zeros belong
-//! end the connection: a stream that has lost its place can only be started anew.
+//! end the connection: a stream that has lost its place can only be started again.
 
 use crate::fuse::abi::AttrOut;
 
@@ -15,16 +15,16 @@ pub(crate) const HEADER: usize = 8;
 /// The most that a READ or WRITE moves.
 pub(crate) const MOST_DATA: usize = 1 << 20;
 
-/// The longest payload: such a READ or WRITE, and what stands before its data.
+/// The longest payload: such a READ or WRITE, and what precedes its data.
 pub(crate) const MOST: usize = MOST_DATA + (64 << 10);
 
 /// The longest payload before the handshake is done.
 pub(crate) const MOST_GREETING: usize = 4 << 10;
 
-/// Bytes behind the message in a [`Kind::LastReply`]: directory and position.
+/// Bytes after the message in a [`Kind::LastReply`]: directory and position.
 pub(crate) const LAST: usize = 16;
 
-/// Bytes behind the message in a [`Kind::ChangedReply`]: directory and its attributes.
+/// Bytes after the message in a [`Kind::ChangedReply`]: directory and its attributes.
 pub(crate) const CHANGED: usize = 8 + size_of::<AttrOut>();
 
 /// What a frame carries.
@@ -37,25 +37,25 @@ pub(crate) enum Kind {
     Welcome = 2,
     /// Guest to host: a message of the kernel.
     Request = 3,
-    /// Host to guest: what the kernel is answered.
+    /// Host to guest: an answer for the kernel.
     Reply = 4,
-    /// The same to a READDIR that read the last entry; directory and position follow the message.
+    /// The same, to a READDIR that read the last entry; directory and position follow the message.
     LastReply = 5,
-    /// Host to guest: what is no longer true.
+    /// Host to guest: what is no longer valid.
     Invalidate = 6,
-    /// Guest to host: that this is applied; its number.
+    /// Guest to host: the number of such a message that has been applied.
     Acknowledge = 7,
     /// Guest to host: is anybody there?
     Ping = 8,
     /// Host to guest: yes.
     Pong = 9,
-    /// Guest to host, of which it was told before by another connection: what it has kept.
+    /// Guest to host: what it has kept of what it was told over an earlier connection.
     Resume = 10,
-    /// Host to guest: the answer to it, what of that is not there any more.
+    /// Host to guest: the answer to that: what of it is no longer there.
     Resumed = 11,
-    /// Host to guest: what programs of the host have done, for those that watch files.
+    /// Host to guest: what programs on the host have done, for those that watch files.
     Happened = 12,
-    /// Host to guest: the same as a reply, to what changed a directory; its node and attributes follow the message.
+    /// Host to guest: a reply to a request that changed a directory; the directory's node and attributes follow the message.
     ChangedReply = 13,
 }
 
@@ -81,7 +81,7 @@ impl Kind {
     }
 }
 
-/// Bytes that are no frame.
+/// Bytes that are not a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NoFrame;
 
@@ -93,7 +93,7 @@ pub(crate) fn parse(header: [u8; HEADER], most: usize) -> Result<(Kind, usize), 
     if length > most { Err(NoFrame) } else { Ok((kind, length)) }
 }
 
-/// The header of a frame with so long a payload.
+/// The header of a frame with a payload of this length.
 pub(crate) fn header(kind: Kind, length: usize) -> [u8; HEADER] {
     let [a, b, c, d] = (length as u32).to_le_bytes();
     [a, b, c, d, kind as u8, 0, 0, 0]

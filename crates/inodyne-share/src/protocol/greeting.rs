@@ -1,4 +1,4 @@
-//! The handshake: the first frame in each direction, as JSON, so that versions that differ can still tell each other so.
+//! The handshake: the first frame in each direction, as JSON, so that different versions can still tell each other that they differ.
 
 use serde::{Deserialize, Serialize};
 
@@ -27,14 +27,14 @@ pub(crate) enum Purpose {
     Mount {
         uid: u32,
         gid: u32,
-        /// By what it is known again if it loses the connection: a number that nobody else can guess. Whoever had it before is gone.
+        /// What it is recognised by if it loses the connection: a number that nobody else can guess. Whoever had it before is gone.
         #[serde(default)]
         session: Option<Session>,
-        /// Whether it wants to hear what programs of the host do.
+        /// Whether it wants to hear what programs on the host do.
         #[serde(default)]
         events: bool,
     },
-    /// To ask how it goes.
+    /// To ask for the share's status.
     Status,
 }
 
@@ -44,7 +44,7 @@ impl Hello {
         Self { version: VERSION, little_endian_64, purpose }
     }
 
-    /// Why nobody can be served who says so.
+    /// Why whoever says this cannot be served, if so.
     pub fn refusal(&self) -> Option<String> {
         if self.version != VERSION {
             return Some(format!("this host speaks version {VERSION} of the protocol, and not {}", self.version));
@@ -66,14 +66,14 @@ pub(crate) enum Welcome {
         /// Since when the host's machine has been running: what it wrote before may be lost.
         #[serde(default)]
         boot: String,
-        /// Whether all files belong to who mounts them. Then extended attributes that give them rights are not shown.
+        /// Whether all files belong to whoever mounts them. If so, extended attributes that give them rights are not shown.
         #[serde(default)]
         squashed: bool,
-        /// Whether programs of the host are watched.
+        /// Whether programs on the host are watched.
         #[serde(default)]
         watched: bool,
     },
-    /// How it goes.
+    /// The share's status.
     Status(Box<Status>),
     /// In one line.
     Refused(String),

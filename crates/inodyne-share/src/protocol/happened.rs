@@ -1,30 +1,30 @@
-//! What programs of the host have done, for guests in which programs watch files: the kernel's notifications wake none of these.
+//! What programs on the host have done, for guests in which programs watch files: the kernel's notifications wake none of these.
 //!
 //! ```text
 //! | what: u8 | type: u32 | directory: u64 | length: u16, name | where it was moved: directory: u64 | length: u16, name |
 //! ```
 //!
-//! The last two are there where [`MOVED`] is. Nothing is acknowledged, and nothing is lost with a message but that somebody is woken.
+//! The last two are there where [`MOVED`] is. Nothing is acknowledged, and all that a lost message means is that somebody is not woken.
 
 use std::ffi::{CStr, CString};
 
 /// The name is new.
 pub(crate) const MADE: u8 = 1 << 0;
-/// Data have changed.
+/// Data has changed.
 pub(crate) const CHANGED: u8 = 1 << 1;
 /// Attributes have.
 pub(crate) const ATTRIBUTES: u8 = 1 << 2;
-/// It was closed after it could be written to.
+/// It was closed after being open for writing.
 pub(crate) const CLOSED: u8 = 1 << 3;
 /// The name is gone.
 pub(crate) const GONE: u8 = 1 << 4;
-/// It is another one now.
+/// The file has another name now.
 pub(crate) const MOVED: u8 = 1 << 5;
 
 /// Something that has happened to a name in a directory.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Happened {
-    /// Several things may have: those above, in this order.
+    /// Several things may have happened: those above, in this order.
     pub what: u8,
     /// The type of the file, as the upper bits of a mode have it.
     pub kind: u32,
@@ -54,7 +54,7 @@ fn put(bytes: &mut Vec<u8>, directory: u64, name: &CStr) {
     bytes.extend(name.to_bytes());
 }
 
-/// From such bytes; `None` where they are none.
+/// From such bytes; `None` where they are something else.
 pub(crate) fn decode(mut bytes: &[u8]) -> Option<Vec<Happened>> {
     let mut list = Vec::new();
     while let Some((what, rest)) = bytes.split_first() {
@@ -72,7 +72,7 @@ fn take(bytes: &[u8]) -> Option<((u64, CString), &[u8])> {
     let (directory, rest) = bytes.split_first_chunk()?;
     let (length, rest) = rest.split_first_chunk()?;
     let (name, rest) = rest.split_at_checked(u16::from_le_bytes(*length).into())?;
-    // A single component, for whoever takes it for a path.
+    // A single component, in case somebody takes it for a path.
     let name = (!name.is_empty() && !name.contains(&b'/')).then(|| CString::new(name).ok()).flatten()?;
     Some(((u64::from_le_bytes(*directory), name), rest))
 }

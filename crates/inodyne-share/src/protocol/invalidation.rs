@@ -1,4 +1,4 @@
-//! What is no longer true: the host's word to a guest, and how it is written on the stream.
+//! What is no longer valid: what the host tells a guest, and how it is written on the stream.
 //!
 //! ```text
 //! | number of the message: u64 | entry | entry | ...
@@ -16,7 +16,7 @@ use std::ffi::{CStr, CString};
 pub(crate) enum Invalidation {
     /// The attributes of a node and, where `data`, its pages or its list of names.
     Node { node: u64, data: bool },
-    /// What a name in a directory means, if anything.
+    /// What a name in a directory refers to, if anything.
     Name { directory: u64, name: CString },
     /// Every name. What else is held is named one by one.
     AllNames,
@@ -44,7 +44,7 @@ pub(crate) fn encode(number: u64, list: &[Invalidation]) -> Vec<u8> {
     bytes
 }
 
-/// From such bytes; `None` where they are none.
+/// From such bytes; `None` where they are something else.
 pub(crate) fn decode(bytes: &[u8]) -> Option<(u64, Vec<Invalidation>)> {
     let (number, mut rest) = bytes.split_first_chunk()?;
     let mut list = Vec::new();

@@ -4,10 +4,10 @@
 //! |---|---|
 //! | `frame` | where a message begins and ends, and its kind |
 //! | `greeting` | the first message in each direction |
-//! | `happened` | what programs of the host have done |
+//! | `happened` | what programs on the host have done |
 //! | `invalidation` | what the host says has changed |
-//! | `resume` | what a guest has kept of a connection that was lost |
-//! | `status` | how a share goes |
+//! | `resume` | what a guest has kept from a connection that was lost |
+//! | `status` | how a share is doing |
 //! | `xattrs` | which extended attributes not every guest is given |
 
 pub(crate) mod frame;

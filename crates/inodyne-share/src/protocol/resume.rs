@@ -1,12 +1,12 @@
-//! What a guest has kept of a connection that was lost, so that a host that knows nothing of it, or not any more, lets it go on.
+//! What a guest has kept from a lost connection, so that a host that knows nothing of it, or no longer does, lets it carry on.
 //!
 //! ```text
 //!   a node:       1, node: u64, directory: u64, how often it was told of it: u64, length: u16, name
 //!   an open file: 2, handle: u64, node: u64, how it is open: u8
 //! ```
 //!
-//! Directories come before what is in them, nodes before the files that are open. The host answers each message with the places
-//! in it, each a u32, of what is not there any more.
+//! Directories come before what is in them, nodes before the files that are open. The host answers each message with a list of places
+//! in it, each a u32: those of what is no longer there.
 
 use std::ffi::CString;
 
@@ -20,7 +20,7 @@ pub(crate) enum Kept {
 }
 
 impl Kept {
-    /// Writes it behind what is there.
+    /// Appends it to what is there.
     pub fn encode(&self, bytes: &mut Vec<u8>) {
         match self {
             Self::Node { node, directory, lookups, name } => {
@@ -38,7 +38,7 @@ impl Kept {
     }
 }
 
-/// From such bytes; `None` where they are none.
+/// From such bytes; `None` where they are something else.
 pub(crate) fn decode(bytes: &[u8]) -> Option<Vec<Kept>> {
     fn number<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
         let (number, after) = rest.split_first_chunk()?;

@@ -1,4 +1,4 @@
-//! How a share goes, as the host tells it.
+//! How a share is doing, as the host reports it.
 
 use std::collections::BTreeMap;
 
@@ -9,24 +9,24 @@ use serde::{Deserialize, Serialize};
 pub struct Status {
     /// The directory.
     pub directory: String,
-    /// Nothing is changed for any guest.
+    /// Nothing is changed on behalf of any guest.
     pub read_only: bool,
     /// Directories are read without types.
     pub withhold_types: bool,
     /// `strict` or `relaxed`.
     pub ordering: String,
-    /// Whether guests are told of what programs of the host change.
+    /// Whether guests are told of what programs on the host change.
     pub watched: bool,
     /// How long guests believe what they are told, in seconds.
     pub valid_seconds: u64,
-    /// By what the host's process is held to the directory: `capabilities`, `namespaces`, `landlock`, `seccomp`.
+    /// What confines the host's process to the directory: `capabilities`, `namespaces`, `landlock`, `seccomp`.
     #[serde(default)]
     pub sandbox: Vec<String>,
     /// How long it has been served, in seconds.
     pub served_seconds: u64,
     /// Nodes that any guest knows.
     pub nodes: u64,
-    /// Descriptors of such that are open.
+    /// Open descriptors of such nodes.
     pub descriptors: u64,
     /// Files that guests have open.
     pub open_files: u64,
@@ -54,7 +54,7 @@ pub struct GuestStatus {
     pub round_trips: u64,
     /// Requests by kind.
     pub requests: BTreeMap<String, u64>,
-    /// Whether it is told of changes. One that is not, a client of virtiofs, asks again after a second.
+    /// Whether it is told of changes. One that is not, a virtiofs client, asks again after a second.
     #[serde(default = "yes")]
     pub told_of_changes: bool,
     /// Messages about changes.
@@ -63,7 +63,7 @@ pub struct GuestStatus {
     pub invalidations_acknowledged: u64,
 }
 
-/// What those are that say nothing of it.
+/// The value where nothing is said about it.
 fn yes() -> bool {
     true
 }

@@ -1,4 +1,4 @@
-//! Extended attributes that are not every guest's.
+//! Extended attributes that not every guest gets.
 
 /// Whether an extended attribute gives its file rights on the host, or says what only root may know there: file capabilities are
 /// `security.capability`.

@@ -1,4 +1,4 @@
-//! A request of a guest, however it came, from its being read to its answer.
+//! A guest's request, however it came, from when it is read to its answer.
 
 use std::{sync::Arc, thread, time::Duration};
 
@@ -17,7 +17,7 @@ use crate::{
 /// How often locks that are waited for are tried.
 const LOCK_INTERVAL: Duration = Duration::from_millis(2);
 
-/// So many locks a guest may wait for, since all are tried each time. Whoever wants one more is told that there are none (ENOLCK).
+/// How many locks a guest may wait for, since all are tried each time. Whoever wants one more is told that there are none (ENOLCK).
 const MOST_LOCKS: usize = 1024;
 
 /// Does what is asked, and answers. Returns memory for the next answer.
@@ -40,7 +40,7 @@ pub(super) fn answer(host: &Arc<Host>, guest: &Arc<Guest>, request: &Request<'_>
     memory.filter(|memory| memory.capacity() <= 256 << 10).unwrap_or_default()
 }
 
-/// Tries a lock again and again, in one thread for all of the guest.
+/// Tries a lock again and again, in one thread for all locks of the guest.
 fn wait_for_lock(host: &Arc<Host>, guest: &Arc<Guest>, waiting: Waiting) {
     let mut locks = guest.locks();
     if locks.interrupted.remove(&waiting.unique) {

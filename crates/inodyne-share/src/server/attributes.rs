@@ -1,4 +1,4 @@
-//! What a file's attributes are in the kernel's protocol, and whose the files are for a guest.
+//! What a file's attributes are in the kernel's protocol, and who owns the files for a guest.
 
 use std::time::Duration;
 
@@ -6,27 +6,27 @@ use rustix::fs::{Statx, StatxTimestamp, makedev};
 
 use crate::fuse::abi::{Attr, AttrOut, EntryOut};
 
-/// How long a guest may believe what it is told where it is told of changes. Not longer: what no message can repair mends itself.
+/// How long a guest may believe what it is told, where it is told of changes. No longer, so that what no message can repair repairs itself.
 pub(crate) const WATCHED: Duration = Duration::from_secs(24 * 3600);
 
-/// How long where it is not.
+/// How long, where it is not.
 pub(crate) const UNWATCHED: Duration = Duration::from_secs(1);
 
-/// Whose the files are.
+/// Who owns the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owners {
-    /// All belong to the user that mounts them; other users and set-id bits are not given to files. For hosts that are not root.
+    /// All belong to the user that mounts them; files get no other owner and no set-id bits. For hosts that are not root.
     Squash,
-    /// Users and groups are the same numbers on both sides, and new files belong to who makes them. The host must be root.
+    /// Users and groups are the same numbers on both sides, and new files belong to whoever makes them. The host must be root.
     Keep,
 }
 
 /// How a guest sees attributes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct View {
-    /// Whom everything belongs to, if to one.
+    /// Who everything belongs to, if to one.
     pub owner: Option<(u32, u32)>,
-    /// The device of the root: on others inode numbers may be the same.
+    /// The root's device: on other devices the same inode numbers may be in use.
     pub device: u64,
 }
 
@@ -55,7 +55,7 @@ impl View {
         }
     }
 
-    /// The inode number that is shown; on another device one that the root's does not have.
+    /// The inode number that is shown; for another device, one that the root's device does not have.
     pub fn inode(&self, stat: &Statx) -> u64 {
         let device = makedev(stat.stx_dev_major, stat.stx_dev_minor);
         if device == self.device {
@@ -65,7 +65,7 @@ impl View {
     }
 }
 
-/// The answer to what asks for a name.
+/// The answer to a request for a name.
 pub(crate) fn entry(node: u64, attr: Attr, valid: Duration) -> EntryOut {
     EntryOut {
         node,
@@ -79,7 +79,7 @@ pub(crate) fn entry(node: u64, attr: Attr, valid: Duration) -> EntryOut {
     }
 }
 
-/// The answer to what asks for attributes.
+/// The answer to a request for attributes.
 pub(crate) fn attributes(attr: Attr, valid: Duration) -> AttrOut {
     AttrOut { attr_valid: valid.as_secs(), attr_valid_nsec: valid.subsec_nanos(), dummy: 0, attr }
 }

@@ -1,5 +1,5 @@
-//! What a guest has asked and nobody has begun: where all threads but one are busy, that one goes on reading, and what it reads waits here.
-//! So whether the host is there, and what the guest acknowledges, is never behind a request that waits for the disk.
+//! A guest's requests that nobody has begun: where all threads but one are busy, that one goes on reading, and what it reads waits here.
+//! So a question whether the host is there, or an acknowledgement, never waits behind a request that waits for the disk.
 
 use std::{
     collections::VecDeque,
@@ -9,7 +9,7 @@ use std::{
 
 use crate::protocol::frame::Kind;
 
-/// With more than this waiting, nothing further is read. Only long writes can be as much, a lot of them at once.
+/// With more than this waiting, nothing further is read. Only long writes can amount to that, and only many at once.
 const MOST: usize = 4 << 20;
 
 /// What a message takes here beside its payload.
@@ -19,7 +19,7 @@ const OVERHEAD: usize = 128;
 #[derive(Default)]
 pub(super) struct Backlog {
     state: Mutex<State>,
-    /// Something of it was begun.
+    /// Some of it was begun.
     less: Condvar,
 }
 
@@ -37,7 +37,7 @@ impl Backlog {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// There is a thread more.
+    /// There is one more thread.
     pub fn join(&self) {
         self.state().threads += 1;
     }
@@ -56,7 +56,7 @@ impl Backlog {
         may
     }
 
-    /// The calling thread is done. What it is to do next, or it is not busy any more.
+    /// The calling thread is done. Returns what it is to do next; if nothing, it is no longer busy.
     pub fn next(&self) -> Option<(Kind, Vec<u8>)> {
         let mut state = self.state();
         let next = state.messages.pop_front();
@@ -68,7 +68,7 @@ impl Backlog {
         next
     }
 
-    /// Waits for so long at most while a lot waits; whether that is not so any more.
+    /// Waits at most this long while too much is waiting. Returns whether it no longer is.
     pub fn has_room(&self, within: Duration) -> bool {
         let (_state, waited) = self
             .less

@@ -30,16 +30,16 @@ const WORKERS: usize = 8 + 1;
 /// How long a handshake may take.
 pub(super) const GREETING: Duration = Duration::from_secs(5);
 
-/// A guest from which nothing comes for so long is gone: a mounter that has nothing else to say asks whether the host is there.
+/// A guest from which nothing comes for this long is gone: a mounter that has nothing else to say asks whether the host is there.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// How often a guest is told that the host is there while nothing is read of it: it may be asking just that.
+/// How often a guest is told that the host is there while nothing is read from it: it may be asking just that.
 const STILL_THERE: Duration = Duration::from_secs(2);
 
-/// How long a guest that comes again waits for the end of its earlier connection.
+/// How long a guest that comes back waits for the end of its earlier connection.
 const SUCCESSION: Duration = Duration::from_secs(5);
 
-/// How often it is looked whether that has ended.
+/// How often to check whether that has ended.
 const SUCCESSION_INTERVAL: Duration = Duration::from_millis(2);
 
 /// Serves a connection until it ends. `stranger` is dropped as soon as it is known who is there.
@@ -65,7 +65,7 @@ pub(crate) fn serve(host: &Arc<Host>, stream: Arc<dyn Stream>, stranger: impl Si
     host.guests().insert(guest.id, guest.clone());
     thread::scope(|scope| {
         for _ in 1..WORKERS {
-            // Fewer do it too.
+            // Fewer will do, too.
             let _ = thread::Builder::new().name("share-worker".into()).spawn_scoped(scope, || worker.work());
         }
         worker.work();
@@ -74,8 +74,8 @@ pub(crate) fn serve(host: &Arc<Host>, stream: Arc<dyn Stream>, stranger: impl Si
     Ok(())
 }
 
-/// Ends what is left of an earlier connection of the same mount, with its locks and open files. Its end may not have been noticed here. Whether
-/// nothing is left: what is still being done for it must not be done after what the guest asks next.
+/// Ends what is left of an earlier connection of the same mount, with its locks and open files. Its end may not have been noticed here. Returns
+/// whether nothing is left: what is still being done for it must not be done after what the guest asks next.
 fn succeed(host: &Host, session: Session, key: Option<PublicKey>) -> bool {
     let until = Instant::now() + SUCCESSION;
     loop {
@@ -91,15 +91,15 @@ fn succeed(host: &Host, session: Session, key: Option<PublicKey>) -> bool {
 
 /// Who mounts the share.
 struct Mounter {
-    /// Whose the files shall be.
+    /// Who the files are to belong to.
     owner: (u32, u32),
-    /// By what the mount is known again.
+    /// What the mount is recognised by.
     session: Option<Session>,
-    /// Whether it wants to hear what programs of the host do.
+    /// Whether it wants to hear what programs on the host do.
     events: bool,
 }
 
-/// The handshake. Who mounts the share, if this is a guest that does.
+/// The handshake. Returns who mounts the share, if this is a guest that does.
 fn greet(host: &Host, inbox: &mut Inbox, outbox: &Arc<Outbox>) -> Option<Mounter> {
     let mut payload = Vec::new();
     let hello: Hello = match inbox.next(&mut payload) {
@@ -121,7 +121,7 @@ fn greet(host: &Host, inbox: &mut Inbox, outbox: &Arc<Outbox>) -> Option<Mounter
     mounter
 }
 
-/// What each of the threads has that serve a guest.
+/// What each of the threads that serve a guest has.
 struct Worker<'a> {
     host: &'a Arc<Host>,
     guest: &'a Arc<Guest>,
@@ -139,7 +139,7 @@ impl Worker<'_> {
         while let Some(kind) = self.read(&mut payload)
             && self.perform(kind, &mut payload, &mut memory).is_some()
         {}
-        // The others read the end too, then.
+        // Then the others read the end too.
         self.outbox.close();
     }
 

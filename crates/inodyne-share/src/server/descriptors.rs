@@ -1,6 +1,6 @@
-//! Descriptors of nodes that were used lately, so that not each request resolves names anew; and never more than so many, whatever a
-//! guest asks for. Which one goes is found by the second chance: a hand goes round and takes the first that was not used since it
-//! last came by.
+//! Descriptors of recently used nodes, so that not every request resolves names anew; and never more than a fixed number, whatever a
+//! guest asks for. Which one goes is decided by the second-chance algorithm: a hand goes round and takes the first that was not used since
+//! it last came by.
 
 use std::{collections::HashMap, os::fd::OwnedFd, sync::Arc};
 
@@ -23,7 +23,7 @@ pub(crate) struct Descriptors {
 }
 
 impl Descriptors {
-    /// At most so many.
+    /// At most this many.
     pub fn new(most: usize) -> Self {
         Self { slots: Vec::new(), places: HashMap::new(), most: most.max(1), hand: 0 }
     }

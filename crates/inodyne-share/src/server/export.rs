@@ -1,8 +1,8 @@
 //! The directory that is shared, as descriptors: finding the file of a node, and nothing outside of the directory.
 //!
 //! A file is found by the names of its node, from the nearest directory whose descriptor is at hand, in one `openat2` that follows no
-//! symbolic link, goes through no magic link and never above where it began. What is found must be the very file (device, inode
-//! number, time of birth), or the node is stale. A descriptor got so neither opens nor changes the file (`O_PATH`); only regular
+//! symbolic link, goes through no magic link and never leads above where it began. What is found must be the very file (device, inode
+//! number, birth time), or the node is stale. Getting a descriptor this way neither opens nor changes the file (`O_PATH`); only regular
 //! files and directories are ever opened from it, by the name that the process has for it in /proc. So a device node does
 //! nothing, whoever puts it there, and whenever.
 
@@ -28,7 +28,7 @@ use super::{
 };
 use crate::ShareError;
 
-/// What is asked of a file: everything that `stat` says, and its time of birth.
+/// What is asked of a file: everything that `stat` says, and its birth time.
 const WANTED: StatxFlags = StatxFlags::BASIC_STATS.union(StatxFlags::BTIME);
 
 /// Descriptors that are kept where the process may have many.
@@ -44,13 +44,13 @@ pub(crate) struct Export {
 }
 
 impl Export {
-    /// A descriptor of a directory, with which it is neither opened nor changed.
+    /// A descriptor of a directory; getting it neither opens nor changes the directory.
     pub fn open_root(directory: &Path) -> Result<OwnedFd, ShareError> {
         openat(CWD, directory, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
             .map_err(|errno| ShareError::directory("share", directory, io::Error::from(errno)))
     }
 
-    /// Of such a descriptor; `directory` is what it is called.
+    /// From such a descriptor; `directory` is what it is called.
     pub fn new(directory: &Path, root: OwnedFd) -> Result<Self, ShareError> {
         let failed = |errno: Errno| ShareError::directory("share", directory, io::Error::from(errno));
         let own = openat(CWD, "/proc/self/fd", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
@@ -86,7 +86,7 @@ impl Export {
         self.descriptors().count()
     }
 
-    /// A descriptor of a node's file, with which it is neither opened nor changed.
+    /// A descriptor of a node's file; getting it neither opens nor changes the file.
     pub fn find(&self, node: NodeId) -> Result<Arc<OwnedFd>, Errno> {
         if node == ROOT {
             return Ok(self.root.clone());
@@ -108,7 +108,7 @@ impl Export {
         Ok(found)
     }
 
-    /// Down the names from the nearest directory at hand.
+    /// Goes down the names from the nearest directory at hand.
     fn walk(&self, mut directory: NodeId, name: CString) -> Result<OwnedFd, Errno> {
         let mut path = vec![name];
         let start = loop {
@@ -120,7 +120,7 @@ impl Export {
             }
             let nodes = self.nodes();
             let name = nodes.names(directory).next().ok_or(Errno::STALE)?;
-            // Names that were not seen at the same time could form a circle.
+            // Names that were not seen at the same time could form a cycle.
             if path.len() > usize::from(u8::MAX) * 16 {
                 return Err(Errno::STALE);
             }
@@ -151,8 +151,8 @@ impl Export {
     }
 
     /// Closes the descriptor of a regular file that has lost its last name, so that what it takes up on the disk is free as soon as no guest has it
-    /// open. Others stay as long as there is room for them: a directory may be one in which a guest's program works, and nothing else would
-    /// lead to it.
+    /// open. Others stay as long as there is room for them: a directory may be the working directory of a guest's program, and nothing else
+    /// would lead to it.
     pub fn drop_removed(&self, node: NodeId) {
         let Some(descriptor) = self.descriptors().get(node) else { return };
         let is_removed =
@@ -202,7 +202,7 @@ pub(crate) fn open_beneath(directory: &OwnedFd, name: &CStr) -> Result<OwnedFd, 
     Err(Errno::AGAIN)
 }
 
-/// Everything about a file that is open in whatever way.
+/// Everything about an open file, however it was opened.
 pub(crate) fn stat(descriptor: &OwnedFd) -> Result<Statx, Errno> {
     statx(descriptor, c"", AtFlags::EMPTY_PATH, WANTED)
 }

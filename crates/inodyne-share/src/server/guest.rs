@@ -1,4 +1,4 @@
-//! One guest, as all that serve it know it: who it is, the locks it waits for, and what it has asked.
+//! One guest, as everything that serves it knows it: who it is, the locks it waits for, and what it has asked.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -30,11 +30,11 @@ pub(crate) struct Guest {
     pub id: GuestId,
     pub link: Arc<Link>,
     pub view: View,
-    /// Whether it is told of changes, where there is anybody to tell of them. One that is not believes nothing for long.
+    /// Whether it is told of changes, where anybody can tell of them. A guest that is not believes nothing for long.
     pub is_told: bool,
     /// Whether it gets extended attributes.
     pub has_xattrs: bool,
-    /// Whether its kernel can be told at once that no name it holds is true (Linux 6.16).
+    /// Whether its kernel can be told at once that no name it holds is valid (Linux 6.16).
     pub has_epoch: AtomicBool,
     /// Its key, where it had to show one.
     key: Option<PublicKey>,
@@ -49,9 +49,9 @@ pub(crate) struct Guest {
 #[derive(Default)]
 pub(super) struct Locks {
     pub waiting: Vec<Waiting>,
-    /// Requests that shall be given up, and have not begun to wait yet.
+    /// Requests that are to be given up but have not begun to wait yet.
     pub interrupted: BTreeSet<u64>,
-    /// A thread tries those that are waited for.
+    /// A thread is trying those that are waited for.
     pub is_tried: bool,
     /// The guest has gone.
     pub is_over: bool,
@@ -135,7 +135,7 @@ impl Guest {
         self.link.outbox.send(&Reply::reusing(Vec::new()).finish(unique, done));
     }
 
-    /// How it goes with a guest whose kernel holds so many nodes.
+    /// The status of a guest whose kernel holds this many nodes.
     pub fn status(&self, nodes_held: u64) -> GuestStatus {
         let counted = |(number, name): &(u32, &str)| {
             let count = self.counts.get(*number as usize)?.load(Relaxed);

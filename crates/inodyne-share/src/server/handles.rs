@@ -1,9 +1,9 @@
 //! Files that guests have open, and the locks they hold.
 //!
-//! Locks are the host's own, so they hold between guests and against programs of the host. One of flock(2) belongs to the
-//! descriptor of the open file. One of fcntl(2) belongs to a process of the guest, for which a descriptor of its own stands
-//! here, whose lock is one of the open file description (`F_OFD_SETLK`). One of an open file description of the guest looks the same
-//! from here, but that nobody says when it ends; so it ends with the open file.
+//! Locks are the host's own, so they hold between guests and against programs on the host. A flock(2) lock belongs to the
+//! descriptor of the open file. An fcntl(2) lock belongs to a process in the guest, which is represented here by a descriptor of its
+//! own that takes an open file description lock (`F_OFD_SETLK`). An open file description lock of the guest's looks the same
+//! from here, except that nobody says when it ends; so it ends with the open file.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -19,8 +19,8 @@ use rustix::io::Errno;
 
 use super::nodes::{GuestId, NodeId};
 
-/// A guest's number of a file that it has open. Numbers mean something only together with the guest: one that was connected to another host
-/// goes on with those that it has.
+/// A guest's number for a file that it has open. Numbers mean something only together with the guest: a guest that was connected to another
+/// host goes on with those that it has.
 type Key = (GuestId, u64);
 
 /// A file that a guest has open.
@@ -30,7 +30,7 @@ pub(crate) struct OpenFile {
     pub file: Arc<OwnedFd>,
 }
 
-/// Who holds locks of fcntl(2), and on what.
+/// Who holds fcntl(2) locks, and on what.
 pub(crate) type LockOwner = (GuestId, NodeId, u64);
 
 /// All of them.
@@ -46,19 +46,19 @@ pub(crate) struct Handles {
 struct Tables {
     files: HashMap<Key, Arc<OpenFile>>,
     by_node: HashMap<NodeId, Vec<Key>>,
-    /// With the open file by which each was last used.
+    /// Each with the open file through which it was last used.
     locks: HashMap<LockOwner, (Key, Arc<OwnedFd>)>,
     /// The same the other way round.
     locked_by: HashMap<Key, HashSet<LockOwner>>,
 }
 
-/// What is to be closed with the table released.
+/// What is to be closed once the table is unlocked.
 type Closed = Vec<Arc<OwnedFd>>;
 
 impl Handles {
-    /// At most so many open files, and as many owners of locks.
+    /// At most this many open files, and as many owners of locks.
     pub fn new(most: usize) -> Self {
-        // So that those that another host has given are others.
+        // So that numbers given by another host are different.
         let last = AtomicU64::new(RandomState::new().hash_one(most) >> 1);
         Self { last, tables: Mutex::default(), most }
     }
@@ -67,13 +67,13 @@ impl Handles {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps an open file, and says under which number.
+    /// Keeps an open file, and returns its number.
     pub fn add(&self, guest: GuestId, node: NodeId, file: OwnedFd) -> Result<u64, Errno> {
         let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         self.put(guest, number, node, file).map(|()| number)
     }
 
-    /// The same under a number that the guest has for it.
+    /// The same, under a number that the guest already has for it.
     pub fn put(&self, guest: GuestId, number: u64, node: NodeId, file: OwnedFd) -> Result<(), Errno> {
         let mut tables = self.tables();
         if tables.files.len() >= self.most || tables.files.contains_key(&(guest, number)) {
@@ -84,7 +84,7 @@ impl Handles {
         Ok(())
     }
 
-    /// A guest's open file. One that is not open here it had open at another host, and could not go on with.
+    /// A guest's open file. One that is not open here is one that the guest had open at another host and could not carry on with.
     pub fn get(&self, guest: GuestId, number: u64) -> Result<Arc<OpenFile>, Errno> {
         self.tables().files.get(&(guest, number)).cloned().ok_or(Errno::STALE)
     }
@@ -102,7 +102,7 @@ impl Handles {
         removed.is_some()
     }
 
-    /// The descriptor that stands for an owner of locks, who uses them by an open file of this number; `open` makes it.
+    /// The descriptor that stands for an owner of locks, who uses them through the open file with this number; `open` makes it.
     pub fn lock_owner(
         &self,
         owner: LockOwner,
@@ -145,7 +145,7 @@ impl Handles {
 }
 
 impl Tables {
-    /// The descriptor of an owner of locks, or `new` where there is none yet, noted as used by an open file. That must still be open:
+    /// The descriptor of an owner of locks, or `new` where there is none yet, noted as used by an open file. The file must still be open:
     /// nobody would release the lock otherwise.
     fn used_by(
         &mut self,
@@ -174,7 +174,7 @@ impl Tables {
         Some(descriptor)
     }
 
-    /// Takes an open file out, and the descriptors of those who used it last for locks.
+    /// Takes an open file out, and the descriptors of the owners of locks who last used it.
     fn take(&mut self, key: Key) -> Option<(Arc<OpenFile>, Closed)> {
         let file = self.files.remove(&key)?;
         let owners = self.locked_by.remove(&key).unwrap_or_default();
@@ -207,7 +207,7 @@ mod tests {
         handles.leave(1);
         assert_eq!(handles.get(1, one).unwrap_err(), Errno::STALE);
         assert!(handles.of_node(5).is_some());
-        // Its number may be another's too, who has it from elsewhere.
+        // Another guest may have the same number, from elsewhere.
         handles.put(3, other, 6, null()).unwrap();
         assert_eq!(handles.put(3, other, 7, null()), Err(Errno::NFILE));
         assert_eq!((handles.get(2, other).unwrap().node, handles.get(3, other).unwrap().node), (5, 6));
@@ -227,7 +227,7 @@ mod tests {
         assert!(handles.remove(1, one));
         assert!(handles.known_lock_owner(&process).is_some() && handles.known_lock_owner(&description).is_none());
         assert_eq!(handles.lock_owner(description, one, null).unwrap_err(), Errno::STALE);
-        // They end before it, too.
+        // They can end before it, too.
         handles.unlock(&process);
         handles.lock_owner(process, other, null).unwrap();
         handles.leave(1);

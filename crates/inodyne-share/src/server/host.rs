@@ -34,25 +34,25 @@ use crate::{
 /// How a directory is shared.
 #[derive(Clone, Debug)]
 pub struct ServeOptions {
-    /// Nothing is changed for any guest.
+    /// Nothing is changed on behalf of any guest.
     pub read_only: bool,
-    /// Directories are read without the types of their entries, and nothing is told that was not asked.
+    /// Directories are read without the types of their entries, and guests are told nothing that they did not ask for.
     pub withhold_types: bool,
-    /// Whose the files are.
+    /// Who owns the files.
     pub owners: Owners,
     /// When a change is acknowledged.
     pub ordering: Ordering,
-    /// Whether changes on the host are looked out for.
+    /// Whether to watch for changes on the host.
     pub watch: bool,
-    /// Whether guests are told of changes at all. Without this they are stale, which shows that a test can find that.
+    /// Whether guests are told of changes at all. Without this they are stale, which shows that a test can detect that.
     pub announce: bool,
     /// Time added to each request that is answered: a slower connection, for measurements.
     pub delay: Duration,
-    /// Whose the files are for guests that cannot say it, unless their owners are kept: user and group.
+    /// Who owns the files for guests that cannot say, unless owners are kept: user and group.
     pub owner: (u32, u32),
     /// How many nodes a guest may hold. What it looks up or makes beyond that is refused, so that it cannot use up the host's memory.
     pub most_nodes: usize,
-    /// Whether guests of virtiofs get extended attributes. Their kernel asks for one that gives a file rights twice for each file that is made.
+    /// Whether virtiofs guests get extended attributes. For each file that is made, their kernel asks twice for one that gives a file rights.
     pub xattrs_by_virtiofs: bool,
 }
 
@@ -62,15 +62,15 @@ pub(crate) struct Host {
     /// What the directory is called.
     directory: PathBuf,
     pub export: Export,
-    /// That of the shared directory itself.
+    /// The device of the shared directory itself.
     device: u64,
-    /// What tells the shared directory from others, and this run of the machine from others.
+    /// What distinguishes the shared directory from others, and this run of the machine from others.
     pub root: u64,
     pub boot: String,
     pub handles: Handles,
     pub coherence: Coherence,
     pub since: Instant,
-    /// Whether guests hear of changes that programs of the host make.
+    /// Whether guests hear of changes that programs on the host make.
     pub is_watched: AtomicBool,
     /// What the process has given up, once it has.
     pub sandbox: OnceLock<Vec<String>>,
@@ -84,7 +84,7 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// Of a directory that is open.
+    /// For a directory that is open.
     pub fn new(directory: PathBuf, root: OwnedFd, options: ServeOptions) -> Result<Arc<Self>, ShareError> {
         let export = Export::new(&directory, root)?;
         let root = export.nodes().identity(ROOT);
@@ -116,13 +116,13 @@ impl Host {
         Ok(Arc::new(host))
     }
 
-    /// From now on answers requests as much later as the options say, or at once.
+    /// From now on, delays answers to requests by as much as the options say, or not at all.
     pub fn delay(&self, is_delayed: bool) {
         let delay = if is_delayed { self.options.delay } else { Duration::ZERO };
         self.delay.store(delay.as_nanos() as u64, Relaxed);
     }
 
-    /// Lets the time pass by which an answer is to come later.
+    /// Waits for as long as an answer is to be delayed.
     pub fn wait(&self) {
         let delay = self.delay.load(Relaxed);
         if delay > 0 {
@@ -146,7 +146,7 @@ impl Host {
         self.handles.of_node(node).map_or_else(|| self.export.find(node), Ok)
     }
 
-    /// How a guest sees attributes whose user is this one.
+    /// How a guest with this user and group sees attributes.
     pub fn view(&self, owner: (u32, u32)) -> View {
         View { owner: (self.options.owners == Owners::Squash).then_some(owner), device: self.device }
     }
@@ -185,7 +185,7 @@ impl Host {
         self.guests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How it goes.
+    /// How the share is doing.
     pub fn status(&self) -> Status {
         let guests: Vec<_> = self.guests().values().cloned().collect();
         // Each lock is released before the next one is taken.
@@ -216,7 +216,7 @@ impl Host {
     }
 }
 
-/// What was for a guest that has gone is of no use to others. The C library would keep it.
+/// Memory that served a guest that has gone is of no use to others. The C library would keep it.
 fn give_memory_back() {
     // SAFETY: it concerns free memory only, and locks what it needs.
     #[cfg(target_env = "gnu")]

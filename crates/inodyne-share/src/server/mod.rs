@@ -5,18 +5,18 @@
 //! | this one | listening, and ending |
 //! | `host` | what all guests have in common |
 //! | `connection` | one connection, from the handshake to the end |
-//! | `backlog` | what has come by it and waits, since all threads but one are busy |
-//! | `virtio` | one virtual machine whose guest mounts the share by virtiofs |
-//! | `answering` | a request of either, from its being read to its answer |
+//! | `backlog` | what has come over it and waits, since all threads but one are busy |
+//! | `virtio` | one virtual machine whose guest mounts the share over virtiofs |
+//! | `answering` | a request from either, from when it is read to its answer |
 //! | `guest` | who is at its other end |
-//! | `resume` | what a guest has kept of a connection that was lost |
+//! | `resume` | what a guest has kept from a connection that was lost |
 //! | `operations` | what a guest asks |
 //! | `sandbox` | what the process gives up before it serves anybody |
 //! | `export` | finding the file of a node, and nothing outside of the directory |
 //! | `nodes` | what guests know |
-//! | `descriptors` | descriptors that were used lately |
+//! | `descriptors` | recently used descriptors |
 //! | `handles` | files that guests have open |
-//! | `attributes` | attributes, and whose the files are |
+//! | `attributes` | attributes, and who owns the files |
 
 mod answering;
 mod attributes;
@@ -66,7 +66,7 @@ use export::Export;
 use host::Host;
 use virtio::Machine;
 
-/// Makes the process ready to serve, and begins to look out for changes; says how in a line for the user.
+/// Makes the process ready to serve, and begins to watch for changes; also returns a line for the user about how it does.
 fn start(directory: &Path, root: OwnedFd, options: ServeOptions) -> Result<(Arc<Host>, String), ShareError> {
     if options.owners == Owners::Keep && !rustix::process::geteuid().is_root() {
         return Err(ShareError::lacking("only root can keep the owners of files (--owners keep)"));
@@ -75,11 +75,11 @@ fn start(directory: &Path, root: OwnedFd, options: ServeOptions) -> Result<(Arc<
     // What the system allows is enough for whatever comes; where not, there are fewer.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
     let host = Host::new(directory.into(), root, options)?;
-    // The guest's kernel has applied the mask of who makes a file.
+    // The guest's kernel has already applied the umask of whoever makes a file.
     umask(Mode::empty());
     let mut holds = sandbox::enter(host.export.root());
     let (watcher, watched) = watch::open(&host);
-    // What watching needs is open, and no other thread is there yet.
+    // What watching needs is open, and there is no other thread yet.
     if sandbox::keep_rights_to_files(host.options.owners) {
         holds.insert(0, "capabilities".into());
     }
@@ -88,11 +88,11 @@ fn start(directory: &Path, root: OwnedFd, options: ServeOptions) -> Result<(Arc<
     Ok((host, watched))
 }
 
-/// A share with one guest, who is connected from the beginning: nobody else can reach it.
+/// A share with one guest, which is connected from the beginning: nobody else can reach it.
 pub struct PrivateShare(Arc<Host>);
 
 impl PrivateShare {
-    /// Of a directory that is open, if only as a path; `directory` is what it is called. Changes limits and the file mode creation
+    /// For a directory that is open, if only as a path; `directory` is what it is called. Changes limits and the file mode creation
     /// mask of the process, and gives up what this thread and later ones do not need.
     ///
     /// # Errors
@@ -101,7 +101,7 @@ impl PrivateShare {
         start(directory, root, options).map(|(host, _)| Self(host))
     }
 
-    /// From now on answers requests as much later as the options say, or at once.
+    /// From now on, delays answers to requests by as much as the options say, or not at all.
     pub fn delay(&self, is_delayed: bool) {
         self.0.delay(is_delayed);
     }
@@ -118,21 +118,21 @@ impl PrivateShare {
 /// More connections than this are refused, so that nobody uses up the host's threads.
 const MOST_GUESTS: usize = 128;
 
-/// Of these, so many may be connected at the same time without having said who they are, each for a few seconds.
+/// How many of these may be connected at the same time without having said who they are, each for a few seconds.
 const MOST_STRANGERS: usize = 32;
 
-/// How often it is looked for guests that do not acknowledge.
+/// How often to look for guests that do not acknowledge.
 const ROUND: Duration = Duration::from_secs(1);
 
 /// After a connection that could not be accepted.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Shares a directory with whoever connects at one of the addresses, until `stop` becomes readable. `ready` is called once guests
-/// can connect, with what they should know of how it is watched.
+/// can connect, with what they should know about how it is watched.
 ///
-/// To be called from a process with one thread, as it forks and then gives up what it does not need (`sandbox`), which concerns this
-/// thread and later ones. Changes limits and the file mode creation mask of the process. Threads that serve guests are still there on return: the process
-/// is to end then, which ends them and their connections.
+/// To be called from a process with one thread, since it forks and then gives up what it does not need (`sandbox`), which concerns this
+/// thread and later ones. Changes limits and the file mode creation mask of the process. Threads that serve guests are still running on
+/// return: the process must then end, which ends them and their connections.
 ///
 /// # Errors
 /// Where the directory cannot be shared or nobody can listen at an address.
@@ -147,7 +147,7 @@ pub fn serve(
     let nobody = Admitted::default();
     let is_remote = listen.iter().any(Address::is_remote);
     let listener = |address: &Address| {
-        // Where there is an address for which they are, keys and machines are not meant for the others.
+        // If there is an address that keys and machines are for, they are not meant for the others.
         Listener::new(address, if is_remote && !address.is_remote() { &nobody } else { admitted })
     };
     let listeners = listen.iter().map(listener).collect::<Result<Vec<_>, _>>()?;
@@ -168,7 +168,7 @@ pub fn serve(
         host.coherence.drop_silent();
         for (listener, _) in listeners.iter().zip(came).filter(|(_, came)| **came) {
             let Ok(came) = listener.accept() else {
-                // Too many descriptors, or a guest that has gone again.
+                // Too many descriptors, or a guest that has already gone.
                 thread::sleep(PAUSE);
                 continue;
             };
@@ -180,7 +180,7 @@ pub fn serve(
     }
 }
 
-/// Serves who has come, by a thread for it. It counts as a guest as long as `guest` is there, and as a stranger as long as `unknown` is.
+/// Serves whoever has come, in a thread of its own. It counts as a guest as long as `guest` is there, and as a stranger as long as `unknown` is.
 fn serve_one(host: &Arc<Host>, came: Came, guest: Counted, unknown: Counted) -> Result<(), ShareError> {
     let of_thread = host.clone();
     let work: Box<dyn FnOnce() + Send> = match came {
@@ -216,7 +216,7 @@ fn serve_one(host: &Arc<Host>, came: Came, guest: Counted, unknown: Counted) -> 
     }
 }
 
-/// One of those of whom there may be so many, until dropped.
+/// Counts as one of a limited number, until dropped.
 struct Counted(Arc<AtomicUsize>);
 
 impl Counted {

@@ -1,9 +1,9 @@
 //! What guests know of the directory that is shared: a table of nodes, fed by what they are told and what they forget.
 //!
-//! A node's number is ours and means one file for ever, though the file system uses its own numbers again: it is made of what tells the
-//! file from every other one, device, inode number and time of birth. So a host that was started anew gives a file the number that
-//! the host before it gave, and a guest that kept the number may go on with it (`resume`). Where the file system knows no time of
-//! birth, numbers are given one after the other, and mean nothing to another host.
+//! A node's number is ours and means one file for ever, though the file system reuses its own numbers: it is derived from what distinguishes the
+//! file from every other one: device, inode number and birth time. So a host that was restarted gives a file the number that
+//! the host before it gave, and a guest that kept the number may carry on with it (`resume`). Where the file system has no birth
+//! time, numbers are given one after the other, and mean nothing to another host.
 //!
 //! A node holds no descriptor; it knows under which names it was last seen, and is found again by them (`export`). Its directories stay
 //! known as long as it does, for the sake of their names.
@@ -29,7 +29,7 @@ pub(crate) const ROOT: NodeId = crate::fuse::abi::ROOT;
 /// More names of one file than this are forgotten, the oldest first.
 const MOST_NAMES: usize = 8;
 
-/// Room for so many nodes is always kept.
+/// Room for this many nodes is always kept.
 const FEW: usize = 1024;
 
 /// What tells a file from every other one.
@@ -87,13 +87,13 @@ pub(crate) struct Nodes {
     numbers: HashMap<Identity, NodeId>,
     /// What each guest holds, the root apart: how often it was told of a node, less how often it forgot it.
     held: HashMap<GuestId, HashMap<NodeId, u64>>,
-    /// The device of the root: it may have another number after the machine has started anew.
+    /// The device of the root: it may have another number after the machine has restarted.
     device: u64,
-    /// The last number that was given to a file without a time of birth.
+    /// The last number that was given to a file without a birth time.
     last: NodeId,
 }
 
-/// Numbers that are made of what files are. Those that are given one after the other do not have this bit.
+/// Set in numbers that are derived from what files are. Those that are given one after the other do not have this bit.
 const MADE: NodeId = 1 << 63;
 
 impl Nodes {
@@ -105,7 +105,7 @@ impl Nodes {
         Self { nodes, numbers, held: HashMap::new(), device: root.device, last }
     }
 
-    /// Notes that a guest is told of the file that has this name now, and says under which number.
+    /// Notes that a guest is told of the file that has this name now, and returns its number.
     pub fn tell(&mut self, guest: GuestId, identity: Identity, directory: NodeId, name: &CStr) -> NodeId {
         let number = self.numbers.get(&identity).copied().unwrap_or_else(|| {
             let number = self.new_number(&identity);
@@ -139,14 +139,14 @@ impl Nodes {
         number
     }
 
-    /// Notes that a guest knows a node more often.
+    /// Notes that a guest was told of a node this many times more.
     pub fn tell_more(&mut self, guest: GuestId, number: NodeId, times: u64) {
         if let Some(known) = self.held.get_mut(&guest).and_then(|held| held.get_mut(&number)) {
             *known = known.saturating_add(times);
         }
     }
 
-    /// Notes that a guest has forgotten what it was told so often. Returns the nodes that are not known any more.
+    /// Notes that a guest has forgotten a node this many times. Returns the nodes that are not known any more.
     pub fn forget(&mut self, guest: GuestId, number: NodeId, times: u64) -> Vec<NodeId> {
         let held = self.held.get_mut(&guest);
         let Some((held, known)) = held.and_then(|held| Some((held.get(&number).copied()?, held))) else {
@@ -212,7 +212,7 @@ impl Nodes {
         }
     }
 
-    /// The same; the directory of a name that was forgotten for it, which perhaps nobody needs any more.
+    /// The same. Returns the directory of a name that was forgotten to make room, which perhaps nobody needs any more.
     fn name(&mut self, number: NodeId, directory: NodeId, name: &CStr) -> Option<NodeId> {
         let node = self.nodes.get_mut(&number).filter(|_| number != ROOT && number != directory)?;
         let is_same = |known: &Name| known.directory == directory && *known.name == *name;
@@ -232,7 +232,7 @@ impl Nodes {
         oldest.inspect(|oldest| self.release(*oldest))
     }
 
-    /// Notes that a file has this name no more.
+    /// Notes that a file no longer has this name.
     pub fn unnamed(&mut self, number: NodeId, directory: NodeId, name: &CStr) -> Vec<NodeId> {
         let Some(node) = self.nodes.get_mut(&number) else { return Vec::new() };
         let is_it = |known: &Name| known.directory == directory && *known.name == *name;
@@ -279,7 +279,7 @@ impl Nodes {
     }
 }
 
-/// Gives memory back of which little is used.
+/// Gives back memory of which little is used.
 fn shrink<K: Eq + Hash, V>(map: &mut HashMap<K, V>) {
     let used = map.len().max(FEW);
     if map.capacity() > 8 * used {

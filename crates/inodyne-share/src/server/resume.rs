@@ -1,7 +1,8 @@
-//! A guest that was connected before, to this host or to one that is no more, goes on with what it has kept: nodes and open files.
+//! A guest that was connected before, to this host or to one that is gone, carries on with what it has kept: nodes and open files.
 //!
-//! It is believed nothing: a node's number is made of what its file is (`nodes`), so the guest only helps to find the file, as by looking
-//! up a name. Where the name leads to another file, or nowhere, the number means nothing here, and requests about it are answered so.
+//! Nothing it says is taken on trust: a node's number is derived from what its file is (`nodes`), so the guest only helps to find the file, as by
+//! looking up a name. Where the name leads to another file, or nowhere, the number means nothing here, and requests about it are answered
+//! accordingly.
 
 use std::ffi::CStr;
 
@@ -16,7 +17,7 @@ use super::{
 use crate::{fuse::request::is_component, protocol::resume::Kept};
 
 impl Host {
-    /// Takes over what a guest has kept; the places of what is not there any more.
+    /// Takes over what a guest has kept. Returns the places of what is no longer there.
     pub(super) fn resume(&self, guest: &Guest, list: &[Kept]) -> Vec<usize> {
         let take = |one: &Kept| match one {
             Kept::Node { node, directory, lookups, name } => self.take_node(guest, *node, *directory, *lookups, name),

@@ -1,9 +1,9 @@
-//! What the host's process gives up before it serves anybody: the machine's network and its means of communication between processes (namespaces), all
-//! files but those beneath the shared directory (landlock), calls that no request needs (seccomp), and of root's rights those that are not about
-//! files (capabilities). Should a guest find a mistake in this program, what is left is all there is to reach.
+//! What the host's process gives up before it serves anybody: the machine's network and its inter-process communication (namespaces), all
+//! files but those beneath the shared directory (landlock), system calls that no request needs (seccomp), and those of root's rights that
+//! are not about files (capabilities). Should a guest find a bug in this program, what is left is all there is to reach.
 //!
-//! All hold for the calling thread and those it starts later. Where the kernel does not have one of them, or the user may not, the share is
-//! served without it, and `share status` says so.
+//! All apply to the calling thread and those it starts later. Where the kernel does not have one of them, or the user may not use it, the
+//! share is served without it, and `share status` says so.
 
 use std::{collections::BTreeMap, env::consts::ARCH, os::fd::OwnedFd};
 
@@ -56,7 +56,7 @@ const REFUSED: [i64; 35] = [
     libc::SYS_swapoff,
 ];
 
-/// Gives it up; the names of what holds now.
+/// Gives it up. Returns the names of what applies now.
 pub(super) fn enter(root: &OwnedFd) -> Vec<String> {
     let mut holds = Vec::new();
     let apart = UnshareFlags::NEWNET | UnshareFlags::NEWIPC | UnshareFlags::NEWUTS;
@@ -73,7 +73,8 @@ pub(super) fn enter(root: &OwnedFd) -> Vec<String> {
     holds
 }
 
-/// Keeps of root's rights only those about files; whether it had others. To be called once nothing is left to be opened that needs them.
+/// Keeps only those of root's rights that are about files. Returns whether there were others. To be called once nothing that needs them is left
+/// to be opened.
 pub(super) fn keep_rights_to_files(owners: Owners) -> bool {
     let mut files = CapabilitySet::CHOWN
         | CapabilitySet::DAC_OVERRIDE

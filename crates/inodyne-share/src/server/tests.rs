@@ -1,4 +1,4 @@
-//! What a guest that keeps to no rule can do: nothing outside of the directory, and nothing to other guests.
+//! What a guest that follows no rules can do: nothing outside of the directory, and nothing to other guests.
 
 use std::{
     ffi::CString,
@@ -87,7 +87,7 @@ impl Liar {
         Self { outbox: Outbox::new(ours.clone()), inbox, stream: ours, last: 0, asks: 0 }
     }
 
-    /// Waits until it is told of a change; the number of that message.
+    /// Waits until it is told of a change. Returns the number of that message.
     pub(super) fn told(&mut self) -> u64 {
         let mut payload = Vec::new();
         assert_eq!(self.inbox.next(&mut payload), Ok(Kind::Invalidate));
@@ -99,7 +99,7 @@ impl Liar {
         self.outbox.send(&frame::whole(Kind::Acknowledge, &number.to_le_bytes()));
     }
 
-    /// Asks for what is not answered.
+    /// Makes a request that is not answered.
     fn say(&mut self, opcode: u32, node: u64, body: &[&[u8]]) {
         self.last += 1;
         let body = body.concat();
@@ -138,7 +138,7 @@ impl Liar {
 }
 
 impl Liar {
-    /// Says what it has kept; the places of what is not there.
+    /// Says what it has kept. Returns the places of what is not there.
     fn resume(&mut self, list: &[Kept]) -> Vec<usize> {
         let mut payload = Vec::new();
         list.iter().for_each(|one| one.encode(&mut payload));
@@ -241,7 +241,7 @@ fn what_a_guest_has_kept_is_the_same_file_or_nothing() {
     assert_eq!(Liar::new(&after).read(known, 70), Err(Errno::STALE));
 }
 
-/// The same mount comes again, while the host has not noticed that its first connection is dead.
+/// The same mount comes back, while the host has not noticed that its first connection is dead.
 #[test]
 fn a_guest_that_comes_again_finds_its_locks_free() {
     let (_all, shared) = beside_a_secret();
@@ -274,7 +274,7 @@ fn names_lead_down_only() {
     for name in ["..", ".", "", "d/../..", "d/f", "/etc", "../secret"] {
         assert_eq!(liar.lookup(ROOT, name), Err(Errno::INVAL), "{name:?}");
     }
-    // A link is a link: it can be read, and is no directory and no file.
+    // A link is a link: it can be read, and is neither a directory nor a file.
     let up = liar.lookup(ROOT, "up").unwrap();
     assert_eq!(liar.lookup(up, "secret"), Err(Errno::NOTDIR));
     let file = liar.lookup(ROOT, "file").unwrap();
@@ -305,7 +305,7 @@ fn a_directory_that_became_a_link_leads_nowhere() {
     assert!(all.path().join("f").exists());
 }
 
-/// While a directory is swapped for a link all the time, as fast as it goes.
+/// While a directory is swapped for a link all the time, as fast as possible.
 #[test]
 fn races_are_not_won() {
     let (all, shared) = beside_a_secret();
@@ -451,7 +451,7 @@ fn a_guest_holds_so_many_files_and_no_more() {
     let told: Vec<_> = (0..1100).map(|number| guest.lookup(d, &number.to_string())).collect();
     assert!(told[..most - 1].iter().all(Result::is_ok));
     assert!(told[most - 1..].iter().all(|told| *told == Err(Errno::NFILE)));
-    // What it holds it may look up again, and others are not concerned.
+    // It may look up again what it holds, and others are not affected.
     assert_eq!(guest.lookup(d, "0"), told[0]);
     let mut other = Liar::new(&host);
     assert_eq!(other.lookup(ROOT, "d"), Ok(d));
@@ -463,7 +463,7 @@ fn a_guest_holds_so_many_files_and_no_more() {
     assert_eq!(guest.resume(&[held(told[0].unwrap(), "0"), held(last, "1099")]), [1]);
     guest.say(opcode::FORGET, told[0].unwrap(), &[&1u64.to_le_bytes()]);
 
-    // A name more for a file that it holds is no file more.
+    // Another name for a file that it holds is not another file.
     let ask = LinkIn { old_node: told[1].unwrap() };
     assert!(guest.ask(opcode::LINK, d, &[ask.as_bytes(), b"link\0"]).is_ok());
 
@@ -507,7 +507,7 @@ fn answers_to_a_guest_that_does_not_read_do_not_pile_up() {
     assert_eq!(reads(), ASKED);
 }
 
-/// A lock of fcntl(2) of the whole file.
+/// An fcntl(2) lock on the whole file.
 fn whole(fh: u64, owner: u64, kind: i32) -> LkIn {
     let lock = FileLock { start: 0, end: i64::MAX as u64, kind: kind as u32, pid: 1 };
     LkIn { fh, owner, lock, ..LkIn::default() }
@@ -521,7 +521,7 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// One of an open file description, of whose end the guest's kernel says nothing else.
+/// An open file description lock, whose end the guest's kernel reports in no other way.
 #[test]
 fn a_lock_ends_with_the_open_file_and_asking_for_one_leaves_nothing() {
     let (_all, shared) = beside_a_secret();
@@ -579,7 +579,7 @@ fn whether_the_host_is_there_is_answered_before_slow_requests() {
     (0..ASKED).for_each(|_| assert_eq!(guest.inbox.next(&mut payload), Ok(Kind::Reply)));
 }
 
-/// Otherwise it would be done after what the guest asks as it comes again.
+/// Otherwise it would be done after what the guest asks when it comes back.
 #[test]
 fn what_was_asked_by_a_lost_connection_is_not_begun_any_more() {
     let (_all, shared) = beside_a_secret();
@@ -648,7 +648,7 @@ fn what_is_removed_takes_up_nothing_unless_it_is_open() {
     assert_eq!(guest.read(file, fh).unwrap(), b"shared");
     guest.say(opcode::RELEASE, file, &[&fh.to_le_bytes(), &[0; 16]]);
     until("it is closed, and still there", || attributes(&mut guest) == Err(Errno::STALE));
-    // In a directory that was removed somebody may work.
+    // A removed directory may be somebody's working directory.
     guest.ask(opcode::RMDIR, ROOT, &[b"d\0"]).unwrap();
     assert!(guest.ask(opcode::GETATTR, directory, &[&[0; 16]]).is_ok());
 }

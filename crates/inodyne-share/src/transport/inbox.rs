@@ -1,4 +1,4 @@
-//! Reading frames. What is behind a frame in the same packet is kept for the next one.
+//! Reading frames. What follows a frame in the same packet is kept for the next one.
 
 use std::{io, sync::Arc};
 
@@ -13,11 +13,11 @@ const CHUNK: usize = 64 << 10;
 pub(crate) enum Lost {
     /// The other side has ended the connection, or it broke.
     Ended,
-    /// Nothing came for as long as one was to wait.
+    /// Nothing came within the time to wait.
     Silent,
-    /// What came is no frame.
+    /// What came is not a frame.
     Malformed,
-    /// The other side does not accept who is here.
+    /// The other side does not accept this side.
     Denied,
 }
 

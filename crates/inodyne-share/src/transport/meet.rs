@@ -1,7 +1,7 @@
-//! How hosts and guests meet: by which address, and known to each other by what.
+//! How hosts and guests meet: at which address, and how they know each other.
 //!
 //! A Unix socket is its owner's alone, as its permissions say, and nothing on it is encrypted. What goes over TCP is, and both
-//! sides have proved who they are before anything else is said (`tls`). Over vsock either will do: keys, or to be root of a machine that
+//! sides have proved who they are before anything else is said (`tls`). Over vsock either will do: keys, or being root on a machine that
 //! the user has named.
 
 use std::{
@@ -34,10 +34,10 @@ use crate::{
     keys::{Admitted, GuestKeys},
 };
 
-/// How long a guest tries to reach its host, and then to know it, where it is not in a hurry.
+/// How long a guest tries to reach its host, and then to make sure who it is, where it is not in a hurry.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Connects to a host; `timeout` is for reaching it, and once more for knowing it.
+/// Connects to a host; `timeout` applies to reaching it, and again to making sure who it is.
 pub(crate) fn connect(
     address: &Address,
     keys: Option<&GuestKeys>,
@@ -71,7 +71,7 @@ pub(crate) fn connect(
     }
 }
 
-/// Proves to each other who is there.
+/// Both sides prove to each other who they are.
 fn know(
     address: &Address,
     socket: OwnedFd,
@@ -109,15 +109,15 @@ enum Listening {
 enum Connecting {
     /// Guests themselves.
     Guests,
-    /// Virtual machines their serial ports.
+    /// Virtual machines, with their serial ports.
     Ports,
-    /// Virtual machines their devices of virtiofs.
+    /// Virtual machines, with their virtiofs devices.
     Devices,
 }
 
 impl Listener {
-    /// Listens at an address. A Unix socket that a host left there which is no more is replaced; nothing else is. Only the host's own
-    /// user may connect to it, which its permissions see to: whoever is to mount it is let in by changing them. The process must have
+    /// Listens at an address. A Unix socket left there by a host that is gone is replaced; nothing else is. Only the host's own
+    /// user may connect to it, as its permissions ensure: whoever is to mount it is let in by changing them. The process must have
     /// one thread.
     pub fn new(address: &Address, admitted: &Admitted) -> Result<Self, ShareError> {
         let failed = |error| ShareError::address("listen at", address, error);
@@ -132,14 +132,14 @@ impl Listener {
                 if is_socket && UnixStream::connect(path).is_err_and(is_left) {
                     fs::remove_file(path).map_err(failed)?;
                 }
-                // The name must not be there for others even for a moment.
+                // The name must not be open to others, even for a moment.
                 let before = umask(rustix::fs::Mode::from_raw_mode(0o177));
                 let listener = UnixListener::bind(path);
                 umask(before);
                 let listener = listener.map_err(failed)?;
-                // It works elsewhere.
+                // The guard works in another directory.
                 let path = path::absolute(path).map_err(failed)?;
-                // With its birth: the socket of the next host may have the same number.
+                // With its birth time: the socket of the next host may have the same inode number.
                 let inode = |path: &Path| {
                     let metadata = fs::symlink_metadata(path).ok()?;
                     Some((metadata.dev(), metadata.ino(), metadata.created().ok()))
@@ -207,7 +207,7 @@ impl Listener {
     }
 }
 
-/// Who has connected, and is not known yet.
+/// Whoever has connected and is not known yet.
 pub(crate) struct Stranger(Socket, Admission);
 
 /// How it is to be known.
@@ -218,12 +218,12 @@ enum Admission {
     Keys(HostSide),
 }
 
-/// Who has connected.
+/// Whoever has connected.
 pub(crate) enum Came {
     Guest(Stranger),
     /// A virtual machine's serial port, whose guests come one after the other.
     Port(Arc<Port>),
-    /// A virtual machine's device of virtiofs, which is still to be accepted.
+    /// A virtual machine's virtiofs device, which is still to be accepted.
     Device(UnixListener),
 }
 

@@ -7,9 +7,9 @@
 //! | `vsock` | sockets between virtual machines and their host |
 //! | `serial` | connections over a serial port |
 //! | `packet` | and how they are told apart there |
-//! | `tls` | streams that nobody else reads or changes, between two who have proved who they are |
+//! | `tls` | streams that nobody else reads or changes, between two sides that have proved who they are |
 //! | `inbox` | reading frames |
-//! | `outbox` | writing frames without ever waiting for who reads them |
+//! | `outbox` | writing frames without ever waiting for whoever reads them |
 
 mod inbox;
 mod meet;
@@ -35,7 +35,7 @@ use crate::keys::PublicKey;
 
 /// Where frames for a guest go. Whoever sends never waits for the guest.
 pub(crate) trait FrameSink: Send + Sync {
-    /// Sends a whole frame, now or soon; after the end nothing.
+    /// Sends a whole frame, now or soon; nothing after the end.
     fn send(&self, frame: &[u8]);
 
     /// Ends the connection, where there is one of its own.
@@ -50,21 +50,21 @@ pub(crate) trait Stream: Send + Sync {
     /// How long to wait for bytes.
     fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()>;
 
-    /// Sends as much as goes without waiting; `WouldBlock` where that is nothing.
+    /// Sends as much as it can without waiting; `WouldBlock` where that is nothing.
     fn try_send(&self, bytes: &[u8]) -> io::Result<usize>;
 
-    /// Sends what was taken and has not gone yet; whether nothing is left of that.
+    /// Sends what was taken but has not been sent yet. Returns whether none of it is left.
     fn flush(&self) -> io::Result<bool> {
         Ok(true)
     }
 
-    /// Waits until something can be sent; whether it can.
+    /// Waits until something can be sent. Returns whether it can.
     fn wait_sendable(&self, timeout: Duration) -> io::Result<bool>;
 
     /// Ends both directions, whoever waits on them.
     fn close(&self);
 
-    /// By what the other side has proved who it is, where it had to.
+    /// The key by which the other side has proved who it is, where it had to.
     fn peer(&self) -> Option<PublicKey> {
         None
     }

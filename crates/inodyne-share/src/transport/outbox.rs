@@ -1,6 +1,6 @@
 //! Writing frames. Whoever sends never waits for the other side to read: what the stream does not take at once is kept, and a thread
 //! that is started for it sends it later. So a guest that reads slowly holds up nobody but itself; and one that does not read at
-//! all, or leaves too much lying there, loses its connection. Who serves it waits for room before the next request of the same guest is begun,
+//! all, or leaves too much unread, loses its connection. Whoever serves it waits for room before beginning the same guest's next request,
 //! so that answers do not pile up. A guest itself keeps whatever its programs have asked for: they wait for it, so they cannot ask for more,
 //! and what is said without waiting (FORGET) is small.
 
@@ -20,7 +20,7 @@ const MOST_KEPT: usize = 16 << 20;
 /// With more than this kept, no further request of the same guest is begun.
 const ROOM: usize = 4 << 20;
 
-/// How long nothing may go before the connection is given up.
+/// How long sending may make no progress before the connection is given up.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The writing end of a connection.
@@ -29,7 +29,7 @@ pub(crate) struct Outbox {
     /// With more kept than that, the connection is given up.
     most_kept: usize,
     kept: Mutex<Kept>,
-    /// Something of it has gone, or all is over.
+    /// Some of it has been sent, or all is over.
     less: Condvar,
     /// For the thread that sends what is kept.
     own: Weak<Self>,
@@ -40,7 +40,7 @@ pub(crate) struct Outbox {
 struct Kept {
     frames: VecDeque<Vec<u8>>,
     bytes: usize,
-    /// Of the first frame, how much has been sent.
+    /// How much of the first frame has been sent.
     sent: usize,
     is_closed: bool,
 }
@@ -70,7 +70,7 @@ impl Outbox {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends a whole frame, now or soon; after the end of the connection nothing. It is copied only where it must be kept.
+    /// Sends a whole frame, now or soon; nothing after the end of the connection. It is copied only where it must be kept.
     pub fn send(&self, frame: &[u8]) {
         let mut kept = self.kept();
         if kept.is_closed {
@@ -105,7 +105,7 @@ impl Outbox {
         drop(kept.unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Whether the connection has ended, as far as it is known here.
+    /// Whether the connection has ended, as far as is known here.
     pub fn is_closed(&self) -> bool {
         self.kept().is_closed
     }
@@ -121,7 +121,7 @@ impl Outbox {
         self.less.notify_all();
     }
 
-    /// Until nothing is kept any more.
+    /// Sends until nothing is kept any more.
     fn send_kept(&self) {
         loop {
             let can = self.stream.wait_sendable(TIMEOUT);
@@ -158,7 +158,7 @@ impl FrameSink for Outbox {
     }
 }
 
-/// As much as goes: how much the stream has taken, and whether all of it has gone.
+/// Sends as much as it can. Returns how much the stream has taken, and whether all of it has been sent.
 fn send_some(stream: &dyn Stream, bytes: &[u8]) -> io::Result<(usize, bool)> {
     let mut sent = 0;
     while sent < bytes.len() {

@@ -1,8 +1,8 @@
 //! Packets on a serial port, and how they are found again.
 //!
-//! A port is there before and after those who use it: when a mounter is killed in the middle of a message, the next one writes behind that, and
-//! is sent what its predecessor was to read. So everything goes in packets with the number of the connection they belong to, and no
-//! byte of a packet is 0, but one before and one behind it: whatever was cut off ends there.
+//! A port is there before and after those who use it: when a mounter is killed in the middle of a message, the next one writes after that, and
+//! is sent what its predecessor was to read. So everything is sent in packets with the number of the connection they belong to, and no
+//! byte of a packet is 0, except one before and one after it: whatever was cut off ends there.
 //!
 //! ```text
 //!   0 | stuffed: kind: u8 | connection: u64 | length: u32 | data | 0
@@ -28,13 +28,13 @@ const fn stuffed(length: usize) -> usize {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Kind {
-    /// Guest to host: a connection begins. Until it is accepted, it is said again and again.
+    /// Guest to host: a connection begins. Until it is accepted, this is sent again and again.
     Open = 1,
-    /// Host to guest: so be it. Whichever there was before is over.
+    /// Host to guest: it is accepted. Any earlier connection is over.
     Accept = 2,
     /// Bytes of the connection.
     Data = 3,
-    /// The connection is over, or there is none of this number.
+    /// The connection is over, or there is none with this number.
     Close = 4,
 }
 
@@ -78,7 +78,7 @@ fn stuff(out: &mut Vec<u8>, bytes: impl Iterator<Item = u8>) {
     end(out, run);
 }
 
-/// The other way; `None` of what was cut off within a run.
+/// The other way round; `None` for what was cut off within a run.
 fn unstuff(mut bytes: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(bytes.len());
     while let Some((run, rest)) = bytes.split_first() {
@@ -105,14 +105,14 @@ fn parse(stuffed: &[u8]) -> Option<Packet> {
 /// Finds packets in what comes.
 #[derive(Default)]
 pub(super) struct Finder {
-    /// Of the packet that has not ended yet.
+    /// The bytes of the packet that has not ended yet.
     stuffed: Vec<u8>,
     /// It is longer than any packet.
     is_too_long: bool,
 }
 
 impl Finder {
-    /// Takes bytes up to the end of the next packet, and that packet. What is none is passed over.
+    /// Takes bytes up to the end of the next packet, and that packet. What is not a packet is skipped.
     pub fn next(&mut self, bytes: &mut &[u8]) -> Option<Packet> {
         while !bytes.is_empty() {
             let end = bytes.iter().position(|byte| *byte == 0);
@@ -147,7 +147,7 @@ mod tests {
 
     fn packet() -> impl Strategy<Value = Packet> {
         let kind = prop_oneof![Just(Kind::Open), Just(Kind::Accept), Just(Kind::Data), Just(Kind::Close)];
-        // Runs as long as one length says, and zeros at both ends, are where stuffing goes wrong.
+        // Runs as long as one length can express, and zeros at both ends, are where stuffing goes wrong.
         let data = prop::collection::vec(prop_oneof![Just(0u8), 1..=255u8, Just(7)], 0..600);
         let long = (0usize..1200).prop_map(|length| vec![1; length]);
         (kind, any::<u64>(), prop_oneof![data, long]).prop_map(|(kind, connection, data)| Packet {
@@ -203,13 +203,13 @@ mod tests {
             prop_assert_eq!(all, packets);
         }
 
-        /// Whatever was left in the middle costs nothing of what comes behind it.
+        /// Whatever was left unfinished costs nothing of what comes after it.
         #[test]
         fn behind_a_packet_that_was_cut_off_the_next_one_is_found(
             first in packet(), after in prop::collection::vec(packet(), 1..4), at: prop::sample::Index,
         ) {
             let mut bytes = written(std::slice::from_ref(&first));
-            // Not its last byte: it would be whole.
+            // Without its last byte: with it, the packet would be whole.
             bytes.truncate(at.index(bytes.len() - 1));
             bytes.extend(written(&after));
             let whole = found(&mut Finder::default(), &bytes);

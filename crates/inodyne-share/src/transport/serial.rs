@@ -1,7 +1,7 @@
 //! Connections over a serial port of a virtual machine, one after the other. In the guest the port is a character device, on the host a
 //! Unix socket to which the virtual machine connects (QEMU's `-chardev socket`).
 //!
-//! Neither end of the port notices when the other one is opened or closed, and what was on its way to a mounter that is no more
+//! Neither end of the port notices when the other one is opened or closed, and what was on its way to a mounter that is gone
 //! is still there for the next. So each connection has a number (`packet`):
 //!
 //! ```text
@@ -11,7 +11,7 @@
 //!     | <-- data 7 -- data 7 -- ... ->|
 //!     | -- open 9 ------------------> |  the mounter was killed: 7 is over
 //!     | -- data 5 ------------------> |
-//!     | <------------------ close 5 - |  the host was started anew
+//!     | <------------------ close 5 - |  the host was restarted
 //! ```
 
 use std::{
@@ -67,7 +67,7 @@ struct Incoming {
     next: Option<u64>,
 }
 
-/// Of packets that were begun, what is not sent.
+/// What is not sent yet of packets that were begun.
 #[derive(Default)]
 struct Outgoing {
     bytes: Vec<u8>,
@@ -84,12 +84,12 @@ enum Came {
 }
 
 impl Port {
-    /// The host's end, of a virtual machine that has connected.
+    /// The host's end, for a virtual machine that has connected.
     pub fn of(socket: UnixStream) -> io::Result<Arc<Self>> {
         Self::new(socket.into(), true)
     }
 
-    /// The guest's end: the device; or, where there is none between the two, the host's socket.
+    /// The guest's end: the device; or, where there is no device in between, the host's socket.
     pub fn open(path: &Path) -> io::Result<Arc<Self>> {
         if fs::metadata(path)?.file_type().is_socket() {
             return Self::new(UnixStream::connect(path)?.into(), true);
@@ -197,7 +197,7 @@ impl Port {
         }
     }
 
-    /// Sends a packet without data, behind what is not sent yet. One that does not go is not missed: what it says is found out otherwise.
+    /// Sends a packet without data, after what is not sent yet. One that cannot be sent is not missed: what it says is found out some other way.
     fn say(&self, kind: Kind, connection: u64) {
         let mut outgoing = self.outgoing();
         if matches!(self.flush(&mut outgoing), Ok(true)) {
@@ -206,7 +206,7 @@ impl Port {
         }
     }
 
-    /// Sends what goes; whether that is all.
+    /// Sends what it can. Returns whether that is all.
     fn flush(&self, outgoing: &mut Outgoing) -> io::Result<bool> {
         while outgoing.sent < outgoing.bytes.len() {
             let bytes = &outgoing.bytes[outgoing.sent..];
@@ -234,11 +234,11 @@ fn timespec(time: Duration) -> Timespec {
 
 /// One connection over a port.
 struct Connection {
-    /// Until it is closed, so that the port can be opened anew in the guest, where only one may have it.
+    /// Until it is closed, so that the port can be opened again in the guest, where only one may have it.
     port: Mutex<Option<Arc<Port>>>,
     number: u64,
     is_host: bool,
-    /// Of the last packet, what was not taken yet.
+    /// What was not taken yet of the last packet.
     data: Mutex<Vec<u8>>,
     timeout: Mutex<Option<Duration>>,
     /// Readable when it is closed.
@@ -275,7 +275,7 @@ impl Stream for Connection {
         while data.is_empty() {
             let Ok(port) = self.open() else { return Ok(0) };
             let mut incoming = port.incoming();
-            // What comes now is for the next one.
+            // What comes now is for the next connection.
             if incoming.next.is_some() {
                 return Ok(0);
             }
@@ -288,7 +288,7 @@ impl Stream for Connection {
                 Kind::Data if packet.connection == self.number => *data = packet.data,
                 Kind::Data if self.is_host => port.say(Kind::Close, packet.connection),
                 Kind::Close if packet.connection == self.number => return Ok(0),
-                // It has not heard yet that it is open.
+                // The guest has not heard yet that the connection is open.
                 Kind::Open if self.is_host && packet.connection == self.number => {
                     port.say(Kind::Accept, self.number);
                 }

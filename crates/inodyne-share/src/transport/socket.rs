@@ -66,7 +66,7 @@ pub(crate) fn pair() -> (Arc<dyn Stream>, Arc<dyn Stream>) {
     (socket(one.into()), socket(other.into()))
 }
 
-/// Much goes in both directions of a connection at once, and all of it arrives, for tests.
+/// For tests: a lot goes in both directions of a connection at once, and all of it arrives.
 #[cfg(test)]
 pub(super) fn exchange_much(one: Arc<dyn Stream>, other: Arc<dyn Stream>, messages: u32) {
     use std::thread;
@@ -93,7 +93,7 @@ pub(super) fn exchange_much(one: Arc<dyn Stream>, other: Arc<dyn Stream>, messag
     };
     thread::scope(|scope| {
         let (one, other) = (scope.spawn(|| work(one)), scope.spawn(|| work(other)));
-        // Neither is dropped, and with it closed, before the other has read everything.
+        // Neither is dropped, and thereby closed, before the other has read everything.
         let _both = (one.join().unwrap(), other.join().unwrap());
     });
 }

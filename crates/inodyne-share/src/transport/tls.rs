@@ -1,8 +1,8 @@
-//! TLS 1.3 over a socket, both sides known to each other by raw public keys (RFC 7250): what goes over a network is read and
-//! changed by nobody else, and nobody else is answered.
+//! TLS 1.3 over a socket, both sides known to each other by raw public keys (RFC 7250): nobody else reads or changes what goes over
+//! the network, and nobody else is answered.
 //!
 //! The library is a state machine without input and output of its own. It is locked only while it computes: whoever receives
-//! waits for the socket without the lock, and who sends leaves in it what the socket does not take at once, to be
+//! waits for the socket without the lock, and whoever sends leaves in it what the socket does not take at once, to be
 //! flushed later.
 
 use std::{
@@ -148,7 +148,7 @@ impl Stream for Tls {
                 }
                 if incoming.start < incoming.end {
                     let fed = incoming.feed(&mut state);
-                    // What the protocol itself has to say goes with what is sent next, where it does not go now.
+                    // What the protocol itself has to say goes with what is sent next, if it cannot be sent now.
                     let flushed = flush(&self.socket, &mut state);
                     fed.and(flushed)?;
                     continue;
@@ -196,7 +196,7 @@ impl Incoming {
     /// Waits for bytes of the socket.
     fn fill(&mut self, socket: &Socket) -> io::Result<()> {
         (self.start, self.end) = (0, socket.receive(&mut self.bytes)?);
-        // Without the other side's word that it ends, it is cut off.
+        // Unless the other side has said that it ends, the stream was cut off.
         if self.end == 0 { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
     }
 
@@ -221,7 +221,7 @@ impl Incoming {
     }
 }
 
-/// Sends what the state machine has to say; whether all of it went.
+/// Sends what the state machine has to say. Returns whether all of it was sent.
 fn flush(socket: &Socket, state: &mut Connection) -> io::Result<bool> {
     while state.wants_write() {
         match state.write_tls(&mut Sink(socket)) {
@@ -451,8 +451,8 @@ mod tests {
             let mut buffer = [0; 64];
             match other.receive(&mut buffer) {
                 Err(_) => {}
-                // The type and the version before an encrypted record mean nothing, and are looked at by nobody: what it holds is said
-                // inside of it (RFC 8446, 5.1 and 5.2).
+                // The type and the version before an encrypted record mean nothing, and nobody looks at them: what it holds is stated
+                // inside it (RFC 8446, 5.1 and 5.2).
                 Ok(length) => prop_assert!(at < 3 && buffer[..length] == *MESSAGE),
             }
         }

@@ -1,6 +1,6 @@
-//! Sockets between virtual machines and their host (AF_VSOCK). Machines have numbers there (CIDs), which nobody but the host gives, and
-//! nothing on the way leaves the host; but every machine may connect to the host, and whoever has an account on it. So who shows no
-//! key must come from a machine that the user has named, and, as with NFS, from a port that only root may take ([`RESERVED`]).
+//! Sockets between virtual machines and their host (AF_VSOCK). Machines have numbers there (CIDs), which only the host gives, and
+//! nothing on the way leaves the host; but every machine may connect to the host, and so may anybody with an account on it. So whoever shows
+//! no key must come from a machine that the user has named and, as with NFS, from a port that only root may take ([`RESERVED`]).
 
 use std::{io, os::fd::OwnedFd};
 
@@ -24,7 +24,7 @@ struct Vsock(libc::sockaddr_vm);
 
 impl Vsock {
     fn new(cid: u32, port: u32) -> Self {
-        // SAFETY: it holds numbers only, of which all may be 0.
+        // SAFETY: it holds only numbers, all of which may be 0.
         let mut address: libc::sockaddr_vm = unsafe { std::mem::zeroed() };
         address.svm_family = libc::AF_VSOCK as libc::sa_family_t;
         (address.svm_cid, address.svm_port) = (cid, port);
@@ -68,7 +68,7 @@ pub(super) fn accept(listener: &OwnedFd) -> io::Result<(OwnedFd, Option<u32>)> {
 
 /// Connects, from a port that only root may take if it `is_reserved`. `PermissionDenied` where this process may not take one.
 pub(super) fn connected(cid: u32, port: u32, is_reserved: bool) -> io::Result<OwnedFd> {
-    // Ports that are in use are passed over, from the highest down.
+    // Ports that are in use are skipped, from the highest down.
     for own in (1..RESERVED).rev() {
         let socket = new_socket()?;
         if is_reserved {
@@ -92,8 +92,8 @@ pub(super) fn connected(cid: u32, port: u32, is_reserved: bool) -> io::Result<Ow
 mod tests {
     use super::*;
 
-    /// Whether two on the same machine can reach each other depends on a module of the kernel (vsock_loopback). Where that is there,
-    /// they do; where not, it is said at once.
+    /// Whether two on the same machine can reach each other depends on a kernel module (vsock_loopback). Where it is there,
+    /// they do; where it is not, an error says so at once.
     #[test]
     fn who_connects_is_known_by_machine_and_port() {
         const PORT: u32 = 70_123;

@@ -1,7 +1,7 @@
-//! Every structure of the contract as the compiler laid it out, held against a file: a change of one is a change of that file.
+//! Every structure of the contract as the compiler laid it out, compared with a file: a change to one is a change to that file.
 //!
 //! Structures are found from what holds them: the maps and the global variables of the object. `INODYNE_UPDATE=1 cargo test -p
-//! inodyne-trace layout` writes the file anew. `scripts/swap-fields` hands other objects to this test through `INODYNE_OBJECT`.
+//! inodyne-trace layout` rewrites the file. `scripts/swap-fields` hands other objects to this test through `INODYNE_OBJECT`.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -75,7 +75,7 @@ impl Contract {
         }
     }
 
-    /// As the file has it.
+    /// In the format of the file.
     fn written(&self) -> String {
         let mut text = String::new();
         for (name, (size, fields)) in &self.structures {

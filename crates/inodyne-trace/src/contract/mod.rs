@@ -68,7 +68,7 @@ pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
-/// A path in a fixed field, as many of its bytes as were kept; after `…` where its beginning was cut off. None if more are
+/// A path in a fixed field, as many of its bytes as were kept; preceded by `…` if its beginning was cut off. None if more are
 /// said to be kept than the field has.
 pub fn path_end(bytes: &[u8], length: impl Into<u64>, is_cut: bool) -> Option<String> {
     let kept = String::from_utf8_lossy(bytes.get(..usize::try_from(length.into()).ok()?)?);

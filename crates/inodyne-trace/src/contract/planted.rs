@@ -2,7 +2,7 @@
 //!
 //! `probes/*/host.h` are compiled for the host with the kernel side's own headers: C code plants a different number in each field
 //! of a structure. The tests of a decoder say what must come out of it. [`every_field_counts`] then shows that no two fields
-//! can be taken for each other: it changes each field, and exchanges each two of the same type, and the decoder's output must
+//! can be taken for each other: it changes each field, and swaps every two of the same type, and the decoder's output must
 //! change; except for fields that the user side never reads, which the test has to name.
 
 use std::fmt::Debug;
@@ -19,7 +19,7 @@ pub fn planted<T: AnyBitPattern>(plant: unsafe extern "C" fn(*mut T)) -> T {
     value
 }
 
-/// Checks that what `decode` makes of a `structure` depends on each field, but on those of `unread`.
+/// Checks that what `decode` makes of a `structure` depends on each field, except those in `unread`.
 pub fn every_field_counts<T: AnyBitPattern, R: Debug>(
     structure: &str,
     value: T,
@@ -35,7 +35,7 @@ pub fn every_field_counts<T: AnyBitPattern, R: Debug>(
         fields.iter().map(|f| f.name.as_str()).filter(|name| unread.contains(name)).collect();
     assert_eq!(unread_fields.len(), unread.len(), "{structure} has no more than {unread_fields:?} of {unread:?}");
     for field in &fields {
-        // Of an array the first element. Of flags, not each counts.
+        // Of an array, the first element. Not every flag counts.
         let is_read = [1, 0xff].into_iter().any(|flip| {
             let mut changed = bytes.clone();
             changed[field.offset] ^= flip;

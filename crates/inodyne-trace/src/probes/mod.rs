@@ -1,4 +1,4 @@
-//! One folder a probe: its BPF C, and the Rust that reads the tables it fills. A probe is a folder here and a line below; every
+//! One folder per probe: its BPF C, and the Rust that reads the tables it fills. A probe is a folder here and a line below; every
 //! folder with a `probe.bpf.h` is compiled into the object.
 
 use crate::options::Options;
@@ -51,7 +51,7 @@ mod tests {
     use crate::probe::{ANYWHERE, Program};
     use crate::skeleton::InodyneSkelBuilder;
 
-    /// What the session itself runs, and attaches nowhere.
+    /// What the session itself runs, attached nowhere.
     const OF_THE_SESSION: [&str; 4] = ["follow_arm", "follow_disarm", "follow_running", "name_addresses"];
 
     #[test]

@@ -1,8 +1,8 @@
-//! Programs that are loaded beside libbpf, which loads one after the other. What loading takes is the verifier's time, and the kernel verifies
-//! two programs at a time where it has two CPUs.
+//! Programs that are loaded beside libbpf, which loads one after the other. The time to load them is the verifier's, and the kernel verifies
+//! two programs at a time if it has two CPUs.
 //!
-//! These are the programs at tracepoints by BTF, about half of all that there is to verify: of them all is known that the kernel wants to be
-//! told. If it refuses one, it does not say why here: then all programs are loaded by libbpf, which asks for the reason.
+//! These are the programs at BTF tracepoints, about half of all that there is to verify: everything that the kernel needs to be told about
+//! them is known. If it refuses one, it does not say why here: then all programs are loaded by libbpf, which asks for the reason.
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, OsStr, OsString};
@@ -23,7 +23,7 @@ const LICENSE: &CStr = c"Dual BSD/GPL"; // as in bpf/inodyne.bpf.c
 /// Loaded programs by name.
 pub type LoadedBeside = BTreeMap<OsString, OwnedFd>;
 
-/// A program as the kernel is to get it.
+/// A program as it is handed to the kernel.
 pub struct Beside {
     name: CString,
     instructions: Vec<libbpf_sys::bpf_insn>,
@@ -36,7 +36,7 @@ pub struct Beside {
 }
 
 impl Beside {
-    /// Takes from an object whose programs libbpf has prepared those of which the tracepoint's number is known, so that libbpf does not load
+    /// From an object whose programs libbpf has prepared, takes those whose tracepoint's number is known, so that libbpf does not load
     /// them.
     pub fn take(open: &mut OpenInodyneSkel<'_>, tracepoints: &BTreeMap<Vec<u8>, u32>) -> Vec<Beside> {
         // SAFETY: the object is open.
@@ -55,7 +55,7 @@ impl Beside {
             if functions.is_null() {
                 continue;
             }
-            // SAFETY: so many, which libbpf does not change before the object is loaded.
+            // SAFETY: there are that many, and libbpf does not change them before the object is loaded.
             let functions = unsafe { std::slice::from_raw_parts(functions, count as usize) }.to_vec();
             let instructions = program.insns().to_vec();
             program.set_autoload(false);
@@ -88,7 +88,7 @@ impl Beside {
         let (name, license) = (self.name.as_ptr(), LICENSE.as_ptr());
         let (instructions, count) = (self.instructions.as_ptr(), self.instructions.len());
         let kind = libbpf_sys::BPF_PROG_TYPE_TRACING;
-        // SAFETY: all of it outlives the call, and is as long as is said.
+        // SAFETY: all of it outlives the call, and is as long as stated.
         let loaded = unsafe { libbpf_sys::bpf_prog_load(kind, name, license, instructions, count as _, &mut options) };
         if loaded < 0 {
             return Err(io::Error::from_raw_os_error(-loaded));

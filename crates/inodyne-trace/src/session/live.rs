@@ -1,7 +1,7 @@
-//! Reading again and again while everything goes on: snapshots, of which two subtracted say what happened in between.
+//! Reading again and again while tracing goes on: snapshots, of which one subtracted from another tells what happened in between.
 //!
-//! It may go on for days, so what a snapshot has told for the last time is forgotten: the accounts and waits of threads that have
-//! ended. Tables in which something is kept for good become full all the same; [`LiveTracer::is_nearly_full`] says when another
+//! It may go on for days, so what a snapshot has reported for the last time is forgotten: the accounts and waits of threads that have
+//! ended. Tables whose entries are kept for good fill up all the same; [`LiveTracer::is_nearly_full`] says when another
 //! tracer is to take over.
 
 use std::collections::BTreeSet;
@@ -32,18 +32,18 @@ pub struct CostsOfCalls {
 }
 
 impl CostsOfCalls {
-    /// To one on average, where one in so many is timed.
+    /// To one on average, if one in `timed_one_in` is timed.
     pub fn on_average(&self, timed_one_in: u32) -> f64 {
         let untimed_ns = self.untimed_ns.min(self.timed_ns);
         untimed_ns + (self.timed_ns - untimed_ns) / f64::from(timed_one_in.max(1))
     }
 }
 
-/// A tracer of threads that run already, which is read while it goes on. It makes no trace: nobody is left whose account it could
-/// close, once it has forgotten those who have ended.
+/// A tracer of threads that are already running, which is read while it goes on. It makes no trace: once it has forgotten the threads
+/// that have ended, there is none left whose account it could close.
 pub struct LiveTracer {
     tracer: Tracer,
-    /// While it is measured how long programs run.
+    /// Held while the run times of programs are measured.
     measured: Option<OwnedFd>,
 }
 
@@ -81,7 +81,7 @@ impl LiveTracer {
         self.tracer.make_room();
     }
 
-    /// Times one call in so many from now on, drawn by lot; all are counted, and waits are known of all. In the beginning all are timed.
+    /// Times one call in `so_many` from now on, chosen at random; all are counted, and the waits of all are known. At first all are timed.
     pub fn time_one_call_in(&mut self, so_many: u32) {
         self.tracer.time_one_call_in(so_many);
     }
@@ -92,18 +92,18 @@ impl LiveTracer {
         CostsOfCalls { timed_ns: calibration.ns_per_call, untimed_ns: calibration.ns_per_untimed_call }
     }
 
-    /// Begins or ends to measure how long the programs run that switches and wake-ups pay for.
+    /// Starts or stops measuring the run times of the programs that switches and wake-ups pay for.
     pub fn measure_switches(&mut self, measure: bool) {
         self.measured = if measure { measure_run_times() } else { None };
     }
 
-    /// What these have run so far, for whomever, while that was measured; none where it is not.
+    /// How much these have run so far, for any thread, while that was measured; none if it is not.
     pub fn ran_at_switches(&self) -> Option<Ran> {
         self.measured.as_ref()?;
         Some(self.tracer.ran_at(Occasion::Switch))
     }
 
-    /// What tracing adds to one switch of those who are followed, where these programs have run so much in so many of these switches.
+    /// What tracing adds to one switch of a followed thread, given how much these programs have run in how many of these switches.
     pub fn ns_per_switch(&self, ran: Ran, switches: u64) -> f64 {
         self.tracer.calibration.ns_per_switch(ran, switches)
     }
@@ -115,7 +115,7 @@ impl LiveTracer {
     pub fn snapshot(&mut self) -> Result<Snapshot, TraceError> {
         let tracer = &mut self.tracer;
         let at_ns = monotonic_ns();
-        // Before the records are taken: who ends in between is told by both, and not by none.
+        // Before the records are taken: a thread that ends in between is in both, rather than in neither.
         let alive = tracer.accounts().filter(|thread| thread.number != 0).collect();
         tracer.take_arrived();
         let shared = tracer.shared();
@@ -133,7 +133,7 @@ impl LiveTracer {
         Ok(snapshot)
     }
 
-    /// Whether three quarters of a table are in use in which something is kept for good.
+    /// Whether a table whose entries are kept for good is more than three quarters full.
     pub fn is_nearly_full(&self) -> bool {
         let maps = &self.tracer.skeleton.maps;
         let stacks = (self.tracer.stacks.borrow().len(), maps.stacks_sent.max_entries());

@@ -22,7 +22,7 @@ use crate::{kernel, libbpf_log, probes};
 /// The structure that stands for any number of eight bytes (`bpf/known_stack.h`).
 const WORD: &str = "timespec64";
 
-/// The ring buffer for stacks in the beginning, for each CPU in bytes: some hundred new ones.
+/// Initial size of the ring buffer for stacks, in bytes per CPU: room for some hundred new ones.
 const STACKS_BYTES_OF_CPU: u32 = 128 << 10;
 
 /// ... and where many new ones arrive.
@@ -33,7 +33,7 @@ pub fn load_error(error: impl std::fmt::Display) -> TraceError {
     TraceError::Load { reason: error.to_string() }
 }
 
-/// The programs of these probes, but for those of file systems that this machine does not have.
+/// The programs of these probes, except those of file systems that this machine does not have.
 pub fn present(probes: &[Box<dyn Probe>]) -> impl Iterator<Item = &'static Program> + '_ {
     probes.iter().flat_map(|probe| probe.programs()).filter(|program| program.is_there())
 }
@@ -48,8 +48,8 @@ pub struct Loaded {
     pub threads: ThreadTable,
 }
 
-/// Loads the programs, with the part of the kernel's types that they ask about, and some of them beside the others; where that is not possible
-/// with all types, and one after the other.
+/// Loads the programs, with the part of the kernel's types that they ask about, and some of them beside the others; where that is not possible,
+/// with all types and one after the other.
 pub fn load(probes: &[Box<dyn Probe>], options: &Options, cpus: usize) -> Result<Loaded, TraceError> {
     let part = PartOfTypes::empty().and_then(|part| load_with(probes, options, cpus, Some(part)).ok());
     part.map_or_else(|| load_with(probes, options, cpus, None), Ok)
@@ -62,7 +62,7 @@ fn load_with(
     part: Option<PartOfTypes>,
 ) -> Result<Loaded, TraceError> {
     libbpf_log::listen();
-    // The skeleton borrows the object's place for its whole life, and a tracer is to be a value that can be moved.
+    // The skeleton borrows the object's place for its whole life, and a tracer must be a value that can be moved.
     let place: &'static mut MaybeUninit<OpenObject> = Box::leak(Box::new(MaybeUninit::uninit()));
     let mut builder = InodyneSkelBuilder::default();
     if let Some(part) = &part {
@@ -76,7 +76,7 @@ fn load_with(
     constants.max_helpers = options.max_helpers;
     constants.calls_may_go_untimed = u32::from(options.live);
     constants.record_timeline = u32::from(options.timeline);
-    // Whom a process sends something that runs already and is watched, a server above all, is its client.
+    // When a watched process that was already running, typically a server, sends something, the receiver is its client.
     constants.adopt_servers = u32::from(!options.joins);
     constants.kernel_stack_bytes = kernel_stack_bytes();
     constants.page_bytes = kernel::page_bytes() as u32;
@@ -127,7 +127,7 @@ fn load_with(
     let loaded = std::thread::scope(|scope| {
         let thread = std::thread::Builder::new();
         let beside = thread.spawn_scoped(scope, || Beside::load_all(&beside)).map_err(load_error)?;
-        // Where this fails it closes the types, and then the other thread fails, too.
+        // If this fails it closes the types, and then the other thread fails, too.
         let skeleton = open.load();
         let beside = beside.join().expect("a thread that does not panic");
         Ok(Loaded { skeleton: skeleton.map_err(refused)?, beside: beside.map_err(load_error)?, threads })
@@ -137,13 +137,13 @@ fn load_with(
     Ok(loaded)
 }
 
-/// Begins the table of threads: those that are there and may be joined, and others, find room.
+/// Begins the table of threads, with room for those that exist and may be joined, and for others.
 fn threads(threads: BorrowedFd<'_>, last_sent: BorrowedFd<'_>, options: &Options) -> Result<ThreadTable, TraceError> {
     let first = options.threads_there() + THREADS_IN_PART / 2;
     ThreadTable::begin(threads, last_sent, first, options.max_threads).map_err(load_error)
 }
 
-/// Of a map of an object of which libbpf has made the maps.
+/// The descriptor of a map, in an object whose maps libbpf has created.
 fn descriptor_of(open: &OpenInodyneSkel<'_>, map: &CStr) -> Result<BorrowedFd<'static>, TraceError> {
     // SAFETY: the object is open.
     let descriptor = unsafe {
@@ -162,7 +162,7 @@ fn set_number_of_word(open: &mut OpenInodyneSkel<'_>, number: Option<u32>) {
     constants.number_of_word = number.unwrap_or_default();
 }
 
-/// Sections of the object of which no program is loaded.
+/// Sections of the object from which no program is loaded.
 fn idle_sections<'o>(open: &'o OpenInodyneSkel<'_>) -> BTreeSet<&'o OsStr> {
     let sections = |loaded: bool| {
         let programs = open.open_object().progs().filter(move |program| program.autoload() == loaded);

@@ -1,7 +1,7 @@
 //! Type information (BTF) as it lies in a file: where each type begins, and what it refers to. Documentation/bpf/btf.rst of the kernel
 //! describes the format.
 //!
-//! A kind of type or a header that is not known here makes the whole unreadable: nothing is guessed. Builds read programs with it, too
+//! An unknown kind of type or header makes the whole file unreadable: nothing is guessed. Builds also read programs with it
 //! (`build.rs`).
 
 use std::ffi::CStr;
@@ -38,20 +38,20 @@ pub mod kind {
     pub const VAR: u32 = 14;
     /// A section of variables.
     pub const DATASEC: u32 = 15;
-    /// A number with a point.
+    /// A floating-point number.
     pub const FLOAT: u32 = 16;
-    /// A mark of a declaration.
+    /// A tag on a declaration.
     pub const DECL_TAG: u32 = 17;
-    /// A mark of a type.
+    /// A tag on a type.
     pub const TYPE_TAG: u32 = 18;
     /// An enum of 64 bits.
     pub const ENUM64: u32 = 19;
 }
 
 const MAGIC: u32 = 0xeb9f;
-/// Bytes of what is the same of all types: name, what it is, size or another type.
+/// Bytes of what all types have in common: name, what it is, size or another type.
 pub const HEADER: usize = 12;
-/// Of the second word of a type: bits that have a meaning. Above them and between them are none (yet).
+/// Bits of the second word of a type that have a meaning. The others have none (yet).
 const KNOWN_BITS: u32 = 0x9f00_ffff;
 
 /// Enums of any size are the same kind to libbpf.
@@ -59,7 +59,7 @@ pub fn common_kind(of: u32) -> u32 {
     if of == kind::ENUM64 { kind::ENUM } else { of }
 }
 
-/// A number of four bytes; none beyond the end.
+/// A four-byte number; none beyond the end.
 pub fn word(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.get(at..at.checked_add(4)?)?.try_into().ok()?))
 }
@@ -87,7 +87,7 @@ pub struct Type<'a> {
     pub name: u32,
     /// Of which [`kind`] it is.
     pub kind: u32,
-    /// The type that it is of, where it is of one; else its size in bytes.
+    /// The type that it refers to, if it refers to one; else its size in bytes.
     pub of: u32,
 }
 
@@ -155,7 +155,7 @@ impl<'a> Types<'a> {
     }
 }
 
-/// How many bytes the type takes that begins here.
+/// How many bytes the type that begins here takes.
 fn length(types: &[u8], at: usize) -> Option<usize> {
     let info = word(types, at + 4)?;
     let (what, count) = (info >> 24 & 0x1f, (info & 0xffff) as usize);
@@ -181,7 +181,7 @@ fn length(types: &[u8], at: usize) -> Option<usize> {
     (at + HEADER + more <= types.len()).then_some(HEADER + more)
 }
 
-/// A name without what tells apart structures of the same name: up to a `___` between others (`bpf_core_essential_name_len` in libbpf).
+/// A name without the suffix that tells structures of the same name apart: up to a `___` between others (`bpf_core_essential_name_len` in libbpf).
 pub fn essential(name: &[u8]) -> &[u8] {
     let is_separator = |at: &usize| {
         let around = &name[*at..at + 5];
@@ -219,7 +219,7 @@ mod tests {
         for unknown in [20 << 24, kind::STRUCT << 24 | 1 << 16, kind::STRUCT << 24 | 1 << 29] {
             assert!(Types::read(&file(unknown)).is_none(), "{unknown:#x}");
         }
-        // Truncated, a member too many, and of the other order of bytes.
+        // Truncated, a member too many, and in the other byte order.
         assert!(Types::read(&known[..known.len() - 1]).is_none());
         assert!(Types::read(&file(kind::STRUCT << 24 | 1)).is_none());
         assert!(Types::read(&[&known[1..2], &known[..1], &known[2..]].concat()).is_none());

@@ -1,4 +1,4 @@
-//! What is in a file of the kernel's: mapped, which Linux can from 6.16 on; else read, which takes a system call for each 4 KiB.
+//! The content of one of the kernel's files: mapped, which Linux allows from 6.16 on; else read, which takes a system call per 4 KiB.
 
 use std::fs::{self, File};
 use std::io;
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-/// What is in a file that does not change.
+/// The content of a file that does not change.
 pub enum Content {
     /// Where it is mapped, and how many bytes.
     Mapped(*const u8, usize),
@@ -21,7 +21,7 @@ unsafe impl Send for Content {}
 unsafe impl Sync for Content {}
 
 impl Content {
-    /// Of the file at this path, all.
+    /// All of the file at this path.
     ///
     /// # Errors
     /// It cannot be read.

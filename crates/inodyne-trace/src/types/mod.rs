@@ -1,12 +1,12 @@
 //! The kernel's types as libbpf gets them: not all of them, but those that the programs ask about.
 //!
-//! libbpf looks through all types of a kernel for each one that programs ask about, which was a sixth of the time that a trace takes to begin.
-//! Here they are looked through once, for all at the same time, and what was found is given to libbpf as a file of its own
-//! (`btf_custom_path`). It answers every question as the whole does. Where anything of this cannot be done, the
-//! kernel's own file does it: that only takes longer.
+//! libbpf searches all types of a kernel for each one that programs ask about, which was a sixth of the time that a trace takes to begin.
+//! Here they are searched once, for all at the same time, and what was found is given to libbpf as a separate file
+//! (`btf_custom_path`). It answers every question as the whole does. If any of this cannot be done, the
+//! kernel's own file is used: that only takes longer.
 //!
-//! In such a file types have other numbers than the kernel knows them by. So no program may ask for a number
-//! (`bpf_core_type_id_kernel`): the one that is needed is told to them as a constant.
+//! In such a file types have other numbers than in the kernel. So no program may ask for a number
+//! (`bpf_core_type_id_kernel`): the one that is needed is passed to them as a constant.
 //!
 //! Which types these are is read from the compiled programs (`build/relocations.rs`).
 //!
@@ -41,13 +41,13 @@ const ASKED: &[(&str, &[Root])] = include!(concat!(env!("OUT_DIR"), "/types.rs")
 const SHOWN: &str = "/sys/kernel/btf";
 const KERNEL: &str = "vmlinux";
 
-/// The types that programs ask about, in a file without a name, which is empty at first.
+/// The types that programs ask about, in an anonymous file, which is empty at first.
 pub struct PartOfTypes {
     file: File,
 }
 
 impl PartOfTypes {
-    /// An empty one. None where that may not be had.
+    /// An empty one. None if it cannot be created.
     pub fn empty() -> Option<PartOfTypes> {
         Some(PartOfTypes { file: memfd_create("types", MemfdFlags::CLOEXEC).ok()?.into() })
     }
@@ -57,8 +57,8 @@ impl PartOfTypes {
         PathBuf::from(format!("/proc/self/fd/{}", self.file.as_raw_fd()))
     }
 
-    /// Writes into it what the programs ask about, those of some sections aside, which are not loaded. Returns numbers by which the kernel knows
-    /// others of its types: the structure of that name, and of each section with this prefix the tracepoint that it names. None where any of it
+    /// Writes into it what the programs ask about, except for those of the `idle` sections, which are not loaded. Returns the kernel's numbers of
+    /// other types: the structure of that name, and the tracepoint that each section with this prefix names. None if any of it
     /// is not possible.
     pub fn fill(&mut self, idle: &BTreeSet<&OsStr>, structure: &str, prefix: &str) -> Option<Known> {
         let loaded = || ASKED.iter().filter(|(section, _)| !idle.contains(OsStr::new(section)));
@@ -83,7 +83,7 @@ pub struct Known {
     pub tracepoints: BTreeMap<Vec<u8>, u32>,
 }
 
-/// The numbers of what a kernel's tracepoints call their programs by.
+/// The numbers of the types by which a kernel's tracepoints call their programs.
 fn tracepoints(kernel: &Types<'_>, wanted: &BTreeSet<&[u8]>) -> BTreeMap<Vec<u8>, u32> {
     let mut found = BTreeMap::new();
     for (number, of) in kernel.all().filter(|(_, of)| of.kind == btf::kind::TYPEDEF) {
@@ -135,7 +135,7 @@ mod tests {
         part
     }
 
-    /// All programs as they are when libbpf has put in what it was told of the kernel's types: by name, each instruction as bytes.
+    /// All programs as they are once libbpf has filled in what it was told about the kernel's types: by name, each instruction as bytes.
     fn told(types: Option<&Path>) -> Vec<(String, Vec<[u8; 8]>)> {
         assert!(rustix::process::geteuid().is_root(), "this test prepares programs: run it as root");
         let mut place = MaybeUninit::uninit();
@@ -160,7 +160,7 @@ mod tests {
         told.collect()
     }
 
-    /// Where something in all programs differs.
+    /// The programs in which something differs.
     fn differing(one: &[(String, Vec<[u8; 8]>)], other: &[(String, Vec<[u8; 8]>)]) -> Vec<String> {
         let pairs = one.iter().zip(other);
         pairs.filter(|(one, other)| one != other).map(|((name, _), _)| name.clone()).collect()

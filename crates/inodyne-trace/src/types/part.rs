@@ -1,7 +1,7 @@
-//! The part of a kernel's types in which the programs look: the types that they ask about, with what these consist of.
+//! The part of a kernel's types that the programs look at: the types that they ask about, with what these consist of.
 //!
-//! Whether two pointers fit is all that is asked of pointers, so what they point to is left out: each points to nothing in particular.
-//! All else of a type is as the kernel has it, but for its number.
+//! All that is asked about pointers is whether two of them match, so what they point to is left out: each points to nothing in particular.
+//! Everything else about a type is as in the kernel, except its number.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -12,18 +12,18 @@ use super::btf::{HEADER, Types, common_kind, essential, kind, word};
 pub struct Root {
     /// Without what follows `___`.
     pub name: &'static str,
-    /// Its [`kind`]; all enums are of the one.
+    /// Its [`kind`]; all enums count as one.
     pub kind: u32,
 }
 
-/// The file of which a type is: the kernel itself, or the module of that number.
+/// The file that a type is from: the kernel itself, or the module of that number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Of {
     Kernel,
     Module(usize),
 }
 
-/// Types of a kernel, and of those of its modules in which is looked for what it has not.
+/// Types of a kernel, and of those of its modules that are searched for what it lacks.
 pub struct Whole<'a> {
     /// Its own.
     pub kernel: &'a Types<'a>,
@@ -39,7 +39,7 @@ impl<'a> Whole<'a> {
         }
     }
 
-    /// Whose type has this number in a file.
+    /// Who owns the type with this number in a file.
     fn owner(&self, of: Of, number: u32) -> Of {
         if number < self.kernel.end() { Of::Kernel } else { of }
     }
@@ -48,9 +48,9 @@ impl<'a> Whole<'a> {
         self.kernel.name(begins).or_else(|| self.types(of).name(begins))
     }
 
-    /// The numbers of what has the name and kind of one of these.
+    /// The numbers of the types with the name and kind of one of these.
     fn find(&self, of: Of, roots: &BTreeSet<Root>) -> Option<Vec<(Root, u32)>> {
-        // Names are many, and few begin as one of these.
+        // There are many names, and few begin like one of these.
         let mut by_first: [Vec<Root>; 256] = [const { Vec::new() }; 256];
         for root in roots {
             by_first[usize::from(*root.name.as_bytes().first()?)].push(*root);
@@ -78,12 +78,12 @@ impl<'a> Whole<'a> {
 pub struct Found {
     /// Several may have the same name.
     types: Vec<(Root, u32)>,
-    /// What it has not.
+    /// What it lacks.
     pub missing: BTreeSet<Root>,
 }
 
 impl Found {
-    /// Looks through all types of a kernel. None where one is not as it should be.
+    /// Looks through all types of a kernel. None if one is not as it should be.
     pub fn look(kernel: &Types<'_>, roots: &BTreeSet<Root>) -> Option<Found> {
         let types = Whole { kernel, modules: &[] }.find(Of::Kernel, roots)?;
         let mut missing = roots.clone();
@@ -99,7 +99,7 @@ impl Found {
         of_name.next().filter(|_| of_name.next().is_none())
     }
 
-    /// A file of type information with what was found, and of what was not what modules have. None where a type is not as it should be.
+    /// A file of type information with what was found, and with what modules have of the rest. None if a type is not as it should be.
     pub fn part(&self, whole: &Whole<'_>) -> Option<Vec<u8>> {
         let mut copy =
             Copy { whole, numbers: HashMap::new(), next: Vec::new(), names: HashMap::new(), strings: vec![0] };
@@ -119,14 +119,14 @@ impl Found {
 struct Copy<'a> {
     whole: &'a Whole<'a>,
     numbers: HashMap<(Of, u32), u32>,
-    /// All that have a number, in the order of these.
+    /// All that have a number, in that order.
     next: Vec<(Of, u32)>,
     names: HashMap<&'a [u8], u32>,
     strings: Vec<u8>,
 }
 
 impl<'a> Copy<'a> {
-    /// The number that a type gets, which is copied sooner or later.
+    /// The new number of a type, which is copied sooner or later.
     fn number(&mut self, of: Of, number: u32) -> u32 {
         if number == 0 {
             return 0; // void
@@ -196,9 +196,9 @@ impl<'a> Copy<'a> {
                     value[1..].iter().for_each(|word| put(*word));
                 }
             }
-            // Nothing consists of functions, variables or marks.
+            // Nothing consists of functions, variables or tags.
             kind::FUNC | kind::FUNC_PROTO | kind::VAR | kind::DATASEC | kind::DECL_TAG => return None,
-            // All that is known besides is no more than that.
+            // The other known kinds have nothing more.
             _ => {}
         }
         Some(())
@@ -263,7 +263,7 @@ mod tests {
         names.iter().map(|name| Root { name, kind: kind::STRUCT }).collect()
     }
 
-    /// A file's types in words: name and kind of each, and of structures the members with their types.
+    /// A file's types in words: name and kind of each, and for structures the members with their types.
     fn described(file: &[u8]) -> Vec<String> {
         let types = Types::read(file).expect("a file of types");
         let name = |begins| String::from_utf8(types.name(begins).expect("a name").to_vec()).expect("text");

@@ -1,8 +1,8 @@
-//! How many workers: changed while running, by what the rate says.
+//! How many workers: changed while running, according to the rate.
 //!
 //! Nobody knows beforehand whether removers will wait for a disk or only for each other: both look idle. So when those
-//! at work leave the processors idle, more are tried, and they stay only if more is removed by them than ever was by
-//! fewer: a rate that is low for a moment, because a journal is full, would otherwise make any company look good.
+//! at work leave the processors idle, more are tried, and they stay only if they remove more than fewer ever did:
+//! otherwise a rate that is low for a moment, because a journal is full, would make any addition look good.
 //!
 //! ```text
 //! rate       100   100   130   132   133   131
@@ -30,9 +30,9 @@ pub(super) struct Governor {
     most: usize,
     /// Workers added at a time.
     step: usize,
-    /// The best rate of late with as many workers as there were before any trial that runs.
+    /// The best recent rate with as many workers as there were before the current trial, if there is one.
     best: f64,
-    /// Whether the last workers to come are on trial.
+    /// Whether the workers that were added last are on trial.
     trial: bool,
     /// Samples until the next trial.
     pause: u32,
@@ -43,7 +43,7 @@ impl Governor {
         Self { active: start, most, step: (start / 2).max(1), best: 0.0, trial: false, pause: 0 }
     }
 
-    /// What one sample says: entries removed a second, and how much of the active workers' time was processor time.
+    /// Takes one sample: entries removed per second, and how much of the active workers' time was processor time.
     pub fn sample(&mut self, rate: f64, busy: f64) -> usize {
         const GAIN: f64 = 1.05;
         const BUSY: f64 = 0.85;

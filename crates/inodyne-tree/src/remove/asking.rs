@@ -1,7 +1,7 @@
 //! Deleting with a person's consent: one entry after the other, in the order of the listing, asking first.
 //!
 //! Nothing here is fast, since a person is slower. It uses the same nodes and the same way of opening directories as the
-//! parallel delete, so it is as safe and needs as few descriptors. Which questions come, and when, is GNU rm's:
+//! parallel delete, so it is as safe and needs as few descriptors. Which questions come, and when, is as in GNU rm:
 //! before a directory is entered, for each entry, and again before the then empty directory is removed.
 
 use std::{
@@ -44,11 +44,11 @@ pub struct Question<'a> {
 
 /// Whoever answers.
 pub trait Decide {
-    /// Whether it shall happen. Not every question needs a person: the answer may follow from options.
+    /// Whether to do it. Not every question needs a person: the answer may follow from options.
     fn decide(&mut self, question: &Question<'_>) -> bool;
 }
 
-/// Removes one operand with all it holds, asking for each. `operand` may be of any type.
+/// Removes one operand with all it holds, asking about each. `operand` may be of any type.
 pub fn remove_asking(
     operand: &OsStr,
     options: &RemoveOptions,
@@ -94,7 +94,7 @@ struct Frame {
 }
 
 impl Walk<'_> {
-    /// Asks for, and deals with, one entry of `parent`. For an operand, says whether slashes follow it.
+    /// Asks about, and deals with, one entry of `parent`. For an operand, `operand` says whether slashes follow it.
     fn entry(&mut self, parent: &Arc<Node>, name: &CStr, operand: Option<bool>) {
         let dealt = self.fd_cache.descriptor(parent).and_then(|descriptor| {
             let stat = statat(&*descriptor, name, AtFlags::SYMLINK_NOFOLLOW)?;
@@ -124,7 +124,7 @@ impl Walk<'_> {
             write_protected: kind != FileType::Symlink && is_write_protected(descriptor, name)?,
             unreadable: false,
         };
-        // As GNU rm, which still asks for the directory above, also after an error up to here: it finds out that it is not
+        // Like GNU rm, which still asks about the directory above, even after an error up to here: it finds out that it is not
         // empty when it tries.
         if !self.decide.decide(&question) {
             return Ok(());
@@ -151,7 +151,7 @@ impl Walk<'_> {
             return self.fail(&node, Reason::OtherDevice);
         }
         let is_empty = names.as_ref().is_ok_and(Vec::is_empty);
-        // Who calls may have found it empty, before something was put into it.
+        // The caller may have found it empty, before something was put into it.
         if self.options.only_empty && names.as_ref().is_ok_and(|names| !names.is_empty()) {
             return self.fail(&node, Reason::Refused(Errno::NOTEMPTY));
         }
@@ -236,7 +236,7 @@ impl Walk<'_> {
         Ok(names)
     }
 
-    /// Tells that a directory stays, so that those above it need not be tried.
+    /// Reports that a directory stays, so that those above it need not be tried.
     fn fail(&self, node: &Node, reason: Reason) {
         spoil_parent(node);
         self.tell(node, None, reason);

@@ -1,7 +1,7 @@
 //! Keeps the number of open directories bounded, whatever the shape of the tree.
 //!
 //! Each worker notes the directories that it opened. When there are too many, those that are gone are forgotten, and
-//! if that does not help the oldest, so the one highest in the tree, is parked: in depth-first order it is the one that
+//! if that does not help, the oldest, and so the one highest in the tree, is parked: in depth-first order it is the one that
 //! will not be needed for longest. The same idea keeps `fts` within its limits.
 
 use std::{
@@ -38,7 +38,7 @@ impl DirFdCache {
 
     /// Notes an open directory; parks the oldest if there are too many.
     pub fn note(&mut self, node: &Arc<Node>) {
-        // Where operands stand must stay open: only a path leads there, and that may lead elsewhere by now.
+        // The directory that an operand is in must stay open: only a path leads there, and that may lead elsewhere by now.
         if node.parent.is_none() {
             return;
         }

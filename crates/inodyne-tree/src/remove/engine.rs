@@ -51,7 +51,7 @@ use crate::{
 pub(super) enum Task {
     /// Open and read a directory.
     Enter(Arc<Node>),
-    /// Go on reading a directory where its descriptor stands.
+    /// Go on reading a directory from where its descriptor stands.
     Resume(Arc<Node>, Arc<OwnedFd>),
     /// Unlink entries of a directory that is open.
     Unlink(Names),
@@ -82,7 +82,7 @@ pub(super) struct Engine<'a> {
 /// How long one thread works alone: as long as starting the others takes.
 const ALONE: Duration = Duration::from_millis(1);
 
-/// Where only one thread can remove, others come to read ahead once it has waited for more than this part of its time.
+/// Where only one thread can remove, others are started to read ahead once it has spent more than this share of its time waiting.
 const WAITED: f64 = 0.1;
 
 /// What one worker has for itself.
@@ -109,7 +109,7 @@ impl<'a> Engine<'a> {
         operands: usize,
     ) -> Self {
         let budget = descriptor_budget();
-        // Every worker holds a few descriptors for moments, besides those in its fd_cache.
+        // Every worker holds a few descriptors for short moments, besides those in its fd_cache.
         plan.limit_threads(budget / 8);
         let readers = WorkerGroup { workers: plan.readers, steal: true };
         let removers = WorkerGroup { workers: plan.removers, steal: plan.readers == 0 };
@@ -155,7 +155,7 @@ impl<'a> Engine<'a> {
         all
     }
 
-    /// Whether the only thread so far shall go on alone.
+    /// Whether the only thread so far is to go on alone.
     pub fn is_alone(&self) -> bool {
         if !self.alone.load(Ordering::Relaxed) {
             return false;
@@ -177,7 +177,7 @@ impl<'a> Engine<'a> {
                 let governor = Governor::new(self.plan.start, self.plan.removers);
                 let removed = || self.control.files() + self.control.directories();
                 let watch = move || govern(governor, &ended, removed, |workers| self.pool.set_active(workers));
-                // Where there is no thread to be had, their number stays as it is.
+                // If no thread can be had, their number stays as it is.
                 let _ = thread::Builder::new().spawn_scoped(scope, watch);
             }
             let start = |id| {
@@ -255,7 +255,7 @@ impl<'a> Engine<'a> {
         self.retry_without_descriptors(worker, || self.fd_cache(worker).descriptor(node))
     }
 
-    /// Tries again while descriptors run out: first parks own directories, then those of others, then waits.
+    /// Tries again while descriptors run out: first parks its own directories, then those of others, then waits.
     pub fn retry_without_descriptors<T>(
         &self,
         worker: &Worker,
@@ -276,7 +276,7 @@ impl<'a> Engine<'a> {
         attempt()
     }
 
-    /// Whether everybody should go home; passes the word on.
+    /// Whether everybody should stop; passes it on to the pool.
     pub fn is_stopped(&self) -> bool {
         let stopped = self.control.is_stopped();
         if stopped && !self.pool.is_stopped() {
@@ -285,14 +285,14 @@ impl<'a> Engine<'a> {
         stopped
     }
 
-    /// Tells that `entry` of `directory`, or the directory itself, stays, and marks what must therefore stay too.
+    /// Reports that `entry` of `directory`, or the directory itself, stays, and marks what must therefore stay too.
     pub fn fail(&self, directory: &Node, entry: Option<&std::ffi::CStr>, reason: Reason) {
         self.control.failures.fetch_add(1, Ordering::Relaxed);
         directory.spoil();
         self.observer.failed(&Failure { path: &directory.path(entry), reason });
     }
 
-    /// As [`Self::fail`], for what the kernel refused.
+    /// Like [`Self::fail`], for what the kernel refused.
     pub fn refuse(&self, directory: &Node, entry: Option<&std::ffi::CStr>, errno: Errno) {
         self.fail(directory, entry, Reason::Refused(errno));
     }

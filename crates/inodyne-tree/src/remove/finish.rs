@@ -88,7 +88,7 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// The descriptor of a directory above that was parked meanwhile.
+    /// The descriptor of a directory above that was parked in the meantime.
     fn reopen_parent(&self, worker: &Worker, node: &Node, parent: &Arc<Node>) -> Result<Arc<OwnedFd>, Errno> {
         let descriptor = self.retry_without_descriptors(worker, || match node.if_open() {
             Some(own) => parent.descriptor_from(&own),

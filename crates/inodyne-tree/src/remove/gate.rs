@@ -1,6 +1,6 @@
 //! Keeps readers from running too far ahead of removers.
 //!
-//! Without it a wide tree would be in memory, and open, as a whole before the first thousand files are gone.
+//! Without it, the whole of a wide tree would be in memory, and open, before the first thousand files are gone.
 
 use std::{
     sync::{
@@ -38,7 +38,7 @@ impl Gate {
         }
     }
 
-    /// Waits while too much is handed over, but never longer once `is_stopped`.
+    /// Waits while too much is handed over, but no longer once `is_stopped`.
     pub fn wait(&self, is_stopped: impl Fn() -> bool) {
         if self.waiting.load(Ordering::Relaxed) < self.limit {
             return;

@@ -1,10 +1,11 @@
 //! Deleting trees.
 //!
 //! `strategy` decides how, `engine` does it: tasks on the [pool](crate::pool), one for each directory (`read`) and one
-//! for each batch of names handed to another worker (`unlink`); `finish` removes directories whose last entry is gone.
-//! `order` sorts entries where that saves work, `node` is a directory on its way out, `open` the only place where directories are opened, `dir_fd_cache` keeps few of them
-//! open at a time, `adapt` finds out how many workers are best. `trash` renames before it deletes, and `mounts` knows what must not be renamed. `asking` is the other,
-//! slow way, for a person who wants to be asked. Failures are told to an [`Observer`] and never end a delete.
+//! for each batch of names handed to another worker (`names`); `finish` removes directories whose last entry is gone.
+//! `order` sorts entries where that saves work, `node` is a directory on its way out, `open` the only place where directories are opened,
+//! `dir_fd_cache` keeps few of them open at a time, `adapt` finds out how many workers are best. `trash` renames before it deletes, and
+//! `mounts` knows what must not be renamed. `asking` is the other, slow way, for a person who wants to be asked. Failures are reported to
+//! an [`Observer`] and never end a delete.
 
 mod adapt;
 mod asking;
@@ -53,14 +54,14 @@ pub struct RemoveOptions {
     pub one_device: bool,
     /// Count what would be removed and leave it.
     pub dry_run: bool,
-    /// Leave directories that hold something. Only [`remove_asking`] asks: the others are for trees.
+    /// Leave directories that hold something. Only [`remove_asking`] heeds this: the others are for trees.
     pub only_empty: bool,
 }
 
 /// Removes directories with all they hold.
 ///
-/// An operand is taken as written, links above its last name are followed, its last name must be a directory. Entries
-/// that cannot be removed are told to `observer`; all others are removed nevertheless.
+/// An operand is taken as written: links above its last name are followed, its last name must be a directory. Entries
+/// that cannot be removed are reported to `observer`; all others are removed nevertheless.
 pub fn remove(
     operands: &[OsString],
     options: &RemoveOptions,
@@ -112,7 +113,7 @@ fn remove_on_one_file_system(
             }
         }
     }
-    // An operand that cannot be opened is told when its turn comes.
+    // An operand that cannot be opened is reported when its turn comes.
     let root = nodes.iter().find_map(|node| node.open(Crossing::Allowed).ok());
     let plan = Plan::new(root.as_ref(), options.strategy, options.threads);
     report.plans.push((plan.file_system, plan.strategy, plan.threads()));

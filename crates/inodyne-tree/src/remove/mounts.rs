@@ -29,7 +29,7 @@ impl MountPoints {
     }
 }
 
-/// A path as in mountinfo: spaces, tabs, line ends and backslashes are three octal digits.
+/// A path as in mountinfo: spaces, tabs, line ends and backslashes are written as three octal digits.
 fn written(path: &[u8]) -> Vec<u8> {
     path.iter().fold(Vec::new(), |mut written, byte| {
         match byte {

@@ -1,7 +1,7 @@
 //! Names of one directory's entries on their way from the thread that read them to one that removes them.
 //!
 //! One allocation holds them all, each ending in a zero byte, as the kernel wants them: a copy of twenty bytes is
-//! nothing beside an unlink.
+//! nothing compared with an unlink.
 
 use std::{ffi::CStr, sync::Arc};
 

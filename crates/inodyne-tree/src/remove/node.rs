@@ -3,10 +3,10 @@
 //! Nodes form chains by parent pointers only. A node is alive while tasks or children refer to it, and is removed when
 //! its count of pending work reaches zero. Nothing recurses, neither removal nor dropping, so depth costs memory alone.
 //!
-//! Descriptors are scarce, so an open one may be taken away again ([`Node::park`]). It is then opened anew when
+//! Descriptors are scarce, so an open one may be taken away again ([`Node::park`]). It is then reopened when
 //! needed, from a child by `..` or from the nearest open ancestor by name, and only accepted when it is the very same
-//! directory on the very same mount, by inode, birth time and mount. A directory that others moved elsewhere meanwhile
-//! is thus never followed there.
+//! directory on the very same mount, by inode, birth time and mount. A directory that others have moved elsewhere in the
+//! meantime is thus never followed there.
 
 use std::{
     ffi::{CStr, CString, OsString},
@@ -58,7 +58,7 @@ enum Slot {
 }
 
 impl Node {
-    /// The directory in which operands stand. `prefix` is what the user wrote before the last name, slash included.
+    /// The directory that operands are in. `prefix` is what the user wrote before the last name, slash included.
     pub fn base(prefix: &[u8]) -> Arc<Self> {
         let path = if prefix.is_empty() { PathBuf::from(".") } else { OsString::from_vec(prefix.to_vec()).into() };
         let name = CString::new(prefix).unwrap_or_default();
@@ -167,7 +167,7 @@ impl Node {
             at = above;
         };
         for node in way.into_iter().rev() {
-            // Mounts that may not be crossed are told by the identity.
+            // Mounts that may not be crossed are recognised by the identity.
             let opened = Arc::new(open::directory(&*descriptor, &node.name, Crossing::Allowed)?);
             descriptor = node.adopt(opened, std::ptr::eq(node, self))?;
         }
@@ -245,7 +245,7 @@ impl Drop for Node {
     }
 }
 
-/// Splits an operand into what stands before its last name, that name, and the slashes after it.
+/// Splits an operand into what precedes its last name, that name, and the slashes after it.
 pub(super) fn split_operand(operand: &[u8]) -> (&[u8], &[u8], &[u8]) {
     let end = operand.iter().rposition(|&byte| byte != b'/').map_or(0, |last| last + 1);
     let start = operand[..end].iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);

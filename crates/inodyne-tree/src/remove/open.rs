@@ -31,7 +31,7 @@ const DIRECTORY: OFlags =
 
 /// Opens the directory `name` in `parent`.
 ///
-/// Fails with `LOOP` or `NOTDIR` if it is none, with `XDEV` if it is a mount point that must not be entered.
+/// Fails with `LOOP` or `NOTDIR` if it is not one, with `XDEV` if it is a mount point that must not be entered.
 pub(super) fn directory(parent: impl AsFd, name: &CStr, crossing: Crossing) -> Result<OwnedFd, Errno> {
     static MISSING: AtomicBool = AtomicBool::new(false);
     let mut resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
@@ -41,7 +41,7 @@ pub(super) fn directory(parent: impl AsFd, name: &CStr, crossing: Crossing) -> R
     if !MISSING.load(Ordering::Relaxed) {
         match openat2(&parent, name, DIRECTORY, Mode::empty(), resolve) {
             Err(Errno::NOSYS) => MISSING.store(true, Ordering::Relaxed),
-            // Some sandboxes answer so for every call that they do not know, some file servers for one directory.
+            // Some sandboxes give this answer to every call that they do not know, some file servers for one directory.
             Err(Errno::PERM) => {}
             answer => return answer,
         }
@@ -62,12 +62,12 @@ pub(super) fn parent(child: impl AsFd) -> Result<OwnedFd, Errno> {
     openat(child, c"..", DIRECTORY, Mode::empty())
 }
 
-/// Opens the place where an operand stands, as the user wrote it: links above an operand are followed.
+/// Opens the directory that an operand is in, as the user wrote it: links above an operand are followed.
 pub(super) fn base(path: &Path) -> Result<OwnedFd, Errno> {
     openat(CWD, path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
 }
 
-/// Which directory this is, also after its inode number was used again.
+/// Which directory this is, even after its inode number was reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Identity {
     device: (u32, u32),
@@ -80,7 +80,7 @@ impl Identity {
     pub fn of(directory: impl AsFd) -> Result<Self, Errno> {
         let wanted = StatxFlags::INO | StatxFlags::BTIME | StatxFlags::MNT_ID;
         let stat: Statx = statx(&directory, c"", AtFlags::EMPTY_PATH, wanted)?;
-        // statx tells the mount since Linux 5.8 only.
+        // statx reports the mount only since Linux 5.8.
         let mount = match stat.stx_mask & StatxFlags::MNT_ID.bits() {
             0 => mount_of(&directory).ok_or(Errno::OPNOTSUPP)?,
             _ => stat.stx_mnt_id,
@@ -96,7 +96,7 @@ impl Identity {
     /// Whether `directory` is still the same one.
     pub fn is_of(&self, directory: impl AsFd) -> Result<bool, Errno> {
         let now = Self::of(&directory)?;
-        // On an overlay a directory keeps its number when it is copied up, but the copy's birth is another.
+        // On an overlay a directory keeps its number when it is copied up, but the copy has another birth time.
         let but_for_birth = Self { birth: self.birth, ..now } == *self;
         Ok(now == *self || but_for_birth && FileSystem::of(directory)? == FileSystem::Overlay)
     }
@@ -106,13 +106,13 @@ impl Identity {
     }
 }
 
-/// The number of the mount that a directory was opened through, as `/proc` tells it.
+/// The number of the mount that a directory was opened through, as `/proc` reports it.
 fn mount_of(directory: impl AsFd) -> Option<u64> {
     let told = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", directory.as_fd().as_raw_fd())).ok()?;
     told.lines().find_map(|line| line.strip_prefix("mnt_id:")?.trim().parse().ok())
 }
 
-/// Whether the device changes between a directory and one in it. It also does without a mount, at a btrfs subvolume.
+/// Whether the device changes between a directory and one in it. That also happens without a mount, at a btrfs subvolume.
 pub(super) fn changes_device(parent: impl AsFd, child: impl AsFd) -> Result<bool, Errno> {
     Ok(fstat(parent)?.st_dev != fstat(child)?.st_dev)
 }

@@ -37,7 +37,7 @@ impl Unsorted {
         self.entries.len()
     }
 
-    /// Calls `remove` with each name, in the order of their inodes. Nothing is left then.
+    /// Calls `remove` with each name, in the order of their inodes. Nothing is left afterwards.
     pub fn drain(&mut self, remove: impl FnMut(&CStr)) {
         self.entries.sort_unstable();
         self.names(0..self.entries.len()).for_each(remove);
@@ -59,7 +59,7 @@ impl Unsorted {
     }
 }
 
-/// Sorted names of one directory, of which workers take a piece after the other, so that all end at the same time.
+/// Sorted names of one directory, from which workers take one piece after the other, so that all end at the same time.
 pub(super) struct Shared {
     pub directory: Arc<Node>,
     names: Unsorted,

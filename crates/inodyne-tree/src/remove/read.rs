@@ -1,7 +1,7 @@
 //! Entering a directory: open it, list it, and deal with each entry at once or hand it to a remover.
 //!
 //! The listing's own types are trusted, so a typed entry costs one call. An untyped one is unlinked like a file; the
-//! kernel refuses that for a directory, which is then entered, so even there nothing is asked beforehand.
+//! kernel refuses that for a directory, which is then entered, so even there no call is needed beforehand.
 
 use std::{
     ffi::CStr,
@@ -27,7 +27,7 @@ use super::{
 };
 use crate::pool::WorkerId;
 
-/// Unlinking fewer takes no longer than to wake up another worker, unless they are large.
+/// Unlinking fewer takes no longer than waking another worker, unless they are large.
 const FEW: usize = 16;
 
 /// The directory that was found last: whoever found it reads it next, unless what comes before takes so long that another worker should.
@@ -38,13 +38,13 @@ struct Latest {
 }
 
 impl Latest {
-    /// Puts a new one in the place of the one before, which is for others.
+    /// Puts a new one in place of the one before, which is then for others.
     fn found(&mut self, directory: Arc<Node>) -> Option<Arc<Node>> {
         self.found = Some(Instant::now());
         self.directory.replace(directory)
     }
 
-    /// The one that is for others, since it was found so long ago.
+    /// Takes out the latest, if it was found so long ago that it is for others.
     fn in_time(&mut self, worth_company: Duration) -> Option<Arc<Node>> {
         let found = self.found;
         self.directory.take_if(|_| found.is_some_and(|found| found.elapsed() >= worth_company))
@@ -66,7 +66,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Reads what is not yet read of an open directory.
+    /// Reads what has not been read yet of an open directory.
     pub fn resume(&self, worker: &mut Worker, node: Arc<Node>, descriptor: Arc<OwnedFd>) {
         if self.read(worker, &node, &descriptor) {
             drop(descriptor);
@@ -75,7 +75,7 @@ impl Engine<'_> {
     }
 
     fn open(&self, worker: &mut Worker, node: &Arc<Node>) -> Result<Arc<OwnedFd>, Errno> {
-        // Also when it is read again: whoever moved it elsewhere meanwhile keeps what appeared in it there.
+        // Opened again even when it is only read again: whoever has moved it elsewhere in the meantime keeps what appeared in it there.
         let parent = self.descriptor(worker, node.parent())?;
         let opened = self.retry_without_descriptors(worker, || node.open_in(&parent, self.crossing))?;
         if self.one_device && node.operand.is_none() && changes_device(&*parent, &opened)? {
@@ -97,7 +97,7 @@ impl Engine<'_> {
                 self.fail(node, None, Reason::OtherDevice);
                 Outcome::Stays
             }
-            // An empty directory needs not be readable to be removed.
+            // An empty directory need not be readable to be removed.
             errno => {
                 let removed = if self.dry_run { Err(errno) } else { self.remove_directory(worker, node, parent) };
                 match removed {
@@ -212,7 +212,7 @@ impl Engine<'_> {
         !self.is_stopped()
     }
 
-    /// Unlinks what was read in the order of its inodes, with another worker's help where there is much and one has nothing
+    /// Unlinks what was read in the order of its inodes, with another worker's help where there is a lot and one has nothing
     /// to do. Returns how many are gone.
     fn unlink_sorted(&self, names: &mut Unsorted, node: &Arc<Node>, descriptor: &OwnedFd, queue: usize) -> u64 {
         /// Worth waking somebody up.
@@ -286,7 +286,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Removes one entry that is no directory; 1 if it is gone by this call. If it is a directory after all, that is
+    /// Removes one entry that is not a directory; 1 if this call removed it. If it is a directory after all, it is
     /// entered later.
     fn unlink(&self, node: &Arc<Node>, descriptor: &OwnedFd, name: &CStr, queue: usize) -> u64 {
         if self.dry_run {

@@ -1,4 +1,4 @@
-//! What a delete tells: failures as they happen, and the sum at the end.
+//! What a delete reports: failures as they happen, and the totals at the end.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -21,7 +21,7 @@ pub trait Observer: Sync {
         let _ = (path, kind);
     }
 
-    /// Whether [`Self::removed`] shall be called.
+    /// Whether [`Self::removed`] is to be called.
     fn wants_removed(&self) -> bool {
         false
     }
@@ -50,7 +50,7 @@ pub struct Failure<'a> {
 pub enum Reason {
     /// The kernel refused.
     Refused(Errno),
-    /// Another file system is mounted there, or it belongs to another device and that was asked for.
+    /// Another file system is mounted there, or it is on another device and staying on one was asked for.
     OtherDevice,
 }
 
@@ -63,7 +63,7 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Which of two errors says why a directory stays that could be neither opened nor removed: that it is not empty is
+/// Which of two errors says why a directory that could be neither opened nor removed stays: that it is not empty is
 /// nothing new.
 pub(super) fn telling(opening: Errno, removing: Errno) -> Errno {
     match removing {
@@ -72,7 +72,7 @@ pub(super) fn telling(opening: Errno, removing: Errno) -> Errno {
     }
 }
 
-/// The sum of a delete, or of what a dry run counted.
+/// The totals of a delete, or of what a dry run counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoveReport {
     /// Entries other than directories that are gone.

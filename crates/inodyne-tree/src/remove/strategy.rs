@@ -2,9 +2,9 @@
 //!
 //! What decides is where the kernel makes removers wait for each other. XFS serialises unlinks within an allocation
 //! group and frees inodes on the processor that unlinked them, so each group gets one remover on one processor. Btrfs
-//! serialises all changes, so one thread removes; reading goes on beside it in both. ext4, tmpfs and overlays are bound
-//! by processor time, so directories are spread plainly. Where each call is a round trip, only the number of calls in
-//! flight counts. `bench/results` has the figures behind every number here.
+//! serialises all changes, so one thread removes; in both cases, others go on reading meanwhile. ext4, tmpfs and overlays are
+//! bound by processor time, so directories are simply spread over the threads. Where each call is a round trip, only the number
+//! of calls in flight counts. `bench/results` has the figures behind every number here.
 
 use std::{fmt, os::fd::AsFd, str::FromStr, time::Duration};
 
@@ -22,7 +22,7 @@ pub enum Strategy {
     Single,
     /// Every thread reads and removes, directories are stolen, large ones split.
     Steal,
-    /// As `Steal` with far more threads than processors, for calls that wait for somebody else.
+    /// Like `Steal`, but with far more threads than processors, for calls that wait for somebody else.
     Wide,
 }
 
@@ -75,7 +75,7 @@ pub(super) struct Plan {
     pub strategy: Strategy,
     /// Threads that only read directories; 0 when the removers do it themselves.
     pub readers: usize,
-    /// At most.
+    /// Removers at most.
     pub removers: usize,
     /// Removers at work at first; more are tried when the rate asks for it.
     pub start: usize,
@@ -83,7 +83,7 @@ pub(super) struct Plan {
     pub groups: Option<Groups>,
     /// Whether a directory's entries are unlinked in the order of their inodes.
     pub sorted: bool,
-    /// What takes longer than this takes longer than to wake up another worker.
+    /// What takes longer than this takes longer than waking another worker.
     pub worth_company: Duration,
 }
 
@@ -106,7 +106,7 @@ impl Plan {
             (Strategy::Wide, _) => (0, threads.unwrap_or(WIDE.0), threads.unwrap_or(WIDE.1)),
         };
         let sorted = readers == 0 && file_system == FileSystem::Ext;
-        // Where each call is a round trip, none is as short.
+        // Where each call is a round trip, none is that short.
         let worth_company = if strategy == Strategy::Wide { Duration::ZERO } else { Duration::from_micros(100) };
         Self { file_system, strategy, readers, removers, start, groups, sorted, worth_company }
     }
@@ -126,8 +126,8 @@ impl Plan {
     }
 
     /// Moves the calling thread, worker number `index`, away from the processor of the first worker, if it is there; it may come back. A new
-    /// thread often begins where it was made, and until the scheduler moves one of the two they take turns there: for longer than a small tree
-    /// takes.
+    /// thread often starts where it was created, and until the scheduler moves one of the two, they take turns there: for longer than a small
+    /// tree takes.
     pub fn move_apart(&self, index: usize, first_processor: usize) {
         if index == 0 || sched_getcpu() != first_processor {
             return;
@@ -143,7 +143,7 @@ impl Plan {
     }
 }
 
-/// Those that the calling thread may run on; none where that is not known.
+/// The processors that the calling thread may run on; none where that is not known.
 fn allowed_processors() -> Option<(CpuSet, Vec<usize>)> {
     let allowed = sched_getaffinity(None).ok()?;
     let processors: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu)).collect();

@@ -1,4 +1,4 @@
-//! Rename aside first, delete after: the name is free at once, and a crash leaves nothing half-deleted under it.
+//! Rename aside first, delete afterwards: the name is free at once, and a crash leaves nothing half-deleted under it.
 //!
 //! Operands move into `.inodyne-trash-…/trash/` beside them, which stays on the same file system and in a place that the
 //! user may write to. Its maker holds a lock on it, which the kernel releases however the maker ends. So a later
@@ -41,7 +41,7 @@ const PREFIX: &str = ".inodyne-trash-";
 /// Where operands go, in the directory with that prefix.
 const INNER: &CStr = c"trash";
 
-/// As [`remove`], but every operand that can be renamed loses its name before anything is deleted. Also deletes what
+/// Like [`remove`], but every operand that can be renamed loses its name before anything is deleted. Also deletes what
 /// earlier runs left beside the operands.
 pub fn remove_aside(
     operands: &[OsString],

@@ -1,6 +1,6 @@
 //! What tests of deleting share: private mount namespaces, small file systems, and an observer that remembers.
 //!
-//! Tests that mount run again as a child in a mount namespace of its own; when that ends, for whatever reason, the
+//! Tests that mount file systems run again as a child in a mount namespace of its own; when that ends, for whatever reason, the
 //! kernel unmounts and detaches everything.
 
 #![allow(dead_code, reason = "each test binary uses its own part of this")]

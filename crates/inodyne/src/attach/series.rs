@@ -1,5 +1,5 @@
-//! One window after the other: `attach --every 60s --for 5s --keep 24h --into DIRECTORY`. Each is a recording in the directory, and
-//! adds to counters for a monitoring system where these are wanted.
+//! One window after another: `attach --every 60s --for 5s --keep 24h --into DIRECTORY`. Each is a recording in the directory, and adds to
+//! counters for a monitoring system if these are wanted.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -25,25 +25,25 @@ const LEAST_EVERY: Duration = Duration::from_secs(1);
 /// How often, and what is kept.
 #[derive(Debug, Args)]
 pub struct SeriesOptions {
-    /// Begin a window as often as this, each as long as --for says, until Ctrl-C
+    /// Start a window this often, each as long as --for says, until Ctrl-C
     #[arg(long, value_name = "TIME", value_parser = time, requires_all = ["length", "into"], help_heading = "One window after the other")]
     pub every: Option<Duration>,
-    /// The directory for the recordings, which are called after their times
+    /// Directory for the recordings, which are named after their times
     #[arg(long, value_name = "DIRECTORY", requires = "every", help_heading = "One window after the other")]
     pub into: Option<PathBuf>,
-    /// Remove recordings from it that are older, or the oldest where all but the newest are larger: 24h, 500M
+    /// Remove recordings from it that are older than this, or the oldest ones if all but the newest exceed this in total: 24h, 500M
     #[arg(long, value_name = "TIME|SIZE", requires = "every", help_heading = "One window after the other")]
     pub keep: Option<Keep>,
-    /// Write counters of all windows into this file after each, as node_exporter's textfile collector reads them
+    /// After each window, write counters over all windows to this file, in the format read by node_exporter's textfile collector
     #[arg(long, value_name = "FILE.prom", requires = "every", help_heading = "One window after the other")]
     pub metrics: Option<PathBuf>,
 }
 
-/// Watches until a signal comes. Nobody to follow in a window, a recording that cannot be written, or events that were lost are said, and the
-/// next is tried.
+/// Watches until a signal comes. If there is nobody to follow in a window, a recording cannot be written, or events were lost, this is
+/// reported, and the next window is tried.
 ///
 /// # Errors
-/// The machine lacks something, or the directory is none.
+/// The machine lacks something, or the directory is not one.
 pub fn run(arguments: &AttachArguments, every: Duration, into: &Path) -> Result<ExitCode, Failure> {
     let usage = |message: String| Failure::new(ExitStatus::Usage, message);
     if every < LEAST_EVERY {
@@ -69,7 +69,7 @@ pub fn run(arguments: &AttachArguments, every: Duration, into: &Path) -> Result<
     let mut metrics = Metrics::default();
     let mut said = Said::default();
     loop {
-        // Before the clock is read: so the next name is of a later second.
+        // Before the clock is read, so that the next name has a later second.
         let file = ring.next();
         let began = Instant::now();
         let mut interrupts = |time| came_within(&mut signals, time);
@@ -102,14 +102,14 @@ pub fn run(arguments: &AttachArguments, every: Duration, into: &Path) -> Result<
     }
 }
 
-/// Writes a window's recording, and the counters of all windows, where these are wanted: a disk that is full need not be that of both.
+/// Writes a window's recording, and the counters of all windows if wanted. Both are tried: they may be on different disks, only one of which is full.
 fn write(recording: &Recording, file: &Path, metrics: Option<(&Metrics, &Path)>) -> [(Of, Option<Failure>); 2] {
     let saved = inodyne_recording::save(recording, file).map_err(Failure::from);
     let told = metrics.map(|(metrics, path)| report::write(metrics.to_string().as_bytes(), Some(path)));
     [(Of::Recording, saved.err()), (Of::Metrics, told.and_then(Result::err))]
 }
 
-/// What can go wrong in a series that goes on all the same.
+/// What can go wrong in a series without ending it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Of {
     Window,
@@ -119,12 +119,12 @@ enum Of {
     Keeping,
 }
 
-/// What was last said of each.
+/// What was last reported about each.
 #[derive(Debug, Default)]
 struct Said(BTreeMap<Of, String>);
 
 impl Said {
-    /// Says what went wrong, but not the same again and again.
+    /// Reports what went wrong, but does not repeat itself.
     fn tell(&mut self, of: Of, failure: Option<Failure>) {
         let Some(failure) = failure.map(|failure| failure.to_string()) else { return };
         if self.0.get(&of) != Some(&failure) {
@@ -133,12 +133,12 @@ impl Said {
         }
     }
 
-    /// The same of several.
+    /// The same for several.
     fn all(&mut self, failures: impl IntoIterator<Item = (Of, Option<Failure>)>) {
         failures.into_iter().for_each(|(of, failure)| self.tell(of, failure));
     }
 
-    /// What the series ends with, as a single window would: whether all of them are to be trusted.
+    /// The exit code of the series, as for a single window: whether all windows can be trusted.
     fn exit_code(&self) -> ExitCode {
         if self.0.contains_key(&Of::Loss) { ExitStatus::Untrusted.into() } else { ExitCode::SUCCESS }
     }

@@ -1,5 +1,5 @@
-//! A page of the documentation in a terminal: the little of Markdown that these pages use, as lines of a width. Headings are bold
-//! where the output is a terminal (`anstream` takes the sequences away elsewhere).
+//! A documentation page in a terminal: the small part of Markdown that these pages use, wrapped to a width. Headings are bold if the
+//! output is a terminal (`anstream` removes the sequences elsewhere).
 
 use unicode_width::UnicodeWidthStr;
 
@@ -51,7 +51,7 @@ pub fn wrapped(text: &str, first: &str, others: &str, width: usize) -> String {
     out + "\n"
 }
 
-/// What is printed, and what is not yet because its end is not known.
+/// What has been printed, and what has not yet because its end is not known.
 struct Page {
     width: usize,
     out: String,
@@ -63,7 +63,7 @@ struct Page {
 #[derive(Default)]
 struct Paragraph {
     text: String,
-    /// What stands before the first line; the others are indented as far.
+    /// What comes before the first line; the others are indented to match.
     lead: String,
 }
 
@@ -89,7 +89,7 @@ impl Page {
         }
     }
 
-    /// A blank line, but no two of them and none at the beginning.
+    /// A blank line, but never two in a row, and none at the beginning.
     fn gap(&mut self) {
         if !self.out.is_empty() && !self.out.ends_with("\n\n") {
             self.out.push('\n');
@@ -138,7 +138,7 @@ impl Page {
     }
 }
 
-/// The sign of a list's item, and the item.
+/// The marker of a list item, and the item.
 fn listed(line: &str) -> Option<(String, &str)> {
     if let Some(item) = line.strip_prefix("- ").or_else(|| line.strip_prefix("* ")) {
         return Some(("-".to_owned(), item));
@@ -147,7 +147,7 @@ fn listed(line: &str) -> Option<(String, &str)> {
     (!number.is_empty() && number.bytes().all(|c| c.is_ascii_digit())).then(|| (format!("{number}."), item))
 }
 
-/// Without the signs of emphasis, and of a link only its text.
+/// Without emphasis markers, and with links reduced to their text.
 fn inline(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;

@@ -1,9 +1,9 @@
-//! The words that can be explained, each with its page: what `docs/findings` and `docs/causes` say, and the entries of the
-//! glossary. The program carries all of them.
+//! The words that can be explained, each with its page: what `docs/findings` and `docs/causes` say, and the entries of the glossary. All
+//! of them are built into the program.
 
 use std::sync::LazyLock;
 
-/// Of a folder of `docs`: the name of each page, and its text.
+/// For a folder of `docs`: the name of each page, and its text.
 macro_rules! pages {
     ($folder:literal: $($word:literal)+) => {
         &[$(($word, include_str!(concat!("../../docs/", $folder, "/", $word, ".md")))),+]
@@ -68,15 +68,14 @@ impl Entry {
     }
 }
 
-/// The entries of a word, as reports write it: of a row with its cause or with "(estimated)" as well. A cause and a finding may have
-/// the same name.
+/// The entries for a word, as reports write it: also for a row with its cause or with "(estimated)". A cause and a finding may have the same name.
 pub fn find(word: &str) -> Vec<&'static Entry> {
     let word = plain(word);
     let is_meant = |entry: &&Entry| entry.names().any(|name| plain(name) == word);
     ENTRIES.iter().filter(is_meant).collect()
 }
 
-/// Without what a report writes around a word.
+/// The word without what a report writes around it.
 fn plain(word: &str) -> String {
     let word = word.trim().to_lowercase();
     let without = |word: &str, note: &str| word.strip_suffix(note).unwrap_or(word).trim_end().to_owned();
@@ -100,7 +99,7 @@ pub fn groups() -> Vec<(&'static str, Vec<&'static str>)> {
 
 /// The words that look most like this one, at most three.
 pub fn near(word: &str) -> Vec<&'static str> {
-    /// From here on two words look alike.
+    /// From this similarity on, two words look alike.
     const ALIKE: f64 = 0.8;
     const MOST: usize = 3;
     let word = plain(word);

@@ -1,5 +1,5 @@
-//! The man page of a command: what clap_mangen makes of its arguments, then what its help says below them, sorted into the
-//! sections where readers of man pages look: notes, examples, exit status, and other pages.
+//! The man page of a command: what clap_mangen makes of its arguments, then what its help says below them, sorted into the sections that
+//! readers of man pages expect: notes, examples, exit status, and other pages.
 
 use std::io;
 
@@ -9,10 +9,10 @@ use roff::{Roff, bold, roman};
 
 use crate::failure::ExitStatus;
 
-/// How an example stands in the text below the arguments.
+/// How an example line begins in the text below the arguments.
 const EXAMPLE: &str = "  inodyne ";
 
-/// A page of its own, which names pages of these names.
+/// A page of its own, which refers to the pages with these names.
 ///
 /// # Errors
 /// Never, as the page is made in memory.
@@ -58,7 +58,7 @@ pub fn below(roff: &mut Roff, command: &Command) {
     }
 }
 
-/// The examples of a command; of one that only has commands of its own the first of each of these.
+/// The examples of a command; for one that only has subcommands, the first example of each of these.
 pub fn examples(command: &Command) -> Vec<String> {
     let own: Vec<String> = help(command).lines().filter_map(example).map(str::to_owned).collect();
     if !own.is_empty() {
@@ -71,7 +71,7 @@ fn example(line: &str) -> Option<&str> {
     line.starts_with(EXAMPLE).then(|| line.trim_start())
 }
 
-/// What stands below the arguments of its help.
+/// What its help says below the arguments.
 fn help(command: &Command) -> String {
     command.get_after_long_help().map(ToString::to_string).unwrap_or_default()
 }
@@ -93,7 +93,7 @@ pub fn name(command: &Command) -> String {
     command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned()
 }
 
-/// All of the help but its examples. Indented lines stay as they are.
+/// The help without its examples. Indented lines stay as they are.
 fn notes(roff: &mut Roff, command: &Command) {
     let help = help(command);
     let paragraphs: Vec<Vec<&str>> = help

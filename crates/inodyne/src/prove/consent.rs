@@ -1,4 +1,4 @@
-//! What a recording will have run, in full, and whether the user wants that.
+//! What a recording would have us run, in full, and whether the user wants that.
 //!
 //! A recording is a file like any other: whoever made it wrote the commands in it. So what is shown is what runs, and not what
 //! the recording calls it.
@@ -14,7 +14,7 @@ use super::variant::Variant;
 use crate::failure::{ExitStatus, Failure};
 use crate::measure::Conditions;
 
-/// Shows what will be run and set, and as whom: a line each, only those that say something.
+/// Shows what will be run and set, and as whom: one line each, without the empty ones.
 pub fn show(user: Option<&User>, variant: &Variant) {
     let Variant { place, data, command, .. } = variant;
     let line = |name: &str, text: &str| anstream::println!("  {name:<10} {}", escaped(text));
@@ -44,7 +44,7 @@ fn text(text: &std::ffi::OsStr) -> String {
     text.to_string_lossy().into_owned()
 }
 
-/// Asks on a terminal; elsewhere the user must have said so.
+/// Asks on a terminal; elsewhere the user must have given `--yes`.
 ///
 /// # Errors
 /// The user does not want it, or cannot be asked.
@@ -66,10 +66,10 @@ pub fn ask(arguments: &ProveArguments) -> Result<(), Failure> {
     }
 }
 
-/// Whoever calls sudo is not taken to be root because a recording says so.
+/// A user who called sudo does not become root just because a recording says so.
 ///
 /// # Errors
-/// The recording wants more than the user would have without it.
+/// The recording asks for more rights than the user would have without it.
 pub fn check_root(
     conditions: &Conditions<'_>,
     recorded: Option<&str>,

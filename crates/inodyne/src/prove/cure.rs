@@ -1,6 +1,6 @@
 //! Applies a finding's typed cures to the way in which its command was run.
 //!
-//! What can be changed is in the finding ([`Change`]); how a place is made otherwise is the lab's business. Here is only what
+//! What can be changed is in the finding ([`Change`]); how to make a place differently is the lab's business. This module has only what
 //! concerns a trial: where it starts from, which of several cures is tried, and why none can be.
 
 use std::ffi::OsString;
@@ -18,10 +18,10 @@ use super::{ProveArguments, split};
 /// Reads all contents, so that they are in memory.
 const READ_ALL: &str = "find . -type f -exec cat {} + >/dev/null";
 
-/// What to try for this finding: the first of its cures that can be applied where it was found. One line where none can be.
+/// What to try for this finding: the first of its cures that can be applied where it was found; one line that says why if none can be.
 pub fn trial(recording: &Recording, finding: &Finding, arguments: &ProveArguments) -> Result<Trial, String> {
     if finding.bound {
-        return Err("it says what limits and knows no cure".to_owned());
+        return Err("it says what the limit is and has no cure".to_owned());
     }
     let base = variant::base(recording, finding, arguments)?;
     let instead = arguments.instead.iter().map(|script| Change::Command(CommandChange::Instead(script.clone())));
@@ -38,11 +38,11 @@ pub fn trial(recording: &Recording, finding: &Finding, arguments: &ProveArgument
     if reasons.is_empty() {
         reasons.push(format!("its cure cannot be applied to {} by itself", base.place));
     }
-    Err(format!("{}: give the command that does better with --instead", reasons.join("; ")))
+    Err(format!("{}: use --instead to give a command that does better", reasons.join("; ")))
 }
 
 impl Variant {
-    /// The same after a change; otherwise why it cannot be changed so, where there is more to say than that.
+    /// The same after a change; otherwise why it cannot be changed that way, if there is more to say than that.
     fn after(&self, change: &Change) -> Result<Variant, Option<String>> {
         let at = |place: Result<PlaceSpec, inodyne_lab::ChangeError>| match place {
             Ok(place) => Ok(Variant { place, ..self.clone() }),

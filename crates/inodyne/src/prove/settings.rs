@@ -1,5 +1,5 @@
-//! Which settings of the machine a recording may change: those that have to do with files and storage. A recording may come
-//! from anybody, and what is written below /proc/sys can do anything. Whoever wants another one gives the place by `--at`.
+//! Which settings of the machine a recording may change: those that have to do with files and storage. A recording may come from anybody,
+//! and what is written below /proc/sys can do anything. To change another one, give the place with `--at`.
 
 use inodyne_lab::{PlaceSpec, Where};
 

@@ -1,12 +1,12 @@
 //! A command that ends in a list of files becomes several that run side by side, each with its part of the list.
 //!
-//! What is a file cannot be looked up, since the place does not exist yet. So a word counts as one if it holds a slash and
-//! begins with no dash: `grep -i x a/1 a/2` has two, and keeps its pattern.
+//! Which words are files cannot be looked up, since the place does not exist yet. So a word counts as one if it contains a slash and does
+//! not begin with a dash: `grep -i x a/1 a/2` has two, and keeps its pattern.
 
-/// The kernel takes no longer word of a command line (MAX_ARG_STRLEN in include/uapi/linux/binfmts.h).
+/// The kernel accepts no longer word on a command line (MAX_ARG_STRLEN in include/uapi/linux/binfmts.h).
 const LONGEST_SCRIPT: usize = 131_071;
 
-/// A shell that runs so many parts.
+/// A shell command that runs this many parts.
 pub fn over(argv: &[String], workers: usize) -> Result<Vec<String>, String> {
     let is_file = |word: &&String| word.contains('/') && !word.starts_with('-');
     let files = argv.iter().skip(1).rev().take_while(is_file).count();

@@ -19,7 +19,7 @@ pub struct Variant {
     pub place: PlaceSpec,
     /// What is put into it first.
     pub data: Option<String>,
-    /// State of the caches before.
+    /// State of the caches before the run.
     pub cache: CacheState,
     /// What runs, and under which conditions.
     pub command: CommandSpec,
@@ -38,7 +38,7 @@ pub struct Trial {
     pub how: String,
 }
 
-/// The command as it was, with what the user wants otherwise.
+/// The command as it was, with the user's changes.
 ///
 /// # Errors
 /// It cannot be run again; a line says why.
@@ -56,7 +56,7 @@ pub fn base(recording: &Recording, finding: &Finding, arguments: &ProveArguments
     let command = CommandSpec {
         prepare: arguments.prepare.clone().map(Into::into).or_else(|| command.prepare.clone()),
         user: arguments.user.clone().or_else(|| command.user.clone()),
-        // What it has read is not in the recording.
+        // What it read is not in the recording.
         stdin: Stdin::Empty,
         ..command.clone()
     };
@@ -79,7 +79,7 @@ fn place_to_make(place: &Place, arguments: &ProveArguments) -> Result<PlaceSpec,
             false => Err(format!("{place} is there already: nothing is tried in it")),
         };
     }
-    // A recording is a file like any other: that it calls a directory made here is not believed.
+    // A recording is a file like any other: its claim that a directory was made here is not believed.
     let described = place.spec.as_ref().filter(|_| place.made_here).and_then(|spec| spec.parse::<PlaceSpec>().ok());
     match described.filter(PlaceSpec::is_all_made) {
         Some(spec) => settings::check(&spec).map(|()| spec),
@@ -91,11 +91,11 @@ fn place_to_make(place: &Place, arguments: &ProveArguments) -> Result<PlaceSpec,
 }
 
 impl Trial {
-    /// Pairs of untraced runs in places made anew, after one of each that does not count: programs and libraries are in
-    /// memory from then on, or thrown out as always.
+    /// Pairs of untraced runs in places made anew, after one of each that does not count: from then on, programs and libraries are in
+    /// memory, or thrown out as always.
     ///
     /// # Errors
-    /// What is to be put into a place makes no sense.
+    /// What should be put into a place makes no sense.
     pub fn experiment(&self, pairs: u32, seed: u64) -> Result<Experiment, String> {
         let setup = |variant: &Variant| -> Result<PlaceSetup, String> {
             let data = variant.data.as_ref().map(|data| data.parse::<DataSpec>()).transpose();
@@ -121,7 +121,7 @@ impl Trial {
     }
 }
 
-/// The times of each block, without the cure and with it, of a recording of [`Trial::experiment`].
+/// The times of each block, without the cure and with it, from a recording of [`Trial::experiment`].
 pub fn pairs(recording: &Recording) -> Vec<(Nanos, Nanos)> {
     let of = |place: usize, block: u32| {
         recording.runs.iter().find(|run| run.place == place && run.block == block).map(|run| run.wall_ns)

@@ -63,7 +63,7 @@ pub fn confirm(question: &str) -> bool {
     asked.is_ok() && matches!(answer, Some(b'y' | b'Y'))
 }
 
-/// The first byte of the next line of stdin. Nothing beyond that line is read: it is for whoever reads there next.
+/// The first byte of the next line of stdin. Nothing beyond that line is read: it is left for whoever reads stdin next.
 fn answer() -> Option<u8> {
     let mut first = None;
     let mut byte = [0];

@@ -1,7 +1,7 @@
 //! What `rm` says, in GNU rm's words where it has them.
 //!
-//! Threads report here while they work, so every message is one write of a whole line. That stdout cannot be written is an
-//! error, told at the end; that nobody reads it any more is a stop, as the signal for it would be.
+//! Threads report here while they work, so every message is one write of a whole line. If stdout cannot be written, that is an error,
+//! reported at the end; if nobody reads it any more, that is a stop, as the signal for it would be.
 
 use std::{
     ffi::OsStr,
@@ -23,7 +23,7 @@ use super::{
     signals,
 };
 
-/// The name that messages begin with: scripts know it.
+/// The name that messages begin with: scripts rely on it.
 pub const PROGRAM: &str = "rm";
 
 /// Prints, and counts what failed.
@@ -41,7 +41,7 @@ impl Messages {
     pub fn new(options: &Options) -> Self {
         Self {
             utf8: locale_is_utf8(),
-            // What --json prints shall be all that is printed.
+            // With --json, the JSON must be all that is printed.
             verbose: options.verbose && !options.json,
             dry_run: options.dry_run,
             ignore_missing: options.ignore_missing,
@@ -65,7 +65,7 @@ impl Messages {
         self.note(text);
     }
 
-    /// A line on stderr that is no error.
+    /// A line on stderr that is not an error.
     pub fn note(&self, text: &str) {
         let mut stderr = io::stderr().lock();
         let _ = stderr.write_all(format!("{}{PROGRAM}: {text}\n", progress::wiped(&stderr)).as_bytes());
@@ -81,16 +81,16 @@ impl Messages {
         }
     }
 
-    /// Tells what could not be printed.
+    /// Reports what could not be printed.
     pub fn close(&self) {
         if let Some(error) = self.unwritten.get() {
             self.error(&format!("write error: {}", text_of(Errno::from_io_error(error).unwrap_or(Errno::IO))));
         }
     }
 
-    /// An operand, or something below it, stays; nothing is said of what was missing if that is to be ignored.
+    /// An operand, or something below it, stays; nothing is reported about what was missing if that is to be ignored.
     pub fn cannot_remove(&self, path: &OsStr, errno: Errno) {
-        // What no file system can hold is missing too, such as names with a colon on some.
+        // A name that the file system cannot hold counts as missing too, such as one with a colon on some file systems.
         let missing = matches!(errno, Errno::NOENT | Errno::NOTDIR | Errno::INVAL | Errno::ILSEQ);
         if !(self.ignore_missing && missing) {
             self.error(&format!("cannot remove {}: {}", self.quote(path), text_of(errno)));

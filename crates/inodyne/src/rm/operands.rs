@@ -1,7 +1,7 @@
-//! From operands to deletes: what each operand is, whether it may be removed at all, and which way it goes.
+//! From operands to deletes: what each operand is, whether it may be removed at all, and how it is removed.
 //!
-//! Files go at once; directories go to the parallel delete, together where the order cannot matter (with `-f`), or to
-//! the asking one if a person may have to be asked.
+//! Files are removed at once; directories go to the parallel delete, together if the order cannot matter (with `-f`), or to the asking
+//! one if a person may have to be asked.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -104,21 +104,21 @@ struct Run<'a> {
     options: &'a Options,
     messages: &'a Messages,
     waiting: Waiting,
-    /// What stands before their last names, where that leads through a link; empty otherwise. So they do not depend on one another.
+    /// What precedes the last names of those waiting, if that leads through a link; empty otherwise. So they do not depend on one another.
     through: OsString,
-    /// What stands before the last operand's last name, and whether that leads through a link: mostly the same as before the next one's.
+    /// What precedes the last name of the previous operand, and whether that leads through a link: usually the same as for the next one.
     above: (OsString, bool),
-    /// What `--trash` has removed without renaming it: what earlier runs left is to be looked for beside it too.
+    /// What `--trash` has removed without renaming it: leftovers of earlier runs are looked for beside it too.
     aside: Vec<OsString>,
-    /// What a dry run counts when it knows all operands.
+    /// What a dry run counts once it knows all operands.
     to_count: Vec<(OsString, Stat)>,
     summary: Summary,
 }
 
 impl Run<'_> {
     fn operand(&mut self, operand: &OsStr, asking: bool) {
-        // It may be in, or reached through, a directory that goes before: GNU rm finds it missing then. Or it is the link through which
-        // one that waits is reached.
+        // It may be in, or reached through, a directory that is removed before it: GNU rm then finds it missing. Or it is the link
+        // through which one that waits is reached.
         let above = above(operand);
         if above != self.above.0 {
             self.above = (above.to_owned(), leads_through_link(above));
@@ -131,7 +131,7 @@ impl Run<'_> {
         }
         let stat = match statat(CWD, operand, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => stat,
-            // The link is there, and no directory, as the slash says.
+            // The link exists, but is not the directory that the slash asks for.
             Err(Errno::NOENT) if is_link(without_slash(operand)) => {
                 return self.messages.cannot_remove(operand, Errno::NOTDIR);
             }
@@ -258,7 +258,7 @@ impl Run<'_> {
         self.messages.say_removed(operand, Removed::Directory);
     }
 
-    /// Removes the directories that wait.
+    /// Removes the waiting directories.
     fn remove_trees(&mut self) {
         let trees = self.waiting.take();
         if trees.is_empty() {
@@ -281,7 +281,7 @@ impl Run<'_> {
         }
     }
 
-    /// Removes what earlier runs with `--trash` left beside operands that were no trees. Beside trees it went with them.
+    /// Removes what earlier runs with `--trash` left beside operands that were not trees. What was beside trees was removed with them.
     fn remove_left_behind(&mut self) {
         if !self.aside.is_empty() && !CONTROL.is_stopped() {
             self.summary.add(remove_left_behind(&self.aside, &self.how(), &CONTROL, self.messages));
@@ -300,7 +300,7 @@ impl Run<'_> {
     }
 }
 
-/// An operand without all but the first of the slashes after its last name. `//` stays, as in GNU rm.
+/// An operand with all but the first of its trailing slashes removed. `//` stays, as in GNU rm.
 fn with_one_slash(operand: &OsStr) -> &OsStr {
     let bytes = operand.as_bytes();
     if bytes.len() <= 2 {
@@ -310,13 +310,13 @@ fn with_one_slash(operand: &OsStr) -> &OsStr {
     OsStr::from_bytes(&bytes[..end])
 }
 
-/// What stands before an operand's last name; empty where nothing does.
+/// What precedes an operand's last name; empty if nothing does.
 fn above(operand: &OsStr) -> &OsStr {
     let bytes = without_slash(operand).as_bytes();
     OsStr::from_bytes(bytes.iter().rposition(|&byte| byte == b'/').map_or(&b""[..], |slash| &bytes[..slash]))
 }
 
-/// Whether the path, or a part of it from its beginning, is a link.
+/// Whether the path, or a leading part of it, is a link.
 fn leads_through_link(path: &OsStr) -> bool {
     let bytes = path.as_bytes();
     let ends = (1..=bytes.len()).filter(|&at| bytes[at - 1] != b'/' && bytes.get(at).is_none_or(|&next| next == b'/'));
@@ -327,7 +327,7 @@ fn is_directory(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::Directory
 }
 
-/// An operand without the slashes after its last name; empty for the root.
+/// An operand without its trailing slashes; empty for the root.
 fn without_slash(operand: &OsStr) -> &OsStr {
     let bytes = operand.as_bytes();
     OsStr::from_bytes(bytes.iter().rposition(|&byte| byte != b'/').map_or(&b""[..], |last| &bytes[..=last]))

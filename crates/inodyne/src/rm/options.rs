@@ -1,8 +1,8 @@
 //! The command line of `rm`, parsed as GNU rm parses its own.
 //!
-//! Scripts rely on bundled options, options after operands, abbreviated long options and on which of two contrary
-//! options wins, so all of that is here. What GNU rm does not know must be spelled out in full: no abbreviation that
-//! works there means something else here. The text of `--help` comes from [`super::RmArgs`]; a test compares the two.
+//! Scripts rely on bundled options, options after operands, abbreviated long options and on which of two conflicting options wins, so all
+//! of that is here. Options that GNU rm does not know must be spelled out in full: no abbreviation that works there means something else
+//! here. The text of `--help` comes from [`super::RmArgs`]; a test compares the two.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -34,7 +34,7 @@ pub struct Options {
     pub verbose: bool,
     pub one_file_system: bool,
     pub preserve_root: bool,
-    /// Also an operand on another device than its parent. Nothing on the command line takes this back, as in GNU rm.
+    /// Also an operand on a different device from its parent. Nothing on the command line takes this back, as in GNU rm.
     pub preserve_all_roots: bool,
     /// Asks as if stdin were a terminal, which GNU rm's own tests rely on.
     pub presume_terminal: bool,
@@ -86,7 +86,7 @@ const LONG: [(&str, Value, bool); 18] = [
     ("trash", Value::None, false),
 ];
 
-/// Parses what stands after `rm`.
+/// Parses what follows `rm`.
 pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Parsed {
     parse_arguments(&arguments.into_iter().collect::<Vec<_>>()).unwrap_or_else(|other| *other)
 }
@@ -136,7 +136,7 @@ impl Options {
             "verbose" => _ = self.short(b'v'),
             "interactive" => self.interactive(value)?,
             "one-file-system" => self.one_file_system = true,
-            // So dangerous that it must be meant.
+            // So dangerous that it must be deliberate.
             "no-preserve-root" if written != name => {
                 return mistake("you may not abbreviate the --no-preserve-root option".into());
             }

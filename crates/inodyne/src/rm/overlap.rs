@@ -22,12 +22,12 @@ pub struct Overlap {
 }
 
 impl Overlap {
-    /// Of the operands that are directories.
+    /// For the operands that are directories.
     pub fn new<'a>(directories: impl Iterator<Item = &'a Stat>, cross_mounts: bool) -> Self {
         Self { directories: directories.map(identity).collect(), counted: HashSet::new(), cross_mounts }
     }
 
-    /// Whether another operand has, or will have, what is asked about. Once asked about, an operand is counted.
+    /// Whether another operand covers, or will cover, this one. Asking about an operand marks it as counted.
     pub fn has(&mut self, operand: &OsStr) -> bool {
         self.look_up(Path::new(operand)).unwrap_or(false)
     }

@@ -1,7 +1,7 @@
-//! How far a delete is: one line on the terminal, after the first second.
+//! How far a delete has got: one line on the terminal, after the first second.
 //!
-//! How many entries are left is only known when they are gone, so the estimate counts directories that were seen and
-//! takes the others' mean for them; it says "about", and nothing before there is a mean.
+//! How many entries are left is only known once they are gone, so the estimate counts the directories seen so far and assumes the mean of
+//! the others for them; it says "about", and says nothing before there is a mean.
 
 use std::{
     io::{IsTerminal, Write},
@@ -22,7 +22,7 @@ pub fn shown<T>(wanted: bool, control: &'static Control, work: impl FnOnce() -> 
     }
     thread::scope(|scope| {
         let (done, ended): (Sender<()>, _) = channel();
-        // Without a thread to be had there is no line.
+        // If no thread can be started, there is no line.
         let _ = thread::Builder::new().spawn_scoped(scope, move || show(control, &ended));
         let result = work();
         drop(done);
@@ -30,13 +30,13 @@ pub fn shown<T>(wanted: bool, control: &'static Control, work: impl FnOnce() -> 
     })
 }
 
-/// Whether the cursor stands behind the line.
+/// Whether the cursor is at the end of the line.
 static SHOWN: AtomicBool = AtomicBool::new(false);
 
-/// To the start of the terminal's line, and nothing after it.
+/// Goes to the start of the terminal's line, and clears what follows.
 const WIPE: &str = "\r\x1b[K";
 
-/// What must stand before a message on `stream`, which the caller has locked, so that it begins a line.
+/// What must precede a message on `stream`, which the caller has locked, so that it begins a line.
 pub fn wiped(stream: &impl IsTerminal) -> &'static str {
     if SHOWN.load(Ordering::Relaxed) && stream.is_terminal() && SHOWN.swap(false, Ordering::Relaxed) {
         WIPE
@@ -65,7 +65,7 @@ fn show(control: &Control, ended: &Receiver<()>) {
     let _ = stderr.write_all(wiped(&stderr).as_bytes());
 }
 
-/// `rate` is in entries a second.
+/// `rate` is in entries per second.
 fn line(removed: u64, rate: f64, left: Option<u64>) -> String {
     let mut text = format!("{removed} removed, {rate:.0}/s");
     if let Some(left) = left {

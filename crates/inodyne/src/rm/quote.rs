@@ -81,7 +81,7 @@ fn pieces(name: &[u8], utf8: bool) -> Vec<Piece> {
     pieces
 }
 
-/// Whether the C library calls this character printable, code points that Unicode may yet assign aside.
+/// Whether the C library calls this character printable, apart from code points that Unicode may yet assign.
 fn is_printable(character: char) -> bool {
     let code = character as u32;
     let never_assigned = code & 0xfffe == 0xfffe || (0xfdd0..=0xfdef).contains(&code);

@@ -1,4 +1,4 @@
-//! Ctrl-C as a clean stop: no thread is cut off in the middle, and what is left is said.
+//! Ctrl-C as a clean stop: no thread is cut off in the middle, and what is left is reported.
 //!
 //! The handler only sets a flag. When the delete has ended, the signal is sent again with its default effect, so that
 //! the shell sees a process that died of it, as it does with GNU rm. A second Ctrl-C ends the process at once, unless it
@@ -30,7 +30,7 @@ extern "C" fn stop(signal: libc::c_int) {
     CONTROL.stop();
 }
 
-/// A clock that a signal handler may look at; never zero.
+/// A clock that a signal handler may read; never zero.
 fn now_ns() -> i64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the structure is ours, and the call is safe in signal handlers.
@@ -38,7 +38,7 @@ fn now_ns() -> i64 {
     (now.tv_sec * 1_000_000_000 + now.tv_nsec).max(1)
 }
 
-/// Makes interrupting signals a stop. What the parent had set to be ignored stays ignored.
+/// Makes interrupting signals a stop. Signals that the parent had set to be ignored stay ignored.
 pub fn catch() {
     for signal in STOPPING {
         // SAFETY: both structures are plain data for which zero is valid, and the handler only stores to atomics.
@@ -69,7 +69,7 @@ pub fn die_of_it() {
 }
 
 fn die_of(signal: libc::c_int) {
-    // SAFETY: neither restoring a signal's default effect nor raising it has requirements, in a handler either.
+    // SAFETY: neither restoring a signal's default effect nor raising it has requirements, not even in a handler.
     unsafe {
         libc::signal(signal, libc::SIG_DFL);
         libc::raise(signal);

@@ -1,4 +1,4 @@
-//! The sum at the end: for a dry run, for `--json`, and for a delete that was stopped.
+//! The summary at the end: for a dry run, for `--json`, and for a delete that was stopped.
 
 use std::{ffi::OsString, time::Duration};
 
@@ -20,7 +20,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// What one delete says that `Control` does not count.
+    /// Adds what one delete reports that `Control` does not count.
     pub fn add(&mut self, report: RemoveReport) {
         self.unfinished.extend(report.unfinished);
         for plan in report.plans {

@@ -1,7 +1,7 @@
 //! Directories that wait to be removed together, and which operands must not wait with them.
 //!
-//! GNU rm takes one operand after the other. Where one lies in another, what is in both goes, and is named, with the first; removed
-//! together, it would be with either.
+//! GNU rm removes one operand after another. If one lies in another, what is in both is removed, and named, with the first; if they were
+//! removed together, it could be with either.
 
 use std::{
     collections::HashSet,
@@ -30,8 +30,8 @@ impl Waiting {
         self.trees.push(operand.to_owned());
     }
 
-    /// Whether an operand lies in one that waits or is one, or one that waits lies in it; also where that cannot be seen from the names.
-    /// They have no `..` in them, and do not lead through different links.
+    /// Whether an operand is, lies in, or contains one that waits; also true if that cannot be told from the names. The operands have no
+    /// `..` in them, and do not lead through different links.
     pub fn has_to_do_with(&self, operand: &OsStr) -> bool {
         let Some(first) = self.trees.first() else { return false };
         let place = place(operand);
@@ -47,7 +47,7 @@ impl Waiting {
     }
 }
 
-/// A path without what changes nothing: `.` and slashes after slashes.
+/// A path without what changes nothing: `.` and repeated slashes.
 fn place(operand: &OsStr) -> PathBuf {
     Path::new(operand).components().filter(|component| *component != Component::CurDir).collect()
 }

@@ -40,7 +40,7 @@ pub fn file(path: &str) -> Option<&'static str> {
     FILES.iter().find(|file| file.path == path).map(|file| file.text)
 }
 
-/// What there is instead of a name that is none.
+/// What to say about a name that does not exist.
 pub fn no_such(name: &str) -> String {
     let names: Vec<&str> = names().collect();
     format!("no study '{name}': there are {}; a file is written with a slash or ends in .toml", names.join(", "))

@@ -15,8 +15,8 @@
 //! | numbers, with `take = "median"` | their median does; with `per`, their median divided by the other's |
 //! | words | each is one of `is` |
 //!
-//! Where nothing is found, only a number of things can hold. What could not hold in any run is a mistake in the file:
-//! names that the study does not have, findings that do not exist, a minimum above the maximum.
+//! If nothing is found, only a number of things can hold. What could not hold in any run is a mistake in the file: names that the study
+//! does not have, findings that do not exist, a minimum above the maximum.
 //!
 //! | module | what it knows |
 //! |---|---|
@@ -144,7 +144,7 @@ impl Expected {
             (Kind::Word, _) => words_of(&values, &self.is),
             (_, Some((per, root, of_per))) => {
                 let below = self::values(recording, per, *root);
-                // Of nothing there is a number, and no sum.
+                // Nothing has a count, but no sum.
                 let above = (self.kind == Kind::Count || !values.is_empty()).then(|| sum(&values, self.kind));
                 let (above, below) = match self.takes_median {
                     true => (median(&numbers(&values)), median(&numbers(&below)).unwrap_or_default()),
@@ -200,7 +200,7 @@ fn listed(numbers: &[f64]) -> String {
     format!("{} values from {} to {}", numbers.len(), number(least), number(most))
 }
 
-/// Whole numbers as they are, others with three digits behind the point.
+/// Whole numbers as they are, others with three digits after the decimal point.
 fn number(n: f64) -> String {
     let text = format!("{n:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -213,7 +213,7 @@ fn words_of(values: &[Value], is: &[String]) -> (bool, String) {
     (held, seen)
 }
 
-/// Of things their number, of numbers their sum.
+/// For things, their count; for numbers, their sum.
 fn sum(values: &[Value], kind: Kind) -> f64 {
     if kind == Kind::Count { values.len() as f64 } else { values.iter().filter_map(Value::as_f64).sum() }
 }
@@ -226,7 +226,7 @@ fn median(numbers: &[f64]) -> Option<f64> {
     let mut sorted = numbers.to_vec();
     sorted.sort_by(f64::total_cmp);
     let middle = sorted.get(sorted.len() / 2)?;
-    // Of an even number, what lies between the two in the middle.
+    // For an even number, the mean of the two in the middle.
     Some(if sorted.len() % 2 == 1 { *middle } else { (middle + sorted[sorted.len() / 2 - 1]) / 2.0 })
 }
 
@@ -246,7 +246,7 @@ fn values(recording: &Recording, path: &Path, root: Root) -> Vec<Value> {
     values
 }
 
-/// A field of a value; of a list all elements that are taken.
+/// A field of a value; for a list, all elements that are selected.
 fn stepped(mut value: Value, step: &Step) -> Vec<Value> {
     let field = value.get_mut(&step.field).map(Value::take).unwrap_or_default();
     let all = match field {
@@ -279,7 +279,7 @@ fn looked_up(text: &Text, parts: &[Part]) -> Result<(Path, Root, Kind), Mistake>
     Err(wrong(why_nothing(&all, &named, &path.root.field)))
 }
 
-/// How many traced runs of each kind there must be for anything to be there.
+/// How many traced runs of each kind are needed for anything to be there.
 fn least_traced(path: &Path, root: Root) -> Result<u32, String> {
     let metric = path.root.select.iter().find(|(key, _)| root == Root::Comparisons && key == "metric");
     match metric.and_then(|(_, value)| value.parse::<Metric>().ok()) {
@@ -291,7 +291,7 @@ fn least_traced(path: &Path, root: Root) -> Result<u32, String> {
     Ok(if is_of_calls { 2 } else { u32::from(root.needs_traces()) })
 }
 
-/// Which name leads nowhere, or that they do not go together.
+/// Which name leads nowhere, or that the names do not go together.
 fn why_nothing(all: &[element::Names], named: &[(String, String)], root: &str) -> String {
     if all.is_empty() {
         return format!("there can be no {root}: the study has no traced runs, or nothing to compare");

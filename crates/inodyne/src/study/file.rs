@@ -1,6 +1,6 @@
 //! The shape of a study's file: TOML, nothing looked up yet. `studies/study.schema.json` says the same to editors.
 //!
-//! Values that can be wrong in themselves know where they stand (`Spanned`), so that a mistake is told with its line.
+//! Values that can be wrong in themselves know where they are (`Spanned`), so that a mistake is reported with its line.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ pub struct File {
     pub places: Vec<Place>,
     #[serde(rename = "part")]
     pub parts: Vec<Part>,
-    /// What is other in the quick form, in all parts.
+    /// What differs in the quick form, in all parts.
     #[serde(default)]
     pub quick: Quick,
     #[serde(default, rename = "expect")]
@@ -61,9 +61,9 @@ pub struct Place {
     pub name: Text,
     /// As `--at` takes it.
     pub at: Text,
-    /// What an overlay lies over or a bind mount shows: the name of another place, of which it gets one of its own.
+    /// What an overlay lies over or a bind mount shows: the name of another place, of which it gets its own instance.
     pub over: Option<Text>,
-    /// Files under /sys and /proc/sys, and what to write into them as long as the place is there.
+    /// Files under /sys and /proc/sys, and what to write into them for as long as the place exists.
     #[serde(default)]
     pub settings: BTreeMap<String, Text>,
 }
@@ -110,7 +110,7 @@ pub struct Command {
     pub if_found: Option<Text>,
 }
 
-/// What is other in the quick form.
+/// What differs in the quick form.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Quick {
@@ -141,7 +141,7 @@ pub struct Expect {
     pub is: Option<Spanned<Words>>,
     pub min: Option<Spanned<f64>>,
     pub max: Option<Spanned<f64>>,
-    /// Only of this form of the study.
+    /// Only in this form of the study.
     pub only: Option<Form>,
 }
 
@@ -149,7 +149,7 @@ pub struct Expect {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Take {
-    /// The one in the middle: what less than half of the runs saw does not matter.
+    /// The one in the middle: what fewer than half of the runs saw does not matter.
     Median,
 }
 

@@ -25,8 +25,8 @@ pub struct Recipe {
     files: Vec<(String, String)>,
 }
 
-/// Makes the input in `$1/making.PID` and renames it to `$2`; all that the script says goes to `$3`. Then come file names
-/// and contents, the script first.
+/// Makes the input in `$1/making.PID` and renames it to `$2`; everything that the script prints goes to `$3`. Then come file names and
+/// contents, the script first.
 const MAKE: &str = include_str!("make-input.sh");
 
 impl Recipe {
@@ -46,7 +46,7 @@ impl Recipe {
     /// Makes it, unless it is there.
     ///
     /// # Errors
-    /// The script failed; the reason is the last line that it said.
+    /// The script failed; the reason is the last line that it printed.
     pub fn make(&self, cache: &Path, user: Option<&User>) -> Result<(), Failure> {
         let directory = self.directory(cache);
         if directory.is_dir() {
@@ -92,7 +92,7 @@ impl Recipe {
 pub fn cache(user: Option<&User>) -> Result<PathBuf, Failure> {
     let own = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let base = match user {
-        // Our environment is another's.
+        // Our environment belongs to another user.
         Some(user) => Some(user.home.join(".cache")),
         None => own("XDG_CACHE_HOME").or_else(|| Some(own("HOME")?.join(".cache"))),
     };
@@ -105,7 +105,7 @@ fn read(path: &Text, beside: Option<&Path>) -> Result<(String, String), Mistake>
     let name = Path::new(path.get_ref()).file_name().ok_or_else(|| wrong("is no file".to_owned()))?;
     let text = match beside.map(|directory| fs::read_to_string(directory.join(path.get_ref()))) {
         Some(Ok(text)) => text,
-        // Studies of one's own may use what is built in.
+        // Users' own studies may use what is built in.
         failed => match (built_in::file(path.get_ref()), failed) {
             (Some(text), _) => text.to_owned(),
             (None, Some(Err(error))) => return Err(wrong(error.to_string())),
@@ -123,7 +123,7 @@ fn hash<'a>(bytes: impl Iterator<Item = &'a u8>) -> u64 {
 /// How much of the end of a log is read.
 const END: u64 = 4096;
 
-/// The last line of a log that has any words. The directory is the user's: what is read as root must be that user's own.
+/// The last non-blank line of a log. The directory is the user's: what is read as root must belong to that user.
 fn last_line(log: &Path, user: Option<&User>) -> Option<String> {
     let mut file = File::options().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(log).ok()?;
     let stat = fs::metadata(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?;

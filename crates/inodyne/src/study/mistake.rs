@@ -8,7 +8,7 @@ use toml::Spanned;
 /// The text of a study, and what to call it.
 #[derive(Debug, Clone)]
 pub struct Source {
-    /// Its path, or its name where it is built in.
+    /// Its path, or its name if it is built in.
     pub name: String,
     pub text: String,
 }
@@ -31,7 +31,7 @@ impl Mistake {
         Mistake::at(value.span().start, what)
     }
 
-    /// What the reader of TOML says: also of unknown keys and wrong types.
+    /// What the TOML parser says, also about unknown keys and wrong types.
     pub fn of_toml(error: &toml::de::Error) -> Mistake {
         Mistake::at(error.span().map_or(0, |Range { start, .. }| start), error.message())
     }

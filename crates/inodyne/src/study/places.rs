@@ -24,7 +24,7 @@ impl Named {
         self.spec.is_made()
     }
 
-    /// Whether it is a tmpfs, which forgets everything with its caches.
+    /// Whether it is a tmpfs, which loses everything along with its caches.
     pub fn is_tmpfs(&self) -> bool {
         matches!(self.spec.place(), Where::Made(made) if made.kind == Kind::Tmpfs)
     }
@@ -58,7 +58,7 @@ fn one(place: &Place, places: &[Place], dictionary: &Dictionary<'_>) -> Result<N
     Ok(Named { name: name.clone(), spec, used })
 }
 
-/// The description of a place with what it lies over put in. `above` are the places over it.
+/// The description of a place with what it lies over filled in. `above` are the places over it.
 fn described(
     place: &Place,
     places: &[Place],
@@ -94,7 +94,7 @@ fn described(
     Ok(at)
 }
 
-/// Whether it is written as it should be; the lab cannot say it yet of a bind mount that has no place to show.
+/// Checks that it is well formed; the lab cannot yet tell for a bind mount that has no place to show.
 fn parsed_plain(text: &Text, at: &str, has_over: bool) -> Result<Option<MadePlace>, Mistake> {
     let (kind, _) = at.split_once(':').unwrap_or((at, ""));
     let completed =

@@ -1,4 +1,4 @@
-//! What a study does in one of its forms: everything looked up, put in and checked before anything happens.
+//! What a study does in one of its forms: everything looked up, filled in and checked before anything happens.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -32,7 +32,7 @@ pub struct Plan {
     pub expectations: Vec<Expected>,
 }
 
-/// What is outside of the file.
+/// What is outside the file.
 pub struct Surroundings<'a> {
     /// Where the file is; none for a built-in study.
     pub beside: Option<&'a Path>,
@@ -44,7 +44,7 @@ const DEFAULT_RUNS: u32 = 10;
 const DEFAULT_TRACED: u32 = 1;
 
 impl Plan {
-    /// Of the file, in one of its forms.
+    /// From the file, in one of its forms.
     ///
     /// # Errors
     /// All that is wrong, in the order of the file.
@@ -137,7 +137,7 @@ impl<'f> Planner<'f> {
         }
     }
 
-    /// Of the form at hand. What replaces a value must replace one.
+    /// Adds values of the form at hand. What replaces a value must replace an existing one.
     fn values(&mut self, dictionary: &mut Dictionary<'f>, values: &'f BTreeMap<String, Text>) {
         let file = self.file;
         for (name, value) in values {
@@ -209,7 +209,7 @@ impl<'f> Planner<'f> {
         }
     }
 
-    /// What is other in the form at hand: for this part first, then for all.
+    /// What differs in the form at hand: for this part first, then for all.
     fn quick(&self, part: &'f file::Part) -> [Option<&'f Quick>; 2] {
         match self.form {
             Form::Full => [None, None],
@@ -261,7 +261,7 @@ impl<'f> Planner<'f> {
                     self.used.extend(place.used.iter().cloned());
                     chosen.push(place.clone());
                 }
-                // Wrong ones are told of already.
+                // Those with mistakes have been reported already.
                 None if self.file.places.iter().any(|place| place.name.get_ref() == name.get_ref()) => {}
                 None => {
                     let there = places::there(&self.file.places);
@@ -307,7 +307,7 @@ impl<'f> Planner<'f> {
     }
 
     fn expectations(&mut self, parts: &[Part]) -> Vec<Expected> {
-        // What is missing would be told again by every expectation that names it.
+        // What is missing would be reported again by every expectation that names it.
         if !self.mistakes.is_empty() {
             return Vec::new();
         }
@@ -329,7 +329,7 @@ impl<'f> Planner<'f> {
         Some(instead(text, done))
     }
 
-    /// Names stand in expectations, between brackets and commas.
+    /// Names appear in expectations, between brackets and commas.
     fn check_name(&mut self, name: &Text) {
         let text = name.get_ref();
         if text.trim().is_empty() || text.contains(|c: char| "[],=".contains(c) || c.is_control()) {

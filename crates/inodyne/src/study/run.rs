@@ -36,13 +36,13 @@ pub struct StudyRunArguments {
     #[arg(value_name = "STUDY")]
     pub study: PathBuf,
 
-    /// Less data and fewer runs, as the study says
+    /// Use less data and fewer runs, as the study says
     #[arg(long, help_heading = "Runs")]
     pub quick: bool,
-    /// Of the order in which places and commands take turns
+    /// Seed for the order in which places and commands take turns
     #[arg(long, value_name = "NUMBER", default_value_t = 1, help_heading = "Runs")]
     pub seed: u64,
-    /// Run the commands as this user [default: who called sudo, otherwise who called]
+    /// Run the commands as this user [default: the user who called sudo, otherwise the calling user]
     #[arg(long, value_name = "NAME", help_heading = "Command")]
     pub user: Option<String>,
     #[command(flatten)]
@@ -101,7 +101,7 @@ fn all_parts(
         if measured.interrupted {
             break;
         }
-        // Nobody knows what comes while the next part's places are made.
+        // Anything may happen while the next part's places are made.
         if let Some(output) = &arguments.report.output {
             keep::save(&measured.recording, output)?;
         }
@@ -109,7 +109,7 @@ fn all_parts(
     Ok(())
 }
 
-/// Measures a part, behind what the recording holds already.
+/// Measures a part, appending to what the recording already holds.
 fn measure_part(
     part: &Part,
     plan: &Plan,
@@ -169,13 +169,13 @@ fn measure_part(
     done
 }
 
-/// Whether the program is there without which a command is left out.
+/// Whether the program that a command depends on is installed; if not, the command is left out.
 fn is_here(command: &Command) -> bool {
     let Some(program) = &command.if_found else { return true };
     inodyne_launch::find(program.as_ref(), std::env::var_os("PATH").as_deref()).is_ok()
 }
 
-/// Explains, holds the result against what was expected, keeps it, and shows it.
+/// Explains the result, compares it with what was expected, keeps it, and shows it.
 fn finish(
     plan: &Plan,
     arguments: &StudyRunArguments,
@@ -196,7 +196,7 @@ fn finish(
             study.expectations = expectations;
         }
     }
-    // What cannot be kept can still be told.
+    // What cannot be saved can still be reported.
     if let Some(Err(unsaved)) = arguments.report.output.as_ref().map(|output| keep::save(&recording, output)) {
         failure.get_or_insert(unsaved);
     }

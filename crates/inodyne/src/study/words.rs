@@ -1,8 +1,8 @@
 //! Words in braces that stand for others: `{archive}` for a value of the study, `{linux}` for the directory of an input,
 //! `{inodyne}` for this program.
 //!
-//! Braces mean much to shells and to find, so only `{name}` with a name made of small letters, digits and dashes is one of ours, and
-//! not where a `$` stands before it. What looks like one and is none is a mistake, lest a misspelled name be run.
+//! Braces have a meaning in shells and in find, so only `{name}` with a name made of lowercase letters, digits and dashes is one of ours,
+//! and not if a `$` comes before it. What looks like one but is not is a mistake, so that a misspelled name is not run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ pub struct Dictionary<'a> {
 }
 
 impl Dictionary<'_> {
-    /// The text with everything put in, and the names of `fixed` that were needed for it.
+    /// The text with everything filled in, and the names of `fixed` that were needed for it.
     pub fn put_in(&self, text: &Text) -> Result<(String, BTreeSet<String>), Mistake> {
         let mut used = BTreeSet::new();
         let done = self.replace(text.get_ref(), true, &mut used).map_err(|problem| Mistake::of(text, problem))?;
@@ -68,7 +68,7 @@ pub fn is_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_lowercase()) && text.chars().all(is_of_name)
 }
 
-/// A text that stands nowhere, for tests and defaults.
+/// A text without a place in the file, for tests and defaults.
 #[cfg(test)]
 pub fn text(text: &str) -> Text {
     Spanned::new(0..0, text.to_owned())

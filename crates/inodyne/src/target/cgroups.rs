@@ -1,4 +1,4 @@
-//! Control groups: where they are, what they are called, and who is in them (cgroups(7)).
+//! Control groups: where they are, what they are called, and which processes are in them (cgroups(7)).
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,17 +9,17 @@ use std::path::{Path, PathBuf};
 pub const CGROUPS: &str = "/sys/fs/cgroup";
 /// The members of a control group, in its directory.
 const MEMBERS: &str = "cgroup.procs";
-/// The hierarchies of version 1 in which whoever makes groups names them for people, before those of single controllers.
+/// The version 1 hierarchies in which groups are named for people; they come before those of single controllers.
 const NAMING: [&str; 2] = ["unified", "systemd"];
 
-/// The directory of a control group, by its path or by that below where they usually are; nothing if there is none.
+/// The directory of a control group, by its path or by its path below the usual mount point; nothing if there is none.
 pub fn at(path: &Path) -> Option<PathBuf> {
     let below = Path::new(CGROUPS).join(path.strip_prefix("/").unwrap_or(path));
     [path.to_owned(), below].into_iter().find(|path| is_one(path))
 }
 
-/// All groups whose directory has a name that is meant, but none below another of them. A process is in one group of each
-/// hierarchy of version 1: the groups are those of the first hierarchy in which anybody is in them.
+/// All groups whose directory has a matching name, but none below another of them. A process is in one group of each version 1 hierarchy:
+/// the groups returned are those of the first hierarchy in which anybody is in them.
 pub fn called(is_meant: &dyn Fn(&str) -> bool) -> Vec<PathBuf> {
     let found = hierarchies(Path::new(CGROUPS)).into_iter().map(|root| {
         let mut groups = Vec::new();
@@ -31,13 +31,13 @@ pub fn called(is_meant: &dyn Fn(&str) -> bool) -> Vec<PathBuf> {
     if found.is_empty() { Vec::new() } else { found.swap_remove(inhabited.unwrap_or(0)) }
 }
 
-/// The processes of a group and of all below. One below that goes away meanwhile has none.
+/// The processes of a group and of all groups below it. A group below it that disappears meanwhile has none.
 ///
 /// # Errors
-/// The group itself is gone, or does not say: of a threaded group the kernel tells no processes.
+/// The group itself is gone, or does not say: the kernel lists no processes for a threaded group.
 pub fn members(path: &Path, pids: &mut BTreeSet<u32>) -> io::Result<()> {
     let listed = fs::read_to_string(path.join(MEMBERS))?;
-    // Who is in no PID namespace of ours has the number 0.
+    // A process that is not in our PID namespace has the number 0.
     pids.extend(listed.lines().filter_map(|pid| pid.parse::<u32>().ok()).filter(|pid| *pid != 0));
     for below in directories(path) {
         drop(members(&below, pids));
@@ -54,7 +54,7 @@ fn is_inhabited(group: &Path) -> bool {
     members(group, &mut pids).is_ok() && !pids.is_empty()
 }
 
-/// The one of version 2 where it is mounted, else those that are mounted beside each other.
+/// The version 2 hierarchy if it is mounted, otherwise those that are mounted side by side.
 fn hierarchies(root: &Path) -> Vec<PathBuf> {
     if is_one(root) {
         return vec![root.to_owned()];
@@ -75,7 +75,7 @@ fn below(path: &Path, is_meant: &dyn Fn(&str) -> bool, groups: &mut Vec<PathBuf>
     }
 }
 
-/// The directories in this one, not through links: of version 1, controllers that share a hierarchy have links to it.
+/// The directories in this one, without following links: in version 1, controllers that share a hierarchy have links to it.
 fn directories(path: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir(path).into_iter().flatten().flatten();
     entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path())

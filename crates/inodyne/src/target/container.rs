@@ -18,19 +18,19 @@ use super::cgroups;
 const LEAST_DIGITS: usize = 4;
 /// Docker's containers: a directory each.
 const DOCKER: &str = "var/lib/docker/containers";
-/// The containers of Podman and CRI-O, below this for each driver of storage.
+/// The containers of Podman and CRI-O, below this for each storage driver.
 const STORAGE: &str = "var/lib/containers/storage";
-/// The same of a user, in the user's home.
+/// The same for a user, in the user's home.
 const USERS_STORAGE: &str = ".local/share/containers/storage";
 /// What the kubelet calls the logs of containers: `POD_NAMESPACE_CONTAINER-ID.log`.
 const KUBELET: &str = "var/log/containers";
-/// The programs that know names which are kept elsewhere.
+/// The programs that know names that are kept elsewhere.
 const PROGRAMS: [&str; 3] = ["docker", "podman", "nerdctl"];
 
-/// The control groups of the containers called so, or of the one with this id or the beginning of it.
+/// The control groups of the containers with this name, or of the one whose id is this or begins with it.
 ///
 /// # Errors
-/// None or more than one is meant, in one line.
+/// None, or more than one, matches; in one line.
 pub fn groups(name: &str) -> Result<Vec<PathBuf>, String> {
     let mut ids = named(Path::new("/"), name);
     if ids.is_empty() && could_be_id(name) {
@@ -62,7 +62,7 @@ fn could_be_id(name: &str) -> bool {
     (LEAST_DIGITS..=ID_DIGITS).contains(&name.len()) && name.bytes().all(is_id_digit)
 }
 
-/// The name that the control group of an LXC container or of a systemd-nspawn machine tells.
+/// The name in the control group of an LXC container or of a systemd-nspawn machine.
 fn machine_of(directory: &str) -> Option<Cow<'_, str>> {
     let lxc = directory.strip_prefix("lxc.payload.");
     let nspawn = || directory.strip_prefix("systemd-nspawn@")?.strip_suffix(".service");
@@ -70,7 +70,7 @@ fn machine_of(directory: &str) -> Option<Cow<'_, str>> {
     lxc.or_else(nspawn).map(Cow::Borrowed).or_else(|| machine().map(unescaped))
 }
 
-/// What systemd made of a name for a unit's, undone: `my\x2dweb` is `my-web` (systemd-escape(1)).
+/// Undoes what systemd did to a name to make a unit's: `my\x2dweb` is `my-web` (systemd-escape(1)).
 fn unescaped(text: &str) -> Cow<'_, str> {
     if !text.contains('\\') {
         return Cow::Borrowed(text);
@@ -91,7 +91,7 @@ fn unescaped(text: &str) -> Cow<'_, str> {
     Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The ids that begin so, of all control groups there are.
+/// The ids that begin like this, among all control groups there are.
 fn running(beginning: &str) -> BTreeSet<String> {
     let begins = |id: &&str| id.starts_with(beginning);
     let groups = cgroups::called(&|directory| container_id(directory).filter(begins).is_some());
@@ -99,7 +99,7 @@ fn running(beginning: &str) -> BTreeSet<String> {
     ids.map(str::to_owned).collect()
 }
 
-/// The ids of the containers of this name, from the files below `root`; with the kubelet a name is one of a pod, of a container in it,
+/// The ids of the containers of this name, from the files below `root`; for the kubelet, a name is that of a pod, of a container in it,
 /// or `POD/CONTAINER`.
 fn named(root: &Path, name: &str) -> BTreeSet<String> {
     let mut ids = docker(&root.join(DOCKER), name);
@@ -115,10 +115,10 @@ fn entries(directory: &Path) -> impl Iterator<Item = PathBuf> {
     fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path())
 }
 
-/// What is in a file, of a user's home too: none where it is no file, or larger than a list of containers is.
+/// The contents of a file, which may be in a user's home: none if it is not a file, or is larger than a list of containers would be.
 fn contents(path: &Path) -> Option<Vec<u8>> {
     const MOST: u64 = 64 << 20;
-    // Nothing is waited for: it may be a FIFO.
+    // Must not block: it may be a FIFO.
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path).ok()?;
     if !file.metadata().ok()?.is_file() {
         return None;
@@ -166,7 +166,7 @@ fn kubelet(directory: &Path, name: &str) -> BTreeSet<String> {
     entries(directory).filter_map(id).collect()
 }
 
-/// The id that one of the programs tells, where it is installed.
+/// The id that one of the programs reports, if it is installed.
 fn asked(name: &str) -> Option<String> {
     PROGRAMS.iter().find_map(|program| {
         let mut command = Command::new(program);

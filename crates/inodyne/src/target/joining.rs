@@ -1,5 +1,5 @@
-//! Joining processes while they start others. Whoever was not followed yet when it forked has a child that is in no list which was read
-//! before: so the list is read again after each time, until all who are in it are followed.
+//! Joining processes while they start others. A process that was not followed yet when it forked has a child that is in no list read so
+//! far: so the list is read again after each round, until all processes in it are followed.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,10 @@ use inodyne_trace::{LiveTracer, TraceError, Tracer, Whom};
 
 use crate::failure::Failure;
 
-/// Times after which whoever is still being born is left out.
+/// Rounds after which processes that are still being started are left out.
 const MOST_TIMES: usize = 50;
 
-/// A tracer of processes that run already.
+/// A tracer of processes that are already running.
 pub trait Joins {
     /// As [`Tracer::join`].
     ///
@@ -42,8 +42,8 @@ impl Joins for LiveTracer {
     }
 }
 
-/// Has the tracer follow all whom `who` names, also those whom it names only meanwhile. Returns how many threads these are, and whom it named
-/// last.
+/// Has the tracer follow all processes that `who` names, including those that it names only meanwhile. Returns how many threads these
+/// are, and whom it named last.
 ///
 /// # Errors
 /// There is nobody to follow, or the kernel refuses to show its tasks.
@@ -56,7 +56,7 @@ pub fn join_all(
     for _ in 1..MOST_TIMES {
         // They may have ended meanwhile: then nobody is missed.
         let Ok(now) = who() else { break };
-        // Whom it was asked to follow and does not, it cannot: inodyne itself, or who is ending.
+        // What it was asked to follow and does not, it cannot follow: inodyne itself, or a process that is ending.
         let is_missed = match (&whom, &now) {
             (Whom::Processes(asked), Whom::Processes(now)) => {
                 let followed = tracer.processes();
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn who_is_born_while_others_are_joined_is_not_missed() {
-        // 2 was born of 1 before that was followed, and so was 3 of 2.
+        // 2 was forked by 1 before 1 was followed, and so was 3 by 2.
         let (fake, threads, whom) = named(&[&[1, OWN], &[1, 2, OWN], &[1, 3, OWN], &[3, OWN]]);
         assert_eq!((fake.followed, fake.joins, threads), (BTreeSet::from([1, 2, 3]), 3, 3));
         assert_eq!(whom, Whom::Processes(vec![3, OWN]));

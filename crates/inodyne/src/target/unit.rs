@@ -1,4 +1,4 @@
-//! Units of systemd: from their names to their control groups, by which systemd knows who belongs to them (systemd.unit(5)).
+//! Systemd units: from their names to their control groups, by which systemd knows which processes belong to them (systemd.unit(5)).
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use super::cgroups;
 /// The kinds of units that have processes.
 const KINDS: [&str; 6] = [".service", ".scope", ".slice", ".socket", ".mount", ".swap"];
 
-/// The control groups of the units called so, of the system and of its users; without a kind a service is meant.
+/// The control groups of the units with this name, of the system and of its users; without a kind, a service is meant.
 ///
 /// # Errors
 /// There is none, in one line.
@@ -26,7 +26,7 @@ pub fn full(name: &str) -> String {
     if has_kind { name.to_owned() } else { format!("{name}.service") }
 }
 
-/// Where a unit's name could be taken for a file of the kernel's (`cpu.service`), the directory's begins with an underscore.
+/// If a unit's name could be taken for one of the kernel's files (`cpu.service`), the name of its directory begins with an underscore.
 fn is_of(directory: &str, name: &str) -> bool {
     directory == name || directory.strip_prefix('_') == Some(name)
 }

@@ -1,4 +1,4 @@
-//! The table as plain text or as JSON, again and again, for logs and for programs.
+//! The table as plain text or as JSON, printed repeatedly, for logs and for programs.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -18,17 +18,17 @@ use crate::failure::{ExitStatus, Failure};
 use crate::target::Target;
 use crate::window::{came_within, ending_signals};
 
-/// The form of the table.
+/// The format of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum BatchFormat {
     /// For people
     #[default]
     Text,
-    /// A line for each look, an object
+    /// One object per update, on a line of its own
     Json,
 }
 
-/// Prints until a signal comes, nobody is left, or there were enough.
+/// Prints until a signal comes, nobody is left, or there were enough looks.
 ///
 /// # Errors
 /// The machine lacks something, or there is nobody to follow.
@@ -59,7 +59,7 @@ pub fn run(arguments: &TopArguments, target: &Target) -> Result<ExitCode, Failur
                 BatchFormat::Json => json(&look, &lines, more),
             };
             match io::stdout().lock().write_all(printed.as_bytes()) {
-                // Who reads has seen enough.
+                // The reader has seen enough.
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => break,
                 Err(error) => return Err(Failure::new(ExitStatus::Lacking, format_args!("standard output: {error}"))),
                 Ok(()) => {}
@@ -103,7 +103,7 @@ fn text(look: &Look, label: &str, by: By, lines: &[Line], more: usize) -> String
     text
 }
 
-/// What a look is for programs.
+/// A look, for programs.
 #[derive(Serialize)]
 struct LookRecord<'a> {
     at: String,
@@ -119,7 +119,7 @@ struct LookRecord<'a> {
     more_rows: usize,
 }
 
-/// What a line is for programs.
+/// A line, for programs.
 #[derive(Serialize)]
 struct LineRecord<'a> {
     pid: Option<u32>,

@@ -1,4 +1,4 @@
-//! What tracing may cost whom it follows, and how many of their calls are timed so that it costs no more. Pure.
+//! What tracing may cost the processes it follows, and how many of their calls are timed so that it costs no more. Pure.
 //!
 //! ```text
 //! cost    ▁▁▁▂▂▆▆▆▆▆▃▃▃▁▁▁▁
@@ -9,10 +9,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Fewer than one call in so many are not timed: what is left of the cost then is that of counting.
+/// No fewer than one call in this many are timed, unless `--sample-calls` asks for fewer: the cost that is left then is that of counting.
 const FEWEST: u32 = 64;
 
-/// More are timed again only where that would take no more than this part of the budget, or it would go to and fro.
+/// More are timed again only if that would take no more than this part of the budget; otherwise the rate would oscillate.
 const COMFORTABLE: f64 = 0.8;
 
 /// A part of one CPU, in per cent.
@@ -62,12 +62,12 @@ impl Budget {
         self.limit
     }
 
-    /// One call in so many is to be timed.
+    /// One call in this many is to be timed.
     pub fn one_in(&self) -> u32 {
         self.one_in
     }
 
-    /// Goes by what happened since the last time, by what it would have cost had one call in so many been timed, as a part of one CPU.
+    /// Adapts to what happened since the last time, by what it would have cost if one call in this many had been timed, as a part of one CPU.
     pub fn adapt(&mut self, cost: impl Fn(u32) -> f64) {
         let limit = self.limit.of_a_cpu();
         if cost(self.one_in) <= limit {

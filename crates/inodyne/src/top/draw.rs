@@ -1,6 +1,6 @@
-//! Draws the screen: a head about the look, the table or who is looked at more closely, and a line of keys.
+//! Draws the screen: a head about the look, the table or a closer look at one line, and a line of keys.
 //!
-//! Colours only stress what stands there in any case: the line that is marked and the titles are reversed without colours too.
+//! Colours only emphasise what is there in any case: the marked line and the titles are reversed without colours too.
 
 use std::collections::BTreeMap;
 
@@ -26,13 +26,13 @@ pub struct Head {
     pub machine: String,
     /// Whether there are colours.
     pub colour: bool,
-    /// In which time zone times are.
+    /// The time zone that times are shown in.
     pub zone: TimeZone,
 }
 
 /// Lines above the table, with its titles.
 const ABOVE: u16 = 4;
-/// How wide a screen is that has room for all that was waited for.
+/// How wide a screen must be to have room for everything that was waited for.
 const WIDE: u16 = 120;
 /// How wide a control group's name is there.
 const NAME: usize = 40;
@@ -91,12 +91,12 @@ impl Screen<'_> {
         }
     }
 
-    /// Text that ends where the screen does.
+    /// Text that ends at the right edge of the screen.
     fn text_right(&mut self, y: u16, text: &str, style: Style) {
         self.text(self.width.saturating_sub(cells_of(text)), y, text, style);
     }
 
-    /// A line of the whole width.
+    /// A line across the whole width.
     fn bar(&mut self, y: u16, text: &str, style: Style) {
         self.text(0, y, &format!("{text:width$}", width = usize::from(self.width)), style);
     }
@@ -114,7 +114,7 @@ impl Screen<'_> {
         };
         let timing = look.map(Look::timing).filter(|timing| !timing.is_empty());
         let timing = timing.map_or_else(String::new, |timing| format!("; {timing}"));
-        // Where both find no room, the machine is left out: it stays what it is.
+        // If there is no room for both, the machine is left out: it does not change.
         let room = self.width.saturating_sub(cells_of(&timing)).saturating_sub(cells_of(&state));
         let interval = head.machine.split("; ").next().unwrap_or_default();
         let machine = if cells_of(&head.machine) <= room { &head.machine } else { interval };
@@ -150,9 +150,9 @@ impl Screen<'_> {
         }
         if lines.is_empty() {
             let nobody = if view.word.is_empty() {
-                "nobody does anything but wait for what is no file"
+                "nobody does anything but wait for things other than files"
             } else {
-                "nobody has this word"
+                "no line has this word"
             };
             self.text(0, ABOVE, nobody, Style::new());
         }
@@ -252,7 +252,7 @@ fn width(column: Column, by: By, is_wide: bool) -> usize {
     }
 }
 
-/// The cells of a line beside each other.
+/// The cells of a line, side by side.
 fn cells(by: By, is_wide: bool, cell: impl Fn(Column) -> String) -> String {
     let one = |column: Column| {
         let width = width(column, by, is_wide);
@@ -270,7 +270,7 @@ fn cells_of(text: &str) -> u16 {
     u16::try_from(text.chars().count()).unwrap_or(u16::MAX)
 }
 
-/// The end of a path, which tells most, where all of it is longer than this.
+/// The end of a path, which says most, if the whole path is longer than this.
 fn cut_before(path: &str, width: usize) -> String {
     let count = path.chars().count();
     if count <= width {

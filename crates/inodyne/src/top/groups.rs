@@ -12,7 +12,7 @@ use inodyne_model::activity::{Activity, ProcessActivity};
 pub struct Groups(HashMap<u32, String>);
 
 impl Groups {
-    /// The path of its group, below where groups are; what is known where it has ended.
+    /// The path of its group, below where groups are; for a process that has ended, what is already known.
     pub fn of(&mut self, process: &ProcessActivity) -> String {
         if let Some(known) = self.0.get(&process.pid) {
             return known.clone();
@@ -24,14 +24,14 @@ impl Groups {
         group.to_owned()
     }
 
-    /// Forgets who is not in this look: the number may be given to another process.
+    /// Forgets processes that are not in this look: their numbers may be given to other processes.
     pub fn keep(&mut self, activity: &Activity) {
         let pids: HashSet<u32> = activity.processes.iter().map(|process| process.pid).collect();
         self.0.retain(|pid, _| pids.contains(pid));
     }
 }
 
-/// The group of version 2; of version 1 that of the hierarchy that is there for names, or the first in which it is not the root.
+/// The version 2 group; for version 1, that of the hierarchy that is there for names, or the first in which it is not the root.
 fn named(text: &str) -> Option<&str> {
     let groups = || text.lines().filter_map(|line| line.splitn(3, ':').nth(2).map(|path| (line, path)));
     let version_2 = groups().find(|(line, path)| line.starts_with("0::") && *path != "/");

@@ -1,8 +1,8 @@
-//! Keys out of the bytes that a terminal sends.
+//! Decodes keys from the bytes that a terminal sends.
 //!
-//! A key is one byte, a character of several, or a sequence that begins with an escape (ECMA-48, section 5.4), and whoever reads may get a
-//! part of it. What is no key that anybody asks for is passed over, and nothing is ever waited for beyond its time: not for the rest of a
-//! sequence, and not for a terminal that is gone.
+//! A key is one byte, a character of several bytes, or a sequence that begins with an escape (ECMA-48, section 5.4), and a read may
+//! return only part of it. Anything that is not a key of interest is skipped, and nothing is ever waited for beyond its time: neither the
+//! rest of a sequence, nor a terminal that is gone.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -18,12 +18,12 @@ const WHOLE_WITHIN: Duration = Duration::from_millis(30);
 const LONGEST: usize = 32;
 const ESCAPE: u8 = 0x1b;
 
-/// What has come and was not taken yet.
+/// What has arrived and was not taken yet.
 #[derive(Debug, Default)]
 pub struct Keys(Vec<u8>);
 
 impl Keys {
-    /// The next key, if one comes within this time, and before there is something to read of `others`.
+    /// The next key, if one comes within this time, and before there is something to read from `others`.
     ///
     /// # Errors
     /// The terminal is gone.
@@ -47,7 +47,7 @@ impl Keys {
         }
     }
 
-    /// The next key that is there as a whole.
+    /// The next key that has arrived completely.
     fn take(&mut self) -> Option<KeyEvent> {
         while let Some((length, key)) = first(&self.0) {
             self.0.drain(..length);
@@ -58,7 +58,7 @@ impl Keys {
         None
     }
 
-    /// Nothing more has come: an escape alone is the key of that name, and a part of anything else is nothing.
+    /// Nothing more has come: an escape alone is the Escape key, and a part of anything else is nothing.
     fn take_rest(&mut self) -> Option<KeyEvent> {
         let rest = std::mem::take(&mut self.0);
         (rest == [ESCAPE]).then(|| KeyCode::Esc.into())
@@ -69,13 +69,13 @@ impl Keys {
 enum Came {
     /// From the terminal.
     Bytes(Vec<u8>),
-    /// There is something to read of the others.
+    /// There is something to read from the others.
     Other,
     /// Nothing.
     Nothing,
 }
 
-/// One read where there is something to read: another one could wait for ever.
+/// One read if there is something to read: another one could block for ever.
 fn read(terminal: &impl AsFd, others: &impl AsFd, within: Duration) -> io::Result<Came> {
     let mut descriptors = [PollFd::new(terminal, PollFlags::IN), PollFd::new(others, PollFlags::IN)];
     match poll(&mut descriptors, Timespec::try_from(within).ok().as_ref()) {
@@ -98,14 +98,14 @@ fn read(terminal: &impl AsFd, others: &impl AsFd, within: Duration) -> io::Resul
     }
 }
 
-/// How many bytes the first key has, and which it is, where it is one; nothing where more of it is to come.
+/// How many bytes the first key has, and which key it is, if it is one; nothing if more of it is to come.
 fn first(bytes: &[u8]) -> Option<(usize, Option<KeyEvent>)> {
     let (first, rest) = bytes.split_first()?;
     let one = |code: KeyCode| Some((1, Some(code.into())));
     match *first {
         ESCAPE => escaped(rest).map(|(length, key)| (1 + length, key)),
         b'\r' => one(KeyCode::Enter),
-        // Which of them the key sends, terminals are set to.
+        // Which of them the key sends depends on the terminal's settings.
         0x08 | 0x7f => one(KeyCode::Backspace),
         byte @ 0x01..=0x1a => {
             let letter = KeyCode::Char((b'a' + byte - 1).into());
@@ -120,7 +120,7 @@ fn first(bytes: &[u8]) -> Option<(usize, Option<KeyEvent>)> {
 /// What follows an escape.
 fn escaped(bytes: &[u8]) -> Option<(usize, Option<KeyEvent>)> {
     match *bytes.first()? {
-        // The key of that name, and another one after it.
+        // The Escape key, and another key after it.
         ESCAPE => Some((0, Some(KeyCode::Esc.into()))),
         b'[' => sequence(&bytes[1..]).map(|(length, code)| (1 + length, code.map(KeyEvent::from))),
         b'O' => bytes.get(1).map(|last| match last {
@@ -137,7 +137,7 @@ fn escaped(bytes: &[u8]) -> Option<(usize, Option<KeyEvent>)> {
 
 /// What follows `ESC [`: parameters, and a byte that says what it is. Modifiers are among the parameters, and do not matter.
 fn sequence(bytes: &[u8]) -> Option<(usize, Option<KeyCode>)> {
-    // A console of Linux sends `[[A` to `[[E` for F1 to F5.
+    // The Linux console sends `[[A` to `[[E` for F1 to F5.
     if bytes.first() == Some(&b'[') {
         return bytes.get(1).map(|_| (2, None));
     }
@@ -167,7 +167,7 @@ fn named(last: u8, parameters: &[u8]) -> Option<KeyCode> {
     })
 }
 
-/// A character of several bytes; a byte that begins none is passed over.
+/// A character of several bytes; a byte that cannot begin one is skipped.
 fn character(bytes: &[u8]) -> Option<(usize, Option<KeyEvent>)> {
     let length = match bytes[0] {
         0xc2..=0xdf => 2,
@@ -178,7 +178,7 @@ fn character(bytes: &[u8]) -> Option<(usize, Option<KeyEvent>)> {
     let known = &bytes[..length.min(bytes.len())];
     match std::str::from_utf8(known) {
         Ok(text) => Some((length, text.chars().next().map(|character| KeyCode::Char(character).into()))),
-        // It ends too early, and so far all is well.
+        // It is incomplete, and valid so far.
         Err(error) if error.error_len().is_none() => None,
         Err(_) => Some((1, None)),
     }

@@ -1,4 +1,4 @@
-//! What happened since the last time, and what knowing it cost.
+//! What happened since the last time, and what it cost to find out.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
@@ -19,19 +19,19 @@ use super::table::Line;
 use crate::failure::{ExitStatus, Failure};
 use crate::target::{Target, join_all};
 
-/// How often what has arrived is taken, so that it does not pile up between two looks.
+/// How often what has arrived is drained, so that it does not pile up between two looks.
 pub const DRAINED_EVERY: Duration = Duration::from_millis(100);
 
-/// Switches after which it is known what tracing adds to one.
+/// Number of switches after which it is known what tracing adds to one.
 const ENOUGH_SWITCHES: u64 = 1_000;
 
-/// Until then it is measured in one look of so many: whoever makes calls meanwhile pays for the measurement of each.
+/// Until then it is measured in one look out of this many: whoever makes calls meanwhile pays for the measurement of each.
 const MEASURED_ONE_OF: u64 = 20;
 
-/// Processes of which it is looked at which file they are.
+/// Number of processes whose current file is looked up.
 const MOST_AT_FILES: usize = 20;
 
-/// What is shown at a time.
+/// What is shown at one time.
 #[derive(Debug, Clone, Default)]
 pub struct Look {
     /// When it was taken.
@@ -40,7 +40,7 @@ pub struct Look {
     pub activity: Activity,
     /// What it cost.
     pub cost: Cost,
-    /// The file at which a process was last found, by its pid: of those who wait for files most.
+    /// The file that each process was last found at, by pid, for those that wait for files most.
     pub files: HashMap<u32, String>,
 }
 
@@ -88,11 +88,11 @@ impl Look {
 pub struct Cost {
     /// This process: reading, explaining and drawing. Measured.
     pub own: f64,
-    /// What it adds to calls and switches of those who are followed: how many there were, times the measured cost of one.
+    /// What it adds to calls and switches of the processes followed: how many there were, times the measured cost of one.
     pub tracing: f64,
-    /// What that may be.
+    /// What `tracing` may be.
     pub limit: Percent,
-    /// One call in so many was timed.
+    /// One call in this many was timed.
     pub timed_one_in: u32,
 }
 
@@ -103,7 +103,7 @@ impl Cost {
     }
 }
 
-/// Looks again and again.
+/// Takes one look after another.
 pub struct Watcher<'a> {
     target: &'a Target,
     tracer: LiveTracer,
@@ -129,7 +129,7 @@ impl<'a> Watcher<'a> {
         Ok(watcher)
     }
 
-    /// Whether somebody is left, or may come.
+    /// Whether any process is left, or may come.
     pub fn is_anyone_left(&self) -> bool {
         self.target.may_grow() || self.tracer.follows_anyone()
     }
@@ -139,15 +139,15 @@ impl<'a> Watcher<'a> {
         self.tracer.processes()
     }
 
-    /// Takes what has arrived. To be called several times a second.
+    /// Drains what has arrived. To be called several times a second.
     pub fn drain(&self) {
         self.tracer.drain();
     }
 
-    /// What happened since the last look; nothing where a new tracer had to take over, as a table of the last one was nearly full.
+    /// What happened since the last look; nothing if a new tracer had to take over because a table of the last one was nearly full.
     ///
     /// # Errors
-    /// A table cannot be read, or who came later cannot be followed.
+    /// A table cannot be read, or processes that came later cannot be followed.
     pub fn look(&mut self) -> Result<Option<Look>, Failure> {
         if self.tracer.is_nearly_full() {
             self.hand_over()?;
@@ -179,7 +179,7 @@ impl<'a> Watcher<'a> {
         self.begin()
     }
 
-    /// At which files they are who wait for files most.
+    /// Looks up the files of the processes that wait for files most.
     fn look_at_files(&mut self, activity: &Activity) {
         let mut waiting: Vec<_> =
             activity.processes.iter().map(|process| (process.account.files_ns(), process)).collect();
@@ -202,21 +202,21 @@ impl<'a> Watcher<'a> {
     }
 }
 
-/// One that follows nobody yet.
+/// A tracer that follows nobody yet.
 fn tracer(budget: &Budget) -> Result<LiveTracer, Failure> {
     let mut tracer = LiveTracer::new(&Options::default())?;
     tracer.time_one_call_in(budget.one_in());
     Ok(tracer)
 }
 
-/// Measures the cost from one look to the next, and holds it to what it may be.
+/// Measures the cost from one look to the next, and keeps it to what it may be.
 struct Meter {
     budget: Budget,
     own: Duration,
     looks: u64,
-    /// What the programs of switches had run when this look began, where that is measured.
+    /// How much the programs at switches had run when this look began, if that is measured.
     at_switches: Option<Ran>,
-    /// In all looks in which it was.
+    /// The same over all looks in which it was.
     measured: Ran,
     switches: u64,
 }

@@ -1,4 +1,4 @@
-//! At which file a process is just now, as the kernel tells of its threads (proc(5)): a look from outside, at no cost for the process.
+//! Which file a process is at right now, from what the kernel says about its threads (proc(5)): seen from outside, at no cost to the process.
 
 use std::ffi::c_long;
 use std::fs;
@@ -32,10 +32,10 @@ const ON_DESCRIPTOR: [c_long; 20] = [
     SYS_write,
     SYS_writev,
 ];
-/// Threads of a process that are asked.
+/// Number of threads of a process that are examined.
 const MOST_THREADS: usize = 64;
 
-/// The file that the first of its threads waits in a call for, of those that wait in one.
+/// The file that one of its threads is waiting for in such a call; that of the first if there are several.
 pub fn in_use(pid: u32) -> Option<String> {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten().take(MOST_THREADS);
     threads.filter_map(|thread| fs::read_to_string(thread.path().join("syscall")).ok()).find_map(|call| {

@@ -23,7 +23,7 @@ use crate::target::Target;
 use crate::window::{ending_signals, window};
 use crate::{host, report};
 
-/// Shows them until somebody has seen enough, or nobody is left.
+/// Shows the view until the user has seen enough, or nobody is left.
 ///
 /// # Errors
 /// The machine lacks something, there is nobody to follow, or the terminal is gone.
@@ -37,7 +37,7 @@ pub fn run(arguments: &TopArguments, target: &Target) -> Result<ExitCode, Failur
         colour: report::is_coloured(true),
         zone: TimeZone::system(),
     };
-    // The library would ask for NO_COLOR itself, and knows nothing of --color.
+    // The library would look at NO_COLOR itself, and knows nothing of --color.
     force_color_output(head.colour);
     let mut screen = Screen {
         arguments,
@@ -51,7 +51,7 @@ pub fn run(arguments: &TopArguments, target: &Target) -> Result<ExitCode, Failur
     };
     let ended = screen.watch(watcher);
     let recorded = std::mem::take(&mut screen.recorded);
-    // The terminal first: what is said now is to stay on it.
+    // The terminal first: what is printed now is to stay on it.
     drop(screen);
     for recorded in recorded {
         // That terminal may be gone.
@@ -70,7 +70,7 @@ fn gone(error: io::Error) -> Failure {
 /// Why it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ended {
-    /// Somebody wanted it, or there were enough looks.
+    /// The user wanted it, or there were enough looks.
     Wanted,
     /// Nobody is left.
     NobodyLeft,
@@ -84,7 +84,7 @@ struct Screen<'a> {
     view: View,
     head: Head,
     look: Option<Look>,
-    /// What to say of recordings in the end.
+    /// What to say about recordings at the end.
     recorded: Vec<String>,
 }
 
@@ -128,7 +128,7 @@ impl<'a> Screen<'a> {
         Ok(Ended::Wanted)
     }
 
-    /// What a key or a signal within this time wants; what else it does, it has done.
+    /// What a key or a signal within this time asks for; anything else that it does has been done.
     fn wanted(&mut self, within: Duration) -> Result<Wanted, Failure> {
         let input = self.input(within);
         if self.signals.arrived().is_some() {
@@ -148,7 +148,7 @@ impl<'a> Screen<'a> {
         Ok(wanted)
     }
 
-    /// What was done at the terminal within this time. That may be gone, where a signal says so too.
+    /// What was done at the terminal within this time. The terminal may be gone; then a signal says so too.
     fn input(&mut self, within: Duration) -> Result<Option<Input>, Failure> {
         self.terminal.input(&self.signals, within).map_err(gone)
     }
@@ -158,8 +158,8 @@ impl<'a> Screen<'a> {
         terminal.draw(|frame| draw(frame, view, look.as_ref(), head)).map_err(gone)
     }
 
-    /// Records a window as `attach` does, and tells in which file it is, or what went wrong. Who is watched goes on to be: its children may
-    /// be known from nothing else.
+    /// Records a window as `attach` does, and reports which file it is in, or what went wrong. Those that are watched stay watched: their
+    /// children may be known from nothing else.
     fn record(&mut self, watcher: &mut Watcher<'a>) -> Result<Wanted, Failure> {
         let (target, length, interval) = (self.target, self.arguments.length, self.arguments.interval);
         let watcher = RefCell::new(watcher);
@@ -219,7 +219,7 @@ impl<'a> Screen<'a> {
         Ok(wants)
     }
 
-    /// Whether a key or a signal ends the recording, and perhaps all of it.
+    /// Whether a key or a signal ends the recording, and perhaps the whole view.
     fn while_recording(
         &mut self,
         time: Duration,

@@ -9,7 +9,7 @@ use inodyne_model::activity::{Account, Activity, ProcessActivity};
 use inodyne_model::count::Grouped;
 use inodyne_render::escaped;
 
-/// What a line is of.
+/// What a line stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum By {
     /// A process
@@ -22,18 +22,18 @@ pub enum By {
 /// A column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Column {
-    /// The process's id; of a control group, how many processes
+    /// Process ID; for a control group, the number of processes
     Pid,
-    /// Time of all threads in which they waited for files
+    /// Time that all threads spent waiting for files
     #[default]
     Files,
-    /// What they waited for longest of that
+    /// What they waited for longest
     Cause,
     /// The file system in which they waited longest
     Fs,
     /// Time on a CPU
     Cpu,
-    /// System calls a second
+    /// System calls per second
     Calls,
     /// Threads
     Threads,
@@ -44,7 +44,7 @@ pub enum Column {
 /// A line of the table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
-    /// The process's id; none of a control group.
+    /// The process's id; none for a control group.
     pub pid: Option<u32>,
     /// How many processes.
     pub processes: usize,
@@ -55,7 +55,7 @@ pub struct Line {
 }
 
 impl Column {
-    /// All of them, as they stand beside each other.
+    /// All of them, in the order in which they are shown.
     pub const ALL: [Column; 8] = [
         Column::Pid,
         Column::Files,
@@ -67,7 +67,7 @@ impl Column {
         Column::Name,
     ];
 
-    /// What stands above it.
+    /// Its title.
     pub fn title(self, by: By) -> &'static str {
         match (self, by) {
             (Column::Pid, By::Process) => "PID",
@@ -96,12 +96,12 @@ impl Column {
         }
     }
 
-    /// Whether it holds numbers, which stand to the right.
+    /// Whether it holds numbers, which are aligned to the right.
     pub fn is_number(self) -> bool {
         !matches!(self, Column::Cause | Column::Fs | Column::Name)
     }
 
-    /// What stands in a line, of so long a time.
+    /// What it shows of a line, for a look of this length.
     pub fn cell(self, line: &Line, length: Nanos) -> String {
         let account = &line.account;
         match self {
@@ -116,7 +116,7 @@ impl Column {
         }
     }
 
-    /// Which of two lines comes first: of numbers the larger, but of ids the smaller.
+    /// Which of two lines comes first: for numbers the larger, but for ids the smaller.
     fn order(self, one: &Line, other: &Line) -> Ordering {
         let by_number = |number: &dyn Fn(&Line) -> u64| number(other).cmp(&number(one));
         match self {
@@ -146,12 +146,12 @@ pub fn percent(ns: Nanos, length: Nanos) -> String {
     }
 }
 
-/// A count as one a second.
+/// A count as a rate per second.
 pub fn per_second(count: u64, length: Nanos) -> String {
     Grouped((count as f64 / length.as_secs_f64().max(1e-9)).round() as u64).to_string()
 }
 
-/// The lines of those who did anything but wait for what is no file, and whose name or cause has the word in it. `group` tells the
+/// The lines of those that did more than wait for things other than files, and whose name, pid, file system or cause contains the word. `group` returns the
 /// control group of a process.
 pub fn lines(
     activity: &Activity,
@@ -189,7 +189,7 @@ pub fn lines(
         words.iter().any(|own| own.to_lowercase().contains(&word.to_lowercase()))
     };
     lines.retain(|line| word.is_empty() || has_word(line));
-    // Those who are alike stay in their places from one look to the next.
+    // Lines that compare equal keep their places from one look to the next.
     lines.sort_by(|one, other| {
         let then = || Column::Files.order(one, other).then_with(|| Column::Cpu.order(one, other));
         sort.order(one, other).then_with(then).then_with(|| (one.pid, &one.name).cmp(&(other.pid, &other.name)))

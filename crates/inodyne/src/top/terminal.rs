@@ -1,4 +1,4 @@
-//! The terminal while it is drawn on. Whatever ends that, a panic too, it is left as it was; only nobody can help a SIGKILL.
+//! The terminal while it is being drawn on. However that ends, even by a panic, it is left as it was; only a SIGKILL cannot be helped.
 
 use std::io::{self, Stdout};
 use std::os::fd::AsFd;
@@ -26,10 +26,10 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Takes it: keys are read one by one, and what was on the screen is kept aside.
+    /// Takes it: keys are read one by one, and what was on the screen is saved.
     ///
     /// # Errors
-    /// It is none.
+    /// It is not a terminal.
     pub fn take() -> io::Result<Terminal> {
         let told = panic::take_hook();
         // Before the message, or it would be on the screen that is gone in a moment.
@@ -51,7 +51,7 @@ impl Terminal {
         Ok(Terminal { inner, keys: Keys::default(), size: tcgetwinsize(io::stdin())? })
     }
 
-    /// Draws what has changed; all of it where the terminal has another size.
+    /// Draws what has changed; everything if the terminal has another size.
     ///
     /// # Errors
     /// It is gone.
@@ -67,8 +67,8 @@ impl Terminal {
         self.inner.size().map(|size| size.height)
     }
 
-    /// What was done at it, if anything is within this time, and before there is something to read of `others`. The library's own reader
-    /// waits for ever where the terminal goes away, or sends what is no key.
+    /// What was done at it, if anything is within this time, and before there is something to read from `others`. The library's own
+    /// reader blocks for ever if the terminal goes away, or sends something that is not a key.
     ///
     /// # Errors
     /// It is gone.
@@ -98,7 +98,7 @@ pub enum Input {
     Resized,
 }
 
-/// Where that fails, there is no terminal any more.
+/// If that fails, there is no terminal any more.
 fn give_back() {
     drop(execute!(io::stdout(), LeaveAlternateScreen, Show));
     drop(disable_raw_mode());

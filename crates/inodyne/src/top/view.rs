@@ -1,4 +1,4 @@
-//! What whoever sits at the terminal has chosen, and what each key does. It knows no terminal.
+//! What the user has chosen, and what each key does. It knows nothing of terminals.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::groups::Groups;
 use super::look::Look;
 use super::table::{By, Column, Line, lines};
 
-/// Who a line is of.
+/// Whom a line is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Who {
     /// A process.
@@ -38,9 +38,9 @@ pub enum Wanted {
 /// What is shown, and how.
 #[derive(Debug)]
 pub struct View {
-    /// What a line is of.
+    /// What a line stands for.
     pub by: By,
-    /// By which column they are sorted.
+    /// The column by which lines are sorted.
     pub sort: Column,
     /// What lines must have in them.
     pub word: String,
@@ -50,7 +50,7 @@ pub struct View {
     pub is_frozen: bool,
     /// Whether the keys are explained.
     pub shows_help: bool,
-    /// Who is looked at more closely, and the first of the rows shown.
+    /// The process or group looked at more closely, and the first of its rows shown.
     pub zoomed: Option<(Who, usize)>,
     /// What is left of the window that is being recorded.
     pub recording: Option<Duration>,
@@ -88,7 +88,7 @@ impl View {
         (lines, marked)
     }
 
-    /// What somebody did, and what they are called; nothing of who has ended.
+    /// What a process or a group did, and its name; nothing for one that has ended.
     pub fn of(&mut self, who: &Who, look: &Look) -> Option<(String, Account)> {
         match who {
             Who::Process(pid) => {
@@ -103,7 +103,7 @@ impl View {
         }
     }
 
-    /// What a key does, where so many lines are on the screen.
+    /// Does what a key asks for, with this many lines on the screen.
     pub fn key(&mut self, key: KeyEvent, look: &Look, page: usize) -> Wanted {
         self.message.clear();
         if is_interrupt(&key) {
@@ -154,7 +154,7 @@ impl View {
         }
     }
 
-    /// Moves the mark, or the rows of who is looked at more closely.
+    /// Moves the mark, or scrolls the rows of the closer look.
     fn move_by(&mut self, code: KeyCode, look: &Look, page: usize) {
         let moved = |at: usize, last: usize| match code {
             KeyCode::Up | KeyCode::Char('k') => at.saturating_sub(1),
@@ -180,7 +180,7 @@ fn next(column: Column) -> Column {
     Column::ALL[(at + 1) % Column::ALL.len()]
 }
 
-/// Whether a key is Ctrl-C, which is no signal while the terminal gives every key.
+/// Whether a key is Ctrl-C, which is not a signal while the terminal passes on every key.
 pub fn is_interrupt(key: &KeyEvent) -> bool {
     is_with_control(key, 'c')
 }
@@ -189,7 +189,7 @@ fn is_with_control(key: &KeyEvent, letter: char) -> bool {
     key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char(letter)
 }
 
-/// Which key it is; none that does anything for a character with Ctrl or Alt, which is another key.
+/// Which key it is; a character with Ctrl or Alt is another key, and becomes one that does nothing.
 pub fn plain(key: &KeyEvent) -> KeyCode {
     let is_other = key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
     if is_other && matches!(key.code, KeyCode::Char(_)) { KeyCode::Null } else { key.code }

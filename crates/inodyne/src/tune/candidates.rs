@@ -26,15 +26,15 @@ pub struct Candidate {
 
 /// What the user wants tried.
 pub struct Wanted<'a> {
-    /// Only these, where there are some: `NAME` or `NAME=VALUE`.
+    /// Only these, if there are any: `NAME` or `NAME=VALUE`.
     pub settings: &'a [String],
     /// Also what costs durability.
     pub risky: bool,
-    /// Of a directory that was there before, what is below its file system.
+    /// For an existing directory, what is below its file system.
     pub live: Option<&'a Below>,
 }
 
-/// Looks at the names of settings before anything runs.
+/// Checks the names of settings before anything runs.
 ///
 /// # Errors
 /// One is unknown; the text says which there are.
@@ -54,7 +54,7 @@ fn split(setting: &str) -> (&str, Option<&str>) {
     setting.split_once('=').map_or((setting, None), |(name, value)| (name, Some(value)))
 }
 
-/// All that is tried, what findings say first.
+/// All that is tried, beginning with what findings say.
 ///
 /// # Errors
 /// There is nothing to try here.
@@ -67,7 +67,7 @@ pub fn all(wanted: &Wanted<'_>, base: &Base, findings: &[Finding]) -> Result<Vec
         let finding = found.iter().find(|known| is_same(known));
         candidate.set.finding = finding.and_then(|known| known.set.finding.clone());
         match all.iter().position(is_same) {
-            // The catalogue knows more about it, the finding that it comes first.
+            // The catalogue knows more about it; because of the finding, it comes first.
             Some(index) => all[index] = candidate,
             None => all.push(candidate),
         }
@@ -83,7 +83,7 @@ pub fn all(wanted: &Wanted<'_>, base: &Base, findings: &[Finding]) -> Result<Vec
     }
 }
 
-/// Those that are settings of a place; a warm cache is none, nor is another command.
+/// Those that are settings of a place; a warm cache is not one, nor is another command.
 fn of_findings(wanted: &Wanted<'_>, base: &Base, findings: &[Finding]) -> Vec<Candidate> {
     let cures =
         findings.iter().flat_map(|finding| finding.cures.iter().zip(&finding.cure).map(move |cure| (finding, cure)));
@@ -106,7 +106,7 @@ fn of_findings(wanted: &Wanted<'_>, base: &Base, findings: &[Finding]) -> Vec<Ca
     cures.filter(|_| !is_live).filter_map(candidate).collect()
 }
 
-/// A change of a place as somebody would write it; none for other changes.
+/// A change of a place as a user would write it; none for other changes.
 fn written(change: &Change) -> Option<String> {
     Some(match change {
         Change::Place(PlaceChange::Feature(name)) => format!("-O {name}"),
@@ -174,7 +174,7 @@ fn of_catalogue(wanted: &Wanted<'_>, base: &Base) -> Result<Vec<Candidate>, Stri
         let Some(tunable) = Tunable::named(name) else { continue };
         let values = value.map_or_else(|| known(tunable), |value| vec![value]);
         if values.is_empty() {
-            return Err(format!("--setting {name}: {} has nothing that it is about", base.place));
+            return Err(format!("--setting {name}: {} has nothing that it applies to", base.place));
         }
         for value in values {
             add(tunable, value).map_err(|problem| format!("--setting {setting}: {problem}"))?;
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_tried_says_why() {
-        assert!(tried("tmpfs", &["commit"], false).unwrap_err().contains("nothing that it is about"));
+        assert!(tried("tmpfs", &["commit"], false).unwrap_err().contains("nothing that it applies to"));
         assert!(tried("tmpfs", &["commit=7"], false).unwrap_err().contains("has no ext3"));
         assert!(check(&["comit=7".to_owned()]).unwrap_err().contains("inode_readahead_blks"));
     }

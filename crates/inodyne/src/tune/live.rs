@@ -1,6 +1,6 @@
-//! A directory that was there before: only settings that are restored at the end may change, those of its device and of the machine.
+//! An existing directory: only settings that are restored at the end may change, those of its device and of the machine.
 //!
-//! It is shown by a bind mount of our own, as long as a run takes: settings belong to places that are made.
+//! It is shown by a bind mount of our own for as long as a run takes: settings belong to places that are made.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -9,12 +9,13 @@ use std::path::{Path, PathBuf};
 use inodyne_lab::{PlaceSpec, Where};
 use nix::sys::stat::{major, minor};
 
-/// Where the settings are of what a file system reads from and writes to.
+/// Where to find the settings of what a file system reads from and writes to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Below {
     /// The queue of its disk, a partition's whole disk: `/sys/block/sda/queue`.
     Disk(PathBuf),
-    /// What the kernel keeps of one that has no block device of its own (NFS, FUSE, virtiofs): `/sys/devices/virtual/bdi/0:45`.
+    /// What the kernel keeps for a file system that has no block device of its own (NFS, FUSE, virtiofs):
+    /// `/sys/devices/virtual/bdi/0:45`.
     Mount(PathBuf),
     /// Nothing that has settings (tmpfs).
     Nothing,
@@ -27,9 +28,9 @@ impl Below {
         Some(directory.join(name)).filter(|file| file.exists())
     }
 
-    /// Whether the kernel changes others with a setting, which do not come back with its own value: with another scheduler a queue has new
-    /// values of `nr_requests` and of all in `queue/iosched`, and with another `nr_requests` mq-deadline has a new `async_depth`
-    /// (block/elevator.c, block/mq-deadline.c).
+    /// Whether changing this setting makes the kernel change others, which do not come back with its old value: with another scheduler, a
+    /// queue has new values of `nr_requests` and of all in `queue/iosched`, and with another `nr_requests`, mq-deadline has a new
+    /// `async_depth` (block/elevator.c, block/mq-deadline.c).
     pub fn resets_others(&self, name: &str) -> bool {
         name == "scheduler" || name == "nr_requests" && self.file("iosched/async_depth").is_some()
     }
@@ -38,7 +39,7 @@ impl Below {
 /// The directory as a place that settings can belong to, and what is below its file system.
 ///
 /// # Errors
-/// It is no directory that was there before.
+/// It is not an existing directory.
 pub fn shown(place: &PlaceSpec) -> Result<(PlaceSpec, Below), String> {
     let Where::Existing(directory) = place.place() else {
         return Err(format!("--live is for a directory that is there: leave it out, and {place} is made"));
@@ -48,7 +49,7 @@ pub fn shown(place: &PlaceSpec) -> Result<(PlaceSpec, Below), String> {
     Ok((shown, below(&directory).unwrap_or(Below::Nothing)))
 }
 
-/// What is below the file system of a directory; none where nothing has settings.
+/// What is below the file system of a directory; none if nothing there has settings.
 fn below(directory: &Path) -> Option<Below> {
     let device = fs::metadata(directory).ok()?.dev();
     let numbers = format!("{}:{}", major(device), minor(device));

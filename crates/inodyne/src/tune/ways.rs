@@ -7,7 +7,7 @@ use inodyne_model::cure::Change;
 
 use crate::parameters::{self, Given, Parameter, Variant};
 
-/// What makes one way to run the command another one.
+/// What turns one way to run the command into another.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
     /// A known setting at a value.
@@ -30,9 +30,9 @@ pub enum Step {
 pub struct Base {
     /// The place.
     pub place: PlaceSpec,
-    /// The command; its words, and what is around it, hold parameters.
+    /// The command; its words, and what is around it, may hold parameters.
     command: CommandSpec,
-    /// Their first values are what they are now.
+    /// Their first values are the current ones.
     pub parameters: Vec<Parameter>,
 }
 
@@ -40,7 +40,7 @@ impl Base {
     /// A base.
     ///
     /// # Errors
-    /// A parameter stands nowhere, or twice.
+    /// A parameter appears nowhere, or is given twice.
     pub fn new(place: PlaceSpec, command: CommandSpec, parameters: &[Parameter]) -> Result<Base, String> {
         let around = [command.prepare.as_ref(), command.cleanup.as_ref()];
         parameters::check(parameters, &[Given::Words(&command.argv)], around)?;

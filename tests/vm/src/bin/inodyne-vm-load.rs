@@ -1,4 +1,4 @@
-//! Loads each BPF program of an inodyne alone, and prints what the kernel said of it as a JSON line each.
+//! Loads each BPF program of an inodyne alone, and prints what the kernel said about it, a JSON line for each.
 //!
 //! Runs inside a guest, or here: `inodyne-vm-load target/release/inodyne --set record_paths=1`.
 

@@ -1,5 +1,5 @@
 //! A shared folder of this machine in a virtual machine: over a virtio serial port and by virtiofs from here, and inside over vsock from the guest
-//! itself (`make test-share-vm`). What is asserted without a virtual machine, `tests/share.rs` asserts; here it is what only a real port and
+//! itself (`make test-share-vm`). `tests/share.rs` asserts what can be asserted without a virtual machine; here it is what only a real port and
 //! another kernel can show.
 
 use std::error::Error;
@@ -50,7 +50,7 @@ fn expect(is_so: bool, what: impl Into<String>) -> Result<(), Failed> {
     if is_so { Ok(()) } else { Err(what.into().into()) }
 }
 
-/// The guest serves a folder over vsock to itself. Who is not root cannot mount it, nor may another machine be taken for this one.
+/// The guest serves a folder over vsock to itself. A user who is not root cannot mount it, nor may another machine be taken for this one.
 const VSOCK: &str = r#"
 modprobe vsock_loopback
 mkdir -p /tmp/served /mnt/vsock
@@ -131,7 +131,7 @@ fn check(options: &Options) -> Result<(), Failed> {
     Ok(())
 }
 
-/// A kernel that has nothing of ours mounts it by virtiofs: it gets types, sees what changes here after a second, and is asked by nobody to forget.
+/// A kernel that has nothing of ours mounts it by virtiofs: it gets types, sees what changes here after a second, and is never asked to forget.
 fn virtiofs(vm: &mut Vm, share: &Share) -> Result<(), Failed> {
     tell(vm, "mkdir -p /mnt/virtiofs; mount -t virtiofs share /mnt/virtiofs")?;
     let before = share.round_trips()?;
@@ -182,7 +182,7 @@ fn asks(release: &str) -> u64 {
     if (numbers.next(), numbers.next()) <= (Some(6), Some(12)) { 2 } else { 1 }
 }
 
-/// A walk asks once a directory, or for each page of it, and then not at all.
+/// A walk asks once per directory, or for each page of it, and then not at all.
 fn walks(vm: &mut Vm, share: &Share) -> Result<(), Failed> {
     let before = share.round_trips()?;
     let found: u64 = tell(vm, "find /mnt/share/tree | wc -l")?.parse()?;
@@ -212,8 +212,8 @@ heard() {
 }
 "#;
 
-/// Who watches a directory in the guest (inotify) hears what a program of the host does there, and nothing else happens. How soon is said
-/// with how long it takes to ask the guest for anything.
+/// A process that watches a directory in the guest (inotify) hears what a program of the host does there, and nothing else happens. How soon
+/// is reported with how long it takes to ask the guest for anything.
 fn events(vm: &mut Vm, shared: &Path) -> Result<(), Failed> {
     let directory = shared.join("watched");
     fs::create_dir(&directory)?;

@@ -1,4 +1,4 @@
-//! Kernels in virtual machines, from the command line: fetch them, run a command in one, ask one what it says of the BPF
+//! Kernels in virtual machines, from the command line: fetch them, run a command in one, ask one what it says about the BPF
 //! programs, and make the matrix of all (`make test-kernels`).
 
 use std::collections::BTreeMap;

@@ -74,7 +74,7 @@ pub struct Outcome {
     pub reason: String,
     /// What was tried: `inodyne --version`, and the commit of the sources.
     pub inodyne: String,
-    /// How long it took in the guest. Not kept: it is another one each time.
+    /// How long it took in the guest. Not kept: it is different each time.
     #[serde(skip)]
     pub wall: Duration,
 }
@@ -250,7 +250,7 @@ fn together(before: Option<Results>, now: &Results) -> Results {
     all.outcomes.extend(others.into_iter().filter(is_other));
     let order: Vec<String> = checks().into_iter().map(|check| check.name).collect();
     let place = |outcome: &Outcome| order.iter().position(|name| *name == outcome.check);
-    // A check that is no more has no column either.
+    // A check that no longer exists has no column either.
     all.outcomes.retain(|outcome| place(outcome).is_some());
     all.outcomes.sort_by_key(place);
     all

@@ -1,4 +1,4 @@
-//! What the guest gets to be tried: inodyne, the loader of its BPF programs, and this project's own end-to-end tests.
+//! What the guest is given to be tried: inodyne, the loader of its BPF programs, and this project's own end-to-end tests.
 //!
 //! The tests are the executables that cargo builds. They know some paths of the host from their compilation (the program
 //! under test, the fixtures, the documentation); the guest has the same ones. There is no compiler: `cc` hands out the
@@ -114,7 +114,7 @@ impl Suite {
         &self.commit
     }
 
-    /// A machine with all of it at its places.
+    /// A machine with all of it in place.
     ///
     /// # Errors
     /// There is no such kernel, or it cannot be fetched.
@@ -141,7 +141,7 @@ impl Built {
             path.into_os_string().into_string().map_err(|_| unsuitable)
         };
         payload.link(text(self.tested_program.clone())?, "/usr/local/bin/inodyne");
-        // target/debug/inodyne; with the architecture between where it is another one.
+        // target/debug/inodyne; with the architecture in between if it is another one.
         for target in self.tested_program.ancestors().skip(2).take(2) {
             payload.add(staging.join("tmp"), text(target.join("tmp"))?);
         }
@@ -154,7 +154,7 @@ impl Built {
     }
 }
 
-/// The commit of the sources, and whether they are just those. What the matrix itself writes does not count.
+/// The commit of the sources, and whether they are exactly those. What the matrix itself writes does not count.
 fn commit(workspace: &Path) -> Result<String, Failure> {
     let git = |arguments: &[&str]| output(Command::new("git").args(arguments).current_dir(workspace));
     let commit = git(&["describe", "--always"])?;
@@ -170,7 +170,7 @@ fn build_all(
     with_tests: bool,
     with_inodyne: bool,
 ) -> Result<Vec<(Option<String>, PathBuf)>, Failure> {
-    // The program comes with its tests. Of the whole workspace: of a part of it, libraries may have other features, and would be
+    // The program comes with its tests. For the whole workspace: for a part of it, libraries may have other features, and would be
     // built again.
     let cargo = match (with_tests, with_inodyne) {
         (true, _) => {

@@ -1,4 +1,4 @@
-//! How programs for a guest are built: for this machine's own processor as always, for another one by Debian's cross compiler.
+//! How programs for a guest are built: for this machine's own processor as always, for another one with Debian's cross compiler.
 //!
 //! Another one needs its Rust target, its gcc, and libelf and zlib of its architecture, as `scripts/dist` does.
 
@@ -10,7 +10,7 @@ use crate::failure::Failure;
 
 /// The tools for one architecture.
 pub(super) struct Toolchain {
-    /// By the name of the compiler's; none for this machine's own.
+    /// The compiler's name for it; none for this machine's own.
     processor: Option<&'static str>,
 }
 
@@ -18,7 +18,7 @@ impl Toolchain {
     /// For an architecture by Debian's name.
     ///
     /// # Errors
-    /// Nothing is known of it.
+    /// Nothing is known about it.
     pub(super) fn of(arch: &str) -> Result<Toolchain, Failure> {
         let processor = match arch {
             "amd64" => "x86_64",
@@ -41,7 +41,7 @@ impl Toolchain {
         cargo.args(["--target", &format!("{processor}-unknown-linux-gnu")]);
         let linker = format!("CARGO_TARGET_{}_UNKNOWN_LINUX_GNU_LINKER", processor.to_uppercase());
         cargo.env(linker, self.tool("gcc", "cc"));
-        // With one path set, that of what runs while it is built must be, too.
+        // With one path set, the one for what runs during the build must be, too.
         for processor in [processor, ARCH] {
             let libraries = PathBuf::from("/usr/lib").join(format!("{processor}-linux-gnu"));
             cargo.env(format!("LIBBPF_SYS_LIBRARY_PATH_{processor}_unknown_linux_gnu"), libraries);

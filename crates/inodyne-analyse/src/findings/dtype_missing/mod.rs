@@ -1,4 +1,4 @@
-//! `dtype-missing`: directories give no types, so a program asks for each entry by a call of its own.
+//! `dtype-missing`: directories give no types, so a program asks for each entry with a separate call.
 //!
 //! The evidence is exact: the collecting side has counted the entries that came as `DT_UNKNOWN`, and the first look-up
 //! of each by the process that had read it. Look-ups of directories are not counted as avoidable, since most programs
@@ -23,7 +23,7 @@ use paid::Paid;
 const LEAST_SHARE: f64 = 0.01;
 /// How many directories are named.
 const NAMED_DIRECTORIES: usize = 3;
-/// How many directories a trace keeps; with so many there may be more.
+/// How many directories a trace keeps; if it has this many, there may be more.
 const KEPT_DIRECTORIES: usize = 4_096;
 
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {

@@ -38,11 +38,11 @@ pub(super) struct Paid {
     pub(super) calls: BTreeMap<String, u64>,
     /// Who made them, by program name.
     pub(super) programs: BTreeSet<String>,
-    /// Those of whom it is not known whether they need more than the type.
+    /// Those for which it is not known whether they need more than the type.
     pub(super) assumed: BTreeSet<String>,
     /// The threads that made them.
     pub(super) threads: BTreeSet<ThreadNumber>,
-    /// So much of the avoidable calls' time there is for each of it on the critical path: 1 where nobody works beside.
+    /// The avoidable calls' time divided by how much of it is on the critical path: 1 where nothing else works in parallel.
     pub(super) parallel: f64,
 }
 
@@ -108,9 +108,9 @@ impl<'a> ProgramsByThread<'a> {
         }
     }
 
-    /// The last program of its process; of a process that executed none, that of the process it was forked from.
+    /// The last program of its process; for a process that executed none, that of the process it was forked from.
     fn of_thread(&self, mut number: ThreadNumber) -> Option<&'a Program> {
-        // A chain of parents is at most as long as there are threads: damaged ones may be a ring.
+        // A chain of parents is at most as long as the number of threads: damaged ones may be a cycle.
         for _ in 0..self.threads.len() {
             let (pid, parent) = self.threads.get(&number)?;
             if let Some(program) = self.by_pid.get(pid) {

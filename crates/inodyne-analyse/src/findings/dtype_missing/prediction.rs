@@ -23,12 +23,12 @@ use super::paid::{Paid, Sum};
 
 /// How far [`INSIDE`], the part of the tracing cost between the two timestamps of a call, may be off.
 const INSIDE_ERROR: f64 = 0.2;
-/// Time between calls that goes with an avoidable one (user mode, and the way in and out of the kernel), as a part of
-/// the average time between calls of its program; with its bounds.
+/// Time between calls that goes with an avoidable one (user mode, and the way in and out of the kernel), as a
+/// fraction of the average time between calls of its program; with its bounds.
 const AROUND: [f64; 3] = [0.65, 0.85, 1.05];
 /// The same is never more than this, in nanoseconds: a program may compute for long between its calls.
 const AROUND_AT_MOST: [f64; 3] = [450.0, 700.0, 950.0];
-/// CPU time of other calls changes too, since the caches hold less: as a part of the time in the avoidable calls.
+/// CPU time of other calls changes too, since the caches hold less: as a fraction of the time in the avoidable calls.
 const SIDE_EFFECTS: f64 = 0.08;
 /// How much of the saving may not come true where it is only assumed that the program asks for no more than the type.
 const ASSUMED: f64 = 0.3;
@@ -85,9 +85,9 @@ fn root_of_squares(errors: &[f64]) -> f64 {
 
 /// Low, likely and high estimate of the blocked time that the cure saves.
 ///
-/// The avoidable look-ups read blocks of inodes; the look-ups of directories that stay need some of the same blocks,
-/// and have to wait for them then. With `reads` blocks read and the directories strewn over them at random, a block
-/// holds no directory with the probability e^(−directories / reads), and is not read any more. Directories may lie
+/// The avoidable look-ups read blocks of inodes; the look-ups of directories that remain need some of the same blocks,
+/// and then have to wait for them. With `reads` blocks read and the directories scattered over them at random, a block
+/// holds no directory with probability e^(−directories / reads), and is no longer read. Directories may lie
 /// closer together or farther apart than at random: half and twice their number are the bounds.
 fn waits_saved(trace: &Trace, paid: &Paid) -> [f64; 3] {
     let Sum { blocked_ns, .. } = paid.files;

@@ -1,10 +1,10 @@
-//! Timelines that had no room for all: what began later is divided by the threads' sums.
+//! Timelines that had no room for everything: what began later is divided by the threads' sums.
 
 use inodyne_model::observed::{Timeline, Wait, Work};
 
 use super::*;
 
-/// The trace as it is where the timeline has room until then: what began before is in it, of waits the sums are known in any case.
+/// The trace as it is if the timeline has room until `until`: what began before is in it; for waits, the sums are known in any case.
 fn with_room_until(mut trace: Trace, until: u64) -> Trace {
     let observed = &mut trace.observed;
     let timeline = std::mem::take(&mut observed.timeline);
@@ -70,7 +70,7 @@ fn parent_and_child() -> Trace {
 #[test]
 fn the_wait_that_was_under_way_is_followed_into_the_sums_of_who_ended_it() {
     let whole = words(&path_of(&parent_and_child()).expect("the timeline is complete"));
-    // Before the child began to wait; then while it waits, which is in the timeline as a whole.
+    // Before the child began to wait; then during its wait, which is in the timeline as a whole.
     for until in [6, 8] {
         let ledger = path_of(&with_room_until(parent_and_child(), until)).expect("it is complete until then");
         assert_eq!(words(&ledger), whole, "room until {until}");
@@ -80,14 +80,14 @@ fn the_wait_that_was_under_way_is_followed_into_the_sums_of_who_ended_it() {
 
 #[test]
 fn without_room_the_first_process_is_divided_by_its_sums() {
-    // The parent's wait began later, so nothing says for whom it was.
+    // The parent's wait began later, so nothing says whom it was for.
     let ledger = path_of(&with_room_until(parent_and_child(), 1)).expect("it is complete until then");
     assert_eq!(words(&ledger), ["ready 1", "user 3", "wait4 child 10", "wait4 kernel 4"]);
 }
 
 #[test]
 fn who_was_born_later_goes_on_with_who_created_it() {
-    // The first process ends with its second thread, which ran alone at last.
+    // The first process ends with its second thread, which ran alone at the end.
     let mut drawing =
         Drawing::new().thread(1, 0, 2, "uuuukku.........", &[]).thread(2, 1, 1, "......kkkbbbbkkk", &[(0, 1)]);
     drawing.trace.observed.threads[1].pid = 1;

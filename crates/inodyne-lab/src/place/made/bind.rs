@@ -38,7 +38,7 @@ impl Made for Bind {
     }
 
     fn fill(&mut self, data: &DataSpec, _: Owner) -> Result<Filled, LabError> {
-        // What is shown may be mounted anew by it.
+        // Filling may remount what is shown.
         self.mount.unmount()?;
         let filled = self.shown.fill(data);
         self.mount = Mount::bind(self.shown.path(), &self.options, &self.point.directory)?;

@@ -95,7 +95,7 @@ fn mount(kind: Kind, options: &str, disk: Option<&LoopDevice>, point: &MountPoin
     Mount::new(kind.name(), &source(kind, disk), options, &point.directory)
 }
 
-/// Of a used file system shows only the place.
+/// Shows only the place of a used file system.
 fn bind(point: &MountPoint) -> Result<Mount, LabError> {
     Mount::bind(&point.directory.join(DATA), "", &point.directory)
 }

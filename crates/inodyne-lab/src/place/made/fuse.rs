@@ -1,7 +1,7 @@
-//! Another place, shown through servers of our own: one of FUSE, or both sides of a share.
+//! Another place, shown through servers of our own: a FUSE server, or both sides of a share.
 //!
-//! Unless told otherwise it stands before an ext4 made here, so that `fuse` or `share` against `ext4` compares servers with the
-//! very file system behind them. What is mounted below the place that is shown is not.
+//! Unless told otherwise it is in front of an ext4 made here, so that `fuse` or `share` against `ext4` compares servers with the
+//! very file system behind them. What is mounted below the place that is shown is not shown.
 
 use std::{path::Path, sync::Arc};
 
@@ -19,7 +19,7 @@ use crate::{
 pub(super) struct Fuse {
     /// None while what is shown is not to be in use.
     served: Option<Served>,
-    /// How, where it is a share.
+    /// How it is shared, where it is a share.
     sharing: Option<Sharing>,
     point: MountPoint,
     options: String,
@@ -84,7 +84,7 @@ impl Made for Fuse {
     }
 
     fn fill(&mut self, data: &DataSpec, _: Owner) -> Result<Filled, LabError> {
-        // By the server it would only take longer. What is shown may be mounted anew by it.
+        // Through the server it would only take longer. Filling may remount what is shown.
         self.unmount()?;
         let filled = self.shown.fill(data);
         self.serve()?;

@@ -5,7 +5,7 @@
 //! `lower-1` (the lowest) to `lower-N`, and `upper` and `work` too where no `upper=` is given. Any other lower place
 //! is the one lower layer as a whole, and the upper part lies on an ext4 of its own.
 //!
-//! With several layers the data is split as an image of containers would have it: directories are in all layers, each
+//! With several layers the data is split as a container image would have it: directories are in all layers, each
 //! other file is in one, dealt in turn (see [`split`]).
 
 mod split;
@@ -122,7 +122,7 @@ fn lower_options(layers: &[PathBuf]) -> Vec<(&'static str, String)> {
     if together.len() <= LONGEST_VALUE {
         return vec![("lowerdir", together)];
     }
-    // Each is one path, in which nothing separates: nothing is escaped.
+    // Each is a single path, in which nothing separates: nothing is escaped.
     layers.iter().rev().map(|layer| ("lowerdir+", layer.display().to_string())).collect()
 }
 

@@ -1,6 +1,6 @@
 //! squashfs and erofs: made from their data in one go, and never written to again.
 //!
-//! The data is first put on an ext4 that exists only meanwhile, then packed into an image without a name. Until there
+//! The data is first put on an ext4 that exists only for that time, then packed into an image without a name. Until there
 //! is data, the image is one of an empty directory.
 
 use std::{

@@ -81,7 +81,7 @@ pub(super) fn of_path(builder: &mut Builder<'_>, track: ThreadHandle) {
     }
 }
 
-/// Nothing, where it would have no length.
+/// Adds nothing if it would have no length.
 fn add(builder: &mut Builder<'_>, track: ThreadHandle, state: State, texts: [&str; 3], (from, to): (u64, u64)) {
     if from < to {
         let [name, what, who] = texts.map(|text| builder.profile.intern_string(text));

@@ -1,11 +1,11 @@
 //! Profiles for the Firefox Profiler (its "processed profile format"): tracks with times, and tracks by stack.
 //!
-//! A track with times has samples where something was: of the critical path each step, of a thread when it was on a CPU, blocked
+//! A track with times has samples where something happened: for the critical path each step, for a thread when it was on a CPU, blocked
 //! (with its stack in the kernel) and waiting for a CPU. Its markers are the steps, and the calls that a thread waited in; calls that
 //! never waited are counted where they are made, and not known one by one.
 //!
-//! Which functions ran on a CPU is summed by stack where it is sampled, so it has tracks of its own, in which the samples stand one
-//! after the other in the order of their stacks: call tree, flame graph and search say how long, the time axis does not say when.
+//! Samples of what ran on a CPU are summed by stack where they are taken, so they have tracks of their own, in which they follow one
+//! another in the order of their stacks: call tree, flame graph and search say how long, but the time axis does not say when.
 //!
 //! Weights are milliseconds.
 
@@ -27,7 +27,7 @@ use super::{Traced, View};
 use crate::line::escaped;
 use crate::report::state::State;
 
-/// Ends the name of a track by stack.
+/// The end of the name of a track by stack.
 pub(super) const BY_STACK: &str = "summed by stack";
 
 /// The profile of a view as JSON.
@@ -54,11 +54,11 @@ struct Builder<'a> {
     profile: Profile,
     categories: HashMap<&'static str, CategoryHandle>,
     processes: HashMap<u32, ProcessHandle>,
-    /// Every sample's weight, by the number that stands in its place in the profile.
+    /// Every sample's weight, by the number that takes its place in the profile.
     weights: Vec<Nanos>,
 }
 
-/// On a CPU, in user mode or in the kernel: which of them is not known of one moment.
+/// On a CPU, in user mode or in the kernel: which of the two is not known for a single moment.
 const ON_CPU: &str = "On a CPU";
 
 const CATEGORIES: [(&str, CategoryColor); 7] = [
@@ -82,7 +82,7 @@ impl<'a> Builder<'a> {
         Builder { traced: *traced, profile, categories, processes: HashMap::new(), weights: Vec::new() }
     }
 
-    /// A track; its process is made where it is the first of it. A main one is called as its process.
+    /// A track; its process is created if this is the first of its tracks. A main track has the same name as its process.
     fn track(&mut self, name: &str, (pid, tid): (u32, u32), is_main: bool, born: Nanos) -> ThreadHandle {
         let (profile, born) = (&mut self.profile, timestamp(born.0));
         let process = *self.processes.entry(pid).or_insert_with(|| profile.add_process(name, pid, born));
@@ -114,9 +114,9 @@ impl<'a> Builder<'a> {
         self.profile.set_thread_end_time(track, timestamp(at.0));
     }
 
-    /// A sample of a track; its weight, and how long it ran since the one before.
+    /// A sample of a track, with its weight and how long it ran since the one before.
     fn sample(&mut self, track: ThreadHandle, at: u64, stack: Option<StackHandle>, ran: Nanos, weight: Nanos) {
-        // The crate takes whole numbers only: `json` puts the real weight in its place.
+        // The crate accepts whole numbers only: `json` puts the real weight in its place.
         let placeholder = i32::try_from(self.weights.len()).unwrap_or(i32::MAX);
         self.profile.add_sample(track, timestamp(at), stack, CpuDelta::from_nanos(ran.0), placeholder);
         self.weights.push(weight);

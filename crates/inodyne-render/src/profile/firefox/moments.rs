@@ -1,9 +1,9 @@
-//! Tracks whose samples stand at their times: the critical path step by step, and each thread as the timeline has it.
+//! Tracks whose samples are at their times: the critical path step by step, and each thread as the timeline has it.
 //!
-//! The profiler gives each sample the time halfway to its neighbours. So a stretch of time has two, one at either end, each with half of
-//! its weight: then it is drawn from its beginning to its end.
+//! The profiler gives each sample the time halfway to its neighbours. So a stretch of time has two samples, one at each end, each with
+//! half of its weight: then it is drawn from its beginning to its end.
 //!
-//! Where it is not known when threads were off a CPU, nothing says that they were on one: their tracks have the waits that are known.
+//! If it is not known when threads were off a CPU, nothing says that they were on one: their tracks have the waits that are known.
 
 use std::collections::HashMap;
 
@@ -29,7 +29,7 @@ struct Stretch {
     stack: Option<StackHandle>,
 }
 
-/// The path, from the command's start to its end: what is unexplained is a stretch as well.
+/// The path, from the command's start to its end: unexplained time is a stretch as well.
 pub(super) fn of_path(builder: &mut Builder<'_>) {
     let trace = builder.traced.trace;
     let track = builder.track("critical path", (PATH, PATH), true, Nanos::ZERO);
@@ -38,7 +38,7 @@ pub(super) fn of_path(builder: &mut Builder<'_>) {
     for (step, parts) in trace.path.iter() {
         unexplained(builder, track, at, step.from_ns);
         at = at.max(step.from_ns);
-        // In which order a thread that ran did its parts is not known.
+        // The order in which a running thread did its parts is not known.
         for part in parts {
             let Some(row) = trace.path.rows.get(part.row as usize) else { continue };
             let state = State::new(row.kind, row.cause);
@@ -54,7 +54,7 @@ pub(super) fn of_path(builder: &mut Builder<'_>) {
     markers::of_path(builder, track);
 }
 
-/// Who was in which call, through whom, and what that was.
+/// Who was in which call, through whom, and in what state.
 fn of_row(comm: &str, row: &PathRow, state: State) -> Vec<Named> {
     let call = row.syscall.as_deref().map(|call| named(Part::Call, call));
     let via = row.via.iter().map(|helper| named(Part::Command, helper));
@@ -68,7 +68,7 @@ fn unexplained(builder: &mut Builder<'_>, track: ThreadHandle, from: u64, to: u6
     add(builder, track, &Stretch { from, to, ran: false, stack });
 }
 
-/// Each thread of the command and each helper, from when on it is known to when it ends.
+/// Each thread of the command and each helper, from when it is first known to when it ends.
 pub(super) fn of_threads(builder: &mut Builder<'_>) {
     let trace = builder.traced.trace;
     let names = Names::new(trace);
@@ -122,7 +122,7 @@ impl<'a> Stacks<'a> {
     }
 }
 
-/// Nothing, where it would have no length.
+/// Adds nothing if it would have no length.
 fn add(builder: &mut Builder<'_>, track: ThreadHandle, stretch: &Stretch) {
     let Some(ns) = stretch.to.checked_sub(stretch.from).filter(|ns| *ns > 0) else { return };
     let ran = if stretch.ran { ns } else { 0 };

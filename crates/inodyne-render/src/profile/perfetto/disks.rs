@@ -1,4 +1,4 @@
-//! Counters of what disks did in the course of the command.
+//! Counters of what disks did while the command ran.
 
 use inodyne_model::io_over_time::{DiskInterval, IoInterval, IoOverTime};
 use inodyne_model::trace::Trace;
@@ -6,7 +6,7 @@ use inodyne_model::trace::Trace;
 use super::packets::Packets;
 use crate::line::escaped;
 
-/// The tracks of counters have numbers from here on.
+/// The tracks of counters are numbered from here on.
 const FIRST: u64 = 16;
 
 /// What a disk did, in the unit that its name says; the second argument is the interval's length in seconds.
@@ -40,7 +40,7 @@ pub(super) fn write(packets: &mut Packets, trace: &Trace) {
     }
 }
 
-/// Its value from the begin of each interval on, where it changes; at the end of the last one it is zero. Nothing where none is known.
+/// Writes its value at the start of each interval where it changes; at the end of the last one it is zero. Nothing if no value is known.
 fn counter(
     packets: &mut Packets,
     course: &IoOverTime,

@@ -5,10 +5,10 @@ use inodyne_model::trace::Trace;
 use super::packets::{Flow, Packets};
 use crate::line::escaped;
 
-/// Their tracks have numbers from here on.
+/// Their tracks are numbered from here on.
 const FIRST: u64 = 1 << 31;
 
-/// A slice a commit; a mark where only its end is known.
+/// A slice for each commit; a mark if only its end is known.
 pub(super) fn write(packets: &mut Packets, trace: &Trace) {
     let with_commits = trace.journals.iter().filter(|journal| !journal.each.is_empty());
     for (track, journal) in (FIRST..).zip(with_commits) {

@@ -1,5 +1,5 @@
 //! The timeline, for Perfetto: for each thread when it was on a CPU, when blocked and on what, and when ready without a CPU; an arrow from
-//! who ended a wait to who waited.
+//! the thread that ended a wait to the one that waited.
 //!
 //! ```text
 //! recorded     out        wake   in             out  in (preempted)
@@ -7,11 +7,12 @@
 //! drawn   on CPU|          |      | on CPU       |     | on CPU … until the thread's end
 //! ```
 //!
-//! The critical path is a track of its own, a slice a step, named by what took most of it. Helpers are tracks below the command's
-//! threads, and so are journals with their commits. Counters say how many of the command's threads were in which state, what disks did, and how much data had still to be written.
+//! The critical path is a track of its own, one slice per step, named after what took most of it. Helpers are tracks below the command's
+//! threads, and so are journals with their commits. Counters say how many of the command's threads were in which state, what disks did,
+//! and how much data had still to be written.
 //!
-//! Which functions ran meanwhile is not in it: samples are summed where they are taken. Where it is not known when threads were off a CPU,
-//! it does not say that they were on one, and has no counters of them.
+//! It does not include which functions ran: samples are summed where they are taken. If it is not known when threads were off a CPU,
+//! it does not say that they were on one, and has no counters for them.
 
 mod disks;
 mod journals;
@@ -38,14 +39,14 @@ use crate::timeline::{Interval, Intervals};
 use crate::units::duration;
 use packets::{Flow, Packets};
 
-/// No process has the number of the path's track: Linux gives none beyond 2²².
+/// No process has the number of the path's track: Linux assigns none beyond 2²².
 pub(super) const PATH: u32 = (1 << 22) + 1;
-/// Tracks have numbers: these, those of processes, and those of threads by their number in the trace.
+/// The numbers of tracks: these, those of processes, and those of threads by their number in the trace.
 const PATH_TRACK: u64 = 1;
 const COUNTERS: [(u64, &str); 3] = [(2, "threads on a CPU"), (3, "threads waiting for a CPU"), (4, "threads blocked")];
 const PROCESSES: u64 = 1 << 32;
 const THREADS: u64 = 1 << 33;
-/// Counters have a value for each of so many parts of the time.
+/// Counters have a value for each of this many parts of the time.
 const COUNTED: usize = 1_000;
 
 /// The timeline as a file of protobuf packets.
@@ -88,7 +89,7 @@ pub fn perfetto(traced: &Traced<'_>) -> Vec<u8> {
             }
             packets.slice(track, "waiting for a CPU", wake, back, &[("call", escaped(interval.call))], Flow::None);
             flow = Flow::None;
-            // An arrow ends where who waited has a CPU again.
+            // An arrow ends where the thread that waited has a CPU again.
             if knows_cpu && is_known(interval) && drawn.contains(&interval.waker_thread) {
                 let waker = THREADS + u64::from(interval.waker_thread);
                 packets.instant(waker, &format!("wakes {}", life.comm), wake, Flow::From(*number));
@@ -133,7 +134,7 @@ fn critical_path(packets: &mut Packets, trace: &Trace) {
         parts.sort_by_key(|(_, ns)| Reverse(*ns));
         let ns: u64 = parts.iter().fold(0, |sum, (_, ns)| sum.saturating_add(ns.0));
         let Some((name, _)) = parts.first().cloned() else { continue };
-        // A step of one part says all by its name and length.
+        // For a step with one part, its name and length say everything.
         let of: Vec<String> = parts.iter().map(|(words, ns)| format!("{words}: {}", duration(*ns))).collect();
         let of = if of.len() > 1 { of.join(", ") } else { String::new() };
         let thread = comms.get(&step.thread).map_or_else(String::new, |comm| escaped(comm));
@@ -162,7 +163,7 @@ impl Counts {
         Counts { each: (wall_ns / COUNTED as u64).max(1), sums: [(); COUNTERS.len()].map(|()| vec![0; COUNTED + 1]) }
     }
 
-    /// Times of a thread in the states.
+    /// Adds a thread's times in the states.
     fn add(&mut self, times: [(u64, u64); COUNTERS.len()]) {
         for (sums, (from, to)) in self.sums.iter_mut().zip(times) {
             let end = self.each.saturating_mul(sums.len() as u64).min(to);
@@ -177,7 +178,7 @@ impl Counts {
         }
     }
 
-    /// The counters, where something changes.
+    /// Writes the counters where they change.
     fn write(&self, packets: &mut Packets) {
         for ((track, name), sums) in COUNTERS.into_iter().zip(&self.sums) {
             packets.counter_track(track, name);

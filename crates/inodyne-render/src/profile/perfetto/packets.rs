@@ -1,9 +1,9 @@
 //! The packets of a trace in Perfetto's own format (`protos/perfetto/trace` of github.com/google/perfetto): tracks, slices, instants,
-//! counters. Each text is written once; packets name it by its number.
+//! counters. Each text is written once; packets refer to it by its number.
 
 use super::super::protobuf::{Message, Strings};
 
-/// Numbers of the fields, by message.
+/// Field numbers, by message.
 mod field {
     pub(super) const PACKET: u64 = 1;
     pub(super) mod packet {
@@ -53,11 +53,11 @@ const BEGIN: u64 = 1;
 const END: u64 = 2;
 const INSTANT: u64 = 3;
 const COUNTER: u64 = 4;
-/// The first packet forgets what was said before; all others need it.
+/// The first packet clears the earlier state; all others depend on it.
 const CLEARED: u64 = 1;
 const NEEDS: u64 = 2;
 
-/// Where a wake-up comes from and goes to is drawn as an arrow: both events name it by the same number.
+/// A wake-up is drawn as an arrow from where it comes from to where it goes: both events refer to it by the same number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Flow {
     None,
@@ -68,14 +68,14 @@ pub(super) enum Flow {
 /// What an event says besides its name.
 pub(super) type Arguments<'a> = &'a [(&'static str, String)];
 
-/// The file as it grows.
+/// The file under construction.
 #[derive(Default)]
 pub(super) struct Packets {
     file: Message,
     names: Strings,
     argument_names: Strings,
     argument_texts: Strings,
-    /// What the next packet is the first to name.
+    /// Texts that the next packet is the first to use.
     interned: Message,
     has_begun: bool,
 }
@@ -101,7 +101,7 @@ impl Packets {
         self.descriptor(&track);
     }
 
-    /// A track that is no thread.
+    /// A track that is not a thread.
     pub(super) fn track(&mut self, uuid: u64, name: &str) {
         self.descriptor(&track(uuid, name));
     }
@@ -112,7 +112,7 @@ impl Packets {
         self.descriptor(&track);
     }
 
-    /// Nothing, where it would have no length.
+    /// Writes nothing if it would have no length.
     pub(super) fn slice(&mut self, track: u64, name: &str, from: u64, to: u64, arguments: Arguments<'_>, flow: Flow) {
         if to <= from {
             return;
@@ -190,7 +190,7 @@ fn track(uuid: u64, name: &str) -> Message {
     track
 }
 
-/// The number of a text, from 1 on, which the next packet says where it is new.
+/// The number of a text, from 1 on; if it is new, the next packet defines it.
 fn intern(strings: &mut Strings, text: &str, kind: u64, interned: &mut Message) -> u64 {
     let before = strings.all.len();
     let number = strings.index(text) + 1;

@@ -1,4 +1,4 @@
-//! What the file says, decoded by another implementation than the one that encodes.
+//! What the file says, decoded by a different implementation from the one that encodes it.
 
 use inodyne_model::ledger::RowKind;
 use inodyne_model::observed::Timeline;
@@ -100,7 +100,7 @@ struct Read {
     counters: Vec<(u64, u64, f64)>,
 }
 
-/// Reads a file as Perfetto does: texts are known from the packet on that says them, slices of a track lie one within the other.
+/// Reads a file as Perfetto does: a text is known from the packet that defines it on, and slices of a track are nested.
 fn read(bytes: &[u8]) -> Read {
     let file = File::decode(bytes).expect("packets");
     let mut texts: [HashMap<u64, String>; 3] = Default::default();
@@ -188,7 +188,7 @@ fn the_timeline_fills_the_life_of_every_thread() {
     assert!((blocked - 5e6).abs() < 1e6, "{blocked}");
 }
 
-/// `attach` keeps no timeline unless it is asked about requests, and a log of strace's knows of waits for children alone.
+/// `attach` keeps no timeline unless it is asked about requests, and a strace log knows only of waits for children.
 #[test]
 fn nobody_is_on_a_cpu_where_nothing_is_known_of_that() {
     let mut log = with_a_wait();
@@ -223,7 +223,7 @@ fn what_disks_did_over_time_are_counters() {
         let named = read.tracks.iter().find(|(_, track)| *track == name);
         *named.unwrap_or_else(|| panic!("{name}: {:?}", read.tracks)).0
     };
-    // Megabytes a second, by nanoseconds.
+    // Megabytes per second, times nanoseconds.
     let sums = [("loop0 read, MB/s", 160 << 10), ("loop0 written, MB/s", 1_800 << 10)];
     for (name, bytes) in sums {
         let sum = of_counter(&read, track(name), 80_000_000) / 1e9 * 1e6;

@@ -1,4 +1,4 @@
-//! What else is not the same, which cases only one of the recordings has, and what makes counts inexact.
+//! What else differs, which cases only one of the recordings has, and what makes counts inexact.
 
 use inodyne_model::difference::{CaseDifference, Difference, Differing, Side};
 
@@ -27,7 +27,7 @@ pub(super) fn show(page: &mut Page<'_>, found: &Difference) {
     }
 }
 
-/// The same of a case.
+/// The same for a case.
 pub(super) fn of_case(page: &mut Page<'_>, case: &CaseDifference) {
     if !case.differs.is_empty() {
         page.heading("What differs in place and command");

@@ -8,10 +8,10 @@ use crate::report::block::Page;
 use crate::report::table::{Column, RowKind, Table};
 use crate::report::value::{Cell, Value};
 
-/// At most so many calls that changed are shown; pages and the JSON have all.
+/// At most this many calls that changed are shown; pages and the JSON have all.
 const MOST_ROWS: usize = 20;
 
-/// Which columns there is something to say in.
+/// Which columns have anything to say.
 #[derive(Clone, Copy)]
 struct Columns {
     errors: bool,
@@ -74,7 +74,7 @@ fn cells(name: Value, Counts { calls, errors, bytes }: &Counts, with: Columns) -
     cells
 }
 
-/// `ENOENT 1 → 201`, of the errors that changed.
+/// `ENOENT 1 → 201`, for the errors that changed.
 fn errnos(call: &CallDifference) -> Option<String> {
     let changed = call.errors_by_errno.iter().filter(|(_, sides)| sides.differ());
     let words = |(errno, sides): (&String, &inodyne_model::difference::Sides<u64>)| {

@@ -9,7 +9,7 @@ use crate::report::table::{Column, RowKind, Table};
 use crate::report::value::Cell;
 use crate::units::counted;
 
-/// So many paths are shown of each side; pages and the JSON have all.
+/// This many paths are shown for each side; pages and the JSON have all.
 const MOST_PATHS: usize = 10;
 
 pub(super) fn findings(page: &mut Page<'_>, case: &CaseDifference) {

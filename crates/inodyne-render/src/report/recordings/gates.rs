@@ -1,4 +1,4 @@
-//! What became of what was not to become worse, in words.
+//! What became of the things that were not to become worse, in words.
 
 use inodyne_model::Nanos;
 use inodyne_model::count::Grouped;
@@ -15,7 +15,7 @@ pub(super) fn show(page: &mut Page<'_>, found: &Difference) {
     if found.gates.is_empty() {
         return;
     }
-    page.heading("What was not to become worse");
+    page.heading("What must not become worse");
     let width = found.gates.iter().map(|result| outcome(result.outcome).len()).max().unwrap_or_default();
     for result in &found.gates {
         let lead = format!("  {:width$}  ", outcome(result.outcome));
@@ -31,7 +31,7 @@ pub(super) fn show(page: &mut Page<'_>, found: &Difference) {
     }
 }
 
-/// A gate that does not hold, or that nobody can tell of, in one line.
+/// A gate that does not hold, or that cannot be judged, in one line.
 pub fn gate_in_words(result: &GateResult) -> String {
     let case = result.case.as_ref().map(|case| format!(", {}", case_name(case))).unwrap_or_default();
     format!("{}: {}{case}", outcome(result.outcome), heading(result))

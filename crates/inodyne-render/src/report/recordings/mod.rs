@@ -1,12 +1,12 @@
-//! Two recordings held against each other: the verdict on the time, what was not to become worse, what differs besides; then each
+//! Two recordings compared: the verdict on the time, what was not to become worse, what else differs; then each
 //! case with its ledgers subtracted, its calls, findings and paths.
 //!
 //! | module | what it knows |
 //! |---|---|
-//! | `gates` | what became of what was not to become worse, in words |
+//! | `gates` | what became of the things that were not to become worse, in words |
 //! | `calls` | calls, errors and bytes |
 //! | `changed` | findings and paths that came or went |
-//! | `besides` | what else is not the same, and which cases only one of them has |
+//! | `besides` | what else differs, and which cases only one of them has |
 
 mod besides;
 mod calls;
@@ -28,9 +28,9 @@ use crate::units::{duration_beside, unit};
 pub use gates::gate_in_words;
 pub(crate) use gates::{heading as gates_heading, outcome as gate_outcome};
 
-/// What has to be known of every difference of times.
-const NOT_BY_TURNS: &str = "The recordings were made one after the other, not by turns: a difference of times \
-    may be the machine's. Counts are free of that.";
+/// What has to be known about every difference of times.
+const NOT_BY_TURNS: &str = "The recordings were made one after the other, not interleaved: a difference in times \
+    may come from the machine. Counts are not affected.";
 
 /// The parts of a report.
 pub(crate) fn parts(found: &Difference) -> Vec<Part<'_>> {
@@ -94,7 +94,7 @@ fn title(case: &CaseDifference) -> Title {
     }
 }
 
-/// Whether all that is counted is the same.
+/// Whether everything that is counted is the same.
 fn is_the_same(case: &CaseDifference) -> bool {
     let calls = case.total.is_some_and(|total| !total.differ());
     let each = case.calls.iter().all(|call| !call.counts.differ());

@@ -1,4 +1,4 @@
-//! What fanotify says, read from bytes: `struct fanotify_event_metadata` and the records behind it (fanotify(7)).
+//! Parses what fanotify reports: `struct fanotify_event_metadata` and the records after it (fanotify(7)).
 
 use std::ffi::{CStr, CString};
 
@@ -26,7 +26,7 @@ pub(super) struct Event {
 }
 
 impl Event {
-    /// To what it has happened: a directory of which something else has changed than a name in it has no record of its own (fanotify(7)).
+    /// What it happened to. Where a directory itself has changed, rather than a name in it, there is no separate record of it (fanotify(7)).
     pub fn about(&self) -> Option<&Handle> {
         let itself = self.place.as_ref().filter(|(_, name)| name.as_c_str() == c".");
         self.target.as_ref().or(itself.map(|(directory, _)| directory))
@@ -56,7 +56,7 @@ pub(super) fn parse(mut bytes: &[u8]) -> Option<Vec<Event>> {
             let length = usize::from(u16::from_le_bytes(records.get(2..4)?.try_into().ok()?));
             let (record, rest) = records.split_at_checked(length.max(RECORD))?;
             records = rest;
-            // Behind the header stands the number of the file system.
+            // The number of the file system follows the header.
             let about = record.get(RECORD + 8..);
             match record[0] {
                 FID => parsed.target = Some(handle(about?)?.0),
@@ -72,7 +72,7 @@ pub(super) fn parse(mut bytes: &[u8]) -> Option<Vec<Event>> {
     Some(events)
 }
 
-/// A handle, and what is behind it.
+/// A handle, and what follows it.
 fn handle(bytes: &[u8]) -> Option<(Handle, &[u8])> {
     let length = u32::from_le_bytes(*bytes.first_chunk()?) as usize;
     let (handle, rest) = bytes.split_at_checked(length.checked_add(8)?)?;

@@ -1,9 +1,9 @@
-//! What programs of the host change: seen through a fanotify mark on the whole file system, which needs root. It tells of every
-//! change by whatever name and of no change late; where it is refused, guests believe what they are told for a moment only.
+//! What programs on the host change, seen through a fanotify mark on the whole file system, which needs root. It reports every
+//! change, by whatever name, and none of them late; where it is refused, guests believe what they are told for a moment only.
 //!
-//! Not seen: stores into a file that a program of the host has mapped, until it closes the file; other file systems that
+//! Not seen: stores into a file that a program on the host has mapped, until it closes the file; other file systems that
 //! are mounted below the shared directory (what is on them is believed for a moment only); changes that a network
-//! file system's server hears from other clients.
+//! file system's server gets from other clients.
 
 mod events;
 
@@ -41,23 +41,23 @@ use events::{Event, Handle, parse};
 /// A name has come or gone.
 const NAMES: u64 = libc::FAN_CREATE | libc::FAN_DELETE | libc::FAN_MOVED_FROM | libc::FAN_MOVED_TO;
 
-/// Data have changed. A file that is closed after it could be written to may have been mapped.
+/// Data has changed. A file that is closed after being open for writing may have been mapped.
 const DATA: u64 = libc::FAN_MODIFY | libc::FAN_CLOSE_WRITE;
 
-/// Of `include/uapi/linux/fanotify.h`; since Linux 5.17.
+/// From `include/uapi/linux/fanotify.h`; since Linux 5.17.
 const FAN_REPORT_TARGET_FID: u32 = 0x1000;
 
-/// The most that one message tells.
+/// The most that one message tells of.
 const MOST_AT_ONCE: usize = 4096;
 
-/// For so long the second event of a rename is waited for. It comes at once, unless another program gets the CPU just between the two. Where the
-/// kernel made it part of an event that had come before, it never does.
+/// How long the second event of a rename is waited for. It comes at once, unless another program gets the CPU just between the two. Where
+/// the kernel has merged it into an earlier event, it never comes.
 const OTHER_HALF_WITHIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 
-/// Threads that serve guests: what they do is told by themselves.
+/// Threads that serve guests; they themselves tell of what they do.
 static OWN: RwLock<Option<HashSet<i32>>> = RwLock::new(None);
 
-/// That the calling thread is one of those, until dropped.
+/// Marks the calling thread as one of those, until dropped.
 pub(crate) struct OwnThread(i32);
 
 /// Notes that the calling thread serves guests.
@@ -73,7 +73,7 @@ impl Drop for OwnThread {
     }
 }
 
-/// What is needed to watch, if it is to be and can be, and a line about that for the user.
+/// What is needed to watch, if watching is wanted and possible, and a line about it for the user.
 pub(crate) fn open(host: &Arc<Host>) -> (Option<Watcher>, String) {
     if !host.options.watch {
         return (None, "changes on the host are not watched: guests believe what they are told for 1 s".into());
@@ -91,7 +91,7 @@ pub(crate) fn open(host: &Arc<Host>) -> (Option<Watcher>, String) {
     }
 }
 
-/// The queue of events, and a descriptor by which handles of the file system are opened.
+/// The queue of events, and a descriptor through which the file system's handles are opened.
 fn queue(host: &Host) -> io::Result<(OwnedFd, OwnedFd)> {
     let directory = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let mount = openat(host.export.root(), c".", directory, Mode::empty())?;
@@ -110,12 +110,12 @@ fn queue(host: &Host) -> io::Result<(OwnedFd, OwnedFd)> {
     let queue = unsafe { OwnedFd::from_raw_fd(queue) };
     let mask = NAMES | DATA | libc::FAN_ATTRIB | libc::FAN_ONDIR;
     let how = libc::FAN_MARK_ADD | libc::FAN_MARK_FILESYSTEM;
-    // SAFETY: the path is a string of C.
+    // SAFETY: the path is a C string.
     let marked = unsafe { libc::fanotify_mark(queue.as_raw_fd(), how, mask, mount.as_raw_fd(), c".".as_ptr()) };
     if marked < 0 { Err(io::Error::last_os_error()) } else { Ok((queue, mount)) }
 }
 
-/// Looks out for what programs of the host change.
+/// Watches for what programs on the host change.
 pub(crate) struct Watcher {
     host: Arc<Host>,
     queue: OwnedFd,
@@ -135,7 +135,7 @@ impl Watcher {
 
     fn run(&self) {
         let mut buffer = vec![0; 64 << 10];
-        // What those who listen are still to be told of.
+        // What listeners are still to be told of.
         let mut waiting: Vec<Event> = Vec::new();
         loop {
             if !waiting.is_empty() && !self.has_more(OTHER_HALF_WITHIN) {
@@ -167,7 +167,7 @@ impl Watcher {
     /// Whether an event comes within this time.
     fn has_more(&self, within: Timespec) -> bool {
         let mut queue = [PollFd::new(&self.queue, PollFlags::IN)];
-        // An error is for whoever reads to see.
+        // An error is left for the read that follows.
         poll(&mut queue, Some(&within)).is_ok_and(|ready| ready > 0)
     }
 
@@ -177,7 +177,7 @@ impl Watcher {
             self.host.overflows.fetch_add(1, Relaxed);
             self.tell_everything();
         }
-        // From here on it is looked at who holds what.
+        // The look at who holds what begins here.
         let _selecting = self.host.coherence.selecting();
         let mut known = HashMap::new();
         let mut changes = Vec::new();
@@ -197,7 +197,7 @@ impl Watcher {
         }
     }
 
-    /// What that is. A file that is renamed makes two events, the second after the first.
+    /// What has happened. Renaming a file makes two events, the second after the first.
     fn happened(&self, events: &[Event]) -> Vec<Happened> {
         let mut known = HashMap::new();
         let mut list = Vec::new();
@@ -235,7 +235,7 @@ impl Watcher {
         Some((self.node(handle, known)?, name))
     }
 
-    /// The type of what a name means now.
+    /// The type of the file that a name now refers to.
     fn kind(&self, directory: NodeId, name: &CStr) -> Option<u32> {
         let found = self.host.export.find(directory).ok()?;
         stat_at(&found, name).ok().map(|stat| u32::from(stat.stx_mode) & libc::S_IFMT)
@@ -255,7 +255,7 @@ impl Watcher {
                 changes.push(Invalidation::name(directory, name));
                 changes.push(Invalidation::data(directory));
             } else if event.mask & libc::FAN_ONDIR != 0 && event.mask & libc::FAN_MOVED_TO != 0 && target.is_some() {
-                // It is not shared any more, and the descriptors of what is in it must not lead there.
+                // The directory is not shared any more, and the descriptors of what is in it must not lead there.
                 self.host.export.drop_all_descriptors();
             }
         }
@@ -295,7 +295,7 @@ impl Watcher {
             let held = self.host.export.nodes().held_by(link.guest);
             self.host.coherence.tell(&link, &[Invalidation::AllNames]);
             for nodes in held.chunks(MOST_AT_ONCE) {
-                // Names one by one too, for kernels that know no word for all.
+                // Names one by one as well, for kernels that have no notification for all of them.
                 let names = nodes.iter().flat_map(|node| self.names(*node));
                 let list: Vec<_> = nodes.iter().map(|node| Invalidation::data(*node)).chain(names).collect();
                 self.host.coherence.tell(&link, &list);
@@ -315,13 +315,13 @@ fn of_others(mut events: Vec<Event>) -> Vec<Event> {
     events
 }
 
-/// How many of these events, from the first on, are there with their other halves: the kernel may be about to add one.
+/// How many of these events, from the first on, are complete with their other halves; the kernel may be about to add a missing one.
 fn whole(events: &[Event]) -> usize {
     let is_half = |at: &usize| events[*at].mask & libc::FAN_MOVED_FROM != 0 && other_half(events, *at).is_none();
     (0..events.len()).find(is_half).unwrap_or(events.len())
 }
 
-/// The second event of a rename, where this is the first. Events of other threads may stand between them.
+/// The second event of a rename, where this is the first. Events of other threads may come in between.
 fn other_half(events: &[Event], of: usize) -> Option<usize> {
     (of + 1..events.len()).find(|at| is_one_move(&events[of], &events[*at]))
 }
@@ -333,7 +333,7 @@ fn is_one_move(from: &Event, to: &Event) -> bool {
         && (from.thread, &from.target) == (to.thread, &to.target)
 }
 
-/// What has happened by such a mask, to a file that was renamed (to where guests know the directory) and is there now, or not.
+/// What such a mask says has happened to a file that was or was not renamed (to a directory that guests know), and is or is not there now.
 fn what(mask: u64, is_moved: bool, is_there: bool) -> u8 {
     let come = if is_moved { libc::FAN_CREATE } else { libc::FAN_CREATE | libc::FAN_MOVED_TO };
     let gone = if is_moved { libc::FAN_DELETE } else { libc::FAN_DELETE | libc::FAN_MOVED_FROM };
@@ -345,7 +345,7 @@ fn what(mask: u64, is_moved: bool, is_there: bool) -> u8 {
     (if is_there { there } else { 0 }) | has(gone, GONE) | if is_moved { MOVED } else { 0 }
 }
 
-/// A descriptor of the file that a handle means, which neither opens nor changes it.
+/// A descriptor for the file that a handle refers to; getting it neither opens nor changes the file.
 fn open_handle(mount: &OwnedFd, handle: &Handle) -> Result<OwnedFd, Errno> {
     // The structure begins with integers.
     let mut aligned = vec![0u32; handle.0.len().div_ceil(4)];
@@ -393,7 +393,7 @@ mod tests {
         for stranger in [event(libc::FAN_MOVED_TO, 7, 3, c"old"), event(libc::FAN_MOVED_TO, 9, 1, c"old")] {
             assert_eq!(whole(&[from(), stranger]), 0);
         }
-        // The second alone is of a file that came from elsewhere.
+        // The second alone belongs to a file that came from elsewhere.
         assert_eq!(whole(&[to()]), 1);
     }
 }

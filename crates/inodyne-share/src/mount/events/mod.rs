@@ -1,19 +1,19 @@
-//! Wakes programs of the guest that watch files (inotify, fanotify) when a program of the host has changed one.
+//! Wakes programs in the guest that watch files (inotify, fanotify) when a program on the host has changed one.
 //!
-//! The kernel wakes them for calls, and for nothing else. So a thread of the mounter makes calls on its own mount, and what these ask of the
-//! host is answered here or turned into a question (`pretence`): nothing on the host changes.
+//! The kernel wakes them for system calls, and for nothing else. So a thread of the mounter makes system calls on its own mount, and what
+//! these ask of the host is answered here or turned into a query (`pretence`): nothing on the host changes.
 //!
 //! | on the host | the call here | they hear |
 //! |---|---|---|
 //! | a file is made | `mknod`, `mkdir`, `symlink` of the name, which is looked up | `IN_CREATE` |
-//! | data change | `utimensat` of the time of modification alone, for which attributes are read | `IN_MODIFY` |
+//! | data changes | `utimensat` of the modification time alone, for which attributes are read | `IN_MODIFY` |
 //! | attributes change | `utimensat` of both times, for which attributes are read | `IN_ATTRIB` |
 //! | a file is closed after writing | `open` for writing and `close`, of which the host hears nothing | `IN_OPEN`, `IN_CLOSE_WRITE` |
 //! | a name goes | `unlink`, `rmdir` of a file that is not there | `IN_DELETE` |
 //! | a file is renamed | `rename` of a file that is not there | `IN_MOVED_FROM`, `IN_MOVED_TO` |
 //!
-//! Directories are opened by the number of their node, as NFS's server does: only those that the kernel holds are found, and in others nobody
-//! watches. The mount is in use for as long as the calls take.
+//! Directories are opened by node number, as the NFS server does: only those that the kernel holds are found, and nobody watches
+//! in others. The mount is in use for as long as the calls take.
 
 mod pretence;
 
@@ -41,10 +41,10 @@ use crate::{
 };
 pub(super) use pretence::{Instead, Pretence};
 
-/// The most that waits. What comes then is lost, as it is where inotify's own queue is full.
+/// The most that may wait. Anything beyond that is lost, as it is where inotify's own queue is full.
 const MOST: usize = 4096;
 
-/// How often a name is tried that somebody else has just looked up.
+/// How many times a name that somebody else has just looked up is tried.
 const TRIES: usize = 3;
 
 /// What waits for the thread.
@@ -56,7 +56,7 @@ pub(super) struct Events {
 }
 
 impl Events {
-    /// Starts the thread, for the mount at this place whose connection to the kernel `device` is.
+    /// Starts the thread, for the mount at this place; `device` is its connection to the kernel.
     pub fn start(place: Place, device: Arc<OwnedFd>) -> io::Result<Arc<Self>> {
         let events = Arc::new(Self::default());
         let waker = Waker { events: events.clone(), place, device };
@@ -83,7 +83,7 @@ impl Waker {
             let next = self.events.waiting.take();
             // Somebody may have unmounted it, or mounted something else there.
             let Some(mount) = self.place.open() else { continue };
-            // Nobody watches a directory that the kernel does not hold; of anything else that fails nobody would know what to do.
+            // Nobody watches a directory that the kernel does not hold; nobody would know what to do about any other failure.
             let _ = self.happens(&mount, &next);
         }
     }
@@ -146,7 +146,7 @@ impl Waker {
         Err(Errno::EXIST)
     }
 
-    /// What the kernel knows of a name is not believed, so that it asks.
+    /// Makes the kernel no longer believe what it knows of a name, so that it asks.
     fn forget(&self, directory: u64, name: &CStr) {
         drop_name(&self.device, directory, name);
     }

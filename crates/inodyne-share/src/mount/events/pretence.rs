@@ -1,10 +1,10 @@
-//! How the requests of the thread are answered that wakes programs: none of them changes anything on the host, and nobody else sees
+//! How requests from the thread that wakes programs are answered: none of them changes anything on the host, and nobody else sees
 //! what is pretended.
 //!
-//! What it makes is looked up in truth, and what it sets is read: the kernel gets the answer in which it is told of the file as it is. Neither is
-//! believed for any time, since the kernel takes it as the newest, and it may not be that.
+//! What it makes is really looked up, and what it sets is read: the kernel gets an answer that describes the file as it is. Neither
+//! answer is valid for any time, since the kernel takes it as the newest, and it may not be.
 //!
-//! What it removes or renames is a file that is pretended for it alone: others look the name up again, as it is not to be believed either.
+//! What it removes or renames is a file that is pretended for it alone: others look the name up again, as that is not to be believed either.
 
 use std::{
     collections::HashMap,
@@ -29,7 +29,7 @@ use crate::{
     protocol::frame,
 };
 
-/// The nodes of what is pretended. Those of the host are digests.
+/// The node numbers of what is pretended. Those of the host are digests.
 const FILE: u64 = u64::MAX - 1;
 const DIRECTORY: u64 = u64::MAX - 2;
 
@@ -39,7 +39,7 @@ const HANDLE: u64 = u64::MAX;
 /// What becomes of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::mount) enum Instead {
-    /// This frame is sent, but for its header.
+    /// This frame is sent, once it has its header.
     Ask(Vec<u8>),
     /// It is answered here.
     Answer(Result<Vec<u8>, Errno>),
@@ -72,7 +72,7 @@ struct Names {
     absent: Option<(u64, CString)>,
 }
 
-/// That these names are answered here, until dropped.
+/// Has these names answered here, until dropped.
 pub(super) struct Plan<'a>(&'a Pretence);
 
 impl Drop for Plan<'_> {
@@ -101,7 +101,7 @@ impl Pretence {
 
     /// What becomes of a request, if it is the thread's and is not simply sent.
     pub fn asks(&self, header: &InHeader, body: &[u8]) -> Option<Instead> {
-        // Closing for the last time is nobody's.
+        // The last close belongs to no thread.
         if header.opcode == opcode::RELEASE && handle(body) == Some(HANDLE) {
             return Some(Instead::Answer(Ok(Vec::new())));
         }
@@ -150,8 +150,8 @@ impl Pretence {
         Instead::Ask(instead(header, opcode::LOOKUP, name.to_bytes_with_nul()))
     }
 
-    /// What the kernel gets of the host's answer, if the request was the thread's; and the node that it must not learn of, since it
-    /// would not take it.
+    /// What the kernel gets of the host's answer, if the request was the thread's; and a node that the kernel must not learn of, since
+    /// it would not accept it.
     pub fn answer(&self, header: &OutHeader, message: &[u8]) -> Option<(Vec<u8>, Option<u64>)> {
         let kind = self.asked().remove(&header.unique)?;
         if header.error != 0 {

@@ -42,7 +42,7 @@ impl Call<'_> {
         let node = self.header.node;
         let has = |flag| ask.valid & flag != 0;
         let found = self.host.find(node)?;
-        // In the order in which the kernel's own file systems look: who must not change one of them changes none.
+        // In the order in which the kernel's own file systems check: whoever may not change one of them changes none.
         if has(set::UID | set::GID) && self.host.options.owners == Owners::Keep {
             let uid = has(set::UID).then_some(Uid::from_raw(ask.uid));
             let gid = has(set::GID).then_some(Gid::from_raw(ask.gid));

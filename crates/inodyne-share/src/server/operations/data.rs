@@ -22,7 +22,7 @@ impl Call<'_> {
         self.open_node(self.header.node, ask)
     }
 
-    /// Opens the file of a node and answers with its handle. Whether data are appended, and how far they are to have got when a write
+    /// Opens the file of a node and answers with its handle. Whether data is appended, and how far it must have got when a write
     /// is answered, comes with each write.
     pub(super) fn open_node(&mut self, node: NodeId, ask: &OpenIn) -> Result<(), Errno> {
         let found = self.host.find(node)?;
@@ -32,7 +32,7 @@ impl Call<'_> {
             if ask.open_flags & OPEN_KILL_SUIDGID != 0 {
                 self.strip_set_ids(&file)?;
             }
-            // Who opens a file only to read may empty it all the same; its descriptor may not.
+            // Whoever opens a file only for reading may empty it all the same; its descriptor may not.
             let writable = match asked & OFlags::ACCMODE {
                 OFlags::RDONLY => Some(self.host.export.open(&found, OFlags::WRONLY)?),
                 _ => None,
@@ -84,7 +84,7 @@ impl Call<'_> {
         }
         self.changes.push(Invalidation::data(file.node));
         if asked.contains(OFlags::APPEND) && stat(&file.file)?.stx_size != ask.offset + written as u64 {
-            // Somebody else had appended: the guest's kernel has put these data where they are not.
+            // Somebody else had appended: the guest's kernel has put this data in the wrong place.
             self.host.coherence.tell(&self.guest.link, &[Invalidation::data(file.node)]);
         }
         self.reply.put(&WriteOut { size: written as u32, padding: 0 });
@@ -129,7 +129,7 @@ impl Call<'_> {
         let to = match ask.whence as i32 {
             libc::SEEK_DATA => SeekFrom::Data(ask.offset),
             libc::SEEK_HOLE => SeekFrom::Hole(ask.offset),
-            // All others the kernel knows by itself.
+            // The kernel handles all others itself.
             _ => return Err(Errno::INVAL),
         };
         let offset = seek(&*file.file, to)?;

@@ -18,8 +18,8 @@ use crate::{
 };
 
 impl Call<'_> {
-    /// Nothing needs to be opened. Where this is said to be unknown, the kernel never asks again, and keeps what it reads of directories until
-    /// their times change; so it must hear of changes, since two may come within one tick of the host's clock.
+    /// Nothing needs to be opened. Where the answer is that this is unknown, the kernel never asks again, and keeps what it reads of directories
+    /// until their times change; so it must hear of changes, since two may come within one tick of the host's clock.
     pub(super) fn open_directory(&mut self) -> Result<(), Errno> {
         if self.guest.is_told && self.host.is_watched.load(Relaxed) {
             return Err(Errno::NOSYS);
@@ -70,7 +70,7 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// What a guest is told of an entry ahead of asking; `None` if it is there no more.
+    /// What a guest is told of an entry ahead of asking; `None` if it is no longer there.
     fn ahead(&self, directory: &OwnedFd, node: u64, name: &CStr, dirent: &mut Dirent) -> Option<EntryOut> {
         // Node 0: only the name counts.
         if matches!(name.to_bytes(), b"." | b"..") {
@@ -87,7 +87,7 @@ impl Call<'_> {
     }
 }
 
-/// A type as directories have it: the upper bits of the mode. 0 is that it is not known.
+/// A type as directories have it: the upper bits of the mode. 0 means that it is not known.
 fn number(kind: FileType) -> u32 {
     if kind == FileType::Unknown { 0 } else { kind.as_raw_mode() >> 12 }
 }

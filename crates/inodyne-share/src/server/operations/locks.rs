@@ -41,7 +41,7 @@ impl Call<'_> {
     pub(super) fn get_lock(&mut self, ask: &LkIn) -> Result<(), Errno> {
         let (file, owner) = self.lock_owner(ask)?;
         let mut lock = lock_of(&ask.lock)?;
-        // Who has no lock need not stand for anybody: the open file has none of this kind either.
+        // An owner who has no lock needs no descriptor: the open file has no lock of this kind either.
         let asks = self.host.handles.known_lock_owner(&owner).unwrap_or_else(|| file.file.clone());
         locked(&asks, libc::F_OFD_GETLK, &mut lock)?;
         let end = if lock.l_len == 0 { i64::MAX as u64 } else { (lock.l_start + lock.l_len - 1) as u64 };
@@ -77,7 +77,7 @@ fn lock_of(lock: &FileLock) -> Result<libc::flock, Errno> {
     })
 }
 
-/// A call of fcntl(2) about a lock of an open file description.
+/// An fcntl(2) call about an open file description lock.
 fn locked(file: &OwnedFd, command: libc::c_int, lock: &mut libc::flock) -> Result<(), Errno> {
     // SAFETY: the descriptor is open, and the structure is the one that these commands read and write.
     let done = unsafe { libc::fcntl(file.as_raw_fd(), command, std::ptr::from_mut(lock)) };

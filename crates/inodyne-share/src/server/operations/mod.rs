@@ -9,8 +9,8 @@
 //! | `xattrs` | extended attributes |
 //! | `locks` | locks |
 //!
-//! Each operation works on descriptors of nodes (`export`) and single names; none resolves a path of a guest's. What it has changed it
-//! notes in `changes`, so that other guests are told before this one is answered.
+//! Each operation works on descriptors of nodes (`export`) and single names; none resolves a path from a guest. It notes what it has changed
+//! in `changes`, so that other guests are told before this one is answered.
 
 mod attributes;
 mod data;
@@ -75,7 +75,7 @@ impl Call<'_> {
         if self.host.options.read_only && changes_something(&operation) {
             return Done::Answer(Err(Errno::ROFS));
         }
-        // What a link is made to it holds already.
+        // The guest already holds the file that a link is made to.
         if makes_a_name(self.header.opcode) && self.header.opcode != opcode::LINK && self.is_full() {
             return Done::Answer(Err(Errno::NFILE));
         }
@@ -143,7 +143,7 @@ impl Call<'_> {
             return Err(Errno::PROTO);
         }
         let offered = u64::from(ask.flags) | u64::from(ask.flags2) << 32;
-        // Not to empty a file as it is opened: the guest's kernel asks only afterwards whether the file is a program that runs.
+        // Emptying a file as it is opened is not wanted: the guest's kernel asks only afterwards whether the file is a program that is running.
         let mut wanted = init::ASYNC_READ
             | init::BIG_WRITES
             | init::AUTO_INVAL_DATA
@@ -186,7 +186,7 @@ impl Call<'_> {
         &self.guest.view
     }
 
-    /// What a guest is told of the file that a name in an open directory means. From now on the guest holds it, and hears of its changes.
+    /// What a guest is told of the file that a name in an open directory refers to. From now on the guest holds it, and hears of its changes.
     fn entry_of(&self, parent: NodeId, directory: &OwnedFd, name: &CStr) -> Result<EntryOut, Errno> {
         let before = self.host.coherence.before();
         let mut stat = stat_at(directory, name)?;

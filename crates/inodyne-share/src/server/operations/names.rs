@@ -29,8 +29,8 @@ impl Call<'_> {
         let found = self.host.export.find(directory)?;
         match self.put_entry(directory, &found, name) {
             Ok(_) => {}
-            // That there is nothing may be remembered too. Node 0 says it. Should events be lost, nobody knows for which names a guest
-            // holds that, so it must be able to forget them all.
+            // That there is nothing may be remembered too; node 0 says so. Should events be lost, nobody knows for which names a guest
+            // remembers that, so it must be able to forget them all.
             Err(Errno::NOENT) => {
                 let valid = self.valid(self.device(directory));
                 let valid = if self.guest.has_epoch.load(Relaxed) { valid } else { valid.min(UNWATCHED) };
@@ -88,7 +88,7 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// A new regular file belongs to who makes it. It is open, since its name may mean another file by now.
+    /// A new regular file belongs to whoever makes it. It is given away through its open descriptor, since its name may refer to another file by now.
     fn give_file(&self, directory: &OwnedFd, file: &OwnedFd, asked: Mode) -> Result<(), Errno> {
         if self.host.options.owners == Owners::Squash {
             return Ok(());
@@ -96,14 +96,15 @@ impl Call<'_> {
         let mode = Mode::from_raw_mode(u32::from(stat(file)?.stx_mode)) & asked;
         self.give(directory, file)?;
         if mode.intersects(Mode::SUID | Mode::SGID) {
-            // Giving it away has taken these.
+            // Changing the owner has cleared these.
             fchmod(file, mode)?;
         }
         Ok(())
     }
 
-    /// What else was made belongs to who makes it, too. The call that makes it returns no descriptor, so the name is looked up again. What was made
-    /// is of this type, this process's own, and has no second name; anything else that has the name by now is somebody else's, and stays so.
+    /// Anything else that was made belongs to whoever makes it, too. The call that makes it returns no descriptor, so the name is looked up again.
+    /// What was made has this type, belongs to this process, and has no second name; anything else that has the name by now is somebody else's,
+    /// and stays so.
     fn give_by_name(&self, directory: &OwnedFd, name: &CStr, kind: FileType) -> Result<(), Errno> {
         if self.host.options.owners == Owners::Squash {
             return Ok(());
@@ -123,7 +124,7 @@ impl Call<'_> {
         chownat(file, c"", Some(Uid::from_raw(self.header.uid)), group, AtFlags::EMPTY_PATH)
     }
 
-    /// The mode of a new file that is no directory.
+    /// The mode of a new file that is not a directory.
     pub(super) fn mode(&self, mode: u32) -> Mode {
         let kept = if self.host.options.owners == Owners::Squash { 0o1777 } else { 0o7777 };
         Mode::from_raw_mode(mode & kept)
@@ -151,7 +152,7 @@ impl Call<'_> {
         self.open_node(node, &OpenIn { flags: ask.flags, open_flags: ask.open_flags })
     }
 
-    /// Whether what the guest caches of a file outlives its being opened.
+    /// Whether what the guest has cached of a file is kept when it is opened.
     pub(super) fn keep_cache(&self, node: NodeId) -> u32 {
         if self.is_told(self.device(node)) { FOPEN_KEEP_CACHE } else { 0 }
     }
@@ -201,7 +202,7 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// The node that a name means, if anybody knows it.
+    /// The node that a name refers to, if anybody knows it.
     fn node_of(&self, directory: &OwnedFd, name: &CStr) -> Option<NodeId> {
         let stat = stat_at(directory, name).ok()?;
         self.host.export.nodes().number(&identity(&stat))
@@ -216,13 +217,13 @@ impl Call<'_> {
         self.changes.push(Invalidation::attributes(node));
     }
 
-    /// Notes that a name means something else now.
+    /// Notes that a name refers to something else now.
     fn changed_name(&mut self, directory: NodeId, name: &CStr) {
         self.changes.push(Invalidation::name(directory, name));
         self.changes.push(Invalidation::data(directory));
     }
 
-    /// Says what the directory is like now in which something was done. Its kernel asks for that before the next change there.
+    /// Adds the attributes of the directory in which something was done. The guest's kernel asks for them before the next change there.
     fn say_directory(&mut self, directory: &OwnedFd) {
         let node = self.header.node;
         let device = self.device(node);
@@ -256,7 +257,7 @@ mod tests {
         transport::{Outbox, pair},
     };
 
-    /// Whoever may write in the directory can put another file in the place of a new one before that is given away.
+    /// Whoever may write in the directory can put another file in the place of a new one before the new one is given away.
     #[test]
     fn a_new_file_is_given_away_and_none_that_takes_its_place() {
         let (_all, shared) = beside_a_secret();

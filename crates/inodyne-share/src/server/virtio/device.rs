@@ -1,7 +1,7 @@
-//! A device of virtiofs: its queues, and the threads that take requests from them.
+//! A virtiofs device: its queues, and the threads that take requests from them.
 //!
-//! Each queue has a thread, which does by itself what it takes; whoever asked is awake soonest then. What may wait for a disk goes to
-//! another thread: always what writes back, and reading and writing where more is waiting behind it.
+//! Each queue has a thread, which itself does what it takes, so that whoever asked is woken soonest. What may wait for a disk goes to
+//! another thread: always what writes back, and reading and writing if more is waiting behind it.
 
 use std::{
     cell::RefCell,
@@ -36,7 +36,7 @@ use crate::{
 /// Threads for what may wait for a disk.
 const WORKERS: usize = 8;
 
-/// So many requests wait for one of these. With more of them a queue's thread does them itself and takes no further one meanwhile, so that
+/// How many requests may wait for one of these. With more, a queue's thread does them itself and takes no further one in the meantime, so that
 /// a guest cannot fill the memory with them.
 const MOST_SLOW: usize = 128;
 
@@ -48,7 +48,7 @@ const VIRTIO_RING_F_EVENT_IDX: u64 = 1 << 29;
 thread_local! {
     /// Memory of a thread: for a request, and for its answer.
     static MEMORY: RefCell<(Vec<u8>, Vec<u8>)> = const { RefCell::new((Vec::new(), Vec::new())) };
-    /// What a thread changes is not to be taken for a change of somebody else's.
+    /// What a thread changes must not be taken for somebody else's change.
     static OWN: RefCell<Option<OwnThread>> = const { RefCell::new(None) };
 }
 
@@ -61,7 +61,7 @@ pub(super) struct Device {
 }
 
 impl Device {
-    /// One with which a machine may connect.
+    /// One to which a machine may connect.
     pub fn new(host: &Arc<Host>, memory: Memory) -> io::Result<Self> {
         let mounted = Arc::new(Mounted::new(host.clone()));
         let (slow, requests) = sync_channel(MOST_SLOW);
@@ -73,17 +73,17 @@ impl Device {
         Ok(Self { memory, mounted, slow })
     }
 
-    /// Takes all requests that lie in a queue.
+    /// Takes all requests that are in a queue.
     fn take(&self, queue: &Queue) -> io::Result<()> {
         let refused = |error: virtio_queue::Error| io::Error::other(error.to_string());
         let _work = self.mounted.work();
         loop {
             queue.disable_notification().map_err(refused)?;
-            // Guest memory may change while requests are being done, so it is looked at anew for each.
+            // Guest memory may change while requests are being done, so it is looked at again for each.
             while let Some(request) = Taken::next(queue, &self.memory.memory()) {
                 self.request(queue, request);
             }
-            // What came in between is not notified of.
+            // There is no notification of what came in between.
             if !queue.enable_notification().map_err(refused)? {
                 return Ok(());
             }
@@ -199,7 +199,7 @@ impl VhostUserBackend for Device {
         new_event_consumer_and_notifier(EventFlag::NONBLOCK | EventFlag::CLOEXEC).ok()
     }
 
-    /// A machine that is paused, or starts anew. Nothing is taken from this queue any more.
+    /// A machine that is paused, or restarts. Nothing is taken from this queue any more.
     fn stop_vring(&self, _queue: u32) -> io::Result<()> {
         self.mounted.finish();
         Ok(())

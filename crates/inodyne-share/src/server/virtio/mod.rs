@@ -1,9 +1,9 @@
-//! Guests that mount the share by virtiofs: any Linux in a virtual machine, without a program of ours. The virtual machine monitor (QEMU, Cloud
-//! Hypervisor) connects a queue of its guest's memory to this process by the vhost-user protocol, and requests of FUSE lie in it.
+//! Guests that mount the share over virtiofs: any Linux in a virtual machine, without a program of ours. The virtual machine monitor (QEMU, Cloud
+//! Hypervisor) connects a queue in its guest's memory to this process over the vhost-user protocol, and FUSE requests are put in it.
 //!
 //! | module | what it knows |
 //! |---|---|
-//! | this one | a virtual machine, from its coming to its end |
+//! | this one | a virtual machine, from when it connects to its end |
 //! | `device` | queues, and threads that take requests from them |
 //! | `mounted` | the guest that has it mounted, if one has |
 //! | `replies` | requests that are not answered, and where the answers go |
@@ -25,10 +25,10 @@ use vm_memory::{GuestMemoryAtomic, GuestMemoryMmap};
 use super::host::Host;
 use device::Device;
 
-/// The memory of a virtual machine: what of it is shared changes as it starts and as memory is added.
+/// The memory of a virtual machine: which of it is shared changes as it starts and as memory is added.
 type Memory = GuestMemoryAtomic<GuestMemoryMmap>;
 
-/// The first queue is for what has no answer; the others are for requests, as many as the machine is given of them. QEMU takes one by default.
+/// The first queue is for what has no answer; the others, as many as the machine is given, are for requests. QEMU uses one by default.
 const QUEUES: usize = 1 + 4;
 
 /// The longest queue; QEMU's has 128 places by default.
@@ -50,7 +50,7 @@ impl Machine {
 
     /// Serves it until it disconnects.
     pub fn serve(mut self) {
-        // However it ends, it is over: a monitor that has been killed is as good as one that has said so.
+        // However it ends, it is over: a monitor that was killed is as good as one that has said so.
         let _ = self.0.wait();
     }
 }

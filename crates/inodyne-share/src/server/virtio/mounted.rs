@@ -1,4 +1,4 @@
-//! The guest that has the share mounted: one comes with INIT, and is gone with DESTROY, with the next INIT (the machine was started anew), or
+//! The guest that has the share mounted: it comes with INIT, and goes with DESTROY, with the next INIT (the machine was restarted), or
 //! with its machine.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
@@ -22,11 +22,11 @@ pub(super) struct Mounted {
     busy: Busy,
 }
 
-/// How many threads take or do requests, and are not to be held up by who waits for their end.
+/// How many threads take or do requests, and must not be held up by whoever waits for them to finish.
 #[derive(Default)]
 struct Busy(Mutex<usize>, Condvar);
 
-/// That a thread is one of them, or a request is to be done by one.
+/// Counts a thread as one of them, or a request that one of them is to do.
 pub(super) struct Work(Arc<Mounted>);
 
 impl Drop for Work {
@@ -60,20 +60,20 @@ impl Mounted {
             return memory;
         };
         let memory = answer(&self.host, guest, request, memory);
-        // A mounter of ours says this by itself.
+        // A mounter of ours gives this answer itself.
         if request.header.opcode == opcode::RELEASE {
             self.done(request.header.unique, Ok(()));
         }
         memory
     }
 
-    /// That something is taken or done, until dropped.
+    /// Counts something as being taken or done, until dropped.
     pub fn work(self: &Arc<Self>) -> Work {
         *self.busy.0.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         Work(self.clone())
     }
 
-    /// Has everything that was asked answered, so that nothing is written into queues that are not there any more or are somebody else's: waits
+    /// Has everything that was asked answered, so that nothing is written into queues that are no longer there or belong to somebody else: waits
     /// for what is being done and for what other guests have to acknowledge, and gives up locks that are waited for.
     pub fn finish(&self) {
         let Busy(count, fewer) = &self.busy;
@@ -95,7 +95,7 @@ impl Mounted {
     fn replace(&self, guest: Option<Arc<Guest>>) {
         let mut place = self.guest.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(before) = place.take() {
-            // Its numbers may be the next one's.
+            // The next guest may use the same numbers.
             before.interrupt_locks();
             self.host.dismiss(&before);
         }

@@ -1,4 +1,4 @@
-//! Requests that are not answered, and where the answers go: into the guest's memory, behind the request.
+//! Requests that are not answered, and where the answers go: into the guest's memory, after the request.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -23,10 +23,10 @@ use crate::{
 /// A queue of requests.
 pub(super) type Queue = VringMutex<Memory>;
 
-/// More requests cannot be unanswered where a guest keeps to the rules: each takes a place in its queue until it is answered.
+/// No more requests than this can be unanswered if a guest keeps to the rules: each takes a place in its queue until it is answered.
 const MOST: usize = QUEUES * MOST_PLACES;
 
-/// A request's place in the guest's memory: what is asked, and behind it room for the answer.
+/// A request's place in the guest's memory: what is asked, followed by room for the answer.
 type Chain = DescriptorChain<GuestMemoryLoadGuard<GuestMemoryMmap>>;
 
 /// A request that was taken from a queue.
@@ -43,14 +43,14 @@ impl Taken {
         Some(Self { queue: queue.clone(), chain })
     }
 
-    /// Its bytes, which replace what is in `message`. Of what is longer than any request, only so many: it is not as long then as it says.
+    /// Its bytes, which replace what is in `message`. If it is longer than any request, it is cut off there: then it is not as long as it says.
     pub fn read(&self, message: &mut Vec<u8>) -> Option<()> {
         message.clear();
         let reader: Reader<'_> = self.chain.clone().reader(self.chain.memory()).ok()?;
         reader.take(frame::MOST as u64).read_to_end(message).ok().map(drop)
     }
 
-    /// Gives it back with an answer. One for which there is no room is an error.
+    /// Gives it back with an answer. An answer for which there is no room becomes an error.
     fn give_back(&self, answer: &[u8]) {
         let length = self.write(answer).or_else(|| {
             let (header, _) = OutHeader::read_from_prefix(answer).ok()?;
@@ -59,7 +59,7 @@ impl Taken {
         });
         let mut queue = self.queue.get_mut();
         let given = queue.add_used(self.chain.head_index(), length.unwrap_or(0) as u32);
-        // Where the queue is none any more, nobody waits for it either.
+        // If the queue is no longer a queue, nobody waits for it either.
         if given.is_ok() && queue.needs_notification().unwrap_or(true) {
             let _ = queue.signal_used_queue();
         }
@@ -120,7 +120,7 @@ impl FrameSink for Replies {
         let Some((header, message)) = bytes.split_first_chunk() else { return };
         let answer = match frame::parse(*header, frame::MOST) {
             Ok((Kind::Reply, _)) => message,
-            // What stands behind is for a mounter that is a program of ours.
+            // What follows is for a mounter that is a program of ours.
             Ok((Kind::LastReply, _)) => &message[..message.len().saturating_sub(frame::LAST)],
             Ok((Kind::ChangedReply, _)) => &message[..message.len().saturating_sub(frame::CHANGED)],
             _ => return,

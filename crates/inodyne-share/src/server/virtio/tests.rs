@@ -83,7 +83,7 @@ impl Driver {
         monitor.set_owner().unwrap();
         let features = monitor.get_features().unwrap();
         assert_eq!(features & 1 << 32, 1 << 32, "virtio 1.0");
-        // No indices of events: each answer is told of.
+        // No event indices: each answer is notified.
         monitor.set_features(1 << 32 | VhostUserVirtioFeatures::PROTOCOL_FEATURES.bits()).unwrap();
         let protocol = monitor.get_protocol_features().unwrap();
         assert!(protocol.contains(VhostUserProtocolFeatures::MQ));
@@ -217,7 +217,7 @@ fn until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// The host, with its directory that goes with it.
+/// The host, with the directory that belongs to it.
 fn shared() -> (TempDir, std::path::PathBuf, Arc<Host>) {
     let (all, shared) = beside_a_secret();
     let host = host(&shared);
@@ -232,7 +232,7 @@ fn a_machine_reads_and_writes_and_believes_nothing_for_long() {
     let directory = driver.lookup(ROOT, "d").unwrap();
     assert_eq!((directory.entry_valid, directory.attr_valid), (1, 1), "though the host is watched");
     let file = driver.lookup(directory.node, "f").unwrap().node;
-    // Directories are opened: what the kernel reads of one that is not it keeps until it hears of a change.
+    // Directories are opened: what the kernel reads of one that was not opened, it keeps until it hears of a change.
     let body = driver.ask(opcode::OPENDIR, directory.node, &[&[0; 8]]).unwrap();
     let (opened, _) = OpenOut::read_from_prefix(&body).unwrap();
     assert_eq!(opened.open_flags, 0);
@@ -259,7 +259,7 @@ fn a_machine_reads_and_writes_and_believes_nothing_for_long() {
     let calls = driver.call.read().unwrap();
     assert!(calls > 5, "{calls} answers were told of");
 
-    // It was told of it twice.
+    // It was told of the file twice.
     let message = driver.message(opcode::FORGET, file, &[&2u64.to_le_bytes()]);
     driver.say(&message, 0, 0);
     assert_eq!(driver.back(), (0, 0));
@@ -282,7 +282,7 @@ fn who_is_told_of_changes_hears_of_a_machine_s_before_it_is_answered() {
     other.acknowledge(number);
     let (_, length) = driver.back();
     assert_eq!(driver.answer(0, length), Ok(Vec::new()));
-    // The other way nobody is waited for.
+    // The other way round, nobody is waited for.
     other.ask(opcode::MKDIR, directory, &[&0o755u32.to_le_bytes(), &[0; 4], b"new\0"]).unwrap();
     assert_eq!(host.guests().values().filter(|guest| !guest.is_told).count(), 1);
 }
@@ -331,8 +331,8 @@ fn nobody_waits_for_a_lock_when_the_mount_or_the_machine_ends() {
     }
 }
 
-/// Locks a file, waits for the same by another handle at place 4, and asks for something else meanwhile; the file, the handle that has the lock, and
-/// the request that waits.
+/// Locks a file, waits for the same lock through another handle at place 4, and asks for something else in the meantime. Returns the file,
+/// the handle that has the lock, and the request that waits.
 fn wait_for_a_lock(driver: &mut Driver) -> (u64, u64, Vec<u8>) {
     let directory = driver.lookup(ROOT, "d").unwrap().node;
     let file = driver.lookup(directory, "f").unwrap().node;
@@ -344,13 +344,13 @@ fn wait_for_a_lock(driver: &mut Driver) -> (u64, u64, Vec<u8>) {
     (file, one, waits)
 }
 
-/// A lock of flock(2).
+/// A flock(2) lock.
 fn lock(fh: u64, owner: u64, kind: i32) -> LkIn {
     let lock = FileLock { start: 0, end: i64::MAX as u64, kind: kind as u32, pid: 1 };
     LkIn { fh, owner, lock, flags: LK_FLOCK, padding: 0 }
 }
 
-/// A lock that is waited for holds up nobody, and what asks under its number comes back unanswered.
+/// A lock that is waited for holds up nobody, and another request under its number comes back unanswered.
 #[test]
 fn a_number_means_one_request() {
     let (_all, _shared, host) = shared();
@@ -363,7 +363,7 @@ fn a_number_means_one_request() {
     assert_eq!((head, driver.answer(4, length)), (4, Ok(Vec::new())));
 }
 
-/// One that offers a place again that it has not got back yet.
+/// A driver that offers a place again before it has got it back.
 #[test]
 fn no_more_is_unanswered_than_queues_have_places() {
     let (_all, _shared, host) = shared();
@@ -391,7 +391,7 @@ fn no_more_is_unanswered_than_queues_have_places() {
     assert_eq!(begun(), MOST);
 }
 
-/// Whatever lies in the queue comes back, and what is asked properly afterwards is answered.
+/// Whatever is in the queue comes back, and what is asked properly afterwards is answered.
 #[test]
 fn a_driver_that_keeps_to_no_rule_gets_nothing() {
     let (_all, _shared, host) = shared();
@@ -409,7 +409,7 @@ fn a_driver_that_keeps_to_no_rule_gets_nothing() {
         driver.say(message, 0x100, 0);
         assert_eq!(driver.back(), (0, 0), "{message:?}");
     }
-    // Beyond its memory; so long that it ends beyond it; a circle; only room; behind the table.
+    // Beyond its memory; so long that it ends beyond it; a cycle; only room; beyond the table.
     let chains: [&[(u64, u32, u16, u16)]; 5] = [
         &[(SIZE, 40, NEXT, 1), (ANSWER, 0x100, WRITE, 0)],
         &[(ASKED, u32::MAX, NEXT, 1), (ANSWER, 0x100, WRITE, 0)],
@@ -440,7 +440,7 @@ proptest! {
         for (opcode, node, body, room) in messages {
             let message = driver.message(opcode, node.into(), &[&body]);
             driver.say(&message, room, 0);
-            // Nothing is open whose lock could be waited for.
+            // Nothing is open, so there is no lock that could be waited for.
             driver.back();
         }
         driver.mount();

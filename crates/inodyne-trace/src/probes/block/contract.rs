@@ -1,9 +1,9 @@
-//! What both sides share of requests to block devices; the C is in `intf.h`.
+//! What both sides share about requests to block devices; the C is in `intf.h`.
 
 use crate::contract::{constants, structures};
 
 structures! {
-    /// What requests have in common that are counted together.
+    /// What requests that are counted together have in common.
     Key = block_key;
     /// Requests that are counted together.
     Row = block_row;

@@ -40,7 +40,7 @@ pub struct Own {
 }
 
 impl Own {
-    /// What disks have done until now.
+    /// What disks have done so far.
     fn disks(&self) -> Vec<DiskTotals> {
         let all = self.disks.iter().flat_map(|disks| (0..disks.len()).map(|at| disks.get(at)));
         all.filter(|totals| totals.number != 0).collect()
@@ -126,7 +126,7 @@ impl Probe for Own {
     }
 }
 
-/// Everything known of block devices, most bytes first.
+/// Everything known about block devices, most bytes first.
 fn read(rows: &[(Key, Row)], disks: &[DiskTotals], until: Nanos, cgroups: &cgroups::Names) -> BlockIo {
     let mut disks: Vec<Disk> = disks.iter().map(|totals| disk(totals, until)).collect();
     disks.sort_by(|a, b| a.number.cmp(&b.number));
@@ -138,7 +138,7 @@ fn read(rows: &[(Key, Row)], disks: &[DiskTotals], until: Nanos, cgroups: &cgrou
     BlockIo { disks, requests, ..BlockIo::default() }
 }
 
-/// How long at least one request was there, until then.
+/// How long there was at least one request, up to then.
 fn busy(totals: &DiskTotals, until: Nanos) -> Nanos {
     let still = if totals.in_flight > 0 { until.saturating_sub(Nanos(totals.since)) } else { Nanos::ZERO };
     Nanos(totals.busy_ns) + still
@@ -196,7 +196,7 @@ const FLAGS: [(u16, Flag); 7] = [
     (BLOCK_SWAP, Flag::Swap),
 ];
 
-/// By the kernel's number of it (include/linux/blk_types.h: enum req_op).
+/// An operation by the kernel's number for it (include/linux/blk_types.h: enum req_op).
 fn operation(number: u8) -> Operation {
     match number {
         0 => Operation::Read,
@@ -207,7 +207,7 @@ fn operation(number: u8) -> Operation {
     }
 }
 
-/// Whose thread it is, as the kernel side says it.
+/// Whose thread it is, according to the kernel side.
 pub(super) fn asker(number: u8) -> Asker {
     match number {
         BLOCK_OF_COMMAND => Asker::Command,

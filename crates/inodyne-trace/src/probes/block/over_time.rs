@@ -1,7 +1,7 @@
 //! What disks do in the course of a trace: their sums, read from time to time while it runs.
 //!
-//! How long that will be is not known. So they are read often at first, and half as often each time that there are too many
-//! readings, of which then every second one is dropped: a minute has as many as a second.
+//! How long that will be is not known. So they are read often at first; each time that there are too many readings, every second one is
+//! dropped, and they are read half as often from then on: a minute has as many as a second.
 
 use std::collections::HashMap;
 use std::fs;
@@ -24,14 +24,14 @@ pub(super) struct Samples {
     all: Vec<Sample>,
 }
 
-/// What had been done until then.
+/// What had been done by then.
 struct Sample {
     at: Nanos,
     disks: Vec<DiskTotals>,
     unwritten: Unwritten,
 }
 
-/// Data of files that had not arrived on a disk, in bytes, of the whole machine.
+/// File data that had not reached a disk, in bytes, on the whole machine.
 #[derive(Default)]
 struct Unwritten {
     dirty: Option<u64>,
@@ -67,7 +67,7 @@ impl Samples {
         self.all.push(sample);
     }
 
-    /// What was done between the readings since the command's start: before it nothing was counted. None where there is none.
+    /// What was done between the readings since the command's start: before it nothing was counted. None if there are no readings.
     pub(super) fn since(&self, started: Nanos) -> Option<IoOverTime> {
         let none = Sample { at: started, disks: Vec::new(), unwritten: Unwritten::default() };
         let within = || self.all.iter().filter(|sample| sample.at > started);

@@ -34,7 +34,7 @@ struct Rows {
     cpus: usize,
 }
 
-/// Rows that lie in the array; what is beyond them is slower.
+/// Rows in the array; those beyond it are slower.
 const ROWS_IN_ARRAY: u32 = 256;
 
 /// Rows that there is room for beyond the array, for each CPU. They take memory once there are such calls.
@@ -68,7 +68,7 @@ impl Probe for Own {
 
     fn configure(&self, object: &mut OpenInodyneSkel<'_>, options: &Options, cpus: usize) -> libbpf_rs::Result<()> {
         let constants = object.maps.rodata_data.as_mut().expect("the object has constants");
-        // No table of calls is read of a live view.
+        // A live view reads no table of calls.
         let (rows, beyond) = if options.live { (1, 1) } else { (ROWS_IN_ARRAY, ROWS_BEYOND) };
         constants.record_calls = u32::from(!options.live);
         (constants.call_rows, constants.call_cpus) = (rows, cpus as u32);
@@ -112,7 +112,7 @@ fn used_so_far(maps: &InodyneMaps<'_>) -> CallsUsed {
 }
 
 impl Rows {
-    /// The counts of this row on all CPUs; of one beyond the array none.
+    /// The counts of this row on all CPUs; none for one beyond the array.
     fn in_array(&self, row: usize) -> impl Iterator<Item = CallStats> + '_ {
         let places = row * self.cpus..(row + 1) * self.cpus;
         places.filter(|place| *place < self.stats.len()).map(|place| self.stats.get(place))
@@ -152,7 +152,7 @@ fn by_comm<I: Iterator<Item = CallStats>>(
     used: &[(usize, usize, u32)],
     groups: &Groups,
 ) -> Vec<CommCalls> {
-    // Two groups may bear one name: those that found no group of their own.
+    // Two groups may have the same name: those that found no group of their own.
     let mut commands: BTreeMap<String, BTreeMap<String, SyscallStats>> = BTreeMap::new();
     for &(group, call, reference) in used {
         let Some(row) = (reference >> 16).checked_sub(1).map(|row| row as usize) else { continue };

@@ -1,4 +1,4 @@
-//! What both sides share of journals; the C is in `intf.h`.
+//! What both sides share about journals; the C is in `intf.h`.
 
 use crate::contract::{constants, structures};
 

@@ -94,7 +94,7 @@ fn journal(key: &Key, row: &Row) -> Option<Journal> {
     })
 }
 
-/// The commits of a journal that were kept, in the order of time, since the command's start.
+/// The commits of a journal that were kept, in chronological order, since the command's start.
 fn commits(of: &Key, kept: &[(CommitKey, Span)], started: Nanos) -> Vec<Commit> {
     let own = kept.iter().filter(|(key, _)| (key.device, key.kind) == (of.device, of.kind));
     let mut numbered: Vec<(u64, Commit)> = own.map(|(key, span)| (key.number, commit(span, started))).collect();
@@ -158,7 +158,7 @@ mod tests {
         let later = |number| (CommitKey { number, ..key }, Span { blocks: number, ..span });
         every_field_counts("commit_key", key, &["number"], |key| told(*key, span));
         every_field_counts("commit_span", span, &[], |span| told(key, *span));
-        // Those that end in the same instant stand in the order of their numbers.
+        // Those that end at the same instant are in the order of their numbers.
         let blocks: Vec<_> = commits(&of, &[later(2), later(1)], Nanos(500)).iter().map(|one| one.blocks).collect();
         assert_eq!(blocks, [Some(1), Some(2)]);
         let instant = told(key, Span { began: 0, blocks: 0, ..span });

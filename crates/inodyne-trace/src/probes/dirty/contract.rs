@@ -1,4 +1,4 @@
-//! What both sides share of dirty pages; the C is in `intf.h`.
+//! What both sides share about dirty pages; the C is in `intf.h`.
 
 use crate::contract::structures;
 

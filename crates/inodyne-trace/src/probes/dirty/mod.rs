@@ -1,4 +1,4 @@
-//! Reads who made pages dirty, and on which disk.
+//! Reads who dirtied pages, and on which disk.
 
 mod contract;
 
@@ -41,7 +41,7 @@ impl Probe for Own {
 
     fn read(&mut self, seen: &Seen<'_>, result: &mut Trace) -> libbpf_rs::Result<()> {
         let rows: Vec<(Key, Sum)> = pairs(&seen.maps.dirty_sums)?;
-        // Together with requests, or of no use.
+        // Of use only together with requests.
         if let Some(block) = &mut result.block {
             let has_requests = |number: &str| block.disks.iter().any(|disk| disk.number == number);
             block.dirtied = read(&rows, &seen.cgroups, has_requests);

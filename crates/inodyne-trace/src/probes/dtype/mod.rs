@@ -54,7 +54,7 @@ impl Probe for Own {
     }
 }
 
-/// Everything known of directory entries and their types.
+/// Everything known about directory entries and their types.
 fn read(
     totals: Vec<Walk>,
     filesystems: Vec<(u32, FilesystemSum)>,
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn every_part_of_the_totals_reaches_its_meaning() {
-        // Two chunks of a buffer large: not on the stack of a test.
+        // As large as two chunks of a buffer: not on the stack of a test.
         let walk: Box<Walk> = Box::new(planted(host_plant_walk));
         let dtype = read(vec![*walk], vec![], vec![], vec![]);
         assert_eq!([dtype.reads, dtype.entries, dtype.unknown], [11, 12, 13]);

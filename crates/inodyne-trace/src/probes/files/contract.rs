@@ -1,4 +1,4 @@
-//! What both sides share of files; the C is in `intf.h`.
+//! What both sides share about files; the C is in `intf.h`.
 
 use crate::contract::{constants, structures};
 

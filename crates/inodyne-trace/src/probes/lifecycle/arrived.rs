@@ -1,5 +1,5 @@
-//! What has arrived of lives while the trace runs. All of it is kept until the end, and a long build has a million of them: so of each record
-//! only what is read then.
+//! What has arrived about lives while the trace runs. All of it is kept until the end, and a long build has a million of them: so each record
+//! is cut down to what is read then.
 
 use crate::contract::{COMM_LENGTH, Thread};
 use crate::map::{record, record_from};
@@ -48,12 +48,12 @@ pub(super) struct Ended {
     pub(super) calls: u64,
     pub(super) untimed_ns: u64,
     pub(super) stood_ns: u64,
-    /// Of `kernel_ns` what is not zero, with its place.
+    /// The nonzero entries of `kernel_ns`, each with its slot.
     pub(super) kernel: Box<[(u8, u64)]>,
 }
 
 impl Ended {
-    /// Of an account.
+    /// From an account.
     pub(super) fn of(thread: &Thread) -> Ended {
         let kernel = (0u8..).zip(thread.kernel_ns).filter(|(_, ns)| *ns > 0);
         Ended {
@@ -86,14 +86,14 @@ pub(super) struct Exec {
     pub(super) thread: u32,
     pub(super) pid: u32,
     pub(super) at: u64,
-    /// Of all arguments, also of those that are not kept.
+    /// Of all arguments, including those that are not kept.
     pub(super) args_length: u32,
     pub(super) file: Box<[u8]>,
     pub(super) args: Box<[u8]>,
 }
 
 impl Exec {
-    /// Of a record.
+    /// From a record.
     pub(super) fn of(record: &ProgramRecord) -> Exec {
         let file = record.file.split(|byte| *byte == 0).next().unwrap_or_default();
         Exec {

@@ -1,5 +1,5 @@
 //! Births, programs, names and ends: reads the records of ended threads and processes and of executed programs, and closes the accounts of
-//! those that still live.
+//! those that are still alive.
 
 mod arrived;
 mod contract;
@@ -56,7 +56,7 @@ const PROGRAMS: &[Program] = &[
     Program::at("lifecycle_rename_again", "task_rename").on(LOSING).done(|bss| bss.lifecycle_rename_again_done),
 ];
 
-/// The ring buffer in the beginning, for each CPU: the lives and programs of some hundred processes.
+/// Initial size of the ring buffer, per CPU: the lives and programs of some hundred processes.
 const BYTES_OF_CPU: u32 = 256 << 10;
 
 /// What a thread's end takes in the ring buffer where some fifty different calls are made in all.
@@ -106,7 +106,7 @@ impl Probe for Own {
         Ok(())
     }
 
-    /// All who are there may end at once.
+    /// All threads that exist may end at once.
     fn look(&self, maps: &InodyneMaps<'static>) -> libbpf_rs::Result<()> {
         let variables = maps.bss_data.as_ref().expect("the object has global variables");
         self.room.set(room_for_ends(global(&variables.shared).slots_used));
@@ -128,13 +128,13 @@ impl Probe for Own {
         let exits = exits(&arrived.exits);
         observed.threads.iter_mut().for_each(|thread| thread.process_exit = exits.get(&thread.number).copied());
         observed.programs = programs(arrived.programs);
-        // A window begins when it is watched, whoever comes into it later; a command with its root.
+        // A window begins when watching begins, whoever comes into it later; a command begins with its root.
         let root = || observed.threads.first().map_or(Nanos::ZERO, |first| first.born_ns);
         observed.started_ns = seen.joined_ns.unwrap_or_else(root);
         Ok(())
     }
 
-    /// Whoever was alive may have ended since: then its record has arrived, and says more.
+    /// A thread that was alive may have ended since: then its record has arrived, and says more.
     fn read_so_far(&mut self, seen: &Seen<'_>, snapshot: &mut Snapshot) -> libbpf_rs::Result<()> {
         let arrived = self.arrived.take();
         let ended: HashSet<u32> = arrived.threads.iter().map(|thread| thread.number).collect();
@@ -220,7 +220,7 @@ fn threads(
     (threads, waits)
 }
 
-/// What a live view needs to know of each thread besides.
+/// What else a live view needs to know about each thread.
 fn so_far(
     ended: &[Ended],
     alive: impl Iterator<Item = Thread>,
@@ -282,7 +282,7 @@ fn unfinished_wait(thread: &Thread, ns: Nanos) -> Wait {
     }
 }
 
-/// Executed programs in the order of time.
+/// Executed programs in chronological order.
 fn programs(arrived: Vec<Exec>) -> Vec<Executed> {
     let mut programs: Vec<Executed> = arrived.into_iter().map(|one| program(&one)).collect();
     programs.sort_by_key(|program| program.at_ns);
@@ -336,7 +336,7 @@ mod tests {
         (ended, alive, helpers, so_far(&all, [ours].into_iter(), now))
     }
 
-    /// What is the kernel side's alone.
+    /// What only the kernel side uses.
     const UNREAD: [&str; 23] = [
         "task", "call_start", "call_blocked_ns", "call_ready_ns", "group", "depth", "touched", "wake_ns", "waker_stack",
         "waker_tid", "waker", "executed", "renamed", "unused2", "waker_number", "slot", "unseen_ns", "runtime_start", "pages_of_call", "page_read", "page_faulted",
@@ -354,7 +354,7 @@ mod tests {
         let more =
             ThreadSoFar { calls: 230, pid_here: NonZero::new(231), untimed_ns: Nanos(234), stood_ns: Nanos(235) };
         assert_eq!(so_far(&[], [thread].into_iter(), Nanos(1_000)), HashMap::from([(209, more)]));
-        // What it has run since its last transition, where it runs.
+        // What it has run since its last transition, if it is running.
         let untimed = Thread { untimed: 1, state: 0, call: CALL_NONE, flags: 0, ..thread };
         let runs = ThreadSoFar { untimed_ns: Nanos(234 + 1_000 - 202), ..more };
         assert_eq!(so_far(&[], [untimed].into_iter(), Nanos(1_000)), HashMap::from([(209, runs)]));

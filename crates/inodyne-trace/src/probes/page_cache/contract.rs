@@ -1,4 +1,4 @@
-//! What both sides share of the page cache; the C is in `intf.h`.
+//! What both sides share about the page cache; the C is in `intf.h`.
 
 use crate::contract::{constants, structures};
 

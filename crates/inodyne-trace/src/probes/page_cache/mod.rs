@@ -101,7 +101,7 @@ fn row_of(key: &Key, row: &Row) -> Brought {
     }
 }
 
-/// The files of which pages were brought, those of which most was first.
+/// The files whose pages were brought in, those with the most first.
 fn files(chunks: &[(ChunkKey, Chunk)]) -> Vec<FilePages> {
     let mut by_file = BTreeMap::<(u32, u64, u32), (String, Used)>::new();
     for (key, chunk) in chunks {

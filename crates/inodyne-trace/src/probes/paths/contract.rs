@@ -1,4 +1,4 @@
-//! What both sides share of paths; the C is in `intf.h`.
+//! What both sides share about paths; the C is in `intf.h`.
 
 use crate::contract::structures;
 

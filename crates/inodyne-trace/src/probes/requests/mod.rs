@@ -21,9 +21,9 @@ use contract::{REQUESTS_OF_CALLS, REQUESTS_OF_SOCKETS, REQUESTS_UNDER_WAY, Recor
 
 /// Requests that are kept.
 const MOST: usize = 1_000_000;
-/// What has not been read yet has so much room in the beginning.
+/// Initial room for what has not been read yet.
 const FIRST_RING_BYTES: u32 = 512 << 10;
-/// ... and so much where more of it arrives.
+/// ... and how much where more of it arrives.
 const RING_BYTES: u32 = 4 << 20;
 
 /// The probe of requests. It has no program of its own: that of system calls calls it.

@@ -1,4 +1,4 @@
-//! What both sides share of samples; the C is in `intf.h`.
+//! What both sides share about samples; the C is in `intf.h`.
 
 use crate::contract::{constants, structures};
 

@@ -1,12 +1,13 @@
-//! Frames in user mode to function names, also of processes that are gone.
+//! Frames in user mode to function names, including those of processes that are gone.
 //!
-//! The kernel side gives a frame as the build id of its file and the offset in it. Which file has this build id is looked
+//! The kernel side gives a frame as the build id of its file and the offset in it. The file with this build id is looked
 //! for where it most likely lies: among the files that the command's processes had mapped when they were looked at, the
-//! programs that they executed, what this process has mapped, and the libraries that the dynamic linker knows. Its symbols (or those of its separate debug file, by debug link) give the
-//! function, and debug information those inlined into it. A file that is not found there leaves its frames without names.
+//! programs that they executed, what this process has mapped, and the libraries that the dynamic linker knows. Its symbols (or
+//! those of its separate debug file, by debug link) give the function, and debug information those inlined into it. A file that
+//! is not found there leaves its frames without names.
 //!
-//! What lies in no file may be code that a program made while it ran: then `/tmp/perf-PID.map`, which such programs can
-//! write, names it. Whatever else lies in no file is no code at all, but what a program without frame pointers had in
+//! What lies in no file may be code that a program generated while it ran: then `/tmp/perf-PID.map`, which such programs can
+//! write, names it. Anything else that lies in no file is not code at all, but what a program without frame pointers had in
 //! that register: the stack ends before it, and is marked as cut off.
 
 use std::collections::{BTreeSet, HashMap};
@@ -26,7 +27,7 @@ use crate::contract::STACK_DEPTH;
 use crate::mapped_files::mapped_in;
 
 const LINKER_CACHE: &str = "/etc/ld.so.cache";
-/// A larger map of generated code is read no further.
+/// A map of generated code is read no further than this.
 const LARGEST_PERF_MAP: u64 = 64 << 20;
 
 type BuildId = [u8; 20];
@@ -56,13 +57,13 @@ fn frames(stack: &UserFrames) -> impl Iterator<Item = &UserFrame> {
     stack.frame.iter().take((stack.depth as usize).min(STACK_DEPTH))
 }
 
-/// Whether the kernel found it in a file. For an address that lies in no mapping it takes the next one above, and gives a place before
+/// Whether the kernel found it in a file. For an address in no mapping it takes the next mapping above, and gives a place before
 /// that one's beginning (`stack_map_get_build_id_offset`, kernel/bpf/stackmap.c): a negative number.
 fn is_in_file(frame: &UserFrame) -> bool {
     frame.status == FRAME_IN_FILE && frame.place.cast_signed() >= 0
 }
 
-/// Frames but the first are return addresses: the call is the instruction before, and may be the last of its function.
+/// All frames but the first are return addresses: the call is the instruction before, and may be the last of its function.
 fn place(at: usize, frame: &UserFrame) -> u64 {
     frame.place.saturating_sub(u64::from(at > 0))
 }
@@ -118,7 +119,7 @@ fn find_files(
     found
 }
 
-/// As the kernel has it: 20 bytes, zeroes after a shorter one.
+/// A file's build id as the kernel has it: 20 bytes, with zeroes after a shorter one.
 fn build_id(path: &Path) -> Option<BuildId> {
     // A device or pipe of this name would block, or worse.
     if !std::fs::metadata(path).is_ok_and(|data| data.is_file()) {
@@ -130,14 +131,14 @@ fn build_id(path: &Path) -> Option<BuildId> {
     Some(id)
 }
 
-/// Every absolute path in the linker's cache, whose texts all end in a zero byte.
+/// Every absolute path in the linker's cache, whose strings all end in a zero byte.
 fn known_to_the_linker() -> Vec<PathBuf> {
     let cache = std::fs::read(LINKER_CACHE).unwrap_or_default();
     let texts = cache.split(|byte| *byte == 0).filter(|text| text.first() == Some(&b'/'));
     texts.filter_map(|text| std::str::from_utf8(text).ok()).map(PathBuf::from).collect()
 }
 
-/// For each place its functions, the innermost inlined one first.
+/// The functions at each place, the innermost inlined one first.
 fn name_places(symbolizer: &Symbolizer, path: &Path, places: &BTreeSet<u64>) -> HashMap<u64, Vec<Frame>> {
     let places: Vec<u64> = places.iter().copied().collect();
     let file = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());

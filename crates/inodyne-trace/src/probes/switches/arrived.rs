@@ -1,7 +1,7 @@
 //! What comes through the ring buffer of the timeline while the command runs: intervals off the CPU and pieces of work.
 //!
 //! There may be millions of them, so they are kept as the columns of a recording from the start. What is known only at the end, which
-//! numbers threads have and what stacks say, is put in then.
+//! numbers threads have and what stacks say, is filled in then.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
@@ -24,7 +24,7 @@ use crate::thread_numbers::ThreadNumbers;
 #[derive(Default)]
 pub struct Arrived {
     timeline: Timeline,
-    /// Of a part, the call's slot.
+    /// For each part, the call's slot.
     work: Work,
     /// Numbers of calls, by their index in the timeline.
     calls: Index<u16>,
@@ -82,7 +82,7 @@ impl Arrived {
         }
     }
 
-    /// All of it as a recording has it. A waker whose stack is one of these was an interrupt.
+    /// All of it in the form of a recording. A waker whose stack is one of these was an interrupt.
     pub fn finish(
         self,
         started: Nanos,

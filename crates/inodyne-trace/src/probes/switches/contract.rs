@@ -1,4 +1,4 @@
-//! What both sides share of switches; the C is in `intf.h`.
+//! What both sides share about switches; the C is in `intf.h`.
 
 use crate::contract::{constants, structures};
 
@@ -7,7 +7,7 @@ structures! {
     WaitKey = wait_key;
     /// How long and how often.
     WaitSum = wait_sum;
-    /// Once off the CPU.
+    /// An interval off the CPU.
     IntervalRecord = interval_record;
     /// A piece of work, with room for all its parts.
     WorkRecord = work_record;

@@ -37,16 +37,16 @@ const INTERRUPTS: [&str; 6] = [
     "el1_interrupt",
 ];
 
-/// What was put off until now, and runs with whoever is the current task.
+/// Deferred work, which runs with whatever task is current.
 const PUT_OFF: &str = "handle_softirqs";
 
-/// Of what was put off, a packet to this machine itself arrives on top of the call that sends it (net/core/dev.c).
+/// Among deferred work, a packet to this machine itself arrives on top of the call that sends it (net/core/dev.c).
 const SENT_HERE: [&str; 2] = ["process_backlog", "__local_bh_enable_ip"];
 
-/// How long before the timeline ends the programs are told so. None of them takes as long from its look at the clock to its record.
+/// How long before the timeline ends the programs are told so. None of them takes that long from reading the clock to its record.
 const AHEAD_NS: u64 = 20_000_000;
 
-/// The timeline's ring buffer in the beginning, for each CPU: what a busy one sends in some 10 ms.
+/// Initial size of the timeline's ring buffer, per CPU: what a busy one sends in some 10 ms.
 const BYTES_OF_CPU: u32 = 512 << 10;
 
 /// The probe of switches.
@@ -56,9 +56,9 @@ pub struct Own {
     max_intervals: usize,
     /// Until when the timeline is complete, on the monotonic clock, once it has no more room.
     until: Cell<Option<Nanos>>,
-    /// Of a live view: stacks that show an interrupt.
+    /// For a live view: stacks that show an interrupt.
     interrupts: HashSet<StackId>,
-    /// Of a live view: rows that the table of waits was left with.
+    /// For a live view: how many rows the table of waits was left with.
     rows: usize,
     taken_out: TakenOut<WaitKey, WaitSum>,
 }
@@ -104,7 +104,7 @@ impl Probe for Own {
         Ok(())
     }
 
-    /// Once there is no more room, has the programs send nothing of what begins later.
+    /// Once there is no more room, has the programs send nothing that begins later.
     fn look(&self, maps: &InodyneMaps<'static>) -> libbpf_rs::Result<()> {
         if self.until.get().is_some() || !self.arrived.borrow().is_full(self.max_intervals) {
             return Ok(());
@@ -138,7 +138,7 @@ impl Probe for Own {
     fn read(&mut self, seen: &Seen<'_>, result: &mut Trace) -> libbpf_rs::Result<()> {
         let arrived = self.arrived.take();
         let observed = &mut result.observed;
-        // Beside those that had not ended.
+        // In addition to those that had not ended.
         observed.waits.extend(waits(self.taken_out.and_those_in(&seen.maps.waits)?));
         find_interrupts(&mut observed.waits, &interrupt_stacks(&observed.stacks));
         observed.waits.sort_by_key(|wait| (wait.thread, Reverse(wait.ns), wait.stack, wait.waker_stack));
@@ -150,7 +150,7 @@ impl Probe for Own {
         Ok(())
     }
 
-    /// A thread that has ended waits no more, so what is told of it here need not be kept.
+    /// A thread that has ended waits no more, so what is reported about it here need not be kept.
     fn read_so_far(&mut self, seen: &Seen<'_>, snapshot: &mut Snapshot) -> libbpf_rs::Result<()> {
         let observed = &mut snapshot.observed;
         self.interrupts.extend(interrupt_stacks(&observed.stacks));
@@ -165,7 +165,7 @@ impl Probe for Own {
     }
 }
 
-/// The waits as the kernel side summed them; wakers are not told from interrupts yet.
+/// The waits as the kernel side summed them; wakers are not yet told apart from interrupts.
 fn waits(pairs: Vec<(WaitKey, WaitSum)>) -> Vec<Wait> {
     let wait = |(key, sum): (WaitKey, WaitSum)| Wait {
         thread: key.thread,

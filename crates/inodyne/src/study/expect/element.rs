@@ -24,13 +24,13 @@ pub struct Element {
 }
 
 impl Element {
-    /// Whether a selector takes it.
+    /// Whether a selector matches it.
     pub fn is_taken_by(&self, select: &[(String, String)]) -> bool {
         is_taken(&self.names, select)
     }
 }
 
-/// Whether all that a selector says is so.
+/// Whether everything that a selector says is true.
 pub fn is_taken(names: &Names, select: &[(String, String)]) -> bool {
     select.iter().all(|(key, value)| names.get(key.as_str()).is_some_and(|name| name == value))
 }
@@ -50,7 +50,7 @@ fn of_case(part: &str, place: &str, command: &str, cache: CacheState) -> Names {
         .into()
 }
 
-/// `a` and `b` are place and command each. What both have in common counts as that of the element.
+/// `a` and `b` are each a place and a command. What both have in common also counts as the element's.
 fn of_case_pair(part: &str, a: (&str, &str), b: (&str, &str), cache: CacheState) -> Names {
     let mut names: Names = [("part", part.to_owned()), ("cache", word(cache))].into();
     for (keys, (place, command)) in [(["a.place", "a.command"], a), (["b.place", "b.command"], b)] {
@@ -62,8 +62,8 @@ fn of_case_pair(part: &str, a: (&str, &str), b: (&str, &str), cache: CacheState)
     names
 }
 
-/// What the elements of a list can be called, in the parts of the study that have so many traced runs; without what only a
-/// measurement shows.
+/// What the elements of a list can be called, in the parts of the study that have at least `least_traced` traced runs; without what only
+/// a measurement shows.
 pub fn possible(root: Root, parts: &[Part], least_traced: u32) -> Vec<Names> {
     let measured = parts.iter().filter(|part| part.repetitions.traced >= least_traced);
     measured.flat_map(|part| if root.is_of_case_pairs() { case_pairs(part) } else { cases(part) }).collect()
@@ -99,7 +99,7 @@ fn case_pairs(part: &Part) -> Vec<Names> {
     names
 }
 
-/// The elements of a list. Of traces only what the path asks for next: the rest is large.
+/// The elements of a list. For traces, only what the path asks for next: the rest is large.
 pub fn all(recording: &Recording, root: Root, next: Option<&str>) -> Vec<Element> {
     let part = |place: usize| {
         let part = recording.study.as_ref().and_then(|study| study.part_of_place(place));

@@ -1,9 +1,8 @@
-//! What expectations can look at: the lists of a recording, their fields, and by what elements are taken. FORMAT.md says
-//! what each means.
+//! What expectations can look at: the lists of a recording, their fields, and the keys that select elements. FORMAT.md says what each means.
 
 use super::path::{Path, Step};
 
-/// What stands at the end of a path.
+/// What is at the end of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Things: how many there are is what counts.
@@ -38,7 +37,7 @@ impl Root {
         ("ledger_differences", Root::LedgerDifferences),
     ];
 
-    /// By what its elements are taken, besides [`Root::keys`].
+    /// The key that selects its elements, besides [`Root::keys`].
     pub fn own_key(self) -> Option<&'static str> {
         match self {
             Root::Findings => Some("id"),
@@ -48,7 +47,7 @@ impl Root {
         }
     }
 
-    /// By which of the study's names its elements are taken.
+    /// Which of the study's names select its elements.
     pub fn keys(self) -> &'static [&'static str] {
         if self.is_of_case_pairs() { CASE_PAIR } else { CASE }
     }
@@ -64,7 +63,7 @@ impl Root {
     }
 }
 
-/// Things with their own selectors: where they are, and by which of their fields they are taken.
+/// Things with their own selectors: where they are, and which of their fields select them.
 const LISTS: [(&str, &[&str]); 8] = [
     ("statistics.trend", &[]),
     ("statistics.change_point", &[]),
@@ -76,7 +75,7 @@ const LISTS: [(&str, &[&str]); 8] = [
     ("ledger_differences.rows", &["kind", "syscall", "cause"]),
 ];
 
-/// Fields by what they are of.
+/// Fields, by what they belong to.
 const NUMBERS: [(&str, &[&str]); 17] = [
     ("findings", &["share_of_wall", "avoidable_calls"]),
     ("findings.predicted", &["now_ns", "wall_ns", "low_ns", "high_ns"]),
@@ -131,7 +130,7 @@ const NUMBERS: [(&str, &[&str]); 17] = [
     ("ledger_differences.rows", &["a_ns", "b_ns", "difference_ns", "low_ns", "high_ns"]),
 ];
 
-/// All of a path's names that there are.
+/// The full names of all fields that are numbers.
 pub fn numbers() -> impl Iterator<Item = String> {
     NUMBERS.iter().flat_map(|(of, fields)| fields.iter().map(move |field| format!("{of}.{field}")))
 }
@@ -139,7 +138,7 @@ pub fn numbers() -> impl Iterator<Item = String> {
 /// The only field whose value is a word that means something.
 const VERDICT: &str = "comparisons.verdict";
 
-/// Where a path begins, and what stands at its end.
+/// Where a path begins, and what is at its end.
 pub fn look_up(path: &Path) -> Result<(Root, Kind), String> {
     let known = Root::ALL.into_iter().find(|(name, _)| *name == path.root.field);
     let (_, root) = known.ok_or_else(|| {
@@ -175,7 +174,7 @@ fn check_keys(step: &Step, keys: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// What there is where somebody looked for something else.
+/// What there is near a name that does not exist.
 fn beside(name: &str) -> Vec<String> {
     let all: Vec<String> =
         LISTS.iter().map(|(list, _)| (*list).to_owned()).chain(numbers()).chain([VERDICT.to_owned()]).collect();

@@ -4,8 +4,8 @@
 //! path      = root selector? ( "." field selector? )*
 //! selector  = "[" key "=" value ( "," key "=" value )* "]"
 //! ```
-//! A root is a list of the recording. A selector takes those elements of a list of which all is true; without one all are
-//! taken. Which roots, fields and keys there are is in [`super::fields`].
+//! A root is a list of the recording. A selector takes those elements of a list for which all of it is true; without one, all are taken.
+//! Which roots, fields and keys there are is in [`super::fields`].
 
 use std::fmt;
 

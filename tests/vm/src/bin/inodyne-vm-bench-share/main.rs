@@ -1,5 +1,5 @@
-//! A directory of this machine in a virtual machine, by each way there is to have it there: this project's share, virtiofs, 9p, NFS, sshfs,
-//! and beside them the guest's own disk (`make bench-share-vm`).
+//! A directory of this machine in a virtual machine, in each way that it can be had there: this project's share, virtiofs, 9p, NFS, sshfs,
+//! and besides them the guest's own disk (`make bench-share-vm`).
 //!
 //! | module | what it knows |
 //! |---|---|
@@ -8,8 +8,8 @@
 //! | `requests` | what each asks of the host, as the guest's kernel counts it |
 //! | `report` | the tables |
 //!
-//! Each round does everything once in each place, in an order drawn anew, so that what the machine does besides falls on all. Requests are
-//! counted in a round of its own, which is not timed. NFS's server is a program, too, and its network one that QEMU makes.
+//! Each round does everything once in each place, in a newly drawn order, so that whatever else the machine does falls on all. Requests are
+//! counted in a separate round, which is not timed. NFS's server is a program, too, and its network one that QEMU makes.
 
 mod places;
 mod report;
@@ -101,7 +101,7 @@ fn bench(options: &Options) -> Result<(), Failed> {
     let share = Share::of_tree(&options.inodyne, scratch.path(), options.directories, options.files, 100)?;
     let archive = scratch.path().join("tree.tar");
     sh(&share.directory, &format!("tar cf {} -C tree .", archive.display()))?;
-    // The index is to be younger than the files: git looks into those that are not older.
+    // The index must be younger than the files: git looks into those that are not older.
     std::thread::sleep(Duration::from_secs(2));
     let git = "git -c user.name=b -c user.email=b@localhost -C tree";
     sh(&share.directory, &format!("{git} init -q && {git} add . && {git} commit -qm tree && {git} repack -qad"))?;

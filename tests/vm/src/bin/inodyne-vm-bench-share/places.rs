@@ -39,7 +39,7 @@ pub enum Counted {
     Nfs,
 }
 
-/// All of them. The first is what the others are held against.
+/// All of them. The first is what the others are compared with.
 pub const PLACES: [Place; 10] = [
     Place { name: "ext4 of the guest", directory: "/var/tmp/native", mount: "true", counted: Counted::No },
     Place { name: "share", directory: "/mnt/share", mount: share::MOUNT, counted: Counted::Fuse },
@@ -88,7 +88,7 @@ pub const SHARE: usize = 1;
 /// The same by another way.
 pub const SHARE_OVER_VSOCK: usize = 2;
 
-/// Without a program of the guest that would ask for the server's address: who mounts says it.
+/// Without a program in the guest that would ask for the server's address: whoever mounts gives it.
 const NFS: &str = r#"
 modprobe -a virtio_net nfsv4
 ip addr replace 10.0.2.15/24 dev eth0 && ip link set eth0 up
@@ -110,7 +110,7 @@ done
 
 /// What serves them.
 pub struct Servers {
-    /// What the servers of others say of their versions.
+    /// What the servers of others report as their versions.
     pub versions: [String; 2],
     directory: PathBuf,
     arguments: Vec<String>,
@@ -187,7 +187,7 @@ impl Servers {
         Ok(())
     }
 
-    /// A server of sftp on the port, without ssh.
+    /// An sftp server on the port, without ssh.
     fn start_sftp(&self, vm: &mut Vm) -> Result<(), Failed> {
         let mut port = self.port.borrow_mut();
         if port.is_none() {

@@ -1,4 +1,4 @@
-//! The tables, in Markdown: medians with what they lie between, ratios, and requests.
+//! The tables, in Markdown: medians with their ranges, ratios, and requests.
 
 use std::fmt::{self, Display, Formatter};
 

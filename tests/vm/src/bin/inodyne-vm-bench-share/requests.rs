@@ -1,5 +1,5 @@
-//! What each place asks of the host: counted by tracepoints of the guest's kernel, in a round that is not timed. Of the share's requests some
-//! are answered by its mounter in the guest; how many came to the host, the host has counted.
+//! What each place asks of the host: counted by tracepoints of the guest's kernel, in a round that is not timed. Some of the share's requests
+//! are answered by its mounter in the guest; the host has counted how many came to it.
 
 use std::collections::BTreeMap;
 

@@ -50,7 +50,7 @@ pub(super) fn split(lowest: &Path, others: &[PathBuf]) -> Result<(), LabError> {
         let to = others[layer].join(&path);
         fs::rename(lowest.join(&path), &to).map_err(|error| LabError::io("move to", to, error))?;
     }
-    // Moving changes the times of directories, and so does making one in another: last, and from below.
+    // Moving changes the times of directories, and so does making one in another: so they are set last, and from the bottom up.
     for (path, metadata) in directories.iter().zip(known).rev() {
         for layer in others.iter().map(PathBuf::as_path).chain([lowest]) {
             set(&layer.join(path), &metadata)?;
