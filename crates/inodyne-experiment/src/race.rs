@@ -18,7 +18,7 @@ pub struct Race {
     pub margin: Option<f64>,
 }
 
-/// Worse by this many margins in two pairs, and it will no longer win.
+/// Worse by at least this many margins in every pair so far, of which there are two or more: it will no longer win.
 const FAR_BEHIND: f64 = 5.0;
 /// After this many pairs none of which shows a gain.
 const NO_GAIN: usize = 3;

@@ -57,7 +57,7 @@ pub(crate) fn commands(commands: &[CommandSpec]) -> Vec<CommandSpec> {
     commands
 }
 
-/// Numbers the labels that repeat an earlier one, skipping any that the user has given to another.
+/// Numbers the labels that repeat an earlier one, skipping numbers with which it would be like another ("find #2").
 fn distinct(given: Vec<String>) -> Vec<String> {
     let mut labels: Vec<String> = Vec::new();
     for (at, label) in given.iter().enumerate() {

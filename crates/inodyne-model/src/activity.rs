@@ -87,8 +87,8 @@ impl Account {
         }
     }
 
-    /// Divides the time around calls that were not timed between these calls and user mode, going by what the timed ones took; all such
-    /// rows are estimates from then on. Their sum is not: where calls are estimated to have taken more than there was, they get all of it.
+    /// Divides the time in calls that were not timed, and between them, into these calls and user mode, going by what the timed ones took;
+    /// all such rows are estimates from then on. Their sum is not: where calls are estimated to have taken more than there was, they get all of it.
     pub fn divide(&mut self) {
         let (untimed, stood) = (std::mem::take(&mut self.untimed_ns), std::mem::take(&mut self.stood_ns));
         if untimed + stood == Nanos::ZERO {

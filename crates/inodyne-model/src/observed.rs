@@ -174,7 +174,7 @@ pub struct ThreadObserved {
     pub waits: u64,
     /// Times the CPU was taken from it.
     pub preemptions: u64,
-    /// How its process ended, given for one of its threads: the last, or in a strace log the first. None for the others, and where it was not seen.
+    /// How its process ended, given for one of its threads: the last, or in an strace log the first. None for the others, and where it was not seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process_exit: Option<Exit>,
 }

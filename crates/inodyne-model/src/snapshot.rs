@@ -32,7 +32,7 @@ pub struct ThreadSoFar {
     pub pid_here: Option<NonZero<u32>>,
     /// The time that it ran in calls that were not timed, and in user mode between those calls. Its account has it under neither.
     pub untimed_ns: Nanos,
-    /// By how much the calls in its account are too large, since each that was timed stands for others: an estimate of how much of
+    /// By how much the time in calls is too large in its account, since each call that was timed stands for others: an estimate of how much of
     /// `untimed_ns` was in calls.
     pub stood_ns: Nanos,
 }

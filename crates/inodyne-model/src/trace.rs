@@ -147,7 +147,7 @@ impl Trace {
         Overhead { ratio: wall / (wall - cost).max(wall / 100.0), estimated: true, at_least, ..self.overhead }
     }
 
-    /// Whether it is known when each thread was on a CPU and when it was not. This is not so for a strace log, nor where the timeline was
+    /// Whether it is known when each thread was on a CPU and when it was not. This is not so for an strace log, nor where the timeline was
     /// off: it holds nothing then, although threads left their CPUs.
     pub fn knows_who_was_on_cpu(&self) -> bool {
         self.tracer.divides_calls() && (!self.observed.timeline.is_empty() || self.switches() == 0)

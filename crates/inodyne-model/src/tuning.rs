@@ -184,8 +184,8 @@ pub struct Measured {
     /// Median of the numbers with the setting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<f64>,
-    /// The median of the pairs' ratios; below 1 the setting is better. For times and lowest numbers, with the setting over the base; for
-    /// highest ones, the base over with the setting.
+    /// The median of the pairs' ratios; below 1 the setting is better. For times and lowest numbers, the value with the setting over
+    /// that of the base; for highest ones, that of the base over the value with the setting.
     pub ratio: f64,
     /// Lower end of its 95% interval. None with too few pairs.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -3,11 +3,16 @@
 //!
 //! Processes are only looked at now and then, so one that lives a few milliseconds may be missed. Its program is still known from its
 //! `execve`, and most libraries from the linker's cache (`user_symbols`).
+//!
+//! The list of a process's mappings is read under a lock of its address space, whose holder may be one of two thousand threads that wait for
+//! a CPU, for seconds. So a thread of its own reads it: the ring buffers would fill meanwhile.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// From one look to the next.
@@ -24,18 +29,30 @@ pub struct MappedFiles {
     /// Processes looked at since the last time that all had been.
     seen: BTreeSet<u32>,
     last: Option<Instant>,
+    reader: Option<Reader>,
 }
 
 impl MappedFiles {
-    /// Looks at the next few of these processes, if it is time to.
+    /// Has the next few of these processes looked at, if it is time to. Never waits.
     pub fn look(&mut self, processes: impl Iterator<Item = u32>) {
+        self.look_by(|pid| mapped_in(&pid.to_string()), processes);
+    }
+
+    fn look_by(&mut self, read: fn(u32) -> BTreeSet<PathBuf>, processes: impl Iterator<Item = u32>) {
         if self.last.is_some_and(|last| last.elapsed() < PERIOD) || self.files.len() >= MOST_FILES {
             return;
         }
-        for pid in self.next(processes) {
-            self.files.extend(mapped_in(&pid.to_string()));
-        }
         self.last = Some(Instant::now());
+        if self.reader.is_none() {
+            // If the system gives no thread, nothing is seen until it does.
+            self.reader = Reader::start(read).ok();
+        }
+        let Some(reader) = &mut self.reader else { return };
+        self.files.extend(reader.found());
+        if !reader.is_asked {
+            let next = self.next(processes);
+            self.reader.as_mut().expect("it is there").ask(next);
+        }
     }
 
     /// Those whose turn it is. Once all have had theirs it starts over, since programs map more as they run.
@@ -52,9 +69,61 @@ impl MappedFiles {
         next
     }
 
-    /// All of them.
-    pub fn into_files(self) -> BTreeSet<PathBuf> {
+    /// All of them, once the last look is over.
+    pub fn into_files(mut self) -> BTreeSet<PathBuf> {
+        self.files.extend(self.reader.take().and_then(Reader::finish).unwrap_or_default());
         self.files
+    }
+}
+
+/// The thread that looks at processes.
+#[derive(Debug)]
+struct Reader {
+    asked: Option<Sender<BTreeSet<u32>>>,
+    found: Receiver<BTreeSet<PathBuf>>,
+    /// Whether an answer is still to come.
+    is_asked: bool,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Reader {
+    fn start(read: fn(u32) -> BTreeSet<PathBuf>) -> std::io::Result<Reader> {
+        let (asked, asking) = channel::<BTreeSet<u32>>();
+        let (finding, found) = channel();
+        let look = move || {
+            for processes in asking {
+                // Nobody hears it any more where the tracer is gone.
+                let _ = finding.send(processes.into_iter().flat_map(read).collect());
+            }
+        };
+        let thread = thread::Builder::new().spawn(look)?;
+        Ok(Reader { asked: Some(asked), found, is_asked: false, thread: Some(thread) })
+    }
+
+    fn ask(&mut self, processes: BTreeSet<u32>) {
+        self.is_asked = self.asked.as_ref().is_some_and(|asked| asked.send(processes).is_ok());
+    }
+
+    /// What the last look has found, if it is over.
+    fn found(&mut self) -> BTreeSet<PathBuf> {
+        let found = self.found.try_recv();
+        self.is_asked &= found.is_err();
+        found.unwrap_or_default()
+    }
+
+    /// Waits for the last look, and returns what it has found.
+    fn finish(self) -> Option<BTreeSet<PathBuf>> {
+        if self.is_asked { self.found.recv().ok() } else { None }
+    }
+}
+
+impl Drop for Reader {
+    /// No thread outlives the tracer: what comes next may fork.
+    fn drop(&mut self) {
+        self.asked = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
     }
 }
 
@@ -73,6 +142,8 @@ fn code_file(line: &[u8]) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use super::*;
 
     #[test]
@@ -106,5 +177,21 @@ mod tests {
         mapped.look([1].into_iter());
         let own = std::env::current_exe().expect("this program has a name");
         assert!(mapped.into_files().contains(&own));
+    }
+
+    #[test]
+    fn nobody_waits_for_a_list_that_takes_long() {
+        static LISTS: Mutex<()> = Mutex::new(());
+        let read = |pid: u32| {
+            drop(LISTS.lock());
+            BTreeSet::from([PathBuf::from(pid.to_string())])
+        };
+        let mut mapped = MappedFiles::default();
+        let held = LISTS.lock().expect("nobody panics");
+        mapped.look_by(read, [1].into_iter());
+        mapped.last = None;
+        mapped.look_by(read, [2].into_iter());
+        drop(held);
+        assert_eq!(mapped.into_files(), BTreeSet::from([PathBuf::from("1")]), "the second look was left out");
     }
 }

@@ -23,6 +23,11 @@ pub fn first_bytes(of_cpu: u32, cpus: usize, most: u32) -> u32 {
     (u64::from(of_cpu) * cpus as u64).next_power_of_two().min(u64::from(most)) as u32
 }
 
+/// A size in bytes, a power of two, with so much room for each of so many threads.
+pub fn bytes_for(threads: u32, each: u64) -> u32 {
+    (u64::from(threads) * each).next_power_of_two().min(1 << 30) as u32
+}
+
 /// How many bytes a ring buffer is to have room for at the next look, whatever has arrived by then.
 #[derive(Debug, Clone, Default)]
 pub struct Wanted(Rc<Cell<u32>>);

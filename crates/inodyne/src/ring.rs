@@ -21,7 +21,7 @@ const NAME: &str = "%Y-%m-%dT%H-%M-%SZ.inodyne";
 pub enum Keep {
     /// What is no older than this.
     For(Duration),
-    /// The newest one, and as many before it as are together no larger.
+    /// The newest one, and as many before it as are together no larger than this.
     Bytes(Size),
 }
 

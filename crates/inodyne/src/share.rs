@@ -52,7 +52,7 @@ enum Action {
 struct Serve {
     /// The directory to share
     directory: PathBuf,
-    /// Where guests connect: unix:PATH, for your own user alone, as the socket's permissions say; vhost-user:PATH, the same, for virtual
+    /// Where guests connect: unix:PATH, for the user that serves it alone, as the socket's permissions say; vhost-user:PATH, the same, for virtual
     /// machines that mount it by virtiofs; serial:PATH, for those that connect a serial port to it; vsock:CID:PORT, for those named by
     /// --allow; or tcp:IP:PORT, encrypted, for those with a key given by --allow. May be given several times
     #[arg(long, value_name = "ADDRESS", required = true)]
@@ -89,7 +89,8 @@ struct Serve {
     /// List directories without the types of their entries, as poor guest drivers do: every tool that needs the types then asks for each file
     #[arg(long)]
     withhold_types: bool,
-    /// Answer each request this many microseconds later, as a longer path would; at most eight requests of a guest are delayed at a time
+    /// Answer each request this many microseconds later, as a longer path would; at most eight requests of a guest are
+    /// worked on at a time, and more wait for their turn
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 0)]
     delay_us: u64,
     /// Do not tell guests of changes, so that they read stale data. For testing the tests

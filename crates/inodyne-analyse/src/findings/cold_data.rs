@@ -39,7 +39,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             predicted: estimate::without(case, case.on_path(&time), UNCERTAIN),
             cure: vec![
                 Remedy::new(
-                    "load it into memory beforehand: cat FILES >/dev/null, vmtouch, or a read that does not block (posix_fadvise WILLNEED)",
+                    "load the contents into memory beforehand: cat FILES >/dev/null, vmtouch, or a read that does not block (posix_fadvise WILLNEED)",
                     Change::Cache(CacheChange::Contents),
                 ),
                 Remedy::advice("read less: compress, or read only what is needed").answering(1),

@@ -18,7 +18,7 @@ use crate::units::{percent, seconds};
 
 /// Below this share of the wall-clock time most of the program is in memory.
 const LEAST_SHARE: f64 = 0.2;
-/// A wait or two may be chance.
+/// Fewer waits may be chance.
 const LEAST_WAITS: u64 = 5;
 /// From this share of the time of all reads from the device on, it is the program that comes from there, not what it works on.
 const MOST: f64 = 0.5;

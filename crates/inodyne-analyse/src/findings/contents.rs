@@ -33,7 +33,7 @@ pub(super) fn waiting_directly(case: &Case<'_>) -> Time {
     })
 }
 
-/// How many of so many requests there are for each file that was opened.
+/// How many requests there are for each file that was opened, given their number.
 pub(super) fn for_each_file(case: &Case<'_>, requests: u64) -> f64 {
     let opened = total(case.calls(opens).map(|call| call.calls.saturating_sub(call.errors)));
     requests as f64 / opened.max(1) as f64

@@ -1,7 +1,7 @@
 //! `futex-contention`: threads of the program pass a lock of its own back and forth, with many wake-ups and short waits.
 //!
 //! Most waits on a futex are not for a lock: the idle threads of a pool, of a JVM or of Go wait for work, and a thread that waits for a
-//! result waits for whoever computes it. So waits are not added up. What is counted is how much of it is on the critical path: the
+//! result waits for whoever computes it. So waits are not added up. What is counted is how much of the locking is on the critical path: the
 //! calls themselves, the way back to a CPU after them, and, where the user-mode stacks say that it was a lock, what the path did in
 //! its holder meanwhile.
 
@@ -18,7 +18,7 @@ use super::estimate::{self, Diagnosed};
 use super::remedy::{Remedy, advice};
 use crate::units::{percent, seconds};
 
-/// Any program with threads makes some calls, but fewer than this.
+/// Fewer calls than this are no more than any program with threads makes.
 const LEAST_CALLS: u64 = 1_000;
 /// Waits that are longer than this on average, in nanoseconds, are for work: a contended lock is held for microseconds.
 const SHORT_WAIT: f64 = 2e6;

@@ -22,7 +22,7 @@ use crate::units::{percent, seconds};
 
 /// Below this share of the wall-clock time, threads rarely collide.
 const LEAST_SHARE: f64 = 0.1;
-/// A wait or two may be chance.
+/// Fewer waits may be chance.
 const LEAST_WAITS: u64 = 50;
 /// Fewer threads than this on average count as one: whatever it waits for, no other thread of the command holds it.
 const SEVERAL: f64 = 1.2;

@@ -47,8 +47,10 @@ impl Takers {
         match self {
             Takers::Itself => "the command's own threads compete for the CPUs",
             Takers::Others => "others were using the CPUs",
-            Takers::Nobody => "programs left some CPUs free, so a limit keeps it off those, or they are slow to wake",
-            Takers::Unknown => "others were using the CPUs, or a limit keeps it off them",
+            Takers::Nobody => {
+                "programs left some CPUs free, so a limit keeps the command off those, or they are slow to wake"
+            }
+            Takers::Unknown => "others were using the CPUs, or a limit keeps the command off them",
         }
     }
 

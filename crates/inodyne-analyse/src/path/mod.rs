@@ -65,7 +65,7 @@ pub(crate) fn walked(trace: &Trace, classifier: &Classifier<'_>) -> Option<(Ledg
     Some((ledger, path))
 }
 
-/// What led to any instants of a trace.
+/// What led to given instants of a trace, whichever these are.
 pub(crate) struct Past<'a> {
     trace: &'a Trace,
     histories: Histories<'a>,

@@ -25,8 +25,8 @@ use crate::stacks::{divided, sample_row, sampled};
 /// The number that means "inside of no wait".
 pub(super) const ALONE: u32 = 0;
 
-/// What a helper did is divided by its own stacks and by who called what waits for it. Where this gives more parts than this, only by its
-/// own: a helper with a thousand stacks, for which a call from a thousand places waits, would give a million.
+/// What a helper did is divided by its own stacks and by who called what waits for it. Where that gives more than this many parts, only by
+/// its own: a helper with a thousand stacks, for which a call from a thousand places waits, would give a million.
 const MOST_PARTS: usize = 1024;
 
 /// A place on the path.

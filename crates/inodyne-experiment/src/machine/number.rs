@@ -1,4 +1,4 @@
-//! A number that is read from what a command printed: this is kept in memory meanwhile, so that no disk is involved.
+//! A number that is read from what a command printed: the output is kept in memory meanwhile, so that no disk is involved.
 
 use std::fs::File;
 use std::io::{Read, Seek};

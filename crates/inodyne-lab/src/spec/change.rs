@@ -85,7 +85,7 @@ impl PlaceSpec {
         })
     }
 
-    /// With a change to each file system of these kinds in it: the outermost one, or else those that it is laid over.
+    /// With a change to each file system of these kinds in it: the outermost one, or else those that it is made of, side by side.
     ///
     /// # Errors
     /// It has none of them, or one cannot be changed like that.

@@ -2,7 +2,7 @@
 //! is as wide as the wall-clock time; the one of all threads can be selected.
 //!
 //! The tree is a list in depth-first order: for each node its depth, its name, what it is, and its own time (without that of
-//! its children) with its state. All but the largest nodes, and those that no screen could show,
+//! its children) with its state. Nodes that are not among the largest, or that no screen could show,
 //! are merged with their siblings, which keeps a page small; the sum does not change.
 
 use std::cmp::Reverse;

@@ -46,7 +46,7 @@ pub(super) struct Stretch {
     pub(super) ns: u64,
     pub(super) class: u64,
     pub(super) words: u64,
-    /// The part of the height from which and to which it extends, in thousandths.
+    /// Where in the height it begins and ends, in thousandths.
     pub(super) low: u64,
     pub(super) high: u64,
 }

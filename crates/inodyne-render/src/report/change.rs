@@ -84,8 +84,8 @@ fn enough(comparison: &Comparison) -> Option<String> {
     }
     let (ratio, (low, high)) = (comparison.ratio?, comparison.ci_low.zip(comparison.ci_high)?);
     let (effect, margin) = (ratio.ln().abs(), comparison.margin.ln_1p());
-    // An interval narrows with the square root of the number of pairs. A difference is shown once the interval ends short of no
-    // difference, and no difference once it lies within the margin.
+    // An interval narrows with the square root of the number of pairs. A difference is shown once the interval ends short of 1,
+    // and that there is none once the interval lies within the margin.
     let wanted = effect.max(margin - effect);
     let times = ((high.ln() - low.ln()) / 2.0 / wanted).powi(2);
     let count = (comparison.pairs as f64 * times).max(comparison.pairs as f64 + 1.0);
@@ -176,7 +176,7 @@ mod tests {
         one.pairs = 20;
         // The interval is as wide as the difference is large, but for a little.
         assert_eq!(word(&one), "needs about 25 pairs");
-        // No difference is shown sooner than a difference as small as this.
+        // That there is no difference is shown sooner than a difference as small as this one.
         (one.ratio, one.ci_low, one.ci_high) = (Some(0.995), Some(0.97), Some(1.02));
         assert_eq!(word_in_short(&one), "needs about 60 pairs");
         one.ci_high = Some(2.0);

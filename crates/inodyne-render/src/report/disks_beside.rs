@@ -29,7 +29,7 @@ pub(super) fn show(page: &mut Page<'_>, traces: &[(String, &Trace)]) {
     if !worked.is_empty() {
         page.heading("What the disks did in the traced runs");
         page.table(amounts(&worked));
-        page.heading("Why the kernel issued them, as shares of the bytes");
+        page.heading("Why the kernel issued the requests, as shares of the bytes");
         page.table(paths(&worked));
     }
     if let Some(table) = journals::beside(traces) {

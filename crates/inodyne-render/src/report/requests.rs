@@ -149,7 +149,7 @@ fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
     }
 }
 
-/// `The slowest are 602, from 4.14 ms on, and the others 11,432. Of the others the past of 5,000 was looked at.`; `None` for one group.
+/// `The slowest are 602, from 4.14 ms up, and the others are 11,432. Of the others, the history of 5,000 was examined.`; `None` for one group.
 fn who_is_slow(groups: &[ServedGroup]) -> Option<String> {
     let [slowest, others] = groups else { return None };
     let looked_at = |group: &ServedGroup, whose: &str| match group.looked_at < group.requests {
@@ -157,7 +157,7 @@ fn who_is_slow(groups: &[ServedGroup]) -> Option<String> {
         false => String::new(),
     };
     Some(format!(
-        " The slowest number {}, from {} up, and the others {}.{}{}",
+        " The slowest are {}, from {} up, and the others are {}.{}{}",
         Grouped(slowest.requests),
         duration(slowest.least_ns),
         Grouped(others.requests),
@@ -291,7 +291,7 @@ mod tests {
         let mut groups = trace.requests.expect("requests").groups;
         assert_eq!(
             who_is_slow(&groups).as_deref(),
-            Some(" The slowest number 10, from 9.80 ms up, and the others 190.")
+            Some(" The slowest are 10, from 9.80 ms up, and the others are 190.")
         );
         groups[1].looked_at = 100;
         assert!(

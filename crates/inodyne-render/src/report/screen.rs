@@ -112,7 +112,7 @@ fn of_case<'a>(page: &mut Page<'a>, case: &Case<'a>, room: Room) {
     more(page, case.findings.first().copied());
 }
 
-/// What to do first; or how much the waits for files are, if nothing is known that would shorten them.
+/// What to do first; or how much of the time is spent waiting for files, if nothing is known that would shorten that.
 fn advice(case: &Case<'_>) -> String {
     let finding = case.findings.first().filter(|finding| finding.is_an_answer());
     let cure = finding.and_then(|finding| finding.cure.first()).map_or("", String::as_str);

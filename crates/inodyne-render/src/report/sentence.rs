@@ -49,7 +49,7 @@ fn is_spent(row: &Row) -> String {
     let through = if row.via.is_empty() { String::new() } else { format!(", {}", via(row)) };
     let what = match (row.kind, row.cause) {
         // If others are in between, the call is that of the command, which waited for them.
-        (RowKind::User, _) if !row.via.is_empty() => format!("is spent{call}, waiting while others compute"),
+        (RowKind::User, _) if !row.via.is_empty() => format!("is spent waiting{call} while others compute"),
         (RowKind::User, _) => "the program computes in user mode".to_owned(),
         (RowKind::Kernel, _) if call.is_empty() => "is the overhead of entering and leaving system calls".to_owned(),
         (RowKind::Kernel, _) => format!("is kernel CPU time{call}"),

@@ -144,7 +144,7 @@ impl Expected {
             (Kind::Word, _) => words_of(&values, &self.is),
             (_, Some((per, root, of_per))) => {
                 let below = self::values(recording, per, *root);
-                // Nothing has a count, but no sum.
+                // An empty list has a count, but no sum.
                 let above = (self.kind == Kind::Count || !values.is_empty()).then(|| sum(&values, self.kind));
                 let (above, below) = match self.takes_median {
                     true => (median(&numbers(&values)), median(&numbers(&below)).unwrap_or_default()),

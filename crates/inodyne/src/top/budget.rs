@@ -9,7 +9,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// No fewer than one call in this many are timed, unless `--sample-calls` asks for fewer: the cost that is left then is that of counting.
+/// No fewer than one call in this many is timed, unless `--sample-calls` asks for fewer: the cost that is left then is that of counting.
 const FEWEST: u32 = 64;
 
 /// More are timed again only if that would take no more than this part of the budget; otherwise the rate would oscillate.

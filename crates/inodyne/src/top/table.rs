@@ -27,7 +27,7 @@ pub enum Column {
     /// Time that all threads spent waiting for files
     #[default]
     Files,
-    /// What they waited for longest
+    /// What they waited for longest, of the waits for files
     Cause,
     /// The file system in which they waited longest
     Fs,

@@ -188,7 +188,7 @@ fn the_timeline_fills_the_life_of_every_thread() {
     assert!((blocked - 5e6).abs() < 1e6, "{blocked}");
 }
 
-/// `attach` keeps no timeline unless it is asked about requests, and a strace log knows only of waits for children.
+/// `attach` keeps no timeline unless it is asked about requests, and an strace log knows only of waits for children.
 #[test]
 fn nobody_is_on_a_cpu_where_nothing_is_known_of_that() {
     let mut log = with_a_wait();

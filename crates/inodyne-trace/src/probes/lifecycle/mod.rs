@@ -25,7 +25,7 @@ use crate::names;
 use crate::kernel::Programs;
 use crate::probe::{LOSING, NOT_AT_EVENTS, Probe, Program, Seen};
 use crate::options::Options;
-use crate::rings::{Rings, Wanted, first_bytes};
+use crate::rings::{Rings, Wanted, bytes_for, first_bytes};
 use crate::skeleton::{InodyneMaps, OpenInodyneSkel};
 use crate::thread_numbers::ThreadNumbers;
 use arrived::{Arrived, Ended, Exec};
@@ -62,14 +62,9 @@ const BYTES_OF_CPU: u32 = 256 << 10;
 /// What a thread's end takes in the ring buffer where some fifty different calls are made in all.
 const BYTES_PER_END: u64 = 640;
 
-/// A ring buffer that has room for the ends of so many threads at once: a power of two.
-fn room_for_ends(threads: u32) -> u32 {
-    (u64::from(threads) * BYTES_PER_END).next_power_of_two().min(1 << 30) as u32
-}
-
 /// What the ring buffer takes at most, in bytes.
 fn room(options: &Options) -> u32 {
-    options.records_bytes.max(room_for_ends(options.max_threads))
+    options.records_bytes.max(bytes_for(options.max_threads, BYTES_PER_END))
 }
 
 impl Probe for Own {
@@ -109,7 +104,7 @@ impl Probe for Own {
     /// All threads that exist may end at once.
     fn look(&self, maps: &InodyneMaps<'static>) -> libbpf_rs::Result<()> {
         let variables = maps.bss_data.as_ref().expect("the object has global variables");
-        self.room.set(room_for_ends(global(&variables.shared).slots_used));
+        self.room.set(bytes_for(global(&variables.shared).slots_used, BYTES_PER_END));
         Ok(())
     }
 

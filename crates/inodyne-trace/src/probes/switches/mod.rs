@@ -16,12 +16,12 @@ use inodyne_model::stack::{Stack, StackId};
 use inodyne_model::trace::Trace;
 use libbpf_rs::{MapCore, MapFlags};
 
-use crate::contract::{WAKER_INTERRUPT, WAKER_KTHREAD, WAKER_PROCESS, WAKER_TRACED};
+use crate::contract::{WAKER_INTERRUPT, WAKER_KTHREAD, WAKER_PROCESS, WAKER_TRACED, global};
 use crate::map::{TakenOut, pairs_and_remove};
 use crate::names;
 use crate::probe::{Probe, Program, Seen};
 use crate::options::Options;
-use crate::rings::{Rings, first_bytes};
+use crate::rings::{Rings, Wanted, bytes_for, first_bytes};
 use crate::skeleton::{InodyneMaps, OpenInodyneSkel};
 use arrived::Arrived;
 use contract::{WaitKey, WaitSum};
@@ -49,11 +49,16 @@ const AHEAD_NS: u64 = 20_000_000;
 /// Initial size of the timeline's ring buffer, per CPU: what a busy one sends in some 10 ms.
 const BYTES_OF_CPU: u32 = 512 << 10;
 
+/// Room in the timeline's ring buffer for each thread, if that is more: where thousands take turns, the reader may have to wait for one of them,
+/// for a lock or a CPU, until all others have had theirs.
+const BYTES_OF_THREAD: u64 = 4 << 10;
+
 /// The probe of switches.
 #[derive(Default)]
 pub struct Own {
     arrived: Rc<RefCell<Arrived>>,
     max_intervals: usize,
+    room: Wanted,
     /// Until when the timeline is complete, on the monotonic clock, once it has no more room.
     until: Cell<Option<Nanos>>,
     /// For a live view: stacks that show an interrupt.
@@ -98,7 +103,7 @@ impl Probe for Own {
     ) -> libbpf_rs::Result<()> {
         self.max_intervals = options.max_intervals;
         let arrived = Rc::clone(&self.arrived);
-        rings.add(&maps.timeline, &maps.timeline_larger, options.timeline_bytes, move |bytes| {
+        self.room = rings.add(&maps.timeline, &maps.timeline_larger, options.timeline_bytes, move |bytes| {
             arrived.borrow_mut().take(bytes);
         })?;
         Ok(())
@@ -106,6 +111,8 @@ impl Probe for Own {
 
     /// Once there is no more room, has the programs send nothing that begins later.
     fn look(&self, maps: &InodyneMaps<'static>) -> libbpf_rs::Result<()> {
+        let variables = maps.bss_data.as_ref().expect("the object has global variables");
+        self.room.set(bytes_for(global(&variables.shared).slots_used, BYTES_OF_THREAD));
         if self.until.get().is_some() || !self.arrived.borrow().is_full(self.max_intervals) {
             return Ok(());
         }
