@@ -71,7 +71,7 @@ impl MappedFiles {
 
     /// All of them, once the last look is over.
     pub fn into_files(mut self) -> BTreeSet<PathBuf> {
-        self.files.extend(self.reader.take().and_then(Reader::finish).unwrap_or_default());
+        self.files.extend(self.reader.take().map(Reader::finish).unwrap_or_default());
         self.files
     }
 }
@@ -80,8 +80,9 @@ impl MappedFiles {
 #[derive(Debug)]
 struct Reader {
     asked: Option<Sender<BTreeSet<u32>>>,
-    found: Receiver<BTreeSet<PathBuf>>,
-    /// Whether an answer is still to come.
+    /// What each process has mapped, and none once all that were asked for have been looked at.
+    found: Option<Receiver<Option<BTreeSet<PathBuf>>>>,
+    /// Whether some are still to be looked at.
     is_asked: bool,
     thread: Option<JoinHandle<()>>,
 }
@@ -92,35 +93,41 @@ impl Reader {
         let (finding, found) = channel();
         let look = move || {
             for processes in asking {
-                // Nobody hears it any more where the tracer is gone.
-                let _ = finding.send(processes.into_iter().flat_map(read).collect());
+                for pid in processes {
+                    // Where the tracer is gone nobody hears it any more.
+                    if finding.send(Some(read(pid))).is_err() {
+                        return;
+                    }
+                }
+                let _ = finding.send(None);
             }
         };
         let thread = thread::Builder::new().spawn(look)?;
-        Ok(Reader { asked: Some(asked), found, is_asked: false, thread: Some(thread) })
+        Ok(Reader { asked: Some(asked), found: Some(found), is_asked: false, thread: Some(thread) })
     }
 
     fn ask(&mut self, processes: BTreeSet<u32>) {
         self.is_asked = self.asked.as_ref().is_some_and(|asked| asked.send(processes).is_ok());
     }
 
-    /// What the last look has found, if it is over.
+    /// What has been found since.
     fn found(&mut self) -> BTreeSet<PathBuf> {
-        let found = self.found.try_recv();
-        self.is_asked &= found.is_err();
-        found.unwrap_or_default()
+        let answers: Vec<_> = self.found.iter().flat_map(Receiver::try_iter).collect();
+        self.is_asked &= !answers.contains(&None);
+        answers.into_iter().flatten().flatten().collect()
     }
 
     /// Waits for the last look, and returns what it has found.
-    fn finish(self) -> Option<BTreeSet<PathBuf>> {
-        if self.is_asked { self.found.recv().ok() } else { None }
+    fn finish(self) -> BTreeSet<PathBuf> {
+        let answers = self.found.iter().filter(|_| self.is_asked).flat_map(Receiver::iter);
+        answers.map_while(|answer| answer).flatten().collect()
     }
 }
 
 impl Drop for Reader {
-    /// No thread outlives the tracer: what comes next may fork.
+    /// No thread outlives the tracer: what comes next may fork. It ends with the process that it is just looking at.
     fn drop(&mut self) {
-        self.asked = None;
+        (self.asked, self.found) = (None, None);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -143,6 +150,7 @@ fn code_file(line: &[u8]) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::*;
 
@@ -186,12 +194,47 @@ mod tests {
             drop(LISTS.lock());
             BTreeSet::from([PathBuf::from(pid.to_string())])
         };
-        let mut mapped = MappedFiles::default();
         let held = LISTS.lock().expect("nobody panics");
-        mapped.look_by(read, [1].into_iter());
-        mapped.last = None;
-        mapped.look_by(read, [2].into_iter());
+        let (done, looked) = channel();
+        let look = move || {
+            let mut mapped = MappedFiles::default();
+            mapped.look_by(read, [1].into_iter());
+            mapped.last = None;
+            mapped.look_by(read, [2].into_iter());
+            done.send(mapped).expect("it is waited for");
+        };
+        thread::spawn(look);
+        let mapped = looked.recv_timeout(Duration::from_secs(60)).expect("nobody waits");
         drop(held);
         assert_eq!(mapped.into_files(), BTreeSet::from([PathBuf::from("1")]), "the second look was left out");
+    }
+
+    #[test]
+    fn what_one_look_has_found_is_taken_by_a_later_one_which_asks_again() {
+        let read = |pid: u32| BTreeSet::from([PathBuf::from(pid.to_string())]);
+        let mut mapped = MappedFiles::default();
+        let begun = Instant::now();
+        for last in [1, 2] {
+            while !mapped.files.contains(&PathBuf::from(last.to_string())) {
+                assert!(begun.elapsed() < Duration::from_secs(60), "{last} is not seen");
+                mapped.last = None;
+                mapped.look_by(read, [last].into_iter());
+                thread::yield_now();
+            }
+        }
+    }
+
+    #[test]
+    fn no_thread_outlives_it() {
+        static IS_OVER: AtomicBool = AtomicBool::new(false);
+        let read = |_: u32| {
+            thread::sleep(Duration::from_millis(50));
+            IS_OVER.store(true, Ordering::SeqCst);
+            BTreeSet::new()
+        };
+        let mut mapped = MappedFiles::default();
+        mapped.look_by(read, [1].into_iter());
+        drop(mapped);
+        assert!(IS_OVER.load(Ordering::SeqCst));
     }
 }

@@ -39,6 +39,14 @@ impl Wanted {
     }
 }
 
+/// How large a ring buffer of this size is to be after a look at which that much had arrived. Steps are large: the next one has to wait until
+/// this one is over.
+fn next_size(bytes: u32, arrived: u64, wanted: u32, most: u32) -> u32 {
+    let is_small = arrived > u64::from(bytes / ENOUGH) || wanted > bytes;
+    let larger = if is_small { bytes.saturating_mul(GROWTH) } else { bytes };
+    larger.max(wanted).min(most)
+}
+
 /// What is done with a record.
 type Take = Rc<RefCell<dyn FnMut(&[u8])>>;
 
@@ -115,9 +123,7 @@ impl Rings {
             if ring.next.as_ref().is_some_and(|next| next.putting.is_over()) {
                 ring.replace();
             }
-            let much = ring.arrived.take() > u64::from(ring.bytes / ENOUGH);
-            let larger = if much { ring.bytes.saturating_mul(GROWTH) } else { ring.bytes };
-            let bytes = larger.max(ring.wanted.0.get()).min(ring.most);
+            let bytes = next_size(ring.bytes, ring.arrived.take(), ring.wanted.0.get(), ring.most);
             if bytes > ring.bytes && ring.next.is_none() {
                 ring.grow_to(bytes);
             }
@@ -217,4 +223,26 @@ fn consume_until(reader: &RingBuffer<'_>, until: u64) {
 fn only(reader: &RingBuffer<'_>) -> *mut libbpf_sys::ring {
     // SAFETY: the reader is a live object of libbpf.
     unsafe { libbpf_sys::ring_buffer__ring(reader.as_libbpf_object().as_ptr(), 0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ring_grows_by_large_steps_for_what_arrives_and_for_what_is_wanted() {
+        const MIB: u32 = 1 << 20;
+        assert_eq!(next_size(MIB, 0, 0, 64 * MIB), MIB);
+        assert_eq!(next_size(MIB, u64::from(MIB) / 16, MIB, 64 * MIB), MIB, "that much it has room for");
+        assert_eq!(next_size(MIB, u64::from(MIB) / 16 + 1, 0, 64 * MIB), 16 * MIB);
+        assert_eq!(next_size(MIB, 0, 2 * MIB, 64 * MIB), 16 * MIB);
+        assert_eq!(next_size(MIB, 0, 32 * MIB, 64 * MIB), 32 * MIB);
+        assert_eq!(next_size(16 * MIB, u64::MAX, 32 * MIB, 64 * MIB), 64 * MIB);
+    }
+
+    #[test]
+    fn room_for_threads_is_a_power_of_two() {
+        assert_eq!([0, 1, 3, 256].map(|threads| bytes_for(threads, 4096)), [1, 4096, 16_384, 1 << 20]);
+        assert_eq!(bytes_for(u32::MAX, 4096), 1 << 30);
+    }
 }

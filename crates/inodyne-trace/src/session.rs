@@ -2,8 +2,8 @@
 //!
 //! A tracer serves one traced run. It is made before the command is launched (loading costs some tens of
 //! milliseconds, none of it in the command's time), the held command arms itself through [`Tracer::arm_program`], and
-//! [`Tracer::drain`] is called every few milliseconds until the command has ended. It has no thread of its own: whoever waits for
-//! the command drains meanwhile. Processes that are already running are joined instead ([`Tracer::join`]), and left when it finishes.
+//! [`Tracer::drain`] is called every few milliseconds until the command has ended. Whoever waits for
+//! the command drains meanwhile; only what may have to wait itself is left to threads. Processes that are already running are joined instead ([`Tracer::join`]), and left when it finishes.
 //!
 //! What is recorded is up to the probes (`probes::all`); only who is followed is decided here.
 

@@ -50,7 +50,7 @@ const AHEAD_NS: u64 = 20_000_000;
 const BYTES_OF_CPU: u32 = 512 << 10;
 
 /// Room in the timeline's ring buffer for each thread, if that is more: where thousands take turns, the reader may have to wait for one of them,
-/// for a lock or a CPU, until all others have had theirs.
+/// for a lock or a CPU, until all others have had theirs. No more than the ring buffer may grow to.
 const BYTES_OF_THREAD: u64 = 4 << 10;
 
 /// The probe of switches.
@@ -58,6 +58,8 @@ const BYTES_OF_THREAD: u64 = 4 << 10;
 pub struct Own {
     arrived: Rc<RefCell<Arrived>>,
     max_intervals: usize,
+    has_timeline: bool,
+    max_threads: u32,
     room: Wanted,
     /// Until when the timeline is complete, on the monotonic clock, once it has no more room.
     until: Cell<Option<Nanos>>,
@@ -102,6 +104,7 @@ impl Probe for Own {
         rings: &mut Rings,
     ) -> libbpf_rs::Result<()> {
         self.max_intervals = options.max_intervals;
+        (self.has_timeline, self.max_threads) = (options.timeline, options.max_threads);
         let arrived = Rc::clone(&self.arrived);
         self.room = rings.add(&maps.timeline, &maps.timeline_larger, options.timeline_bytes, move |bytes| {
             arrived.borrow_mut().take(bytes);
@@ -111,9 +114,15 @@ impl Probe for Own {
 
     /// Once there is no more room, has the programs send nothing that begins later.
     fn look(&self, maps: &InodyneMaps<'static>) -> libbpf_rs::Result<()> {
-        let variables = maps.bss_data.as_ref().expect("the object has global variables");
-        self.room.set(bytes_for(global(&variables.shared).slots_used, BYTES_OF_THREAD));
-        if self.until.get().is_some() || !self.arrived.borrow().is_full(self.max_intervals) {
+        if self.until.get().is_some() {
+            return Ok(());
+        }
+        if self.has_timeline {
+            let variables = maps.bss_data.as_ref().expect("the object has global variables");
+            let threads = global(&variables.shared).slots_used.min(self.max_threads);
+            self.room.set(bytes_for(threads, BYTES_OF_THREAD));
+        }
+        if !self.arrived.borrow().is_full(self.max_intervals) {
             return Ok(());
         }
         let until = monotonic_ns() + Nanos(AHEAD_NS);
