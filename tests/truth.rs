@@ -192,7 +192,7 @@ fn asking_to_wait_for_what_is_over_is_no_wait() {
     assert!(printed.contains("refused 200000"), "{printed}");
     assert!(calls(&recording.traces[0], "futex") >= 200_000);
     let finding = expected(&recording, "futex-contention");
-    assert!(finding.title.contains("asks to wait where there is nothing to wait for"), "{finding:?}");
+    assert!(finding.title.contains("asks to wait when there is no longer anything to wait for"), "{finding:?}");
     assert!(finding.evidence.iter().any(|line| line.contains("EAGAIN")), "{finding:?}");
 }
 
@@ -243,14 +243,14 @@ fn who_has_a_lock_and_is_none_of_the_command_is_named() {
     run(command.arg(&program).args(["1", "1", "1"]).current_dir(scratch.path())).ended_with(0);
     let recording = support::load(&file).expect("it was written");
     let finding = expected(&recording, "lock-contention");
-    assert!(finding.title.contains("waits for the lock of a file that stranger had"), "{finding:?}");
+    assert!(finding.title.contains("waits for the lock of a file that stranger held"), "{finding:?}");
     // Of nearly all the waiting for locks, since nobody else had it.
     let names =
         |line: &&String| line.contains("stranger (process ") && line.contains(&format!(" of {}) ", cgroup.name()));
     let line = finding.evidence.iter().find(names).unwrap_or_else(|| panic!("{finding:?}"));
     let share = line.split(") ").nth(1).and_then(|share| share.split('%').next()?.parse::<u32>().ok());
     assert!(share.is_some_and(|share| share > 90), "{line}");
-    let advised = finding.cure.iter().any(|line| line.contains("at another time than stranger"));
+    let advised = finding.cure.iter().any(|line| line.contains("at a different time from stranger"));
     assert!(advised && finding.share_of_wall > 0.5, "{finding:?}");
 }
 
@@ -272,7 +272,7 @@ fn a_limit_of_the_cgroup_is_named_and_not_the_device() {
     let tree = ["--at", "ext4:size=256M", "--data", "tree:dirs=150,files=5,bytes=1", "--cache", "cold"];
     let limited = sh_recorded(scratch.path(), &tree, &format!("{} && exec find . -size +1k", cgroup.reads(100)));
     let finding = expected(&limited, "io-limited");
-    assert!(finding.title.contains("allows no more than 100 read requests a second of 7:"), "{finding:?}");
+    assert!(finding.title.contains("waits at its cgroup's limit of 100 read requests a second of 7:"), "{finding:?}");
     assert!(finding.evidence[0].contains(cgroup.name()), "{finding:?}");
     assert!(finding.bound && said(&limited, "cold-metadata").is_none(), "{:?}", limited.findings);
     // Where as much is allowed as the device delivers, it is the device.
@@ -309,7 +309,7 @@ fn who_may_use_one_cpu_of_several_does_not_wait_for_others() {
     let recording = sh_recorded(scratch.path(), &["--at", "tmpfs"], &script);
     let finding = expected(&recording, "run-queue-bound");
     let is_quiet = recording.traces[0].doubts.is_empty();
-    assert!(finding.title.contains("programs left some of them free") || !is_quiet, "{finding:?}");
+    assert!(finding.title.contains("programs left some CPUs free") || !is_quiet, "{finding:?}");
     assert!(finding.evidence[0].contains(" CPUs on average, other programs "), "{finding:?}");
 }
 
