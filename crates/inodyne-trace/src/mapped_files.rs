@@ -43,16 +43,13 @@ impl MappedFiles {
             return;
         }
         self.last = Some(Instant::now());
-        if self.reader.is_none() {
-            // If the system gives no thread, nothing is seen until it does.
-            self.reader = Reader::start(read).ok();
-        }
-        let Some(reader) = &mut self.reader else { return };
+        // If the system gives no thread, nothing is seen until it does.
+        let Some(mut reader) = self.reader.take().or_else(|| Reader::start(read).ok()) else { return };
         self.files.extend(reader.found());
         if !reader.is_asked {
-            let next = self.next(processes);
-            self.reader.as_mut().expect("it is there").ask(next);
+            reader.ask(self.next(processes));
         }
+        self.reader = Some(reader);
     }
 
     /// Those whose turn it is. Once all have had theirs it starts over, since programs map more as they run.
