@@ -31,7 +31,6 @@
 //! | `disks` | what was measured about disks earlier |
 //! | `host` | the machine and the user, as the system reports them |
 //! | `failure` | one line, and an exit code |
-//! | `say` | lines on standard error |
 
 mod attach;
 mod cli;
@@ -56,7 +55,6 @@ mod report;
 mod ring;
 mod rm;
 mod run;
-mod say;
 mod share;
 mod show;
 mod stored;
@@ -68,6 +66,7 @@ mod tune;
 mod window;
 
 use std::ffi::OsString;
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -132,7 +131,7 @@ fn behind_rm(arguments: &[OsString]) -> Option<usize> {
 
 /// Prints what went wrong; where it cannot be printed, as on a terminal that is gone, the exit code has to say it.
 fn told(failure: Failure) -> ExitCode {
-    say::say!("inodyne: {failure}");
+    let _ = writeln!(anstream::stderr(), "inodyne: {failure}");
     failure.status().into()
 }
 
