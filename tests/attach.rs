@@ -401,7 +401,7 @@ fn what_cannot_be_followed_is_said_in_one_line() {
     }
     assert!(says(&["--name", "nobody-has-this"], 2).contains("no process is called"));
     assert!(says(&["--cgroup", "/no/such/group"], 2).contains("no such control group"));
-    assert!(says(&["--cgroup", "/proc"], 2).contains("is no control group"));
+    assert!(says(&["--cgroup", "/proc"], 2).contains("is not a control group"));
     assert!(says(&["--unit", "no-such-unit"], 2).contains("no unit no-such-unit.service runs"));
     assert!(says(&["--container", "no-such-container"], 2).contains("no container is called that"));
     let scratch = scratch();

@@ -1016,7 +1016,7 @@ fn mistakes_are_told_in_one_line() {
     for (listen, told) in [
         (&["vsock:2:700"][..], "needs --allow cid:N"),
         (&[&free, "--allow", "cid:3"], "over vsock: only"),
-        (&["vsock:2:700", "--allow", "cid:three"], "is no number of a machine"),
+        (&["vsock:2:700", "--allow", "cid:three"], "is not a context ID"),
         (&[&free, "--owner", "1:1"], "--owner is for vhost-user:"),
         (&["vhost-user:/nowhere/socket", "--owner", "1:1", "--owners", "keep"], "not with --owners keep"),
         (&["vhost-user:/nowhere/socket", "--allow", "cid:3"], "over vsock: only"),

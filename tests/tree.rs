@@ -32,7 +32,7 @@ fn what_the_user_got_wrong_is_said_in_one_line() {
         ("make t --spec depth=9999999999,width=1", "depth=9999999999 is too deep: at most 10000000"),
         ("make t --spec depth=4000000000,width=1", "depth=4000000000 is too deep: at most 10000000"),
         ("make t --spec depth=99,width=99", "too many directories"),
-        ("make t --spec dirs=1,bytes=x", "'x' is no amount"),
+        ("make t --spec dirs=1,bytes=x", "'x' is not an amount"),
         ("make t --dirs 1 --bytes 9..3", "'9..3' runs backwards"),
         ("make t --spec colour=red", "no key 'colour'"),
         ("make t", "say which tree"),

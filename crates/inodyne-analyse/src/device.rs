@@ -18,12 +18,12 @@ pub(crate) const MANY: f64 = 4.0;
 
 /// The disk that a command in this place worked with, and what bounds the command.
 pub(crate) fn bound(block: &BlockIo, wall: Nanos, ledger: &Ledger, place: Option<&Place>) -> Option<Bound> {
-    let disk = worked_with(block, place)?;
     let waiting = |is_meant: fn(Cause) -> bool| -> Nanos {
         let rows = ledger.rows.iter().filter(|row| row.kind == RowKind::Blocked);
         rows.filter(|row| row.cause.is_some_and(is_meant)).map(|row| row.ns).sum()
     };
     let (waiting, of_journal) = (waiting(Cause::is_of_device), waiting(|cause| cause == Cause::Journal));
+    let disk = worked_with(block, place, waiting)?;
     let load = Load::of(disk, &block.paths, wall);
     let by = if waiting.share_of(ledger.wall_ns) < LEAST_WAITING {
         BoundBy::NotTheDevice
@@ -38,16 +38,22 @@ pub(crate) fn bound(block: &BlockIo, wall: Nanos, ledger: &Ledger, place: Option
 }
 
 /// The disk of the place, or of what lies below it; where that is not among those that did anything, all are candidates. Of several,
-/// the one at which the command's own requests took the longest.
-fn worked_with<'a>(block: &'a BlockIo, place: Option<&Place>) -> Option<&'a Disk> {
+/// the one at which the command's own requests took the longest. So too where the command has asked the place's disk for nothing, while its own
+/// requests to another one took half as long as it has waited for devices: it works on files that are elsewhere.
+fn worked_with<'a>(block: &'a BlockIo, place: Option<&Place>, waiting: Nanos) -> Option<&'a Disk> {
     let sources = place.map_or_else(Vec::new, sources);
     let is_of_place = |disk: &&Disk| {
         let of_disk = block.requests.iter().filter(|row| row.disk == disk.number);
         let partitions = of_disk.filter_map(|row| row.partition.as_deref());
         partitions.chain([disk.name.as_str()]).any(|name| sources.contains(&name))
     };
-    let of_place = block.disks.iter().filter(is_of_place);
-    of_place.max_by_key(|disk| own_time(block, disk)).or_else(|| most_used(block))
+    let of_place = block.disks.iter().filter(is_of_place).max_by_key(|disk| own_time(block, disk));
+    let most_used = most_used(block);
+    let is_elsewhere = |used: &&Disk| {
+        let is_asked = of_place.is_none_or(|disk| own_time(block, disk).0 > Nanos::ZERO);
+        !is_asked && waiting > Nanos::ZERO && Nanos(own_time(block, used).0.0.saturating_mul(2)) >= waiting
+    };
+    most_used.filter(is_elsewhere).or(of_place).or(most_used)
 }
 
 /// The disk at which the command's own requests took the longest; none where it had none.
@@ -124,12 +130,24 @@ mod tests {
         all.requests = vec![Requests { disk: "8:0".into(), partition: Some("sda3".into()), ..Requests::default() }];
         let at = |source: &str| Place { source: source.to_owned(), ..Place::default() };
         let over = |below: Place| Place { source: "overlay".to_owned(), below: vec![below], ..Place::default() };
-        let name = |place: &Place| worked_with(&all, Some(place)).map(|disk| disk.name.as_str());
+        let name = |place: &Place| worked_with(&all, Some(place), ms(900)).map(|disk| disk.name.as_str());
         assert_eq!(name(&at("/dev/loop0")), Some("loop0"));
         assert_eq!(name(&over(at("/dev/loop0"))), Some("loop0"));
         assert_eq!(name(&at("/dev/sda3")), Some("sda"));
         assert_eq!(name(&at("tmpfs")), Some("sda"));
         all.paths.iter_mut().for_each(|row| row.asker = Asker::Other);
-        assert_eq!(worked_with(&all, None), None);
+        assert_eq!(worked_with(&all, None, ms(900)), None);
+    }
+
+    #[test]
+    fn a_command_in_one_place_may_work_on_the_disk_of_another() {
+        let mut all = block("8:16", "sdb", ms(900), ms(900));
+        // The place's disk has only what the kernel writes.
+        all.disks.extend(block("8:0", "sda", ms(1), ms(1)).disks);
+        all.requests = vec![Requests { disk: "8:0".into(), partition: Some("sda1".into()), ..Requests::default() }];
+        let place = Place { source: "/dev/sda1".to_owned(), ..Place::default() };
+        let name = |waiting| worked_with(&all, Some(&place), waiting).map(|disk| disk.name.as_str());
+        assert_eq!(name(ms(900)), Some("sdb"));
+        assert_eq!([name(ms(2_000)), name(Nanos::ZERO)], [Some("sda"); 2], "it has waited for something else");
     }
 }

@@ -45,7 +45,7 @@ const WAITS_FOR_DEVICES: f64 = 0.2;
 /// If the path is followed by sums alone for more than this share of the time, it is not known what was waited for beside it.
 const BY_SUMS: f64 = 0.1;
 /// Why nothing is predicted for a window.
-const NO_END: &str = "a window has no end that could come sooner: shares are of the waiting threads' time";
+const NO_END: &str = "a window has no end that could come sooner: shares are of the window's length";
 
 /// The reasons, a sentence each; none where a prediction can be made.
 pub(crate) fn of(recording: &Recording, number: usize) -> Vec<String> {

@@ -12,7 +12,7 @@ pub enum DiskError {
     #[error(transparent)]
     Lab(#[from] LabError),
     /// There is no such directory.
-    #[error("{} is no directory: give one on the disk that is to be measured", .0.display())]
+    #[error("{} is not a directory: give one on the disk that is to be measured", .0.display())]
     NotADirectory(PathBuf),
     /// fio is not installed.
     #[error("measuring a disk needs fio: install fio (apt-get install fio)")]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use inodyne_model::block::BlockIo;
 use inodyne_model::disk_limits::DiskLimits;
-use inodyne_recording::file::{Access, write_whole};
+use inodyne_recording::file::{Access, create_directories, write_whole};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -92,7 +92,7 @@ impl Kept {
 pub fn save(directory: &Path, disk: &Identity, limits: &DiskLimits) -> Result<PathBuf, DiskError> {
     let path = directory.join(file_name(disk));
     let contents = Contents { schema: SCHEMA.to_owned(), disk: disk.clone(), limits: limits.clone() };
-    let written = fs::create_dir_all(directory).and_then(|()| {
+    let written = create_directories(directory).and_then(|()| {
         write_whole(&path, Access::ByUmask, |out| {
             serde_json::to_writer_pretty(&mut *out, &contents)?;
             out.write_all(b"\n")
@@ -125,7 +125,7 @@ fn read(path: &Path) -> Result<Contents, String> {
     let text = |error: io::Error| error.to_string();
     // Opening a pipe would block until it has a writer.
     if !fs::metadata(path).map_err(text)?.is_file() {
-        return Err("it is no file".to_owned());
+        return Err("it is not a file".to_owned());
     }
     let mut bytes = Vec::new();
     File::open(path).map_err(text)?.take(MOST_BYTES).read_to_end(&mut bytes).map_err(text)?;
@@ -191,7 +191,7 @@ mod tests {
             .map(|one| (one.path.file_stem().unwrap().to_str().unwrap(), one.reason.split(':').next().unwrap()))
             .collect();
         let expected = [
-            ("directory", "it is no file"),
+            ("directory", "it is not a file"),
             ("half", "it is damaged"),
             ("newer", "this inodyne does not know its version inodyne-disk/2"),
             ("other", "it is of another disk than its name says"),

@@ -20,7 +20,7 @@ pub enum ExperimentError {
     #[error(transparent)]
     Launch(#[from] LaunchError),
     /// A command is to start outside its place.
-    #[error("{} is no directory below the place", .0.display())]
+    #[error("{} is not a directory below the place", .0.display())]
     NotBelow(PathBuf),
     /// What is to be made anew before each run is one of the user's directories.
     #[error("{0} is not made here, so it cannot be made anew before each run")]

@@ -286,7 +286,8 @@ impl Plan<'_> {
         let done = self.race(&all, repetitions, self.seed.wrapping_add(1), false, executor, observer, measured);
         let seen: Vec<Seen> = (1..=all.len()).map(|place| first.seen(measured, place, self.objective)).collect();
         let of_each: Vec<Pairs> = seen.iter().map(|seen| seen.pairs.clone()).collect();
-        tuned.complete &= of_each.iter().all(|of_one| of_one.len() == pairs as usize);
+        let is_done = |seen: &Seen| seen.refused.is_some() || seen.failed.is_some() || seen.blocks >= pairs as usize;
+        tuned.complete &= seen.iter().all(is_done);
         for ((at, seen), confirmed) in judged.iter().zip(seen).zip(tuning::confirmed(&of_each, self.margin)) {
             let judged = &mut tuned.judged[*at];
             judged.confirmed = confirmed.map(|(figures, _)| figures);

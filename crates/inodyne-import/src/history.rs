@@ -22,7 +22,7 @@ use inodyne_model::run::Exit;
 use inodyne_model::syscall::looks_up;
 
 use crate::arguments;
-use crate::line::{self, Event, Instant, Outcome, Returned};
+use crate::line::{self, Event, Instant, Outcome, Returned, Stamp};
 
 /// Longest command name (`TASK_COMM_LEN` minus its NUL byte, include/linux/sched.h).
 const LONGEST_COMM: usize = 15;
@@ -196,7 +196,15 @@ impl History {
 
     fn line(&mut self, line: &line::Line<'_>) {
         match line.event {
-            Event::Other => return,
+            Event::Other => {
+                // A relative time is counted from the line before, whatever that was about.
+                if let Some(stamp @ Stamp::Relative(_)) = line.at {
+                    let at = stamp.after(self.now);
+                    self.now = Some(at);
+                    self.last = self.last.max(at);
+                }
+                return;
+            }
             Event::Attached { tid } => {
                 // Before the first call, this is about a process that strace was told to follow.
                 if !self.threads.is_empty() {
@@ -480,6 +488,18 @@ mod tests {
         assert_eq!(names, ["ls", "ls", "ls"]);
         assert_eq!(child.calls[1].path.as_ref().unwrap().text, "/x");
         assert_eq!(child.calls[2].result, Result::Never);
+    }
+
+    #[test]
+    fn a_relative_time_is_counted_from_the_line_before_whatever_that_is_about() {
+        let log = r#"     0.000000 execve("/bin/x", ["x"], 0x1) = 0 <0.000100>
+     2.000000 --- SIGALRM {si_signo=SIGALRM, si_code=SI_KERNEL} ---
+     0.000100 exit_group(0)           = ?
+     0.000050 +++ exited with 0 +++
+"#;
+        let history = History::of(log.lines());
+        let [thread] = &history.threads[..] else { panic!("{history:?}") };
+        assert_eq!(thread.ended.map(|(at, _)| at - thread.born), Some(2_000_150_000));
     }
 
     /// What strace writes to a terminal: [`LOG`] up to the wait, and the shell once more after it.

@@ -105,7 +105,7 @@ fn open(path: &Path) -> io::Result<Box<dyn Read>> {
         tar if tar.get(257..262) == Some(b"ustar") => Box::new(file),
         // The end of an archive, which for an empty one is all there is.
         [..] if start.len() == BLOCK && start.iter().all(|byte| *byte == 0) => Box::new(file),
-        _ => return Err(io::Error::other("is no tar archive (tar, tar.gz, tar.zst and tar.xz are read)")),
+        _ => return Err(io::Error::other("is not a tar archive (tar, tar.gz, tar.zst and tar.xz are read)")),
     })
 }
 

@@ -61,7 +61,7 @@ impl FromStr for DataSpec {
         let wrong = |problem: String| LabError::DataSyntax { text: text.into(), problem };
         if let Some(script) = text.strip_prefix(SCRIPT) {
             let (path, seed) = match script.rsplit_once(SEED) {
-                Some((path, seed)) => (path, seed.parse().map_err(|_| wrong(format!("seed={seed} is no number")))?),
+                Some((path, seed)) => (path, seed.parse().map_err(|_| wrong(format!("seed={seed} is not a number")))?),
                 None => (script, 0),
             };
             return match path.is_empty() {
@@ -176,7 +176,7 @@ mod tests {
         for (text, says) in [
             ("", "is empty"),
             ("script:", "names no script"),
-            ("script:x,seed=y", "seed=y is no number"),
+            ("script:x,seed=y", "seed=y is not a number"),
             ("tree:", "give either"),
             ("tree:colour=1", "no key 'colour'"),
         ] {

@@ -48,7 +48,7 @@ pub enum LabError {
     Hidden(PathBuf),
     /// The root directory is not where a file system is mounted, so its mounts cannot be kept from others.
     #[error(
-        "/ is no mount point (a chroot?), so places cannot be made here: mount it over itself first (mount --bind)"
+        "/ is not a mount point (a chroot?), so places cannot be made here: mount it over itself first (mount --bind)"
     )]
     RootIsNoMount,
     /// No directory can be mounted over without hiding something.

@@ -8,8 +8,9 @@
 //! The mount points themselves must not remain on disk either. So the first place mounts a small tmpfs over an
 //! existing directory, in this namespace only, and all mount points are made in that. The directory must hide nothing
 //! that the command could need: it is the first of [`CANDIDATES`] that is empty, is not a mount itself, is not given as a place,
-//! is not above the current directory and is not in the words of those who may write there, or what `INODYNE_MOUNT` names. The
-//! mount points are called `place-1`, `place-2`: names of the same length, so that no place has longer paths than another.
+//! is not above the current directory or above where images are made, and is not in the words of those who may write there, or
+//! what `INODYNE_MOUNT` names. The mount points are called `place-1`, `place-2`: names of the same length, so that no place has longer
+//! paths than another.
 //!
 //! Images are made in `INODYNE_SCRATCH`, otherwise in `/var/tmp`, which unlike `/tmp` is a disk on every distribution.
 
@@ -103,7 +104,7 @@ impl Lab {
         let all = match state.mount_points.upgrade() {
             Some(all) => all,
             None => {
-                let all = Arc::new(MountPoints::open(&state, outside)?);
+                let all = Arc::new(MountPoints::open(&state, &self.scratch, outside)?);
                 state.mount_points = Arc::downgrade(&all);
                 all
             }
@@ -181,14 +182,14 @@ struct MountPoints {
 }
 
 impl MountPoints {
-    fn open(state: &State, outside: Arc<OwnedFd>) -> Result<Self, LabError> {
-        let directory = directory_for_mount_points(state)?;
+    fn open(state: &State, scratch: &Path, outside: Arc<OwnedFd>) -> Result<Self, LabError> {
+        let directory = directory_for_mount_points(state, scratch)?;
         let mount = Mount::new("tmpfs", "inodyne", "size=1M,mode=755,nosuid,nodev", &directory)?;
         Ok(Self { directory, _mount: mount, outside })
     }
 }
 
-fn directory_for_mount_points(state: &State) -> Result<PathBuf, LabError> {
+fn directory_for_mount_points(state: &State, scratch: &Path) -> Result<PathBuf, LabError> {
     let wanted = env::var_os("INODYNE_MOUNT").filter(|path| !path.is_empty()).map(PathBuf::from);
     let here = env::current_dir().unwrap_or_default();
     let is_named = |directory: &str| state.words.iter().any(|word| may_name(word, directory, &here));
@@ -196,8 +197,10 @@ fn directory_for_mount_points(state: &State) -> Result<PathBuf, LabError> {
         Some(wanted) => vec![wanted],
         None => CANDIDATES.into_iter().filter(|directory| !is_named(directory)).map(PathBuf::from).collect(),
     };
+    // Images are on a disk; if a mount of ours hid their directory, they would be in memory.
+    let scratch = scratch.canonicalize().unwrap_or_default();
     let is_free = |directory: &PathBuf| {
-        let is_used = state.taken.iter().chain([&here]).any(|used| used.starts_with(directory));
+        let is_used = state.taken.iter().chain([&here, &scratch]).any(|used| used.starts_with(directory));
         !is_used && is_empty(directory) && !is_mount(directory)
     };
     let tried = || candidates.iter().map(|directory| directory.display().to_string()).collect::<Vec<_>>().join(", ");
@@ -279,6 +282,14 @@ mod tests {
                 assert!(!named(word.as_ref()) || word == "results/../x" && !directory.ends_with("below"), "{word}");
             }
         }
+    }
+
+    #[test]
+    fn where_images_are_made_is_not_mounted_over() {
+        let state = State::default();
+        let first = directory_for_mount_points(&state, Path::new("/var/tmp")).expect("one is empty");
+        let other = directory_for_mount_points(&state, &first);
+        assert!(other.is_err() || other.is_ok_and(|other| other != first));
     }
 
     #[test]

@@ -27,7 +27,7 @@ impl Limits {
 
 /// Text that is not a delay.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no delay: write a number with us, ms or s, such as 2ms, up to 10s")]
+#[error("'{0}' is not a delay: write a number with us, ms or s, such as 2ms, up to 10s")]
 pub struct ParseDelayError(String);
 
 /// A time by which answers come later: from 1 microsecond to 10 seconds.

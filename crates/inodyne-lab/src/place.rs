@@ -242,7 +242,9 @@ impl MountedPlace {
         let device = Path::new(&self.record.source).file_name().unwrap_or_default().to_owned();
         let mut before = mem::take(&mut self.settings).into_iter();
         self.record.settings.clear();
-        for wanted in &self.wanted {
+        // Another scheduler gives its queue new values of other settings.
+        let (schedulers, others): (Vec<_>, Vec<_>) = self.wanted.iter().partition(|wanted| wanted.is_scheduler());
+        for wanted in schedulers.into_iter().chain(others) {
             let path = wanted.path(&device);
             let setting = match before.next().filter(|before| before.path() == path) {
                 Some(before) => before.again()?,
@@ -251,7 +253,8 @@ impl MountedPlace {
             self.record.settings.insert(path.display().to_string(), setting.value().to_owned());
             self.settings.push(setting);
         }
-        Ok(())
+        // One may have changed another.
+        self.settings.iter().try_for_each(Setting::check)
     }
 }
 

@@ -116,9 +116,14 @@ impl Setting {
         if !self.is_in_force.swap(true, Ordering::Relaxed) {
             in_force.get_or_insert_with(wanted).holders += 1;
         }
-        let file = &self.files.locked[self.at];
-        file.write(&self.value).map_err(failed)?;
-        let is = file.read().map_err(failed)?;
+        self.files.locked[self.at].write(&self.value).map_err(failed)?;
+        self.check()
+    }
+
+    /// Checks whether the kernel has the value as it was written.
+    pub fn check(&self) -> Result<(), LabError> {
+        let failed = |problem| failed(&self.path, &self.value, problem);
+        let is = self.files.locked[self.at].read().map_err(failed)?;
         let is_same = is.split_whitespace().eq(self.value.split_whitespace());
         if is_same { Ok(()) } else { Err(failed(format!("the kernel made it {is}"))) }
     }
@@ -169,6 +174,10 @@ impl Files {
         let before: Vec<_> = before.into_iter().enumerate().filter(|(_, before)| is_in_force(before)).collect();
         if before.is_empty() {
             return Err("it could not be restored afterwards, since it and its counterpart are both 0".to_owned());
+        }
+        // The kernel takes writing nothing for no change.
+        if before.iter().any(|(_, before)| before.is_empty()) {
+            return Err("it could not be restored afterwards, since it is empty now".to_owned());
         }
         for (at, before) in &before {
             let refused = |problem| format!("it could not be restored afterwards: {problem}");
@@ -246,7 +255,7 @@ impl Locked {
         })?;
         let stat = fstat(&file).map_err(|errno| errno.to_string())?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-            return Err("it is no file".into());
+            return Err("it is not a file".into());
         }
         Ok(Self { fd: file.into(), identity: (stat.st_dev, stat.st_ino) })
     }

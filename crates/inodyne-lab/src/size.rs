@@ -7,7 +7,7 @@ use std::{fmt, str::FromStr};
 
 /// Text that is not a size.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no size: write a number with K, M, G or T, such as 512M")]
+#[error("'{0}' is not a size: write a number with K, M, G or T, such as 512M")]
 pub struct ParseSizeError(String);
 
 /// A number of bytes, greater than zero.

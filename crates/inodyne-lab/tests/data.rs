@@ -201,10 +201,10 @@ fn what_is_no_data_is_said_so() {
     fs::write(&cut, [0x1f, 0x8b, 8, 0, 0]).expect("written");
     let mut place = make(&lab, "tmpfs:size=1M");
     for (from, says) in [
-        (text.as_path(), "is no tar archive (tar, tar.gz, tar.zst and tar.xz are read)"),
+        (text.as_path(), "is not a tar archive (tar, tar.gz, tar.zst and tar.xz are read)"),
         (cut.as_path(), "cut.tar.gz"),
         (Path::new("/no/such"), "'/no/such': does not exist"),
-        (Path::new("/dev/null"), "is no tar archive"),
+        (Path::new("/dev/null"), "is not a tar archive"),
     ] {
         let error = place.fill(&data(from)).expect_err("no data").to_string();
         assert!(error.contains(says), "{error}");

@@ -54,6 +54,17 @@ fn a_file_that_comes_and_goes_with_the_mount_is_set_again() {
 }
 
 #[test]
+fn another_scheduler_takes_no_setting_back() {
+    let (lab, _scratch) = lab();
+    let queue = "/sys/block/LOOP/queue";
+    let mut place = make(&lab, &format!("ext4:size=16M,set={queue}/nr_requests=32,set={queue}/scheduler=mq-deadline"));
+    let file = place.record().source.replace("/dev/", "/sys/block/") + "/queue/nr_requests";
+    assert_eq!(value(&file), "32");
+    place.remount().expect("mounted again");
+    assert_eq!(value(&file), "32");
+}
+
+#[test]
 fn places_may_want_the_same_and_not_the_different() {
     let _alone = alone();
     let (lab, _scratch) = lab();

@@ -110,7 +110,14 @@ pub fn unlike_ledgers<'a>(traces: impl IntoIterator<Item = &'a Trace>) -> Option
         View::RootThread if trace.threads.len() <= 1 => View::CriticalPath,
         view => view,
     };
-    let views: BTreeSet<View> = traces.into_iter().map(view).collect();
+    let (mut views, mut divides) = (BTreeSet::new(), BTreeSet::new());
+    for trace in traces {
+        views.insert(view(trace));
+        divides.insert(trace.tracer.divides_calls());
+    }
+    if divides.len() > 1 {
+        return Some("the ledgers are not subtracted: a log does not say what a call did, as the others do".to_owned());
+    }
     let words: Vec<&str> = views.iter().rev().map(|view| view.words()).collect();
     let is_mixed = words.len() > 1;
     is_mixed.then(|| format!("the ledgers are not subtracted: some divide {}", words.join(", others ")))

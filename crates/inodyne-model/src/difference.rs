@@ -165,6 +165,13 @@ pub struct CallDifference {
     pub errors_by_errno: BTreeMap<String, Sides<u64>>,
 }
 
+impl CallDifference {
+    /// Whether anything that was counted differs: also where as many calls failed, but for another reason.
+    pub fn differs(&self) -> bool {
+        self.counts.differ() || self.errors_by_errno.values().any(Sides::differ)
+    }
+}
+
 /// What came and what went.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Changed<T> {

@@ -228,7 +228,7 @@ impl<'a> Parser<'a> {
         };
         match limit {
             Some(limit) => Ok((start, limit)),
-            None => wrong(self, format!("{number} is no number that can be counted to: write {forms}")),
+            None => wrong(self, format!("{number} is not a number that can be counted to: write {forms}")),
         }
     }
 
@@ -301,7 +301,7 @@ mod tests {
             ("calls < +5%", 7, "write > and what is allowed"),
             ("calls > ", 9, "write a number"),
             ("calls > 5%", 9, "write +5%"),
-            ("calls > +5.5", 9, "5.5 is no number"),
+            ("calls > +5.5", 9, "5.5 is not a number"),
             ("calls > -5", 9, "write a number"),
             ("calls > +5% or so", 13, "nothing may follow"),
             ("calls(open > +5%", 12, "a closing bracket"),
@@ -311,7 +311,7 @@ mod tests {
             ("finding", 8, "finding(NAME)"),
             ("ä > 1", 1, "write calls"),
             ("paths(x) > 1", 6, "write >"),
-            ("calls > 99999999999999999999999", 9, "no number"),
+            ("calls > 99999999999999999999999", 9, "not a number"),
         ] {
             let error = text.parse::<Gate>().unwrap_err();
             assert_eq!(error.column, column, "{text}: {error}");

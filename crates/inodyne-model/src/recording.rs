@@ -149,6 +149,16 @@ impl Recording {
         walls
     }
 
+    /// The run that was traced for one of the traces: they are added together. If a case has not as many of each, it is the first.
+    pub fn run_of(&self, trace: usize) -> Option<&Run> {
+        let key = self.traces.get(trace)?.key();
+        let of_case = |trace: &&Trace| trace.key() == key;
+        let runs: Vec<&Run> = self.runs.iter().filter(|run| run.traced && run.key() == key).collect();
+        let is_each = runs.len() == self.traces.iter().filter(of_case).count();
+        let number = self.traces[..trace].iter().filter(of_case).count();
+        runs.get(if is_each { number } else { 0 }).copied()
+    }
+
     /// The case that a finding is about: that of its trace.
     pub fn case_of(&self, finding: &Finding) -> CaseKey {
         let of_first = || CaseKey::new(finding.place, finding.command, CacheState::default());
@@ -249,6 +259,20 @@ mod tests {
     fn reads_what_it_wrote() {
         let recording = empty("inodyne/1");
         assert_eq!(Recording::read(&written(&recording)[..], LIMIT).unwrap(), recording);
+    }
+
+    #[test]
+    fn each_trace_is_of_a_run_of_its_own() {
+        let mut recording = crate::sample::empty();
+        for wall in [200.0, 100.0, 101.0].map(crate::sample::ms) {
+            recording.push_run(crate::sample::run(0, CacheState::Cold, false, wall));
+            recording.push_run(crate::sample::run(0, CacheState::Cold, true, wall));
+            recording.traces.push(crate::sample::find_trace(0, CacheState::Cold, true));
+        }
+        let walls = |recording: &Recording| [0, 1, 2].map(|trace| recording.run_of(trace).map(|run| run.wall_ns));
+        assert_eq!(walls(&recording), [200.0, 100.0, 101.0].map(|wall| Some(crate::sample::ms(wall))));
+        recording.traces.pop();
+        assert_eq!(walls(&recording), [Some(crate::sample::ms(200.0)), Some(crate::sample::ms(200.0)), None]);
     }
 
     #[test]

@@ -45,7 +45,11 @@ pub fn write_whole(
     let path = &behind_links(path)?;
     let before = std::fs::metadata(path).ok();
     if is_kept(path, before.as_ref()) {
-        return fill(open_kept(path)?, write).map(|_| ());
+        check_kept(path, &std::fs::metadata(path)?)?;
+        let kept = open_kept(path)?;
+        // What was opened may be another one than what was looked at.
+        check_kept(path, &kept.metadata()?)?;
+        return fill(kept, write).map(|_| ());
     }
     let beside = name_beside(path);
     let (file, named) = create(path, &beside, access)?;
@@ -76,7 +80,9 @@ pub fn check_writable(path: &Path) -> io::Result<()> {
     let path = &behind_links(path)?;
     if is_kept(path, std::fs::metadata(path).ok().as_ref()) {
         // Opening a pipe would block until it has a reader.
-        return match std::fs::metadata(path)?.is_dir() {
+        let found = std::fs::metadata(path)?;
+        check_kept(path, &found)?;
+        return match found.is_dir() {
             true => Err(io::Error::from(io::ErrorKind::IsADirectory)),
             false => Ok(rustix::fs::access(path, Permission::WRITE_OK)?),
         };
@@ -116,6 +122,17 @@ fn may_follow(link: &Metadata, directory: &Metadata) -> bool {
 /// Whether it is written to in place: it is not a regular file, or it is one that a process has open.
 fn is_kept(path: &Path, found: Option<&Metadata>) -> bool {
     found.is_some_and(|found| !found.is_file() || path.is_symlink())
+}
+
+/// Refuses another user's pipe where anyone may create files: whoever made it would read what is written.
+fn check_kept(path: &Path, found: &Metadata) -> io::Result<()> {
+    // The kernel's link to a file that a process has open.
+    let is_open = path.is_symlink();
+    let is_of_caller = owner().is_some_and(|(uid, _)| uid == found.uid());
+    if is_open || is_of_caller || may_follow(found, &std::fs::metadata(directory_of(path))?) {
+        return Ok(());
+    }
+    Err(io::ErrorKind::PermissionDenied.into())
 }
 
 fn open_kept(path: &Path) -> io::Result<File> {
@@ -164,6 +181,31 @@ fn give(file: &File, before: Option<&Metadata>) -> io::Result<()> {
     let uid = owner.map_or_else(|| rustix::process::geteuid().as_raw(), |(uid, _)| uid);
     let kept = before.filter(|before| before.uid() == uid).map(|before| before.mode() & 0o777);
     kept.map_or(Ok(()), |mode| file.set_permissions(Permissions::from_mode(mode)))
+}
+
+/// Makes a directory and those above it that are not there yet. New ones belong to the user who called sudo, otherwise to the caller.
+///
+/// # Errors
+/// One of them cannot be made, or is something else.
+pub fn create_directories(path: &Path) -> io::Result<()> {
+    create_directories_of(owner(), path)
+}
+
+fn create_directories_of(owner: Option<(u32, u32)>, path: &Path) -> io::Result<()> {
+    let is_missing = |path: &&Path| !path.as_os_str().is_empty() && !path.is_dir();
+    let missing: Vec<&Path> = path.ancestors().take_while(is_missing).collect();
+    for directory in missing.into_iter().rev() {
+        match std::fs::create_dir(directory) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && directory.is_dir() => continue,
+            made => made?,
+        }
+        if let Some((uid, gid)) = owner {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let opened = rustix::fs::openat(CWD, directory, flags, Mode::empty())?;
+            std::os::unix::fs::fchown(opened, Some(uid), Some(gid))?;
+        }
+    }
+    Ok(())
 }
 
 /// The user who called sudo: files that root writes for that user must not belong to root.
@@ -255,6 +297,41 @@ mod tests {
             std::fs::set_permissions(scratch.path(), Permissions::from_mode(0o755)).unwrap();
             write_whole(&scratch.path().join("link"), Access::ByUmask, |_| Ok(())).unwrap();
         }
+    }
+
+    #[test]
+    fn pipes_of_others_are_not_written_where_everybody_may_make_them() {
+        let scratch = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(scratch.path(), Permissions::from_mode(0o1777)).unwrap();
+        let pipe = scratch.path().join("pipe");
+        rustix::fs::mknodat(CWD, &pipe, rustix::fs::FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        check_writable(&pipe).unwrap();
+        // Only root can make another user's pipe.
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::lchown(&pipe, Some(65534), None).unwrap();
+            for refused in [check_writable(&pipe), write_whole(&pipe, Access::Private, |_| Ok(()))] {
+                assert_eq!(refused.unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+            }
+            std::fs::set_permissions(scratch.path(), Permissions::from_mode(0o755)).unwrap();
+            check_writable(&pipe).unwrap();
+        }
+    }
+
+    #[test]
+    fn new_directories_belong_to_the_user_who_called_sudo() {
+        let scratch = tempfile::tempdir().unwrap();
+        let below = scratch.path().join("state/inodyne/disks");
+        create_directories(&scratch.path().join("state")).unwrap();
+        let own = rustix::process::geteuid().as_raw();
+        let other = if own == 0 { 65534 } else { own };
+        let group = rustix::process::getegid().as_raw();
+        for _ in 0..2 {
+            create_directories_of(Some((other, group)), &below).unwrap();
+        }
+        let owners: Vec<u32> = below.ancestors().take(3).map(|path| path.metadata().unwrap().uid()).collect();
+        assert_eq!(owners, [other, other, own]);
+        std::fs::write(below.join("file"), "").unwrap();
+        assert!(create_directories(&below.join("file/x")).is_err());
     }
 
     #[test]

@@ -79,14 +79,18 @@ pub(crate) fn count(trace: &Trace) -> u64 {
 fn by_process(trace: &Trace) -> Vec<(usize, &ThreadObserved)> {
     let mut threads: Vec<&ThreadObserved> = trace.observed.threads.iter().collect();
     threads.sort_by_key(|thread| (thread.born_ns, thread.number));
-    let (mut by_pid, mut processes) = (HashMap::new(), 0);
+    let (mut by_pid, mut of_thread, mut processes) = (HashMap::new(), HashMap::new(), 0);
     let of_process = |thread: &ThreadObserved| {
         // A pid may be reused, by a process whose first thread has the same number. If processes were already running, that thread need not
-        // have been joined before the others.
+        // have been joined before the others. A thread that executes a program takes over the first one's number (execve(2)): that one's
+        // parent is in the process itself, which cannot create another one of the same pid.
         let is_first = thread.tid == thread.pid;
-        let known = by_pid.get(&thread.pid).copied().filter(|(_, has_first)| !(is_first && *has_first));
+        let is_inside = |at: usize| of_thread.get(&thread.parent) == Some(&at);
+        let known = by_pid.get(&thread.pid).copied();
+        let known = known.filter(|(at, has_first)| !(is_first && *has_first) || is_inside(*at));
         let (at, has_first) = known.unwrap_or((processes, false));
         by_pid.insert(thread.pid, (at, has_first || is_first));
+        of_thread.insert(thread.number, at);
         processes = processes.max(at + 1);
         at
     };
@@ -235,6 +239,7 @@ mod tests {
         let first = trace.observed.threads[0].clone();
         let thread = |number, pid, tid| ThreadObserved {
             number,
+            parent: 0,
             pid,
             tid,
             born_ns: first.born_ns + Nanos(number.into()),
@@ -248,6 +253,19 @@ mod tests {
         assert_eq!(processes(&[(7, 7), (7, 8), (7, 7), (7, 9)]), (2, 2));
         assert_eq!(processes(&[(7, 3), (7, 7), (7, 8)]), (1, 1), "its first thread was joined later");
         assert_eq!(processes(&[]), (0, 0));
+    }
+
+    #[test]
+    fn a_thread_that_executes_a_program_keeps_its_process() {
+        let mut recording = sample::find_recording();
+        let trace = &mut recording.traces[0];
+        let first = ThreadObserved { number: 1, parent: 0, pid: 7, tid: 7, ..trace.observed.threads[0].clone() };
+        let second = |parent| ThreadObserved { number: 2, parent, born_ns: first.born_ns + Nanos(1), ..first.clone() };
+        let mut processes = |parent| {
+            trace.observed.threads = vec![first.clone(), second(parent)];
+            count(trace)
+        };
+        assert_eq!([processes(1), processes(0)], [1, 2]);
     }
 
     /// A shell that started two programs, one of which started another.

@@ -37,16 +37,16 @@ impl FromStr for Address {
         match text.split_once(':') {
             Some(("unix", path)) if !path.is_empty() => Ok(Self::Unix(path.into())),
             Some(("tcp", at)) => at.parse().map(Self::Tcp).map_err(|_| {
-                format!("'{text}' is no address: tcp:IP:PORT, as tcp:192.0.2.1:7000 or tcp:[2001:db8::1]:7000")
+                format!("'{text}' is not an address: tcp:IP:PORT, as tcp:192.0.2.1:7000 or tcp:[2001:db8::1]:7000")
             }),
             Some(("vsock", at)) => vsock(at).ok_or_else(|| {
                 format!(
-                    "'{text}' is no address: vsock:CID:PORT, as vsock:2:700 for the host, or vsock:any:700 to listen"
+                    "'{text}' is not an address: vsock:CID:PORT, as vsock:2:700 for the host, or vsock:any:700 to listen"
                 )
             }),
             Some(("serial", path)) if !path.is_empty() => Ok(Self::Serial(path.into())),
             Some(("vhost-user", path)) if !path.is_empty() => Ok(Self::VhostUser(path.into())),
-            _ => Err(format!("'{text}' is no address: {FORMS}")),
+            _ => Err(format!("'{text}' is not an address: {FORMS}")),
         }
     }
 }

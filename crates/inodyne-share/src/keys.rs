@@ -58,7 +58,7 @@ impl FromStr for PublicKey {
         from_hex(text)
             .and_then(|bytes| bytes.try_into().ok())
             .map(Self)
-            .ok_or_else(|| format!("'{text}' is no public key: 64 hexadecimal digits, as `share key` prints them"))
+            .ok_or_else(|| format!("'{text}' is not a public key: 64 hexadecimal digits, as `share key` prints them"))
     }
 }
 
@@ -208,7 +208,7 @@ mod tests {
         fs::write(&path, format!("# the build machine\n\n  {key}\n{key}\n")).unwrap();
         assert_eq!(PublicKey::all_in(&path).unwrap(), [key, key]);
         fs::write(&path, "0123").unwrap();
-        assert!(PublicKey::all_in(&path).unwrap_err().to_string().contains("'0123' is no public key"));
+        assert!(PublicKey::all_in(&path).unwrap_err().to_string().contains("'0123' is not a public key"));
     }
 
     proptest! {

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -21,6 +21,9 @@ const PERIOD: Duration = Duration::from_millis(50);
 const MOST_PROCESSES: usize = 32;
 /// Files that are kept. More than any program maps, but still a limit.
 const MOST_FILES: usize = 8_192;
+/// The longest wait for the last list, once the trace is over. Whoever holds the lock may be stuck in the kernel, for instance where a file is
+/// mapped whose server does not answer; then the list never comes.
+const LAST: Duration = Duration::from_secs(2);
 
 /// The files seen so far.
 #[derive(Debug, Default)]
@@ -66,7 +69,7 @@ impl MappedFiles {
         next
     }
 
-    /// All of them, once the last look is over.
+    /// All of them, once the last look is over or has taken too long.
     pub fn into_files(mut self) -> BTreeSet<PathBuf> {
         self.files.extend(self.reader.take().map(Reader::finish).unwrap_or_default());
         self.files
@@ -82,13 +85,17 @@ struct Reader {
     /// Whether some are still to be looked at.
     is_asked: bool,
     thread: Option<JoinHandle<()>>,
+    /// Nothing is sent here: it is closed when the thread ends.
+    ended: Receiver<()>,
 }
 
 impl Reader {
     fn start(read: fn(u32) -> BTreeSet<PathBuf>) -> std::io::Result<Reader> {
         let (asked, asking) = channel::<BTreeSet<u32>>();
         let (finding, found) = channel();
+        let (ending, ended) = channel();
         let look = move || {
+            let _ending: Sender<()> = ending;
             for processes in asking {
                 for pid in processes {
                     // Where the tracer is gone nobody hears it any more.
@@ -100,7 +107,7 @@ impl Reader {
             }
         };
         let thread = thread::Builder::new().spawn(look)?;
-        Ok(Reader { asked: Some(asked), found: Some(found), is_asked: false, thread: Some(thread) })
+        Ok(Reader { asked: Some(asked), found: Some(found), is_asked: false, thread: Some(thread), ended })
     }
 
     fn ask(&mut self, processes: BTreeSet<u32>) {
@@ -114,18 +121,23 @@ impl Reader {
         answers.into_iter().flatten().flatten().collect()
     }
 
-    /// Waits for the last look, and returns what it has found.
+    /// Waits for the last look, though not for ever, and returns what it has found.
     fn finish(self) -> BTreeSet<PathBuf> {
-        let answers = self.found.iter().filter(|_| self.is_asked).flat_map(Receiver::iter);
-        answers.map_while(|answer| answer).flatten().collect()
+        let until = Instant::now() + LAST;
+        let next =
+            |found: &Receiver<_>| found.recv_timeout(until.saturating_duration_since(Instant::now())).ok().flatten();
+        let found = self.found.as_ref().filter(|_| self.is_asked);
+        found.into_iter().flat_map(|found| std::iter::from_fn(move || next(found))).flatten().collect()
     }
 }
 
 impl Drop for Reader {
-    /// No thread outlives the tracer: what comes next may fork. It ends with the process that it is just looking at.
+    /// No thread outlives the tracer, since what comes next may fork: it ends with the process that it is just looking at. Only one that is
+    /// stuck is left behind, which is in the kernel and so holds no lock of ours.
     fn drop(&mut self) {
         (self.asked, self.found) = (None, None);
-        if let Some(thread) = self.thread.take() {
+        let Some(thread) = self.thread.take() else { return };
+        if self.ended.recv_timeout(LAST) == Err(RecvTimeoutError::Disconnected) {
             let _ = thread.join();
         }
     }
@@ -204,6 +216,27 @@ mod tests {
         let mapped = looked.recv_timeout(Duration::from_secs(60)).expect("nobody waits");
         drop(held);
         assert_eq!(mapped.into_files(), BTreeSet::from([PathBuf::from("1")]), "the second look was left out");
+    }
+
+    #[test]
+    fn nobody_waits_for_ever_for_a_list_that_never_comes() {
+        static IS_WAITED_FOR: AtomicBool = AtomicBool::new(true);
+        let read = |pid: u32| {
+            while pid == 2 && IS_WAITED_FOR.load(Ordering::SeqCst) {
+                thread::sleep(Duration::from_millis(1));
+            }
+            BTreeSet::from([PathBuf::from(pid.to_string())])
+        };
+        let (done, found) = channel();
+        let look = move || {
+            let mut mapped = MappedFiles::default();
+            mapped.look_by(read, [1, 2].into_iter());
+            done.send(mapped.into_files()).expect("it is waited for");
+        };
+        thread::spawn(look);
+        let files = found.recv_timeout(Duration::from_secs(60)).expect("nobody waits for ever");
+        IS_WAITED_FOR.store(false, Ordering::SeqCst);
+        assert_eq!(files, BTreeSet::from([PathBuf::from("1")]));
     }
 
     #[test]

@@ -51,7 +51,7 @@ impl FromStr for Amount {
     fn from_str(text: &str) -> Result<Self, TreeError> {
         let number = |digits: &str| {
             digits.replace('_', "").parse::<u64>().map_err(|_| {
-                TreeError::Spec(format!("'{text}' is no amount: write 7, 0..4096 (evenly) or ~512 (exponential)"))
+                TreeError::Spec(format!("'{text}' is not an amount: write 7, 0..4096 (evenly) or ~512 (exponential)"))
             })
         };
         if let Some(mean) = text.strip_prefix('~') {

@@ -53,3 +53,15 @@ fn what_is_mounted_in_what_was_left_is_not_emptied() {
     remove_left_behind(&[other.into()], &crossing, &Control::new(), &Memory::default());
     assert!(left.join("trash/tree/mnt/kept").exists());
 }
+
+#[test]
+fn what_nobody_wants_deleted_any_more_keeps_its_name() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let tree = place.path().join("tree");
+    fs::create_dir(&tree).expect("made");
+    let control = Control::new();
+    control.stop();
+    let report = remove_aside(&[tree.clone().into()], &RemoveOptions::default(), &control, &Memory::default());
+    assert_eq!(report.unfinished, [tree.as_os_str()]);
+    assert_eq!(listing(place.path()), ["tree/"]);
+}

@@ -60,7 +60,7 @@ pub fn run(arguments: &AttachArguments) -> Result<ExitCode, Failure> {
         let threads = if threads == 1 { "1 thread".to_owned() } else { format!("{threads} threads") };
         let how = if arguments.length.is_some() { "sooner" } else { "it" };
         let label = target.label();
-        anstream::eprintln!("inodyne: following {threads} of {}; Ctrl-C ends {how}", inodyne_render::escaped(&label));
+        crate::say::say!("inodyne: following {threads} of {}; Ctrl-C ends {how}", inodyne_render::escaped(&label));
     })?;
     let saved = arguments.report.output.as_ref().map_or(Ok(()), |output| keep::save(&recording, output));
     // From here on, an impatient user may interrupt what is left: the report.

@@ -145,7 +145,7 @@ fn warn_of_few_runs(arguments: &CompareArguments, experiment: &Experiment) {
     let runs = arguments.runs as usize;
     if arguments.until.is_none() && runs < needed {
         let asked = if together == 1 { "a comparison".to_owned() } else { format!("{together} comparisons at once") };
-        anstream::eprintln!(
+        crate::say::say!(
             "inodyne: {runs} pairs of runs cannot decide {asked}, however large the difference: -n {needed} can"
         );
     }

@@ -9,7 +9,7 @@ pub fn known() -> Kept {
     let (kept, ignored) = Kept::load(&directory);
     for one in ignored {
         let (path, reason) = (one.path.display().to_string(), &one.reason);
-        anstream::eprintln!("inodyne: {} is ignored: {}", escaped(&path), escaped(reason));
+        crate::say::say!("inodyne: {} is ignored: {}", escaped(&path), escaped(reason));
     }
     kept
 }

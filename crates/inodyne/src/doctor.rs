@@ -43,7 +43,7 @@ fn measure(directory: &Path, each: Duration) -> Result<ExitCode, Failure> {
     let plan = Plan::new(directory, each)?;
     let into = kept::directory().ok_or(DiskError::Nowhere)?;
     let Identity { name, size_bytes, .. } = plan.disk();
-    anstream::eprintln!(
+    crate::say::say!(
         "inodyne: measuring {name} ({}) in {}, {}: takes about {:.0} s, writes up to {} to a file of up to {} there that has no name",
         bytes(*size_bytes),
         escaped(&directory.display().to_string()),
@@ -55,7 +55,7 @@ fn measure(directory: &Path, each: Duration) -> Result<ExitCode, Failure> {
     let shows = report::shows_progress();
     let limits = plan.run(&mut |measurement: Measurement| {
         if shows {
-            anstream::eprintln!("inodyne: {}", measurement.words());
+            crate::say::say!("inodyne: {}", measurement.words());
         }
     })?;
     // What cannot be saved can still be reported.

@@ -70,7 +70,7 @@ fn is_call(name: &str) -> bool {
 /// Reports on standard error which gates do not hold, or are not decided, and returns what that comes to.
 pub fn told(found: &Difference) -> Result<(), ExitStatus> {
     for result in found.gates.iter().filter(|result| result.outcome != GateOutcome::Held) {
-        anstream::eprintln!("inodyne: {}", escaped(&gate_in_words(result)));
+        crate::say::say!("inodyne: {}", escaped(&gate_in_words(result)));
     }
     if found.fails() { Err(ExitStatus::Failed) } else { Ok(()) }
 }

@@ -50,7 +50,7 @@ pub fn run(arguments: &ImportArguments) -> Result<ExitCode, Failure> {
         (imported.untimed_calls, "calls have no duration (-T), and count with no time"),
     ] {
         if count > 0 {
-            anstream::eprintln!("inodyne: {count} {what}");
+            crate::say::say!("inodyne: {count} {what}");
         }
     }
     let mut recording = imported.recording;

@@ -31,6 +31,7 @@
 //! | `disks` | what was measured about disks earlier |
 //! | `host` | the machine and the user, as the system reports them |
 //! | `failure` | one line, and an exit code |
+//! | `say` | lines on standard error |
 
 mod attach;
 mod cli;
@@ -55,6 +56,7 @@ mod report;
 mod ring;
 mod rm;
 mod run;
+mod say;
 mod share;
 mod show;
 mod stored;
@@ -66,7 +68,6 @@ mod tune;
 mod window;
 
 use std::ffi::OsString;
-use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -131,7 +132,7 @@ fn behind_rm(arguments: &[OsString]) -> Option<usize> {
 
 /// Prints what went wrong; where it cannot be printed, as on a terminal that is gone, the exit code has to say it.
 fn told(failure: Failure) -> ExitCode {
-    let _ = writeln!(anstream::stderr(), "inodyne: {failure}");
+    say::say!("inodyne: {failure}");
     failure.status().into()
 }
 

@@ -46,7 +46,7 @@ impl Terminal {
     }
 
     fn say(&self, text: std::fmt::Arguments<'_>) {
-        self.bar.suspend(|| anstream::eprintln!("inodyne: {text}"));
+        self.bar.suspend(|| crate::say::say!("inodyne: {text}"));
     }
 }
 

@@ -11,9 +11,11 @@
 //! | `split` | how a command that ends in a list of files becomes several |
 //! | `consent` | what will be run, in full, and whether the user wants that |
 //! | `settings` | which settings of the machine a recording may change |
+//! | `making` | which options of mkfs and mount it may give |
 
 mod consent;
 mod cure;
+mod making;
 mod settings;
 mod split;
 mod variant;
@@ -158,6 +160,7 @@ fn provings<'a>(recording: &Recording, arguments: &ProveArguments) -> Result<Vec
                 let user = trial.base.command.user.as_deref();
                 let conditions = Conditions::new(user, Output::Discard, Collector::Bpf(Options::default()), None)?;
                 consent::check_root(&conditions, user, arguments)?;
+                consent::check_data(user, trial.base.data.as_deref(), arguments)?;
                 provings.push(Proving { finding: at, trial, conditions });
             }
             Err(refusal) => refusals.push(format!("{}: {refusal}", finding.id)),

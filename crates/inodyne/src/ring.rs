@@ -158,7 +158,7 @@ fn meant(text: &str, now: Timestamp, zone: &TimeZone) -> Result<Timestamp, Strin
     };
     // The time of day comes last: text with a date would be taken for one, too.
     let found = text.parse::<Timestamp>().ok().or_else(|| text.parse().ok().and_then(local)).or_else(today);
-    found.ok_or_else(|| format!("'{text}' is no time: write 14:03, 2026-11-22 14:03 or 2026-11-22T14:03Z"))
+    found.ok_or_else(|| format!("'{text}' is not a time: write 14:03, 2026-11-22 14:03 or 2026-11-22T14:03Z"))
 }
 
 #[cfg(test)]
@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(says("2026-11-01 08:30"), Ok(timestamp("2026-11-01T07:30:00Z")));
         assert_eq!(says("2026-11-01T08:30Z"), Ok(timestamp("2026-11-01T08:30:00Z")));
         for wrong in ["", "25:00", "noon", "2026-13-01 00:00"] {
-            assert!(says(wrong).is_err_and(|why| why.contains("is no time")), "{wrong}");
+            assert!(says(wrong).is_err_and(|why| why.contains("is not a time")), "{wrong}");
         }
     }
 

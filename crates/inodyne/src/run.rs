@@ -133,7 +133,7 @@ fn collector(arguments: &RunArguments) -> Result<Collector, Failure> {
             Err(Check { what, problem, .. }) => {
                 let problem = problem.unwrap_or_default();
                 let doctor = "'inodyne doctor' says what to do";
-                anstream::eprintln!("inodyne: tracing needs {what}: {problem} ({doctor}); strace is used instead");
+                crate::say::say!("inodyne: tracing needs {what}: {problem} ({doctor}); strace is used instead");
                 Ok(Collector::Strace(strace))
             }
         },

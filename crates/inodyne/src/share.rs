@@ -184,7 +184,7 @@ fn allowed(text: &str) -> Result<Allowed, String> {
         return number
             .parse()
             .map(Allowed::Machine)
-            .map_err(|_| format!("'{number}' is no number of a machine: cid:3"));
+            .map_err(|_| format!("'{number}' is not a context ID: write cid:3"));
     }
     let is_like_a_key = text.len() >= 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     if is_like_a_key { text.parse().map(Allowed::One) } else { Ok(Allowed::All(text.into())) }
@@ -219,7 +219,7 @@ fn owner_of_virtiofs(arguments: &Serve) -> Result<(u32, u32), ShareError> {
 
 fn owner(text: &str) -> Result<(u32, u32), String> {
     let (uid, gid) = text.split_once(':').ok_or("not UID:GID, such as 1000:1000")?;
-    let number = |text: &str| text.parse().map_err(|_| format!("'{text}' is no number of a user or group"));
+    let number = |text: &str| text.parse().map_err(|_| format!("'{text}' is not the number of a user or group"));
     Ok((number(uid)?, number(gid)?))
 }
 
@@ -260,7 +260,7 @@ pub fn run(arguments: &ShareArgs) -> Result<ExitCode, Failure> {
             let mut started = Ok(());
             let ready = |watched: &str| {
                 started = stop.tell(stopper);
-                anstream::eprintln!("sharing {about}; {watched}");
+                crate::say::say!("sharing {about}; {watched}");
             };
             serve(directory, listen, &admitted(arguments)?, options, stopped.as_fd(), ready)?;
             started?;
@@ -282,9 +282,9 @@ pub fn run(arguments: &ShareArgs) -> Result<ExitCode, Failure> {
             let mut started = Ok(());
             let ready = || {
                 started = stop.tell(stopper);
-                anstream::eprintln!("mounted {about}");
+                crate::say::say!("mounted {about}");
             };
-            mount(&options, stopped.as_fd(), ready, |news| anstream::eprintln!("{}", escaped(news)))?;
+            mount(&options, stopped.as_fd(), ready, |news| crate::say::say!("{}", escaped(news)))?;
             started?;
         }
         Action::Key(arguments) => anstream::println!("{}", PrivateKey::make(&arguments.file)?.public()),

@@ -98,7 +98,11 @@ fn usage(message: impl std::fmt::Display) -> Failure {
 fn profile(format: ProfileFormat, traced: &Traced<'_>, view: Option<View>) -> Result<Vec<u8>, Failure> {
     let views = traced.views();
     if let Some(view) = view.filter(|view| !views.contains(view)) {
-        return Err(usage(format!("no {view} in this trace: its timeline was off, or is not complete")));
+        let why = match traced.divides_calls() {
+            true => "its timeline was off, or is not complete",
+            false => "a log has no stacks",
+        };
+        return Err(usage(format!("no {view} in this trace: {why}")));
     }
     let one = view.or(views.first().copied()).unwrap_or(View::Wall);
     let text = match format {

@@ -126,7 +126,10 @@ fn read(path: &Path, name: String) -> Result<Source, Failure> {
     let read = fs::File::open(path).and_then(|file| file.take(LARGEST + 1).read_to_end(&mut bytes));
     read.map_err(|error| Failure::new(ExitStatus::Usage, format_args!("{name}: {error}")))?;
     if bytes.len() as u64 > LARGEST {
-        return Err(Failure::new(ExitStatus::Usage, format_args!("{name}: is larger than 1 MiB, so it is no study")));
+        return Err(Failure::new(
+            ExitStatus::Usage,
+            format_args!("{name}: is larger than 1 MiB, so it is not a study"),
+        ));
     }
     match String::from_utf8(bytes) {
         Ok(text) => Ok(Source { name, text }),
@@ -147,7 +150,7 @@ fn told(mistakes: &[Mistake], source: &Source) -> Failure {
         None => (String::new(), &[][..]),
     };
     for line in before {
-        anstream::eprintln!("inodyne: {line}");
+        crate::say::say!("inodyne: {line}");
     }
     Failure::new(ExitStatus::Usage, last)
 }

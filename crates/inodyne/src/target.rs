@@ -5,7 +5,7 @@ mod container;
 mod joining;
 mod unit;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -46,7 +46,7 @@ const LONGEST_NAME: usize = 15;
 /// Whom to follow.
 #[derive(Debug)]
 pub enum Target {
-    Pids(BTreeSet<u32>),
+    Pids(BTreeMap<u32, Process>),
     Name(String),
     /// The processes in any of these control groups, and what reports call the groups.
     Cgroups {
@@ -54,6 +54,20 @@ pub enum Target {
         paths: Vec<PathBuf>,
     },
     All,
+}
+
+/// What tells a process from a later one with the same pid.
+#[derive(Debug)]
+pub struct Process {
+    /// Since the machine was started, in ticks; none if it had ended by then.
+    started: Option<u64>,
+    comm: String,
+}
+
+impl Process {
+    fn of(pid: u32) -> Process {
+        Process { started: started(pid), comm: comm(pid) }
+    }
 }
 
 fn usage(message: impl std::fmt::Display) -> Failure {
@@ -92,18 +106,22 @@ impl Target {
         if options.all {
             return Ok(Target::All);
         }
-        options.pids.iter().try_for_each(|pid| check_pid(*pid))?;
-        Ok(Target::Pids(options.pids.iter().copied().collect()))
+        let processes = options.pids.iter().map(|pid| check_pid(*pid).map(|()| (*pid, Process::of(*pid))));
+        Ok(Target::Pids(processes.collect::<Result<_, _>>()?))
     }
 
     /// The processes as they are now.
     ///
     /// # Errors
-    /// No process has the name, or the control group is gone.
+    /// No process has the name, all of those with the pids have ended, or the control group is gone.
     pub fn whom(&self) -> Result<Whom, Failure> {
         let pids = match self {
             Target::All => return Ok(Whom::All),
-            Target::Pids(pids) => pids.clone(),
+            Target::Pids(processes) => {
+                let is_there =
+                    |(pid, process): &(&u32, &Process)| process.started.is_some() && started(**pid) == process.started;
+                processes.iter().filter(is_there).map(|(pid, _)| *pid).collect()
+            }
             Target::Name(name) => named(name),
             Target::Cgroups { paths, .. } => {
                 let mut pids = BTreeSet::new();
@@ -117,8 +135,14 @@ impl Target {
                 }
             }
         };
-        if let (Target::Name(name), true) = (self, pids.is_empty()) {
-            return Err(usage(format_args!("no process is called {name}: names are those of ps -o comm")));
+        match self {
+            Target::Name(name) if pids.is_empty() => {
+                return Err(usage(format_args!("no process is called {name}: names are those of ps -o comm")));
+            }
+            Target::Pids(_) if pids.is_empty() => {
+                return Err(usage(format_args!("nobody is left of {}", self.label())));
+            }
+            _ => {}
         }
         Ok(Whom::Processes(pids.into_iter().collect()))
     }
@@ -145,8 +169,9 @@ impl Target {
     /// What reports call it: `pid 4711 (postgres)`.
     pub fn label(&self) -> String {
         match self {
-            Target::Pids(pids) => {
-                let words: Vec<String> = pids.iter().map(|pid| format!("{pid} ({})", comm(*pid))).collect();
+            Target::Pids(processes) => {
+                let words: Vec<String> =
+                    processes.iter().map(|(pid, process)| format!("{pid} ({})", process.comm)).collect();
                 format!("pid {}", words.join(", "))
             }
             Target::Name(name) => format!("all {name}"),
@@ -191,6 +216,14 @@ fn comm(pid: u32) -> String {
     fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim_end_matches('\n').to_owned()
 }
 
+/// When a process was started (proc_pid_stat(5), starttime). Its name, which may have spaces and parentheses, comes before.
+fn started(pid: u32) -> Option<u64> {
+    const FIELD: usize = 22;
+    const AFTER_NAME: usize = 3;
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(')')?.1.split_whitespace().nth(FIELD - AFTER_NAME)?.parse().ok()
+}
+
 /// The processes whose first thread has this name.
 fn named(name: &str) -> BTreeSet<u32> {
     let cut = name.as_bytes().get(..LONGEST_NAME).unwrap_or(name.as_bytes());
@@ -202,7 +235,7 @@ fn named(name: &str) -> BTreeSet<u32> {
 /// The directory of a control group, by its path or by its path below the usual mount point.
 fn cgroup(path: &Path) -> Result<PathBuf, Failure> {
     cgroups::at(path).ok_or_else(|| {
-        let why = if path.exists() { "is no control group" } else { "there is no such control group" };
+        let why = if path.exists() { "is not a control group" } else { "there is no such control group" };
         usage(format_args!("--cgroup {}: {why}; they are below {}", path.display(), cgroups::CGROUPS))
     })
 }
@@ -216,7 +249,7 @@ mod tests {
         let says = |result: Result<(), Failure>| result.err().map(|failure| failure.to_string()).unwrap_or_default();
         assert!(says(check_pid(0)).contains("no such process"));
         assert!(says(check_pid(std::process::id())).contains("inodyne itself"));
-        assert!(says(cgroup(Path::new("/proc")).map(drop)).contains("is no control group"));
+        assert!(says(cgroup(Path::new("/proc")).map(drop)).contains("is not a control group"));
         assert!(says(cgroup(Path::new("no/such/one")).map(drop)).contains("there is no such control group"));
         let nobody = Target::Name("nobody is called that".to_owned());
         assert!(says(nobody.whom().map(drop)).contains("no process is called"));
@@ -232,7 +265,24 @@ mod tests {
         assert_eq!(with(&nobody, &[]), None);
         assert_eq!(with(&gone, &[7]), processes(&[7]));
         assert_eq!(with(&gone, &[]), processes(&[]));
-        assert_eq!(with(&Target::Pids(BTreeSet::from([8])), &[7, 8, 9]), processes(&[7, 8, 9]));
         assert_eq!(with(&Target::All, &[7]), Some(Whom::All));
+    }
+
+    #[test]
+    fn a_later_process_with_the_same_pid_is_another_one() {
+        let own = std::process::id();
+        let target = |process| Target::Pids(BTreeMap::from([(own, process)]));
+        let (itself, earlier) =
+            (target(Process::of(own)), target(Process { started: Some(0), comm: "earlier".to_owned() }));
+        assert_eq!(itself.whom().ok(), Some(Whom::Processes(vec![own])));
+        assert!(earlier.whom().is_err_and(|told| told.to_string().contains("nobody is left of pid")));
+        assert_eq!(earlier.label(), format!("pid {own} (earlier)"));
+        let mut child = std::process::Command::new("sleep").arg("1000").spawn().expect("a child");
+        let target = Target::Pids(BTreeMap::from([(child.id(), Process::of(child.id()))]));
+        assert_eq!(target.whom_with(BTreeSet::from([7])).ok(), Some(Whom::Processes([7, child.id()].into())));
+        child.kill().expect("it can be killed");
+        child.wait().expect("it has ended");
+        assert!(target.whom().is_err());
+        assert_eq!(target.whom_with(BTreeSet::from([7])).ok(), Some(Whom::Processes(vec![7])));
     }
 }

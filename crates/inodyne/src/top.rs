@@ -110,7 +110,7 @@ pub fn run(arguments: &TopArguments) -> Result<ExitCode, Failure> {
         ));
     }
     if !arguments.into.is_dir() {
-        let message = format!("--into {}: is no directory", arguments.into.display());
+        let message = format!("--into {}: is not a directory", arguments.into.display());
         return Err(Failure::new(ExitStatus::Usage, message));
     }
     capability::require_for_tracing().map_err(|missing| Failure::new(ExitStatus::Lacking, missing))?;

@@ -230,7 +230,7 @@ fn earlier(arguments: &TuneArguments, now: &Recording) -> Result<Option<Earlier>
     };
     let cache = CacheState::from(arguments.cache);
     if about(&then) != about(now) || then.runs.iter().any(|run| run.cache != cache) {
-        let is_not = "is no tuning of this command at this place for this objective and margin, in this state of the caches, with this \
+        let is_not = "is not a tuning of this command at this place for this objective and margin, in this state of the caches, with this \
             kernel on this machine";
         return Err(usage(format!("{}: {is_not}: leave --resume out, or name another file", path.display())));
     }

@@ -17,6 +17,8 @@ use crate::{disks, host};
 
 /// How often the ring buffers are drained, and a control group is checked.
 const EVERY: Duration = Duration::from_millis(10);
+/// How often those in a list that has changed are joined: a process that was being created (CLONE_INTO_CGROUP) is in it before it can be.
+const LOOKS: u32 = 3;
 
 /// The signals that end a window, and nothing else: what was seen is reported.
 const ENDING: [Signal; 3] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
@@ -109,6 +111,7 @@ fn watch(
     interrupts: &mut dyn FnMut(Duration) -> bool,
 ) -> Result<Ended, Failure> {
     let end = length.map(|length| Instant::now() + length);
+    let mut looks = LOOKS;
     loop {
         if interrupts(EVERY) {
             return Ok(Ended::Interrupted);
@@ -121,9 +124,13 @@ fn watch(
             // A control group may be removed under us: then nobody is in it.
             let now = who().unwrap_or(Whom::Processes(Vec::new()));
             if known != now {
-                tracer.join(&now)?;
-                known = now;
+                looks = LOOKS;
             }
+            if looks > 0 {
+                looks -= 1;
+                tracer.join(&now)?;
+            }
+            known = now;
         }
         let is_anyone = tracer.follows_anyone();
         if was_anyone && !is_anyone && !(target.may_grow() && end.is_some()) {

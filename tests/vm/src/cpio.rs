@@ -66,7 +66,7 @@ impl Archive {
         } else if metadata.is_file() {
             self.file(to, metadata.permissions().mode(), &fs::read(from)?);
         } else {
-            return Err(io::Error::other(format!("{} is no file, directory or symbolic link", from.display())));
+            return Err(io::Error::other(format!("{} is not a file, directory or symbolic link", from.display())));
         }
         Ok(())
     }

@@ -22,7 +22,8 @@ pub(super) fn findings(recordings: &Sides<&Recording>, traces: &Traces<'_>) -> C
     Changed { new: without(&new, &old), gone: without(&old, &new) }
 }
 
-fn of_most(recording: &Recording, traces: &[&Trace]) -> Vec<FindingName> {
+/// The findings that most of these traces have.
+pub(super) fn of_most(recording: &Recording, traces: &[&Trace]) -> Vec<FindingName> {
     let is_of =
         |index: usize| recording.traces.get(index).is_some_and(|trace| traces.iter().any(|t| std::ptr::eq(*t, trace)));
     let mut found: Vec<(FindingName, usize)> = Vec::new();

@@ -3,15 +3,19 @@
 //! Counts decide by themselves. A time decides only where its interval lies on one side of the limit: what the runs cannot tell fails
 //! no gate, or else a noisy machine would. On a count that is known to be too low, no gate holds.
 
+use std::collections::BTreeMap;
+
 use inodyne_model::comparison::{Comparison, Interval, LEAST_PAIRS, Verdict};
 use inodyne_model::difference::{CaseDifference, Counts, FindingName, GateOutcome, GateResult, Sides};
 use inodyne_model::gate::{Counted, Gate, Limit};
 use inodyne_model::metric::Metric;
+use inodyne_model::recording::Recording;
 use inodyne_model::trace::Trace;
 
-use super::{calls, differing};
+use super::{calls, changed, differing};
+use crate::findings;
 
-/// Why the counts of a case may be no ground for a gate to hold.
+/// What a gate has to know of a case besides its counts: above all, why these may be no ground for it to hold.
 pub(super) struct Shortfall {
     /// Windows of different lengths have different counts, whatever the program does.
     windows: Option<String>,
@@ -19,16 +23,34 @@ pub(super) struct Shortfall {
     lost: Option<String>,
     /// Whether the new recording has all paths that were looked up.
     has_all_paths: bool,
+    /// What was found in each.
+    found: Sides<Vec<FindingName>>,
+    /// What could not be found in the new one, and why.
+    not_looked_for: BTreeMap<&'static str, &'static str>,
 }
 
 impl Shortfall {
-    pub(super) fn of(traces: &Sides<&[&Trace]>) -> Shortfall {
+    pub(super) fn of(recordings: &Sides<&Recording>, traces: &Sides<&[&Trace]>) -> Shortfall {
         let windows = differing::windows(traces).map(|Sides { old, new }| {
             let length = |text: String| if text.is_empty() { "the life of a command".to_owned() } else { text };
             format!("the windows are not of the same length: {} → {}", length(old), length(new))
         });
         let not_kept = |trace: &&Trace| trace.paths.as_ref().is_some_and(|paths| paths.not_kept > 0);
-        Shortfall { windows, lost: calls::too_low(traces), has_all_paths: !traces.new.iter().any(not_kept) }
+        let in_none = |id: &'static str| {
+            let mut reasons = traces.new.iter().map(|trace| findings::not_looked_for(id, trace));
+            let first = reasons.next()??;
+            reasons.all(|reason| reason.is_some()).then_some((id, first))
+        };
+        Shortfall {
+            windows,
+            lost: calls::too_low(traces),
+            has_all_paths: !traces.new.iter().any(not_kept),
+            found: Sides {
+                old: changed::of_most(recordings.old, traces.old),
+                new: changed::of_most(recordings.new, traces.new),
+            },
+            not_looked_for: findings::ids().filter_map(in_none).collect(),
+        }
     }
 
     /// Why it is not known whether a count exceeds a limit; none where it is known.
@@ -85,7 +107,7 @@ fn judge(gate: &Gate, case: &CaseDifference, shortfall: &Shortfall) -> Judged {
     match (gate, &case.total) {
         (Gate::Wall(percent), _) => judge_wall(*percent, case),
         (_, None) => untraced(case),
-        (Gate::Finding(id), Some(_)) => judge_finding(id, case),
+        (Gate::Finding(id), Some(_)) => judge_finding(id, shortfall),
         (Gate::Count { of, most }, Some(total)) => match counted(of, case, total) {
             Some(count) => {
                 let exceeds = most.is_exceeded(count.old, count.new);
@@ -113,10 +135,13 @@ fn untraced(case: &CaseDifference) -> Judged {
     Judged::nothing(GateOutcome::NotMeasured, side.to_owned())
 }
 
-fn judge_finding(id: &str, case: &CaseDifference) -> Judged {
-    let is_in = |findings: &[FindingName]| findings.iter().any(|finding| finding.id == id);
-    let (was_there, is_new) = (is_in(&case.findings.gone), is_in(&case.findings.new));
-    Judged::counted(Sides { old: u64::from(was_there), new: u64::from(is_new) }, is_new)
+fn judge_finding(id: &str, shortfall: &Shortfall) -> Judged {
+    let is_in = |found: &[FindingName]| found.iter().any(|finding| finding.id == id);
+    let (was_there, is_there) = (is_in(&shortfall.found.old), is_in(&shortfall.found.new));
+    match shortfall.not_looked_for.get(id).filter(|_| !is_there) {
+        Some(reason) => Judged::nothing(GateOutcome::NotMeasured, (*reason).to_owned()),
+        None => Judged::counted(Sides { old: u64::from(was_there), new: u64::from(is_there) }, is_there && !was_there),
+    }
 }
 
 fn counted(of: &Counted, case: &CaseDifference, total: &Counts) -> Option<Sides<u64>> {

@@ -44,8 +44,9 @@ pub fn difference(old: &Recording, new: &Recording, gates: &[Gate]) -> Differenc
         case_difference(&recordings, pair, times.collect())
     };
     let cases: Vec<CaseDifference> = pairs.iter().enumerate().map(case).collect();
-    let shortfalls =
-        pairs.iter().map(|pair| gates::Shortfall::of(&Sides { old: pair.a.traces(), new: pair.b.traces() }));
+    let shortfalls = pairs
+        .iter()
+        .map(|pair| gates::Shortfall::of(&recordings, &Sides { old: pair.a.traces(), new: pair.b.traces() }));
     Difference {
         schema: SCHEMA,
         differs: differing::machines(&recordings),

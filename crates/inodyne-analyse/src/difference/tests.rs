@@ -4,7 +4,7 @@ use inodyne_model::difference::{CaseDifference, Difference, GateOutcome, Side};
 use inodyne_model::loss::Lost;
 use inodyne_model::run::{CacheState, Exit, Run};
 use inodyne_model::sample;
-use inodyne_model::trace::{PathCount, Paths};
+use inodyne_model::trace::{PathCount, Paths, Tracer};
 
 use super::*;
 
@@ -273,6 +273,37 @@ fn ledgers_of_unlike_things_are_not_subtracted() {
     assert_eq!(found.cases[0].inexact.last().map(String::as_str), Some(said));
     let alike = difference(&of(RootThread), &of(RootThread), &[]);
     assert_eq!(alike.cases[0].ledger.as_ref().map(|ledger| ledger.view), Some(RootThread));
+}
+
+/// The same traced by strace.
+fn logged(mut recording: Recording) -> Recording {
+    recording.traces.iter_mut().for_each(|trace| trace.tracer = Tracer::Strace);
+    recording
+}
+
+#[test]
+fn the_ledger_of_a_log_is_not_subtracted_from_one_that_divides_calls() {
+    let found = between(find(true), logged(find(true)), &[]);
+    assert!(only(&found).ledger.is_none());
+    assert!(only(&found).inexact.iter().any(|line| line.contains("a log does not say what a call did")));
+    assert!(only(&between(logged(find(true)), logged(find(true)), &[])).ledger.is_some());
+}
+
+#[test]
+fn what_cannot_be_found_holds_no_gate() {
+    use GateOutcome::{Held, NotMeasured};
+    let gates = ["finding(cold-data)", "finding(sync-bound)"];
+    assert_eq!(outcomes(&between(find(true), logged(find(true)), &gates)), [NotMeasured, Held]);
+    assert_eq!(outcomes(&between(logged(find(true)), find(true), &gates)), [Held; 2]);
+    let gates = ["finding(cold-metadata)", "finding(sync-bound)"];
+    assert_eq!(outcomes(&between(window(10_000.0), window(10_000.0), &gates))[0], NotMeasured);
+}
+
+#[test]
+fn a_finding_that_both_have_is_there_in_both() {
+    let found = between(find(false), find(false), &["finding(dtype-missing)"]);
+    assert_eq!(outcomes(&found), [GateOutcome::Held]);
+    assert_eq!(found.gates[0].figures, Some(Sides { old: 1, new: 1 }));
 }
 
 #[test]

@@ -96,6 +96,8 @@ pub(super) struct Time {
     on_path: f64,
     /// Time by call for which it is not known when it was spent, so it gets the call's share of the path.
     by_call: BTreeMap<String, f64>,
+    /// The same of time in which the call did not wait for a CPU: it gets the share that the path has of such time.
+    active_by_call: BTreeMap<String, f64>,
 }
 
 /// A saturating sum, so that a damaged recording gives nonsense rather than a panic.
@@ -115,9 +117,15 @@ impl Time {
         self.count_in(call, ns, count);
     }
 
-    /// Adds calls whose threads are given elsewhere.
+    /// Adds calls whose threads are given elsewhere, with the time that they waited for a CPU.
     pub(super) fn add_calls(&mut self, call: &str, ns: f64, count: u64) {
         *self.by_call.entry(call.to_owned()).or_default() += ns;
+        self.count_in(call, ns, count);
+    }
+
+    /// The same without the time that they waited for a CPU.
+    pub(super) fn add_active_calls(&mut self, call: &str, ns: f64, count: u64) {
+        *self.active_by_call.entry(call.to_owned()).or_default() += ns;
         self.count_in(call, ns, count);
     }
 
@@ -137,6 +145,9 @@ impl Time {
         self.on_path += other.on_path;
         for (call, ns) in other.by_call {
             *self.by_call.entry(call).or_default() += ns;
+        }
+        for (call, ns) in other.active_by_call {
+            *self.active_by_call.entry(call).or_default() += ns;
         }
         for (call, (ns, count)) in other.calls {
             let (sum, counted) = self.calls.entry(call).or_default();
@@ -181,6 +192,17 @@ impl<'a> Case<'a> {
             time.add(waited.wait.thread, waited.call, waited.wait.ns.0 as f64, waited.wait.count, on_path);
         }
         time
+    }
+
+    /// How many calls these waits are in, all of the same name: at least so many, since one call may wait in several places, in each of them
+    /// once. So each thread counts with the place in which it waited most often.
+    pub(super) fn calls_waiting(&self, is_meant: impl Fn(&Waited<'a>) -> bool) -> u64 {
+        let mut most = BTreeMap::<ThreadNumber, u64>::new();
+        for waited in self.waits().filter(|waited| is_meant(waited)) {
+            let of_thread = most.entry(waited.wait.thread).or_default();
+            *of_thread = waited.wait.count.max(*of_thread);
+        }
+        total(most.into_values())
     }
 
     /// Time in which the critical path was in another thread of the command because one of these waits was for that thread; in
@@ -262,7 +284,7 @@ impl<'a> Case<'a> {
     fn without_a_cpu(&self, time: &Time) -> f64 {
         let ready_in = |call: &str| match &self.path {
             Some(path) => path.ready(Some(call)),
-            None => self.calls(|name| name == call).map(|call| call.runqueue_ns.0 as f64).sum(),
+            None => self.ready_in(call),
         };
         let ready: f64 = time.by_call.iter().map(|(call, ns)| ns * part(ready_in(call), self.in_call(call))).sum();
         match &self.path {
@@ -277,12 +299,20 @@ impl<'a> Case<'a> {
             return (time.ns / parallel(self.trace, &time.threads)).min(self.room(time));
         };
         let of_calls = time.by_call.iter().map(|(call, ns)| ns * part(path.in_call(call), self.in_call(call)));
-        (time.on_path + of_calls.sum::<f64>()).min(self.wall())
+        let active =
+            |call: &str| part(path.in_call(call) - path.ready(Some(call)), self.in_call(call) - self.ready_in(call));
+        let of_active = time.active_by_call.iter().map(|(call, ns)| ns * active(call));
+        (time.on_path + of_calls.sum::<f64>() + of_active.sum::<f64>()).min(self.wall())
     }
 
     /// All time in a call, summed over threads, in nanoseconds.
     fn in_call(&self, call: &str) -> f64 {
         self.calls(|name| name == call).map(|call| call.wall_ns.0 as f64).sum()
+    }
+
+    /// How much of that was waiting for a CPU.
+    fn ready_in(&self, call: &str) -> f64 {
+        self.calls(|name| name == call).map(|call| call.runqueue_ns.0 as f64).sum()
     }
 
     /// How many of these threads waited at the same time, on average while the path did; where no path is known, how many of them lived

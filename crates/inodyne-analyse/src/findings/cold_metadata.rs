@@ -35,7 +35,8 @@ const CHANGES: f64 = 0.15;
 
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let is_metadata = |waited: &Waited<'_>| {
-        waited.cause == Cause::DeviceRead && concerns_files(waited.call) && !reads(waited.call) && !writes(waited.call)
+        let is_of_names = concerns_files(waited.call) && !reads(waited.call) && !writes(waited.call);
+        waited.cause == Cause::DeviceRead && is_of_names && !loads_programs(waited.call)
     };
     let time = case.waiting(|waited| is_metadata(waited) && !waited.is_direct() && !waited.is_copy_up());
     let share = case.share(&time);
@@ -75,8 +76,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         ));
     }
     let work = work_of_reading(case);
-    let loading = case
-        .waiting(|waited| waited.cause == Cause::DeviceRead && (waited.call == PAGE_FAULT || waited.call == "execve"));
+    let loading = case.waiting(|waited| waited.cause == Cause::DeviceRead && loads_programs(waited.call));
     if loading.ns > 0.0 {
         evidence.push(format!("{} more were spent on loading programs from the device", seconds(loading.ns)));
     }
@@ -118,6 +118,11 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         }
         .finding(case),
     )
+}
+
+/// What is read there is for the most part the program itself, not its name.
+fn loads_programs(call: &str) -> bool {
+    matches!(call, PAGE_FAULT | "execve" | "execveat")
 }
 
 /// The way back to a CPU after each wait: its share of the time spent waiting for a CPU.

@@ -46,8 +46,12 @@ pub(super) fn bytes_read(case: &Case<'_>) -> f64 {
 
 /// Bytes read for each time that a thread waited: by the device's own count where there is one and it is the smaller, otherwise by the calls'.
 pub(super) fn bytes_a_wait(case: &Case<'_>, time: &Time) -> f64 {
-    let run = case.recording.runs.iter().find(|run| run.traced && run.key() == case.trace.key());
-    let device = run.and_then(|run| run.device_read_bytes).filter(|bytes| *bytes > 0).map(|bytes| bytes as f64);
+    let device = case
+        .recording
+        .run_of(case.index)
+        .and_then(|run| run.device_read_bytes)
+        .filter(|bytes| *bytes > 0)
+        .map(|bytes| bytes as f64);
     let calls = bytes_read(case);
     device.map_or(calls, |device| device.min(calls)) / time.count.max(1) as f64
 }

@@ -1,5 +1,5 @@
 //! `failed-calls`: calls that fail in bulk for a reason other than that nothing is there: `unlink` on directories, `ioctl` on
-//! something that is no terminal. Each of them is wasted.
+//! something that is not a terminal. Each of them is wasted.
 
 use inodyne_model::count::Grouped;
 use inodyne_model::finding::Finding;
@@ -46,7 +46,7 @@ const ANSWERS: &[&str] = &[
     "other",
 ];
 
-/// The same: EINVAL from `readlink` says that something is no symbolic link, EPERM from `epoll_ctl` that a file is never waited for (Go
+/// The same: EINVAL from `readlink` says that something is not a symbolic link, EPERM from `epoll_ctl` that a file is never waited for (Go
 /// asks this for each file that it opens), EXDEV that a file cannot be cloned or renamed to another file system.
 fn is_answer(call: &str, errno: &str) -> bool {
     let is_of_call = matches!(
@@ -73,7 +73,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         // Time that it waits in them for anything but files is no cost of failing.
         let other = idle.calls.get(&call.name).map_or(0.0, |(ns, _)| *ns);
         let ns = (failed(call) - other).max(0.0) * *count as f64 / call.errors.max(1) as f64;
-        time.add_calls(&call.name, ns, *count);
+        time.add_active_calls(&call.name, ns, *count);
     }
     let share = case.share(&time);
     let (first, errno, _) = failing.first()?;
@@ -116,7 +116,7 @@ fn meaning(call: &str, errno: &str) -> &'static str {
     match (call, errno) {
         ("unlink" | "unlinkat", "EISDIR" | "EPERM") => ": they are directories",
         ("rmdir" | "unlinkat", "ENOTEMPTY") => ": the directory is not empty yet",
-        ("ioctl", "ENOTTY") => ": the file is no terminal",
+        ("ioctl", "ENOTTY") => ": the file is not a terminal",
         ("lseek", "ESPIPE") => ": it is a pipe",
         (_, "EEXIST") => ": it is there already",
         (_, "EACCES" | "EPERM") => ": not permitted",

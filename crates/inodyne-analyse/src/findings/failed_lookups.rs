@@ -30,7 +30,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         // What a few of them waited for, an interrupt or a block from the device, would not be saved by a shorter search.
         let usual = if call.p90_ns.0 == 0 { f64::INFINITY } else { call.p90_ns.0 as f64 };
         let of_missing = of_missing.min(missing(call) as f64 * usual);
-        time.add_calls(&call.name, of_missing, missing(call));
+        time.add_active_calls(&call.name, of_missing, missing(call));
     }
     let share = case.share(&time);
     if searching.is_empty() || share < LEAST_SHARE {

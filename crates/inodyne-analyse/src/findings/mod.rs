@@ -148,18 +148,27 @@ pub fn ids() -> impl Iterator<Item = &'static str> {
     DIAGNOSES.iter().map(|(id, _)| *id)
 }
 
+/// Why a finding cannot be made about a trace; none where it can.
+pub(crate) fn not_looked_for(id: &str, trace: &Trace) -> Option<&'static str> {
+    let is_window = trace.observed.window.begin == Begin::Attached;
+    if !trace.tracer.divides_calls() && !OF_CALLS.contains(&id) {
+        Some("a log does not show it")
+    } else if is_window && !OF_WINDOW.contains(&id) {
+        Some("it is not looked for in a window")
+    } else {
+        None
+    }
+}
+
 /// The findings of all traces. A score that an earlier reading of the recording holds stays with its finding.
 pub fn all(recording: &Recording) -> Vec<Finding> {
     let of_trace = |(index, trace): (usize, &Trace)| {
         let (classifier, path) = (Classifier::new(&trace.observed.stacks), OnPath::of(trace));
         let case = Case { recording, index, trace, classifier, path };
-        let divides = case.trace.tracer.divides_calls();
-        let is_window = trace.observed.window.begin == Begin::Attached;
-        let applies = |id: &&str| (divides || OF_CALLS.contains(id)) && (!is_window || OF_WINDOW.contains(id));
-        let possible = DIAGNOSES.iter().filter(|(id, _)| applies(id));
+        let possible = DIAGNOSES.iter().filter(|(id, _)| not_looked_for(id, trace).is_none());
         let mut made: Vec<Finding> =
             possible.filter_map(|(id, diagnose)| Some(Finding { id: (*id).to_owned(), ..diagnose(&case)? })).collect();
-        if !divides {
+        if !trace.tracer.divides_calls() {
             made.iter_mut().for_each(|finding| finding.evidence.push(COST_IS_IN_IT.to_owned()));
         }
         selection::select(made)

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use inodyne_model::count::Grouped;
 use inodyne_model::finding::Finding;
 use inodyne_model::ledger::RowKind;
+use inodyne_model::observed::ThreadNumber;
 
 use super::case::Case;
 use super::estimate::{self, Diagnosed};
@@ -118,13 +119,20 @@ fn waited_for(case: &Case<'_>) -> f64 {
     })
 }
 
-/// What their parents spend on making them.
+/// What their parents spend on making them: of what each spends on all its children, their part.
 fn making(case: &Case<'_>, of: &Of) -> f64 {
-    let parents: BTreeSet<_> =
-        case.trace.observed.threads.iter().filter(|t| of.threads.contains(&t.number)).map(|t| t.parent).collect();
-    let threads = case.trace.observed.threads.iter().filter(|t| parents.contains(&t.number));
-    let making = threads
-        .flat_map(|t| &t.kernel_ns)
-        .filter(|(call, _)| matches!(call.as_str(), "clone" | "clone3" | "vfork" | "fork"));
-    making.map(|(_, ns)| ns.0 as f64).sum()
+    let threads = &case.trace.observed.threads;
+    let mut children = BTreeMap::<ThreadNumber, (f64, f64)>::new();
+    for thread in threads {
+        let (theirs, all) = children.entry(thread.parent).or_default();
+        *theirs += f64::from(u8::from(of.threads.contains(&thread.number)));
+        *all += 1.0;
+    }
+    let making = threads.iter().map(|thread| {
+        let (theirs, all) = children.get(&thread.number).copied().unwrap_or_default();
+        let makes = |call: &str| matches!(call, "clone" | "clone3" | "vfork" | "fork");
+        let spent = thread.kernel_ns.iter().filter(|(call, _)| makes(call)).map(|(_, ns)| ns.0 as f64);
+        spent.sum::<f64>() * theirs / all.max(1.0)
+    });
+    making.sum()
 }

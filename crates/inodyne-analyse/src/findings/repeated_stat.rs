@@ -33,7 +33,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         let again = path.calls - 1;
         let active = case.calls(|call| call == path.syscall).map(active).next().unwrap_or(1.0);
         let ns = path.wall_ns.0 as f64 * active * again as f64 / path.calls as f64;
-        time.add_calls(&path.syscall, ns, again);
+        time.add_active_calls(&path.syscall, ns, again);
     }
     let share = case.share(&time);
     if time.count < LEAST_REPETITIONS || share < LEAST_SHARE {

@@ -2,7 +2,7 @@
 //!
 //! Diagnoses are made independently, so several may concern the same time. A reader wants to hear about it once, from the one
 //! that says most about it:
-//! 1. A finding whose time another one explains better is left out ([`EXPLAINED_BY`]).
+//! 1. A finding whose time another one explains better is left out ([`EXPLAINED_BY`]), if that one is worth saying (2).
 //! 2. A finding whose prediction saves next to nothing is left out, unless it is about avoidable calls, which are a defect of
 //!    a program even where they are cheap.
 //! 3. The one that saves most comes first; but what only a warm cache cures comes last, since caches are cold for a
@@ -82,7 +82,9 @@ const EXPLAINED_BY: &[(&str, &[&str])] = &[
 pub(super) fn select(found: Vec<Finding>) -> Vec<Finding> {
     let saves = |finding: &Finding| finding.predicted.saving();
     let is_worth_saying = |finding: &Finding| finding.avoidable_calls.is_some() || finding.is_an_answer();
-    let ids: BTreeSet<String> = found.iter().map(|finding| finding.id.clone()).collect();
+    // What is not said explains nothing.
+    let ids: BTreeSet<String> =
+        found.iter().filter(|finding| is_worth_saying(finding)).map(|finding| finding.id.clone()).collect();
     let (explained, mut found): (Vec<Finding>, Vec<Finding>) =
         found.into_iter().partition(|finding| explained_by(finding).any(|id| ids.contains(id)));
     // A bound in whose favour a cure is left out is reported in its place.

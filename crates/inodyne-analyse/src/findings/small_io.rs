@@ -62,7 +62,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let mut time = Time::of_threads(case.threads_of(|call| small.iter().any(|(s, _)| s.name == call)));
     let (mut avoidable, mut copying) = (0.0, 0.0);
     for (call, mean) in &small {
-        time.add_calls(&call.name, cost(call), call.calls);
+        time.add_active_calls(&call.name, cost(call), call.calls);
         avoidable += call.calls as f64 * (1.0 - mean / BUFFER);
         copying += call.calls as f64 * mean / COPIES;
     }

@@ -32,7 +32,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     }
     let mut time = Time::of_threads(case.threads_of(stats));
     for call in case.calls(stats) {
-        time.add_calls(&call.name, call.wall_ns.0 as f64 * active(call), call.calls);
+        time.add_active_calls(&call.name, call.wall_ns.0 as f64 * active(call), call.calls);
     }
     let removed = total(case.calls(removes).map(|call| call.calls.saturating_sub(call.errors)));
     let covers = |count: u64| count as f64 >= entries as f64 * LEAST_PART;

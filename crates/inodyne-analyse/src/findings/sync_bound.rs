@@ -6,7 +6,7 @@ use inodyne_model::cure::{Change, PlaceChange};
 use inodyne_model::finding::Finding;
 use inodyne_model::syscall::SyscallStats;
 
-use super::case::{Case, Time};
+use super::case::{Case, Time, Waited};
 use super::estimate::{self, Diagnosed};
 use super::families::{syncs, writes};
 use super::others;
@@ -26,7 +26,8 @@ const CACHED_WRITE: f64 = 3_000.0;
 const UNCERTAIN: f64 = 0.12;
 
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
-    let waiting = case.waiting(|waited| waited.is_sync() && !waited.is_copy_up() && !waited.call.is_empty());
+    let is_meant = |waited: &Waited<'_>| waited.is_sync() && !waited.is_copy_up() && !waited.call.is_empty();
+    let waiting = case.waiting(is_meant);
     // Where waits are not known, what a sync does is known by its name, but not which writes are synchronous.
     let divides = case.trace.tracer.divides_calls();
     let waits = |call: &SyscallStats| {
@@ -41,13 +42,19 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let mut time = Time::of_threads(threads);
     let mut evidence = Vec::new();
     for call in case.calls(|call| syncs(call) || writes(call)).filter(|call| waits(call)) {
-        let (synced, waits) = waiting.calls.get(&call.name).copied().unwrap_or_default();
         let all = Grouped(call.calls);
-        if writes(&call.name) && waits < call.calls {
+        let of_call = case.calls_waiting(|waited| is_meant(waited) && waited.call == call.name);
+        if writes(&call.name) && of_call < call.calls {
             // Other calls of that name go to the cache, or to other files.
-            time.add_calls(&call.name, synced, waits);
-            let mean = synced / waits.max(1) as f64;
-            evidence.push(format!("{} of {all} {} wait for a sync, {} each", Grouped(waits), call.name, seconds(mean)));
+            let synced = waiting.calls.get(&call.name).map_or(0.0, |(ns, _)| *ns);
+            time.add_active_calls(&call.name, synced, of_call);
+            let mean = synced / of_call.max(1) as f64;
+            evidence.push(format!(
+                "{} of {all} {} wait for a sync, {} each",
+                Grouped(of_call),
+                call.name,
+                seconds(mean)
+            ));
             continue;
         }
         let stays = if writes(&call.name) { call.calls as f64 * CACHED_WRITE } else { 0.0 };

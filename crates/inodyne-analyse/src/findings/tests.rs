@@ -8,7 +8,7 @@ use inodyne_model::cause::Cause;
 use inodyne_model::cure::{Change, PlaceChange};
 use inodyne_model::disk_limits::{DiskLimits, Latency};
 use inodyne_model::finding::{Finding, Prediction};
-use inodyne_model::observed::Sample;
+use inodyne_model::observed::{Sample, ThreadObserved, Wait};
 use inodyne_model::page_cache::{Asked, PageCache, Used};
 use inodyne_model::path::{Doing, DoingKind};
 use inodyne_model::recording::Recording;
@@ -81,6 +81,9 @@ fn what_another_explains_or_saves_nothing_is_not_said() {
     // A defect of the program is said however little it costs.
     let cheap = Finding { avoidable_calls: Some(1_000), ..finding("failed-calls", 1_000, 999, false) };
     assert_eq!(said(&[cheap]), ["failed-calls"]);
+    // What is not said itself explains nothing.
+    let vain = [finding("small-requests", 1_000, 999, false), finding("single-stream", 1_000, 780, false)];
+    assert_eq!(said(&vain), ["single-stream"]);
 }
 
 #[test]
@@ -167,6 +170,22 @@ fn writes_are_synchronous_where_it_is_syncs_that_they_wait_for() {
     assert!(!is_said(0.0));
 }
 
+#[test]
+fn a_write_that_waits_in_several_places_is_one_call() {
+    let mut recording = writing_synced(800.0);
+    let trace = &mut recording.traces[0];
+    let stack =
+        |id, wait: &str| sample::stack(id, &format!("schedule {wait} ext4_sync_file vfs_fsync_range vfs_write"));
+    trace.observed.stacks.extend([stack(0xa3, "folio_wait_writeback"), stack(0xa4, "blkdev_issue_flush")]);
+    let synced = trace.observed.waits.remove(0);
+    let part = |stack, ns| Wait { stack: StackId(stack), ns: ms(ns), ..synced.clone() };
+    trace.observed.waits.extend([part(0xa1, 400.0), part(0xa3, 300.0), part(0xa4, 100.0)]);
+    crate::explain(&mut recording);
+    let said = recording.findings.iter().find(|finding| finding.id == "sync-bound").expect("it is found");
+    assert!(said.evidence[0].starts_with("10 of 300 pwrite64 wait for a sync, 80.0 ms each"), "{said:?}");
+    assert_eq!(said.avoidable_calls, Some(9));
+}
+
 /// A compiler that looks for its parts where they are not, 783 times, in a run of a quarter of a second; for `ready` of that time,
 /// one of these calls had no CPU.
 fn compiling(ready: Nanos) -> Recording {
@@ -211,6 +230,29 @@ fn losing_the_cpu_in_a_failing_call_makes_the_failure_no_dearer() {
     for ready in [Nanos::ZERO, ms(20.0), ms(100.0)] {
         let ids: Vec<String> = compiling(ready).findings.into_iter().map(|finding| finding.id).collect();
         assert_eq!(ids, ["user-cpu-bound"], "{ready:?} without a CPU");
+    }
+}
+
+/// The same program, of whose second a fifth goes into look-ups that find nothing; for `ready` of the rest they have no CPU.
+fn searching(ready: Nanos) -> Recording {
+    let mut recording = compiling(ready);
+    let trace = &mut recording.traces[0];
+    let mut calls = sample::call("access", 20_000, &[("ENOENT", 20_000)], ms(200.0), Nanos::ZERO);
+    (calls.runqueue_ns, calls.wall_ns, calls.failed_ns) = (ready, calls.wall_ns + ready, calls.failed_ns + ready);
+    let root = sample::thread(1, "cc", ms(800.0 - ready.as_secs_f64() * 1e3), &[("access", ms(200.0))], &[]);
+    trace.observed.threads = vec![ThreadObserved { runqueue_ns: ready, ended_ns: root.born_ns + ms(1_000.0), ..root }];
+    trace.by_comm[0].syscalls = vec![calls];
+    trace.wall_ns = ms(1_000.0);
+    crate::explain(&mut recording);
+    recording
+}
+
+#[test]
+fn waiting_for_a_cpu_is_left_out_of_a_share_once() {
+    for ready in [Nanos::ZERO, ms(50.0), ms(200.0)] {
+        let recording = searching(ready);
+        let found = recording.findings.iter().find(|finding| finding.id == "failed-lookups").expect("it is found");
+        assert!((found.share_of_wall - 0.2).abs() < 0.01, "{ready:?} without a CPU: {}", found.share_of_wall);
     }
 }
 
@@ -635,6 +677,74 @@ fn a_journal_that_is_committed_again_and_again_is_told_from_one_that_is_full() {
     elsewhere.traces[0].journals[0].kind = JournalKind::XfsLog;
     crate::explain(&mut elsewhere);
     assert_eq!(said(&elsewhere), ["journal-wait"]);
+}
+
+#[test]
+fn what_programs_wait_for_as_they_are_loaded_is_no_metadata() {
+    const READING: &str = "__schedule schedule io_schedule bit_wait_io __ext4_get_inode_loc ext4_lookup";
+    let mut recording = sample::empty();
+    recording.places = vec![sample::ext4("ext4", &[])];
+    recording.commands = vec![sample::command("work")];
+    let waits = [("newfstatat", 60.0, 60), ("execve", 40.0, 20)];
+    let waits = waits.map(|(call, ns, count)| sample::wait(1, Some(call), 0xe1, ms(ns), count)).to_vec();
+    let root = sample::thread(1, "work", ms(99.6), &[], &waits);
+    let mut trace = Trace { wall_ns: root.lifetime_ns(), ..Trace::default() };
+    let calls = waits
+        .iter()
+        .map(|wait| sample::call(wait.syscall.as_deref().expect("in a call"), wait.count, &[], Nanos::ZERO, wait.ns));
+    let syscalls = calls.collect();
+    trace.by_comm = vec![inodyne_model::syscall::CommCalls { comm: "work".to_owned(), syscalls }];
+    trace.observed.started_ns = root.born_ns;
+    trace.observed.stacks = vec![sample::stack(0xe1, READING)];
+    (trace.observed.threads, trace.observed.waits) = (vec![root], waits);
+    recording.traces = vec![trace];
+    crate::explain(&mut recording);
+    let found = recording.findings.iter().find(|finding| finding.id == "cold-metadata").expect("it is found");
+    assert!((found.share_of_wall - 0.3).abs() < 0.01, "{found:?}");
+    assert!(!found.evidence.iter().any(|line| line.starts_with("execve waited")), "{found:?}");
+    assert!(found.evidence.iter().any(|line| line.starts_with("40.0 ms more")), "{found:?}");
+    assert!(found.predicted.wall_ns.0.abs_diff(ms(100.0).0) < ms(1.0).0, "{found:?}");
+}
+
+/// A shell that starts as many processes of one program as of another, one after the other, each of which does next to nothing.
+fn scripting(others: u32) -> Recording {
+    let mut recording = sample::empty();
+    recording.places = vec![sample::ext4("ext4", &[])];
+    recording.commands = vec![sample::command("sh")];
+    let mut root = sample::thread(1, "sh", ms(1.0), &[("clone", ms(f64::from(100 + others)))], &[]);
+    let mut threads = Vec::new();
+    let mut programs = Vec::new();
+    let mut at = root.born_ns;
+    for number in 2..102 + others {
+        let name = if number < 102 { "sed" } else { "awk" };
+        let child = sample::thread(number, name, ms(1.0), &[("execve", ms(if number < 102 { 1.0 } else { 0.9 }))], &[]);
+        let lifetime = child.lifetime_ns();
+        let child = ThreadObserved { parent: 1, born_ns: at, ended_ns: at + lifetime, ..child };
+        at += lifetime;
+        programs.push(sample::program(&child, name));
+        threads.push(child);
+    }
+    root.ended_ns = at + ms(f64::from(100 + others));
+    root.blocked_ns = at.saturating_sub(root.born_ns);
+    let mut trace = Trace { wall_ns: root.lifetime_ns(), ..Trace::default() };
+    trace.observed.started_ns = root.born_ns;
+    threads.insert(0, root);
+    (trace.observed.threads, trace.observed.programs) = (threads, programs);
+    recording.traces = vec![trace];
+    crate::explain(&mut recording);
+    recording
+}
+
+#[test]
+fn a_storm_of_one_program_is_not_charged_with_making_the_processes_of_another() {
+    let saved = |others: u32| {
+        let recording = scripting(others);
+        let found = recording.findings.iter().find(|finding| finding.id == "process-storm").expect("it is found");
+        assert!(found.title.contains("sed"), "{found:?}");
+        found.predicted.now_ns.saturating_sub(found.predicted.wall_ns)
+    };
+    let (alone, beside) = (saved(0), saved(100));
+    assert!(beside.0.abs_diff(alone.0) < alone.0 / 20, "{alone:?} {beside:?}");
 }
 
 /// The same threads wait until what they wrote is on the device.

@@ -92,6 +92,7 @@ fn what_cannot_be_set_is_said_and_left_alone() {
         ("/proc/sys/kernel/no-such", "1", "there is no such file"),
         ("/proc/sys/kernel", "1", "is a directory"),
         ("/proc/sys/vm/drop_caches", "1", "not be restored"),
+        ("/proc/sys/net/ipv4/ip_local_reserved_ports", "8080", "it is empty now"),
         ("/proc/sys/fs/lease-break-time", "soon", "Invalid argument"),
     ] {
         let error = Setting::change(path.as_ref(), wanted).unwrap_err().to_string();

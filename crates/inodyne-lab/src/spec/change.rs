@@ -182,7 +182,7 @@ impl PlaceSpec {
                 let lower = made.lower().cloned().unwrap_or_else(|| Self::plain(Kind::Ext4));
                 Ok(Self { label: self.label.clone(), ..lower })
             }
-            _ => Err(self.refuse("is no overlay".to_owned())),
+            _ => Err(self.refuse("is not an overlay".to_owned())),
         }
     }
 
@@ -348,7 +348,7 @@ mod tests {
             Ok("ext4:set=/proc/sys/vm/dirty_bytes=1")
         );
         assert!(set("tmpfs", "/sys/block/LOOP/queue/nr_requests").unwrap_err().to_string().contains("no device"));
-        assert!(set("ext4", "/etc/passwd").unwrap_err().to_string().contains("no setting"));
+        assert!(set("ext4", "/etc/passwd").unwrap_err().to_string().contains("not a setting"));
         let without = || PlaceChange::WithoutSettings(vec!["dirty_bytes".to_owned()]);
         assert_eq!(
             after("ext4:size=1G,set=/proc/sys/vm/dirty_bytes=8388608,set=/sys/x=1", without()).as_deref(),
@@ -371,6 +371,6 @@ mod tests {
         let below = |before: &str| after(before, PlaceChange::Below);
         assert_eq!(below("overlay:lower=[ext4:size=1G,mount=noatime]").as_deref(), Ok("ext4:size=1G,mount=noatime"));
         assert_eq!(below("overlay").as_deref(), Ok("ext4"));
-        assert_eq!(below("ext4").unwrap_err(), "ext4 is no overlay");
+        assert_eq!(below("ext4").unwrap_err(), "ext4 is not an overlay");
     }
 }

@@ -35,21 +35,33 @@ impl SettingSpec {
         Path::new(&self.file).components().map(|part| if is_loop(&part) { device } else { part.as_os_str() }).collect()
     }
 
+    /// Whether it is the scheduler of a queue.
+    pub fn is_scheduler(&self) -> bool {
+        Path::new(&self.file).ends_with("queue/scheduler")
+    }
+
     pub fn parse(text: &str) -> Result<Self, String> {
         let (file, value) =
             text.split_once('=').ok_or_else(|| format!("set={text} has no value: write set=FILE=VALUE"))?;
         if !Self::ROOTS.iter().any(|root| file.starts_with(root)) || file.split('/').any(|part| part == "..") {
-            return Err(format!("set={file} is no setting: only files under /sys and /proc/sys are"));
+            return Err(format!("set={file} is not a setting: only files under /sys and /proc/sys are"));
         }
         if value.trim().is_empty() {
             return Err(format!("set={file}= is empty"));
         }
         let setting = Self { file: file.into(), value: value.into() };
         // Another scheduler gives a queue new values of nr_requests and of everything in iosched (block/elevator.c).
-        if Path::new(file).ends_with("queue/scheduler") && !setting.names_device() {
+        if setting.is_scheduler() && !setting.names_device() {
             return Err(format!(
                 "set={file} resets other settings of the queue, which would not be restored: only with LOOP"
             ));
+        }
+        // They are kept as a ratio of what may be dirty now, which changes with free memory (mm/page-writeback.c: bdi_set_max_bytes).
+        let name = Path::new(file).file_name();
+        if file.split('/').any(|part| part == "bdi")
+            && ["max_bytes", "min_bytes"].iter().any(|bytes| name == Some(OsStr::new(bytes)))
+        {
+            return Err(format!("set={file} would not be restored exactly: use max_ratio or min_ratio"));
         }
         Ok(setting)
     }
@@ -227,23 +239,29 @@ impl MadePlace {
                 if let Some(word) = words.iter().find(|word| word.contains("/dev/")) {
                     return Err(format!("mkfs={word} names a device: nothing is formatted that was there before"));
                 }
+                let is_option = |word: &String| word.starts_with('-');
+                let is_alone = |at: &usize| !is_option(&words[*at]) && (*at == 0 || !is_option(&words[*at - 1]));
+                if let Some(at) = (0..words.len()).find(is_alone) {
+                    let word = &words[at];
+                    return Err(format!("mkfs={word} is not an option: nothing is formatted that was there before"));
+                }
                 self.mkfs.replace(value).is_none()
             }
             Some(Key::Mount) => self.mount.replace(value).is_none(),
             Some(Key::Layers) => {
                 let layers = value.parse().ok().filter(|layers| (1..=MOST_LAYERS).contains(layers));
-                let problem = || format!("layers={value} is no number from 1 to {MOST_LAYERS}");
+                let problem = || format!("layers={value} is not a number from 1 to {MOST_LAYERS}");
                 self.layers.replace(layers.ok_or_else(problem)?).is_none()
             }
             Some(Key::Age) => {
                 let rounds = value.parse().ok().filter(|rounds| (1..=MOST_ROUNDS).contains(rounds));
-                let problem = || format!("age={value} is no number of rounds from 1 to {MOST_ROUNDS}");
+                let problem = || format!("age={value} is not a number of rounds from 1 to {MOST_ROUNDS}");
                 self.wear.age.replace(rounds.ok_or_else(problem)?).is_none()
             }
             Some(Key::Full) => {
                 let percent = value.strip_suffix('%').and_then(|digits| digits.parse().ok());
                 let percent = percent.filter(|percent| (1..=FULLEST).contains(percent));
-                let problem = || format!("full={value} is no share from 1% to {FULLEST}%, such as 80%");
+                let problem = || format!("full={value} is not a share from 1% to {FULLEST}%, such as 80%");
                 self.wear.full.replace(percent.ok_or_else(problem)?).is_none()
             }
             Some(Key::Delay) => {
@@ -258,7 +276,7 @@ impl MadePlace {
             }
             Some(Key::Iops) => {
                 let iops = value.parse().ok().filter(|iops| *iops > 0);
-                let problem = || format!("iops={value} is no number of requests a second, such as 200");
+                let problem = || format!("iops={value} is not a number of requests a second, such as 200");
                 self.limits.iops.replace(iops.ok_or_else(problem)?).is_none()
             }
             Some(Key::WithholdTypes) => !std::mem::replace(&mut self.withholds_types, true),
@@ -283,6 +301,14 @@ impl MadePlace {
                     "upper={upper} cannot be written to: give a kind of file system to make, such as ext4 or tmpfs"
                 ));
             }
+        }
+        let mut options = self.mount_options().split(',').filter_map(|option| option.split('=').next());
+        if self.kind == Kind::Overlay
+            && let Some(name) = options.find(|name| {
+                name.starts_with("upperdir") || name.starts_with("workdir") || name.starts_with("lowerdir")
+            })
+        {
+            return Err(format!("mount={name}= leads elsewhere: its layers are lower= and upper="));
         }
         if self.kind == Kind::Fuse {
             Caching::of_options(self.mount_options()).map_err(|problem| format!("mount={problem}"))?;

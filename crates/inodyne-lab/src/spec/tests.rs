@@ -59,22 +59,22 @@ fn mistakes_are_named_with_what_there_is() {
         ("=ext4", "label before '=' is empty"),
         ("ext4:", "no option '': ext4 takes size=, mkfs=, mount=, age=, full=, delay=, bandwidth=, iops= and set="),
         ("ext4:colour=red", "no option 'colour'"),
-        ("ext4:size=big", "'big' is no size"),
+        ("ext4:size=big", "'big' is not a size"),
         ("ext4:size=1G,size=2G", "twice"),
-        ("ext4:size=1G,colour=red", "is no size"),
+        ("ext4:size=1G,colour=red", "is not a size"),
         ("ext4:mkfs=", "mkfs= is empty"),
         ("ext4:mkfs=-L 'x", "open quote"),
         ("btrfs:mkfs=-m raid1 /dev/vdb", "mkfs=/dev/vdb names a device"),
         ("xfs:size=1G,mkfs=-l 'logdev=/dev/vdb'", "names a device"),
         ("tmpfs:mkfs=-q", "no option 'mkfs': tmpfs takes size=, mount= and set="),
         ("squashfs:size=1G", "no option 'size'"),
-        ("ext4:delay=2", "'2' is no delay"),
+        ("ext4:delay=2", "'2' is not a delay"),
         ("ext4:delay=1ms,delay=2ms", "twice"),
         ("ext4:bandwidth=1K", "less than 4K a second"),
-        ("ext4:bandwidth=fast", "is no size"),
-        ("ext4:iops=0", "no number of requests"),
-        ("ext4:age=0", "no number of rounds"),
-        ("ext4:full=80", "is no share"),
+        ("ext4:bandwidth=fast", "is not a size"),
+        ("ext4:iops=0", "not a number of requests"),
+        ("ext4:age=0", "not a number of rounds"),
+        ("ext4:full=80", "is not a share"),
         ("ext4:full=99%", "from 1% to 95%"),
         ("tmpfs:full=80%", "no option 'full'"),
         ("tmpfs:delay=2ms", "no option 'delay'"),
@@ -101,7 +101,7 @@ fn mistakes_are_named_with_what_there_is() {
         ("overlay:lower=/x]", "has a closing bracket without its opening one"),
         ("ext4:mount=[", "has an open bracket"),
         ("overlay:lower=[ext4]x", "no file system '[ext4]x'"),
-        ("overlay:layers=0", "no number from 1 to 500"),
+        ("overlay:layers=0", "not a number from 1 to 500"),
         ("overlay:lower=/x,layers=2", "cannot be split into layers"),
         ("overlay:upper=/x", "upper=/x cannot be written to"),
         ("overlay:upper=squashfs", "cannot be written to"),
@@ -114,6 +114,10 @@ fn mistakes_are_named_with_what_there_is() {
         ("ext4:set=/proc/sys/vm/a=1,set=/proc/sys/vm/a=2", "twice"),
         ("tmpfs:set=/sys/block/LOOP/queue/x=1", "no device of its own"),
         ("bind:/x,set=/sys/block/sda/queue/scheduler=none", "resets other settings of the queue"),
+        ("ext4:set=/sys/class/bdi/8:0/max_bytes=4194304", "would not be restored exactly"),
+        ("btrfs:mkfs=/home/me/vm.img", "is not an option"),
+        ("ext4:mkfs=-I 128 x", "is not an option"),
+        ("overlay:mount=metacopy=on,upperdir=/home/me", "its layers are lower= and upper="),
         ("a=b=ext4", "no file system 'b=ext4'"),
     ] {
         let error = text.parse::<PlaceSpec>().unwrap_err().to_string();
@@ -193,6 +197,8 @@ fn made() -> impl Strategy<Value = Where> {
     let kinds: Vec<_> = Kind::ALL.into_iter().filter(|kind| kind.keys().contains(&Key::Mkfs)).collect();
     let size = proptest::option::of((1..u64::MAX / 4).prop_map(Size::from_bytes));
     let option = || proptest::option::of(value());
+    // Options, each with at most one value.
+    let mkfs = proptest::option::of(value().prop_map(|text| format!("-{}", text.replace(' ', " -"))));
     let settings = proptest::collection::vec(setting(), 0..2);
     let limits = (proptest::option::of(1..10_000_000_u64), proptest::option::of(4096..u64::MAX / 4), any::<u32>());
     let limits = limits.prop_map(|(delay, bandwidth, iops)| Limits {
@@ -201,7 +207,7 @@ fn made() -> impl Strategy<Value = Where> {
         iops: Some(iops).filter(|iops| *iops > 0),
     });
     let wear = (proptest::option::of(1..100_u32), proptest::option::of(1..95_u8));
-    let made = (proptest::sample::select(kinds), size, option(), option(), limits, wear, settings);
+    let made = (proptest::sample::select(kinds), size, mkfs, option(), limits, wear, settings);
     made.prop_map(|(kind, size, mkfs, mount, limits, (age, full), settings)| {
         let wear = if kind.keys().contains(&Key::Age) { Wear { age, full } } else { Wear::default() };
         let size = size.filter(|_| kind.keys().contains(&Key::Size));

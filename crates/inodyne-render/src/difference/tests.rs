@@ -1,5 +1,7 @@
 //! All forms show the same numbers.
 
+use std::collections::BTreeMap;
+
 use inodyne_analyse::{difference, explain};
 use inodyne_model::difference::{Difference, Side, Unmatched};
 use inodyne_model::recording::Recording;
@@ -101,6 +103,18 @@ fn all_forms_say_the_same_numbers() {
     assert_eq!(json["gates"][0]["figures"]["new"], 33_055);
     assert_eq!(case["paths"]["new"][0]["path"], "/etc/\u{1b}[2Je");
     assert!(forms.iter().all(|form| !form.contains('\u{1b}') && form.contains("ENOENT 1 → 201")));
+}
+
+#[test]
+fn a_failure_for_another_reason_is_a_difference() {
+    let with = |errno: &str| {
+        let mut recording = find(true);
+        let call = &mut recording.traces[0].by_comm[0].syscalls[0];
+        (call.errors, call.errors_by_errno) = (1, BTreeMap::from([(errno.to_owned(), 1)]));
+        recording
+    };
+    let text = difference_text(&between(with("ENOENT"), with("EACCES"), &[]), &TextOptions::default());
+    assert!(text.contains("EACCES 0 → 1, ENOENT 1 → 0") && !text.contains("are the same"), "{text}");
 }
 
 #[test]

@@ -52,7 +52,7 @@ pub(super) fn show(page: &mut Html, trace: &Trace) {
     } else if trace.ledger.view != ledger::View::Window {
         trees.extend(of_first_thread(&stacks, &mut names));
     }
-    if trace.threads.len() > 1 || trees.is_empty() {
+    if (trace.threads.len() > 1 && !stacks.is_empty()) || trees.is_empty() {
         trees.push(tree(all_label, stacks.iter(), &mut names));
     }
     if path.is_empty() && !first_thread_matters(&stacks) {
@@ -63,10 +63,13 @@ pub(super) fn show(page: &mut Html, trace: &Trace) {
     } else {
         "Widths are wall-clock time: what the end of the command had to wait for, and inside of a wait what others did meanwhile"
     };
-    let text = format!(
-        "{what}; colours say what the time below was. Time on a CPU is that of the ledger, divided by samples; waits are as they were \
-         timed. The order from left to right means nothing."
-    );
+    let known = if trace.tracer.divides_calls() {
+        "Time on a CPU is that of the ledger, divided by samples; waits are as they were timed."
+    } else {
+        "Whether a call ran or waited is not known."
+    };
+    let text =
+        format!("{what}; colours say what the time below was. {known} The order from left to right means nothing.");
     page.element("p", &[("class", "dim")], &text);
     page.inside("div", &[("class", "widget flame")], |page| {
         page.data("flame", &json!({ "names": names.0, "legend": colours::legend(), "trees": trees }));

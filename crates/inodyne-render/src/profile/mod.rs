@@ -123,9 +123,16 @@ impl<'a> Traced<'a> {
     /// The views that there are of it, the first of which is shown by default.
     pub fn views(&self) -> &'static [View] {
         match View::first_of(self.trace) {
+            // A log has no stacks of threads.
+            _ if !self.trace.tracer.divides_calls() => &View::ALL[..1],
             View::CriticalPath => &View::ALL,
             _ => &View::ALL[1..],
         }
+    }
+
+    /// Whether its tracer could divide the time of calls.
+    pub fn divides_calls(&self) -> bool {
+        self.trace.tracer.divides_calls()
     }
 
     /// What ran where: `find . on slow (cold)`.

@@ -148,13 +148,13 @@ fn table(rows: &[&PathRequests]) -> Table {
     ];
     let total: u64 = rows.iter().filter(|row| row.path != IoPath::Discard).map(|row| row.amount.bytes).sum();
     let mut table = Table::new("block", columns);
+    let share = |part: u64, whole: u64| match whole {
+        0 => Cell::nothing(),
+        _ => Cell::share(part as f64 / whole as f64),
+    };
     for (at, row) in rows.iter().enumerate() {
         let kind = if at < MOST_ROWS { RowKind::Plain } else { RowKind::Hidden };
         let amount = &row.amount;
-        let share = |part: u64, whole: u64| match whole {
-            0 => Cell::nothing(),
-            _ => Cell::share(part as f64 / whole as f64),
-        };
         let time = |time: Option<Nanos>| time.map_or_else(Cell::nothing, Cell::of);
         let p99 = (amount.device.count() > 0).then(|| quantile(amount, 0.99));
         let path = match row.after {
@@ -179,6 +179,21 @@ fn table(rows: &[&PathRequests]) -> Table {
         );
     }
     table.hidden = format!("{} more", Grouped(table.hidden_rows() as u64));
+    if let Some(hidden) = rows.get(MOST_ROWS..).filter(|hidden| !hidden.is_empty()) {
+        let sum = |of: fn(&PathRequests) -> u64| hidden.iter().map(|row| of(row)).fold(0, u64::saturating_add);
+        let shared = |row: &PathRequests| if row.path == IoPath::Discard { 0 } else { row.amount.bytes };
+        let cells = [
+            Cell::of(table.hidden.clone()),
+            Cell::nothing(),
+            Cell::nothing(),
+            Cell::grouped(sum(|row| row.amount.requests)),
+            Cell::of(Value::Bytes(sum(|row| row.amount.bytes))),
+            Cell::nothing(),
+            share(sum(shared), total),
+        ];
+        let rest = std::iter::repeat_with(Cell::nothing).take(table.columns.len() - cells.len());
+        table.rest(cells.into_iter().chain(rest));
+    }
     table
 }
 

@@ -88,6 +88,12 @@ impl<'a> Case<'a> {
         names::place(self.recording, self.key.place)
     }
 
+    /// The run that was traced.
+    pub(crate) fn traced_run(&self) -> Option<&'a Run> {
+        let is_shown = |trace: &Trace| self.trace.is_some_and(|shown| std::ptr::eq(shown, trace));
+        self.recording.run_of(self.recording.traces.iter().position(is_shown)?)
+    }
+
     pub(crate) fn untraced(&self) -> impl Iterator<Item = &'a Run> {
         self.runs.iter().copied().filter(|run| !run.traced)
     }

@@ -52,11 +52,25 @@ pub(crate) fn circumstances(common: &str, cache: CacheState) -> String {
     }
 }
 
-/// Two names, at most this wide; their ends if they begin alike.
+/// Two names, at most this wide; their ends if they begin alike, and from where they differ if they end alike, too.
 pub(crate) fn short(names: &[String; 2], width: usize) -> [String; 2] {
     let names = names.each_ref().map(|name| escaped(name));
     let begins = names.each_ref().map(|name| cut(name, width));
-    if begins[0] != begins[1] || names[0] == names[1] { begins } else { names.map(|name| end(&name, width)) }
+    if begins[0] != begins[1] || names[0] == names[1] {
+        return begins;
+    }
+    let ends = names.each_ref().map(|name| end(name, width));
+    if ends[0] != ends[1] { ends } else { apart(&names, width) }
+}
+
+/// Two different texts from shortly before where they differ.
+fn apart(texts: &[String; 2], width: usize) -> [String; 2] {
+    const BEFORE: usize = 3;
+    let alike = texts[0].chars().zip(texts[1].chars()).take_while(|(a, b)| a == b).count();
+    texts.each_ref().map(|text| {
+        let rest: String = text.chars().skip(alike.saturating_sub(BEFORE)).collect();
+        cut(&format!("…{rest}"), width)
+    })
 }
 
 /// The end of a text, at most this wide; `…` stands for what is cut.
@@ -97,5 +111,7 @@ mod tests {
         assert_eq!(short("a longer name", "another name"), ["a longer …", "another n…"]);
         assert_eq!(short("cp -r tree copy", "cp -r tree copy && sync"), ["…tree copy", "…y && sync"]);
         assert_eq!(short("ext4", "xfs"), ["ext4", "xfs"]);
+        let [a, b] = short("/mnt/disks/a/projects/tree-copy", "/mnt/disks/b/projects/tree-copy");
+        assert_eq!([&a[..], &b[..]], ["…ks/a/pro…", "…ks/b/pro…"]);
     }
 }

@@ -18,6 +18,8 @@ pub(super) const SECTION: Definition =
 
 /// The start of any program brings in less than this, which is not shown unless asked for.
 const TELLING_BYTES: u64 = 4_000_000;
+/// The smallest page of any machine, in bytes.
+const PAGE: u64 = 4_096;
 /// Rows of the table.
 const MOST_ROWS: usize = 8;
 /// Files that are named.
@@ -80,16 +82,18 @@ fn brought(cache: &PageCache) -> String {
     format!("{} of files and {} of metadata{again}", bytes(files), bytes(metadata))
 }
 
-/// `4.12 MB by calls that read, 3% of it in memory before; 11 page faults on what was not in memory`
+/// `4.12 MB by calls that read, up to 3% of it in memory before; 11 page faults on what was not in memory`
 fn asked_for(asked: &Asked) -> String {
     let faults = format!("{} page faults on what was not in memory", Grouped(asked.faults));
     if asked.read_bytes == 0 {
         return faults;
     }
-    // Of that, each fault asked for a page at most.
-    let by_calls = asked.of_brought.used_bytes.min(asked.read_bytes);
-    let before = 1.0 - by_calls as f64 / asked.read_bytes as f64;
-    format!("{} by calls that read, {} of it in memory before; {faults}", bytes(asked.read_bytes), percent(before))
+    // What was brought was asked for by calls or by faults, each for a page at most.
+    let by_faults = asked.faults.saturating_mul(PAGE).min(asked.of_brought.used_bytes);
+    let by_calls = (asked.of_brought.used_bytes - by_faults).min(asked.read_bytes);
+    let before = percent(1.0 - by_calls as f64 / asked.read_bytes as f64);
+    let at_most = if by_faults > 0 { "up to " } else { "" };
+    format!("{} by calls that read, {at_most}{before} of it in memory before; {faults}", bytes(asked.read_bytes))
 }
 
 /// `4.42 MB of 8.70 MB of files, 51%: 4.29 MB of f0, 131 kB of libc.so.6; 139 kB more were mapped beside what was faulted for`
@@ -117,10 +121,10 @@ fn table(rows: &[Brought]) -> Table {
         Column::number("again").sorting().wide(),
     ];
     let mut table = Table::new("page-cache", columns);
+    let bytes = |value: u64| Cell::of(Value::Bytes(value)).blank_if_zero();
     for (at, row) in rows.iter().enumerate() {
         let kind = if at < MOST_ROWS { RowKind::Plain } else { RowKind::Hidden };
         let during = if row.syscall == PAGE_FAULT { "page faults" } else { &row.syscall };
-        let bytes = |value: u64| Cell::of(Value::Bytes(value)).blank_if_zero();
         let who = if row.comm.is_empty() { "programs that start" } else { &row.comm };
         table.push(
             kind,
@@ -135,6 +139,12 @@ fn table(rows: &[Brought]) -> Table {
         );
     }
     table.hidden = format!("{} more", Grouped(table.hidden_rows() as u64));
+    if let Some(hidden) = rows.get(MOST_ROWS..).filter(|hidden| !hidden.is_empty()) {
+        let sum = |of: fn(&Brought) -> u64| hidden.iter().map(of).fold(0, u64::saturating_add);
+        let [text, nothing] = [Cell::of(table.hidden.clone()), Cell::nothing()];
+        let sums = [bytes(sum(|row| row.bytes)), bytes(sum(|row| row.again_bytes))];
+        table.rest([text, nothing.clone(), nothing.clone(), nothing].into_iter().chain(sums));
+    }
     table
 }
 

@@ -109,10 +109,7 @@ fn verdict(tuning: &Tuning, margin: f64) -> (String, Style) {
     let best = tuning.best.and_then(|best| tuning.tried.get(best)).and_then(|tried| Some((tried, tried.confirmed?)));
     let Some((best, measured)) = best else {
         let least = percent(margin);
-        let is_tried = |tried: &Tried| {
-            tried.screened.is_some() && tried.verdict != TuneVerdict::NotTried || waits_for_fresh_runs(tried, margin)
-        };
-        let text = match tuning.tried.iter().any(is_tried) {
+        let text = match tuning.tried.iter().any(|tried| was_tried(tried, margin)) {
             true => {
                 let open = undecided(tuning, margin);
                 format!("No setting was shown to help by {least} or more{until}{open}.{early}")
@@ -141,6 +138,11 @@ fn verdict(tuning: &Tuning, margin: f64) -> (String, Style) {
     (escaped(&text), Style::Good)
 }
 
+/// Whether its runs say anything.
+fn was_tried(tried: &Tried, margin: f64) -> bool {
+    tried.screened.is_some() && tried.verdict != TuneVerdict::NotTried || waits_for_fresh_runs(tried, margin)
+}
+
 /// Whether it looked better, or was about to be confirmed, and no fresh runs say anything about it.
 fn waits_for_fresh_runs(tried: &Tried, margin: f64) -> bool {
     let looked_better = |seen: Measured| seen.pairs > 1 && seen.ratio < 1.0 - margin;
@@ -167,11 +169,13 @@ fn undecided(tuning: &Tuning, margin: f64) -> String {
     both.into_iter().flatten().map(|part| format!("; {part}")).collect()
 }
 
-/// `Tried: 12 settings in 64 runs`
+/// `Tried: 12 settings in 64 runs`, or `Tried: 3 of 12 settings in 9 runs`
 fn heading(tuning: &Tuning, recording: &Recording) -> String {
-    let alone = tuning.tried.iter().filter(|tried| tried.settings.len() == 1).count();
+    let alone = || tuning.tried.iter().filter(|tried| tried.settings.len() == 1);
+    let (all, tried) = (alone().count(), alone().filter(|tried| was_tried(tried, recording.margin)).count());
+    let of = if tried == all { String::new() } else { format!("{} of ", Grouped(tried as u64)) };
     let runs = recording.runs.iter().filter(|run| !run.traced).count();
-    format!("Tried: {} in {}", counted(alone as u64, "setting", "settings"), counted(runs as u64, "run", "runs"))
+    format!("Tried: {of}{} in {}", counted(all as u64, "setting", "settings"), counted(runs as u64, "run", "runs"))
 }
 
 /// What was measured for one that was tried: fresh runs say more, if there were enough of them.

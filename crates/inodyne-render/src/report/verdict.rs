@@ -120,8 +120,8 @@ fn remarks(case: &Case<'_>) -> Vec<String> {
         remarks.push(format!("changed: {file} = {value}"));
     }
     if case.cache() == CacheState::Cold {
-        let traced = case.runs.iter().find(|run| run.traced).or(case.runs.first());
-        if let Some(read) = traced.and_then(|run| run.device_read_bytes) {
+        let run = case.traced_run().or_else(|| case.runs.first().copied());
+        if let Some(read) = run.and_then(|run| run.device_read_bytes) {
             remarks.push(format!("cold: {} were read from the device", bytes(read)));
         }
     }

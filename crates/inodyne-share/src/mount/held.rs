@@ -4,7 +4,7 @@
 //! It is not a cache: the kernel gets no answer from it. A node takes about 150 bytes.
 
 use std::{
-    collections::{BTreeMap, HashMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
     ffi::CStr,
     hash::{BuildHasher, RandomState},
 };
@@ -13,7 +13,7 @@ use zerocopy::FromBytes;
 
 use crate::{
     fuse::{
-        abi::{Dirent, EntryOut, LkIn, OpenOut, ROOT, padded},
+        abi::{Dirent, EntryOut, LK_FLOCK, LkIn, OpenOut, ROOT, padded},
         request::{Operation, Request, is_component},
     },
     protocol::resume::Kept,
@@ -46,8 +46,15 @@ struct File {
     node: u64,
     /// How it is open.
     access: u8,
-    /// Somebody may hold a lock on it.
-    is_locked: bool,
+    /// Who may hold a lock on it, and whether that is one of flock(2).
+    locks: BTreeSet<(u64, bool)>,
+}
+
+impl File {
+    /// A lock of fcntl(2) is on the file, however often a process has it open; one of flock(2) is of what was opened.
+    fn has_lock(&self, of_flock: bool) -> bool {
+        self.locks.iter().any(|(_, is_of_flock)| *is_of_flock == of_flock)
+    }
 }
 
 impl Held {
@@ -116,7 +123,7 @@ impl Held {
     fn opened(&mut self, node: u64, flags: u32, answer: &[u8]) {
         if let Ok((open, _)) = OpenOut::read_from_prefix(answer) {
             let access = (flags as i32 & libc::O_ACCMODE) as u8;
-            self.files.insert(open.fh, File { node, access, is_locked: false });
+            self.files.insert(open.fh, File { node, access, locks: BTreeSet::new() });
         }
     }
 
@@ -153,10 +160,14 @@ impl Held {
 
     fn locked(&mut self, ask: &LkIn) {
         let Some(file) = self.files.get_mut(&ask.fh) else { return };
+        let lock = (ask.owner, ask.flags & LK_FLOCK != 0);
         if ask.lock.kind as i32 != libc::F_UNLCK {
-            file.is_locked = true;
+            file.locks.insert(lock);
         } else if ask.lock.start == 0 && ask.lock.end >= i64::MAX as u64 {
-            file.is_locked = false;
+            // Through whichever of its descriptors a process does so.
+            let node = file.node;
+            let of_node = self.files.iter_mut().filter(|(fh, file)| file.node == node && (!lock.1 || **fh == ask.fh));
+            of_node.for_each(|(_, file)| _ = file.locks.remove(&lock));
         }
     }
 
@@ -189,7 +200,7 @@ impl Held {
     }
 
     /// What a host is to be told, directories before what is in them. Left out are files on which somebody may hold a lock, since others may
-    /// have held it in the meantime, and, if the host's machine `has_crashed`, those that are open for writing: what was written may be
+    /// have held it in the meantime (all that are open of a file if it is a lock of fcntl(2)), and, if the host's machine `has_crashed`, those that are open for writing: what was written may be
     /// lost, and an fsync must not say that it is not.
     pub fn list(&self, has_crashed: bool) -> Vec<Kept> {
         let mut below: HashMap<u64, Vec<u64>> = HashMap::new();
@@ -205,7 +216,10 @@ impl Held {
                 directories.push_back(node);
             }
         }
-        let is_kept = |file: &File| !file.is_locked && (file.access == libc::O_RDONLY as u8 || !has_crashed);
+        let locked: BTreeSet<u64> =
+            self.files.values().filter(|file| file.has_lock(false)).map(|file| file.node).collect();
+        let is_locked = |file: &File| file.has_lock(true) || locked.contains(&file.node);
+        let is_kept = |file: &File| !is_locked(file) && (file.access == libc::O_RDONLY as u8 || !has_crashed);
         list.extend(self.files.iter().filter(|(_, file)| is_kept(file)).map(|(handle, file)| Kept::File {
             handle: *handle,
             node: file.node,
@@ -248,7 +262,12 @@ mod tests {
     }
 
     fn lock(held: &mut Held, fh: u64, kind: i32, end: u64) {
-        let ask = LkIn { fh, lock: FileLock { kind: kind as u32, end, ..FileLock::default() }, ..LkIn::default() };
+        lock_of(held, fh, (1, 0), kind, end);
+    }
+
+    fn lock_of(held: &mut Held, fh: u64, (owner, flags): (u64, u32), kind: i32, end: u64) {
+        let lock = FileLock { kind: kind as u32, end, ..FileLock::default() };
+        let ask = LkIn { fh, owner, flags, lock, ..LkIn::default() };
         learn(held, opcode::SETLK, 0, &[ask.as_bytes()], &[]);
     }
 
@@ -329,11 +348,18 @@ mod tests {
         open(&mut held, 7, libc::O_RDWR | libc::O_APPEND, 51);
         assert_eq!(held.list(false), [file(50, 7, 0), file(51, 7, 2)]);
         assert_eq!(held.list(true), [file(50, 7, 0)]);
+        const ALL: u64 = i64::MAX as u64;
         lock(&mut held, 50, libc::F_RDLCK, 9);
-        assert_eq!(held.list(false), [file(51, 7, 2)]);
+        assert_eq!(held.list(false), [], "a lock is on the file, not on what was opened");
         lock(&mut held, 50, libc::F_UNLCK, 5);
+        lock_of(&mut held, 50, (2, 0), libc::F_UNLCK, ALL);
+        lock_of(&mut held, 50, (1, LK_FLOCK), libc::F_UNLCK, ALL);
+        assert_eq!(held.list(false), [], "others have released none of it");
+        lock(&mut held, 51, libc::F_UNLCK, ALL);
+        assert_eq!(held.list(false), [file(50, 7, 0), file(51, 7, 2)]);
+        lock_of(&mut held, 50, (1, LK_FLOCK), libc::F_WRLCK, ALL);
         assert_eq!(held.list(false), [file(51, 7, 2)]);
-        lock(&mut held, 50, libc::F_UNLCK, i64::MAX as u64);
+        lock_of(&mut held, 50, (1, LK_FLOCK), libc::F_UNLCK, ALL);
         assert_eq!(held.list(false), [file(50, 7, 0), file(51, 7, 2)]);
         assert!(held.closed(50) && !held.closed(50));
         held.lost(&file(51, 7, 2));

@@ -50,13 +50,21 @@ struct Tables {
     locks: HashMap<LockOwner, (Key, Arc<OwnedFd>)>,
     /// The same the other way round.
     locked_by: HashMap<Key, HashSet<LockOwner>>,
+    of_guest: HashMap<GuestId, OfGuest>,
+}
+
+/// How many entries are a guest's.
+#[derive(Debug, Default)]
+struct OfGuest {
+    files: usize,
+    locks: usize,
 }
 
 /// What is to be closed once the table is unlocked.
 type Closed = Vec<Arc<OwnedFd>>;
 
 impl Handles {
-    /// At most this many open files, and as many owners of locks.
+    /// At most this many open files, and as many owners of locks. No guest has more than three quarters of them, so that others have some, too.
     pub fn new(most: usize) -> Self {
         // So that numbers given by another host are different.
         let last = AtomicU64::new(RandomState::new().hash_one(most) >> 1);
@@ -76,12 +84,28 @@ impl Handles {
     /// The same, under a number that the guest already has for it.
     pub fn put(&self, guest: GuestId, number: u64, node: NodeId, file: OwnedFd) -> Result<(), Errno> {
         let mut tables = self.tables();
-        if tables.files.len() >= self.most || tables.files.contains_key(&(guest, number)) {
+        self.has_room(&tables, guest)?;
+        if tables.files.contains_key(&(guest, number)) {
             return Err(Errno::NFILE);
         }
         tables.files.insert((guest, number), Arc::new(OpenFile { node, file: Arc::new(file) }));
+        tables.of_guest.entry(guest).or_default().files += 1;
         tables.by_node.entry(node).or_default().push((guest, number));
         Ok(())
+    }
+
+    /// Whether a guest may open another file.
+    pub fn check_room(&self, guest: GuestId) -> Result<(), Errno> {
+        self.has_room(&self.tables(), guest)
+    }
+
+    fn has_room(&self, tables: &Tables, guest: GuestId) -> Result<(), Errno> {
+        let own = tables.of_guest.get(&guest).map_or(0, |of_guest| of_guest.files);
+        if tables.files.len() < self.most && own < self.most_each() { Ok(()) } else { Err(Errno::NFILE) }
+    }
+
+    fn most_each(&self) -> usize {
+        self.most - self.most / 4
     }
 
     /// A guest's open file. One that is not open here is one that the guest had open at another host and could not carry on with.
@@ -115,7 +139,8 @@ impl Handles {
         }
         let new = Arc::new(open()?);
         let mut tables = self.tables();
-        let new = (tables.locks.len() < self.most).then_some(new);
+        let own = tables.of_guest.get(&owner.0).map_or(0, |of_guest| of_guest.locks);
+        let new = (tables.locks.len() < self.most && own < self.most_each()).then_some(new);
         tables.used_by(owner, key, new)?.ok_or(Errno::NOLCK)
     }
 
@@ -134,6 +159,7 @@ impl Handles {
         let mut tables = self.tables();
         let keys: Vec<Key> = tables.files.keys().filter(|(other, _)| *other == guest).copied().collect();
         let files: Vec<_> = keys.into_iter().filter_map(|key| tables.take(key)).collect();
+        tables.of_guest.remove(&guest);
         drop(tables);
         drop(files);
     }
@@ -158,13 +184,14 @@ impl Tables {
         }
         let Some(descriptor) = self.unlock(&owner).or(new) else { return Ok(None) };
         self.locks.insert(owner, (key, descriptor.clone()));
+        self.of_guest.entry(owner.0).or_default().locks += 1;
         self.locked_by.entry(key).or_default().insert(owner);
         Ok(Some(descriptor))
     }
 
     /// Takes an owner of locks out, to be closed by the caller.
     fn unlock(&mut self, owner: &LockOwner) -> Option<Arc<OwnedFd>> {
-        let (key, descriptor) = self.locks.remove(owner)?;
+        let (key, descriptor) = self.remove_lock(owner)?;
         if let Some(owners) = self.locked_by.get_mut(&key) {
             owners.remove(owner);
             if owners.is_empty() {
@@ -174,11 +201,22 @@ impl Tables {
         Some(descriptor)
     }
 
+    fn remove_lock(&mut self, owner: &LockOwner) -> Option<(Key, Arc<OwnedFd>)> {
+        let removed = self.locks.remove(owner)?;
+        if let Some(of_guest) = self.of_guest.get_mut(&owner.0) {
+            of_guest.locks = of_guest.locks.saturating_sub(1);
+        }
+        Some(removed)
+    }
+
     /// Takes an open file out, and the descriptors of the owners of locks who last used it.
     fn take(&mut self, key: Key) -> Option<(Arc<OpenFile>, Closed)> {
         let file = self.files.remove(&key)?;
         let owners = self.locked_by.remove(&key).unwrap_or_default();
-        let closed = owners.iter().filter_map(|owner| self.locks.remove(owner)).map(|(_, closed)| closed).collect();
+        let closed = owners.iter().filter_map(|owner| self.remove_lock(owner)).map(|(_, closed)| closed).collect();
+        if let Some(of_guest) = self.of_guest.get_mut(&key.0) {
+            of_guest.files = of_guest.files.saturating_sub(1);
+        }
         if let Some(keys) = self.by_node.get_mut(&file.node) {
             keys.retain(|other| *other != key);
             if keys.is_empty() {
@@ -213,6 +251,23 @@ mod tests {
         assert_eq!((handles.get(2, other).unwrap().node, handles.get(3, other).unwrap().node), (5, 6));
         assert!(handles.remove(2, other));
         assert!(handles.of_node(5).is_none());
+    }
+
+    #[test]
+    fn one_guest_does_not_take_what_others_need() {
+        let handles = Handles::new(8);
+        let null = || Ok(File::open("/dev/null").unwrap().into());
+        let first: Vec<u64> = (0..6).map(|_| handles.add(1, 5, null().unwrap()).unwrap()).collect();
+        assert_eq!(handles.add(1, 5, null().unwrap()), Err(Errno::NFILE));
+        assert_eq!(handles.check_room(1), Err(Errno::NFILE));
+        (0..6).for_each(|owner| drop(handles.lock_owner((1, 5, owner), first[0], null).unwrap()));
+        assert_eq!(handles.lock_owner((1, 5, 6), first[0], null).unwrap_err(), Errno::NOLCK);
+        let other = handles.add(2, 5, null().unwrap()).unwrap();
+        assert!(handles.lock_owner((2, 5, 0), other, null).is_ok());
+        // What is closed makes room.
+        assert!(handles.remove(1, first[0]));
+        let next = handles.add(1, 5, null().unwrap()).unwrap();
+        assert!(handles.lock_owner((1, 5, 6), next, null).is_ok());
     }
 
     #[test]

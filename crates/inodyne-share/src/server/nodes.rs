@@ -119,7 +119,7 @@ impl Nodes {
         {
             let times = self.held.entry(guest).or_default().entry(number).or_default();
             node.holders += u32::from(*times == 0);
-            *times += 1;
+            *times = times.saturating_add(1);
         }
         if let Some(left) = left {
             self.sweep(left);
@@ -331,6 +331,16 @@ mod tests {
         // As if another one had the same digest.
         nodes.numbers.remove(&file);
         assert_ne!(nodes.tell(1, file, ROOT, c"b"), number);
+    }
+
+    #[test]
+    fn however_often_a_guest_is_told_of_a_node_it_can_be_forgotten() {
+        let mut nodes = Nodes::new(identity(2));
+        let number = nodes.tell(1, identity(10), ROOT, c"a");
+        nodes.tell_more(1, number, u64::MAX);
+        (0..2).for_each(|_| assert_eq!(nodes.tell(1, identity(10), ROOT, c"a"), number));
+        assert_eq!(nodes.forget(1, number, u64::MAX), [number]);
+        assert_eq!(nodes.count(), 1);
     }
 
     #[test]

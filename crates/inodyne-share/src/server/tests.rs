@@ -20,7 +20,7 @@ use crate::{
     coherence::Ordering,
     fuse::abi::{
         CreateIn, EntryOut, FileLock, GetXattrIn, InHeader, LK_FLOCK, LinkIn, LkIn, MkNodIn, OpenIn, OpenOut,
-        OutHeader, ReadIn, SetXattrIn, opcode,
+        OutHeader, ReadIn, SetAttrIn, SetXattrIn, opcode, set,
     },
     protocol::{
         frame::{self, Kind},
@@ -262,6 +262,22 @@ fn a_guest_that_comes_again_finds_its_locks_free() {
     assert_eq!(host.guests().len(), 2);
     assert_eq!(guests[0].inbox.next(&mut Vec::new()), Err(Lost::Ended));
     assert!(guests[1].lookup(ROOT, "d").is_ok());
+}
+
+#[test]
+fn no_file_is_changed_by_the_handle_of_another() {
+    let (_all, shared) = beside_a_secret();
+    fs::write(shared.join("other"), "other").unwrap();
+    let host = host(&shared);
+    let mut liar = Liar::new(&host);
+    let [directory, other] = ["d", "other"].map(|name| liar.lookup(ROOT, name).unwrap());
+    let fh = liar.open(other, libc::O_RDWR).unwrap();
+    let file = liar.lookup(directory, "f").unwrap();
+    let empty = SetAttrIn { valid: set::SIZE | set::FH, fh, ..SetAttrIn::default() };
+    assert_eq!(liar.ask(opcode::SETATTR, file, &[empty.as_bytes()]), Err(Errno::BADF));
+    assert_eq!(fs::read(shared.join("other")).unwrap(), b"other");
+    assert!(liar.ask(opcode::SETATTR, other, &[empty.as_bytes()]).is_ok());
+    assert_eq!(fs::read(shared.join("other")).unwrap(), b"");
 }
 
 #[test]

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * Helpers: threads of the kernel (a journal, a worker) and of other processes (a FUSE server) that make a followed thread
- * ready. They are followed from then on, so that the critical path can go on into what they did. They are in the timeline
- * and nowhere else: their calls are not counted, their names not in any table.
+ * Helpers: kernel threads (a journal, a worker) and threads of other processes (a FUSE server) that wake a followed thread.
+ * They are followed from then on, so that the critical path can continue into what they did. They appear only in the
+ * timeline: their syscalls are not counted, and their names are not in any table.
  *
- * Servers are helpers, too, and followed from when they are asked: a thread that wakes up because a followed one sends something over
- * a socket. So are the threads of its process that it wakes in turn, and its children: a daemon has others do what it is asked for.
+ * Servers are helpers, too, and are followed from the time of the request: threads that are woken because a followed one sends
+ * something over a socket. So are the threads of its process that a server wakes in turn, and its children: a daemon may have others
+ * do what it is asked for.
  *
- * Who only happens to be interrupted when a thread is woken has nothing to do with it. Nor has who gives work to a thread of
- * the kernel that was idle.
+ * A thread that merely happens to be interrupted when another is woken has nothing to do with the wakeup. Nor does a thread that
+ * gives work to an idle kernel thread.
  */
 #ifndef INODYNE_ADOPT_H
 #define INODYNE_ADOPT_H
@@ -20,13 +21,13 @@
 #define TASK_INTERRUPTIBLE 0x00000001 /* include/linux/sched.h */
 #define TASK_NOLOAD 0x00000400        /* include/linux/sched.h */
 
-/* An interrupt runs on a stack of its CPU, not on that of the thread it interrupts; the arguments of a program lie on the
- * stack in use. Those that come in user mode may run on the thread's own; these are told by the waker's stack, later. */
+/* An interrupt runs on a stack of its CPU, not on that of the thread it interrupts; the arguments of a program are on the
+ * stack in use. Interrupts from user mode may run on the thread's own stack; those are recognised later, by the waker's stack. */
 static __always_inline bool in_interrupt(void *ctx, struct task_struct *task)
 {
 	__u64 address = 0, arguments = (__u64)ctx;
 
-	/* Read back, the pointer is a number to the verifier. */
+	/* Read back like this, the pointer is a scalar to the verifier. */
 	bpf_probe_read_kernel(&address, sizeof(address), &arguments);
 	return !on_stack_of(task, address);
 }
@@ -38,7 +39,7 @@ static __always_inline __u8 waker_kind(void *ctx, struct task_struct *waker)
 	return waker->flags & PF_KTHREAD ? WAKER_KTHREAD : WAKER_PROCESS;
 }
 
-/* Threads of the kernel wait for work in a state that does not count as load, or that signals may end. */
+/* Kernel threads wait for work in a state that does not count towards the load average, or that signals can interrupt. */
 static __always_inline void note_idle(struct thread *t, __u32 state)
 {
 	if (state & (TASK_INTERRUPTIBLE | TASK_NOLOAD))
@@ -48,8 +49,9 @@ static __always_inline void note_idle(struct thread *t, __u32 state)
 }
 
 /*
- * The call that a process is in; false where it is in none. Then an interrupt broke into what it does in user mode, which has nothing to do
- * with who is woken. A page fault looks the same, and is taken for one. Who is being ended is in no call either, where a signal does that.
+ * The syscall that a process is in; false if it is in none. Then an interrupt arrived in user mode, and what the process does there has
+ * nothing to do with the wakeup. A page fault looks the same, and is taken for an interrupt. A task that exits because of a signal is in no
+ * syscall either, hence the test for PF_EXITING.
  */
 static __always_inline bool call_in_progress(struct task_struct *task, __u16 *call)
 {
@@ -60,10 +62,10 @@ static __always_inline bool call_in_progress(struct task_struct *task, __u16 *ca
 	return number >= 0 || task->flags & PF_EXITING;
 }
 
-/* Set while running threads are joined for the first time: until it is known who is wanted, nobody becomes a helper. */
+/* Set while running threads are joined for the first time: until it is known which are wanted, none becomes a helper. */
 __u32 nobody_helps_yet;
 
-/* Follows a thread from now on as a helper, if there is room. */
+/* Follows a thread as a helper from now on, if there is room. */
 static __noinline struct thread *helper_make(struct task_struct *task, __u8 flags, __u8 depth, __u16 call, __u64 now)
 {
 	__u32 pid, slot;
@@ -76,7 +78,7 @@ static __noinline struct thread *helper_make(struct task_struct *task, __u8 flag
 		return 0;
 	}
 	pid = task->pid;
-	/* It is another's yet: of the first thread of a process in which this one executes a program (take_over_pid), or one just gone. */
+	/* The pid is still another thread's: the leader's of a process in which this one calls execve (take_over_pid), or one just gone. */
 	if (slot_of(pid))
 		return 0;
 	slot = slot_take();
@@ -107,7 +109,7 @@ static __noinline struct thread *helper_make(struct task_struct *task, __u8 flag
 	return t;
 }
 
-/* The current task wakes `woken`: follows it, if that is of use. */
+/* The current task, `task`, wakes `woken`: follows the waker if that is of use. */
 static __always_inline struct thread *adopt(struct task_struct *task, struct thread *woken, __u64 now)
 {
 	__u16 call = CALL_NONE;
@@ -130,9 +132,9 @@ static __always_inline bool sends(__u16 call)
 }
 
 /*
- * The current task's account where it is followed and sends something over a socket just now. In an interrupt, too: a packet to this
- * machine arrives while it is sent, on top of the call that sends it. The user side tells that from other interrupts by the stack. What is
- * sent over a Unix socket arrives without one: whoever an interrupt wakes meanwhile was not asked.
+ * The current task's account if it is followed and is sending something over a socket. This holds in an interrupt, too: a packet to this
+ * machine arrives while it is being sent, on top of the syscall that sends it. User space tells that from other interrupts by the stack.
+ * What is sent over a Unix socket arrives without an interrupt: a thread that an interrupt wakes meanwhile was not asked for anything.
  */
 static __always_inline struct thread *sender(void *ctx, struct task_struct *task)
 {
@@ -145,7 +147,7 @@ static __always_inline struct thread *sender(void *ctx, struct task_struct *task
 	return family && (family != AF_UNIX || !in_interrupt(ctx, task)) ? t : 0;
 }
 
-/* Whether one of a process that is followed as `by` is asked for something by being woken: how deep it is then, or -1. */
+/* Whether `asker`, followed as `by`, asks `task` for something by waking it: returns the depth of `task` then, or -1. */
 static __always_inline int asked_depth(void *ctx, struct task_struct *asker, struct thread *by, struct task_struct *task)
 {
 	if (by->flags & FLAG_SERVER && asker->tgid == task->tgid && !in_interrupt(ctx, asker))
@@ -153,7 +155,7 @@ static __always_inline int asked_depth(void *ctx, struct task_struct *asker, str
 	return by->depth < HELPER_DEPTH && sender(ctx, asker) ? by->depth + 1 : -1;
 }
 
-/* The current task wakes one that is not followed: follows that, if it is asked for something. */
+/* The current task wakes one that is not followed: follows the woken task if it is asked for something. */
 static __noinline int adopt_asked(void *ctx, struct task_struct *asker, struct task_struct *task)
 {
 	struct thread *by, *t;
@@ -177,7 +179,7 @@ static __noinline int adopt_asked(void *ctx, struct task_struct *asker, struct t
 	return 0;
 }
 
-/* The same of one that is a helper already: it answered before it was asked anew, or happened to run while a thread was woken. */
+/* The same for a task that is a helper already: it answered before it was asked again, or happened to run while a thread was woken. */
 static __noinline int helper_asked(void *ctx, struct task_struct *asker, struct task_struct *task)
 {
 	struct thread *by, *t;

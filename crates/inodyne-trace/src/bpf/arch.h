@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * What differs between processors: registers, how a 32-bit call is known, layouts of the user side. Which calls there are differs too:
- * the numbers of those that a processor lacks stand for no call.
+ * What differs between architectures: registers, how to recognise a 32-bit syscall, layouts of user-space structures. The set of
+ * syscalls differs, too: those that an architecture lacks are given numbers that no syscall has.
  */
 #ifndef INODYNE_ARCH_H
 #define INODYNE_ARCH_H
@@ -17,7 +17,7 @@
 #include <asm/unistd.h>
 #endif
 
-/* The kernel's own names of registers; <asm/ptrace.h> has the user side's. */
+/* The kernel's own register names; <asm/ptrace.h> has those for user space. */
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs___kernel {
@@ -44,7 +44,7 @@ struct thread_info {
 
 #define REGISTER(regs, name) BPF_CORE_READ((struct pt_regs___kernel *)(regs), name)
 
-/* Arguments of a system call, by position, and its number: negative in an interrupt and a page fault. They are the same at its end. */
+/* A syscall's arguments by position, and its number, which is negative in an interrupt or page fault. All are unchanged at its exit. */
 #if defined(__TARGET_ARCH_x86)
 #define CALL_ARG1(regs) REGISTER(regs, di)
 #define CALL_ARG2(regs) REGISTER(regs, si)
@@ -56,12 +56,12 @@ struct thread_info {
 #define TS_COMPAT 0x0002 /* arch/x86/include/asm/thread_info.h */
 #define IS_COMPAT(info) ((info).status & TS_COMPAT)
 
-/* Of the registers that a sample comes with: the privilege that was interrupted. */
+/* From the registers in a sample: whether user mode was interrupted. */
 #define IN_USER_MODE(regs) (((regs).cs & 3) == 3)
 
 #define MODE_IN_STAT 24 /* arch/x86/include/uapi/asm/stat.h */
 #else
-/* x0 is both the first argument and the result; the kernel keeps the argument apart (arch/arm64/kernel/syscall.c). */
+/* x0 is both the first argument and the result; the kernel saves the argument separately (arch/arm64/kernel/syscall.c). */
 #define CALL_ARG1(regs) REGISTER(regs, orig_x0)
 #define CALL_ARG2(regs) REGISTER(regs, regs[1])
 #define CALL_ARG3(regs) REGISTER(regs, regs[2])
@@ -77,7 +77,7 @@ struct thread_info {
 #define MODE_IN_STAT 16 /* include/uapi/asm-generic/stat.h */
 #endif
 
-/* Calls that newer architectures do not have: `newfstatat` serves for `stat` there. */
+/* Syscalls that newer architectures do not have: `newfstatat` serves for `stat` there. */
 #define NO_CALL 0xfffe
 #ifndef __NR_stat
 #define __NR_stat NO_CALL

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * Control groups: a number of each is all that is counted under. The user side is shown the numbers that appeared, and asks for their names
- * soon after that: a group may be gone in the end. Only groups of version 2 are known (cgroups(7)); without them everybody is in the
- * root, which says nothing.
+ * Control groups: counting needs only each group's ID. User space is shown the IDs that have appeared, and looks up their names soon
+ * after that, since a group may be gone by the end. Only cgroup v2 is known (cgroups(7)); without it every task is in the root, which
+ * says nothing.
  */
 #ifndef INODYNE_CGROUP_H
 #define INODYNE_CGROUP_H
 
 #include "maps.h"
 
-/* Numbers in the order in which they appeared. */
+/* IDs in the order in which they appeared. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -21,7 +21,7 @@ struct {
 /* How many of them there are. */
 __u32 cgroups_used;
 
-/* Which have appeared. */
+/* The IDs that have appeared. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, CGROUPS_NAMED);
@@ -29,13 +29,13 @@ struct {
 	__type(value, __u8);
 } cgroups_known SEC(".maps");
 
-/* The group of a task; 0 where the kernel has none. */
+/* The group of a task; 0 if the kernel has no cgroups. */
 static __always_inline __u64 cgroup_of(struct task_struct *task)
 {
 	return bpf_core_field_exists(task->cgroups) ? BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id) : 0;
 }
 
-/* The same of the current one, for less. */
+/* The same for the current task, at less cost. */
 static __always_inline __u64 cgroup_here(void)
 {
 	struct task_struct *task = 0;
@@ -43,7 +43,7 @@ static __always_inline __u64 cgroup_here(void)
 	return bpf_core_field_exists(task->cgroups) ? bpf_get_current_cgroup_id() : 0;
 }
 
-/* Shows a number to the user side. One that finds no room has no name, and counts all the same. */
+/* Shows an ID to user space. One that finds no room has no name, but is counted all the same. */
 static __noinline int cgroup_show(__u64 cgroup)
 {
 	__u8 known = 1;

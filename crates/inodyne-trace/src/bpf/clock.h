@@ -2,22 +2,22 @@
 /*
  * The ledger of one thread as a state machine: every nanosecond between its birth and its end is charged exactly once.
  *
- * Pure C: no helper, no map. The kernel runs it; the tests of this crate compile the same file for the host and draw
- * its timelines. Each transition takes one timestamp, charges the time since the last one, and moves `since`; so the
- * sum telescopes to `end - birth` whatever the order of transitions.
+ * Pure C: no BPF helpers, no maps. The kernel runs it; this crate's tests compile the same file for the host and draw its
+ * timelines. Each transition takes one timestamp, charges the time since the last one, and advances `since`, so the sum
+ * telescopes to `end - birth` whatever the order of transitions.
  *
  *   user ----enter----> kernel ----switch_out(blocked)----> blocked ---(wake_ns)---> ready ----switch_in----> kernel
  *
- * A wake-up does not transit: it runs on another CPU, perhaps before the switch that it answers was seen here. It
- * only leaves its time in `wake_ns`; switch_in cuts the interval there. A wake-up before the switch out (the two raced)
- * means that the thread was ready all the time. Where none was seen since the thread last ran, when it was woken is not known: it is
- * blocked until it runs.
+ * A wakeup is not a transition: it runs on another CPU, perhaps before the switch-out that it ends was seen here. It only
+ * records its time in `wake_ns`, where switch_in splits the interval. A wakeup before the switch-out (the two raced) means
+ * that the thread was ready all the time. If none was seen since the thread last ran, the time of the wakeup is unknown, and
+ * the thread counts as blocked until it runs.
  *
- * A call that is not timed makes no transition. What ran from the last one before it to the next one after it, be that a timed
- * call or the switch away, is charged to `untimed_ns`: in user mode and in such calls, nobody knows how much in which. A call
- * that was drawn to be timed stands for N - 1 others, so N times what it ran until it ended or left the CPU is in `kernel_ns`,
- * and what of that was not measured in `stood_ns`, which estimates the part of `untimed_ns` that is the kernel's. From the
- * first switch on every call is timed, so waiting is never estimated:
+ * An untimed call makes no transition. Running time from the last transition before it to the next one after it, be that a
+ * timed call or the switch-out, is charged to `untimed_ns`: it was spent in user mode and in such calls, in unknown shares. A
+ * call that was drawn to be timed stands for N - 1 others, so N times its running time until it ended or left the CPU is in
+ * `kernel_ns`. The part of that which was not measured is in `stood_ns`, which estimates the kernel's part of `untimed_ns`.
+ * From its first switch-out on, every call is timed, so waiting is never estimated:
  *
  *   user ----enter, not timed----> user or kernel ----switch_out----> blocked ---> ready ----switch_in----> kernel
  *   `---------------- untimed_ns -----------------'
@@ -29,10 +29,10 @@
 
 #include "intf.h"
 
-/* Set before loading: 0 where every call is timed, which then costs nothing. */
+/* Set before loading: 0 if every call is timed; the code for untimed ones then costs nothing. */
 const volatile __u32 calls_may_go_untimed = 1;
 
-/* Charges what ran since the last transition where there were calls in it that are not timed. False: there were none. */
+/* Charges the running time since the last transition if there were untimed calls in it. Returns false if there were none. */
 static __always_inline int clock_charge_untimed(struct thread *t, __u64 ran)
 {
 	if (!calls_may_go_untimed || !t->untimed)
@@ -42,7 +42,7 @@ static __always_inline int clock_charge_untimed(struct thread *t, __u64 ran)
 	return 1;
 }
 
-/* Charges running time since the last transition to user mode or to the call in progress. */
+/* Charges the running time since the last transition to user mode or to the call in progress. */
 static __always_inline void clock_charge_running(struct thread *t, __u64 now, __u32 call_slot)
 {
 	__u64 ran = now - t->since;
@@ -80,7 +80,7 @@ static __always_inline void clock_enter(struct thread *t, __u64 now, __u16 call)
 	t->call_ready_ns = 0;
 }
 
-/* The entry of a call that is not timed. */
+/* Entry of an untimed call. */
 static __always_inline void clock_enter_untimed(struct thread *t, __u16 call)
 {
 	t->untimed = 1;
@@ -89,7 +89,7 @@ static __always_inline void clock_enter_untimed(struct thread *t, __u16 call)
 	t->call_ready_ns = 0;
 }
 
-/* The end of such a call, unless it has left the CPU: then it ends as every other. False: it is none. */
+/* Exit of an untimed call; one that has left the CPU ends like a timed one. Returns false if it is not untimed. */
 static __always_inline int clock_exit_untimed(struct thread *t)
 {
 	if (!calls_may_go_untimed || !t->untimed)
@@ -116,7 +116,7 @@ static __always_inline void clock_switch_out(struct thread *t, __u64 now, __u32 
 		t->preemptions++;
 }
 
-/* Returns the instant at which the thread became ready. */
+/* Returns the time at which the thread became ready. */
 static __always_inline __u64 clock_switch_in(struct thread *t, __u64 now)
 {
 	__u64 out = t->since;

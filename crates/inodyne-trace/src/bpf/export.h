@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * What the user side has to know of: the compiler leaves types out of the object's BTF that no map and no variable has, and with
- * them their Rust twins, which are generated of it. EXPORT(struct, name) keeps one: each record of a ring buffer, and each enum
- * whose constants both sides use. Constants are enums for this reason: a #define is in no BTF.
+ * Types that user space has to know: the compiler leaves types that no map or variable uses out of the object's BTF, from which
+ * their Rust twins are generated. EXPORT(struct, name) keeps one; it is needed for each ring buffer record and for each enum
+ * whose constants both sides use. This is why constants are enums: a #define does not appear in BTF.
  */
 #ifndef INODYNE_EXPORT_H
 #define INODYNE_EXPORT_H

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
-/* From a descriptor of the current process to its file. */
+/* From a file descriptor of the current process to its file. */
 #ifndef INODYNE_FILE_H
 #define INODYNE_FILE_H
 
 #include "kernel.h"
 
-/* Null where the process has no such descriptor, or closed it meanwhile. */
+/* Null if the process has no such descriptor, or has closed it meanwhile. */
 static __always_inline struct file *file_of(struct task_struct *task, __u32 descriptor)
 {
 	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
@@ -16,7 +16,7 @@ static __always_inline struct file *file_of(struct task_struct *task, __u32 desc
 	return file;
 }
 
-/* A socket of the current process; 0 where it is none. */
+/* The file of a socket of the current process; null if the descriptor is not a socket. */
 static __always_inline struct file *socket_file(__u32 descriptor)
 {
 	struct file *file = file_of((struct task_struct *)bpf_get_current_task(), descriptor);
@@ -24,7 +24,7 @@ static __always_inline struct file *socket_file(__u32 descriptor)
 	return file && (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) == S_IFSOCK ? file : 0;
 }
 
-/* The same as the network knows it; null where it is no socket. */
+/* The struct sock of such a socket; null if the descriptor is not a socket. */
 static __always_inline struct sock *socket_of(__u32 descriptor)
 {
 	struct file *file = socket_file(descriptor);
@@ -36,7 +36,7 @@ static __always_inline struct sock *socket_of(__u32 descriptor)
 	return BPF_CORE_READ(socket, sk);
 }
 
-/* AF_UNIX and so on; 0 where it is no socket. */
+/* AF_UNIX and so on; 0 if the descriptor is not a socket. */
 static __always_inline __u16 socket_family(__u32 descriptor)
 {
 	struct sock *sk = socket_of(descriptor);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
-/* Folios: what the page cache consists of, one page or several. */
+/* Folios: the units of the page cache, of one or more pages. */
 #ifndef INODYNE_FOLIO_H
 #define INODYNE_FOLIO_H
 
@@ -16,22 +16,22 @@ struct folio {
 	unsigned long index;
 };
 
-/* Until Linux 6.5; then the order lies in the lowest byte of the flags of the second page (include/linux/mm_types.h). */
+/* Until Linux 6.5; after that, the order is in the lowest byte of the second page's flags (include/linux/mm_types.h). */
 struct folio___before {
 	unsigned char _folio_order;
 };
 
 #pragma clang attribute pop
 
-/* The value is of this kernel or that. */
+/* The value differs between kernels; CO-RE finds it. */
 enum pageflags {
 	PG_head,
 };
 
-/* Of this machine: 16 or 64 KiB on some of arm64. Set before loading. */
+/* The page size of this machine: 16 or 64 KiB on some arm64 machines. Set before loading. */
 const volatile __u32 page_bytes = 4096;
 
-/* How many pages a folio has. Its flags come first in it, whatever their type is called. */
+/* The number of pages in a folio. The flags are its first member, whatever their type is called. */
 static __always_inline __u64 folio_pages(const void *folio)
 {
 	const struct folio___before *before = folio;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * Where following begins: with the thread that runs one of these programs in its own context. From there it is inherited.
+ * Where following begins: with the thread that runs one of these programs in its own context. Its children inherit it.
  */
 #ifndef INODYNE_FOLLOW_H
 #define INODYNE_FOLLOW_H
@@ -9,8 +9,8 @@
 #include "pid_namespace.h"
 #include "task.h"
 
-/* Run once by the thread that is to be followed (BPF_PROG_TEST_RUN runs it in the caller's context): so it is known by
- * its task, not by a pid of some namespace. args[0]: 1 to arm it for its execve, 0 to measure the tracer's own cost. */
+/* Run once by the thread that is to be followed (BPF_PROG_TEST_RUN runs it in the caller's context), which is thus known by
+ * its task, not by a pid in some namespace. args[0]: 1 to arm it for its execve, 0 to measure the tracer's own cost. */
 SEC("raw_tp")
 int follow_arm(struct bpf_raw_tracepoint_args *ctx)
 {
@@ -35,7 +35,7 @@ int follow_arm(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-/* Ends what follow_arm began, for a thread that only measured. */
+/* Undoes follow_arm for a thread that only measured. */
 SEC("raw_tp")
 int follow_disarm(struct bpf_raw_tracepoint_args *ctx)
 {

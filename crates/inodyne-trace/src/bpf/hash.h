@@ -5,16 +5,16 @@
 
 #include "kernel.h"
 
-/* The longest name there is, and its final zero. */
+/* The longest possible file name, with its terminating zero. */
 #define NAME_LENGTH 256
 
-/* Eight bytes at a time; `name` has at least NAME_LENGTH readable bytes, of which `length` count. */
+/* Hashes eight bytes at a time; `name` has at least NAME_LENGTH readable bytes, of which the first `length` count. */
 static __always_inline __u64 name_hash(__u64 seed, const __u8 *name, __u32 length)
 {
 	__u64 hash = 0xcbf29ce484222325ULL ^ seed;
 	__u32 end = length;
 
-	/* Masked, it is another number to the verifier, which would go on with each length that leaves the loop apart. */
+	/* Masking makes it a new scalar to the verifier, which would otherwise continue separately for each length that ends the loop. */
 	barrier_var(end);
 	end &= 2 * NAME_LENGTH - 1;
 	for (__u32 at = 0; at < NAME_LENGTH; at += 8) {

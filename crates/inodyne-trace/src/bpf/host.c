@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause)
 /*
- * The plain C of the kernel side, compiled for the host: the tests of this crate run the same state machine and the same
- * histogram that the kernel runs. build.rs lists in host_probes.h what each probe adds (its host.h).
+ * The plain C of the kernel side, compiled for the host, so that this crate's tests run the same state machine and the same
+ * histogram as the kernel. host_probes.h, written by build.rs, lists what each probe adds (its host.h).
  */
 #define __always_inline inline __attribute__((always_inline))
 
@@ -9,7 +9,7 @@
 #include "host_probes.h"
 #include "x32.h"
 
-/* For the tests of what each field means: a different number in each. */
+/* For the tests of each field's meaning: puts a different number into each field. */
 void host_plant_stack_record(struct stack_record *to)
 {
 	*to = (struct stack_record){ .stack = 50, .depth = 2, .truncated = 0, .address = { 51, 52 } };

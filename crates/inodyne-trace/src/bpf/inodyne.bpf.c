@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause)
 /*
- * The kernel side, as one object. Each probe lies beside the Rust that reads it; build.rs lists the folders in probes.h.
+ * The kernel side, as one object. Each probe is next to the Rust code that reads it; build.rs lists the folders in probes.h.
  */
 #include "follow.bpf.h"
 #include "join.bpf.h"

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * Joining threads that run already: the kernel calls a program for each task there is, and those that are wanted are followed from
- * then on. All other programs are attached before, so from the instant at which a thread can be found its events are seen.
+ * Joining threads that already exist: the kernel calls a program for each task, and those that are wanted are followed from then on.
+ * All other programs are attached before, so a thread's events are seen from the moment its account can be found.
  *
- * What it did before is not known, and not guessed. What it does just now is looked at: whether it runs, is ready or blocked, and
- * where; and off a CPU, in which call. Nobody holds it meanwhile, so it may go on between the look and the instant from which on it is
- * found: the first switch that is seen after that corrects the state (`thread_in`), and the next entry of a call the call.
+ * What it did before is unknown, and is not guessed. Its present state is looked at: whether it is running, ready or blocked, and
+ * where; and, if it is off-CPU, in which syscall. Nothing stops it meanwhile, so its state may change between the look and the moment
+ * its account can be found: the first switch seen after that corrects the state (`thread_in`), and the next syscall entry the syscall.
  *
- * A thread that is just being born is left out: if its parent is followed, so will it be, by its fork; if not, the next round finds it.
- * The user side makes rounds until one has found nobody.
+ * A thread that is just being created is left out: if its parent is followed, its fork adds it; if not, the next round finds it.
+ * User space makes rounds until one finds none.
  */
 #ifndef INODYNE_JOIN_H
 #define INODYNE_JOIN_H
@@ -19,7 +19,7 @@
 #include "stack.h"
 #include "task.h"
 
-/* Processes to join, by their number in the tracer's PID namespace; all that it sees, where `join_all` is set. */
+/* Processes to join, by their pid in the tracer's PID namespace; all that it sees if `join_all` is set. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -39,8 +39,8 @@ static __always_inline __u8 state_of(struct task_struct *task)
 }
 
 /*
- * The kernel stack of a thread that is off the CPU; the kernel leaves the functions of the scheduler and of locks out of it. One that
- * goes on meanwhile has none, and nothing is lost.
+ * The kernel stack of an off-CPU thread; the kernel leaves scheduler and lock functions out of it. A thread that resumes meanwhile has
+ * none, which is no loss.
  */
 static __always_inline __u64 take_stack_of(struct task_struct *task)
 {
@@ -56,7 +56,7 @@ static __always_inline __u64 take_stack_of(struct task_struct *task)
 	return send_stack(record, bytes, 0);
 }
 
-/* What it does just now. On a CPU, it may be in a call, and cannot be asked in which: its end will tell. */
+/* What it is doing now. On a CPU, it may be in a syscall, but one cannot see which: its sys_exit will tell. */
 static __always_inline void look_at(struct thread *t, struct task_struct *task)
 {
 	t->state = state_of(task);
@@ -95,7 +95,7 @@ static __always_inline void join(struct task_struct *task)
 	t->number = __sync_fetch_and_add(&shared.threads_born, 1) + 1;
 	t->task = (__u64)task;
 	slot_bind(pid, slot);
-	/* As long as nothing has happened, a second look is as good as the first would have been. */
+	/* As long as nothing has happened since, a second look is as good as the first. */
 	if (t->joined)
 		t->state = state_of(task);
 	__sync_fetch_and_add(&threads_joined, 1);
@@ -110,7 +110,7 @@ int follow_running(struct bpf_iter__task *ctx)
 
 	if (!task)
 		return 0;
-	/* Workers of io_uring and of virtual machines are not born as threads of their process either (lifecycle_fork_held). */
+	/* io_uring and virtual-machine workers are not followed at birth as threads of their process, either (lifecycle_fork_held). */
 	if (task->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER | PF_EXITING) || task->__state & TASK_NEW || (__u32)task->tgid == shared.tracer)
 		return 0;
 	if (!join_all) {

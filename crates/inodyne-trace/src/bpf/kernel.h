@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * The few kernel structures that the programs look into, and of these only the fields they use. CO-RE finds the real
- * offsets when the programs are loaded (preserve_access_index), so no dump of a kernel's types is needed to build.
+ * The few kernel structures that the programs access, with only the fields they use. CO-RE finds the real offsets when
+ * the programs are loaded (preserve_access_index), so no dump of a kernel's types (vmlinux.h) is needed to build.
  */
 #ifndef INODYNE_KERNEL_H
 #define INODYNE_KERNEL_H
@@ -148,7 +148,7 @@ struct pid {
 	struct upid numbers[];
 };
 
-/* Of a process, in its flags: each thread is told to end, with the same code. */
+/* In signal_struct's flags: all threads of the process have been told to exit, with the same code. */
 #define SIGNAL_GROUP_EXIT 0x00000004
 
 struct kernfs_node {
@@ -160,7 +160,7 @@ struct cgroup {
 };
 
 struct css_set {
-	struct cgroup *dfl_cgrp; /* of version 2 */
+	struct cgroup *dfl_cgrp; /* in the cgroup v2 hierarchy */
 };
 
 struct signal_struct {
@@ -182,7 +182,7 @@ struct task_struct {
 	void *stack;
 	unsigned int flags;
 	unsigned int __state;
-	/* Of one byte in 7.3. libbpf reads what is as wide as it is there, but of signed numbers not. */
+	/* One byte wide in 7.3. libbpf adjusts loads to the field's width in the running kernel, but not those of signed fields. */
 	unsigned int on_cpu;
 	int pid;
 	int tgid;
@@ -205,7 +205,7 @@ struct linux_binprm {
 
 #pragma clang attribute pop
 
-/* A program that is called for each task is called once more at the end, without one. */
+/* An iterator program is called for each task, and once more at the end with no task. */
 struct bpf_iter__task {
 	struct task_struct *task;
 } __attribute__((preserve_access_index));

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * A stack that is the same as the last time is recognised without unwinding it.
+ * Recognises a stack that is the same as the last time without unwinding it.
  *
- * Unwinding is what a switch costs most (a walk through the ORC tables for each frame), and a thread that waits often mostly waits in
- * the same place. So for a thread and a call the last stack is remembered: each return address, and where on the stack it lay. Where
- * the same addresses lie in the same places again, it is the same stack: the first return address lies at a fixed distance from
- * a program's arguments, and a function's return address decides how large its frame is, so each tells where the next one lies.
+ * Unwinding is the largest cost at a switch (a walk through the ORC tables for each frame), and a thread that waits often mostly waits
+ * in the same place. So the last stack is remembered for a thread and a syscall: each return address, and its place on the stack. If
+ * the same addresses are in the same places again, it is the same stack: the first return address is at a fixed distance from
+ * a program's arguments, and a function's return address determines the size of its frame, so each tells where the next one is.
  *
- * The distance is counted from the arguments of the program (in bpf_trace_run's frame), but for the last address, that of the
- * entry into the kernel, from the top of the stack: between both the kernel leaves a random gap (RANDOMIZE_KSTACK_OFFSET).
+ * Distances are counted from the program's arguments (in bpf_trace_run's frame), except for the last address, that of the kernel
+ * entry, which is counted from the top of the stack: the kernel leaves a random gap in between (RANDOMIZE_KSTACK_OFFSET).
  *
- * The unwinder does not say where it found an address, and old values lie between the frames. So the addresses are looked for among
- * all words: in their order from below, and again from above. Where both ways find the same places, there are no others, and the
- * stack is remembered. Elsewhere, and where a processor signs its return addresses (arm64), each stack is unwound as ever.
+ * The unwinder does not say where it found an address, and there are stale values between the frames. So the addresses are searched
+ * for in all words: in their order from below, and again from above. If both searches find the same places, there are no others, and
+ * the stack is remembered. Otherwise, and if the processor signs its return addresses (arm64), each stack is unwound as usual.
  */
 #ifndef INODYNE_KNOWN_STACK_H
 #define INODYNE_KNOWN_STACK_H
@@ -21,13 +21,13 @@
 #include "task.h"
 
 enum known_stack_limits {
-	KNOWN_STACKS = 64,    /* of each program, on each CPU: a power of two */
-	KNOWN_BELOW = OWN_ADDRESSES, /* they lie below the arguments */
-	KNOWN_PAYS = 4,       /* remembering costs as much as so many walks */
-	KNOWN_PAUSE_MOST = 63, /* stacks that are not remembered, after one that did not pay: a power of two less one */
+	KNOWN_STACKS = 64,    /* for each program on each CPU: a power of two */
+	KNOWN_BELOW = OWN_ADDRESSES, /* they are below the arguments */
+	KNOWN_PAYS = 4,       /* remembering a stack costs as much as unwinding this many */
+	KNOWN_PAUSE_MOST = 63, /* most stacks not remembered after one that did not pay off: a power of two minus one */
 };
 
-/* For tests: a stack that is recognised is unwound, too. */
+/* For tests: unwinds a recognised stack as well. */
 const volatile __u32 check_known_stacks = 0;
 __u64 known_stacks_met;
 __u64 known_stacks_wrong;
@@ -47,8 +47,8 @@ struct {
 } stack_words SEC(".maps");
 
 /*
- * What is remembered of the current task's stacks; 0 on another stack than its own. A program uses it with its CPU held, and is not
- * run again by what interrupts it there: that is on a stack of the CPU's.
+ * What is remembered of the current task's stacks; null if running on a stack other than its own. A program uses it with preemption
+ * disabled, and interrupts do not run the program here again: they are on a stack of the CPU.
  */
 static __always_inline struct known_stack *known_stack_of(void *ctx, struct task_struct *task, __u16 call, enum stack_user user)
 {
@@ -62,17 +62,17 @@ static __always_inline struct known_stack *known_stack_of(void *ctx, struct task
 	return on_stack_of(task, *(volatile __u64 *)&known->arguments) ? known : 0;
 }
 
-/* Anything of the kernel's that is a number of eight bytes. */
+/* Stands for any eight-byte integer of the kernel. */
 struct timespec64 {
 	__s64 tv_sec;
 } __attribute__((preserve_access_index));
 
-/* The number by which the kernel knows it; 0 where it has none. Not asked by CO-RE, which may be given a part of the kernel's types only. */
+/* Its type ID in the kernel's BTF; 0 if it has none. Not found by CO-RE, which may be given only some of the kernel's types. */
 const volatile __u32 number_of_word;
 
 void *bpf_rdonly_cast(const void *object, __u32 type) __weak __ksym;
 
-/* Reads a word; false where there is none. The cast makes it a single instruction (from Linux 6.2 on), which reads 0 where there is none. */
+/* Reads a word; false if there is none. The cast makes this one instruction (from Linux 6.2 on), which reads 0 if there is none. */
 static __always_inline bool word_at(__u64 place, __u64 *word)
 {
 	__u32 type = number_of_word;
@@ -86,7 +86,7 @@ static __always_inline bool word_at(__u64 place, __u64 *word)
 	return !bpf_probe_read_kernel(word, sizeof(*word), (void *)place);
 }
 
-/* Whether the current stack is the one that is remembered. Not static, and so verified once. */
+/* Whether the current stack is the remembered one. Not static, and so verified only once. */
 __noinline int is_known(struct known_stack *known)
 {
 	__u64 arguments, word;
@@ -116,7 +116,7 @@ struct stack_search {
 	__u32 found;
 };
 
-/* From below: where is the next address? */
+/* From below: finds the place of the next address. */
 static long search_upwards(__u64 at, struct stack_search *search)
 {
 	struct known_stack *known = search->known;
@@ -131,7 +131,7 @@ static long search_upwards(__u64 at, struct stack_search *search)
 	return 0;
 }
 
-/* From above: stops where an address lies in another place, too. */
+/* From above: stops if an address is in another place, too. */
 static long search_downwards(__u64 steps, struct stack_search *search)
 {
 	struct known_stack *known = search->known;
@@ -148,7 +148,7 @@ static long search_downwards(__u64 steps, struct stack_search *search)
 	return 0;
 }
 
-/* Whether each address lies in one place only. */
+/* Finds the place of each address; false unless each has only one. */
 static __always_inline bool find_places(struct known_stack *known, __u32 user)
 {
 	struct stack_search search = { .known = known };
@@ -158,7 +158,7 @@ static __always_inline bool find_places(struct known_stack *known, __u32 user)
 
 	if (!words || bytes >= sizeof(words->word))
 		return false;
-	/* Masked, since some verifiers forget what a comparison says. */
+	/* Masked, since some verifiers forget the bounds that a comparison gives. */
 	barrier_var(bytes);
 	bytes &= sizeof(words->word) - 1;
 	if (bpf_probe_read_kernel(words->word, bytes, (void *)known->arguments))
@@ -177,7 +177,7 @@ static __always_inline bool find_places(struct known_stack *known, __u32 user)
 	return true;
 }
 
-/* Remembers the current stack, which was just taken into the scratch. */
+/* Remembers the current stack, which was just taken into the scratch record. */
 __noinline int remember_stack(struct known_stack *known, __u64 stack, __u32 user)
 {
 	struct stack_record *record = bpf_map_lookup_elem(&stack_scratch, &user);

@@ -5,7 +5,7 @@
 
 #include <linux/types.h>
 
-/* Of 0 it is 0. */
+/* Returns 0 for 0. */
 static __always_inline __u32 log2_of(__u64 v)
 {
 	__u32 r = 0;

@@ -19,7 +19,7 @@ enum loss {
 	LOST_DTYPE,
 	LOST_WORK,
 	LOST_HELPERS,
-	LOST_SKIPPED, /* counted by the kernel, and read by the user side */
+	LOST_SKIPPED, /* counted by the kernel, and read by user space */
 	LOST_REQUESTS,
 	LOSSES,
 };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * The maps, settings and counters that all probes share: who is followed. Each probe's own lie in its folder. Sizes that
- * depend on the machine or on an option are set before loading (session.rs, and `configure` of each probe).
+ * The maps, settings and counters that all probes share: which threads are followed. Each probe's own are in its folder. Sizes
+ * that depend on the machine or on an option are set before loading (session.rs, and `configure` of each probe).
  *
- * The tables that every call touches are plain arrays: their look-up is a few inlined instructions, and the user side
- * reads them through mmap at no cost.
+ * The tables that every syscall touches are plain arrays: a lookup is a few inlined instructions, and user space reads them
+ * through mmap at no cost.
  */
 #ifndef INODYNE_MAPS_H
 #define INODYNE_MAPS_H
@@ -23,8 +23,8 @@ struct shared shared;
 /* 1: more threads than 16 bits can tell apart. */
 const volatile __u32 wide_slots = 0;
 
-/* pid -> slot in `threads`, 0 where the thread is not followed; four to an element, or two wide ones, as no element takes less than
- * eight bytes. For all pids up to pid_max, which is four million on most machines. */
+/* pid -> slot in `threads`, or 0 if the thread is not followed; four to an element, or two if wide, as no element takes less than
+ * eight bytes. Covers all pids up to pid_max, which is four million on most machines. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -32,7 +32,7 @@ struct {
 	__type(value, __u64);
 } slots SEC(".maps");
 
-/* A table by slots, in parts: the reader adds one before the last is used up. */
+/* A table indexed by slot, in parts: the reader adds a part before the last one is full. */
 #define TABLE_OF_THREADS(name, what, flags)                                                                                \
 	struct {                                                                                                           \
 		__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);                                                                  \
@@ -66,7 +66,7 @@ static __always_inline void lose(enum loss what)
 	lose_some(what, 1);
 }
 
-/* What lies in this slot of a table; 0 where the table has not grown as far. */
+/* The entry in this slot of a table; null if the table has not grown that far. */
 static __always_inline void *at_slot(void *table, __u32 slot)
 {
 	__u32 part = slot / THREADS_IN_PART, at = slot % THREADS_IN_PART;
@@ -80,7 +80,7 @@ static __always_inline struct thread *thread_at(__u32 slot)
 	return at_slot(&threads, slot);
 }
 
-/* Makes it a copy of what lies in slot 0, which stands for "not followed" and is never written. */
+/* Clears a slot by copying slot 0, which stands for "not followed" and is never written. */
 static __always_inline bool blank_slot(void *table, __u32 slot)
 {
 	__u32 part = slot / THREADS_IN_PART, at = slot % THREADS_IN_PART;

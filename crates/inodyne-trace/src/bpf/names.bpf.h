@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * Names of the kernel's functions, by the kernel itself: it need not print its whole table of symbols for that, nor show it to whoever
- * asks.
+ * Names of kernel functions, looked up by the kernel itself: it need not print its whole symbol table for that, nor reveal it to the
+ * caller.
  */
 #ifndef INODYNE_NAMES_H
 #define INODYNE_NAMES_H
 
 #include "kernel.h"
 
-/* How many addresses are named at once. */
+/* How many addresses are resolved at once. */
 #define NAMED_AT_ONCE 256
-/* A longer name is cut off there. */
+/* Longer names are truncated. */
 #define NAME_BYTES 128
 
-/* Written by the user side, and what it reads. */
+/* Written by user space; below, the names that it reads back. */
 __u64 named_addresses[NAMED_AT_ONCE];
 char address_names[NAMED_AT_ONCE][NAME_BYTES];
 
@@ -21,12 +21,12 @@ static long name_address(__u32 at, void *unused)
 {
 	if (at >= NAMED_AT_ONCE)
 		return 1;
-	/* The name of the function with the module's, "0x…" where there is none (Documentation/core-api/printk-formats.rst). */
+	/* The function's name with the module's, or "0x…" if there is none (Documentation/core-api/printk-formats.rst). */
 	BPF_SNPRINTF(address_names[at], NAME_BYTES, "%ps", named_addresses[at]);
 	return 0;
 }
 
-/* Run by the user side (BPF_PROG_TEST_RUN), with the number of addresses. */
+/* Run by user space (BPF_PROG_TEST_RUN) with the number of addresses. */
 SEC("raw_tp")
 int name_addresses(struct bpf_raw_tracepoint_args *ctx)
 {

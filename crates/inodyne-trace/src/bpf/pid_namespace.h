@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * A process has a number in its PID namespace and in each above (pid_namespaces(7)). Accounts have the topmost, by which the kernel
- * tells tasks apart; what the tracer looks up in /proc or finds in names of files is the number in the tracer's own namespace.
+ * A process has a pid in its PID namespace and in each of its ancestors (pid_namespaces(7)). Accounts hold that of the initial namespace,
+ * by which the kernel tells tasks apart; what the tracer looks up in /proc or finds in file names is the pid in its own namespace.
  */
 #ifndef INODYNE_PID_NAMESPACE_H
 #define INODYNE_PID_NAMESPACE_H
 
 #include "kernel.h"
 
-/* The namespace of the tracer, and how far below the topmost it is. */
+/* The tracer's namespace, and its level below the initial one. */
 __u64 tracers_namespace;
 __u32 tracers_level;
 
-/* The pid's entry of the namespace that is so far below the topmost. */
+/* The pid's entry for the namespace at this level. */
 static __always_inline const char *entry_at(struct pid *pid, __u32 level)
 {
 	return (const char *)pid + bpf_core_field_offset(struct pid, numbers) + level * bpf_core_type_size(struct upid);
@@ -35,13 +35,13 @@ static __always_inline void note_tracers_namespace(struct task_struct *tracer)
 	tracers_namespace = namespace_at(pid, tracers_level);
 }
 
-/* The number of the task's process as the tracer sees it; 0 where it does not. */
+/* The pid of the task's process as the tracer sees it; 0 if it does not. */
 static __always_inline __u32 number_here(struct task_struct *task)
 {
 	struct pid *pid;
 	__u32 number = 0;
 
-	/* The topmost namespace is everybody's. */
+	/* Every task has a pid in the initial namespace. */
 	if (!tracers_level)
 		return task->tgid;
 	pid = BPF_CORE_READ(task, group_leader, thread_pid);

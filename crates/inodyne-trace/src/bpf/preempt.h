@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * Programs that can lose their CPU. From Linux 7.0 on (commit a46023d5616e) a program at a tracepoint may be preempted, and until it
- * has come back the kernel skips it for everybody else who comes to that tracepoint on that CPU.
+ * Programs that can be preempted. From Linux 7.0 on (commit a46023d5616e) a program at a tracepoint may be preempted, and until it
+ * resumes, the kernel skips it for every other task that hits that tracepoint on that CPU.
  *
- * Two things are done about it there. Programs of what happens most are attached to perf's events of the same tracepoints, which the
- * kernel still runs with preemption off (commit f7d327654b88); their names end in `_held`. All others hold their CPU themselves: what they
- * keep for each CPU stays whole, and few are skipped, which is counted.
+ * Two things are done about this. Programs for the most frequent events are attached to perf events for the same tracepoints, which the
+ * kernel still runs with preemption disabled (commit f7d327654b88); their names end in `_held`. All others disable preemption themselves:
+ * their per-CPU data stay consistent, and few runs are skipped; those are counted.
  */
 #ifndef INODYNE_PREEMPT_H
 #define INODYNE_PREEMPT_H
 
 #include "kernel.h"
 
-/* Set before loading: whether this kernel is one of those. */
+/* Set before loading: whether this kernel may preempt them. */
 const volatile __u32 programs_lose_cpu = 0;
 
 void bpf_preempt_disable(void) __weak __ksym;
@@ -31,17 +31,17 @@ static __always_inline void cpu_release(void)
 }
 
 /*
- * A program whose name ends in `_again` runs after the first one at the same tracepoint, and does what that was skipped for. How often it
- * did is counted: the kernel counts how often it skipped the first, and what remains of that was done by neither.
+ * A program whose name ends in `_again` runs after the first one at the same tracepoint, and handles the events for which the first was
+ * skipped. It counts them: the kernel counts how often it skipped the first, and the difference was handled by neither.
  *
- * Where programs can lose their CPU, they do so most often while they let go of it, since that is when a thread gets it that was to get it
- * meanwhile. With real-time preemption a second program meets that, too: of some thousand requests to a full queue it misses one to five. Where
- * a miss is a lost event, a third one runs after it (`_again_again`).
+ * A program that can be preempted is so most often while it re-enables preemption, since that is when a thread that became due to run
+ * gets the CPU. With PREEMPT_RT this hits the second program, too: out of some thousand requests to a full queue it misses one to five.
+ * If a miss is a lost event, a third program runs after it (`_again_again`).
  */
 #define DONE_AGAIN(name) __u64 name##_done
 #define do_again(name) __sync_fetch_and_add(&name##_done, 1)
 
-/* BPF_PROG, of a program that holds its CPU. */
+/* BPF_PROG for a program that disables preemption. */
 #define HOLDING_PROG(name, args...)                                                 \
 	name(unsigned long long *ctx);                                              \
 	static __always_inline int holding_##name(unsigned long long *ctx, ##args); \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
-/* The probes by names, for tests that have one refused: refuse.h. */
+/* The probes by name, for tests that have one of them refused (refuse.h). */
 #ifndef INODYNE_REFUSABLE_H
 #define INODYNE_REFUSABLE_H
 

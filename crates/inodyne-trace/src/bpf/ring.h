@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * Ring buffers that the reader replaces by larger ones as more arrives (rings.rs): beside each there is a map with one place, where the
- * larger one lies; it is empty as long as there is none. A place for the first one, too, would cost some 10 ms of start-up, since the
- * kernel waits for all programs whenever such a place is written to.
+ * Ring buffers that the reader replaces with larger ones as more data arrives (rings.rs): next to each there is a map with one entry for
+ * the larger one, which is empty until there is one. An entry for the first one, too, would add some 10 ms to start-up, since the kernel
+ * waits for all programs whenever such an entry is written.
  */
 #ifndef INODYNE_RING_H
 #define INODYNE_RING_H
 
 #include "kernel.h"
 
-/* What they are like, for the verifier. Their sizes are the reader's. */
+/* Their type, for the verifier. The reader chooses their sizes. */
 #define RINGBUF                                                                                                            \
 	struct {                                                                                                           \
 		__uint(type, BPF_MAP_TYPE_RINGBUF);                                                                        \
@@ -25,10 +25,10 @@
 		__array(values, RINGBUF);                                                                                  \
 	} name##_larger SEC(".maps")
 
-/* Room for a record in the ring buffer of this name; 0 where there is none. */
+/* Reserves room for a record in the ring buffer of this name; null if there is none. */
 #define ring_reserve(name, bytes) ring_reserve_in(&name, &name##_larger, bytes)
 
-/* Sends a record; false where there is no room for it. */
+/* Sends a record; false if there is no room for it. */
 #define ring_send(name, record, bytes) ring_send_to(&name, &name##_larger, record, bytes)
 
 static __always_inline void *ring_reserve_in(void *first, void *place, __u64 bytes)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * That a thread runs: what has to be settled before running time is charged to it, and the pieces of work that it sends.
+ * Running threads: what has to be settled before running time is charged to a thread, and the pieces of work that it sends.
  */
 #ifndef INODYNE_RUN_H
 #define INODYNE_RUN_H
@@ -23,13 +23,13 @@ static __always_inline void thread_in(struct thread *t, __u64 now)
 	__u64 out = t->since, wake;
 	bool blocked;
 
-	/* It left its CPU between the look that was taken at it and the instant from which on its switches are seen. */
+	/* It left its CPU after its state was looked at, but before the point from which its switches are seen. */
 	if (t->joined && t->state == STATE_RUNNING)
 		t->state = t->wake_ns ? STATE_BLOCKED : STATE_READY;
 	blocked = t->state == STATE_BLOCKED;
 	/*
-	 * Not every wake-up is told: kernels that keep programs away from certain threads (see below) do not tell what an interrupt does
-	 * on top of one of those either. What is known of the last waker is of another wait then.
+	 * Not every wakeup is reported: kernels that do not run programs for certain threads (see below) do not report what an interrupt
+	 * does on top of one of those either. What is known about the last waker then belongs to another wait.
 	 */
 	if (blocked && !t->wake_ns)
 		waker_unknown(t);
@@ -41,10 +41,10 @@ static __always_inline void thread_in(struct thread *t, __u64 now)
 }
 
 /*
- * Not every return to a CPU is told: some kernels leave out the switches away from certain threads (seen with those of
- * an init that runs a virtual machine for its host), and with them whom they switch to. So where a thread runs that was
- * last seen off the CPU, its return was missed. How long ago it was, the scheduler's account knows: exactly at a switch,
- * to the last tick in between.
+ * Not every return to a CPU is reported: some kernels leave out the switches away from certain threads (seen with those of
+ * an init that runs a virtual machine for its host), and with them the tasks switched to. If a thread is running
+ * that was last seen off-CPU, its return was missed. The scheduler's accounting tells how long ago that was: exactly at a
+ * switch, to the last tick in between.
  */
 static __noinline int thread_in_unseen(struct thread *t, __u64 now)
 {
@@ -56,14 +56,14 @@ static __noinline int thread_in_unseen(struct thread *t, __u64 now)
 	return 0;
 }
 
-/* Before anything is charged as running time. */
+/* To be called before anything is charged as running time. */
 static __always_inline void thread_runs(struct thread *t, __u64 now)
 {
 	if (t->state != STATE_RUNNING)
 		thread_in_unseen(t, now);
 }
 
-/* Charges a running thread up to now, and sends what it did since it was last charged so. */
+/* Charges a running thread up to now, and sends what it did since work was last sent. */
 static __always_inline void work_until(struct thread *t, __u64 now, __u32 user)
 {
 	if (!record_timeline)

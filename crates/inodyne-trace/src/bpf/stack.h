@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * Stacks by our own 64-bit hash. BPF_MAP_TYPE_STACK_TRACE keeps one stack a bucket, so two stacks that share
- * a bucket are taken for each other; here a stack is sent to the user side under its full hash, or counted as lost.
+ * Stacks, identified by our own 64-bit hash. BPF_MAP_TYPE_STACK_TRACE keeps one stack per bucket, so two stacks that share
+ * a bucket are mistaken for each other; here a stack is sent to user space under its full hash, or counted as lost.
  */
 #ifndef INODYNE_STACK_H
 #define INODYNE_STACK_H
@@ -14,7 +14,7 @@
 /* Each new stack, once. */
 RING(stacks);
 
-/* Identities of those that were sent. One that finds no room here is sent again, and the user side keeps it once. */
+/* Identities of the stacks that were sent. One that finds no room here is sent again, and user space keeps it once. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -43,12 +43,12 @@ struct {
 } stack_scratch SEC(".maps");
 
 /*
- * Addresses at the beginning of a stack that a program at a tracepoint takes: of itself, and of who calls it. They are left out of its
- * identity: the latter is another one while the kernel measures programs' run times (__bpf_prog_run in include/linux/filter.h).
+ * Addresses at the start of a stack taken by a tracepoint program: its own and its caller's. They are left out of the stack's identity,
+ * since the caller's differs while the kernel measures the run time of BPF programs (__bpf_prog_run in include/linux/filter.h).
  */
 #define OWN_ADDRESSES 2
 
-/* Of the addresses from this one on. Not static, and so verified once. */
+/* The hash of the addresses from this one on. Not static, and so verified only once. */
 __noinline __u64 stack_hash(struct stack_record *record, __u32 from)
 {
 	__u64 hash = 0xcbf29ce484222325ULL;
@@ -60,7 +60,7 @@ __noinline __u64 stack_hash(struct stack_record *record, __u32 from)
 
 		if (at >= record->depth)
 			break;
-		/* Masked, since some verifiers forget what a comparison says. */
+		/* Masked, since some verifiers forget the bounds that a comparison gives. */
 		barrier_var(at);
 		at &= STACK_DEPTH - 1;
 		hash = (hash ^ record->address[at]) * 0x9e3779b97f4a7c15ULL;
@@ -69,7 +69,7 @@ __noinline __u64 stack_hash(struct stack_record *record, __u32 from)
 	return hash;
 }
 
-/* Sends a stack that was taken into the scratch, if it is new; its identity, 0 where it could not be taken. So many addresses are our own. */
+/* Sends the stack in the scratch record if it is new; returns its identity, or 0 if it was not taken. `own` addresses are our own. */
 static __always_inline __u64 send_stack(struct stack_record *record, long bytes, __u32 own)
 {
 	__u64 hash;
@@ -91,7 +91,7 @@ static __always_inline __u64 send_stack(struct stack_record *record, long bytes,
 		return 0;
 	if (!ring_send(stacks, record, sizeof(*record) - (STACK_DEPTH - depth) * sizeof(__u64))) {
 		lose(LOST_STACKS);
-		record->depth = 0; /* not to be remembered (known_stack.h), so that the next one is sent */
+		record->depth = 0; /* keeps it from being remembered (known_stack.h), so that the next one is sent */
 	} else {
 		bpf_map_update_elem(&stacks_sent, &hash, &sent, BPF_ANY);
 	}
@@ -99,11 +99,11 @@ static __always_inline __u64 send_stack(struct stack_record *record, long bytes,
 }
 
 /*
- * The current kernel stack's identity; 0 where it could not be taken, which is a loss unless there may be none.
+ * The current kernel stack's identity; 0 if it could not be taken, which is a loss unless there may be none.
  *
- * The kernel has one buffer for stacks at each level of interrupts (kernel/events/callchain.c). Whom an interrupt wakes on its way out
- * (wakeup_softirqd in kernel/softirq.c, always where the kernel is PREEMPT_RT) is woken at the level of what it interrupted; if that was
- * having its stack taken, too, there is no buffer left.
+ * The kernel has one stack buffer for each interrupt level (kernel/events/callchain.c). A thread that an interrupt wakes on its way out
+ * (wakeup_softirqd in kernel/softirq.c, always on PREEMPT_RT) is woken at the level of the interrupted context; if a stack was just being
+ * taken there, too, no buffer is left.
  */
 static __always_inline __u64 take_stack_if_any(void *ctx, __u32 user, bool may_be_none)
 {
@@ -116,7 +116,7 @@ static __always_inline __u64 take_stack_if_any(void *ctx, __u32 user, bool may_b
 	if (bytes == -EFAULT && may_be_none)
 		return 0;
 	/*
-	 * A sample may hit any instruction, and a stack for each of them would fill the table. Functions of the kernel begin at
+	 * A sample may hit any instruction, and a separate stack for each would fill the table. Kernel functions begin at
 	 * multiples of 16 bytes (arch/x86/Kconfig: FUNCTION_ALIGNMENT_16B), so the function stays the same.
 	 */
 	if (user == STACK_OF_SAMPLE)

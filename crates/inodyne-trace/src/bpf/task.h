@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * Who is followed: from a task to its account, and the making and freeing of accounts.
+ * Which tasks are followed: from a task to its account, and the creation and freeing of accounts.
  *
  * A thread is found by its pid and recognised by the address of its task_struct, which no other living task can have.
- * So a pid that is used again while its last owner is still leaving its CPU cannot be mistaken. Two array look-ups,
- * both inlined by the kernel: a task that is not followed pays for one of them only.
+ * So a pid that is reused while its last owner is still leaving its CPU cannot be mistaken. This takes two array lookups,
+ * both inlined by the kernel; a task that is not followed pays for only one of them.
  */
 #ifndef INODYNE_TASK_H
 #define INODYNE_TASK_H
@@ -14,7 +14,7 @@
 #include "maps.h"
 #include "x32.h"
 
-/* Of one thread's stack in the kernel: THREAD_SIZE of arch/x86/include/asm/page_64_types.h, arch/arm64/include/asm/memory.h. */
+/* The size of a thread's kernel stack: THREAD_SIZE in arch/x86/include/asm/page_64_types.h, arch/arm64/include/asm/memory.h. */
 const volatile __u32 kernel_stack_bytes = 16384;
 
 static __always_inline bool on_stack_of(struct task_struct *task, __u64 address)
@@ -35,7 +35,7 @@ static __always_inline struct thread *thread_of(struct task_struct *task)
 	return t;
 }
 
-/* A slot for a new thread, cleared; 0 where there is none. */
+/* A slot for a new thread, cleared; 0 if there is none. */
 static __noinline __u32 slot_take(void)
 {
 	struct thread *t;
@@ -47,7 +47,7 @@ static __noinline __u32 slot_take(void)
 			return 0;
 	}
 	if (!blank_slot(&threads, slot) || !blank_slot(&last_sent, slot)) {
-		/* For whoever comes when the table has grown. */
+		/* For a later thread, once the table has grown. */
 		bpf_map_push_elem(&free_slots, &slot, BPF_ANY);
 		return 0;
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * Calls of x32 programs, which use 64-bit registers and 32-bit pointers: a bit is set in their numbers, and they are the calls of
- * 64 bits, but for some from 512 on. These do what calls of 64 bits do with structures of other sizes, and count as those
- * (arch/x86/entry/syscalls/syscall_64.tbl).
+ * Syscalls of x32 programs, which use 64-bit registers and 32-bit pointers: their numbers have a bit set, and they are the 64-bit
+ * syscalls, except for some from 512 on. Those do the same as 64-bit syscalls with structures of other sizes, and are counted as
+ * them (arch/x86/entry/syscalls/syscall_64.tbl).
  */
 #ifndef INODYNE_X32_H
 #define INODYNE_X32_H
@@ -11,7 +11,7 @@
 
 enum { X32_BIT = 0x40000000 };
 
-/* Of the kernel side, and of the tests that run this on the host. */
+/* For the kernel side, and for the tests that run this on the host. */
 #if defined(__TARGET_ARCH_x86) || defined(__x86_64__)
 #define HAS_X32
 #include <asm/unistd_64.h>
@@ -28,7 +28,7 @@ static const __u16 x32_calls[] = {
 };
 #endif
 
-/* The call of 64 bits that a number stands for. */
+/* The 64-bit syscall that a number stands for. */
 static __always_inline __u16 call_of_number(__u64 number)
 {
 	if (number & X32_BIT) {

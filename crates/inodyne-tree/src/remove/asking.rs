@@ -91,6 +91,8 @@ struct Frame {
     node: Arc<Node>,
     /// What is still to be done, last first.
     names: Vec<CString>,
+    /// Whether the person wants something in it kept. In a dry run, nothing else says that it is not empty.
+    has_kept: bool,
 }
 
 impl Walk<'_> {
@@ -127,6 +129,7 @@ impl Walk<'_> {
         // Like GNU rm, which still asks about the directory above, even after an error up to here: it finds out that it is not
         // empty when it tries.
         if !self.decide.decide(&question) {
+            self.keep();
             return Ok(());
         }
         if self.options.dry_run {
@@ -168,12 +171,12 @@ impl Walk<'_> {
             return spoil_parent(&node);
         }
         match names {
-            Ok(names) if !names.is_empty() => self.frames.push(Frame { node, names }),
+            Ok(names) if !names.is_empty() => self.frames.push(Frame { node, names, has_kept: false }),
             // One that cannot be read can be removed if it is empty.
             other => {
-                if let Err(removing) = self.remove_directory(&node) {
-                    let errno = other.map_or_else(|opening| telling(opening, removing), |_| removing);
-                    self.fail(&node, Reason::Refused(errno));
+                if let Err(removing) = self.remove_directory(&node, false) {
+                    let reason = other.map_or_else(|opening| telling(opening, removing), |_| Reason::Refused(removing));
+                    self.fail(&node, reason);
                 }
             }
         }
@@ -181,7 +184,7 @@ impl Walk<'_> {
 
     /// Everything in the directory on top is dealt with: remove it too, unless something stayed.
     fn leave(&mut self) {
-        let Some(Frame { node, .. }) = self.frames.pop() else { return };
+        let Some(Frame { node, has_kept, .. }) = self.frames.pop() else { return };
         if node.is_spoiled() {
             return spoil_parent(&node);
         }
@@ -195,14 +198,25 @@ impl Walk<'_> {
             write_protected: protected.unwrap_or(false),
             unreadable: false,
         };
-        if self.decide.decide(&question)
-            && let Err(errno) = self.remove_directory(&node)
-        {
+        if !self.decide.decide(&question) {
+            return self.keep();
+        }
+        if let Err(errno) = self.remove_directory(&node, has_kept) {
             self.fail(&node, Reason::Refused(errno));
         }
     }
 
-    fn remove_directory(&self, node: &Arc<Node>) -> Result<(), Errno> {
+    /// The person wants something kept that is in the directory on top.
+    fn keep(&mut self) {
+        if let Some(frame) = self.frames.last_mut() {
+            frame.has_kept = true;
+        }
+    }
+
+    fn remove_directory(&self, node: &Arc<Node>, has_kept: bool) -> Result<(), Errno> {
+        if self.options.dry_run && has_kept {
+            return Err(Errno::NOTEMPTY);
+        }
         if !self.options.dry_run {
             unlinkat(&*above(node)?, &node.name, AtFlags::REMOVEDIR)?;
         }
@@ -311,5 +325,31 @@ mod tests {
         }
         assert!(place.path().join("full/file").exists() && !place.path().join("empty").exists());
         assert_eq!(*reasons.0.lock().expect("no panic"), [format!("{:?}", Reason::Refused(Errno::NOTEMPTY))]);
+    }
+
+    /// Keeps what has this name.
+    struct Keeping(&'static str);
+
+    impl Decide for Keeping {
+        fn decide(&mut self, question: &Question<'_>) -> bool {
+            question.enter || !std::path::Path::new(question.path).ends_with(self.0)
+        }
+    }
+
+    #[test]
+    fn a_dry_run_counts_no_directory_in_which_something_is_kept() {
+        let place = tempfile::tempdir().expect("a temporary directory");
+        let counted = |kept| {
+            let (control, reasons) = (Control::default(), Reasons::default());
+            let options = RemoveOptions { dry_run: true, ..Default::default() };
+            let tree = place.path().join("tree");
+            remove_asking(tree.as_os_str(), &options, &control, &reasons, &mut Keeping(kept));
+            (control.files(), control.directories(), control.failures())
+        };
+        std::fs::create_dir_all(place.path().join("tree/sub")).expect("made");
+        std::fs::write(place.path().join("tree/sub/file"), "").expect("written");
+        assert_eq!(counted("nothing"), (1, 2, 0));
+        assert_eq!(counted("file"), (0, 0, 1));
+        assert_eq!(counted("sub"), (1, 0, 1));
     }
 }

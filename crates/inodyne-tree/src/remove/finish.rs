@@ -32,7 +32,7 @@ pub(super) enum Outcome {
 
 /// How often a directory is read again because it is not empty after all: files appear, or a file system's listing skips
 /// entries while others are removed.
-const REREADS: u32 = 8;
+pub(super) const REREADS: u32 = 8;
 
 impl Engine<'_> {
     /// Ends one piece of work in a directory; the last one removes it.
@@ -54,7 +54,7 @@ impl Engine<'_> {
                         node.expect(1);
                         return self.enter_later(worker.id.index, node);
                     }
-                    Err(Errno::NOTDIR) => self.unlink_replacement(worker, &node, &parent),
+                    Err(errno @ Errno::NOTDIR) => self.unlink_replacement(worker, &node, &parent, errno),
                     Err(errno) => {
                         self.refuse(&node, None, errno);
                         Outcome::Stays

@@ -18,7 +18,7 @@ use rustix::{
 use super::{
     Reason, Removed,
     engine::{Engine, READERS, Worker},
-    finish::Outcome,
+    finish::{Outcome, REREADS},
     names::Names,
     node::Node,
     open::changes_device,
@@ -92,7 +92,7 @@ impl Engine<'_> {
         let parent = node.parent();
         match errno {
             Errno::NOENT => Outcome::Gone,
-            Errno::LOOP | Errno::NOTDIR => self.unlink_replacement(worker, node, parent),
+            Errno::LOOP | Errno::NOTDIR => self.unlink_replacement(worker, node, parent, errno),
             Errno::XDEV => {
                 self.fail(node, None, Reason::OtherDevice);
                 Outcome::Stays
@@ -103,7 +103,7 @@ impl Engine<'_> {
                 match removed {
                     Ok(()) | Err(Errno::NOENT) => Outcome::Gone,
                     Err(removing) => {
-                        self.refuse(node, None, telling(errno, removing));
+                        self.fail(node, None, telling(errno, removing));
                         Outcome::Stays
                     }
                 }
@@ -111,11 +111,17 @@ impl Engine<'_> {
         }
     }
 
-    /// Somebody put something else in a directory's place; that is in the tree too.
-    pub fn unlink_replacement(&self, worker: &Worker, node: &Arc<Node>, parent: &Arc<Node>) -> Outcome {
+    /// Somebody put something else in a directory's place; that is in the tree too. It may be a directory again by then, but not for ever: a
+    /// server may say that a directory is none, while the kernel still knows it as one.
+    pub fn unlink_replacement(&self, worker: &Worker, node: &Arc<Node>, parent: &Arc<Node>, errno: Errno) -> Outcome {
+        let round = node.rereads.load(Ordering::Relaxed);
+        if round >= REREADS {
+            self.fail(node, None, Reason::Unread(errno));
+            return Outcome::Stays;
+        }
         match self.descriptor(worker, parent) {
             Ok(descriptor) => {
-                let gone = self.unlink(parent, &descriptor, &node.name, worker.id.index);
+                let gone = self.unlink(parent, &descriptor, &node.name, worker.id.index, round + 1);
                 self.control.files.fetch_add(gone, Ordering::Relaxed);
                 Outcome::Gone
             }
@@ -171,7 +177,7 @@ impl Engine<'_> {
                 // Somebody else removed the directory itself meanwhile.
                 None | Some(Err(Errno::NOENT)) => break,
                 Some(Err(errno)) => {
-                    self.refuse(node, None, errno);
+                    self.fail(node, None, Reason::Unread(errno));
                     break;
                 }
             };
@@ -196,7 +202,7 @@ impl Engine<'_> {
             } else if hand_over {
                 batch.push(name);
             } else {
-                gone += self.unlink(node, descriptor, name, queue);
+                gone += self.unlink(node, descriptor, name, queue, 0);
             }
         }
         match latest.directory {
@@ -221,7 +227,7 @@ impl Engine<'_> {
             let (mut gone, begun, mut offered) = (0, Instant::now(), false);
             names.drain(|name| {
                 if !self.is_stopped() {
-                    gone += self.unlink(node, descriptor, name, queue);
+                    gone += self.unlink(node, descriptor, name, queue, 0);
                 }
                 // A single file may take seconds: then others are to have what this worker would do next.
                 if !offered && begun.elapsed() >= self.plan.worth_company {
@@ -266,7 +272,7 @@ impl Engine<'_> {
         descriptor: &OwnedFd,
         queue: usize,
     ) -> u64 {
-        names.take_while(|_| !self.is_stopped()).map(|name| self.unlink(node, descriptor, name, queue)).sum()
+        names.take_while(|_| !self.is_stopped()).map(|name| self.unlink(node, descriptor, name, queue, 0)).sum()
     }
 
     /// Unlinks names that a reader handed over.
@@ -287,10 +293,10 @@ impl Engine<'_> {
     }
 
     /// Removes one entry that is not a directory; 1 if this call removed it. If it is a directory after all, it is
-    /// entered later.
-    fn unlink(&self, node: &Arc<Node>, descriptor: &OwnedFd, name: &CStr, queue: usize) -> u64 {
+    /// entered later, in its `round`.
+    fn unlink(&self, node: &Arc<Node>, descriptor: &OwnedFd, name: &CStr, queue: usize, round: u32) -> u64 {
         if self.dry_run {
-            return self.count(node, descriptor, name, queue);
+            return self.count(node, descriptor, name, queue, round);
         }
         match unlinkat(descriptor, name, AtFlags::empty()) {
             Ok(()) => {
@@ -301,24 +307,30 @@ impl Engine<'_> {
             }
             // Somebody else was faster.
             Err(Errno::NOENT) => {}
-            Err(Errno::ISDIR) => self.enter_later(queue, Node::child(node, name, 0)),
+            Err(Errno::ISDIR) => self.enter_after_all(queue, node, name, round),
             // A directory in one that may not be changed: what is below may still be removable.
             Err(Errno::ACCESS | Errno::PERM | Errno::ROFS)
                 if statat(descriptor, name, AtFlags::SYMLINK_NOFOLLOW)
                     .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory) =>
             {
-                self.enter_later(queue, Node::child(node, name, 0));
+                self.enter_after_all(queue, node, name, round);
             }
             Err(errno) => self.refuse(node, Some(name), errno),
         }
         0
     }
 
+    fn enter_after_all(&self, queue: usize, parent: &Arc<Node>, name: &CStr, round: u32) {
+        let node = Node::child(parent, name, 0);
+        node.rereads.store(round, Ordering::Relaxed);
+        self.enter_later(queue, node);
+    }
+
     /// The dry run's way of dealing with an entry.
-    fn count(&self, node: &Arc<Node>, descriptor: &OwnedFd, name: &CStr, queue: usize) -> u64 {
+    fn count(&self, node: &Arc<Node>, descriptor: &OwnedFd, name: &CStr, queue: usize, round: u32) -> u64 {
         match statat(descriptor, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {
-                self.enter_later(queue, Node::child(node, name, 0));
+                self.enter_after_all(queue, node, name, round);
                 0
             }
             Ok(stat) => {

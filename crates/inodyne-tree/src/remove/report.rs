@@ -50,6 +50,8 @@ pub struct Failure<'a> {
 pub enum Reason {
     /// The kernel refused.
     Refused(Errno),
+    /// A directory could not be opened or listed, and is not empty: what is in it stays, too.
+    Unread(Errno),
     /// Another file system is mounted there, or it is on another device and staying on one was asked for.
     OtherDevice,
 }
@@ -57,7 +59,7 @@ pub enum Reason {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Refused(errno) => errno.fmt(f),
+            Self::Refused(errno) | Self::Unread(errno) => errno.fmt(f),
             Self::OtherDevice => f.write_str("it is on a different device"),
         }
     }
@@ -65,10 +67,10 @@ impl fmt::Display for Reason {
 
 /// Which of two errors says why a directory that could be neither opened nor removed stays: that it is not empty is
 /// nothing new.
-pub(super) fn telling(opening: Errno, removing: Errno) -> Errno {
+pub(super) fn telling(opening: Errno, removing: Errno) -> Reason {
     match removing {
-        Errno::NOTEMPTY | Errno::EXIST | Errno::ISDIR | Errno::NOTDIR => opening,
-        other => other,
+        Errno::NOTEMPTY | Errno::EXIST | Errno::ISDIR | Errno::NOTDIR => Reason::Unread(opening),
+        other => Reason::Refused(other),
     }
 }
 

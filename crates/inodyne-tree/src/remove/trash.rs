@@ -22,7 +22,10 @@ use std::{
 };
 
 use rustix::{
-    fs::{AtFlags, CWD, Dir, FlockOperation, Mode, OFlags, flock, fstat, mkdirat, openat, renameat, unlinkat},
+    fs::{
+        AtFlags, CWD, Dir, FlockOperation, Mode, OFlags, Stat, flock, fstat, mkdirat, openat, renameat, statat,
+        unlinkat,
+    },
     io::Errno,
     process::geteuid,
 };
@@ -62,8 +65,9 @@ pub fn remove_aside(
             place = if locked.len() < most_places { Aside::open(prefix).ok() } else { None };
             moved.extend(place.iter().flat_map(Aside::abandoned));
         }
-        if place.as_mut().is_none_or(|place| place.take(name, mounts.as_ref()).is_err()) {
-            // What cannot be renamed, such as a mount point, is deleted where it is.
+        let take = |place: &mut Aside| place.take(name, mounts.as_ref(), options.one_device).is_err();
+        if control.is_stopped() || place.as_mut().is_none_or(take) {
+            // What cannot be renamed, such as a mount point, is deleted where it is; what nobody wants deleted any more keeps its name.
             trees.push(operand.clone());
         }
     }
@@ -116,12 +120,19 @@ impl Aside {
         Ok(Self { prefix: prefix.to_vec(), parent, made: None })
     }
 
-    /// Moves `name` aside.
-    fn take(&mut self, name: &[u8], mounts: Option<&MountPoints>) -> Result<(), Errno> {
+    /// Moves `name` aside. On one device only if it is on that of its parent, as what is below an operand is to be.
+    fn take(&mut self, name: &[u8], mounts: Option<&MountPoints>, one_device: bool) -> Result<(), Errno> {
         if mounts.is_none_or(|mounts| mounts.any_at(&self.parent, name)) {
             return Err(Errno::BUSY);
         }
         let name = CString::new(name).map_err(|_| Errno::INVAL)?;
+        let device = |stat: Stat| stat.st_dev;
+        // A subvolume of btrfs can be renamed, and has a device number of its own.
+        if one_device
+            && statat(&self.parent, &name, AtFlags::SYMLINK_NOFOLLOW).map(device) != fstat(&self.parent).map(device)
+        {
+            return Err(Errno::XDEV);
+        }
         let made = match &self.made {
             Some(made) => made,
             None => self.made.insert(self.make()?),

@@ -60,24 +60,30 @@ pub fn run(arguments: &AttachArguments, every: Duration, into: &Path) -> Result<
         return Err(usage(advice.to_owned()));
     }
     if !into.is_dir() {
-        return Err(usage(format!("--into {}: is no directory", into.display())));
+        return Err(usage(format!("--into {}: is not a directory", into.display())));
     }
     let ring = Ring::new(into);
     let mut signals = ending_signals()?;
     let name = inodyne_render::escaped(&into.display().to_string());
-    anstream::eprintln!("inodyne: a window every {every:?} into {name}; Ctrl-C ends it");
+    crate::say::say!("inodyne: a window every {every:?} into {name}; Ctrl-C ends it");
     let mut metrics = Metrics::default();
     let mut said = Said::default();
+    // A name or a control group may be another's by the next window. A pid may, too, but then it is not the process that was meant.
+    let lasting = if arguments.target.pids.is_empty() { None } else { Some(Target::new(&arguments.target)?) };
     loop {
         // Before the clock is read, so that the next name has a later second.
         let file = ring.next();
         let began = Instant::now();
         let mut interrupts = |time| came_within(&mut signals, time);
         let options = arguments.tracing.tracer();
-        let one = |target: Target| {
-            window(&target, &options, arguments.length, &mut || target.whom(), &mut interrupts, |_| ())
+        let mut one = |target: &Target| {
+            window(target, &options, arguments.length, &mut || target.whom(), &mut interrupts, |_| ())
         };
-        let ended = match Target::new(&arguments.target).and_then(one) {
+        let recorded = match &lasting {
+            Some(target) => one(target),
+            None => Target::new(&arguments.target).and_then(|target| one(&target)),
+        };
+        let ended = match recorded {
             Ok((recording, ended)) => {
                 metrics.add(&recording);
                 let metrics = arguments.series.metrics.as_deref().map(|path| (&metrics, path));
@@ -128,7 +134,7 @@ impl Said {
     fn tell(&mut self, of: Of, failure: Option<Failure>) {
         let Some(failure) = failure.map(|failure| failure.to_string()) else { return };
         if self.0.get(&of) != Some(&failure) {
-            anstream::eprintln!("inodyne: {failure}");
+            crate::say::say!("inodyne: {failure}");
             self.0.insert(of, failure);
         }
     }

@@ -5,6 +5,7 @@
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
+use inodyne_lab::DataSpec;
 use inodyne_launch::User;
 use inodyne_model::command::quoted;
 use inodyne_render::escaped;
@@ -12,6 +13,7 @@ use inodyne_render::escaped;
 use super::ProveArguments;
 use super::variant::Variant;
 use crate::failure::{ExitStatus, Failure};
+use crate::host;
 use crate::measure::Conditions;
 
 /// Shows what will be run and set, and as whom: one line each, without the empty ones.
@@ -56,7 +58,7 @@ pub fn ask(arguments: &ProveArguments) -> Result<(), Failure> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return refused("prove runs what the recording says (above): give --yes if that is wanted");
     }
-    anstream::eprint!("Run this? [y/N] ");
+    let _ = write!(anstream::stderr(), "Run this? [y/N] ");
     drop(io::stderr().flush());
     let mut answer = String::new();
     let answered = io::stdin().lock().read_line(&mut answer).is_ok();
@@ -64,6 +66,23 @@ pub fn ask(arguments: &ProveArguments) -> Result<(), Failure> {
         true => Ok(()),
         false => refused("nothing was run"),
     }
+}
+
+/// What is copied into a place is read as root, and belongs to the command's user then. So where a recording names both, that user must be the
+/// one who asks: another one may not have the right to read it all.
+///
+/// # Errors
+/// The recording has another user's command read what is copied.
+pub fn check_data(recorded: Option<&str>, data: Option<&str>, arguments: &ProveArguments) -> Result<(), Failure> {
+    let Some(data) = data.filter(|_| arguments.data.is_none() && arguments.user.is_none()) else { return Ok(()) };
+    let is_copied = matches!(data.parse(), Ok(DataSpec::From(_)));
+    let is_of_others = recorded.is_some() && host::user(None)?.as_ref().map(|user| user.name.as_str()) != recorded;
+    if is_copied && is_of_others {
+        let message =
+            format!("the recording gives {data} to another user's command: if that is wanted, give --data {data}");
+        return Err(Failure::new(ExitStatus::Usage, message));
+    }
+    Ok(())
 }
 
 /// A user who called sudo does not become root just because a recording says so.

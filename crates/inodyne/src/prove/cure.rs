@@ -60,7 +60,8 @@ impl Variant {
             }
             Change::Command(CommandChange::SideBySide { processes }) => {
                 let words = self.command.argv.iter().map(|word| word.to_string_lossy().into_owned());
-                let argv = split::over(&words.collect::<Vec<_>>(), *processes as usize).map_err(Some)?;
+                let argv =
+                    split::over(&words.collect::<Vec<_>>(), *processes as usize, self.only_reads).map_err(Some)?;
                 Ok(self.with_argv(argv))
             }
             Change::Command(CommandChange::Instead(script)) => {
@@ -107,6 +108,7 @@ mod tests {
             cache: CacheState::Cold,
             command: CommandSpec::new(command.split(' ').map(OsString::from).collect()),
             exit: Exit::Code(0),
+            only_reads: false,
         }
     }
 
@@ -133,7 +135,7 @@ mod tests {
         let base = variant("ext4", "find .");
         let refused = |change: &Change| base.after(change).unwrap_err();
         assert_eq!(refused(&Change::advice()), None);
-        assert_eq!(refused(&Change::Place(PlaceChange::Below)).as_deref(), Some("ext4 is no overlay"));
+        assert_eq!(refused(&Change::Place(PlaceChange::Below)).as_deref(), Some("ext4 is not an overlay"));
         let two = Change::Command(CommandChange::SideBySide { processes: 2 });
         assert!(refused(&two).unwrap().contains("does not end in a list of files"));
     }

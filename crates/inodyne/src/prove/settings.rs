@@ -3,6 +3,8 @@
 
 use inodyne_lab::{PlaceSpec, Where};
 
+use super::making;
+
 /// Directories, and the names in them. `*` is any one directory.
 const KNOWN: [(&str, &[&str]); 7] = [
     (
@@ -33,22 +35,25 @@ const KNOWN: [(&str, &[&str]); 7] = [
             "write_cache",
         ],
     ),
-    ("/sys/block/*/bdi", &["max_bytes", "max_ratio", "min_bytes", "min_ratio", "read_ahead_kb", "strict_limit"]),
-    ("/sys/class/bdi/*", &["max_bytes", "max_ratio", "min_bytes", "min_ratio", "read_ahead_kb", "strict_limit"]),
+    ("/sys/block/*/bdi", &["max_ratio", "min_ratio", "read_ahead_kb", "strict_limit"]),
+    ("/sys/class/bdi/*", &["max_ratio", "min_ratio", "read_ahead_kb", "strict_limit"]),
     ("/sys/fs/ext4/*", &["inode_readahead_blks", "mb_stream_req", "mb_group_prealloc"]),
     ("/sys/fs/btrfs/*", &["bg_reclaim_threshold", "commit_stats"]),
     ("/sys/fs/xfs/*", &["log_recovery_delay"]),
 ];
 
-/// Whether a place changes known settings only.
+/// Whether a place changes known settings only, and is made with known options ([`making`]).
 ///
 /// # Errors
 /// It changes another one.
 pub fn check(spec: &PlaceSpec) -> Result<(), String> {
     let Where::Made(made) = spec.place() else { return Ok(()) };
     if let Some(file) = made.setting_files().find(|file| !is_known(file)) {
-        return Err(format!("the recording wants to change {file}, which is no setting of files: give --at a place"));
+        return Err(format!(
+            "the recording wants to change {file}, which is not a setting of files: give --at a place"
+        ));
     }
+    making::check(made)?;
     made.below().try_for_each(check)
 }
 
@@ -81,6 +86,7 @@ mod tests {
             "overlay:lower=[ext4:set=/proc/sys/kernel/modprobe=/tmp/x]",
             "ext4:set=/proc/sys/vm/x/dirty_bytes=1",
             "ext4:set=/sys/block/queue/nr_requests=1",
+            "overlay:lower=[squashfs:mkfs=-p 'x f 644 0 0 id']",
         ] {
             assert!(check(spec).is_err_and(|told| told.contains("--at")), "{spec}");
         }

@@ -1,26 +1,112 @@
 //! A command that ends in a list of files becomes several that run side by side, each with its part of the list.
 //!
 //! Which words are files cannot be looked up, since the place does not exist yet. So a word counts as one if it contains a slash and does
-//! not begin with a dash: `grep -i x a/1 a/2` has two, and keeps its pattern.
+//! not begin with a dash: `grep -i x a/1 a/2` has two, and keeps its pattern. Only what reads each of its files is split: the last one may be
+//! where `cp` copies to, and what `tar` makes of parts is not what it makes of all.
+
+use inodyne_model::trace::Trace;
 
 /// The kernel accepts no longer word on a command line (MAX_ARG_STRLEN in include/uapi/linux/binfmts.h).
 const LONGEST_SCRIPT: usize = 131_071;
 
-/// A shell command that runs this many parts.
-pub fn over(argv: &[String], workers: usize) -> Result<Vec<String>, String> {
+/// Programs that read each of the files that they are given, and write to their standard output only.
+const READERS: &[&str] = &[
+    "ag",
+    "b2sum",
+    "base64",
+    "bzgrep",
+    "cat",
+    "cksum",
+    "cmp",
+    "cut",
+    "egrep",
+    "fgrep",
+    "file",
+    "grep",
+    "head",
+    "hexdump",
+    "jq",
+    "ls",
+    "md5sum",
+    "nl",
+    "nm",
+    "objdump",
+    "od",
+    "readelf",
+    "rg",
+    "sha1sum",
+    "sha224sum",
+    "sha256sum",
+    "sha384sum",
+    "sha512sum",
+    "size",
+    "stat",
+    "strings",
+    "sum",
+    "tac",
+    "tail",
+    "wc",
+    "xxhsum",
+    "xzcat",
+    "xzgrep",
+    "zcat",
+    "zgrep",
+    "zstdcat",
+];
+
+/// A shell command that runs this many parts, and fails as one of them does.
+pub fn over(argv: &[String], workers: usize, only_reads: bool) -> Result<Vec<String>, String> {
     let is_file = |word: &&String| word.contains('/') && !word.starts_with('-');
     let files = argv.iter().skip(1).rev().take_while(is_file).count();
     if files < workers * 2 {
         return Err("the command does not end in a list of files, so it cannot be split".to_owned());
     }
+    let program = argv.first().and_then(|word| word.rsplit('/').next()).unwrap_or_default();
+    if !only_reads && !READERS.contains(&program) {
+        return Err(format!("it is not known whether {program} only reads its files, so it is not split"));
+    }
     let (head, files) = argv.split_at(argv.len() - files);
     let head = quoted(head);
-    let parts = files.chunks(files.len().div_ceil(workers)).map(|part| format!("{head} {} &", quoted(part)));
-    let script = parts.chain(["wait".to_owned()]).collect::<Vec<_>>().join("\n");
+    let parts = files
+        .chunks(files.len().div_ceil(workers))
+        .map(|part| format!("{head} {} & parts=\"$parts $!\"", quoted(part)));
+    let end = "for part in $parts; do wait $part || status=$?; done; exit ${status:-0}".to_owned();
+    let script = parts.chain([end]).collect::<Vec<_>>().join("\n");
     if script.len() > LONGEST_SCRIPT {
         return Err("the command has too many files to be split by a shell".to_owned());
     }
     Ok(vec!["/bin/sh".to_owned(), "-c".to_owned(), script])
+}
+
+/// Whether a command has changed no names, and written next to nothing of what it has read.
+pub fn only_reads(trace: &Trace) -> bool {
+    /// What is printed about files is less than this part of them.
+    const NEXT_TO_NOTHING: u64 = 20;
+    const CHANGE: [&str; 14] = [
+        "chmod",
+        "chown",
+        "creat",
+        "fallocate",
+        "fchmod",
+        "fchown",
+        "lchown",
+        "link",
+        "mkdir",
+        "rename",
+        "rmdir",
+        "symlink",
+        "truncate",
+        "unlink",
+    ];
+    let made = || trace.syscalls.iter().filter(|call| call.calls > call.errors);
+    let changes = |name: &str| name == "ftruncate" || CHANGE.iter().any(|change| name.starts_with(change));
+    let bytes = |is_meant: fn(&str) -> bool| {
+        made().filter(|call| is_meant(&call.name)).filter_map(|call| call.bytes).fold(0, u64::saturating_add)
+    };
+    let written = bytes(|name| name.starts_with("write") || name.starts_with("pwrite"));
+    let read = bytes(|name| name.starts_with("read") || name.starts_with("pread"));
+    let copies = |name: &str| matches!(name, "copy_file_range" | "sendfile" | "splice");
+    made().all(|call| !changes(&call.name) && !copies(&call.name)) && written < read / NEXT_TO_NOTHING
 }
 
 fn quoted(words: &[String]) -> String {
@@ -29,6 +115,8 @@ fn quoted(words: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use inodyne_model::syscall::{SyscallStats, returns_bytes};
+
     use super::*;
 
     fn words(line: &str) -> Vec<String> {
@@ -37,15 +125,59 @@ mod tests {
 
     #[test]
     fn each_worker_gets_its_part_and_the_rest_of_the_command() {
-        let split = over(&words("grep -c it's a/1 a/2 a/3 a/4 a/5"), 2).unwrap();
-        let expected = "'grep' '-c' 'it'\\''s' 'a/1' 'a/2' 'a/3' &\n'grep' '-c' 'it'\\''s' 'a/4' 'a/5' &\nwait";
+        let split = over(&words("grep -c it's a/1 a/2 a/3 a/4 a/5"), 2, false).unwrap();
+        let expected = "'grep' '-c' 'it'\\''s' 'a/1' 'a/2' 'a/3' & parts=\"$parts $!\"\n\
+             'grep' '-c' 'it'\\''s' 'a/4' 'a/5' & parts=\"$parts $!\"\n\
+             for part in $parts; do wait $part || status=$?; done; exit ${status:-0}";
         assert_eq!(split, ["/bin/sh", "-c", expected]);
     }
 
     #[test]
+    fn it_fails_as_one_of_its_parts_does() {
+        let ends = |files: &str| {
+            let split = over(&words(&format!("cat {files}")), 2, false).unwrap();
+            std::process::Command::new(&split[0]).args(&split[1..]).output().unwrap().status.code()
+        };
+        assert_eq!(ends("/dev/null /dev/null /dev/null /dev/null"), Some(0));
+        assert_eq!(ends("/dev/null/none /dev/null /dev/null /dev/null"), Some(1));
+        assert_eq!(ends("/dev/null /dev/null /dev/null /dev/null/none"), Some(1));
+    }
+
+    #[test]
     fn what_ends_in_no_list_is_not_split() {
-        for line in ["find .", "cat a/1 a/2", "tar cf x.tar ./a -v", "/bin/true"] {
-            assert!(over(&words(line), 2).is_err(), "{line}");
+        for line in [
+            "find .",
+            "cat a/1 a/2",
+            "tar cf x.tar ./a -v",
+            "/bin/true",
+            "cp s/1 s/2 s/3 s/4 d/",
+            "/usr/bin/tar cf ./o.tar a/1 a/2 a/3 a/4",
+        ] {
+            assert!(over(&words(line), 2, false).is_err(), "{line}");
         }
+    }
+
+    #[test]
+    fn a_program_that_nobody_knows_is_split_if_it_was_seen_to_read_only() {
+        let with = |calls: &[(&str, u64)]| {
+            let call = |(name, bytes): &(&str, u64)| SyscallStats {
+                calls: 1,
+                bytes: returns_bytes(name).then_some(*bytes),
+                ..SyscallStats::new((*name).to_owned())
+            };
+            only_reads(&Trace { syscalls: calls.iter().map(call).collect(), ..Trace::default() })
+        };
+        assert!(with(&[("openat", 0), ("read", 1_000_000), ("write", 40)]));
+        for calls in [
+            &[("read", 100), ("write", 100)][..],
+            &[("read", 100), ("ftruncate", 0)],
+            &[("read", 100), ("sendfile", 100)],
+        ] {
+            assert!(!with(calls), "{calls:?}");
+        }
+        assert!(
+            over(&words("own a/1 a/2 a/3 a/4"), 2, true).is_ok()
+                && over(&words("own a/1 a/2 a/3 a/4"), 2, false).is_err()
+        );
     }
 }

@@ -10,7 +10,7 @@ use inodyne_model::place::Place;
 use inodyne_model::recording::Recording;
 use inodyne_model::run::{CacheState, Exit};
 
-use super::{ProveArguments, settings};
+use super::{ProveArguments, settings, split};
 
 /// One way to run the command.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,6 +25,8 @@ pub struct Variant {
     pub command: CommandSpec,
     /// How it is expected to end: as in the recording.
     pub exit: Exit,
+    /// Whether it was seen to change nothing.
+    pub only_reads: bool,
 }
 
 /// Both ways, and what the difference is.
@@ -66,6 +68,7 @@ pub fn base(recording: &Recording, finding: &Finding, arguments: &ProveArguments
         cache: trace.cache,
         command,
         exit: recording.runs.iter().find(same).map_or(Exit::Code(0), |run| run.exit),
+        only_reads: split::only_reads(trace),
     })
 }
 

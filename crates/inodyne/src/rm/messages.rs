@@ -93,8 +93,12 @@ impl Messages {
         // A name that the file system cannot hold counts as missing too, such as one with a colon on some file systems.
         let missing = matches!(errno, Errno::NOENT | Errno::NOTDIR | Errno::INVAL | Errno::ILSEQ);
         if !(self.ignore_missing && missing) {
-            self.error(&format!("cannot remove {}: {}", self.quote(path), text_of(errno)));
+            self.stays(path, errno);
         }
+    }
+
+    fn stays(&self, path: &OsStr, errno: Errno) {
+        self.error(&format!("cannot remove {}: {}", self.quote(path), text_of(errno)));
     }
 
     pub fn other_device(&self, path: &OsStr) {
@@ -114,6 +118,7 @@ impl Observer for Messages {
     fn failed(&self, failure: &Failure<'_>) {
         match failure.reason {
             Reason::Refused(errno) => self.cannot_remove(failure.path, errno),
+            Reason::Unread(errno) => self.stays(failure.path, errno),
             Reason::OtherDevice => self.other_device(failure.path),
         }
     }

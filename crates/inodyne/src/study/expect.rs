@@ -108,7 +108,7 @@ impl Expected {
             words = is.get_ref().all().to_vec();
             if let Some(wrong) = words.iter().find(|word| !is_word_of::<Verdict>(word)) {
                 let there = "faster, slower, no-difference, not-enough-runs, withheld";
-                return Err(Mistake::of(is, format_args!("'{wrong}' is no verdict: there are {there}")));
+                return Err(Mistake::of(is, format_args!("'{wrong}' is not a verdict: there are {there}")));
             }
             if words.is_empty() {
                 return Err(Mistake::of(is, "nothing is one of no words"));

@@ -54,11 +54,7 @@ impl Recipe {
         }
         let log = cache.join(format!("{}.log", self.name));
         if crate::report::shows_progress() {
-            anstream::eprintln!(
-                "inodyne: making the input {}; what its script says is in {}",
-                self.name,
-                log.display()
-            );
+            crate::say::say!("inodyne: making the input {}; what its script says is in {}", self.name, log.display());
         }
         let mut argv = vec!["/bin/sh".into(), "-c".into(), MAKE.into(), "inodyne".into()];
         argv.extend([cache, &directory, &log].map(|path| path.as_os_str().to_owned()));
@@ -102,7 +98,7 @@ pub fn cache(user: Option<&User>) -> Result<PathBuf, Failure> {
 
 fn read(path: &Text, beside: Option<&Path>) -> Result<(String, String), Mistake> {
     let wrong = |problem: String| Mistake::of(path, format_args!("{}: {problem}", path.get_ref()));
-    let name = Path::new(path.get_ref()).file_name().ok_or_else(|| wrong("is no file".to_owned()))?;
+    let name = Path::new(path.get_ref()).file_name().ok_or_else(|| wrong("is not a file".to_owned()))?;
     let text = match beside.map(|directory| fs::read_to_string(directory.join(path.get_ref()))) {
         Some(Ok(text)) => text,
         // Users' own studies may use what is built in.

@@ -50,7 +50,7 @@ pub fn all(places: &[Place], dictionary: &Dictionary<'_>) -> Result<Vec<Named>, 
 fn one(place: &Place, places: &[Place], dictionary: &Dictionary<'_>) -> Result<Named, Mistake> {
     let name = place.name.get_ref();
     if name.is_empty() || name.contains(|c: char| !c.is_alphanumeric() && !"-_.+".contains(c)) {
-        return Err(Mistake::of(&place.name, format_args!("'{name}' is no name: use letters, digits, - _ . +")));
+        return Err(Mistake::of(&place.name, format_args!("'{name}' is not a name: use letters, digits, - _ . +")));
     }
     let mut used = BTreeSet::new();
     let described = described(place, places, dictionary, &mut Vec::new(), &mut used)?;
@@ -191,7 +191,7 @@ mod tests {
         assert!(wrong(&[place("a", "ext5:size=1G", None)]).contains("ext5"));
         assert!(wrong(&[place("a", "x=ext4", None)]).contains("has a label"));
         assert!(wrong(&[place("a", "ext4", None), place("a", "xfs", None)]).contains("already"));
-        assert!(wrong(&[place("a b", "ext4", None)]).contains("no name"));
+        assert!(wrong(&[place("a b", "ext4", None)]).contains("is not a name"));
         let mut here = place("here", ".", None);
         here.settings.insert("/proc/sys/vm/dirty_ratio".to_owned(), text("5"));
         assert!(wrong(&[here]).contains("settings need a place that is made here"));

@@ -333,7 +333,7 @@ impl<'f> Planner<'f> {
     fn check_name(&mut self, name: &Text) {
         let text = name.get_ref();
         if text.trim().is_empty() || text.contains(|c: char| "[],=".contains(c) || c.is_control()) {
-            self.wrong(name, format_args!("'{text}' is no name: leave out [ ] , = and do not leave it empty"));
+            self.wrong(name, format_args!("'{text}' is not a name: leave out [ ] , = and do not leave it empty"));
         }
     }
 

@@ -95,7 +95,7 @@ fn all_parts(
 ) -> Result<(), Failure> {
     for (at, part) in plan.parts.iter().enumerate() {
         if report::shows_progress() {
-            anstream::eprintln!("inodyne: part {} of {}: {}", at + 1, plan.parts.len(), part.name);
+            crate::say::say!("inodyne: part {} of {}: {}", at + 1, plan.parts.len(), part.name);
         }
         measure_part(part, plan, arguments.seed, conditions, measured)?;
         if measured.interrupted {

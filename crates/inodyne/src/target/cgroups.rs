@@ -18,12 +18,12 @@ pub fn at(path: &Path) -> Option<PathBuf> {
     [path.to_owned(), below].into_iter().find(|path| is_one(path))
 }
 
-/// All groups whose directory has a matching name, but none below another of them. A process is in one group of each version 1 hierarchy:
-/// the groups returned are those of the first hierarchy in which anybody is in them.
-pub fn called(is_meant: &dyn Fn(&str) -> bool) -> Vec<PathBuf> {
+/// All groups whose directory has a matching name, but none below another of them, or below one that stands apart. A process is in one group
+/// of each version 1 hierarchy: the groups returned are those of the first hierarchy in which anybody is in them.
+pub fn called(is_meant: &dyn Fn(&str) -> bool, stands_apart: &dyn Fn(&str) -> bool) -> Vec<PathBuf> {
     let found = hierarchies(Path::new(CGROUPS)).into_iter().map(|root| {
         let mut groups = Vec::new();
-        below(&root, is_meant, &mut groups);
+        below(&root, is_meant, stands_apart, &mut groups);
         groups
     });
     let mut found: Vec<Vec<PathBuf>> = found.filter(|groups| !groups.is_empty()).collect();
@@ -65,12 +65,13 @@ fn hierarchies(root: &Path) -> Vec<PathBuf> {
     all
 }
 
-fn below(path: &Path, is_meant: &dyn Fn(&str) -> bool, groups: &mut Vec<PathBuf>) {
+fn below(path: &Path, is_meant: &dyn Fn(&str) -> bool, stands_apart: &dyn Fn(&str) -> bool, groups: &mut Vec<PathBuf>) {
     for directory in directories(path) {
-        if directory.file_name().and_then(|name| name.to_str()).is_some_and(is_meant) {
+        let is = |what: &dyn Fn(&str) -> bool| directory.file_name().and_then(|name| name.to_str()).is_some_and(what);
+        if is(is_meant) {
             groups.push(directory);
-        } else {
-            below(&directory, is_meant, groups);
+        } else if !is(stands_apart) {
+            below(&directory, is_meant, stands_apart, groups);
         }
     }
 }
@@ -103,7 +104,8 @@ mod tests {
         assert_eq!(hierarchies(root.path()), [root.path()]);
         fs::create_dir_all(root.path().join("systemd/a.slice/web.service/web.service")).expect("directories");
         let mut groups = Vec::new();
-        below(root.path(), &|name| name == "web.service", &mut groups);
+        fs::create_dir_all(root.path().join("systemd/apart.scope/system.slice/web.service")).expect("directories");
+        below(root.path(), &|name| name == "web.service", &|name| name == "apart.scope", &mut groups);
         assert_eq!(names(groups), ["systemd/a.slice/web.service"]);
     }
 }

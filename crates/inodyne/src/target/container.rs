@@ -47,7 +47,7 @@ pub fn groups(name: &str) -> Result<Vec<PathBuf>, String> {
         container_id(directory).is_some_and(|id| ids.contains(id))
             || machine_of(directory).is_some_and(|own| own == name)
     };
-    let groups = cgroups::called(&is_meant);
+    let groups = cgroups::called(&is_meant, &|_| false);
     match (groups.is_empty(), ids.is_empty()) {
         (false, _) => Ok(groups),
         (true, false) => {
@@ -56,6 +56,11 @@ pub fn groups(name: &str) -> Result<Vec<PathBuf>, String> {
         }
         (true, true) => Err("no container is called that; its id would do, or --cgroup".into()),
     }
+}
+
+/// Whether the directory is a container's control group.
+pub fn is_one(directory: &str) -> bool {
+    container_id(directory).is_some() || machine_of(directory).is_some()
 }
 
 fn could_be_id(name: &str) -> bool {
@@ -94,7 +99,7 @@ fn unescaped(text: &str) -> Cow<'_, str> {
 /// The ids that begin like this, among all control groups there are.
 fn running(beginning: &str) -> BTreeSet<String> {
     let begins = |id: &&str| id.starts_with(beginning);
-    let groups = cgroups::called(&|directory| container_id(directory).filter(begins).is_some());
+    let groups = cgroups::called(&|directory| container_id(directory).filter(begins).is_some(), &|_| false);
     let ids = groups.iter().filter_map(|group| container_id(group.file_name()?.to_str()?));
     ids.map(str::to_owned).collect()
 }

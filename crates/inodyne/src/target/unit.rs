@@ -2,18 +2,19 @@
 
 use std::path::PathBuf;
 
-use super::cgroups;
+use super::{cgroups, container};
 
 /// The kinds of units that have processes.
 const KINDS: [&str; 6] = [".service", ".scope", ".slice", ".socket", ".mount", ".swap"];
 
-/// The control groups of the units with this name, of the system and of its users; without a kind, a service is meant.
+/// The control groups of the units with this name, of the system and of its users, but not those of containers' own; without a kind, a service
+/// is meant.
 ///
 /// # Errors
 /// There is none, in one line.
 pub fn groups(name: &str) -> Result<Vec<PathBuf>, String> {
     let name = full(name);
-    let groups = cgroups::called(&|directory| is_of(directory, &name));
+    let groups = cgroups::called(&|directory| is_of(directory, &name), &container::is_one);
     match groups.is_empty() {
         false => Ok(groups),
         true => Err(format!("no unit {name} runs: it has no control group")),

@@ -58,7 +58,7 @@ pub fn run(arguments: &TopArguments, target: &Target) -> Result<ExitCode, Failur
         let _ = writeln!(anstream::stderr(), "inodyne: {recorded}");
     }
     if ended? == Ended::NobodyLeft {
-        anstream::eprintln!("inodyne: nobody is left of {}", escaped(&target.label()));
+        crate::say::say!("inodyne: nobody is left of {}", escaped(&target.label()));
     }
     Ok(ExitCode::SUCCESS)
 }

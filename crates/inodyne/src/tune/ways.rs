@@ -68,7 +68,7 @@ impl Base {
                 Step::File { file, value } => place.with_setting(file, value),
                 Step::Cure(Change::Place(change)) => place.changed(change),
                 Step::Cure(Change::Setting { file, value }) => place.with_setting(file, value),
-                Step::Cure(_) => return Err("it is no setting of a place".to_owned()),
+                Step::Cure(_) => return Err("it is not a setting of a place".to_owned()),
                 Step::Parameter(name, value) => {
                     values.iter_mut().filter(|one| one.name() == name).for_each(|one| *one = one.only(value));
                     continue;

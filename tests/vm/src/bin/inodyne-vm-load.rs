@@ -26,7 +26,7 @@ struct Options {
 
 fn constant(text: &str) -> Result<(String, u64), String> {
     let (name, value) = text.split_once('=').ok_or("not NAME=VALUE")?;
-    Ok((name.to_owned(), value.parse().map_err(|_| format!("{value} is no number"))?))
+    Ok((name.to_owned(), value.parse().map_err(|_| format!("{value} is not a number"))?))
 }
 
 /// File systems that programs look into: these can be loaded only where the file system is.

@@ -29,7 +29,7 @@ const KEPT_DIRECTORIES: usize = 4_096;
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let trace = case.trace;
     let paid = Paid::of(case);
-    let share = (paid.files.wall_ns.as_secs_f64() / paid.parallel / trace.wall_ns.as_secs_f64()).min(1.0);
+    let share = (paid.files.active_ns.as_secs_f64() / paid.parallel / trace.wall_ns.as_secs_f64()).min(1.0);
     if paid.files.calls == 0 || !share.is_finite() || share < LEAST_SHARE {
         return None;
     }
@@ -67,7 +67,7 @@ fn evidence(case: &Case<'_>, paid: &Paid, share: f64) -> Vec<String> {
     let of_threads = if paid.parallel > 1.05 { " in threads side by side" } else { "" };
     lines.push(format!(
         "these calls took {}{blocked}{of_threads}: {:.0}% of the wall-clock time with tracing",
-        seconds(files.wall_ns.0 as f64),
+        seconds(files.active_ns.0 as f64),
         share * 100.0
     ));
     if directories.calls > 0 {

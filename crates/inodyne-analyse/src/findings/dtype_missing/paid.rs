@@ -13,7 +13,8 @@ use super::super::stat_users::{Gain, base_name, gain};
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Sum {
     pub(super) calls: u64,
-    pub(super) wall_ns: Nanos,
+    /// Without waiting for a CPU, which is no part of a share.
+    pub(super) active_ns: Nanos,
     pub(super) cpu_ns: Nanos,
     pub(super) blocked_ns: Nanos,
 }
@@ -21,10 +22,15 @@ pub(super) struct Sum {
 impl Sum {
     fn add(&mut self, forced: &ForcedLookup) {
         self.calls = self.calls.saturating_add(forced.calls);
-        self.wall_ns += forced.wall_ns;
+        self.active_ns += active(forced);
         self.cpu_ns += forced.cpu_ns.min(forced.wall_ns);
         self.blocked_ns += forced.blocked_ns.min(forced.wall_ns);
     }
+}
+
+/// The time of look-ups without waiting for a CPU.
+fn active(forced: &ForcedLookup) -> Nanos {
+    (forced.cpu_ns + forced.blocked_ns).min(forced.wall_ns)
 }
 
 /// What programs that would gain from types have paid for their absence.
@@ -42,7 +48,8 @@ pub(super) struct Paid {
     pub(super) assumed: BTreeSet<String>,
     /// The threads that made them.
     pub(super) threads: BTreeSet<ThreadNumber>,
-    /// The avoidable calls' time divided by how much of it is on the critical path: 1 where nothing else works in parallel.
+    /// The time of the avoidable calls, without waiting for a CPU, divided by how much of it is on the critical path: 1 where nothing else works
+    /// in parallel.
     pub(super) parallel: f64,
 }
 
@@ -75,7 +82,7 @@ impl Paid {
             *calls = calls.saturating_add(forced.calls);
             paid.threads.insert(forced.thread);
             let (ns, count): &mut (f64, u64) = by_call.entry(&forced.syscall).or_default();
-            *ns += forced.wall_ns.0 as f64;
+            *ns += active(forced).0 as f64;
             *count = count.saturating_add(forced.calls);
             let name = program.map_or("the program", |p| base_name(p.args.first().unwrap_or(&p.file))).to_owned();
             if gains == Gain::Unknown {
@@ -85,9 +92,9 @@ impl Paid {
         }
         let mut time = Time::of_threads(paid.threads.clone());
         for (call, (ns, count)) in &by_call {
-            time.add_calls(call, *ns, *count);
+            time.add_active_calls(call, *ns, *count);
         }
-        let all = paid.files.wall_ns.0 as f64;
+        let all = paid.files.active_ns.0 as f64;
         paid.parallel = if all > 0.0 { (all / case.on_path(&time)).max(1.0) } else { 1.0 };
         paid
     }

@@ -133,6 +133,24 @@ fn threads_side_by_side_save_less_of_the_wall_clock() {
 }
 
 #[test]
+fn waiting_for_a_cpu_in_the_look_ups_is_no_part_of_the_share() {
+    let share = |ready: Nanos| {
+        with(|recording| {
+            let trace = &mut recording.traces[0];
+            trace.dtype.forced.iter_mut().filter(|forced| !forced.directory).for_each(|forced| forced.wall_ns += ready);
+            for call in
+                trace.by_comm.iter_mut().flat_map(|of| &mut of.syscalls).filter(|call| call.name == "newfstatat")
+            {
+                call.wall_ns += ready;
+                call.runqueue_ns += ready;
+            }
+        })[0]
+            .share_of_wall
+    };
+    assert!((share(sample::ms(20.0)) - share(Nanos::ZERO)).abs() < 0.01);
+}
+
+#[test]
 fn other_file_systems_have_other_cures() {
     let cure =
         |fs: &str| with(|recording| fs.clone_into(&mut recording.traces[0].dtype.filesystems[0].fs))[0].cure.join(" ");

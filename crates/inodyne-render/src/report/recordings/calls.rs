@@ -19,8 +19,7 @@ struct Columns {
 }
 
 pub(super) fn show(page: &mut Page<'_>, case: &CaseDifference) {
-    let Some(total) = case.total.filter(|total| total.differ() || case.calls.iter().any(|call| call.counts.differ()))
-    else {
+    let Some(total) = case.total.filter(|total| total.differ() || case.calls.iter().any(|call| call.differs())) else {
         return;
     };
     let several = if case.traces.old > 1 || case.traces.new > 1 { ", medians of the traced runs" } else { "" };
@@ -34,13 +33,13 @@ pub(super) fn show(page: &mut Page<'_>, case: &CaseDifference) {
     columns.extend(with.errors.then(|| [side("errors old"), side("errors new")]).into_iter().flatten());
     columns.extend(with.bytes.then(|| [side("bytes old"), side("bytes new")]).into_iter().flatten());
     let mut table = Table::new("changes", columns);
-    let changed = case.calls.iter().filter(|call| call.counts.differ());
+    let changed = case.calls.iter().filter(|call| call.differs());
     for (at, call) in changed.clone().enumerate() {
         let kind = if at < MOST_ROWS { RowKind::Plain } else { RowKind::Hidden };
         let row = table.push(kind, cells(call.name.as_str().into(), &call.counts, with));
         row.notes.extend(errnos(call));
     }
-    let same = case.calls.iter().filter(|call| !call.counts.differ());
+    let same = case.calls.iter().filter(|call| !call.differs());
     for call in same.clone() {
         table.push(RowKind::Hidden, cells(call.name.as_str().into(), &call.counts, with));
     }

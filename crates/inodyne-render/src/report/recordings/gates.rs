@@ -57,7 +57,7 @@ pub(crate) fn heading(result: &GateResult) -> String {
 fn figures(result: &GateResult) -> String {
     let Some(Sides { old, new }) = result.figures else { return String::new() };
     match &result.gate {
-        Gate::Finding(_) => if new > 0 { "it is new" } else { "it is not new" }.to_owned(),
+        Gate::Finding(_) => if new > old { "it is new" } else { "it is not new" }.to_owned(),
         Gate::Wall(_) => {
             let time = |ns| duration_beside(Nanos(ns), Nanos(old));
             let ratio = result

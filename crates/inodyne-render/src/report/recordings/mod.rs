@@ -97,7 +97,7 @@ fn title(case: &CaseDifference) -> Title {
 /// Whether everything that is counted is the same.
 fn is_the_same(case: &CaseDifference) -> bool {
     let calls = case.total.is_some_and(|total| !total.differ());
-    let each = case.calls.iter().all(|call| !call.counts.differ());
+    let each = case.calls.iter().all(|call| !call.differs());
     calls && each && case.findings.is_empty() && case.paths.iter().all(|paths| paths.changed.is_empty())
 }
 

@@ -173,12 +173,14 @@ impl Watcher {
 
     fn tell(&self, events: &[Event]) {
         self.host.events.fetch_add(events.len() as u64, Relaxed);
-        if events.iter().any(|event| event.mask & libc::FAN_Q_OVERFLOW != 0) {
-            self.host.overflows.fetch_add(1, Relaxed);
-            self.tell_everything();
-        }
         // The look at who holds what begins here.
         let _selecting = self.host.coherence.selecting();
+        if events.iter().any(|event| event.mask & libc::FAN_Q_OVERFLOW != 0) {
+            self.host.overflows.fetch_add(1, Relaxed);
+            // Something may have been moved out of the shared directory.
+            self.host.export.drop_all_descriptors();
+            self.tell_everything();
+        }
         let mut known = HashMap::new();
         let mut changes = Vec::new();
         events.iter().for_each(|event| self.changes(event, &mut known, &mut changes));
@@ -254,9 +256,13 @@ impl Watcher {
                 self.renamed(target, directory, name);
                 changes.push(Invalidation::name(directory, name));
                 changes.push(Invalidation::data(directory));
-            } else if event.mask & libc::FAN_ONDIR != 0 && event.mask & libc::FAN_MOVED_TO != 0 && target.is_some() {
-                // The directory is not shared any more, and the descriptors of what is in it must not lead there.
-                self.host.export.drop_all_descriptors();
+            }
+            let is_shared = place.is_some_and(|(directory, _)| self.host.export.find(directory).is_ok());
+            match target.filter(|_| event.mask & libc::FAN_MOVED_TO != 0 && !is_shared) {
+                // It is not shared any more, and descriptors must not lead there, nor to what is in it.
+                Some(_) if event.mask & libc::FAN_ONDIR != 0 => self.host.export.drop_all_descriptors(),
+                Some(target) => self.host.export.drop_descriptors(&[target]),
+                None => {}
             }
         }
         if let Some(node) = target {
@@ -294,12 +300,18 @@ impl Watcher {
         for link in self.host.coherence.all() {
             let held = self.host.export.nodes().held_by(link.guest);
             self.host.coherence.tell(&link, &[Invalidation::AllNames]);
-            for nodes in held.chunks(MOST_AT_ONCE) {
+            let mut list = Vec::new();
+            for node in held {
                 // Names one by one as well, for kernels that have no notification for all of them.
-                let names = nodes.iter().flat_map(|node| self.names(*node));
-                let list: Vec<_> = nodes.iter().map(|node| Invalidation::data(*node)).chain(names).collect();
-                self.host.coherence.tell(&link, &list);
+                list.push(Invalidation::data(node));
+                list.extend(self.names(node));
+                // A file may have any number of names, and a message has a limit.
+                if list.len() >= MOST_AT_ONCE {
+                    list.chunks(MOST_AT_ONCE).for_each(|list| self.host.coherence.tell(&link, list));
+                    list.clear();
+                }
             }
+            self.host.coherence.tell(&link, &list);
         }
     }
 

@@ -42,6 +42,12 @@ impl Call<'_> {
         let node = self.header.node;
         let has = |flag| ask.valid & flag != 0;
         let found = self.host.find(node)?;
+        let open = has(set::FH).then(|| self.host.handles.get(self.guest.id, ask.fh)).transpose()?;
+        if open.as_ref().is_some_and(|open| open.node != node) {
+            return Err(Errno::BADF);
+        }
+        // Others are told also where only a part of it can be done.
+        self.changes.push(Invalidation::Node { node, data: has(set::SIZE) });
         // In the order in which the kernel's own file systems check: whoever may not change one of them changes none.
         if has(set::UID | set::GID) && self.host.options.owners == Owners::Keep {
             let uid = has(set::UID).then_some(Uid::from_raw(ask.uid));
@@ -49,10 +55,9 @@ impl Call<'_> {
             chownat(&*found, c"", uid, gid, AtFlags::EMPTY_PATH)?;
         }
         if has(set::SIZE) {
-            if has(set::FH) {
-                ftruncate(&*self.host.handles.get(self.guest.id, ask.fh)?.file, ask.size)?;
-            } else {
-                ftruncate(&self.host.export.open(&found, OFlags::WRONLY)?, ask.size)?;
+            match &open {
+                Some(open) => ftruncate(&*open.file, ask.size)?,
+                None => ftruncate(&self.host.export.open(&found, OFlags::WRONLY)?, ask.size)?,
             }
         }
         if has(set::MODE) {
@@ -76,7 +81,6 @@ impl Call<'_> {
             };
             utimensat(self.host.export.own(), Export::link(&found), &times, AtFlags::empty())?;
         }
-        self.changes.push(Invalidation::Node { node, data: has(set::SIZE) });
         self.put_attributes(&found)
     }
 

@@ -15,6 +15,7 @@ use super::Call;
 use crate::{
     fuse::abi::{Dirent, EntryOut, OpenOut, ReadIn, padded},
     protocol::frame::MOST_DATA,
+    server::export::stat_at,
 };
 
 impl Call<'_> {
@@ -76,7 +77,7 @@ impl Call<'_> {
         if matches!(name.to_bytes(), b"." | b"..") {
             return Some(EntryOut::default());
         }
-        match self.entry_of(node, directory, name) {
+        match self.entry_of(node, name, || stat_at(directory, name)) {
             Ok(entry) => {
                 (dirent.ino, dirent.kind) = (entry.attr.ino, entry.attr.mode >> 12);
                 Some(entry)

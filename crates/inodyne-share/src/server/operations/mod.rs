@@ -21,7 +21,7 @@ mod xattrs;
 
 use std::{ffi::CStr, os::fd::OwnedFd, sync::atomic::Ordering::Relaxed, time::Duration};
 
-use rustix::io::Errno;
+use rustix::{fs::Statx, io::Errno};
 
 use super::{
     attributes::{UNWATCHED, View, entry},
@@ -186,10 +186,15 @@ impl Call<'_> {
         &self.guest.view
     }
 
-    /// What a guest is told of the file that a name in an open directory refers to. From now on the guest holds it, and hears of its changes.
-    fn entry_of(&self, parent: NodeId, directory: &OwnedFd, name: &CStr) -> Result<EntryOut, Errno> {
+    /// What a guest is told of the file that a name refers to, by a look at it. From now on the guest holds it, and hears of its changes.
+    fn entry_of(
+        &self,
+        parent: NodeId,
+        name: &CStr,
+        look: impl Fn() -> Result<Statx, Errno>,
+    ) -> Result<EntryOut, Errno> {
         let before = self.host.coherence.before();
-        let mut stat = stat_at(directory, name)?;
+        let mut stat = look()?;
         let mut identity = identity(&stat);
         if !self.host.may_hold(self.guest.id, &identity) {
             return Err(Errno::NFILE);
@@ -200,7 +205,7 @@ impl Call<'_> {
             if !self.host.coherence.is_missed(before) {
                 break;
             }
-            let again = stat_at(directory, name);
+            let again = look();
             stat = again.inspect_err(|_| self.host.forget(self.guest.id, node, 1))?;
             if identity == self::identity(&stat) {
                 break;
@@ -219,7 +224,7 @@ impl Call<'_> {
 
     /// Tells the guest of a name and its file.
     fn put_entry(&mut self, parent: NodeId, directory: &OwnedFd, name: &CStr) -> Result<NodeId, Errno> {
-        let entry = self.entry_of(parent, directory, name)?;
+        let entry = self.entry_of(parent, name, || stat_at(directory, name))?;
         self.reply.put(&entry);
         Ok(entry.node)
     }

@@ -51,6 +51,7 @@ impl Call<'_> {
     pub(super) fn symlink(&mut self, name: &CStr, target: &CStr) -> Result<(), Errno> {
         let directory = self.host.export.find(self.header.node)?;
         symlinkat(target, &*directory, name)?;
+        self.changed_name(self.header.node, name);
         self.give_by_name(&directory, name, FileType::Symlink)?;
         self.made(&directory, name)
     }
@@ -62,10 +63,12 @@ impl Call<'_> {
         match FileType::from_raw_mode(ask.mode) {
             FileType::RegularFile => {
                 let file = openat(&*directory, name, NEW | OFlags::WRONLY, mode)?;
+                self.changed_name(self.header.node, name);
                 self.give_file(&directory, &file, mode)?;
             }
             kind @ (FileType::Fifo | FileType::Socket) => {
                 mknodat(&*directory, name, kind, mode, 0)?;
+                self.changed_name(self.header.node, name);
                 self.give_by_name(&directory, name, kind)?;
             }
             _ => return Err(Errno::PERM),
@@ -76,14 +79,14 @@ impl Call<'_> {
     pub(super) fn make_directory(&mut self, ask: &MkDirIn, name: &CStr) -> Result<(), Errno> {
         let directory = self.host.export.find(self.header.node)?;
         mkdirat(&*directory, name, Mode::from_raw_mode(ask.mode & 0o7777))?;
+        self.changed_name(self.header.node, name);
         self.give_by_name(&directory, name, FileType::Directory)?;
         self.made(&directory, name)
     }
 
-    /// Tells of a file that was just made.
+    /// Tells the guest of a file that was just made. Others were told as soon as it was there, since what follows may fail.
     fn made(&mut self, directory: &OwnedFd, name: &CStr) -> Result<(), Errno> {
         self.put_entry(self.header.node, directory, name)?;
-        self.changed_name(self.header.node, name);
         self.say_directory(directory);
         Ok(())
     }
@@ -134,12 +137,18 @@ impl Call<'_> {
         let directory = self.host.export.find(self.header.node)?;
         let access = OFlags::from_bits_retain(ask.flags) & OFlags::ACCMODE;
         let mode = self.mode(ask.mode);
+        // Before anything is made that could not be opened.
+        self.host.handles.check_room(self.guest.id)?;
         let node = match openat(&*directory, name, NEW | access, mode) {
             Ok(file) => {
-                self.give_file(&directory, &file, mode)?;
                 self.changed_name(self.header.node, name);
-                let node = self.put_entry(self.header.node, &directory, name)?;
-                let fh = self.host.handles.add(self.guest.id, node, file)?;
+                self.give_file(&directory, &file, mode)?;
+                // By its descriptor: the name may be another file's by now.
+                let entry = self.entry_of(self.header.node, name, || stat(&file))?;
+                let node = entry.node;
+                let added = self.host.handles.add(self.guest.id, node, file);
+                let fh = added.inspect_err(|_| self.host.forget(self.guest.id, node, 1))?;
+                self.reply.put(&entry);
                 self.reply.put(&OpenOut { fh, open_flags: self.keep_cache(node), padding: 0 });
                 self.say_directory(&directory);
                 return Ok(());
@@ -252,6 +261,7 @@ mod tests {
         fuse::{abi::InHeader, reply::Reply},
         server::{
             guest::Guest,
+            nodes::ROOT,
             tests::{beside_a_secret, host_that},
         },
         transport::{Outbox, pair},
@@ -292,5 +302,27 @@ mod tests {
         pipe(c"made");
         call.give_by_name(directory, c"made", FileType::Fifo).unwrap();
         assert_eq!(is("made"), (1000, 0o400));
+    }
+
+    /// The same with the name of a file that a guest has made and opened.
+    #[test]
+    fn a_new_file_that_is_open_is_told_of_as_itself() {
+        let (_all, shared) = beside_a_secret();
+        let host = host_that(&shared, |_| ());
+        let guest = Guest::new(host.view((0, 0)), Link::new(1, Outbox::new(pair().0), false), true, true, None, None);
+        let header = InHeader { node: ROOT, ..InHeader::default() };
+        let call = Call { host: &host, guest: &guest, header, reply: Reply::reusing(Vec::new()), changes: Vec::new() };
+        let directory = host.export.root();
+        let file = openat(directory, c"new", NEW | OFlags::WRONLY, Mode::RUSR).unwrap();
+        fs::write(shared.join("other"), "other").unwrap();
+        fs::rename(shared.join("other"), shared.join("new")).unwrap();
+        let made = call.entry_of(ROOT, c"new", || stat(&file)).unwrap().node;
+        host.handles.add(1, made, file).unwrap();
+        let other = call.entry_of(ROOT, c"new", || stat_at(directory, c"new")).unwrap().node;
+        assert_ne!(made, other);
+        for node in [made, other] {
+            let found = identity(&stat(&host.find(node).unwrap()).unwrap());
+            assert_eq!(host.export.nodes().identity(node), Some(found));
+        }
     }
 }

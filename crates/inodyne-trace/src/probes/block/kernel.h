@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
-/* What the block layer's structures look like, as far as this probe looks into them: see bpf/kernel.h. */
+/* The block layer's structures, with only the fields that this probe uses: see bpf/kernel.h. */
 #ifndef INODYNE_BLOCK_KERNEL_H
 #define INODYNE_BLOCK_KERNEL_H
 
@@ -36,7 +36,7 @@ struct request {
 
 #pragma clang attribute pop
 
-/* The values are of this kernel or that: CO-RE puts the right ones in. */
+/* The values differ between kernels: CO-RE fills in the right ones. */
 enum req_flag_bits {
 	__REQ_SYNC,
 	__REQ_META,
@@ -47,7 +47,7 @@ enum req_flag_bits {
 	__REQ_SWAP,
 };
 
-/* Macros before Linux 6.11 (include/linux/blk-mq.h); then for some versions of an enum without a name, which is not found here. */
+/* Macros before Linux 6.11 (include/linux/blk-mq.h), then for some versions an anonymous enum, which is not found by this name. */
 enum rqf_flags {
 	__RQF_FLUSH_SEQ,
 	__RQF_IO_STAT,
@@ -55,7 +55,7 @@ enum rqf_flags {
 
 #define REQUEST_FLAG(name) (1U << bpf_core_enum_value(enum req_flag_bits, __REQ_##name))
 
-/* Set before loading: whether it is there, with a name or without. */
+/* Set before loading: whether the kernel has this enum, named or anonymous. */
 const volatile __u32 rqf_numbered = 0;
 
 #define RQF_FLAG(name, unnamed, before)                                                                                \
@@ -70,7 +70,7 @@ const volatile __u32 rqf_numbered = 0;
 #define REQ_OP_READ 0
 #define REQ_OP_WRITE 1
 #define REQ_OP_FLUSH 2
-#define REQ_OP_DRV_IN 34 /* from here on what is passed through to a driver */
+#define REQ_OP_DRV_IN 34 /* from here on, passthrough requests to a driver */
 
 #define PF_WQ_WORKER 0x00000020
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * Requests to block devices, of the whole machine, from the command's begin on: who asked for them, where in the kernel, how many,
- * how large, how long they queued and how long the device took.
+ * Requests to block devices, on the whole machine, from the start of the command: who submitted them, from where in the kernel, how
+ * many, how large, how long they queued and how long the device took.
  *
- * Who asked is known when a bio is submitted; from then on it belongs to a request, alone or with others, and is completed by
- * an interrupt. So what is known of a bio waits under its address until the request goes to the device, and what is known of that
- * under the request's until it is done. Requests are counted as /proc/diskstats does (block/blk-mq.c: blk_account_io_done,
- * blk_account_io_completion), so that both agree.
+ * The submitter is known when a bio is submitted; after that the bio becomes part of a request, alone or with others, which is
+ * completed by an interrupt. So what is known about a bio is kept under its address until the request is issued to the device, and
+ * what is known about the request under the request's address until it is done. Requests are counted as in /proc/diskstats
+ * (block/blk-mq.c: blk_account_io_done, blk_account_io_completion), so that the two agree.
  *
- * These are raw tracepoints without types: for each program with types the kernel and libbpf search all of the kernel's BTF, which is
- * milliseconds a program. So what is read of the kernel's structures is copied (BPF_CORE_READ).
+ * These are raw tracepoints without types: for each typed program (tp_btf) the kernel and libbpf search all of the kernel's BTF, which
+ * takes milliseconds per program. Hence fields of kernel structures are copied (BPF_CORE_READ).
  */
 #ifndef INODYNE_BLOCK_PROBE_H
 #define INODYNE_BLOCK_PROBE_H
@@ -24,10 +24,10 @@
 #include "intf.h"
 #include "kernel.h"
 
-/* Set by the user side once the command has ended. */
+/* Set by user space once the command has ended. */
 __u32 block_after;
 
-/* Nobody says when a bio has served: the oldest go. */
+/* Nothing signals when a bio is no longer needed, so the oldest are evicted. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 16384);
@@ -49,10 +49,10 @@ struct {
 	__type(value, struct block_row);
 } block_rows SEC(".maps");
 
-/* How many places for disks were given out. */
+/* How many entries of block_disks are taken. */
 __u32 block_disks_used;
 
-/* The number of a disk -> its place. */
+/* Disk number -> index in block_disks. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, BLOCK_DISKS);
@@ -60,7 +60,7 @@ struct {
 	__type(value, __u32);
 } block_places SEC(".maps");
 
-/* An array, to be read while the command runs: while a process reads a hash map, the kernel runs no programs of perf's events there. */
+/* An array, as it is read while the command runs: while a process reads a hash map, its CPU runs no perf event programs. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -69,7 +69,7 @@ struct {
 	__type(value, struct block_disk);
 } block_disks SEC(".maps");
 
-/* Rows begin as copies of this. */
+/* New rows are copies of this. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -132,8 +132,8 @@ static __always_inline __u16 block_flags(__u32 flags)
 	return own;
 }
 
-/* What was noted at a bio's address, if it is of this bio: there may have been another one before, and this one's event not seen. What a
- * request begins with lies in the bio it begins with, or in the one which that was split off from. */
+/* What was recorded at a bio's address, if it belongs to this bio: an earlier bio may have had the same address, and this one's event may
+ * have been missed. A request's first sector lies in its first bio, or in the bio from which that one was split off. */
 static __always_inline struct block_bio *block_noted(__u64 address, __u64 sector)
 {
 	struct block_bio *noted = bpf_map_lookup_elem(&block_bios, &address);
@@ -145,7 +145,7 @@ static __always_inline struct block_bio *block_noted(__u64 address, __u64 sector
 	return !offset || offset < noted->bytes >> 9 ? noted : 0;
 }
 
-/* What a request is, and who asked for its first bio. A bio that was split off from a larger one has that as its private data
+/* Describes a request, and who submitted its first bio. A bio that was split off from a larger one points to it in bi_private
  * (block/bio.c: bio_chain). */
 static __always_inline void block_describe(struct block_request *to, struct request *rq)
 {
@@ -175,8 +175,8 @@ static __always_inline void block_describe(struct block_request *to, struct requ
 	to->made = BPF_CORE_READ(rq, start_time_ns);
 }
 
-/* Not every event is seen, as some kernels run no programs in the context of certain processes. Where the completion of a request was
- * not, another one at its address must not be taken for it. */
+/* Not every event is seen, as some kernels run no programs in the context of certain processes. If the completion of a request was
+ * missed, another request at the same address must not be mistaken for it. */
 static __always_inline bool block_is_of(struct block_request *known, struct request *rq)
 {
 	return known->made == BPF_CORE_READ(rq, start_time_ns);
@@ -206,7 +206,7 @@ static __always_inline void block_time(__u32 *histogram, __u64 ns)
 	__sync_fetch_and_add(&histogram[bucket], 1);
 }
 
-/* A helper of the command's works for others, too. */
+/* A helper of the command also works for others. */
 static __always_inline __u8 block_asker_of(struct task_struct *task, struct thread *t)
 {
 	if (t && t->number && !(t->flags & FLAG_HELPER))
@@ -235,7 +235,7 @@ static __always_inline int block_queues(void *ctx, struct bio *bio)
 	if (new.asker == BLOCK_OF_OTHERS)
 		new.cgroup = cgroup_here();
 	if (task->flags & PF_WQ_WORKER) {
-		/* Which one of them did it says nothing. */
+		/* Which kworker it was says nothing. */
 		__builtin_memcpy(new.comm, "kworker", sizeof("kworker"));
 	} else {
 		bpf_get_current_comm(new.comm, sizeof(new.comm));
@@ -253,8 +253,8 @@ int HOLDING_PROG(block_queue, struct bio *bio)
 
 DONE_AGAIN(block_queue_again);
 
-/* Where the first program can lose its CPU: for whom it was skipped meanwhile. What it has noted is new, unlike what an earlier bio at this
- * address has left. */
+/* For kernels where the first program can be preempted: handles the bios for which it was skipped meanwhile. What it did record is
+ * still marked as new, unlike what an earlier bio at the same address has left. */
 SEC("raw_tp/block_bio_queue")
 int HOLDING_PROG(block_queue_again, struct bio *bio)
 {
@@ -273,7 +273,7 @@ int HOLDING_PROG(block_queue_again, struct bio *bio)
 	return 0;
 }
 
-/* Whether a request begins where one of the last streams of its direction ended. Its own end takes that one's place, or the oldest one's. */
+/* Whether a request begins where a recent stream in its direction ended. Its own end replaces that stream's, or else the oldest one. */
 static __always_inline bool block_goes_on(struct block_disk *disk, __u64 write, __u64 sector, __u64 end)
 {
 	__u64 *ends = &disk->next_sector[(write & 1) * BLOCK_STREAMS], next = end, last;
@@ -301,11 +301,11 @@ static __always_inline int block_issues(struct request *rq)
 	now = bpf_ktime_get_ns();
 	again = bpf_map_lookup_elem(&block_requests, &key);
 	if (again && !again->arrived && block_is_of(again, rq)) {
-		/* The driver had no room for it before. */
+		/* Issued again: the driver had no room for it before. */
 		again->issued = now;
 		return 0;
 	}
-	/* It still counts as in flight, and this one takes its place. */
+	/* The earlier request still counts as in flight, and this one takes its place. */
 	was_missed = again && !again->arrived;
 	block_describe(&new, rq);
 	new.issued = now;
@@ -329,7 +329,7 @@ int HOLDING_PROG(block_issue, struct request *rq)
 
 DONE_AGAIN(block_issue_again);
 
-/* Notes a request if nobody has. */
+/* Records a request unless it was already recorded. */
 static __always_inline bool block_issues_if_skipped(struct request *rq)
 {
 	__u64 key = (__u64)rq;
@@ -341,7 +341,7 @@ static __always_inline bool block_issues_if_skipped(struct request *rq)
 	return true;
 }
 
-/* The same of requests; an interrupt may send one, too, while another is being noted. */
+/* Like block_queue_again, but for requests; an interrupt may also issue one while another is being recorded. */
 SEC("raw_tp/block_rq_issue")
 int HOLDING_PROG(block_issue_again, struct request *rq)
 {
@@ -360,7 +360,7 @@ int HOLDING_PROG(block_issue_again_again, struct request *rq)
 	return 0;
 }
 
-/* Counts what has arrived of a request at a disk, whose `struct gendisk` lies there. Not static, and so verified once. */
+/* Counts what has completed of a request to the disk whose `struct gendisk` is at that address. Not static, so it is verified once. */
 __noinline int block_count(struct block_request *request, __u64 gendisk, __u32 bytes, __u32 is_over)
 {
 	struct block_disk *disk;
@@ -370,7 +370,7 @@ __noinline int block_count(struct block_request *request, __u64 gendisk, __u32 b
 
 	if (!request)
 		return 0;
-	/* Linux 6.1 takes no key from there. */
+	/* The verifier of Linux 6.1 does not accept a map key in that memory. */
 	key = request->key;
 	row = block_row_of(&key);
 	disk = block_disk_of((struct gendisk *)gendisk);
@@ -404,14 +404,14 @@ __noinline int block_count(struct block_request *request, __u64 gendisk, __u32 b
 
 		__sync_fetch_and_add(&row->sizes[size < BLOCK_SIZES ? size : BLOCK_SIZES - 1], 1);
 	}
-	/* Asked for before: as soon as none is in flight another CPU may begin anew. */
+	/* Read before the decrement: as soon as none is in flight, another CPU may set it again. */
 	since = *(volatile __u64 *)&disk->since;
 	if (__sync_fetch_and_add(&disk->in_flight, -1) == 1 && since <= now)
 		__sync_fetch_and_add(&disk->busy_ns, now - since);
 	return 0;
 }
 
-/* A write with a flush before or after it is completed once for its data, and once for all (block/blk-flush.c). */
+/* A write with a flush before or after it completes twice: once for its data, and once as a whole (block/blk-flush.c). */
 static __always_inline bool block_flushes_yet(__u32 flags, __u8 op)
 {
 	return (flags & RQF_FLUSH_SEQ) && op != REQ_OP_FLUSH;
@@ -445,7 +445,7 @@ static __always_inline int block_completes(struct request *rq, unsigned int byte
 	is_flushed = block_flushes_yet(flags, request.key.op);
 	is_over = is_whole && !is_flushed && ((flags & RQF_IO_STAT) || request.key.op == REQ_OP_FLUSH);
 	if (!is_whole)
-		request.arrived = 1; /* not yet: its times are counted at the end */
+		request.arrived = 1; /* not really: makes block_count leave its times for the end */
 	block_count(&request, (__u64)BPF_CORE_READ(rq, q, disk), bytes, is_over);
 	if (!known || !is_whole)
 		return 0;
@@ -462,7 +462,7 @@ int HOLDING_PROG(block_complete, struct request *rq, int error, unsigned int byt
 	return block_completes(rq, bytes);
 }
 
-/* Counts a completion that nobody has: what was counted is not waited for any more. */
+/* Counts a completion unless it was already counted: a request that was is no longer waited for. */
 static __always_inline bool block_completes_if_skipped(struct request *rq, unsigned int bytes)
 {
 	__u64 key = (__u64)rq;
@@ -479,8 +479,8 @@ static __always_inline bool block_completes_if_skipped(struct request *rq, unsig
 DONE_AGAIN(block_complete_again);
 
 /*
- * Runs after it, for the completions of an interrupt that comes while another one is being counted: the kernel skips the first program
- * for these.
+ * Runs after block_complete, for completions in an interrupt that arrives while another completion is being counted: the kernel skips
+ * the first program for these.
  */
 SEC("raw_tp/block_rq_complete")
 int HOLDING_PROG(block_complete_again, struct request *rq, int error, unsigned int bytes)

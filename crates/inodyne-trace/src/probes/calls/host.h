@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
-/* For the tests: the same histogram, and a row with a different number in each field. */
+/* For the tests: the same histogram, and a row with a different value in each field. */
 #include "histogram.h"
 #include "intf.h"
 

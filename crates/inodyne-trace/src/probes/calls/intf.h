@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
-/* What the probe of system calls and its reader share. */
+/* What the syscall probe and its reader share. */
 #ifndef INODYNE_CALLS_INTF_H
 #define INODYNE_CALLS_INTF_H
 
@@ -19,7 +19,7 @@ enum call_limits {
 };
 EXPORT(enum, call_limits);
 
-/* Calls of one kind by one command, on one CPU: no two writers, so no atomics. */
+/* Calls of one kind by one command, on one CPU: there is only one writer, so no atomics. */
 struct call_stats {
 	__u64 calls;
 	__u64 errors;
@@ -29,15 +29,15 @@ struct call_stats {
 	__u64 min_ns;
 	__u64 max_ns;
 	__u64 failed_ns; /* the part of wall_ns in calls that returned an error */
-	__u64 bytes;     /* sum of what calls returned that return a number of bytes (names.rs says which these are) */
+	__u64 bytes;     /* sum of the return values, for calls that return a number of bytes (names.rs says which) */
 	__u64 histogram[HISTOGRAM_BUCKETS];
 	__u32 errnos[ERRNO_SLOTS];
 };
 
-/* What a (command, call) pair leads to: (row + 1) << 16 | (call slot + 1); 0 where it was never seen. */
+/* What a (command, call) pair maps to: (row + 1) << 16 | (call slot + 1); 0 if the pair was never seen. */
 typedef __u32 call_ref;
 
-/* What the tables of calls have given out so far. */
+/* How much of the call tables has been handed out so far. */
 struct calls_used {
 	__u32 groups;
 	__u32 rows;

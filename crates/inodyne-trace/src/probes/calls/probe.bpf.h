@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * System calls: counts, errors and times by (command, call). This is the hot path: every instruction here is paid
+ * Syscalls: counts, errors and times by (command, call). This is the hot path: every instruction here is paid
  * for by every call of the traced command, and the first few by every call of every process.
  */
 #ifndef INODYNE_CALLS_PROBE_H
@@ -19,10 +19,10 @@
 #include "tables.h"
 #include "timed.h"
 
-/* Set before loading: 0 where only the accounts of threads are wanted, and no table of calls. */
+/* Set before loading: 0 if only the accounts of threads are wanted, without a table of calls. */
 const volatile __u32 record_calls = 1;
 
-/* The root's execve: from here on everything counts. */
+/* The root's execve: from here on, everything counts. */
 static __noinline int start_of_trace(struct thread *t, __u16 call, __u64 now, __u64 runtime)
 {
 	if (call != __NR_execve && call != __NR_execveat)
@@ -79,7 +79,7 @@ int calls_enter(struct bpf_raw_tracepoint_args *ctx)
 DONE_AGAIN(calls_enter_again);
 DONE_AGAIN(calls_exit_again);
 
-/* Where nothing holds the CPU of a program: for whom the first one was skipped, as no call is in progress yet. */
+/* Where programs cannot avoid preemption: handles entries for which the first one was skipped, as then no call is in progress yet. */
 SEC("raw_tp/sys_enter")
 int calls_enter_again(struct bpf_raw_tracepoint_args *ctx)
 {
@@ -97,8 +97,8 @@ int calls_enter_again(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-/* Where the registers of the current task's mode switch are, as a number: to the verifier only a difference of two pointers is one. The
- * task is asked for anew, or the compiler would take the number in its account, which is the same. */
+/* The address of the current task's saved user registers, as a scalar: for the verifier, only the difference of two pointers is one.
+ * The task is fetched again, as the compiler would otherwise use the number in its account, which is equal. */
 static __always_inline __u64 regs_of(struct task_struct *task, struct thread *t)
 {
 	__u64 below = (__u64)bpf_task_pt_regs(task) - (__u64)bpf_get_current_task_btf();
@@ -134,7 +134,7 @@ static __always_inline void count_errno(struct call_stats *stats, long result)
 			slot = ERRNO_OTHERS;
 	}
 	stats->errors++;
-	/* Older verifiers lose track of a number after its negation; and the compiler, which does not, leaves out what it need not ask. */
+	/* Older verifiers lose track of a scalar after it is negated, while the compiler does not, and drops checks it finds redundant. */
 	barrier_var(slot);
 	slot &= 0xff;
 	if (slot < ERRNO_SLOTS)
@@ -162,8 +162,8 @@ static __always_inline void count_call(struct thread *t, call_ref ref, __u64 wal
 	stats->wall_ns += wall;
 	stats->blocked_ns += t->call_blocked_ns;
 	stats->ready_ns += t->call_ready_ns;
-	/* 0 stands for "no call yet"; a call of 0 ns is not possible. */
-	if (wall < stats->min_ns || !stats->min_ns)
+	/* 0 stands for "no call yet", and for the time of a call that was answered, which is not known: less 1, it is the largest number. */
+	if (wall - 1 < stats->min_ns - 1)
 		stats->min_ns = wall;
 	if (wall > stats->max_ns)
 		stats->max_ns = wall;
@@ -174,14 +174,15 @@ static __always_inline void count_call(struct thread *t, call_ref ref, __u64 wal
 		count_errno(stats, result);
 		stats->failed_ns += wall;
 	} else {
-		/* Of all calls, since an add is cheaper than to ask which. */
+		/* For all calls, since adding is cheaper than checking which. */
 		stats->bytes += result;
 	}
 }
 
 /*
- * The end of a call that seccomp or a ptracer answered in the kernel's stead: of its beginning no tracepoint tells (syscall_trace_enter in
- * kernel/entry/common.c and arch/arm64/kernel/ptrace.c), so how long it took is not known, and is time outside of calls. Verified once, as it is global.
+ * The end of a call that seccomp or a ptracer answered instead of the kernel: no tracepoint fires at its beginning (syscall_trace_enter in
+ * kernel/entry/common.c and arch/arm64/kernel/ptrace.c), so how long it took is unknown and counts as time outside of calls. Global, so
+ * that it is verified only once.
  */
 __noinline int exit_answered(struct thread *t, __u16 call, long result)
 {
@@ -194,8 +195,8 @@ __noinline int exit_answered(struct thread *t, __u16 call, long result)
 }
 
 /*
- * Whether a call ends because its thread is killed: it returns to nobody. All who kill a thread mark it so (do_group_exit, complete_signal
- * and zap_other_threads in kernel/signal.c), by the bit of SIGKILL among its own signals.
+ * Whether a call ends because its thread is being killed: it never returns to user space. Everything that kills a thread (do_group_exit,
+ * complete_signal and zap_other_threads in kernel/signal.c) sets the SIGKILL bit in the thread's own pending signals.
  */
 static __always_inline bool ends_by_kill(struct task_struct *task, long result)
 {
@@ -204,7 +205,7 @@ static __always_inline bool ends_by_kill(struct task_struct *task, long result)
 	return BPF_CORE_READ(task, pending.signal.sig[0]) & (1 << (SIGKILL - 1));
 }
 
-/* The end of a call that a thread was in when it was joined on a CPU, where one cannot see whether it is in a call. */
+/* The end of a call that a thread was in when it was joined while on a CPU, where it cannot be told whether a thread is in a call. */
 static __noinline int exit_unseen(struct thread *t, __u16 call)
 {
 	__u64 now = bpf_ktime_get_ns();
@@ -274,7 +275,7 @@ int calls_exit(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-/* The same, as the call is still in progress. */
+/* Likewise for exits, as then the call is still in progress. */
 SEC("raw_tp/sys_exit")
 int calls_exit_again(struct bpf_raw_tracepoint_args *ctx)
 {

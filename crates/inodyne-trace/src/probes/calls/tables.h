@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * Where a call is counted: a row for each pair of command name and call, and a call slot for each call, its place in the
- * account of a thread. Both are given out when they are first needed.
+ * Where a call is counted: a row for each pair of command name and call, and for each call a call slot, which is its index
+ * in a thread's account. Both are handed out when first needed.
  */
 #ifndef INODYNE_CALLS_TABLES_H
 #define INODYNE_CALLS_TABLES_H
@@ -9,7 +9,7 @@
 #include "../../bpf/maps.h"
 #include "intf.h"
 
-/* Set before loading: how many CPUs there may be, and how many rows the array has for each of them. */
+/* Set before loading: the number of possible CPUs, and how many rows the array has for each of them. */
 const volatile __u32 call_cpus = 1;
 const volatile __u32 call_rows = 1;
 
@@ -23,7 +23,7 @@ struct {
 	__type(value, __u32);
 } call_groups SEC(".maps");
 
-/* group * CALLS + call -> call_ref, two to an element, as none takes less than eight bytes. */
+/* group * CALLS + call -> call_ref, two per element, as no element takes less than eight bytes. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -32,7 +32,7 @@ struct {
 	__type(value, call_ref[2]);
 } call_refs SEC(".maps");
 
-/* row * call_cpus + cpu: the first rows. */
+/* row * call_cpus + cpu -> counts, for the first rows. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -41,7 +41,7 @@ struct {
 	__type(value, struct call_stats);
 } call_stats SEC(".maps");
 
-/* All other rows, on the CPUs where there are such calls. */
+/* The same for all other rows, only for CPUs on which there are such calls. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -50,7 +50,7 @@ struct {
 	__type(value, struct call_stats);
 } more_call_stats SEC(".maps");
 
-/* How many calls are counted there. */
+/* How many calls are counted in more_call_stats. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -58,7 +58,7 @@ struct {
 	__type(value, __u64);
 } more_calls SEC(".maps");
 
-/* They begin as copies of this. */
+/* New elements of more_call_stats are copies of this. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -74,7 +74,7 @@ struct {
 	__type(value, __u32);
 } call_slots SEC(".maps");
 
-/* The group of a command name; all share the last one when there are too many names. */
+/* The group of a command name; if there are too many names, all further ones share the last group. */
 static __noinline __u32 group_of(const char *comm)
 {
 	__u8 key[COMM_LENGTH] = {};
@@ -127,7 +127,7 @@ static __noinline call_ref call_ref_make(__u32 index)
 	return before ? before : made;
 }
 
-/* A row beyond the array, on a CPU; 0 where there is no memory. Not inlined, so that the other rows do not pay for it. */
+/* A CPU's part of a row beyond the array; 0 if there is no memory. Not inlined, so that the other rows do not pay for it. */
 static __noinline struct call_stats *more_call_stats_at(__u32 place)
 {
 	struct call_stats *stats = bpf_map_lookup_elem(&more_call_stats, &place), *none;
@@ -144,13 +144,13 @@ static __noinline struct call_stats *more_call_stats_at(__u32 place)
 	return bpf_map_lookup_elem(&more_call_stats, &place);
 }
 
-/* A row on a CPU, by its place. */
+/* A CPU's part of a row, by its index. */
 static __always_inline struct call_stats *call_stats_at(__u32 place)
 {
 	return place < call_rows * call_cpus ? bpf_map_lookup_elem(&call_stats, &place) : more_call_stats_at(place);
 }
 
-/* Where the calls of a group are counted: see call_ref. */
+/* Where a group's calls of one kind are counted: see call_ref. */
 static __always_inline call_ref call_ref_of(__u16 group, __u16 call)
 {
 	__u32 index = (group & (GROUPS - 1)) * CALLS + (call & (CALLS - 1));

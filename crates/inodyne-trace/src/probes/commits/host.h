@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
-/* For the tests: a journal with a different number in each field. */
+/* For the tests: a journal with a different value in each field. */
 #include "intf.h"
 
 void host_plant_journal_key(struct journal_key *to)

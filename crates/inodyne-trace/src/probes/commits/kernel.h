@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
-/* What journals look like, as far as this probe looks into them: see bpf/kernel.h. */
+/* The structures of journals, with only the fields that this probe uses: see bpf/kernel.h. */
 #ifndef INODYNE_COMMITS_KERNEL_H
 #define INODYNE_COMMITS_KERNEL_H
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * Journals and logs: how often they were committed, how much went into them, and how long the phases of a commit took. Of all file
- * systems of the machine, from the command's begin on. Each program is loaded only where its file system is.
+ * Journals and logs: how often they were committed, how much went into them, and how long the phases of a commit took. Covers all file
+ * systems of the machine, from the start of the command. Each program is loaded only if its file system is present.
  *
- * Raw tracepoints without types, as in the probe of block devices. A journal of jbd2 is committed by one thread, one transaction after the other, so its row needs no atomics.
+ * Raw tracepoints without types, as in the block device probe. A jbd2 journal is committed by one thread, one transaction after the
+ * other, so counting its commits needs no atomics.
  */
 #ifndef INODYNE_COMMITS_PROBE_H
 #define INODYNE_COMMITS_PROBE_H
@@ -21,7 +22,7 @@ struct {
 	__type(value, struct journal_row);
 } journals SEC(".maps");
 
-/* The first commits of each journal, so that they can be shown where they were. */
+/* The first commits of each journal, kept so that they can be shown when they happened. */
 #define COMMITS_KEPT 1024
 
 struct {
@@ -54,7 +55,7 @@ static __always_inline struct journal_row *journal_of(__u32 device, __u32 kind)
 	return bpf_map_lookup_elem(&journals, &key);
 }
 
-/* A commit of which only this instant is seen. */
+/* Counts a commit of which only this instant is seen. */
 static __always_inline void commit_counted(__u32 device, __u32 kind)
 {
 	struct journal_row *row = journal_of(device, kind);
@@ -66,7 +67,7 @@ static __always_inline void commit_counted(__u32 device, __u32 kind)
 	commit_keep(device, kind, __sync_fetch_and_add(&row->commits, 1), &span);
 }
 
-/* The end of one phase of a commit, and the beginning of the next. */
+/* Ends one phase of a commit and begins the next; returns how long the former took. */
 static __always_inline __u64 journal_phase(struct journal_row *row)
 {
 	__u64 now = bpf_ktime_get_ns(), before = row->since;
@@ -128,7 +129,7 @@ int HOLDING_PROG(commits_committed, __u32 device, __u32 transaction, struct tran
 	took = row->began ? row->since - row->began : 0;
 	if (took > row->longest_ns)
 		row->longest_ns = took;
-	/* What comes until the next one is no part of a commit. */
+	/* The time until the next commit belongs to neither. */
 	row->since = 0;
 	row->began = 0;
 	return 0;

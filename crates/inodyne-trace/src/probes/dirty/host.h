@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
-/* For the tests: dirty pages with a different number in each field. */
+/* For the tests: dirty pages with a different value in each field. */
 #include "../block/intf.h"
 #include "intf.h"
 

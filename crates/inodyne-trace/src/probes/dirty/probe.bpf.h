@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * Who makes pages of files dirty, on which disk, while the command runs: of the whole machine, since it is the kernel's threads that
- * write them back, and whose data that was is not known then. Metadata is left to the journals, and so are file systems without a
- * disk of their own.
+ * Who dirties pages of files, on which disk, while the command runs: on the whole machine, since kernel threads write them back, and
+ * by then it is no longer known whose data it was. Metadata is left to the journals, and so are file systems without a disk of their
+ * own.
  */
 #ifndef INODYNE_DIRTY_PROBE_H
 #define INODYNE_DIRTY_PROBE_H
@@ -41,11 +41,11 @@ int HOLDING_PROG(dirty_folio, void *folio, struct address_space *mapping)
 	bpf_get_current_comm(key.comm, sizeof(key.comm));
 	sum = bpf_map_lookup_elem(&dirty_sums, &key);
 	if (!sum) {
-		/* btrfs has none, nor have a device read as a file (metadata of ext4) and what a server keeps. */
+		/* btrfs has none, nor do a device read as a file (ext4's metadata) and network file systems. */
 		device = BPF_CORE_READ(superblock, s_bdev);
 		if (device)
 			first.disk = disk_number(BPF_CORE_READ(device, bd_disk));
-		/* Where another CPU was faster, its row serves. */
+		/* If another CPU was faster, its row is used. */
 		bpf_map_update_elem(&dirty_sums, &key, &first, BPF_NOEXIST);
 		cgroup_show(key.cgroup);
 		sum = bpf_map_lookup_elem(&dirty_sums, &key);

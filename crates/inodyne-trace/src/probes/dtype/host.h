@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
-/* For the tests: rows with a different number in each field. */
+/* For the tests: rows with a different value in each field. */
 #include "intf.h"
 
 void host_plant_walk(struct walk *to)

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
-/* What the probe of directory entries and its reader share. */
+/* What the directory entry probe and its reader share. */
 #ifndef INODYNE_DTYPE_INTF_H
 #define INODYNE_DTYPE_INTF_H
 
 #include "../../bpf/intf.h"
 
 enum dtype_limits {
-	CHUNK = 16384,    /* of a buffer, taken at once */
-	ENTRY_NAME = 256, /* the longest name there is, and its final zero */
+	CHUNK = 16384,    /* bytes of a buffer that are read at once */
+	ENTRY_NAME = 256, /* the longest possible name, with its terminating NUL */
 	DIRENT_HEAD = 19, /* d_ino, d_off, d_reclen, d_type: include/linux/dirent.h */
-	PATH_NAMES = 16,  /* kept of a directory's path */
+	PATH_NAMES = 16,  /* components kept of a directory's path */
 	PATH_NAME = 64,
 };
 EXPORT(enum, dtype_limits);
 
-/* Directory entries: work in progress, and what this CPU has seen so far. It lies in a map and not on the stack, so that
- * the verifier takes each step of a loop for the same: what it reads from a map it knows nothing of. */
+/* Directory entries: work in progress, and what this CPU has seen so far. Kept in a map and not
+ * on the stack, so that all iterations of a loop look the same to the verifier, which knows nothing of values in maps. */
 struct walk {
 	__u64 all_reads;
 	__u64 all_entries;
@@ -33,7 +33,7 @@ struct walk {
 	__u8 bytes[CHUNK + ENTRY_NAME + DIRENT_HEAD + 5]; /* the last entry may begin anywhere below CHUNK */
 };
 
-/* Reads that gave entries without a type, by file system. */
+/* Reads that returned entries without a type, by file system. */
 struct dtype_fs {
 	__u64 reads;
 	__u64 entries;

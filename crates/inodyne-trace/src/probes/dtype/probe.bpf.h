@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
  * Directory entries and their types: how many a process read, how many came as DT_UNKNOWN, from which directories,
- * and which later look-ups were on a name that had come without a type.
+ * and which later lookups were of a name that had come without a type.
  *
  * The entries are read from the process's own buffer when getdents64 returns. A name without a type is remembered
- * as hash(process, name); the first stat-family call of that process on a path that ends in this name takes it off
- * again and is counted as forced. While nothing is remembered, a stat-family call pays one comparison for all this.
+ * as hash(process, name); the first stat-family call of that process on a path that ends in this name removes it
+ * again and is counted as forced. While nothing is remembered, all this costs a stat-family call one comparison.
  */
 #ifndef INODYNE_DTYPE_PROBE_H
 #define INODYNE_DTYPE_PROBE_H
@@ -86,7 +86,7 @@ static __always_inline bool dtype_is_lookup(__u16 call)
 	return call == __NR_newfstatat || call == __NR_statx || call == __NR_lstat || call == __NR_stat;
 }
 
-/* The name that lies there in the bytes of the walk. Global, so that it is verified once and not for each entry of a chunk. */
+/* Remembers the name at this offset in the walk's bytes. Global, so that it is verified once and not for each entry of a chunk. */
 __noinline int remember_untyped(__u32 at)
 {
 	struct walk *walk = dtype_walk_here();
@@ -111,7 +111,7 @@ __noinline int remember_untyped(__u32 at)
 	return 0;
 }
 
-/* Some directory entries. Stops (1) at the end of the chunk, also where an entry is cut by it. */
+/* Walks some directory entries. Stops (1) at the end of the chunk, also if that cuts an entry off. */
 static long walk_entries(__u64 index, void *unused)
 {
 	struct walk *walk = dtype_walk_here();
@@ -218,7 +218,7 @@ static __noinline int note_filesystem(struct file *file, struct walk *walk)
 	seen = bpf_map_lookup_elem(&dtype_filesystems, &device);
 	if (!seen) {
 		bpf_probe_read_kernel_str(first.fs, sizeof(first.fs), BPF_CORE_READ(sb, s_type, name));
-		/* Where another CPU was faster, its row serves. */
+		/* If another CPU was faster, its row is used. */
 		bpf_map_update_elem(&dtype_filesystems, &device, &first, BPF_NOEXIST);
 		seen = bpf_map_lookup_elem(&dtype_filesystems, &device);
 		if (!seen) {
@@ -232,7 +232,7 @@ static __noinline int note_filesystem(struct file *file, struct walk *walk)
 	return 0;
 }
 
-/* Where a file system leaves types out: which one, and which directory. */
+/* For a file system that leaves types out: records which one, and which directory. */
 static __noinline int note_untyped(struct walk *walk, struct task_struct *task, __u64 regs)
 {
 	struct file *file = file_of(task, CALL_ARG1(regs));
@@ -247,7 +247,7 @@ static __noinline int note_untyped(struct walk *walk, struct task_struct *task, 
 }
 
 /*
- * At the return of getdents64: what the process got. Like the others that are called at the end of a call, a global function: the
+ * On return from getdents64: what the process got. A global function, like the others that are called at the end of a call: the
  * verifier checks these once, for any arguments, and not again on every path that leads to them.
  */
 __noinline int dtype_read_exit(struct thread *t, __u64 regs, long result)
@@ -255,7 +255,7 @@ __noinline int dtype_read_exit(struct thread *t, __u64 regs, long result)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct walk *walk = dtype_walk_here();
 
-	/* Asked here too: kernels before 6.8 verify a global function also where none calls it (commit 2afae08c9dcb). */
+	/* Checked here, too: kernels before 6.8 verify a global function even if nothing calls it (commit 2afae08c9dcb). */
 	if (!record_types)
 		return 0;
 	refusable(REFUSE_DTYPE);
@@ -294,7 +294,7 @@ static long find_slash(__u64 index, void *unused)
 	return 0;
 }
 
-/* At the entry of a stat-family call: is its last name one that came without a type? */
+/* On entry to a stat-family call: is the last component of its path a name that came without a type? */
 __noinline int dtype_lookup_enter(struct thread *t, __u32 tgid, __u64 regs, __u16 call)
 {
 	struct walk *walk = dtype_walk_here();
@@ -310,7 +310,7 @@ __noinline int dtype_lookup_enter(struct thread *t, __u32 tgid, __u64 regs, __u1
 	else
 		path = (const void *)CALL_ARG2(regs);
 	length = bpf_probe_read_user_str(walk->bytes, PATH_LENGTH, path);
-	/* The length counts the final zero: 1 is the empty name of a look-up by descriptor. */
+	/* The length includes the terminating NUL: 1 is the empty path of a lookup by descriptor. */
 	if (length <= 1 || length > PATH_LENGTH)
 		return 0;
 	walk->at = length - 1;
@@ -331,7 +331,7 @@ __noinline int dtype_lookup_enter(struct thread *t, __u32 tgid, __u64 regs, __u1
 	return 0;
 }
 
-/* At its return: what it was, and what it cost. */
+/* On its return: whether it found a directory, and what it cost. */
 __noinline int dtype_lookup_exit(struct thread *t, __u64 regs, __u16 call, long result, __u64 wall)
 {
 	struct forced_key key = { .call = call };
@@ -364,7 +364,7 @@ __noinline int dtype_lookup_exit(struct thread *t, __u64 regs, __u16 call, long 
 		if (!sum)
 			return 0;
 	}
-	/* The key holds the thread: nobody else writes this row. */
+	/* The key includes the thread: nothing else writes this row. */
 	sum->calls++;
 	sum->wall_ns += wall;
 	sum->blocked_ns += t->call_blocked_ns;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * Files and directories that are used by descriptor: how often for what, how many bytes, how long. Only where it is asked for
- * (record_files): otherwise the verifier takes all of it out of the programs.
+ * Files and directories used through a descriptor: how often and for what, how many bytes, how long. Only if enabled
+ * (record_files); otherwise the verifier removes all of it from the programs as dead code.
  *
- * The descriptor is looked up when the call returns, and its file is told from others by device, inode and generation. Its path
- * is made once, as the process sees it: up to the process's own root, through all mounts. A call whose descriptor was closed by
- * another thread meanwhile is counted as not kept, like one that finds the table full.
+ * The descriptor is looked up when the call returns, and its file is identified by device, inode and generation. Its path is
+ * built once, as the process sees it: up to the process's own root, across all mounts. A call whose descriptor was meanwhile
+ * closed by another thread is counted as not kept, like one that finds the table full.
  */
 #ifndef INODYNE_FILES_PROBE_H
 #define INODYNE_FILES_PROBE_H
@@ -15,16 +15,16 @@
 #include "../../bpf/refuse.h"
 #include "intf.h"
 
-/* How many files may be kept; 0: none is asked for. */
+/* How many files to keep at most; 0: disabled. */
 const volatile __u32 record_files = 0;
 
-/* How many rows were begun. */
+/* Rows added so far. */
 __u32 files_begun;
 
-/* Calls on files that found no room, or whose descriptor had gone. */
+/* Calls on files for which there was no room, or whose descriptor was gone. */
 __u64 files_not_kept;
 
-/* One entry where nobody asked for it. Allocated beforehand, as `paths` is. */
+/* One entry unless enabled. Preallocated, like `paths`. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -39,7 +39,7 @@ struct {
 	__type(value, struct file_scratch);
 } file_scratch SEC(".maps");
 
-/* A call that takes descriptors: what it does with the file of one of its arguments, and of another one. 0: no argument. */
+/* A call that takes descriptors: which argument is one (0: none) and what the call does with its file, and a second such pair. */
 struct call_on_files {
 	__u8 argument;
 	__u8 use;
@@ -47,7 +47,7 @@ struct call_on_files {
 	__u8 second_use;
 };
 
-/* A call's descriptor is its result. */
+/* The descriptor is the call's result, not an argument. */
 #define RESULT 6
 
 static __always_inline struct call_on_files call_on_files(__u16 call)
@@ -95,7 +95,7 @@ static __always_inline struct call_on_files call_on_files(__u16 call)
 	}
 }
 
-/* One name, or one mount, on the way from a file to its root. Stops (1) where there is no more, or no room. */
+/* One name, or one mount, on the way from a file up to the root. Returns 1 to stop: at the root, or if there is no more room. */
 static long path_step(__u64 index, void *unused)
 {
 	__u32 zero = 0, at, length;
@@ -139,7 +139,7 @@ complete:
 	return 1;
 }
 
-/* A row for a file that was not seen before, in `first` of the scratch. */
+/* Prepares the row of a file that was not seen before, in `first` of the scratch. */
 static __noinline int file_first_seen(struct file_scratch *scratch, struct file *file)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
@@ -177,7 +177,7 @@ static __noinline int file_first_seen(struct file_scratch *scratch, struct file 
 	return 1;
 }
 
-/* Counts a use of a descriptor's file. False where that is not one: pipes, sockets, terminals. */
+/* Counts a use of the file behind a descriptor. False if it is not a file but a pipe, a socket or a terminal. */
 static __noinline int file_used(struct thread *t, __u32 descriptor, __u32 use, __u64 bytes, __u64 wall)
 {
 	struct file *file = file_of((struct task_struct *)bpf_get_current_task(), descriptor);
@@ -202,10 +202,10 @@ static __noinline int file_used(struct thread *t, __u32 descriptor, __u32 use, _
 	sum = bpf_map_lookup_elem(&files, &key);
 	if (!sum) {
 		scratch = bpf_map_lookup_elem(&file_scratch, &zero);
-		/* The path is what takes time: none is made where there is no room. */
+		/* Building the path is what takes time, so it is not built if there is no room. */
 		if (!scratch || files_begun >= record_files || !file_first_seen(scratch, file))
 			goto not_kept;
-		/* Where another CPU was faster, its row serves. */
+		/* If another CPU got there first, its row is used. */
 		if (!bpf_map_update_elem(&files, &key, &scratch->first, BPF_NOEXIST))
 			__sync_fetch_and_add(&files_begun, 1);
 		sum = bpf_map_lookup_elem(&files, &key);
@@ -250,7 +250,7 @@ __noinline int files_exit(struct thread *t, __u64 regs, __u16 call, long result,
 	__u64 bytes = result > 0 ? result : 0;
 	__u32 descriptor;
 
-	/* Asked here too: kernels before 6.8 verify a global function also where none calls it (commit 2afae08c9dcb). */
+	/* Checked here too: kernels before 6.8 verify a global function even if nothing calls it (commit 2afae08c9dcb). */
 	if (!record_files)
 		return 0;
 	refusable(REFUSE_FILES);
@@ -263,7 +263,7 @@ __noinline int files_exit(struct thread *t, __u64 regs, __u16 call, long result,
 	} else {
 		descriptor = argument_of(regs, what.argument);
 	}
-	/* A mapping of no file. */
+	/* An anonymous mapping. */
 	if (what.use == USED_MAP && (int)descriptor < 0)
 		return 0;
 	if (file_used(t, descriptor, what.use, bytes, wall))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * The end of a life: its account goes to the user side, and its slot to the next thread.
+ * The end of a thread: its account is sent to the user side, and its slot is freed for the next thread.
  */
 #ifndef INODYNE_LIFECYCLE_END_H
 #define INODYNE_LIFECYCLE_END_H
@@ -13,7 +13,7 @@
 /* Ended threads and executed programs: never dropped unless its consumer is dead. */
 RING(records);
 
-/* An account on its way. */
+/* An account being sent. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -21,7 +21,7 @@ struct {
 	__type(value, struct thread_record);
 } ended_scratch SEC(".maps");
 
-/* Sends an account, with as many of its calls as there are different ones in all: thousands of threads may end at once. */
+/* Sends an account, trimmed to the call slots in use by any thread: thousands of threads may end at once. */
 static __always_inline bool send_account(const struct thread *t)
 {
 	__u32 zero = 0, calls = calls_used.call_slots, bytes;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
-/* What the probe of lives and its reader share. */
+/* What the lifecycle probe and its reader share. */
 #ifndef INODYNE_LIFECYCLE_INTF_H
 #define INODYNE_LIFECYCLE_INTF_H
 
@@ -30,18 +30,18 @@ struct program_record {
 	__u32 kind;
 	__u32 thread;
 	__u32 pid;
-	__u32 args_length; /* of all arguments, also where more than PROGRAM_ARGS */
+	__u32 args_length; /* of all arguments, even if more than PROGRAM_ARGS */
 	__u64 at;
 	__u8 file[PROGRAM_FILE];
-	__u8 args[PROGRAM_ARGS]; /* words, each ended by a zero byte */
+	__u8 args[PROGRAM_ARGS]; /* strings, each terminated by a NUL byte */
 };
 EXPORT(struct, program_record);
 
-/* The end of a process, by the last of its threads. */
+/* The end of a process, sent by its last thread. */
 struct exit_record {
 	__u32 kind;
 	__u32 thread;
-	__u32 status; /* as wait(2) tells it */
+	__u32 status; /* as reported by wait(2) */
 };
 EXPORT(struct, exit_record);
 

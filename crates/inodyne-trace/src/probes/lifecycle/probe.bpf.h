@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * Births, programs, names and ends: which threads are followed, and what they are called.
+ * Forks, execs, renames and exits: which threads are followed, and what they are called.
  */
 #ifndef INODYNE_LIFECYCLE_PROBE_H
 #define INODYNE_LIFECYCLE_PROBE_H
@@ -13,7 +13,7 @@
 #include "../../bpf/task.h"
 #include "end.h"
 
-/* Helpers are in no table of names. */
+/* Helpers are not in the table of command names. */
 static __always_inline void take_name(struct thread *t, const char *comm)
 {
 	if (!(t->flags & FLAG_HELPER))
@@ -21,7 +21,7 @@ static __always_inline void take_name(struct thread *t, const char *comm)
 	bpf_probe_read_kernel_str(t->comm, sizeof(t->comm), comm);
 }
 
-/* Of helpers, servers have others work for them. */
+/* Of the helpers, only servers have their children followed: they have others work for them. */
 static __noinline int fork_of_helper(struct thread *of, struct task_struct *child)
 {
 	struct thread *t;
@@ -45,7 +45,7 @@ static __always_inline int forked(struct task_struct *parent, struct task_struct
 	__u32 pid = child->pid, slot;
 	__u64 now;
 
-	/* Where this comes as the child is woken it may have been joined already. */
+	/* If this runs when the child is woken (lifecycle_fork_held), the child may have been joined already. */
 	if (!of || !of->number || thread_of(child))
 		return 0;
 	if (of->flags & FLAG_HELPER)
@@ -83,8 +83,8 @@ int HOLDING_PROG(lifecycle_fork, struct task_struct *parent, struct task_struct 
 	return forked(parent, child);
 }
 
-/* A moment later, under the lock of a run queue: the child is made ready by its parent (kernel_clone in kernel/fork.c). Workers of
- * io_uring and of virtual machines come here, too, and no fork is told of them. */
+/* A moment later, under a run queue lock: the parent makes the child runnable (kernel_clone in kernel/fork.c). Workers of io_uring
+ * and of virtual machines get here too, although there is no sched_process_fork event for them. */
 SEC("tp_btf/sched_wakeup_new")
 int BPF_PROG(lifecycle_fork_held, struct task_struct *child)
 {
@@ -113,7 +113,7 @@ int HOLDING_PROG(lifecycle_rename, struct task_struct *task, const char *comm)
 
 DONE_AGAIN(lifecycle_rename_again);
 
-/* Perf's event does not say who is renamed, which may be another thread of the process (comm_write in fs/proc/base.c). */
+/* The perf event does not say which task is renamed; it may be another thread of the process (comm_write in fs/proc/base.c). */
 SEC("tp_btf/task_rename")
 int HOLDING_PROG(lifecycle_rename_again, struct task_struct *task, const char *comm)
 {
@@ -129,8 +129,8 @@ int HOLDING_PROG(lifecycle_rename_again, struct task_struct *task, const char *c
 	return 0;
 }
 
-/* A thread that executes a program and was not its process's first takes over the first one's pid (de_thread in
- * fs/exec.c). The first has ended by then, but its last switch may not have come, or not under its own pid. */
+/* A thread that calls execve and is not its thread group's leader takes over the leader's pid (de_thread in fs/exec.c).
+ * The leader has exited by then, but its last switch may not have happened yet, or not under its own pid. */
 static __noinline struct thread *take_over_pid(struct task_struct *task, __u32 old_pid)
 {
 	__u32 slot = slot_forget(old_pid), pid = task->pid, leader_slot = slot_forget(pid);
@@ -147,7 +147,7 @@ static __noinline struct thread *take_over_pid(struct task_struct *task, __u32 o
 		return 0;
 	slot_bind(pid, slot);
 	t->tid = pid;
-	/* Its new name came while it could not be found. */
+	/* It was renamed while it could not be found by its pid. */
 	take_name(t, task->comm);
 	return t;
 }
@@ -196,7 +196,7 @@ int HOLDING_PROG(lifecycle_exec, struct task_struct *task, int old_pid, struct l
 DONE_AGAIN(lifecycle_exec_again);
 DONE_AGAIN(lifecycle_exit_again);
 
-/* Where nothing holds the CPU of the first one. */
+/* For kernels where nothing prevents the first program from being preempted. */
 SEC("tp_btf/sched_process_exec")
 int HOLDING_PROG(lifecycle_exec_again, struct task_struct *task, int old_pid, struct linux_binprm *binprm)
 {
@@ -214,7 +214,7 @@ int HOLDING_PROG(lifecycle_exec_again, struct task_struct *task, int old_pid, st
 }
 
 struct trace_event_raw_sched_process_exec {
-	__u32 __data_loc_filename; /* in its lower half: where it is, from the beginning of this */
+	__u32 __data_loc_filename; /* lower half: the file name's offset from the start of this struct */
 	int old_pid;
 } __attribute__((preserve_access_index));
 
@@ -225,14 +225,14 @@ int lifecycle_exec_held(struct trace_event_raw_sched_process_exec *ctx)
 	struct thread *t;
 
 	executed(task, ctx->old_pid, (const char *)ctx + (ctx->__data_loc_filename & 0xffff));
-	/* Of the program's name no event may have been seen. */
+	/* The rename to the program's name may not have been seen. */
 	t = thread_of(task);
 	if (t && t->group != GROUP_CALIBRATION)
 		take_name(t, task->comm);
 	return 0;
 }
 
-/* How a process ends: what whoever waits for it is told (wait_task_zombie in kernel/exit.c). */
+/* How a process ends: the status that its waiter gets (wait_task_zombie in kernel/exit.c). */
 static __always_inline void send_exit(struct task_struct *task, const struct thread *t)
 {
 	struct signal_struct *signal = BPF_CORE_READ(task, signal);
@@ -263,7 +263,7 @@ static __always_inline int exits(struct task_struct *task)
 	t->flags |= FLAG_EXITING;
 	if (t->call == __NR_exit || t->call == __NR_exit_group)
 		return 0;
-	/* Killed, in whatever it did: what remains is the work of ending. */
+	/* Killed in the middle of whatever it was doing: what remains is the work of exiting. */
 	now = bpf_ktime_get_ns();
 	thread_runs(t, now);
 	clock_charge_running(t, now, call_slot_in_progress(t));

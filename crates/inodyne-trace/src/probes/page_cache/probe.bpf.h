@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * The page cache: which pages the command brought into it, whether it asked for them later, and what was taken from it for want of memory.
+ * The page cache: which pages the command brought into it, whether it asked for them later, and what was evicted for lack of memory.
  *
- * Pages come into the cache in the context of who reads, those that are read ahead too, so it is known for whom. What a reader asks for is
- * shown from Linux 6.12 on: by calls (mm_filemap_get_pages, once the first pages of the rest of a call are there) and by page faults
- * (mm_filemap_fault, before they are). Pages that lie in memory around one that is faulted for are mapped with it
- * (mm_filemap_map_pages), and of those nobody sees whether they are used. So a page may have been asked for, certainly or possibly or
- * not; this is kept for each page, 64 to a row.
+ * Pages are added to the cache in the context of the reader, including those that are read ahead, so it is known for whom. What a reader
+ * asks for can be seen from Linux 6.12 on: for calls by mm_filemap_get_pages, once the first pages of the rest of a call are there, and for
+ * page faults by mm_filemap_fault, before they are. A fault also maps pages around its own that are in memory (mm_filemap_map_pages);
+ * whether those are used cannot be seen. So a page was certainly, possibly or not asked for; this is kept for each page, 64 to a row.
  *
- * Pages that are made to be written are not brought: nobody reads them from anywhere. That is known by the call; and of calls that both read
- * and write, by who has the file open.
+ * Pages that are created in order to be written do not count as brought in, since they are not read from anywhere. They are recognised by
+ * the call, and in calls that both read and write, by whether anybody has the file open for writing.
  *
- * Each page that is read comes here, so these are programs with types: they need no call of a helper to look at an inode.
+ * Every page that is read gets here, so these are BTF-typed programs (tp_btf): they can look into an inode without calling a BPF helper.
  */
 #ifndef INODYNE_PAGE_CACHE_PROBE_H
 #define INODYNE_PAGE_CACHE_PROBE_H
@@ -24,12 +23,12 @@
 #include "../block/probe.bpf.h"
 #include "intf.h"
 
-/* Chunks that are looked at in a row without finding one that is known: what was read ahead does not reach farther. */
+/* Consecutive chunks that are looked at without finding a known one: readahead does not reach farther. */
 #define CHUNKS_IN_VAIN 4
-/* Larger than any folio; and a call comes here again for what it reads later. */
+/* Larger than any folio; and a call gets here again for what it reads later. */
 #define CHUNKS_AT_ONCE 64
 
-/* These three grow with need. */
+/* These three grow as needed. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -46,7 +45,7 @@ struct {
 	__type(value, struct page_chunk);
 } page_chunks SEC(".maps");
 
-/* Addresses of inodes of which there are chunks, or of which there were. Whatever else is read is asked for one of these only. */
+/* Addresses of inodes that have chunks, or had some. For any other file that is read, this is the only look-up. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -62,24 +61,24 @@ struct {
 	__type(value, struct page_totals);
 } page_totals SEC(".maps");
 
-/* How many rows of `page_chunks` were begun. */
+/* Rows added to `page_chunks` so far. */
 __u32 page_chunks_begun;
 
-/* Pages that were brought, of which there was no room to note what becomes of them. */
+/* Pages that were brought in, but for which there was no room to note what becomes of them. */
 __u64 pages_not_kept;
 
-/* 1 where mm_filemap_get_pages tells the page after the last one: so it was, until that was mended ("filemap: fix the last_index of
+/* 1 if mm_filemap_get_pages reports the page after the last one, as it did until that was fixed ("filemap: fix the last_index of
  * mm_filemap_get_pages"). */
 __u64 page_last_is_beyond;
 
-/* What is done with the pages of a file from one to another, a chunk at a time. */
+/* A range of pages of a file, which is processed a chunk at a time. */
 struct page_span {
 	struct page_chunk_key key;
-	__u64 inode; /* address of it */
-	__u64 from, to; /* the first, and the one after the last */
+	__u64 inode; /* its address */
+	__u64 from, to; /* the first page, and the one after the last */
 };
 
-/* On the stack the verifier would follow each count by itself. */
+/* Not on the stack, where the verifier would explore each value of the counts separately. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -118,7 +117,7 @@ static __always_inline void page_span_of(struct page_span *span, struct inode *i
 	span->to = to;
 }
 
-/* Whether the command has brought any page of this file. */
+/* Whether the command has brought in any page of this file. */
 static __always_inline bool page_is_known(struct inode *inode)
 {
 	__u64 address = (__u64)inode;
@@ -126,7 +125,7 @@ static __always_inline bool page_is_known(struct inode *inode)
 	return page_chunks_begun && bpf_map_lookup_elem(&page_inodes, &address);
 }
 
-/* What one of its names is, while it has any in memory. */
+/* One of the file's names, as long as it has any in memory. */
 static __always_inline void page_file_name(__u8 *name, struct inode *inode)
 {
 	struct dentry *dentry;
@@ -163,7 +162,7 @@ static __always_inline __u32 bits_of(__u64 word)
 	return word * 0x0101010101010101 >> 56;
 }
 
-/* One chunk of a span. Stops (1) after its last one, or where there is nothing more to find. */
+/* Marks one chunk of a span. Returns 1 to stop: after the last one, or if there is nothing more to find. */
 static __always_inline long page_mark_chunk(struct page_span *span, enum page_mark mark)
 {
 	__u64 begin = span->from, bits = ~0ULL, before;
@@ -232,7 +231,7 @@ static long page_mark_evicted(__u64 index, void *span)
 	return page_mark_chunk(span, MARK_EVICTED);
 }
 
-/* Does it for all of a span; gives what was counted. */
+/* Marks all of a span; the value is what was counted. */
 #define page_mark(span, chunks, step)                                               \
 	({                                                                          \
 		struct page_progress *progress = page_progress_here();              \
@@ -243,7 +242,7 @@ static long page_mark_evicted(__u64 index, void *span)
 		progress ? progress->known : 0;                                     \
 	})
 
-/* The command's thread that runs here; 0: somebody else's. */
+/* The current thread if it is one of the command's; otherwise 0. */
 static __always_inline struct thread *page_reader(struct task_struct *task)
 {
 	struct thread *t = shared.threads_born ? thread_of(task) : 0;
@@ -251,7 +250,7 @@ static __always_inline struct thread *page_reader(struct task_struct *task)
 	return t && block_asker_of(task, t) == BLOCK_OF_COMMAND ? t : 0;
 }
 
-/* Whether pages are made to be written in such a call. */
+/* Whether the call in progress creates pages in order to write them. */
 static __always_inline bool page_is_made(struct thread *t, struct inode *inode)
 {
 	switch (t->call) {
@@ -267,7 +266,7 @@ static __always_inline bool page_is_made(struct thread *t, struct inode *inode)
 	case __NR_io_uring_enter:
 		return inode->i_writecount.counter > 0;
 	case CALL_NONE:
-		/* A worker of io_uring. */
+		/* An io_uring worker. */
 		return (bpf_get_current_task_btf()->flags & PF_IO_WORKER) && inode->i_writecount.counter > 0;
 	default:
 		return false;
@@ -298,14 +297,14 @@ int HOLDING_PROG(page_brought, struct folio *folio)
 	key.contents = PAGES_OF_METADATA;
 	kind = inode->i_mode & S_IFMT;
 	if (kind == S_IFBLK)
-		/* The inode of a block device's own pages has the device's number (block/bdev.c). */
+		/* The inode that holds a block device's own pages has the device number as its inode number (block/bdev.c). */
 		key.device = inode->i_ino;
 	if (kind == S_IFREG) {
 		key.contents = PAGES_OF_FILE;
 		page_span_of(&span, inode, index, index + pages);
 		again = page_mark(&span, CHUNKS_AT_ONCE, page_mark_brought);
 	}
-	/* Until its program has begun, a process is called what it was before. */
+	/* Until its new program has started, a process still has its old name. */
 	if (t->call != __NR_execve && t->call != __NR_execveat)
 		bpf_get_current_comm(key.comm, sizeof(key.comm));
 	row = bpf_map_lookup_elem(&page_cache_rows, &key);
@@ -324,8 +323,8 @@ int HOLDING_PROG(page_brought, struct folio *folio)
 }
 
 /*
- * Where the call in progress begins to read, as a page. Of the pages that a call finds in one go the kernel does not show those before one that
- * it had to wait for (filemap_get_pages() in mm/filemap.c), so what is shown first need not be where it began.
+ * The page at which the call in progress begins to read. If the kernel has to wait for one of the pages that a call finds in one batch, it
+ * does not report those before it (filemap_get_pages() in mm/filemap.c), so the first page reported need not be where the call began.
  */
 static __always_inline __u64 page_begin(struct task_struct *task, struct thread *t, __u64 shown)
 {
@@ -396,7 +395,7 @@ int HOLDING_PROG(page_read, struct address_space *mapping, unsigned long first, 
 	if (end <= first)
 		return 0;
 	is_known = page_is_known(inode);
-	/* A long call comes here for each part of it, and all of it is counted the first time. */
+	/* A long call gets here for each part of it, and is counted in full the first time. */
 	if (t->call == CALL_NONE || t->pages_of_call != t->call_start) {
 		from = is_known ? page_begin(task, t, first) : first;
 		totals = page_totals_here();
@@ -449,13 +448,13 @@ int HOLDING_PROG(page_map, struct address_space *mapping, unsigned long first, u
 	page_span_of(&span, mapping->host, first, (__u64)last + 1);
 	known = page_mark(&span, CHUNKS_IN_VAIN, page_mark_beside);
 	totals = page_totals_here();
-	/* A fault that had to wait is taken again, and maps its page then: that one was counted. */
+	/* A fault that had to wait is retried, and maps its page then: it has been counted already. */
 	if (totals && known && !(t->page_faulted >= first && t->page_faulted <= last))
 		totals->mapped++;
 	return 0;
 }
 
-/* Who takes pages away for want of memory may use the last of it, the kernel's own thread for that, too (mm/vmscan.c). */
+/* A task that reclaims pages for lack of memory may use the last of it (PF_MEMALLOC), and so may kswapd (mm/vmscan.c). */
 SEC("tp_btf/mm_filemap_delete_from_page_cache")
 int HOLDING_PROG(page_evict, struct folio *folio)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * Paths that are looked up, as the process gave them: how often, how often in vain, how long. Only where it is asked for
- * (record_paths): otherwise the verifier takes all of it out of the programs.
+ * Paths that are looked up, as the process gave them: how often, how often not found, how long. Only if enabled
+ * (record_paths); otherwise the verifier removes all of it from the programs as dead code.
  *
- * The path is read again when the call returns. A path that has gone from memory by then (the process was replaced, its
- * page reclaimed) is counted as not kept, like one that finds the table full.
+ * The path is read again when the call returns. A path that is no longer in memory by then (the process image was replaced,
+ * the page reclaimed) is counted as not kept, like one that finds the table full.
  */
 #ifndef INODYNE_PATHS_PROBE_H
 #define INODYNE_PATHS_PROBE_H
@@ -17,11 +17,11 @@
 
 const volatile __u32 record_paths = 0;
 
-/* Look-ups whose path found no room, or had gone. */
+/* Look-ups whose path found no room, or was gone. */
 __u64 paths_not_kept;
 
-/* hash(call, path) -> how often. One entry where nobody asked for it. Allocated beforehand: a program that looks up a
- * hundred thousand new paths a second is faster than the kernel's allocator for programs is filled again. */
+/* hash(call, path) -> how often. One entry unless enabled. Preallocated: a program that looks up a hundred thousand new
+ * paths a second drains the kernel's BPF allocator faster than it is refilled. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -36,7 +36,7 @@ struct {
 	__type(value, struct path_scratch);
 } path_scratch SEC(".maps");
 
-/* Where a call that looks a path up has it: 1 or 2; 0 for all other calls. */
+/* Which argument is the path, in calls that look one up: 1 or 2; 0 for all other calls. */
 static __always_inline __u32 path_argument(__u16 call)
 {
 	switch (call) {
@@ -59,7 +59,7 @@ static __always_inline __u32 path_argument(__u16 call)
 	}
 }
 
-/* The directory that a path begins in, since the same name in two of them is two paths; 0 for the root. */
+/* The directory that a path starts from, since the same name in two directories is two paths; 0 for the root. */
 static __noinline __u64 path_begins_in(__u32 argument, __u64 regs, __u8 first)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
@@ -84,7 +84,7 @@ __noinline int paths_exit(__u16 call, __u64 regs, long result, __u64 wall)
 	__u64 hash;
 	long length;
 
-	/* Asked here too: kernels before 6.8 verify a global function also where none calls it (commit 2afae08c9dcb). */
+	/* Checked here too: kernels before 6.8 verify a global function even if nothing calls it (commit 2afae08c9dcb). */
 	if (!record_paths)
 		return 0;
 	refusable(REFUSE_PATHS);
@@ -97,7 +97,7 @@ __noinline int paths_exit(__u16 call, __u64 regs, long result, __u64 wall)
 		path = (const void *)CALL_ARG1(regs);
 	else
 		path = (const void *)CALL_ARG2(regs);
-	/* The length counts the final zero. */
+	/* The length includes the terminating NUL. */
 	length = bpf_probe_read_user_str(scratch->whole, PATH_LONGEST, path);
 	if (length == 1)
 		return 0; /* a look-up by descriptor */
@@ -118,7 +118,7 @@ __noinline int paths_exit(__u16 call, __u64 regs, long result, __u64 wall)
 		scratch->first.call = call;
 		scratch->first.length = kept;
 		scratch->first.cut = start > 0;
-		/* Where another CPU was faster, its row serves. */
+		/* If another CPU got there first, its row is used. */
 		bpf_map_update_elem(&paths, &hash, &scratch->first, BPF_NOEXIST);
 		count = bpf_map_lookup_elem(&paths, &hash);
 		if (!count)

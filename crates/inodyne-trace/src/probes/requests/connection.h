@@ -24,10 +24,10 @@ struct inet_connection_sock {
 
 #pragma clang attribute pop
 
-/* sk->sk_userlocks of include/net/sock.h: the program has bound it to a port. */
+/* sk->sk_userlocks in include/net/sock.h: the program has bound the socket to a port. */
 #define SOCK_BINDPORT_LOCK 8
 
-/* Whoever accepts a connection has the listener's name (unix_stream_connect in net/unix/af_unix.c), and whoever made it seldom has one. */
+/* The accepting end has the listener's address (unix_stream_connect in net/unix/af_unix.c); the connecting end seldom has one. */
 static __always_inline bool unix_has_connected(struct sock *sk)
 {
 	struct unix_sock *own = (struct unix_sock *)sk, *peer;
@@ -38,7 +38,7 @@ static __always_inline bool unix_has_connected(struct sock *sk)
 	return peer && BPF_CORE_READ(peer, addr);
 }
 
-/* A port that connect() has chosen is marked so (__inet_hash_connect in net/ipv4/inet_hashtables.c); who accepts has the listener's. */
+/* A port chosen by connect() is marked as such (__inet_hash_connect in net/ipv4/inet_hashtables.c); an accepting end has the listener's. */
 static __always_inline bool tcp_has_connected(struct sock *sk)
 {
 	struct inet_bind_bucket *port;
@@ -50,8 +50,8 @@ static __always_inline bool tcp_has_connected(struct sock *sk)
 }
 
 /*
- * Whether requests may arrive at a descriptor of the current process: a socket that is not its own end of a connection it has made. Where
- * that cannot be told (bound before it was connected, a pair of sockets, another protocol) they may.
+ * Whether requests may arrive at a descriptor of the current process: at any socket but its own end of a connection that it has made. If
+ * that cannot be determined (bound before it was connected, a socket pair, another protocol), they may.
  */
 static __always_inline bool may_be_asked(__u32 descriptor)
 {
@@ -69,7 +69,7 @@ static __always_inline bool may_be_asked(__u32 descriptor)
 	case IPPROTO_TCP:
 		return !tcp_has_connected(sk);
 	case IPPROTO_UDP:
-		/* A server's port is one that it has named. */
+		/* A server's port is one that it has bound explicitly. */
 		return BPF_CORE_READ_BITFIELD_PROBED(sk, sk_userlocks) & SOCK_BINDPORT_LOCK;
 	default:
 		return true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
-/* What the probe of requests and its reader share. */
+/* What the requests probe and its reader share. */
 #ifndef INODYNE_REQUESTS_INTF_H
 #define INODYNE_REQUESTS_INTF_H
 
@@ -9,7 +9,7 @@
 enum request_marks {
 	REQUESTS_UNASKED,
 	REQUESTS_OF_SOCKETS, /* any call that reads from a socket, and any that writes to it */
-	REQUESTS_OF_CALLS,   /* two calls */
+	REQUESTS_OF_CALLS,   /* two given calls */
 };
 EXPORT(enum, request_marks);
 
@@ -26,7 +26,7 @@ struct request_key {
 struct request_record {
 	__u64 from; /* when it had been read */
 	__u64 to;   /* when the first part of its answer had been written */
-	__u32 thread; /* that wrote it */
+	__u32 thread; /* that wrote the answer */
 	__u32 unused;
 };
 EXPORT(struct, request_record);

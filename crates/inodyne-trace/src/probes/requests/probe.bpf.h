@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * Requests that servers answer: from when one has been read from a descriptor until something was written to it. Only where it is asked
- * for (record_requests): otherwise the verifier takes all of it out of the programs.
+ * Requests that servers answer: from when one has been read from a descriptor until something is written to it. Only if enabled
+ * (record_requests); otherwise the verifier removes all of it from the programs as dead code.
  *
- * A request begins with the first read since the last answer, on the same descriptor of the same process, whichever of its threads does
- * it; what is read further belongs to it. It ends with the first write. What is written after that is no answer to anything. On a
- * connection that the process itself has made, to a database say, it asks, and what it reads are the answers: no request begins there.
+ * A request begins with the first read since the last answer, on the same descriptor of the same process, whichever thread does it; further
+ * reads belong to it. It ends with the first write. What is written after that does not answer anything. On a connection that the process
+ * itself has made, say to a database, it is the one that asks, and what it reads are answers: no request begins there.
  */
 #ifndef INODYNE_REQUESTS_PROBE_H
 #define INODYNE_REQUESTS_PROBE_H
@@ -16,15 +16,15 @@
 #include "connection.h"
 #include "intf.h"
 
-/* One of enum request_marks, and with REQUESTS_OF_CALLS the two calls. Set before loading. */
+/* One of enum request_marks, and for REQUESTS_OF_CALLS the two calls. Set before loading. */
 const volatile __u32 record_requests = REQUESTS_UNASKED;
 const volatile __u32 request_read = 0;
 const volatile __u32 request_write = 0;
 
-/* Requests that found no room. */
+/* Requests for which there was no room. */
 __u64 requests_not_kept;
 
-/* When they had been read. One entry where nobody asked for it. */
+/* When each request had been read. One entry unless enabled. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -46,7 +46,7 @@ static __always_inline bool reads_request(__u16 call)
 	return receives(call);
 }
 
-/* Of these the descriptor is what they return. */
+/* Calls whose descriptor is their result. */
 static __always_inline bool returns_descriptor(__u16 call)
 {
 	return call == __NR_accept || call == __NR_accept4 || call == __NR_openat;
@@ -59,7 +59,7 @@ static __always_inline bool answers_request(__u16 call)
 	return call == __NR_write || call == __NR_writev || call == __NR_sendto || call == __NR_sendmsg || call == __NR_sendfile;
 }
 
-/* A call has ended. Where it marks a request, what its thread did until now is a piece of work of its own. */
+/* A call has ended. If it marks a request, what its thread has done until now is a piece of work of its own. */
 __noinline int requests_exit(struct thread *t, __u64 regs, __u16 call, long result, __u64 now)
 {
 	struct request_record answered = {};
@@ -75,7 +75,7 @@ __noinline int requests_exit(struct thread *t, __u64 regs, __u16 call, long resu
 	key.process = t->pid;
 	key.descriptor = returns_descriptor(call) ? result : CALL_ARG1(regs);
 	if (answers_request(call)) {
-		/* Of two calls that were named, any success is meant; else some of an answer. */
+		/* With REQUESTS_OF_CALLS any success counts; otherwise some of an answer must have been written. */
 		if (!result && record_requests != REQUESTS_OF_CALLS)
 			return 0;
 		read = bpf_map_lookup_elem(&requests_read, &key);
@@ -88,7 +88,7 @@ __noinline int requests_exit(struct thread *t, __u64 regs, __u16 call, long resu
 		if (!ring_send(requests_answered, &answered, sizeof(answered)))
 			__sync_fetch_and_add(&requests_not_kept, 1);
 	} else if (call == __NR_close || (!result && receives(call))) {
-		/* Nobody is there any more to be answered. */
+		/* There is nobody left to answer. */
 		bpf_map_delete_elem(&requests_read, &key);
 		return 0;
 	} else if (reads_request(call)) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
-/* What the probe of samples and its reader share. */
+/* What the samples probe and its reader share. */
 #ifndef INODYNE_SAMPLES_INTF_H
 #define INODYNE_SAMPLES_INTF_H
 
@@ -15,13 +15,13 @@ struct sample_key {
 	__u32 thread;
 	__u16 call;
 	__u8 user_mode;
-	__u8 blocked; /* of time off the CPU: the stack in user mode only */
+	__u8 blocked; /* 1: off-CPU time, which has only a user stack */
 	__u64 stack;
 	__u64 user_stack;
 };
 
-/* A frame in user mode: the file by its build id and the offset in it, which can be named when the process is gone; where
- * that was not to be had, the address. The kernel's struct bpf_stack_build_id. */
+/* A frame of a user stack: the build id of its file and the offset in it, which can be resolved to a name even when the process
+ * is gone; if these were not available, the address. The kernel's struct bpf_stack_build_id. */
 struct user_frame {
 	__s32 status;
 	__u8 build_id[20];
@@ -30,7 +30,7 @@ struct user_frame {
 
 struct user_frames {
 	__u32 depth;
-	__u32 pid; /* whose addresses, as the tracer sees it; 0 where all frames are in files */
+	__u32 pid; /* the process whose addresses these are, as the tracer sees it; 0 if all frames are in files */
 	struct user_frame frame[STACK_DEPTH];
 };
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * On-CPU samples, from a timer on each CPU: what the kernel did inside a call, and how much of the time outside of
- * calls was really page faults and interrupts; and from where in the program.
+ * On-CPU samples, from a timer on each CPU: what the kernel did inside a call, how much of the time outside of calls was
+ * really page faults and interrupts, and from where in the program.
  *
- * Off the CPU there is no timer. There a call that ends is a sample for every period that its thread was blocked since the
- * last one: a program that waits a million times for a microsecond pays no more than one that waits for a second.
+ * Off the CPU there is no timer. Instead, the end of a call counts as one sample for every period that its thread was blocked since
+ * the last one: a program that waits a million times for a microsecond pays no more than one that waits for a second.
  */
 #ifndef INODYNE_SAMPLES_PROBE_H
 #define INODYNE_SAMPLES_PROBE_H
@@ -15,7 +15,7 @@
 #include "intf.h"
 #include "user_stack.h"
 
-const volatile __u64 blocked_sample_ns = 0; /* 0: time off the CPU is not sampled */
+const volatile __u64 blocked_sample_ns = 0; /* 0: off-CPU time is not sampled */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -35,7 +35,7 @@ static __always_inline void count_sample(const struct sample_key *key, __u64 tim
 		lose_some(LOST_SAMPLES, times);
 }
 
-/* While a program takes the place of another, there is no stack to look at. */
+/* While execve replaces one program by another, there is no user stack to take. */
 static __always_inline bool changes_program(__u16 call)
 {
 	return call == __NR_execve || call == __NR_execveat;
@@ -55,7 +55,7 @@ int samples_take(struct bpf_perf_event_data *ctx)
 	key.user_mode = IN_USER_MODE(ctx->regs);
 	if (!key.user_mode)
 		key.stack = take_stack(ctx, STACK_OF_SAMPLE);
-	/* Whose files the frames of a helper are in is not known later. */
+	/* For a helper, it would not be known later whose files its frames are in. */
 	if (!changes_program(t->call) && !(t->flags & FLAG_HELPER))
 		key.user_stack = user_stack_of_sample(ctx, t->pid_here);
 	count_sample(&key, 1);

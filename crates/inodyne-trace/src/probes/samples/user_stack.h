@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * Stacks in user mode, by our own hash like those of the kernel (bpf/stack.h).
+ * User stacks, identified by our own hash like kernel stacks (bpf/stack.h).
  */
 #ifndef INODYNE_SAMPLES_USER_STACK_H
 #define INODYNE_SAMPLES_USER_STACK_H
@@ -19,7 +19,7 @@ struct {
 	__type(value, struct user_frames);
 } user_stacks SEC(".maps");
 
-/* A stack in user mode under construction: a sample may interrupt the end of a call, but not another sample. */
+/* User stacks under construction: a sample may interrupt the end of a call, but not another sample. */
 enum user_stack_user { USER_STACK_OF_SAMPLE, USER_STACK_OF_CALL, USER_STACK_USERS };
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -28,16 +28,16 @@ struct {
 	__type(value, struct user_frames);
 } user_stack_scratch SEC(".maps");
 
-/* A stack that is hashed, frame by frame. */
+/* A stack being hashed, frame by frame. */
 struct user_stack_walk {
 	struct user_frames *frames;
 	__u64 hash;
 	__u32 depth;
 	bool crowded;
-	bool addresses; /* some are in no file */
+	bool addresses; /* some frames are not in a file */
 };
 
-/* One frame. Stops (1) after the last. */
+/* Hashes one frame. Returns 1 to stop after the last. */
 static long take_user_frame(__u64 index, struct user_stack_walk *walk)
 {
 	struct user_frame *frame;
@@ -67,10 +67,10 @@ static __always_inline struct user_frames *user_frames_for(__u32 user)
 }
 
 /*
- * Keeps a stack in user mode that was taken into a scratch; its identity, 0 where there is none. The kernel follows frame pointers: of a program
- * that keeps none, the first frame is right and the others are whatever the register held.
+ * Keeps a user stack that was taken into a scratch; returns its identity, or 0 if there is none. The kernel follows frame pointers: for a
+ * program built without them, the first frame is right and the others are whatever the register held.
  *
- * Finding the build ids costs some microseconds: for samples, not for every switch or call.
+ * Finding the build ids takes a few microseconds: affordable for samples, but not for every switch or call.
  */
 static __always_inline __u64 keep_user_stack(struct user_frames *frames, long bytes, __u32 pid)
 {
@@ -85,13 +85,13 @@ static __always_inline __u64 keep_user_stack(struct user_frames *frames, long by
 		return 0;
 	walk.depth = bytes / sizeof(struct user_frame);
 	/*
-	 * A program that computes for long is seen at any of its instructions, and without frame pointers its callers are any numbers.
-	 * Before they fill the table, instructions close together count as one (compilers begin functions at multiples of 16 bytes,
-	 * unless they are told to save room), and what lies in no file ends the stack.
+	 * A program that computes for a long time may be sampled at any of its instructions, and without frame pointers its callers are
+	 * arbitrary numbers. Before these fill the table, nearby instructions are made to count as one (compilers align functions to
+	 * 16 bytes, unless told to optimise for size), and a frame that is not in a file ends the stack.
 	 */
 	if (walk.crowded)
 		frames->frame[0].place &= ~15ULL;
-	/* Not a loop of ours: the verifier would follow each way through all of its rounds. */
+	/* Not a plain loop: the verifier would explore every path through all of its iterations. */
 	bpf_loop(STACK_DEPTH, take_user_frame, &walk, 0);
 	frames->depth = walk.depth;
 	frames->pid = walk.addresses ? pid : 0;
@@ -102,13 +102,13 @@ static __always_inline __u64 keep_user_stack(struct user_frames *frames, long by
 		__sync_fetch_and_add(&user_stacks_kept, 1);
 		return hash;
 	}
-	/* Another CPU was faster with the same stack; or the table is full, and the sample is one without a stack. */
+	/* Another CPU was first to add the same stack; or the table is full, and the sample goes without a stack. */
 	return bpf_map_lookup_elem(&user_stacks, &hash) ? hash : 0;
 }
 
 #define USER_STACK_FLAGS (BPF_F_USER_STACK | BPF_F_USER_BUILD_ID)
 
-/* Of what a sample interrupted. */
+/* The user stack of what a sample interrupted. */
 static __always_inline __u64 user_stack_of_sample(void *ctx, __u32 pid)
 {
 	struct user_frames *frames = user_frames_for(USER_STACK_OF_SAMPLE);
@@ -118,7 +118,7 @@ static __always_inline __u64 user_stack_of_sample(void *ctx, __u32 pid)
 	return keep_user_stack(frames, bpf_get_stack(ctx, frames->frame, sizeof(frames->frame), USER_STACK_FLAGS), pid);
 }
 
-/* From where the current call was made. */
+/* The user stack from which the current call was made. */
 static __always_inline __u64 user_stack_of_call(__u32 pid)
 {
 	struct user_frames *frames = user_frames_for(USER_STACK_OF_CALL);

@@ -9,12 +9,18 @@
 //! What lies in no file may be code that a program generated while it ran: then `/tmp/perf-PID.map`, which such programs can
 //! write, names it. Anything else that lies in no file is not code at all, but what a program without frame pointers had in
 //! that register: the stack ends before it, and is marked as cut off.
+//!
+//! These files are anybody's: one may be on a mount whose server does not answer, and where debug information is looked for there may be a
+//! pipe. So a thread of its own reads them, and what it has not named in a long time stays without names.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::Duration;
 
 use blazesym::helper::read_elf_build_id;
 use blazesym::symbolize::source::{Elf, Source};
@@ -30,7 +36,12 @@ const LINKER_CACHE: &str = "/etc/ld.so.cache";
 /// A map of generated code is read no further than this.
 const LARGEST_PERF_MAP: u64 = 64 << 20;
 
+/// The longest wait for one file. With all debug information that a browser has, some seconds pass.
+const LONGEST: Duration = Duration::from_secs(60);
+
 type BuildId = [u8; 20];
+/// The functions at places in a file.
+type Named = HashMap<u64, Vec<Frame>>;
 
 /// Names every frame of every stack.
 pub fn name_stacks(stacks: &[(u64, UserFrames)], programs: &[Program], mapped: &BTreeSet<PathBuf>) -> Vec<Stack> {
@@ -40,17 +51,45 @@ pub fn name_stacks(stacks: &[(u64, UserFrames)], programs: &[Program], mapped: &
             wanted.entry(frame.build_id).or_default().insert(place(at, frame));
         }
     }
-    let files = find_files(wanted.keys().copied().collect(), programs, mapped);
-    // With line information, which is where inlined functions are found.
-    let symbolizer = Symbolizer::new();
-    let named: HashMap<BuildId, HashMap<u64, Vec<Frame>>> = wanted
-        .into_iter()
-        .filter_map(|(id, places)| Some((id, name_places(&symbolizer, files.get(&id)?, &places))))
-        .collect();
+    let executed = programs.iter().map(|program| PathBuf::from(&program.file)).filter(|path| path.is_absolute());
+    let files: Vec<PathBuf> = mapped.iter().cloned().chain(executed).collect();
+    let named = within(LONGEST, move |told| name_all(&wanted, files, told));
     let mut maps = PerfMaps::default();
+    let named: HashMap<BuildId, Named> = named.into_iter().collect();
     let mut named: Vec<Stack> = stacks.iter().map(|(id, stack)| name_stack(*id, stack, &named, &mut maps)).collect();
     named.sort_by_key(|stack| stack.id);
     named
+}
+
+/// What a thread of its own has sent, until it ends or sends nothing for so long. Each message may have something, or say that it goes on.
+fn within<T: Send + 'static>(longest: Duration, work: impl FnOnce(&Sender<Option<T>>) + Send + 'static) -> Vec<T> {
+    let (telling, told) = channel();
+    let Ok(thread) = thread::Builder::new().spawn(move || work(&telling)) else { return Vec::new() };
+    let mut all = Vec::new();
+    loop {
+        match told.recv_timeout(longest) {
+            Ok(next) => all.extend(next),
+            Err(RecvTimeoutError::Disconnected) => {
+                let _ = thread.join();
+                return all;
+            }
+            // It is left behind.
+            Err(RecvTimeoutError::Timeout) => return all,
+        }
+    }
+}
+
+fn name_all(wanted: &HashMap<BuildId, BTreeSet<u64>>, files: Vec<PathBuf>, told: &Sender<Option<(BuildId, Named)>>) {
+    // Nobody may be listening any more; then it does not matter.
+    let goes_on = || drop(told.send(None));
+    let found = find_files(wanted.keys().copied().collect(), files, &goes_on);
+    // With line information, which is where inlined functions are found.
+    let symbolizer = Symbolizer::new();
+    for (id, path) in found {
+        if let Some(places) = wanted.get(&id) {
+            drop(told.send(Some((id, name_places(&symbolizer, &path, places)))));
+        }
+    }
 }
 
 fn frames(stack: &UserFrames) -> impl Iterator<Item = &UserFrame> {
@@ -71,7 +110,7 @@ fn place(at: usize, frame: &UserFrame) -> u64 {
 fn name_stack(
     id: u64,
     stack: &UserFrames,
-    named: &HashMap<BuildId, HashMap<u64, Vec<Frame>>>,
+    named: &HashMap<BuildId, Named>,
     maps: &mut PerfMaps,
 ) -> Stack {
     let mut truncated = stack.depth as usize >= STACK_DEPTH;
@@ -96,19 +135,15 @@ fn name_stack(
 }
 
 /// The files with these build ids, as far as they are found.
-fn find_files(
-    mut wanted: BTreeSet<BuildId>,
-    programs: &[Program],
-    mapped: &BTreeSet<PathBuf>,
-) -> HashMap<BuildId, PathBuf> {
+fn find_files(mut wanted: BTreeSet<BuildId>, files: Vec<PathBuf>, goes_on: &dyn Fn()) -> HashMap<BuildId, PathBuf> {
     let mut found = HashMap::new();
-    let executed = programs.iter().map(|program| PathBuf::from(&program.file)).filter(|path| path.is_absolute());
     let own = mapped_in("self").into_iter().chain(known_to_the_linker());
     let mut seen = BTreeSet::new();
-    for path in mapped.iter().cloned().chain(executed).chain(own) {
+    for path in files.into_iter().chain(own) {
         if wanted.is_empty() {
             break;
         }
+        goes_on();
         if !seen.insert(path.clone()) {
             continue;
         }
@@ -139,11 +174,11 @@ fn known_to_the_linker() -> Vec<PathBuf> {
 }
 
 /// The functions at each place, the innermost inlined one first.
-fn name_places(symbolizer: &Symbolizer, path: &Path, places: &BTreeSet<u64>) -> HashMap<u64, Vec<Frame>> {
+fn name_places(symbolizer: &Symbolizer, path: &Path, places: &BTreeSet<u64>) -> Named {
     let places: Vec<u64> = places.iter().copied().collect();
     let file = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let symbols = symbolizer.symbolize(&Source::Elf(Elf::new(path)), Input::FileOffset(&places)).unwrap_or_default();
-    let mut named: HashMap<u64, Vec<Frame>> = HashMap::new();
+    let mut named = Named::new();
     for (index, place) in places.into_iter().enumerate() {
         let functions = match symbols.get(index) {
             Some(Symbolized::Sym(symbol)) => functions(symbol),
@@ -273,6 +308,20 @@ mod tests {
         let named = name_stacks(&[(7, stack(&[in_file(id, offset + 1)]))], &[], &BTreeSet::new());
         let name = named[0].frames.last().and_then(Frame::symbol).expect("a name");
         assert!(name.contains("a_function_to_be_found"), "{named:?}");
+    }
+
+    #[test]
+    fn a_file_that_is_never_read_holds_nobody_up() {
+        let (release, released) = channel::<()>();
+        let found = within(Duration::from_millis(100), move |told| {
+            told.send(Some(1)).expect("it is listened to");
+            told.send(None).expect("it is listened to");
+            let _ = released.recv();
+            let _ = told.send(Some(2));
+        });
+        assert_eq!(found, [1]);
+        drop(release);
+        assert_eq!(within(LONGEST, |told| _ = told.send(Some(3))), [3]);
     }
 
     #[test]

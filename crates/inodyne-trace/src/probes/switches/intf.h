@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
-/* What the probe of switches and its reader share. */
+/* What the switches probe and its reader share. */
 #ifndef INODYNE_SWITCHES_INTF_H
 #define INODYNE_SWITCHES_INTF_H
 
@@ -9,7 +9,7 @@ struct wait_key {
 	__u32 thread;
 	__u16 call;
 	__u8 waker;
-	__u8 began_before; /* 1: was under way when the thread was joined */
+	__u8 began_before; /* 1: the wait was under way when the thread was joined */
 	__u64 stack;
 	__u64 waker_stack;
 };
@@ -33,9 +33,9 @@ struct interval_record {
 	__u32 waker_tid;
 	__u32 waker_number;
 	__u64 out;
-	__u64 wake; /* = out where it was preempted */
+	__u64 wake; /* = out if the thread was preempted */
 	__u64 in;
-	__u64 stack; /* 0 where it was preempted */
+	__u64 stack; /* 0 if the thread was preempted */
 	__u64 waker_stack;
 	__u16 call;
 	__u8 waker;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * Leaving a CPU and coming back to one: run queue, waits by place in the kernel, and the timeline. Also the last
- * switch of a life, which closes its account.
+ * Leaving a CPU and coming back to one: time on the run queue, waits by place in the kernel, and the timeline. Also a
+ * thread's last switch, which closes its account.
  */
 #ifndef INODYNE_SWITCHES_PROBE_H
 #define INODYNE_SWITCHES_PROBE_H
@@ -14,8 +14,8 @@
 #include "tables.h"
 
 /*
- * A signal came before the thread was about to wait, so it does not, and nobody wakes it: the kernel makes it ready again on its way out
- * (__schedule() of kernel/sched/core.c). On older kernels the tracepoint still gives the state in which it wanted to wait.
+ * A signal arrived before the thread went to sleep, so it does not sleep and nobody wakes it: the kernel makes it runnable again as it is
+ * switched out (__schedule() in kernel/sched/core.c). On older kernels the tracepoint still reports the state in which it wanted to sleep.
  */
 static __always_inline void wake_by_signal(struct thread *t, __u64 now)
 {
@@ -33,7 +33,7 @@ int BPF_PROG(switches_switch, bool preempt, struct task_struct *prev, struct tas
 	from = thread_of(prev);
 	to = thread_of(next);
 	if (!from) {
-		/* Or the compiler asks of both at once, by an "or" of two pointers, which the verifier refuses. */
+		/* Otherwise the compiler tests both at once by OR-ing the two pointers, which the verifier rejects. */
 		barrier();
 		if (!to)
 			return 0;

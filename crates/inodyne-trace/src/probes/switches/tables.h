@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * Waits summed by place, and the timeline: intervals off the CPU, and pieces of work.
+ * Waits summed by place, and the timeline: off-CPU intervals and pieces of work.
  *
- * A piece of work is what a thread did on a CPU, by call, between two instants at which others depended on it. The walk over
- * the critical path comes to a thread, and leaves it, at such instants only; so it knows exactly what ran in between, and
- * nothing has to be sent for each call.
+ * A piece of work is what a thread did on a CPU, by call, between two instants at which others depended on it. The walk along
+ * the critical path enters and leaves a thread only at such instants, so it knows exactly what ran in between, and nothing has
+ * to be sent for each call.
  */
 #ifndef INODYNE_SWITCHES_TABLES_H
 #define INODYNE_SWITCHES_TABLES_H
@@ -13,7 +13,7 @@
 #include "../../bpf/ring.h"
 #include "intf.h"
 
-/* Only the thread itself writes its rows (at its switch in), so no atomics. */
+/* Only the thread itself writes its rows (when it is switched in), so no atomics are needed. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -25,7 +25,7 @@ struct {
 /* Off-CPU intervals and pieces of work. */
 RING(timeline);
 
-/* The one element: until when the timeline has room; 0 where nothing says so. Set by the reader, some time ahead. */
+/* The only element: until when the timeline has room; 0: no limit yet. Set by the reader, some time in advance. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -36,7 +36,7 @@ struct {
 /* What has been sent of the account in the same slot. */
 TABLE_OF_THREADS(last_sent, struct last_sent, 0);
 
-/* A piece of work under construction, one for each program that can be interrupted by another. */
+/* Pieces of work under construction, one for each program that can be interrupted by another. */
 enum work_user { WORK_OF_SWITCH, WORK_OF_WAKING, WORK_OF_FORK, WORK_OF_REQUEST, WORK_USERS };
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -104,7 +104,7 @@ static __always_inline void note_interval(struct thread *t, __u64 out, __u64 wak
 	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
 }
 
-/* The number of parts lies in the record and not in a register, so that the verifier takes each round for the same. */
+/* The number of parts is kept in the record and not in a register, so the verifier sees the same state in each iteration. */
 static __always_inline void work_add(struct work_record *record, __u32 call_slot, __u64 ns)
 {
 	__u32 at = record->count;
@@ -117,8 +117,8 @@ static __always_inline void work_add(struct work_record *record, __u32 call_slot
 }
 
 /*
- * Adds what calls of one word of `touched` have grown by since the last time. Not static, like work_send: the verifier follows each of them
- * once, and not again for each way that leads there.
+ * Adds what was charged to the calls in one word of `touched` since the last time. Not static, like work_send: the verifier checks each of
+ * them once, and not again for every path that leads there.
  */
 __noinline int work_add_calls(struct thread *t, struct last_sent *sent, struct work_record *record, __u32 word)
 {
@@ -139,7 +139,7 @@ __noinline int work_add_calls(struct thread *t, struct last_sent *sent, struct w
 	return 0;
 }
 
-/* Sends what the account has grown by since the last time. */
+/* Sends what was charged to the account since the last time. */
 __noinline int work_send(struct thread *t, __u64 now, __u32 user)
 {
 	struct work_record *record;

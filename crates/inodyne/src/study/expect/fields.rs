@@ -143,7 +143,7 @@ pub fn look_up(path: &Path) -> Result<(Root, Kind), String> {
     let known = Root::ALL.into_iter().find(|(name, _)| *name == path.root.field);
     let (_, root) = known.ok_or_else(|| {
         let names = Root::ALL.map(|(name, _)| name);
-        format!("'{}' is no list of a recording: there are {}", path.root.field, names.join(", "))
+        format!("'{}' is not a list of a recording: there are {}", path.root.field, names.join(", "))
     })?;
     let keys: Vec<&str> = root.keys().iter().copied().chain(root.own_key()).collect();
     check_keys(&path.root, &keys)?;

@@ -59,7 +59,7 @@ fn selector(text: &str) -> Result<Vec<(String, String)>, String> {
         Some((key, value)) if !key.trim().is_empty() && !value.trim().is_empty() => {
             Ok((key.trim().to_owned(), value.trim().to_owned()))
         }
-        _ => Err(format!("'[{text}]' is no selector: write [key=value, key=value]")),
+        _ => Err(format!("'[{text}]' is not a selector: write [key=value, key=value]")),
     };
     text.split(',').map(pair).collect()
 }
