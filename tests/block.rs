@@ -207,6 +207,24 @@ fn what_bounds_a_command_is_said_with_the_depth_that_its_disk_had() {
     }
 }
 
+/// They are threads of the process that asked for it, but are not followed.
+#[test]
+fn what_workers_of_io_uring_read_is_the_commands() {
+    const BYTES: u64 = 4 << 20;
+    let _machine = machine();
+    let script = format!(
+        "fio --name=a --filename=file --ioengine=io_uring --force_async=1 --rw=read --direct=1 --bs=64k --size={BYTES} --output=/dev/null"
+    );
+    let mut command = traced(&["--at", "ext4:size=128M", "--cache", "cold"], sh(&script));
+    let recording = run(&mut command).ended_with(0).recording();
+    let block = recording.traces[0].block.as_ref().expect("block devices are looked at");
+    let of = |asker| {
+        let rows = block.paths.iter().filter(move |row| row.asker == asker && row.path == IoPath::Direct);
+        rows.map(|row| row.amount.bytes).sum::<u64>()
+    };
+    assert_eq!((of(Asker::Command), of(Asker::Other)), (BYTES, 0), "{:?}", block.paths);
+}
+
 #[test]
 fn what_is_written_after_the_end_is_told_apart() {
     let _machine = machine();

@@ -13,7 +13,7 @@ use inodyne_model::Nanos;
 use inodyne_model::ledger::RowKind;
 use inodyne_model::observed::{ROOT, ThreadObserved};
 use inodyne_model::recording::Recording;
-use inodyne_model::run::{CacheState, Run};
+use inodyne_model::run::{CacheState, Exit, Run};
 use inodyne_model::trace::Trace;
 use support::{fixture, machine, nothing_lost, run, scratch, sh, stolen_so_far, traced};
 
@@ -314,6 +314,22 @@ fn of_a_command_that_sleeps() {
     assert!(share < 0.01, "{share} unexplained of {}", trace.wall_ns);
     let slept = trace.ledger.rows.first().expect("rows");
     assert_eq!((slept.kind, slept.cause), (RowKind::Blocked, Some(inodyne_model::cause::Cause::Sleep)));
+}
+
+/// To write a core dump, and up to Linux 6.15 to give back its memory, is no work of its program.
+#[test]
+fn who_dies_of_a_signal_is_exiting_from_then_on() {
+    let (_machine, scratch) = (machine(), scratch());
+    let script = "ulimit -c unlimited; mkfifo pipe; sleep 2 <pipe & dd if=/dev/zero of=pipe bs=16M & sleep 1; kill -SEGV $!; wait";
+    let place = scratch.path().display().to_string();
+    let argv = sh(script);
+    let argv: Vec<&str> = argv.iter().map(|word| word.to_str().expect("text")).collect();
+    let recording = recorded(&["--at", &place], &argv);
+    let observed = &recording.traces[0].observed;
+    let dd = observed.threads.iter().find(|thread| thread.comm == "dd").expect("it ran");
+    assert!(dd.process_exit == Some(Exit::Signal(11)), "{dd:?}");
+    let exiting = dd.kernel_ns.get("exit_group").copied().unwrap_or_default();
+    assert!(exiting > dd.user_ns, "{dd:?}");
 }
 
 #[test]

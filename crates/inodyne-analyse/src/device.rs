@@ -23,11 +23,13 @@ pub(crate) fn bound(block: &BlockIo, wall: Nanos, ledger: &Ledger, place: Option
         rows.filter(|row| row.cause.is_some_and(is_meant)).map(|row| row.ns).sum()
     };
     let (waiting, of_journal) = (waiting(Cause::is_of_device), waiting(|cause| cause == Cause::Journal));
-    let disk = worked_with(block, place, waiting)?;
+    // A journal's requests are its own thread's, so nothing of the command's tells which disk it is on.
+    let is_journal = of_journal.share_of(waiting) >= MOSTLY;
+    let disk = worked_with(block, place, if is_journal { Nanos::ZERO } else { waiting })?;
     let load = Load::of(disk, &block.paths, wall);
     let by = if waiting.share_of(ledger.wall_ns) < LEAST_WAITING {
         BoundBy::NotTheDevice
-    } else if of_journal.share_of(waiting) >= MOSTLY {
+    } else if is_journal {
         BoundBy::Journal
     } else if load.busy >= BUSY && load.depth >= MANY {
         BoundBy::Throughput

@@ -42,6 +42,8 @@ const STOLEN: f64 = 0.1;
 /// If others had more than this share of a disk's time, and the command waits for devices for this share of the path, it waited for them.
 const OTHERS_DISK: f64 = 0.3;
 const WAITS_FOR_DEVICES: f64 = 0.2;
+/// It did not wait for a disk that had less than this share of its requests' time.
+const HARDLY_USED: f64 = 0.1;
 /// If the path is followed by sums alone for more than this share of the time, it is not known what was waited for beside it.
 const BY_SUMS: f64 = 0.1;
 /// Why nothing is predicted for a window.
@@ -168,7 +170,11 @@ fn busy_disk(trace: &Trace) -> Option<String> {
     if waits.sum::<Nanos>().share_of(trace.ledger.wall_ns) < WAITS_FOR_DEVICES {
         return None;
     }
-    block.disks.iter().find_map(|disk| of_others(disk, &strangers::on_disk(trace, &disk.number)?))
+    let used = block.disks.iter().filter_map(|disk| Some((disk, strangers::on_disk(trace, &disk.number)?)));
+    let used: Vec<(&Disk, OnDisk)> = used.collect();
+    let own: Nanos = used.iter().map(|(_, used)| used.own_ns).sum();
+    let waited_for = used.iter().filter(|(_, used)| used.own_ns.share_of(own) > HARDLY_USED);
+    waited_for.filter_map(|(disk, used)| of_others(disk, used)).next()
 }
 
 fn of_others(disk: &Disk, used: &OnDisk) -> Option<String> {
@@ -194,7 +200,7 @@ fn waits_for_an_answer(cause: Cause) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use inodyne_model::block::Asker;
+    use inodyne_model::block::{Amount, Asker, BlockIo, IoPath, PathRequests};
     use inodyne_model::ledger::Row;
     use inodyne_model::neighbours::{Neighbour, Neighbours};
     use inodyne_model::observed::ThreadObserved;
@@ -295,6 +301,33 @@ mod tests {
         trace.ledger.rows = waits;
         trace.observed.threads = vec![sample::thread(1, "stranger", ms(1.0), &[], &[])];
         assert_eq!(busy_disk(&trace), None);
+    }
+
+    #[test]
+    fn a_disk_that_the_command_hardly_used_is_not_what_it_waited_for() {
+        let row = |disk: &str, asker, comm: &str, device_ns| PathRequests {
+            disk: disk.to_owned(),
+            path: IoPath::DataRead,
+            asker,
+            comm: comm.to_owned(),
+            amount: Amount { requests: 1, bytes: 1_000_000, device_ns, ..Amount::default() },
+            ..PathRequests::default()
+        };
+        let with = |own: f64| {
+            let disk = |number: &str| Disk { number: number.to_owned(), name: number.to_owned(), ..Disk::default() };
+            let paths = vec![
+                row("8:0", Asker::Command, "work", ms(100.0)),
+                row("8:16", Asker::Command, "work", ms(own)),
+                row("8:16", Asker::Other, "backup", ms(900.0)),
+            ];
+            let block = BlockIo { disks: vec![disk("8:0"), disk("8:16")], paths, ..BlockIo::default() };
+            let mut trace = Trace { block: Some(block), wall_ns: ms(100.0), ..Trace::default() };
+            trace.ledger.wall_ns = ms(100.0);
+            trace.ledger.rows = vec![Row { cause: Some(Cause::DeviceRead), ..Row::new(RowKind::Blocked, ms(90.0)) }];
+            trace
+        };
+        assert_eq!(busy_disk(&with(1.0)), None);
+        assert!(busy_disk(&with(50.0)).is_some_and(|said| said.starts_with("another program, backup,")));
     }
 
     #[test]

@@ -32,6 +32,8 @@ pub(crate) struct Use {
 pub(crate) struct OnDisk {
     /// How long all requests were at the device, in total.
     pub(crate) device_ns: Nanos,
+    /// How long the command's own were, with what went through a loop device.
+    pub(crate) own_ns: Nanos,
     pub(crate) strangers: Vec<Use>,
 }
 
@@ -115,7 +117,9 @@ pub(crate) fn on_disk(trace: &Trace, disk: &str) -> Option<OnDisk> {
     let is_meant = |row: &&PathRequests| row.disk == disk && row.moves();
     let rows: Vec<&PathRequests> = block.paths.iter().filter(is_meant).collect();
     // What goes through a loop device to this disk is asked for by a kernel thread.
-    if !rows.iter().any(|row| row.asker == Asker::Command || row.path == IoPath::Loop) {
+    let own = rows.iter().filter(|row| row.asker == Asker::Command || row.path == IoPath::Loop);
+    let own: Vec<Nanos> = own.map(|row| row.amount.device_ns).collect();
+    if own.is_empty() {
         return None;
     }
     let known = Known::of(trace);
@@ -140,7 +144,7 @@ pub(crate) fn on_disk(trace: &Trace, disk: &str) -> Option<OnDisk> {
         uses.into_iter().map(|(who, used)| Use { who: who.map(|who| who.name()), ..used }).collect();
     strangers.retain(|used| used.device_ns > Nanos::ZERO);
     strangers.sort_by_key(|used| std::cmp::Reverse(used.device_ns));
-    Some(OnDisk { device_ns, strangers })
+    Some(OnDisk { device_ns, own_ns: own.into_iter().sum(), strangers })
 }
 
 /// Who wrote how often to a disk in order to have it there: what was synced or written synchronously, in requests.

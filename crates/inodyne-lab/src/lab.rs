@@ -198,7 +198,8 @@ fn directory_for_mount_points(state: &State, scratch: &Path) -> Result<PathBuf, 
         None => CANDIDATES.into_iter().filter(|directory| !is_named(directory)).map(PathBuf::from).collect(),
     };
     // Images are on a disk; if a mount of ours hid their directory, they would be in memory.
-    let scratch = scratch.canonicalize().unwrap_or_default();
+    // It may not be there yet.
+    let scratch = scratch.ancestors().find_map(|path| path.canonicalize().ok()).unwrap_or_default();
     let is_free = |directory: &PathBuf| {
         let is_used = state.taken.iter().chain([&here, &scratch]).any(|used| used.starts_with(directory));
         !is_used && is_empty(directory) && !is_mount(directory)

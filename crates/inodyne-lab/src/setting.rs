@@ -13,6 +13,7 @@ mod guard;
 
 use std::{
     fs::File,
+    io::ErrorKind,
     os::{
         fd::{AsFd, OwnedFd},
         unix::fs::FileExt,
@@ -280,12 +281,21 @@ impl Locked {
         Ok(chosen.map_or(text.clone(), str::to_owned))
     }
 
+    /// Writes a value; again, for a second, where the kernel is busy with what it belongs to, as it may be with a queue.
     fn write(&self, value: &str) -> Result<(), String> {
-        match self.fd.write_at(value.as_bytes(), 0) {
-            Ok(length) if length == value.len() => Ok(()),
-            Ok(_) => Err("it took only a part".into()),
-            Err(error) => Err(error.to_string()),
+        let mut refused = String::new();
+        for _ in 0..100 {
+            let is_busy =
+                |kind| matches!(kind, ErrorKind::WouldBlock | ErrorKind::ResourceBusy | ErrorKind::Interrupted);
+            match self.fd.write_at(value.as_bytes(), 0) {
+                Ok(length) if length == value.len() => return Ok(()),
+                Ok(_) => return Err("it took only a part".into()),
+                Err(error) if is_busy(error.kind()) => refused = error.to_string(),
+                Err(error) => return Err(error.to_string()),
+            }
+            thread::sleep(Duration::from_millis(10));
         }
+        Err(refused)
     }
 }
 

@@ -183,7 +183,8 @@ fn give(file: &File, before: Option<&Metadata>) -> io::Result<()> {
     kept.map_or(Ok(()), |mode| file.set_permissions(Permissions::from_mode(mode)))
 }
 
-/// Makes a directory and those above it that are not there yet. New ones belong to the user who called sudo, otherwise to the caller.
+/// Makes a directory and those above it that are not there yet. New ones belong to the user who called sudo where the one that is there
+/// already does, otherwise to the caller.
 ///
 /// # Errors
 /// One of them cannot be made, or is something else.
@@ -194,6 +195,10 @@ pub fn create_directories(path: &Path) -> io::Result<()> {
 fn create_directories_of(owner: Option<(u32, u32)>, path: &Path) -> io::Result<()> {
     let is_missing = |path: &&Path| !path.as_os_str().is_empty() && !path.is_dir();
     let missing: Vec<&Path> = path.ancestors().take_while(is_missing).collect();
+    // Root's own directories stay root's, whoever called sudo.
+    let there = path.ancestors().nth(missing.len()).filter(|there| !there.as_os_str().is_empty());
+    let of_there = there.unwrap_or(Path::new(".")).metadata()?.uid();
+    let owner = owner.filter(|(uid, _)| *uid == of_there);
     for directory in missing.into_iter().rev() {
         match std::fs::create_dir(directory) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && directory.is_dir() => continue,
@@ -320,16 +325,23 @@ mod tests {
     #[test]
     fn new_directories_belong_to_the_user_who_called_sudo() {
         let scratch = tempfile::tempdir().unwrap();
-        let below = scratch.path().join("state/inodyne/disks");
-        create_directories(&scratch.path().join("state")).unwrap();
         let own = rustix::process::geteuid().as_raw();
         let other = if own == 0 { 65534 } else { own };
         let group = rustix::process::getegid().as_raw();
-        for _ in 0..2 {
-            create_directories_of(Some((other, group)), &below).unwrap();
+        // Below a directory of that user, and below one of the caller.
+        for (home, new) in [(other, other), (own, own)] {
+            let state = scratch.path().join(home.to_string());
+            create_directories(&state).unwrap();
+            std::os::unix::fs::chown(&state, Some(home), None).unwrap();
+            let below = state.join("inodyne/disks");
+            for _ in 0..2 {
+                create_directories_of(Some((other, group)), &below).unwrap();
+            }
+            let owners: Vec<u32> = below.ancestors().take(3).map(|path| path.metadata().unwrap().uid()).collect();
+            assert_eq!(owners, [new, new, home]);
         }
-        let owners: Vec<u32> = below.ancestors().take(3).map(|path| path.metadata().unwrap().uid()).collect();
-        assert_eq!(owners, [other, other, own]);
+        let below = scratch.path().join("kept");
+        create_directories(&below).unwrap();
         std::fs::write(below.join("file"), "").unwrap();
         assert!(create_directories(&below.join("file/x")).is_err());
     }

@@ -21,9 +21,9 @@ const PERIOD: Duration = Duration::from_millis(50);
 const MOST_PROCESSES: usize = 32;
 /// Files that are kept. More than any program maps, but still a limit.
 const MOST_FILES: usize = 8_192;
-/// The longest wait for the last list, once the trace is over. Whoever holds the lock may be stuck in the kernel, for instance where a file is
-/// mapped whose server does not answer; then the list never comes.
-const LAST: Duration = Duration::from_secs(2);
+/// The longest wait for a list once the trace is over. Whoever holds the lock may be stuck in the kernel, for instance where a file is mapped
+/// whose server does not answer; then the list never comes.
+const LAST: Duration = Duration::from_secs(5);
 
 /// The files seen so far.
 #[derive(Debug, Default)]
@@ -87,6 +87,8 @@ struct Reader {
     thread: Option<JoinHandle<()>>,
     /// Nothing is sent here: it is closed when the thread ends.
     ended: Receiver<()>,
+    /// How long it is waited for.
+    patience: Duration,
 }
 
 impl Reader {
@@ -107,7 +109,14 @@ impl Reader {
             }
         };
         let thread = thread::Builder::new().spawn(look)?;
-        Ok(Reader { asked: Some(asked), found: Some(found), is_asked: false, thread: Some(thread), ended })
+        Ok(Reader {
+            asked: Some(asked),
+            found: Some(found),
+            is_asked: false,
+            thread: Some(thread),
+            ended,
+            patience: LAST,
+        })
     }
 
     fn ask(&mut self, processes: BTreeSet<u32>) {
@@ -121,13 +130,17 @@ impl Reader {
         answers.into_iter().flatten().flatten().collect()
     }
 
-    /// Waits for the last look, though not for ever, and returns what it has found.
-    fn finish(self) -> BTreeSet<PathBuf> {
-        let until = Instant::now() + LAST;
-        let next =
-            |found: &Receiver<_>| found.recv_timeout(until.saturating_duration_since(Instant::now())).ok().flatten();
-        let found = self.found.as_ref().filter(|_| self.is_asked);
-        found.into_iter().flat_map(|found| std::iter::from_fn(move || next(found))).flatten().collect()
+    /// Waits for the last look, though not for ever for any list, and returns what it has found.
+    fn finish(mut self) -> BTreeSet<PathBuf> {
+        let mut files = BTreeSet::new();
+        while let Some(found) = self.found.as_ref().filter(|_| self.is_asked) {
+            match found.recv_timeout(self.patience) {
+                Ok(Some(more)) => files.extend(more),
+                Ok(None) | Err(RecvTimeoutError::Disconnected) => self.is_asked = false,
+                Err(RecvTimeoutError::Timeout) => (self.is_asked, self.patience) = (false, Duration::ZERO),
+            }
+        }
+        files
     }
 }
 
@@ -137,7 +150,7 @@ impl Drop for Reader {
     fn drop(&mut self) {
         (self.asked, self.found) = (None, None);
         let Some(thread) = self.thread.take() else { return };
-        if self.ended.recv_timeout(LAST) == Err(RecvTimeoutError::Disconnected) {
+        if self.ended.recv_timeout(self.patience) == Err(RecvTimeoutError::Disconnected) {
             let _ = thread.join();
         }
     }

@@ -116,7 +116,7 @@ pub fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
     let mut experiment = measure::experiment(&arguments.places, &arguments.around, commands, repetitions)?;
     experiment.margin = Some(arguments.margin);
     keep::check(&arguments.report)?;
-    warn_of_few_runs(arguments, &experiment);
+    run_enough(&mut experiment);
     let (measured, failure) = conditions.measure(&experiment)?;
     keep::tell(&measured.recording, &arguments.report, TextTo::Stdout)?;
     if let Some(failure) = failure {
@@ -135,15 +135,17 @@ pub fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Warns before anything runs if no verdict can come of it.
-fn warn_of_few_runs(arguments: &CompareArguments, experiment: &Experiment) {
+/// With fewer pairs of runs no verdict can come of it: they go on that long with --until, and else the user is warned before anything runs.
+fn run_enough(experiment: &mut Experiment) {
     let (places, commands) = (experiment.places.len(), experiment.commands.len());
     // Every place but the first is compared with the first, and so is every command; each to exit, and to durable if that is timed.
     let in_a_state = commands * (places - 1) + places * (commands - 1);
     let together = in_a_state * experiment.groups.len() * if experiment.durable { 2 } else { 1 };
-    let needed = verdict::pairs_needed(together);
-    let runs = arguments.runs as usize;
-    if arguments.until.is_none() && runs < needed {
+    let needed = verdict::pairs_needed(together) as u32;
+    let Repetitions { untraced: runs, until, .. } = &mut experiment.repetitions;
+    if until.is_some() {
+        *runs = needed.max(*runs);
+    } else if *runs < needed {
         let asked = if together == 1 { "a comparison".to_owned() } else { format!("{together} comparisons at once") };
         crate::say::say!(
             "inodyne: {runs} pairs of runs cannot decide {asked}, however large the difference: -n {needed} can"

@@ -13,6 +13,7 @@ use inodyne_trace::capability::{self, Check};
 
 use crate::failure::{ExitStatus, Failure};
 use crate::options::{self, time};
+use crate::say::show;
 use crate::{disks, report};
 
 /// Arguments of `inodyne doctor`.
@@ -58,10 +59,11 @@ fn measure(directory: &Path, each: Duration) -> Result<ExitCode, Failure> {
             crate::say::say!("inodyne: {}", measurement.words());
         }
     })?;
-    // What cannot be saved can still be reported.
-    anstream::println!("{}", of_disk(plan.disk(), &limits, true));
+    // What cannot be saved can still be reported, and the other way round.
+    let reported = show!("{}", of_disk(plan.disk(), &limits, true));
     let file = kept::save(&into, plan.disk(), &limits)?;
-    anstream::println!("kept in {}", escaped(&file.display().to_string()));
+    reported?;
+    show!("kept in {}", escaped(&file.display().to_string()))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -69,14 +71,14 @@ fn measure(directory: &Path, each: Duration) -> Result<ExitCode, Failure> {
 fn examine() -> Result<ExitCode, Failure> {
     let checks = capability::all(&options::everything_traced());
     for check in &checks {
-        anstream::println!("{}", line(check));
+        show!("{}", line(check))?;
     }
     for need in inodyne_lab::needs() {
-        anstream::println!("{}", of_places(&need));
+        show!("{}", of_places(&need))?;
     }
     let here = Identity::all();
     for (disk, limits) in disks::known().iter() {
-        anstream::println!("{}", of_disk(disk, limits, here.iter().any(|one| one.is_same(disk))));
+        show!("{}", of_disk(disk, limits, here.iter().any(|one| one.is_same(disk))))?;
     }
     let needed = checks.iter().filter(|check| check.is_needed && check.problem.is_some()).count();
     if needed > 0 {
@@ -87,7 +89,7 @@ fn examine() -> Result<ExitCode, Failure> {
             format_args!("this machine cannot trace: {needed} of the above must be mended first{meanwhile}"),
         ));
     }
-    anstream::println!("inodyne run works here");
+    show!("inodyne run works here")?;
     Ok(ExitCode::SUCCESS)
 }
 

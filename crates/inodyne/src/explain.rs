@@ -8,7 +8,7 @@
 mod page;
 mod pages;
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use clap::Args;
@@ -68,14 +68,7 @@ fn unknown(word: &str) -> String {
     }
 }
 
-/// A reader that went away (`| head`) is not an error.
 fn print(text: &str) -> Result<(), Failure> {
     let text = if report::shows_utf8() { text.to_owned() } else { inodyne_render::ascii(text) };
-    let mut stdout = anstream::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::new(ExitStatus::Usage, format_args!("write error: {error}")))
-        }
-        _ => Ok(()),
-    }
+    report::write(text.as_bytes(), None)
 }

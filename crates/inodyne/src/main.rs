@@ -31,7 +31,7 @@
 //! | `disks` | what was measured about disks earlier |
 //! | `host` | the machine and the user, as the system reports them |
 //! | `failure` | one line, and an exit code |
-//! | `say` | lines on standard error |
+//! | `say` | lines on standard error and standard output |
 
 mod attach;
 mod cli;

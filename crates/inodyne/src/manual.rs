@@ -58,8 +58,7 @@ pub fn run(arguments: &ManualArguments, command: Command) -> Result<ExitCode, Fa
         (Manual::Zsh, None) => complete(command, Shell::Zsh, &mut text),
         (Manual::Fish, None) => complete(command, Shell::Fish, &mut text),
     }
-    // A reader that went away is not an error.
-    drop(io::stdout().lock().write_all(&text));
+    crate::report::write(&text, None)?;
     Ok(ExitCode::SUCCESS)
 }
 

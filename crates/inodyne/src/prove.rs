@@ -37,6 +37,7 @@ use crate::failure::{ExitStatus, Failure};
 use crate::format::recording_file;
 use crate::keep;
 use crate::measure::{self, Conditions};
+use crate::say::show;
 use variant::Trial;
 
 /// Arguments of `inodyne prove`.
@@ -104,19 +105,19 @@ pub fn run(arguments: &ProveArguments) -> Result<ExitCode, Failure> {
     keep::check_file(output)?;
     for proving in &provings {
         let finding = &recording.findings[proving.finding];
-        state(finding, proving, &recording.traces[finding.trace].doubts);
+        state(finding, proving, &recording.traces[finding.trace].doubts)?;
     }
     consent::ask(arguments)?;
     let mut failures = Vec::new();
     for Proving { finding, trial, conditions } in &provings {
         let finding = &mut recording.findings[*finding];
         if provings.len() > 1 {
-            anstream::println!(
+            show!(
                 "{} of {} on {}",
                 finding.id,
                 escaped(&trial.base.command.label),
                 escaped(&trial.base.place.to_string())
-            );
+            )?;
         }
         let experiment = trial.experiment(arguments.pairs, arguments.seed).map_err(usage)?;
         let mut measured = measure::nothing();
@@ -125,7 +126,7 @@ pub fn run(arguments: &ProveArguments) -> Result<ExitCode, Failure> {
             Ok(()) => {}
             Err(failure) if failure.status() == ExitStatus::Interrupted || provings.len() == 1 => return Err(failure),
             Err(failure) => {
-                anstream::println!("  failed     {failure}");
+                show!("  failed     {failure}")?;
                 failures.push(failure);
                 continue;
             }
@@ -133,9 +134,10 @@ pub fn run(arguments: &ProveArguments) -> Result<ExitCode, Failure> {
         let Some(proof) = score(&finding.predicted, &variant::pairs(&measured.recording), &trial.how) else { continue };
         let is_doubted = !recording.traces[finding.trace].doubts.is_empty();
         let score = if is_doubted { NOTHING_PREDICTED } else { proof.score(&finding.predicted).words() };
-        anstream::println!("  measured   {}", measured_in_words(&proof, score));
+        let words = measured_in_words(&proof, score);
         finding.proved = Some(proof);
         keep::save(&recording, output)?;
+        show!("  measured   {words}")?;
     }
     match failures.into_iter().next() {
         Some(first) => Err(Failure::new(first.status(), format_args!("not everything could be tried: {first}"))),
@@ -160,7 +162,10 @@ fn provings<'a>(recording: &Recording, arguments: &ProveArguments) -> Result<Vec
                 let user = trial.base.command.user.as_deref();
                 let conditions = Conditions::new(user, Output::Discard, Collector::Bpf(Options::default()), None)?;
                 consent::check_root(&conditions, user, arguments)?;
-                consent::check_data(user, trial.base.data.as_deref(), arguments)?;
+                if let Err(refusal) = consent::check_data(user, trial.base.data.as_deref(), arguments) {
+                    refusals.push(format!("{}: {refusal}", finding.id));
+                    continue;
+                }
                 provings.push(Proving { finding: at, trial, conditions });
             }
             Err(refusal) => refusals.push(format!("{}: {refusal}", finding.id)),
@@ -179,24 +184,24 @@ fn provings<'a>(recording: &Recording, arguments: &ProveArguments) -> Result<Vec
 }
 
 /// The prediction and what will be run, before anything is tried.
-fn state(finding: &Finding, proving: &Proving<'_>, doubts: &[String]) {
+fn state(finding: &Finding, proving: &Proving<'_>, doubts: &[String]) -> Result<(), Failure> {
     let Proving { trial, conditions, .. } = proving;
     let predicted = &finding.predicted;
     let [low, likely, high] = predicted.savings().map(|part| part * 100.0);
-    anstream::println!("{}: {}", finding.id, escaped(&finding.title));
-    consent::show(conditions.user.as_ref(), &trial.base);
+    show!("{}: {}", finding.id, escaped(&finding.title))?;
+    consent::show(conditions.user.as_ref(), &trial.base)?;
     let time = |ns| duration_beside(ns, predicted.now_ns);
     for doubt in doubts {
-        anstream::println!("  doubtful   {}: the prediction is not scored", escaped(doubt));
+        show!("  doubtful   {}: the prediction is not scored", escaped(doubt))?;
     }
-    anstream::println!(
+    show!(
         "  predicted  {} [{}, {}] instead of {}: saves {likely:.0}% [{low:.0}, {high:.0}]",
         time(predicted.wall_ns),
         time(predicted.low_ns),
         time(predicted.high_ns),
         time(predicted.now_ns)
-    );
-    anstream::println!("  trying     {}", escaped(&trial.how));
+    )?;
+    show!("  trying     {}", escaped(&trial.how))
 }
 
 /// `0.005 s instead of 0.187 s: saves 97% [97, 98], 10 pairs: as predicted`

@@ -1,6 +1,7 @@
-//! Lines on standard error. Where they cannot be written, as on a full disk, what is being measured goes on: `eprintln!` would panic.
+//! Lines on standard error and standard output, for which `eprintln!` and `println!` would panic where they cannot be written, as on a
+//! full disk.
 
-/// Writes a line to standard error, like `eprintln!`, or does not.
+/// Writes a line to standard error, like `eprintln!`, or does not: what is being measured goes on.
 macro_rules! say {
     ($($text:tt)*) => {{
         use std::io::Write as _;
@@ -8,4 +9,11 @@ macro_rules! say {
     }};
 }
 
-pub(crate) use say;
+/// Writes a line to standard output, like `println!`; the value is a `Failure` if it cannot.
+macro_rules! show {
+    ($($text:tt)*) => {
+        crate::report::write(format!("{}\n", format_args!($($text)*)).as_bytes(), None)
+    };
+}
+
+pub(crate) use {say, show};

@@ -17,6 +17,7 @@ use nix::sys::signal::{SigSet, Signal};
 
 use crate::failure::{ExitStatus, Failure};
 use crate::options::time;
+use crate::say::show;
 
 /// Share a directory with another machine, whose kernel caches it and is notified of every change
 #[derive(Args, Debug)]
@@ -287,15 +288,15 @@ pub fn run(arguments: &ShareArgs) -> Result<ExitCode, Failure> {
             mount(&options, stopped.as_fd(), ready, |news| crate::say::say!("{}", escaped(news)))?;
             started?;
         }
-        Action::Key(arguments) => anstream::println!("{}", PrivateKey::make(&arguments.file)?.public()),
+        Action::Key(arguments) => show!("{}", PrivateKey::make(&arguments.file)?.public())?,
         Action::Status(arguments) => {
             let status = status(&arguments.address, arguments.keys.load()?.as_ref())?;
             if arguments.json {
                 let json =
                     serde_json::to_string_pretty(&status).map_err(|error| Failure::new(ExitStatus::Lacking, error))?;
-                anstream::println!("{json}");
+                show!("{json}")?;
             } else {
-                anstream::print!("{}", text(&status));
+                crate::report::write(text(&status).as_bytes(), None)?;
             }
         }
     }

@@ -24,7 +24,7 @@ mod run;
 mod words;
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -33,6 +33,7 @@ use inodyne_launch::User;
 
 use crate::failure::{ExitStatus, Failure};
 use crate::host;
+use crate::say::show;
 use file::{File, Form};
 use mistake::{Mistake, Source};
 use plan::{Plan, Surroundings};
@@ -155,16 +156,11 @@ fn told(mistakes: &[Mistake], source: &Source) -> Failure {
     Failure::new(ExitStatus::Usage, last)
 }
 
-/// Prints lines. A reader that went away is not an error.
-fn print(text: &str) {
-    drop(std::io::stdout().lock().write_all(text.as_bytes()));
-}
-
 fn list() -> Result<ExitCode, Failure> {
     let widest = built_in::names().map(str::len).max().unwrap_or_default();
     for name in built_in::names() {
         let study = Study::read(Path::new(name))?;
-        print(&format!("{name:widest$}  {}\n", study.file.title));
+        show!("{name:widest$}  {}", study.file.title)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -172,7 +168,7 @@ fn list() -> Result<ExitCode, Failure> {
 /// The file itself says most, and can be a starting point for one's own.
 fn show(which: &Path) -> Result<ExitCode, Failure> {
     let (source, _) = text(which)?;
-    print(&source.text);
+    crate::report::write(source.text.as_bytes(), None)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -183,14 +179,14 @@ fn check(which: &Path) -> Result<ExitCode, Failure> {
     let [full, quick] = forms;
     let (full, quick) = (full?, quick?);
     let count = |count: usize, thing: &str| format!("{count} {thing}{}", if count == 1 { "" } else { "s" });
-    print(&format!(
-        "{}: {}, {}; {} runs, {} in the quick form\n",
+    show!(
+        "{}: {}, {}; {} runs, {} in the quick form",
         study.name,
         count(full.parts.len(), "part"),
         count(full.expectations.len(), "expectation"),
         full.runs(),
         quick.runs()
-    ));
+    )?;
     Ok(ExitCode::SUCCESS)
 }
 

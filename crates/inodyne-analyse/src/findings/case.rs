@@ -14,7 +14,7 @@ use inodyne_model::count::Grouped;
 use inodyne_model::ledger::{PAGE_FAULT, Row, RowKind};
 use inodyne_model::observed::{Sample, ThreadNumber, Wait};
 use inodyne_model::recording::Recording;
-use inodyne_model::stack::{Stack, function_name};
+use inodyne_model::stack::{Stack, StackId, function_name};
 use inodyne_model::syscall::SyscallStats;
 use inodyne_model::trace::Trace;
 
@@ -194,15 +194,20 @@ impl<'a> Case<'a> {
         time
     }
 
-    /// How many calls these waits are in, all of the same name: at least so many, since one call may wait in several places, in each of them
-    /// once. So each thread counts with the place in which it waited most often.
-    pub(super) fn calls_waiting(&self, is_meant: impl Fn(&Waited<'a>) -> bool) -> u64 {
-        let mut most = BTreeMap::<ThreadNumber, u64>::new();
-        for waited in self.waits().filter(|waited| is_meant(waited)) {
-            let of_thread = most.entry(waited.wait.thread).or_default();
-            *of_thread = waited.wait.count.max(*of_thread);
+    /// About how many of this call wait like that. One call may wait in several places, so each thread counts with the place in which it
+    /// waited most often; whoever woke it.
+    pub(super) fn calls_waiting(&self, call: &SyscallStats, is_meant: impl Fn(&Waited<'a>) -> bool) -> u64 {
+        let mut places = BTreeMap::<(ThreadNumber, StackId), u64>::new();
+        for waited in self.waits().filter(|waited| waited.call == call.name && is_meant(waited)) {
+            let of_place = places.entry((waited.wait.thread, waited.wait.stack)).or_default();
+            *of_place = of_place.saturating_add(waited.wait.count);
         }
-        total(most.into_values())
+        let mut most = BTreeMap::<ThreadNumber, u64>::new();
+        for ((thread, _), count) in places {
+            let of_thread = most.entry(thread).or_default();
+            *of_thread = count.max(*of_thread);
+        }
+        total(most.into_values()).min(call.calls)
     }
 
     /// Time in which the critical path was in another thread of the command because one of these waits was for that thread; in

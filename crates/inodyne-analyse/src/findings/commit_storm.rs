@@ -125,8 +125,7 @@ impl Who {
     /// None where the journal may have been committed for another reason.
     fn of(case: &Case<'_>, journal: &Journal, commits: u64) -> Option<Who> {
         let is_enough = |times: u64| times as f64 >= commits as f64 * FOR_EACH;
-        let synchronous =
-            case.calls(writes).map(|call| case.calls_waiting(|waited| waited.is_sync() && waited.call == call.name));
+        let synchronous = case.calls(writes).map(|call| case.calls_waiting(call, |waited| waited.is_sync()));
         let own = total(case.calls(syncs).map(|call| call.calls).chain(synchronous));
         if is_enough(own) {
             return Some(Who::Command { syncs: own });

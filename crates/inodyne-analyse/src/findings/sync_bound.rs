@@ -17,6 +17,8 @@ use crate::units::{percent, seconds};
 const LEAST_SHARE: f64 = 0.1;
 /// Writes count as synchronous if at least this fraction of their waiting is for syncs.
 const MOSTLY_SYNC: f64 = 0.5;
+/// Where more of a call's waits than this are synchronous, all of them are: a few of them found it done.
+const NEARLY_ALL: f64 = 0.9;
 /// With fewer, there is nothing to combine.
 const LEAST_SYNCS: u64 = 5;
 /// A write that goes to the cache only, in nanoseconds: what remains of a synchronous one. A few microseconds either way
@@ -43,8 +45,8 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let mut evidence = Vec::new();
     for call in case.calls(|call| syncs(call) || writes(call)).filter(|call| waits(call)) {
         let all = Grouped(call.calls);
-        let of_call = case.calls_waiting(|waited| is_meant(waited) && waited.call == call.name);
-        if writes(&call.name) && of_call < call.calls {
+        let of_call = case.calls_waiting(call, is_meant);
+        if writes(&call.name) && (of_call as f64) < call.calls as f64 * NEARLY_ALL {
             // Other calls of that name go to the cache, or to other files.
             let synced = waiting.calls.get(&call.name).map_or(0.0, |(ns, _)| *ns);
             time.add_active_calls(&call.name, synced, of_call);

@@ -178,8 +178,16 @@ fn a_write_that_waits_in_several_places_is_one_call() {
         |id, wait: &str| sample::stack(id, &format!("schedule {wait} ext4_sync_file vfs_fsync_range vfs_write"));
     trace.observed.stacks.extend([stack(0xa3, "folio_wait_writeback"), stack(0xa4, "blkdev_issue_flush")]);
     let synced = trace.observed.waits.remove(0);
-    let part = |stack, ns| Wait { stack: StackId(stack), ns: ms(ns), ..synced.clone() };
-    trace.observed.waits.extend([part(0xa1, 400.0), part(0xa3, 300.0), part(0xa4, 100.0)]);
+    let part = |stack, waker, count, ns| Wait {
+        stack: StackId(stack),
+        waker_stack: StackId(waker),
+        count,
+        ns: ms(ns),
+        ..synced.clone()
+    };
+    // In one of them, two interrupts end the waits.
+    let parts = [part(0xa1, 1, 6, 200.0), part(0xa1, 2, 4, 200.0), part(0xa3, 1, 8, 300.0), part(0xa4, 1, 8, 100.0)];
+    trace.observed.waits.extend(parts);
     crate::explain(&mut recording);
     let said = recording.findings.iter().find(|finding| finding.id == "sync-bound").expect("it is found");
     assert!(said.evidence[0].starts_with("10 of 300 pwrite64 wait for a sync, 80.0 ms each"), "{said:?}");

@@ -85,6 +85,9 @@ fn of_a_pair_the_one_in_force_is_restored() {
 
 #[test]
 fn what_cannot_be_set_is_said_and_left_alone() {
+    let reserved = "/proc/sys/net/ipv4/ip_local_reserved_ports";
+    let is_empty = std::fs::read_to_string(reserved).is_ok_and(|ports| ports.trim().is_empty());
+    let of_empty = is_empty.then_some((reserved, "8080", "it is empty now"));
     for (path, wanted, says) in [
         ("/etc/hostname", "x", "only files under /sys and /proc/sys"),
         ("/proc/sys/../cmdline", "x", "leads out of /proc/sys/"),
@@ -92,9 +95,11 @@ fn what_cannot_be_set_is_said_and_left_alone() {
         ("/proc/sys/kernel/no-such", "1", "there is no such file"),
         ("/proc/sys/kernel", "1", "is a directory"),
         ("/proc/sys/vm/drop_caches", "1", "not be restored"),
-        ("/proc/sys/net/ipv4/ip_local_reserved_ports", "8080", "it is empty now"),
         ("/proc/sys/fs/lease-break-time", "soon", "Invalid argument"),
-    ] {
+    ]
+    .into_iter()
+    .chain(of_empty)
+    {
         let error = Setting::change(path.as_ref(), wanted).unwrap_err().to_string();
         assert!(error.contains(says) && error.starts_with(&format!("cannot set {path} to {wanted}: ")), "{error}");
     }

@@ -239,7 +239,8 @@ impl MadePlace {
                 if let Some(word) = words.iter().find(|word| word.contains("/dev/")) {
                     return Err(format!("mkfs={word} names a device: nothing is formatted that was there before"));
                 }
-                let is_option = |word: &String| word.starts_with('-');
+                // Of mksquashfs, some options take several words; it makes a file of ours, whatever these are.
+                let is_option = |word: &String| word.starts_with('-') || self.kind == Kind::Squashfs;
                 let is_alone = |at: &usize| !is_option(&words[*at]) && (*at == 0 || !is_option(&words[*at - 1]));
                 if let Some(at) = (0..words.len()).find(is_alone) {
                     let word = &words[at];

@@ -79,6 +79,7 @@ impl Held {
                 self.renamed((node, name), (new_dir, new_name), flags & EXCHANGE != 0);
             }
             Operation::SetLk { ask, .. } => self.locked(&ask),
+            Operation::Flush(ask) => self.unlocked(node, ask.lock_owner),
             _ => {}
         }
     }
@@ -164,11 +165,18 @@ impl Held {
         if ask.lock.kind as i32 != libc::F_UNLCK {
             file.locks.insert(lock);
         } else if ask.lock.start == 0 && ask.lock.end >= i64::MAX as u64 {
-            // Through whichever of its descriptors a process does so.
-            let node = file.node;
-            let of_node = self.files.iter_mut().filter(|(fh, file)| file.node == node && (!lock.1 || **fh == ask.fh));
-            of_node.for_each(|(_, file)| _ = file.locks.remove(&lock));
+            file.locks.remove(&lock);
+            if !lock.1 {
+                let node = file.node;
+                self.unlocked(node, ask.owner);
+            }
         }
+    }
+
+    /// A process has released all of its locks of fcntl(2) on a file, through whichever of its descriptors, or has closed one of these.
+    fn unlocked(&mut self, node: u64, owner: u64) {
+        let of_node = self.files.values_mut().filter(|file| file.node == node);
+        of_node.for_each(|file| _ = file.locks.remove(&(owner, false)));
     }
 
     /// The kernel has forgotten this many of the times that it was told of a node.
@@ -361,6 +369,10 @@ mod tests {
         assert_eq!(held.list(false), [file(51, 7, 2)]);
         lock_of(&mut held, 50, (1, LK_FLOCK), libc::F_UNLCK, ALL);
         assert_eq!(held.list(false), [file(50, 7, 0), file(51, 7, 2)]);
+        lock(&mut held, 51, libc::F_RDLCK, 9);
+        let flush = crate::fuse::abi::FlushIn { fh: 50, lock_owner: 1, ..Default::default() };
+        learn(&mut held, opcode::FLUSH, 7, &[flush.as_bytes()], &[]);
+        assert_eq!(held.list(false), [file(50, 7, 0), file(51, 7, 2)], "who closes a file gives up all of its locks");
         assert!(held.closed(50) && !held.closed(50));
         held.lost(&file(51, 7, 2));
         assert_eq!(held.list(false), []);

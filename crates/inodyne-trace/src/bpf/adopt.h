@@ -71,7 +71,11 @@ static __noinline struct thread *helper_make(struct task_struct *task, __u8 flag
 	__u32 pid, slot;
 	struct thread *t;
 
-	if (!task || nobody_helps_yet)
+	/*
+	 * A thread in execve that is not its thread group's leader takes over the leader's pid before it is reported (take_over_pid): until
+	 * then it is not found by its pid, and must not be taken for one that nobody follows.
+	 */
+	if (!task || nobody_helps_yet || is_execve(call))
 		return 0;
 	if (shared.helpers_alive >= max_helpers) {
 		lose(LOST_HELPERS);

@@ -14,6 +14,7 @@
 #define INODYNE_JOIN_H
 
 #include "../probes/calls/tables.h"
+#include "../probes/lifecycle/end.h"
 #include "adopt.h"
 #include "pid_namespace.h"
 #include "stack.h"
@@ -69,6 +70,14 @@ static __always_inline void look_at(struct thread *t, struct task_struct *task)
 		t->stack = take_stack_of(task);
 }
 
+/* Looks at a dead thread's CPU; more looks than its last switch takes. */
+#define LONGEST_SWITCH 100000
+
+static long is_still_on_cpu(__u64 look, struct task_struct **task)
+{
+	return !BPF_CORE_READ_BITFIELD_PROBED(*task, on_cpu);
+}
+
 static __always_inline void join(struct task_struct *task)
 {
 	__u32 pid = task->pid, slot = slot_take();
@@ -95,10 +104,19 @@ static __always_inline void join(struct task_struct *task)
 	t->number = __sync_fetch_and_add(&shared.threads_born, 1) + 1;
 	t->task = (__u64)task;
 	slot_bind(pid, slot);
+	/* Its value is used, so this is a barrier: either the thread's last switch finds the account, or it is seen here that it is dead. */
+	if (__sync_fetch_and_add(&threads_joined, 1) + 1 && task->__state & TASK_DEAD) {
+		/* It ended meanwhile. Once that switch is over: if it found no account, nothing else will end it. */
+		bpf_loop(LONGEST_SWITCH, is_still_on_cpu, &task, 0);
+		if (t->task == (__u64)task && slot_of(pid) == slot) {
+			t->runtime = task->se.sum_exec_runtime - t->runtime_start;
+			thread_end(t, slot_forget(pid), bpf_ktime_get_ns());
+		}
+		return;
+	}
 	/* As long as nothing has happened since, a second look is as good as the first. */
 	if (t->joined)
 		t->state = state_of(task);
-	__sync_fetch_and_add(&threads_joined, 1);
 }
 
 /* Run for each task by whoever reads the iterator. */

@@ -150,6 +150,8 @@ struct pid {
 
 /* In signal_struct's flags: all threads of the process have been told to exit, with the same code. */
 #define SIGNAL_GROUP_EXIT 0x00000004
+/* ... its process ignores the signals that it has no handler for, as it is the first one of a PID namespace. */
+#define SIGNAL_UNKILLABLE 0x00000040
 
 struct kernfs_node {
 	__u64 id;
@@ -172,6 +174,14 @@ struct signal_struct {
 typedef struct {
 	unsigned long sig[1];
 } sigset_t;
+
+struct sigaction {
+	void *sa_handler; /* 0: SIG_DFL */
+};
+
+struct k_sigaction {
+	struct sigaction sa;
+};
 
 struct sigpending {
 	sigset_t signal;
@@ -222,6 +232,14 @@ struct bpf_iter__task {
 /* include/uapi/asm-generic/errno-base.h, include/uapi/asm-generic/signal.h */
 #define EINTR 4
 #define SIGKILL 9
+#define SIGCHLD 17
+#define SIGCONT 18
+#define SIGSTOP 19
+#define SIGTSTP 20
+#define SIGTTIN 21
+#define SIGTTOU 22
+#define SIGURG 23
+#define SIGWINCH 28
 
 /* include/linux/socket.h */
 #define AF_UNIX 1

@@ -6,8 +6,6 @@
 #ifndef INODYNE_STACK_H
 #define INODYNE_STACK_H
 
-#include <linux/errno.h>
-
 #include "maps.h"
 #include "ring.h"
 
@@ -29,6 +27,7 @@ enum stack_user {
 	STACK_OF_SWITCH,
 	STACK_OF_WAKING,
 	STACK_OF_REQUEST,
+	STACK_OF_INTERRUPT,
 	KNOWING_STACK_USERS,
 
 	STACK_OF_SAMPLE = KNOWING_STACK_USERS,
@@ -98,14 +97,8 @@ static __always_inline __u64 send_stack(struct stack_record *record, long bytes,
 	return hash;
 }
 
-/*
- * The current kernel stack's identity; 0 if it could not be taken, which is a loss unless there may be none.
- *
- * The kernel has one stack buffer for each interrupt level (kernel/events/callchain.c). A thread that an interrupt wakes on its way out
- * (wakeup_softirqd in kernel/softirq.c, always on PREEMPT_RT) is woken at the level of the interrupted context; if a stack was just being
- * taken there, too, no buffer is left.
- */
-static __always_inline __u64 take_stack_if_any(void *ctx, __u32 user, bool may_be_none)
+/* The current kernel stack's identity; 0 if it could not be taken. */
+static __always_inline __u64 take_stack(void *ctx, __u32 user)
 {
 	struct stack_record *record = bpf_map_lookup_elem(&stack_scratch, &user);
 	long bytes;
@@ -113,8 +106,6 @@ static __always_inline __u64 take_stack_if_any(void *ctx, __u32 user, bool may_b
 	if (!record)
 		return 0;
 	bytes = bpf_get_stack(ctx, record->address, sizeof(record->address), 0);
-	if (bytes == -EFAULT && may_be_none)
-		return 0;
 	/*
 	 * A sample may hit any instruction, and a separate stack for each would fill the table. Kernel functions begin at
 	 * multiples of 16 bytes (arch/x86/Kconfig: FUNCTION_ALIGNMENT_16B), so the function stays the same.
@@ -122,11 +113,6 @@ static __always_inline __u64 take_stack_if_any(void *ctx, __u32 user, bool may_b
 	if (user == STACK_OF_SAMPLE)
 		record->address[0] &= ~15ULL;
 	return send_stack(record, bytes, user == STACK_OF_SAMPLE ? 0 : OWN_ADDRESSES);
-}
-
-static __always_inline __u64 take_stack(void *ctx, __u32 user)
-{
-	return take_stack_if_any(ctx, user, false);
 }
 
 #endif

@@ -66,6 +66,12 @@ static __always_inline __u16 call_of(struct task_struct *task, __u64 number)
 	return call_of_number(number);
 }
 
+/* Whether a call replaces the program by another. */
+static __always_inline bool is_execve(__u16 call)
+{
+	return call == __NR_execve || call == __NR_execveat || call == CALL_EXECVE_32 || call == CALL_EXECVEAT_32;
+}
+
 /* Unbinds a pid; returns the slot it had. */
 static __always_inline __u32 slot_forget(__u32 pid)
 {

@@ -15,31 +15,36 @@ use super::variant::Variant;
 use crate::failure::{ExitStatus, Failure};
 use crate::host;
 use crate::measure::Conditions;
+use crate::say::show;
 
 /// Shows what will be run and set, and as whom: one line each, without the empty ones.
-pub fn show(user: Option<&User>, variant: &Variant) {
+///
+/// # Errors
+/// Nobody can be shown.
+pub fn show(user: Option<&User>, variant: &Variant) -> Result<(), Failure> {
     let Variant { place, data, command, .. } = variant;
-    let line = |name: &str, text: &str| anstream::println!("  {name:<10} {}", escaped(text));
-    line("command", &format!("{} on {place}", command.quoted()));
+    let line = |name: &str, text: &str| show!("  {name:<10} {}", escaped(text));
+    line("command", &format!("{} on {place}", command.quoted()))?;
     if let Some(user) = user {
-        line("as", &user.name);
+        line("as", &user.name)?;
     }
     if let Some(cwd) = &command.cwd {
-        line("in", &cwd.display().to_string());
+        line("in", &cwd.display().to_string())?;
     }
     let variables = command.env.iter().map(|(name, value)| format!("{}={}", text(name), quoted(&text(value))));
     let variables: Vec<String> = variables.collect();
     if !variables.is_empty() {
-        line("with", &variables.join(" "));
+        line("with", &variables.join(" "))?;
     }
     for (name, script) in [("prepare", &command.prepare), ("clean up", &command.cleanup)] {
         if let Some(script) = script {
-            line(name, &text(script));
+            line(name, &text(script))?;
         }
     }
     if let Some(data) = data {
-        line("data", data);
+        line("data", data)?;
     }
+    Ok(())
 }
 
 fn text(text: &std::ffi::OsStr) -> String {
@@ -69,20 +74,28 @@ pub fn ask(arguments: &ProveArguments) -> Result<(), Failure> {
 }
 
 /// What is copied into a place is read as root, and belongs to the command's user then. So where a recording names both, that user must be the
-/// one who asks: another one may not have the right to read it all.
+/// one who asks, or root must ask: another one may not have the right to read it all.
 ///
 /// # Errors
 /// The recording has another user's command read what is copied.
 pub fn check_data(recorded: Option<&str>, data: Option<&str>, arguments: &ProveArguments) -> Result<(), Failure> {
-    let Some(data) = data.filter(|_| arguments.data.is_none() && arguments.user.is_none()) else { return Ok(()) };
-    let is_copied = matches!(data.parse(), Ok(DataSpec::From(_)));
-    let is_of_others = recorded.is_some() && host::user(None)?.as_ref().map(|user| user.name.as_str()) != recorded;
-    if is_copied && is_of_others {
-        let message =
-            format!("the recording gives {data} to another user's command: if that is wanted, give --data {data}");
-        return Err(Failure::new(ExitStatus::Usage, message));
+    let (Some(recorded), Some(data)) = (recorded, data) else { return Ok(()) };
+    let is_asked_for = arguments.data.is_some() || arguments.user.is_some();
+    if is_asked_for || !matches!(data.parse(), Ok(DataSpec::From(_))) {
+        return Ok(());
     }
-    Ok(())
+    let us = nix::unistd::geteuid();
+    let asks = match host::user(None)? {
+        Some(user) => Some(user.name),
+        None if us.is_root() => return Ok(()),
+        None => User::with_id(us.as_raw()).map(|user| user.name),
+    };
+    if asks.as_deref() == Some(recorded) {
+        return Ok(());
+    }
+    let message =
+        format!("the recording gives {data} to another user's command: if that is wanted, give --data {data}");
+    Err(Failure::new(ExitStatus::Usage, message))
 }
 
 /// A user who called sudo does not become root just because a recording says so.

@@ -12,11 +12,11 @@ struct Known {
 
 /// mke2fs(8)
 const EXT: Known = Known {
-    valued: &["-b", "-C", "-E", "-g", "-G", "-i", "-I", "-J", "-m", "-N", "-O", "-r", "-T"],
-    flags: &["-j", "-q", "-v"],
+    valued: &["-b", "-C", "-E", "-g", "-G", "-i", "-I", "-J", "-L", "-m", "-N", "-O", "-r", "-T", "-U"],
+    flags: &["-F", "-j", "-q", "-v"],
 };
 /// mkfs.xfs(8)
-const XFS: Known = Known { valued: &["-b", "-d", "-i", "-l", "-m", "-n", "-s"], flags: &["-K", "-q"] };
+const XFS: Known = Known { valued: &["-b", "-d", "-i", "-l", "-L", "-m", "-n", "-s"], flags: &["-f", "-K", "-q"] };
 /// mkfs.btrfs(8)
 const BTRFS: Known = Known {
     valued: &[
@@ -31,14 +31,28 @@ const BTRFS: Known = Known {
         "-O",
         "--features",
         "-R",
+        "--runtime-features",
         "--csum",
         "--checksum",
+        "-L",
+        "--label",
+        "-U",
+        "--uuid",
     ],
-    flags: &["-M", "--mixed", "-K", "--nodiscard", "-q", "-v"],
+    flags: &["-f", "--force", "-M", "--mixed", "-K", "--nodiscard", "-q", "-v"],
 };
 /// mksquashfs(1)
 const SQUASHFS: Known = Known {
-    valued: &["-comp", "-b", "-processors", "-Xcompression-level", "-Xwindow-size", "-Xstrategy"],
+    valued: &[
+        "-comp",
+        "-b",
+        "-processors",
+        "-Xcompression-level",
+        "-Xwindow-size",
+        "-Xstrategy",
+        "-Xdict-size",
+        "-Xbcj",
+    ],
     flags: &[
         "-noI",
         "-noId",
@@ -48,6 +62,8 @@ const SQUASHFS: Known = Known {
         "-no-compression",
         "-no-fragments",
         "-always-use-fragments",
+        "-tailends",
+        "-all-root",
         "-no-duplicates",
         "-no-xattrs",
         "-no-exports",
@@ -58,17 +74,30 @@ const SQUASHFS: Known = Known {
     ],
 };
 /// mkfs.erofs(1)
-const EROFS: Known = Known { valued: &["-z", "-C", "-E", "-b", "-x"], flags: &[] };
+const EROFS: Known = Known { valued: &["-z", "-C", "-E", "-b", "-L", "-T", "-U", "-x"], flags: &["--all-root"] };
 /// Tmpfs and what lies over other places are not formatted.
 const NONE: Known = Known { valued: &[], flags: &[] };
 
 /// In the value of an option, these name another file or device.
 const LEADING_ELSEWHERE: &[&str] = &["device", "file", "logdev", "name", "rtdev"];
 
-/// Mount options: of every file system, of ext2 to ext4, of XFS, of btrfs, of tmpfs, of overlays, and of FUSE.
+/// Mount options: of every file system, of ext2 to ext4, of XFS, of btrfs, of tmpfs, of squashfs, of EROFS, of overlays, and of FUSE.
 const MOUNT: &[&str] = &[
+    "defaults",
+    "auto",
+    "noauto",
     "ro",
     "rw",
+    "suid",
+    "dev",
+    "exec",
+    "async",
+    "atime",
+    "diratime",
+    "norelatime",
+    "nostrictatime",
+    "iversion",
+    "noiversion",
     "nosuid",
     "nodev",
     "noexec",
@@ -105,6 +134,20 @@ const MOUNT: &[&str] = &[
     "noacl",
     "init_itable",
     "noinit_itable",
+    "errors",
+    "data_err",
+    "journal_ioprio",
+    "nojournal_checksum",
+    "block_validity",
+    "noblock_validity",
+    "resuid",
+    "resgid",
+    "dax",
+    "quota",
+    "noquota",
+    "usrquota",
+    "grpquota",
+    "prjquota",
     "prefetch_block_bitmaps",
     "no_prefetch_block_bitmaps",
     "logbsize",
@@ -120,6 +163,15 @@ const MOUNT: &[&str] = &[
     "sunit",
     "swidth",
     "noalign",
+    "uquota",
+    "gquota",
+    "pquota",
+    "nouuid",
+    "ikeep",
+    "noikeep",
+    "norecovery",
+    "attr2",
+    "noattr2",
     "compress",
     "compress-force",
     "ssd",
@@ -140,11 +192,19 @@ const MOUNT: &[&str] = &[
     "metadata_ratio",
     "treelog",
     "notreelog",
+    "clear_cache",
+    "user_subvol_rm_allowed",
     "size",
     "nr_inodes",
     "nr_blocks",
     "huge",
     "mode",
+    "uid",
+    "gid",
+    "mpol",
+    "noswap",
+    "threads",
+    "cache_strategy",
     "metacopy",
     "redirect_dir",
     "index",
@@ -159,6 +219,7 @@ const MOUNT: &[&str] = &[
     "kernel_cache",
     "max_read",
     "default_permissions",
+    "allow_other",
 ];
 
 /// Whether a file system is made and mounted with known options only.
@@ -212,9 +273,8 @@ fn with_value<'a>(known: &Known, word: &'a str) -> Option<&'a str> {
 
 fn leads_elsewhere(value: &str) -> bool {
     let name = |entry: &str| entry.split('=').next().unwrap_or_default().to_owned();
-    value.starts_with('-')
-        || value.contains('/')
-        || value.split(',').any(|entry| LEADING_ELSEWHERE.contains(&name(entry).as_str()))
+    let is_option = value.starts_with('-') && value.parse::<i64>().is_err();
+    is_option || value.contains('/') || value.split(',').any(|entry| LEADING_ELSEWHERE.contains(&name(entry).as_str()))
 }
 
 #[cfg(test)]
@@ -233,11 +293,12 @@ mod tests {
     fn what_a_file_system_is_like_may_be_told() {
         for spec in [
             "ext4:mkfs=-O ^filetype -I 128 -i4096",
-            "ext4:mkfs=-J size=4 -E stride=4 -q,mount=data=journal,commit=60",
+            "ext4:mkfs=-J size=4 -E stride=4 -b -4096 -q,mount=defaults,errors=remount-ro,data=journal,commit=60",
             "xfs:size=1G,mkfs=-l size=16m -n ftype=0 -d agcount=8,mount=logbsize=256k",
             "btrfs:mkfs=--nodesize=16k -m single --csum xxhash,mount=compress=zstd:3",
             "squashfs:mkfs=-comp zstd -b 128K -no-xattrs",
-            "erofs:mkfs=-zlz4hc",
+            "erofs:mkfs=-zlz4hc -x-1",
+            "erofs:mkfs=-x -1",
             "overlay:mount=metacopy=on",
             "fuse:ext4,mount=entry_timeout=60,attr_timeout=60",
         ] {

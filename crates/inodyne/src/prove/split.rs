@@ -4,6 +4,7 @@
 //! not begin with a dash: `grep -i x a/1 a/2` has two, and keeps its pattern. Only what reads each of its files is split: the last one may be
 //! where `cp` copies to, and what `tar` makes of parts is not what it makes of all.
 
+use inodyne_model::syscall::plain_name;
 use inodyne_model::trace::Trace;
 
 /// The kernel accepts no longer word on a command line (MAX_ARG_STRLEN in include/uapi/linux/binfmts.h).
@@ -17,7 +18,6 @@ const READERS: &[&str] = &[
     "bzgrep",
     "cat",
     "cksum",
-    "cmp",
     "cut",
     "egrep",
     "fgrep",
@@ -54,7 +54,18 @@ const READERS: &[&str] = &[
     "zstdcat",
 ];
 
-/// A shell command that runs this many parts, and fails as one of them does.
+/// Of these, those that end with 1 where they find nothing, and with more where something is wrong.
+const SEEKERS: &[&str] = &["ag", "bzgrep", "egrep", "fgrep", "grep", "rg", "xzgrep", "zgrep"];
+
+/// What a script of parts begins with: variables of the environment may have these names.
+const BEGIN: &str = "unset parts status code";
+/// How it ends: as one of its parts that fails.
+const END: &str = "for part in $parts; do wait $part || status=$?; done; exit ${status:-0}";
+/// The same for seekers: it has found something if one of its parts has.
+const END_OF_SEARCH: &str = "status=1; for part in $parts; do wait $part; code=$?; \
+    if [ $code -gt 1 ]; then status=$code; elif [ $code$status = 01 ]; then status=0; fi; done; exit $status";
+
+/// A shell command that runs this many parts, and ends as the whole command would.
 pub fn over(argv: &[String], workers: usize, only_reads: bool) -> Result<Vec<String>, String> {
     let is_file = |word: &&String| word.contains('/') && !word.starts_with('-');
     let files = argv.iter().skip(1).rev().take_while(is_file).count();
@@ -70,8 +81,9 @@ pub fn over(argv: &[String], workers: usize, only_reads: bool) -> Result<Vec<Str
     let parts = files
         .chunks(files.len().div_ceil(workers))
         .map(|part| format!("{head} {} & parts=\"$parts $!\"", quoted(part)));
-    let end = "for part in $parts; do wait $part || status=$?; done; exit ${status:-0}".to_owned();
-    let script = parts.chain([end]).collect::<Vec<_>>().join("\n");
+    let end = if SEEKERS.contains(&program) { END_OF_SEARCH } else { END };
+    let lines = [BEGIN.to_owned()].into_iter().chain(parts).chain([end.to_owned()]);
+    let script = lines.collect::<Vec<_>>().join("\n");
     if script.len() > LONGEST_SCRIPT {
         return Err("the command has too many files to be split by a shell".to_owned());
     }
@@ -82,31 +94,43 @@ pub fn over(argv: &[String], workers: usize, only_reads: bool) -> Result<Vec<Str
 pub fn only_reads(trace: &Trace) -> bool {
     /// What is printed about files is less than this part of them.
     const NEXT_TO_NOTHING: u64 = 20;
-    const CHANGE: [&str; 14] = [
+    const CHANGE: [&str; 22] = [
         "chmod",
         "chown",
         "creat",
         "fallocate",
         "fchmod",
         "fchown",
+        "fremovexattr",
+        "fsetxattr",
+        "ftruncate",
         "lchown",
         "link",
+        "lremovexattr",
+        "lsetxattr",
         "mkdir",
+        "mknod",
+        "removexattr",
         "rename",
         "rmdir",
+        "setxattr",
         "symlink",
         "truncate",
         "unlink",
     ];
     let made = || trace.syscalls.iter().filter(|call| call.calls > call.errors);
-    let changes = |name: &str| name == "ftruncate" || CHANGE.iter().any(|change| name.starts_with(change));
+    let changes = |name: &str| CHANGE.iter().any(|change| name.starts_with(change));
     let bytes = |is_meant: fn(&str) -> bool| {
-        made().filter(|call| is_meant(&call.name)).filter_map(|call| call.bytes).fold(0, u64::saturating_add)
+        made()
+            .filter(|call| is_meant(plain_name(&call.name)))
+            .filter_map(|call| call.bytes)
+            .fold(0, u64::saturating_add)
     };
     let written = bytes(|name| name.starts_with("write") || name.starts_with("pwrite"));
     let read = bytes(|name| name.starts_with("read") || name.starts_with("pread"));
     let copies = |name: &str| matches!(name, "copy_file_range" | "sendfile" | "splice");
-    made().all(|call| !changes(&call.name) && !copies(&call.name)) && written < read / NEXT_TO_NOTHING
+    let is_harmless = |name: &str| !changes(name) && !copies(name);
+    made().all(|call| is_harmless(plain_name(&call.name))) && written < read / NEXT_TO_NOTHING
 }
 
 fn quoted(words: &[String]) -> String {
@@ -126,21 +150,35 @@ mod tests {
     #[test]
     fn each_worker_gets_its_part_and_the_rest_of_the_command() {
         let split = over(&words("grep -c it's a/1 a/2 a/3 a/4 a/5"), 2, false).unwrap();
-        let expected = "'grep' '-c' 'it'\\''s' 'a/1' 'a/2' 'a/3' & parts=\"$parts $!\"\n\
-             'grep' '-c' 'it'\\''s' 'a/4' 'a/5' & parts=\"$parts $!\"\n\
-             for part in $parts; do wait $part || status=$?; done; exit ${status:-0}";
-        assert_eq!(split, ["/bin/sh", "-c", expected]);
+        let expected = "unset parts status code\n\
+             'grep' '-c' 'it'\\''s' 'a/1' 'a/2' 'a/3' & parts=\"$parts $!\"\n\
+             'grep' '-c' 'it'\\''s' 'a/4' 'a/5' & parts=\"$parts $!\"\n";
+        assert_eq!(split, ["/bin/sh", "-c", &format!("{expected}{END_OF_SEARCH}")]);
+    }
+
+    /// The code with which what a line is split into ends.
+    fn ends(line: &str) -> Option<i32> {
+        let split = over(&words(line), 2, false).unwrap();
+        let mut shell = std::process::Command::new(&split[0]);
+        let environment = [("parts", "1"), ("status", "active"), ("code", "x")];
+        shell.args(&split[1..]).envs(environment).output().unwrap().status.code()
     }
 
     #[test]
     fn it_fails_as_one_of_its_parts_does() {
-        let ends = |files: &str| {
-            let split = over(&words(&format!("cat {files}")), 2, false).unwrap();
-            std::process::Command::new(&split[0]).args(&split[1..]).output().unwrap().status.code()
-        };
-        assert_eq!(ends("/dev/null /dev/null /dev/null /dev/null"), Some(0));
-        assert_eq!(ends("/dev/null/none /dev/null /dev/null /dev/null"), Some(1));
-        assert_eq!(ends("/dev/null /dev/null /dev/null /dev/null/none"), Some(1));
+        assert_eq!(ends("cat /dev/null /dev/null /dev/null /dev/null"), Some(0));
+        assert_eq!(ends("cat /dev/null/none /dev/null /dev/null /dev/null"), Some(1));
+        assert_eq!(ends("cat /dev/null /dev/null /dev/null /dev/null/none"), Some(1));
+    }
+
+    #[test]
+    fn a_search_has_found_something_if_one_of_its_parts_has() {
+        let name = "/proc/self/comm";
+        assert_eq!(ends(&format!("grep grep {name} /dev/null /dev/null /dev/null")), Some(0));
+        assert_eq!(ends(&format!("grep grep /dev/null /dev/null /dev/null {name}")), Some(0));
+        assert_eq!(ends("grep x /dev/null /dev/null /dev/null /dev/null"), Some(1));
+        assert_eq!(ends(&format!("grep grep {name} /dev/null /dev/null /dev/null/none")), Some(2));
+        assert_eq!(ends(&format!("grep grep /dev/null/none /dev/null /dev/null {name}")), Some(2));
     }
 
     #[test]

@@ -83,7 +83,7 @@ fn place_to_make(place: &Place, arguments: &ProveArguments) -> Result<PlaceSpec,
         };
     }
     // A recording is a file like any other: its claim that a directory was made here is not believed.
-    let described = place.spec.as_ref().filter(|_| place.made_here).and_then(|spec| spec.parse::<PlaceSpec>().ok());
+    let described = place.spec.as_ref().filter(|_| place.made_here).map(|spec| parse(spec)).transpose()?;
     match described.filter(PlaceSpec::is_all_made) {
         Some(spec) => settings::check(&spec).map(|()| spec),
         None => Err(format!(

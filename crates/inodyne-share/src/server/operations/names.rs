@@ -144,8 +144,12 @@ impl Call<'_> {
                 self.changed_name(self.header.node, name);
                 self.give_file(&directory, &file, mode)?;
                 // By its descriptor: the name may be another file's by now.
-                let entry = self.entry_of(self.header.node, name, || stat(&file))?;
+                let mut entry = self.entry_of(self.header.node, name, || stat(&file))?;
                 let node = entry.node;
+                if self.node_of(&directory, name).is_none_or(|named| named != node) {
+                    // It is, and the guest may have been told so before it could know this one.
+                    (entry.entry_valid, entry.entry_valid_nsec) = (0, 0);
+                }
                 let added = self.host.handles.add(self.guest.id, node, file);
                 let fh = added.inspect_err(|_| self.host.forget(self.guest.id, node, 1))?;
                 self.reply.put(&entry);

@@ -69,7 +69,7 @@ struct block_request {
 	__u32 bytes;
 	__u8 sequential;
 	__u8 arrived; /* the device is done with it, but the kernel may not be */
-	__u16 unused;
+	__u16 place;  /* index plus one of the disk's entry; 0: there is none */
 };
 
 /* How many concurrent sequential streams (threads) are told apart among a disk's reads, and among its writes. */

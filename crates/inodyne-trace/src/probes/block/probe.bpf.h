@@ -9,7 +9,7 @@
  * (block/blk-mq.c: blk_account_io_done, blk_account_io_completion), so that the two agree.
  *
  * These are raw tracepoints without types: for each typed program (tp_btf) the kernel and libbpf search all of the kernel's BTF, which
- * takes milliseconds per program. Hence fields of kernel structures are copied (BPF_CORE_READ).
+ * takes milliseconds per program. Hence fields of kernel structures are read as words (FIELD).
  */
 #ifndef INODYNE_BLOCK_PROBE_H
 #define INODYNE_BLOCK_PROBE_H
@@ -21,6 +21,7 @@
 #include "../../bpf/preempt.h"
 #include "../../bpf/refuse.h"
 #include "../../bpf/task.h"
+#include "../../bpf/word.h"
 #include "intf.h"
 #include "kernel.h"
 
@@ -79,15 +80,21 @@ struct {
 
 static __always_inline bool block_is_counted(struct request *rq)
 {
-	return shared.threads_born && (BPF_CORE_READ(rq, cmd_flags) & REQ_OP_MASK) < REQ_OP_DRV_IN;
+	return shared.threads_born && (FIELD(rq, cmd_flags) & REQ_OP_MASK) < REQ_OP_DRV_IN;
+}
+
+static __always_inline struct gendisk *disk_of(struct request *rq)
+{
+	return FIELD(FIELD(rq, q), disk);
 }
 
 static __always_inline __u32 disk_number(struct gendisk *disk)
 {
-	return (__u32)BPF_CORE_READ(disk, major) << 20 | BPF_CORE_READ(disk, first_minor);
+	return (__u32)FIELD(disk, major) << 20 | FIELD(disk, first_minor);
 }
 
-static __noinline struct block_disk *block_disk_make(__u32 number)
+/* An entry of block_disks for a new disk: its index plus one; 0 if there is none. */
+static __noinline __u32 block_disk_make(__u32 number)
 {
 	__u32 place = __sync_fetch_and_add(&block_disks_used, 1), *first;
 	struct block_disk *disk = bpf_map_lookup_elem(&block_disks, &place);
@@ -96,19 +103,26 @@ static __noinline struct block_disk *block_disk_make(__u32 number)
 		return 0;
 	disk->number = number;
 	if (!bpf_map_update_elem(&block_places, &number, &place, BPF_NOEXIST))
-		return disk;
+		return place + 1;
 	/* Another CPU was faster. */
 	disk->number = 0;
 	first = bpf_map_lookup_elem(&block_places, &number);
-	return first ? bpf_map_lookup_elem(&block_disks, first) : 0;
+	return first ? *first + 1 : 0;
 }
 
-static __always_inline struct block_disk *block_disk_of(struct gendisk *gendisk)
+/* Where the disk with that number is: as above. */
+static __always_inline __u32 block_place_of(__u32 number)
 {
-	__u32 number = disk_number(gendisk);
 	__u32 *place = bpf_map_lookup_elem(&block_places, &number);
 
-	return place ? bpf_map_lookup_elem(&block_disks, place) : block_disk_make(number);
+	return place ? *place + 1 : block_disk_make(number);
+}
+
+static __always_inline struct block_disk *block_disk_at(__u32 place)
+{
+	__u32 index = place - 1;
+
+	return bpf_map_lookup_elem(&block_disks, &index);
 }
 
 static __always_inline __u16 block_flags(__u32 flags)
@@ -149,16 +163,16 @@ static __always_inline struct block_bio *block_noted(__u64 address, __u64 sector
  * (block/bio.c: bio_chain). */
 static __always_inline void block_describe(struct block_request *to, struct request *rq)
 {
-	struct block_device *part = BPF_CORE_READ(rq, part);
-	struct bio *bio = BPF_CORE_READ(rq, bio);
-	__u32 flags = BPF_CORE_READ(rq, cmd_flags);
-	__u64 sector = BPF_CORE_READ(rq, __sector);
+	struct block_device *part = FIELD(rq, part);
+	struct bio *bio = FIELD(rq, bio);
+	__u32 flags = FIELD(rq, cmd_flags);
+	__u64 sector = FIELD(rq, __sector);
 	struct block_bio *known = 0;
 
 	if (bio) {
 		known = block_noted((__u64)bio, sector);
 		if (!known)
-			known = block_noted((__u64)BPF_CORE_READ(bio, bi_private), sector);
+			known = block_noted((__u64)FIELD(bio, bi_private), sector);
 	}
 	if (known) {
 		to->key.stack = known->stack;
@@ -167,19 +181,20 @@ static __always_inline void block_describe(struct block_request *to, struct requ
 		__builtin_memcpy(to->key.comm, known->comm, sizeof(to->key.comm));
 		to->queued = known->at;
 	}
-	to->key.disk = disk_number(BPF_CORE_READ(rq, q, disk));
-	to->key.device = part ? BPF_CORE_READ(part, bd_dev) : to->key.disk;
+	to->key.disk = disk_number(disk_of(rq));
+	to->place = block_place_of(to->key.disk);
+	to->key.device = part ? FIELD(part, bd_dev) : to->key.disk;
 	to->key.op = flags & REQ_OP_MASK;
 	to->key.flags = block_flags(flags);
-	to->bytes = BPF_CORE_READ(rq, __data_len);
-	to->made = BPF_CORE_READ(rq, start_time_ns);
+	to->bytes = FIELD(rq, __data_len);
+	to->made = FIELD(rq, start_time_ns);
 }
 
 /* Not every event is seen, as some kernels run no programs in the context of certain processes. If the completion of a request was
  * missed, another request at the same address must not be mistaken for it. */
 static __always_inline bool block_is_of(struct block_request *known, struct request *rq)
 {
-	return known->made == BPF_CORE_READ(rq, start_time_ns);
+	return known->made == FIELD(rq, start_time_ns);
 }
 
 static __always_inline struct block_row *block_row_of(struct block_key *key)
@@ -206,9 +221,12 @@ static __always_inline void block_time(__u32 *histogram, __u64 ns)
 	__sync_fetch_and_add(&histogram[bucket], 1);
 }
 
-/* A helper of the command also works for others. */
+/* A helper of the command also works for others. Workers of io_uring and of virtual machines, which are not followed, work for their
+ * process. */
 static __always_inline __u8 block_asker_of(struct task_struct *task, struct thread *t)
 {
+	if (task->flags & (PF_IO_WORKER | PF_USER_WORKER))
+		t = thread_of(task->group_leader);
 	if (t && t->number && !(t->flags & FLAG_HELPER))
 		return BLOCK_OF_COMMAND;
 	return task->flags & PF_KTHREAD ? BLOCK_OF_KERNEL : BLOCK_OF_OTHERS;
@@ -226,11 +244,11 @@ static __always_inline int block_queues(void *ctx, struct bio *bio)
 		return 0;
 	t = thread_of(task);
 	new.at = bpf_ktime_get_ns();
-	new.sector = BPF_CORE_READ(bio, bi_iter.bi_sector);
-	new.bytes = BPF_CORE_READ(bio, bi_iter.bi_size);
+	new.sector = FIELD(bio, bi_iter.bi_sector);
+	new.bytes = FIELD(bio, bi_iter.bi_size);
 	new.is_new = 1;
-	known = known_stack_of(ctx, task, t ? t->call : CALL_NONE, STACK_OF_REQUEST);
-	new.stack = take_known_stack(ctx, known, STACK_OF_REQUEST, false);
+	known = known_stack_of(ctx, task, (t ? t->call : CALL_NONE) + FIELD(bio, bi_opf) * 7, STACK_OF_REQUEST);
+	new.stack = take_known_stack(ctx, known, STACK_OF_REQUEST);
 	new.asker = block_asker_of(task, t);
 	if (new.asker == BLOCK_OF_OTHERS)
 		new.cgroup = cgroup_here();
@@ -259,14 +277,14 @@ SEC("raw_tp/block_bio_queue")
 int HOLDING_PROG(block_queue_again, struct bio *bio)
 {
 	__u64 key = (__u64)bio;
-	struct block_bio *known = block_noted(key, BPF_CORE_READ(bio, bi_iter.bi_sector));
+	struct block_bio *known = block_noted(key, FIELD(bio, bi_iter.bi_sector));
 
 	if (!shared.threads_born)
 		return 0;
 	if (!known || !known->is_new) {
 		do_again(block_queue_again);
 		block_queues(ctx, bio);
-		known = block_noted(key, BPF_CORE_READ(bio, bi_iter.bi_sector));
+		known = block_noted(key, FIELD(bio, bi_iter.bi_sector));
 	}
 	if (known)
 		known->is_new = 0;
@@ -289,6 +307,16 @@ static __always_inline bool block_goes_on(struct block_disk *disk, __u64 write, 
 	return goes_on;
 }
 
+/* One request fewer is in flight. */
+static __always_inline void block_leaves(struct block_disk *disk, __u64 now)
+{
+	/* Read before the decrement: as soon as none is in flight, another CPU may set it again. */
+	__u64 since = *(volatile __u64 *)&disk->since;
+
+	if (__sync_fetch_and_add(&disk->in_flight, -1) == 1 && since <= now)
+		__sync_fetch_and_add(&disk->busy_ns, now - since);
+}
+
 static __always_inline int block_issues(struct request *rq)
 {
 	struct block_request new = {}, *again;
@@ -305,19 +333,29 @@ static __always_inline int block_issues(struct request *rq)
 		again->issued = now;
 		return 0;
 	}
-	/* The earlier request still counts as in flight, and this one takes its place. */
-	was_missed = again && !again->arrived;
 	block_describe(&new, rq);
 	new.issued = now;
-	disk = block_disk_of(BPF_CORE_READ(rq, q, disk));
+	/* The earlier request still counts as in flight, and this one takes its place; on its own disk, as disks may share their tags. */
+	was_missed = again && !again->arrived;
+	if (was_missed && again->place != new.place) {
+		disk = block_disk_at(again->place);
+		if (disk)
+			block_leaves(disk, now);
+		was_missed = false;
+	}
+	disk = block_disk_at(new.place);
 	if (disk) {
-		sector = BPF_CORE_READ(rq, __sector);
+		sector = FIELD(rq, __sector);
 		new.sequential = new.bytes && block_goes_on(disk, new.key.op, sector, sector + (new.bytes >> 9));
 		if (!was_missed && !__sync_fetch_and_add(&disk->in_flight, 1))
 			disk->since = now;
 	}
-	if (bpf_map_update_elem(&block_requests, &key, &new, BPF_ANY))
+	if (bpf_map_update_elem(&block_requests, &key, &new, BPF_ANY)) {
 		lose(LOST_REQUESTS);
+		/* Its end will not be seen. */
+		if (disk && !was_missed)
+			block_leaves(disk, now);
+	}
 	return 0;
 }
 
@@ -360,22 +398,24 @@ int HOLDING_PROG(block_issue_again_again, struct request *rq)
 	return 0;
 }
 
-/* Counts what has completed of a request to the disk whose `struct gendisk` is at that address. Not static, so it is verified once. */
-__noinline int block_count(struct block_request *request, __u64 gendisk, __u32 bytes, __u32 is_over)
+/* Counts what has completed of a request. Not static, so it is verified once. */
+__noinline int block_count(struct block_request *request, __u32 bytes, __u32 is_over)
 {
 	struct block_disk *disk;
 	struct block_row *row;
 	struct block_key key;
-	__u64 now, since;
+	__u64 now;
 
 	if (!request)
 		return 0;
 	/* The verifier of Linux 6.1 does not accept a map key in that memory. */
 	key = request->key;
 	row = block_row_of(&key);
-	disk = block_disk_of((struct gendisk *)gendisk);
+	disk = block_disk_at(request->place);
 	if (!row || !disk) {
 		lose(LOST_REQUESTS);
+		if (disk && request->issued && !request->arrived)
+			block_leaves(disk, bpf_ktime_get_ns());
 		return 0;
 	}
 	__sync_fetch_and_add(&row->bytes, bytes);
@@ -404,10 +444,7 @@ __noinline int block_count(struct block_request *request, __u64 gendisk, __u32 b
 
 		__sync_fetch_and_add(&row->sizes[size < BLOCK_SIZES ? size : BLOCK_SIZES - 1], 1);
 	}
-	/* Read before the decrement: as soon as none is in flight, another CPU may set it again. */
-	since = *(volatile __u64 *)&disk->since;
-	if (__sync_fetch_and_add(&disk->in_flight, -1) == 1 && since <= now)
-		__sync_fetch_and_add(&disk->busy_ns, now - since);
+	block_leaves(disk, now);
 	return 0;
 }
 
@@ -429,9 +466,9 @@ static __always_inline int block_completes(struct request *rq, unsigned int byte
 		return 0;
 	known = bpf_map_lookup_elem(&block_requests, &key);
 	if (known && !block_is_of(known, rq)) {
-		disk = block_disk_of(BPF_CORE_READ(rq, q, disk));
+		disk = block_disk_at(known->place);
 		if (disk && !known->arrived)
-			__sync_fetch_and_add(&disk->in_flight, -1);
+			block_leaves(disk, bpf_ktime_get_ns());
 		bpf_map_delete_elem(&block_requests, &key);
 		known = 0;
 	}
@@ -440,13 +477,13 @@ static __always_inline int block_completes(struct request *rq, unsigned int byte
 	else
 		block_describe(&request, rq);
 	request.key.after = !!block_after;
-	is_whole = bytes >= BPF_CORE_READ(rq, __data_len);
-	flags = BPF_CORE_READ(rq, rq_flags);
+	is_whole = bytes >= FIELD(rq, __data_len);
+	flags = FIELD(rq, rq_flags);
 	is_flushed = block_flushes_yet(flags, request.key.op);
 	is_over = is_whole && !is_flushed && ((flags & RQF_IO_STAT) || request.key.op == REQ_OP_FLUSH);
 	if (!is_whole)
 		request.arrived = 1; /* not really: makes block_count leave its times for the end */
-	block_count(&request, (__u64)BPF_CORE_READ(rq, q, disk), bytes, is_over);
+	block_count(&request, bytes, is_over);
 	if (!known || !is_whole)
 		return 0;
 	if (is_flushed)
@@ -468,9 +505,9 @@ static __always_inline bool block_completes_if_skipped(struct request *rq, unsig
 	__u64 key = (__u64)rq;
 	struct block_request *known = bpf_map_lookup_elem(&block_requests, &key);
 
-	if (!known || !block_is_of(known, rq) || bytes < BPF_CORE_READ(rq, __data_len))
+	if (!known || !block_is_of(known, rq) || bytes < FIELD(rq, __data_len))
 		return false;
-	if (known->arrived && block_flushes_yet(BPF_CORE_READ(rq, rq_flags), known->key.op))
+	if (known->arrived && block_flushes_yet(FIELD(rq, rq_flags), known->key.op))
 		return false;
 	block_completes(rq, bytes);
 	return true;
@@ -506,7 +543,7 @@ static __always_inline void block_merged(struct gendisk *gendisk)
 
 	if (!shared.threads_born)
 		return;
-	disk = block_disk_of(gendisk);
+	disk = block_disk_at(block_place_of(disk_number(gendisk)));
 	if (disk)
 		__sync_fetch_and_add(&disk->merged, 1);
 }
@@ -514,21 +551,21 @@ static __always_inline void block_merged(struct gendisk *gendisk)
 SEC("raw_tp/block_bio_backmerge")
 int HOLDING_PROG(block_merge_after, struct bio *bio)
 {
-	block_merged(BPF_CORE_READ(bio, bi_bdev, bd_disk));
+	block_merged(FIELD(FIELD(bio, bi_bdev), bd_disk));
 	return 0;
 }
 
 SEC("raw_tp/block_bio_frontmerge")
 int HOLDING_PROG(block_merge_before, struct bio *bio)
 {
-	block_merged(BPF_CORE_READ(bio, bi_bdev, bd_disk));
+	block_merged(FIELD(FIELD(bio, bi_bdev), bd_disk));
 	return 0;
 }
 
 SEC("raw_tp/block_rq_merge")
 int HOLDING_PROG(block_merge_requests, struct request *rq)
 {
-	block_merged(BPF_CORE_READ(rq, q, disk));
+	block_merged(disk_of(rq));
 	return 0;
 }
 

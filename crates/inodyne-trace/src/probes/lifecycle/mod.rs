@@ -52,6 +52,8 @@ const PROGRAMS: &[Program] = &[
         .on(&[Programs::LoseCpu])
         .done(|bss| bss.lifecycle_exit_again_done),
     Program::held("lifecycle_exit_held", "sched/sched_process_exit"),
+    // Skipped: what is left of the life counts as user mode, up to the exit.
+    Program::at("lifecycle_killed", "signal_deliver").of_detail(),
     Program::at("lifecycle_rename", "task_rename"),
     Program::at("lifecycle_rename_again", "task_rename").on(LOSING).done(|bss| bss.lifecycle_rename_again_done),
 ];

@@ -30,7 +30,7 @@ static __noinline int fork_of_helper(struct thread *of, struct task_struct *chil
 	if (!of || !child || !(of->flags & FLAG_SERVER))
 		return 0;
 	now = bpf_ktime_get_ns();
-	t = helper_make(child, FLAG_CHILD | FLAG_HELPER | FLAG_SERVER, of->depth, of->call, now);
+	t = helper_make(child, FLAG_CHILD | FLAG_HELPER | FLAG_SERVER, of->depth, CHILD_ENDS_CALL ? of->call : CALL_NONE, now);
 	if (!t)
 		return 0;
 	t->state = STATE_READY;
@@ -59,7 +59,8 @@ static __always_inline int forked(struct task_struct *parent, struct task_struct
 	if (!t)
 		return 0;
 	t->group = of->group;
-	t->call = of->call;
+	if (CHILD_ENDS_CALL)
+		t->call = of->call;
 	t->flags = FLAG_CHILD;
 	t->state = STATE_READY;
 	t->parent = of->number;
@@ -252,22 +253,62 @@ static __always_inline void send_exit(struct task_struct *task, const struct thr
 	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
 }
 
+/* It is killed in the middle of whatever it was doing: what remains is the work of exiting. */
+static __always_inline void dies(struct thread *t)
+{
+	__u64 now;
+
+	if (t->call == __NR_exit || t->call == __NR_exit_group)
+		return;
+	now = bpf_ktime_get_ns();
+	thread_runs(t, now);
+	clock_charge_running(t, now, call_slot_in_progress(t));
+	t->call = __NR_exit_group;
+}
+
+/* Whether a process dies of a signal that it does not handle: get_signal in kernel/signal.c. */
+static __always_inline bool kills(int signal, struct k_sigaction *action)
+{
+	if (BPF_CORE_READ(action, sa.sa_handler))
+		return false;
+	switch (signal) {
+	case SIGCHLD:
+	case SIGCONT:
+	case SIGSTOP:
+	case SIGTSTP:
+	case SIGTTIN:
+	case SIGTTOU:
+	case SIGURG:
+	case SIGWINCH:
+		return false;
+	case SIGKILL:
+		return true;
+	default:
+		/* The first process of a PID namespace does not. */
+		return !(BPF_CORE_READ(bpf_get_current_task_btf(), signal, flags) & SIGNAL_UNKILLABLE);
+	}
+}
+
+/* Writes a core dump, if it is to, and up to Linux 6.15 gives back its memory, before it is reported as exiting. */
+SEC("raw_tp/signal_deliver")
+int HOLDING_PROG(lifecycle_killed, int signal, void *info, struct k_sigaction *action)
+{
+	struct thread *t = thread_of(bpf_get_current_task_btf());
+
+	if (t && t->number && kills(signal, action))
+		dies(t);
+	return 0;
+}
+
 static __always_inline int exits(struct task_struct *task)
 {
 	struct thread *t = thread_of(task);
-	__u64 now;
 
 	if (!t || !t->number)
 		return 0;
 	send_exit(task, t);
 	t->flags |= FLAG_EXITING;
-	if (t->call == __NR_exit || t->call == __NR_exit_group)
-		return 0;
-	/* Killed in the middle of whatever it was doing: what remains is the work of exiting. */
-	now = bpf_ktime_get_ns();
-	thread_runs(t, now);
-	clock_charge_running(t, now, call_slot_in_progress(t));
-	t->call = __NR_exit_group;
+	dies(t);
 	return 0;
 }
 

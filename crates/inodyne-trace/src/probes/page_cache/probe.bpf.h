@@ -242,12 +242,12 @@ static long page_mark_evicted(__u64 index, void *span)
 		progress ? progress->known : 0;                                     \
 	})
 
-/* The current thread if it is one of the command's; otherwise 0. */
+/* The current thread if it is one of the command's; otherwise 0. What a call of a helper or of an io_uring worker reads is not known. */
 static __always_inline struct thread *page_reader(struct task_struct *task)
 {
 	struct thread *t = shared.threads_born ? thread_of(task) : 0;
 
-	return t && block_asker_of(task, t) == BLOCK_OF_COMMAND ? t : 0;
+	return t && t->number && !(t->flags & FLAG_HELPER) ? t : 0;
 }
 
 /* Whether the call in progress creates pages in order to write them. */
@@ -259,15 +259,24 @@ static __always_inline bool page_is_made(struct thread *t, struct inode *inode)
 	case __NR_writev:
 	case __NR_pwritev:
 	case __NR_pwritev2:
+	case CALL_WRITE_32:
+	case CALL_PWRITE64_32:
+	case CALL_WRITEV_32:
+	case CALL_PWRITEV_32:
+	case CALL_PWRITEV2_32:
 		return true;
 	case __NR_copy_file_range:
 	case __NR_splice:
 	case __NR_sendfile:
+	case __NR_io_submit:
 	case __NR_io_uring_enter:
+	case CALL_COPY_FILE_RANGE_32:
+	case CALL_SPLICE_32:
+	case CALL_SENDFILE_32:
+	case CALL_SENDFILE64_32:
+	case CALL_IO_SUBMIT_32:
+	case CALL_IO_URING_ENTER_32:
 		return inode->i_writecount.counter > 0;
-	case CALL_NONE:
-		/* An io_uring worker. */
-		return (bpf_get_current_task_btf()->flags & PF_IO_WORKER) && inode->i_writecount.counter > 0;
 	default:
 		return false;
 	}
@@ -305,7 +314,7 @@ int HOLDING_PROG(page_brought, struct folio *folio)
 		again = page_mark(&span, CHUNKS_AT_ONCE, page_mark_brought);
 	}
 	/* Until its new program has started, a process still has its old name. */
-	if (t->call != __NR_execve && t->call != __NR_execveat)
+	if (!is_execve(t->call))
 		bpf_get_current_comm(key.comm, sizeof(key.comm));
 	row = bpf_map_lookup_elem(&page_cache_rows, &key);
 	if (!row) {

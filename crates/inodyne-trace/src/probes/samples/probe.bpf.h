@@ -35,12 +35,6 @@ static __always_inline void count_sample(const struct sample_key *key, __u64 tim
 		lose_some(LOST_SAMPLES, times);
 }
 
-/* While execve replaces one program by another, there is no user stack to take. */
-static __always_inline bool changes_program(__u16 call)
-{
-	return call == __NR_execve || call == __NR_execveat;
-}
-
 SEC("perf_event")
 int samples_take(struct bpf_perf_event_data *ctx)
 {
@@ -55,8 +49,8 @@ int samples_take(struct bpf_perf_event_data *ctx)
 	key.user_mode = IN_USER_MODE(ctx->regs);
 	if (!key.user_mode)
 		key.stack = take_stack(ctx, STACK_OF_SAMPLE);
-	/* For a helper, it would not be known later whose files its frames are in. */
-	if (!changes_program(t->call) && !(t->flags & FLAG_HELPER))
+	/* While execve replaces one program by another, there is none. For a helper, it would not be known later whose files its frames are in. */
+	if (!is_execve(t->call) && !(t->flags & FLAG_HELPER))
 		key.user_stack = user_stack_of_sample(ctx, t->pid_here);
 	count_sample(&key, 1);
 	return 0;
@@ -68,7 +62,7 @@ __noinline int samples_blocked(struct thread *t, __u16 call)
 	struct sample_key key = { .blocked = 1 };
 	__u64 times;
 
-	if (!t || !blocked_sample_ns || changes_program(call))
+	if (!t || !blocked_sample_ns || is_execve(call))
 		return 0;
 	t->unseen_ns += t->call_blocked_ns;
 	times = t->unseen_ns / blocked_sample_ns;

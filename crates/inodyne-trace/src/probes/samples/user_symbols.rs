@@ -39,6 +39,9 @@ const LARGEST_PERF_MAP: u64 = 64 << 20;
 /// The longest wait for one file. With all debug information that a browser has, some seconds pass.
 const LONGEST: Duration = Duration::from_secs(60);
 
+/// As much as a program's first thread usually has: functions may be inlined into each other to any depth.
+const STACK_BYTES: usize = 8 << 20;
+
 type BuildId = [u8; 20];
 /// The functions at places in a file.
 type Named = HashMap<u64, Vec<Frame>>;
@@ -64,7 +67,8 @@ pub fn name_stacks(stacks: &[(u64, UserFrames)], programs: &[Program], mapped: &
 /// What a thread of its own has sent, until it ends or sends nothing for so long. Each message may have something, or say that it goes on.
 fn within<T: Send + 'static>(longest: Duration, work: impl FnOnce(&Sender<Option<T>>) + Send + 'static) -> Vec<T> {
     let (telling, told) = channel();
-    let Ok(thread) = thread::Builder::new().spawn(move || work(&telling)) else { return Vec::new() };
+    let thread = thread::Builder::new().stack_size(STACK_BYTES).spawn(move || work(&telling));
+    let Ok(thread) = thread else { return Vec::new() };
     let mut all = Vec::new();
     loop {
         match told.recv_timeout(longest) {

@@ -48,7 +48,7 @@ int BPF_PROG(switches_switch, bool preempt, struct task_struct *prev, struct tas
 			bool blocked = !preempt && prev_state;
 
 			if (blocked)
-				from->stack = take_known_stack(ctx, known_stack_of(ctx, prev, from->call, STACK_OF_SWITCH), STACK_OF_SWITCH, false);
+				from->stack = take_known_stack(ctx, known_stack_of(ctx, prev, from->call, STACK_OF_SWITCH), STACK_OF_SWITCH);
 			if (from->flags & FLAG_KTHREAD)
 				note_idle(from, prev_state);
 			from->joined = 0;
@@ -67,8 +67,8 @@ SEC("tp_btf/sched_waking")
 int BPF_PROG(switches_waking, struct task_struct *task)
 {
 	struct thread *t = thread_of(task), *by = 0;
-	struct known_stack *known = 0;
 	struct task_struct *waker;
+	struct known_stack *known;
 	__u8 kind;
 
 	waker = bpf_get_current_task_btf();
@@ -82,23 +82,27 @@ int BPF_PROG(switches_waking, struct task_struct *task)
 	if (record_timeline && adopt_servers && (t->flags & (FLAG_HELPER | FLAG_SERVER)) == FLAG_HELPER)
 		helper_asked(ctx, waker, task);
 	kind = waker_kind(ctx, waker);
-	if (kind != WAKER_INTERRUPT)
-		by = thread_of(waker);
-	if (by && !by->number)
-		by = 0;
 	t->waker_tid = waker->pid;
-	if (kind != WAKER_INTERRUPT)
+	if (kind == WAKER_INTERRUPT) {
+		by = record_timeline ? sender(ctx, waker) : 0;
+		/* What the task sends shows only below the interrupt. */
+		known = by ? 0 : known_interrupt_of(ctx, waker, t->tid * 31 + t->call);
+		t->waker_stack = take_interrupt_stack(ctx, known);
+		t->wake_ns = bpf_ktime_get_ns();
+		if (by)
+			kind = WAKER_PROCESS;
+	} else {
+		by = thread_of(waker);
+		if (by && !by->number)
+			by = 0;
 		known = known_stack_of(ctx, waker, by ? by->call : CALL_NONE, STACK_OF_WAKING);
-	t->waker_stack = take_known_stack(ctx, known, STACK_OF_WAKING, kind == WAKER_INTERRUPT);
-	t->wake_ns = bpf_ktime_get_ns();
-	if (by)
-		work_until(by, t->wake_ns, WORK_OF_WAKING);
-	else if (kind != WAKER_INTERRUPT && record_timeline)
-		by = adopt(waker, t, t->wake_ns);
-	else if (record_timeline)
-		by = sender(ctx, waker);
-	if (by && kind == WAKER_INTERRUPT)
-		kind = WAKER_PROCESS;
+		t->waker_stack = take_known_stack(ctx, known, STACK_OF_WAKING);
+		t->wake_ns = bpf_ktime_get_ns();
+		if (by)
+			work_until(by, t->wake_ns, WORK_OF_WAKING);
+		else if (record_timeline)
+			by = adopt(waker, t, t->wake_ns);
+	}
 	t->waker = by && !(by->flags & FLAG_HELPER) ? WAKER_TRACED : kind;
 	t->waker_number = by ? by->number : 0;
 	return 0;
