@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use inodyne_model::Nanos;
-use inodyne_model::block::{Amount, Asker, BlockIo, BoundBy, Commit, Disk, IoPath, Operation};
+use inodyne_model::block::{Amount, Asker, BlockIo, BoundBy, Commit, Disk, IoPath, Operation, PathRequests};
 use inodyne_model::io_over_time::DiskInterval;
 use inodyne_model::load::Load;
 use inodyne_model::trace::Trace;
@@ -218,8 +218,11 @@ fn what_workers_of_io_uring_read_is_the_commands() {
     let mut command = traced(&["--at", "ext4:size=128M", "--cache", "cold"], sh(&script));
     let recording = run(&mut command).ended_with(0).recording();
     let block = recording.traces[0].block.as_ref().expect("block devices are looked at");
+    let name = recording.places[0].source.trim_start_matches("/dev/");
+    let disk = block.disks.iter().find(|disk| disk.name == name).expect("it was read from");
+    let is_direct = |row: &&PathRequests| row.disk == disk.number && row.path == IoPath::Direct;
     let of = |asker| {
-        let rows = block.paths.iter().filter(move |row| row.asker == asker && row.path == IoPath::Direct);
+        let rows = block.paths.iter().filter(is_direct).filter(|row| row.asker == asker);
         rows.map(|row| row.amount.bytes).sum::<u64>()
     };
     assert_eq!((of(Asker::Command), of(Asker::Other)), (BYTES, 0), "{:?}", block.paths);

@@ -7,6 +7,7 @@
 mod support;
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::Path;
 
 use inodyne_model::Nanos;
@@ -329,7 +330,10 @@ fn who_dies_of_a_signal_is_exiting_from_then_on() {
     let dd = observed.threads.iter().find(|thread| thread.comm == "dd").expect("it ran");
     assert!(dd.process_exit == Some(Exit::Signal(11)), "{dd:?}");
     let exiting = dd.kernel_ns.get("exit_group").copied().unwrap_or_default();
-    assert!(exiting > dd.user_ns, "{dd:?}");
+    // Elsewhere it is the machine's own matter what becomes of a core dump.
+    let pattern = fs::read_to_string("/proc/sys/kernel/core_pattern").expect("proc");
+    assert!(exiting > dd.user_ns || pattern.starts_with(['/', '|']), "{dd:?}");
+    assert!(exiting > Nanos::ZERO, "{dd:?}");
 }
 
 #[test]

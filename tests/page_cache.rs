@@ -103,7 +103,7 @@ fn pages_that_are_made_to_be_written_are_not_brought() {
     for made in ["new", "copy", "appended"] {
         assert_eq!(file(&cache, made), None);
     }
-    // The first wait of this kind is for a call that also reads.
+    // `io_submit` may also read.
     let by_aio = "fio --name=a --filename=new --ioengine=libaio --rw=write --bs=64k --size=4M --fallocate=none --output=/dev/null";
     let (_, cache) = seen(COLD, by_aio);
     let brought = cache.brought.iter().filter(|row| row.syscall == "io_submit");

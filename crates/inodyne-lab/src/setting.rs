@@ -284,7 +284,7 @@ impl Locked {
     /// Writes a value; again, for a second, where the kernel is busy with what it belongs to, as it may be with a queue.
     fn write(&self, value: &str) -> Result<(), String> {
         let mut refused = String::new();
-        for _ in 0..100 {
+        for _ in 0..guard::TRIES {
             let is_busy =
                 |kind| matches!(kind, ErrorKind::WouldBlock | ErrorKind::ResourceBusy | ErrorKind::Interrupted);
             match self.fd.write_at(value.as_bytes(), 0) {

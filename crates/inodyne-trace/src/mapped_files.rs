@@ -21,7 +21,7 @@ const PERIOD: Duration = Duration::from_millis(50);
 const MOST_PROCESSES: usize = 32;
 /// Files that are kept. More than any program maps, but still a limit.
 const MOST_FILES: usize = 8_192;
-/// The longest wait for a list once the trace is over. Whoever holds the lock may be stuck in the kernel, for instance where a file is mapped
+/// The longest wait for a list once the trace is over; for several, twice as long. Whoever holds the lock may be stuck in the kernel, for instance where a file is mapped
 /// whose server does not answer; then the list never comes.
 const LAST: Duration = Duration::from_secs(5);
 
@@ -130,11 +130,13 @@ impl Reader {
         answers.into_iter().flatten().flatten().collect()
     }
 
-    /// Waits for the last look, though not for ever for any list, and returns what it has found.
+    /// Waits for the last look, though not for ever, and returns what it has found.
     fn finish(mut self) -> BTreeSet<PathBuf> {
         let mut files = BTreeSet::new();
+        let until = Instant::now() + 2 * LAST;
         while let Some(found) = self.found.as_ref().filter(|_| self.is_asked) {
-            match found.recv_timeout(self.patience) {
+            let left = until.saturating_duration_since(Instant::now());
+            match found.recv_timeout(self.patience.min(left)) {
                 Ok(Some(more)) => files.extend(more),
                 Ok(None) | Err(RecvTimeoutError::Disconnected) => self.is_asked = false,
                 Err(RecvTimeoutError::Timeout) => (self.is_asked, self.patience) = (false, Duration::ZERO),

@@ -35,7 +35,7 @@ pub struct CompareArguments {
     #[arg(short = 'L', long = "parameter-list", value_name = "NAME=VALUE,...", value_parser = parameter, help_heading = "Command")]
     pub parameters: Vec<Parameter>,
 
-    /// Pairs of untraced runs; with --until, at least this many
+    /// Pairs of untraced runs; with --until, at least this many, and as many as a verdict takes
     #[arg(short = 'n', long, value_name = "N", default_value_t = 10, help_heading = "Runs",
           value_parser = clap::value_parser!(u32).range(1..))]
     pub runs: u32,
@@ -135,7 +135,8 @@ pub fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// With fewer pairs of runs no verdict can come of it: they go on that long with --until, and else the user is warned before anything runs.
+/// A verdict takes so many pairs of runs, whatever the difference: with --until that many are made, otherwise the user is warned before
+/// anything runs if fewer were asked for.
 fn run_enough(experiment: &mut Experiment) {
     let (places, commands) = (experiment.places.len(), experiment.commands.len());
     // Every place but the first is compared with the first, and so is every command; each to exit, and to durable if that is timed.

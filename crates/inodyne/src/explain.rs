@@ -8,7 +8,7 @@
 mod page;
 mod pages;
 
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::Args;
@@ -70,5 +70,7 @@ fn unknown(word: &str) -> String {
 
 fn print(text: &str) -> Result<(), Failure> {
     let text = if report::shows_utf8() { text.to_owned() } else { inodyne_render::ascii(text) };
-    report::write(text.as_bytes(), None)
+    // Without styles where they are not wanted.
+    let mut stdout = anstream::stdout().lock();
+    report::printed(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
 }

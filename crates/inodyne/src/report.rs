@@ -136,13 +136,21 @@ fn write_by(write: impl FnOnce(&mut dyn Write) -> io::Result<()>, output: Option
         }
         None => {
             let mut stdout = BufWriter::new(io::stdout().lock());
-            match write(&mut stdout).and_then(|()| stdout.flush()) {
-                Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-                    Err(Failure::new(ExitStatus::Usage, format_args!("write error: {error}")))
-                }
-                _ => Ok(()),
-            }
+            printed(write(&mut stdout).and_then(|()| stdout.flush()))
         }
+    }
+}
+
+/// What became of an attempt to write to standard output.
+///
+/// # Errors
+/// It failed. A reader that went away (`| head`) is not an error.
+pub fn printed(done: io::Result<()>) -> Result<(), Failure> {
+    match done {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::new(ExitStatus::Usage, format_args!("write error: {error}")))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -17,7 +17,7 @@ use crate::units::{percent, seconds};
 const LEAST_SHARE: f64 = 0.1;
 /// Writes count as synchronous if at least this fraction of their waiting is for syncs.
 const MOSTLY_SYNC: f64 = 0.5;
-/// Where more of a call's waits than this are synchronous, all of them are: a few of them found it done.
+/// Where more of the calls of a name than this wait for a sync, all of them count: the others found it done already.
 const NEARLY_ALL: f64 = 0.9;
 /// With fewer, there is nothing to combine.
 const LEAST_SYNCS: u64 = 5;

@@ -14,6 +14,11 @@ use rustix::{
     pipe::{PipeFlags, pipe_with},
 };
 
+/// How often it tries to write where the kernel is busy with what a setting belongs to, and how long it waits each time: a second in all.
+pub(super) const TRIES: u32 = 100;
+const PAUSE: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+const BUSY: [i32; 3] = [libc::EAGAIN, libc::EBUSY, libc::EINTR];
+
 /// The guard, seen from the process that it guards.
 #[derive(Debug)]
 pub(super) struct Guard {
@@ -71,8 +76,15 @@ fn serve(closed: &[(RawFd, RawFd)], [pipe, armed]: [RawFd; 2], restored: &[(RawF
             heard = libc::read(pipe, (&raw mut byte).cast(), 1);
         }
         for (fd, value) in restored.iter().filter(|_| heard != 1) {
-            // Should that fail, there is nobody left to tell: the file has vanished with its device.
-            libc::pwrite(*fd, value.as_ptr().cast(), value.len(), 0);
+            for _ in 0..TRIES {
+                // Should that fail for good, there is nobody left to tell: the file has vanished with its device.
+                if libc::pwrite(*fd, value.as_ptr().cast(), value.len(), 0) >= 0
+                    || !BUSY.contains(&*libc::__errno_location())
+                {
+                    break;
+                }
+                libc::nanosleep(&PAUSE, std::ptr::null_mut());
+            }
         }
         libc::_exit(0)
     }

@@ -31,6 +31,8 @@ pub(super) struct Held {
     places: HashMap<u64, u64>,
     digest: RandomState,
     files: BTreeMap<u64, File>,
+    /// Nodes on which somebody may hold a lock of fcntl(2), and who: such a lock is on the file, however often a process has it open.
+    locks: BTreeSet<(u64, u64)>,
 }
 
 #[derive(Debug)]
@@ -46,15 +48,8 @@ struct File {
     node: u64,
     /// How it is open.
     access: u8,
-    /// Who may hold a lock on it, and whether that is one of flock(2).
-    locks: BTreeSet<(u64, bool)>,
-}
-
-impl File {
-    /// A lock of fcntl(2) is on the file, however often a process has it open; one of flock(2) is of what was opened.
-    fn has_lock(&self, of_flock: bool) -> bool {
-        self.locks.iter().any(|(_, is_of_flock)| *is_of_flock == of_flock)
-    }
+    /// Who may hold a lock of flock(2), which is on what was opened.
+    locks: BTreeSet<u64>,
 }
 
 impl Held {
@@ -161,22 +156,25 @@ impl Held {
 
     fn locked(&mut self, ask: &LkIn) {
         let Some(file) = self.files.get_mut(&ask.fh) else { return };
-        let lock = (ask.owner, ask.flags & LK_FLOCK != 0);
-        if ask.lock.kind as i32 != libc::F_UNLCK {
-            file.locks.insert(lock);
-        } else if ask.lock.start == 0 && ask.lock.end >= i64::MAX as u64 {
-            file.locks.remove(&lock);
-            if !lock.1 {
-                let node = file.node;
-                self.unlocked(node, ask.owner);
-            }
+        let node = file.node;
+        let is_of_flock = ask.flags & LK_FLOCK != 0;
+        let releases_all = ask.lock.start == 0 && ask.lock.end >= i64::MAX as u64;
+        match (ask.lock.kind as i32 == libc::F_UNLCK, is_of_flock) {
+            (false, true) => _ = file.locks.insert(ask.owner),
+            (false, false) => _ = self.locks.insert((node, ask.owner)),
+            (true, _) if !releases_all => {}
+            (true, true) => _ = file.locks.remove(&ask.owner),
+            (true, false) => self.unlocked(node, ask.owner),
         }
     }
 
-    /// A process has released all of its locks of fcntl(2) on a file, through whichever of its descriptors, or has closed one of these.
-    fn unlocked(&mut self, node: u64, owner: u64) {
-        let of_node = self.files.values_mut().filter(|file| file.node == node);
-        of_node.for_each(|file| _ = file.locks.remove(&(owner, false)));
+    /// A process has released all of its locks of fcntl(2) on a file, or has closed one of its descriptors of it.
+    pub fn unlocked(&mut self, node: u64, owner: u64) {
+        self.locks.remove(&(node, owner));
+    }
+
+    fn has_lock(&self, node: u64) -> bool {
+        self.locks.range((node, 0)..=(node, u64::MAX)).next().is_some()
     }
 
     /// The kernel has forgotten this many of the times that it was told of a node.
@@ -199,7 +197,12 @@ impl Held {
 
     /// A file is no longer open. Returns whether it was.
     pub fn closed(&mut self, handle: u64) -> bool {
-        self.files.remove(&handle).is_some()
+        let Some(file) = self.files.remove(&handle) else { return false };
+        // Locks end with the last of its descriptors at the latest.
+        if self.has_lock(file.node) && !self.files.values().any(|other| other.node == file.node) {
+            self.locks.retain(|(node, _)| *node != file.node);
+        }
+        true
     }
 
     /// All that the kernel holds something of.
@@ -208,8 +211,8 @@ impl Held {
     }
 
     /// What a host is to be told, directories before what is in them. Left out are files on which somebody may hold a lock, since others may
-    /// have held it in the meantime (all that are open of a file if it is a lock of fcntl(2)), and, if the host's machine `has_crashed`, those that are open for writing: what was written may be
-    /// lost, and an fsync must not say that it is not.
+    /// have held it in the meantime (all that are open of a file if it is a lock of fcntl(2)), and, if the host's machine `has_crashed`, those
+    /// that are open for writing: what was written may be lost, and an fsync must not say that it is not.
     pub fn list(&self, has_crashed: bool) -> Vec<Kept> {
         let mut below: HashMap<u64, Vec<u64>> = HashMap::new();
         self.nodes.iter().for_each(|(node, known)| below.entry(known.directory).or_default().push(*node));
@@ -224,9 +227,7 @@ impl Held {
                 directories.push_back(node);
             }
         }
-        let locked: BTreeSet<u64> =
-            self.files.values().filter(|file| file.has_lock(false)).map(|file| file.node).collect();
-        let is_locked = |file: &File| file.has_lock(true) || locked.contains(&file.node);
+        let is_locked = |file: &File| !file.locks.is_empty() || self.has_lock(file.node);
         let is_kept = |file: &File| !is_locked(file) && (file.access == libc::O_RDONLY as u8 || !has_crashed);
         list.extend(self.files.iter().filter(|(_, file)| is_kept(file)).map(|(handle, file)| Kept::File {
             handle: *handle,

@@ -115,7 +115,10 @@ impl Record {
                 return Ask::Send(self.outbox());
             }
             // A flush ends locks, and all of them are lost: whoever closes a file need not wait.
-            Ok(Operation::Flush(_)) if self.state != State::Connected => return Ask::Answer(answer(unique, Ok(()))),
+            Ok(Operation::Flush(ask)) if self.state != State::Connected => {
+                self.held.unlocked(request.header.node, ask.lock_owner);
+                return Ask::Answer(answer(unique, Ok(())));
+            }
             Ok(Operation::Release(ask)) => {
                 let is_held = self.held.closed(ask.fh);
                 // A host that was told of what is held, without this file, knows nothing of it.

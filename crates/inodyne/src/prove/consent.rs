@@ -20,7 +20,7 @@ use crate::say::show;
 /// Shows what will be run and set, and as whom: one line each, without the empty ones.
 ///
 /// # Errors
-/// Nobody can be shown.
+/// It cannot be printed.
 pub fn show(user: Option<&User>, variant: &Variant) -> Result<(), Failure> {
     let Variant { place, data, command, .. } = variant;
     let line = |name: &str, text: &str| show!("  {name:<10} {}", escaped(text));
@@ -73,8 +73,8 @@ pub fn ask(arguments: &ProveArguments) -> Result<(), Failure> {
     }
 }
 
-/// What is copied into a place is read as root, and belongs to the command's user then. So where a recording names both, that user must be the
-/// one who asks, or root must ask: another one may not have the right to read it all.
+/// What is copied into a place is read as root, and belongs to the command's user then. So where a recording names both, whoever asks must be
+/// that user, or root, who may read it anyway and is shown both.
 ///
 /// # Errors
 /// The recording has another user's command read what is copied.

@@ -234,7 +234,9 @@ pub fn check(made: &MadePlace) -> Result<(), String> {
     }
     let name = |option: &str| option.split('=').next().unwrap_or_default().to_owned();
     let mut options = made.mount_options().split(',').filter(|option| !option.is_empty());
-    match options.find(|option| !MOUNT.contains(&name(option).as_str()) || option.contains('/')) {
+    let is_harmless = |option: &&str| MOUNT.contains(&name(option).as_str()) && !option.contains('/');
+    // A file system that is full or wrong would end the machine.
+    match options.find(|option| !is_harmless(option) || *option == "errors=panic") {
         Some(option) => refused(&format!("mount {option}")),
         None => Ok(()),
     }
@@ -323,6 +325,7 @@ mod tests {
             "xfs:mkfs=-p proto",
             "ext4:mount=journal_dev=0x700",
             "ext4:mount=commit=/x",
+            "ext4:mount=errors=panic",
             "erofs:mount=device=x",
         ] {
             assert!(checked(spec).is_err_and(|told| told.contains("--at")), "{spec}");

@@ -55,7 +55,7 @@ const READERS: &[&str] = &[
 ];
 
 /// Of these, those that end with 1 where they find nothing, and with more where something is wrong.
-const SEEKERS: &[&str] = &["ag", "bzgrep", "egrep", "fgrep", "grep", "rg", "xzgrep", "zgrep"];
+const SEEKERS: &[&str] = &["ag", "egrep", "fgrep", "grep", "rg", "xzgrep", "zgrep"];
 
 /// What a script of parts begins with: variables of the environment may have these names.
 const BEGIN: &str = "unset parts status code";
@@ -77,6 +77,14 @@ pub fn over(argv: &[String], workers: usize, only_reads: bool) -> Result<Vec<Str
         return Err(format!("it is not known whether {program} only reads its files, so it is not split"));
     }
     let (head, files) = argv.split_at(argv.len() - files);
+    // It ends at the first thing that it finds.
+    let is_quiet = |word: &String| match word.strip_prefix("--") {
+        Some(long) => matches!(long, "quiet" | "silent"),
+        None => word.starts_with('-') && word.contains('q'),
+    };
+    if SEEKERS.contains(&program) && head.iter().any(is_quiet) {
+        return Err(format!("{program} that prints nothing need not read all of its files, so it is not split"));
+    }
     let head = quoted(head);
     let parts = files
         .chunks(files.len().div_ceil(workers))
@@ -190,6 +198,8 @@ mod tests {
             "/bin/true",
             "cp s/1 s/2 s/3 s/4 d/",
             "/usr/bin/tar cf ./o.tar a/1 a/2 a/3 a/4",
+            "grep -iq x a/1 a/2 a/3 a/4",
+            "rg --quiet x a/1 a/2 a/3 a/4",
         ] {
             assert!(over(&words(line), 2, false).is_err(), "{line}");
         }

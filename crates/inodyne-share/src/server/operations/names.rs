@@ -147,7 +147,7 @@ impl Call<'_> {
                 let mut entry = self.entry_of(self.header.node, name, || stat(&file))?;
                 let node = entry.node;
                 if self.node_of(&directory, name).is_none_or(|named| named != node) {
-                    // It is, and the guest may have been told so before it could know this one.
+                    // The guest may have been told so before it could know this one.
                     (entry.entry_valid, entry.entry_valid_nsec) = (0, 0);
                 }
                 let added = self.host.handles.add(self.guest.id, node, file);
