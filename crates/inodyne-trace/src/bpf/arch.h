@@ -63,21 +63,14 @@ struct thread_info {
 
 #define MODE_IN_STAT 24 /* arch/x86/include/uapi/asm/stat.h */
 
-/* 32-bit syscalls that matter to more than the table of calls: arch/x86/entry/syscalls/syscall_32.tbl. */
-enum calls_32 {
-	CALL_WRITE_32 = CALLS_64 + 4,
-	CALL_EXECVE_32 = CALLS_64 + 11,
-	CALL_WRITEV_32 = CALLS_64 + 146,
-	CALL_PWRITE64_32 = CALLS_64 + 181,
-	CALL_SENDFILE_32 = CALLS_64 + 187,
-	CALL_SENDFILE64_32 = CALLS_64 + 239,
+/* 32-bit syscalls that have other numbers on other processors: arch/x86/entry/syscalls/syscall_32.tbl. */
+enum own_calls_32 {
 	CALL_IO_SUBMIT_32 = CALLS_64 + 248,
 	CALL_SPLICE_32 = CALLS_64 + 313,
 	CALL_PWRITEV_32 = CALLS_64 + 334,
 	CALL_EXECVEAT_32 = CALLS_64 + 358,
 	CALL_COPY_FILE_RANGE_32 = CALLS_64 + 377,
 	CALL_PWRITEV2_32 = CALLS_64 + 379,
-	CALL_IO_URING_ENTER_32 = CALLS_64 + 426,
 };
 
 /* Whether a new thread's first event is the end of the call that made it: ret_from_fork in arch/x86/kernel/process.c. */
@@ -99,6 +92,20 @@ enum calls_32 {
 #define MODE_IN_STAT 16 /* include/uapi/asm-generic/stat.h */
 
 /* The same: arch/arm64/tools/syscall_32.tbl. */
+enum own_calls_32 {
+	CALL_IO_SUBMIT_32 = CALLS_64 + 246,
+	CALL_SPLICE_32 = CALLS_64 + 340,
+	CALL_PWRITEV_32 = CALLS_64 + 362,
+	CALL_EXECVEAT_32 = CALLS_64 + 387,
+	CALL_COPY_FILE_RANGE_32 = CALLS_64 + 391,
+	CALL_PWRITEV2_32 = CALLS_64 + 393,
+};
+
+/* It is not: ret_from_fork in arch/arm64/kernel/entry.S goes to user space without an event. */
+#define CHILD_ENDS_CALL 0
+#endif
+
+/* 32-bit syscalls that matter to more than the table of calls, besides those above: these have the same numbers everywhere. */
 enum calls_32 {
 	CALL_WRITE_32 = CALLS_64 + 4,
 	CALL_EXECVE_32 = CALLS_64 + 11,
@@ -106,18 +113,8 @@ enum calls_32 {
 	CALL_PWRITE64_32 = CALLS_64 + 181,
 	CALL_SENDFILE_32 = CALLS_64 + 187,
 	CALL_SENDFILE64_32 = CALLS_64 + 239,
-	CALL_IO_SUBMIT_32 = CALLS_64 + 246,
-	CALL_SPLICE_32 = CALLS_64 + 340,
-	CALL_PWRITEV_32 = CALLS_64 + 362,
-	CALL_EXECVEAT_32 = CALLS_64 + 387,
-	CALL_COPY_FILE_RANGE_32 = CALLS_64 + 391,
-	CALL_PWRITEV2_32 = CALLS_64 + 393,
 	CALL_IO_URING_ENTER_32 = CALLS_64 + 426,
 };
-
-/* It is not: ret_from_fork in arch/arm64/kernel/entry.S goes to user space without an event. */
-#define CHILD_ENDS_CALL 0
-#endif
 
 /* Syscalls that newer architectures do not have: `newfstatat` serves for `stat` there. */
 #define NO_CALL 0xfffe
