@@ -359,7 +359,10 @@ fn who_else_has_the_cpus_or_the_disk_is_named() {
         sh_recorded(scratch.path(), &options, "find . -type f | xargs cat > /dev/null")
     };
     let doubts = &of_disk.traces[0].doubts;
-    assert!(doubts.iter().any(|doubt| doubt.contains(" dd") && doubt.contains("of what the disk did")), "{doubts:?}");
+    let names = |doubt: &String| doubt.contains(" dd") && doubt.contains("of what the disk did");
+    let paths = of_disk.traces[0].block.iter().flat_map(|block| &block.paths);
+    let times = paths.map(|row| (&row.disk, row.path, row.asker, row.amount.queue_ns, row.amount.device_ns));
+    assert!(doubts.iter().any(names), "{doubts:?}: {:?}", times.collect::<Vec<_>>());
     // Disk interrupts that hit a process that only computes do not make it a helper.
     let helpers = &of_disk.traces[0].observed.helpers;
     assert!(helpers.iter().all(|helper| helper.comm != "awk"), "{helpers:?}");

@@ -83,7 +83,7 @@ for directory in map(str, range(300)):
 fn noatime_helps_who_reads_files_for_the_first_time() {
     let (_machine, scratch) = (machine(), scratch());
     let file = scratch.path().join("reads.inodyne");
-    let place = ["--at", "ext4:size=128M,delay=10ms", "--data", "tree:dirs=40,files=50,bytes=100"];
+    let place = ["--at", "ext4:size=128M,delay=50ms", "--data", "tree:dirs=40,files=50,bytes=100"];
     let options: Vec<&str> = place.into_iter().chain(["--objective", "durable", "--setting", "atime"]).collect();
     let (outcome, tuning) = tuned_by("12", &file, &options, &["sh", "-c", "cat */* >/dev/null"]);
     assert_eq!((best(&tuning).written().as_str(), best(&tuning).risk()), ("noatime", Risk::None));

@@ -64,10 +64,10 @@ pub(crate) fn most_used(block: &BlockIo) -> Option<&Disk> {
     used.max_by_key(|disk| own_time(block, disk))
 }
 
-/// How long the command's own requests were at a disk, and what they moved.
+/// How long the command's own requests to a disk took, and what they moved.
 fn own_time(block: &BlockIo, disk: &Disk) -> (Nanos, u64) {
     let own = block.paths.iter().filter(|row| row.disk == disk.number && row.asker == Asker::Command);
-    own.fold((Nanos::ZERO, 0), |(ns, bytes), row| (ns + row.amount.device_ns, bytes.saturating_add(row.amount.bytes)))
+    own.fold((Nanos::ZERO, 0), |(ns, bytes), row| (ns + row.amount.taken_ns(), bytes.saturating_add(row.amount.bytes)))
 }
 
 /// The devices that a place is mounted from, by their names.

@@ -42,7 +42,7 @@ const STOLEN: f64 = 0.1;
 /// If others had more than this share of a disk's time, and the command waits for devices for this share of the path, it waited for them.
 const OTHERS_DISK: f64 = 0.3;
 const WAITS_FOR_DEVICES: f64 = 0.2;
-/// If more than this share of that is for reads, it did not wait for a disk that had less than this share of its own requests' time.
+/// If more than this share of that is for reads, it did not wait for a disk on which its requests spent less than this share of their time.
 const MOSTLY_READS: f64 = 0.5;
 const HARDLY_USED: f64 = 0.1;
 /// If the path is followed by sums alone for more than this share of the time, it is not known what was waited for beside it.
@@ -336,6 +336,10 @@ mod tests {
         let is_said = |trace: &Trace| busy_disk(trace).is_some_and(|said| said.starts_with("another program, backup,"));
         assert_eq!(busy_disk(&with(1.0)), None);
         assert!(is_said(&with(50.0)));
+        // Others' requests went first.
+        let mut queued = with(1.0);
+        queued.block.as_mut().expect("set above").paths[1].amount.queue_ns = ms(50.0);
+        assert!(is_said(&queued));
         // A sync is answered once others have written.
         let mut syncs = with(1.0);
         syncs.ledger.rows[0].cause = Some(Cause::DeviceWrite);

@@ -32,7 +32,7 @@ pub(crate) struct Use {
 pub(crate) struct OnDisk {
     /// How long all requests were at the device, in total.
     pub(crate) device_ns: Nanos,
-    /// How long the command's own were, with what went through a loop device.
+    /// How long the command's own took, with what went through a loop device: those of others may keep them in the queue for most of it.
     pub(crate) own_ns: Nanos,
     pub(crate) strangers: Vec<Use>,
 }
@@ -118,7 +118,7 @@ pub(crate) fn on_disk(trace: &Trace, disk: &str) -> Option<OnDisk> {
     let rows: Vec<&PathRequests> = block.paths.iter().filter(is_meant).collect();
     // What goes through a loop device to this disk is asked for by a kernel thread.
     let own = rows.iter().filter(|row| row.asker == Asker::Command || row.path == IoPath::Loop);
-    let own: Vec<Nanos> = own.map(|row| row.amount.device_ns).collect();
+    let own: Vec<Nanos> = own.map(|row| row.amount.taken_ns()).collect();
     if own.is_empty() {
         return None;
     }

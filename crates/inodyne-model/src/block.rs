@@ -186,6 +186,11 @@ impl Amount {
         self.queue_ns.0.checked_div(self.queue.count()).map(Nanos)
     }
 
+    /// How long they took in total, in the queue and at the device.
+    pub fn taken_ns(&self) -> Nanos {
+        self.queue_ns + self.device_ns
+    }
+
     /// Adds others.
     pub fn add(&mut self, other: &Amount) {
         self.requests = self.requests.saturating_add(other.requests);
