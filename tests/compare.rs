@@ -138,7 +138,7 @@ fn runs_that_fail_or_hang_are_kept_and_withhold_the_verdict() {
     let flag = scratch.path().join("flag").display().to_string();
     // Fails every other time.
     let flaky = format!("if [ -e {flag} ]; then rm {flag}; else : >{flag}; exit 3; fi");
-    let arguments = ["-c", "true", "-c", &flaky, "-c", "sleep 4713", "-n", "6", "--traced", "0", "--timeout", "500ms"];
+    let arguments = ["-c", "true", "-c", &flaky, "-c", "sleep 4713", "-n", "6", "--traced", "0", "--timeout", "2s"];
     let outcome = compared(&arguments).ended_with(1);
     assert!(outcome.stderr.contains("9 of 18 runs failed"), "{}", outcome.stderr);
     let recording = outcome.recording();
@@ -183,7 +183,7 @@ fn it_goes_on_until_the_interval_is_narrow_enough_and_not_for_ever() {
     // Two pairs say nothing, however close they are.
     assert!(enough.runs.len() >= 12, "{}", enough.runs.len());
     let never =
-        compared(&[&command[..], &["--until", "0.0001%", "--max-time", "1s"]].concat()).ended_with(0).recording();
+        compared(&[&command[..], &["--until", "0.0001%", "--max-time", "4s"]].concat()).ended_with(0).recording();
     assert!(never.runs.len() >= 12, "{}", never.runs.len());
 }
 
@@ -492,8 +492,8 @@ fn interval(rounds: &[f64]) -> (f64, f64) {
 #[test]
 fn a_slow_device_is_named_as_the_difference() {
     let _machine = machine();
-    let places = ["--at", "fast=ext4:size=256M", "--at", "slow=ext4:size=256M,delay=2ms", "--data", TREE];
-    let arguments = [&places[..], &["--cache", "cold", "-n", "8", "--traced", "2", "--", "find", "."]].concat();
+    let places = ["--at", "fast=ext4:size=256M", "--at", "slow=ext4:size=256M,delay=10ms", "--data", TREE];
+    let arguments = [&places[..], &["--cache", "cold", "-n", "8", "--traced", "4", "--", "find", "."]].concat();
     let recording = compared(&arguments).ended_with(0).recording();
     let [wall] = of_wall(&recording)[..] else { panic!("one pair of cases, one time") };
     assert_eq!(wall.verdict, Verdict::Slower, "{wall:?}");
@@ -505,7 +505,7 @@ fn a_slow_device_is_named_as_the_difference() {
     assert!(reads * 10 > whole * 8, "{reads} of {whole} ns are the device's");
     assert_eq!(recording.places[0].data_digest, recording.places[1].data_digest);
     assert!(recording.places[0].limits.is_none());
-    assert_eq!(recording.places[1].limits.and_then(|limits| limits.delay_ns), Some(Nanos(2_000_000)));
+    assert_eq!(recording.places[1].limits.and_then(|limits| limits.delay_ns), Some(Nanos(10_000_000)));
 }
 
 #[test]

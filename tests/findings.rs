@@ -263,7 +263,7 @@ fn words(case: &Case, programs: &TempDir, limits: &Limits) -> (Vec<String>, Stri
     };
     let cgroup = limits.memory.0.display().to_string();
     let filled = |text: &&str| {
-        let text = text.replace("READS", &limits.reads.reads(100)).replace("CPU", &limits.cpu.cpu(5));
+        let text = text.replace("READS", &limits.reads.reads(25)).replace("CPU", &limits.cpu.cpu(5));
         text.replace("CGROUP", &cgroup).replace("FIXTURE", &program)
     };
     (case.options.iter().map(filled).collect(), filled(&case.script))
@@ -382,7 +382,7 @@ const TWINS: &[Case] = &[
         "readahead-wasted",
         &[
             "--at",
-            "ext4:size=1G,delay=5ms,set=/sys/block/LOOP/queue/read_ahead_kb=128",
+            "ext4:size=1G,delay=100ms,set=/sys/block/LOOP/queue/read_ahead_kb=128",
             "--data",
             "tree:dirs=1,files=1,bytes=200000000",
             "--cache",

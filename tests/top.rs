@@ -71,12 +71,15 @@ fn who_syncs_is_listed_first_with_what_it_waits_for() {
         let had_cpu = number(look, "length_ns") - number(row, "ready_ns");
         let share = number(row, "files_ns") / had_cpu;
         assert!((0.4..=1.01).contains(&share), "{share} of {look}");
-        // Two calls, and two waits or more, for each round.
-        assert!(number(row, "calls") > 20.0, "{look}");
+        assert!(number(row, "calls") > 0.0, "{look}");
         assert!(row["file"].as_str().is_none_or(|file| file.ends_with("/synced")), "{look}");
         let length = number(look, "length_ns") / 1e9;
         assert!((0.9..10.0).contains(&length), "{look}");
     }
+    // Two calls, and two waits or more, for each round.
+    let calls: f64 =
+        looks.iter().flat_map(|look| look["rows"].as_array()).flatten().map(|row| number(row, "calls")).sum();
+    assert!(calls > 20.0, "{looks:?}");
 }
 
 #[test]
@@ -360,7 +363,7 @@ fn ran_in(account: &Account, name: &str) -> f64 {
 #[test]
 fn where_not_every_call_is_timed_all_are_counted_and_the_times_sum() {
     let (_machine, scratch) = (machine(), scratch());
-    let mut rounds = Rounds::start(scratch.path(), 100_000);
+    let mut rounds = Rounds::start(scratch.path(), 400_000);
     let mut tracer = LiveTracer::new(&Options::default()).expect("this machine can trace");
     let costs = tracer.costs_of_calls();
     assert!(costs.on_average(8) <= costs.timed_ns, "{costs:?}");

@@ -235,7 +235,7 @@ fn who_has_a_lock_and_is_none_of_the_command_is_named() {
     symlink(&program, scratch.path().join("stranger")).expect("scratch");
     // It takes the lock before the command begins, once and for long, and holds it for as long as that runs and more.
     let members = cgroup.0.join("cgroup.procs");
-    let enter = format!("setsid sh -c 'echo $$ > {} && exec ./stranger 1 1 1500' > printed", members.display());
+    let enter = format!("setsid sh -c 'echo $$ > {} && exec ./stranger 1 1 5000' > printed", members.display());
     let stranger = format!("{enter} & while flock -n lock true; do sleep 0.01; done");
     let file = scratch.path().join("recording.inodyne");
     let mut command = inodyne();
@@ -270,9 +270,9 @@ fn a_limit_of_the_cgroup_is_named_and_not_the_device() {
     let (_machine, scratch, cgroup) = (machine(), scratch(), Cgroup::of("blkio"));
     // A hundred and fifty directories are as many blocks, one after the other.
     let tree = ["--at", "ext4:size=256M", "--data", "tree:dirs=150,files=5,bytes=1", "--cache", "cold"];
-    let limited = sh_recorded(scratch.path(), &tree, &format!("{} && exec find . -size +1k", cgroup.reads(100)));
+    let limited = sh_recorded(scratch.path(), &tree, &format!("{} && exec find . -size +1k", cgroup.reads(25)));
     let finding = expected(&limited, "io-limited");
-    assert!(finding.title.contains("waits at its cgroup's limit of 100 read requests a second of 7:"), "{finding:?}");
+    assert!(finding.title.contains("waits at its cgroup's limit of 25 read requests a second of 7:"), "{finding:?}");
     assert!(finding.evidence[0].contains(cgroup.name()), "{finding:?}");
     assert!(finding.bound && said(&limited, "cold-metadata").is_none(), "{:?}", limited.findings);
     // Where as much is allowed as the device delivers, it is the device.
@@ -353,10 +353,11 @@ fn who_else_has_the_cpus_or_the_disk_is_named() {
     let read = format!("while :; do dd if={file} of=/dev/null bs=1M iflag=direct status=none; done");
     run(Command::new("dd").args(["if=/dev/zero", &format!("of={file}"), "bs=1M", "count=64", "conv=fsync"]))
         .ended_with(0);
+    let options = ["--at", "ext4:size=1G", "--data", "tree:dirs=100,files=10,bytes=1000", "--cache", "cold"];
+    let reads_all = "find . -type f | xargs cat > /dev/null";
     let of_disk = {
-        let _beside = [Beside::new(&read), Beside::new(&read), Beside::new("exec awk 'BEGIN { while (1); }'")];
-        let options = ["--at", "ext4:size=1G", "--data", "tree:dirs=300,files=10,bytes=1000", "--cache", "cold"];
-        sh_recorded(scratch.path(), &options, "find . -type f | xargs cat > /dev/null")
+        let _beside: Vec<Beside> = (0..4).map(|_| Beside::new(&read)).collect();
+        sh_recorded(scratch.path(), &options, reads_all)
     };
     let doubts = &of_disk.traces[0].doubts;
     let names = |doubt: &String| doubt.contains(" dd") && doubt.contains("of what the disk did");
@@ -364,7 +365,11 @@ fn who_else_has_the_cpus_or_the_disk_is_named() {
     let times = paths.map(|row| (&row.disk, row.path, row.asker, row.amount.queue_ns, row.amount.device_ns));
     assert!(doubts.iter().any(names), "{doubts:?}: {:?}", times.collect::<Vec<_>>());
     // Disk interrupts that hit a process that only computes do not make it a helper.
-    let helpers = &of_disk.traces[0].observed.helpers;
+    let of_interrupts = {
+        let _beside = [Beside::new("exec awk 'BEGIN { while (1); }'"), Beside::new("exec awk 'BEGIN { while (1); }'")];
+        sh_recorded(scratch.path(), &options, reads_all)
+    };
+    let helpers = &of_interrupts.traces[0].observed.helpers;
     assert!(helpers.iter().all(|helper| helper.comm != "awk"), "{helpers:?}");
 }
 

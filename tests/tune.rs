@@ -44,10 +44,10 @@ fn best(tuning: &Tuning) -> &Tried {
 fn read_ahead_of_inodes_helps_a_cold_walk_on_a_slow_device() {
     let (_machine, scratch) = (machine(), scratch());
     let file = scratch.path().join("walk.inodyne");
-    let place = "ext4:size=128M,mkfs=-O ^dir_index -I 1024,delay=3ms";
+    let place = "ext4:size=128M,mkfs=-O ^dir_index -I 1024,delay=5ms";
     let options = ["--at", place, "--data", "tree:dirs=30,files=100,bytes=1", "--cache", "cold", "--setting"];
     let options: Vec<&str> = options.into_iter().chain(["inode_readahead_blks"]).collect();
-    let (outcome, tuning) = tuned_by("8", &file, &options, &["find", ".", "-size", "+1k"]);
+    let (outcome, tuning) = tuned_by("10", &file, &options, &["find", ".", "-size", "+1k"]);
     let best = best(&tuning);
     assert_eq!((best.verdict, best.risk(), tuning.complete), (TuneVerdict::Helps, Risk::None, true));
     let confirmed = best.confirmed.expect("it was confirmed");
@@ -271,7 +271,7 @@ fn a_killed_tuning_goes_on_from_where_it_was() {
     let runs = || std::fs::read_to_string(&begun).unwrap_or_default().lines().count();
     let tune = |file: &Path, more: &[&str]| {
         let mut tune = inodyne();
-        tune.args(["tune", "-n", "6", "--at", "tmpfs", "--param", "time=0.2,0.05,0.25", "-o"]).arg(file).args(more);
+        tune.args(["tune", "-n", "8", "--at", "tmpfs", "--param", "time=0.5,0.05,0.6", "-o"]).arg(file).args(more);
         tune.args(["--setting", "vfs_cache_pressure=50", "--", "sh", "-c", &script]);
         tune
     };
