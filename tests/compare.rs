@@ -138,7 +138,7 @@ fn runs_that_fail_or_hang_are_kept_and_withhold_the_verdict() {
     let flag = scratch.path().join("flag").display().to_string();
     // Fails every other time.
     let flaky = format!("if [ -e {flag} ]; then rm {flag}; else : >{flag}; exit 3; fi");
-    let arguments = ["-c", "true", "-c", &flaky, "-c", "sleep 4713", "-n", "6", "--traced", "0", "--timeout", "2s"];
+    let arguments = ["-c", "true", "-c", &flaky, "-c", "sleep 4713", "-n", "6", "--traced", "0", "--timeout", "1s"];
     let outcome = compared(&arguments).ended_with(1);
     assert!(outcome.stderr.contains("9 of 18 runs failed"), "{}", outcome.stderr);
     let recording = outcome.recording();
