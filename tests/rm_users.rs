@@ -109,7 +109,7 @@ fn a_deep_tree_takes_no_longer_where_it_may_have_to_ask() {
     // Going from the root down to each of its directories would take minutes. In memory, since a disk that seeks for each of
     // them takes minutes, too.
     let script = "mount -t tmpfs x /mnt; chmod 777 /mnt; cd /mnt
-        $user $tree make t --depth 20000 --width 1 >/dev/null; ls; ulimit -n 64
+        $user $tree make t --depth 30000 --width 1 >/dev/null; ls; ulimit -n 64
         $user timeout 100 $rm -r ---presume-input-tty t </dev/null; echo $?; ls; $rm -rf t";
     assert_eq!(program.outcome(&format!("{} rm", program.path), script), ["t\n0\n", ""]);
 }

@@ -52,7 +52,7 @@ fn who_syncs_is_listed_first_with_what_it_waits_for() {
     let (_target, pid) = syncs_slowly(scratch.path());
     let bystander = sleepers(0);
     let pids = [pid.to_string(), bystander.pid().to_string()];
-    let looks = looks(&["--pid", &pids[0], "--pid", &pids[1], "--interval", "1s", "-n", "3"]);
+    let looks = looks(&["--pid", &pids[0], "--pid", &pids[1], "--interval", "4s", "-n", "3"]);
     assert_eq!(looks.len(), 3);
     for (at, look) in looks.iter().enumerate() {
         assert_eq!(
@@ -71,15 +71,12 @@ fn who_syncs_is_listed_first_with_what_it_waits_for() {
         let had_cpu = number(look, "length_ns") - number(row, "ready_ns");
         let share = number(row, "files_ns") / had_cpu;
         assert!((0.4..=1.01).contains(&share), "{share} of {look}");
-        assert!(number(row, "calls") > 0.0, "{look}");
+        // Two calls, and two waits or more, for each round.
+        assert!(number(row, "calls") > 20.0, "{look}");
         assert!(row["file"].as_str().is_none_or(|file| file.ends_with("/synced")), "{look}");
         let length = number(look, "length_ns") / 1e9;
         assert!((0.9..10.0).contains(&length), "{look}");
     }
-    // Two calls, and two waits or more, for each round.
-    let calls: f64 =
-        looks.iter().flat_map(|look| look["rows"].as_array()).flatten().map(|row| number(row, "calls")).sum();
-    assert!(calls > 20.0, "{looks:?}");
 }
 
 #[test]

@@ -353,11 +353,13 @@ fn who_else_has_the_cpus_or_the_disk_is_named() {
     let read = format!("while :; do dd if={file} of=/dev/null bs=1M iflag=direct status=none; done");
     run(Command::new("dd").args(["if=/dev/zero", &format!("of={file}"), "bs=1M", "count=64", "conv=fsync"]))
         .ended_with(0);
-    let options = ["--at", "ext4:size=1G", "--data", "tree:dirs=100,files=10,bytes=1000", "--cache", "cold"];
-    let reads_all = "find . -type f | xargs cat > /dev/null";
+    let reads_all = |data: &str| {
+        let options = ["--at", "ext4:size=1G", "--data", data, "--cache", "cold"];
+        sh_recorded(scratch.path(), &options, "find . -type f | xargs cat > /dev/null")
+    };
     let of_disk = {
         let _beside: Vec<Beside> = (0..4).map(|_| Beside::new(&read)).collect();
-        sh_recorded(scratch.path(), &options, reads_all)
+        reads_all("tree:dirs=100,files=10,bytes=1000")
     };
     let doubts = &of_disk.traces[0].doubts;
     let names = |doubt: &String| doubt.contains(" dd") && doubt.contains("of what the disk did");
@@ -366,8 +368,8 @@ fn who_else_has_the_cpus_or_the_disk_is_named() {
     assert!(doubts.iter().any(names), "{doubts:?}: {:?}", times.collect::<Vec<_>>());
     // Disk interrupts that hit a process that only computes do not make it a helper.
     let of_interrupts = {
-        let _beside = [Beside::new("exec awk 'BEGIN { while (1); }'"), Beside::new("exec awk 'BEGIN { while (1); }'")];
-        sh_recorded(scratch.path(), &options, reads_all)
+        let _beside = [Beside::new(&read), Beside::new(&read), Beside::new("exec awk 'BEGIN { while (1); }'")];
+        reads_all("tree:dirs=300,files=10,bytes=1000")
     };
     let helpers = &of_interrupts.traces[0].observed.helpers;
     assert!(helpers.iter().all(|helper| helper.comm != "awk"), "{helpers:?}");
