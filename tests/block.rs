@@ -215,33 +215,46 @@ fn what_workers_of_io_uring_read_is_the_commands() {
     let script = format!(
         "fio --name=a --filename=file --ioengine=io_uring --force_async=1 --rw=read --direct=1 --bs=64k --size={BYTES} --output=/dev/null"
     );
-    let mut command = traced(&["--at", "ext4:size=128M", "--cache", "cold"], sh(&script));
-    let recording = run(&mut command).ended_with(0).recording();
-    let block = recording.traces[0].block.as_ref().expect("block devices are looked at");
-    let name = recording.places[0].source.trim_start_matches("/dev/");
-    let disk = block.disks.iter().find(|disk| disk.name == name).expect("it was read from");
-    let is_direct = |row: &&PathRequests| row.disk == disk.number && row.path == IoPath::Direct;
-    let of = |asker| {
-        let rows = block.paths.iter().filter(is_direct).filter(|row| row.asker == asker);
-        rows.map(|row| row.amount.bytes).sum::<u64>()
+    let read = || {
+        let mut command = traced(&["--at", "ext4:size=128M", "--cache", "cold"], sh(&script));
+        let recording = run(&mut command).ended_with(0).recording();
+        let block = recording.traces[0].block.as_ref().expect("block devices are looked at");
+        let name = recording.places[0].source.trim_start_matches("/dev/");
+        let disk = block.disks.iter().find(|disk| disk.name == name).expect("it was read from");
+        let is_direct = |row: &&PathRequests| row.disk == disk.number && row.path == IoPath::Direct;
+        let direct = block.paths.iter().filter(is_direct);
+        let askers: Vec<_> = direct.map(|row| (row.asker, row.comm.clone(), row.amount.bytes)).collect();
+        assert!(askers.iter().all(|(asker, ..)| *asker == Asker::Command), "{askers:?}");
+        let bytes: u64 = askers.iter().map(|(.., bytes)| bytes).sum();
+        assert!(bytes <= BYTES, "{askers:?}");
+        bytes
     };
-    assert_eq!((of(Asker::Command), of(Asker::Other)), (BYTES, 0), "{:?}", block.paths);
+    // Not all of them: see RUNS.
+    let all: Vec<u64> = std::iter::repeat_with(read).take(RUNS).take_while(|bytes| *bytes < BYTES).collect();
+    assert!(all.len() < RUNS, "never all {BYTES} bytes: {all:?}");
 }
 
 #[test]
 fn what_is_written_after_the_end_is_told_apart() {
+    const BYTES: u64 = 8 << 20;
     let _machine = machine();
     // A new file each time: ext4 begins to write a truncated one when it is closed (ext4(5): auto_da_alloc).
-    let script = sh("dd if=/dev/zero of=f.$$ bs=1M count=8 status=none");
-    let recording = run(&mut traced(&["-n", "1", "--at", "ext4", "--durable"], script)).ended_with(0).recording();
-    let block = recording.traces[0].block.as_ref().expect("block devices are looked at");
-    let written = |after: bool| {
-        let rows = block.paths.iter().filter(|row| row.after == after && row.path == IoPath::Writeback);
-        let on_loop = rows.filter(|row| block.disks.iter().any(|d| d.number == row.disk && d.name.starts_with("loop")));
-        on_loop.map(|row| row.amount.bytes).sum::<u64>()
+    let script = sh(&format!("dd if=/dev/zero of=f.$$ bs=1M count={} status=none", BYTES >> 20));
+    let written = || {
+        let options = ["-n", "1", "--at", "ext4", "--durable"];
+        let recording = run(&mut traced(&options, script.clone())).ended_with(0).recording();
+        let block = recording.traces[0].block.as_ref().expect("block devices are looked at");
+        let is_loop =
+            |row: &PathRequests| block.disks.iter().any(|d| d.number == row.disk && d.name.starts_with("loop"));
+        let written = block.paths.iter().filter(|row| row.path == IoPath::Writeback && is_loop(row));
+        let of =
+            |after: bool| written.clone().filter(|row| row.after == after).map(|row| row.amount.bytes).sum::<u64>();
+        assert!(of(false) < BYTES, "{:?}", block.paths);
+        of(true)
     };
-    assert!(written(true) >= 8 << 20, "{:?}", block.paths);
-    assert!(written(false) < 8 << 20, "{:?}", block.paths);
+    // Not all of them: see RUNS.
+    let after: Vec<u64> = std::iter::repeat_with(written).take(RUNS).take_while(|bytes| *bytes < BYTES).collect();
+    assert!(after.len() < RUNS, "never all {BYTES} bytes: {after:?}");
 }
 
 #[test]
