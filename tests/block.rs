@@ -128,6 +128,12 @@ fn exact(directory: &Path, place: &str, script: &str, holds: impl Fn(&BlockIo, &
     panic!("{place}: {different:#?}");
 }
 
+/// Of several runs, which return how many bytes they saw, one must have seen them all.
+fn one_run_sees_all(bytes: u64, run: impl FnMut() -> u64) {
+    let seen: Vec<u64> = std::iter::repeat_with(run).take(RUNS).take_while(|seen| *seen < bytes).collect();
+    assert!(seen.len() < RUNS, "never all {bytes} bytes: {seen:?}");
+}
+
 #[test]
 fn requests_bytes_merges_and_flushes_are_those_of_diskstats() {
     let (_machine, scratch) = (machine(), scratch());
@@ -229,9 +235,7 @@ fn what_workers_of_io_uring_read_is_the_commands() {
         assert!(bytes <= BYTES, "{askers:?}");
         bytes
     };
-    // Not all of them: see RUNS.
-    let all: Vec<u64> = std::iter::repeat_with(read).take(RUNS).take_while(|bytes| *bytes < BYTES).collect();
-    assert!(all.len() < RUNS, "never all {BYTES} bytes: {all:?}");
+    one_run_sees_all(BYTES, read);
 }
 
 #[test]
@@ -252,9 +256,7 @@ fn what_is_written_after_the_end_is_told_apart() {
         assert!(of(false) < BYTES, "{:?}", block.paths);
         of(true)
     };
-    // Not all of them: see RUNS.
-    let after: Vec<u64> = std::iter::repeat_with(written).take(RUNS).take_while(|bytes| *bytes < BYTES).collect();
-    assert!(after.len() < RUNS, "never all {BYTES} bytes: {after:?}");
+    one_run_sees_all(BYTES, written);
 }
 
 #[test]
