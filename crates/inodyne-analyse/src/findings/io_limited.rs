@@ -1,7 +1,8 @@
 //! `io-limited`: what the command waits for is a cgroup's limit on a device's rate, not the device.
 //!
 //! The kernel holds a limited request back before the device sees it (block/blk-throttle.c): waiting for it looks like waiting for a
-//! slow device, with the same stack. What tells them apart is the rate: if it is at the limit, the limit is the reason.
+//! slow device, with the same stack. What tells them apart is the rate: if it is at the limit, the limit is the reason. Where the device
+//! itself is known to have been idle meanwhile, a lower rate is enough.
 
 use inodyne_model::Nanos;
 use inodyne_model::cause::Cause;
@@ -19,6 +20,11 @@ use crate::units::{percent, seconds};
 const LEAST_SHARE: f64 = 0.15;
 /// From this fraction on of what is allowed in the time spent waiting, the limit is what holds the command back.
 const AT_LIMIT: f64 = 0.75;
+/// The same where the device was idle: the kernel lets only whole requests through in a slice, and late by a tick or two
+/// (tg_within_iops_limit), so at low limits less comes through than is allowed.
+const AT_LIMIT_IDLE: f64 = 0.5;
+/// A device that had requests for no more than this fraction of the time spent waiting was idle.
+const IDLE: f64 = 0.25;
 /// The kernel lets requests through in slices of this many seconds: one of them may be cut short (DFL_THROTL_SLICE).
 const SLICE: f64 = 0.1;
 
@@ -65,7 +71,16 @@ fn is_at(limit: &Limit, case: &Case<'_>) -> Option<Time> {
     // their waits, and at most the time in which the device did something.
     let waited = time.ns.min(case.wall()).min(active(limit, case)).max(on_path);
     let allowed = limit.value as f64 * (waited / 1e9 - SLICE).max(0.0);
-    (on_path >= case.wall() * LEAST_SHARE && limit.used as f64 >= (allowed * AT_LIMIT).max(1.0)).then_some(time)
+    let enough = if busy(limit, case) <= waited * IDLE { AT_LIMIT_IDLE } else { AT_LIMIT };
+    (on_path >= case.wall() * LEAST_SHARE && limit.used as f64 >= (allowed * enough).max(1.0)).then_some(time)
+}
+
+/// How long the device of a limit had any request, in nanoseconds: without end where that is not known. A request that is held back is not
+/// there yet (submit_bio_noacct asks the limit before it traces block_bio_queue).
+fn busy(limit: &Limit, case: &Case<'_>) -> f64 {
+    let disks = case.trace.block.iter().flat_map(|block| &block.disks);
+    let mut of_limit = disks.filter(|disk| limit.device.as_ref() == Some(&disk.number));
+    of_limit.next().map_or(f64::INFINITY, |disk| disk.busy_ns.0 as f64)
 }
 
 /// The time in which the device of a limit did something, in nanoseconds, as far as is known.

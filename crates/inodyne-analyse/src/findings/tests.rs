@@ -563,12 +563,17 @@ fn reading_ahead_in_vain_is_said_where_smaller_requests_would_be_quicker() {
 
 #[test]
 fn a_limit_explains_waiting_only_where_it_was_reached_while_any_thread_waited() {
-    // 1.6 MB read by so many threads, which wait for 1.6 s in total, within so much time; and what is allowed in a second.
-    let said = |threads: u32, wall_ms: f64, allowed: u64| {
+    // 1.6 MB read by so many threads, which wait for 1.6 s in total, within so much time; for how much of that the disk was busy, if that is
+    // known; and what is allowed in a second.
+    let said = |threads: u32, wall_ms: f64, busy_ms: Option<f64>, allowed: u64| {
         let mut recording = reading(400, 4, 396, threads, 1);
         recording.findings.clear();
         let trace = &mut recording.traces[0];
         trace.wall_ns = ms(wall_ms);
+        match (busy_ms, &mut trace.block) {
+            (Some(busy_ms), Some(block)) => block.disks[0].busy_ns = ms(busy_ms),
+            (_, block) => *block = None,
+        }
         trace.limits = vec![inodyne_model::limit::Limit {
             file: "/sys/fs/cgroup/build/io.max".to_owned(),
             kind: inodyne_model::limit::LimitKind::ReadBytes,
@@ -580,10 +585,14 @@ fn a_limit_explains_waiting_only_where_it_was_reached_while_any_thread_waited() 
         crate::explain(&mut recording);
         recording.findings.iter().any(|finding| finding.id == "io-limited")
     };
-    assert!(said(1, 8_000.0, 1_000_000));
-    assert!(said(8, 1_000.0, 1_500_000));
+    assert!(said(1, 8_000.0, Some(1_600.0), 1_000_000));
+    assert!(said(8, 1_000.0, Some(200.0), 1_500_000));
     // A fifth of the path waits, but some thread or other waits all the time, in which much more could have come.
-    assert!(!said(8, 1_000.0, 4_000_000));
+    assert!(!said(8, 1_000.0, Some(1_000.0), 4_000_000));
+    // Two thirds of what is allowed: of a disk that is idle, it is as much as a low limit lets through.
+    assert!(said(1, 1_600.0, Some(100.0), 1_600_000));
+    assert!(!said(1, 1_600.0, Some(1_600.0), 1_600_000) && !said(1, 1_600.0, None, 1_600_000));
+    assert!(!said(1, 1_600.0, Some(100.0), 4_000_000));
 }
 
 #[test]
