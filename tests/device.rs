@@ -39,7 +39,7 @@ fn limits(recording: &Recording) -> &DiskLimits {
 
 #[test]
 fn a_disk_is_measured_kept_and_held_against_what_a_command_makes_of_it() {
-    const DELAY: Nanos = Nanos(2_000_000);
+    const DELAY: Nanos = Nanos(5_000_000);
     let (_machine, scratch) = (machine(), scratch());
     let (state, recording) = (scratch.path().join("state"), scratch.path().join("reads.inodyne"));
     // In one place: it is measured, shows that nothing is left, and is read.
@@ -53,7 +53,7 @@ fn a_disk_is_measured_kept_and_held_against_what_a_command_makes_of_it() {
             recording.display()
         );
         let mut around = inodyne();
-        around.args(["run", "--no-trace", "--at", "ext4:delay=2ms,mount=noatime", "--"]).args(sh(&script));
+        around.args(["run", "--no-trace", "--at", "ext4:delay=5ms,mount=noatime", "--"]).args(sh(&script));
         around.env("INODYNE", env!("CARGO_BIN_EXE_inodyne")).env("XDG_STATE_HOME", &state);
         let outcome = run(&mut around).ended_with(0);
         assert!(outcome.stderr.contains("to a file of up to 537 MB there that has no name"), "{}", outcome.stderr);
