@@ -413,7 +413,13 @@ while time.time() < end:
     let whose = |line: &String| {
         line.contains(" that became dirty on loop") && line.contains(&format!("% were written by {writer}"))
     };
-    assert!(finding.evidence.iter().any(whose), "{finding:?}");
+    assert!(
+        finding.evidence.iter().any(whose),
+        "{finding:?}: {:?}, {:?}, {:?}",
+        trace.doubts,
+        block.dirtied,
+        block.paths
+    );
 }
 
 /// The recording of a shell script.

@@ -1,5 +1,7 @@
 //! Which disk a command worked with, and whether that is what bounds it: how fast it answers, how much it can do at all, or a journal.
 
+use std::cmp::Reverse;
+
 use inodyne_model::Nanos;
 use inodyne_model::block::{Asker, BlockIo, Bound, BoundBy, Disk};
 use inodyne_model::cause::Cause;
@@ -60,8 +62,14 @@ fn worked_with<'a>(block: &'a BlockIo, place: Option<&Place>, waiting: Nanos) ->
 
 /// The disk at which the command's own requests took the longest; none where it had none.
 pub(crate) fn most_used(block: &BlockIo) -> Option<&Disk> {
-    let used = block.disks.iter().filter(|disk| own_time(block, disk).0 > Nanos::ZERO);
-    used.max_by_key(|disk| own_time(block, disk))
+    used(block).first().copied()
+}
+
+/// The disks that the command sent requests to itself: first that at which these took the longest.
+pub(crate) fn used(block: &BlockIo) -> Vec<&Disk> {
+    let mut used: Vec<&Disk> = block.disks.iter().filter(|disk| own_time(block, disk).0 > Nanos::ZERO).collect();
+    used.sort_by_key(|disk| Reverse(own_time(block, disk)));
+    used
 }
 
 /// How long the command's own requests to a disk took, and what they moved.
