@@ -588,7 +588,7 @@ fn a_limit_explains_waiting_only_where_it_was_reached_while_any_thread_waited() 
     assert!(said(1, 8_000.0, Some(1_600.0), 1_000_000));
     assert!(said(8, 1_000.0, Some(200.0), 1_500_000));
     // A fifth of the path waits, but some thread or other waits all the time, in which much more could have come.
-    assert!(!said(8, 1_000.0, Some(1_000.0), 4_000_000));
+    assert!(!said(8, 1_000.0, Some(200.0), 4_000_000));
     // Two thirds of what is allowed: of a disk that is idle, it is as much as a low limit lets through.
     assert!(said(1, 1_600.0, Some(100.0), 1_600_000));
     assert!(!said(1, 1_600.0, Some(1_600.0), 1_600_000) && !said(1, 1_600.0, None, 1_600_000));
