@@ -224,6 +224,7 @@ fn matrix(
     write: Option<&Path>,
     logs: &Path,
 ) -> Result<ExitCode, Failure> {
+    selection.check_names()?;
     let mut code = ExitCode::SUCCESS;
     let mut suites = BTreeMap::new();
     for entry in selection.kernels() {

@@ -104,6 +104,20 @@ pub struct Selection {
 }
 
 impl Selection {
+    /// Refuses names of kernels and checks that do not exist: nothing would be run for them.
+    ///
+    /// # Errors
+    /// There is no such kernel or check.
+    pub fn check_names(&self) -> Result<(), Failure> {
+        self.kernels.iter().try_for_each(|name| kernel::named(name).map(drop))?;
+        let known: Vec<String> = checks().into_iter().map(|check| check.name).collect();
+        if let Some(name) = self.checks.iter().find(|name| !known.contains(name)) {
+            let names = known.join(", ");
+            return Err(Failure::new(format_args!("no check {name} in tests/vm/checks.toml; there are {names}")));
+        }
+        Ok(())
+    }
+
     /// The kernels, oldest first.
     #[must_use]
     pub fn kernels(&self) -> Vec<Entry> {
@@ -359,6 +373,21 @@ mod tests {
         assert_eq!(names.len(), count);
         assert!(checks().iter().any(|check| check.refusal));
     }
+
+    #[test]
+    fn names_that_do_not_exist_are_refused() {
+        let selection = |kernel: &str, check: &str| Selection {
+            kernels: vec![kernel.into()],
+            checks: vec![check.into()],
+            ..Selection::default()
+        };
+        assert!(selection("6.12", "strace").check_names().is_ok());
+        for (kernel, check, says) in [("6.12", "load", "no check load in"), ("4.1", "strace", "no kernel 4.1 in")] {
+            let said = selection(kernel, check).check_names().expect_err("unknown").to_string();
+            assert!(said.starts_with(says), "{said}");
+        }
+    }
+
     #[test]
     fn tests_are_built_only_for_checks_that_run_them() {
         let only = |check: &str| Selection { checks: vec![check.into()], ..Selection::default() };
