@@ -136,6 +136,16 @@ pub enum LabError {
         /// Why not.
         problem: String,
     },
+    /// A setting of the kernel that was changed, and cannot be restored.
+    #[error("cannot restore {} to {value}: {problem}; write it there once that is mended", file.display())]
+    NotRestored {
+        /// The file.
+        file: PathBuf,
+        /// What it was.
+        value: String,
+        /// Why not.
+        problem: String,
+    },
     /// Something still uses the place.
     #[error("{} is still in use, so it cannot be unmounted: end what the command left running", .0.display())]
     Busy(PathBuf),

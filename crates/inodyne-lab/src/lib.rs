@@ -76,5 +76,6 @@ pub use limits::{Delay, Limits, ParseDelayError};
 pub use note::Note;
 pub use owner::Owner;
 pub use place::MountedPlace;
+pub use setting::take_not_restored;
 pub use size::{ParseSizeError, Size};
 pub use spec::{ChangeError, MadePlace, PlaceSpec, Where};

@@ -13,7 +13,7 @@ mod guard;
 
 use std::{
     fs::File,
-    io::ErrorKind,
+    io, mem,
     os::{
         fd::{AsFd, OwnedFd},
         unix::fs::FileExt,
@@ -24,7 +24,6 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     thread,
-    time::Duration,
 };
 
 use rustix::{
@@ -68,6 +67,14 @@ struct InForce {
 
 /// All that this process may change.
 static CHANGED: Mutex<Vec<Weak<Files>>> = Mutex::new(Vec::new());
+
+/// What could not be restored, and nobody has asked for yet.
+static NOT_RESTORED: Mutex<Vec<LabError>> = Mutex::new(Vec::new());
+
+/// The settings that could not be restored since this was last asked. A place that is dropped cannot say it itself.
+pub fn take_not_restored() -> Vec<LabError> {
+    mem::take(&mut *NOT_RESTORED.lock().unwrap_or_else(PoisonError::into_inner))
+}
 
 impl Setting {
     /// Changes the setting, or shares it with a place that has changed it in the same way.
@@ -146,9 +153,7 @@ impl Setting {
 
     /// Makes sure of the value after the file may have vanished and come back, as those of a mounted file system do.
     pub fn again(self) -> Result<Self, LabError> {
-        let own = self.files.locked[self.at].identity;
-        let is_there = Locked::open(&self.path).is_ok_and(|file| file.identity == own);
-        if is_there {
+        if !self.files.locked[self.at].has_vanished() {
             return self.impose().map(|()| self);
         }
         let (path, value) = (self.path.clone(), self.value.clone());
@@ -199,9 +204,14 @@ impl Files {
     }
 
     fn restore(&self) {
-        for (at, before) in &self.before {
-            // They could be written before. Should that fail now, the file has vanished with its device.
-            let _ = self.locked[*at].write(before);
+        for (at, value) in &self.before {
+            let file = &self.locked[*at];
+            if let Err(problem) = file.write(value)
+                && !file.has_vanished()
+            {
+                let error = LabError::NotRestored { file: file.path.clone(), value: value.clone(), problem };
+                NOT_RESTORED.lock().unwrap_or_else(PoisonError::into_inner).push(error);
+            }
         }
     }
 }
@@ -228,6 +238,7 @@ fn counterpart(path: &Path) -> Option<PathBuf> {
 /// The file of a setting, open for reading and writing.
 #[derive(Debug)]
 struct Locked {
+    path: PathBuf,
     fd: File,
     identity: (u64, u64),
 }
@@ -258,14 +269,19 @@ impl Locked {
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Err("it is not a file".into());
         }
-        Ok(Self { fd: file.into(), identity: (stat.st_dev, stat.st_ino) })
+        Ok(Self { path: path.into(), fd: file.into(), identity: (stat.st_dev, stat.st_ino) })
+    }
+
+    /// Whether the file has gone, as those of a device or a mounted file system do with it. Another one may be there in its place.
+    fn has_vanished(&self) -> bool {
+        Self::open(&self.path).map_or(true, |file| file.identity != self.identity)
     }
 
     /// Takes the file for this process and its guard. Another process's guard may just be restoring it.
     fn lock(&self) -> Result<(), String> {
-        for _ in 0..100 {
+        for _ in 0..guard::TRIES {
             match flock(&self.fd, FlockOperation::NonBlockingLockExclusive) {
-                Err(Errno::WOULDBLOCK) => thread::sleep(Duration::from_millis(10)),
+                Err(Errno::WOULDBLOCK) => thread::sleep(guard::PAUSE),
                 result => return result.map_err(|errno| format!("cannot lock it: {errno}")),
             }
         }
@@ -285,15 +301,14 @@ impl Locked {
     fn write(&self, value: &str) -> Result<(), String> {
         let mut refused = String::new();
         for _ in 0..guard::TRIES {
-            let is_busy =
-                |kind| matches!(kind, ErrorKind::WouldBlock | ErrorKind::ResourceBusy | ErrorKind::Interrupted);
+            let is_busy = |error: &io::Error| error.raw_os_error().is_some_and(|code| guard::BUSY.contains(&code));
             match self.fd.write_at(value.as_bytes(), 0) {
                 Ok(length) if length == value.len() => return Ok(()),
                 Ok(_) => return Err("it took only a part".into()),
-                Err(error) if is_busy(error.kind()) => refused = error.to_string(),
+                Err(error) if is_busy(&error) => refused = error.to_string(),
                 Err(error) => return Err(error.to_string()),
             }
-            thread::sleep(Duration::from_millis(10));
+            thread::sleep(guard::PAUSE);
         }
         Err(refused)
     }

@@ -107,7 +107,7 @@ fn main() -> ExitCode {
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Manual(arguments) => manual::run(&arguments, Cli::command()),
     };
-    done.unwrap_or_else(told)
+    restored(done.unwrap_or_else(told))
 }
 
 /// Where the arguments of `rm` begin, if that is the subcommand: it may come after global options and their values.
@@ -134,6 +134,18 @@ fn behind_rm(arguments: &[OsString]) -> Option<usize> {
 fn told(failure: Failure) -> ExitCode {
     say::say!("inodyne: {failure}");
     failure.status().into()
+}
+
+/// Tells last what was changed on this machine and could not be restored, however the command ended: that is no success.
+fn restored(code: ExitCode) -> ExitCode {
+    let changed = inodyne_lab::take_not_restored();
+    if changed.is_empty() {
+        return code;
+    }
+    for setting in changed {
+        say::say!("inodyne: {setting}");
+    }
+    if code == ExitCode::SUCCESS { ExitStatus::Failed.into() } else { code }
 }
 
 /// Prints what is wrong with the arguments, or the help. Whoever writes `inodyne find .` means `inodyne run find .`.

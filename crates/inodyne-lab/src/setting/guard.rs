@@ -6,6 +6,7 @@
 use std::{
     io,
     os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd},
+    time::Duration,
 };
 
 use inodyne_launch::{all_except, detach};
@@ -14,10 +15,12 @@ use rustix::{
     pipe::{PipeFlags, pipe_with},
 };
 
-/// How often it tries to write where the kernel is busy with what a setting belongs to, and how long it waits each time: a second in all.
+/// How often a value is written where the kernel is busy with what a setting belongs to: for a second in all.
 pub(super) const TRIES: u32 = 100;
-const PAUSE: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 10_000_000 };
-const BUSY: [i32; 3] = [libc::EAGAIN, libc::EBUSY, libc::EINTR];
+/// How long to wait each time.
+pub(super) const PAUSE: Duration = Duration::from_millis(10);
+/// By which errors the kernel says that it is busy.
+pub(super) const BUSY: [i32; 3] = [libc::EAGAIN, libc::EBUSY, libc::EINTR];
 
 /// The guard, seen from the process that it guards.
 #[derive(Debug)]
@@ -65,6 +68,7 @@ impl Drop for Guard {
 
 /// The guard's whole life.
 fn serve(closed: &[(RawFd, RawFd)], [pipe, armed]: [RawFd; 2], restored: &[(RawFd, &[u8])]) -> ! {
+    let pause = libc::timespec { tv_sec: 0, tv_nsec: PAUSE.subsec_nanos().into() };
     // SAFETY: system calls on numbers, constant strings and memory of the parent's copy, all of which live here.
     unsafe {
         detach(closed, c"inodyne-guard");
@@ -83,7 +87,7 @@ fn serve(closed: &[(RawFd, RawFd)], [pipe, armed]: [RawFd; 2], restored: &[(RawF
                 {
                     break;
                 }
-                libc::nanosleep(&PAUSE, std::ptr::null_mut());
+                libc::nanosleep(&pause, std::ptr::null_mut());
             }
         }
         libc::_exit(0)

@@ -71,6 +71,23 @@ fn a_setting_whose_guard_was_killed_is_restored_too() {
 }
 
 #[test]
+fn what_cannot_be_restored_is_told_once() {
+    let (ports, privileged) =
+        ("/proc/sys/net/ipv4/ip_local_port_range", "/proc/sys/net/ipv4/ip_unprivileged_port_start");
+    let [before, privileged_before] = [value(ports), value(privileged)];
+    let setting = Setting::change(ports.as_ref(), "40000 50000").unwrap();
+    // The kernel refuses a range with privileged ports in it (net/ipv4/sysctl_net_ipv4.c: ipv4_local_port_range).
+    fs::write(privileged, "40000").unwrap();
+    drop(setting);
+    let told: Vec<_> = take_not_restored().iter().map(ToString::to_string).collect();
+    fs::write(privileged, &privileged_before).unwrap();
+    fs::write(ports, &before).unwrap();
+    let [told] = &told[..] else { panic!("{told:?}") };
+    assert!(told.starts_with(&format!("cannot restore {ports} to {before}: Invalid argument")), "{told}");
+    assert!(take_not_restored().is_empty());
+}
+
+#[test]
 fn of_a_pair_the_one_in_force_is_restored() {
     for ([one, other], wanted) in [(PAIRS[1], "2147483648"), (PAIRS[2], "1073741824")] {
         let before = [value(one), value(other)];
