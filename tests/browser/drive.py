@@ -4,7 +4,7 @@
     drive.py [--screenshots DIRECTORY] [--expect TEXT]... [--within SECONDS] [--megabytes SIZE] REPORT...
 
 Every report is opened 1280 and 390 pixels wide, light and dark. What must hold: nothing in the console, no request but
-for the report itself, nothing wider than the window, every control does what it says. Prints what it saw; the exit
+for the report itself, nothing wider than the window; and in one window of each width, every control does what it says. Prints what it saw; the exit
 code is 1 where something did not hold.
 
 It speaks the WebDriver protocol over HTTP to chromedriver, with nothing but Python's standard library.
@@ -12,6 +12,7 @@ It speaks the WebDriver protocol over HTTP to chromedriver, with nothing but Pyt
 
 import argparse
 import base64
+import concurrent.futures
 import json
 import pathlib
 import re
@@ -26,6 +27,7 @@ import urllib.request
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 SHORT = 6000  # pixels of a page on a telephone, before anything is opened
 KEYS_AT_ONCE = 40
+BROWSERS = 2  # which take turns at the windows
 KEYS = {"Tab": "\ue004", "Enter": "\ue007", "Escape": "\ue00c", "Left": "\ue012", "Up": "\ue013", "Right": "\ue014",
         "Down": "\ue015"}
 
@@ -123,8 +125,8 @@ class Checks:
             self.failures.append(f"{self.where}: {what}{f': {seen}' if seen != '' else ''}")
 
 
-def look(browser, checks, report, width, scheme, screenshots):
-    """One report in one window; how many seconds it took to open."""
+def look(browser, checks, report, width, scheme, thoroughly, screenshots):
+    """One report in one window; how many seconds it took to open. Thoroughly: every control, by mouse and by keyboard."""
     checks.where = f"{report.name} {width} {scheme}"
     browser.cdp("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600)
     browser.cdp("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
@@ -141,12 +143,13 @@ def look(browser, checks, report, width, scheme, screenshots):
     fits(browser, checks, "at first")
     folds(browser, checks, width)
     themes(browser, checks)
-    fold_out(browser, checks)
+    fold_out(browser, checks, thoroughly)
     uncropped(browser, checks, width)
-    tables(browser, checks, thoroughly=width > 600 and scheme == "light")
-    flames(browser, checks)
-    timelines(browser, checks)
-    keyboard(browser, checks)
+    if thoroughly:
+        tables(browser, checks)
+        flames(browser, checks)
+        timelines(browser, checks)
+        keyboard(browser, checks)
     fits(browser, checks, "after everything")
     paper(browser, checks, width)
     checks.hold("no image or foreign element", browser.run(
@@ -224,11 +227,15 @@ def themes(browser, checks):
     checks.hold("the theme changes back", browser.run(color) == before)
 
 
-def fold_out(browser, checks):
+def fold_out(browser, checks, thoroughly):
+    """Opens everything: with the mouse, or at once."""
     is_open = "return arguments[0].parentElement.open"
-    for summary in browser.all("summary"):
-        if not browser.run(is_open, {ELEMENT: summary}):
-            browser.click(summary)
+    if thoroughly:
+        for summary in browser.all("summary"):
+            if not browser.run(is_open, {ELEMENT: summary}):
+                browser.click(summary)
+    else:
+        browser.run("for (const one of document.querySelectorAll('details')) one.open = true")
     for summary in browser.all("details.fold > summary")[:1]:
         browser.click(summary)
         checks.hold("a section folds in", not browser.run(is_open, {ELEMENT: summary}))
@@ -242,25 +249,41 @@ def fold_out(browser, checks):
     checks.hold("what was opened is drawn", undrawn() == 0, undrawn())
 
 
-def tables(browser, checks, thoroughly):
-    """A click sorts, another one the other way round. All columns of all tables, or two of them."""
+def tables(browser, checks):
+    """A click sorts, another one the other way round: the first column of each table with the mouse, then every column."""
     column = """
-        const heading = arguments[0].closest('th');
-        const rows = [...heading.closest('table').tBodies[0].rows];
-        return [heading.getAttribute('aria-sort'), rows.map(row => {
-            const cell = row.cells[heading.cellIndex];
-            return cell.dataset.v === undefined ? cell.textContent : Number(cell.dataset.v);
-        })];
+        const sorted = button => {
+            const heading = button.closest('th');
+            const rows = [...heading.closest('table').tBodies[0].rows];
+            return [heading.getAttribute('aria-sort'), rows.map(row => {
+                const cell = row.cells[heading.cellIndex];
+                return cell.dataset.v === undefined ? cell.textContent : Number(cell.dataset.v);
+            })];
+        };
     """
-    buttons = browser.all("table.sorts th button")
-    for button in buttons if thoroughly else buttons[:2]:
+    for button in browser.all("table.sorts th:first-child button"):
+        # Which way round a column is sorted first is the page's choice.
+        orders = []
         for _ in range(2):
             browser.click(button)
-            order, values = browser.run(column, {ELEMENT: button})
-            if all(isinstance(value, (int, float)) for value in values):
-                checks.hold(f"a column is {order}", values == sorted(values, reverse=order == "descending"), values)
-            else:
-                checks.hold("a column of names has an order", order in ("ascending", "descending"), order)
+            orders.append(is_sorted(checks, *browser.run(f"{column} return sorted(arguments[0])", {ELEMENT: button})))
+        checks.hold("the mouse sorts both ways", sorted(orders) == ["ascending", "descending"], orders)
+    seen = browser.run(column + """
+        return [...document.querySelectorAll('table.sorts th button')].map(button => [0, 1].map(() => {
+            button.click();
+            return sorted(button);
+        }));
+    """)
+    for both in seen:
+        orders = [is_sorted(checks, order, values) for order, values in both]
+        checks.hold("every column is sorted both ways", sorted(orders) == ["ascending", "descending"], orders)
+
+
+def is_sorted(checks, order, values):
+    """Whether a column is in the order that it says; numbers only, since names have an order of their own."""
+    if all(isinstance(value, (int, float)) for value in values):
+        checks.hold(f"a column is {order}", values == sorted(values, reverse=order == "descending"), values)
+    return order
 
 
 def flames(browser, checks):
@@ -419,36 +442,56 @@ def quiet(browser, checks, report):
     checks.hold("no request", not asked, asked)
 
 
+def in_one_browser(arguments, windows):
+    """All reports in some of the windows, one after the other: the checks, and the least seconds in which each opened."""
+    checks, opened = Checks(), {}
+    if not windows:
+        return checks, opened
+    browser = Browser()
+    try:
+        for report in arguments.reports:
+            for window in windows:
+                width, scheme = window.rstrip("+").split("-")
+                seconds = look(browser, checks, report, int(width), scheme, window.endswith("+"), arguments.screenshots)
+                opened[report] = min(seconds, opened.get(report, seconds))
+            shown = browser.run("return document.body.innerText")
+            for text in arguments.expect:
+                checks.hold(f"shows {text!r}", text in shown)
+    finally:
+        browser.close()
+    return checks, opened
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--screenshots", type=pathlib.Path)
     parser.add_argument("--expect", action="append", default=[], help="text that every report must show")
     parser.add_argument("--within", type=float, help="seconds in which a report opens, at the best of all windows")
     parser.add_argument("--megabytes", type=float, help="how large a report may be")
-    parser.add_argument("--windows", default="1280-light,1280-dark,390-light,390-dark")
+    parser.add_argument("--windows", default="1280-light+,1280-dark,390-light,390-dark+",
+                        help="width and scheme of each; with a plus sign every control is tried there")
     parser.add_argument("reports", nargs="+", type=pathlib.Path)
     arguments = parser.parse_args()
     if arguments.screenshots:
         arguments.screenshots.mkdir(parents=True, exist_ok=True)
+    windows = arguments.windows.split(",")
     checks = Checks()
-    browser = Browser()
-    try:
-        for report in arguments.reports:
-            opened = []
-            for window in arguments.windows.split(","):
-                width, scheme = window.split("-")
-                opened.append(look(browser, checks, report, int(width), scheme, arguments.screenshots))
-            # The machine may be busy with other things at one of the windows.
-            if arguments.within:
-                checks.hold(f"opens within {arguments.within} s", min(opened) <= arguments.within, opened)
-            size = report.stat().st_size / 1e6
-            if arguments.megabytes:
-                checks.hold(f"is no larger than {arguments.megabytes} MB", size <= arguments.megabytes, size)
-            shown = browser.run("return document.body.innerText")
-            for text in arguments.expect:
-                checks.hold(f"shows {text!r}", text in shown)
-    finally:
-        browser.close()
+    with concurrent.futures.ThreadPoolExecutor(BROWSERS) as browsers:
+        parts = browsers.map(lambda part: in_one_browser(arguments, windows[part::BROWSERS]), range(BROWSERS))
+        opened = []
+        for part, seconds in parts:
+            checks.failures += part.failures
+            checks.done += part.done
+            opened.append(seconds)
+    for report in arguments.reports:
+        checks.where = report.name
+        # The machine may be busy with other things at one of the windows.
+        seconds = [part[report] for part in opened if part]
+        if arguments.within:
+            checks.hold(f"opens within {arguments.within} s", min(seconds) <= arguments.within, seconds)
+        size = report.stat().st_size / 1e6
+        if arguments.megabytes:
+            checks.hold(f"is no larger than {arguments.megabytes} MB", size <= arguments.megabytes, size)
     for failure in checks.failures:
         print(f"FAILED {failure}")
     print(f"{checks.done} checks, {len(checks.failures)} failed")

@@ -30,6 +30,9 @@ const UNCERTAIN: f64 = 0.15;
 const UNCERTAIN_CHANGING: f64 = 0.6;
 /// What else would be saved is mentioned if it exceeds this fraction of the waits.
 const WORTH_TELLING: f64 = 0.1;
+/// The title says how much would be saved in all where that is more than so many times the waits: otherwise the prediction beside
+/// it seems to be wrong.
+const MUCH_MORE: f64 = 1.4;
 /// With more than this share of the wall-clock time in calls that remove, a command changes much.
 const CHANGES: f64 = 0.15;
 
@@ -97,11 +100,17 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             .push(format!("requesting and unpacking what is read takes {} on a CPU as well{back}", seconds(working)));
     }
     let saved = waits + working + case.on_path(&loading) + after;
+    // In time of the trace, as the waits are.
+    let together = if saved > waits * MUCH_MORE {
+        format!(", {} with all that goes with it", percent((saved / case.wall()).min(1.0)))
+    } else {
+        String::new()
+    };
     let uncertain = if is_changing { UNCERTAIN_CHANGING } else { UNCERTAIN };
     Some(
         Diagnosed {
             title: format!(
-                "Inodes and directories are read from the device{}: {} of the time",
+                "Inodes and directories are read from the device{}: {} of the time{together}",
                 if is_alone { " one at a time" } else { "" },
                 percent(share)
             ),
