@@ -12,11 +12,12 @@
 mod guard;
 
 use std::{
-    fs::File,
-    io, mem,
+    fs::{self, File},
+    io::{self, ErrorKind},
+    mem,
     os::{
         fd::{AsFd, OwnedFd},
-        unix::fs::FileExt,
+        unix::fs::{FileExt, MetadataExt},
     },
     path::{Path, PathBuf},
     sync::{
@@ -274,7 +275,10 @@ impl Locked {
 
     /// Whether the file has gone, as those of a device or a mounted file system do with it. Another one may be there in its place.
     fn has_vanished(&self) -> bool {
-        Self::open(&self.path).map_or(true, |file| file.identity != self.identity)
+        match fs::metadata(&self.path) {
+            Ok(there) => (there.dev(), there.ino()) != self.identity,
+            Err(error) => matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
+        }
     }
 
     /// Takes the file for this process and its guard. Another process's guard may just be restoring it.

@@ -9,6 +9,8 @@ use crate::units::{counted, duration, duration_beside, percent};
 
 /// Outliers that are listed with their times.
 const MOST_LISTED: usize = 5;
+/// The first run is remarked on if it took so many times as long as each of the others, or they as it.
+const FIRST_DIFFERS: u64 = 2;
 
 /// The sentences; none for runs as they should be. First about the times to the end, then about those to durable.
 pub(crate) fn all(recording: &Recording, found: &RunStatistics) -> Vec<String> {
@@ -72,7 +74,27 @@ fn of_times(
         let word = if outliers.len() == 1 { "outlier" } else { "outliers" };
         flags.push(format!("{} {word}, kept: {}{more}", outliers.len(), far.join(", ")));
     }
+    if outliers.is_empty() && change_point.is_none() && modes.is_none() {
+        let untraced = recording.runs.iter().filter(|run| !run.traced && run.key() == found.case);
+        flags.extend(of_first(&untraced.filter_map(of_run).collect::<Vec<_>>()));
+    }
     flags
+}
+
+/// Of few runs no statistics tell which are far from the others. The first may have found other caches, or other work: what it made
+/// was there already when the others came.
+fn of_first(times: &[Nanos]) -> Option<String> {
+    let (first, others) = times.split_first()?;
+    let (least, most) = (others.iter().min()?, others.iter().max()?);
+    let differs = first.0 > most.0.saturating_mul(FIRST_DIFFERS) || first.0.saturating_mul(FIRST_DIFFERS) < least.0;
+    (others.len() > 1 && differs).then(|| {
+        format!(
+            "the first run differs: it took {}, the others {} to {}",
+            duration(*first),
+            duration(*least),
+            duration(*most)
+        )
+    })
 }
 
 fn chance(p: f64) -> String {
@@ -83,4 +105,35 @@ fn chance(p: f64) -> String {
 fn number(recording: &Recording, found: &RunStatistics, run: usize) -> usize {
     let before = recording.runs.iter().take(run);
     before.filter(|run| !run.traced && run.key() == found.case).count() + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use inodyne_model::run::CacheState;
+    use inodyne_model::sample;
+
+    use super::*;
+    use crate::report::case::Case;
+    use crate::text::tests::explained;
+
+    fn flags(milliseconds: &[u64]) -> Vec<String> {
+        let mut recording = sample::empty();
+        recording.places = vec![sample::ext4("ext4", &[])];
+        recording.commands = vec![sample::command("rsync -a from to")];
+        for ms in milliseconds {
+            recording.push_run(sample::run(0, CacheState::AsIs, false, Nanos(ms * 1_000_000)));
+        }
+        let recording = explained(recording);
+        all(&recording, Case::all(&recording)[0].statistics().expect("it has runs"))
+    }
+
+    #[test]
+    fn a_first_run_unlike_the_others_is_told() {
+        assert_eq!(flags(&[3275, 150, 152]), ["the first run differs: it took 3.275 s, the others 0.150 s to 0.152 s"]);
+        assert_eq!(flags(&[10, 150, 152]), ["the first run differs: it took 10.0 ms, the others 0.150 s to 0.152 s"]);
+        // Two that differ do not say which of them is unusual, nor do three that all differ.
+        for alike in [&[3275, 150][..], &[290, 150, 152], &[150, 3275, 152], &[3275, 150, 2000]] {
+            assert_eq!(flags(alike), [""; 0], "{alike:?}");
+        }
+    }
 }
