@@ -189,7 +189,12 @@ impl Tracer {
         of_command.map(|thread| thread.pid_here)
     }
 
-    /// Takes what has arrived. To be called at least every 10 ms or so while the command runs.
+    /// How soon [`Tracer::drain`] should be called again: 2 ms at the beginning and as long as more arrives than was expected, then 10 ms.
+    pub fn drain_again_in(&self) -> Duration {
+        self.rings.borrow().look_again_in()
+    }
+
+    /// Takes what has arrived. To be called while the command runs, as often as [`Tracer::drain_again_in`] says.
     pub fn drain(&self) {
         self.take_arrived();
         self.make_room();

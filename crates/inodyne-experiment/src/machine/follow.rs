@@ -18,8 +18,8 @@ use crate::error::ExperimentError;
 use crate::event::Event;
 use crate::executor::Execution;
 
-/// How often the ring buffers are drained.
-const DRAIN_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+/// How often a command is looked at whose tracer has nothing to be drained.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// How a command is to be followed.
 pub(super) struct Following<'a> {
@@ -113,7 +113,9 @@ fn wait(
     loop {
         let (ended, interrupted) = {
             let mut ready = [PollFd::new(started, PollFlags::IN), PollFd::new(&*interrupts, PollFlags::IN)];
-            rustix::io::retry_on_intr(|| poll(&mut ready, Some(&DRAIN_EVERY)))
+            let again = collecting.and_then(Collecting::drain_again_in).unwrap_or(LOOK_AGAIN);
+            let again = Timespec { tv_sec: 0, tv_nsec: again.subsec_nanos().into() };
+            rustix::io::retry_on_intr(|| poll(&mut ready, Some(&again)))
                 .map_err(|error| ExperimentError::System { what: "wait for the command", source: error.into() })?;
             (!ready[0].revents().is_empty(), !ready[1].revents().is_empty())
         };

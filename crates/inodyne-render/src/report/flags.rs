@@ -75,8 +75,8 @@ fn of_times(
         flags.push(format!("{} {word}, kept: {}{more}", outliers.len(), far.join(", ")));
     }
     if outliers.is_empty() && change_point.is_none() && modes.is_none() {
-        let untraced = recording.runs.iter().filter(|run| !run.traced && run.key() == found.case);
-        flags.extend(of_first(&untraced.filter_map(of_run).collect::<Vec<_>>()));
+        let times: Vec<Nanos> = runs_of(recording, found).filter_map(|(_, run)| of_run(run)).collect();
+        flags.extend(of_first(&times));
     }
     flags
 }
@@ -101,10 +101,14 @@ fn chance(p: f64) -> String {
     if p < 0.001 { "p < 0.001".to_owned() } else { format!("p = {p:.3}") }
 }
 
-/// Which of the case's untraced runs it is, counted from 1.
+/// Which of the case's runs it is, counted from 1.
 fn number(recording: &Recording, found: &RunStatistics, run: usize) -> usize {
-    let before = recording.runs.iter().take(run);
-    before.filter(|run| !run.traced && run.key() == found.case).count() + 1
+    runs_of(recording, found).take_while(|(at, _)| *at < run).count() + 1
+}
+
+/// The case's untraced runs in the order of time, with their indices.
+fn runs_of<'a>(recording: &'a Recording, found: &'a RunStatistics) -> impl Iterator<Item = (usize, &'a Run)> {
+    recording.runs.iter().enumerate().filter(|(_, run)| !run.traced && run.key() == found.case)
 }
 
 #[cfg(test)]
