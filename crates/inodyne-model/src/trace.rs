@@ -139,11 +139,14 @@ impl Trace {
         };
         let Overhead { ns_per_call, ns_per_switch, other_ns, reader_ns, .. } = self.overhead;
         let switches = self.switches() as f64;
-        let spent = calls as f64 * ns_per_call + switches * ns_per_switch.unwrap_or_default() + other_ns.0 as f64;
+        let of_switches = switches * ns_per_switch.unwrap_or_default();
+        let spent = calls as f64 * ns_per_call + of_switches + other_ns.0 as f64;
         let cost = spent / 1e9 / busy_cpus;
         let is_unknown = ns_per_switch.is_none() && switches * LEAST_NS_PER_SWITCH / 1e9 > wall * SMALL;
         let competes = reader_ns > LEAST_READER && reader_ns.share_of(wall_ns) > READER_COMPETES;
-        let at_least = self.tracer.divides_calls() && (is_unknown || competes || self.lost.total() > 0);
+        let switches_weigh = of_switches > spent * MUCH && cost > wall * SMALL;
+        let at_least =
+            self.tracer.divides_calls() && (is_unknown || competes || switches_weigh || self.lost.total() > 0);
         Overhead { ratio: wall / (wall - cost).max(wall / 100.0), estimated: true, at_least, ..self.overhead }
     }
 
@@ -220,14 +223,14 @@ pub struct Overhead {
     /// where the kernel does not measure it without CAP_SYS_ADMIN.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ns_per_switch: Option<f64>,
-    /// What all other programs took together: births and ends, samples, requests to disks. 0 in older recordings.
+    /// What all other programs took together: births and ends, samples with their timer's interrupts, requests to disks. 0 in older recordings.
     #[serde(default)]
     pub other_ns: Nanos,
     /// CPU time in which the tracer fetched what the kernel had for it. 0 in older recordings.
     #[serde(default)]
     pub reader_ns: Nanos,
-    /// Whether an estimate is a lower bound: the tracer may have taken CPU time from the command, something was lost, or it is not known
-    /// what a switch cost.
+    /// Whether an estimate is a lower bound: the tracer may have taken CPU time from the command, something was lost, it is not known what a
+    /// switch cost, or much of the cost is that of switches, of which only the programs' run time is known.
     #[serde(default)]
     pub at_least: bool,
 }
@@ -238,6 +241,9 @@ const LEAST_READER: Nanos = Nanos(5_000_000);
 /// No switch costs less than this; where switches alone are more than a small part of the time, an estimate without them is too low.
 const LEAST_NS_PER_SWITCH: f64 = 500.0;
 const SMALL: f64 = 0.01;
+/// From this fraction of the cost on, that of switches makes the estimate a lower bound: what the programs take from the caches of a CPU on
+/// which threads take turns is in no run time of theirs. Of a ping-pong on one CPU it is three tenths of the cost.
+const MUCH: f64 = 1.0 / 3.0;
 
 /// Directory entries that the traced processes read, and whether they came with a type. `.` and `..` do not count.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -331,13 +337,28 @@ mod tests {
         let per_switch = Some(1_000.0);
         // Alone, or asleep for most of the time: a tenth of a second.
         let alone = estimated(vec![thread(1_000_000_000, 0, 100_000)], per_switch);
-        assert_eq!((alone.0.round(), alone.1), (100.0, false));
+        assert_eq!((alone.0.round(), alone.1), (100.0, true));
         assert_eq!(estimated(vec![thread(200_000_000, 0, 100_000)], per_switch).0.round(), 100.0);
         // Half of the time another program had the CPU.
         assert_eq!(estimated(vec![thread(500_000_000, 500_000_000, 100_000)], per_switch).0.round(), 200.0);
         // Eight on two CPUs.
         let eight = vec![thread(250_000_000, 750_000_000, 25_000); 8];
         assert_eq!(estimated(eight, per_switch).0.round(), 100.0);
+    }
+
+    #[test]
+    fn an_estimate_is_a_lower_bound_where_much_of_it_is_the_cost_of_switches() {
+        let is_at_least = |switches: u64, wall_ns: u64| {
+            let overhead =
+                Overhead { ns_per_switch: Some(1_000.0), other_ns: Nanos(20_000_000), ..Overhead::default() };
+            let mut trace = Trace { overhead, ..Trace::default() };
+            trace.observed.threads = vec![thread(wall_ns, 0, switches)];
+            trace.estimated_overhead(Nanos(wall_ns)).at_least
+        };
+        assert!(!is_at_least(9_900, 1_000_000_000));
+        assert!(is_at_least(10_100, 1_000_000_000));
+        // Less than a hundredth of the time in all.
+        assert!(!is_at_least(10_100, 4_000_000_000));
     }
 
     #[test]

@@ -2,7 +2,9 @@
 //! programs attached and this thread followed. Also what the programs learn about this kernel from such a thread.
 
 use std::os::unix::fs::FileExt;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+use crate::perf_event;
 
 const ROUNDS: usize = 7;
 const CALLS: u32 = 3000;
@@ -31,6 +33,32 @@ pub fn nanoseconds_in_programs(so_far: impl Fn() -> u64) -> f64 {
     (0..MEASURED_ROUNDS).map(|_| measured()).fold(f64::INFINITY, f64::min)
 }
 
+/// How often a timer interrupts this thread while its interrupts are measured, and for how long.
+const TIMER_HZ: u32 = 10_000;
+const TIMED_FOR: Duration = Duration::from_millis(1);
+/// What takes a thread between two readings of the clock, unless it is interrupted.
+const MOST_BETWEEN: Duration = Duration::from_micros(1);
+/// Fewer interruptions than this tell nothing.
+const ENOUGH_INTERRUPTS: usize = 5;
+
+/// What one interrupt of the timer that samples takes from whatever runs, in nanoseconds, apart from its program: the median of some. None
+/// where there are no such timers, or this thread was moved to another CPU meanwhile.
+pub fn nanoseconds_per_timer_interrupt() -> Option<f64> {
+    let _timer = perf_event::cpu_clock(rustix::thread::sched_getcpu() as i32, TIMER_HZ).ok()?;
+    let mut gaps = Vec::with_capacity(2 * (TIMER_HZ as usize) / 1_000);
+    let start = Instant::now();
+    let mut last = start;
+    while last - start < TIMED_FOR {
+        let now = Instant::now();
+        if now - last > MOST_BETWEEN {
+            gaps.push(now - last);
+        }
+        last = now;
+    }
+    gaps.sort_unstable();
+    (gaps.len() >= ENOUGH_INTERRUPTS).then(|| gaps[gaps.len() / 2].as_nanos() as f64)
+}
+
 /// Reads the first page of this program's own file through the page cache. What is read, and whether that works, does not matter.
 pub fn read_a_page() {
     let mut byte = [0];
@@ -41,5 +69,18 @@ fn round(calls: u32) {
     for _ in 0..calls {
         // SAFETY: getppid takes nothing and always succeeds.
         unsafe { libc::syscall(libc::SYS_getppid) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interrupts_of_a_timer_are_seen() {
+        assert!(rustix::process::geteuid().is_root(), "this test opens perf events of a CPU: run it as root");
+        // Unless the thread is moved to another CPU each time.
+        let seen = (0..20).find_map(|_| nanoseconds_per_timer_interrupt()).expect("the timer interrupts this thread");
+        assert!((MOST_BETWEEN.as_nanos() as f64..1e9 / f64::from(TIMER_HZ)).contains(&seen), "{seen} ns");
     }
 }

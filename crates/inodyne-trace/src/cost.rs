@@ -3,7 +3,8 @@
 //! A loop of one cheap call ([`calibrate`](crate::calibrate)) finds everything in the CPU's caches. A command does not, and what a switch
 //! costs depends on how deep the stacks are. So the kernel's own measurement of run times (`BPF_ENABLE_STATS`, bpf(2)) is on for one
 //! twentieth of the time, and what it measures is divided by what the command did in that time. What lies around a program, its tracepoint
-//! and the clock of that measurement, comes from the loop, which is also run with the measurement on.
+//! and the clock of that measurement, comes from the loop, which is also run with the measurement on. The interrupts of the timer that samples
+//! are measured before the command begins, too.
 
 use std::ops::{AddAssign, Sub};
 use std::os::fd::OwnedFd;
@@ -103,6 +104,8 @@ pub struct Calibration {
     pub ns_around: f64,
     /// How long a program runs for a thread that is not followed.
     pub ns_not_followed: f64,
+    /// What a sample takes from whatever runs, apart from its program; 0 where that is not known.
+    pub ns_per_sample: f64,
 }
 
 impl Calibration {
@@ -220,8 +223,13 @@ fn of_windows(calibration: &Calibration, seen: &Reading, length_ns: u64, reader_
 mod tests {
     use super::*;
 
-    const CALIBRATION: Calibration =
-        Calibration { ns_per_call: 120.0, ns_per_untimed_call: 0.0, ns_around: 20.0, ns_not_followed: 15.0 };
+    const CALIBRATION: Calibration = Calibration {
+        ns_per_call: 120.0,
+        ns_per_untimed_call: 0.0,
+        ns_around: 20.0,
+        ns_not_followed: 15.0,
+        ns_per_sample: 0.0,
+    };
 
     fn seen(calls: u64, switches: u64) -> Reading {
         Reading {

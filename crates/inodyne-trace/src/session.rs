@@ -267,6 +267,8 @@ impl Tracer {
             let read = probe.read(&seen, &mut result);
             read.map_err(|error| read_error(format!("{}: {error}", probe.feature())))?;
         }
+        let samples = result.observed.samples.iter().map(|sample| sample.count).sum::<u64>();
+        result.overhead.other_ns += Nanos((samples as f64 * self.calibration.ns_per_sample) as u64);
         let observed = &result.observed;
         if observed.window.begin == Begin::Launched && observed.root().is_none() {
             return Err(TraceError::NoStart);
@@ -400,8 +402,10 @@ impl Tracer {
         run(&self.skeleton.progs.follow_disarm)?;
         let not_followed = in_programs();
         let ns_around = (ns_per_call - followed) / RUNS_PER_CALL;
-        self.calibration =
-            Calibration { ns_per_call, ns_per_untimed_call, ns_around, ns_not_followed: not_followed / RUNS_PER_CALL };
+        let samples = self.options.sample_hz > 0 && !self.options.live;
+        let ns_per_sample = samples.then(calibrate::nanoseconds_per_timer_interrupt).flatten().unwrap_or_default();
+        let ns_not_followed = not_followed / RUNS_PER_CALL;
+        self.calibration = Calibration { ns_per_call, ns_per_untimed_call, ns_around, ns_not_followed, ns_per_sample };
         if !self.options.live {
             self.cost = RefCell::new(Some(Cost::new(self.calibration, measures, self.reading())));
         }
