@@ -4,7 +4,6 @@
 use std::cell::{Cell, RefCell};
 use std::os::fd::AsFd;
 use std::rc::Rc;
-use std::time::Duration;
 
 use libbpf_rs::{AsRawLibbpf, MapCore, MapHandle, MapMut, MapType, RingBuffer, RingBufferBuilder, libbpf_sys};
 
@@ -15,16 +14,6 @@ const ENOUGH: u32 = 16;
 
 /// How many times larger the next one is.
 const GROWTH: u32 = 16;
-
-/// How soon to look again as long as a ring buffer may be too small: at the beginning, and until the larger one is in its place. A busy CPU
-/// fills it in some 8 ms.
-const SOON: Duration = Duration::from_millis(2);
-
-/// The looks that are the beginning.
-const FIRST_LOOKS: u32 = 8;
-
-/// How soon to look again from then on.
-const LATER: Duration = Duration::from_millis(10);
 
 /// What the kernel writes before each record (`BPF_RINGBUF_HDR_SZ` in include/uapi/linux/bpf.h).
 const HEADER: usize = 8;
@@ -86,11 +75,7 @@ struct Next {
 
 /// All ring buffers.
 #[derive(Default)]
-pub struct Rings {
-    rings: Vec<Ring>,
-    /// How often they were looked at.
-    looks: u32,
-}
+pub struct Rings(Vec<Ring>);
 
 impl Rings {
     /// Opens one that may be replaced by one of at most `most` bytes, a power of two, in this place.
@@ -105,7 +90,7 @@ impl Rings {
         let reader = opened(first, &take, &arrived)?;
         let place = MapHandle::try_from(place)?;
         let wanted = Wanted::default();
-        self.rings.push(Ring {
+        self.0.push(Ring {
             reader,
             bytes: first.max_entries(),
             most,
@@ -120,12 +105,12 @@ impl Rings {
 
     /// Takes what has arrived.
     pub fn consume(&self) {
-        self.rings.iter().for_each(Ring::consume);
+        self.0.iter().for_each(Ring::consume);
     }
 
     /// Takes all that has arrived, once nothing more does.
     pub fn consume_last(&mut self) {
-        for ring in &mut self.rings {
+        for ring in &mut self.0 {
             ring.consume();
             ring.replace();
             ring.consume();
@@ -134,8 +119,7 @@ impl Rings {
 
     /// Replaces those in which much has arrived since the last look, and those that are wanted larger, by larger ones.
     pub fn grow(&mut self) {
-        self.looks = self.looks.saturating_add(1);
-        for ring in &mut self.rings {
+        for ring in &mut self.0 {
             if ring.next.as_ref().is_some_and(|next| next.putting.is_over()) {
                 ring.replace();
             }
@@ -146,16 +130,10 @@ impl Rings {
         }
     }
 
-    /// How soon they should be looked at again.
-    pub fn look_again_in(&self) -> Duration {
-        let may_be_small = self.looks < FIRST_LOOKS || self.rings.iter().any(|ring| ring.next.is_some());
-        if may_be_small { SOON } else { LATER }
-    }
-
     /// How large they are, in bytes.
     #[cfg(test)]
     pub fn bytes(&self) -> Vec<u32> {
-        self.rings.iter().map(|ring| ring.bytes).collect()
+        self.0.iter().map(|ring| ring.bytes).collect()
     }
 }
 
@@ -260,16 +238,6 @@ mod tests {
         assert_eq!(next_size(MIB, 0, 2 * MIB, 64 * MIB), 16 * MIB);
         assert_eq!(next_size(MIB, 0, 32 * MIB, 64 * MIB), 32 * MIB);
         assert_eq!(next_size(16 * MIB, u64::MAX, 32 * MIB, 64 * MIB), 64 * MIB);
-    }
-
-    #[test]
-    fn looks_are_frequent_at_the_beginning() {
-        let mut rings = Rings::default();
-        for _ in 0..FIRST_LOOKS {
-            assert_eq!(rings.look_again_in(), SOON);
-            rings.grow();
-        }
-        assert_eq!(rings.look_again_in(), LATER);
     }
 
     #[test]

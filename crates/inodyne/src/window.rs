@@ -114,7 +114,7 @@ fn watch(
     let mut looks = LOOKS;
     let mut next = Instant::now() + EVERY;
     loop {
-        if interrupts(tracer.drain_again_in()) {
+        if interrupts(Tracer::DRAIN_EVERY) {
             return Ok(Ended::Interrupted);
         }
         if end.is_some_and(|end| Instant::now() >= end) {

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use inodyne_launch::{LaunchSpec, Started};
 use inodyne_model::run::Exit;
@@ -74,15 +73,7 @@ impl Collecting {
         }
     }
 
-    /// How soon what is traced must be taken again.
-    pub(super) fn drain_again_in(&self) -> Option<Duration> {
-        match self {
-            Collecting::Bpf(tracer) => Some(tracer.drain_again_in()),
-            Collecting::Strace { .. } => None,
-        }
-    }
-
-    /// Takes what has been traced so far.
+    /// Takes what has been traced so far. Must be called every few milliseconds.
     pub(super) fn drain(&self) {
         if let Collecting::Bpf(tracer) = self {
             tracer.drain();

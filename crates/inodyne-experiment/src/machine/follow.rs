@@ -7,6 +7,7 @@ use inodyne_lab::Flusher;
 use inodyne_launch::{Ended, LaunchSpec, Leftovers, Started, Urgent, monotonic_ns};
 use inodyne_model::run::Usage;
 use inodyne_model::trace::Trace;
+use inodyne_trace::Tracer;
 use nix::sys::signal::Signal;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -18,7 +19,7 @@ use crate::error::ExperimentError;
 use crate::event::Event;
 use crate::executor::Execution;
 
-/// How often a command is looked at whose tracer has nothing to be drained.
+/// How often an untraced command is looked at.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// How a command is to be followed.
@@ -110,11 +111,11 @@ fn wait(
     tell: &mut dyn FnMut(Event<'_>),
 ) -> Result<Ended, ExperimentError> {
     let mut rate = CallRate::new();
+    let again = if collecting.is_some() { Tracer::DRAIN_EVERY } else { LOOK_AGAIN };
+    let again = Timespec { tv_sec: 0, tv_nsec: again.subsec_nanos().into() };
     loop {
         let (ended, interrupted) = {
             let mut ready = [PollFd::new(started, PollFlags::IN), PollFd::new(&*interrupts, PollFlags::IN)];
-            let again = collecting.and_then(Collecting::drain_again_in).unwrap_or(LOOK_AGAIN);
-            let again = Timespec { tv_sec: 0, tv_nsec: again.subsec_nanos().into() };
             rustix::io::retry_on_intr(|| poll(&mut ready, Some(&again)))
                 .map_err(|error| ExperimentError::System { what: "wait for the command", source: error.into() })?;
             (!ready[0].revents().is_empty(), !ready[1].revents().is_empty())
