@@ -47,9 +47,6 @@ use load::{Loaded, STACKS_BYTES, load, load_error, present};
 
 const _: () = assert!(LOSSES == Loss::ALL.len(), "both sides count the same kinds of loss");
 
-/// How often a tracer that is drained looks at what does not pile up in a ring buffer.
-const LOOK_EVERY: Duration = Duration::from_millis(10);
-
 /// Hardly any thread has more rows in a table than this.
 const ROWS_OF_THREAD: u32 = 256;
 
@@ -86,18 +83,12 @@ pub struct Tracer {
     joined_ns: Option<Nanos>,
     /// How many threads had been born when room was made in tables for the last time.
     born: Cell<u32>,
-    /// When everything was looked at last.
-    looked: Cell<Option<Instant>>,
     /// Programs that are not loaded by libbpf.
     beside: LoadedBeside,
     skeleton: InodyneSkel<'static>,
 }
 
 impl Tracer {
-    /// How often it is to be drained: a ring buffer has room at first for what two CPUs send in 9 ms if each switches threads half a million
-    /// times a second.
-    pub const DRAIN_EVERY: Duration = Duration::from_millis(3);
-
     /// Loads and attaches the programs, and measures what they cost. Where the kernel refuses some that the rest can do without,
     /// these are left out: see [`Tracer::refused`].
     ///
@@ -145,7 +136,6 @@ impl Tracer {
             refused: Vec::new(),
             joined_ns: None,
             born: Cell::default(),
-            looked: Cell::default(),
             beside,
             skeleton,
         };
@@ -199,16 +189,10 @@ impl Tracer {
         of_command.map(|thread| thread.pid_here)
     }
 
-    /// Takes what has arrived, and every 10 ms looks at what changes more slowly. To be called every [`Tracer::DRAIN_EVERY`] while the command
-    /// runs.
+    /// Takes what has arrived. To be called at least every 10 ms or so while the command runs.
     pub fn drain(&self) {
         self.take_arrived();
         self.make_room();
-        if self.looked.get().is_some_and(|looked| looked.elapsed() < LOOK_EVERY) {
-            return;
-        }
-        self.looked.set(Some(Instant::now()));
-        self.look();
         self.make_room_in_tables();
         self.mapped.borrow_mut().look(self.pids_here());
         self.look_at_cgroups();
@@ -305,15 +289,12 @@ impl Tracer {
     }
 
     fn make_room(&self) {
-        self.rings.borrow_mut().grow();
-        self.threads.grow(self.shared().slots_used);
-    }
-
-    fn look(&self) {
         for probe in &self.probes {
             // What cannot be read now is unknown for this moment, and is read again later.
             let _ = probe.look(&self.skeleton.maps);
         }
+        self.rings.borrow_mut().grow();
+        self.threads.grow(self.shared().slots_used);
     }
 
     /// Only for a window: a live view forgets by itself what is over.

@@ -15,7 +15,7 @@ use crate::failure::{ExitStatus, Failure};
 use crate::target::{Target, join_all};
 use crate::{disks, host};
 
-/// How often it is checked who is followed, and who is in a control group.
+/// How often the ring buffers are drained, and a control group is checked.
 const EVERY: Duration = Duration::from_millis(10);
 /// How often those in a list that has changed are joined: a process that was being created (CLONE_INTO_CGROUP) is in it before it can be.
 const LOOKS: u32 = 3;
@@ -112,19 +112,14 @@ fn watch(
 ) -> Result<Ended, Failure> {
     let end = length.map(|length| Instant::now() + length);
     let mut looks = LOOKS;
-    let mut next = Instant::now() + EVERY;
     loop {
-        if interrupts(Tracer::DRAIN_EVERY) {
+        if interrupts(EVERY) {
             return Ok(Ended::Interrupted);
         }
         if end.is_some_and(|end| Instant::now() >= end) {
             return Ok(Ended::InTime);
         }
         tracer.drain();
-        if Instant::now() < next {
-            continue;
-        }
-        next = Instant::now() + EVERY;
         if target.may_grow() {
             // A control group may be removed under us: then nobody is in it.
             let now = who().unwrap_or(Whom::Processes(Vec::new()));

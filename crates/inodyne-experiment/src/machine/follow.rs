@@ -7,7 +7,6 @@ use inodyne_lab::Flusher;
 use inodyne_launch::{Ended, LaunchSpec, Leftovers, Started, Urgent, monotonic_ns};
 use inodyne_model::run::Usage;
 use inodyne_model::trace::Trace;
-use inodyne_trace::Tracer;
 use nix::sys::signal::Signal;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -19,8 +18,8 @@ use crate::error::ExperimentError;
 use crate::event::Event;
 use crate::executor::Execution;
 
-/// How often an untraced command is looked at.
-const LOOK_AGAIN: Duration = Duration::from_millis(10);
+/// How often the ring buffers are drained.
+const DRAIN_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 
 /// How a command is to be followed.
 pub(super) struct Following<'a> {
@@ -111,12 +110,10 @@ fn wait(
     tell: &mut dyn FnMut(Event<'_>),
 ) -> Result<Ended, ExperimentError> {
     let mut rate = CallRate::new();
-    let again = if collecting.is_some() { Tracer::DRAIN_EVERY } else { LOOK_AGAIN };
-    let again = Timespec { tv_sec: 0, tv_nsec: again.subsec_nanos().into() };
     loop {
         let (ended, interrupted) = {
             let mut ready = [PollFd::new(started, PollFlags::IN), PollFd::new(&*interrupts, PollFlags::IN)];
-            rustix::io::retry_on_intr(|| poll(&mut ready, Some(&again)))
+            rustix::io::retry_on_intr(|| poll(&mut ready, Some(&DRAIN_EVERY)))
                 .map_err(|error| ExperimentError::System { what: "wait for the command", source: error.into() })?;
             (!ready[0].revents().is_empty(), !ready[1].revents().is_empty())
         };
