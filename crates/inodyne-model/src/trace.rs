@@ -242,7 +242,7 @@ const LEAST_READER: Nanos = Nanos(5_000_000);
 const LEAST_NS_PER_SWITCH: f64 = 500.0;
 const SMALL: f64 = 0.01;
 /// From this fraction of the cost on, that of switches makes the estimate a lower bound: what the programs take from the caches of a CPU on
-/// which threads take turns is in no run time of theirs. Of a ping-pong on one CPU it is three tenths of the cost.
+/// which threads take turns is in no run time of theirs. Of a ping-pong on one CPU it is a quarter of the cost.
 const MUCH: f64 = 1.0 / 3.0;
 
 /// Directory entries that the traced processes read, and whether they came with a type. `.` and `..` do not count.
