@@ -2,10 +2,13 @@
 //! swapped out.
 
 use std::cell::{Cell, RefCell};
-use std::os::fd::AsFd;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 
 use libbpf_rs::{AsRawLibbpf, MapCore, MapHandle, MapMut, MapType, RingBuffer, RingBufferBuilder, libbpf_sys};
+use rustix::event::{Timespec, epoll};
 
 use crate::map_of_maps::{Putting, map};
 
@@ -74,10 +77,26 @@ struct Next {
 }
 
 /// All ring buffers.
-#[derive(Default)]
-pub struct Rings(Vec<Ring>);
+pub struct Rings {
+    rings: Vec<Ring>,
+    /// Where programs say that one fills (`bpf/ring.h`). Whether data is there is not asked for: there nearly always is.
+    filling: Rc<OwnedFd>,
+}
 
 impl Rings {
+    /// None yet.
+    ///
+    /// # Errors
+    /// There are no more file descriptors.
+    pub fn new() -> io::Result<Rings> {
+        Ok(Rings { rings: Vec::new(), filling: Rc::new(epoll::create(epoll::CreateFlags::CLOEXEC)?) })
+    }
+
+    /// Readable once one fills faster than it is looked at, until [`Rings::consume`].
+    pub fn filling(&self) -> Rc<OwnedFd> {
+        Rc::clone(&self.filling)
+    }
+
     /// Opens one that may be replaced by one of at most `most` bytes, a power of two, in this place.
     pub fn add(
         &mut self,
@@ -88,9 +107,11 @@ impl Rings {
     ) -> libbpf_rs::Result<Wanted> {
         let (take, arrived): (Take, _) = (Rc::new(RefCell::new(take)), Rc::default());
         let reader = opened(first, &take, &arrived)?;
+        let wakes = epoll::EventFlags::IN | epoll::EventFlags::ET;
+        epoll::add(&*self.filling, first, epoll::EventData::new_u64(0), wakes).map_err(io::Error::from)?;
         let place = MapHandle::try_from(place)?;
         let wanted = Wanted::default();
-        self.0.push(Ring {
+        self.rings.push(Ring {
             reader,
             bytes: first.max_entries(),
             most,
@@ -105,12 +126,15 @@ impl Rings {
 
     /// Takes what has arrived.
     pub fn consume(&self) {
-        self.0.iter().for_each(Ring::consume);
+        let mut woken = [const { MaybeUninit::uninit() }; 16];
+        // With EPOLLET, a wake-up that is taken here is not seen again. Nothing is lost if that fails: all of them are read now.
+        let _ = epoll::wait(&*self.filling, &mut woken, Some(&Timespec::default()));
+        self.rings.iter().for_each(Ring::consume);
     }
 
     /// Takes all that has arrived, once nothing more does.
     pub fn consume_last(&mut self) {
-        for ring in &mut self.0 {
+        for ring in &mut self.rings {
             ring.consume();
             ring.replace();
             ring.consume();
@@ -119,7 +143,7 @@ impl Rings {
 
     /// Replaces those in which much has arrived since the last look, and those that are wanted larger, by larger ones.
     pub fn grow(&mut self) {
-        for ring in &mut self.0 {
+        for ring in &mut self.rings {
             if ring.next.as_ref().is_some_and(|next| next.putting.is_over()) {
                 ring.replace();
             }
@@ -133,7 +157,7 @@ impl Rings {
     /// How large they are, in bytes.
     #[cfg(test)]
     pub fn bytes(&self) -> Vec<u32> {
-        self.0.iter().map(|ring| ring.bytes).collect()
+        self.rings.iter().map(|ring| ring.bytes).collect()
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod series;
 
+use std::os::fd::BorrowedFd;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -53,7 +54,7 @@ pub fn run(arguments: &AttachArguments) -> Result<ExitCode, Failure> {
     target.whom()?;
     keep::check(&arguments.report)?;
     let mut signals = ending_signals()?;
-    let mut interrupts = |time| came_within(&mut signals, time);
+    let mut interrupts = |time, filling: BorrowedFd<'_>| came_within(&mut signals, time, Some(filling));
     let options = arguments.tracing.tracer();
     let mut who = || target.whom();
     let (recording, _) = window(&target, &options, arguments.length, &mut who, &mut interrupts, |threads| {

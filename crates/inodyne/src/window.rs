@@ -1,5 +1,6 @@
 //! A window of processes that are already running, as a recording: drains the tracer until the time is up, somebody interrupts, or nobody is left.
 
+use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 use inodyne_launch::SignalReader;
@@ -34,6 +35,10 @@ pub enum Ended {
     NobodyLeft,
 }
 
+/// Waits for the given time for somebody who wants a window to end, and returns whether somebody does; no longer than until there is
+/// something to read from the descriptor.
+pub type Interrupts<'a> = dyn FnMut(Duration, BorrowedFd<'_>) -> bool + 'a;
+
 /// Reads the signals that end a window.
 ///
 /// # Errors
@@ -44,7 +49,7 @@ pub fn ending_signals() -> Result<SignalReader, Failure> {
 }
 
 /// Watches whom `who` names for one window, once `tell` has been told how many threads are followed; returns it explained, and why it
-/// ended. `interrupts` waits for the given time for somebody who wants it to end, and returns whether somebody does.
+/// ended.
 ///
 /// # Errors
 /// The machine lacks something, or there is nobody to follow.
@@ -53,7 +58,7 @@ pub fn window(
     options: &Options,
     length: Option<Duration>,
     who: &mut dyn FnMut() -> Result<Whom, Failure>,
-    interrupts: &mut dyn FnMut(Duration) -> bool,
+    interrupts: &mut Interrupts<'_>,
     tell: impl FnOnce(u32),
 ) -> Result<(Recording, Ended), Failure> {
     capability::require_for_tracing().map_err(|missing| Failure::new(ExitStatus::Lacking, missing))?;
@@ -91,9 +96,10 @@ pub fn forget(mut signals: SignalReader) {
     while signals.arrived().is_some() {}
 }
 
-/// Waits for a signal, but no longer than this; returns whether one came.
-pub fn came_within(signals: &mut SignalReader, time: Duration) -> bool {
-    let mut descriptors = [PollFd::new(&*signals, PollFlags::IN)];
+/// Waits for a signal, but no longer than this, or until there is something to read from `other`; returns whether one came.
+pub fn came_within(signals: &mut SignalReader, time: Duration, other: Option<BorrowedFd<'_>>) -> bool {
+    let mut descriptors = vec![PollFd::new(&*signals, PollFlags::IN)];
+    descriptors.extend(other.map(|other| PollFd::from_borrowed_fd(other, PollFlags::IN)));
     // Interrupted or not, what is there is read.
     let _ = poll(&mut descriptors, Timespec::try_from(time).ok().as_ref());
     signals.arrived().is_some()
@@ -108,12 +114,12 @@ fn watch(
     mut known: Whom,
     mut was_anyone: bool,
     length: Option<Duration>,
-    interrupts: &mut dyn FnMut(Duration) -> bool,
+    interrupts: &mut Interrupts<'_>,
 ) -> Result<Ended, Failure> {
     let end = length.map(|length| Instant::now() + length);
     let mut looks = LOOKS;
     loop {
-        if interrupts(EVERY) {
+        if interrupts(EVERY, tracer.filling()) {
             return Ok(Ended::Interrupted);
         }
         if end.is_some_and(|end| Instant::now() >= end) {

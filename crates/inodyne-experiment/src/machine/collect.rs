@@ -73,6 +73,14 @@ impl Collecting {
         }
     }
 
+    /// Readable once [`Collecting::drain`] is to be called sooner than in some milliseconds.
+    pub(super) fn filling(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Collecting::Bpf(tracer) => Some(tracer.filling()),
+            Collecting::Strace { .. } => None,
+        }
+    }
+
     /// Takes what has been traced so far. Must be called every few milliseconds.
     pub(super) fn drain(&self) {
         if let Collecting::Bpf(tracer) = self {

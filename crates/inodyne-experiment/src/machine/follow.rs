@@ -112,7 +112,9 @@ fn wait(
     let mut rate = CallRate::new();
     loop {
         let (ended, interrupted) = {
-            let mut ready = [PollFd::new(started, PollFlags::IN), PollFd::new(&*interrupts, PollFlags::IN)];
+            let filling = collecting.and_then(Collecting::filling);
+            let mut ready = vec![PollFd::new(started, PollFlags::IN), PollFd::new(&*interrupts, PollFlags::IN)];
+            ready.extend(filling.map(|filling| PollFd::from_borrowed_fd(filling, PollFlags::IN)));
             rustix::io::retry_on_intr(|| poll(&mut ready, Some(&DRAIN_EVERY)))
                 .map_err(|error| ExperimentError::System { what: "wait for the command", source: error.into() })?;
             (!ready[0].revents().is_empty(), !ready[1].revents().is_empty())

@@ -28,8 +28,29 @@
 /* Reserves room for a record in the ring buffer of this name; null if there is none. */
 #define ring_reserve(name, bytes) ring_reserve_in(&name, &name##_larger, bytes)
 
+/* Sends a record that room was reserved for. */
+#define ring_submit(name, record) ring_submit_to(&name, &name##_larger, record)
+
 /* Sends a record; false if there is no room for it. */
 #define ring_send(name, record, bytes) ring_send_to(&name, &name##_larger, record, bytes)
+
+/* The reader is woken by what is sent while so many bytes, or fewer, are there beyond a quarter of the ring buffer. */
+#define RING_WAKING 4096
+
+/*
+ * The reader looks from time to time without being woken, and replaces a ring buffer in which much arrives by one with room for much more:
+ * only the first one may fill before it looks. So it is woken once a quarter of that is full, by several records, since each CPU may be
+ * the one that does not see what another is sending.
+ */
+static __always_inline __u64 ring_flags(void *first, void *larger)
+{
+	__u64 beyond;
+
+	if (larger)
+		return BPF_RB_NO_WAKEUP;
+	beyond = bpf_ringbuf_query(first, BPF_RB_AVAIL_DATA) - bpf_ringbuf_query(first, BPF_RB_RING_SIZE) / 4;
+	return beyond < RING_WAKING ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+}
 
 static __always_inline void *ring_reserve_in(void *first, void *place, __u64 bytes)
 {
@@ -39,13 +60,20 @@ static __always_inline void *ring_reserve_in(void *first, void *place, __u64 byt
 	return larger ? bpf_ringbuf_reserve(larger, bytes, 0) : bpf_ringbuf_reserve(first, bytes, 0);
 }
 
+static __always_inline void ring_submit_to(void *first, void *place, void *record)
+{
+	__u32 zero = 0;
+
+	bpf_ringbuf_submit(record, ring_flags(first, bpf_map_lookup_elem(place, &zero)));
+}
+
 static __always_inline bool ring_send_to(void *first, void *place, void *record, __u64 bytes)
 {
 	__u32 zero = 0;
 	void *larger = bpf_map_lookup_elem(place, &zero);
 
 	return !(larger ? bpf_ringbuf_output(larger, record, bytes, BPF_RB_NO_WAKEUP)
-			: bpf_ringbuf_output(first, record, bytes, BPF_RB_NO_WAKEUP));
+			: bpf_ringbuf_output(first, record, bytes, ring_flags(first, larger)));
 }
 
 #endif

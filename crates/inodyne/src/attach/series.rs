@@ -2,6 +2,7 @@
 //! counters for a monitoring system if these are wanted.
 
 use std::collections::BTreeMap;
+use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -74,7 +75,7 @@ pub fn run(arguments: &AttachArguments, every: Duration, into: &Path) -> Result<
         // Before the clock is read, so that the next name has a later second.
         let file = ring.next();
         let began = Instant::now();
-        let mut interrupts = |time| came_within(&mut signals, time);
+        let mut interrupts = |time, filling: BorrowedFd<'_>| came_within(&mut signals, time, Some(filling));
         let options = arguments.tracing.tracer();
         let mut one = |target: &Target| {
             window(target, &options, arguments.length, &mut || target.whom(), &mut interrupts, |_| ())
@@ -102,7 +103,7 @@ pub fn run(arguments: &AttachArguments, every: Duration, into: &Path) -> Result<
             said.tell(Of::Keeping, failed.map(|error| usage(format!("{}: {error}", into.display()))));
         }
         let rest = every.saturating_sub(began.elapsed());
-        if ended == Ended::Interrupted || came_within(&mut signals, rest) {
+        if ended == Ended::Interrupted || came_within(&mut signals, rest, None) {
             return Ok(said.exit_code());
         }
     }

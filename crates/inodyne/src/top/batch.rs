@@ -40,7 +40,7 @@ pub fn run(arguments: &TopArguments, target: &Target) -> Result<ExitCode, Failur
     let mut left = arguments.count;
     while left != Some(0) {
         let rest = next.saturating_duration_since(Instant::now());
-        if came_within(&mut signals, rest.min(DRAINED_EVERY)) {
+        if came_within(&mut signals, rest.min(DRAINED_EVERY), None) {
             break;
         }
         watcher.drain();

@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, Write};
+use std::os::fd::BorrowedFd;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -181,7 +182,8 @@ impl<'a> Screen<'a> {
             }
             Ok(())
         };
-        let mut interrupts = |time: Duration| {
+        // Such a recording has no timeline, so nothing fills that fast.
+        let mut interrupts = |time: Duration, _: BorrowedFd<'_>| {
             let left = end.get().saturating_duration_since(Instant::now());
             match keep_up().and_then(|()| self.while_recording(time, left, &mut shown)) {
                 Ok(None) => false,

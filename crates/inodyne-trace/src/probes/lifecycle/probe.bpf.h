@@ -184,7 +184,7 @@ static __always_inline int executed(struct task_struct *task, int old_pid, const
 		record->args_length = 0;
 	if (bpf_probe_read_kernel_str(record->file, sizeof(record->file), file) < 0)
 		record->file[0] = 0;
-	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+	ring_submit(records, record);
 	return 0;
 }
 
@@ -250,7 +250,7 @@ static __always_inline void send_exit(struct task_struct *task, const struct thr
 	record->thread = t->number;
 	record->status = BPF_CORE_READ(signal, flags) & SIGNAL_GROUP_EXIT ? BPF_CORE_READ(signal, group_exit_code)
 									  : BPF_CORE_READ(task, group_leader, exit_code);
-	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+	ring_submit(records, record);
 }
 
 /* It is killed in the middle of whatever it was doing: what remains is the work of exiting. */

@@ -46,8 +46,8 @@ const SENT_HERE: [&str; 2] = ["process_backlog", "__local_bh_enable_ip"];
 /// How long before the timeline ends the programs are told so. None of them takes that long from reading the clock to its record.
 const AHEAD_NS: u64 = 20_000_000;
 
-/// Initial size of the timeline's ring buffer, per CPU: twice what one that switches threads half a million times a second sends in 10 ms.
-const BYTES_OF_CPU: u32 = 1 << 20;
+/// Initial size of the timeline's ring buffer, per CPU: what a busy one sends in some 5 ms. The reader is woken before it is full.
+const BYTES_OF_CPU: u32 = 256 << 10;
 
 /// Room in the timeline's ring buffer for each thread, if that is more: where thousands take turns, the reader may have to wait for one of them,
 /// for a lock or a CPU, until all others have had theirs. No more than the ring buffer may grow to.

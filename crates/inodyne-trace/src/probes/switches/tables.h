@@ -101,7 +101,7 @@ static __always_inline void note_interval(struct thread *t, __u64 out, __u64 wak
 	record->waker_tid = blocked ? t->waker_tid : 0;
 	record->waker_number = blocked ? t->waker_number : 0;
 	record->waker_stack = blocked ? t->waker_stack : 0;
-	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+	ring_submit(timeline, record);
 }
 
 /* The number of parts is kept in the record and not in a register, so the verifier sees the same state in each iteration. */
