@@ -36,12 +36,18 @@ struct {
 	__type(value, struct block_bio);
 } block_bios SEC(".maps");
 
+/* A driver's requests have the same addresses all the time. So an entry stays when its request is done, with `issued` zero, and costs no
+ * insertion the next time; except while there are many. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 8192);
 	__type(key, __u64);
 	__type(value, struct block_request);
 } block_requests SEC(".maps");
+
+/* How many entries block_requests has, and how many may be of requests that are done. */
+__u32 block_requests_used;
+#define BLOCK_REQUESTS_KEPT 4096
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -52,6 +58,10 @@ struct {
 
 /* How many entries of block_disks are taken. */
 __u32 block_disks_used;
+
+/* The last disks and their places, in one word each: the number, and index in block_disks plus one. */
+#define BLOCK_LAST_PLACES 8
+__u64 block_last_places[BLOCK_LAST_PLACES];
 
 /* Disk number -> index in block_disks. */
 struct {
@@ -113,9 +123,16 @@ static __noinline __u32 block_disk_make(__u32 number)
 /* Where the disk with that number is: as above. */
 static __always_inline __u32 block_place_of(__u32 number)
 {
-	__u32 *place = bpf_map_lookup_elem(&block_places, &number);
+	volatile __u64 *last = &block_last_places[(number ^ number >> 20) % BLOCK_LAST_PLACES];
+	__u64 word = *last;
+	__u32 *place, found;
 
-	return place ? *place + 1 : block_disk_make(number);
+	if (word >> 32 == number && (__u32)word)
+		return word;
+	place = bpf_map_lookup_elem(&block_places, &number);
+	found = place ? *place + 1 : block_disk_make(number);
+	*last = (__u64)number << 32 | found;
+	return found;
 }
 
 static __always_inline struct block_disk *block_disk_at(__u32 place)
@@ -190,6 +207,46 @@ static __always_inline void block_describe(struct block_request *to, struct requ
 	to->made = FIELD(rq, start_time_ns);
 }
 
+/* Where what is known of a request would be; null if nothing ever was. */
+static __always_inline struct block_request *block_request_place(struct request *rq)
+{
+	__u64 key = (__u64)rq;
+
+	return bpf_map_lookup_elem(&block_requests, &key);
+}
+
+/* What is known of a request that has been issued and is not done. */
+static __always_inline struct block_request *block_request_at(struct request *rq)
+{
+	struct block_request *place = block_request_place(rq);
+
+	return place && place->issued ? place : 0;
+}
+
+/* Keeps what is known of a request, in its place if there is one; false if there is no room. Nobody else works on that request meanwhile. */
+static __always_inline bool block_request_keep(struct request *rq, struct block_request *place, const struct block_request *new)
+{
+	__u64 key = (__u64)rq;
+
+	if (place) {
+		*place = *new;
+		return true;
+	}
+	if (bpf_map_update_elem(&block_requests, &key, new, BPF_NOEXIST))
+		return false;
+	__sync_fetch_and_add(&block_requests_used, 1);
+	return true;
+}
+
+static __always_inline void block_request_forget(struct request *rq, struct block_request *known)
+{
+	__u64 key = (__u64)rq;
+
+	known->issued = 0;
+	if (block_requests_used > BLOCK_REQUESTS_KEPT && !bpf_map_delete_elem(&block_requests, &key))
+		__sync_fetch_and_add(&block_requests_used, -1);
+}
+
 /* Not every event is seen, as some kernels run no programs in the context of certain processes. If the completion of a request was
  * missed, another request at the same address must not be mistaken for it. */
 static __always_inline bool block_is_of(struct block_request *known, struct request *rq)
@@ -235,7 +292,7 @@ static __always_inline __u8 block_asker_of(struct task_struct *task, struct thre
 static __always_inline int block_queues(void *ctx, struct bio *bio)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct block_bio new = {};
+	struct block_bio new = {}, *place;
 	__u64 key = (__u64)bio;
 	struct known_stack *known;
 	struct thread *t;
@@ -258,7 +315,12 @@ static __always_inline int block_queues(void *ctx, struct bio *bio)
 	} else {
 		bpf_get_current_comm(new.comm, sizeof(new.comm));
 	}
-	bpf_map_update_elem(&block_bios, &key, &new, BPF_ANY);
+	/* Most bios have the address of an earlier one. */
+	place = bpf_map_lookup_elem(&block_bios, &key);
+	if (place)
+		*place = new;
+	else
+		bpf_map_update_elem(&block_bios, &key, &new, BPF_ANY);
 	return 0;
 }
 
@@ -319,15 +381,16 @@ static __always_inline void block_leaves(struct block_disk *disk, __u64 now)
 
 static __always_inline int block_issues(struct request *rq)
 {
-	struct block_request new = {}, *again;
+	struct block_request new = {}, *place, *again;
 	struct block_disk *disk;
-	__u64 key = (__u64)rq, now, sector;
+	__u64 now, sector;
 	bool was_missed;
 
 	if (!block_is_counted(rq))
 		return 0;
 	now = bpf_ktime_get_ns();
-	again = bpf_map_lookup_elem(&block_requests, &key);
+	place = block_request_place(rq);
+	again = place && place->issued ? place : 0;
 	if (again && !again->arrived && block_is_of(again, rq)) {
 		/* Issued again: the driver had no room for it before. */
 		again->issued = now;
@@ -350,7 +413,7 @@ static __always_inline int block_issues(struct request *rq)
 		if (!was_missed && !__sync_fetch_and_add(&disk->in_flight, 1))
 			disk->since = now;
 	}
-	if (bpf_map_update_elem(&block_requests, &key, &new, BPF_ANY)) {
+	if (!block_request_keep(rq, place, &new)) {
 		lose(LOST_REQUESTS);
 		/* Its end will not be seen. */
 		if (disk && !was_missed)
@@ -370,8 +433,7 @@ DONE_AGAIN(block_issue_again);
 /* Records a request unless it was already recorded. */
 static __always_inline bool block_issues_if_skipped(struct request *rq)
 {
-	__u64 key = (__u64)rq;
-	struct block_request *known = bpf_map_lookup_elem(&block_requests, &key);
+	struct block_request *known = block_request_at(rq);
 
 	if ((known && block_is_of(known, rq)) || !block_is_counted(rq))
 		return false;
@@ -458,18 +520,17 @@ static __always_inline int block_completes(struct request *rq, unsigned int byte
 {
 	struct block_request request = {}, *known;
 	struct block_disk *disk;
-	__u64 key = (__u64)rq;
 	bool is_whole, is_flushed, is_over;
 	__u32 flags;
 
 	if (!block_is_counted(rq))
 		return 0;
-	known = bpf_map_lookup_elem(&block_requests, &key);
+	known = block_request_at(rq);
 	if (known && !block_is_of(known, rq)) {
 		disk = block_disk_at(known->place);
 		if (disk && !known->arrived)
 			block_leaves(disk, bpf_ktime_get_ns());
-		bpf_map_delete_elem(&block_requests, &key);
+		block_request_forget(rq, known);
 		known = 0;
 	}
 	if (known)
@@ -489,7 +550,7 @@ static __always_inline int block_completes(struct request *rq, unsigned int byte
 	if (is_flushed)
 		known->arrived = 1;
 	else
-		bpf_map_delete_elem(&block_requests, &key);
+		block_request_forget(rq, known);
 	return 0;
 }
 
@@ -502,8 +563,7 @@ int HOLDING_PROG(block_complete, struct request *rq, int error, unsigned int byt
 /* Counts a completion unless it was already counted: a request that was is no longer waited for. */
 static __always_inline bool block_completes_if_skipped(struct request *rq, unsigned int bytes)
 {
-	__u64 key = (__u64)rq;
-	struct block_request *known = bpf_map_lookup_elem(&block_requests, &key);
+	struct block_request *known = block_request_at(rq);
 
 	if (!known || !block_is_of(known, rq) || bytes < FIELD(rq, __data_len))
 		return false;
