@@ -37,6 +37,7 @@ use crate::executor::{Execution, Executor};
 use crate::experiment::{Experiment, PlaceSetup};
 use crate::order::RunKey;
 pub use collect::Collector;
+use collect::Tracers;
 use follow::{Following, follow};
 use interrupt::Interrupts;
 use number::Printed;
@@ -47,7 +48,7 @@ pub struct Machine {
     lab: Lab,
     user: Option<User>,
     output: Output,
-    collector: Collector,
+    tracers: Tracers,
     /// What disks can do, as measured earlier.
     disks: Kept,
     interrupts: Option<Interrupts>,
@@ -58,7 +59,8 @@ impl Machine {
     /// Runs commands as this user (none to change nothing), with their output going to `output`, and traces runs with this collector.
     /// What is already known about disks is added to traces.
     pub fn new(user: Option<User>, output: Output, collector: Collector, disks: Kept) -> Machine {
-        Machine { lab: Lab::new(), user, output, collector, disks, interrupts: None, begun: Instant::now() }
+        let tracers = Tracers::new(collector);
+        Machine { lab: Lab::new(), user, output, tracers, disks, interrupts: None, begun: Instant::now() }
     }
 
     /// The same, but hiding nothing that these words may name while it has places.
@@ -94,7 +96,8 @@ impl Machine {
         let shell = CommandSpec { argv: vec!["/bin/sh".into(), "-c".into(), script.to_owned()], ..command.clone() };
         let spec = LaunchSpec { input, output, ..self.launch_spec(&shell, place.directory(None)) };
         let leftovers = Leftovers::Leave;
-        let following = Following { collecting: None, leftovers, keeper: place.keeper(), timeout: None, flusher: None };
+        let following =
+            Following { collecting: None, leftovers, keeper: place.keeper(), timeout: None, flusher: None, idle: None };
         let execution = follow(&spec, following, self.interrupts()?, &mut |_| {})?;
         if execution.ended.exit.success() || execution.interrupted {
             return Ok(());
@@ -212,19 +215,24 @@ impl Executor for Machine {
             return Ok(None);
         }
         let mut tell = |event: Event<'_>| observer.event(&event);
-        let collecting = key.traced.then(|| self.collector.ready(&spec, &mut tell)).transpose()?;
+        let collecting = key.traced.then(|| self.tracers.ready(&spec, &mut tell)).transpose()?;
         // Loading may have taken a second.
         if self.is_interrupted() {
             return Ok(None);
         }
+        let mut idle = None;
         let following = Following {
             collecting,
             leftovers: if place.is_made_here() { Leftovers::Kill } else { Leftovers::Leave },
             keeper: None,
             timeout: experiment.timeout,
             flusher: flusher.as_ref(),
+            idle: Some(&mut idle),
         };
         let mut execution = follow(&spec, following, self.interrupts()?, &mut tell)?;
+        if key.traced {
+            self.tracers.keep(idle);
+        }
         execution.moved = place.device_stats().zip(before).map(|(after, before)| after.since(before));
         if let Some((script, printed)) = experiment.number.as_ref().zip(printed).filter(|_| !execution.interrupted) {
             execution.number = self.number(place, command, script, printed, execution.ended.exit)?;

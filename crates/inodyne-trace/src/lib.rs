@@ -9,6 +9,7 @@
 //! probe           what every probe can do;  attach  where its programs run
 //! options         what a Tracer is asked to do;  session  its life: load, attach, drain, finish
 //! session/load    loading the programs;  session/beside  two at a time
+//! session/idle    programs that stay loaded from one run to the next;  session/clear  their maps made as they were
 //! session/live    reading again and again while it goes on
 //! contract/       the structures of the C as Rust types, and the tests of what their fields mean
 //! join            joining threads that are already running
@@ -69,4 +70,4 @@ pub use error::TraceError;
 pub use join::Whom;
 pub use names::all as names_of_calls;
 pub use options::{NoSuchMarks, Options, RequestMarks};
-pub use session::{CostsOfCalls, LiveTracer, Tracer};
+pub use session::{CostsOfCalls, IdleTracer, LiveTracer, Tracer};

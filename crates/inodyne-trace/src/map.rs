@@ -61,6 +61,22 @@ impl<T: AnyBitPattern> ArrayView<T> {
         // SAFETY: inside the mapping; any bytes make a valid T; volatile, since the kernel may write meanwhile.
         unsafe { mapping.base.add(index * Self::STRIDE).cast::<T>().read_volatile() }
     }
+
+    /// Makes one element zero.
+    ///
+    /// # Errors
+    /// The kernel refuses it.
+    pub fn clear(&self, index: usize) -> Result<(), libbpf_rs::Error> {
+        clear_element(&self.map, index as u32)
+    }
+}
+
+/// Makes one element of an array map zero.
+///
+/// # Errors
+/// The kernel refuses it.
+pub fn clear_element(map: &impl MapCore, index: u32) -> Result<(), libbpf_rs::Error> {
+    map.update(&index.to_ne_bytes(), &vec![0; map.value_size() as usize], MapFlags::ANY)
 }
 
 impl Mapping {

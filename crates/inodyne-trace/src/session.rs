@@ -1,6 +1,6 @@
 //! The life of a tracer: load, attach, follow, drain, finish.
 //!
-//! A tracer serves one traced run. It is made before the command is launched (loading costs some tens of
+//! A tracer serves one traced run, and what was loaded for it may serve another ([`IdleTracer`]). It is made before the command is launched (loading costs some tens of
 //! milliseconds, none of it in the command's time), the held command arms itself through [`Tracer::arm_program`], and
 //! [`Tracer::drain`] is called every few milliseconds until the command has ended. Whoever waits for
 //! the command drains meanwhile; only what may have to wait itself is left to threads. Processes that are already running are joined instead ([`Tracer::join`]), and left when it finishes.
@@ -8,6 +8,8 @@
 //! What is recorded is up to the probes (`probes::all`); only who is followed is decided here.
 
 mod beside;
+mod clear;
+mod idle;
 mod live;
 mod load;
 
@@ -42,6 +44,7 @@ use crate::stacks::Stacks;
 use crate::thread_table::ThreadTable;
 use crate::{calibrate, probes, symbols};
 use beside::LoadedBeside;
+pub use idle::IdleTracer;
 pub use live::{CostsOfCalls, LiveTracer};
 use load::{Loaded, STACKS_BYTES, load, load_error, present};
 
@@ -67,6 +70,8 @@ fn read_error(error: impl std::fmt::Display) -> TraceError {
 /// A loaded tracer, attached to every call and switch of the machine but following nobody yet.
 pub struct Tracer {
     links: Vec<Attached>,
+    /// How often the kernel had skipped a program when this began, by its name.
+    skipped_before: BTreeMap<&'static str, u64>,
     probes: Vec<Box<dyn Probe>>,
     threads: ThreadTable,
     rings: RefCell<Rings>,
@@ -112,7 +117,20 @@ impl Tracer {
         let cpus = libbpf_rs::num_possible_cpus().map_err(load_error)?;
         let mut probes = probes::wanted(options);
         probes.retain(|probe| !left_out.contains(&probe.feature()));
-        let Loaded { skeleton, beside, threads } = load(&probes, options, cpus)?;
+        let loaded = load(&probes, options, cpus)?;
+        let mut tracer = Tracer::of(loaded, probes, options, cpus)?;
+        tracer.attach()?;
+        Ok(tracer)
+    }
+
+    /// A tracer that is attached to nothing yet.
+    fn of(
+        loaded: Loaded,
+        mut probes: Vec<Box<dyn Probe>>,
+        options: &Options,
+        cpus: usize,
+    ) -> Result<Tracer, TraceError> {
+        let Loaded { skeleton, beside, threads } = loaded;
         let mut rings = Rings::new().map_err(load_error)?;
         let stacks = Rc::new(RefCell::new(Stacks::default()));
         let arriving = Rc::clone(&stacks);
@@ -122,8 +140,9 @@ impl Tracer {
         for probe in &mut probes {
             probe.open(&skeleton.maps, options, &mut rings).map_err(read_error)?;
         }
-        let mut tracer = Tracer {
+        Ok(Tracer {
             links: Vec::new(),
+            skipped_before: BTreeMap::new(),
             threads,
             filling: rings.filling(),
             rings: RefCell::new(rings),
@@ -140,9 +159,7 @@ impl Tracer {
             born: Cell::default(),
             beside,
             skeleton,
-        };
-        tracer.attach()?;
-        Ok(tracer)
+        })
     }
 
     /// What is not looked at because the kernel refused it.
@@ -237,6 +254,19 @@ impl Tracer {
     /// # Errors
     /// The root was never seen, or a table cannot be read.
     pub fn finish(mut self) -> Result<Trace, TraceError> {
+        self.take_trace()
+    }
+
+    /// The same; and keeps what was loaded, for another run.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn finish_and_keep(mut self) -> Result<(Trace, IdleTracer), TraceError> {
+        let trace = self.take_trace()?;
+        Ok((trace, IdleTracer::of(self)))
+    }
+
+    fn take_trace(&mut self) -> Result<Trace, TraceError> {
         self.wait_for_ends();
         let skipped = self.skipped_runs();
         let overhead = self.cost.take().map(|cost| cost.finish(self.reading())).unwrap_or_default();
@@ -256,7 +286,7 @@ impl Tracer {
         let cgroups = self.cgroups.borrow().names().clone();
         let seen = Seen { joined_ns: self.joined_ns, skipped, cgroups, ..seen.map_err(read_error)? };
         let mut result = Trace { overhead, lost: counted(&shared), ..Trace::default() };
-        result.refused = std::mem::take(&mut self.refused);
+        result.refused = self.refused.clone();
         result.lost.add(Loss::Skipped, self.events_of(&seen.skipped));
         result.observed.stacks = stacks;
         let is_anyone_left = seen.alive.iter().any(|thread| thread.flags & FLAG_HELPER == 0);
@@ -438,7 +468,8 @@ impl Tracer {
         let variables = self.skeleton.maps.bss_data.as_ref().expect("the object has global variables");
         let mut skipped: BTreeMap<&'static str, Skips> = BTreeMap::new();
         for (program, own) in self.programs() {
-            let missed = recursion_misses(program.as_fd());
+            let before = self.skipped_before.get(own.name).copied().unwrap_or_default();
+            let missed = recursion_misses(program.as_fd()) - before;
             let of_event = skipped.entry(own.event()).or_default();
             if own.event() == own.name {
                 of_event.first = missed;

@@ -8,10 +8,10 @@ use std::cell::RefCell;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use libbpf_rs::{MapType, libbpf_sys};
+use libbpf_rs::{MapHandle, MapType, libbpf_sys};
 
 use crate::contract::{LastSent, THREADS_IN_PART, Thread};
-use crate::map::ArrayView;
+use crate::map::{ArrayView, clear_element};
 use crate::map_of_maps::{Putting, map};
 
 /// There is room for this many times the number of threads that were there at the same time.
@@ -22,11 +22,16 @@ pub fn parts_for(threads: u32) -> u32 {
     threads.div_ceil(THREADS_IN_PART)
 }
 
+struct Part {
+    accounts: ArrayView<Thread>,
+    last_sent: MapHandle,
+}
+
 /// The table, as it is read.
 pub struct ThreadTable {
     /// Where programs find the parts, and where they find what has been sent of the accounts in them.
     places: [OwnedFd; 2],
-    parts: RefCell<Vec<ArrayView<Thread>>>,
+    parts: RefCell<Vec<Part>>,
     added: RefCell<Vec<Putting>>,
     most: u32,
 }
@@ -60,7 +65,21 @@ impl ThreadTable {
     /// The account in this slot; none if the table has not grown that far.
     pub fn get(&self, slot: u32) -> Option<Thread> {
         let parts = self.parts.borrow();
-        Some(parts.get((slot / THREADS_IN_PART) as usize)?.get((slot % THREADS_IN_PART) as usize))
+        Some(parts.get((slot / THREADS_IN_PART) as usize)?.accounts.get((slot % THREADS_IN_PART) as usize))
+    }
+
+    /// Makes the table blank, of which so many slots were ever used. It stays as large as it is.
+    ///
+    /// # Errors
+    /// The kernel refuses it.
+    pub fn clear(&self, used: u32) -> libbpf_rs::Result<()> {
+        let parts = self.parts.borrow();
+        for slot in 1..=used.min((parts.len() as u32 * THREADS_IN_PART).saturating_sub(1)) {
+            let (part, at) = (&parts[(slot / THREADS_IN_PART) as usize], slot % THREADS_IN_PART);
+            part.accounts.clear(at as usize)?;
+            clear_element(&part.last_sent, at)?;
+        }
+        Ok(())
     }
 
     /// Adds what is missing from the reserve when so many slots are in use. Without memory for it, or once the table is as large as it may be, it
@@ -78,7 +97,7 @@ impl ThreadTable {
             for (place, part) in self.places.iter().zip([&accounts, &last_sent]) {
                 self.added.borrow_mut().push(Putting::begin(place.as_fd(), number, part)?);
             }
-            parts.push(ArrayView::of(accounts)?);
+            parts.push(Part { accounts: ArrayView::of(accounts)?, last_sent });
         }
         Ok(())
     }

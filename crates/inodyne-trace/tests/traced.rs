@@ -9,7 +9,7 @@ use inodyne_launch::{Input, LaunchSpec, Leftovers, Output};
 use inodyne_model::Nanos;
 use inodyne_model::observed::{ROOT, Window};
 use inodyne_model::trace::Trace;
-use inodyne_trace::{Options, Tracer, Whom};
+use inodyne_trace::{IdleTracer, Options, Tracer, Whom};
 
 /// How many times `dd` reads and writes a byte.
 const TIMES: u64 = 2_000;
@@ -18,27 +18,34 @@ const TIMES: u64 = 2_000;
 static STARTING: Mutex<()> = Mutex::new(());
 
 fn traced(options: &Options) -> Trace {
-    let line = format!("dd if=/dev/zero of=/dev/null bs=1 count={TIMES}; sleep 0.05");
+    let line = dd_and_sleep();
     with_shell(options, &line, |tracer| {
         assert!(tracer.calls_so_far() > 2 * TIMES, "{} calls", tracer.calls_so_far());
     })
 }
 
+fn dd_and_sleep() -> String {
+    format!("dd if=/dev/zero of=/dev/null bs=1 count={TIMES}; sleep 0.05")
+}
+
 fn with_shell(options: &Options, line: &str, at_its_end: impl FnOnce(&Tracer)) -> Trace {
     let _alone = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+    shell_under(Tracer::new(options).expect("this machine can trace"), line, at_its_end).0
+}
+
+fn shell_under(tracer: Tracer, line: &str, at_its_end: impl FnOnce(&Tracer)) -> (Trace, IdleTracer) {
     let spec = LaunchSpec {
         argv: ["sh", "-c", line].iter().map(Into::into).collect(),
         input: Input::Nothing,
         output: Output::Discard,
         ..LaunchSpec::default()
     };
-    let tracer = Tracer::new(options).expect("this machine can trace");
     let started = inodyne_launch::start(&spec, Some(tracer.arm_program())).expect("sh starts");
     started.release().expect("it is released");
     started.ended(&spec).expect("it ends");
     tracer.drain();
     at_its_end(&tracer);
-    let collected = tracer.finish().expect("it was seen");
+    let collected = tracer.finish_and_keep().expect("it was seen");
     started.finish(Leftovers::Leave).expect("the guard ends");
     collected
 }
@@ -71,6 +78,47 @@ fn a_command_is_seen_as_it_was() {
     assert!(!collected.observed.timeline.is_empty());
     let paths = collected.paths.expect("these were asked for");
     assert!(paths.looked_up.iter().any(|path| path.path == "/dev/zero"), "{paths:?}");
+}
+
+/// How often each command made each call, except for the shell: whether it waits before or after a child has ended is chance.
+fn counts(collected: &Trace) -> BTreeMap<(&str, &str), u64> {
+    let mut counts = BTreeMap::new();
+    for command in collected.by_comm.iter().filter(|command| command.comm != "sh") {
+        counts.extend(command.syscalls.iter().map(|call| ((command.comm.as_str(), call.name.as_str()), call.calls)));
+    }
+    counts
+}
+
+#[test]
+fn what_stays_loaded_sees_the_next_command_as_one_that_was_just_loaded_does() {
+    let _alone = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+    let options = Options { max_files: 1_000, ..Options::default() };
+    let tracer = Tracer::new(&options).expect("this machine can trace");
+    // Other commands, other calls, and one that outlives the first run.
+    let (before, idle) = shell_under(tracer, "ls -lR /usr/include; sleep 0.3 & ls -l /; head -c 9 /dev/zero", |_| ());
+    let again = |idle: IdleTracer| idle.begin().expect("it is attached again");
+    let (first, idle) = shell_under(again(idle), &dd_and_sleep(), |_| ());
+    let (second, _) = shell_under(again(idle), &dd_and_sleep(), |_| ());
+    let fresh = Tracer::new(&options).expect("this machine can trace");
+    let (fresh, _) = shell_under(fresh, &dd_and_sleep(), |_| ());
+    for collected in [&first, &second] {
+        is_complete(collected);
+        assert_eq!(counts(collected), counts(&fresh));
+        assert_eq!(collected.observed.threads.len(), fresh.observed.threads.len());
+        assert!(before.observed.started_ns < collected.observed.started_ns);
+        // A stack that was sent in the earlier run is sent again.
+        let known: Vec<_> = collected.observed.stacks.iter().map(|stack| stack.id).collect();
+        let unknown = collected.observed.waits.iter().filter(|wait| wait.stack.0 != 0 && !known.contains(&wait.stack));
+        assert_eq!(unknown.count(), 0);
+        let files = |collected: &Trace| -> Vec<String> {
+            let files = collected.files.as_ref().expect("these were asked for");
+            let mut paths: Vec<String> = files.used.iter().map(|file| file.path.clone()).collect();
+            paths.sort();
+            paths
+        };
+        assert_eq!(files(collected), files(&fresh));
+        assert!(collected.overhead.ns_per_call > 0.0, "{:?}", collected.overhead);
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use inodyne_launch::{LaunchSpec, Started};
 use inodyne_model::run::Exit;
 use inodyne_model::trace::Trace;
-use inodyne_trace::{Options, TraceError, Tracer};
+use inodyne_trace::{IdleTracer, Options, TraceError, Tracer};
 use nix::sys::signal::Signal;
 
 use super::strace::{self, Strace};
@@ -31,19 +31,33 @@ pub(super) enum Collecting {
     Strace { strace: Strace, ns_per_call: f64 },
 }
 
-impl Collector {
+/// A collector, and what it has loaded.
+pub(super) struct Tracers {
+    collector: Collector,
+    idle: Option<IdleTracer>,
+}
+
+impl Tracers {
+    /// With nothing loaded yet.
+    pub(super) fn new(collector: Collector) -> Tracers {
+        Tracers { collector, idle: None }
+    }
+
     /// Gets ready for an execution. What the kernel has refused once is not tried again.
     pub(super) fn ready(
         &mut self,
         spec: &LaunchSpec,
         tell: &mut dyn FnMut(Event<'_>),
     ) -> Result<Collecting, ExperimentError> {
-        match self {
+        if let Some(Ok(tracer)) = self.idle.take().map(IdleTracer::begin) {
+            return Ok(Collecting::Bpf(Box::new(tracer)));
+        }
+        match &mut self.collector {
             Collector::Bpf(options) => Ok(Collecting::Bpf(Box::new(Tracer::new(options)?))),
             Collector::BpfOrStrace(options, program) => match Tracer::new(options) {
                 Err(error @ (TraceError::Load { .. } | TraceError::Attach { .. })) => {
                     tell(Event::StraceInstead { reason: &error.to_string() });
-                    *self = Collector::Strace(std::mem::take(program));
+                    self.collector = Collector::Strace(std::mem::take(program));
                     self.ready(spec, tell)
                 }
                 tracer => Ok(Collecting::Bpf(Box::new(tracer?))),
@@ -53,6 +67,11 @@ impl Collector {
                 Ok(Collecting::Strace { strace: Strace::new(program, spec)?, ns_per_call })
             }
         }
+    }
+
+    /// Keeps what an execution had loaded, for the next one.
+    pub(super) fn keep(&mut self, idle: Option<IdleTracer>) {
+        self.idle = idle;
     }
 }
 
@@ -111,11 +130,14 @@ impl Collecting {
         }
     }
 
-    /// The trace, once the command has ended.
-    pub(super) fn finish(self, exit: Exit) -> Result<Trace, ExperimentError> {
+    /// The trace, once the command has ended, and what may serve another execution.
+    pub(super) fn finish(self, exit: Exit) -> Result<(Trace, Option<IdleTracer>), ExperimentError> {
         match self {
-            Collecting::Bpf(tracer) => tracer.finish().map_err(|error| not_traced(error, exit)),
-            Collecting::Strace { strace, ns_per_call } => strace.finish(ns_per_call),
+            Collecting::Bpf(tracer) => {
+                let (trace, idle) = tracer.finish_and_keep().map_err(|error| not_traced(error, exit))?;
+                Ok((trace, Some(idle)))
+            }
+            Collecting::Strace { strace, ns_per_call } => Ok((strace.finish(ns_per_call)?, None)),
         }
     }
 }

@@ -7,6 +7,7 @@ use inodyne_lab::Flusher;
 use inodyne_launch::{Ended, LaunchSpec, Leftovers, Started, Urgent, monotonic_ns};
 use inodyne_model::run::Usage;
 use inodyne_model::trace::Trace;
+use inodyne_trace::IdleTracer;
 use nix::sys::signal::Signal;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -33,6 +34,8 @@ pub(super) struct Following<'a> {
     pub(super) timeout: Option<Duration>,
     /// What flushes what it has written, right after its end.
     pub(super) flusher: Option<&'a Flusher>,
+    /// Where what was loaded for it is put, to serve another execution.
+    pub(super) idle: Option<&'a mut Option<IdleTracer>>,
 }
 
 /// Runs a command once.
@@ -69,7 +72,10 @@ pub(super) fn follow(
     // Times are those of untraced runs. In a traced one, this is for seeing what is written.
     let durable = durable.filter(|_| collecting.is_none());
     let limits = watched.map_or_else(Vec::new, |watched| watched.limits.finish());
-    let collected = collecting.map(|collecting| collecting.finish(ended.exit)).transpose()?;
+    let (collected, idle) = collecting.map(|collecting| collecting.finish(ended.exit)).transpose()?.unzip();
+    if let (Some(place), Some(idle)) = (following.idle, idle) {
+        *place = idle;
+    }
     let collected = collected.map(|trace| Trace { limits, neighbours, ..trace });
     if collected.as_ref().is_some_and(|trace| !trace.tracer.divides_calls()) {
         // It includes strace's own, which cannot be told apart.

@@ -27,6 +27,7 @@ const volatile __u32 wide_slots = 0;
  * eight bytes. Covers all pids up to pid_max, which is four million on most machines. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, __u64);
