@@ -49,8 +49,10 @@ struct {
 __u32 block_requests_used;
 #define BLOCK_REQUESTS_KEPT 4096
 
+/* Most commands have some tens, of half a kilobyte each. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, 4096);
 	__type(key, struct block_key);
 	__type(value, struct block_row);
