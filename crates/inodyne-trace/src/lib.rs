@@ -10,6 +10,7 @@
 //! options         what a Tracer is asked to do;  session  its life: load, attach, drain, finish
 //! session/load    loading the programs;  session/beside  two at a time
 //! session/idle    programs that stay loaded from one run to the next;  session/clear  their maps made as they were
+//! session/running waiting until no detached program runs any more
 //! session/live    reading again and again while it goes on
 //! contract/       the structures of the C as Rust types, and the tests of what their fields mean
 //! join            joining threads that are already running

@@ -12,6 +12,7 @@ mod clear;
 mod idle;
 mod live;
 mod load;
+mod running;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,6 +48,7 @@ use beside::LoadedBeside;
 pub use idle::IdleTracer;
 pub use live::{CostsOfCalls, LiveTracer};
 use load::{Loaded, STACKS_BYTES, load, load_error, present};
+use running::wait_for_running_programs;
 
 const _: () = assert!(LOSSES == Loss::ALL.len(), "both sides count the same kinds of loss");
 
@@ -516,13 +518,6 @@ fn counted(shared: &Shared) -> Lost {
         lost.add(*loss, count);
     }
     lost
-}
-
-/// A program may still run on another CPU after it was detached; MEMBARRIER_CMD_GLOBAL returns once none does.
-fn wait_for_running_programs() {
-    const MEMBARRIER_CMD_GLOBAL: i32 = 1; // include/uapi/linux/membarrier.h
-    // SAFETY: no memory is passed. Where the kernel does not offer it, a read of a dying account may be torn.
-    unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) };
 }
 
 #[cfg(test)]
