@@ -1,12 +1,12 @@
-//! Reading BPF maps: array maps through mmap, without a system call per element; hash maps in one batch.
+//! Reading BPF maps: array maps through mmap, without a system call per element; hash maps in batches.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::marker::PhantomData;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 
 use bytemuck::AnyBitPattern;
-use libbpf_rs::{MapCore, MapFlags, MapHandle, MapMut};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, MapMut, libbpf_sys};
 use rustix::mm::{MapFlags as MmapFlags, ProtFlags, mmap, munmap};
 
 const PAGE: usize = 4096;
@@ -96,24 +96,63 @@ impl Drop for Mapping {
     }
 }
 
-/// All pairs of a hash map, in one batch that holds them all. In smaller ones the kernel stops before a bucket that no longer
-/// fits, and libbpf-rs 0.27 takes a batch that is not full for the last one.
+/// How many pairs are read at a time, unless a bucket of the map has more.
+const AT_ONCE: usize = 256;
+
+/// All pairs of a hash map. Most are nearly empty, so the memory for them grows with what is there (libbpf-rs 0.27 would take that of a full map).
+///
+/// # Errors
+/// The kernel refuses to show the map.
 pub fn pairs<K: AnyBitPattern, V: AnyBitPattern>(map: &impl MapCore) -> Result<Vec<(K, V)>, libbpf_rs::Error> {
-    pairs_up_to(map, map.max_entries() as usize)
+    let mut pairs = Vec::new();
+    for_each_pair(map, AT_ONCE, |key, value| {
+        pairs.push((bytemuck::pod_read_unaligned(key), bytemuck::pod_read_unaligned(value)))
+    })?;
+    Ok(pairs)
 }
 
-/// The same for a map that has no more than `most`.
-pub fn pairs_up_to<K: AnyBitPattern, V: AnyBitPattern>(
+/// Shows each key with its value.
+fn for_each_pair(
     map: &impl MapCore,
-    most: usize,
-) -> Result<Vec<(K, V)>, libbpf_rs::Error> {
-    if most == 0 {
-        return Ok(Vec::new());
+    mut at_once: usize,
+    mut show: impl FnMut(&[u8], &[u8]),
+) -> Result<(), libbpf_rs::Error> {
+    let (key_size, value_size) = (map.key_size() as usize, map.value_size() as usize);
+    let (mut keys, mut values) = (vec![0; key_size * at_once], vec![0; value_size * at_once]);
+    let mut at = None;
+    loop {
+        let (mut next, mut count) = (0u32, at_once as u32);
+        let from = at.as_mut().map_or(std::ptr::null_mut(), std::ptr::from_mut::<u32>);
+        // SAFETY: there is room for so many keys and values, and a position in a hash map is a `u32` (`__htab_map_lookup_and_delete_batch` in
+        // kernel/bpf/hashtab.c).
+        let failed = unsafe {
+            libbpf_sys::bpf_map_lookup_batch(
+                map.as_fd().as_raw_fd(),
+                from.cast(),
+                (&raw mut next).cast(),
+                keys.as_mut_ptr().cast(),
+                values.as_mut_ptr().cast(),
+                &raw mut count,
+                std::ptr::null(),
+            )
+        };
+        match -failed {
+            0 | libc::ENOENT => {}
+            // A bucket has more.
+            libc::ENOSPC => {
+                at_once *= 2;
+                (keys, values) = (vec![0; key_size * at_once], vec![0; value_size * at_once]);
+                continue;
+            }
+            error => return Err(libbpf_rs::Error::from_raw_os_error(error)),
+        }
+        let read = keys.chunks_exact(key_size).zip(values.chunks_exact(value_size)).take(count as usize);
+        read.for_each(|(key, value)| show(key, value));
+        if failed != 0 {
+            return Ok(());
+        }
+        at = Some(next);
     }
-    Ok(map
-        .lookup_batch((most as u32).min(map.max_entries()), MapFlags::ANY, MapFlags::ANY)?
-        .map(|(key, value)| (bytemuck::pod_read_unaligned(&key), bytemuck::pod_read_unaligned(&value)))
-        .collect())
 }
 
 /// The same for a map that is still being written, from which those that are over are removed.
@@ -121,14 +160,15 @@ pub fn pairs_and_remove<K: AnyBitPattern, V: AnyBitPattern>(
     map: &impl MapCore,
     is_over: impl Fn(&K) -> bool,
 ) -> Result<Vec<(K, V)>, libbpf_rs::Error> {
-    let mut pairs = Vec::new();
-    for (key, value) in map.lookup_batch(map.max_entries(), MapFlags::ANY, MapFlags::ANY)? {
-        let pair: (K, V) = (bytemuck::pod_read_unaligned(&key), bytemuck::pod_read_unaligned(&value));
+    let (mut pairs, mut over) = (Vec::new(), Vec::new());
+    for_each_pair(map, AT_ONCE, |key, value| {
+        let pair: (K, V) = (bytemuck::pod_read_unaligned(key), bytemuck::pod_read_unaligned(value));
         if is_over(&pair.0) {
-            map.delete(&key)?;
+            over.push(key.to_vec());
         }
         pairs.push(pair);
-    }
+    })?;
+    over.iter().try_for_each(|key| map.delete(key))?;
     Ok(pairs)
 }
 
@@ -197,4 +237,32 @@ pub fn record_from<T: AnyBitPattern>(bytes: &[u8]) -> T {
     let length = bytes.len().min(whole.len());
     whole[..length].copy_from_slice(&bytes[..length]);
     record(&whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_pairs_are_read_however_many_at_a_time() {
+        assert!(rustix::process::geteuid().is_root(), "this test makes a map: run it as root");
+        let options = libbpf_sys::bpf_map_create_opts {
+            sz: size_of::<libbpf_sys::bpf_map_create_opts>() as libbpf_sys::size_t,
+            ..Default::default()
+        };
+        for entries in [0, 1, 700] {
+            let map = MapHandle::create(libbpf_rs::MapType::Hash, Some("some"), 4, 8, 1_000, &options).expect("a map");
+            let written: Vec<(u32, u64)> = (0..entries).map(|at| (at * 7, u64::from(at) << 33)).collect();
+            for (key, value) in &written {
+                map.update(&key.to_ne_bytes(), &value.to_ne_bytes(), MapFlags::ANY).expect("there is room");
+            }
+            for at_once in [1, 2, 256, 2_000] {
+                let mut read: Vec<(u32, u64)> = Vec::new();
+                let read_all = for_each_pair(&map, at_once, |key, value| read.push((record(key), record(value))));
+                read_all.expect("it can be read");
+                read.sort_unstable();
+                assert_eq!(read, written, "{at_once} at a time");
+            }
+        }
+    }
 }

@@ -12,7 +12,7 @@ use inodyne_model::trace::Trace;
 
 use crate::call_slots::used;
 use crate::contract::{COMM_LENGTH, GROUP_CALIBRATION, global, text};
-use crate::map::{ArrayView, pairs, pairs_up_to, per_cpu};
+use crate::map::{ArrayView, pairs, per_cpu};
 use crate::names;
 use crate::kernel::Programs;
 use crate::probe::{NOT_AT_EVENTS, Probe, Program, Seen};
@@ -97,9 +97,7 @@ impl Probe for Own {
     fn read(&mut self, seen: &Seen<'_>, result: &mut Trace) -> libbpf_rs::Result<()> {
         let Some(rows) = &self.rows else { return Ok(()) };
         let groups = Groups::new(pairs(&seen.maps.call_groups)?);
-        let given_out = used_so_far(seen.maps).rows as usize;
-        let most = given_out.saturating_sub(rows.len()) * rows.cpus;
-        let beyond = rows.by_row(pairs_up_to(&seen.maps.more_call_stats, most)?);
+        let beyond = rows.by_row(pairs(&seen.maps.more_call_stats)?);
         let counted = |row| rows.in_array(row).chain(beyond.get(&row).into_iter().flatten().copied());
         result.by_comm = by_comm(counted, &used(seen.maps)?, &groups);
         Ok(())

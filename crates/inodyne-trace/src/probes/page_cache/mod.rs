@@ -11,7 +11,7 @@ use inodyne_model::trace::Trace;
 
 use crate::kernel::page_bytes;
 use crate::contract::{global, text};
-use crate::map::{pairs, pairs_up_to, per_cpu};
+use crate::map::{pairs, per_cpu};
 use crate::probe::{Point, Probe, Program, Seen};
 use crate::{devices, names};
 use contract::{Chunk, ChunkKey, Key, PAGES_OF_METADATA, Row, Totals};
@@ -52,7 +52,7 @@ impl Probe for Own {
     fn read(&mut self, seen: &Seen<'_>, result: &mut Trace) -> libbpf_rs::Result<()> {
         let rows: Vec<(Key, Row)> = pairs(&seen.maps.page_cache_rows)?;
         let bss = seen.maps.bss_data.as_ref().expect("the programs have variables");
-        let chunks: Vec<(ChunkKey, Chunk)> = pairs_up_to(&seen.maps.page_chunks, global(&bss.page_chunks_begun) as usize)?;
+        let chunks: Vec<(ChunkKey, Chunk)> = pairs(&seen.maps.page_chunks)?;
         let totals = per_cpu(&seen.maps.page_totals)?;
         let unseen = PROGRAMS.iter().filter_map(|program| seen.skipped.get(program.name)).sum();
         let cache = read(&rows, &chunks, &totals, global(&bss.pages_not_kept), ASKED.is_there());
