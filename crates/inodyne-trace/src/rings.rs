@@ -66,6 +66,8 @@ struct Ring {
     /// What has arrived since the last look, in bytes of the ring buffer.
     arrived: Rc<Cell<u64>>,
     wanted: Wanted,
+    /// Whether a larger one was put into its place.
+    has_larger: bool,
     /// The larger one that is being put into its place.
     next: Option<Next>,
 }
@@ -119,6 +121,7 @@ impl Rings {
             take,
             arrived,
             wanted: wanted.clone(),
+            has_larger: false,
             next: None,
         });
         Ok(wanted)
@@ -154,6 +157,11 @@ impl Rings {
         }
     }
 
+    /// Whether any has been replaced.
+    pub fn have_grown(&self) -> bool {
+        self.rings.iter().any(|ring| ring.has_larger)
+    }
+
     /// How large they are, in bytes.
     #[cfg(test)]
     pub fn bytes(&self) -> Vec<u32> {
@@ -186,7 +194,7 @@ impl Ring {
             Ok::<_, libbpf_rs::Error>(Next { putting, reader, bytes })
         };
         match next() {
-            Ok(next) => self.next = Some(next),
+            Ok(next) => (self.next, self.has_larger) = (Some(next), true),
             Err(_) => self.most = self.bytes,
         }
     }

@@ -1,7 +1,7 @@
 //! The life of a tracer: load, attach, follow, drain, finish.
 //!
-//! A tracer serves one traced run, and what was loaded for it may serve another ([`IdleTracer`]). It is made before the command is launched (loading costs some tens of
-//! milliseconds, none of it in the command's time), the held command arms itself through [`Tracer::arm_program`], and
+//! A tracer serves one traced run, and what was loaded for it may serve another ([`IdleTracer`]). It is made before the command is launched
+//! (loading costs some tens of milliseconds, none of it in the command's time), the held command arms itself through [`Tracer::arm_program`], and
 //! [`Tracer::drain`] is called every few milliseconds until the command has ended. Whoever waits for
 //! the command drains meanwhile; only what may have to wait itself is left to threads. Processes that are already running are joined instead ([`Tracer::join`]), and left when it finishes.
 //!
@@ -72,6 +72,8 @@ fn read_error(error: impl std::fmt::Display) -> TraceError {
 /// A loaded tracer, attached to every call and switch of the machine but following nobody yet.
 pub struct Tracer {
     links: Vec<Attached>,
+    /// Whether, after they were detached, no program runs any more.
+    is_quiet: bool,
     /// How often the kernel had skipped a program when this began, by its name.
     skipped_before: BTreeMap<&'static str, u64>,
     probes: Vec<Box<dyn Probe>>,
@@ -144,6 +146,7 @@ impl Tracer {
         }
         Ok(Tracer {
             links: Vec::new(),
+            is_quiet: false,
             skipped_before: BTreeMap::new(),
             threads,
             filling: rings.filling(),
@@ -259,13 +262,13 @@ impl Tracer {
         self.take_trace()
     }
 
-    /// The same; and keeps what was loaded, for another run.
+    /// The same; and keeps what was loaded, for another run, unless a program may still be running.
     ///
     /// # Errors
     /// As above.
-    pub fn finish_and_keep(mut self) -> Result<(Trace, IdleTracer), TraceError> {
+    pub fn finish_and_keep(mut self) -> Result<(Trace, Option<IdleTracer>), TraceError> {
         let trace = self.take_trace()?;
-        Ok((trace, IdleTracer::of(self)))
+        Ok((trace, self.is_quiet.then(|| IdleTracer::of(self))))
     }
 
     fn take_trace(&mut self) -> Result<Trace, TraceError> {
@@ -274,7 +277,7 @@ impl Tracer {
         let overhead = self.cost.take().map(|cost| cost.finish(self.reading())).unwrap_or_default();
         self.look_at_cgroups();
         self.links.clear();
-        wait_for_running_programs();
+        self.is_quiet = wait_for_running_programs();
         let detached_ns = monotonic_ns();
         self.rings.borrow_mut().consume_last();
         // From a part that was refused there is nothing to read. The caller may fork next, which must be done with one thread alone.
@@ -408,17 +411,23 @@ impl Tracer {
         sum
     }
 
+    /// Has the programs follow this thread, in a group that is never shown. From that they know who traces, and how this kernel reports what is
+    /// read of files.
+    fn follow_this_thread(&self) -> Result<(), TraceError> {
+        run_once(&self.skeleton.progs.follow_arm)?;
+        calibrate::read_a_page();
+        Ok(())
+    }
+
+    fn leave_this_thread(&self) -> Result<(), TraceError> {
+        run_once(&self.skeleton.progs.follow_disarm)
+    }
+
     /// How much more a call costs for a followed thread: this one is followed for some milliseconds, in a group that is never shown. The kernel's
     /// own measurement is on from here to the command's first milliseconds.
     fn calibrate(&mut self, untraced_ns: f64) -> Result<(), TraceError> {
-        let run = |program: &ProgramMut<'_>| {
-            let mut arguments = [0u8; 8];
-            let input = ProgramInput { context_in: Some(&mut arguments), ..ProgramInput::default() };
-            program.test_run(input).map(|_| ()).map_err(load_error)
-        };
-        run(&self.skeleton.progs.follow_arm)?;
+        self.follow_this_thread()?;
         let added = || (calibrate::nanoseconds_per_call() - untraced_ns).max(0.0);
-        calibrate::read_a_page();
         let ns_per_call = added();
         let mut ns_per_untimed_call = 0.0;
         if self.options.live {
@@ -433,7 +442,7 @@ impl Tracer {
             measures.as_ref().map_or(0.0, |_| calibrate::nanoseconds_in_programs(at_calls))
         };
         let followed = in_programs();
-        run(&self.skeleton.progs.follow_disarm)?;
+        self.leave_this_thread()?;
         let not_followed = in_programs();
         let ns_around = (ns_per_call - followed) / RUNS_PER_CALL;
         let samples = self.options.sample_hz > 0 && !self.options.live;
@@ -471,7 +480,7 @@ impl Tracer {
         let mut skipped: BTreeMap<&'static str, Skips> = BTreeMap::new();
         for (program, own) in self.programs() {
             let before = self.skipped_before.get(own.name).copied().unwrap_or_default();
-            let missed = recursion_misses(program.as_fd()) - before;
+            let missed = recursion_misses(program.as_fd()).saturating_sub(before);
             let of_event = skipped.entry(own.event()).or_default();
             if own.event() == own.name {
                 of_event.first = missed;
@@ -509,6 +518,13 @@ impl Skips {
     fn of_all(self) -> u64 {
         self.again.map_or(self.first, |(skipped, done)| self.first.saturating_sub(done).min(skipped))
     }
+}
+
+/// Runs a program that is called by hand, with arguments that are zero.
+fn run_once(program: &ProgramMut<'_>) -> Result<(), TraceError> {
+    let mut arguments = [0u8; 8];
+    let input = ProgramInput { context_in: Some(&mut arguments), ..ProgramInput::default() };
+    program.test_run(input).map(|_| ()).map_err(load_error)
 }
 
 /// The kernel side's counts.

@@ -33,7 +33,7 @@ fn with_shell(options: &Options, line: &str, at_its_end: impl FnOnce(&Tracer)) -
     shell_under(Tracer::new(options).expect("this machine can trace"), line, at_its_end).0
 }
 
-fn shell_under(tracer: Tracer, line: &str, at_its_end: impl FnOnce(&Tracer)) -> (Trace, IdleTracer) {
+fn shell_under(tracer: Tracer, line: &str, at_its_end: impl FnOnce(&Tracer)) -> (Trace, Option<IdleTracer>) {
     let spec = LaunchSpec {
         argv: ["sh", "-c", line].iter().map(Into::into).collect(),
         input: Input::Nothing,
@@ -96,7 +96,7 @@ fn what_stays_loaded_sees_the_next_command_as_one_that_was_just_loaded_does() {
     let tracer = Tracer::new(&options).expect("this machine can trace");
     // Other commands, other calls, and one that outlives the first run.
     let (before, idle) = shell_under(tracer, "ls -lR /usr/include; sleep 0.3 & ls -l /; head -c 9 /dev/zero", |_| ());
-    let again = |idle: IdleTracer| idle.begin().expect("it is attached again");
+    let again = |idle: Option<IdleTracer>| idle.expect("what was loaded").begin().expect("it is attached again");
     let (first, idle) = shell_under(again(idle), &dd_and_sleep(), |_| ());
     let (second, _) = shell_under(again(idle), &dd_and_sleep(), |_| ());
     let fresh = Tracer::new(&options).expect("this machine can trace");

@@ -3,7 +3,7 @@
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
-use inodyne_launch::SignalReader;
+use inodyne_launch::{SignalReader, Urgent};
 use inodyne_model::command::CommandSpec;
 use inodyne_model::place::Place;
 use inodyne_model::recording::Recording;
@@ -66,12 +66,15 @@ pub fn window(
     // A path leads to an end, and a window has none: so the timeline is not kept, except for requests, which end.
     let timeline = options.requests.is_some();
     let mut tracer = Tracer::new(&Options { joins: true, timeline, ..options.clone() })?;
+    // What arrives must be read before there is no more room for it, even where those who are followed keep all CPUs busy.
+    let urgent = Urgent::now();
     let (threads, whom) = join_all(&mut tracer, who)?;
     if threads == 0 && !target.may_grow() {
         return Err(Failure::new(ExitStatus::Usage, format_args!("{label}: there is no thread to follow")));
     }
     tell(threads);
     let ended = watch(&mut tracer, target, who, whom, threads > 0, length, interrupts)?;
+    drop(urgent);
     let mut trace = tracer.finish()?;
     if let Some(block) = &mut trace.block {
         disks::known().add_to(block);

@@ -133,10 +133,7 @@ impl Collecting {
     /// The trace, once the command has ended, and what may serve another execution.
     pub(super) fn finish(self, exit: Exit) -> Result<(Trace, Option<IdleTracer>), ExperimentError> {
         match self {
-            Collecting::Bpf(tracer) => {
-                let (trace, idle) = tracer.finish_and_keep().map_err(|error| not_traced(error, exit))?;
-                Ok((trace, Some(idle)))
-            }
+            Collecting::Bpf(tracer) => tracer.finish_and_keep().map_err(|error| not_traced(error, exit)),
             Collecting::Strace { strace, ns_per_call } => Ok((strace.finish(ns_per_call)?, None)),
         }
     }

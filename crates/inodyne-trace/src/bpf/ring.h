@@ -34,13 +34,13 @@
 /* Sends a record; false if there is no room for it. */
 #define ring_send(name, record, bytes) ring_send_to(&name, &name##_larger, record, bytes)
 
-/* The reader is woken by what is sent while so many bytes, or fewer, are there beyond a quarter of the ring buffer. */
+/* The reader is woken by each record that is sent while what is there exceeds a quarter of the ring buffer by less than this, in bytes. */
 #define RING_WAKING 4096
 
 /*
  * The reader looks from time to time without being woken, and replaces a ring buffer in which much arrives by one with room for much more:
- * only the first one may fill before it looks. So it is woken once a quarter of that is full, by several records, since each CPU may be
- * the one that does not see what another is sending.
+ * only the first one may fill before it looks. So it is woken once a quarter of that is full. Two CPUs that send at the same time may each
+ * find less than a quarter, so the records that follow wake it, too.
  */
 static __always_inline __u64 ring_flags(void *first, void *larger)
 {

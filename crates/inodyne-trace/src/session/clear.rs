@@ -1,5 +1,5 @@
-//! Makes loaded programs as they were when they were loaded, so that they can serve another run: all maps empty or zero, and all variables zero.
-//! Loading takes some 70 ms, most of it the verifier's, and this a few.
+//! Makes loaded programs forget a run, so that they can serve another one: all maps empty or zero, and all variables zero. Loading takes some
+//! 70 ms, most of it the verifier's, and this a few.
 
 use std::os::fd::AsFd;
 
@@ -14,15 +14,16 @@ use crate::skeleton::InodyneSkel;
 const OF_THREADS: [&str; 2] = ["threads", "last_sent"];
 
 /// Makes all maps empty or zero, while no program is attached, except for those with the accounts of threads. What is in ring buffers must have
-/// been read.
+/// been read. Where they have grown, the places of larger ones are emptied; otherwise these are left alone: to write to one makes some kernels
+/// wait for 10 to 20 ms, though it is empty.
 ///
 /// # Errors
 /// The kernel refuses it, or there is a kind of map that is not known here.
-pub fn clear(skeleton: &InodyneSkel<'static>) -> libbpf_rs::Result<()> {
-    skeleton.object().maps().try_for_each(|map| clear_map(&map))
+pub fn clear(skeleton: &InodyneSkel<'static>, have_rings_grown: bool) -> libbpf_rs::Result<()> {
+    skeleton.object().maps().try_for_each(|map| clear_map(&map, have_rings_grown))
 }
 
-fn clear_map(map: &Map<'_>) -> libbpf_rs::Result<()> {
+fn clear_map(map: &Map<'_>, have_rings_grown: bool) -> libbpf_rs::Result<()> {
     match map.map_type() {
         MapType::Array => clear_array(map),
         MapType::PercpuArray => {
@@ -38,6 +39,7 @@ fn clear_map(map: &Map<'_>) -> libbpf_rs::Result<()> {
             Ok(())
         }
         MapType::ArrayOfMaps if OF_THREADS.iter().any(|of_threads| map.name() == *of_threads) => Ok(()),
+        MapType::ArrayOfMaps if !have_rings_grown => Ok(()),
         // The place of a larger ring buffer; the first one is empty.
         MapType::ArrayOfMaps => match map.delete(&0u32.to_ne_bytes()) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(error),

@@ -18,6 +18,7 @@ pub struct IdleTracer {
     loaded: Loaded,
     /// Slots for threads that were ever used.
     slots_used: u32,
+    have_rings_grown: bool,
     /// The features of its probes.
     features: Vec<&'static str>,
     refused: Vec<Refused>,
@@ -30,10 +31,11 @@ impl IdleTracer {
     /// From a tracer whose trace was taken.
     pub(super) fn of(tracer: Tracer) -> IdleTracer {
         let slots_used = tracer.shared().slots_used;
+        let have_rings_grown = tracer.rings.borrow().have_grown();
         let features = tracer.probes.iter().map(|probe| probe.feature()).collect();
         let Tracer { skeleton, beside, threads, refused, options, cpus, calibration, .. } = tracer;
         let loaded = Loaded { skeleton, beside, threads };
-        IdleTracer { loaded, slots_used, features, refused, options, cpus, calibration }
+        IdleTracer { loaded, slots_used, have_rings_grown, features, refused, options, cpus, calibration }
     }
 
     /// Attaches the programs again, to follow nobody yet. What tracing costs is taken to be what it was when they were loaded.
@@ -49,20 +51,22 @@ impl IdleTracer {
         let skipped = |(program, own): (_, &crate::probe::Program)| (own.name, recursion_misses(AsFd::as_fd(&program)));
         tracer.skipped_before = tracer.programs().map(skipped).collect();
         tracer.attach()?;
+        tracer.follow_this_thread()?;
+        tracer.leave_this_thread()?;
         tracer.cost = RefCell::new(Some(Cost::new(tracer.calibration, measure_run_times(), tracer.reading())));
         Ok(tracer)
     }
 
-    /// Makes all that the last run left as it was when the programs were loaded.
+    /// Makes the programs forget the last run, and all that they knew.
     fn clear(&self) -> libbpf_rs::Result<()> {
-        clear::clear(&self.loaded.skeleton)?;
+        clear::clear(&self.loaded.skeleton, self.have_rings_grown)?;
         self.loaded.threads.clear(self.slots_used)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
     use std::io::Write;
     use std::process::{Command, Stdio};
 
@@ -124,6 +128,7 @@ mod tests {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
         let (trace, idle) = tracer.finish_and_keep().expect("a trace");
+        let idle = idle.expect("what was loaded");
         assert!(trace.observed.threads.len() > 5 && trace.lost.total() == 0, "{:?}", trace.lost);
         let used: Vec<String> = blank(&idle).into_iter().filter(|(_, blank)| !blank).map(|(name, _)| name).collect();
         // The others are for what this script does not do.
@@ -131,5 +136,35 @@ mod tests {
         idle.clear().expect("the kernel allows that");
         let left: Vec<String> = blank(&idle).into_iter().filter(|(_, blank)| !blank).map(|(name, _)| name).collect();
         assert!(left.is_empty(), "{left:?}");
+    }
+
+    /// What programs know about this machine, and about who traces.
+    fn known(tracer: &Tracer) -> (u64, u32, u64, u32) {
+        let variables = tracer.skeleton.maps.bss_data.as_ref().expect("the object has global variables");
+        let namespace = (variables.tracers_namespace, variables.tracers_level);
+        (namespace.0, namespace.1, variables.page_last_is_beyond, tracer.shared().tracer)
+    }
+
+    /// Which of the variables' words are not zero.
+    fn set(tracer: &Tracer) -> BTreeSet<usize> {
+        let variables = tracer.skeleton.object().maps().find(|map| map.name().to_string_lossy().ends_with(".bss"));
+        let bytes = variables.expect("it has variables").lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
+        let bytes = bytes.expect("they can be read").expect("an element");
+        let words = bytes.chunks(8).enumerate();
+        words.filter(|(_, word)| word.iter().any(|byte| *byte != 0)).map(|(at, _)| at).collect()
+    }
+
+    #[test]
+    fn what_programs_know_once_they_are_loaded_they_know_for_each_run() {
+        assert!(rustix::process::geteuid().is_root(), "this test loads programs: run it as root");
+        let mut tracer = Tracer::new(&Options { joins: true, ..Options::default() }).expect("this machine can trace");
+        let (before, set_before) = (known(&tracer), set(&tracer));
+        assert!(before.0 != 0 && before.3 == std::process::id(), "{before:?}");
+        tracer.join(&Whom::Processes(vec![std::process::id()])).expect("it is there");
+        let again =
+            tracer.finish_and_keep().expect("a trace").1.expect("what was loaded").begin().expect("another run");
+        assert_eq!(known(&again), before);
+        let missing: Vec<usize> = set_before.difference(&set(&again)).copied().collect();
+        assert!(missing.is_empty(), "{missing:?}");
     }
 }

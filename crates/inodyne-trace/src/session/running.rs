@@ -1,69 +1,55 @@
 //! Waiting until no program runs any more that has been detached: it may still do on another CPU.
 
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
+
+use rustix::fs::statfs;
+use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::kernel;
 
-/// The CPUs that are online, as ranges: proc(5), and Documentation/admin-guide/cputopology.rst of the kernel.
-const ONLINE: &str = "/sys/devices/system/cpu/online";
+/// What the kernel says of its CPUs, as lists of ranges: Documentation/ABI/testing/sysfs-devices-system-cpu.
+const CPUS: &str = "/sys/devices/system/cpu";
+/// include/uapi/linux/magic.h
+const SYSFS_MAGIC: i64 = 0x6265_6572;
 
-/// On more CPUs than these it takes no longer to have the kernel wait, which takes some 10 to 20 ms.
+/// On more CPUs than this, having the kernel wait takes no longer: 10 to 20 ms.
 const FEW: usize = 16;
 
-/// Returns once no program runs that was detached before.
-pub fn wait_for_running_programs() {
-    if kernel::programs_lose_cpu() || !has_run_on_all_cpus() {
-        wait_by_the_kernel();
-    }
+/// How long it may take to run on all of them.
+const LONGEST: Duration = Duration::from_millis(100);
+
+/// Returns once no program runs that was detached before; false if that is not known.
+pub fn wait_for_running_programs() -> bool {
+    (!kernel::programs_lose_cpu() && has_run_on_all_cpus()) || wait_by_the_kernel()
 }
 
-/// Runs on each CPU in turn, before all other threads. Where programs keep their CPU, none that was running there before is still running then:
-/// this thread could not have been switched to. False where that is not allowed, or there are many CPUs.
+/// Has a thread run on each CPU in turn. Where programs keep their CPU, none that was running there before is still running then: that thread could
+/// not have been switched to. False where that is not possible.
 fn has_run_on_all_cpus() -> bool {
-    let text = std::fs::read_to_string(ONLINE).unwrap_or_default();
-    let (Some(online), Ok(before)) = (numbers(text.trim()), sched_getaffinity(None)) else { return false };
-    if online.is_empty() || online.len() > FEW {
-        return false;
-    }
-    let Some(_foremost) = Foremost::now() else { return false };
-    let has_run_on = |cpu: &usize| {
-        let mut only = CpuSet::new();
-        only.set(*cpu);
-        sched_setaffinity(None, &only).is_ok()
+    let Some(cpus) = all_cpus().filter(|cpus| cpus.len() <= FEW) else { return false };
+    let (telling, told) = channel();
+    let run = move || {
+        let has_run = is_urgent() && cpus.iter().all(|cpu| is_on(*cpu));
+        // Nobody may be listening any more.
+        let _ = telling.send(has_run);
     };
-    let all = online.iter().all(has_run_on);
-    // What was allowed before is allowed again, unless a control group has been changed meanwhile.
-    let _ = sched_setaffinity(None, &before);
-    all
+    // What it changes about itself ends with it.
+    let Ok(thread) = thread::Builder::new().spawn(run) else { return false };
+    let has_run = told.recv_timeout(LONGEST);
+    // If a thread with the same priority keeps it from a CPU, it is left behind.
+    has_run.is_ok_and(|has_run| thread.join().is_ok() && has_run)
 }
 
-/// Has the calling thread run as soon as it can, for as long as this lasts: a thread that never sleeps, with a real-time priority of its own,
-/// would otherwise keep it from that CPU.
-struct Foremost {
-    policy: libc::c_int,
-    parameters: libc::sched_param,
-}
-
-impl Foremost {
-    /// None where that is not permitted.
-    fn now() -> Option<Foremost> {
-        let mut parameters = libc::sched_param { sched_priority: 0 };
-        // SAFETY: of the calling thread; structures outlive the calls.
-        let policy = unsafe { libc::sched_getscheduler(0) };
-        // SAFETY: as above.
-        let is_known = policy >= 0 && unsafe { libc::sched_getparam(0, &raw mut parameters) } == 0;
-        let highest = libc::sched_param { sched_priority: 99 }; // sched(7)
-        // SAFETY: as above.
-        let is_foremost = is_known && unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const highest) } == 0;
-        is_foremost.then_some(Foremost { policy, parameters })
-    }
-}
-
-impl Drop for Foremost {
-    fn drop(&mut self) {
-        // SAFETY: as above. The policy that it had is always permitted.
-        unsafe { libc::sched_setscheduler(0, self.policy, &raw const self.parameters) };
-    }
+/// All CPUs that programs can run on. None where the list is not the kernel's, as in containers that are shown fewer (lxcfs), and where some are to
+/// be left alone.
+fn all_cpus() -> Option<Vec<usize>> {
+    let file = |name: &str| format!("{CPUS}/{name}");
+    let list = |name: &str| std::fs::read_to_string(file(name)).unwrap_or_default().trim().to_owned();
+    let is_from_kernel = statfs(file("online")).is_ok_and(|found| found.f_type == SYSFS_MAGIC);
+    let are_some_isolated = ["isolated", "nohz_full"].iter().any(|name| !["", "(null)"].contains(&&*list(name)));
+    if is_from_kernel && !are_some_isolated { numbers(&list("online")) } else { None }
 }
 
 /// The numbers in a list such as `0-3,7`; none if it is no list, or has a number that no set of CPUs has room for.
@@ -77,11 +63,27 @@ fn numbers(list: &str) -> Option<Vec<usize>> {
     ranges.map(|ranges| ranges.into_iter().flatten().collect())
 }
 
-/// `MEMBARRIER_CMD_GLOBAL` returns once no program runs that did before: the kernel waits for an RCU grace period.
-fn wait_by_the_kernel() {
+/// Gives the calling thread the highest real-time priority, since one that never sleeps and has one too would keep it from that CPU. False where
+/// that is not permitted.
+fn is_urgent() -> bool {
+    let highest = libc::sched_param { sched_priority: 99 }; // sched(7)
+    // SAFETY: of the calling thread; the structure outlives the call.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const highest) == 0 }
+}
+
+/// Moves the calling thread to a CPU. False where that is not allowed.
+fn is_on(cpu: usize) -> bool {
+    let mut only = CpuSet::new();
+    only.set(cpu);
+    sched_setaffinity(None, &only).is_ok()
+}
+
+/// `MEMBARRIER_CMD_GLOBAL` returns once no program runs that did before: the kernel waits for an RCU grace period. It does not offer that where CPUs
+/// have no regular tick (nohz_full).
+fn wait_by_the_kernel() -> bool {
     const MEMBARRIER_CMD_GLOBAL: i32 = 1; // include/uapi/linux/membarrier.h
-    // SAFETY: no memory is passed. Where the kernel does not offer it, a read of a dying account may be torn.
-    unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) };
+    // SAFETY: no memory is passed.
+    unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) == 0 }
 }
 
 #[cfg(test)]
@@ -98,11 +100,9 @@ mod tests {
     }
 
     #[test]
-    fn afterwards_the_thread_runs_where_and_as_it_did() {
-        // SAFETY: it takes no memory.
-        let of_this_thread = || (sched_getaffinity(None).expect("its CPUs"), unsafe { libc::sched_getscheduler(0) });
-        let before = of_this_thread();
-        wait_for_running_programs();
-        assert_eq!(of_this_thread(), before);
+    fn it_is_known_when_none_runs_any_more() {
+        assert!(rustix::process::geteuid().is_root(), "this test wants a real-time priority: run it as root");
+        assert!(wait_for_running_programs());
+        assert!(wait_by_the_kernel());
     }
 }

@@ -49,10 +49,8 @@ struct {
 __u32 block_requests_used;
 #define BLOCK_REQUESTS_KEPT 4096
 
-/* Most commands have some tens, of half a kilobyte each. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, 4096);
 	__type(key, struct block_key);
 	__type(value, struct block_row);
@@ -62,8 +60,8 @@ struct {
 __u32 block_disks_used;
 
 /* The last disks and their places, in one word each: the number, and index in block_disks plus one. */
-#define BLOCK_LAST_PLACES 8
-__u64 block_last_places[BLOCK_LAST_PLACES];
+#define BLOCK_LAST_PLACES_LOG2 4
+__u64 block_last_places[1 << BLOCK_LAST_PLACES_LOG2];
 
 /* Disk number -> index in block_disks. */
 struct {
@@ -125,7 +123,8 @@ static __noinline __u32 block_disk_make(__u32 number)
 /* Where the disk with that number is: as above. */
 static __always_inline __u32 block_place_of(__u32 number)
 {
-	volatile __u64 *last = &block_last_places[(number ^ number >> 20) % BLOCK_LAST_PLACES];
+	/* Multiplied, since the minor numbers of disks are multiples of 16. */
+	volatile __u64 *last = &block_last_places[number * 0x9e3779b1u >> (32 - BLOCK_LAST_PLACES_LOG2)];
 	__u64 word = *last;
 	__u32 *place, found;
 

@@ -49,6 +49,9 @@ const AHEAD_NS: u64 = 20_000_000;
 /// Initial size of the timeline's ring buffer, per CPU: what a busy one sends in some 5 ms. The reader is woken before it is full.
 const BYTES_OF_CPU: u32 = 256 << 10;
 
+/// The same for processes that are joined: meanwhile nobody reads it.
+const BYTES_OF_CPU_IF_JOINED: u32 = 1 << 20;
+
 /// Room in the timeline's ring buffer for each thread, if that is more: where thousands take turns, the reader may have to wait for one of them,
 /// for a lock or a CPU, until all others have had theirs. No more than the ring buffer may grow to.
 const BYTES_OF_THREAD: u64 = 4 << 10;
@@ -94,7 +97,8 @@ impl Probe for Own {
 
     fn configure(&self, object: &mut OpenInodyneSkel<'_>, options: &Options, cpus: usize) -> libbpf_rs::Result<()> {
         object.maps.waits.set_max_entries(options.max_rows)?;
-        object.maps.timeline.set_max_entries(first_bytes(BYTES_OF_CPU, cpus, options.timeline_bytes))
+        let of_cpu = if options.joins { BYTES_OF_CPU_IF_JOINED } else { BYTES_OF_CPU };
+        object.maps.timeline.set_max_entries(first_bytes(of_cpu, cpus, options.timeline_bytes))
     }
 
     fn open(
