@@ -112,8 +112,9 @@ def _bystander(shop, column):
 
 
 def _memory(shop, column):
+    before = memory.maps()
     with _tracing(shop, column, "the row of memory") as tracer:
-        return memory.taken(tracer.pid)
+        return memory.taken(tracer.pid, before)
 
 
 def by_block(runs, row, column):

@@ -1,13 +1,21 @@
 """What a process takes of the machine's memory: its own, and that of its BPF maps, which is the kernel's."""
 
+import json
 import pathlib
+import subprocess
 
 
-def taken(pid):
-    """In bytes: the most that was resident, and all maps. These by their numbers, since it may have several descriptors of one."""
-    maps = {told["map_id"]: int(told["memlock"]) for told in descriptors(pid) if "map_id" in told}
+def maps():
+    """Number -> bytes, for all maps of the machine. A process need not have a descriptor of each of its own: one map may hold another."""
+    done = subprocess.run(["bpftool", "--json", "map", "show"], check=True, capture_output=True, text=True)
+    return {shown["id"]: shown.get("bytes_memlock", 0) for shown in json.loads(done.stdout or "[]")}
+
+
+def taken(pid, before):
+    """In bytes: the most that was resident, and all maps that were not there before."""
+    of_maps = sum(size for number, size in maps().items() if number not in before)
     resident = int(_fields(pathlib.Path(f"/proc/{pid}/status"))["VmHWM"].split()[0]) << 10
-    return {"resident_bytes": resident, "map_bytes": sum(maps.values())}
+    return {"resident_bytes": resident, "map_bytes": of_maps}
 
 
 def descriptors(pid):
