@@ -5,7 +5,8 @@
 //!   now       the time without tracing: the median of untraced runs, or the traced wall-clock time without what tracing is
 //!             estimated to have cost (Trace::estimated_overhead: spread over the CPUs that were busy)
 //!   saved     time on the path that the cure removes, as traced
-//!   scale     how fast untraced runs were, compared with the trace without its cost; 1 where there are none
+//!   scale     how fast untraced runs were, compared with the trace without its cost; 1 where there are none. No more is taken for that cost
+//!             than what the trace took longer than they did
 //! ```
 //!
 //! The interval is the root of the sum of the squares of what is uncertain about the saving (each diagnosis says how
@@ -53,6 +54,8 @@ pub(super) fn now(case: &Case<'_>, ready: f64) -> Now {
         return Now { ns, scale: 1.0 };
     };
     let median = median.0 as f64;
+    // No more is taken for the cost of tracing than the untraced runs show.
+    let ns = ns.max(median.min(wall));
     let scale = median / (ns - ready).max(ns * 0.2).max(1.0);
     Now { ns: median, scale: scale.clamp(SCALES[0], SCALES[1]) }
 }

@@ -69,6 +69,19 @@ fn without_untraced_runs_the_tracing_cost_is_taken_off() {
     assert!((0.8..1.25).contains(&ratio), "{without:?} {with_runs:?}");
 }
 
+/// An estimate that is too high would make each nanosecond of the trace seem to be worth more than one.
+#[test]
+fn tracing_is_not_taken_to_have_cost_more_than_untraced_runs_show() {
+    let with_cost = |times: u64| {
+        with(|recording| {
+            let trace = &mut recording.traces[0];
+            trace.overhead.other_ns = Nanos(trace.wall_ns.0 * times);
+        })[0]
+            .predicted
+    };
+    assert_eq!(with_cost(1), with_cost(2));
+}
+
 #[test]
 fn nobody_asked() {
     assert_eq!(with(|recording| recording.traces[0].dtype.forced.clear()), []);
