@@ -96,9 +96,8 @@ impl Machine {
         let shell = CommandSpec { argv: vec!["/bin/sh".into(), "-c".into(), script.to_owned()], ..command.clone() };
         let spec = LaunchSpec { input, output, ..self.launch_spec(&shell, place.directory(None)) };
         let leftovers = Leftovers::Leave;
-        let following =
-            Following { collecting: None, leftovers, keeper: place.keeper(), timeout: None, flusher: None, idle: None };
-        let execution = follow(&spec, following, self.interrupts()?, &mut |_| {})?;
+        let following = Following { collecting: None, leftovers, keeper: place.keeper(), timeout: None, flusher: None };
+        let (execution, _) = follow(&spec, following, self.interrupts()?, &mut |_| {})?;
         if execution.ended.exit.success() || execution.interrupted {
             return Ok(());
         }
@@ -220,16 +219,14 @@ impl Executor for Machine {
         if self.is_interrupted() {
             return Ok(None);
         }
-        let mut idle = None;
         let following = Following {
             collecting,
             leftovers: if place.is_made_here() { Leftovers::Kill } else { Leftovers::Leave },
             keeper: None,
             timeout: experiment.timeout,
             flusher: flusher.as_ref(),
-            idle: Some(&mut idle),
         };
-        let mut execution = follow(&spec, following, self.interrupts()?, &mut tell)?;
+        let (mut execution, idle) = follow(&spec, following, self.interrupts()?, &mut tell)?;
         if key.traced {
             self.tracers.keep(idle);
         }

@@ -34,17 +34,15 @@ pub(super) struct Following<'a> {
     pub(super) timeout: Option<Duration>,
     /// What flushes what it has written, right after its end.
     pub(super) flusher: Option<&'a Flusher>,
-    /// Where what was loaded for it is put, to serve another execution.
-    pub(super) idle: Option<&'a mut Option<IdleTracer>>,
 }
 
-/// Runs a command once.
+/// Runs a command once. Returns what was loaded for it, too, to serve another execution.
 pub(super) fn follow(
     spec: &LaunchSpec,
     following: Following<'_>,
     interrupts: &mut Interrupts,
     tell: &mut dyn FnMut(Event<'_>),
-) -> Result<Execution, ExperimentError> {
+) -> Result<(Execution, Option<IdleTracer>), ExperimentError> {
     let mut collecting = following.collecting;
     let spec = match &collecting {
         Some(collecting) => collecting.around(spec)?,
@@ -73,9 +71,6 @@ pub(super) fn follow(
     let durable = durable.filter(|_| collecting.is_none());
     let limits = watched.map_or_else(Vec::new, |watched| watched.limits.finish());
     let (collected, idle) = collecting.map(|collecting| collecting.finish(ended.exit)).transpose()?.unzip();
-    if let (Some(place), Some(idle)) = (following.idle, idle) {
-        *place = idle;
-    }
     let collected = collected.map(|trace| Trace { limits, neighbours, ..trace });
     if collected.as_ref().is_some_and(|trace| !trace.tracer.divides_calls()) {
         // It includes strace's own, which cannot be told apart.
@@ -87,7 +82,9 @@ pub(super) fn follow(
         _ => started.finish(leftovers)?,
     }
     let (interrupted, timed_out) = (interrupts.any_seen(), timeout.passed);
-    Ok(Execution { ended, collected, durable, number: None, moved: None, interrupted, timed_out, leftovers })
+    let execution =
+        Execution { ended, collected, durable, number: None, moved: None, interrupted, timed_out, leftovers };
+    Ok((execution, idle.flatten()))
 }
 
 /// How long a command may take.
