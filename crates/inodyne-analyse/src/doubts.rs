@@ -26,11 +26,6 @@ const FAR_APART: f64 = 0.5;
 const ENOUGH_FOR_DRIFT: usize = 6;
 const DRIFTS: f64 = 0.3;
 const LEVEL: f64 = 0.05;
-/// What tracing adds to a switch, in nanoseconds, with its records and stacks.
-const COST_OF_SWITCH: f64 = 2_000.0;
-/// How much slower or faster than expected the traced run may be, as a factor; and by how much in any case, in nanoseconds.
-const AGREES: f64 = 1.6;
-const AGREES_NS: f64 = 5e6;
 /// If more than this share of the path is without a CPU, and the command used less than this share of the CPUs, others had them.
 const NO_CPU: f64 = 0.5;
 const OWN_CPUS: f64 = 0.7;
@@ -99,15 +94,9 @@ fn drift(walls: &[f64]) -> Option<String> {
 }
 
 fn disagreement(recording: &Recording, trace: &Trace) -> Option<String> {
-    let untraced = median(&recording.untraced_walls(trace.key()))?.0 as f64;
-    let traced = trace.wall_ns.0 as f64;
-    let calls: f64 = trace.syscalls.iter().map(|call| call.calls as f64).sum();
-    let switches = trace.switches() as f64;
-    let per_call = Some(trace.overhead.ns_per_call).filter(|cost| cost.is_finite()).unwrap_or(0.0).max(0.0);
-    let dearest = untraced + calls * per_call + switches * COST_OF_SWITCH;
-    let agrees = (untraced / AGREES - AGREES_NS..=dearest * AGREES + AGREES_NS).contains(&traced);
-    (!agrees).then(|| {
-        let [traced, untraced] = [traced, untraced].map(seconds);
+    let untraced = median(&recording.untraced_walls(trace.key()))?;
+    (!trace.is_explained_by_tracing(trace.wall_ns, untraced)).then(|| {
+        let [traced, untraced] = [trace.wall_ns, untraced].map(|wall| seconds(wall.0 as f64));
         format!("the traced run took {traced}, the others {untraced}: tracing alone does not explain the difference")
     })
 }

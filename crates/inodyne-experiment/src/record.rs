@@ -102,9 +102,11 @@ pub(crate) fn add(recording: &mut Recording, key: RunKey, execution: Execution) 
     }
 }
 
-/// Measured against the median of the untraced runs of the same case where there are any; otherwise estimated.
+/// Measured against the median of the untraced runs of the same case where there are any; estimated otherwise, and where something else than
+/// tracing made the difference.
 fn overhead(recording: &Recording, key: RunKey, collected: &Trace, wall_ns: Nanos) -> Overhead {
-    match median(&recording.untraced_walls(key.case)) {
+    let untraced = median(&recording.untraced_walls(key.case));
+    match untraced.filter(|untraced| collected.is_explained_by_tracing(wall_ns, *untraced)) {
         Some(median) => {
             let ratio = wall_ns.as_secs_f64() / median.as_secs_f64();
             Overhead { ratio, estimated: false, ..collected.overhead }

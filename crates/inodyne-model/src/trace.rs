@@ -127,8 +127,7 @@ impl Trace {
     /// it had less than one, and each nanosecond took longer.
     pub fn estimated_overhead(&self, wall_ns: Nanos) -> Overhead {
         let wall = wall_ns.as_secs_f64().max(1e-9);
-        let calls = self.by_comm.iter().flat_map(|command| &command.syscalls).map(|call| call.calls);
-        let calls = calls.fold(0, u64::saturating_add);
+        let calls = self.calls();
         let cpu: Nanos = self.observed.threads.iter().map(|thread| thread.cpu_ns()).sum();
         let ready: Nanos = self.observed.threads.iter().map(|thread| thread.runqueue_ns).sum();
         let (cpu, ready) = (cpu.as_secs_f64(), ready.as_secs_f64());
@@ -148,6 +147,21 @@ impl Trace {
         let at_least =
             self.tracer.divides_calls() && (is_unknown || competes || switches_weigh || self.lost.total() > 0);
         Overhead { ratio: wall / (wall - cost).max(wall / 100.0), estimated: true, at_least, ..self.overhead }
+    }
+
+    /// Whether tracing accounts for the difference between how long the traced run took and `untraced`, the median of the untraced ones: it may
+    /// be 1.6 times as much as expected, since runs differ.
+    pub fn is_explained_by_tracing(&self, traced: Nanos, untraced: Nanos) -> bool {
+        let [traced, untraced] = [traced, untraced].map(|wall| wall.0 as f64);
+        let per_call = Some(self.overhead.ns_per_call).filter(|cost| cost.is_finite()).unwrap_or(0.0).max(0.0);
+        let dearest = untraced + self.calls() as f64 * per_call + self.switches() as f64 * MOST_NS_PER_SWITCH;
+        (untraced / AGREES - AGREES_NS..=dearest * AGREES + AGREES_NS).contains(&traced)
+    }
+
+    /// How many calls there were in all.
+    fn calls(&self) -> u64 {
+        let calls = self.by_comm.iter().flat_map(|command| &command.syscalls).map(|call| call.calls);
+        calls.fold(0, u64::saturating_add)
     }
 
     /// Whether it is known when each thread was on a CPU and when it was not. This is not so for an strace log, nor where the timeline was
@@ -241,6 +255,11 @@ const LEAST_READER: Nanos = Nanos(5_000_000);
 /// No switch costs less than this; where switches alone are more than a small part of the time, an estimate without them is too low.
 const LEAST_NS_PER_SWITCH: f64 = 500.0;
 const SMALL: f64 = 0.01;
+/// What tracing adds to a switch at most, in nanoseconds, with its records and stacks.
+const MOST_NS_PER_SWITCH: f64 = 2_000.0;
+/// How much slower or faster than expected a traced run may be, as a factor; and by how much in any case, in nanoseconds.
+const AGREES: f64 = 1.6;
+const AGREES_NS: f64 = 5e6;
 /// From this fraction of the cost on, that of switches makes the estimate a lower bound: what the programs take from the caches of a CPU on
 /// which threads take turns is in no run time of theirs. Of a ping-pong on one CPU it is a quarter of the cost.
 const MUCH: f64 = 1.0 / 3.0;
@@ -359,6 +378,21 @@ mod tests {
         assert!(is_at_least(10_100, 1_000_000_000));
         // Less than a hundredth of the time in all.
         assert!(!is_at_least(10_100, 4_000_000_000));
+    }
+
+    #[test]
+    fn tracing_explains_what_its_calls_and_switches_cost_and_not_more() {
+        let mut trace = Trace { overhead: Overhead { ns_per_call: 500.0, ..Overhead::default() }, ..Trace::default() };
+        let is_explained =
+            |trace: &Trace, traced: u64| trace.is_explained_by_tracing(Nanos(traced), Nanos(1_000_000_000));
+        assert!(is_explained(&trace, 1_600_000_000) && is_explained(&trace, 625_000_000));
+        assert!(!is_explained(&trace, 1_700_000_000) && !is_explained(&trace, 600_000_000));
+        // Half a second for switches, and as much for calls.
+        trace.observed.threads = vec![thread(0, 0, 250_000)];
+        assert!(is_explained(&trace, 2_300_000_000) && !is_explained(&trace, 2_500_000_000));
+        let call = SyscallStats { calls: 1_000_000, ..SyscallStats::new("read".to_owned()) };
+        trace.by_comm = vec![CommCalls { comm: "dd".to_owned(), syscalls: vec![call] }];
+        assert!(is_explained(&trace, 3_100_000_000) && !is_explained(&trace, 3_300_000_000));
     }
 
     #[test]

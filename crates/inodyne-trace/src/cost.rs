@@ -1,10 +1,11 @@
 //! What tracing costs while the command runs: for how long the kernel ran the programs, measured by the kernel itself in short windows.
 //!
 //! A loop of one cheap call ([`calibrate`](crate::calibrate)) finds everything in the CPU's caches. A command does not, and what a switch
-//! costs depends on how deep the stacks are. So the kernel's own measurement of run times (`BPF_ENABLE_STATS`, bpf(2)) is on for one
-//! twentieth of the time, and what it measures is divided by what the command did in that time. What lies around a program, its tracepoint
-//! and the clock of that measurement, comes from the loop, which is also run with the measurement on. The interrupts of the timer that samples
-//! are measured before the command begins, too.
+//! costs depends on how deep the stacks are. So the kernel's own measurement of run times (`BPF_ENABLE_STATS`, bpf(2)) is on in windows, more
+//! often at first and for one twentieth of the time later, and what it measures is divided by what the command did in that time. The first
+//! window stands for itself alone: that is when stacks are seen for the first time and stored, and a switch costs several times as much as it
+//! does later. What lies around a program, its tracepoint and the clock of that measurement, comes from the loop, which is also run with the
+//! measurement on. The interrupts of the timer that samples are measured before the command begins, too.
 
 use std::ops::{AddAssign, Sub};
 use std::os::fd::OwnedFd;
@@ -16,10 +17,11 @@ use inodyne_model::trace::Overhead;
 
 use crate::attach::{Ran, measure_run_times};
 
-/// The minimum length of a window.
-const WINDOW_NS: u64 = 10_000_000;
-/// Windows take up one part in so many of the time.
-const ONE_OF: u64 = 20;
+/// The minimum length of a window: it ends when it is looked at, about every 10 ms.
+const WINDOW_NS: u64 = 5_000_000;
+/// After the first window the next begins when so many times its length have passed; after each the gap doubles, up to the longest.
+const FIRST_GAP: u64 = 3;
+const LONGEST_GAP: u64 = 19;
 /// Whatever was seen in windows less often than this does not tell what it costs.
 const ENOUGH_CALLS: u64 = 200;
 const ENOUGH_SWITCHES: u64 = 20;
@@ -114,7 +116,7 @@ impl Calibration {
         self.ns_per_event(ran, switches, RUNS_PER_SWITCH)
     }
 
-    /// The same per call.
+    /// What the programs cost per call of a followed thread.
     fn ns_per_call(&self, ran: Ran, calls: u64) -> f64 {
         self.ns_per_event(ran, calls, RUNS_PER_CALL)
     }
@@ -136,10 +138,11 @@ pub struct Cost {
     calibration: Calibration,
     /// The open window, if there is one, and the descriptor that has the kernel measure.
     window: Option<(Reading, OwnedFd)>,
-    /// The sum of all windows before.
-    seen: Reading,
+    windows: Windows,
     next_ns: u64,
-    began_ns: u64,
+    gap: u64,
+    /// When the first window began; what came before was no part of the command.
+    began: Reading,
     /// CPU time of this process when it first looked: starting the command is no part of tracing.
     own: Option<Duration>,
 }
@@ -149,7 +152,7 @@ impl Cost {
     pub fn new(calibration: Calibration, window: Option<OwnedFd>, now: Reading) -> Cost {
         let next_ns = if window.is_some() { 0 } else { u64::MAX };
         let window = window.map(|descriptor| (now, descriptor));
-        Cost { calibration, window, seen: Reading::default(), next_ns, began_ns: now.at_ns, own: None }
+        Cost { calibration, window, windows: Windows::default(), next_ns, gap: FIRST_GAP, began: now, own: None }
     }
 
     /// Opens or closes a window when it is time to. To be called every few milliseconds.
@@ -178,44 +181,82 @@ impl Cost {
     fn close(&mut self, now: Reading) {
         let Some((began, descriptor)) = self.window.take() else { return };
         let in_window = now - began;
+        let is_first = self.windows.first.at_ns == 0;
         // The command has not begun yet.
-        if self.seen.at_ns == 0 && in_window.calls + in_window.switches == 0 {
-            self.window = Some((now, descriptor));
+        if is_first && in_window.calls + in_window.switches == 0 {
+            (self.began, self.window) = (now, Some((now, descriptor)));
             return;
         }
-        self.seen += in_window;
-        self.next_ns = now.at_ns + in_window.at_ns * (ONE_OF - 1);
+        self.windows.add(in_window);
+        self.next_ns = now.at_ns + in_window.at_ns * self.gap;
+        self.gap = (2 * self.gap).min(LONGEST_GAP);
     }
 
     /// The cost, at the end.
     pub fn finish(mut self, now: Reading) -> Overhead {
         self.close(now);
-        let length_ns = now.at_ns.saturating_sub(self.began_ns);
         let spent = self.own.map_or(Duration::ZERO, |before| own_cpu_time().saturating_sub(before));
-        let reader_ns = spent.as_nanos() as u64;
-        of_windows(&self.calibration, &self.seen, length_ns, reader_ns)
+        let reader_ns = Nanos(spent.as_nanos() as u64);
+        Overhead { reader_ns, ..self.windows.overhead(&self.calibration, &(now - self.began)) }
     }
 }
 
-/// What tracing costs, from what was seen in windows.
-fn of_windows(calibration: &Calibration, seen: &Reading, length_ns: u64, reader_ns: u64) -> Overhead {
-    let around = calibration.ns_around;
-    let ns_per_call = match seen.calls >= ENOUGH_CALLS {
-        true => calibration.ns_per_call(seen.at_calls, seen.calls),
-        false => calibration.ns_per_call,
-    };
-    let is_enough = seen.switches >= ENOUGH_SWITCHES;
-    let ns_per_switch = is_enough.then(|| calibration.ns_per_switch(seen.at_switches, seen.switches));
-    let others = (seen.at_others.ns as f64 + around * seen.at_others.runs as f64).max(0.0);
-    let other_ns = Nanos((others * length_ns as f64 / (seen.at_ns as f64).max(1.0)) as u64);
-    Overhead {
-        ratio: 1.0,
-        estimated: true,
-        ns_per_call,
-        ns_per_switch,
-        other_ns,
-        reader_ns: Nanos(reader_ns),
-        at_least: false,
+/// What was seen in windows.
+#[derive(Default)]
+struct Windows {
+    /// In the first, when much happens for the first time.
+    first: Reading,
+    /// In all others together.
+    later: Reading,
+}
+
+impl Windows {
+    fn add(&mut self, window: Reading) {
+        match self.first.at_ns {
+            0 => self.first = window,
+            _ => self.later += window,
+        }
+    }
+
+    /// What tracing costs, given all that the command did from the first window on.
+    fn overhead(&self, calibration: &Calibration, whole: &Reading) -> Overhead {
+        let calls = |seen: &Reading| seen.calls;
+        let per_call = |seen: &Reading| calibration.ns_per_call(seen.at_calls, seen.calls);
+        let switches = |seen: &Reading| seen.switches;
+        let per_switch = |seen: &Reading| calibration.ns_per_switch(seen.at_switches, seen.switches);
+        let others = |seen: &Reading| {
+            let Ran { ns, runs } = seen.at_others;
+            (ns as f64 + calibration.ns_around * runs as f64).max(0.0) / (seen.at_ns as f64).max(1.0)
+        };
+        let per_ns = self.mean(whole, 1, |seen| seen.at_ns, others).unwrap_or_default();
+        Overhead {
+            ratio: 1.0,
+            estimated: true,
+            ns_per_call: self.mean(whole, ENOUGH_CALLS, calls, per_call).unwrap_or(calibration.ns_per_call),
+            ns_per_switch: self.mean(whole, ENOUGH_SWITCHES, switches, per_switch),
+            other_ns: Nanos((per_ns * whole.at_ns as f64) as u64),
+            reader_ns: Nanos::ZERO,
+            at_least: false,
+        }
+    }
+
+    /// What something cost each time in the whole run: as much as in the first window where it was seen there, and as much as in the later ones
+    /// everywhere else. Where one of these saw it less often than `enough`, both together tell; `None` if they did not either.
+    fn mean(
+        &self,
+        whole: &Reading,
+        enough: u64,
+        count: impl Fn(&Reading) -> u64,
+        cost: impl Fn(&Reading) -> f64,
+    ) -> Option<f64> {
+        let [of_first, of_later] = [&self.first, &self.later].map(&count);
+        if of_first >= enough && of_later >= enough {
+            let (of_first, all) = (of_first as f64, count(whole).max(of_first + of_later) as f64);
+            return Some((cost(&self.first) * of_first + cost(&self.later) * (all - of_first)) / all);
+        }
+        let mut both = self.first;
+        both += self.later;
+        (count(&both) >= enough).then(|| cost(&both))
     }
 }
 
@@ -244,10 +285,28 @@ mod tests {
 
     #[test]
     fn a_call_and_a_switch_cost_what_their_programs_ran_and_what_lies_around_them() {
-        let overhead = of_windows(&CALIBRATION, &seen(1_000, 100), 200_000_000, 7);
+        let whole = Reading { at_ns: 200_000_000, calls: 20_000, switches: 2_000, ..Reading::default() };
+        let overhead = Windows { first: seen(1_000, 100), ..Windows::default() }.overhead(&CALIBRATION, &whole);
         assert_eq!((overhead.ns_per_call.round(), overhead.ns_per_switch.map(f64::round)), (340.0, Some(960.0)));
         // Ten runs of a microsecond in a twentieth of the time.
-        assert_eq!((overhead.other_ns, overhead.reader_ns), (Nanos(20 * (10_000 + 200)), Nanos(7)));
+        assert_eq!(overhead.other_ns, Nanos(20 * (10_000 + 200)));
+    }
+
+    #[test]
+    fn the_first_window_stands_for_itself_where_later_ones_tell_of_the_rest() {
+        let slow = |ran: Ran| Ran { ns: ran.ns * 5, ..ran };
+        let later = seen(1_000, 100);
+        let first = Reading { at_switches: slow(later.at_switches), at_others: slow(later.at_others), ..later };
+        let whole = Reading { at_ns: 200_000_000, calls: 20_000, switches: 1_000, ..Reading::default() };
+        let overhead = |windows: Windows| windows.overhead(&CALIBRATION, &whole);
+        let [like_first, like_later] = [first, later].map(|first| overhead(Windows { first, ..Windows::default() }));
+        let both = overhead(Windows { first, later });
+        let [of_first, of_later, of_both] = [like_first, like_later, both].map(|one| one.ns_per_switch.unwrap());
+        assert!((of_both - (0.1 * of_first + 0.9 * of_later)).abs() < 1e-6, "{of_first} {of_later} {of_both}");
+        assert_eq!((both.ns_per_call.round(), both.other_ns), (340.0, Nanos(50_200 + 19 * (10_000 + 200))));
+        // Later ones that hardly saw any do not tell what one costs.
+        let hardly = Reading { switches: 5, ..later };
+        assert!(overhead(Windows { first, later: hardly }).ns_per_switch.unwrap() > of_first / 2.0);
     }
 
     #[test]
@@ -263,9 +322,10 @@ mod tests {
 
     #[test]
     fn what_was_hardly_seen_costs_as_much_as_in_the_loop_or_is_not_known() {
-        let overhead = of_windows(&CALIBRATION, &seen(100, 10), 10_000_000, 0);
+        let whole = Reading { at_ns: 10_000_000, ..Reading::default() };
+        let overhead = Windows { first: seen(100, 10), ..Windows::default() }.overhead(&CALIBRATION, &whole);
         assert_eq!((overhead.ns_per_call, overhead.ns_per_switch), (120.0, None));
-        let nothing = of_windows(&CALIBRATION, &Reading::default(), 10_000_000, 0);
+        let nothing = Windows::default().overhead(&CALIBRATION, &whole);
         assert_eq!((nothing.ns_per_call, nothing.ns_per_switch, nothing.other_ns), (120.0, None, Nanos::ZERO));
     }
 }
