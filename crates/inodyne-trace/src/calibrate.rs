@@ -1,36 +1,77 @@
-//! What tracing adds to one system call on this machine, now: the same cheap call in a loop, without and with the
-//! programs attached and this thread followed. Also what the programs learn about this kernel from such a thread.
+//! What tracing adds to one system call on this machine, now: the same cheap call in a loop, and one for which the kernel does more, without and
+//! with the programs attached and this thread followed. Also what the programs learn about this kernel from such a thread.
 
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
 use crate::perf_event;
 
-const ROUNDS: usize = 7;
-const CALLS: u32 = 3000;
-/// Rounds that read the kernel's own measurement of programs are shorter: it is one term of a difference, and start-up waits for it.
-const MEASURED_ROUNDS: usize = 3;
-const MEASURED_CALLS: u32 = 1000;
-
-/// The time of one `getppid`, in nanoseconds: the fastest of several rounds, so that an interruption does not count.
-pub fn nanoseconds_per_call() -> f64 {
-    let timed = || {
-        let start = Instant::now();
-        round(CALLS);
-        start.elapsed().as_nanos() as f64 / f64::from(CALLS)
-    };
-    (0..ROUNDS).map(|_| timed()).fold(f64::INFINITY, f64::min)
+/// What a loop calls.
+#[derive(Debug, Clone, Copy)]
+pub enum Loop {
+    /// `getppid`, of which nearly all is the way into the kernel and back.
+    Cheap,
+    /// `openat` of a device file, and `close`: what the kernel runs in between displaces the tracer's code and is displaced by it.
+    Opens,
 }
 
-/// How long programs run for one `getppid`, in nanoseconds, given a reading of their total run time so far; again the fastest of several
+impl Loop {
+    /// Makes so many calls.
+    fn run(self, calls: u32) {
+        match self {
+            Loop::Cheap => {
+                for _ in 0..calls {
+                    // SAFETY: getppid takes nothing and always succeeds.
+                    unsafe { libc::syscall(libc::SYS_getppid) };
+                }
+            }
+            Loop::Opens => {
+                for _ in 0..calls / 2 {
+                    // Whether it can be opened does not matter: then the call is cheaper.
+                    let _ = std::fs::File::open("/dev/null");
+                }
+            }
+        }
+    }
+
+    /// How many rounds, and of how many calls.
+    fn rounds(self) -> (usize, u32) {
+        match self {
+            Loop::Cheap => (7, 3000),
+            Loop::Opens => (5, 200),
+        }
+    }
+
+    /// The same for rounds in which the kernel's own measurement of programs is read: one term of a difference, and start-up waits for it.
+    fn measured_rounds(self) -> (usize, u32) {
+        match self {
+            Loop::Cheap => (3, 1000),
+            Loop::Opens => (3, 200),
+        }
+    }
+}
+
+/// The time of one call, in nanoseconds: the fastest of several rounds, so that an interruption does not count.
+pub fn nanoseconds_per_call(calls: Loop) -> f64 {
+    let (rounds, each) = calls.rounds();
+    let timed = || {
+        let start = Instant::now();
+        calls.run(each);
+        start.elapsed().as_nanos() as f64 / f64::from(each)
+    };
+    (0..rounds).map(|_| timed()).fold(f64::INFINITY, f64::min)
+}
+
+/// How long programs run for one call, in nanoseconds, given a reading of their total run time so far; again the fastest of several
 /// rounds.
-pub fn nanoseconds_in_programs(so_far: impl Fn() -> u64) -> f64 {
+pub fn nanoseconds_in_programs(calls: Loop, so_far: impl Fn() -> u64) -> f64 {
+    let (rounds, each) = calls.measured_rounds();
     let measured = || {
         let before = so_far();
-        round(MEASURED_CALLS);
-        so_far().saturating_sub(before) as f64 / f64::from(MEASURED_CALLS)
+        calls.run(each);
+        so_far().saturating_sub(before) as f64 / f64::from(each)
     };
-    (0..MEASURED_ROUNDS).map(|_| measured()).fold(f64::INFINITY, f64::min)
+    (0..rounds).map(|_| measured()).fold(f64::INFINITY, f64::min)
 }
 
 /// How often a timer interrupts this thread while its interrupts are measured, and for how long.
@@ -63,13 +104,6 @@ pub fn nanoseconds_per_timer_interrupt() -> Option<f64> {
 pub fn read_a_page() {
     let mut byte = [0];
     let _ = std::fs::File::open("/proc/self/exe").and_then(|file| file.read_at(&mut byte, 0));
-}
-
-fn round(calls: u32) {
-    for _ in 0..calls {
-        // SAFETY: getppid takes nothing and always succeeds.
-        unsafe { libc::syscall(libc::SYS_getppid) };
-    }
 }
 
 #[cfg(test)]

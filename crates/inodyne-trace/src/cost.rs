@@ -95,7 +95,7 @@ impl AddAssign for Reading {
     }
 }
 
-/// What was found before the command began, with one cheap call in a loop.
+/// What was found before the command began, with calls in a loop: one that is cheap, unless another is named.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Calibration {
     /// What tracing adds to that call.
@@ -106,11 +106,36 @@ pub struct Calibration {
     pub ns_around: f64,
     /// How long a program runs for a thread that is not followed.
     pub ns_not_followed: f64,
+    /// How long the kernel takes for the cheap call and for the one for which it does more, and what tracing adds to the latter beyond the former,
+    /// around the programs. `None` where that is not known.
+    pub longer: Option<Longer>,
     /// What a sample takes from whatever runs, apart from its program; 0 where that is not known.
     pub ns_per_sample: f64,
 }
 
+/// What tracing adds around the programs of a call for which the kernel does more than for the cheapest.
+#[derive(Debug, Clone, Copy)]
+pub struct Longer {
+    /// How long the cheap call takes without tracing, and how long the other one does.
+    pub untraced_ns: [f64; 2],
+    /// What tracing adds to the other one beyond what it adds to the cheap one.
+    pub more_ns: f64,
+}
+
+impl Longer {
+    /// The same for calls that take so long on average: in proportion up to that of the loop, and no more beyond it.
+    fn of_calls(&self, mean_ns: f64) -> f64 {
+        let [cheap, other] = self.untraced_ns;
+        self.more_ns * ((mean_ns - cheap) / (other - cheap).max(1.0)).clamp(0.0, 1.0)
+    }
+}
+
 impl Calibration {
+    /// What tracing adds around the programs of a call, beyond what it adds to the cheap one, where calls take so long on a CPU on average.
+    pub fn ns_more_around(&self, mean_ns: f64) -> f64 {
+        self.longer.map_or(0.0, |longer| longer.of_calls(mean_ns))
+    }
+
     /// What the programs cost per switch of a followed thread, given all their runs, for any thread, and the number of such switches.
     pub fn ns_per_switch(&self, ran: Ran, switches: u64) -> f64 {
         self.ns_per_event(ran, switches, RUNS_PER_SWITCH)
@@ -269,6 +294,7 @@ mod tests {
         ns_per_untimed_call: 0.0,
         ns_around: 20.0,
         ns_not_followed: 15.0,
+        longer: Some(Longer { untraced_ns: [100.0, 600.0], more_ns: 80.0 }),
         ns_per_sample: 0.0,
     };
 
@@ -307,6 +333,13 @@ mod tests {
         // Later ones that hardly saw any do not tell what one costs.
         let hardly = Reading { switches: 5, ..later };
         assert!(overhead(Windows { first, later: hardly }).ns_per_switch.unwrap() > of_first / 2.0);
+    }
+
+    #[test]
+    fn tracing_adds_more_to_calls_for_which_the_kernel_does_more() {
+        let more = [0.0, 100.0, 350.0, 600.0, 5_000.0].map(|mean| CALIBRATION.ns_more_around(mean));
+        assert_eq!(more, [0.0, 0.0, 40.0, 80.0, 80.0]);
+        assert_eq!(Calibration::default().ns_more_around(1_000.0), 0.0);
     }
 
     #[test]

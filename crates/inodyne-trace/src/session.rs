@@ -30,9 +30,10 @@ use libbpf_rs::skel::Skel;
 use libbpf_rs::{ProgramInput, ProgramMut};
 
 use crate::attach::{Attached, InKernel, Ran, attach, measure_run_times, ran, recursion_misses};
+use crate::calibrate::{self, Loop};
 use crate::cgroups::Cgroups;
 use crate::contract::{FLAG_EXITING, FLAG_HELPER, LOSSES, Shared, Thread, global};
-use crate::cost::{Calibration, Cost, Occasion, RUNS_PER_CALL, Reading};
+use crate::cost::{Calibration, Cost, Longer, Occasion, RUNS_PER_CALL, Reading};
 use crate::error::TraceError;
 use crate::join::{Whom, join};
 use crate::mapped_files::MappedFiles;
@@ -43,7 +44,7 @@ use crate::rings::Rings;
 use crate::skeleton::InodyneSkel;
 use crate::stacks::Stacks;
 use crate::thread_table::ThreadTable;
-use crate::{calibrate, probes, symbols};
+use crate::{probes, symbols};
 use beside::LoadedBeside;
 pub use idle::IdleTracer;
 pub use live::{CostsOfCalls, LiveTracer};
@@ -105,7 +106,7 @@ impl Tracer {
     /// # Errors
     /// The machine lacks a privilege or a feature without which nothing can be traced.
     pub fn new(options: &Options) -> Result<Tracer, TraceError> {
-        let untraced = calibrate::nanoseconds_per_call();
+        let untraced = [Loop::Cheap, Loop::Opens].map(calibrate::nanoseconds_per_call);
         let options = &Options { max_threads: options.room_for_threads(), ..options.clone() };
         let wanted = probes::wanted(options);
         let optional: Vec<&str> =
@@ -304,6 +305,9 @@ impl Tracer {
             let read = probe.read(&seen, &mut result);
             read.map_err(|error| read_error(format!("{}: {error}", probe.feature())))?;
         }
+        let calls = result.by_comm.iter().flat_map(|command| &command.syscalls);
+        let (count, on_cpu) = calls.fold((0, Nanos::ZERO), |(count, ns), call| (count + call.calls, ns + call.cpu_ns));
+        result.overhead.ns_per_call += self.calibration.ns_more_around(on_cpu.0 as f64 / (count as f64).max(1.0));
         let samples = result.observed.samples.iter().map(|sample| sample.count).sum::<u64>();
         result.overhead.other_ns += Nanos((samples as f64 * self.calibration.ns_per_sample) as u64);
         let observed = &result.observed;
@@ -425,10 +429,12 @@ impl Tracer {
 
     /// How much more a call costs for a followed thread: this one is followed for some milliseconds, in a group that is never shown. The kernel's
     /// own measurement is on from here to the command's first milliseconds.
-    fn calibrate(&mut self, untraced_ns: f64) -> Result<(), TraceError> {
+    fn calibrate(&mut self, untraced_ns: [f64; 2]) -> Result<(), TraceError> {
         self.follow_this_thread()?;
-        let added = || (calibrate::nanoseconds_per_call() - untraced_ns).max(0.0);
+        let [of_cheap, of_opens] = untraced_ns;
+        let added = || (calibrate::nanoseconds_per_call(Loop::Cheap) - of_cheap).max(0.0);
         let ns_per_call = added();
+        let ns_per_open = calibrate::nanoseconds_per_call(Loop::Opens) - of_opens;
         let mut ns_per_untimed_call = 0.0;
         if self.options.live {
             self.time_one_call_in(NEVER);
@@ -437,18 +443,21 @@ impl Tracer {
         }
         let measures = measure_run_times();
         // How long the programs of a call run: zero if that is not measured.
-        let in_programs = || {
+        let in_programs = |calls| {
             let at_calls = || self.ran_at(Occasion::Call).ns;
-            measures.as_ref().map_or(0.0, |_| calibrate::nanoseconds_in_programs(at_calls))
+            measures.as_ref().map_or(0.0, |_| calibrate::nanoseconds_in_programs(calls, at_calls))
         };
-        let followed = in_programs();
+        let [followed, of_open] = [Loop::Cheap, Loop::Opens].map(in_programs);
         self.leave_this_thread()?;
-        let not_followed = in_programs();
+        let not_followed = in_programs(Loop::Cheap);
         let ns_around = (ns_per_call - followed) / RUNS_PER_CALL;
+        let more_ns = ((ns_per_open - of_open) - (ns_per_call - followed)).max(0.0);
+        let longer = measures.as_ref().map(|_| Longer { untraced_ns, more_ns });
         let samples = self.options.sample_hz > 0 && !self.options.live;
         let ns_per_sample = samples.then(calibrate::nanoseconds_per_timer_interrupt).flatten().unwrap_or_default();
         let ns_not_followed = not_followed / RUNS_PER_CALL;
-        self.calibration = Calibration { ns_per_call, ns_per_untimed_call, ns_around, ns_not_followed, ns_per_sample };
+        self.calibration =
+            Calibration { ns_per_call, ns_per_untimed_call, ns_around, ns_not_followed, longer, ns_per_sample };
         if !self.options.live {
             self.cost = RefCell::new(Some(Cost::new(self.calibration, measures, self.reading())));
         }
