@@ -150,11 +150,16 @@ impl Trace {
     }
 
     /// Whether tracing accounts for the difference between how long the traced run took and `untraced`, the median of the untraced ones: it may
-    /// be 1.6 times as much as expected, since runs differ.
+    /// be 1.6 times as much as expected, since runs differ. strace stops every process at each call, which explains any.
     pub fn is_explained_by_tracing(&self, traced: Nanos, untraced: Nanos) -> bool {
+        if !self.tracer.divides_calls() {
+            return true;
+        }
         let [traced, untraced] = [traced, untraced].map(|wall| wall.0 as f64);
-        let per_call = Some(self.overhead.ns_per_call).filter(|cost| cost.is_finite()).unwrap_or(0.0).max(0.0);
-        let dearest = untraced + self.calls() as f64 * per_call + self.switches() as f64 * MOST_NS_PER_SWITCH;
+        let cost = |ns: f64| Some(ns).filter(|ns| ns.is_finite()).unwrap_or_default().max(0.0);
+        let per_switch = cost(self.overhead.ns_per_switch.unwrap_or_default()).max(NS_PER_SWITCH);
+        let of_events = self.calls() as f64 * cost(self.overhead.ns_per_call) + self.switches() as f64 * per_switch;
+        let dearest = untraced + of_events + self.overhead.other_ns.0 as f64;
         (untraced / AGREES - AGREES_NS..=dearest * AGREES + AGREES_NS).contains(&traced)
     }
 
@@ -255,8 +260,8 @@ const LEAST_READER: Nanos = Nanos(5_000_000);
 /// No switch costs less than this; where switches alone are more than a small part of the time, an estimate without them is too low.
 const LEAST_NS_PER_SWITCH: f64 = 500.0;
 const SMALL: f64 = 0.01;
-/// What tracing adds to a switch at most, in nanoseconds, with its records and stacks.
-const MOST_NS_PER_SWITCH: f64 = 2_000.0;
+/// What tracing may add to any switch, in nanoseconds, with its records and stacks, unless more was measured.
+const NS_PER_SWITCH: f64 = 2_000.0;
 /// How much slower or faster than expected a traced run may be, as a factor; and by how much in any case, in nanoseconds.
 const AGREES: f64 = 1.6;
 const AGREES_NS: f64 = 5e6;
@@ -393,6 +398,12 @@ mod tests {
         let call = SyscallStats { calls: 1_000_000, ..SyscallStats::new("read".to_owned()) };
         trace.by_comm = vec![CommCalls { comm: "dd".to_owned(), syscalls: vec![call] }];
         assert!(is_explained(&trace, 3_100_000_000) && !is_explained(&trace, 3_300_000_000));
+        // A second for switches if they cost more, and half of one for everything else.
+        trace.overhead.ns_per_switch = Some(4_000.0);
+        trace.overhead.other_ns = Nanos(500_000_000);
+        assert!(is_explained(&trace, 4_700_000_000) && !is_explained(&trace, 4_900_000_000));
+        trace.tracer = Tracer::Strace;
+        assert!(is_explained(&trace, 100_000_000_000));
     }
 
     #[test]

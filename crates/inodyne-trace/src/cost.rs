@@ -22,6 +22,8 @@ const WINDOW_NS: u64 = 5_000_000;
 /// After the first window the next begins when so many times its length have passed; after each the gap doubles, up to the longest.
 const FIRST_GAP: u64 = 3;
 const LONGEST_GAP: u64 = 19;
+/// For so long the kernel goes on measuring although nothing happens.
+const IDLE_NS: u64 = 1_000_000_000;
 /// Whatever was seen in windows less often than this does not tell what it costs.
 const ENOUGH_CALLS: u64 = 200;
 const ENOUGH_SWITCHES: u64 = 20;
@@ -29,6 +31,9 @@ const ENOUGH_SWITCHES: u64 = 20;
 const RUNS_PER_SWITCH: f64 = 3.0;
 /// One where the call is entered, and one where it returns.
 pub const RUNS_PER_CALL: f64 = 2.0;
+
+/// A call for which the kernel does more takes at least so many times as long as the cheapest.
+const DIFFERS: f64 = 1.5;
 
 /// What makes the kernel run a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,12 +122,18 @@ pub struct Calibration {
 #[derive(Debug, Clone, Copy)]
 pub struct Longer {
     /// How long the cheap call takes without tracing, and how long the other one does.
-    pub untraced_ns: [f64; 2],
+    untraced_ns: [f64; 2],
     /// What tracing adds to the other one beyond what it adds to the cheap one.
-    pub more_ns: f64,
+    more_ns: f64,
 }
 
 impl Longer {
+    /// `None` where the two calls hardly differ: the device file could not be opened.
+    pub fn new(untraced_ns: [f64; 2], more_ns: f64) -> Option<Longer> {
+        let [cheap, other] = untraced_ns;
+        (other > cheap * DIFFERS).then(|| Longer { untraced_ns, more_ns: more_ns.max(0.0) })
+    }
+
     /// The same for calls that take so long on average: in proportion up to that of the loop, and no more beyond it.
     fn of_calls(&self, mean_ns: f64) -> f64 {
         let [cheap, other] = self.untraced_ns;
@@ -166,7 +177,8 @@ pub struct Cost {
     windows: Windows,
     next_ns: u64,
     gap: u64,
-    /// When the first window began; what came before was no part of the command.
+    created_ns: u64,
+    /// When the first window began in which something happened; what came before was no part of the command.
     began: Reading,
     /// CPU time of this process when it first looked: starting the command is no part of tracing.
     own: Option<Duration>,
@@ -177,7 +189,16 @@ impl Cost {
     pub fn new(calibration: Calibration, window: Option<OwnedFd>, now: Reading) -> Cost {
         let next_ns = if window.is_some() { 0 } else { u64::MAX };
         let window = window.map(|descriptor| (now, descriptor));
-        Cost { calibration, window, windows: Windows::default(), next_ns, gap: FIRST_GAP, began: now, own: None }
+        Cost {
+            calibration,
+            window,
+            windows: Windows::default(),
+            next_ns,
+            gap: FIRST_GAP,
+            created_ns: now.at_ns,
+            began: now,
+            own: None,
+        }
     }
 
     /// Opens or closes a window when it is time to. To be called every few milliseconds.
@@ -207,9 +228,14 @@ impl Cost {
         let Some((began, descriptor)) = self.window.take() else { return };
         let in_window = now - began;
         let is_first = self.windows.first.at_ns == 0;
-        // The command has not begun yet.
+        // The command has not begun yet, or those that were joined do nothing.
         if is_first && in_window.calls + in_window.switches == 0 {
-            (self.began, self.window) = (now, Some((now, descriptor)));
+            self.began = now;
+            if now.at_ns < self.created_ns + IDLE_NS {
+                self.window = Some((now, descriptor));
+            } else {
+                self.next_ns = now.at_ns + in_window.at_ns * LONGEST_GAP;
+            }
             return;
         }
         self.windows.add(in_window);
@@ -253,7 +279,7 @@ impl Windows {
             let Ran { ns, runs } = seen.at_others;
             (ns as f64 + calibration.ns_around * runs as f64).max(0.0) / (seen.at_ns as f64).max(1.0)
         };
-        let per_ns = self.mean(whole, 1, |seen| seen.at_ns, others).unwrap_or_default();
+        let per_ns = self.mean(whole, WINDOW_NS, |seen| seen.at_ns, others).unwrap_or_default();
         Overhead {
             ratio: 1.0,
             estimated: true,
@@ -332,7 +358,10 @@ mod tests {
         assert_eq!((both.ns_per_call.round(), both.other_ns), (340.0, Nanos(50_200 + 19 * (10_000 + 200))));
         // Later ones that hardly saw any do not tell what one costs.
         let hardly = Reading { switches: 5, ..later };
-        assert!(overhead(Windows { first, later: hardly }).ns_per_switch.unwrap() > of_first / 2.0);
+        let together = overhead(Windows { first, later: hardly }).ns_per_switch.unwrap();
+        assert!((of_first / 2.0..of_first * 1.3).contains(&together), "{together} {of_first}");
+        let sliver = Reading { at_ns: 1_000, ..later };
+        assert!(overhead(Windows { first, later: sliver }).other_ns.0 < 2 * like_first.other_ns.0);
     }
 
     #[test]
@@ -340,6 +369,7 @@ mod tests {
         let more = [0.0, 100.0, 350.0, 600.0, 5_000.0].map(|mean| CALIBRATION.ns_more_around(mean));
         assert_eq!(more, [0.0, 0.0, 40.0, 80.0, 80.0]);
         assert_eq!(Calibration::default().ns_more_around(1_000.0), 0.0);
+        assert!(Longer::new([100.0, 140.0], 80.0).is_none() && Longer::new([100.0, 200.0], 80.0).is_some());
     }
 
     #[test]

@@ -305,9 +305,14 @@ impl Tracer {
             let read = probe.read(&seen, &mut result);
             read.map_err(|error| read_error(format!("{}: {error}", probe.feature())))?;
         }
-        let calls = result.by_comm.iter().flat_map(|command| &command.syscalls);
-        let (count, on_cpu) = calls.fold((0, Nanos::ZERO), |(count, ns), call| (count + call.calls, ns + call.cpu_ns));
-        result.overhead.ns_per_call += self.calibration.ns_more_around(on_cpu.0 as f64 / (count as f64).max(1.0));
+        // One `execve` takes as long as a thousand others: each kind of call has a mean of its own.
+        let (mut count, mut more_ns) = (0.0, 0.0);
+        for call in result.by_comm.iter().flat_map(|command| &command.syscalls) {
+            let calls = call.calls as f64;
+            count += calls;
+            more_ns += calls * self.calibration.ns_more_around(call.cpu_ns.0 as f64 / calls.max(1.0));
+        }
+        result.overhead.ns_per_call += more_ns / f64::max(count, 1.0);
         let samples = result.observed.samples.iter().map(|sample| sample.count).sum::<u64>();
         result.overhead.other_ns += Nanos((samples as f64 * self.calibration.ns_per_sample) as u64);
         let observed = &result.observed;
@@ -451,8 +456,8 @@ impl Tracer {
         self.leave_this_thread()?;
         let not_followed = in_programs(Loop::Cheap);
         let ns_around = (ns_per_call - followed) / RUNS_PER_CALL;
-        let more_ns = ((ns_per_open - of_open) - (ns_per_call - followed)).max(0.0);
-        let longer = measures.as_ref().map(|_| Longer { untraced_ns, more_ns });
+        let more_ns = (ns_per_open - of_open) - (ns_per_call - followed);
+        let longer = measures.as_ref().and_then(|_| Longer::new(untraced_ns, more_ns));
         let samples = self.options.sample_hz > 0 && !self.options.live;
         let ns_per_sample = samples.then(calibrate::nanoseconds_per_timer_interrupt).flatten().unwrap_or_default();
         let ns_not_followed = not_followed / RUNS_PER_CALL;

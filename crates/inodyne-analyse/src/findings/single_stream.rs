@@ -39,7 +39,9 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     // Waits and the work between them are divided, as far as the end of the command waited for these threads: not what others
     // did with what was read, and not the waiting for a CPU, of which several threads have more.
     let Divisible { running, waiting } = divisible(case, &time);
-    let without_turns = (waiting - time.count as f64 * TAKES_TURNS).max(0.0);
+    let count = time.count as f64;
+    let on_path = count * (case.on_path(&time) / time.ns.max(1.0)).min(1.0);
+    let without_turns = (waiting - on_path * TAKES_TURNS).max(0.0);
     let gained = |at_once: u32| 1.0 - 1.0 / f64::from(at_once.max(1));
     let on_cpus = gained(case.recording.host.cpus.min(WORKERS));
     let saved = (running * on_cpus + without_turns * gained(WORKERS)) * (1.0 - LOSS);
@@ -47,9 +49,9 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let mut evidence = vec![
         format!("{who} waited {} times for one request, {} each", Grouped(time.count), seconds(time.mean())),
         format!(
-            "one after another: {:.0} requests a second; {WORKERS} at once could do up to {:.0}",
-            time.count as f64 / case.wall() * 1e9,
-            f64::from(WORKERS) * time.count as f64 / case.wall() * 1e9
+            "one after another: {:.0} requests a second; {WORKERS} at once might do {:.0}",
+            count / case.wall() * 1e9,
+            count / (case.wall() - saved).max(1.0) * 1e9
         ),
     ];
     if let Some(device) = AtDevice::of(case) {
@@ -88,9 +90,9 @@ struct Divisible {
 fn divisible(case: &Case<'_>, time: &Time) -> Divisible {
     let path = &case.trace.path;
     if path.steps.is_empty() {
-        let waiting = time.ns.min(case.wall());
-        let ready = case.ledger(|row| row.kind == RowKind::Runqueue);
-        return Divisible { running: (case.wall() - ready - waiting).max(0.0), waiting };
+        let had = case.wall() - case.ledger(|row| row.kind == RowKind::Runqueue);
+        let waiting = case.on_path(time).min(had);
+        return Divisible { running: (had - waiting).max(0.0), waiting };
     }
     // What helpers do for them is part of their waits.
     let theirs = path.doings.iter().filter(|doing| time.threads.contains(&doing.thread));

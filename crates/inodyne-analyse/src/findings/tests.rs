@@ -526,6 +526,23 @@ fn what_is_asked_of_a_device_is_told_apart_by_size_order_and_file() {
 }
 
 #[test]
+fn four_workers_divide_the_waits_and_as_many_as_there_are_cpus_the_work() {
+    // 400 requests of 4 ms each, of which 10 µs take turns; 20 ms on a CPU. A tenth is lost.
+    let saved_ms = |cpus: u32| {
+        let mut recording = reading(400, 4, 396, 1, 400);
+        (recording.host.cpus, recording.findings) = (cpus, Vec::new());
+        crate::explain(&mut recording);
+        let predicted = &recording.findings[0].predicted;
+        predicted.now_ns.saturating_sub(predicted.wall_ns).as_secs_f64() * 1000.0
+    };
+    let expected = |cpus: f64| 0.9 * (0.75 * (1600.0 - 4.0) + (1.0 - 1.0 / cpus) * 20.0);
+    let [one, two, eight] = [1, 2, 8].map(saved_ms);
+    assert!((one - expected(1.0)).abs() < 1.0, "{one} {}", expected(1.0));
+    assert!((two - expected(2.0)).abs() < 1.0, "{two} {}", expected(2.0));
+    assert!((eight - expected(4.0)).abs() < 1.0, "{eight} {}", expected(4.0));
+}
+
+#[test]
 fn reading_ahead_in_vain_is_said_where_smaller_requests_would_be_quicker() {
     // 400 requests of 512 KiB, 4 ms each, by page faults: so many pages asked for, mapped beside those, and read in vain; a single page
     // takes so many milliseconds.
