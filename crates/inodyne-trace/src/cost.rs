@@ -279,7 +279,8 @@ impl Windows {
             let Ran { ns, runs } = seen.at_others;
             (ns as f64 + calibration.ns_around * runs as f64).max(0.0) / (seen.at_ns as f64).max(1.0)
         };
-        let per_ns = self.mean(whole, WINDOW_NS, |seen| seen.at_ns, others).unwrap_or_default();
+        // A command may be over before a window is.
+        let per_ns = self.mean(whole, WINDOW_NS, |seen| seen.at_ns, others).unwrap_or_else(|| others(&self.both()));
         Overhead {
             ratio: 1.0,
             estimated: true,
@@ -289,6 +290,12 @@ impl Windows {
             reader_ns: Nanos::ZERO,
             at_least: false,
         }
+    }
+
+    fn both(&self) -> Reading {
+        let mut both = self.first;
+        both += self.later;
+        both
     }
 
     /// What something cost each time in the whole run: as much as in the first window where it was seen there, and as much as in the later ones
@@ -305,8 +312,7 @@ impl Windows {
             let (of_first, all) = (of_first as f64, count(whole).max(of_first + of_later) as f64);
             return Some((cost(&self.first) * of_first + cost(&self.later) * (all - of_first)) / all);
         }
-        let mut both = self.first;
-        both += self.later;
+        let both = self.both();
         (count(&both) >= enough).then(|| cost(&both))
     }
 }
@@ -360,6 +366,9 @@ mod tests {
         let hardly = Reading { switches: 5, ..later };
         let together = overhead(Windows { first, later: hardly }).ns_per_switch.unwrap();
         assert!((of_first / 2.0..of_first * 1.3).contains(&together), "{together} {of_first}");
+        let short = Reading { at_ns: 2_000_000, ..Reading::default() };
+        let over = Windows { first: Reading { at_ns: 1_000_000, ..later }, ..Windows::default() };
+        assert_eq!(over.overhead(&CALIBRATION, &short).other_ns, Nanos(2 * (10_000 + 200)));
         let sliver = Reading { at_ns: 1_000, ..later };
         assert!(overhead(Windows { first, later: sliver }).other_ns.0 < 2 * like_first.other_ns.0);
     }
