@@ -163,8 +163,8 @@ impl Trace {
         (untraced / AGREES - AGREES_NS..=dearest * AGREES + AGREES_NS).contains(&traced)
     }
 
-    /// How many calls there were in all.
-    fn calls(&self) -> u64 {
+    /// How many calls returned, of all threads together.
+    pub fn calls(&self) -> u64 {
         let calls = self.by_comm.iter().flat_map(|command| &command.syscalls).map(|call| call.calls);
         calls.fold(0, u64::saturating_add)
     }

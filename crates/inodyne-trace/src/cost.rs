@@ -137,7 +137,7 @@ impl Longer {
     /// The same for calls that take so long on average: in proportion up to that of the loop, and no more beyond it.
     fn of_calls(&self, mean_ns: f64) -> f64 {
         let [cheap, other] = self.untraced_ns;
-        self.more_ns * ((mean_ns - cheap) / (other - cheap).max(1.0)).clamp(0.0, 1.0)
+        self.more_ns * ((mean_ns - cheap) / (other - cheap)).clamp(0.0, 1.0)
     }
 }
 

@@ -25,6 +25,7 @@ use inodyne_launch::monotonic_ns;
 use inodyne_model::Nanos;
 use inodyne_model::loss::{Loss, Lost};
 use inodyne_model::observed::{Begin, End, Window};
+use inodyne_model::syscall::SyscallStats;
 use inodyne_model::trace::{Refused, Trace};
 use libbpf_rs::skel::Skel;
 use libbpf_rs::{ProgramInput, ProgramMut};
@@ -306,13 +307,12 @@ impl Tracer {
             read.map_err(|error| read_error(format!("{}: {error}", probe.feature())))?;
         }
         // One `execve` takes as long as a thousand others: each kind of call has a mean of its own.
-        let (mut count, mut more_ns) = (0.0, 0.0);
-        for call in result.by_comm.iter().flat_map(|command| &command.syscalls) {
-            let calls = call.calls as f64;
-            count += calls;
-            more_ns += calls * self.calibration.ns_more_around(call.cpu_ns.0 as f64 / calls.max(1.0));
-        }
-        result.overhead.ns_per_call += more_ns / f64::max(count, 1.0);
+        let calls = result.by_comm.iter().flat_map(|command| &command.syscalls);
+        let more_ns = |call: &SyscallStats| {
+            call.calls as f64 * self.calibration.ns_more_around(call.cpu_ns.0 as f64 / (call.calls as f64).max(1.0))
+        };
+        let more_ns: f64 = calls.map(more_ns).sum();
+        result.overhead.ns_per_call += more_ns / (result.calls() as f64).max(1.0);
         let samples = result.observed.samples.iter().map(|sample| sample.count).sum::<u64>();
         result.overhead.other_ns += Nanos((samples as f64 * self.calibration.ns_per_sample) as u64);
         let observed = &result.observed;

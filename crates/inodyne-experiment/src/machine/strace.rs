@@ -90,9 +90,8 @@ pub(super) fn cost(program: &Path, spec: &LaunchSpec) -> f64 {
         let untraced = run_to_end(&plain).ok().filter(|ended| ended.exit.success())?;
         run_to_end(&strace.around(&plain).ok()?).ok().filter(|ended| ended.exit.success())?;
         let trace = strace.finish(0.0).ok()?;
-        let calls: u64 = trace.by_comm.iter().flat_map(|comm| &comm.syscalls).map(|call| call.calls).sum();
         let more = trace.wall_ns.saturating_sub(untraced.wall_ns());
-        Some(more.0 as f64 / calls.max(1) as f64)
+        Some(more.0 as f64 / trace.calls().max(1) as f64)
     };
     (0..CALIBRATIONS).filter_map(|_| measured()).min_by(f64::total_cmp).unwrap_or_default()
 }
