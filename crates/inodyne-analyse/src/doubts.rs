@@ -113,7 +113,7 @@ fn busy(recording: &Recording, trace: &Trace) -> Option<String> {
     let had = others.iter().map(|(_, ns)| *ns).sum::<Nanos>().0 as f64 / wall;
     let is_others = had > cpus * OTHERS_CPUS;
     let enough = if is_others { NO_CPU_FOR_OTHERS } else { NO_CPU };
-    if share <= enough || own >= cpus * OWN_CPUS {
+    if share <= enough || own >= f64::from(recording.host.usable_cpus()) * OWN_CPUS {
         return None;
     }
     let waited = format!("waited for a CPU {} of the time", percent(share));

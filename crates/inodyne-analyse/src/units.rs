@@ -1,4 +1,6 @@
-//! Times and shares, as sentences write them.
+//! Times, shares and counts, as sentences write them.
+
+use inodyne_model::count::Grouped;
 
 /// Nanoseconds as evidence writes them: three digits and a unit.
 pub(crate) fn seconds(ns: f64) -> String {
@@ -12,7 +14,18 @@ pub(crate) fn seconds(ns: f64) -> String {
     format!("{value:.digits$} {unit}")
 }
 
-/// A share in whole percent.
+/// A share in whole percent; a little is not nothing.
 pub(crate) fn percent(share: f64) -> String {
-    format!("{:.0}%", share * 100.0)
+    match share * 100.0 {
+        little if little > 0.0 && little < 0.5 => "less than 1%".to_owned(),
+        percent => format!("{percent:.0}%"),
+    }
+}
+
+/// `once`, `1,234 times`
+pub(crate) fn times(count: u64) -> String {
+    match count {
+        1 => "once".to_owned(),
+        several => format!("{} times", Grouped(several)),
+    }
 }

@@ -20,6 +20,11 @@ impl fmt::Display for Grouped {
     }
 }
 
+/// A count with its noun: `1 thread`, `1,234 threads`.
+pub fn counted(count: u64, one: &str, several: &str) -> String {
+    format!("{} {}", Grouped(count), if count == 1 { one } else { several })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -41,6 +41,7 @@ pub fn empty() -> Recording {
         kernel: "6.18.0".to_owned(),
         arch: "x86_64".to_owned(),
         cpus: 4,
+        usable_cpus: None,
         cpu_model: "Sample CPU".to_owned(),
         memory_bytes: 8_000_000_000,
         virtual_machine: true,

@@ -2,6 +2,7 @@
 
 use inodyne_model::Nanos;
 use inodyne_model::count::Grouped;
+pub(crate) use inodyne_model::count::counted;
 use jiff::Timestamp;
 
 /// A time with three significant digits or more, in the unit that suits it.
@@ -113,11 +114,6 @@ pub(crate) fn rate_of_bytes(per_second: f64) -> String {
         return format!("{} bytes", rate(per_second));
     }
     bytes(per_second.round() as u64)
-}
-
-/// `1 thread`, `1,234 threads`
-pub(crate) fn counted(count: u64, one: &str, several: &str) -> String {
-    format!("{} {}", Grouped(count), if count == 1 { one } else { several })
 }
 
 /// Microseconds, with decimals if there are few.

@@ -17,14 +17,26 @@ pub fn describe() -> Host {
         let line = cpuinfo.lines().find(|line| line.starts_with(key));
         line.and_then(|line| line.split_once(':')).map(|(_, value)| value.trim().to_owned()).unwrap_or_default()
     };
+    let online = fs::read_to_string("/sys/devices/system/cpu/online").ok().and_then(|list| cpus_in(&list));
+    let usable = std::thread::available_parallelism().map_or(0, |n| n.get() as u32);
     Host {
         kernel: text(uname.release()),
         arch: text(uname.machine()),
-        cpus: std::thread::available_parallelism().map_or(0, |n| n.get() as u32),
+        cpus: online.unwrap_or(usable),
+        usable_cpus: online.filter(|online| *online > usable).map(|_| usable),
         cpu_model: of_cpu("model name"),
         memory_bytes: rustix::system::sysinfo().totalram * u64::from(rustix::system::sysinfo().mem_unit),
         virtual_machine: of_cpu("flags").split(' ').any(|flag| flag == "hypervisor"),
     }
+}
+
+/// How many CPUs a list of the kernel names: `0-3,5`; none where it is no such list.
+fn cpus_in(list: &str) -> Option<u32> {
+    let in_range = |range: &str| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        last.parse::<u32>().ok()?.checked_sub(first.parse().ok()?)?.checked_add(1)
+    };
+    list.trim().split(',').map(in_range).try_fold(0, |sum: u32, count| sum.checked_add(count?))
 }
 
 /// Seconds since 1970.

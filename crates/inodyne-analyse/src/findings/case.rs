@@ -12,6 +12,7 @@ use inodyne_model::Nanos;
 use inodyne_model::cause::Cause;
 use inodyne_model::count::Grouped;
 use inodyne_model::ledger::{PAGE_FAULT, Row, RowKind};
+use inodyne_model::limit::LimitKind;
 use inodyne_model::observed::{Sample, ThreadNumber, Wait};
 use inodyne_model::recording::Recording;
 use inodyne_model::stack::{Stack, StackId, function_name};
@@ -92,6 +93,8 @@ pub(super) struct Time {
     pub(super) threads: BTreeSet<ThreadNumber>,
     /// Nanoseconds and count by call.
     pub(super) calls: BTreeMap<String, (f64, u64)>,
+    /// Nanoseconds by thread, of waits and samples. Of calls it is not known which thread made which.
+    by_thread: BTreeMap<ThreadNumber, f64>,
     /// How much of it is known to be on the critical path, in nanoseconds.
     on_path: f64,
     /// Time by call for which it is not known when it was spent, so it gets the call's share of the path.
@@ -113,6 +116,7 @@ impl Time {
 
     fn add(&mut self, thread: ThreadNumber, call: &str, ns: f64, count: u64, on_path: f64) {
         self.threads.insert(thread);
+        *self.by_thread.entry(thread).or_default() += ns;
         self.on_path += on_path;
         self.count_in(call, ns, count);
     }
@@ -143,6 +147,9 @@ impl Time {
         self.count = self.count.saturating_add(other.count);
         self.threads.extend(other.threads);
         self.on_path += other.on_path;
+        for (thread, ns) in other.by_thread {
+            *self.by_thread.entry(thread).or_default() += ns;
+        }
         for (call, ns) in other.by_call {
             *self.by_call.entry(call).or_default() += ns;
         }
@@ -229,6 +236,13 @@ impl<'a> Case<'a> {
 
     /// The same, in calls for which `is_meant` is true.
     pub(super) fn sampled_in(&self, is_meant: impl Fn(&str) -> bool, function: impl Fn(&str) -> bool) -> Time {
+        self.sampled_where(|call, stack| {
+            is_meant(call) && stack.symbols().any(|symbol| function(function_name(symbol)))
+        })
+    }
+
+    /// Samples in the kernel for whose call and stack this is true, as time on a CPU.
+    pub(super) fn sampled_where(&self, is_meant: impl Fn(&str, &Stack) -> bool) -> Time {
         let mut time = Time::default();
         let hz = f64::from(self.trace.observed.sample_hz);
         if hz <= 0.0 {
@@ -237,7 +251,7 @@ impl<'a> Case<'a> {
         for sample in self.trace.observed.samples.iter().filter(|sample| !sample.user_mode) {
             let Some(stack) = self.classifier.stack(sample.stack) else { continue };
             let call = call_of(sample, stack);
-            if is_meant(call) && stack.symbols().any(|symbol| function(function_name(symbol))) {
+            if is_meant(call, stack) {
                 let ns = sample.count as f64 * 1e9 / hz;
                 let on_path = ns * self.running_on_path(sample.thread, sample.syscall.as_deref());
                 time.add(sample.thread, call, ns, sample.count, on_path);
@@ -391,24 +405,48 @@ impl<'a> Case<'a> {
         time.top_calls().iter().take(3).filter_map(line).collect()
     }
 
-    /// The command name of the program that spends most of this time in its calls; "the program" where unknown. A
-    /// shell that waits for others may have made such a call, too.
+    /// The command name of the program that spends most of this time; "the program" where unknown. Where only the calls are known, it is
+    /// the one that spends most time in such calls, not counting waits for something other than files: whoever reads the end of a pipe
+    /// waits in `read` for as long as the others take.
     pub(super) fn who(&self, time: &Time) -> String {
         let threads = self.trace.observed.threads.iter().filter(|thread| time.threads.contains(&thread.number));
         let comms: BTreeMap<ThreadNumber, &str> =
             threads.clone().map(|thread| (thread.number, thread.comm.as_str())).collect();
-        let mut by_name: BTreeMap<&str, Nanos> = BTreeMap::new();
-        for thread in threads {
-            let of_calls = thread.kernel_ns.iter().filter(|(call, _)| time.calls.contains_key(*call));
-            *by_name.entry(&thread.comm).or_default() += of_calls.map(|(_, ns)| *ns).sum();
-        }
-        for waited in self.waits().filter(|waited| time.calls.contains_key(waited.call)) {
-            if let Some(comm) = comms.get(&waited.wait.thread) {
-                *by_name.entry(comm).or_default() += waited.wait.ns;
+        let mut by_name: BTreeMap<&str, f64> = BTreeMap::new();
+        let mut add = |thread: ThreadNumber, ns: f64| {
+            if let Some(comm) = comms.get(&thread) {
+                *by_name.entry(comm).or_default() += ns;
             }
+        };
+        if time.by_thread.is_empty() {
+            for thread in threads {
+                let of_calls = thread.kernel_ns.iter().filter(|(call, _)| time.calls.contains_key(*call));
+                add(thread.number, of_calls.map(|(_, ns)| ns.0 as f64).sum());
+            }
+            let is_meant = |waited: &Waited<'_>| time.calls.contains_key(waited.call) && waited.cause.is_of_files();
+            for waited in self.waits().filter(is_meant) {
+                add(waited.wait.thread, waited.wait.ns.0 as f64);
+            }
+        } else {
+            time.by_thread.iter().for_each(|(thread, ns)| add(*thread, *ns));
         }
-        let most = by_name.into_iter().max_by_key(|(_, time)| *time);
+        let most = by_name.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
         most.map_or_else(|| "the program".to_owned(), |(name, _)| name.to_owned())
+    }
+
+    /// The command name for whose calls this adds up to most; that of [`Case::who`] where no calls are known by command name.
+    pub(super) fn who_makes(&self, time: &Time, count: impl Fn(&SyscallStats) -> u64) -> String {
+        let by_comm = self.trace.by_comm.iter();
+        let made = by_comm.map(|of| (of.comm.as_str(), total(of.syscalls.iter().map(&count))));
+        let most = made.filter(|(_, calls)| *calls > 0).max_by_key(|(_, calls)| *calls);
+        most.map_or_else(|| self.who(time), |(name, _)| name.to_owned())
+    }
+
+    /// How many CPUs the command may use: those of the machine, or fewer where a cgroup allows it less. At least one.
+    pub(super) fn cpus(&self) -> f64 {
+        let limits = self.trace.limits.iter().filter(|limit| limit.kind == LimitKind::Cpu);
+        let allowed = limits.map(|limit| limit.value as f64 / 1e3).fold(f64::INFINITY, f64::min);
+        f64::from(self.recording.host.usable_cpus()).min(allowed).max(1.0)
     }
 
     /// What the place was made as (`ext4`, `fuse`); none for a directory that was there before.

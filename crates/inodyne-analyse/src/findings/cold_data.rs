@@ -2,7 +2,6 @@
 //!
 //! Small requests, each after the last, are `single-stream`: there the device idles, here it is busy.
 
-use inodyne_model::count::Grouped;
 use inodyne_model::cure::{CacheChange, Change};
 use inodyne_model::finding::Finding;
 
@@ -11,7 +10,7 @@ use super::case::Case;
 use super::contents::{LARGE_READ, bytes_a_wait, bytes_read, waiting_for_contents};
 use super::estimate::{self, Diagnosed};
 use super::remedy::Remedy;
-use crate::units::{percent, seconds};
+use crate::units::{percent, seconds, times};
 
 /// Below this share of the wall-clock time contents are warm enough.
 const LEAST_SHARE: f64 = 0.15;
@@ -27,7 +26,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     }
     let bytes = bytes_read(case);
     let mut evidence = vec![
-        format!("waited {} times for contents, {} together", Grouped(time.count), seconds(time.ns)),
+        format!("waited {} for contents, {} together", times(time.count), seconds(time.ns)),
         format!("{:.1} MB were read in all, {:.0} KB for each wait", bytes / 1e6, size / 1e3),
     ];
     evidence.extend(AtDevice::of(case).and_then(|device| device.line()));

@@ -13,7 +13,7 @@ use super::case::{Case, Time, Waited, total};
 use super::estimate::{self, Diagnosed};
 use super::families::{concerns_files, reads, removes, writes};
 use super::remedy::Remedy;
-use crate::units::{percent, seconds};
+use crate::units::{percent, seconds, times};
 
 /// Below this share of the wall-clock time metadata is warm enough.
 const LEAST_SHARE: f64 = 0.15;
@@ -50,9 +50,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         .top_calls()
         .iter()
         .take(3)
-        .map(|(call, ns, count)| {
-            format!("{call} waited {} times for a block, {} together", Grouped(*count), seconds(*ns))
-        })
+        .map(|(call, ns, count)| format!("{call} waited {} for a block, {} together", times(*count), seconds(*ns)))
         .collect();
     let is_alone = case.side_by_side(&time) <= MOST_THREADS;
     let order = if is_alone {
@@ -66,7 +64,11 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let inode_line = evidence.len();
     if of_inodes.count > 0 {
         let part = percent(of_inodes.ns / time.ns.max(1.0));
-        evidence.push(format!("{} of these waits are for inodes, {part} of their time", Grouped(of_inodes.count)));
+        evidence.push(format!(
+            "{} of these {} for inodes, {part} of their time",
+            Grouped(of_inodes.count),
+            if of_inodes.count == 1 { "waits is" } else { "waits are" }
+        ));
     }
     // readdir returns as many names as fit: many at once come from a large directory, which only one thread can read.
     let Dtype { reads, entries, .. } = case.trace.dtype;
@@ -145,7 +147,7 @@ fn ready_after(case: &Case<'_>, time: &Time) -> f64 {
 /// Time on a CPU that is spent only because metadata are not in memory: finding and sending the request, and making the inode
 /// from what was read. Contents are read in other calls.
 fn work_of_reading(case: &Case<'_>) -> Time {
-    let is_metadata = |call: &str| !reads(call) && !writes(call);
+    let is_metadata = |call: &str| (concerns_files(call) || loads_programs(call)) && !reads(call) && !writes(call);
     case.sampled_in(is_metadata, |function| {
         matches!(
             function,

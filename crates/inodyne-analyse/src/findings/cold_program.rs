@@ -3,18 +3,18 @@
 //! A process that waits more often than the start of a program does is `mmap-faults`.
 
 use inodyne_model::cause::Cause;
-use inodyne_model::count::Grouped;
 use inodyne_model::cure::{CacheChange, Change};
 use inodyne_model::finding::Finding;
-use inodyne_model::ledger::{PAGE_FAULT, RowKind};
+use inodyne_model::ledger::PAGE_FAULT;
 use inodyne_model::page_cache::{Asked, FilePages};
 
 use super::at_device::AtDevice;
 use super::case::{Case, Waited};
+use super::contents::work_in_faults_of_files;
 use super::estimate::{self, Diagnosed};
 use super::mmap_faults;
 use super::remedy::Remedy;
-use crate::units::{percent, seconds};
+use crate::units::{percent, seconds, times};
 
 /// Below this share of the wall-clock time most of the program is in memory.
 const LEAST_SHARE: f64 = 0.2;
@@ -40,12 +40,12 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     if on_path < all_on_path * MOST {
         return None;
     }
-    let faults = case.ledger(|row| row.kind == RowKind::Kernel && row.syscall.as_deref() == Some(PAGE_FAULT));
+    let faults = work_in_faults_of_files(case);
     let programs = case.trace.observed.programs.len();
     let mut evidence = vec![
         format!(
-            "{} times a page of a mapped file was not in memory, {} each, {} together",
-            Grouped(time.count),
+            "{} a page of a mapped file was not in memory, {} each, {} together",
+            times(time.count),
             seconds(time.mean()),
             seconds(time.ns)
         ),

@@ -17,7 +17,7 @@ use super::families::{syncs, writes};
 use super::journals;
 use super::remedy::Remedy;
 use crate::strangers;
-use crate::units::{percent, seconds};
+use crate::units::{percent, seconds, times};
 
 /// Below this share of the wall-clock time nobody notices.
 const LEAST_SHARE: f64 = 0.1;
@@ -144,10 +144,10 @@ impl fmt::Display for Who {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let own = |own: u64| match own {
             0 => "the command does not sync".to_owned(),
-            times => format!("the command syncs {} times", Grouped(times)),
+            count => format!("the command syncs {}", times(count)),
         };
         match self {
-            Who::Command { syncs } => write!(f, "the command's own threads sync, {} times", Grouped(*syncs)),
+            Who::Command { syncs } => write!(f, "the command's own threads sync, {}", times(*syncs)),
             Who::Other { who, syncs, of, own: times } => {
                 let (whose, all) = (own(*times), Grouped(*of));
                 write!(f, "{whose}; {who} does, on the same disk: {} of {all} synchronous writes", Grouped(*syncs))

@@ -1,7 +1,8 @@
 //! Contents that come from the device, through the cache or past it: who waits for them, and how large the requests are.
 
+use inodyne_model::block::{Asker, IoPath};
 use inodyne_model::cause::Cause;
-use inodyne_model::ledger::PAGE_FAULT;
+use inodyne_model::ledger::{PAGE_FAULT, RowKind};
 
 use super::case::{Case, Time, Waited, total};
 use super::families::{opens, reads};
@@ -33,6 +34,27 @@ pub(super) fn waiting_directly(case: &Case<'_>) -> Time {
     })
 }
 
+/// Work on a CPU in page faults for mapped files, in nanoseconds: fresh memory takes faults as well. Where none was sampled, all of it.
+pub(super) fn work_in_faults_of_files(case: &Case<'_>) -> f64 {
+    let is_fault = |call: &str| call == PAGE_FAULT;
+    let all = case.sampled_in(is_fault, |_| true).ns;
+    let of_files = case.sampled_in(is_fault, |function| {
+        matches!(
+            function,
+            "do_fault"
+                | "__do_fault"
+                | "do_read_fault"
+                | "do_cow_fault"
+                | "do_shared_fault"
+                | "do_fault_around"
+                | "filemap_fault"
+                | "filemap_map_pages"
+        )
+    });
+    let part = if all > 0.0 { of_files.ns / all } else { 1.0 };
+    part * case.ledger(|row| row.kind == RowKind::Kernel && row.syscall.as_deref() == Some(PAGE_FAULT))
+}
+
 /// How many requests there are for each file that was opened, given their number.
 pub(super) fn for_each_file(case: &Case<'_>, requests: u64) -> f64 {
     let opened = total(case.calls(opens).map(|call| call.calls.saturating_sub(call.errors)));
@@ -44,14 +66,19 @@ pub(super) fn bytes_read(case: &Case<'_>) -> f64 {
     case.calls(reads).filter_map(|call| call.bytes).map(|bytes| bytes as f64).sum()
 }
 
-/// Bytes read for each time that a thread waited: by the device's own count where there is one and it is the smaller, otherwise by the calls'.
+/// Bytes read for each time that a thread waited: by the devices' own count where there is one and it is the smaller, otherwise by the calls'.
 pub(super) fn bytes_a_wait(case: &Case<'_>, time: &Time) -> f64 {
-    let device = case
-        .recording
-        .run_of(case.index)
-        .and_then(|run| run.device_read_bytes)
-        .filter(|bytes| *bytes > 0)
-        .map(|bytes| bytes as f64);
+    let of_place = case.recording.run_of(case.index).and_then(|run| run.device_read_bytes);
+    // What is read may lie on another disk than the place.
+    let device = of_place.max(bytes_requested(case)).filter(|bytes| *bytes > 0).map(|bytes| bytes as f64);
     let calls = bytes_read(case);
     device.map_or(calls, |device| device.min(calls)) / time.count.max(1) as f64
+}
+
+/// Bytes of contents that the command itself asked all disks for; none where block devices were not looked at.
+fn bytes_requested(case: &Case<'_>) -> Option<u64> {
+    let is_content = |path| matches!(path, IoPath::DataRead | IoPath::ReadAhead | IoPath::Direct);
+    let requests = case.trace.block.as_ref()?.paths.iter();
+    let own = requests.filter(|row| row.asker == Asker::Command && !row.after && is_content(row.path));
+    Some(total(own.map(|row| row.amount.bytes)))
 }

@@ -46,13 +46,16 @@ const ANSWERS: &[&str] = &[
     "other",
 ];
 
-/// The same: EINVAL from `readlink` says that something is not a symbolic link, EPERM from `epoll_ctl` that a file is never waited for (Go
+/// The same: EACCES from `access` says that something may not be executed or written, ENXIO from `lseek` that no data or hole follows
+/// (SEEK_DATA, SEEK_HOLE), EINVAL from `readlink` says that something is not a symbolic link, EPERM from `epoll_ctl` that a file is never waited for (Go
 /// asks this for each file that it opens), EXDEV that a file cannot be cloned or renamed to another file system.
 fn is_answer(call: &str, errno: &str) -> bool {
     let is_of_call = matches!(
         (call, errno),
         ("readlink" | "readlinkat", "EINVAL")
             | ("epoll_ctl", "EPERM" | "EEXIST")
+            | ("access" | "faccessat" | "faccessat2", "EACCES" | "EROFS")
+            | ("lseek", "ENXIO")
             | ("ioctl" | "copy_file_range" | "link" | "linkat" | "rename" | "renameat" | "renameat2", "EXDEV")
     );
     ANSWERS.contains(&errno) || is_of_call
@@ -97,7 +100,11 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let parallel = time.ns / case.on_path(&time).max(1.0);
     Some(
         Diagnosed {
-            title: format!("{} makes {} calls that fail with {errno}", case.who(&time), first.name),
+            title: {
+                let failing = |call: &SyscallStats| call.errors_by_errno.get(*errno).copied().unwrap_or(0);
+                let count = |call: &SyscallStats| if call.name == first.name { failing(call) } else { 0 };
+                format!("{} makes {} calls that fail with {errno}", case.who_makes(&time, count), first.name)
+            },
             share,
             evidence,
             predicted: estimate::without(case, each * time.count as f64 / parallel, UNCERTAIN),
@@ -114,27 +121,33 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
 
 fn meaning(call: &str, errno: &str) -> &'static str {
     match (call, errno) {
-        ("unlink" | "unlinkat", "EISDIR" | "EPERM") => ": they are directories",
+        // Linux answers EISDIR for directories, and EPERM where the sticky bit or an attribute forbids it (may_delete, fs/namei.c).
+        ("unlink" | "unlinkat", "EISDIR") => ": they are directories",
         ("rmdir" | "unlinkat", "ENOTEMPTY") => ": the directory is not empty yet",
-        ("ioctl", "ENOTTY") => ": the file is not a terminal",
+        ("ioctl", "ENOTTY") => ": the file is not a terminal, or its file system does not know the request",
         ("lseek", "ESPIPE") => ": it is a pipe",
         (_, "EEXIST") => ": it is there already",
         (_, "EACCES" | "EPERM") => ": not permitted",
-        (_, "EBADF") => ": the descriptor is closed already",
+        ("close", "EBADF") => ": the descriptor is closed already",
+        (_, "EBADF") => ": no such descriptor is open",
         _ => "",
     }
 }
 
 fn cure(call: &str, errno: &str) -> String {
     match (call, errno) {
-        ("unlink" | "unlinkat", "EISDIR" | "EPERM") => {
+        ("unlink" | "unlinkat", "EISDIR") => {
             "take rmdir (or AT_REMOVEDIR) for directories: readdir has told which entries these are (d_type)".to_owned()
         }
         ("rmdir" | "unlinkat", "ENOTEMPTY") => {
             "remove a directory after the last of its entries, not before".to_owned()
         }
-        ("ioctl", "ENOTTY") => "ask once whether the file is a terminal, and remember it".to_owned(),
-        (_, "EBADF") => "do not close every possible descriptor one by one: close_range does it in one call".to_owned(),
-        _ => format!("ask before, or remember the answer: {call} will fail with {errno} the next time as well"),
+        ("ioctl", "ENOTTY") => {
+            "ask once and remember the answer: whether a file is a terminal, or what its file system can do, does not change"
+                .to_owned()
+        }
+        ("mkdir" | "mkdirat", "EEXIST") => "remember which directories are there already".to_owned(),
+        ("close", "EBADF") => "do not close every possible descriptor one by one: close_range does it in one call".to_owned(),
+        _ => format!("remember the answer of {call}, or try less often"),
     }
 }

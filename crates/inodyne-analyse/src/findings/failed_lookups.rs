@@ -36,7 +36,8 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     if searching.is_empty() || share < LEAST_SHARE {
         return None;
     }
-    let who = case.who(&time);
+    let is_search = |call: &SyscallStats| searching.iter().any(|searching| searching.name == call.name);
+    let who = case.who_makes(&time, |call| if is_search(call) { missing(call) } else { 0 });
     let mut evidence: Vec<String> = searching
         .iter()
         .map(|call| format!("{} of {} {} found nothing", Grouped(missing(call)), Grouped(call.calls), call.name))
@@ -46,10 +47,10 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     // Time between calls is only known as an average. Where nearly all calls are such look-ups, it is theirs; a program that does other
     // things as well (a dynamic linker relocates what it has found) spends it on those.
     let all = total(case.calls(|_| true).map(|call| call.calls));
-    let is_search = (time.count as f64 / all.max(1) as f64).min(1.0);
+    let of_all = (time.count as f64 / all.max(1) as f64).min(1.0);
     let around = estimate::around(case, &time);
-    let each = (time.mean() - case.cost() * INSIDE).max(time.mean() * 0.2) + around * is_search;
-    let uncertain = UNCERTAIN.hypot(around * (1.0 - is_search) / 2.0 / each.max(1.0));
+    let each = (time.mean() - case.cost() * INSIDE).max(time.mean() * 0.2) + around * of_all;
+    let uncertain = UNCERTAIN.hypot(around * (1.0 - of_all) / 2.0 / each.max(1.0));
     let parallel = time.ns / case.on_path(&time).max(1.0);
     Some(
         Diagnosed {
@@ -83,7 +84,8 @@ fn top_paths(case: &Case<'_>) -> Option<String> {
             Some((directory, _)) => directory,
             None => ".",
         };
-        *by_directory.entry(directory).or_default() += path.not_found;
+        let of_directory = by_directory.entry(directory).or_default();
+        *of_directory = of_directory.saturating_add(path.not_found);
     }
     let mut top: Vec<_> = by_directory.into_iter().filter(|(_, count)| *count > 0).collect();
     top.sort_by_key(|(directory, count)| (std::cmp::Reverse(*count), *directory));

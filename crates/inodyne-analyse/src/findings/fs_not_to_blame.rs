@@ -22,14 +22,20 @@ const LEAST_SHARE: f64 = 0.5;
 /// And files have at most this share.
 const MOST_OF_FILES: f64 = 0.15;
 
+/// From this share of the wall-clock time on, what may concern files, too, is told.
+const WORTH_SAYING: f64 = 0.005;
+
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let elsewhere = case.ledger(|row| kind_of(row) == Kind::Elsewhere);
     let files = case.ledger(|row| kind_of(row) == Kind::Files);
     let share = elsewhere / case.wall();
     let is_of_files = |ns: f64| ns / case.wall() > MOST_OF_FILES;
-    if share < LEAST_SHARE || is_of_files(files) || is_of_files(files + files_beside(case)) {
+    let beside = files_beside(case);
+    if share < LEAST_SHARE || is_of_files(files + beside) {
         return None;
     }
+    let unknown = case.ledger(|row| may_be_of_files(row));
+    let at_most = (files + beside + unknown).min(case.wall());
     let mut rows: Vec<&Row> = case.trace.ledger.rows.iter().filter(|row| kind_of(row) == Kind::Elsewhere).collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.ns));
     let top: Vec<_> = rows.iter().take(3).map(|row| format!("{} {}", named(row), seconds(row.ns.0 as f64))).collect();
@@ -39,10 +45,19 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             share,
             evidence: vec![
                 format!("most of it: {}", top.join(", ")),
-                format!("everything that concerns files took {} of the time", percent(files / case.wall())),
+                match at_most - files {
+                    little if little < case.wall() * WORTH_SAYING => {
+                        format!("everything that concerns files took {} of the time", percent(files / case.wall()))
+                    }
+                    more => format!(
+                        "everything that concerns files took {} of the time; what {} more went into is not known, or happened beside",
+                        percent(files / case.wall()),
+                        percent(more / case.wall())
+                    ),
+                },
             ],
-            predicted: estimate::at_best(case, files),
-            cure: advice(&["look elsewhere: no file system, mount option or disk can save more than files took"]),
+            predicted: estimate::at_best(case, at_most),
+            cure: advice(&["look elsewhere: no file system, mount option or disk can save more than that"]),
             avoidable_calls: None,
             bound: true,
         }
@@ -59,6 +74,11 @@ pub(super) enum Kind {
     Elsewhere,
     /// Others' work that was not seen, locks, and what no rule knows.
     Unknown,
+}
+
+/// Whether it is not known what that time was spent on. Waiting for a CPU is nobody's work.
+pub(super) fn may_be_of_files(row: &Row) -> bool {
+    kind_of(row) == Kind::Unknown && row.kind != RowKind::Runqueue
 }
 
 pub(super) fn kind_of(row: &Row) -> Kind {

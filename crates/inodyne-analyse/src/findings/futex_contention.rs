@@ -50,12 +50,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     }
     let all = total(case.calls(|_| true).map(|call| call.calls));
     let who = case.who(&time);
-    let many = format!(
-        "{} futex, {} of all calls, by {} threads",
-        Grouped(calls),
-        percent(calls as f64 / all.max(1) as f64),
-        time.threads.len()
-    );
+    let many = format!("{} futex, {} of all calls", Grouped(calls), percent(calls as f64 / all.max(1) as f64));
     let path = format!(
         "{} of the critical path is in these calls, in the way back to a CPU after them, or behind the lock",
         seconds(on_path)
@@ -68,8 +63,9 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         (title, vec![many, returned, path], late_cure())
     } else {
         let title = format!("The threads of {who} wait for each other's lock: {} of the time", percent(share));
-        let waits = total(case.waits().filter(|waited| waited.cause == Cause::Futex).map(|waited| waited.wait.count));
-        (title, vec![many, format!("{} of them had to wait", Grouped(waits)), path], lock_cure())
+        let waits = total(waits_of(case, &time).map(|waited| waited.wait.count));
+        let waited = format!("{} short waits in {} threads", Grouped(waits), time.threads.len());
+        (title, vec![many, waited, path], lock_cure())
     };
     Some(
         Diagnosed {

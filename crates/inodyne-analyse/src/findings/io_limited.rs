@@ -14,7 +14,7 @@ use inodyne_model::limit::{Limit, LimitKind};
 use super::case::{Case, Time};
 use super::estimate::{self, Diagnosed};
 use super::remedy::advice;
-use crate::units::{percent, seconds};
+use crate::units::{percent, seconds, times};
 
 /// Below this share of the wall-clock time, the command hardly waits for the device.
 const LEAST_SHARE: f64 = 0.15;
@@ -44,7 +44,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             share,
             evidence: vec![
                 format!("{} says so", limit.file),
-                format!("{rate} came through; waited {} times, {} together", Grouped(time.count), seconds(time.ns)),
+                format!("{rate} came through; waited {}, {} together", times(time.count), seconds(time.ns)),
             ],
             predicted: estimate::at_best_of(case, share),
             cure: advice(&[

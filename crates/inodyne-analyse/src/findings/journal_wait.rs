@@ -42,7 +42,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             evidence,
             predicted: estimate::without(case, case.on_path(&time), UNCERTAIN),
             cure: vec![
-                larger(case.fs()).answering(for_room),
+                larger(journals::file_system(case)).answering(for_room),
                 Remedy::advice("or let others sync less: every fsync on this file system commits the work of all"),
                 Remedy::advice("or put the journal on a faster device"),
             ],
@@ -54,22 +54,23 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
 }
 
 /// A journal that is full less often. What a trial makes is smaller than what is advised, since its place may be small.
-fn larger(fs: &str) -> Remedy {
+fn larger(fs: Option<&str>) -> Remedy {
     let mkfs = |option: &str, value: &str| {
         let (parameter, value) = ("size".to_owned(), value.to_owned());
         Change::Place(PlaceChange::Mkfs { option: option.to_owned(), parameter, value })
     };
     match fs {
-        "xfs" => {
+        Some("xfs") => {
             Remedy::new("make the log larger: mkfs.xfs -l size=512m, and mount with logbsize=256k", mkfs("-l", "256m"))
         }
-        "btrfs" => Remedy::new(
+        Some("btrfs") => Remedy::new(
             "commit less often: mount with commit=120",
             Change::Place(PlaceChange::Mount("commit=120".to_owned())),
         ),
-        _ => Remedy::new(
+        Some(_) => Remedy::new(
             "make the journal larger: tune2fs -O ^has_journal, then tune2fs -J size=1024 (unmounted); mke2fs -J size=1024",
             mkfs("-J", "256"),
         ),
+        None => Remedy::advice("make its journal larger: tune2fs -J size=1024 for ext4, mkfs.xfs -l size=512m for XFS"),
     }
 }

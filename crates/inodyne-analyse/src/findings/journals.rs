@@ -4,11 +4,10 @@ use std::path::Path;
 
 use inodyne_model::block::{Journal, JournalKind};
 use inodyne_model::cause::Cause;
-use inodyne_model::count::Grouped;
 use inodyne_model::place::Place;
 
 use super::case::{Case, Time, Waited};
-use crate::units::seconds;
+use crate::units::{seconds, times};
 
 /// Waits for the journal in calls that did not ask for it.
 pub(super) fn waiting(case: &Case<'_>) -> Time {
@@ -30,7 +29,7 @@ pub(super) fn waiting_for_room(case: &Case<'_>) -> Time {
 /// The calls that waited longest, a line each.
 pub(super) fn by_call(time: &Time, most: usize) -> Vec<String> {
     let line = |(call, ns, count): &(&str, f64, u64)| {
-        format!("{call} waited {} times for the journal, {} together", Grouped(*count), seconds(*ns))
+        format!("{call} waited {} for the journal, {} together", times(*count), seconds(*ns))
     };
     time.top_calls().iter().take(most).map(line).collect()
 }
@@ -47,13 +46,24 @@ pub(super) fn of_place<'a>(case: &Case<'a>) -> Option<&'a Journal> {
     standing.filter_map(|place| of(&case.trace.journals, place)).next()
 }
 
+/// The type of the file system whose journal that is: that of the place, or of what it stands on.
+pub(super) fn file_system<'a>(case: &Case<'a>) -> Option<&'a str> {
+    let place = case.recording.places.get(case.trace.place)?;
+    let standing = std::iter::once(place).chain(&place.below);
+    standing.map(|place| place.fs.as_str()).find(|fs| kind_of(fs).is_some())
+}
+
+fn kind_of(fs: &str) -> Option<JournalKind> {
+    match fs {
+        "ext3" | "ext4" => Some(JournalKind::Jbd2),
+        "xfs" => Some(JournalKind::XfsLog),
+        "btrfs" => Some(JournalKind::Btrfs),
+        _ => None,
+    }
+}
+
 fn of<'a>(journals: &'a [Journal], place: &Place) -> Option<&'a Journal> {
-    let kind = match place.fs.as_str() {
-        "ext3" | "ext4" => JournalKind::Jbd2,
-        "xfs" => JournalKind::XfsLog,
-        "btrfs" => JournalKind::Btrfs,
-        _ => return None,
-    };
+    let kind = kind_of(&place.fs)?;
     let mut alike = journals.iter().filter(|journal| journal.kind == kind);
     let device = Path::new(&place.source).file_name().and_then(|name| name.to_str());
     match (alike.clone().find(|journal| Some(journal.name.as_str()) == device), alike.next(), alike.next()) {

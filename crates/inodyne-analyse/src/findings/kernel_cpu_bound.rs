@@ -2,10 +2,11 @@
 
 use inodyne_model::cause::Cause;
 use inodyne_model::finding::Finding;
-use inodyne_model::ledger::RowKind;
+use inodyne_model::ledger::{PAGE_FAULT, RowKind};
 
 use super::case::Case;
 use super::estimate::{self, Diagnosed};
+use super::families::concerns_files;
 use super::remedy::advice;
 use crate::units::{percent, seconds};
 
@@ -24,6 +25,18 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         let call = row.syscall.as_deref().unwrap_or("system-call overhead");
         format!("{call} {}", seconds(row.ns.0 as f64))
     });
+    let of_top = rows.first().and_then(|row| row.syscall.as_deref());
+    let cure = match of_top {
+        Some(PAGE_FAULT) => {
+            "use memory again rather than ask for new pages (glibc.malloc.trim_threshold, a pool), or larger ones: huge pages"
+        }
+        Some(call) if concerns_files(call) => {
+            "make fewer calls, or use a file system that does less work in each: inodyne compare shows which"
+        }
+        _ => {
+            "make fewer of these calls: a profile (perf record -g) says who makes them, and what the kernel does in them"
+        }
+    };
     let device = case.ledger(|row| row.cause.is_some_and(Cause::is_of_device));
     Some(
         Diagnosed {
@@ -34,9 +47,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
                 format!("a device of no delay at all would save {} at most", seconds(device)),
             ],
             predicted: estimate::at_best(case, device),
-            cure: advice(&[
-                "make fewer calls, or use a file system that does less work in each: inodyne compare shows which",
-            ]),
+            cure: advice(&[cure]),
             avoidable_calls: None,
             bound: true,
         }

@@ -58,6 +58,13 @@ fn contends(function: &str) -> bool {
         || matches!(function, "rwsem_wake" | "__mutex_unlock_slowpath" | "wake_up_q" | "osq_unlock" | "rwsem_mark_wake")
 }
 
+/// Functions that wait until no CPU can see something any more (kernel/rcu): nobody holds a lock.
+fn waits_for_rcu(function: &str) -> bool {
+    let function = function_name(function);
+    function.starts_with("synchronize_rcu")
+        || matches!(function, "__wait_rcu_gp" | "__synchronize_srcu" | "synchronize_srcu")
+}
+
 /// Functions that take or release locks: they do not say whose lock it is.
 fn is_lock_itself(function: &str) -> bool {
     spins(function)
@@ -86,8 +93,12 @@ fn is_lock_itself(function: &str) -> bool {
 }
 
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
-    let is_lock =
-        |waited: &Waited<'_>| waited.cause.is_lock() && !waited.is_copy_up() && !waited.call.starts_with("exit");
+    let is_lock = |waited: &Waited<'_>| {
+        waited.cause.is_lock()
+            && !waited.is_copy_up()
+            && !waited.call.starts_with("exit")
+            && !waited.passes(waits_for_rcu)
+    };
     let waiting = case.waiting(is_lock);
     let spinning = case.sampled(spins);
     let time = waiting.clone().and(spinning.clone());
@@ -113,7 +124,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         return None;
     }
     let saved = sooner.unwrap_or_else(|| case.on_path(&time) * (1.0 - STAYS));
-    let (lock, holder) = (lock(case), holder(case));
+    let (lock, holder) = (lock(case, is_lock), holder(case, is_lock));
     // The second line of the evidence names the lock.
     let of_lock = match (&others, &lock) {
         (Some(others), _) => {
@@ -211,7 +222,7 @@ fn sooner(
         of_root = sooner;
     }
     let work: f64 = threads.iter().map(|thread| thread.cpu_ns().0 as f64).sum();
-    let least = (work - contending).max(0.0) * (1.0 - DEARER) / f64::from(case.recording.host.cpus.max(1));
+    let least = (work - contending).max(0.0) * (1.0 - DEARER) / case.cpus();
     of_root.min(case.wall() - least).max(0.0)
 }
 
@@ -305,14 +316,14 @@ fn is_of_address_space(function: &str) -> bool {
 }
 
 /// The function that takes the lock that most of the waiting is for.
-fn lock(case: &Case<'_>) -> Option<String> {
-    let locks = case.waits().filter(|w| w.cause.is_lock());
+fn lock(case: &Case<'_>, is_lock: impl Fn(&Waited<'_>) -> bool) -> Option<String> {
+    let locks = case.waits().filter(|waited| is_lock(waited));
     most(locks.filter_map(|waited| Some((owner(waited.stack?)?, waited.wait.ns.0))))
 }
 
 /// The function that releases it, by the stack of whoever wakes the next.
-fn holder(case: &Case<'_>) -> Option<String> {
-    let locks = case.waits().filter(|w| w.cause.is_lock());
+fn holder(case: &Case<'_>, is_lock: impl Fn(&Waited<'_>) -> bool) -> Option<String> {
+    let locks = case.waits().filter(|waited| is_lock(waited));
     most(locks.filter_map(|waited| Some((owner(case.classifier.stack(waited.wait.waker_stack)?)?, waited.wait.ns.0))))
 }
 

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use inodyne_model::Nanos;
+use inodyne_model::count::counted;
 use inodyne_model::observed::{Helper, ThreadNumber, Waker};
 use inodyne_model::stack::StackId;
 
@@ -85,7 +86,7 @@ impl<'a> Holders<'a> {
         match names.len() {
             0 => None,
             1..=NAMES => Some(names.join(", ")),
-            more => Some(format!("{} and {} others", names[..NAMES].join(", "), more - NAMES)),
+            more => Some(format!("{} and {}", names[..NAMES].join(", "), others(more - NAMES))),
         }
     }
 
@@ -106,8 +107,8 @@ impl<'a> Holders<'a> {
             format!("{} ({processes}{group}) {}", who.comm(), share(had.ns))
         };
         let mut named: Vec<String> = all.iter().take(NAMES).map(one).collect();
-        let others: Nanos = all.iter().skip(NAMES).map(|(_, had)| had.ns).sum();
-        named.extend((others > Nanos::ZERO).then(|| format!("{} others {}", all.len() - NAMES, share(others))));
+        let theirs: Nanos = all.iter().skip(NAMES).map(|(_, had)| had.ns).sum();
+        named.extend((theirs > Nanos::ZERO).then(|| format!("{} {}", others(all.len() - NAMES), share(theirs))));
         named.extend((self.own > Nanos::ZERO).then(|| format!("threads of the command {}", share(self.own))));
         let all = seconds(self.all.0 as f64);
         Some(format!("who released them, as shares of the {all} spent waiting for locks: {}", named.join(", ")))
@@ -118,6 +119,10 @@ impl<'a> Holders<'a> {
         all.sort_by_key(|(_, had)| std::cmp::Reverse(had.ns));
         all
     }
+}
+
+fn others(count: usize) -> String {
+    counted(count as u64, "other", "others")
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use inodyne_model::cause::Cause;
 use inodyne_model::finding::Finding;
 use inodyne_model::limit::LimitKind;
+use inodyne_model::stack::{Stack, function_name};
 
 use super::case::Case;
 use super::estimate::{self, Diagnosed};
@@ -34,9 +35,21 @@ fn reclaims(function: &str) -> bool {
     )
 }
 
+/// Functions that free memory because somebody wrote to `drop_caches` or `memory.reclaim` (fs/drop_caches.c, mm/vmscan.c): none is short.
+fn frees_on_request(function: &str) -> bool {
+    matches!(
+        function_name(function),
+        "drop_slab" | "drop_pagecache_sb" | "drop_caches_sysctl_handler" | "memory_reclaim" | "user_proactive_reclaim"
+    )
+}
+
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
-    let waiting = case.waiting(|waited| waited.cause == Cause::Memory);
-    let working = case.sampled(reclaims);
+    let waiting = case.waiting(|waited| waited.cause == Cause::Memory && !waited.passes(frees_on_request));
+    let is_reclaim = |stack: &Stack| {
+        let holds = |function: fn(&str) -> bool| stack.symbols().map(function_name).any(function);
+        holds(reclaims) && !holds(frees_on_request)
+    };
+    let working = case.sampled_where(|_, stack| is_reclaim(stack));
     let time = waiting.clone().and(working.clone());
     let share = case.share(&time);
     if share < LEAST_SHARE || time.count < LEAST_SEEN {

@@ -63,7 +63,8 @@ pub(super) fn reads_by_faults(case: &Case<'_>) -> bool {
     let process: BTreeMap<ThreadNumber, u32> = threads.iter().map(|thread| (thread.number, thread.pid)).collect();
     let mut by_process = BTreeMap::<Option<&u32>, u64>::new();
     for waited in case.waits().filter(is_of_device) {
-        *by_process.entry(process.get(&waited.wait.thread)).or_default() += waited.wait.count;
+        let of_process = by_process.entry(process.get(&waited.wait.thread)).or_default();
+        *of_process = of_process.saturating_add(waited.wait.count);
     }
     by_process.values().any(|count| *count >= LEAST_WAITS_OF_PROCESS)
 }

@@ -50,6 +50,7 @@ mod mmap_faults;
 mod on_path;
 mod others;
 mod process_storm;
+mod programs;
 mod queue_full;
 mod random_io;
 mod readahead_wasted;

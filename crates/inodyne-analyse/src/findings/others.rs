@@ -1,10 +1,10 @@
 //! Who else filled what the command waits for: the data that others made dirty on its disk, and the requests that they sent there.
 
 use inodyne_model::block::Disk;
-use inodyne_model::count::Grouped;
+use inodyne_model::count::{Grouped, counted};
 use inodyne_model::trace::Trace;
 
-use super::case::Case;
+use super::case::{Case, total};
 use crate::device::used;
 use crate::strangers::{self, Parts};
 use crate::units::percent;
@@ -45,7 +45,7 @@ fn disks(trace: &Trace) -> Vec<&Disk> {
 /// `of 900.0 MB that became dirty on loop0 meanwhile, 97% were written by writer (backup.service)`
 fn line(parts: &Parts, whole: &str, were: &str) -> Option<String> {
     let share = |part: u64| part as f64 / parts.whole.max(1) as f64;
-    let of_others: u64 = parts.strangers.iter().map(|(_, part)| part).sum();
+    let of_others: u64 = total(parts.strangers.iter().map(|(_, part)| *part));
     if share(of_others) < LEAST_PART {
         return None;
     }
@@ -55,8 +55,10 @@ fn line(parts: &Parts, whole: &str, were: &str) -> Option<String> {
     };
     let named: Vec<String> = parts.strangers.iter().take(NAMES).enumerate().map(one).collect();
     let others = parts.strangers.len().saturating_sub(NAMES);
-    let more =
-        if others > 0 { format!(", {} in all with {others} others", percent(share(of_others))) } else { String::new() };
+    let more = match counted(others as u64, "other", "others") {
+        _ if others == 0 => String::new(),
+        named => format!(", {} in all with {named}", percent(share(of_others))),
+    };
     Some(format!("{whole}, {}{more}", named.join(", ")))
 }
 

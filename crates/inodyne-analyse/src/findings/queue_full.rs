@@ -1,7 +1,7 @@
 //! `queue-full`: requests wait for room in the queue before the device, and calls with them.
 
 use inodyne_model::cause::Cause;
-use inodyne_model::count::Grouped;
+use inodyne_model::count::counted;
 use inodyne_model::finding::Finding;
 use inodyne_model::stack::function_name;
 
@@ -32,17 +32,18 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         case.waiting(|w| w.cause == Cause::QueueFull && w.passes(|f| names.contains(&function_name(f)))).ns
     };
     let tags = of(&["blk_mq_get_tag"]);
-    let throttled = of(&["wbt_wait", "rq_qos_wait", "__rq_qos_throttle"]);
+    // All that throttles passes `__rq_qos_throttle`.
+    let throttled = of(&["wbt_wait"]);
     let inodes = of(&["destroy_inode", "xfs_inodegc_queue", "xfs_fs_destroy_inode"]);
-    let limited = of(&["blk_throtl_bio", "__blk_throtl_bio", "ioc_rqos_throttle"]);
+    let limited = of(&["blk_throtl_bio", "__blk_throtl_bio", "ioc_rqos_throttle", "blkcg_iolatency_throttle"]);
     let is_for_inodes = inodes > time.ns / 2.0;
     // A single thread that removes files cannot do anything about it.
     if is_for_inodes && parallel(case.trace, &time.threads) < SEVERAL {
         return None;
     }
     let mut evidence = vec![format!(
-        "{} waits for room, {} each, {} together",
-        Grouped(time.count),
+        "{} for room, {} each, {} together",
+        counted(time.count, "wait", "waits"),
         seconds(time.mean()),
         seconds(time.ns)
     )];
@@ -50,7 +51,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         (tags, "for a free request (nr_requests)"),
         (throttled, "in writeback throttling (wbt), which holds writes back for the sake of reads"),
         (inodes, "for inodes to be freed in the background (inodegc of XFS)"),
-        (limited, "for the limit of a cgroup (io.max, io.cost)"),
+        (limited, "for the limit of a cgroup (io.max, io.cost, io.latency)"),
     ] {
         if ns > time.ns * 0.1 {
             evidence.push(format!("{} of it {what}", percent(ns / time.ns)));

@@ -13,7 +13,7 @@ use super::case::Case;
 use super::contents::{LARGE_READ, for_each_file, waiting_directly, waiting_for_contents};
 use super::estimate::{self, Diagnosed};
 use super::remedy::Remedy;
-use crate::units::{percent, seconds};
+use crate::units::{percent, seconds, times};
 
 /// Below this share of the wall-clock time the order would not be noticed.
 const LEAST_SHARE: f64 = 0.15;
@@ -54,7 +54,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             asked.mean_bytes() as f64 / 1e3,
             percent(asked.in_order()),
         ),
-        format!("waited {} times, {} each, {} together", Grouped(time.count), seconds(time.mean()), seconds(time.ns)),
+        format!("waited {}, {} each, {} together", times(time.count), seconds(time.mean()), seconds(time.ns)),
     ];
     let depth_line = evidence.len();
     evidence.extend(device.line());

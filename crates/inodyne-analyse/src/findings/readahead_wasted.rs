@@ -5,18 +5,16 @@
 //! What a page fault maps beside its page counts as used, since nobody sees whether it is.
 
 use inodyne_model::block::{Amount, IoPath};
-use inodyne_model::count::Grouped;
 use inodyne_model::cure::Change;
 use inodyne_model::finding::Finding;
-use inodyne_model::ledger::{PAGE_FAULT, RowKind};
 use inodyne_model::page_cache::{Asked, FilePages};
 
 use super::at_device::AtDevice;
 use super::case::Case;
-use super::contents::{waiting_for_contents, waiting_for_mapped};
+use super::contents::{waiting_for_contents, waiting_for_mapped, work_in_faults_of_files};
 use super::estimate::{self, Diagnosed};
 use super::remedy::Remedy;
-use crate::units::{percent, seconds};
+use crate::units::{percent, seconds, times};
 
 /// Below this share of the wall-clock time reading ahead would not be noticed.
 const LEAST_SHARE: f64 = 0.15;
@@ -67,7 +65,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let each = Each::of(&device, time.mean(), bytes)?;
     let then = requests * each.then_ns / case.side_by_side(&time);
     let waits = case.on_path(&time);
-    let faults = case.ledger(|row| row.kind == RowKind::Kernel && row.syscall.as_deref() == Some(PAGE_FAULT));
+    let faults = work_in_faults_of_files(case);
     let for_each_wait = used.distinct_bytes as f64 / PAGE / time.count as f64;
     let bringing_in = for_each_wait / (for_each_wait + FAULT_IN_PAGES);
     let saved = waits - then + faults * bringing_in * in_vain;
@@ -82,8 +80,8 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             files(asked)
         ),
         format!(
-            "waited {} times, {} each, {} together; {} {}",
-            Grouped(time.count),
+            "waited {}, {} each, {} together; {} {}",
+            times(time.count),
             seconds(time.mean()),
             seconds(time.ns),
             each.source,

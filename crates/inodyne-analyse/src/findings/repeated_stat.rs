@@ -1,7 +1,8 @@
 //! `repeated-stat`: the attributes of the same paths are asked for again and again. Only known with `--paths`.
 
-use inodyne_model::count::Grouped;
+use inodyne_model::count::{Grouped, counted};
 use inodyne_model::finding::Finding;
+use inodyne_model::syscall::SyscallStats;
 use inodyne_model::trace::PathCount;
 
 use super::case::{Case, Time, active, total};
@@ -26,8 +27,8 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let mut time = Time::of_threads(case.threads_of(stats));
     // Of the paths that are too long to be kept, many may end alike.
     let is_whole = |path: &str| !path.starts_with('…');
-    let is_repeated = |p: &&PathCount| stats(&p.syscall) && p.calls >= LEAST_TIMES && is_whole(&p.path);
-    let mut repeated: Vec<_> = paths.looked_up.iter().filter(is_repeated).collect();
+    let is_again = |p: &&PathCount| stats(&p.syscall) && p.calls >= LEAST_TIMES && is_whole(&p.path);
+    let mut repeated: Vec<_> = paths.looked_up.iter().filter(is_again).collect();
     repeated.sort_by(|a, b| (std::cmp::Reverse(a.calls), &a.path).cmp(&(std::cmp::Reverse(b.calls), &b.path)));
     for path in &repeated {
         let again = path.calls - 1;
@@ -44,7 +45,8 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         repeated.iter().take(NAMED).map(|path| format!("{} ({})", path.path, Grouped(path.calls))).collect();
     let each = (time.mean() - case.cost() * INSIDE).max(time.mean() * 0.2) + estimate::around(case, &time);
     let parallel = time.ns / case.on_path(&time).max(1.0);
-    let who = case.who(&time);
+    let is_repeated = |call: &SyscallStats| repeated.iter().any(|path| path.syscall == call.name);
+    let who = case.who_makes(&time, |call| if is_repeated(call) { call.calls } else { 0 });
     Some(
         Diagnosed {
             title: format!(
@@ -59,7 +61,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
                     Grouped(all),
                     seconds(time.mean())
                 ),
-                format!("{} paths, the most {}", Grouped(repeated.len() as u64), top.join(", ")),
+                format!("{}, the most {}", counted(repeated.len() as u64, "path", "paths"), top.join(", ")),
             ],
             predicted: estimate::without(case, each * time.count as f64 / parallel, UNCERTAIN),
             cure: advice(&[

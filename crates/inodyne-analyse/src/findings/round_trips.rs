@@ -198,9 +198,13 @@ impl Server {
                     "let the client cache longer: actimeo=60, where nobody else writes",
                     "ask for more at once: larger rsize and wsize",
                 ],
-                _ => [
+                fs if fs.starts_with("nfs") => [
                     "let the client cache longer: actimeo=60 and nocto, where nobody else writes",
                     "ask for less: names with attributes in one request (READDIRPLUS), larger rsize and wsize",
+                ],
+                _ => [
+                    "let the client cache longer, where nobody else writes: the options of its mount say how",
+                    "or work on a copy: take over the tree in one go (tar, rsync), and bring back what has changed",
                 ],
             }),
             Server::Host => advice(&[

@@ -33,10 +33,10 @@ enum Takers {
 }
 
 impl Takers {
-    /// By what the command and others used on average, in CPUs.
-    fn of(own: f64, others: Option<f64>, cpus: f64) -> Takers {
+    /// By what the command and others used on average, in CPUs, and how many the command might use of those that there are.
+    fn of(own: f64, others: Option<f64>, usable: f64, cpus: f64) -> Takers {
         match others {
-            _ if own > cpus * NEARLY_ALL => Takers::Itself,
+            _ if own > usable * NEARLY_ALL => Takers::Itself,
             Some(others) if own + others > cpus * NEARLY_ALL => Takers::Others,
             Some(_) => Takers::Nobody,
             None => Takers::Unknown,
@@ -48,7 +48,8 @@ impl Takers {
             Takers::Itself => "the command's own threads compete for the CPUs",
             Takers::Others => "others were using the CPUs",
             Takers::Nobody => {
-                "programs left some CPUs free, so a limit keeps the command off those, or they are slow to wake"
+                "on average, programs left some CPUs free: a limit keeps the command off those, they are slow to wake, or its threads were \
+                 many only at times"
             }
             Takers::Unknown => "others were using the CPUs, or a limit keeps the command off them",
         }
@@ -102,11 +103,12 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     if share < LEAST_SHARE {
         return None;
     }
-    let cpus = case.recording.host.cpus;
+    let host = &case.recording.host;
+    let cpus = host.cpus;
     let own = workers::cpu_time(case.trace).0 as f64 / case.wall();
     let pids = workers::pids(case.trace);
     let others = case.trace.neighbours.as_ref().map(|others| Others::of(others, &pids, case.wall()));
-    let takers = Takers::of(own, others.as_ref().map(Others::all), f64::from(cpus));
+    let takers = Takers::of(own, others.as_ref().map(Others::all), f64::from(host.usable_cpus()), f64::from(cpus));
     let by_others = others.map_or_else(String::new, |others| others.said());
     Some(
         Diagnosed {
@@ -131,10 +133,12 @@ mod tests {
 
     #[test]
     fn who_has_the_cpus_follows_from_what_was_used() {
-        let of = |own, others| Takers::of(own, others, 2.0);
+        let of = |own, others| Takers::of(own, others, 2.0, 2.0);
         assert_eq!([of(1.9, None), of(1.6, Some(0.3))], [Takers::Itself; 2]);
         assert_eq!([of(0.8, Some(1.1)), of(0.1, Some(1.5))], [Takers::Others; 2]);
         assert_eq!([of(1.0, Some(0.1)), of(0.8, None)], [Takers::Nobody, Takers::Unknown]);
+        // One CPU of sixteen, while others have three of them.
+        assert_eq!([0.9, 0.6].map(|own| Takers::of(own, Some(3.0), 1.0, 16.0)), [Takers::Itself, Takers::Nobody]);
     }
 
     #[test]

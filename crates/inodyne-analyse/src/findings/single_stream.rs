@@ -42,9 +42,9 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let count = time.count as f64;
     let on_path = count * (case.on_path(&time) / time.ns.max(1.0)).min(1.0);
     let without_turns = (waiting - on_path * TAKES_TURNS).max(0.0);
-    let gained = |at_once: u32| 1.0 - 1.0 / f64::from(at_once.max(1));
-    let on_cpus = gained(case.recording.host.cpus.min(WORKERS));
-    let saved = (running * on_cpus + without_turns * gained(WORKERS)) * (1.0 - LOSS);
+    let workers = f64::from(WORKERS);
+    let gained = |at_once: f64| 1.0 - 1.0 / at_once;
+    let saved = (running * gained(case.cpus().min(workers)) + without_turns * gained(workers)) * (1.0 - LOSS);
     let who = case.who(&time);
     let mut evidence = vec![
         format!("{who} waited {} times for one request, {} each", Grouped(time.count), seconds(time.mean())),

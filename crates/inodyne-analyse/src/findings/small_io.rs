@@ -67,13 +67,14 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         copying += call.calls as f64 * mean / COPIES;
     }
     let share = case.share(&time);
-    if small.is_empty() || share < LEAST_SHARE {
+    let (first, mean) = small.first()?;
+    if share < LEAST_SHARE {
         return None;
     }
-    let who = case.who(&time);
+    let who = case.who_makes(&time, |call| if call.name == first.name { call.calls } else { 0 });
     let mut evidence: Vec<String> = small
         .iter()
-        .map(|(call, mean)| format!("{} {} of {mean:.0} bytes on average", Grouped(call.calls), call.name))
+        .map(|(call, mean)| format!("{} {} of {} on average", Grouped(call.calls), call.name, bytes(*mean)))
         .collect();
     let spent = if divides { " on a CPU or with a server" } else { "" };
     evidence.push(format!("{}{spent} each, {} together", seconds(time.mean()), seconds(time.ns)));
@@ -84,10 +85,9 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let call = time.mean() - case.cost() * INSIDE - copying / time.count.max(1) as f64;
     let each = call.max(time.mean() * 0.2) + estimate::around(case, &time);
     let parallel = time.ns / case.on_path(&time).max(1.0);
-    let (first, mean) = small.first()?;
     Some(
         Diagnosed {
-            title: format!("{who} makes {} calls of {mean:.0} bytes: {} of the time", first.name, percent(share)),
+            title: format!("{who} makes {} calls of {}: {} of the time", first.name, bytes(*mean), percent(share)),
             share,
             evidence,
             predicted: estimate::without(case, each * avoidable / parallel, UNCERTAIN),
@@ -97,6 +97,13 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         }
         .finding(case),
     )
+}
+
+fn bytes(mean: f64) -> String {
+    match format!("{mean:.0}").as_str() {
+        "1" => "1 byte".to_owned(),
+        several => format!("{several} bytes"),
+    }
 }
 
 /// Whether a call mostly works on sockets or eventfds, or on pipes that the program waits on, itself or in `poll`: what it sends is a message

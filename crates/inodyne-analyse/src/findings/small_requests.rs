@@ -11,7 +11,7 @@ use super::case::Case;
 use super::contents::{LARGE_READ, for_each_file, waiting_directly, waiting_for_contents};
 use super::estimate::{self, Diagnosed};
 use super::remedy::{Remedy, without_settings};
-use crate::units::{percent, seconds};
+use crate::units::{percent, seconds, times};
 
 /// Below this share of the wall-clock time larger requests would not be noticed.
 const LEAST_SHARE: f64 = 0.15;
@@ -61,7 +61,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             percent(sequential),
             Grouped(large),
         ),
-        format!("waited {} times, {} each, {} together", Grouped(time.count), seconds(time.mean()), seconds(time.ns)),
+        format!("waited {}, {} each, {} together", times(time.count), seconds(time.mean()), seconds(time.ns)),
     ];
     evidence.extend(device.line());
     let cure = if is_direct {

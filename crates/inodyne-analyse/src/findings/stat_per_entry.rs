@@ -3,11 +3,14 @@
 
 use inodyne_model::count::Grouped;
 use inodyne_model::finding::Finding;
+use inodyne_model::observed::ThreadNumber;
 
 use super::case::{Case, Time, active, total};
 use super::estimate::{self, Diagnosed, INSIDE};
 use super::families::{reads, removes, stats, writes};
+use super::programs::ProgramsByThread;
 use super::remedy::advice;
+use super::stat_users::decides_by_attributes;
 use crate::units::{percent, seconds};
 
 /// Fewer entries take no time.
@@ -36,6 +39,12 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     }
     let removed = total(case.calls(removes).map(|call| call.calls.saturating_sub(call.errors)));
     let covers = |count: u64| count as f64 >= entries as f64 * LEAST_PART;
+    // Who removes what is old or large has to ask for more than the type.
+    let programs = ProgramsByThread::of(case.trace);
+    let decides = |thread: &ThreadNumber| programs.of_thread(*thread).is_some_and(decides_by_attributes);
+    if time.threads.iter().any(decides) {
+        return None;
+    }
     let share = case.share(&time);
     let contents = total(case.calls(|call| reads(call) || writes(call)).map(|call| call.calls));
     let is_remover = (contents as f64) < entries as f64 * MOST_CONTENTS;
@@ -45,7 +54,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let avoidable = time.count.min(entries);
     let each = (time.mean() * (1.0 - COMES_BACK) - case.cost() * INSIDE).max(0.0) + estimate::around(case, &time);
     let parallel = time.ns / case.on_path(&time).max(1.0);
-    let who = case.who(&time);
+    let who = case.who_makes(&time, |call| if stats(&call.name) { call.calls } else { 0 });
     Some(
         Diagnosed {
             title: format!(

@@ -42,6 +42,9 @@ const STAT_ALL: &[&str] = &[
     "stat",  // its purpose
 ];
 
+/// Programs that remove what is old.
+const BY_AGE: &[&str] = &["systemd-tmpfiles", "tmpreaper", "tmpwatch"];
+
 /// Options of `ls` that need more than a type: long forms, sizes, times, and marks or colours for executables.
 const LS_SHORT: &str = "lgonstScuFZ";
 const LS_LONG: &[&str] = &["--size", "--classify", "--color", "--full-time", "--sort=size", "--sort=time", "--context"];
@@ -72,9 +75,8 @@ const FIND_STAT: &[&str] = &[
     "-fls",
 ];
 
-/// Tests of `find` that are cheaper and so are made first: what they reject is never looked at.
-const FIND_FIRST: &[&str] =
-    &["-name", "-iname", "-path", "-ipath", "-wholename", "-regex", "-iregex", "-type", "-prune"];
+/// Tests of `find` by name, which are made first: what they reject is never looked at. How much that is, they do not say.
+const FIND_NAMES: &[&str] = &["-name", "-iname", "-path", "-ipath", "-wholename", "-regex", "-iregex", "-prune"];
 
 /// Fields of `find -printf` that need more than name and type.
 const PRINTF_STAT: &str = "abcgGkmMnsStTuUACBDi";
@@ -91,7 +93,7 @@ pub(crate) fn gain(program: &Program) -> Gain {
     }
     let stats = match called {
         "ls" => ls_stats(&args),
-        "find" => find_stats(&args),
+        "find" | "bfs" => return find_gain(&args),
         "tar" | "bsdtar" => tar_creates(&args),
         name => STAT_ALL.contains(&name),
     };
@@ -99,6 +101,17 @@ pub(crate) fn gain(program: &Program) -> Gain {
         true => Gain::None,
         false if TYPE_ONLY.contains(&called) => Gain::Known,
         false => Gain::Unknown,
+    }
+}
+
+/// Whether a program that removes what it finds decides by size, age or owner: then the type is not enough for it.
+pub(crate) fn decides_by_attributes(program: &Program) -> bool {
+    let mut words = program.args.iter().map(String::as_str);
+    let called = base_name(words.next().unwrap_or(&program.file));
+    let args: Vec<&str> = words.collect();
+    match called {
+        "find" | "bfs" => find_stats(&args),
+        name => BY_AGE.contains(&name),
     }
 }
 
@@ -117,12 +130,25 @@ fn ls_stats(args: &[&str]) -> bool {
     })
 }
 
+/// What the first tests let pass is looked at, with types or without: with `-type f` and a size, nearly every entry.
+fn find_gain(args: &[&str]) -> Gain {
+    if !find_stats(args) {
+        return Gain::Known;
+    }
+    let is_of = |words: &[&str]| args.iter().any(|arg| words.contains(arg));
+    let types: Vec<&str> = args.windows(2).filter(|pair| pair[0] == "-type").map(|pair| pair[1]).collect();
+    let lists_files = types.iter().any(|types| types.contains('f'));
+    if is_of(FIND_NAMES) || is_of(&["-o", "-or", "!", "-not", ","]) {
+        return Gain::Unknown;
+    }
+    if types.is_empty() || lists_files { Gain::None } else { Gain::Known }
+}
+
 fn find_stats(args: &[&str]) -> bool {
     let prints = |pair: &[&str]| matches!(pair[0], "-printf" | "-fprintf") && format_stats(pair[1]);
-    let stats = args.iter().any(|arg| FIND_STAT.contains(arg) || arg.starts_with("-newer"))
+    args.iter().any(|arg| FIND_STAT.contains(arg) || arg.starts_with("-newer"))
         || args.iter().any(|arg| matches!(*arg, "-anewer" | "-cnewer"))
-        || args.windows(2).any(prints);
-    stats && !args.iter().any(|arg| FIND_FIRST.contains(arg))
+        || args.windows(2).any(prints)
 }
 
 fn format_stats(format: &str) -> bool {
@@ -158,8 +184,8 @@ mod tests {
         for line in [
             "find .",
             "find . -name *.c",
-            "find . -name *.c -size +1k",
-            "find . -type f -newer x",
+            "find . -type d -mtime +7",
+            "bfs . -type f",
             "find . -printf %p\\n",
             "ls -R",
             "ls -aR",
@@ -187,6 +213,9 @@ mod tests {
             "cp -a x y",
             "find . -newer x",
             "find . -size +1",
+            "find . -type f -newer x",
+            "find . -type f,d -size +1k",
+            "bfs . -type f -size +1k",
             "find . -printf %10s\\n",
             "find . -ls",
             "chown -R a b",
@@ -198,8 +227,31 @@ mod tests {
     }
 
     #[test]
+    fn what_is_old_or_large_is_known_by_its_attributes() {
+        let program = |line: &str| {
+            let args: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            Program { thread: 1, pid: 1, at_ns: Nanos::ZERO, file: args[0].clone(), args, args_truncated: false }
+        };
+        for line in
+            ["find x -mtime +7 -delete", "find x -type f -size +1M -delete", "/usr/bin/systemd-tmpfiles --clean"]
+        {
+            assert!(decides_by_attributes(&program(line)), "{line}");
+        }
+        for line in ["find x -delete", "find x -type f -delete", "rm -rf x", "busybox rm -rf x", "python3 clean.py"] {
+            assert!(!decides_by_attributes(&program(line)), "{line}");
+        }
+    }
+
+    #[test]
     fn of_others_nothing_is_known() {
-        for line in ["python3 walk.py", "tar xf x", "mytool"] {
+        for line in [
+            "python3 walk.py",
+            "tar xf x",
+            "mytool",
+            "find . -name *.c -size +1k",
+            "find . -type d -o -size +1k",
+            "find . ! -type d -size +1k",
+        ] {
             assert_eq!(gain_of(line), Gain::Unknown, "{line}");
         }
     }

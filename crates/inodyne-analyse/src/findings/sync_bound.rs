@@ -11,7 +11,7 @@ use super::estimate::{self, Diagnosed};
 use super::families::{syncs, writes};
 use super::others;
 use super::remedy::Remedy;
-use crate::units::{percent, seconds};
+use crate::units::{percent, seconds, times};
 
 /// Below this share of the wall-clock time the program does not wait for syncs.
 const LEAST_SHARE: f64 = 0.1;
@@ -85,7 +85,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let saved = case.on_path(&time) * (1.0 - 1.0 / time.count as f64);
     Some(
         Diagnosed {
-            title: format!("{who} waits for its data to reach the device, {} times: {} of the time", Grouped(time.count), percent(share)),
+            title: format!("{who} waits for its data to reach the device, {}: {} of the time", times(time.count), percent(share)),
             share,
             evidence,
             predicted: estimate::without(case, saved, UNCERTAIN),

@@ -950,3 +950,155 @@ fn waiting_for_a_cpu_in_a_call_is_no_part_of_a_share() {
     let (share, with_ready) = shares(&recording);
     assert!((share - 0.1).abs() < 1e-9 && (with_ready - 0.4).abs() < 1e-9, "{share} {with_ready}");
 }
+
+/// The finding of this name; none where it is not reported.
+fn found(recording: &Recording, id: &str) -> Option<Finding> {
+    recording.findings.iter().find(|finding| finding.id == id).cloned()
+}
+
+#[test]
+fn the_program_that_waits_for_the_device_is_named_not_the_one_that_waits_for_it() {
+    let mut recording = reading(400, 4, 3, 1, 1);
+    recording.findings.clear();
+    let observed = &mut recording.traces[0].observed;
+    observed.stacks.push(sample::stack(0xd2, "__schedule schedule anon_pipe_read vfs_read ksys_read"));
+    // It is loaded from the same device, and then reads from a pipe all the time.
+    observed.waits.push(sample::wait(2, Some("read"), 0xd1, ms(4.0), 1));
+    observed.waits.push(sample::wait(2, Some("read"), 0xd2, ms(1_620.0), 400));
+    let sort = sample::thread(2, "sort", ms(5.0), &[("read", ms(8.0))], &observed.waits);
+    observed.threads.push(sort);
+    crate::explain(&mut recording);
+    let title = found(&recording, "random-io").expect("it reads here and there").title;
+    assert!(title.starts_with("read "), "{title}");
+}
+
+#[test]
+fn the_program_whose_calls_fail_is_named_not_one_that_makes_slower_ones() {
+    let mut recording = moving(&[("mkdir", 300, 0, 60.0, 0.0), ("ioctl", 5_000, 0, 3.0, 0.0)]);
+    recording.findings.clear();
+    let [mut mkdir, mut ioctl] = [0, 1].map(|at| recording.traces[0].by_comm[0].syscalls[at].clone());
+    (mkdir.errors, mkdir.failed_ns) = (300, mkdir.wall_ns);
+    mkdir.errors_by_errno = [("EEXIST".to_owned(), 300)].into();
+    (ioctl.errors, ioctl.failed_ns) = (5_000, ioctl.wall_ns);
+    ioctl.errors_by_errno = [("ENOTTY".to_owned(), 5_000)].into();
+    let of = |comm: &str, call: SyscallStats| inodyne_model::syscall::CommCalls {
+        comm: comm.to_owned(),
+        syscalls: vec![call],
+    };
+    recording.traces[0].by_comm = vec![of("cp", mkdir), of("sh", ioctl)];
+    crate::explain(&mut recording);
+    let said = found(&recording, "failed-calls").expect("they fail in bulk");
+    assert_eq!(said.title, "sh makes ioctl calls that fail with ENOTTY");
+    assert!(said.cure.iter().all(|cure| !cure.contains("ask before")), "{:?}", said.cure);
+}
+
+/// What fails in a program that makes this call a thousand times in vain.
+fn failing(call: &str, errno: &str) -> Option<Finding> {
+    let mut recording = moving(&[(call, 1_000, 0, 60.0, 0.0)]);
+    recording.findings.clear();
+    let stats = &mut recording.traces[0].by_comm[0].syscalls[0];
+    (stats.errors, stats.failed_ns) = (1_000, stats.wall_ns);
+    stats.errors_by_errno = [(errno.to_owned(), 1_000)].into();
+    crate::explain(&mut recording);
+    found(&recording, "failed-calls")
+}
+
+#[test]
+fn an_error_means_what_linux_means_by_it() {
+    // `find -executable`, and SEEK_DATA at the end of a sparse file: answers.
+    assert_eq!([failing("faccessat2", "EACCES"), failing("lseek", "ENXIO")], [None, None]);
+    let evidence = |call, errno| failing(call, errno).expect("it fails in bulk").evidence[0].clone();
+    assert!(evidence("unlinkat", "EISDIR").ends_with(": they are directories"));
+    assert!(evidence("unlinkat", "EPERM").ends_with(": not permitted"));
+    assert!(evidence("write", "EBADF").ends_with(": no such descriptor is open"));
+    let cure = |call, errno| failing(call, errno).expect("it fails in bulk").cure[0].clone();
+    assert!(cure("close", "EBADF").contains("close_range"));
+    assert!(!cure("write", "EBADF").contains("close_range"));
+}
+
+/// A program of which samples in the kernel, all of its time there, have this stack.
+fn sampled(call: &str, stack: &str) -> Recording {
+    let mut recording = moving(&[(call, 100, 0, 900.0, 0.0)]);
+    recording.findings.clear();
+    let observed = &mut recording.traces[0].observed;
+    observed.sample_hz = 1_000;
+    observed.stacks = vec![sample::stack(7, stack)];
+    observed.samples = vec![Sample {
+        thread: observed.threads[0].number,
+        syscall: Some(call.to_owned()),
+        user_mode: false,
+        stack: StackId(7),
+        user_stack: StackId::default(),
+        count: 900,
+    }];
+    crate::explain(&mut recording);
+    recording
+}
+
+#[test]
+fn dropping_caches_is_no_lack_of_memory() {
+    let short =
+        sampled("read", "shrink_slab shrink_node do_try_to_free_pages try_to_free_pages __alloc_pages_slowpath");
+    assert!(found(&short, "memory-pressure").is_some());
+    let dropped = sampled("write", "shrink_slab drop_slab drop_caches_sysctl_handler proc_sys_call_handler vfs_write");
+    assert_eq!(found(&dropped, "memory-pressure"), None);
+}
+
+#[test]
+fn another_file_system_is_advised_where_the_kernel_works_for_files() {
+    let cure = |recording: &Recording| found(recording, "kernel-cpu-bound").expect("it works").cure[0].clone();
+    assert!(cure(&sampled("newfstatat", "vfs_statx")).contains("file system"));
+    assert!(!cure(&sampled("ioctl", "do_vfs_ioctl")).contains("file system"));
+}
+
+#[test]
+fn who_removes_what_is_old_needs_more_than_types() {
+    let said = |words: &str| {
+        let mut recording = moving(&[("newfstatat", 1_000, 0, 30.0, 0.0), ("unlinkat", 1_000, 0, 60.0, 0.0)]);
+        recording.findings.clear();
+        let trace = &mut recording.traces[0];
+        (trace.dtype.entries, trace.dtype.reads) = (1_000, 20);
+        trace.observed.programs = vec![sample::program(&trace.observed.threads[0], words)];
+        crate::explain(&mut recording);
+        found(&recording, "stat-per-entry").is_some()
+    };
+    assert!(said("clean work"));
+    assert!(said("find work -delete"));
+    assert!(!said("find work -type f -mtime +7 -delete"));
+}
+
+#[test]
+fn the_journal_of_what_an_overlay_stands_on_is_made_larger() {
+    let cure = |below: &[&str]| {
+        let mut recording = committed("__schedule schedule __jbd2_log_wait_for_space add_transaction_credits", 0, 0, 0);
+        recording.findings.clear();
+        let lower = |fs: &&str| inodyne_model::place::Place { fs: (*fs).to_owned(), ..sample::ext4("below", &[]) };
+        (recording.places[0].fs, recording.places[0].below) = ("overlay".to_owned(), below.iter().map(lower).collect());
+        crate::explain(&mut recording);
+        found(&recording, "journal-wait").expect("calls wait for the journal").cure[0].clone()
+    };
+    assert!(cure(&["xfs"]).contains("mkfs.xfs -l") && !cure(&["xfs"]).contains("tune2fs"));
+    assert!(cure(&["ext4"]).contains("tune2fs -O ^has_journal"));
+    assert!(!cure(&[]).contains("^has_journal"));
+}
+
+#[test]
+fn a_share_of_time_cannot_be_saved_if_nobody_knows_that_it_has_nothing_to_do_with_files() {
+    // Half of the time it computes; for the rest it waits for a pipe whose other end was not seen.
+    let mut recording = moving(&[("read", 10, 10, 1.0, 0.0), ("nanosleep", 10, 0, 1.0, 0.0)]);
+    recording.findings.clear();
+    let trace = &mut recording.traces[0];
+    trace.observed.stacks = vec![
+        sample::stack(7, "__schedule schedule anon_pipe_read vfs_read ksys_read"),
+        sample::stack(8, "__schedule schedule do_nanosleep hrtimer_nanosleep"),
+    ];
+    trace.observed.waits =
+        vec![sample::wait(1, Some("read"), 7, ms(400.0), 10), sample::wait(1, Some("nanosleep"), 8, ms(600.0), 10)];
+    let kernel = [("read", ms(1.0)), ("nanosleep", ms(1.0))];
+    trace.observed.threads = vec![sample::thread(1, "move", ms(20.0), &kernel, &trace.observed.waits)];
+    trace.wall_ns = trace.observed.threads[0].lifetime_ns();
+    crate::explain(&mut recording);
+    let said = found(&recording, "fs-not-to-blame").expect("most of it is sleep");
+    assert!(said.evidence[1].contains("is not known"), "{:?}", said.evidence);
+    assert!((0.38..0.42).contains(&said.predicted.saving()), "{}", said.predicted.saving());
+}

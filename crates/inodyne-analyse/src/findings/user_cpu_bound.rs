@@ -5,7 +5,7 @@ use inodyne_model::ledger::{Row, RowKind};
 
 use super::case::Case;
 use super::estimate::{self, Diagnosed};
-use super::fs_not_to_blame::{Kind, kind_of};
+use super::fs_not_to_blame::{Kind, kind_of, may_be_of_files};
 use super::remedy::advice;
 use crate::units::{percent, seconds};
 
@@ -20,14 +20,17 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     if case.ledger_at_least(is_own) / case.wall() < LEAST_SHARE {
         return None;
     }
-    let rest = case.ledger(|row| row.kind == RowKind::Kernel || kind_of(row) == Kind::Files);
+    let rest = case.ledger(|row| row.kind == RowKind::Kernel || kind_of(row) == Kind::Files || may_be_of_files(row));
     Some(
         Diagnosed {
             title: format!("The program computes for {} of the time", percent(share)),
             share,
             evidence: vec![
                 format!("{} in user mode", seconds(user)),
-                format!("the kernel and all that concerns files took {}: no file system can save more", seconds(rest)),
+                format!(
+                    "the kernel and all that concerns files, or may, took {}: no file system can save more",
+                    seconds(rest)
+                ),
             ],
             predicted: estimate::at_best(case, rest),
             cure: advice(&["profile the program (perf record) to see where; files are not the reason"]),

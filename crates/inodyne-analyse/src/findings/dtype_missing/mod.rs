@@ -33,7 +33,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     if paid.files.calls == 0 || !share.is_finite() || share < LEAST_SHARE {
         return None;
     }
-    let who = paid.programs.iter().next().map_or("the program", String::as_str);
+    let who = paid.who();
     Some(
         Diagnosed {
             title: format!("readdir gives no types, so {who} asks for each: {:.0}% of the time", share * 100.0),
@@ -78,7 +78,8 @@ fn evidence(case: &Case<'_>, paid: &Paid, share: f64) -> Vec<String> {
     }
     if !paid.assumed.is_empty() {
         let names: Vec<_> = paid.assumed.iter().map(String::as_str).collect();
-        lines.push(format!("assumed, not known: {} needs no more than the type", names.join(", ")));
+        let need = if names.len() == 1 { "needs" } else { "need" };
+        lines.push(format!("assumed, not known: {} {need} no more than the type", names.join(", ")));
     }
     lines
 }

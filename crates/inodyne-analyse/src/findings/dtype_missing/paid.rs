@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use inodyne_model::Nanos;
-use inodyne_model::observed::{Program, ThreadNumber};
-use inodyne_model::trace::{ForcedLookup, Trace};
+use inodyne_model::observed::ThreadNumber;
+use inodyne_model::trace::ForcedLookup;
 
 use super::super::case::{Case, Time};
+use super::super::programs::ProgramsByThread;
 use super::super::stat_users::{Gain, base_name, gain};
 
 /// Forced look-ups added up.
@@ -42,8 +43,8 @@ pub(super) struct Paid {
     pub(super) directories: Sum,
     /// The avoidable calls by name.
     pub(super) calls: BTreeMap<String, u64>,
-    /// Who made them, by program name.
-    pub(super) programs: BTreeSet<String>,
+    /// Who made them, by program name, and how many.
+    pub(super) programs: BTreeMap<String, u64>,
     /// Those for which it is not known whether they need more than the type.
     pub(super) assumed: BTreeSet<String>,
     /// The threads that made them.
@@ -60,7 +61,7 @@ impl Paid {
             files: Sum::default(),
             directories: Sum::default(),
             calls: BTreeMap::new(),
-            programs: BTreeSet::new(),
+            programs: BTreeMap::new(),
             assumed: BTreeSet::new(),
             threads: BTreeSet::new(),
             parallel: 1.0,
@@ -88,7 +89,8 @@ impl Paid {
             if gains == Gain::Unknown {
                 paid.assumed.insert(name.clone());
             }
-            paid.programs.insert(name);
+            let made = paid.programs.entry(name).or_default();
+            *made = made.saturating_add(forced.calls);
         }
         let mut time = Time::of_threads(paid.threads.clone());
         for (call, (ns, count)) in &by_call {
@@ -98,33 +100,9 @@ impl Paid {
         paid.parallel = if all > 0.0 { (all / case.on_path(&time)).max(1.0) } else { 1.0 };
         paid
     }
-}
 
-/// Which program a thread was running.
-struct ProgramsByThread<'a> {
-    by_pid: BTreeMap<u32, &'a Program>,
-    /// Process and parent of each thread.
-    threads: BTreeMap<ThreadNumber, (u32, ThreadNumber)>,
-}
-
-impl<'a> ProgramsByThread<'a> {
-    fn of(trace: &'a Trace) -> ProgramsByThread<'a> {
-        ProgramsByThread {
-            by_pid: trace.observed.programs.iter().map(|program| (program.pid, program)).collect(),
-            threads: trace.observed.threads.iter().map(|t| (t.number, (t.pid, t.parent))).collect(),
-        }
-    }
-
-    /// The last program of its process; for a process that executed none, that of the process it was forked from.
-    fn of_thread(&self, mut number: ThreadNumber) -> Option<&'a Program> {
-        // A chain of parents is at most as long as the number of threads: damaged ones may be a cycle.
-        for _ in 0..self.threads.len() {
-            let (pid, parent) = self.threads.get(&number)?;
-            if let Some(program) = self.by_pid.get(pid) {
-                return Some(program);
-            }
-            number = *parent;
-        }
-        None
+    /// The program that made most of them.
+    pub(super) fn who(&self) -> &str {
+        self.programs.iter().max_by_key(|(_, calls)| **calls).map_or("the program", |(name, _)| name)
     }
 }
