@@ -134,7 +134,7 @@ pub(crate) fn on_disk(trace: &Trace, disk: &str) -> Option<OnDisk> {
     }
     let is_written_back = |row: &&&PathRequests| row.path == IoPath::Writeback && row.asker == Asker::Kernel;
     let written_back: Vec<_> = rows.iter().filter(is_written_back).map(|row| &row.amount).collect();
-    let bytes = written_back.iter().map(|amount| amount.bytes).sum();
+    let bytes = written_back.iter().fold(0u64, |sum, amount| sum.saturating_add(amount.bytes));
     let at_device: Nanos = written_back.iter().map(|amount| amount.device_ns).sum();
     for (who, part) in foreign(trace, block, disk, bytes, &known) {
         add(who, scaled(at_device, part), (bytes as f64 * part) as u64);
