@@ -114,6 +114,14 @@ impl PlaceSpec {
         Self { label: None, place: Where::Made(MadePlace::plain(kind)) }
     }
 
+    /// An existing directory, shown by a bind mount: a place that settings can belong to.
+    ///
+    /// The path is no description. Whoever owns a directory above it can give it any name, also one that reads like options.
+    pub fn showing(directory: &Path) -> Self {
+        let lower = Some(Box::new(Self::from(directory)));
+        Self { label: None, place: Where::Made(MadePlace { lower, ..MadePlace::plain(Kind::Bind) }) }
+    }
+
     /// What kinds it is made of, from the outermost one inwards.
     pub fn kinds(&self) -> Vec<Kind> {
         let Where::Made(made) = &self.place else { return Vec::new() };

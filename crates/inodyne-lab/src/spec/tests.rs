@@ -51,6 +51,27 @@ fn directories_and_labels_are_told_apart() {
 }
 
 #[test]
+fn a_path_is_never_read_as_options() {
+    for directory in [
+        "/srv/data",
+        "/home/a/x,set=/proc/sys/kernel/core_pattern=|/home/a/evil",
+        "/home/a/x,mount=ro",
+        "/home/a/x],set=/proc/sys/kernel/core_pattern=|/home/a/[,set=",
+        "/home/a/'x",
+    ] {
+        let spec = PlaceSpec::showing(Path::new(directory));
+        let Where::Made(made) = spec.place() else { panic!("{spec:?}") };
+        let lower = PlaceSpec { label: None, place: Where::Existing(directory.into()) };
+        assert_eq!(made, &MadePlace { lower: Some(Box::new(lower)), ..MadePlace::plain(Kind::Bind) });
+        assert!(!spec.is_made());
+    }
+    for directory in ["/srv/data", "/a/x,set=/proc/sys/vm/y=1", "/a/x,mount=ro"] {
+        let spec = PlaceSpec::showing(Path::new(directory));
+        assert_eq!(parse(&spec.to_string()), spec);
+    }
+}
+
+#[test]
 fn mistakes_are_named_with_what_there_is() {
     for (text, says) in [
         ("ext5", "there are ext2, ext3, ext4, xfs, btrfs, tmpfs, overlay, bind, fuse, share, squashfs, erofs"),

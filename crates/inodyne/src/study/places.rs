@@ -66,7 +66,7 @@ fn described(
     above: &mut Vec<String>,
     used: &mut BTreeSet<String>,
 ) -> Result<String, Mistake> {
-    let (mut at, words) = dictionary.put_in(&place.at)?;
+    let (mut at, words) = put_in(&place.at, dictionary)?;
     used.extend(words);
     let plain = parsed_plain(&place.at, &at, place.over.is_some())?;
     if let (None, Some(value)) = (&plain, place.settings.values().next()) {
@@ -87,11 +87,27 @@ fn described(
             .ok_or_else(|| Mistake::of(over, format_args!("'{at}' lies over nothing: only overlay and bind do")))?;
     }
     for (file, value) in &place.settings {
-        let (value, words) = dictionary.put_in(value)?;
+        let (value, words) = put_in(value, dictionary)?;
         used.extend(words);
         at = with_option(&at, &format!("set={file}={value}"));
     }
     Ok(at)
+}
+
+/// The text with everything filled in, and the names of paths that were. A path becomes part of a description there, so it must not hold
+/// what a description gives a meaning.
+fn put_in(text: &Text, dictionary: &Dictionary<'_>) -> Result<(String, BTreeSet<String>), Mistake> {
+    let (filled, words) = dictionary.put_in(text)?;
+    let path = |name: &String| dictionary.fixed.get(name.as_str());
+    match words.iter().filter_map(path).find(|path| path.contains([',', '[', ']', '\'', '"', '\\'])) {
+        Some(path) => Err(Mistake::of(
+            text,
+            format_args!(
+                "{path} has a comma, bracket, quote or backslash, which mean something in a place: move it elsewhere"
+            ),
+        )),
+        None => Ok((filled, words)),
+    }
 }
 
 /// Checks that it is well formed; the lab cannot yet tell for a bind mount that has no place to show.
@@ -175,6 +191,19 @@ mod tests {
                 format!("deep=overlay:lower=[overlay:lower=[{base}],layers=2]"),
             ]
         );
+    }
+
+    #[test]
+    fn the_path_of_an_input_is_no_option() {
+        let told = |path: &str| {
+            let dictionary = Dictionary { fixed: [("linux", path.to_owned())].into(), ..Dictionary::default() };
+            let named = all(&[place("shown", "bind:{linux}", None)], &dictionary);
+            named.map(|named| named[0].spec.to_string()).map_err(|mistakes| format!("{mistakes:?}"))
+        };
+        assert_eq!(told("/cache/linux").as_deref(), Ok("shown=bind:/cache/linux"));
+        for path in ["/x,set=/proc/sys/kernel/core_pattern=|/evil", "/x,mount=ro", "/x]", "/it's"] {
+            assert!(told(path).is_err_and(|told| told.contains("mean something in a place")), "{path}");
+        }
     }
 
     #[test]

@@ -45,8 +45,7 @@ pub fn shown(place: &PlaceSpec) -> Result<(PlaceSpec, Below), String> {
         return Err(format!("--live is for a directory that is there: leave it out, and {place} is made"));
     };
     let directory = fs::canonicalize(directory).map_err(|error| format!("{place}: {error}"))?;
-    let shown = format!("bind:{}", directory.display()).parse::<PlaceSpec>().map_err(|error| error.to_string())?;
-    Ok((shown, below(&directory).unwrap_or(Below::Nothing)))
+    Ok((PlaceSpec::showing(&directory), below(&directory).unwrap_or(Below::Nothing)))
 }
 
 /// What is below the file system of a directory; none if nothing there has settings.
@@ -59,4 +58,25 @@ fn below(directory: &Path) -> Option<Below> {
     };
     let disk = if device.join("partition").exists() { device.parent()? } else { &device };
     Some(Below::Disk(Path::new("/sys/block").join(disk.file_name()?).join("queue")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_a_link_leads_is_never_read_as_options() {
+        let scratch = tempfile::tempdir().unwrap();
+        for named in ["x,set=/proc/sys/kernel/core_pattern=|/evil", "y,mount=ro"] {
+            let (directory, link) = (scratch.path().join(named), scratch.path().join("link"));
+            fs::create_dir_all(&directory).unwrap();
+            std::os::unix::fs::symlink(&directory, &link).unwrap();
+            let (spec, _) = shown(&PlaceSpec::from(link.as_path())).unwrap();
+            fs::remove_file(link).unwrap();
+            let Where::Made(made) = spec.place() else { panic!("{spec:?}") };
+            assert_eq!((made.setting_files().count(), made.mount_options()), (0, ""));
+            let lower = Where::Existing(directory.canonicalize().unwrap());
+            assert_eq!(made.lower().map(PlaceSpec::place), Some(&lower));
+        }
+    }
 }
