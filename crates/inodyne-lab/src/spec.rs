@@ -53,7 +53,7 @@ mod options;
 
 pub use change::ChangeError;
 pub use made::MadePlace;
-pub(crate) use made::SettingSpec;
+pub(crate) use made::{SettingSpec, not_undone};
 
 /// A place as described by the user.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -35,7 +35,7 @@ mod xfs_log_size;
 
 use inodyne_model::tuning::Risk;
 
-use crate::{ChangeError, Kind, PlaceSpec, Size};
+use crate::{ChangeError, Kind, PlaceSpec, Size, spec::not_undone};
 
 /// All of them: those for how a file system is made, for how it is mounted, for its device, for the machine.
 pub static CATALOGUE: [&Tunable; 29] = [
@@ -216,6 +216,11 @@ impl Means {
             Means::Queue(file) => place.with_setting(&format!("/sys/block/LOOP/queue/{file}"), value),
             Means::Vm(file) => place.with_setting(&format!("/proc/sys/vm/{file}"), value),
         }
+    }
+
+    /// Why its old value does not undo it, as the end of a sentence; none where it does. What is made for a run and gone with it may have it.
+    pub fn not_undone(self) -> Option<&'static str> {
+        if let Means::Queue(name) = self { not_undone(name) } else { None }
     }
 
     /// Whether it can be changed, and changed back, while the file system is mounted.

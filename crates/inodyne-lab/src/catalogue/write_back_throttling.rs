@@ -1,5 +1,5 @@
 //! How long reads may take before background writes are held back: 2 ms for non-rotational devices, 75 ms for others; 0 holds
-//! nothing back (Documentation/ABI/stable/sysfs-block).
+//! nothing back (Documentation/ABI/stable/sysfs-block). Once it is written, the kernel no longer turns this off and on by itself.
 
 use super::{Means, Tunable, Value};
 use crate::Kind;

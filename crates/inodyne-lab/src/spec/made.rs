@@ -37,7 +37,13 @@ impl SettingSpec {
 
     /// Whether it is the scheduler of a queue.
     pub fn is_scheduler(&self) -> bool {
-        Path::new(&self.file).ends_with("queue/scheduler")
+        self.of_queue() == Some("scheduler")
+    }
+
+    /// The name, if it is a setting of a queue.
+    fn of_queue(&self) -> Option<&str> {
+        let file = Path::new(&self.file);
+        file.file_name()?.to_str().filter(|_| file.parent().is_some_and(|directory| directory.ends_with("queue")))
     }
 
     pub fn parse(text: &str) -> Result<Self, String> {
@@ -50,11 +56,8 @@ impl SettingSpec {
             return Err(format!("set={file}= is empty"));
         }
         let setting = Self { file: file.into(), value: value.into() };
-        // Another scheduler gives a queue new values of nr_requests and of everything in iosched (block/elevator.c).
-        if setting.is_scheduler() && !setting.names_device() {
-            return Err(format!(
-                "set={file} resets other settings of the queue, which would not be restored: only with LOOP"
-            ));
+        if let Some(why) = setting.of_queue().and_then(not_undone).filter(|_| !setting.names_device()) {
+            return Err(format!("set={file} {why}: only with LOOP"));
         }
         // They are kept as a ratio of what may be dirty now, which changes with free memory (mm/page-writeback.c: bdi_set_max_bytes).
         let name = Path::new(file).file_name();
@@ -64,6 +67,18 @@ impl SettingSpec {
             return Err(format!("set={file} would not be restored exactly: use max_ratio or min_ratio"));
         }
         Ok(setting)
+    }
+}
+
+/// Why a setting of a queue, once changed, is not undone by its old value; none where it is.
+pub(crate) fn not_undone(name: &str) -> Option<&'static str> {
+    match name {
+        // Another scheduler gives a queue new values of nr_requests and of everything in iosched (block/elevator.c), and another
+        // nr_requests gives mq-deadline a new async_depth (block/mq-deadline.c).
+        "scheduler" | "nr_requests" => Some("resets other settings of the queue, which would not be restored"),
+        // Whatever is written, the kernel no longer switches throttling by itself (block/blk-wbt.c: WBT_STATE_ON_MANUAL).
+        "wbt_lat_usec" => Some("turns writeback throttling from automatic to manual, which would not be restored"),
+        _ => None,
     }
 }
 

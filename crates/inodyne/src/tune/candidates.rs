@@ -125,11 +125,13 @@ fn of_catalogue(wanted: &Wanted<'_>, base: &Base) -> Result<Vec<Candidate>, Stri
     let mut all = Vec::new();
     let mut add = |tunable: &'static Tunable, value: &str| {
         let file = match (wanted.live, tunable.means) {
-            (Some(below), Means::Queue(name)) if below.resets_others(name) => {
-                return Err("it resets other settings of the queue, which would not be restored".to_owned());
-            }
             (Some(below), Means::Queue(name)) => {
                 let file = below.file(name);
+                // A scheduler is refused even where there is none.
+                let is_met = file.is_some() || name == "scheduler";
+                if let Some(why) = tunable.means.not_undone().filter(|_| is_met) {
+                    return Err(format!("it {why}"));
+                }
                 Some(file.ok_or_else(|| format!("what is below {} has no {name} to be set", base.place))?)
             }
             _ => None,
@@ -247,6 +249,15 @@ mod tests {
         assert_eq!(tried(mount.clone(), "read_ahead_kb=7").unwrap(), ["read_ahead_kb=7"]);
         for setting in ["scheduler", "scheduler=none"] {
             assert!(tried(mount.clone(), setting).unwrap_err().contains("resets other settings of the queue"));
+        }
+        let queue = tempfile::tempdir().unwrap();
+        for (name, says) in
+            [("nr_requests", "resets other settings of the queue"), ("wbt_lat_usec", "from automatic to manual")]
+        {
+            std::fs::write(queue.path().join(name), "").unwrap();
+            for setting in [name.to_owned(), format!("{name}=64")] {
+                assert!(tried(Below::Disk(queue.path().into()), &setting).unwrap_err().contains(says));
+            }
         }
         assert!(tried(mount.clone(), "nr_requests=64").unwrap_err().contains("has no nr_requests to be set"));
         assert!(tried(Below::Nothing, "read_ahead_kb").unwrap_err().contains("has no read_ahead_kb to be set"));

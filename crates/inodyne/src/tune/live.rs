@@ -27,13 +27,6 @@ impl Below {
         let (Below::Disk(directory) | Below::Mount(directory)) = self else { return None };
         Some(directory.join(name)).filter(|file| file.exists())
     }
-
-    /// Whether changing this setting makes the kernel change others, which do not come back with its old value: with another scheduler, a
-    /// queue has new values of `nr_requests` and of all in `queue/iosched`, and with another `nr_requests`, mq-deadline has a new
-    /// `async_depth` (block/elevator.c, block/mq-deadline.c).
-    pub fn resets_others(&self, name: &str) -> bool {
-        name == "scheduler" || name == "nr_requests" && self.file("iosched/async_depth").is_some()
-    }
 }
 
 /// The directory as a place that settings can belong to, and what is below its file system.
