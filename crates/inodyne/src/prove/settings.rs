@@ -1,12 +1,13 @@
 //! Which settings of the machine a recording may change: those that have to do with files and storage. A recording may come from anybody,
-//! and what is written below /proc/sys can do anything. To change another one, give the place with `--at`.
+//! and what is written below /proc/sys can do anything. Of block devices it may change only the one that is made for the place, and of that not whether its
+//! cache is written back. To change another one, give the place with `--at`.
 
 use inodyne_lab::{PlaceSpec, Where};
 
 use super::making;
 
 /// Directories, and the names in them. `*` is any one directory.
-const KNOWN: [(&str, &[&str]); 7] = [
+const KNOWN: [(&str, &[&str]); 6] = [
     (
         "/proc/sys/vm",
         &[
@@ -23,20 +24,10 @@ const KNOWN: [(&str, &[&str]); 7] = [
         ],
     ),
     (
-        "/sys/block/*/queue",
-        &[
-            "max_sectors_kb",
-            "nr_requests",
-            "read_ahead_kb",
-            "rotational",
-            "rq_affinity",
-            "scheduler",
-            "wbt_lat_usec",
-            "write_cache",
-        ],
+        "/sys/block/LOOP/queue",
+        &["max_sectors_kb", "nr_requests", "read_ahead_kb", "rotational", "rq_affinity", "scheduler", "wbt_lat_usec"],
     ),
-    ("/sys/block/*/bdi", &["max_ratio", "min_ratio", "read_ahead_kb", "strict_limit"]),
-    ("/sys/class/bdi/*", &["max_ratio", "min_ratio", "read_ahead_kb", "strict_limit"]),
+    ("/sys/block/LOOP/bdi", &["max_ratio", "min_ratio", "read_ahead_kb", "strict_limit"]),
     ("/sys/fs/ext4/*", &["inode_readahead_blks", "mb_stream_req", "mb_group_prealloc"]),
     ("/sys/fs/btrfs/*", &["bg_reclaim_threshold", "commit_stats"]),
     ("/sys/fs/xfs/*", &["log_recovery_delay"]),
@@ -78,6 +69,7 @@ mod tests {
             "ext4",
             "ext4:set=/proc/sys/vm/dirty_bytes=8388608",
             "overlay:lower=[ext4:set=/sys/block/LOOP/queue/nr_requests=4]",
+            "ext4:set=/sys/block/LOOP/queue/rotational=1,set=/sys/block/LOOP/bdi/max_ratio=1",
         ] {
             assert_eq!(check(spec), Ok(()), "{spec}");
         }
@@ -86,6 +78,12 @@ mod tests {
             "overlay:lower=[ext4:set=/proc/sys/kernel/modprobe=/tmp/x]",
             "ext4:set=/proc/sys/vm/x/dirty_bytes=1",
             "ext4:set=/sys/block/queue/nr_requests=1",
+            "ext4:set=/sys/block/sda/queue/read_ahead_kb=0",
+            "ext4:set=/sys/block/sda/queue/rotational=0",
+            "ext4:set=/sys/block/LOOP/subsystem/sda/queue/rotational=0",
+            "ext4:set=/sys/block/LOOP/queue/write_cache=write through",
+            "ext4:set=/sys/block/sda/bdi/max_ratio=1",
+            "ext4:set=/sys/class/bdi/8:0/max_ratio=1",
             "overlay:lower=[squashfs:mkfs=-p 'x f 644 0 0 id']",
         ] {
             assert!(check(spec).is_err_and(|told| told.contains("--at")), "{spec}");
