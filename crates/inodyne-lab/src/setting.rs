@@ -2,7 +2,7 @@
 //!
 //! A setting is known to be restorable before it is touched: its present value is written back first. A small process
 //! ([`guard`]) then waits with that value, so that whatever ends this one, the machine is as it was. What the kernel
-//! made of a value is read back and compared.
+//! made of a value is read back and compared, also of the old one at the end.
 //!
 //! Some settings concern the whole machine, so two places cannot have different values in force at once, and while one has
 //! its turn, those of the others are lifted. Within this process they share the files and their old values; against other
@@ -132,9 +132,7 @@ impl Setting {
     /// Checks whether the kernel has the value as it was written.
     pub fn check(&self) -> Result<(), LabError> {
         let failed = |problem| failed(&self.path, &self.value, problem);
-        let is = self.files.locked[self.at].read().map_err(failed)?;
-        let is_same = is.split_whitespace().eq(self.value.split_whitespace());
-        if is_same { Ok(()) } else { Err(failed(format!("the kernel made it {is}"))) }
+        self.files.locked[self.at].check(&self.value).map_err(failed)
     }
 
     /// Restores what was before, unless another place wants the same now.
@@ -204,10 +202,12 @@ impl Files {
         self.in_force.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Writes back what was before, and reads it: the kernel may make something else of what it took before.
     fn restore(&self) {
-        for (at, value) in &self.before {
+        let written: Vec<_> = self.before.iter().map(|(at, value)| self.locked[*at].write(value)).collect();
+        for ((at, value), written) in self.before.iter().zip(written) {
             let file = &self.locked[*at];
-            if let Err(problem) = file.write(value)
+            if let Err(problem) = written.and_then(|()| file.check(value))
                 && !file.has_vanished()
             {
                 let error = LabError::NotRestored { file: file.path.clone(), value: value.clone(), problem };
@@ -299,6 +299,13 @@ impl Locked {
         let text = String::from_utf8_lossy(&buffer[..length]).trim().to_owned();
         let chosen = text.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']'));
         Ok(chosen.map_or(text.clone(), str::to_owned))
+    }
+
+    /// Checks whether the kernel has this value.
+    fn check(&self, value: &str) -> Result<(), String> {
+        let is = self.read()?;
+        let is_same = is.split_whitespace().eq(value.split_whitespace());
+        if is_same { Ok(()) } else { Err(format!("the kernel made it {is}")) }
     }
 
     /// Writes a value; again, for a second, where the kernel is busy with what it belongs to, as it may be with a queue.

@@ -4,7 +4,7 @@ use std::fs;
 
 use super::*;
 
-/// Held by those that change the same one.
+/// Held by those that change the same one, and by those that ask what was not restored.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn value(path: &str) -> String {
@@ -74,6 +74,7 @@ fn a_setting_whose_guard_was_killed_is_restored_too() {
 fn what_cannot_be_restored_is_told_once() {
     let (ports, privileged) =
         ("/proc/sys/net/ipv4/ip_local_port_range", "/proc/sys/net/ipv4/ip_unprivileged_port_start");
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let [before, privileged_before] = [value(ports), value(privileged)];
     let setting = Setting::change(ports.as_ref(), "40000 50000").unwrap();
     // The kernel refuses a range with privileged ports in it (net/ipv4/sysctl_net_ipv4.c: ipv4_local_port_range).
@@ -85,6 +86,21 @@ fn what_cannot_be_restored_is_told_once() {
     let [told] = &told[..] else { panic!("{told:?}") };
     assert!(told.starts_with(&format!("cannot restore {ports} to {before}: Invalid argument")), "{told}");
     assert!(take_not_restored().is_empty());
+}
+
+#[test]
+fn what_the_kernel_made_something_else_of_is_not_restored() {
+    let path = "/proc/sys/kernel/msgmni";
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let before = value(path);
+    let mut files = Files::take(vec![Locked::open(path.as_ref()).unwrap()]).unwrap();
+    // The kernel takes this as well, and has 16 then.
+    files.before = vec![(0, "0x10".to_owned())];
+    files.restore();
+    fs::write(path, &before).unwrap();
+    let told: Vec<_> = take_not_restored().iter().map(ToString::to_string).collect();
+    let [told] = &told[..] else { panic!("{told:?}") };
+    assert!(told.starts_with(&format!("cannot restore {path} to 0x10: the kernel made it 16;")), "{told}");
 }
 
 #[test]
