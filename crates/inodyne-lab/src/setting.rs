@@ -244,6 +244,9 @@ struct Locked {
     identity: (u64, u64),
 }
 
+/// A value that fills this many bytes may go on behind them.
+const LONGEST: usize = 4096;
+
 /// Where settings are, and the numbers of the file systems that must be there.
 const ROOTS: [(&str, i64); 2] = [("/sys/", 0x6265_6572), ("/proc/sys/", 0x9fa0)];
 
@@ -292,10 +295,13 @@ impl Locked {
         Err("another inodyne has changed it: wait until that one has ended".into())
     }
 
-    /// The value; where the file lists all that can be chosen, the chosen one.
+    /// The value; where the file lists all that can be chosen, the chosen one. All of it: a part, written back, would be another value.
     fn read(&self) -> Result<String, String> {
-        let mut buffer = vec![0; 4096];
+        let mut buffer = vec![0; LONGEST];
         let length = self.fd.read_at(&mut buffer, 0).map_err(|error| format!("cannot read it: {error}"))?;
+        if length == LONGEST {
+            return Err(format!("it has {LONGEST} bytes or more, which could not be restored"));
+        }
         let text = String::from_utf8_lossy(&buffer[..length]).trim().to_owned();
         let chosen = text.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']'));
         Ok(chosen.map_or(text.clone(), str::to_owned))

@@ -137,3 +137,15 @@ fn what_cannot_be_set_is_said_and_left_alone() {
         assert!(error.contains(says) && error.starts_with(&format!("cannot set {path} to {wanted}: ")), "{error}");
     }
 }
+
+#[test]
+fn a_value_that_may_go_on_is_not_taken_for_the_whole() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let locked = Locked { path: file.path().into(), fd: file.reopen().unwrap(), identity: (0, 0) };
+    for (length, is_whole) in [(LONGEST - 1, true), (LONGEST, false), (2 * LONGEST, false)] {
+        fs::write(file.path(), "1".repeat(length)).unwrap();
+        let read = locked.read();
+        assert_eq!(read.as_ref().is_ok_and(|value| value.len() == length), is_whole, "{read:?}");
+        assert_eq!(read.is_err_and(|told| told.contains("could not be restored")), !is_whole);
+    }
+}
