@@ -143,7 +143,7 @@ fn restored(code: ExitCode) -> ExitCode {
         return code;
     }
     for setting in changed {
-        say::say!("inodyne: {setting}");
+        told(setting.into());
     }
     if code == ExitCode::SUCCESS { ExitStatus::Failed.into() } else { code }
 }
