@@ -66,6 +66,15 @@ impl Drop for Guard {
     }
 }
 
+/// Whether to leave a value at that: all of it was written, or none of it ever can be. Should that fail for good, there is nobody left to
+/// tell: the file has vanished with its device.
+fn is_settled(written: isize, length: usize, error: i32) -> bool {
+    match usize::try_from(written) {
+        Ok(written) => written == length,
+        Err(_) => !BUSY.contains(&error),
+    }
+}
+
 /// The guard's whole life.
 fn serve(closed: &[(RawFd, RawFd)], [pipe, armed]: [RawFd; 2], restored: &[(RawFd, &[u8])]) -> ! {
     let pause = libc::timespec { tv_sec: 0, tv_nsec: PAUSE.subsec_nanos().into() };
@@ -81,15 +90,26 @@ fn serve(closed: &[(RawFd, RawFd)], [pipe, armed]: [RawFd; 2], restored: &[(RawF
         }
         for (fd, value) in restored.iter().filter(|_| heard != 1) {
             for _ in 0..TRIES {
-                // Should that fail for good, there is nobody left to tell: the file has vanished with its device.
-                if libc::pwrite(*fd, value.as_ptr().cast(), value.len(), 0) >= 0
-                    || !BUSY.contains(&*libc::__errno_location())
-                {
+                let written = libc::pwrite(*fd, value.as_ptr().cast(), value.len(), 0);
+                if is_settled(written, value.len(), *libc::__errno_location()) {
                     break;
                 }
                 libc::nanosleep(&pause, std::ptr::null_mut());
             }
         }
         libc::_exit(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_a_value_is_written_again() {
+        assert!(is_settled(4, 4, 0) && !is_settled(3, 4, 0) && !is_settled(0, 4, 0));
+        assert!(is_settled(-1, 4, libc::ENODEV) && BUSY.iter().all(|busy| !is_settled(-1, 4, *busy)));
+        // What failed before is no matter where something was written.
+        assert!(!is_settled(3, 4, libc::ENODEV) && is_settled(4, 4, libc::EBUSY));
     }
 }
