@@ -240,19 +240,13 @@ impl MountedPlace {
     /// Changes what is not changed yet, and what has come back with its old value.
     fn change_settings(&mut self) -> Result<(), LabError> {
         let device = Path::new(&self.record.source).file_name().unwrap_or_default().to_owned();
-        let mut before = mem::take(&mut self.settings).into_iter();
         self.record.settings.clear();
         // Another scheduler gives its queue new values of other settings.
         let (schedulers, others): (Vec<_>, Vec<_>) = self.wanted.iter().partition(|wanted| wanted.is_scheduler());
-        for wanted in schedulers.into_iter().chain(others) {
-            let path = wanted.path(&device);
-            let setting = match before.next().filter(|before| before.path() == path) {
-                Some(before) => before.again()?,
-                None => Setting::change(&path, &wanted.value)?,
-            };
-            self.record.settings.insert(path.display().to_string(), setting.value().to_owned());
-            self.settings.push(setting);
-        }
+        let wanted = schedulers.into_iter().chain(others).map(|wanted| (wanted.path(&device), wanted.value.as_str()));
+        self.settings = Setting::all_again(mem::take(&mut self.settings), &wanted.collect::<Vec<_>>())?;
+        let recorded = |setting: &Setting| (setting.path().display().to_string(), setting.value().to_owned());
+        self.record.settings.extend(self.settings.iter().map(recorded));
         // One may have changed another.
         self.settings.iter().try_for_each(Setting::check)
     }

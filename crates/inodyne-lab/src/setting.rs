@@ -103,6 +103,27 @@ impl Setting {
         Ok(setting)
     }
 
+    /// Makes sure of these values in this order, as [`Setting::again`] does, and changes what was not changed before. Where one is refused, none
+    /// remains changed.
+    pub fn all_again(before: Vec<Self>, wanted: &[(PathBuf, &str)]) -> Result<Vec<Self>, LabError> {
+        let (mut settings, mut before) = (Vec::new(), before.into_iter());
+        for (path, value) in wanted {
+            let changed = match before.next().filter(|before| before.path() == path) {
+                Some(before) => before.again(),
+                None => Self::change(path, value),
+            };
+            match changed {
+                Ok(setting) => settings.push(setting),
+                Err(refused) => {
+                    // Each was changed on top of those before it.
+                    settings.into_iter().chain(before).rev().for_each(drop);
+                    return Err(refused);
+                }
+            }
+        }
+        Ok(settings)
+    }
+
     /// The file, as it was asked for.
     pub fn path(&self) -> &Path {
         &self.path

@@ -89,6 +89,28 @@ fn what_cannot_be_restored_is_told_once() {
 }
 
 #[test]
+fn where_one_is_refused_the_others_are_restored_the_last_one_first() {
+    let [queue, ports, privileged] = [
+        "/proc/sys/kernel/msgmnb",
+        "/proc/sys/net/ipv4/ip_local_port_range",
+        "/proc/sys/net/ipv4/ip_unprivileged_port_start",
+    ];
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let before = [queue, ports, privileged].map(value);
+    // The kernel refuses the old range as long as it would begin among privileged ports.
+    let wanted = [(queue, "16003"), (ports, "40000 50000"), (privileged, "40000")];
+    let settings: Vec<_> = wanted.iter().map(|(path, value)| Setting::change(path.as_ref(), value).unwrap()).collect();
+    settings[0].lift();
+    let other = Setting::change(queue.as_ref(), "16004").unwrap();
+    let refused = Setting::all_again(settings, &wanted.map(|(path, value)| (path.into(), value))).unwrap_err();
+    assert!(refused.to_string().contains("another place has set"), "{refused}");
+    drop(other);
+    let told = take_not_restored();
+    assert!(told.is_empty(), "{told:?}");
+    assert_eq!([queue, ports, privileged].map(value), before);
+}
+
+#[test]
 fn what_the_kernel_made_something_else_of_is_not_restored() {
     let path = "/proc/sys/kernel/msgmni";
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
