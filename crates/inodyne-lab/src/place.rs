@@ -24,7 +24,7 @@ use made::{Made, is_in_memory};
 pub struct MountedPlace {
     /// Restored while the device is still there.
     settings: Vec<Setting>,
-    /// What the settings are made of: a device may have another name after filling.
+    /// What the settings are made of, in their order: a device may have another name after filling.
     wanted: Vec<SettingSpec>,
     /// `None` for a directory that was there before.
     made: Option<Box<dyn Made>>,
@@ -199,7 +199,9 @@ impl MountedPlace {
             made_here: !shows_existing,
             ..Place::default()
         };
-        let wanted = made.settings().to_vec();
+        let mut wanted = made.settings().to_vec();
+        // Another scheduler gives its queue new values of other settings.
+        wanted.sort_by_key(|wanted| !wanted.is_scheduler());
         let mut place = Self { settings: vec![], wanted, made: Some(mounted), record, notes, owner, devices: vec![] };
         place.look_again()?;
         if place.record.mount_options.split(',').any(|option| option == "ro") && !place.notes.contains(&Note::ReadOnly)
@@ -241,9 +243,7 @@ impl MountedPlace {
     fn change_settings(&mut self) -> Result<(), LabError> {
         let device = Path::new(&self.record.source).file_name().unwrap_or_default().to_owned();
         self.record.settings.clear();
-        // Another scheduler gives its queue new values of other settings.
-        let (schedulers, others): (Vec<_>, Vec<_>) = self.wanted.iter().partition(|wanted| wanted.is_scheduler());
-        let wanted = schedulers.into_iter().chain(others).map(|wanted| (wanted.path(&device), wanted.value.as_str()));
+        let wanted = self.wanted.iter().map(|wanted| (wanted.path(&device), wanted.value.as_str()));
         self.settings = Setting::all_again(mem::take(&mut self.settings), &wanted.collect::<Vec<_>>())?;
         let recorded = |setting: &Setting| (setting.path().display().to_string(), setting.value().to_owned());
         self.record.settings.extend(self.settings.iter().map(recorded));

@@ -89,7 +89,8 @@ fn a_place_whose_settings_are_lifted_leaves_the_machine_to_others() {
     let (lab, _scratch) = lab();
     let path = "/proc/sys/kernel/msgmni";
     let before = value(path);
-    let device_set = "set=/sys/block/LOOP/queue/read_ahead_kb=4";
+    // A scheduler is set before the others.
+    let device_set = "set=/sys/block/LOOP/queue/read_ahead_kb=4,set=/sys/block/LOOP/queue/scheduler=mq-deadline";
     let first = make(&lab, &format!("overlay:lower=[ext4:size=16M,set={path}=31002,{device_set}]"));
     let read_ahead = first.record().below[0].source.replace("/dev/", "/sys/block/") + "/queue/read_ahead_kb";
     assert_eq!(value(path), "31002");
