@@ -299,9 +299,9 @@ fn every_fixture_has_its_finding_and_no_other() {
     let all: BTreeSet<&str> = inodyne_analyse::finding_ids().collect();
     assert_eq!(CASES.iter().map(|case| case.id).collect::<BTreeSet<_>>(), all, "a fixture for every finding");
     let page = format!(
-        "# Which findings are said about which fixtures\n\nMade by `tests/findings.rs`: each fixture (`fixtures/findings/`) makes the \
+        "# Which findings are reported about which fixtures\n\nMade by `tests/findings.rs`: each fixture (`fixtures/findings/`) makes the \
          trouble of one finding, and runs\nunder `inodyne run`. `FIXTURE` is the compiled program of that name.\n\n\
-         | fixture for | command | said |\n|---|---|---|\n{table}"
+         | fixture for | command | reported |\n|---|---|---|\n{table}"
     );
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/findings/matrix.md");
     if std::env::var_os("INODYNE_UPDATE").is_some() {
