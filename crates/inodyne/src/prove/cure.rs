@@ -85,8 +85,8 @@ fn in_words(change: &Change, base: &Variant, cured: &Variant) -> String {
             "syncs ignored, by a volatile overlay".to_owned()
         }
         Change::Place(_) | Change::Setting { .. } => format!("{} instead of {}", cured.place, base.place),
-        Change::Cache(CacheChange::Warm) => "warm caches instead of cold ones".to_owned(),
-        Change::Cache(CacheChange::Contents) => "contents in memory instead of cold".to_owned(),
+        Change::Cache(CacheChange::Warm) => "warm caches instead of those of the recording".to_owned(),
+        Change::Cache(CacheChange::Contents) => "contents in memory instead of the caches of the recording".to_owned(),
         Change::Command(CommandChange::SideBySide { processes }) => {
             format!("{processes} processes side by side, each with its part of the files")
         }
@@ -128,6 +128,16 @@ mod tests {
         assert_eq!((&two.place, two.command.argv[1].to_str()), (&base.place, Some("-c")));
         let setting = Change::Setting { file: "/sys/block/LOOP/queue/read_ahead_kb".to_owned(), value: "0".to_owned() };
         assert!(after(&setting).place.to_string().ends_with("set=/sys/block/LOOP/queue/read_ahead_kb=0"));
+    }
+
+    /// A recording may have been made with caches as they were: then `prove` begins with those.
+    #[test]
+    fn what_is_tried_does_not_say_that_caches_were_cold() {
+        let base = Variant { cache: CacheState::AsIs, ..variant("ext4", "find .") };
+        for change in [CacheChange::Warm, CacheChange::Contents].map(Change::Cache) {
+            let words = in_words(&change, &base, &base.after(&change).unwrap());
+            assert!(!words.contains("cold"), "{words}");
+        }
     }
 
     #[test]
