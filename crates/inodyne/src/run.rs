@@ -29,7 +29,7 @@ use crate::stored;
     a slow device or host: delay=2ms, bandwidth=50M, iops=200; a used file system: age=3, full=80%.\n\n  \
     inodyne run find /usr -name '*.h'\n  \
     inodyne run --at ext4 --data tree:dirs=1000,files=30,bytes=1 -- find .\n  \
-    inodyne run --at 'slow=ext4:mkfs=-O ^filetype' --cache cold -o find.inodyne -- find .\n  \
+    inodyne run --at 'slow=ext4:mkfs=-O ^filetype' --data src --cache cold -o find.inodyne -- find .\n  \
     inodyne run --baseline old.inodyne --fail-if 'calls(openat) > +5%' -- ./start\n\n\
     The exit code is the command's own; 1 a gate does not hold (see inodyne diff --help), 2 usage,\n\
     3 the machine lacks something, 4 events were lost, 130 Ctrl-C came before all runs of -n.")]
