@@ -22,7 +22,7 @@ pub(super) fn is_window(trace: &Trace) -> bool {
     trace.ledger.view == View::Window
 }
 
-/// `window of 10.0 s, 8 threads in 2 processes`
+/// `window of 10.000 s, 8 threads in 2 processes`
 pub(super) fn extent(trace: &Trace) -> String {
     format!("window of {}, {}", duration(trace.wall_ns), population(trace))
 }
@@ -33,7 +33,7 @@ pub(super) fn population(trace: &Trace) -> String {
     format!("{threads} in {}", counted(process::count(trace), "process", "processes"))
 }
 
-/// `2.75 thread-seconds: 3% running, 0% waiting for a CPU, 97% blocked (63% journal, 33% sleep).`
+/// `2.750 thread-seconds: 3% running, 0% waiting for a CPU, 97% blocked (63% journal, 33% sleep).`
 pub(super) fn division(trace: &Trace) -> String {
     let whole = trace.ledger.wall_ns;
     let sum = |is_meant: &dyn Fn(&Row) -> bool| -> Nanos {
