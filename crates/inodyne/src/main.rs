@@ -27,6 +27,7 @@
 //! | `format`, `report` | the report formats, and where reports are printed |
 //! | `stored` | recordings from files, explained, and one trace of several |
 //! | `gates` | what must not get worse, and the exit code if it does |
+//! | `ring` | a directory of recordings made one after another, and which one is meant by a time |
 //! | `keep` | files for recordings and reports: checked before anything runs, and written at the end |
 //! | `disks` | what was measured about disks earlier |
 //! | `host` | the machine and the user, as the system reports them |
