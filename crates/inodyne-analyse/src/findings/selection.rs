@@ -2,7 +2,8 @@
 //!
 //! Diagnoses are made independently, so several may concern the same time. A reader wants to hear about it once, from the one
 //! that says most about it:
-//! 1. A finding whose time another one explains better is left out ([`EXPLAINED_BY`]), if that one is worth saying (2).
+//! 1. A finding whose time another one explains better is left out ([`EXPLAINED_BY`]), if that one is worth saying (2) and large enough to be
+//!    the explanation ([`EXPLAINS`]).
 //! 2. A finding whose prediction saves next to nothing is left out, unless it is about avoidable calls, which are a defect of
 //!    a program even where they are cheap.
 //! 3. The one that saves most comes first; but what only a warm cache cures comes last, since caches are cold for a
@@ -11,12 +12,15 @@
 //!    then only the largest; or in place of a finding that they explain. A bound comes before calls that need not be made but cost
 //!    next to nothing: those do not answer the question where the time went.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use inodyne_model::finding::Finding;
 
 /// Cured above all by a warm cache.
 const NEED_WARMTH: &[&str] = &["cold-metadata", "cold-data", "cold-program", "random-io"];
+
+/// What saves less than this fraction of what another would save is not the reason for that other one.
+const EXPLAINS: f64 = 0.25;
 
 /// The first is left out where one of the others is found, and why.
 const EXPLAINED_BY: &[(&str, &[&str])] = &[
@@ -83,10 +87,16 @@ pub(super) fn select(found: Vec<Finding>) -> Vec<Finding> {
     let saves = |finding: &Finding| finding.predicted.saving();
     let is_worth_saying = |finding: &Finding| finding.avoidable_calls.is_some() || finding.is_an_answer();
     // What is not said explains nothing.
-    let ids: BTreeSet<String> =
-        found.iter().filter(|finding| is_worth_saying(finding)).map(|finding| finding.id.clone()).collect();
+    let reasons: BTreeMap<String, f64> = found
+        .iter()
+        .filter(|finding| is_worth_saying(finding))
+        .map(|finding| (finding.id.clone(), saves(finding)))
+        .collect();
+    let explains = |id: &str, finding: &Finding| {
+        reasons.get(id).is_some_and(|saving| finding.bound || *saving >= saves(finding) * EXPLAINS)
+    };
     let (explained, mut found): (Vec<Finding>, Vec<Finding>) =
-        found.into_iter().partition(|finding| explained_by(finding).any(|id| ids.contains(id)));
+        found.into_iter().partition(|finding| explained_by(finding).any(|id| explains(id, finding)));
     // A bound in whose favour a cure is left out is reported in its place.
     let instead: BTreeSet<&str> =
         explained.iter().filter(|finding| !finding.bound && is_worth_saying(finding)).flat_map(explained_by).collect();

@@ -81,6 +81,14 @@ fn what_another_explains_or_saves_nothing_is_not_said() {
     // A defect of the program is said however little it costs.
     let cheap = Finding { avoidable_calls: Some(1_000), ..finding("failed-calls", 1_000, 999, false) };
     assert_eq!(said(&[cheap]), ["failed-calls"]);
+    // What is small is not the reason for what is large.
+    let locked = [
+        finding("lock-contention", 100, 60, false),
+        finding("queue-full", 100, 94, false),
+        finding("cold-data", 100, 80, false),
+    ];
+    assert_eq!(said(&locked), ["lock-contention", "cold-data"]);
+    assert_eq!(said(&[locked[0].clone(), finding("queue-full", 100, 70, false)]), ["queue-full"]);
     // What is not said itself explains nothing.
     let vain = [finding("small-requests", 1_000, 999, false), finding("single-stream", 1_000, 780, false)];
     assert_eq!(said(&vain), ["single-stream"]);
