@@ -76,25 +76,47 @@ pub(super) fn enter(root: &OwnedFd) -> Vec<String> {
 /// Keeps only those of root's rights that are about files. Returns whether there were others. To be called once nothing that needs them is left
 /// to be opened.
 pub(super) fn keep_rights_to_files(owners: Owners) -> bool {
-    let mut files = CapabilitySet::CHOWN
+    let mut in_force = CapabilitySet::CHOWN
         | CapabilitySet::DAC_OVERRIDE
         | CapabilitySet::DAC_READ_SEARCH
         | CapabilitySet::FOWNER
         | CapabilitySet::FSETID;
-    if owners == Owners::Keep {
+    let kept = match owners {
         // Attributes `security.` and `trusted.`.
-        files |= CapabilitySet::SETFCAP | CapabilitySet::SYS_ADMIN;
-    }
+        Owners::Keep => {
+            in_force |= CapabilitySet::SETFCAP | CapabilitySet::SYS_ADMIN;
+            in_force
+        }
+        // With this in force a set-user-id program would stay one when a guest that is not trusted writes into it: the kernel clears the
+        // bits for all others, whatever the guest asks. Only `setting_group_id` needs it.
+        Owners::Squash => {
+            let kept = in_force;
+            in_force.remove(CapabilitySet::FSETID);
+            kept
+        }
+    };
     let Ok(has) = capabilities(None) else { return false };
-    if has.permitted.difference(files).is_empty() {
+    if kept.contains(has.permitted) && in_force.contains(has.effective) {
         return false;
     }
     let keeps = CapabilitySets {
-        effective: has.effective & files,
-        permitted: has.permitted & files,
+        effective: has.effective & in_force,
+        permitted: has.permitted & kept,
         inheritable: CapabilitySet::empty(),
     };
     set_capabilities(None, keeps).is_ok()
+}
+
+/// Changes the mode of a directory that is to have the set-group-id bit. Without the right that is not in force otherwise, the kernel would
+/// silently leave the bit out where the directory's group is none of this process.
+pub(super) fn setting_group_id<T>(change: impl FnOnce() -> T) -> T {
+    let has = capabilities(None).ok().filter(|has| (has.permitted - has.effective).contains(CapabilitySet::FSETID));
+    let Some(has) = has else { return change() };
+    // It is this thread's alone.
+    let _ = set_capabilities(None, CapabilitySets { effective: has.effective | CapabilitySet::FSETID, ..has });
+    let changed = change();
+    let _ = set_capabilities(None, has);
+    changed
 }
 
 fn only_beneath(root: &OwnedFd) -> Result<RulesetStatus, RulesetError> {
@@ -151,6 +173,9 @@ mod tests {
                 kept.permitted.contains(CapabilitySet::FOWNER) && !kept.permitted.contains(CapabilitySet::SYS_ADMIN)
             );
             assert!(!keep_rights_to_files(Owners::Squash), "there is nothing left to be given up");
+            let during = setting_group_id(|| capabilities(None).unwrap());
+            assert_eq!(during.effective.difference(kept.effective), CapabilitySet::FSETID);
+            assert_eq!(capabilities(None).unwrap(), kept);
             let denied = |result: std::io::Result<()>, what: &str| {
                 assert_eq!(result.map_err(|error| error.kind()), Err(ErrorKind::PermissionDenied), "{what}");
             };

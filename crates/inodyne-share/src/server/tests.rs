@@ -15,12 +15,12 @@ use rustix::io::Errno;
 use tempfile::TempDir;
 use zerocopy::{FromBytes, IntoBytes};
 
-use super::{Owners, ServeOptions, connection, export::Export, host::Host, nodes::ROOT};
+use super::{Owners, ServeOptions, connection, export::Export, host::Host, nodes::ROOT, sandbox::keep_rights_to_files};
 use crate::{
     coherence::Ordering,
     fuse::abi::{
         CreateIn, EntryOut, FileLock, GetXattrIn, InHeader, LK_FLOCK, LinkIn, LkIn, MkNodIn, OpenIn, OpenOut,
-        OutHeader, ReadIn, SetAttrIn, SetXattrIn, opcode, set,
+        OutHeader, ReadIn, SetAttrIn, SetXattrIn, WriteIn, opcode, set,
     },
     protocol::{
         frame::{self, Kind},
@@ -134,6 +134,11 @@ impl Liar {
 
     fn read(&mut self, node: u64, fh: u64) -> Result<Vec<u8>, Errno> {
         self.ask(opcode::READ, node, &[ReadIn { fh, size: 100, ..ReadIn::default() }.as_bytes()])
+    }
+
+    fn write(&mut self, node: u64, fh: u64, offset: u64, data: &[u8]) -> Result<(), Errno> {
+        let ask = WriteIn { fh, offset, size: data.len() as u32, ..WriteIn::default() };
+        self.ask(opcode::WRITE, node, &[ask.as_bytes(), data]).map(drop)
     }
 }
 
@@ -693,4 +698,46 @@ fn what_a_user_of_a_guest_makes_belongs_to_that_user() {
     is("directory", 0o700);
     guest.ask(opcode::SYMLINK, directory, &[b"link\0/secret\0"]).unwrap();
     is("link", 0o711);
+}
+
+/// Otherwise a guest would have any user of the host run what it has written as the program's owner.
+#[test]
+fn a_program_that_a_guest_has_changed_has_no_set_id_bits_whatever_the_guest_says() {
+    let (_all, shared) = beside_a_secret();
+    // Rights are given up by this thread, and those that it starts.
+    thread::spawn(move || {
+        let mode = |name: &str| fs::metadata(shared.join(name)).unwrap().mode() & 0o7777;
+        for name in ["written", "emptied", "opened"] {
+            fs::write(shared.join(name), "program").unwrap();
+            fs::set_permissions(shared.join(name), fs::Permissions::from_mode(0o6755)).unwrap();
+        }
+        fs::create_dir(shared.join("group")).unwrap();
+        std::os::unix::fs::chown(shared.join("group"), None, Some(7)).unwrap();
+        assert!(keep_rights_to_files(Owners::Squash));
+        let host = host(&shared);
+        let mut guest = Liar::new(&host);
+        let [written, emptied, opened, group] =
+            ["written", "emptied", "opened", "group"].map(|name| guest.lookup(ROOT, name).unwrap());
+
+        let fh = guest.open(written, libc::O_RDWR).unwrap();
+        guest.write(written, fh, 0, b"other").unwrap();
+        assert_eq!(mode("written"), 0o755);
+        let empty = SetAttrIn { valid: set::SIZE, ..SetAttrIn::default() };
+        guest.ask(opcode::SETATTR, emptied, &[empty.as_bytes()]).unwrap();
+        assert_eq!(mode("emptied"), 0o755);
+        guest.open(opened, libc::O_RDONLY | libc::O_TRUNC).unwrap();
+        assert_eq!(mode("opened"), 0o755);
+
+        // A directory of another group gets the bit and keeps it, and so does what is made there.
+        for bits in [0o2770, 0o2775] {
+            let change = SetAttrIn { valid: set::MODE, mode: bits, ..SetAttrIn::default() };
+            guest.ask(opcode::SETATTR, group, &[change.as_bytes()]).unwrap();
+            assert_eq!(mode("group"), bits);
+        }
+        guest.ask(opcode::MKDIR, group, &[&0o755u32.to_le_bytes(), &[0; 4], b"made\0"]).unwrap();
+        let made = fs::metadata(shared.join("group/made")).unwrap();
+        assert_eq!((made.gid(), made.mode() & 0o2700), (7, 0o2700));
+    })
+    .join()
+    .unwrap();
 }

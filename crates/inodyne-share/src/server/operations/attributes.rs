@@ -18,6 +18,7 @@ use crate::{
         Owners,
         attributes::attributes,
         export::{Export, identity, stat},
+        sandbox::setting_group_id,
     },
 };
 
@@ -61,10 +62,11 @@ impl Call<'_> {
             }
         }
         if has(set::MODE) {
-            let kind = FileType::from_raw_mode(stat(&found)?.stx_mode.into());
-            let mode =
-                if kind == FileType::Directory { Mode::from_raw_mode(ask.mode & 0o7777) } else { self.mode(ask.mode) };
-            chmodat(self.host.export.own(), Export::link(&found), mode, AtFlags::empty())?;
+            let change = |mode| chmodat(self.host.export.own(), Export::link(&found), mode, AtFlags::empty());
+            match FileType::from_raw_mode(stat(&found)?.stx_mode.into()) {
+                FileType::Directory => setting_group_id(|| change(Mode::from_raw_mode(ask.mode & 0o7777)))?,
+                _ => change(self.mode(ask.mode))?,
+            }
         }
         if has(set::KILL_SUIDGID) {
             self.strip_set_ids(&found)?;
