@@ -34,12 +34,12 @@ use fuser::{
 use rustix::{
     fs::{
         AtFlags, CWD, FallocateFlags, FileType, Gid, Mode, OFlags, RawDir, SeekFrom, Stat, Timespec, Timestamps,
-        UTIME_NOW, UTIME_OMIT, Uid, XattrFlags, chmodat, chownat, copy_file_range, fallocate, fdatasync, fstat,
+        UTIME_NOW, UTIME_OMIT, Uid, XattrFlags, chmodat, chownat, copy_file_range, fallocate, fchmod, fdatasync, fstat,
         fstatvfs, fsync, ftruncate, getxattr, linkat, listxattr, mkdirat, mknodat, openat, readlinkat, removexattr,
         renameat_with, seek, setxattr, symlinkat, unlinkat, utimensat,
     },
     io::{Errno as Answer, fcntl_dupfd_cloexec, pread, pwrite, retry_on_intr},
-    process::{Resource, Rlimit, setrlimit},
+    process::{Resource, Rlimit, geteuid, setrlimit},
 };
 
 use crate::{Caching, OnCommand, Server, nodes::Nodes};
@@ -117,28 +117,22 @@ impl Passthrough {
 
     /// Tells the kernel of a name.
     fn look_up(&self, parent: BorrowedFd<'_>, name: &OsStr) -> Done<FileAttr> {
-        let file = openat(parent, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+        self.tell(openat(parent, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?)
+    }
+
+    /// Tells the kernel of a file that was found (`O_PATH`).
+    fn tell(&self, file: OwnedFd) -> Done<FileAttr> {
         let stat = fstat(&file)?;
         let number = self.nodes.tell(file, &stat);
         Ok(attributes(number, &stat))
     }
 
-    /// Gives what was just made to whoever asked for it, and tells the kernel of it.
-    fn give(&self, request: &Request, parent: BorrowedFd<'_>, name: &OsStr, mode: u32) -> Done<FileAttr> {
-        let (uid, gid) = (request.uid(), request.gid());
-        if (uid, gid) != (0, 0) {
-            // In a directory with this bit everything belongs to the directory's group.
-            let keeps_group = Mode::from_raw_mode(fstat(parent)?.st_mode).contains(Mode::SGID);
-            let gid = (!keeps_group).then(|| Gid::from_raw(gid));
-            chownat(parent, name, Some(Uid::from_raw(uid)), gid, AtFlags::SYMLINK_NOFOLLOW)?;
-            let mode = Mode::from_raw_mode(mode);
-            if mode.intersects(Mode::SUID | Mode::SGID) && FileType::from_raw_mode(mode.bits()) == FileType::RegularFile
-            {
-                // They were cleared when the owner changed.
-                chmodat(parent, name, mode, AtFlags::empty())?;
-            }
-        }
-        self.look_up(parent, name)
+    /// Makes a regular file for whoever asked for it, and opens it.
+    fn make_file(parent: &OwnedFd, name: &OsStr, access: OFlags, mode: Mode, asks: Asks) -> Done<OwnedFd> {
+        let flags = access | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = openat(parent, name, flags, mode)?;
+        give_file(parent, &file, mode, asks)?;
+        Ok(file)
     }
 
     fn keep_open(&self, file: OwnedFd) -> FileHandle {
@@ -185,7 +179,7 @@ impl Passthrough {
 
     fn make_and_open(
         &self,
-        request: &Request,
+        asks: Asks,
         parent: INodeNo,
         name: &OsStr,
         mode: u32,
@@ -193,15 +187,12 @@ impl Passthrough {
     ) -> Done<(FileAttr, FileHandle)> {
         let parent = self.node(parent)?;
         let flags = of_file(flags);
-        let wanted = Mode::from_raw_mode(mode & 0o7777);
-        let made = openat(&parent, name, flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW, wanted);
-        match made {
-            Ok(file) => Ok((self.give(request, parent.as_fd(), name, mode)?, self.keep_open(file))),
-            // Somebody else has made it in the meantime, and owns it.
-            Err(Answer::EXIST) if !flags.contains(OFlags::EXCL) => {
-                let file = openat(&parent, name, flags | OFlags::NOFOLLOW, Mode::empty())?;
-                Ok((self.look_up(parent.as_fd(), name)?, self.keep_open(file)))
-            }
+        match Self::make_file(&parent, name, flags, Mode::from_raw_mode(mode), asks) {
+            // By its descriptor: the name may be another file's by now.
+            Ok(file) => Ok((self.tell(reopen(&file, OFlags::PATH)?)?, self.keep_open(file))),
+            // Somebody else has made it since the kernel looked. Told so, the kernel looks again and checks who may open the file; it checks
+            // nothing about a file that is opened in answer to this request.
+            Err(Answer::EXIST) if !flags.contains(OFlags::EXCL) => Err(Answer::STALE),
             Err(answer) => Err(answer),
         }
     }
@@ -228,6 +219,49 @@ impl Passthrough {
         }
         Ok(())
     }
+}
+
+/// Who asks for something: user and group.
+type Asks = (u32, u32);
+
+fn who(request: &Request) -> Asks {
+    (request.uid(), request.gid())
+}
+
+/// Gives a new regular file to whoever asked for it, through its open descriptor: its name may refer to another file by now.
+fn give_file(parent: &OwnedFd, file: &OwnedFd, asked: Mode, asks: Asks) -> Done<()> {
+    let mode = Mode::from_raw_mode(fstat(file)?.st_mode) & asked;
+    give(parent, file, asks)?;
+    if asks != (0, 0) && mode.intersects(Mode::SUID | Mode::SGID) {
+        // They were cleared when the owner changed.
+        fchmod(file, mode)?;
+    }
+    Ok(())
+}
+
+/// Gives anything else that was made to whoever asked for it, and returns it (`O_PATH`). The call that makes it returns no descriptor, so the name is
+/// looked up again. What was made has this type, belongs to this process, and has no second name; anything else that has the name by now is
+/// somebody else's, and stays so.
+fn give_by_name(parent: &OwnedFd, name: &OsStr, kind: FileType, asks: Asks) -> Done<OwnedFd> {
+    let found = openat(parent, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+    let stat = fstat(&found)?;
+    let is_it = FileType::from_raw_mode(stat.st_mode) == kind
+        && Uid::from_raw(stat.st_uid) == geteuid()
+        && (kind == FileType::Directory || stat.st_nlink == 1);
+    if is_it {
+        give(parent, &found, asks)?;
+    }
+    Ok(found)
+}
+
+fn give(parent: &OwnedFd, file: &OwnedFd, (uid, gid): Asks) -> Done<()> {
+    if (uid, gid) == (0, 0) {
+        return Ok(());
+    }
+    // In a directory with this bit everything belongs to the directory's group.
+    let keeps_group = Mode::from_raw_mode(fstat(parent)?.st_mode).contains(Mode::SGID);
+    let gid = (!keeps_group).then(|| Gid::from_raw(gid));
+    chownat(file, "", Some(Uid::from_raw(uid)), gid, AtFlags::EMPTY_PATH)
 }
 
 /// What to change about a file.
@@ -409,17 +443,22 @@ impl Filesystem for Passthrough {
 
     fn mknod(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, _: u32, rdev: u32, reply: ReplyEntry) {
         let done = self.node(parent).and_then(|parent| {
-            let (kind, wanted) = (FileType::from_raw_mode(mode), Mode::from_raw_mode(mode & 0o7777));
-            mknodat(&parent, name, kind, wanted, rdev.into())?;
-            self.give(request, parent.as_fd(), name, mode)
+            let (kind, mode) = (FileType::from_raw_mode(mode), Mode::from_raw_mode(mode));
+            let file = if kind == FileType::RegularFile {
+                reopen(&Self::make_file(&parent, name, OFlags::WRONLY, mode, who(request))?, OFlags::PATH)?
+            } else {
+                mknodat(&parent, name, kind, mode, rdev.into())?;
+                give_by_name(&parent, name, kind, who(request))?
+            };
+            self.tell(file)
         });
         self.entry(reply, done);
     }
 
     fn mkdir(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, _: u32, reply: ReplyEntry) {
         let done = self.node(parent).and_then(|parent| {
-            mkdirat(&parent, name, Mode::from_raw_mode(mode & 0o7777))?;
-            self.give(request, parent.as_fd(), name, mode)
+            mkdirat(&parent, name, Mode::from_raw_mode(mode))?;
+            self.tell(give_by_name(&parent, name, FileType::Directory, who(request))?)
         });
         self.entry(reply, done);
     }
@@ -435,7 +474,7 @@ impl Filesystem for Passthrough {
     fn symlink(&self, request: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
         let done = self.node(parent).and_then(|parent| {
             symlinkat(target, &parent, name)?;
-            self.give(request, parent.as_fd(), name, 0)
+            self.tell(give_by_name(&parent, name, FileType::Symlink, who(request))?)
         });
         self.entry(reply, done);
     }
@@ -484,7 +523,7 @@ impl Filesystem for Passthrough {
         flags: i32,
         reply: ReplyCreate,
     ) {
-        match self.make_and_open(request, parent, name, mode, flags) {
+        match self.make_and_open(who(request), parent, name, mode, flags) {
             Ok((attributes, handle)) => {
                 let believed = self.caching.attributes.min(self.caching.entry);
                 reply.created(&believed, &attributes, Generation(0), handle, self.kept());
@@ -671,5 +710,80 @@ impl Filesystem for Passthrough {
             Ok(length) => reply.written(length as u32),
             Err(answer) => reply.error(errno(answer)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs,
+        os::unix::fs::{MetadataExt, PermissionsExt},
+    };
+
+    use super::*;
+
+    const ROOT: INodeNo = INodeNo(1);
+
+    fn shown(directory: &Path) -> (Passthrough, OwnedFd) {
+        let open = || openat(CWD, directory, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).unwrap();
+        (Passthrough::new(open(), Caching::default()).unwrap(), open())
+    }
+
+    /// Whoever may write in the directory can put another file in the place of a new one before the new one is given away.
+    #[test]
+    fn a_new_file_is_given_away_and_none_that_takes_its_place() {
+        let directory = tempfile::tempdir().unwrap();
+        let (_, root) = shown(directory.path());
+        let path = |name: &str| directory.path().join(name);
+        let is = |name: &str| fs::symlink_metadata(path(name)).map(|file| (file.uid(), file.mode() & 0o7777)).unwrap();
+        let asked = Mode::from_raw_mode(0o6711);
+
+        fs::write(path("program"), "").unwrap();
+        fs::set_permissions(path("program"), fs::Permissions::from_mode(0o4755)).unwrap();
+        let new = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+        let file = openat(&root, "new", new, asked).unwrap();
+        fs::rename(path("new"), path("moved")).unwrap();
+        fs::hard_link(path("program"), path("new")).unwrap();
+        give_file(&root, &file, asked, (1000, 1000)).unwrap();
+        assert_eq!((is("moved"), is("program")), ((1000, 0o6711), (0, 0o4755)));
+
+        // Those that are not opened: of another type, with a second name, and somebody else's.
+        let pipe = |name: &str| mknodat(&root, name, FileType::Fifo, Mode::RUSR, 0).unwrap();
+        pipe("pipe");
+        fs::hard_link(path("pipe"), path("second")).unwrap();
+        fs::create_dir(path("other")).unwrap();
+        std::os::unix::fs::chown(path("other"), Some(7), None).unwrap();
+        for (name, kind) in [("new", FileType::Fifo), ("second", FileType::Fifo), ("other", FileType::Directory)] {
+            let before = is(name);
+            give_by_name(&root, name.as_ref(), kind, (1000, 1000)).unwrap();
+            assert_eq!(is(name), before, "{name}");
+        }
+        pipe("made");
+        give_by_name(&root, "made".as_ref(), FileType::Fifo, (1000, 1000)).unwrap();
+        assert_eq!(is("made"), (1000, 0o400));
+    }
+
+    /// The kernel checks no permission once it has asked for a file to be made. It does when it has looked up one that is there.
+    #[test]
+    fn a_file_that_is_there_is_not_opened_in_place_of_a_new_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let (shows, _) = shown(directory.path());
+        let path = |name: &str| directory.path().join(name);
+        fs::write(path("private"), "private").unwrap();
+        fs::set_permissions(path("private"), fs::Permissions::from_mode(0o600)).unwrap();
+        let make = |name: &str, more| {
+            shows.make_and_open((1000, 1000), ROOT, name.as_ref(), libc::S_IFREG | 0o4711, libc::O_RDWR | more)
+        };
+        assert_eq!(make("private", 0).unwrap_err(), Answer::STALE);
+        assert_eq!(make("private", libc::O_TRUNC).unwrap_err(), Answer::STALE);
+        assert_eq!(make("private", libc::O_EXCL).unwrap_err(), Answer::EXIST);
+        assert_eq!(fs::read(path("private")).unwrap(), b"private");
+        assert!(shows.open.lock().unwrap().is_empty());
+
+        let (told, handle) = make("new", libc::O_EXCL).unwrap();
+        assert_eq!((told.uid, told.gid, told.perm), (1000, 1000, 0o4711));
+        assert_eq!(fstat(&*shows.opened(handle).unwrap()).unwrap().st_ino, told.ino.0);
+        let about = fs::metadata(path("new")).unwrap();
+        assert_eq!((about.uid(), about.mode() & 0o7777), (1000, 0o4711));
     }
 }

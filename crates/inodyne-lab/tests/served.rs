@@ -147,6 +147,30 @@ fn users_stay(spec: &str) {
     assert!(!as_user(other, "echo z > new"));
 }
 
+/// The kernel remembers that there is no such file, and asks for it to be made; somebody else has made it meanwhile.
+#[test]
+fn a_file_that_has_come_meanwhile_is_opened_by_whom_it_lets() {
+    let (lab, scratch) = lab();
+    let place = make(&lab, "fuse:ext4:size=64M,mount=negative_timeout=600");
+    let behind = place.record().below[0].path.clone();
+    for (name, mode) in [("public", 0o666), ("private", 0o600)] {
+        assert!(!place.path().join(name).exists());
+        fs::write(behind.join(name), "theirs ").expect("written");
+        fs::set_permissions(behind.join(name), Permissions::from_mode(mode)).expect("chmod");
+        assert!(!place.path().join(name).exists(), "{name} is looked up again");
+    }
+    let append = |name: &str| {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("echo ours >> {name}")]).current_dir(place.path());
+        shell.uid(SOMEBODY.uid).gid(SOMEBODY.gid).output().expect("sh runs").status.success()
+    };
+    assert!(append("public") && !append("private"));
+    let read = |name: &str| fs::read_to_string(behind.join(name)).expect("read");
+    assert_eq!((read("public").as_str(), read("private").as_str()), ("theirs ours\n", "theirs "));
+    drop(place);
+    nothing_remains(scratch.path());
+}
+
 #[test]
 fn an_existing_directory_is_shown_without_what_is_mounted_below() {
     let (lab, scratch) = lab();
