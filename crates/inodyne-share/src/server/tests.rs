@@ -741,3 +741,21 @@ fn a_program_that_a_guest_has_changed_has_no_set_id_bits_whatever_the_guest_says
     .join()
     .unwrap();
 }
+
+/// A guest's kernel checks no permission once it has asked for a file to be made. It does when it has looked up one that is there.
+#[test]
+fn a_file_that_is_there_is_not_opened_in_place_of_a_new_one() {
+    let (_all, shared) = beside_a_secret();
+    let host = host_that(&shared, |options| options.owners = Owners::Keep);
+    let mut guest = Liar::new(&host);
+    guest.asks = 1000;
+    fs::write(shared.join("private"), "private").unwrap();
+    fs::set_permissions(shared.join("private"), fs::Permissions::from_mode(0o600)).unwrap();
+    for (more, answer) in [(0, Errno::STALE), (libc::O_TRUNC, Errno::STALE), (libc::O_EXCL, Errno::EXIST)] {
+        let flags = (libc::O_RDWR | more) as u32;
+        let ask = CreateIn { flags, mode: libc::S_IFREG | 0o644, ..CreateIn::default() };
+        assert_eq!(guest.ask(opcode::CREATE, ROOT, &[ask.as_bytes(), b"private\0"]), Err(answer));
+    }
+    assert_eq!((host.handles.count(), host.export.nodes().count()), (0, 1));
+    assert_eq!(fs::read(shared.join("private")).unwrap(), b"private");
+}

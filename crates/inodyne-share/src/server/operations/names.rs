@@ -13,7 +13,7 @@ use rustix::{
 
 use super::Call;
 use crate::{
-    fuse::abi::{Attr, CreateIn, FOPEN_KEEP_CACHE, MkDirIn, MkNodIn, OpenIn, OpenOut},
+    fuse::abi::{Attr, CreateIn, FOPEN_KEEP_CACHE, MkDirIn, MkNodIn, OpenOut},
     protocol::invalidation::Invalidation,
     server::{
         Owners,
@@ -139,30 +139,27 @@ impl Call<'_> {
         let mode = self.mode(ask.mode);
         // Before anything is made that could not be opened.
         self.host.handles.check_room(self.guest.id)?;
-        let node = match openat(&*directory, name, NEW | access, mode) {
-            Ok(file) => {
-                self.changed_name(self.header.node, name);
-                self.give_file(&directory, &file, mode)?;
-                // By its descriptor: the name may be another file's by now.
-                let mut entry = self.entry_of(self.header.node, name, || stat(&file))?;
-                let node = entry.node;
-                if self.node_of(&directory, name).is_none_or(|named| named != node) {
-                    // The guest may have been told so before it could know this one.
-                    (entry.entry_valid, entry.entry_valid_nsec) = (0, 0);
-                }
-                let added = self.host.handles.add(self.guest.id, node, file);
-                let fh = added.inspect_err(|_| self.host.forget(self.guest.id, node, 1))?;
-                self.reply.put(&entry);
-                self.reply.put(&OpenOut { fh, open_flags: self.keep_cache(node), padding: 0 });
-                self.say_directory(&directory);
-                return Ok(());
-            }
-            Err(Errno::EXIST) if ask.flags as i32 & libc::O_EXCL == 0 => {
-                self.put_entry(self.header.node, &directory, name)?
-            }
-            Err(errno) => return Err(errno),
+        let file = match openat(&*directory, name, NEW | access, mode) {
+            // Somebody else has made it since the guest's kernel looked. Told so, it looks again and checks who may open the file; it checks
+            // nothing about a file that is opened in answer to this request.
+            Err(Errno::EXIST) if ask.flags as i32 & libc::O_EXCL == 0 => return Err(Errno::STALE),
+            made => made?,
         };
-        self.open_node(node, &OpenIn { flags: ask.flags, open_flags: ask.open_flags })
+        self.changed_name(self.header.node, name);
+        self.give_file(&directory, &file, mode)?;
+        // By its descriptor: the name may be another file's by now.
+        let mut entry = self.entry_of(self.header.node, name, || stat(&file))?;
+        let node = entry.node;
+        if self.node_of(&directory, name).is_none_or(|named| named != node) {
+            // The guest may have been told so before it could know this one.
+            (entry.entry_valid, entry.entry_valid_nsec) = (0, 0);
+        }
+        let added = self.host.handles.add(self.guest.id, node, file);
+        let fh = added.inspect_err(|_| self.host.forget(self.guest.id, node, 1))?;
+        self.reply.put(&entry);
+        self.reply.put(&OpenOut { fh, open_flags: self.keep_cache(node), padding: 0 });
+        self.say_directory(&directory);
+        Ok(())
     }
 
     /// Whether what the guest has cached of a file is kept when it is opened.
